@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The code cache: executable memory, the blocks in it, and the links between
+ * them. One cache for all CPUs and contexts.
+ *
+ * Memory is given once. Hot code grows up from the start of the executable
+ * memory, stubs and inline caches from where its second part begins. Side
+ * tables are arrays that only grow. Nothing is freed singly: a generation ends
+ * as a whole (jifl_cache_reset), once no thread can be inside.
+ *
+ * Everything is written under the engine lock. jifl_cache_where reads without it.
+ */
+#ifndef JIFL_CACHE_CACHE_H
+#define JIFL_CACHE_CACHE_H
+
+#include "../emit/emit.h"
+#include "../engine.h"
+
+#define CACHE_NONE 0xffffffffu
+#define CACHE_CONTEXTS 64
+#define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2 */
+#define CACHE_CHAIN_MAX 4	/* targets of an inline cache; more use the lookup */
+
+enum cache_block_flags {
+	CACHE_BLOCK_DEAD = 1,	/* its source changed; not linked, not found */
+	CACHE_BLOCK_NATIVE = 2,	/* counts an exit and leaves */
+	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset after its call */
+};
+
+struct cache_block {
+	u32 orig;		/* low half of the original address */
+	u32 start;		/* cache offset of its code */
+	u32 map;		/* in the map; its pairs end where the next block's begin */
+	u32 hash_next;		/* chain of the hash table */
+	u32 links;		/* exits linked to it: first of a list */
+	u16 len;		/* bytes of code */
+	u16 src_len;		/* bytes of original code */
+	u8 context;
+	u8 flags;		/* enum cache_block_flags */
+	u16 reserved;
+};
+
+struct cache_exit {
+	u32 site;		/* rel32; INDIRECT: the last jump of the inline cache */
+	u32 stub;
+	u32 target;		/* DIRECT: low half of the original address */
+	u32 next;		/* linked: next of its block's; else next that waits */
+	u32 block : 26;		/* that it belongs to */
+	u32 kind : 2;		/* enum cache_exit_kind */
+	u32 reg : 4;		/* INDIRECT */
+	u8 linked;		/* DIRECT: linked; INDIRECT: length of the inline cache */
+};
+
+enum cache_exit_kind {
+	CACHE_EXIT_DIRECT,
+	CACHE_EXIT_INDIRECT,
+	CACHE_EXIT_LOOKUP,	/* a context's hash lookup missed; block: the context */
+};
+
+struct cache_context {
+	bool used;
+	jifl_instrument_fn fn;
+	void *arg;
+	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
+	u32 table;		/* cache offset of the lookup's table */
+};
+
+struct cache {
+	struct emit_config config;
+	u64 code_base;
+	u32 code_size;
+	u64 return_site;
+
+	u32 hot, hot_end;	/* next free, end of hot code */
+	u32 cold, cold_end;
+
+	struct cache_block *blocks;
+	u32 nblocks, blocks_max; /* nblocks is published: see jifl_cache_where */
+	u32 live;		/* blocks that are not dead */
+	struct cache_exit *exits;
+	u32 nexits, exits_max;
+	u8 *map;
+	u32 nmap, map_max;
+	u32 *hash;		/* of blocks, by (context, original address) */
+	u32 *waiting;		/* of direct exits without a block, likewise */
+	u32 hash_bits;		/* of both */
+
+	struct cache_context contexts[CACHE_CONTEXTS];
+	u64 links;		/* ever */
+	u64 invalidated;	/* ever */
+	bool full;
+};
+
+extern struct cache cache;
+
+/* Kernel addresses are kept as their low halves: they sign-extend. */
+static inline jifl_orig cache_orig(u32 low)
+{
+	return jifl_orig_at((u64)(s64)(s32)low);
+}
+
+static inline u64 cache_address(u32 off)
+{
+	return cache.code_base + off;
+}
+
+/* --- region.c --- */
+int jifl_cache_init(const struct jifl_config *config);
+void jifl_cache_reset(void);
+/*
+ * True when this much code and the side tables of a unit still fit; else
+ * notes that the cache is full.
+ */
+bool jifl_cache_has_room(u32 hot, u32 cold);
+u32 jifl_cache_code_used(void);
+u64 jifl_cache_side_used(void);
+
+/* --- table.c --- */
+u32 jifl_cache_find(int context, jifl_orig addr);
+void jifl_cache_hash_add(u32 block);
+void jifl_cache_hash_remove(u32 block);
+/* Head of the exits that wait for (context, original address), with others. */
+u32 *jifl_cache_waiting(int context, u32 orig);
+
+/* --- commit.c --- */
+struct cache_source {
+	jifl_orig addr;
+	u32 len;
+	u8 flags;		/* enum cache_block_flags */
+};
+/*
+ * Publishes an emitted unit: source[i] is what its block i was made from.
+ * Returns the number of its first block.
+ */
+u32 jifl_cache_commit(const struct emit_unit *u, int context, const struct cache_source *source);
+
+/* --- link.c --- */
+/* Links a direct exit to the block of its target, now or when there is one. */
+void jifl_cache_exit_add(u32 exit);
+/* Links all that waited for this new block. */
+void jifl_cache_block_add(u32 block);
+/* Unlinks and forgets a block whose source has changed. */
+void jifl_cache_block_drop(u32 block);
+
+/* --- inline_cache.c --- */
+int jifl_cache_lookup_create(int context);
+void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
+void jifl_cache_lookup_forget(const struct cache_block *b);
+void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
+
+/* --- where.c --- */
+enum jifl_where jifl_cache_where(u64 addr, jifl_orig *orig);
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Indirect branches: the inline cache of a site grows by one compare and branch
+ * for each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
+ * context's hash lookup, whose table lies in the cache's own memory so that code
+ * reaches it by a 32-bit address.
+ */
+#include "cache.h"
+#include "../host.h"
+
+static void put_cold(const struct x86_writer *w)
+{
+	jifl_host_code_write(jifl_pos_at(w->start), w->buf, w->len);
+	cache.cold += w->len;
+}
+
+static struct x86_writer cold_writer(u8 *buf, u32 cap)
+{
+	return (struct x86_writer){ .buf = buf, .cap = cap, .start = cache.cold,
+				    .code_base = cache.code_base };
+}
+
+static u32 add_exit(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
+{
+	struct cache_exit *x = &cache.exits[cache.nexits];
+
+	memset(x, 0, sizeof(*x));
+	x->kind = kind;
+	x->block = block;
+	x->site = site;
+	x->stub = stub;
+	x->target = (u32)target.v;
+	x->next = CACHE_NONE;
+	return cache.nexits++;
+}
+
+int jifl_cache_lookup_create(int context)
+{
+	struct cache_context *c = &cache.contexts[context];
+	u8 buf[160];
+	struct x86_writer w;
+	u32 i;
+
+	if (c->lookup != CACHE_NONE)
+		return 0;
+	if (!jifl_cache_has_room(0, (8u << CACHE_LOOKUP_BITS) + sizeof(buf) + 8))
+		return -JIFL_ENOMEM;
+	cache.cold = (cache.cold + 7) & ~7u;
+	c->table = cache.cold;
+	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++)
+		jifl_host_code_store64(jifl_pos_at(c->table + 8 * i), 0);
+	cache.cold += 8u << CACHE_LOOKUP_BITS;
+	w = cold_writer(buf, sizeof(buf));
+	emit_hash_lookup(&w, &cache.config, cache_address(c->table), CACHE_LOOKUP_BITS,
+			 cache.nexits);
+	if (w.full)
+		return -JIFL_ENOMEM;
+	c->lookup = w.start;
+	put_cold(&w);
+	add_exit(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
+	return 0;
+}
+
+static u32 table_slot(const struct cache_context *c, u32 orig)
+{
+	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << CACHE_LOOKUP_BITS) - 1));
+}
+
+void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
+{
+	const struct cache_context *c = &cache.contexts[context];
+	u64 to = cache_address(cache.blocks[block].start);
+
+	/* One store: key and value are always seen together. */
+	jifl_host_code_store64(jifl_pos_at(table_slot(c, (u32)addr.v)),
+			       (u64)(u32)addr.v | to << 32);
+}
+
+void jifl_cache_lookup_forget(const struct cache_block *b)
+{
+	const struct cache_context *c = &cache.contexts[b->context];
+
+	if (c->lookup != CACHE_NONE)
+		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
+}
+
+static void patch_tail(struct cache_exit *x, u32 to, u32 new_tail)
+{
+	jifl_host_code_store32(jifl_pos_at(x->site), x86_rel32(x->site, to));
+	x->site = new_tail;
+	x->linked++;
+}
+
+void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
+{
+	struct cache_exit *x = &cache.exits[exit];
+	int context = cache.blocks[block].context;
+	struct emit_chain_piece piece;
+	struct x86_writer w;
+	u32 hit;
+	u8 buf[64];
+
+	if (x->linked > CACHE_CHAIN_MAX) {
+		jifl_cache_lookup_store(context, target, block);
+		return;
+	}
+	if (!jifl_cache_has_room(0, sizeof(buf)))
+		return;
+	w = cold_writer(buf, sizeof(buf));
+	if (x->linked == CACHE_CHAIN_MAX) {
+		u32 end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
+
+		put_cold(&w);
+		patch_tail(x, end, x->site);
+		jifl_cache_lookup_store(context, target, block);
+		return;
+	}
+	emit_chain_piece(&w, x->reg, target, x->stub, &piece);
+	put_cold(&w);
+	/* The hit is an ordinary link, to be made before anything leads to the piece. */
+	hit = add_exit(CACHE_EXIT_DIRECT, x->block, piece.hit_site, piece.hit_stub, target);
+	jifl_cache_exit_add(hit);
+	patch_tail(x, piece.start, piece.next_site);
+}

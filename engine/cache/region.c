@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The memory of the code cache: how it is divided, reset, and when it is full. */
+#include "cache.h"
+#include "../host.h"
+
+struct cache cache;
+
+/*
+ * Shares of the side memory in 1/128, from what kernel code comes to: a block
+ * has two exits and five instructions (two bytes of map each).
+ */
+enum { SHARE_BLOCKS = 42, SHARE_EXITS = 58, SHARE_MAP = 14, SHARE_HASH = 14 };
+/* Share of hot code in the executable memory, in 1/128. */
+enum { SHARE_HOT = 80 };
+
+static void *carve(u8 **at, u64 size)
+{
+	void *p = *at;
+
+	*at += size & ~7ull;
+	return p;
+}
+
+static void set_side(void *side, u64 size)
+{
+	u64 part = size / 128;
+	u8 *at = side;
+	u64 buckets;
+
+	cache.blocks_max = (u32)(part * SHARE_BLOCKS / sizeof(struct cache_block));
+	cache.exits_max = (u32)(part * SHARE_EXITS / sizeof(struct cache_exit));
+	cache.map_max = (u32)(part * SHARE_MAP);
+	buckets = part * SHARE_HASH / (2 * sizeof(u32));
+	cache.hash_bits = 4;
+	while ((2ull << cache.hash_bits) <= buckets)
+		cache.hash_bits++;
+	cache.blocks = carve(&at, part * SHARE_BLOCKS);
+	cache.exits = carve(&at, part * SHARE_EXITS);
+	cache.map = carve(&at, part * SHARE_MAP);
+	cache.hash = carve(&at, sizeof(u32) << cache.hash_bits);
+	cache.waiting = carve(&at, sizeof(u32) << cache.hash_bits);
+}
+
+int jifl_cache_init(const struct jifl_config *config)
+{
+	if (config->code_size < 65536 || config->code_size > (1u << 30) ||
+	    config->side_size < 65536 || !config->side ||
+	    !jifl_fits_s32((s64)config->code_base) ||
+	    !jifl_fits_s32((s64)(config->code_base + config->code_size)))
+		return -JIFL_EINVAL;
+	memset(&cache, 0, sizeof(cache));
+	cache.code_base = config->code_base;
+	cache.code_size = config->code_size;
+	cache.return_site = config->return_site;
+	cache.config = (struct emit_config){
+		.dispatch_direct = (u32)(config->dispatch_direct - config->code_base),
+		.dispatch_indirect = (u32)(config->dispatch_indirect - config->code_base),
+		.return_thunk = config->return_thunk,
+		.exit_counters = config->exit_counters,
+		.red_zone = config->red_zone,
+		.align_stack = config->align_stack,
+		.endbr = config->endbr,
+	};
+	set_side(config->side, config->side_size);
+	jifl_cache_reset();
+	return 0;
+}
+
+void jifl_cache_reset(void)
+{
+	u32 i;
+
+	/* Readers of where() see an empty table before its contents change. */
+	__atomic_store_n(&cache.nblocks, 0, __ATOMIC_RELEASE);
+	cache.nexits = 0;
+	cache.nmap = 0;
+	cache.live = 0;
+	cache.full = false;
+	cache.hot = 0;
+	cache.hot_end = (u32)((u64)cache.code_size * SHARE_HOT / 128) & ~63u;
+	cache.cold = cache.hot_end;
+	cache.cold_end = cache.code_size;
+	for (i = 0; i < 1u << cache.hash_bits; i++) {
+		cache.hash[i] = CACHE_NONE;
+		cache.waiting[i] = CACHE_NONE;
+	}
+	for (i = 0; i < CACHE_CONTEXTS; i++)
+		cache.contexts[i].lookup = CACHE_NONE;
+}
+
+bool jifl_cache_has_room(u32 hot, u32 cold)
+{
+	if (cache.hot_end - cache.hot >= hot && cache.cold_end - cache.cold >= cold &&
+	    cache.blocks_max - cache.nblocks > EMIT_UNIT_BLOCKS &&
+	    cache.exits_max - cache.nexits > EMIT_UNIT_EXITS + 2 &&
+	    cache.map_max - cache.nmap > EMIT_UNIT_MAP)
+		return true;
+	cache.full = true;
+	return false;
+}
+
+u32 jifl_cache_code_used(void)
+{
+	return cache.hot + (cache.cold - cache.hot_end);
+}
+
+u64 jifl_cache_side_used(void)
+{
+	return (u64)cache.nblocks * sizeof(*cache.blocks) +
+	       (u64)cache.nexits * sizeof(*cache.exits) + cache.nmap +
+	       2 * (sizeof(*cache.hash) << cache.hash_bits);
+}

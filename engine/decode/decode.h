@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * From original bytes to the intermediate representation. Decoding proper is
+ * Zydis's; what an instruction means for translation is decided here, in one
+ * table (classify in decode.c).
+ *
+ * Not reentrant: works in static scratch memory, under the engine lock.
+ */
+#ifndef JIFL_DECODE_DECODE_H
+#define JIFL_DECODE_DECODE_H
+
+#include "../ir/ir.h"
+
+int jifl_decode_init(void);
+
+/*
+ * Decodes one instruction at addr. Always fills *insn; what cannot be decoded
+ * or read is an IR_NATIVE of length 0 or 1.
+ */
+void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn);
+
+/*
+ * Decodes the basic block that starts at addr: instructions up to and with
+ * the first that branches, or up to and without the first that must run
+ * natively, at most IR_BLOCK_INSNS. Inserts are emptied. Returns the cause
+ * when the very first instruction must run natively (b->ninsns is 0 then),
+ * else JIFL_CAUSE_NONE.
+ */
+enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b);
+
+/*
+ * Fills regs_read and regs_written of the block's instructions. Apart, because
+ * it costs as much again as decoding and only saves around calls need it.
+ */
+void jifl_decode_registers(struct ir_block *b);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inserted code: counters, stores, and calls to analysis routines; see emit.h.
+ *
+ * An analysis routine is an ordinary C function of the host's ABI (no vector
+ * registers): what the ABI lets it change and what is still live is saved on
+ * the interrupted stack around the call.
+ */
+#include "emit.h"
+
+static const u8 arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
+
+static const u8 caller_saved[] = { IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
+				   IR_R8, IR_R9, IR_R10, IR_R11 };
+
+static void emit_call(struct x86_writer *w, const struct emit_config *config,
+		      const struct ir_insert *ins, u8 flags, u16 regs)
+{
+	u32 i;
+
+	if (config->red_zone)
+		x86_move_stack(w, -(s32)config->red_zone);
+	if (flags)
+		x86_pushf(w);
+	for (i = 0; i < sizeof(caller_saved); i++)
+		if (regs & (1u << caller_saved[i]))
+			x86_push(w, caller_saved[i]);
+	if (config->align_stack) {
+		static const u8 and_rsp_16[] = { 0x48, 0x83, 0xe4, 0xf0 };
+
+		x86_push(w, IR_RBP);
+		x86_mov(w, IR_RBP, IR_RSP);
+		x86_bytes(w, and_rsp_16, sizeof(and_rsp_16));
+	}
+	for (i = 0; i < ins->nargs; i++)
+		x86_mov_imm(w, arg_regs[i], ins->args[i]);
+	x86_call_out(w, ins->fn);
+	if (config->align_stack) {
+		x86_mov(w, IR_RSP, IR_RBP);
+		x86_pop(w, IR_RBP);
+	}
+	for (i = sizeof(caller_saved); i-- > 0;)
+		if (regs & (1u << caller_saved[i]))
+			x86_pop(w, caller_saved[i]);
+	if (flags)
+		x86_popf(w);
+	if (config->red_zone)
+		x86_move_stack(w, (s32)config->red_zone);
+}
+
+static void emit_add(struct x86_writer *w, const struct emit_config *config,
+		     const struct ir_insert *ins, u8 flags)
+{
+	if (!flags) {
+		x86_add_cell(w, ins->cell, ins->imm);
+		return;
+	}
+	if (config->red_zone)
+		x86_move_stack(w, -(s32)config->red_zone);
+	x86_pushf(w);
+	x86_add_cell(w, ins->cell, ins->imm);
+	x86_popf(w);
+	if (config->red_zone)
+		x86_move_stack(w, (s32)config->red_zone);
+}
+
+void emit_insert(struct x86_writer *w, const struct emit_config *config,
+		 const struct ir_insert *ins, u8 flags, u16 regs)
+{
+	switch (ins->kind) {
+	case IR_INSERT_ADD:
+		emit_add(w, config, ins, flags);
+		return;
+	case IR_INSERT_STORE:
+		x86_store_cell(w, ins->cell, ins->imm);
+		return;
+	case IR_INSERT_CALL:
+		emit_call(w, config, ins, flags, regs);
+		return;
+	}
+}

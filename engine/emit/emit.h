@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * From the intermediate representation to code. A unit is one or more blocks
+ * that will lie one after the other: hot code in one writer, stubs and what is
+ * rarely executed in another. Nothing here touches the code cache: the caller
+ * reserves room, emits, and commits or aborts.
+ */
+#ifndef JIFL_EMIT_EMIT_H
+#define JIFL_EMIT_EMIT_H
+
+#include "x86_enc.h"
+#include "../instrument/liveness.h"
+
+#define EMIT_UNIT_BLOCKS 12
+#define EMIT_UNIT_EXITS (2 * EMIT_UNIT_BLOCKS + 2)
+/* Bytes; what one block with all its inserts may take, and for a unit. */
+#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * 128)
+#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + EMIT_BLOCK_HOT / 127)
+#define EMIT_UNIT_HOT	(EMIT_BLOCK_HOT + 4096)
+#define EMIT_UNIT_MAP	(EMIT_BLOCK_MAP + 1024)
+#define EMIT_UNIT_COLD	2048
+
+enum emit_exit_kind {
+	EMIT_EXIT_DIRECT,	/* one target */
+	EMIT_EXIT_INDIRECT,	/* any; grows an inline cache */
+};
+
+/* A branch that goes to its stub until it is linked. */
+struct emit_exit {
+	u32 site;		/* cache offset of its rel32 */
+	u32 stub;		/* where it goes while unlinked */
+	jifl_orig target;	/* DIRECT */
+	u8 kind;		/* enum emit_exit_kind */
+	u8 reg;			/* INDIRECT: what the inline cache compares */
+	u8 block;		/* index in the unit */
+};
+
+struct emit_block {
+	u32 start, end;		/* cache offsets of hot code */
+	u32 map, map_len;	/* in the unit's map */
+};
+
+/* What of the configuration is needed to emit. */
+struct emit_config {
+	u32 dispatch_direct;	/* as cache offsets, modulo 2^32 */
+	u32 dispatch_indirect;
+	u64 return_thunk;	/* 0: plain ret */
+	struct ir_operand exit_counters;
+	u32 red_zone;
+	bool align_stack;
+	bool endbr;
+};
+
+struct emit_unit {
+	const struct emit_config *config;
+	struct x86_writer hot, cold;
+	u32 exit_base;		/* number of exits[0] in the code cache */
+	u32 lookup;		/* cache offset of the context's hash lookup */
+	u32 nexits, nblocks, nmap;
+	bool full;		/* of exits, blocks or map */
+	struct emit_exit exits[EMIT_UNIT_EXITS];
+	struct emit_block blocks[EMIT_UNIT_BLOCKS];
+	/*
+	 * Per block pairs of bytes: how much hot code, made from how much original
+	 * code. A pair whose second byte is 0 is inserted code.
+	 */
+	u8 map[EMIT_UNIT_MAP];
+	u8 hot_buf[EMIT_UNIT_HOT], cold_buf[EMIT_UNIT_COLD];
+};
+
+/* lookup: cache offset of the context's hash lookup. */
+void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
+		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup);
+
+/*
+ * Emits b. With followed, the block at which it goes on (b->next, or the
+ * target of its final jmp) is emitted right behind it; else an exit to it is.
+ */
+void emit_block(struct emit_unit *u, struct ir_block *b, bool followed);
+
+/* Emits a block that counts a native exit and goes to the original addr. */
+void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause cause);
+
+/*
+ * Emits the piece through which native code enters: see jifl_engine_entry_create.
+ * Its one exit is exits[0]. Returns the cache offset after its call, 0 if it
+ * has none.
+ */
+u32 emit_entry(struct emit_unit *u, jifl_orig target,
+	       const struct ir_insert *entry, u32 nentry,
+	       const struct ir_insert *exit, u32 nexit);
+
+/* True while another block can be begun, whatever is inserted into it. */
+static inline bool emit_unit_has_room(const struct emit_unit *u)
+{
+	return u->nblocks + 1 < EMIT_UNIT_BLOCKS &&
+	       u->hot.len + EMIT_BLOCK_HOT <= u->hot.cap &&
+	       u->nmap + EMIT_BLOCK_MAP <= sizeof(u->map);
+}
+
+static inline bool emit_unit_is_full(const struct emit_unit *u)
+{
+	return u->full || u->hot.full || u->cold.full;
+}
+
+/* --- stubs.c -------------------------------------------------------------- */
+
+u32 emit_direct_stub(struct emit_unit *u, u32 exit);
+u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit);
+
+/* Pieces of an inline cache, emitted one by one as targets are met. */
+struct emit_chain_piece {
+	u32 start;
+	u32 hit_site;		/* rel32 of the branch to the target's block */
+	u32 hit_stub;		/* where that goes while unlinked */
+	u32 next_site;		/* rel32 of the branch taken on a miss */
+};
+void emit_chain_piece(struct x86_writer *w, u8 reg, jifl_orig target, u32 miss,
+		      struct emit_chain_piece *piece);
+
+/* The last piece of a full inline cache: goes to the context's hash lookup. */
+u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup);
+
+/*
+ * A context's hash lookup: expects the original target on top of the stack,
+ * goes to its block, or to the dispatcher with number exit. table: absolute
+ * address of (1 << bits) entries, low half original address, high half cache address.
+ */
+u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
+		     u32 bits, u32 exit);
+#define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
+
+/* --- call.c: inserted code -------------------------------------------------- */
+
+/* Emits one insert where flags and regs are live. */
+void emit_insert(struct x86_writer *w, const struct emit_config *config,
+		 const struct ir_insert *ins, u8 flags, u16 regs);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Code off the hot path: exit stubs, inline caches of indirect branches and the
+ * hash lookup behind them; see emit.h.
+ *
+ * All of it runs between two original instructions and leaves every register
+ * as it found it. Flags are kept by direct stubs; at indirect branches they
+ * have no value (liveness.h). With a red zone, whatever pushes first moves rsp
+ * below it, and whoever pops last moves it back.
+ */
+#include "emit.h"
+
+static void skip_red_zone(struct x86_writer *w, const struct emit_config *config)
+{
+	if (config->red_zone)
+		x86_move_stack(w, -(s32)config->red_zone);
+}
+
+/* push $exit; jmp dispatch_direct */
+u32 emit_direct_stub(struct emit_unit *u, u32 exit)
+{
+	u32 start = x86_here(&u->cold);
+
+	skip_red_zone(&u->cold, u->config);
+	x86_push_imm(&u->cold, (s32)exit);
+	x86_jmp(&u->cold, u->config->dispatch_direct);
+	return start;
+}
+
+/*
+ * Where a site's inline cache ends. A register's: push it; push $exit; jmp
+ * dispatch_indirect, which lets the inline cache grow. An operand in memory may
+ * change between two comparisons, and is looked up instead: push it; jmp lookup.
+ */
+u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit)
+{
+	struct x86_writer *w = &u->cold;
+	u32 start = x86_here(w);
+	s32 moved = (s32)u->config->red_zone + (insn->kind == IR_CALL_IND ? 8 : 0);
+
+	skip_red_zone(w, u->config);
+	if (insn->reg == IR_REG_NONE) {
+		x86_push_operand_of(w, insn, moved);
+		x86_jmp(w, u->lookup);
+	} else {
+		x86_push(w, insn->reg);
+		x86_push_imm(w, (s32)exit);
+		x86_jmp(w, u->config->dispatch_indirect);
+	}
+	return start;
+}
+
+/* cmp $target, reg; je block; jmp miss */
+void emit_chain_piece(struct x86_writer *w, u8 reg, jifl_orig target, u32 miss,
+		      struct emit_chain_piece *piece)
+{
+	piece->start = x86_here(w);
+	x86_cmp_imm(w, reg, (s32)target.v);
+	piece->hit_site = x86_jcc(w, X86_CC_E, 0);
+	piece->hit_stub = x86_here(w);
+	x86_set_rel32(w, piece->hit_site, piece->hit_stub);
+	piece->next_site = x86_jmp(w, miss);
+}
+
+u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup)
+{
+	u32 start = x86_here(w);
+
+	skip_red_zone(w, config);
+	x86_push(w, reg);
+	x86_jmp(w, lookup);
+	return start;
+}
+
+/* Leaves through the address on top of the stack. */
+static void emit_return(struct x86_writer *w, const struct emit_config *config)
+{
+	if (config->return_thunk)
+		x86_jmp_out(w, config->return_thunk);
+	else if (config->red_zone)
+		x86_ret_imm(w, config->red_zone);
+	else
+		x86_ret(w);
+}
+
+/*
+ *	push %rax; push %rcx
+ *	mov 16(%rsp), %rax
+ *	mov %eax, %ecx; shr $4, %ecx; and $mask, %ecx
+ *	mov table(,%rcx,8), %rcx
+ *	cmp %ecx, %eax; jne 1f
+ *	sar $32, %rcx; mov %rcx, 16(%rsp)
+ *	pop %rcx; pop %rax; ret
+ * 1:	pop %rcx; pop %rax; push $exit; jmp dispatch_indirect
+ */
+u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
+		     u32 bits, u32 exit)
+{
+	static const u8 mov_eax_ecx[] = { 0x89, 0xc1 };
+	static const u8 shr_ecx[] = { 0xc1, 0xe9, EMIT_HASH_SHIFT };
+	static const u8 and_ecx[] = { 0x81, 0xe1 };
+	static const u8 mov_table_rcx[] = { 0x48, 0x8b, 0x0c, 0xcd };
+	static const u8 cmp_ecx_eax[] = { 0x39, 0xc8 };
+	static const u8 sar_rcx[] = { 0x48, 0xc1, 0xf9, 0x20 };
+	u32 start = x86_here(w);
+	u32 miss;
+
+	x86_push(w, IR_RAX);
+	x86_push(w, IR_RCX);
+	x86_load_stack(w, IR_RAX, 16);
+	x86_bytes(w, mov_eax_ecx, sizeof(mov_eax_ecx));
+	x86_bytes(w, shr_ecx, sizeof(shr_ecx));
+	x86_bytes(w, and_ecx, sizeof(and_ecx));
+	x86_u32(w, (1u << bits) - 1);
+	x86_bytes(w, mov_table_rcx, sizeof(mov_table_rcx));
+	if (!jifl_fits_s32((s64)table))
+		w->full = true;
+	x86_u32(w, (u32)table);
+	x86_bytes(w, cmp_ecx_eax, sizeof(cmp_ecx_eax));
+	miss = x86_jcc_short(w, X86_CC_NE);
+	x86_bytes(w, sar_rcx, sizeof(sar_rcx));
+	x86_store_stack(w, IR_RCX, 16);
+	x86_pop(w, IR_RCX);
+	x86_pop(w, IR_RAX);
+	emit_return(w, config);
+	x86_set_rel8_here(w, miss);
+	x86_pop(w, IR_RCX);
+	x86_pop(w, IR_RAX);
+	x86_push_imm(w, (s32)exit);
+	x86_jmp(w, config->dispatch_indirect);
+	return start;
+}

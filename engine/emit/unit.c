@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
+#include "emit.h"
+
+void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
+		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup)
+{
+	u->config = config;
+	u->hot = (struct x86_writer){ .buf = u->hot_buf, .cap = sizeof(u->hot_buf),
+				      .start = hot_start, .code_base = code_base };
+	u->cold = (struct x86_writer){ .buf = u->cold_buf, .cap = sizeof(u->cold_buf),
+				       .start = cold_start, .code_base = code_base };
+	u->exit_base = exit_base;
+	u->lookup = lookup;
+	u->nexits = 0;
+	u->nblocks = 0;
+	u->nmap = 0;
+	u->full = false;
+}
+
+/* Notes that hot code from `from` to here was made from src original bytes. */
+static void map_add(struct emit_unit *u, u32 from, u32 src)
+{
+	u32 len = x86_here(&u->hot) - from;
+
+	/* Runs of inserted code may be long; a byte holds 255. */
+	while (len || src) {
+		u32 part = len > 255 ? 255 : len;
+
+		if (u->nmap + 2 > sizeof(u->map)) {
+			u->full = true;
+			return;
+		}
+		/* The part that is made from original code comes last. */
+		u->map[u->nmap++] = part;
+		u->map[u->nmap++] = part == len ? src : 0;
+		if (part == len)
+			src = 0;
+		len -= part;
+	}
+}
+
+static struct emit_exit *exit_add(struct emit_unit *u, u8 kind)
+{
+	struct emit_exit *e;
+
+	if (u->nexits == EMIT_UNIT_EXITS) {
+		u->full = true;
+		return &u->exits[0];
+	}
+	e = &u->exits[u->nexits++];
+	e->kind = kind;
+	e->reg = IR_REG_NONE;
+	e->block = u->nblocks;
+	return e;
+}
+
+static struct emit_exit *direct_exit(struct emit_unit *u, jifl_orig target)
+{
+	struct emit_exit *e = exit_add(u, EMIT_EXIT_DIRECT);
+
+	e->target = target;
+	e->stub = emit_direct_stub(u, u->exit_base + (u32)(e - u->exits));
+	return e;
+}
+
+static void emit_jmp_exit(struct emit_unit *u, jifl_orig target)
+{
+	struct emit_exit *e = direct_exit(u, target);
+
+	e->site = x86_jmp(&u->hot, e->stub);
+}
+
+static void emit_jcc_exit(struct emit_unit *u, const struct ir_insn *insn)
+{
+	struct emit_exit *e = direct_exit(u, insn->target);
+
+	e->site = x86_jcc(&u->hot, insn->cc, e->stub);
+}
+
+/*
+ * jrcxz and the loops have only 8-bit offsets: they branch around a jump that
+ * is skipped otherwise.
+ *	jrcxz 1f; jmp 2f; 1: jmp target; 2:
+ */
+static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
+{
+	struct emit_exit *e = direct_exit(u, insn->target);
+	u32 around;
+
+	x86_bytes(&u->hot, insn->bytes, insn->len - 1);
+	x86_u8(&u->hot, 2);
+	x86_u8(&u->hot, 0xeb);
+	x86_u8(&u->hot, 0);
+	around = u->hot.len - 1;
+	e->site = x86_jmp(&u->hot, e->stub);
+	x86_set_rel8_here(&u->hot, around);
+}
+
+static void emit_call_exit(struct emit_unit *u, const struct ir_insn *insn)
+{
+	struct emit_exit *e = direct_exit(u, insn->target);
+
+	e->site = x86_call(&u->hot, e->stub);
+}
+
+static void emit_indirect(struct emit_unit *u, const struct ir_insn *insn)
+{
+	struct emit_exit *e = NULL;
+	u32 stub, site;
+
+	if (insn->reg != IR_REG_NONE)
+		e = exit_add(u, EMIT_EXIT_INDIRECT);
+	stub = emit_indirect_stub(u, insn, e ? u->exit_base + (u32)(e - u->exits) : 0);
+	if (insn->kind == IR_CALL_IND)
+		site = x86_call(&u->hot, stub);
+	else
+		site = x86_jmp(&u->hot, stub);
+	if (!e)
+		return;
+	e->reg = insn->reg;
+	e->stub = stub;
+	e->site = site;
+}
+
+/* A thunk that is nothing but a ret needs no jump to it. */
+static void emit_ret_thunk(struct emit_unit *u, const struct ir_insn *insn)
+{
+	if (insn->folded == 1)
+		x86_ret(&u->hot);
+	else
+		x86_jmp_out(&u->hot, insn->target.v);
+}
+
+static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool followed)
+{
+	switch (insn->kind) {
+	case IR_NOP:
+		break;
+	case IR_JMP:
+		if (!followed)
+			emit_jmp_exit(u, insn->target);
+		break;
+	case IR_JCC:
+		emit_jcc_exit(u, insn);
+		break;
+	case IR_JCXZ:
+		emit_jcxz_exit(u, insn);
+		break;
+	case IR_CALL:
+		emit_call_exit(u, insn);
+		break;
+	case IR_CALL_IND:
+	case IR_JMP_IND:
+		emit_indirect(u, insn);
+		break;
+	case IR_RET_THUNK:
+		emit_ret_thunk(u, insn);
+		break;
+	default:
+		x86_copy(&u->hot, insn);
+		break;
+	}
+}
+
+/* Inserts of the given place at instruction i, in the order they were added. */
+static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
+			 const struct jifl_liveness *l, enum ir_place place, u16 i, u16 live)
+{
+	const struct ir_insert *ins;
+	u32 from = x86_here(&u->hot);
+	u16 k;
+
+	for (k = 0; k < b->ninserts; k++) {
+		ins = &b->inserts[k];
+		if (ins->place == place && ins->at == i)
+			emit_insert(&u->hot, u->config, ins, l->flags[live], l->regs[live]);
+	}
+	if (x86_here(&u->hot) != from)
+		map_add(u, from, 0);
+}
+
+static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
+{
+	u16 at = jifl_liveness_cheapest(b, l);
+	u16 k;
+
+	for (k = 0; k < b->ninserts; k++) {
+		if (b->inserts[k].place != IR_ANYWHERE)
+			continue;
+		b->inserts[k].place = IR_BEFORE;
+		b->inserts[k].at = at;
+	}
+}
+
+static bool has_calls(const struct ir_block *b)
+{
+	u16 k;
+
+	for (k = 0; k < b->ninserts; k++)
+		if (b->inserts[k].kind == IR_INSERT_CALL)
+			return true;
+	return false;
+}
+
+static struct emit_block *block_begin(struct emit_unit *u)
+{
+	struct emit_block *eb;
+
+	if (u->nblocks == EMIT_UNIT_BLOCKS) {
+		u->full = true;
+		return &u->blocks[0];
+	}
+	eb = &u->blocks[u->nblocks];
+	eb->start = x86_here(&u->hot);
+	eb->map = u->nmap;
+	return eb;
+}
+
+static void block_end(struct emit_unit *u, struct emit_block *eb)
+{
+	eb->end = x86_here(&u->hot);
+	eb->map_len = u->nmap - eb->map;
+	u->nblocks++;
+}
+
+void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
+{
+	static struct jifl_liveness l;	/* under the engine lock, like all scratch */
+	struct emit_block *eb = block_begin(u);
+	u32 from;
+	u16 i;
+
+	if (b->ninserts) {
+		jifl_liveness_compute(b, has_calls(b), &l);
+		place_anywhere(b, &l);
+	}
+	for (i = 0; i < b->ninsns; i++) {
+		if (b->ninserts)
+			emit_inserts(u, b, &l, IR_BEFORE, i, i);
+		from = x86_here(&u->hot);
+		emit_insn(u, &b->insns[i], followed);
+		map_add(u, from, b->insns[i].len);
+		if (b->ninserts)
+			emit_inserts(u, b, &l, IR_AFTER, i, i + 1);
+	}
+	if (b->next.v && !followed) {
+		from = x86_here(&u->hot);
+		emit_jmp_exit(u, b->next);
+		map_add(u, from, 0);
+	}
+	block_end(u, eb);
+}
+
+void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause cause)
+{
+	struct emit_block *eb = block_begin(u);
+	struct ir_operand cell = u->config->exit_counters;
+	u32 from = x86_here(&u->hot);
+
+	cell.disp += (s32)cause * 8;
+	if (u->config->red_zone)
+		x86_move_stack(&u->hot, -(s32)u->config->red_zone);
+	x86_pushf(&u->hot);
+	x86_add_cell(&u->hot, cell, 1);
+	x86_popf(&u->hot);
+	if (u->config->red_zone)
+		x86_move_stack(&u->hot, (s32)u->config->red_zone);
+	map_add(u, from, 0);
+	x86_jmp_out(&u->hot, addr.v);
+	block_end(u, eb);
+}
+
+u32 emit_entry(struct emit_unit *u, jifl_orig target,
+	       const struct ir_insert *entry, u32 nentry,
+	       const struct ir_insert *exit, u32 nexit)
+{
+	struct emit_block *eb = block_begin(u);
+	struct emit_exit *e = direct_exit(u, target);
+	u32 i, after = 0;
+
+	if (u->config->endbr)
+		x86_endbr64(&u->hot);
+	/* Flags have no value at the start and after the return of a function. */
+	for (i = 0; i < nentry; i++)
+		emit_insert(&u->hot, u->config, &entry[i], 0, 0xffff);
+	if (!nexit) {
+		e->site = x86_jmp(&u->hot, e->stub);
+	} else {
+		if (u->config->align_stack)
+			x86_move_stack(&u->hot, -8);
+		e->site = x86_call(&u->hot, e->stub);
+		after = x86_here(&u->hot);
+		if (u->config->align_stack)
+			x86_move_stack(&u->hot, 8);
+		for (i = 0; i < nexit; i++)
+			emit_insert(&u->hot, u->config, &exit[i], 0, 0xffff);
+		if (u->config->return_thunk)
+			x86_jmp_out(&u->hot, u->config->return_thunk);
+		else
+			x86_ret(&u->hot);
+	}
+	block_end(u, eb);
+	return after;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Instruction encodings; see x86_enc.h. AT&T syntax in comments. */
+#include "x86_enc.h"
+
+enum {
+	PREFIX_CS = 0x2e,
+	PREFIX_GS = 0x65,
+	REX = 0x40,
+	REX_W = 0x48,
+	REX_R = 0x44,
+	REX_B = 0x41,
+};
+
+void x86_bytes(struct x86_writer *w, const void *bytes, u32 n)
+{
+	if (w->len + n > w->cap) {
+		w->full = true;
+		return;
+	}
+	memcpy(w->buf + w->len, bytes, n);
+	w->len += n;
+}
+
+void x86_u8(struct x86_writer *w, u8 v)
+{
+	x86_bytes(w, &v, 1);
+}
+
+void x86_u32(struct x86_writer *w, u32 v)
+{
+	x86_bytes(w, &v, 4);
+}
+
+/* Prefixes until a field that follows `opcode_len` bytes lies in 8 bytes. */
+static void align_field(struct x86_writer *w, u32 opcode_len)
+{
+	while ((x86_here(w) + opcode_len) % 8 > 4 && !w->full)
+		x86_u8(w, PREFIX_CS);
+}
+
+static u32 put_rel32(struct x86_writer *w, u32 to)
+{
+	u32 field = x86_here(w);
+
+	x86_u32(w, x86_rel32(field, to));
+	return field;
+}
+
+u32 x86_jmp(struct x86_writer *w, u32 to)
+{
+	align_field(w, 1);
+	x86_u8(w, 0xe9);
+	return put_rel32(w, to);
+}
+
+u32 x86_call(struct x86_writer *w, u32 to)
+{
+	align_field(w, 1);
+	x86_u8(w, 0xe8);
+	return put_rel32(w, to);
+}
+
+u32 x86_jcc(struct x86_writer *w, u8 cc, u32 to)
+{
+	align_field(w, 2);
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0x80 | cc);
+	return put_rel32(w, to);
+}
+
+void x86_set_rel32(struct x86_writer *w, u32 field, u32 to)
+{
+	u32 rel = x86_rel32(field, to);
+
+	if (!w->full)
+		memcpy(w->buf + (field - w->start), &rel, 4);
+}
+
+static void branch_out(struct x86_writer *w, u8 opcode, u64 to)
+{
+	s64 rel;
+
+	x86_u8(w, opcode);
+	rel = (s64)(to - (w->code_base + x86_here(w) + 4));
+	if (!jifl_fits_s32(rel))
+		w->full = true;
+	x86_u32(w, (u32)rel);
+}
+
+void x86_jmp_out(struct x86_writer *w, u64 to)
+{
+	branch_out(w, 0xe9, to);
+}
+
+void x86_call_out(struct x86_writer *w, u64 to)
+{
+	branch_out(w, 0xe8, to);
+}
+
+u32 x86_jcc_short(struct x86_writer *w, u8 cc)
+{
+	x86_u8(w, 0x70 | cc);
+	x86_u8(w, 0);
+	return w->len - 1;
+}
+
+void x86_set_rel8_here(struct x86_writer *w, u32 at)
+{
+	if (!w->full)
+		w->buf[at] = w->len - (at + 1);
+}
+
+static void rex_b(struct x86_writer *w, u8 base, u8 reg)
+{
+	if (reg >= 8 || base != REX)
+		x86_u8(w, base | (reg >> 3));
+}
+
+void x86_push(struct x86_writer *w, enum ir_reg reg)
+{
+	rex_b(w, REX, reg);
+	x86_u8(w, 0x50 | (reg & 7));
+}
+
+void x86_pop(struct x86_writer *w, enum ir_reg reg)
+{
+	rex_b(w, REX, reg);
+	x86_u8(w, 0x58 | (reg & 7));
+}
+
+void x86_push_imm(struct x86_writer *w, s32 imm)
+{
+	if (imm == (s8)imm) {
+		x86_u8(w, 0x6a);
+		x86_u8(w, (u8)imm);
+		return;
+	}
+	x86_u8(w, 0x68);
+	x86_u32(w, (u32)imm);
+}
+
+void x86_pushf(struct x86_writer *w)
+{
+	x86_u8(w, 0x9c);
+}
+
+void x86_popf(struct x86_writer *w)
+{
+	x86_u8(w, 0x9d);
+}
+
+void x86_ret(struct x86_writer *w)
+{
+	x86_u8(w, 0xc3);
+}
+
+void x86_ret_imm(struct x86_writer *w, u16 n)
+{
+	x86_u8(w, 0xc2);
+	x86_bytes(w, &n, 2);
+}
+
+void x86_endbr64(struct x86_writer *w)
+{
+	x86_u32(w, 0xfa1e0ff3);
+}
+
+/* lea disp32(%rsp), %rsp: 48 8d a4 24 disp32; with disp8: 48 8d 64 24 disp8 */
+void x86_move_stack(struct x86_writer *w, s32 n)
+{
+	x86_u8(w, REX_W);
+	x86_u8(w, 0x8d);
+	x86_u8(w, n == (s8)n ? 0x64 : 0xa4);
+	x86_u8(w, 0x24);
+	if (n == (s8)n)
+		x86_u8(w, (u8)n);
+	else
+		x86_u32(w, (u32)n);
+}
+
+void x86_mov(struct x86_writer *w, enum ir_reg to, enum ir_reg from)
+{
+	x86_u8(w, REX_W | (from >= 8 ? 4 : 0) | (to >> 3));
+	x86_u8(w, 0x89);
+	x86_u8(w, 0xc0 | (from & 7) << 3 | (to & 7));
+}
+
+void x86_mov_imm(struct x86_writer *w, enum ir_reg reg, u64 value)
+{
+	if (value == (u32)value) {			/* mov $imm32, %r32 */
+		rex_b(w, REX, reg);
+		x86_u8(w, 0xb8 | (reg & 7));
+		x86_u32(w, (u32)value);
+	} else if (jifl_fits_s32((s64)value)) {		/* movq $simm32, %r64 */
+		x86_u8(w, REX_W | (reg >> 3));
+		x86_u8(w, 0xc7);
+		x86_u8(w, 0xc0 | (reg & 7));
+		x86_u32(w, (u32)value);
+	} else {					/* movabs */
+		x86_u8(w, REX_W | (reg >> 3));
+		x86_u8(w, 0xb8 | (reg & 7));
+		x86_bytes(w, &value, 8);
+	}
+}
+
+static void stack_operand(struct x86_writer *w, u8 opcode, enum ir_reg reg, s8 n)
+{
+	x86_u8(w, REX_W | (reg >= 8 ? 4 : 0));
+	x86_u8(w, opcode);
+	x86_u8(w, 0x44 | (reg & 7) << 3);
+	x86_u8(w, 0x24);
+	x86_u8(w, (u8)n);
+}
+
+void x86_load_stack(struct x86_writer *w, enum ir_reg reg, s8 n)
+{
+	stack_operand(w, 0x8b, reg, n);
+}
+
+void x86_store_stack(struct x86_writer *w, enum ir_reg reg, s8 n)
+{
+	stack_operand(w, 0x89, reg, n);
+}
+
+void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm)
+{
+	x86_u8(w, REX_W | (reg >> 3));
+	if (reg == IR_RAX) {
+		x86_u8(w, 0x3d);
+	} else {
+		x86_u8(w, 0x81);
+		x86_u8(w, 0xf8 | (reg & 7));
+	}
+	x86_u32(w, (u32)imm);
+}
+
+void x86_cmp_top_imm(struct x86_writer *w, s32 imm)
+{
+	static const u8 cmp_top[] = { REX_W, 0x81, 0x3c, 0x24 };
+
+	x86_bytes(w, cmp_top, sizeof(cmp_top));
+	x86_u32(w, (u32)imm);
+}
+
+/* ModRM + SIB of an absolute disp32: mod 0, rm 4; no base, no index */
+static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell)
+{
+	if (cell.gs)
+		x86_u8(w, PREFIX_GS);
+	x86_u8(w, REX_W);
+	x86_u8(w, opcode);
+	x86_u8(w, 0x04);
+	x86_u8(w, 0x25);
+	x86_u32(w, (u32)cell.disp);
+}
+
+void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
+{
+	if (imm == (s8)imm) {
+		cell_operand(w, 0x83, cell);
+		x86_u8(w, (u8)imm);
+	} else {
+		cell_operand(w, 0x81, cell);
+		x86_u32(w, (u32)imm);
+	}
+}
+
+void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
+{
+	cell_operand(w, 0xc7, cell);
+	x86_u32(w, (u32)imm);
+}
+
+static s32 load_s32(const u8 *p)
+{
+	s32 v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
+
+/* The disp32 that reaches from `end` what insn's reaches from its own end. */
+static u32 relocated_disp(struct x86_writer *w, const struct ir_insn *insn, u64 end)
+{
+	u64 operand = insn->addr.v + insn->len + (s64)load_s32(insn->bytes + insn->disp_at);
+	s64 disp = (s64)(operand - end);
+
+	if (!jifl_fits_s32(disp))
+		w->full = true;
+	return (u32)disp;
+}
+
+void x86_copy(struct x86_writer *w, const struct ir_insn *insn)
+{
+	u32 disp;
+
+	if (!insn->disp_at) {
+		x86_bytes(w, insn->bytes, insn->len);
+		return;
+	}
+	disp = relocated_disp(w, insn, w->code_base + x86_here(w) + insn->len);
+	x86_bytes(w, insn->bytes, insn->disp_at);
+	x86_u32(w, disp);
+	x86_bytes(w, insn->bytes + insn->disp_at + 4, insn->len - insn->disp_at - 4);
+}
+
+/* sib.base is rsp: rm 4 with base 4, and no REX.B in front of the opcode */
+static bool based_on_rsp(const struct ir_insn *insn)
+{
+	const u8 *m = insn->bytes + insn->modrm_at;
+	u8 before_opcode = insn->modrm_at >= 2 ? m[-2] : 0;
+
+	return (m[0] & 7) == 4 && (m[1] & 7) == 4 &&
+	       !((before_opcode & 0xf0) == 0x40 && (before_opcode & 1));
+}
+
+/*
+ * ff /2 and ff /4 differ from push (ff /6) only in ModRM.reg. An operand on
+ * the stack is further away by what was pushed since: its displacement becomes
+ * a disp32 that says so.
+ */
+void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved)
+{
+	const u8 *m = insn->bytes + insn->modrm_at;
+	u8 modrm = (m[0] & 0xc7) | 6 << 3;
+	s32 disp = 0;
+
+	x86_bytes(w, insn->bytes, insn->modrm_at);
+	if (based_on_rsp(insn) && m[0] >> 6 != 3) {
+		if (m[0] >> 6 == 1)
+			disp = (s8)m[2];
+		else if (m[0] >> 6 == 2)
+			disp = load_s32(m + 2);
+		x86_u8(w, (modrm & 0x3f) | 0x80);
+		x86_u8(w, m[1]);
+		x86_u32(w, (u32)(disp + rsp_moved));
+		return;
+	}
+	x86_u8(w, modrm);
+	if (insn->disp_at)
+		x86_u32(w, relocated_disp(w, insn, w->code_base + x86_here(w) + 4));
+	else
+		x86_bytes(w, m + 1, insn->len - insn->modrm_at - 1);
+}

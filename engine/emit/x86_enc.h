@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The only place that knows how instructions are encoded. A writer fills a
+ * buffer with code that will run at a known position of the code cache; when
+ * the buffer is full it only notes so, and the caller aborts at the end.
+ *
+ * Encodings: Intel SDM vol. 2. Direct branches always have 32-bit offsets, and
+ * the offset never crosses 8 bytes, so that one store patches it whole on all
+ * processors (SDM vol. 3, 9.1.1; AMD64 vol. 2, 7.3.2). Where it would, cs
+ * prefixes, which near branches ignore, push it on: no nop is ever executed.
+ */
+#ifndef JIFL_EMIT_X86_ENC_H
+#define JIFL_EMIT_X86_ENC_H
+
+#include "../ir/ir.h"
+
+struct x86_writer {
+	u8 *buf;
+	u32 cap;
+	u32 len;
+	u32 start;		/* cache offset of buf[0] */
+	u64 code_base;		/* address of cache offset 0 */
+	bool full;
+};
+
+static inline u32 x86_here(const struct x86_writer *w)
+{
+	return w->start + w->len;
+}
+
+void x86_bytes(struct x86_writer *w, const void *bytes, u32 n);
+void x86_u8(struct x86_writer *w, u8 v);
+void x86_u32(struct x86_writer *w, u32 v);
+
+/*
+ * Branches to a cache offset. Each returns the cache offset of its rel32
+ * field. x86_set_rel32 changes one that is still in the buffer.
+ */
+u32 x86_jmp(struct x86_writer *w, u32 to);
+u32 x86_call(struct x86_writer *w, u32 to);
+u32 x86_jcc(struct x86_writer *w, u8 cc, u32 to);
+void x86_set_rel32(struct x86_writer *w, u32 field, u32 to);
+
+/* The rel32 that makes the branch whose field is at `field` go to `to`. */
+static inline u32 x86_rel32(u32 field, u32 to)
+{
+	return to - (field + 4);
+}
+
+/* Branches to an address outside the cache, within 2 GiB. */
+void x86_jmp_out(struct x86_writer *w, u64 to);
+void x86_call_out(struct x86_writer *w, u64 to);
+
+/* Short forward branch; returns where its rel8 is, for x86_set_rel8_here. */
+u32 x86_jcc_short(struct x86_writer *w, u8 cc);
+void x86_set_rel8_here(struct x86_writer *w, u32 at);
+
+enum { X86_CC_E = 4, X86_CC_NE = 5 };
+
+void x86_push(struct x86_writer *w, enum ir_reg reg);
+void x86_pop(struct x86_writer *w, enum ir_reg reg);
+void x86_push_imm(struct x86_writer *w, s32 imm);
+void x86_pushf(struct x86_writer *w);
+void x86_popf(struct x86_writer *w);
+void x86_ret(struct x86_writer *w);
+void x86_ret_imm(struct x86_writer *w, u16 n);
+void x86_endbr64(struct x86_writer *w);
+
+/* lea n(%rsp), %rsp: moves the stack without touching flags. */
+void x86_move_stack(struct x86_writer *w, s32 n);
+/* mov from, to */
+void x86_mov(struct x86_writer *w, enum ir_reg to, enum ir_reg from);
+/* mov $value, reg in its shortest form */
+void x86_mov_imm(struct x86_writer *w, enum ir_reg reg, u64 value);
+/* mov n(%rsp), reg and mov reg, n(%rsp); n fits a signed byte */
+void x86_load_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
+void x86_store_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
+/* cmp $imm, reg and cmpq $imm, (%rsp) */
+void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm);
+void x86_cmp_top_imm(struct x86_writer *w, s32 imm);
+/* addq $imm, cell and movq $imm, cell */
+void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
+void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
+/* push of the memory operand of an original indirect branch */
+void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
+/* an original instruction, its rip-relative operand relocated */
+void x86_copy(struct x86_writer *w, const struct ir_insn *insn);
+
+#endif

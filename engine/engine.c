@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The engine's face to its host: contexts, entering, dispatching, dropping; see engine.h. */
+#include "engine.h"
+#include "translate.h"
+#include "decode/decode.h"
+#include "host.h"
+
+static u64 dispatches;
+
+int jifl_engine_init(const struct jifl_config *config)
+{
+	int err = jifl_decode_init();
+
+	if (err)
+		return err;
+	dispatches = 0;
+	memset(&jifl_translated, 0, sizeof(jifl_translated));
+	return jifl_cache_init(config);
+}
+
+void jifl_engine_reset(void)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	jifl_cache_reset();
+	jifl_host_unlock(cookie);
+}
+
+int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
+{
+	unsigned long cookie = jifl_host_lock();
+	int i, found = -JIFL_ENOSPC;
+
+	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++) {
+		struct cache_context *c = &cache.contexts[i];
+
+		if (c->used)
+			continue;
+		c->used = true;
+		c->fn = fn;
+		c->arg = arg;
+		/* A destroyed context's blocks may still stand: none is found for this one. */
+		c->lookup = CACHE_NONE;
+		found = i;
+	}
+	jifl_host_unlock(cookie);
+	return found;
+}
+
+void jifl_engine_context_destroy(int context)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	cache.contexts[context].used = false;
+	cache.contexts[context].fn = NULL;
+	jifl_host_unlock(cookie);
+}
+
+/* The block of (context, target), made if need be. */
+static u32 block_for(int context, jifl_orig target, enum jifl_cause *cause)
+{
+	u32 block = jifl_cache_find(context, target);
+
+	if (block == CACHE_NONE)
+		block = jifl_translate(context, target, cause);
+	if (block == CACHE_NONE)
+		jifl_host_count_exit(*cause);
+	return block;
+}
+
+u64 jifl_engine_enter(int context, jifl_orig target, enum jifl_cause *cause)
+{
+	unsigned long cookie = jifl_host_lock();
+	u32 block = block_for(context, target, cause);
+
+	jifl_host_unlock(cookie);
+	return block == CACHE_NONE ? 0 : cache_address(cache.blocks[block].start);
+}
+
+u64 jifl_engine_entry_create(int context, jifl_orig target,
+			     const struct ir_insert *entry, u32 nentry,
+			     const struct ir_insert *exit, u32 nexit,
+			     enum jifl_cause *cause)
+{
+	unsigned long cookie = jifl_host_lock();
+	u32 piece = CACHE_NONE;
+
+	/* The target first: the piece's exit then finds it. */
+	if (block_for(context, target, cause) != CACHE_NONE)
+		piece = jifl_translate_entry(context, target, entry, nentry, exit, nexit, cause);
+	jifl_host_unlock(cookie);
+	return piece == CACHE_NONE ? 0 : cache_address(cache.blocks[piece].start);
+}
+
+static int exit_context(const struct cache_exit *x)
+{
+	return x->kind == CACHE_EXIT_LOOKUP ? (int)x->block : cache.blocks[x->block].context;
+}
+
+/* Makes the exit find the block by itself the next time. */
+static void remember(u32 exit, jifl_orig target, u32 block)
+{
+	const struct cache_exit *x = &cache.exits[exit];
+
+	switch (x->kind) {
+	case CACHE_EXIT_DIRECT:
+		/* Linked when the block was made, or by another CPU meanwhile. */
+		return;
+	case CACHE_EXIT_INDIRECT:
+		jifl_cache_chain_add(exit, target, block);
+		return;
+	case CACHE_EXIT_LOOKUP:
+		jifl_cache_lookup_store(exit_context(x), target, block);
+		return;
+	}
+}
+
+void jifl_engine_dispatch(struct jifl_frame *f)
+{
+	unsigned long cookie = jifl_host_lock();
+	const struct cache_exit *x = &cache.exits[f->exit];
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	jifl_orig target;
+	u32 block;
+
+	dispatches++;
+	target = x->kind == CACHE_EXIT_DIRECT ? cache_orig(x->target) : jifl_orig_at(f->target);
+	block = block_for(exit_context(x), target, &cause);
+	if (block == CACHE_NONE) {
+		f->target = target.v;
+	} else {
+		remember((u32)f->exit, target, block);
+		f->target = cache_address(cache.blocks[block].start);
+	}
+	jifl_host_unlock(cookie);
+}
+
+enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig)
+{
+	return jifl_cache_where(addr, orig);
+}
+
+void jifl_engine_invalidate(jifl_orig addr, u32 len)
+{
+	unsigned long cookie = jifl_host_lock();
+	u64 from, to;
+	u32 i;
+
+	for (i = 0; i < cache.nblocks; i++) {
+		from = cache_orig(cache.blocks[i].orig).v;
+		to = from + cache.blocks[i].src_len;
+		if (from < addr.v + len && to > addr.v)
+			jifl_cache_block_drop(i);
+	}
+	jifl_host_unlock(cookie);
+}
+
+bool jifl_engine_is_full(void)
+{
+	return __atomic_load_n(&cache.full, __ATOMIC_RELAXED);
+}
+
+void jifl_engine_stats(struct jifl_engine_stats *st)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	*st = (struct jifl_engine_stats){
+		.blocks = cache.live,
+		.translated_blocks = jifl_translated.blocks,
+		.translated_insns = jifl_translated.insns,
+		.translate_ns = jifl_translated.ns,
+		.dispatches = dispatches,
+		.links = cache.links,
+		.code_used = jifl_cache_code_used(),
+		.side_used = jifl_cache_side_used(),
+		.invalidated = cache.invalidated,
+		.full = jifl_translated.refused,
+	};
+	jifl_host_unlock(cookie);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What hosts may call. There is one engine in a host: one code cache, shared
+ * by all CPUs, and one lock that guards everything that is written.
+ *
+ * The life of a block: a host asks jifl_engine_enter for the cache address of
+ * an original one; the block runs; where its end is not linked yet it jumps to
+ * the host's dispatch stub, which calls jifl_engine_dispatch and goes on at
+ * the address this returns.
+ */
+#ifndef JIFL_ENGINE_H
+#define JIFL_ENGINE_H
+
+#include "base/types.h"
+#include "ir/ir.h"
+#include "jifl_causes.h"
+
+/* Memory and addresses the engine works with; all fixed by jifl_engine_init. */
+struct jifl_config {
+	u64 code_base;		/* executable address of the code cache, page aligned */
+	u32 code_size;		/* bytes; 64 KiB to 1 GiB */
+	void *side;		/* writable memory for the side tables */
+	u64 side_size;		/* bytes */
+	u64 dispatch_direct;	/* host's stub, see struct jifl_frame */
+	u64 dispatch_indirect;
+	u64 return_thunk;	/* where a mitigated return jumps to; 0: plain ret */
+	u64 return_site;	/* an original ret, stands for the end of an entry piece */
+	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
+	u32 red_zone;		/* bytes below rsp that original code may use: 0 or 128 */
+	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
+	bool endbr;		/* entries start with endbr64 */
+};
+
+/*
+ * What an exit stub leaves on the stack, at the lowest address first. The
+ * host's dispatch stubs save all registers and flags, call
+ * jifl_engine_dispatch and leave through the address it puts into target.
+ *
+ * dispatch_direct is jumped to with only `exit` pushed; the host makes the
+ * other slot. With a red zone, the stub has moved rsp below it first, and the
+ * host's stub moves it back.
+ */
+struct jifl_frame {
+	u64 exit;
+	u64 target;		/* in: original target; out: where to go on */
+};
+
+/* Where an address of the code cache stands in original code. */
+enum jifl_where {
+	JIFL_WHERE_OUTSIDE,	/* not an address of the code cache in use */
+	JIFL_WHERE_EXACT,	/* all registers are the original's at *orig */
+	JIFL_WHERE_INSIDE,	/* inside inserted code or a stub; *orig is the nearest */
+};
+
+/* Callback that instruments a block while it is translated; host.h's context. */
+typedef void (*jifl_instrument_fn)(struct ir_block *b, void *arg);
+
+struct jifl_engine_stats {
+	u64 blocks;		/* live */
+	u64 translated_blocks;	/* ever */
+	u64 translated_insns;	/* ever */
+	u64 translate_ns;
+	u64 dispatches;
+	u64 links;
+	u64 code_used;		/* bytes */
+	u64 side_used;		/* bytes */
+	u64 invalidated;	/* blocks dropped by jifl_engine_invalidate */
+	u64 full;		/* translations refused for want of memory, ever */
+};
+
+/* Returns 0, or -JIFL_EINVAL for a configuration that cannot work. */
+int jifl_engine_init(const struct jifl_config *config);
+
+/*
+ * Forgets all blocks and fills the cache with int3. Contexts stay. The caller
+ * has made sure that no thread is inside the cache or returns to it.
+ */
+void jifl_engine_reset(void);
+
+/*
+ * Makes a context: blocks instrumented by fn(block, arg), or by nothing when
+ * fn is NULL. Returns its number (>= 0) or -JIFL_ENOSPC.
+ */
+int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
+
+/* Its blocks stay until the next reset, and then must not be entered. */
+void jifl_engine_context_destroy(int context);
+
+/*
+ * Makes the piece of code through which native code enters a context at target:
+ * the entry inserts, the translated target, after its return the exit
+ * inserts, then a return to whoever called. Inserts may be NULL with n 0.
+ * Returns its executable address, or 0 when memory is full or target runs
+ * natively (then *cause says why).
+ */
+u64 jifl_engine_entry_create(int context, jifl_orig target,
+			     const struct ir_insert *entry, u32 nentry,
+			     const struct ir_insert *exit, u32 nexit,
+			     enum jifl_cause *cause);
+
+/* Cache address of a block, translated now if need be; 0 as above. */
+u64 jifl_engine_enter(int context, jifl_orig target, enum jifl_cause *cause);
+
+/* Called by the host's dispatch stubs; sets f->target. */
+void jifl_engine_dispatch(struct jifl_frame *f);
+
+/* Any context, NMI too; takes no lock. */
+enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
+
+/*
+ * Drops all blocks made from bytes in [addr, addr + len). Threads inside
+ * them go on to their ends. Any context but NMI.
+ */
+void jifl_engine_invalidate(jifl_orig addr, u32 len);
+
+/* True once a translation was refused for want of memory, until the next reset. */
+bool jifl_engine_is_full(void);
+
+void jifl_engine_stats(struct jifl_engine_stats *st);
+
+#endif

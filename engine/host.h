@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the engine needs from its host. The kernel module (host/kernel) and the
+ * in-process user-space host (host/user) each define these functions; they are
+ * bound at link time. No engine file asks which of them it runs under.
+ *
+ * Context: all but jifl_host_lock are called with the engine lock held and
+ * interrupts off, possibly with any kernel lock held by the interrupted code.
+ * None may sleep or allocate.
+ */
+#ifndef JIFL_HOST_H
+#define JIFL_HOST_H
+
+#include "base/types.h"
+#include "jifl_causes.h"
+
+/* What stands at an address of original code. */
+enum jifl_text {
+	JIFL_TEXT_CODE,		/* ordinary code: translate */
+	JIFL_TEXT_THUNK,	/* an indirect or return thunk: fold it */
+	JIFL_TEXT_NATIVE,	/* known code that must run natively: see cause */
+	JIFL_TEXT_FOREIGN,	/* not known text: never call or copy it from the cache */
+};
+
+/*
+ * Says what stands at addr. For TEXT_NATIVE and TEXT_FOREIGN *cause is set.
+ */
+enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause);
+
+/*
+ * Reads original code as it is executed now. Returns how many bytes of the n
+ * asked for were readable, 0 when none.
+ */
+u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n);
+
+/* Copies n bytes to the code cache at pos, through its writable alias. */
+void jifl_host_code_write(jifl_pos pos, const void *src, u32 n);
+
+/* One aligned-within-8-bytes store of 4 bytes, seen whole by running CPUs. */
+void jifl_host_code_store32(jifl_pos pos, u32 value);
+
+/* One aligned store of 8 bytes, seen whole by running CPUs. */
+void jifl_host_code_store64(jifl_pos pos, u64 value);
+
+/*
+ * Takes the engine lock with interrupts off; any context but NMI. The returned
+ * cookie goes to unlock.
+ */
+unsigned long jifl_host_lock(void);
+void jifl_host_unlock(unsigned long cookie);
+
+/* Monotonic nanoseconds. */
+u64 jifl_host_clock(void);
+
+/* Adds one to this CPU's count of native exits by this cause. */
+void jifl_host_count_exit(enum jifl_cause cause);
+
+#endif

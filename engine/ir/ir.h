@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The intermediate representation: one basic block of original instructions
+ * and what is to be inserted between them.
+ *
+ * decode fills a block, instrument adds inserts to it, emit reads it. It lives
+ * in the engine's scratch memory while a block is translated, under the engine
+ * lock; nothing keeps a pointer to it afterwards.
+ */
+#ifndef JIFL_IR_IR_H
+#define JIFL_IR_IR_H
+
+#include "../base/types.h"
+#include "jifl_causes.h"
+
+#define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
+#define IR_BLOCK_INSERTS 192
+#define IR_CALL_ARGS	6	/* those passed in registers */
+
+/* How emit treats an instruction. */
+enum ir_kind {
+	IR_PLAIN,	/* copied; a rip-relative operand is relocated */
+	IR_NOP,		/* counted, not copied */
+	IR_JMP,		/* direct jump */
+	IR_JCC,		/* conditional jump, near or short */
+	IR_JCXZ,	/* jrcxz, jecxz, loop, loope, loopne: short only */
+	IR_CALL,	/* direct call */
+	IR_JMP_IND,	/* through a register or memory, thunks folded */
+	IR_CALL_IND,
+	IR_RET,		/* ret, ret imm16 */
+	IR_RET_THUNK,	/* jmp to the return thunk */
+	IR_NATIVE,	/* not understood: the block ends before it */
+};
+
+/* Status flags, a bit each. */
+enum ir_flag {
+	IR_CF = 1 << 0,
+	IR_PF = 1 << 1,
+	IR_AF = 1 << 2,
+	IR_ZF = 1 << 3,
+	IR_SF = 1 << 4,
+	IR_OF = 1 << 5,
+	IR_FLAGS = 0x3f,
+};
+
+/* General registers by hardware number; sets of them are masks of 1 << number. */
+enum ir_reg {
+	IR_RAX, IR_RCX, IR_RDX, IR_RBX, IR_RSP, IR_RBP, IR_RSI, IR_RDI,
+	IR_R8, IR_R9, IR_R10, IR_R11, IR_R12, IR_R13, IR_R14, IR_R15,
+	IR_REG_NONE = 0xff,
+};
+
+struct ir_insn {
+	jifl_orig addr;
+	jifl_orig target;	/* JMP, JCC, JCXZ, CALL */
+	u8 bytes[15];
+	u8 len;
+	u8 kind;		/* enum ir_kind */
+	u8 cc;			/* JCC: low nibble of its opcode */
+	u8 reg;			/* *_IND: enum ir_reg, IR_REG_NONE for memory */
+	u8 folded;		/* further original instructions it stands for */
+	u8 disp_at;		/* offset of a rip-relative disp32, 0: none */
+	u8 modrm_at;		/* offset of the ModRM byte, 0: none */
+	u8 flags_read;		/* enum ir_flag */
+	u8 flags_written;	/* written or left undefined, whatever happens */
+	u8 cause;		/* NATIVE: enum jifl_cause */
+	u8 stack;		/* 1: writes rsp in a way that is followed */
+	u16 mnemonic;		/* the decoder's */
+	u16 regs_read;		/* registers that must hold their values before it */
+	u16 regs_written;	/* registers whose old values end with it */
+};
+
+/*
+ * A counter or other cell that inserted code reaches by one instruction: an
+ * absolute 32-bit sign-extended address, relative to gs where gs is set.
+ */
+struct ir_operand {
+	s32 disp;
+	bool gs;
+};
+
+enum ir_insert_kind {
+	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
+	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
+	IR_INSERT_CALL,		/* call fn(args); preserves everything */
+};
+
+/* Where an insert goes. */
+enum ir_place {
+	IR_BEFORE,		/* right before instruction `at` */
+	IR_AFTER,		/* right after it; not for instructions that branch */
+	IR_ANYWHERE,		/* once per execution of the block, where it is cheapest */
+};
+
+struct ir_insert {
+	u8 kind;		/* enum ir_insert_kind */
+	u8 place;		/* enum ir_place */
+	u16 at;			/* index of the instruction */
+	u8 nargs;
+	s32 imm;
+	struct ir_operand cell;
+	u64 fn;			/* address of the analysis routine */
+	u64 args[IR_CALL_ARGS];
+};
+
+struct ir_block {
+	jifl_orig addr;
+	jifl_orig next;		/* where it goes on without branching; v 0: nowhere */
+	u16 ninsns;
+	u16 ninserts;
+	u32 count;		/* original instructions it stands for, folded ones too */
+	u32 src_len;		/* bytes of original code */
+	bool entered_by_call;	/* first block of a routine as far as is known */
+	bool inserts_full;	/* an insert was refused for want of room */
+	struct ir_insn insns[IR_BLOCK_INSNS];
+	struct ir_insert inserts[IR_BLOCK_INSERTS];
+};
+
+/* True for the kinds that end a block. */
+static inline bool ir_kind_ends_block(u8 kind)
+{
+	return kind != IR_PLAIN && kind != IR_NOP;
+}
+
+/*
+ * Adds an insert to the block. Returns it for the caller to fill, or NULL when
+ * there is no room (noted in inserts_full).
+ */
+struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
+
+#endif

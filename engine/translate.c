@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The stages of translation, in their order. Read this first.
+ *
+ *	decode		original bytes -> instructions of one basic block
+ *	instrument	the context's callback adds inserts
+ *	emit		liveness; inserts and copied instructions -> code
+ *	commit		code and side tables become part of the cache
+ *	link		exits to blocks that exist, blocks to exits that wait
+ *
+ * A unit is translated straight ahead: behind a conditional branch comes what
+ * follows it when not taken, behind a call what it returns to, and a jump to
+ * untranslated code is left out in favour of that code. So the fall-through path
+ * executes no jump of ours. The price is code that may never run.
+ */
+#include "translate.h"
+#include "decode/decode.h"
+#include "host.h"
+
+struct jifl_translated jifl_translated;
+
+/* Scratch memory; under the engine lock. */
+static struct ir_block ir_pair[2];
+static struct emit_unit unit;
+static struct cache_source source[EMIT_UNIT_BLOCKS];
+
+/* Where b goes on if nothing branches away; v 0: nowhere. */
+static jifl_orig way_on(const struct ir_block *b)
+{
+	const struct ir_insn *last = &b->insns[b->ninsns - 1];
+
+	return last->kind == IR_JMP ? last->target : b->next;
+}
+
+static bool in_unit(jifl_orig addr)
+{
+	u32 i;
+
+	for (i = 0; i < unit.nblocks; i++)
+		if (source[i].addr.v == addr.v)
+			return true;
+	return false;
+}
+
+static enum jifl_cause decode_at(jifl_orig addr, struct ir_block *b)
+{
+	enum jifl_cause cause = JIFL_CAUSE_FOREIGN;
+	enum jifl_text text = jifl_host_classify(addr, &cause);
+
+	if (text == JIFL_TEXT_THUNK)
+		return JIFL_CAUSE_NOINSTR;
+	return text == JIFL_TEXT_CODE ? jifl_decode_block(addr, b) : cause;
+}
+
+/* Decodes into next what b goes on with, if it can lie right behind it. */
+static bool decode_follower(int context, const struct ir_block *b, struct ir_block *next)
+{
+	jifl_orig addr = way_on(b);
+
+	if (!addr.v || !emit_unit_has_room(&unit) || addr.v == b->addr.v || in_unit(addr) ||
+	    jifl_cache_find(context, addr) != CACHE_NONE)
+		return false;
+	return decode_at(addr, next) == JIFL_CAUSE_NONE;
+}
+
+static void instrument(int context, struct ir_block *b)
+{
+	const struct cache_context *c = &cache.contexts[context];
+
+	if (c->fn)
+		c->fn(b, c->arg);
+}
+
+static void note_source(jifl_orig addr, u32 len, u8 flags)
+{
+	source[unit.nblocks] = (struct cache_source){ .addr = addr, .len = len, .flags = flags };
+}
+
+/* Decodes, instruments and emits from b on, which is decoded already. */
+static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block *next)
+{
+	struct ir_block *t;
+	bool followed;
+
+	do {
+		jifl_translated.blocks++;
+		jifl_translated.insns += b->count;
+		note_source(b->addr, b->src_len, 0);
+		followed = decode_follower(context, b, next);
+		instrument(context, b);
+		emit_block(&unit, b, followed);
+		t = b;
+		b = next;
+		next = t;
+	} while (followed);
+}
+
+static void begin(int context)
+{
+	emit_unit_begin(&unit, &cache.config, cache.code_base, cache.hot, cache.cold,
+			cache.nexits, cache.contexts[context].lookup);
+}
+
+/* Commits the unit if it is whole and fits. */
+static u32 finish(int context, enum jifl_cause *cause)
+{
+	if (emit_unit_is_full(&unit) || !jifl_cache_has_room(unit.hot.len, unit.cold.len)) {
+		jifl_translated.refused++;
+		*cause = JIFL_CAUSE_MEMORY;
+		return CACHE_NONE;
+	}
+	return jifl_cache_commit(&unit, context, source);
+}
+
+/* Room for the side tables of any unit, and the context's hash lookup. */
+static bool prepare(int context, enum jifl_cause *cause)
+{
+	if (jifl_cache_has_room(0, 0) && !jifl_cache_lookup_create(context))
+		return true;
+	jifl_translated.refused++;
+	*cause = JIFL_CAUSE_MEMORY;
+	return false;
+}
+
+static u32 translate(int context, jifl_orig addr, enum jifl_cause *cause)
+{
+	if (!prepare(context, cause))
+		return CACHE_NONE;
+	*cause = decode_at(addr, &ir_pair[0]);
+	/* An int3 goes away again; bytes out of reach have no rel32. */
+	if (*cause == JIFL_CAUSE_INT3 || !jifl_fits_s32((s64)addr.v))
+		return CACHE_NONE;
+	begin(context);
+	if (*cause == JIFL_CAUSE_NONE) {
+		emit_straight_ahead(context, &ir_pair[0], &ir_pair[1]);
+	} else {
+		/* Watched like others: if the bytes change, it is looked at again. */
+		note_source(addr, 1, CACHE_BLOCK_NATIVE);
+		emit_native_block(&unit, addr, *cause);
+	}
+	return finish(context, cause);
+}
+
+u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause)
+{
+	u64 start = jifl_host_clock();
+	u32 block = translate(context, addr, cause);
+
+	jifl_translated.ns += jifl_host_clock() - start;
+	return block;
+}
+
+u32 jifl_translate_entry(int context, jifl_orig target,
+			 const struct ir_insert *entry, u32 nentry,
+			 const struct ir_insert *exit, u32 nexit, enum jifl_cause *cause)
+{
+	u32 after;
+
+	if (!prepare(context, cause))
+		return CACHE_NONE;
+	begin(context);
+	note_source(target, 0, CACHE_BLOCK_ENTRY);
+	after = emit_entry(&unit, target, entry, nentry, exit, nexit);
+	source[0].len = after ? after - unit.blocks[0].start : 0;
+	return finish(context, cause);
+}

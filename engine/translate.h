@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Translation: from an original address to a block in the code cache. */
+#ifndef JIFL_TRANSLATE_H
+#define JIFL_TRANSLATE_H
+
+#include "cache/cache.h"
+
+/* Totals of all translations since init. */
+struct jifl_translated {
+	u64 blocks;
+	u64 insns;
+	u64 ns;
+	u64 refused;		/* for want of memory */
+};
+extern struct jifl_translated jifl_translated;
+
+/*
+ * Translates the block at addr, and straight on what lies behind it as far as
+ * a unit goes. Returns its number in the cache, or CACHE_NONE with *cause when
+ * the caller has to go on natively this time. Under the engine lock.
+ */
+u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
+
+/* Makes an entry piece; see jifl_engine_entry_create. Same returns. */
+u32 jifl_translate_entry(int context, jifl_orig target,
+			 const struct ir_insert *entry, u32 nentry,
+			 const struct ir_insert *exit, u32 nexit, enum jifl_cause *cause);
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * jifl.h: the only header a JIFL plugin includes.
+ *
+ * A plugin is one C file that becomes a kernel module. It implements four
+ * functions:
+ *
+ *	static int plugin_init(void)	the module is being loaded: choose system
+ *					calls, add callbacks. 0 or -errno, which
+ *					refuses the module.
+ *	static void plugin_exit(void)	the module is being unloaded.
+ *	static int plugin_start(void)	`jifl start NAME`: start instrumenting.
+ *					0 or -errno, which leaves it stopped.
+ *	static void plugin_stop(void)	`jifl stop NAME`: stop instrumenting and
+ *					say what was found.
+ *
+ * All four run in process context, one at a time, and may sleep. A plugin that
+ * has been started cannot be unloaded. What plugin_stop or a failed plugin_start
+ * leaves running is stopped for it.
+ *
+ * Its Makefile is three lines, see plugins/plugin.mk:
+ *
+ *	PLUGIN := NAME
+ *	JIFL := path to this tree
+ *	include $(JIFL)/plugins/plugin.mk
+ *
+ * Two kinds of functions of a plugin run at other times:
+ *
+ * - Callbacks (the *_callback types below) are called once for each piece of
+ *   code when it is translated, and insert calls into it. They run with
+ *   interrupts off and with whatever locks the translated code holds: they must
+ *   not sleep, take locks, print or allocate, and must be quick. The handle they
+ *   are given is good until they return. Code is translated anew when the code
+ *   cache was emptied or when the kernel changed the code, so a callback may see
+ *   an address more than once.
+ *
+ * - Analysis functions are what is inserted. They are called each time that
+ *   the instrumented code is executed, before or after an instruction, in the
+ *   context of that code: any lock may be held, interrupts may be off, page
+ *   faults may be forbidden. They return void, are given up to JIFL_ARGS_MAX
+ *   arguments, find all registers and flags saved, and may change none of the
+ *   kernel's state. They must not sleep, take locks that others hold with
+ *   interrupts on, print, allocate, touch user memory, use the FPU, change the
+ *   interrupt flag for good, or need much of the stack. Several CPUs execute them
+ *   at once, and interrupt handlers between their instructions: count with
+ *   this_cpu_add() or atomics where the sum must be exact.
+ *
+ * Errors: functions that return int give 0 or a negative errno. A mistake
+ * (-EINVAL, -EPERM, -EBUSY, -EALREADY, -ENOENT) also puts one line into the
+ * kernel log that names the plugin and the mistake, from inside callbacks only
+ * the first one after each start; and it changes nothing.
+ */
+#ifndef _JIFL_H
+#define _JIFL_H
+
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/types.h>
+#include <asm/proto.h>		/* declares a syscall_init of its own */
+#include <asm/unistd.h>		/* __NR_* */
+
+#include "jifl_ins.h"
+
+#ifndef JIFL_PLUGIN_NAME
+# ifdef KBUILD_MODNAME
+#  define JIFL_PLUGIN_NAME KBUILD_MODNAME
+# else
+#  error "build plugins through plugins/plugin.mk"
+# endif
+#endif
+
+struct jifl_plugin;
+struct jifl_session;
+
+/* --- handles --------------------------------------------------------------------- */
+
+typedef struct jifl_point syscall_point_s;	/* entry to or exit from a system call */
+typedef struct jifl_routine routine_s;		/* a function of the kernel */
+typedef struct jifl_bb bb_s;			/* a basic block */
+typedef struct jifl_ins ins_s;			/* an instruction of a basic block */
+
+/* --- callbacks ------------------------------------------------------------------- */
+
+/*
+ * Each gets what was translated and the arg it was added with.
+ */
+typedef void (*syscall_callback)(syscall_point_s *point, void *arg);
+typedef void (*routine_callback)(routine_s *routine, void *arg);
+typedef void (*bb_callback)(bb_s *bb, void *arg);
+typedef void (*ins_callback)(ins_s *ins, void *arg);
+
+/* --- system calls ------------------------------------------------------------------ */
+
+enum jifl_callback_kind {
+	JIFL_CALLBACK_ENTRY,
+	JIFL_CALLBACK_EXIT,
+	JIFL_CALLBACK_ROUTINE,
+	JIFL_CALLBACK_BB,
+	JIFL_CALLBACK_INS,
+	JIFL_CALLBACK_KINDS
+};
+
+/* Callbacks of one kind that one syscall_s can have. */
+#define JIFL_CALLBACKS_MAX	4
+
+struct jifl_callback {
+	void *fn;
+	void *arg;
+};
+
+/*
+ * What is to be instrumented: one system call or all of them, and the
+ * callbacks. The plugin defines it as a static variable; its members are not
+ * for the plugin.
+ */
+typedef struct jifl_syscall {
+	struct jifl_plugin *plugin;		/* NULL: not initialised */
+	struct list_head list;
+	int nr;					/* -1: all */
+	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
+	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
+	struct jifl_session *session;		/* not NULL: instrumenting */
+} syscall_s;
+
+/*
+ * int syscall_init(syscall_s *s, int nr)
+ *
+ * Prepares s for the system call nr (__NR_openat, ...), without callbacks.
+ * Process context. May be called again while s is not instrumenting.
+ * Errors: -EINVAL no such system call, or s is NULL; -EBUSY instrumenting.
+ */
+#define syscall_init(s, nr)	jifl_syscall_init(&jifl_this_plugin, s, nr)
+
+/*
+ * int syscall_init_all(syscall_s *s)
+ *
+ * The same for all system calls at once.
+ */
+#define syscall_init_all(s)	jifl_syscall_init_all(&jifl_this_plugin, s)
+
+/*
+ * int syscall_add_entry_instrumentation(syscall_s *s, syscall_callback fn, void *arg)
+ * int syscall_add_exit_instrumentation(syscall_s *s, syscall_callback fn, void *arg)
+ * int syscall_add_routine_instrumentation(syscall_s *s, routine_callback fn, void *arg)
+ * int syscall_add_bb_instrumentation(syscall_s *s, bb_callback fn, void *arg)
+ * int syscall_add_ins_instrumentation(syscall_s *s, ins_callback fn, void *arg)
+ *
+ * From the next start on, fn(handle, arg) is called
+ * - entry, exit: once for each system call of s, before it is made first;
+ * - routine: for each block that is entered by a call;
+ * - bb: for each basic block that the system call executes;
+ * - ins: for each instruction of each basic block, in order.
+ * For one block the routine callbacks come first, then bb, then ins. Callbacks
+ * of one kind are called in the order in which they were added.
+ *
+ * Process context. Errors: -EINVAL fn is NULL, or s was not initialised;
+ * -EBUSY instrumenting; -ENOSPC more than JIFL_CALLBACKS_MAX.
+ */
+#define syscall_add_entry_instrumentation(s, fn, arg) \
+	jifl_add_syscall_callback(&jifl_this_plugin, s, JIFL_CALLBACK_ENTRY, fn, arg)
+#define syscall_add_exit_instrumentation(s, fn, arg) \
+	jifl_add_syscall_callback(&jifl_this_plugin, s, JIFL_CALLBACK_EXIT, fn, arg)
+#define syscall_add_routine_instrumentation(s, fn, arg) \
+	jifl_add_routine_callback(&jifl_this_plugin, s, fn, arg)
+#define syscall_add_bb_instrumentation(s, fn, arg) \
+	jifl_add_bb_callback(&jifl_this_plugin, s, fn, arg)
+#define syscall_add_ins_instrumentation(s, fn, arg) \
+	jifl_add_ins_callback(&jifl_this_plugin, s, fn, arg)
+
+/*
+ * int syscall_start_instrumenting(syscall_s *s)
+ *
+ * From now on the system calls of s run instrumented, for every task. Process
+ * context, between the beginning of plugin_start and the end of plugin_stop.
+ * Errors: -EINVAL s was not initialised; -EPERM the plugin has not been started;
+ * -EALREADY instrumenting; -EBUSY someone else instruments one of the calls;
+ * -ENOMEM, -ENOSPC.
+ */
+#define syscall_start_instrumenting(s)	jifl_syscall_start(&jifl_this_plugin, s)
+
+/*
+ * int syscall_stop_instrumenting(syscall_s *s)
+ *
+ * Ends that. When it returns no analysis function inserted for s runs or will
+ * run any more. Process context; sleeps until every task has left the
+ * instrumented code, which is soon even if some sleep in a system call.
+ * Errors: -EINVAL s was not initialised; -ENOENT not instrumenting.
+ */
+#define syscall_stop_instrumenting(s)	jifl_syscall_stop(&jifl_this_plugin, s)
+
+/* --- arguments of analysis functions ------------------------------------------------ */
+
+/*
+ * The *_insert_call functions take the analysis function and then pairs of a
+ * type and a value, closed by ARG_END:
+ *
+ *	bb_insert_call(bb, add_count, ARG_VOID_PTR, &count, ARG_INT32, bb_size(bb),
+ *		       ARG_END);
+ *
+ * The values are fixed when the call is inserted.
+ */
+enum jifl_arg {
+	ARG_END = 0x4a00,	/* no more */
+	ARG_VOID_PTR,		/* a pointer */
+	ARG_INT32,		/* a 32-bit integer, signed or not */
+	ARG_INT64,		/* a 64-bit integer, signed or not */
+};
+
+#define JIFL_ARGS_MAX	6
+
+/*
+ * Errors of all *_insert_call: -EPERM the handle is not one of the callback
+ * that runs; -EINVAL the function is NULL or not kernel code, the arguments are
+ * malformed, or it cannot be called there; -E2BIG more than JIFL_ARGS_MAX
+ * arguments; -ENOSPC the block has no room for more.
+ * Calls inserted at the same place are made in the order of insertion.
+ */
+
+/* --- entry and exit -------------------------------------------------------------------- */
+
+/* The number of the system call, or -EPERM. */
+int jifl_syscall_nr(syscall_point_s *point);
+#define syscall_nr(point)	jifl_syscall_nr(point)
+
+/*
+ * int syscall_insert_call(syscall_point_s *point, void *fn, ...)
+ *
+ * Calls fn each time the system call is entered, or when it returns. A call
+ * that never returns (exit), or during which instrumentation ends, has no exit.
+ * Room for 4 calls at each.
+ */
+#define syscall_insert_call	jifl_syscall_insert_call
+
+/* --- routines ---------------------------------------------------------------------------- */
+
+/* The address of the routine, 0 for a stale handle. Not to be shown to users. */
+unsigned long jifl_routine_address(routine_s *routine);
+#define routine_address(routine)	jifl_routine_address(routine)
+
+/*
+ * int routine_insert_call(routine_s *routine, void *fn, ...)
+ *
+ * Calls fn each time the routine is entered.
+ */
+#define routine_insert_call	jifl_routine_insert_call
+
+/* --- basic blocks ------------------------------------------------------------------------ */
+
+/*
+ * The number of the kernel's instructions in the block, or -EPERM. Includes
+ * those of a mitigated branch or return that the block carries out at once.
+ */
+int jifl_bb_size(bb_s *bb);
+#define bb_size(bb)		jifl_bb_size(bb)
+
+/* The address of its first instruction, 0 for a stale handle. */
+unsigned long jifl_bb_address(bb_s *bb);
+#define bb_address(bb)		jifl_bb_address(bb)
+
+/*
+ * int bb_insert_call(bb_s *bb, void *fn, ...)
+ *
+ * Calls fn each time the block is executed, before its first instruction.
+ */
+#define bb_insert_call		jifl_bb_insert_call
+
+/* --- instructions -------------------------------------------------------------------------- */
+
+/*
+ * ins_s *ins_first(bb_s *bb), ins_s *ins_last(bb_s *bb)
+ * ins_s *ins_next(ins_s *ins), ins_s *ins_prev(ins_s *ins)
+ *
+ * The instructions of a block in order. NULL past either end, and for a stale
+ * handle.
+ */
+ins_s *jifl_ins_first(bb_s *bb);
+ins_s *jifl_ins_last(bb_s *bb);
+ins_s *jifl_ins_next(ins_s *ins);
+ins_s *jifl_ins_prev(ins_s *ins);
+#define ins_first(bb)		jifl_ins_first(bb)
+#define ins_last(bb)		jifl_ins_last(bb)
+#define ins_next(ins)		jifl_ins_next(ins)
+#define ins_prev(ins)		jifl_ins_prev(ins)
+
+/* Its class, INS_TYPE_OTHER for a stale handle. */
+enum jifl_ins_type jifl_ins_type(ins_s *ins);
+#define ins_type(ins)		jifl_ins_type(ins)
+
+/* Its address, 0 for a stale handle. */
+unsigned long jifl_ins_address(ins_s *ins);
+#define ins_address(ins)	jifl_ins_address(ins)
+
+enum jifl_ipoint {
+	IPOINT_BEFORE,		/* right before the instruction */
+	IPOINT_AFTER,		/* right after it; not for one that branches */
+};
+
+/*
+ * int ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+ *
+ * Calls fn each time the instruction is about to be executed, or has been.
+ * -EINVAL for IPOINT_AFTER on a jump, call or return.
+ */
+#define ins_insert_call		jifl_ins_insert_call
+
+/* --- what stands behind the names above: not for plugins -------------------------------- */
+
+#define JIFL_PLUGIN_ABI	1
+
+struct jifl_plugin {
+	unsigned int size;
+	unsigned int abi;		/* JIFL_PLUGIN_ABI */
+	const char *name;
+	struct module *owner;
+	int (*init)(void);
+	void (*exit)(void);
+	int (*start)(void);
+	void (*stop)(void);
+	/* jifl.ko's: */
+	struct list_head list;
+	struct list_head syscalls;	/* of syscall_s */
+	unsigned int state;
+	bool complained;
+};
+
+int jifl_plugin_register(struct jifl_plugin *p);
+void jifl_plugin_unregister(struct jifl_plugin *p);
+
+int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr);
+int jifl_syscall_init_all(struct jifl_plugin *p, syscall_s *s);
+int jifl_add_callback(struct jifl_plugin *p, syscall_s *s,
+		      enum jifl_callback_kind kind, void *fn, void *arg);
+int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s);
+int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s);
+
+int jifl_syscall_insert_call(syscall_point_s *point, void *fn, ...);
+int jifl_routine_insert_call(routine_s *routine, void *fn, ...);
+int jifl_bb_insert_call(bb_s *bb, void *fn, ...);
+int jifl_ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...);
+
+/* Inline, so that the compiler sees a callback of the wrong type. */
+static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_s *s,
+					    enum jifl_callback_kind kind,
+					    syscall_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, kind, (void *)fn, arg);
+}
+
+static inline int jifl_add_routine_callback(struct jifl_plugin *p, syscall_s *s,
+					    routine_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, JIFL_CALLBACK_ROUTINE, (void *)fn, arg);
+}
+
+static inline int jifl_add_bb_callback(struct jifl_plugin *p, syscall_s *s,
+				       bb_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, JIFL_CALLBACK_BB, (void *)fn, arg);
+}
+
+static inline int jifl_add_ins_callback(struct jifl_plugin *p, syscall_s *s,
+					ins_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, JIFL_CALLBACK_INS, (void *)fn, arg);
+}
+
+#ifndef JIFL_HOST
+
+static int plugin_init(void);
+static void plugin_exit(void);
+static int plugin_start(void);
+static void plugin_stop(void);
+
+static struct jifl_plugin jifl_this_plugin = {
+	.size = sizeof(struct jifl_plugin),
+	.abi = JIFL_PLUGIN_ABI,
+	.name = JIFL_PLUGIN_NAME,
+	.owner = THIS_MODULE,
+	.init = plugin_init,
+	.exit = plugin_exit,
+	.start = plugin_start,
+	.stop = plugin_stop,
+};
+
+static int __init jifl_plugin_module_init(void)
+{
+	return jifl_plugin_register(&jifl_this_plugin);
+}
+module_init(jifl_plugin_module_init);
+
+static void __exit jifl_plugin_module_exit(void)
+{
+	jifl_plugin_unregister(&jifl_this_plugin);
+}
+module_exit(jifl_plugin_module_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JIFL plugin " JIFL_PLUGIN_NAME);
+
+#endif /* !JIFL_HOST */
+
+#endif /* _JIFL_H */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * The ABI of /dev/jifl: what the module and the jifl command agree on.
+ *
+ * Every structure has fixed width members, no implicit padding and, first, its
+ * own size in bytes. A structure whose size the module does not know is
+ * refused with EINVAL; a command built for another JIFL_ABI_VERSION is expected
+ * to say so and stop (JIFL_IOC_INFO works across versions).
+ *
+ * A session belongs to the open file it was started on. Closing that file, in
+ * whatever way, ends it. One file has at most one session.
+ *
+ * Errors of every request: EPERM without CAP_SYS_ADMIN, EFAULT for a bad
+ * pointer, EINVAL for a wrong size or an unknown value.
+ */
+#ifndef _UAPI_JIFL_H
+#define _UAPI_JIFL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#include "jifl_causes.h"
+
+#define JIFL_ABI_VERSION	1
+#define JIFL_DEVICE		"/dev/jifl"
+
+/* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
+#define JIFL_NR_MAX		512
+#define JIFL_NAME_MAX		32
+
+/* What a session inserts. */
+enum jifl_kind {
+	JIFL_KIND_NONE = 0,	/* nothing: the bare cost of the cache */
+	JIFL_KIND_CALL = 1,	/* system calls, nothing inside them */
+	JIFL_KIND_INSN = 2,	/* instructions executed */
+	JIFL_KIND_BLOCK = 3,	/* basic blocks executed */
+	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
+};
+
+/* The kernel that answers, whatever the ABI versions. */
+struct jifl_info {
+	__u32 size;
+	__u32 abi_version;
+	char  version[JIFL_NAME_MAX];	/* of the module, NUL-terminated */
+	__u32 cpus;			/* possible CPUs */
+	__u32 reserved;
+};
+
+#define JIFL_FILTER_PID		(1u << 0)	/* thread id */
+#define JIFL_FILTER_TGID	(1u << 1)	/* process id */
+#define JIFL_FILTER_COMM	(1u << 2)	/* command name, exact */
+#define JIFL_FILTER_CGROUP	(1u << 3)	/* cgroup v2 id or a descendant */
+#define JIFL_FILTER_CHILDREN	(1u << 4)	/* with TGID: descendants too */
+
+/*
+ * Starts a session on this file.
+ * Errors: EBUSY when this file has a session, or another session has one of the
+ * calls (busy_nr and busy_session say which); ENOMEM.
+ */
+struct jifl_start {
+	__u32 size;
+	__u32 kind;			/* enum jifl_kind */
+	__u32 filters;			/* JIFL_FILTER_* that all must match */
+	__s32 pid;			/* in the caller's pid namespace */
+	__s32 tgid;			/* in the caller's pid namespace */
+	__u32 busy_nr;			/* out, with EBUSY */
+	__u64 busy_session;		/* out, with EBUSY; 0: this file's own */
+	__u64 cgroup;			/* kernfs id: the inode number of its directory */
+	char  comm[16];
+	__u64 nrs[JIFL_NR_MAX / 64];	/* bit n: system call n is a target */
+	__u64 session;			/* out: number of the session */
+};
+
+/*
+ * Ends this file's session; its statistics stay readable until the file is
+ * closed or a new session starts. Errors: ENOENT without a session.
+ */
+struct jifl_stop {
+	__u32 size;
+	__u32 draining;			/* out: threads that were inside */
+	__u64 drain_ns;			/* out: until nothing was left inside */
+};
+
+/*
+ * Values below JIFL_HIST_EXACT have a bucket each; above, every power of two
+ * is cut into JIFL_HIST_SUB buckets (at most 1/32 = 3 % off at the middle).
+ */
+#define JIFL_HIST_SUB_BITS	4
+#define JIFL_HIST_SUB		(1u << JIFL_HIST_SUB_BITS)
+#define JIFL_HIST_EXACT		(JIFL_HIST_SUB << 1)
+#define JIFL_HIST_BUCKETS	640
+
+/*
+ * Reads one system call's statistics. All sums over CPUs, taken without
+ * stopping them. Errors: ENOENT when the file never had a session or nr was
+ * not a target of it.
+ */
+struct jifl_stat {
+	__u32 size;
+	__u32 nr;			/* in */
+	__u64 calls;			/* calls that were counted to their end */
+	__u64 no_return;		/* of these, calls the task died in */
+	__u64 sum;			/* instructions or blocks, by the session's kind */
+	__u64 min;
+	__u64 max;
+	__u64 missed;			/* calls not counted: partly native, in flight at the end */
+	__u64 blocks;			/* basic blocks translated for this call first */
+	__u64 hist;			/* in: user pointer to JIFL_HIST_BUCKETS __u64, or 0 */
+};
+
+/* Totals of the whole module, all sessions. */
+struct jifl_status {
+	__u32 size;
+	__u32 sessions;
+	__u64 blocks;			/* live in the cache */
+	__u64 translated_blocks;	/* ever */
+	__u64 translated_insns;		/* ever; original instructions */
+	__u64 translate_ns;		/* time spent translating */
+	__u64 dispatches;		/* times the dispatcher ran */
+	__u64 links;			/* exits linked to blocks, ever */
+	__u64 code_used;		/* bytes of code cache in use */
+	__u64 code_size;		/* bytes of code cache there are */
+	__u64 side_used;		/* bytes of side tables in use */
+	__u64 side_size;
+	__u64 flushes;			/* generations freed, sessions' ends included */
+	__u64 invalidated;		/* blocks dropped because the kernel's text changed */
+	__u64 faults;			/* exceptions taken on cache addresses */
+	__u64 missed;			/* calls not counted, all sessions ever */
+	__u64 native_exits[JIFL_CAUSES_MAX];
+};
+
+/* One session, for listings. Enumerate: id = 0 first, then the last id seen. */
+struct jifl_session_info {
+	__u32 size;
+	__u32 kind;			/* out: enum jifl_kind */
+	__u64 id;			/* in: find the first above this; out: its id */
+	__s32 owner;			/* out: process id of the opener, 0 for a plugin */
+	__u32 targets;			/* out: number of system calls */
+	__u64 calls;			/* out: entered so far */
+	char  name[JIFL_NAME_MAX];	/* out: opener's command name or plugin */
+};
+
+/* Ends sessions that are not this file's: id, or all with id 0. */
+struct jifl_detach {
+	__u32 size;
+	__u32 ended;			/* out: how many sessions it ended */
+	__u64 id;			/* in */
+	__u64 drain_ns;			/* out */
+};
+
+/*
+ * Starts or stops a loaded plugin by name. Errors: ENOENT no such plugin,
+ * EALREADY in that state already, or what the plugin's own start returned.
+ */
+struct jifl_plugin_ctl {
+	__u32 size;
+	__u32 start;			/* 1 starts, 0 stops */
+	char  name[JIFL_NAME_MAX];
+};
+
+/* One loaded plugin, for listings. Enumerate by index from 0 until ENOENT. */
+struct jifl_plugin_info {
+	__u32 size;
+	__u32 index;			/* in */
+	__u32 started;			/* out */
+	__u32 reserved;
+	char  name[JIFL_NAME_MAX];	/* out */
+};
+
+#define JIFL_IOC_MAGIC		0xF1
+#define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
+#define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
+#define JIFL_IOC_STOP		_IOWR(JIFL_IOC_MAGIC, 2, struct jifl_stop)
+#define JIFL_IOC_STAT		_IOWR(JIFL_IOC_MAGIC, 3, struct jifl_stat)
+#define JIFL_IOC_STATUS		_IOWR(JIFL_IOC_MAGIC, 4, struct jifl_status)
+#define JIFL_IOC_SESSION	_IOWR(JIFL_IOC_MAGIC, 5, struct jifl_session_info)
+#define JIFL_IOC_DETACH		_IOWR(JIFL_IOC_MAGIC, 6, struct jifl_detach)
+#define JIFL_IOC_PLUGIN_CTL	_IOWR(JIFL_IOC_MAGIC, 7, struct jifl_plugin_ctl)
+#define JIFL_IOC_PLUGIN		_IOWR(JIFL_IOC_MAGIC, 8, struct jifl_plugin_info)
+
+#endif /* _UAPI_JIFL_H */
