@@ -18,11 +18,10 @@
  * has been started cannot be unloaded. What plugin_stop or a failed plugin_start
  * leaves running is stopped for it.
  *
- * Its Makefile is three lines, see plugins/plugin.mk:
+ * Its Makefile is two lines, see plugins/plugin.mk:
  *
  *	PLUGIN := NAME
- *	JIFL := path to this tree
- *	include $(JIFL)/plugins/plugin.mk
+ *	include /path/to/jifl/plugins/plugin.mk
  *
  * Two kinds of functions of a plugin run at other times:
  *
@@ -60,14 +59,6 @@
 #include <asm/unistd.h>		/* __NR_* */
 
 #include "jifl_ins.h"
-
-#ifndef JIFL_PLUGIN_NAME
-# ifdef KBUILD_MODNAME
-#  define JIFL_PLUGIN_NAME KBUILD_MODNAME
-# else
-#  error "build plugins through plugins/plugin.mk"
-# endif
-#endif
 
 struct jifl_plugin;
 struct jifl_session;
@@ -147,7 +138,8 @@ typedef struct jifl_syscall {
  *
  * From the next start on, fn(handle, arg) is called
  * - entry, exit: once for each system call of s, before it is made first;
- * - routine: for each block that is entered by a call;
+ * - routine: for each block at which a function begins (its address is that of
+ *   a symbol), whether it is reached by a call or a jump;
  * - bb: for each basic block that the system call executes;
  * - ins: for each instruction of each basic block, in order.
  * For one block the routine callbacks come first, then bb, then ins. Callbacks
@@ -374,7 +366,7 @@ static void plugin_stop(void);
 static struct jifl_plugin jifl_this_plugin = {
 	.size = sizeof(struct jifl_plugin),
 	.abi = JIFL_PLUGIN_ABI,
-	.name = JIFL_PLUGIN_NAME,
+	.name = KBUILD_MODNAME,
 	.owner = THIS_MODULE,
 	.init = plugin_init,
 	.exit = plugin_exit,
@@ -395,7 +387,7 @@ static void __exit jifl_plugin_module_exit(void)
 module_exit(jifl_plugin_module_exit);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("JIFL plugin " JIFL_PLUGIN_NAME);
+MODULE_DESCRIPTION("JIFL plugin " KBUILD_MODNAME);
 
 #endif /* !JIFL_HOST */
 

@@ -65,8 +65,10 @@ enum {
 	JIFL_ENOSPC = 28,
 };
 
+#ifndef memcpy	/* a kernel's fortified ones are macros */
 void *memcpy(void *dst, const void *src, __SIZE_TYPE__ n);
 void *memset(void *dst, int c, __SIZE_TYPE__ n);
 int memcmp(const void *a, const void *b, __SIZE_TYPE__ n);
+#endif
 
 #endif

@@ -231,6 +231,10 @@ static void classify(struct ir_insn *insn)
 		set_native(insn, cause);
 		return;
 	}
+	insn->kind = is_nop() ? IR_NOP : IR_PLAIN;
+	/* xabort and xend are in the branches' categories, and are none. */
+	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
+		return;
 	switch (zi.meta.category) {
 	case ZYDIS_CATEGORY_UNCOND_BR:
 		if (zi.raw.imm[0].is_relative)
@@ -252,9 +256,32 @@ static void classify(struct ir_insn *insn)
 		insn->kind = IR_RET;
 		return;
 	default:
-		break;
+		return;
 	}
-	insn->kind = is_nop() ? IR_NOP : IR_PLAIN;
+}
+
+static enum jifl_ins_type type_of(const struct ir_insn *insn)
+{
+	switch (insn->kind) {
+	case IR_NOP:
+		return INS_TYPE_NOP;
+	case IR_JMP:
+		return INS_TYPE_JUMP;
+	case IR_JCC:
+	case IR_JCXZ:
+		return INS_TYPE_COND_JUMP;
+	case IR_CALL:
+		return INS_TYPE_CALL;
+	case IR_JMP_IND:
+		return INS_TYPE_JUMP_INDIRECT;
+	case IR_CALL_IND:
+		return INS_TYPE_CALL_INDIRECT;
+	case IR_RET:
+	case IR_RET_THUNK:
+		return INS_TYPE_RETURN;
+	default:
+		return jifl_decode_ins_type(&zi);
+	}
 }
 
 void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
@@ -270,7 +297,6 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 		return;
 	}
 	insn->len = zi.length;
-	insn->mnemonic = zi.mnemonic;
 	insn->modrm_at = (zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ? zi.raw.modrm.offset : 0;
 	if (insn->modrm_at && zi.raw.modrm.mod == 0 && zi.raw.modrm.rm == 5)
 		insn->disp_at = zi.raw.disp.offset;
@@ -281,6 +307,7 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	}
 	set_flags(insn);
 	classify(insn);
+	insn->type = type_of(insn);
 }
 
 enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
@@ -356,6 +383,17 @@ static void add_operand(const ZydisDecodedOperand *op, struct ir_insn *insn)
 		insn->regs_written |= gpr_mask(op->reg.value);
 }
 
+/*
+ * The bit scans leave their destination alone when the source is 0: AMD64 vol. 3
+ * says so, Intel's processors do so, and ffs() counts on it. What lacks tzcnt and
+ * lzcnt executes these as bit scans.
+ */
+static bool may_keep_destination(void)
+{
+	return zi.mnemonic == ZYDIS_MNEMONIC_BSF || zi.mnemonic == ZYDIS_MNEMONIC_BSR ||
+	       zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
+}
+
 void jifl_decode_registers(struct ir_block *b)
 {
 	ZydisDecoderContext context;
@@ -374,5 +412,7 @@ void jifl_decode_registers(struct ir_block *b)
 		}
 		for (k = 0; k < zi.operand_count; k++)
 			add_operand(&zops[k], insn);
+		if (may_keep_destination())
+			insn->regs_read |= insn->regs_written;
 	}
 }

@@ -34,4 +34,8 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b);
  */
 void jifl_decode_registers(struct ir_block *b);
 
+/* The class of a decoded instruction that does not branch; ins_type.c. */
+struct ZydisDecodedInstruction_;
+enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *zi);
+
 #endif

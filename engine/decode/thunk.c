@@ -116,6 +116,25 @@ static u8 harmless_length(const u8 *b)
 	return 0;
 }
 
+/*
+ * Call depth tracking shifts a per-CPU count at every call and return:
+ * shlq/sarq $5, %gs:depth, absolute or rip-relative. Length, 0 for others.
+ */
+static u8 depth_shift_length(const u8 *b)
+{
+	if (b[0] != 0x65 || b[1] != 0x48 || b[2] != 0xc1)
+		return 0;
+	if (b[3] == 0x25 || b[3] == 0x3d)
+		return 9;
+	return (b[3] == 0x24 || b[3] == 0x3c) && b[4] == 0x25 ? 10 : 0;
+}
+
+/* ... and its return thunk refills the predictor when that comes to 0: jz 1f; ret */
+static bool skips_a_return(const u8 *b)
+{
+	return b[0] == 0x74 && b[2] == 0xc3;
+}
+
 static enum step step_call(struct walk *w, u64 next, s32 rel)
 {
 	if (w->depth == MAX_DEPTH)
@@ -159,7 +178,13 @@ static enum step step(struct walk *w, u8 *reg)
 		w->pc += b[1] == 0x83 ? 4 : 5;
 		return GO_ON;
 	}
+	if (skips_a_return(b)) {
+		w->pc += 2;
+		return GO_ON;
+	}
 	n = harmless_length(b);
+	if (!n)
+		n = depth_shift_length(b);
 	if (n) {
 		w->pc += n;
 		return GO_ON;

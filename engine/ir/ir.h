@@ -12,6 +12,7 @@
 
 #include "../base/types.h"
 #include "jifl_causes.h"
+#include "jifl_ins.h"
 
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
@@ -64,8 +65,7 @@ struct ir_insn {
 	u8 flags_read;		/* enum ir_flag */
 	u8 flags_written;	/* written or left undefined, whatever happens */
 	u8 cause;		/* NATIVE: enum jifl_cause */
-	u8 stack;		/* 1: writes rsp in a way that is followed */
-	u16 mnemonic;		/* the decoder's */
+	u8 type;		/* enum jifl_ins_type, for tools */
 	u16 regs_read;		/* registers that must hold their values before it */
 	u16 regs_written;	/* registers whose old values end with it */
 };
@@ -110,7 +110,6 @@ struct ir_block {
 	u16 ninserts;
 	u32 count;		/* original instructions it stands for, folded ones too */
 	u32 src_len;		/* bytes of original code */
-	bool entered_by_call;	/* first block of a routine as far as is known */
 	bool inserts_full;	/* an insert was refused for want of room */
 	struct ir_insn insns[IR_BLOCK_INSNS];
 	struct ir_insert inserts[IR_BLOCK_INSERTS];

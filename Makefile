@@ -1,0 +1,62 @@
+# JIFL. `make demo` shows what it does, `make test` runs all tests; both install
+# what the machine lacks first. Thin: the work is done by scripts/, Kbuild and cargo.
+
+-include build/toolchain.mk
+
+CARGO ?= cargo
+CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
+
+.PHONY: all setup modules cli test unit test-rust test-unit test-vm bench demo lint fmt clean help
+
+all: modules cli
+
+help:
+	@echo "demo   count instructions of system calls in a throwaway machine"
+	@echo "test   all tests: test-rust, test-unit, test-vm"
+	@echo "bench  what it costs"
+	@echo "all    modules (for every kernel with headers) and cli, into build/"
+	@echo "setup  install what is lacking;  lint, fmt, clean"
+
+setup:
+	@scripts/setup
+
+modules:
+	@scripts/build-modules
+
+# Through a rename: a running copy of the program stays whole.
+cli:
+	@mkdir -p build/bin
+	@nice $(CARGO) build --release --locked --package jifl
+	@cmp -s $(CARGO_OUT)/jifl build/bin/jifl || \
+		{ cp $(CARGO_OUT)/jifl build/bin/jifl.new && mv build/bin/jifl.new build/bin/jifl; }
+
+# build/toolchain.mk may have come only with `setup`: a second make reads it.
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@build/bin/jifl vm -- scripts/demo
+
+test: setup
+	@$(MAKE) --no-print-directory all test-rust test-unit test-vm
+
+test-rust:
+	@nice $(CARGO) test --locked --workspace
+
+unit test-unit:
+	@$(MAKE) --no-print-directory -C tests/unit
+
+test-vm:
+	@tests/vm/run
+
+bench: setup
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+fmt:
+	$(CARGO) fmt
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+clean:
+	rm -rf build/bin build/cargo build/modules build/unit

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `include/uapi/jifl.h` in Rust. That header explains every member; a test
+//! compares sizes, offsets and constants with what the C compiler makes of it.
+
+/// Version of the ABI this program was built for.
+pub const ABI_VERSION: u32 = 1;
+/// Path of the device.
+pub const DEVICE: &str = "/dev/jifl";
+/// System call numbers below this can be targets.
+pub const NR_MAX: usize = 512;
+/// Size of a name, its NUL included.
+pub const NAME_MAX: usize = 32;
+/// Size of a command name, its NUL included.
+pub const COMM_MAX: usize = 16;
+
+/// Names of the causes of native exits, by their index into
+/// [`Status::native_exits`]; the first is no exit.
+pub const CAUSES: &[&str] = &[
+    "none",
+    "schedule",
+    "ud2",
+    "int3",
+    "stack-switch",
+    "privileged",
+    "undecoded",
+    "noinstr",
+    "tracer",
+    "foreign",
+    "own",
+    "memory",
+    "stale",
+];
+/// Room for causes in the ABI.
+pub const CAUSES_MAX: usize = 32;
+
+/// Thread id.
+pub const FILTER_PID: u32 = 1 << 0;
+/// Process id.
+pub const FILTER_TGID: u32 = 1 << 1;
+/// Command name.
+pub const FILTER_COMM: u32 = 1 << 2;
+/// Control group, descendants included.
+pub const FILTER_CGROUP: u32 = 1 << 3;
+/// With [`FILTER_TGID`]: descendants too.
+pub const FILTER_CHILDREN: u32 = 1 << 4;
+
+/// Log2 of the buckets that each power of two is cut into.
+pub const HIST_SUB_BITS: u32 = 4;
+/// Buckets that each power of two is cut into.
+pub const HIST_SUB: u64 = 1 << HIST_SUB_BITS;
+/// Values below this have a bucket each.
+pub const HIST_EXACT: u64 = HIST_SUB << 1;
+/// Number of buckets.
+pub const HIST_BUCKETS: usize = 640;
+
+/// What a session inserts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// Nothing: the bare cost of the cache.
+    None = 0,
+    /// System calls, nothing inside them.
+    Call = 1,
+    /// Instructions executed.
+    Insn = 2,
+    /// Basic blocks executed.
+    Block = 3,
+    /// A plugin's own callbacks.
+    Plugin = 4,
+}
+
+impl Kind {
+    /// The kind with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Kind> {
+        [
+            Kind::None,
+            Kind::Call,
+            Kind::Insn,
+            Kind::Block,
+            Kind::Plugin,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u32 == number)
+    }
+
+    /// Its name in reports and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::None => "none",
+            Kind::Call => "call",
+            Kind::Insn => "insn",
+            Kind::Block => "block",
+            Kind::Plugin => "plugin",
+        }
+    }
+}
+
+/// Declares a structure of the ABI: all bytes zero but `size`, which the
+/// module checks first.
+macro_rules! abi_struct {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $( $(#[$fmeta:meta])* $vis:vis $field:ident : $type:ty, )* }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy)]
+        #[repr(C)]
+        pub struct $name { $( $(#[$fmeta])* $vis $field: $type, )* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                let mut all = $name { $( $field: zeroed::<$type>(), )* };
+                all.size = std::mem::size_of::<$name>() as u32;
+                all
+            }
+        }
+
+        #[cfg(test)]
+        impl $name {
+            /// Offset and size of each member, then the size of the whole.
+            pub(crate) fn layout() -> Vec<(&'static str, usize, usize)> {
+                let mut all = vec![ $( (
+                    stringify!($field),
+                    std::mem::offset_of!($name, $field),
+                    std::mem::size_of::<$type>(),
+                ), )* ];
+                all.push(("", 0, std::mem::size_of::<$name>()));
+                all
+            }
+        }
+    };
+}
+
+/// Types of members: integers and arrays of them.
+trait Zeroed {
+    fn value() -> Self;
+}
+
+fn zeroed<T: Zeroed>() -> T {
+    T::value()
+}
+
+macro_rules! zeroed_integers {
+    ($($type:ty)*) => { $(
+        impl Zeroed for $type {
+            fn value() -> Self { 0 }
+        }
+        impl<const N: usize> Zeroed for [$type; N] {
+            fn value() -> Self { [0; N] }
+        }
+    )* };
+}
+zeroed_integers!(u8 u32 i32 u64);
+
+abi_struct! {
+    /// `struct jifl_info`: the module that answers.
+    Info {
+        /// Of this structure.
+        pub size: u32,
+        /// Version of the ABI the module speaks.
+        pub abi_version: u32,
+        /// Version of the module, NUL-terminated.
+        pub version: [u8; NAME_MAX],
+        /// Possible CPUs.
+        pub cpus: u32,
+        /// Zero.
+        pub reserved: u32,
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_start`: starts a session.
+    Start {
+        /// Of this structure.
+        pub size: u32,
+        /// A [`Kind`].
+        pub kind: u32,
+        /// `FILTER_*` that all must match.
+        pub filters: u32,
+        /// Thread id in the caller's namespace.
+        pub pid: i32,
+        /// Process id in the caller's namespace.
+        pub tgid: i32,
+        /// Out, with EBUSY: a call that another session has.
+        pub busy_nr: u32,
+        /// Out, with EBUSY: that session; 0 is this file's own.
+        pub busy_session: u64,
+        /// Inode number of the group's directory.
+        pub cgroup: u64,
+        /// Command name.
+        pub comm: [u8; COMM_MAX],
+        /// Bit n: system call n is a target.
+        pub nrs: [u64; NR_MAX / 64],
+        /// Out: number of the session.
+        pub session: u64,
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_stop`: ends this file's session.
+    Stop {
+        /// Of this structure.
+        pub size: u32,
+        /// Out: threads that were inside.
+        pub draining: u32,
+        /// Out: time until nothing was left inside.
+        pub drain_ns: u64,
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_stat`: one system call's statistics.
+    Stat {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the system call.
+        pub nr: u32,
+        /// Calls counted to their end.
+        pub calls: u64,
+        /// Of these, calls the task died in.
+        pub no_return: u64,
+        /// Instructions or blocks, by the session's kind.
+        pub sum: u64,
+        /// Of one call.
+        pub min: u64,
+        /// Of one call.
+        pub max: u64,
+        /// Calls not counted.
+        pub missed: u64,
+        /// Blocks translated for this call first.
+        pub blocks: u64,
+        /// In: where the histogram goes. Set by [`crate::device`] alone: the
+        /// kernel writes there.
+        pub(crate) hist: u64,
+    }
+}
+
+impl Stat {
+    /// The question for one system call.
+    pub fn of(nr: u32) -> Stat {
+        Stat {
+            nr,
+            ..Stat::default()
+        }
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_status`: totals of the whole module.
+    Status {
+        /// Of this structure.
+        pub size: u32,
+        /// Running.
+        pub sessions: u32,
+        /// Live in the cache.
+        pub blocks: u64,
+        /// Ever.
+        pub translated_blocks: u64,
+        /// Ever; original instructions.
+        pub translated_insns: u64,
+        /// Time spent translating.
+        pub translate_ns: u64,
+        /// Times the dispatcher ran.
+        pub dispatches: u64,
+        /// Exits linked to blocks, ever.
+        pub links: u64,
+        /// Bytes of code cache in use.
+        pub code_used: u64,
+        /// Bytes of code cache there are.
+        pub code_size: u64,
+        /// Bytes of side tables in use.
+        pub side_used: u64,
+        /// Bytes of side tables there are.
+        pub side_size: u64,
+        /// Generations freed.
+        pub flushes: u64,
+        /// Blocks dropped because the kernel's text changed.
+        pub invalidated: u64,
+        /// Exceptions taken on cache addresses.
+        pub faults: u64,
+        /// Calls not counted, all sessions ever.
+        pub missed: u64,
+        /// By cause, see [`CAUSES`].
+        pub native_exits: [u64; CAUSES_MAX],
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_session_info`: one session, for listings.
+    SessionInfo {
+        /// Of this structure.
+        pub size: u32,
+        /// Out: a [`Kind`].
+        pub kind: u32,
+        /// In: find the first above this; out: its number.
+        pub id: u64,
+        /// Out: process id of the opener, 0 for a plugin.
+        pub owner: i32,
+        /// Out: number of system calls.
+        pub targets: u32,
+        /// Out: entered so far.
+        pub calls: u64,
+        /// Out: opener's command name, or plugin.
+        pub name: [u8; NAME_MAX],
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_detach`: ends other files' sessions.
+    Detach {
+        /// Of this structure.
+        pub size: u32,
+        /// Out: how many ended.
+        pub ended: u32,
+        /// In: which, 0 for all.
+        pub id: u64,
+        /// Out: time until nothing was left inside.
+        pub drain_ns: u64,
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_plugin_ctl`: starts or stops a plugin.
+    PluginCtl {
+        /// Of this structure.
+        pub size: u32,
+        /// 1 starts, 0 stops.
+        pub start: u32,
+        /// Of the plugin.
+        pub name: [u8; NAME_MAX],
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_plugin_info`: one loaded plugin, for listings.
+    PluginInfo {
+        /// Of this structure.
+        pub size: u32,
+        /// In: from 0 until ENOENT.
+        pub index: u32,
+        /// Out: whether it runs.
+        pub started: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// Out.
+        pub name: [u8; NAME_MAX],
+    }
+}
+
+/// Copies `text` into a NUL-terminated member; `None` when it does not fit.
+pub fn to_name<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let mut name = [0; N];
+    if text.len() >= N || text.contains(&0) {
+        return None;
+    }
+    name[..text.len()].copy_from_slice(text);
+    Some(name)
+}
+
+/// The text in a NUL-terminated member.
+pub fn from_name(name: &[u8]) -> String {
+    let end = name
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Numbers of the requests, as `_IOWR` of linux/ioctl.h builds them.
+pub(crate) const fn request(nr: u32, size: usize) -> u32 {
+    const READ_WRITE: u32 = 3;
+    const MAGIC: u32 = 0xf1;
+    READ_WRITE << 30 | (size as u32) << 16 | MAGIC << 8 | nr
+}

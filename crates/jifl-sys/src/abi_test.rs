@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares `abi` with what the C compiler makes of include/uapi/jifl.h.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::abi::*;
+
+/// One line for each fact; C prints the same lines.
+fn facts_of_rust() -> (BTreeSet<String>, String) {
+    let mut facts = BTreeSet::new();
+    let mut c = String::from(
+        "#include <linux/types.h>\n#include <stdio.h>\n#include <stddef.h>\n\
+         #include <uapi/jifl.h>\nint main(void)\n{\n",
+    );
+    let mut layout = |name: &str, members: Vec<(&'static str, usize, usize)>| {
+        let mut end = 0;
+        for (member, offset, size) in members {
+            if member.is_empty() {
+                assert_eq!(end, size, "padding at the end of {name}");
+                facts.insert(format!("{name} {size}"));
+                let _ = writeln!(c, "printf(\"{name} %zu\\n\", sizeof(struct {name}));");
+                continue;
+            }
+            assert_eq!(end, offset, "padding before {name}.{member}");
+            end = offset + size;
+            facts.insert(format!("{name}.{member} {offset} {size}"));
+            let _ = writeln!(
+                c,
+                "printf(\"{name}.{member} %zu %zu\\n\", offsetof(struct {name}, {member}), \
+                 sizeof(((struct {name} *)0)->{member}));"
+            );
+        }
+    };
+    layout("jifl_info", Info::layout());
+    layout("jifl_start", Start::layout());
+    layout("jifl_stop", Stop::layout());
+    layout("jifl_stat", Stat::layout());
+    layout("jifl_status", Status::layout());
+    layout("jifl_session_info", SessionInfo::layout());
+    layout("jifl_detach", Detach::layout());
+    layout("jifl_plugin_ctl", PluginCtl::layout());
+    layout("jifl_plugin_info", PluginInfo::layout());
+
+    let numbers = [
+        ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
+        ("JIFL_NR_MAX", NR_MAX as u64),
+        ("JIFL_NAME_MAX", NAME_MAX as u64),
+        ("JIFL_NR_CAUSES", CAUSES.len() as u64),
+        ("JIFL_CAUSES_MAX", CAUSES_MAX as u64),
+        ("JIFL_KIND_NONE", Kind::None as u64),
+        ("JIFL_KIND_CALL", Kind::Call as u64),
+        ("JIFL_KIND_INSN", Kind::Insn as u64),
+        ("JIFL_KIND_BLOCK", Kind::Block as u64),
+        ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
+        ("JIFL_FILTER_PID", u64::from(FILTER_PID)),
+        ("JIFL_FILTER_TGID", u64::from(FILTER_TGID)),
+        ("JIFL_FILTER_COMM", u64::from(FILTER_COMM)),
+        ("JIFL_FILTER_CGROUP", u64::from(FILTER_CGROUP)),
+        ("JIFL_FILTER_CHILDREN", u64::from(FILTER_CHILDREN)),
+        ("JIFL_HIST_SUB_BITS", u64::from(HIST_SUB_BITS)),
+        ("JIFL_HIST_SUB", HIST_SUB),
+        ("JIFL_HIST_EXACT", HIST_EXACT),
+        ("JIFL_HIST_BUCKETS", HIST_BUCKETS as u64),
+        ("JIFL_IOC_INFO", req::<Info>(0)),
+        ("JIFL_IOC_START", req::<Start>(1)),
+        ("JIFL_IOC_STOP", req::<Stop>(2)),
+        ("JIFL_IOC_STAT", req::<Stat>(3)),
+        ("JIFL_IOC_STATUS", req::<Status>(4)),
+        ("JIFL_IOC_SESSION", req::<SessionInfo>(5)),
+        ("JIFL_IOC_DETACH", req::<Detach>(6)),
+        ("JIFL_IOC_PLUGIN_CTL", req::<PluginCtl>(7)),
+        ("JIFL_IOC_PLUGIN", req::<PluginInfo>(8)),
+    ];
+    for (name, value) in numbers {
+        facts.insert(format!("{name} {value}"));
+        let _ = writeln!(c, "printf(\"{name} %llu\\n\", (unsigned long long){name});");
+    }
+    for (index, name) in CAUSES.iter().enumerate() {
+        facts.insert(format!("cause {index} {name}"));
+    }
+    facts.insert(format!("device {DEVICE}"));
+    c.push_str(
+        "#define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
+         JIFL_CAUSES(CAUSE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",
+    );
+    (facts, c)
+}
+
+fn req<T>(nr: u32) -> u64 {
+    u64::from(request(nr, size_of::<T>()))
+}
+
+#[test]
+fn rust_and_c_agree() {
+    let (rust, program) = facts_of_rust();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let dir = std::env::temp_dir().join(format!("jifl-abi-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (source, binary) = (dir.join("abi.c"), dir.join("abi"));
+    fs::write(&source, program).unwrap();
+    let built = Command::new("cc")
+        .args(["-Wall", "-Werror", "-I"])
+        .arg(include)
+        .arg("-o")
+        .args([&binary, &source])
+        .status()
+        .expect("cc");
+    assert!(built.success());
+    let output = Command::new(&binary).output().unwrap();
+    fs::remove_dir_all(&dir).unwrap();
+    let c: BTreeSet<String> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let only_rust: Vec<_> = rust.difference(&c).collect();
+    let only_c: Vec<_> = c.difference(&rust).collect();
+    assert!(
+        only_rust.is_empty() && only_c.is_empty(),
+        "Rust says {only_rust:#?}, C says {only_c:#?}"
+    );
+}

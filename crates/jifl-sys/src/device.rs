@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that
+//! a test can stand in for the whole device.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use crate::abi::{
+    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, SessionInfo, Start, Stat, Status, Stop,
+    request,
+};
+
+/// Room for one histogram.
+pub type Histogram = [u64; HIST_BUCKETS];
+
+/// Everything that can be asked of the device; see `include/uapi/jifl.h`.
+#[derive(Debug)]
+pub enum Request<'a> {
+    /// Who answers.
+    Info(&'a mut Info),
+    /// Starts a session on this file.
+    Start(&'a mut Start),
+    /// Ends it.
+    Stop(&'a mut Stop),
+    /// Reads one system call's statistics, with its histogram if wanted.
+    Stat(&'a mut Stat, Option<&'a mut Histogram>),
+    /// Totals of the module.
+    Status(&'a mut Status),
+    /// The next session after an id.
+    Session(&'a mut SessionInfo),
+    /// Ends others' sessions.
+    Detach(&'a mut Detach),
+    /// Starts or stops a plugin.
+    PluginCtl(&'a mut PluginCtl),
+    /// One loaded plugin.
+    Plugin(&'a mut PluginInfo),
+}
+
+/// What answers requests.
+pub trait Door {
+    /// Carries out one request; the answer is in its structure, with an error too.
+    fn call(&self, request: Request<'_>) -> io::Result<()>;
+}
+
+/// The device itself. Dropping it ends its session.
+#[derive(Debug)]
+pub struct Device(File);
+
+impl Device {
+    /// Opens the device.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Device> {
+        File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map(Device)
+    }
+
+    fn ioctl<T>(&self, nr: u32, argument: &mut T) -> io::Result<()> {
+        let number = request(nr, size_of::<T>());
+        // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
+        // part of the request's number), all within `argument`, whose type
+        // holds integers only, so any bytes are valid. The one pointer that can
+        // be in it, Stat's, is private to this crate and set in `call` below.
+        let result = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                number as libc::Ioctl,
+                &raw mut *argument,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+impl Door for Device {
+    fn call(&self, request: Request<'_>) -> io::Result<()> {
+        match request {
+            Request::Info(argument) => self.ioctl(0, argument),
+            Request::Start(argument) => self.ioctl(1, argument),
+            Request::Stop(argument) => self.ioctl(2, argument),
+            Request::Stat(argument, histogram) => {
+                // The buffer outlives the call, and is as long as the ABI says.
+                argument.hist = histogram.map_or(0, |buffer| &raw mut *buffer as u64);
+                let result = self.ioctl(3, argument);
+                argument.hist = 0;
+                result
+            }
+            Request::Status(argument) => self.ioctl(4, argument),
+            Request::Session(argument) => self.ioctl(5, argument),
+            Request::Detach(argument) => self.ioctl(6, argument),
+            Request::PluginCtl(argument) => self.ioctl(7, argument),
+            Request::Plugin(argument) => self.ioctl(8, argument),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_jifl_device_says_enotty() {
+        let device = Device::open("/dev/null").unwrap();
+        let error = device.call(Request::Info(&mut Info::default()));
+        assert_eq!(error.unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+    }
+}

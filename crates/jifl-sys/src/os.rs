@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls that neither std nor rustix offers as safe functions.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// Has `command` killed by the kernel when the calling thread dies, in whatever
+/// way. Call it, and spawn, from the main thread: it is the thread's death that
+/// counts. `keep` are file descriptors the child shall inherit.
+pub fn tie_to_parent(command: &mut Command, keep: &[RawFd]) {
+    let keep = keep.to_vec();
+    let parent = std::process::id();
+    // SAFETY: the closure runs between fork and exec. It makes only system
+    // calls and allocates nothing (`keep` was allocated before).
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // The parent may have died before the line above.
+            if libc::getppid() as u32 != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            for &fd in &keep {
+                if libc::fcntl(fd, libc::F_SETFD, 0) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Brings the loopback interface up.
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: plain system call; the result is checked before use.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` is open and nobody else owns it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: all zeroes are a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name[0] = b'l' as libc::c_char;
+    request.ifr_name[1] = b'o' as libc::c_char;
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads one ifreq, which `request` is.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFFLAGS, &request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The write end of the pipe that [`catch_interrupts`] makes.
+static INTERRUPT_PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn on_interrupt(_signal: libc::c_int) {
+    let fd = INTERRUPT_PIPE.load(Ordering::Relaxed);
+    // SAFETY: write is async-signal-safe and the byte lives long enough. A full
+    // pipe (nobody blocks: it is non-blocking) says the same as one more byte.
+    // errno is the interrupted code's and put back.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(fd, b"!".as_ptr().cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// From now on SIGINT and SIGTERM make the returned stream readable instead of
+/// ending the process. Programs started later get their default effect back.
+pub fn catch_interrupts() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    write.set_nonblocking(true)?;
+    INTERRUPT_PIPE.store(write.into_raw_fd(), Ordering::Relaxed);
+    // SAFETY: all zeroes are a valid sigaction; the handler keeps to what is
+    // async-signal-safe.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_interrupt as extern "C" fn(libc::c_int) as usize;
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// A process that exists, has its id, and waits before it becomes the program
+/// it was made for. Dropping it ends it.
+pub struct Gated {
+    pid: u32,
+    gate: UnixStream,
+    spawner: JoinHandle<io::Result<Child>>,
+}
+
+impl Gated {
+    /// Forks for `command`.
+    ///
+    /// # Errors
+    /// Only of the fork; that the program does not exist shows in [`Gated::open`].
+    pub fn new(mut command: Command) -> io::Result<Gated> {
+        let (mut tell, told) = UnixStream::pair()?;
+        let (gate, wait) = UnixStream::pair()?;
+        let (told_fd, gate_fd, wait_fd) = (told.as_raw_fd(), gate.as_raw_fd(), wait.as_raw_fd());
+        // SAFETY: the closure runs between fork and exec. It makes only
+        // system calls on descriptors that are open then, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                let pid = (libc::getpid() as u32).to_ne_bytes();
+                if libc::write(told_fd, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
+                    return Err(io::Error::last_os_error());
+                }
+                // Else the wait below would not end with the parent's end.
+                libc::close(gate_fd);
+                let mut byte = 0u8;
+                match libc::read(wait_fd, (&raw mut byte).cast(), 1) {
+                    1 => Ok(()),
+                    0 => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            });
+        }
+        // std's spawn returns only when the program runs, hence the thread.
+        let spawner = thread::spawn(move || {
+            let result = command.spawn();
+            drop((told, wait));
+            result
+        });
+        let mut pid = [0; 4];
+        match tell.read_exact(&mut pid) {
+            Ok(()) => Ok(Gated {
+                pid: u32::from_ne_bytes(pid),
+                gate,
+                spawner,
+            }),
+            Err(error) => match spawner.join() {
+                Ok(Err(cause)) => Err(cause),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Errors
+    /// Those of running the program: it does not exist, may not be executed.
+    pub fn open(mut self) -> io::Result<Child> {
+        self.gate.write_all(b"!")?;
+        match self.spawner.join() {
+            Ok(result) => result,
+            Err(_) => Err(io::Error::other("the spawning thread panicked")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    #[test]
+    fn a_gated_process_runs_only_when_let() {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "echo $$; exit 3"])
+            .stdout(Stdio::piped());
+        let gated = Gated::new(command).unwrap();
+        let pid = gated.pid();
+        let program = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+        assert_ne!(program.trim(), "sh");
+        let output = gated.open().unwrap().wait_with_output().unwrap();
+        assert_eq!(output.stdout, format!("{pid}\n").into_bytes());
+        assert_eq!(output.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_missing_program_shows_when_the_gate_opens() {
+        let gated = Gated::new(Command::new("/no/such/program")).unwrap();
+        let error = gated.open().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_dropped_gate_ends_the_process() {
+        let gated = Gated::new(Command::new("true")).unwrap();
+        let Gated { gate, spawner, .. } = gated;
+        drop(gate);
+        let error = spawner.join().unwrap().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel's console says: its last lines, and the lines that mean trouble.
+
+use std::collections::VecDeque;
+
+/// Lines of the log that no healthy run has. Kept as text that stands in the
+/// kernel's sources, not as clever patterns.
+const TROUBLE: &[&str] = &[
+    "WARNING: CPU:",
+    "WARNING: possible",
+    "WARNING: suspicious",
+    "WARNING: kernel stack",
+    "WARNING: can't access registers",
+    "BUG:",
+    "Oops:",
+    "general protection fault",
+    "Kernel panic",
+    "kernel BUG at",
+    "INFO: task ",
+    "blocked for more than",
+    "soft lockup",
+    "hard LOCKUP",
+    "detected stall",
+    "scheduling while atomic",
+    "Unable to handle",
+    "stack-protector:",
+    "double fault",
+    "invalid opcode",
+    "int3:",
+];
+
+/// What makes a machine that went away without a word a panic.
+const PANIC: &[&str] = &["Kernel panic", "Oops:", "BUG:", "double fault"];
+
+/// The log so far: enough of it to say what happened.
+#[derive(Debug, Default)]
+pub struct Console {
+    tail: VecDeque<String>,
+    partial: Vec<u8>,
+    trouble: Option<String>,
+    panic: Option<String>,
+}
+
+impl Console {
+    const TAIL: usize = 100;
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            match byte {
+                b'\n' => self.end_line(),
+                b'\r' => {}
+                _ => self.partial.push(byte),
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(&self.partial).into_owned();
+        self.partial.clear();
+        if self.trouble.is_none() && TROUBLE.iter().any(|sign| line.contains(sign)) {
+            self.trouble = Some(line.clone());
+        }
+        if self.panic.is_none() && PANIC.iter().any(|sign| line.contains(sign)) {
+            self.panic = Some(line.clone());
+        }
+        if self.tail.len() == Self::TAIL {
+            self.tail.pop_front();
+        }
+        self.tail.push_back(line);
+    }
+
+    /// The first line that means trouble: a warning or worse.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// The first line of an oops or panic.
+    pub fn panic(&self) -> Option<&str> {
+        self.panic.as_deref()
+    }
+
+    /// The last `count` lines, a begun one included.
+    pub fn tail(&self, count: usize) -> Vec<String> {
+        let mut lines: Vec<String> = self.tail.iter().cloned().collect();
+        if !self.partial.is_empty() {
+            lines.push(String::from_utf8_lossy(&self.partial).into_owned());
+        }
+        lines.split_off(lines.len().saturating_sub(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_is_found_across_pieces() {
+        let mut console = Console::default();
+        console.feed(b"[ 1.0] all is well\r\n[ 1.1] WARN");
+        assert_eq!(console.trouble(), None);
+        console.feed(b"ING: CPU: 0 PID: 1 at x.c:1\n");
+        assert_eq!(
+            console.trouble(),
+            Some("[ 1.1] WARNING: CPU: 0 PID: 1 at x.c:1")
+        );
+        assert_eq!(console.panic(), None);
+        console.feed(b"[ 2.0] Kernel panic - not syncing: x\n");
+        assert!(console.panic().is_some());
+        assert_eq!(console.tail(1), ["[ 2.0] Kernel panic - not syncing: x"]);
+    }
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let mut console = Console::default();
+        for line in 0..1000 {
+            console.feed(format!("{line}\n").as_bytes());
+        }
+        assert_eq!(console.tail(2), ["998", "999"]);
+        assert_eq!(console.tail(5000).len(), Console::TAIL);
+    }
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The guest's init: process 1 of the machine.
+//!
+//! Mounts the host's root under an overlay, runs the one command with pipes as
+//! its standard streams, hands these on through the port, and says how the
+//! command ended. The host then ends the machine.
+//!
+//! There is no udev on purpose: devtmpfs makes the nodes, and asking udev to
+//! load a module for every device takes longer than all the rest together.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
+
+use crate::frame::{self, Kind};
+use crate::{initramfs, qemu};
+
+/// `MODULE_INIT_COMPRESSED_FILE` of finit_module(2).
+const COMPRESSED: i32 = 4;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// Runs as init and never returns. Call it first thing when the process id is 1.
+pub fn main() -> ! {
+    let mut port = match connect() {
+        Ok(port) => port,
+        Err(why) => {
+            // Nobody to tell but the console; the host sees the panic after it.
+            eprintln!("jifl-vm init: {why}");
+            std::process::exit(1);
+        }
+    };
+    match serve(&mut port) {
+        Ok(status) => {
+            rustix::fs::sync();
+            let _ = frame::send(&mut port, Kind::Exit, &[status]);
+        }
+        Err(why) => {
+            let _ = frame::send(&mut port, Kind::Failed, why.as_bytes());
+        }
+    }
+    // The host ends the machine now. Had it died, so would QEMU have.
+    loop {
+        thread::sleep(Duration::from_secs(3600));
+    }
+}
+
+/// Until the port to the host is open.
+fn connect() -> Result<File> {
+    mount_new("proc", "/proc", "proc", "")?;
+    mount_new("sys", "/sys", "sysfs", "")?;
+    mount_new("dev", "/dev", "devtmpfs", "mode=0755")?;
+    let mut modules: Vec<PathBuf> = fs::read_dir(initramfs::MODULES)
+        .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    modules.sort();
+    for module in modules {
+        insert(&module)?;
+    }
+    // Probing the devices has begun, but may not have ended.
+    for _ in 0..500 {
+        if let Some(device) = find_port() {
+            if let Ok(port) = File::options().read(true).write(true).open(device) {
+                return Ok(port);
+            }
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Err("no virtio-serial port called jifl".into())
+}
+
+fn find_port() -> Option<PathBuf> {
+    let entries = fs::read_dir("/sys/class/virtio-ports").ok()?;
+    for entry in entries.flatten() {
+        let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+        if name.trim() == "jifl" {
+            return Some(Path::new("/dev").join(entry.file_name()));
+        }
+    }
+    None
+}
+
+/// What the host wants.
+#[derive(Default)]
+struct Job {
+    arguments: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    writable: Vec<PathBuf>,
+    module_dir: Option<PathBuf>,
+    modules: Vec<PathBuf>,
+}
+
+fn serve(port: &mut File) -> Result<u8> {
+    let mut input = Patient(port.try_clone().map_err(|e| format!("port: {e}"))?);
+    frame::send(port, Kind::Hello, &[]).map_err(|e| format!("port: {e}"))?;
+    let job = receive_job(&mut input)?;
+    build_root(&job)?;
+    for module in &job.modules {
+        insert(module)?;
+    }
+    run(port, input, job)
+}
+
+fn receive_job(input: &mut impl Read) -> Result<Job> {
+    let mut job = Job::default();
+    loop {
+        let frame = frame::receive(input).map_err(|e| format!("port: {e}"))?;
+        let (kind, bytes) = frame.ok_or("port: closed")?;
+        let text = OsString::from_vec(bytes);
+        match kind {
+            Kind::Arg => job.arguments.push(text),
+            Kind::Env => {
+                let bytes = text.as_bytes();
+                if let Some(at) = bytes.iter().position(|byte| *byte == b'=') {
+                    let (name, value) = (&bytes[..at], &bytes[at + 1..]);
+                    let own = |part| OsStr::from_bytes(part).to_owned();
+                    job.env.push((own(name), own(value)));
+                }
+            }
+            Kind::Cwd => job.cwd = text.into(),
+            Kind::Writable => job.writable.push(text.into()),
+            Kind::ModuleDir => job.module_dir = Some(text.into()),
+            Kind::Module => job.modules.push(text.into()),
+            Kind::Go => return Ok(job),
+            other => return Err(format!("unexpected {other:?} from the host")),
+        }
+    }
+}
+
+/// Makes the host's root, under an overlay, the guest's.
+fn build_root(job: &Job) -> Result<()> {
+    for dir in ["/base", "/over"] {
+        make_dir(Path::new(dir))?;
+    }
+    // cache=loose: the host's files are as they were when first read, which is
+    // what makes programs start fast; the mount is read-only.
+    let options = "trans=virtio,version=9p2000.L,msize=512000,access=any";
+    let base = format!("{options},cache=loose");
+    mount_flags(qemu::ROOT_TAG, "/base", "9p", MountFlags::RDONLY, &base)?;
+    mount_new("tmpfs", "/over", "tmpfs", "mode=0755")?;
+    for dir in ["/over/upper", "/over/work"] {
+        make_dir(Path::new(dir))?;
+    }
+    let layers = "lowerdir=/base,upperdir=/over/upper,workdir=/over/work";
+    mount_new("overlay", "/newroot", "overlay", layers)?;
+    for dir in ["proc", "sys", "dev"] {
+        let (from, to) = (format!("/{dir}"), format!("/newroot/{dir}"));
+        make_dir(Path::new(&to))?;
+        mount_move(&from, &to).map_err(|e| format!("moving {from}: {e}"))?;
+    }
+    enter("/newroot").map_err(|e| format!("entering the new root: {e}"))?;
+
+    for (index, directory) in job.writable.iter().enumerate() {
+        make_dir(directory)?;
+        let tag = format!("rw{index}");
+        let target = directory.to_string_lossy();
+        // cache=mmap: as uncached as 9p can be while shared mappings work.
+        mount_new(&tag, &target, "9p", &format!("{options},cache=mmap"))?;
+    }
+    if let Some(from) = &job.module_dir {
+        let release = from.file_name().unwrap_or_default();
+        let to = Path::new("/lib/modules").join(release);
+        make_dir(&to)?;
+        if *from != to {
+            mount_bind(from, &to).map_err(|e| format!("binding {}: {e}", to.display()))?;
+        }
+    }
+    small_mounts()
+}
+
+fn small_mounts() -> Result<()> {
+    for dir in ["/dev/pts", "/dev/shm", "/run", "/tmp", "/var/tmp"] {
+        make_dir(Path::new(dir))?;
+    }
+    mount_new("devpts", "/dev/pts", "devpts", "mode=620,ptmxmode=666")?;
+    mount_new("tmpfs", "/dev/shm", "tmpfs", "mode=1777")?;
+    mount_new("tmpfs", "/run", "tmpfs", "mode=0755")?;
+    make_dir(Path::new("/run/lock"))?;
+    // Not every kernel has all of these, and few commands need them.
+    for (kind, target) in [
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("securityfs", "/sys/kernel/security"),
+        ("configfs", "/sys/kernel/config"),
+        ("bpf", "/sys/fs/bpf"),
+    ] {
+        let _ = mount_new(kind, target, kind, "");
+    }
+    for (link, target) in [
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+    ] {
+        let _ = std::os::unix::fs::symlink(target, link);
+    }
+    let _ = fs::write("/proc/sys/kernel/hostname", "jifl-vm");
+    let _ = jifl_sys::os::loopback_up();
+    Ok(())
+}
+
+/// As switch_root(8): the first file system of a machine cannot be pivoted away.
+fn enter(root: &str) -> rustix::io::Result<()> {
+    rustix::process::chdir(root)?;
+    mount_move(".", "/")?;
+    rustix::process::chroot(".")?;
+    rustix::process::chdir("/")
+}
+
+fn run(port: &File, input: Patient, job: Job) -> Result<u8> {
+    let shown = job.arguments.first().cloned().unwrap_or_default();
+    let shown = shown.to_string_lossy().into_owned();
+    let (program, rest) = job.arguments.split_first().ok_or("no command")?;
+    let mut command = Command::new(program);
+    command.args(rest).env_clear().envs(job.env);
+    command.stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(&job.cwd).process_group(0);
+    let clone = || port.try_clone().map_err(|e| format!("port: {e}"));
+
+    frame::send(&mut clone()?, Kind::Ready, &[]).map_err(|e| format!("port: {e}"))?;
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            // The statuses a shell gives.
+            let line = format!("jifl vm: {shown}: {error}\n");
+            let _ = frame::send(&mut clone()?, Kind::Stderr, line.as_bytes());
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            return Ok(if missing { 127 } else { 126 });
+        }
+    };
+    if let Some(stdin) = child.stdin.take() {
+        thread::spawn(move || feed(input, stdin));
+    }
+    let out = Arc::new(Mutex::new(clone()?));
+    let mut pumps = Vec::new();
+    if let Some(pipe) = child.stdout.take() {
+        let watch = pipe.try_clone_fd()?;
+        pumps.push(Pump::start(pipe, watch, Kind::Stdout, &out));
+    }
+    if let Some(pipe) = child.stderr.take() {
+        let watch = pipe.try_clone_fd()?;
+        pumps.push(Pump::start(pipe, watch, Kind::Stderr, &out));
+    }
+    let status = reap(child.id())?;
+    drain(&pumps);
+    Ok(status)
+}
+
+/// Waits for the command, and buries every orphan meanwhile.
+fn reap(command: u32) -> Result<u8> {
+    loop {
+        let ended = rustix::process::wait(rustix::process::WaitOptions::empty())
+            .map_err(|e| format!("waiting for the command: {e}"))?;
+        let Some((pid, status)) = ended else {
+            continue;
+        };
+        if pid.as_raw_nonzero().get() as u32 == command {
+            let status = ExitStatus::from_raw(status.as_raw());
+            let code = status.code().or(status.signal().map(|signal| 128 + signal));
+            return Ok(code.unwrap_or(255) as u8);
+        }
+    }
+}
+
+/// One thread that hands on what comes out of a pipe.
+struct Pump {
+    thread: JoinHandle<()>,
+    watch: std::os::fd::OwnedFd,
+    handed_on: Arc<AtomicU64>,
+}
+
+impl Pump {
+    fn start(
+        mut pipe: impl Read + Send + 'static,
+        watch: std::os::fd::OwnedFd,
+        kind: Kind,
+        out: &Arc<Mutex<File>>,
+    ) -> Pump {
+        let handed_on = Arc::new(AtomicU64::new(0));
+        let (counter, out) = (Arc::clone(&handed_on), Arc::clone(out));
+        let thread = thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                let mut port = out.lock().unwrap_or_else(|poison| poison.into_inner());
+                if frame::send(&mut *port, kind, &buffer[..count]).is_err() {
+                    return;
+                }
+                counter.fetch_add(count as u64, Ordering::Relaxed);
+            }
+        });
+        Pump {
+            thread,
+            watch,
+            handed_on,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.thread.is_finished()
+            || matches!(rustix::io::ioctl_fionread(&self.watch), Ok(0) | Err(_))
+    }
+}
+
+/// Waits until all output is handed on: to the end of both pipes, or, where a
+/// process left behind keeps one open, until nothing has come for a while.
+fn drain(pumps: &[Pump]) {
+    let total = || -> u64 {
+        let counts = pumps.iter().map(|pump| &pump.handed_on);
+        counts.map(|count| count.load(Ordering::Relaxed)).sum()
+    };
+    let (mut quiet, mut before) = (0, total());
+    while quiet < 20 && !pumps.iter().all(|pump| pump.thread.is_finished()) {
+        thread::sleep(Duration::from_millis(10));
+        let now = total();
+        let still = now == before && pumps.iter().all(Pump::is_empty);
+        quiet = if still { quiet + 1 } else { 0 };
+        before = now;
+    }
+}
+
+/// Writes what the host sends into the command's standard input.
+fn feed(mut input: Patient, stdin: std::process::ChildStdin) {
+    let mut stdin = Some(stdin);
+    while let Ok(Some((kind, bytes))) = frame::receive(&mut input) {
+        if kind != Kind::Stdin {
+            continue;
+        }
+        let done = match &mut stdin {
+            Some(pipe) => bytes.is_empty() || pipe.write_all(&bytes).is_err(),
+            None => false,
+        };
+        if done {
+            stdin = None;
+        }
+    }
+}
+
+/// The port reads as ended while the host's side is not connected yet.
+struct Patient(File);
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer)? {
+                0 => thread::sleep(Duration::from_millis(10)),
+                count => return Ok(count),
+            }
+        }
+    }
+}
+
+/// A second descriptor for the same pipe.
+trait CloneFd {
+    fn try_clone_fd(&self) -> Result<std::os::fd::OwnedFd>;
+}
+
+impl<T: std::os::fd::AsFd> CloneFd for T {
+    fn try_clone_fd(&self) -> Result<std::os::fd::OwnedFd> {
+        self.as_fd()
+            .try_clone_to_owned()
+            .map_err(|e| format!("pipe: {e}"))
+    }
+}
+
+fn insert(module: &Path) -> Result<()> {
+    let shown = module.display();
+    let file = File::open(module).map_err(|e| format!("{shown}: {e}"))?;
+    let packed = module.extension().is_some_and(|ext| ext != "ko");
+    let flags = if packed { COMPRESSED } else { 0 };
+    match rustix::system::finit_module(&file, c"", flags as _) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(error) => Err(format!("inserting {shown}: {error}")),
+    }
+}
+
+fn make_dir(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn mount_new(source: &str, target: &str, kind: &str, options: &str) -> Result<()> {
+    mount_flags(source, target, kind, MountFlags::empty(), options)
+}
+
+fn mount_flags(
+    source: &str,
+    target: &str,
+    kind: &str,
+    flags: MountFlags,
+    options: &str,
+) -> Result<()> {
+    let data = std::ffi::CString::new(options).map_err(|e| e.to_string())?;
+    mount(source, target, kind, flags, &*data)
+        .map_err(|e| format!("mounting {kind} on {target}: {e}"))
+}

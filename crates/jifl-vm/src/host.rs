@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host's side: starts QEMU, speaks with the guest's init, and says how it
+//! ended. Nothing is written to disk: the initramfs is a memfd and the console
+//! is read through a socket, so a killed run leaves nothing behind.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use jifl_sys::os;
+
+use crate::console::Console;
+use crate::frame::{self, Kind};
+use crate::{Config, Outcome, initramfs, kernel, qemu};
+
+pub use crate::qemu::{MINIMUM as QEMU_MINIMUM, version as qemu_version};
+
+/// What init needs before it has the host's file system, and for it.
+const MODULES: &[&str] = &[
+    "virtio_pci",
+    "virtio_console",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+];
+
+/// Lines of the console shown with an error; an oops is long.
+const CONSOLE_LINES: usize = 20;
+const PANIC_LINES: usize = 80;
+
+/// Says whether this machine can run `config` at all; the error is one line.
+pub fn check(config: &Config) -> Result<(), String> {
+    let (major, line) = qemu::version()?;
+    if major < qemu::MINIMUM {
+        return Err(format!(
+            "{line} is too old, {} or later is needed: run `make setup`",
+            qemu::MINIMUM
+        ));
+    }
+    if !is_static(&config.init) {
+        return Err(format!(
+            "{} is not statically linked, so it cannot be the guest's init: run `make cli`",
+            config.init.display()
+        ));
+    }
+    Ok(())
+}
+
+/// A static ELF program has no interpreter; the name of glibc's dynamic linker
+/// is the plainest sign of one.
+fn is_static(path: &std::path::Path) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| {
+        let head = &bytes[..bytes.len().min(4096)];
+        !head.windows(8).any(|window| window == b"/ld-linu")
+    })
+}
+
+/// What the threads tell the main one.
+enum Event {
+    Frame(Kind, Vec<u8>),
+    Closed,
+    OutputClosed,
+}
+
+/// Runs the command. Everything the user must know beyond the command's own
+/// output goes to standard error. Call it from the main thread.
+///
+/// # Errors
+/// When the machine could not even be started: one line.
+pub fn run(config: &Config) -> Result<Outcome, String> {
+    let mut machine = Machine::start(config)?;
+    let outcome = machine.converse(config);
+    let outcome = machine.finish(config, outcome);
+    Ok(outcome)
+}
+
+struct Machine {
+    qemu: Child,
+    port: UnixStream,
+    events: mpsc::Receiver<Event>,
+    console: Arc<Mutex<Console>>,
+    console_reader: JoinHandle<()>,
+    complaints: JoinHandle<String>,
+}
+
+impl Machine {
+    fn start(config: &Config) -> Result<Machine, String> {
+        let say = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
+        let initramfs = make_initramfs(config)?;
+        let (console, console_end) = UnixStream::pair().map_err(|e| say("socket", &e))?;
+        let (port, port_end) = UnixStream::pair().map_err(|e| say("socket", &e))?;
+        let log = match &config.console {
+            Some(path) => {
+                let shown = path.display().to_string();
+                Some(File::create(path).map_err(|e| say(&shown, &e))?)
+            }
+            None => None,
+        };
+
+        let fds = qemu::Inherited {
+            initramfs: initramfs.as_raw_fd(),
+            console: console_end.as_raw_fd(),
+            port: port_end.as_raw_fd(),
+        };
+        let mut command = qemu::command(config, &fds);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped());
+        os::tie_to_parent(&mut command, &[fds.initramfs, fds.console, fds.port]);
+        let mut qemu = command.spawn().map_err(|e| say(qemu::PROGRAM, &e))?;
+
+        let complaints = qemu.stderr.take();
+        let complaints = thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(mut pipe) = complaints {
+                let _ = pipe.read_to_end(&mut text);
+            }
+            String::from_utf8_lossy(&text).trim().to_owned()
+        });
+        let shared = Arc::new(Mutex::new(Console::default()));
+        let console_reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_console(console, log, &shared))
+        };
+        let (sender, events) = mpsc::channel();
+        let reader = port.try_clone().map_err(|e| say("socket", &e))?;
+        thread::spawn(move || read_port(reader, &sender));
+        Ok(Machine {
+            qemu,
+            port,
+            events,
+            console: shared,
+            console_reader,
+            complaints,
+        })
+    }
+
+    /// The whole conversation, until the command or the machine has ended.
+    fn converse(&mut self, config: &Config) -> Outcome {
+        let mut deadline = Some(Instant::now() + config.boot_timeout);
+        let mut ready = false;
+        loop {
+            let event = match deadline {
+                None => self.events.recv().map_err(|_| false),
+                Some(at) => self
+                    .events
+                    .recv_timeout(at.saturating_duration_since(Instant::now()))
+                    .map_err(|error| error == mpsc::RecvTimeoutError::Timeout),
+            };
+            match event {
+                Ok(Event::Frame(Kind::Hello, _)) => {
+                    if let Err(error) = describe_job(&mut self.port, config) {
+                        return Outcome::BootFailed(format!(
+                            "the guest stopped listening: {error}"
+                        ));
+                    }
+                }
+                Ok(Event::Frame(Kind::Ready, _)) => {
+                    ready = true;
+                    deadline = config.timeout.map(|timeout| Instant::now() + timeout);
+                    self.forward_stdin();
+                }
+                Ok(Event::Frame(Kind::Failed, why)) => {
+                    return Outcome::BootFailed(String::from_utf8_lossy(&why).into_owned());
+                }
+                Ok(Event::Frame(Kind::Exit, status)) => {
+                    return Outcome::Exited(status.first().copied().unwrap_or(255));
+                }
+                Ok(Event::Frame(..)) => {}
+                Ok(Event::OutputClosed) => return Outcome::OutputClosed,
+                Err(true) if ready => {
+                    return Outcome::TimedOut(config.timeout.unwrap_or_default());
+                }
+                Err(true) => {
+                    let seconds = config.boot_timeout.as_secs();
+                    return Outcome::BootFailed(format!("not up within {seconds} s"));
+                }
+                Ok(Event::Closed) | Err(false) if ready => {
+                    return Outcome::Panicked("the machine ended before the command did".into());
+                }
+                Ok(Event::Closed) | Err(false) => {
+                    return Outcome::BootFailed("the machine ended at boot".into());
+                }
+            }
+        }
+    }
+
+    /// Forwards our standard input, unless it is a terminal.
+    fn forward_stdin(&self) {
+        let Ok(mut port) = self.port.try_clone() else {
+            return;
+        };
+        thread::spawn(move || {
+            use std::io::IsTerminal;
+            let mut stdin = io::stdin();
+            let mut buffer = vec![0; 32 << 10];
+            if !stdin.is_terminal() {
+                while let Ok(count @ 1..) = stdin.read(&mut buffer) {
+                    if frame::send(&mut port, Kind::Stdin, &buffer[..count]).is_err() {
+                        return;
+                    }
+                }
+            }
+            let _ = frame::send(&mut port, Kind::Stdin, &[]);
+        });
+    }
+
+    /// Ends the machine, and tells the user what is not plain from the output.
+    fn finish(mut self, config: &Config, mut outcome: Outcome) -> Outcome {
+        if matches!(outcome, Outcome::Panicked(_)) {
+            // On its way out by itself; what it still says is the cause.
+            let _ = wait_at_most(&mut self.qemu, Duration::from_secs(5));
+        }
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+        let _ = self.console_reader.join();
+        let complaints = self.complaints.join().unwrap_or_default();
+        let console = lock(&self.console);
+
+        let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
+        if let (true, Some(line)) = (ended_by_itself, console.panic()) {
+            outcome = Outcome::Panicked(line.to_owned());
+        }
+        if let (Outcome::Exited(0), true, Some(line)) = (&outcome, config.strict, console.trouble())
+        {
+            outcome = Outcome::Dirty(line.to_owned());
+        }
+        report(&outcome, &console, &complaints);
+        outcome
+    }
+}
+
+fn report(outcome: &Outcome, console: &Console, complaints: &str) {
+    let status = outcome.status();
+    let message = match outcome {
+        Outcome::Exited(Outcome::DIRTY..=Outcome::BOOT_FAILED) => {
+            eprintln!("jifl vm: the command itself ended with status {status}");
+            return;
+        }
+        Outcome::Exited(_) | Outcome::OutputClosed => return,
+        Outcome::Dirty(line) => format!("the kernel's log is not clean: {line}"),
+        Outcome::Panicked(line) => format!("the guest panicked: {line}"),
+        Outcome::TimedOut(time) => format!("stopped after {} s, the time limit", time.as_secs()),
+        Outcome::BootFailed(why) => format!("the machine failed to start: {why}"),
+    };
+    let panicked = matches!(outcome, Outcome::Panicked(_));
+    let lines = console.tail(if panicked { PANIC_LINES } else { CONSOLE_LINES });
+    eprintln!("jifl vm: {message} (exit status {status})");
+    if !complaints.is_empty() {
+        eprintln!("jifl vm: QEMU says: {complaints}");
+    }
+    if !lines.is_empty() {
+        eprintln!("jifl vm: last lines of the console:");
+        for line in lines {
+            eprintln!("  | {line}");
+        }
+    }
+}
+
+fn make_initramfs(config: &Config) -> Result<File, String> {
+    let init = std::fs::read(&config.init)
+        .map_err(|error| format!("{}: {error}", config.init.display()))?;
+    let modules = match &config.kernel.modules {
+        Some(directory) => kernel::resolve(directory, MODULES)?,
+        None => Vec::new(), // a kernel with all of them built in
+    };
+    let archive = initramfs::build(&init, &modules)?;
+    let fd = rustix::fs::memfd_create("initramfs", rustix::fs::MemfdFlags::CLOEXEC)
+        .map_err(|error| format!("memfd_create: {error}"))?;
+    let mut file = File::from(fd);
+    file.write_all(&archive)
+        .map_err(|error| format!("initramfs: {error}"))?;
+    Ok(file)
+}
+
+/// Answers the guest's Hello.
+fn describe_job(port: &mut UnixStream, config: &Config) -> io::Result<()> {
+    for argument in &config.command {
+        frame::send(port, Kind::Arg, argument.as_bytes())?;
+    }
+    for (name, value) in &config.env {
+        let pair = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        frame::send(port, Kind::Env, &pair)?;
+    }
+    frame::send(port, Kind::Cwd, config.cwd.as_os_str().as_bytes())?;
+    for directory in &config.writable {
+        frame::send(port, Kind::Writable, directory.as_os_str().as_bytes())?;
+    }
+    if let Some(modules) = &config.kernel.modules {
+        frame::send(port, Kind::ModuleDir, modules.as_os_str().as_bytes())?;
+    }
+    for module in &config.modules {
+        frame::send(port, Kind::Module, module.as_os_str().as_bytes())?;
+    }
+    frame::send(port, Kind::Go, &[])
+}
+
+fn read_console(mut from: UnixStream, mut log: Option<File>, shared: &Mutex<Console>) {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        lock(shared).feed(&buffer[..count]);
+        if let Some(file) = &mut log {
+            let _ = file.write_all(&buffer[..count]);
+        }
+    }
+}
+
+/// Hands the command's output on at once, and everything else to the main thread.
+fn read_port(mut from: UnixStream, events: &mpsc::Sender<Event>) {
+    loop {
+        let event = match frame::receive(&mut from) {
+            Ok(Some((Kind::Stdout, bytes))) => {
+                let mut stdout = io::stdout().lock();
+                match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
+                    Ok(()) => continue,
+                    Err(_) => Event::OutputClosed,
+                }
+            }
+            Ok(Some((Kind::Stderr, bytes))) => {
+                let _ = io::stderr().write_all(&bytes);
+                continue;
+            }
+            Ok(Some((kind, payload))) => Event::Frame(kind, payload),
+            Ok(None) | Err(_) => Event::Closed,
+        };
+        let last = matches!(event, Event::Closed | Event::OutputClosed);
+        if events.send(event).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn wait_at_most(child: &mut Child, time: Duration) -> io::Result<bool> {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        if child.try_wait()?.is_some() {
+            return Ok(true);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(false)
+}
+
+fn lock(console: &Mutex<Console>) -> MutexGuard<'_, Console> {
+    console.lock().unwrap_or_else(|poison| poison.into_inner())
+}

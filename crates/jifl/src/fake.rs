@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A stand-in for the device, for unit tests.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard};
+
+use jifl_sys::abi::{ABI_VERSION, NR_MAX, SessionInfo, Stat, Status, to_name};
+use jifl_sys::device::{Door, Histogram, Request};
+use rustix::io::Errno;
+
+/// What the stand-in knows and was told.
+pub struct State {
+    pub abi_version: u32,
+    pub started: Option<jifl_sys::abi::Start>,
+    /// Answer to Start: EBUSY with this call and session.
+    pub busy: Option<(u32, u64)>,
+    pub running: bool,
+    pub stats: BTreeMap<u32, (Stat, Vec<(usize, u64)>)>,
+    /// Totals while no session of ours runs; `after` once it has run.
+    pub before: Status,
+    pub after: Status,
+    pub sessions: Vec<SessionInfo>,
+    pub plugins: Vec<(String, bool)>,
+    pub draining: u32,
+    pub drain_ns: u64,
+}
+
+/// The stand-in.
+pub struct Fake(Mutex<State>);
+
+impl Default for Fake {
+    fn default() -> Fake {
+        Fake(Mutex::new(State {
+            abi_version: ABI_VERSION,
+            started: None,
+            busy: None,
+            running: false,
+            stats: BTreeMap::new(),
+            before: Status::default(),
+            after: Status::default(),
+            sessions: Vec::new(),
+            plugins: Vec::new(),
+            draining: 0,
+            drain_ns: 0,
+        }))
+    }
+}
+
+impl Fake {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    pub fn add_session(&self, id: u64, name: &str) {
+        self.state().sessions.push(SessionInfo {
+            id,
+            kind: 2,
+            owner: 100 + id as i32,
+            targets: 1,
+            calls: 7,
+            name: to_name(name.as_bytes()).unwrap(),
+            ..SessionInfo::default()
+        });
+    }
+
+    /// `calls` calls of `nr`, each of them `value`.
+    pub fn add_stat(&self, nr: u32, calls: u64, value: u64, bucket: usize) {
+        let mut stat = Stat::of(nr);
+        (stat.calls, stat.sum, stat.blocks) = (calls, calls * value, 10);
+        (stat.min, stat.max) = (value, value);
+        self.state().stats.insert(nr, (stat, vec![(bucket, calls)]));
+    }
+}
+
+fn refuse(errno: Errno) -> io::Result<()> {
+    Err(errno.into())
+}
+
+impl Door for Fake {
+    fn call(&self, request: Request<'_>) -> io::Result<()> {
+        let mut state = self.state();
+        match request {
+            Request::Info(info) => {
+                info.abi_version = state.abi_version;
+                info.version = to_name(b"0.1.0").unwrap();
+            }
+            Request::Start(start) => {
+                if let Some((nr, session)) = state.busy {
+                    start.busy_nr = nr;
+                    start.busy_session = session;
+                    return refuse(Errno::BUSY);
+                }
+                start.session = 42;
+                state.started = Some(*start);
+                state.running = true;
+            }
+            Request::Stop(stop) => {
+                if !state.running {
+                    return refuse(Errno::NOENT);
+                }
+                state.running = false;
+                stop.draining = state.draining;
+                stop.drain_ns = state.drain_ns;
+            }
+            Request::Stat(stat, histogram) => {
+                let nr = stat.nr as usize;
+                let wanted = state
+                    .started
+                    .is_some_and(|start| nr < NR_MAX && start.nrs[nr / 64] >> (nr % 64) & 1 == 1);
+                if !wanted {
+                    return refuse(Errno::NOENT);
+                }
+                if let Some((known, counts)) = state.stats.get(&stat.nr) {
+                    *stat = *known;
+                    fill(histogram, counts);
+                }
+            }
+            Request::Status(status) => {
+                *status = if state.started.is_some() {
+                    state.after
+                } else {
+                    state.before
+                };
+            }
+            Request::Session(info) => {
+                let next = state.sessions.iter().find(|known| known.id > info.id);
+                match next {
+                    Some(known) => *info = *known,
+                    None => return refuse(Errno::NOENT),
+                }
+            }
+            Request::Detach(detach) => {
+                let before = state.sessions.len();
+                let id = detach.id;
+                state.sessions.retain(|known| id != 0 && known.id != id);
+                detach.ended = (before - state.sessions.len()) as u32;
+                detach.drain_ns = state.drain_ns;
+                if id != 0 && detach.ended == 0 {
+                    return refuse(Errno::NOENT);
+                }
+            }
+            Request::PluginCtl(ctl) => {
+                let name = jifl_sys::abi::from_name(&ctl.name);
+                let start = ctl.start == 1;
+                match state.plugins.iter_mut().find(|known| known.0 == name) {
+                    None => return refuse(Errno::NOENT),
+                    Some((_, started)) if *started == start => return refuse(Errno::ALREADY),
+                    Some((_, started)) => *started = start,
+                }
+            }
+            Request::Plugin(info) => match state.plugins.get(info.index as usize) {
+                Some((name, started)) => {
+                    info.name = to_name(name.as_bytes()).unwrap();
+                    info.started = u32::from(*started);
+                }
+                None => return refuse(Errno::NOENT),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn fill(histogram: Option<&mut Histogram>, counts: &[(usize, u64)]) {
+    if let Some(histogram) = histogram {
+        histogram.fill(0);
+        for (bucket, count) in counts {
+            histogram[*bucket] = *count;
+        }
+    }
+}

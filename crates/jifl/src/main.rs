@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The jifl command. docs/command.md describes it; each subcommand has a module.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod count;
+mod device;
+mod doctor;
+mod duration;
+mod exit;
+#[cfg(test)]
+mod fake;
+mod glob;
+mod histogram;
+mod list;
+mod output;
+mod plugin;
+mod report;
+mod root;
+mod session;
+mod status;
+mod syscalls;
+mod target;
+mod vm;
+
+/// JIT instrumentation of a live Linux kernel
+#[derive(Debug, Parser)]
+#[command(
+    name = "jifl",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Exit status: 0 done, 1 failed, 2 usage, 3 this machine cannot (`jifl doctor` says why),
+4 stopped by a limit. `count ... -- CMD` and `vm -- CMD` give CMD's own."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Count what system calls execute
+    Count(count::CountArgs),
+    /// List targets
+    List(list::ListArgs),
+    /// Show the module's sessions, its cache, and what ran natively
+    Status(status::StatusArgs),
+    /// End sessions
+    Detach(status::DetachArgs),
+    /// What this machine offers, what is missing, how to mend it
+    Doctor(doctor::DoctorArgs),
+    /// Load JIFL's kernel module or a plugin
+    Load(plugin::LoadArgs),
+    /// Start a loaded plugin
+    Start(plugin::NameArgs),
+    /// Stop a plugin
+    Stop(plugin::NameArgs),
+    /// Unload a plugin, or JIFL's module
+    Unload(plugin::NameArgs),
+    /// Run a command in a throwaway machine with the module loaded
+    Vm(vm::VmArgs),
+}
+
+fn main() -> ExitCode {
+    // As the init of a machine that `jifl vm` made; in a container, this program
+    // can be process 1 under its own name.
+    if std::process::id() == 1 && std::env::args_os().next().is_some_and(|arg| arg == "/init") {
+        jifl_vm::guest::main();
+    }
+    let result = match Cli::parse().command {
+        Command::Count(args) => count::run(args),
+        Command::List(args) => list::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Detach(args) => status::run_detach(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Load(args) => plugin::run_load(&args),
+        Command::Start(args) => plugin::run_switch(&args, true),
+        Command::Stop(args) => plugin::run_switch(&args, false),
+        Command::Unload(args) => plugin::run_unload(&args),
+        Command::Vm(args) => vm::run(args),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            eprintln!("jifl: {}", failure.message);
+            ExitCode::from(failure.status)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where data goes: standard output or a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// The place. A file is made at once, so that a wrong path shows early.
+pub enum Sink {
+    /// Standard output.
+    Stdout,
+    /// A file and its name.
+    File(File, PathBuf),
+}
+
+impl Sink {
+    /// Opens the file, or takes standard output.
+    pub fn open(path: Option<&Path>) -> Result<Sink, Failure> {
+        match path {
+            None => Ok(Sink::Stdout),
+            Some(path) => match File::create(path) {
+                Ok(file) => Ok(Sink::File(file, path.to_owned())),
+                Err(error) => Err(Failure::failed(format!("{}: {error}", path.display()))),
+            },
+        }
+    }
+
+    /// Writes all of `text`. A reader that has gone away (`| head`) is no error.
+    pub fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let (result, name) = match self {
+            Sink::Stdout => {
+                let mut stdout = io::stdout().lock();
+                let result = stdout.write_all(text.as_bytes());
+                (result.and_then(|()| stdout.flush()), "stdout".into())
+            }
+            Sink::File(file, path) => (file.write_all(text.as_bytes()), path.display().to_string()),
+        };
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::failed(format!("{name}: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    Sink::Stdout.write(text)
+}

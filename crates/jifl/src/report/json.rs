@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report for programs: one JSON object on one line.
+
+use std::collections::BTreeMap;
+
+use jifl_sys::abi::Kind;
+use serde::Serialize;
+
+use super::{Report, Row};
+
+#[derive(Serialize)]
+struct Object<'a> {
+    command: &'static str,
+    kind: &'static str,
+    targets: Vec<Target<'a>>,
+    translation: Translation,
+    native_exits: BTreeMap<&'a str, u64>,
+    module_wide: bool,
+    missed: u64,
+    duration_ns: u64,
+    draining: u32,
+    drain_ns: u64,
+}
+
+/// `instructions` and `blocks_executed` are null where the session did not
+/// count them; the figures of one call are of whichever it counted.
+#[derive(Serialize)]
+struct Target<'a> {
+    syscall: &'a str,
+    nr: u32,
+    calls: u64,
+    instructions: Option<u64>,
+    blocks_executed: Option<u64>,
+    mean: Option<f64>,
+    p50: Option<u64>,
+    p99: Option<u64>,
+    min: Option<u64>,
+    max: Option<u64>,
+    blocks: u64,
+    no_return: u64,
+    missed: u64,
+}
+
+#[derive(Serialize)]
+struct Translation {
+    ns: u64,
+    blocks: u64,
+    insns: u64,
+}
+
+/// One object, one line.
+pub fn render(report: &Report) -> String {
+    let cost = &report.cost;
+    let exits = cost.native_exits.iter();
+    let object = Object {
+        command: "count",
+        kind: report.kind.name(),
+        targets: report
+            .rows
+            .iter()
+            .map(|row| target(report.kind, row))
+            .collect(),
+        translation: Translation {
+            ns: cost.translate_ns,
+            blocks: cost.blocks,
+            insns: cost.insns,
+        },
+        native_exits: exits.map(|(name, count)| (name.as_str(), *count)).collect(),
+        module_wide: cost.module_wide,
+        missed: report.missed(),
+        duration_ns: report.duration_ns,
+        draining: report.draining,
+        drain_ns: report.drain_ns,
+    };
+    line(&object)
+}
+
+fn target(kind: Kind, row: &Row) -> Target<'_> {
+    let inside = matches!(kind, Kind::Insn | Kind::Block) && row.calls > 0;
+    Target {
+        syscall: &row.name,
+        nr: row.nr,
+        calls: row.calls,
+        instructions: (kind == Kind::Insn).then_some(row.sum),
+        blocks_executed: (kind == Kind::Block).then_some(row.sum),
+        mean: inside.then(|| row.mean()),
+        p50: row.p50.filter(|_| inside),
+        p99: row.p99.filter(|_| inside),
+        min: inside.then_some(row.min),
+        max: inside.then_some(row.max),
+        blocks: row.blocks,
+        no_return: row.no_return,
+        missed: row.missed,
+    }
+}
+
+fn line(object: &impl Serialize) -> String {
+    let text = serde_json::to_string(object);
+    text.expect("plain structures always serialize") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::sample;
+    use super::*;
+
+    #[test]
+    fn one_object_on_one_line() {
+        let text = render(&sample(Kind::Insn));
+        assert_eq!(text.matches('\n').count(), 1);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["command"], "count");
+        assert_eq!(value["targets"][0]["syscall"], "clone");
+        assert_eq!(value["targets"][0]["calls"], 1204);
+        assert_eq!(value["targets"][0]["instructions"], 38_211_348u64);
+        assert_eq!(value["targets"][0]["blocks"], 2310);
+        assert_eq!(value["targets"][1]["mean"], 674.0);
+        assert!(value["targets"][0]["blocks_executed"].is_null());
+        assert_eq!(value["native_exits"]["schedule"], 9);
+        assert_eq!(value["translation"]["ns"], 41_000_000);
+        assert_eq!(value["missed"], 0);
+    }
+
+    #[test]
+    fn blocks_are_not_called_instructions() {
+        let value: serde_json::Value = serde_json::from_str(&render(&sample(Kind::Block))).unwrap();
+        assert!(value["targets"][0]["instructions"].is_null());
+        assert_eq!(value["targets"][0]["blocks_executed"], 38_211_348u64);
+        let value: serde_json::Value = serde_json::from_str(&render(&sample(Kind::Call))).unwrap();
+        assert!(value["targets"][0]["mean"].is_null());
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls of x86-64 by name and number.
+
+use std::collections::BTreeSet;
+
+/// The table: names by number, in order of numbers.
+#[derive(Debug, Clone)]
+pub struct Table(Vec<(u32, String)>);
+
+impl Table {
+    /// All that have a name, whether the running kernel has them or not.
+    pub fn all() -> Table {
+        let mut calls: Vec<(u32, String)> = syscalls::Sysno::iter()
+            .map(|call| (call.id() as u32, call.name().to_owned()))
+            .filter(|(nr, _)| (*nr as usize) < jifl_sys::abi::NR_MAX)
+            .collect();
+        calls.sort();
+        Table(calls)
+    }
+
+    /// Those for which `kallsyms` (the text of /proc/kallsyms) has a handler.
+    /// `None` when it has none at all: it is hidden, or no x86-64 kernel's.
+    pub fn of_kernel(kallsyms: &str) -> Option<Table> {
+        let handlers: BTreeSet<&str> = kallsyms
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(2))
+            .filter_map(|symbol| symbol.strip_prefix("__x64_sys_"))
+            .collect();
+        if handlers.is_empty() {
+            return None;
+        }
+        let mut table = Table::all();
+        table.0.retain(|(_, name)| handlers.contains(handler(name)));
+        Some(table)
+    }
+
+    /// Numbers and names.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.0.iter().map(|(nr, name)| (*nr, name.as_str()))
+    }
+
+    /// The name of a call; `nr_N` for one without.
+    pub fn name(&self, nr: u32) -> String {
+        match self.0.binary_search_by_key(&nr, |(nr, _)| *nr) {
+            Ok(index) => self.0[index].1.clone(),
+            Err(_) => format!("nr_{nr}"),
+        }
+    }
+}
+
+/// The handler's name where it is not the call's
+/// (arch/x86/entry/syscalls/syscall_64.tbl).
+fn handler(call: &str) -> &str {
+    match call {
+        "stat" => "newstat",
+        "fstat" => "newfstat",
+        "lstat" => "newlstat",
+        "uname" => "newuname",
+        "sendfile" => "sendfile64",
+        "umount2" => "umount",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_x86_64() {
+        let table = Table::all();
+        for (nr, name) in [(0, "read"), (56, "clone"), (257, "openat"), (435, "clone3")] {
+            assert_eq!(table.name(nr), name);
+        }
+        assert_eq!(table.name(400), "nr_400");
+    }
+
+    #[test]
+    fn the_running_kernel_limits_the_table() {
+        let text = "ffffffff812a0f50 T __x64_sys_read\n\
+                    ffffffff812a0f60 T __x64_sys_newfstat\n\
+                    ffffffff812a0f70 T __ia32_sys_write\n";
+        let table = Table::of_kernel(text).unwrap();
+        let names: Vec<_> = table.iter().collect();
+        assert_eq!(names, [(0, "read"), (5, "fstat")]);
+        assert!(Table::of_kernel("0 T _text\n").is_none());
+    }
+}

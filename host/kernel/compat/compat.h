@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Everything that differs between kernel versions. Outside of this folder no
+ * file of the kernel host asks for a version.
+ */
+#ifndef JIFL_HOST_COMPAT_H
+#define JIFL_HOST_COMPAT_H
+
+#include <linux/types.h>
+#include <linux/version.h>
+#include <linux/module.h>
+
+struct ftrace_ops;
+struct task_struct;
+
+/* --- execmem.c: executable memory in the module area ----------------------- */
+
+/* Finds the kernel's functions. 0 or -errno. */
+int jifl_compat_exec_init(void);
+/*
+ * Writable, not executable memory within reach of kernel text, NULL when there
+ * is none. Freed by vfree(), which also gives the pages' direct map its usual
+ * permissions back. Sleeps.
+ */
+void *jifl_compat_exec_alloc(unsigned long size);
+/* Makes it executable and read-only. Sleeps. */
+int jifl_compat_exec_protect(void *mem, unsigned long size);
+
+/* --- direct.c: ftrace direct calls ------------------------------------------ */
+
+/* ops has its filter set. Sleeps. */
+int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long stub);
+/* The filter stays set. Sleeps. */
+int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long stub);
+
+/* --- records.c: return addresses that tracers keep for a task ----------------- */
+
+/*
+ * Calls fn on each word in which a tracer (kretprobe, fprobe, function graph)
+ * keeps a return address of a task that does not run. All CPUs are stopped.
+ */
+void jifl_compat_for_each_record(struct task_struct *task,
+				 void (*fn)(unsigned long *word, void *arg),
+				 void *arg);
+
+/* --- modules ----------------------------------------------------------------- */
+
+/* The text that stays for a module's life, without that of its init. */
+static inline void jifl_compat_module_text(const struct module *mod,
+					   unsigned long *base,
+					   unsigned long *size)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	*base = (unsigned long)mod->mem[MOD_TEXT].base;
+	*size = mod->mem[MOD_TEXT].size;
+#else
+	*base = (unsigned long)mod->core_layout.base;
+	*size = mod->core_layout.text_size;
+#endif
+}
+
+#endif

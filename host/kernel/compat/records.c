@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Return addresses outside of the stack: tracers that hook a function's return
+ * put a trampoline's address on the stack and keep the original elsewhere.
+ * Called by evict.c while all CPUs are stopped, so nothing changes under us.
+ *
+ * A record is written and taken off with preemption disabled, thus a task that
+ * does not run has each return address either in a record or on its stack
+ * (saved registers included).
+ */
+#include <linux/ftrace.h>
+#include <linux/kprobes.h>
+#include <linux/rethook.h>
+#include <linux/sched.h>
+
+#include "compat.h"
+
+typedef void (*record_fn)(unsigned long *word, void *arg);
+
+#ifdef CONFIG_RETHOOK
+static void each_rethook(struct task_struct *task, record_fn fn, void *arg)
+{
+	struct rethook_node *node;
+
+	llist_for_each_entry(node, task->rethooks.first, llist)
+		fn(&node->ret_addr, arg);
+}
+#else
+static void each_rethook(struct task_struct *task, record_fn fn, void *arg)
+{
+}
+#endif
+
+#if defined(CONFIG_KRETPROBES) && !defined(CONFIG_KRETPROBE_ON_RETHOOK)
+static void each_kretprobe(struct task_struct *task, record_fn fn, void *arg)
+{
+	struct kretprobe_instance *ri;
+
+	llist_for_each_entry(ri, task->kretprobe_instances.first, llist)
+		fn((unsigned long *)&ri->ret_addr, arg);
+}
+#else
+static void each_kretprobe(struct task_struct *task, record_fn fn, void *arg)
+{
+}
+#endif
+
+#if !defined(CONFIG_FUNCTION_GRAPH_TRACER)
+static void each_graph(struct task_struct *task, record_fn fn, void *arg)
+{
+}
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+/*
+ * A page of words, frames of several kinds; curr_ret_stack is how many are in
+ * use. No other word of a frame can be an address of the code cache.
+ */
+static void each_graph(struct task_struct *task, record_fn fn, void *arg)
+{
+	int used = task->curr_ret_stack;
+	int i;
+
+	if (!task->ret_stack || used > (int)(PAGE_SIZE / sizeof(long)))
+		return;
+	for (i = 0; i < used; i++)
+		fn(&task->ret_stack[i], arg);
+}
+#else
+/* curr_ret_stack is the index of the last one, below zero when there is none. */
+static void each_graph(struct task_struct *task, record_fn fn, void *arg)
+{
+	int last = task->curr_ret_stack;
+	int i;
+
+	if (!task->ret_stack || last >= FTRACE_RETFUNC_DEPTH)
+		return;
+	for (i = 0; i <= last; i++)
+		fn(&task->ret_stack[i].ret, arg);
+}
+#endif
+
+void jifl_compat_for_each_record(struct task_struct *task, record_fn fn, void *arg)
+{
+	each_rethook(task, fn, arg);
+	each_kretprobe(task, fn, arg);
+	each_graph(task, fn, arg);
+}

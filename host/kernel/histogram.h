@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which bucket of a histogram a value belongs to; see JIFL_HIST_* in
+ * uapi/jifl.h. Freestanding but for the integer types, so that a unit test can
+ * include it.
+ */
+#ifndef JIFL_HOST_HISTOGRAM_H
+#define JIFL_HOST_HISTOGRAM_H
+
+#include "../../engine/base/types.h"
+#include "../../include/uapi/jifl.h"
+
+/*
+ * Values below JIFL_HIST_EXACT are their own buckets. Above, the bits right
+ * below the highest one choose among the JIFL_HIST_SUB parts of its power of
+ * two. What lies beyond the last bucket is counted there.
+ */
+static inline u32 jifl_hist_bucket(u64 value)
+{
+	u32 top, bucket;
+
+	if (value < JIFL_HIST_EXACT)
+		return value;
+	top = 63 - __builtin_clzll(value);
+	bucket = JIFL_HIST_EXACT +
+		 (top - JIFL_HIST_SUB_BITS - 1) * JIFL_HIST_SUB +
+		 ((value >> (top - JIFL_HIST_SUB_BITS)) & (JIFL_HIST_SUB - 1));
+	return bucket < JIFL_HIST_BUCKETS ? bucket : JIFL_HIST_BUCKETS - 1;
+}
+
+#endif

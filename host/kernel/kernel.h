@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of the kernel host know of each other. One section a file,
+ * in the order in which they are initialised.
+ *
+ * Locks, outermost first:
+ *   jifl_session_mutex   sessions come, go, flush; sleeps
+ *   jifl_entry_lock      raw; the entry table and what it points to; any
+ *                        process context, interrupts off while held
+ *   engine lock          raw; the code cache; everything but NMI
+ */
+#ifndef JIFL_HOST_KERNEL_H
+#define JIFL_HOST_KERNEL_H
+
+#include <linux/types.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/percpu.h>
+#include "../../include/uapi/jifl.h"
+#include "../../engine/engine.h"
+
+#undef pr_fmt
+#define pr_fmt(fmt) "jifl: " fmt
+
+#define JIFL_VERSION	"0.1.0"
+
+/* --- ksym.c: symbols the kernel does not export --------------------------- */
+
+
+int jifl_ksym_init(void);
+/* Address of a kernel symbol, 0 when there is none. Sleeps. */
+unsigned long jifl_ksym(const char *name);
+/* Address of the fentry call of the function at addr, 0 when it has none. */
+unsigned long jifl_ksym_fentry(unsigned long addr);
+/* End of the function that is at addr: where the next symbol starts. */
+unsigned long jifl_ksym_end(unsigned long addr);
+
+/* --- require.c: may this kernel be instrumented at all? -------------------- */
+
+/* 0, or -errno after one line in the log that names the cause and the remedy. */
+int jifl_require(void);
+
+/* --- codemem.c: executable memory and its writable alias ------------------- */
+
+int jifl_codemem_init(u32 size);
+void jifl_codemem_exit(void);
+u64 jifl_codemem_base(void);
+u32 jifl_codemem_size(void);
+/*
+ * The writable alias exists from the first open to the last close, at an
+ * address chosen anew each time. Sleeps. Without it jifl_host_code_write must
+ * not be called.
+ */
+int jifl_codemem_open(void);
+void jifl_codemem_close(void);
+
+/* --- text.c: what stands at an address (jifl_host_classify, jifl_host_fetch) */
+
+int jifl_text_init(void);
+void jifl_text_exit(void);
+
+/* --- stubs.S --------------------------------------------------------------- */
+
+extern char jifl_dispatch_direct[], jifl_dispatch_indirect[];
+extern char jifl_entry_stub[];	/* x64_sys_call's fentry calls it */
+extern char jifl_entry_slow[];	/* in the entry table: ask jifl_entry_choose */
+
+/* --- dispatch.c: per-CPU stacks, engine lock, C side of the stubs ----------- */
+
+struct jifl_cpu {
+	u64 count;		/* of the instrumented call that runs on this CPU, see count.c */
+	u64 call;		/* 0: none; else the call's record number, see count.c */
+	u64 exits[JIFL_CAUSES_MAX];
+	u64 stack_top;		/* of the private stack the dispatcher runs on */
+};
+DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
+
+int jifl_dispatch_init(void);
+void jifl_dispatch_exit(void);
+/* gs-relative operand of a field of struct jifl_cpu. */
+#define jifl_cpu_operand(field) \
+	((struct ir_operand){ .disp = (s32)(unsigned long)&jifl_cpu.field, .gs = true })
+
+/* --- hooks.c: ftrace callbacks that rewrite arguments ----------------------- */
+
+/*
+ * Calls fn when the kernel function `name` is entered; fn may change the
+ * argument registers of regs. Stays while ftrace_enabled=0 (PERMANENT).
+ */
+struct jifl_hook {
+	const char *name;
+	void (*fn)(struct pt_regs *regs);
+	bool required;
+	/* hooks.c's own: */
+	struct jifl_hook_state *state;
+};
+int jifl_hooks_add(struct jifl_hook *hooks, unsigned int n);
+void jifl_hooks_remove(struct jifl_hook *hooks, unsigned int n);
+
+/* --- faults.c, unwind.c, textwatch.c: users of hooks.c ---------------------- */
+
+int jifl_faults_init(void);
+void jifl_faults_exit(void);
+u64 jifl_faults_count(void);
+int jifl_unwind_init(void);
+void jifl_unwind_exit(void);
+int jifl_textwatch_init(void);
+void jifl_textwatch_exit(void);
+
+/* --- entry.c: x64_sys_call's direct call and the table behind it ------------ */
+
+/*
+ * Where a system call goes: 0 passes; otherwise an address to jump to, with
+ * the stack as on entry to the system call's handler. Written under
+ * jifl_entry_lock.
+ */
+extern u64 jifl_entry_table[JIFL_NR_MAX];
+extern raw_spinlock_t jifl_entry_lock;
+/* x64_sys_call past its fentry call: where jifl_entry_slow goes to let pass. */
+extern u64 jifl_entry_resume;
+
+int jifl_entry_init(void);
+void jifl_entry_exit(void);
+/* Hooks and unhooks x64_sys_call; nested calls count. Sleeps. */
+int jifl_entry_attach(void);
+void jifl_entry_detach(void);
+/* Address of a system call's handler, 0 when it has none. */
+u64 jifl_entry_handler(unsigned int nr);
+/* Waits until no thread is in jifl_entry_stub or jifl_entry_slow. Sleeps. */
+void jifl_entry_drain(void);
+
+/* --- evict.c: nobody is left inside the code cache -------------------------- */
+
+/* 0, or -errno after one line in the log. Sleeps. */
+int jifl_evict_init(void);
+
+struct jifl_drain {
+	unsigned int threads;	/* that were inside */
+	u64 ns;
+};
+/*
+ * Replaces every return address into the code cache on every kernel stack by
+ * its original, and waits until no thread is inside. The caller has disarmed
+ * the entry table. Called under jifl_session_mutex; sleeps.
+ */
+void jifl_evict(struct jifl_drain *drain);
+/* An original `ret`, reached with the stack as at a handler's return. */
+u64 jifl_evict_return_site(void);
+
+/* --- count.c: per-call counts that follow their task ------------------------ */
+
+struct jifl_session;
+struct jifl_stats;		/* figures of one system call of a session, by CPU */
+
+/* Room for inserts on each side of an entry piece. */
+#define JIFL_ENTRY_INSERTS	4
+
+int jifl_count_init(void);
+void jifl_count_exit(void);
+/*
+ * Takes a session's number in the records of running calls. The first counting
+ * session brings the sched_switch hook, the last takes it away. Sleeps.
+ */
+int jifl_count_start(struct jifl_session *s);
+/* After the session's last call: its figures are final. Sleeps. */
+void jifl_count_stop(struct jifl_session *s);
+/* Makes room for the figures of one system call; -ENOMEM. Does not sleep. */
+int jifl_count_prepare(struct jifl_session *s, unsigned int nr);
+/*
+ * Inserts for the entry piece of (session, nr). Fills entry and exit
+ * (JIFL_ENTRY_INSERTS each), sets their numbers. Under jifl_entry_lock.
+ */
+void jifl_count_entry(struct jifl_session *s, unsigned int nr,
+		      struct ir_insert *entry, u32 *nentry,
+		      struct ir_insert *exit, u32 *nexit);
+/*
+ * Between these two, with interrupts off, blocks translated on this CPU count
+ * as blocks of (session, nr) although the call has not begun.
+ */
+void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr);
+void jifl_count_translate_end(void);
+/* Instruments a block for JIFL_KIND_INSN / JIFL_KIND_BLOCK; arg: the session. */
+void jifl_count_insns(struct ir_block *b, void *arg);
+void jifl_count_blocks(struct ir_block *b, void *arg);
+/* Counts a call that was let pass or cut short. Any context. */
+void jifl_count_miss(struct jifl_session *s, unsigned int nr);
+u64 jifl_count_missed(void);	/* all sessions ever */
+/*
+ * Around jifl_evict: calls that were in flight are counted as missed, since
+ * their ways back do not lead through their exit pieces any more. Forget sleeps.
+ */
+void jifl_count_drain_begin(void);
+void jifl_count_forget_in_flight(void);
+/* hist: JIFL_HIST_BUCKETS, or NULL. -ENOENT when nr is not a target. */
+int jifl_count_read(struct jifl_session *s, struct jifl_stat *st, u64 *hist);
+u64 jifl_count_calls(struct jifl_session *s);
+void jifl_count_free(struct jifl_session *s);
+
+/* --- filter.c: which tasks a session is about ------------------------------- */
+
+struct cgroup;
+
+struct jifl_filter {
+	u32 mask;		/* JIFL_FILTER_* */
+	struct pid *pid, *tgid;	/* references held */
+	struct cgroup *cgroup;	/* reference held */
+	char comm[TASK_COMM_LEN];
+};
+
+/* From a request of the current task. 0; -ESRCH, -ENOENT (cgroup), -EINVAL. */
+int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req);
+void jifl_filter_release(struct jifl_filter *f);
+/* Is the current task meant? Any process context, no sleep. */
+bool jifl_filter_match(const struct jifl_filter *f);
+
+/* --- session.c -------------------------------------------------------------- */
+
+struct jifl_session {
+	struct list_head list;	/* jifl_session_mutex */
+	u64 id;
+	u32 kind;
+	u32 slot;		/* count.c's number of it, 0: none */
+	pid_t owner;
+	char name[JIFL_NAME_MAX];
+	struct jifl_filter filter;
+	DECLARE_BITMAP(nrs, JIFL_NR_MAX);
+	DECLARE_BITMAP(native, JIFL_NR_MAX); /* handlers not to be tried for now */
+	int context;		/* of the engine */
+	u64 pieces[JIFL_NR_MAX]; /* entry pieces; jifl_entry_lock; 0: not made yet */
+	struct jifl_stats *stats[JIFL_NR_MAX]; /* set once, under jifl_entry_lock */
+	u64 blocks[JIFL_NR_MAX]; /* translated first for this call; engine lock */
+	atomic64_t missed[JIFL_NR_MAX];
+	bool running;		/* jifl_session_mutex */
+	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
+};
+
+extern struct mutex jifl_session_mutex;
+
+int jifl_session_init(void);
+void jifl_session_exit(void);
+/* An empty session; NULL without memory. */
+struct jifl_session *jifl_session_alloc(void);
+/*
+ * Starts s (kind, filter, nrs, name, owner set). 0; -EINVAL when it names no
+ * system call that this kernel has; -EBUSY with *busy_nr and *busy_session set
+ * when another session has one of them; -ENOSPC, -ENOMEM. Sleeps.
+ */
+int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session);
+/*
+ * Ends it: disarmed, evicted, context gone; statistics stay until free.
+ * -ENOENT when it has ended already.
+ */
+int jifl_session_stop(struct jifl_session *s, struct jifl_drain *drain);
+/* Frees a session that does not run. */
+void jifl_session_free(struct jifl_session *s);
+/*
+ * Ends one running session: number id, or any with id 0, but not `except`.
+ * -ENOENT when there is none. A plugin's is left alone and its plugin's name
+ * given (-EAGAIN): it is to be stopped through jifl_plugin_ctl.
+ */
+int jifl_session_detach(u64 id, const struct jifl_session *except,
+			struct jifl_drain *drain, char plugin[JIFL_NAME_MAX]);
+/* Fills *info with the running session of the lowest number above info->id. */
+int jifl_session_info(struct jifl_session_info *info);
+/* Fills what sessions know of the module's status. */
+void jifl_session_status(struct jifl_status *st);
+/* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
+u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr);
+
+/* --- plugin.c: include/jifl.h's API; control.c: /dev/jifl -------------------- */
+
+int jifl_plugin_init(void);
+void jifl_plugin_exit(void);
+int jifl_plugin_ctl(const char *name, bool start);
+int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info);
+/* A plugin session's parts of jifl_count_entry and jifl_count_insns. */
+void jifl_plugin_entry(struct jifl_session *s, unsigned int nr,
+		       struct ir_insert *entry, u32 *nentry,
+		       struct ir_insert *exit, u32 *nexit);
+void jifl_plugin_instrument(struct ir_block *b, void *arg);
+
+int jifl_control_init(void);
+void jifl_control_exit(void);
+
+/* --- main.c ------------------------------------------------------------------ */
+
+u64 jifl_side_size(void);	/* bytes of the engine's side tables */
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Addresses of symbols the kernel does not export. kallsyms_lookup_name is one
+ * of them: a kprobe that is registered by its name and removed again tells its
+ * address. Called at load, in process context.
+ */
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/static_call.h>
+
+#include "kernel.h"
+
+static unsigned long proto_lookup(const char *name)
+{
+	return 0;
+}
+
+/*
+ * A static call, as an indirect one would need an endbr64 that the kernel may
+ * have removed from this function.
+ */
+DEFINE_STATIC_CALL(jifl_kallsyms_lookup, proto_lookup);
+
+static unsigned long proto_location(unsigned long addr)
+{
+	return 0;
+}
+
+DEFINE_STATIC_CALL(jifl_ftrace_location, proto_location);
+
+static int proto_size(unsigned long addr, unsigned long *size, unsigned long *offset)
+{
+	return 0;
+}
+
+DEFINE_STATIC_CALL(jifl_kallsyms_size, proto_size);
+
+static void find_helpers(void)
+{
+	unsigned long location = jifl_ksym("ftrace_location");
+	unsigned long size = jifl_ksym("kallsyms_lookup_size_offset");
+
+	if (location)
+		static_call_update(jifl_ftrace_location,
+				   (typeof(&proto_location))location);
+	if (size)
+		static_call_update(jifl_kallsyms_size, (typeof(&proto_size))size);
+}
+
+int jifl_ksym_init(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	int err;
+
+	if (!IS_ENABLED(CONFIG_KPROBES) || !IS_ENABLED(CONFIG_KALLSYMS)) {
+		pr_err("this kernel has no %s: use one built with it\n",
+		       IS_ENABLED(CONFIG_KALLSYMS) ? "CONFIG_KPROBES" : "CONFIG_KALLSYMS");
+		return -EOPNOTSUPP;
+	}
+	err = register_kprobe(&probe);
+	if (err) {
+		pr_err("cannot find kernel symbols, a kprobe on kallsyms_lookup_name gave error %d: use a kernel that allows kprobes\n",
+		       err);
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_kallsyms_lookup,
+			   (typeof(&proto_lookup))(unsigned long)probe.addr);
+	unregister_kprobe(&probe);
+
+	find_helpers();
+	if (!jifl_ksym("sys_call_table")) {
+		pr_err("kallsyms has no data symbols: use a kernel built with CONFIG_KALLSYMS_ALL\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+unsigned long jifl_ksym(const char *name)
+{
+	return static_call(jifl_kallsyms_lookup)(name);
+}
+
+unsigned long jifl_ksym_fentry(unsigned long addr)
+{
+	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
+}
+
+unsigned long jifl_ksym_end(unsigned long addr)
+{
+	unsigned long size = 0, offset = 0;
+
+	if (!static_call(jifl_kallsyms_size)(addr, &size, &offset))
+		return addr + 1;
+	return addr - offset + size;
+}

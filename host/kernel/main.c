@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The module: its parts in the order in which they come up, and the engine's
+ * configuration. The last part, /dev/jifl, makes it visible; nothing is hooked
+ * into system calls before the first session.
+ */
+#include <linux/cpufeature.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/vmalloc.h>
+#include <asm/nospec-branch.h>
+
+#include "kernel.h"
+
+static unsigned int cache_mb = 8;
+module_param(cache_mb, uint, 0444);
+MODULE_PARM_DESC(cache_mb, "size of the code cache in MiB, 1 to 1023 (default 8)");
+
+static unsigned int side_mb = 8;
+module_param(side_mb, uint, 0444);
+MODULE_PARM_DESC(side_mb, "size of the tables beside it in MiB, 1 to 4095 (default 8)");
+
+static void *jifl_side;
+
+u64 jifl_side_size(void)
+{
+	return (u64)side_mb << 20;
+}
+
+static int jifl_main_check(void)
+{
+	if (cache_mb >= 1 && cache_mb <= 1023 && side_mb >= 1 && side_mb <= 4095)
+		return 0;
+	pr_err("cache_mb and side_mb must be 1 to 1023 and 1 to 4095\n");
+	return -EINVAL;
+}
+
+static int jifl_main_codemem(void)
+{
+	return jifl_codemem_init(cache_mb << 20);
+}
+
+/*
+ * Where the kernel's patched returns jump to: 0 where they are plain `ret`.
+ * x86_return_thunk is the kernel's own answer, from when it patched itself.
+ */
+static u64 jifl_main_return_thunk(void)
+{
+	void **chosen = (void **)jifl_ksym("x86_return_thunk");
+
+	if (!boot_cpu_has(X86_FEATURE_RETHUNK) || !chosen ||
+	    *chosen == (void *)&__x86_return_thunk)
+		return 0;
+	return (unsigned long)*chosen;
+}
+
+static int jifl_main_engine(void)
+{
+	struct jifl_config config = {
+		.code_base = jifl_codemem_base(),
+		.code_size = jifl_codemem_size(),
+		.side_size = jifl_side_size(),
+		.dispatch_direct = (unsigned long)jifl_dispatch_direct,
+		.dispatch_indirect = (unsigned long)jifl_dispatch_indirect,
+		.return_thunk = jifl_main_return_thunk(),
+		.return_site = jifl_evict_return_site(),
+		.exit_counters = jifl_cpu_operand(exits),
+		.red_zone = 0,
+		.endbr = IS_ENABLED(CONFIG_X86_KERNEL_IBT),
+	};
+	int ret;
+
+	jifl_side = vzalloc(config.side_size);
+	if (!jifl_side)
+		return -ENOMEM;
+	config.side = jifl_side;
+	/* It empties the cache. */
+	ret = jifl_codemem_open();
+	if (!ret) {
+		ret = jifl_engine_init(&config);
+		jifl_codemem_close();
+	}
+	if (ret)
+		vfree(jifl_side);
+	return ret;
+}
+
+static void jifl_main_engine_exit(void)
+{
+	vfree(jifl_side);
+}
+
+/* Parts come up in this order and go in the opposite one. */
+static const struct jifl_part {
+	const char *name;
+	int (*init)(void);
+	void (*exit)(void);
+} jifl_parts[] = {
+	{ "parameters", jifl_main_check },
+	{ "symbols", jifl_ksym_init },
+	{ "requirements", jifl_require },
+	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
+	{ "text", jifl_text_init, jifl_text_exit },
+	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
+	{ "eviction", jifl_evict_init },
+	{ "engine", jifl_main_engine, jifl_main_engine_exit },
+	{ "faults", jifl_faults_init, jifl_faults_exit },
+	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
+	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
+	{ "entry", jifl_entry_init, jifl_entry_exit },
+	{ "counting", jifl_count_init, jifl_count_exit },
+	{ "sessions", jifl_session_init, jifl_session_exit },
+	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
+	{ "device", jifl_control_init, jifl_control_exit },
+};
+
+static void jifl_main_down(unsigned int n)
+{
+	while (n--)
+		if (jifl_parts[n].exit)
+			jifl_parts[n].exit();
+}
+
+static int __init jifl_main_init(void)
+{
+	unsigned int n;
+	int ret;
+
+	for (n = 0; n < ARRAY_SIZE(jifl_parts); n++) {
+		ret = jifl_parts[n].init();
+		if (!ret)
+			continue;
+		/* A refusal has said its own line; the others are rare failures. */
+		if (ret != -EINVAL && ret != -EOPNOTSUPP && ret != -EPERM)
+			pr_err("%s: error %d\n", jifl_parts[n].name, ret);
+		jifl_main_down(n);
+		return ret;
+	}
+	return 0;
+}
+module_init(jifl_main_init);
+
+static void __exit jifl_main_exit(void)
+{
+	jifl_main_down(ARRAY_SIZE(jifl_parts));
+}
+module_exit(jifl_main_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_VERSION(JIFL_VERSION);
+MODULE_DESCRIPTION("JIT instrumentation of the running kernel");

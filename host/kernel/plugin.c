@@ -1,0 +1,839 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The plugin API, include/jifl.h: plugins come, go, start and stop here, and
+ * their callbacks insert calls through handles.
+ *
+ * Handles are not pointers. A handle says on which CPU and in which round of
+ * callbacks it was given, and of what kind it is, so one that was kept for
+ * later, or that belongs to another CPU's callback, is told from a live one
+ * without touching memory.
+ *
+ * Contexts: loading, starting and stopping in process context under
+ * jifl_plugin_mutex; jifl_plugin_instrument under the engine lock;
+ * jifl_plugin_entry under jifl_entry_lock. In the latter two nothing may be
+ * printed, as the interrupted code may hold the console's or the scheduler's
+ * locks: mistakes made there are printed from an irq_work.
+ *
+ * Locks: jifl_plugin_mutex, outside jifl_plugin_api_mutex, outside
+ * jifl_session_mutex.
+ */
+#define JIFL_HOST
+
+#include <linux/irq_work.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/printk.h>
+#include <linux/static_call.h>
+#include <linux/stdarg.h>
+#include <linux/string.h>
+
+#include "kernel.h"
+#include "../../include/jifl.h"
+
+enum {
+	JIFL_PLUGIN_STOPPED,
+	JIFL_PLUGIN_STARTED,	/* or about to be, or not yet stopped */
+};
+
+static DEFINE_MUTEX(jifl_plugin_mutex);		/* the list, states */
+static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_s */
+static LIST_HEAD(jifl_plugins);
+
+/* --- mistakes ---------------------------------------------------------------------- */
+
+/* One line of the log on its way there; taken by whoever sets busy. */
+static struct {
+	atomic_t busy;
+	char plugin[JIFL_NAME_MAX];
+	const char *what;	/* of this module: stays */
+	const char *mistake;
+} jifl_plugin_line;
+
+static void jifl_plugin_print(struct irq_work *work)
+{
+	pr_warn("plugin %s: %s: %s\n", jifl_plugin_line.plugin, jifl_plugin_line.what,
+		jifl_plugin_line.mistake);
+	atomic_set_release(&jifl_plugin_line.busy, 0);
+}
+
+static struct irq_work jifl_plugin_work = IRQ_WORK_INIT(jifl_plugin_print);
+
+/* Says what is wrong and gives error back. Any context but NMI. */
+static int jifl_plugin_mistake(struct jifl_plugin *p, int error, const char *what,
+			       const char *mistake)
+{
+	if (!irqs_disabled()) {
+		pr_warn("plugin %s: %s: %s\n", p ? p->name : "(unknown)", what, mistake);
+		return error;
+	}
+	if (p) {
+		if (READ_ONCE(p->complained))
+			return error;
+		WRITE_ONCE(p->complained, true);
+	}
+	if (atomic_cmpxchg_acquire(&jifl_plugin_line.busy, 0, 1))
+		return error;
+	strscpy(jifl_plugin_line.plugin, p ? p->name : "(unknown)", JIFL_NAME_MAX);
+	jifl_plugin_line.what = what;
+	jifl_plugin_line.mistake = mistake;
+	irq_work_queue(&jifl_plugin_work);
+	return error;
+}
+
+/* --- handles ------------------------------------------------------------------------- */
+
+enum jifl_handle {
+	JIFL_HANDLE_POINT = 1,
+	JIFL_HANDLE_ROUTINE,
+	JIFL_HANDLE_BB,
+	JIFL_HANDLE_INS,
+};
+
+/* What the callbacks that run on this CPU are about. Interrupts are off. */
+struct jifl_round {
+	struct jifl_plugin *plugin;	/* NULL: no callback runs */
+	u64 number;
+	struct ir_block *block;		/* routine, bb, ins */
+	struct ir_insert *inserts;	/* entry, exit */
+	u32 ninserts;
+	unsigned int nr;
+};
+
+static DEFINE_PER_CPU(struct jifl_round, jifl_round);
+
+/*
+ * number of the round : 38, CPU : 13, kind : 3, index : 10. A CPU has its own
+ * numbers, from 1 on, so no handle is NULL.
+ */
+#define JIFL_HANDLE_INDEX_BITS	10
+#define JIFL_HANDLE_KIND_SHIFT	10
+#define JIFL_HANDLE_CPU_SHIFT	13
+#define JIFL_HANDLE_ROUND_SHIFT	26
+
+static void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
+{
+	return (void *)(r->number << JIFL_HANDLE_ROUND_SHIFT |
+			(u64)raw_smp_processor_id() << JIFL_HANDLE_CPU_SHIFT |
+			(u64)kind << JIFL_HANDLE_KIND_SHIFT | index);
+}
+
+static u32 jifl_handle_index(const void *handle)
+{
+	return (unsigned long)handle & ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
+}
+
+/* The round that the handle is of, NULL and a line in the log if it is over. */
+static struct jifl_round *jifl_handle_round(const void *handle, enum jifl_handle kind,
+					    const char *what)
+{
+	struct jifl_round *r = NULL;
+
+	/* With interrupts on, no callback is running here. */
+	if (irqs_disabled()) {
+		r = this_cpu_ptr(&jifl_round);
+		if (r->plugin && handle == jifl_handle(r, kind, jifl_handle_index(handle)))
+			return r;
+	}
+	jifl_plugin_mistake(r ? r->plugin : NULL, -EPERM, what,
+			    "not a handle of the callback that runs");
+	return NULL;
+}
+
+static struct jifl_round *jifl_round_begin(struct jifl_plugin *p)
+{
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+	r->number++;
+	r->block = NULL;
+	r->inserts = NULL;
+	r->ninserts = 0;
+	r->plugin = p;
+	return r;
+}
+
+static void jifl_round_end(struct jifl_round *r)
+{
+	r->plugin = NULL;
+}
+
+/* --- inserting calls ------------------------------------------------------------------ */
+
+struct jifl_call {
+	u64 args[JIFL_ARGS_MAX];
+	u8 nargs;
+};
+
+static int jifl_call_args(struct jifl_call *call, va_list ap)
+{
+	int type;
+
+	call->nargs = 0;
+	while ((type = va_arg(ap, int)) != ARG_END) {
+		u64 value;
+
+		switch (type) {
+		case ARG_VOID_PTR:
+			value = (unsigned long)va_arg(ap, void *);
+			break;
+		case ARG_INT32:
+			value = (s64)va_arg(ap, int);
+			break;
+		case ARG_INT64:
+			value = va_arg(ap, long long);
+			break;
+		default:
+			return -EINVAL;
+		}
+		if (call->nargs == JIFL_ARGS_MAX)
+			return -E2BIG;
+		call->args[call->nargs++] = value;
+	}
+	return 0;
+}
+
+/* Kernel and module text lie in the top 2 GiB, and only they are in a call's reach. */
+static bool jifl_call_reaches(const void *fn)
+{
+	return (s64)(unsigned long)fn < 0 && jifl_fits_s32((s64)(unsigned long)fn);
+}
+
+static int jifl_call_check(struct jifl_round *r, const char *what, const void *fn,
+			   struct jifl_call *call, va_list ap)
+{
+	int ret;
+
+	if (!fn)
+		return jifl_plugin_mistake(r->plugin, -EINVAL, what, "no function to call");
+	if (!jifl_call_reaches(fn))
+		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
+					   "the function is no code of the kernel");
+	ret = jifl_call_args(call, ap);
+	if (ret == -E2BIG)
+		return jifl_plugin_mistake(r->plugin, ret, what, "too many arguments");
+	if (ret)
+		return jifl_plugin_mistake(r->plugin, ret, what,
+					   "unknown type of argument; is ARG_END there?");
+	return 0;
+}
+
+static void jifl_call_fill(struct ir_insert *ins, const void *fn,
+			   const struct jifl_call *call)
+{
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (unsigned long)fn;
+	ins->nargs = call->nargs;
+	memcpy(ins->args, call->args, sizeof(call->args));
+}
+
+/* In the block of round r, at instruction `at`. */
+static int jifl_call_insert(struct jifl_round *r, const char *what,
+			    enum ir_place place, u32 at, const void *fn, va_list ap)
+{
+	struct jifl_call call = {};
+	struct ir_insert *ins;
+	int ret;
+
+	ret = jifl_call_check(r, what, fn, &call, ap);
+	if (ret)
+		return ret;
+	ins = ir_block_insert(r->block, place, at);
+	if (!ins)
+		return -ENOSPC;
+	jifl_call_fill(ins, fn, &call);
+	return 0;
+}
+
+int jifl_syscall_insert_call(syscall_point_s *point, void *fn, ...)
+{
+	static const char what[] = "syscall_insert_call";
+	struct jifl_round *r = jifl_handle_round(point, JIFL_HANDLE_POINT, what);
+	struct jifl_call call = {};
+	va_list ap;
+	int ret;
+
+	if (!r)
+		return -EPERM;
+	va_start(ap, fn);
+	ret = jifl_call_check(r, what, fn, &call, ap);
+	va_end(ap);
+	if (ret)
+		return ret;
+	if (r->ninserts == JIFL_ENTRY_INSERTS)
+		return -ENOSPC;
+	memset(&r->inserts[r->ninserts], 0, sizeof(r->inserts[0]));
+	jifl_call_fill(&r->inserts[r->ninserts++], fn, &call);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_insert_call);
+
+int jifl_routine_insert_call(routine_s *routine, void *fn, ...)
+{
+	static const char what[] = "routine_insert_call";
+	struct jifl_round *r = jifl_handle_round(routine, JIFL_HANDLE_ROUTINE, what);
+	va_list ap;
+	int ret;
+
+	if (!r)
+		return -EPERM;
+	va_start(ap, fn);
+	ret = jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap);
+	va_end(ap);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(jifl_routine_insert_call);
+
+int jifl_bb_insert_call(bb_s *bb, void *fn, ...)
+{
+	static const char what[] = "bb_insert_call";
+	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, what);
+	va_list ap;
+	int ret;
+
+	if (!r)
+		return -EPERM;
+	va_start(ap, fn);
+	ret = jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap);
+	va_end(ap);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(jifl_bb_insert_call);
+
+int jifl_ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+{
+	static const char what[] = "ins_insert_call";
+	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, what);
+	u32 at = jifl_handle_index(ins);
+	va_list ap;
+	int ret;
+
+	if (!r)
+		return -EPERM;
+	if (where != IPOINT_BEFORE && where != IPOINT_AFTER)
+		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
+					   "neither IPOINT_BEFORE nor IPOINT_AFTER");
+	if (where == IPOINT_AFTER && ir_kind_ends_block(r->block->insns[at].kind))
+		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
+					   "nothing can be called after a branch");
+	va_start(ap, fn);
+	ret = jifl_call_insert(r, what, where == IPOINT_BEFORE ? IR_BEFORE : IR_AFTER,
+			       at, fn, ap);
+	va_end(ap);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_insert_call);
+
+/* --- what handles tell ------------------------------------------------------------------ */
+
+int jifl_syscall_nr(syscall_point_s *point)
+{
+	struct jifl_round *r = jifl_handle_round(point, JIFL_HANDLE_POINT, "syscall_nr");
+
+	return r ? r->nr : -EPERM;
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_nr);
+
+unsigned long jifl_routine_address(routine_s *routine)
+{
+	struct jifl_round *r = jifl_handle_round(routine, JIFL_HANDLE_ROUTINE,
+						 "routine_address");
+
+	return r ? r->block->addr.v : 0;
+}
+EXPORT_SYMBOL_GPL(jifl_routine_address);
+
+int jifl_bb_size(bb_s *bb)
+{
+	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "bb_size");
+
+	return r ? r->block->count : -EPERM;
+}
+EXPORT_SYMBOL_GPL(jifl_bb_size);
+
+unsigned long jifl_bb_address(bb_s *bb)
+{
+	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "bb_address");
+
+	return r ? r->block->addr.v : 0;
+}
+EXPORT_SYMBOL_GPL(jifl_bb_address);
+
+/* NULL when the block has no such instruction; -1 comes as a large number. */
+static ins_s *jifl_ins_at(struct jifl_round *r, u32 index)
+{
+	if (index >= r->block->ninsns)
+		return NULL;
+	return jifl_handle(r, JIFL_HANDLE_INS, index);
+}
+
+ins_s *jifl_ins_first(bb_s *bb)
+{
+	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "ins_first");
+
+	return r ? jifl_ins_at(r, 0) : NULL;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_first);
+
+ins_s *jifl_ins_last(bb_s *bb)
+{
+	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "ins_last");
+
+	return r ? jifl_ins_at(r, r->block->ninsns - 1) : NULL;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_last);
+
+ins_s *jifl_ins_next(ins_s *ins)
+{
+	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_next");
+
+	return r ? jifl_ins_at(r, jifl_handle_index(ins) + 1) : NULL;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_next);
+
+ins_s *jifl_ins_prev(ins_s *ins)
+{
+	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_prev");
+
+	return r ? jifl_ins_at(r, jifl_handle_index(ins) - 1) : NULL;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_prev);
+
+unsigned long jifl_ins_address(ins_s *ins)
+{
+	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_address");
+
+	return r ? r->block->insns[jifl_handle_index(ins)].addr.v : 0;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_address);
+
+enum jifl_ins_type jifl_ins_type(ins_s *ins)
+{
+	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_type");
+
+	if (!r)
+		return INS_TYPE_OTHER;
+	return r->block->insns[jifl_handle_index(ins)].type;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_type);
+
+/* --- calling callbacks -------------------------------------------------------------------- */
+
+static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
+{
+	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_INS];
+	unsigned int at, i;
+
+	for (at = 0; n && at < r->block->ninsns; at++)
+		for (i = 0; i < n; i++) {
+			struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_INS][i];
+
+			((ins_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_INS, at), c->arg);
+		}
+}
+
+static int jifl_plugin_no_lookup(unsigned long addr, unsigned long *size,
+				 unsigned long *offset)
+{
+	return 0;
+}
+
+/*
+ * kallsyms_lookup_size_offset. Needs no lock: the core kernel's symbols stay,
+ * modules' are guarded by RCU. A static call, as an indirect one would need an
+ * endbr64 that the kernel may have removed from this function.
+ */
+DEFINE_STATIC_CALL(jifl_plugin_lookup, jifl_plugin_no_lookup);
+
+/* True where a function begins, whichever way it was reached. */
+static bool jifl_plugin_is_routine(jifl_orig addr)
+{
+	unsigned long size, offset = 0;
+
+	return static_call(jifl_plugin_lookup)(addr.v, &size, &offset) && !offset;
+}
+
+static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
+{
+	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
+	unsigned int i;
+
+	if (!n || !jifl_plugin_is_routine(r->block->addr))
+		return;
+	for (i = 0; i < n; i++) {
+		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
+
+		((routine_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_ROUTINE, 0), c->arg);
+	}
+}
+
+/* The engine's callback for plugin sessions; arg: the syscall_s. */
+void jifl_plugin_instrument(struct ir_block *b, void *arg)
+{
+	syscall_s *s = arg;
+	struct jifl_round *r = jifl_round_begin(s->plugin);
+	struct jifl_callback *c;
+	unsigned int i;
+
+	r->block = b;
+	jifl_plugin_call_routine(s, r);
+	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
+		c = &s->callbacks[JIFL_CALLBACK_BB][i];
+		((bb_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_BB, 0), c->arg);
+	}
+	jifl_plugin_call_ins(s, r);
+	jifl_round_end(r);
+}
+
+static u32 jifl_plugin_point(syscall_s *s, enum jifl_callback_kind kind, unsigned int nr,
+			     struct ir_insert *inserts)
+{
+	struct jifl_round *r = jifl_round_begin(s->plugin);
+	unsigned int i;
+
+	r->inserts = inserts;
+	r->nr = nr;
+	for (i = 0; i < s->ncallbacks[kind]; i++) {
+		struct jifl_callback *c = &s->callbacks[kind][i];
+
+		((syscall_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_POINT, 0), c->arg);
+	}
+	jifl_round_end(r);
+	return r->ninserts;
+}
+
+void jifl_plugin_entry(struct jifl_session *session, unsigned int nr,
+		       struct ir_insert *entry, u32 *nentry,
+		       struct ir_insert *exit, u32 *nexit)
+{
+	syscall_s *s = session->plugin;
+
+	*nentry = jifl_plugin_point(s, JIFL_CALLBACK_ENTRY, nr, entry);
+	*nexit = jifl_plugin_point(s, JIFL_CALLBACK_EXIT, nr, exit);
+}
+
+/* --- syscall_s ------------------------------------------------------------------------------ */
+
+/*
+ * Begins every function on a syscall_s. From inside callbacks and analysis
+ * functions none of them can work: they sleep.
+ */
+static int jifl_plugin_enter(struct jifl_plugin *p, syscall_s *s, const char *what)
+{
+	if (!preemptible())
+		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
+	if (!s)
+		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a syscall_s");
+	mutex_lock(&jifl_plugin_api_mutex);
+	return 0;
+}
+
+/* ... and of those that need an initialised one. */
+static int jifl_plugin_enter_ready(struct jifl_plugin *p, syscall_s *s, const char *what)
+{
+	int ret = jifl_plugin_enter(p, s, what);
+
+	if (ret || s->plugin == p)
+		return ret;
+	mutex_unlock(&jifl_plugin_api_mutex);
+	return jifl_plugin_mistake(p, -EINVAL, what, "the syscall_s was not initialised");
+}
+
+static int jifl_plugin_leave(int ret)
+{
+	mutex_unlock(&jifl_plugin_api_mutex);
+	return ret;
+}
+
+static int jifl_syscall_prepare(struct jifl_plugin *p, syscall_s *s, int nr,
+				const char *what)
+{
+	int ret = jifl_plugin_enter(p, s, what);
+
+	if (ret)
+		return ret;
+	if (s->plugin && s->session)
+		return jifl_plugin_leave(jifl_plugin_mistake(p, -EBUSY, what,
+							     "it is instrumenting"));
+	if (s->plugin)
+		list_del(&s->list);
+	memset(s, 0, sizeof(*s));
+	s->plugin = p;
+	s->nr = nr;
+	list_add_tail(&s->list, &p->syscalls);
+	return jifl_plugin_leave(0);
+}
+
+int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr)
+{
+	static const char what[] = "syscall_init";
+
+	if (nr < 0 || nr >= JIFL_NR_MAX || !jifl_entry_handler(nr))
+		return jifl_plugin_mistake(p, -EINVAL, what, "no such system call");
+	return jifl_syscall_prepare(p, s, nr, what);
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_init);
+
+int jifl_syscall_init_all(struct jifl_plugin *p, syscall_s *s)
+{
+	return jifl_syscall_prepare(p, s, -1, "syscall_init_all");
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_init_all);
+
+int jifl_add_callback(struct jifl_plugin *p, syscall_s *s, enum jifl_callback_kind kind,
+		      void *fn, void *arg)
+{
+	static const char * const names[] = {
+		[JIFL_CALLBACK_ENTRY] = "syscall_add_entry_instrumentation",
+		[JIFL_CALLBACK_EXIT] = "syscall_add_exit_instrumentation",
+		[JIFL_CALLBACK_ROUTINE] = "syscall_add_routine_instrumentation",
+		[JIFL_CALLBACK_BB] = "syscall_add_bb_instrumentation",
+		[JIFL_CALLBACK_INS] = "syscall_add_ins_instrumentation",
+	};
+	const char *what;
+	int ret;
+
+	if ((unsigned int)kind >= JIFL_CALLBACK_KINDS)
+		return -EINVAL;
+	what = names[kind];
+	ret = jifl_plugin_enter_ready(p, s, what);
+	if (ret)
+		return ret;
+	if (!fn)
+		ret = jifl_plugin_mistake(p, -EINVAL, what, "a null callback");
+	else if (s->session)
+		ret = jifl_plugin_mistake(p, -EBUSY, what, "it is instrumenting");
+	else if (s->ncallbacks[kind] == JIFL_CALLBACKS_MAX)
+		ret = jifl_plugin_mistake(p, -ENOSPC, what, "too many callbacks");
+	else
+		s->callbacks[kind][s->ncallbacks[kind]++] =
+			(struct jifl_callback){ fn, arg };
+	return jifl_plugin_leave(ret);
+}
+EXPORT_SYMBOL_GPL(jifl_add_callback);
+
+static struct jifl_session *jifl_syscall_session(syscall_s *s)
+{
+	struct jifl_session *session = jifl_session_alloc();
+
+	if (!session)
+		return NULL;
+	session->kind = JIFL_KIND_PLUGIN;
+	session->plugin = s;
+	strscpy(session->name, s->plugin->name, sizeof(session->name));
+	if (s->nr < 0)
+		bitmap_fill(session->nrs, JIFL_NR_MAX);
+	else
+		set_bit(s->nr, session->nrs);
+	return session;
+}
+
+int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
+{
+	static const char what[] = "syscall_start_instrumenting";
+	int ret = jifl_plugin_enter_ready(p, s, what);
+	struct jifl_session *session;
+	unsigned int busy_nr;
+	u64 busy_session;
+
+	if (ret)
+		return ret;
+	if (READ_ONCE(p->state) != JIFL_PLUGIN_STARTED)
+		return jifl_plugin_leave(jifl_plugin_mistake(p, -EPERM, what,
+							     "the plugin is not started"));
+	if (s->session)
+		return jifl_plugin_leave(jifl_plugin_mistake(p, -EALREADY, what,
+							     "it is instrumenting"));
+	session = jifl_syscall_session(s);
+	if (!session)
+		return jifl_plugin_leave(-ENOMEM);
+	ret = jifl_session_start(session, &busy_nr, &busy_session);
+	if (ret) {
+		jifl_session_free(session);
+		if (ret == -EBUSY)
+			jifl_plugin_mistake(p, ret, what,
+					    "another session has one of the system calls");
+		return jifl_plugin_leave(ret);
+	}
+	s->session = session;
+	return jifl_plugin_leave(0);
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_start);
+
+/* Under jifl_plugin_api_mutex. */
+static void jifl_syscall_end(syscall_s *s)
+{
+	struct jifl_drain drain;
+
+	jifl_session_stop(s->session, &drain);
+	jifl_session_free(s->session);
+	s->session = NULL;
+}
+
+int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s)
+{
+	static const char what[] = "syscall_stop_instrumenting";
+	int ret = jifl_plugin_enter_ready(p, s, what);
+
+	if (ret)
+		return ret;
+	if (!s->session)
+		return jifl_plugin_leave(jifl_plugin_mistake(p, -ENOENT, what,
+							     "it is not instrumenting"));
+	jifl_syscall_end(s);
+	return jifl_plugin_leave(0);
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_stop);
+
+/* --- plugins ---------------------------------------------------------------------------------- */
+
+static struct jifl_plugin *jifl_plugin_find(const char *name)
+{
+	struct jifl_plugin *p;
+
+	list_for_each_entry(p, &jifl_plugins, list)
+		if (!strncmp(p->name, name, JIFL_NAME_MAX))
+			return p;
+	return NULL;
+}
+
+/* Ends what the plugin itself did not. */
+static void jifl_plugin_end_syscalls(struct jifl_plugin *p)
+{
+	syscall_s *s;
+
+	mutex_lock(&jifl_plugin_api_mutex);
+	list_for_each_entry(s, &p->syscalls, list)
+		if (s->session)
+			jifl_syscall_end(s);
+	mutex_unlock(&jifl_plugin_api_mutex);
+}
+
+static int jifl_plugin_start_locked(struct jifl_plugin *p)
+{
+	int ret;
+
+	if (p->state == JIFL_PLUGIN_STARTED)
+		return -EALREADY;
+	if (!try_module_get(p->owner))
+		return -ENOENT;
+	WRITE_ONCE(p->complained, false);
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STARTED);
+	ret = p->start();
+	if (!ret)
+		return 0;
+	jifl_plugin_end_syscalls(p);
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
+	module_put(p->owner);
+	return ret < 0 ? ret : -EINVAL;
+}
+
+static int jifl_plugin_stop_locked(struct jifl_plugin *p)
+{
+	if (p->state != JIFL_PLUGIN_STARTED)
+		return -EALREADY;
+	p->stop();
+	jifl_plugin_end_syscalls(p);
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
+	module_put(p->owner);
+	return 0;
+}
+
+int jifl_plugin_ctl(const char *name, bool start)
+{
+	struct jifl_plugin *p;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_plugin_mutex);
+	p = jifl_plugin_find(name);
+	if (p)
+		ret = start ? jifl_plugin_start_locked(p) : jifl_plugin_stop_locked(p);
+	mutex_unlock(&jifl_plugin_mutex);
+	return ret;
+}
+
+int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info)
+{
+	struct jifl_plugin *p;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_plugin_mutex);
+	list_for_each_entry(p, &jifl_plugins, list) {
+		if (index--)
+			continue;
+		info->started = p->state == JIFL_PLUGIN_STARTED;
+		info->reserved = 0;
+		strscpy_pad(info->name, p->name, sizeof(info->name));
+		ret = 0;
+		break;
+	}
+	mutex_unlock(&jifl_plugin_mutex);
+	return ret;
+}
+
+static int jifl_plugin_check(const struct jifl_plugin *p)
+{
+	if (p->size != sizeof(*p) || p->abi != JIFL_PLUGIN_ABI) {
+		pr_warn("a plugin was built for another version of jifl.h\n");
+		return -EINVAL;
+	}
+	if (strlen(p->name) >= JIFL_NAME_MAX) {
+		pr_warn("plugin %s: its name is longer than %d characters\n", p->name,
+			JIFL_NAME_MAX - 1);
+		return -EINVAL;
+	}
+	if (jifl_plugin_find(p->name)) {
+		pr_warn("plugin %s: there is one of that name already\n", p->name);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+int jifl_plugin_register(struct jifl_plugin *p)
+{
+	int ret;
+
+	mutex_lock(&jifl_plugin_mutex);
+	ret = jifl_plugin_check(p);
+	if (ret)
+		goto out;
+	INIT_LIST_HEAD(&p->syscalls);
+	p->state = JIFL_PLUGIN_STOPPED;
+	p->complained = false;
+	ret = p->init();
+	if (!ret)
+		list_add_tail(&p->list, &jifl_plugins);
+	else if (ret > 0)
+		ret = -EINVAL;
+out:
+	mutex_unlock(&jifl_plugin_mutex);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(jifl_plugin_register);
+
+void jifl_plugin_unregister(struct jifl_plugin *p)
+{
+	mutex_lock(&jifl_plugin_mutex);
+	/* A started plugin's module is in use, but it may have been forced out. */
+	if (p->state == JIFL_PLUGIN_STARTED)
+		jifl_plugin_stop_locked(p);
+	list_del(&p->list);
+	p->exit();
+	mutex_unlock(&jifl_plugin_mutex);
+}
+EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
+
+int jifl_plugin_init(void)
+{
+	unsigned long lookup = jifl_ksym("kallsyms_lookup_size_offset");
+
+	if (!lookup)
+		return -ENOENT;
+	static_call_update(jifl_plugin_lookup, (typeof(jifl_plugin_no_lookup) *)lookup);
+	return 0;
+}
+
+void jifl_plugin_exit(void)
+{
+	irq_work_sync(&jifl_plugin_work);
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * May this kernel be instrumented? Each refusal is one line that names the
+ * cause and the remedy. Called once at load, after ksym.c.
+ *
+ * That kprobes are switched off (/sys/kernel/debug/kprobes/enabled) does not
+ * matter: nothing of ours stays on one. Signatures of modules are the loader's
+ * business.
+ */
+#include <linux/ftrace.h>
+#include <linux/security.h>
+#include <asm/cpufeature.h>
+
+#include "kernel.h"
+
+#ifndef CONFIG_X86_64
+#error "JIFL translates x86-64 code: other architectures are not supported"
+#endif
+
+static int require_permission(void)
+{
+	int err = security_locked_down(LOCKDOWN_KPROBES);
+
+	if (err)
+		pr_err("kernel lockdown forbids instrumentation: boot without lockdown= or with secure boot off\n");
+	return err ? -EPERM : 0;
+}
+
+static int require_machine(void)
+{
+	if (cpu_feature_enabled(X86_FEATURE_XENPV)) {
+		pr_err("a Xen PV guest runs its kernel in ring 3: use an HVM or PVH guest\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int require_ftrace(void)
+{
+	int *disabled = (int *)jifl_ksym("ftrace_disabled");
+	int *enabled = (int *)jifl_ksym("ftrace_enabled");
+
+	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !enabled) {
+		pr_err("this kernel has no ftrace direct calls: use one built with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS\n");
+		return -EOPNOTSUPP;
+	}
+	if (disabled && READ_ONCE(*disabled)) {
+		pr_err("ftrace has shut itself down after an error: reboot\n");
+		return -EOPNOTSUPP;
+	}
+	if (!READ_ONCE(*enabled)) {
+		pr_err("ftrace is switched off: run sysctl kernel.ftrace_enabled=1\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int require_entry(void)
+{
+	unsigned long addr = jifl_ksym("x64_sys_call");
+
+	if (!addr) {
+		pr_err("this kernel has no x64_sys_call: use 6.1.85 or later of 6.1, 6.6.26 or later of 6.6, or 6.9 or later\n");
+		return -EOPNOTSUPP;
+	}
+	if (!jifl_ksym_fentry(addr)) {
+		pr_err("x64_sys_call cannot be hooked, it has no fentry site: use a kernel that traces it\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int jifl_require(void)
+{
+	int err = require_permission();
+
+	if (!err)
+		err = require_machine();
+	if (!err)
+		err = require_ftrace();
+	if (!err)
+		err = require_entry();
+	return err;
+}

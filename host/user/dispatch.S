@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Dispatch stubs: from the code cache into the engine and back; see struct
+ * jifl_frame in engine.h. They run on the stack of the interrupted code, below
+ * its red zone, and save all it could miss: C code may change any register.
+ */
+#define RED_ZONE	128
+/* Bytes of the extended state that is saved: x87, SSE, AVX, AVX-512. */
+#define XSTATE_MASK	0xe7
+#define XSTATE_SIZE	4096
+#define XSTATE_HEADER	512
+
+	.text
+	.globl	user_host_dispatch_direct
+	.globl	user_host_dispatch_indirect
+
+user_host_dispatch_direct:
+	pushq	(%rsp)			/* room for the target */
+user_host_dispatch_indirect:
+	pushfq
+	cld
+	push	%rax
+	push	%rcx
+	push	%rdx
+	push	%rbx
+	push	%rbp
+	push	%rsi
+	push	%rdi
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	mov	%rsp, %rbx
+	sub	$XSTATE_SIZE, %rsp
+	and	$-64, %rsp
+	cmpb	$0, user_host_has_xsave
+	jne	1f
+	fxsave64 (%rsp)
+	jmp	2f
+1:	/* xsave leaves parts of the header alone that xrstor wants zero. */
+	xor	%eax, %eax
+	lea	XSTATE_HEADER(%rsp), %rdi
+	mov	$8, %ecx
+	rep	stosq
+	mov	$XSTATE_MASK, %eax
+	xor	%edx, %edx
+	xsave64	(%rsp)
+2:	lea	(16 * 8)(%rbx), %rdi	/* struct jifl_frame */
+	call	jifl_engine_dispatch
+	cmpb	$0, user_host_has_xsave
+	jne	1f
+	fxrstor64 (%rsp)
+	jmp	2f
+1:	mov	$XSTATE_MASK, %eax
+	xor	%edx, %edx
+	xrstor64 (%rsp)
+2:	mov	%rbx, %rsp
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdi
+	pop	%rsi
+	pop	%rbp
+	pop	%rbx
+	pop	%rdx
+	pop	%rcx
+	pop	%rax
+	popfq
+	lea	8(%rsp), %rsp		/* exit */
+	ret	$RED_ZONE
+
+/* An original ret for entry pieces to be followed by; never executed. */
+	.globl	user_host_return_site
+user_host_return_site:
+	ret
+
+	.section .note.GNU-stack, "", @progbits

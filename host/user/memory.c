@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory and time of the in-process host: the code cache in two mappings of one
+ * file, side tables, the engine lock, and calls into the cache.
+ */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user.h"
+
+/* --- dispatch.S --- */
+extern const char user_host_dispatch_direct[], user_host_dispatch_indirect[];
+extern const char user_host_return_site[];
+bool user_host_has_xsave;
+
+u64 user_host_exits[JIFL_CAUSES_MAX];
+
+enum { INT3 = 0xcc };
+
+static u8 *executable, *writable;
+static u32 code_bytes;
+static void *side;
+static u64 side_bytes;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static u64 address(const void *p)
+{
+	return (u64)(unsigned long)p;
+}
+
+static void unmap(void)
+{
+	if (!code_bytes)
+		return;
+	munmap(executable, code_bytes);
+	munmap(writable, code_bytes);
+	munmap(side, side_bytes);
+}
+
+static void map_code(u32 size)
+{
+	int fd = memfd_create("jifl-code-cache", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, size))
+		die("user host: memory for the code cache");
+	writable = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	executable = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, fd, 0);
+	if (writable == MAP_FAILED || executable == MAP_FAILED)
+		die("user host: mapping the code cache");
+	close(fd);
+	memset(writable, INT3, size);
+	code_bytes = size;
+}
+
+static void map_side(u64 size)
+{
+	side = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (side == MAP_FAILED)
+		die("user host: memory for the side tables");
+	side_bytes = size;
+}
+
+static bool has_xsave(void)
+{
+	u32 a, b, c, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE);
+}
+
+struct ir_operand user_host_operand(const void *cell)
+{
+	u64 at = address(cell);
+
+	if (!jifl_fits_s32((s64)at)) {
+		fprintf(stderr, "user host: a cell at %llx is out of reach\n", at);
+		exit(2);
+	}
+	return (struct ir_operand){ .disp = (s32)at };
+}
+
+struct jifl_config user_host_config(u32 code_size, u64 side_size)
+{
+	unmap();
+	map_code(code_size);
+	map_side(side_size);
+	memset(user_host_exits, 0, sizeof(user_host_exits));
+	user_host_has_xsave = has_xsave();
+	return (struct jifl_config){
+		.code_base = address(executable),
+		.code_size = code_size,
+		.side = side,
+		.side_size = side_size,
+		.dispatch_direct = address(user_host_dispatch_direct),
+		.dispatch_indirect = address(user_host_dispatch_indirect),
+		.return_site = address(user_host_return_site),
+		.exit_counters = user_host_operand(user_host_exits),
+		.red_zone = 128,
+		.align_stack = true,
+	};
+}
+
+void user_host_init(u32 code_size, u64 side_size)
+{
+	struct jifl_config config = user_host_config(code_size, side_size);
+
+	if (jifl_engine_init(&config)) {
+		fprintf(stderr, "user host: the engine refuses the configuration\n");
+		exit(2);
+	}
+}
+
+u64 user_host_call_args(int context, const void *fn, const u64 args[6])
+{
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	u64 at = jifl_engine_enter(context, jifl_orig_at(address(fn)), &cause);
+	u64 (*enter)(u64, u64, u64, u64, u64, u64);
+
+	if (!at) {
+		fprintf(stderr, "user host: cannot enter %p, cause %d\n", fn, cause);
+		exit(2);
+	}
+	enter = (u64 (*)(u64, u64, u64, u64, u64, u64))(unsigned long)at;
+	return enter(args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+u64 user_host_exits_total(void)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < JIFL_CAUSES_MAX; i++)
+		sum += user_host_exits[i];
+	return sum;
+}
+
+const u8 *user_host_code(void)
+{
+	return executable;
+}
+
+void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
+{
+	memcpy(writable + pos.off, src, n);
+}
+
+void jifl_host_code_store32(jifl_pos pos, u32 value)
+{
+	/* Not always 4-aligned, never across 8 bytes: one store all the same. */
+	struct __attribute__((packed)) { u32 v; } *p = (void *)(writable + pos.off);
+
+	asm volatile("movl %1, %0" : "=m" (p->v) : "r" (value));
+}
+
+void jifl_host_code_store64(jifl_pos pos, u64 value)
+{
+	__atomic_store_n((u64 *)(writable + pos.off), value, __ATOMIC_RELEASE);
+}
+
+unsigned long jifl_host_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	return 0;
+}
+
+void jifl_host_unlock(unsigned long cookie)
+{
+	(void)cookie;
+	pthread_mutex_unlock(&lock);
+}
+
+u64 jifl_host_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+void jifl_host_count_exit(enum jifl_cause cause)
+{
+	__atomic_fetch_add(&user_host_exits[cause], 1, __ATOMIC_RELAXED);
+}

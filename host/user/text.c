@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What stands at an address of this program: jifl_host_classify and jifl_host_fetch. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "user.h"
+
+/* From text.lds and the linker. */
+extern const char user_host_own_start[], user_host_own_end[];
+extern const char user_host_thunks_start[], user_host_thunks_end[];
+extern const char __executable_start[], etext[];
+
+struct range {
+	u64 start, end;
+	enum jifl_text text;
+	enum jifl_cause cause;
+};
+
+/* Said by user_host_set_text; searched from the last to the first. */
+static struct range said[64];
+static u32 nsaid;
+
+static u64 address(const void *p)
+{
+	return (u64)(unsigned long)p;
+}
+
+void user_host_set_text(const void *start, u64 len, enum jifl_text text, enum jifl_cause cause)
+{
+	u64 at = address(start);
+	u32 i;
+
+	for (i = 0; i < nsaid; i++)
+		if (said[i].start == at && said[i].end == at + len)
+			break;
+	if (i == JIFL_ARRAY_LEN(said)) {
+		fprintf(stderr, "user host: no room for another range of text\n");
+		exit(2);
+	}
+	said[i] = (struct range){ at, at + len, text, cause };
+	if (i == nsaid)
+		nsaid++;
+}
+
+static bool inside(u64 addr, u64 start, u64 end)
+{
+	return addr >= start && addr < end;
+}
+
+static struct range range_of(u64 addr)
+{
+	const struct range linked[] = {
+		{ address(user_host_own_start), address(user_host_own_end),
+		  JIFL_TEXT_NATIVE, JIFL_CAUSE_OWN },
+		{ address(user_host_thunks_start), address(user_host_thunks_end),
+		  JIFL_TEXT_THUNK, JIFL_CAUSE_NONE },
+		{ address(__executable_start), address(etext),
+		  JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	};
+	u32 i;
+
+	for (i = nsaid; i-- > 0;)
+		if (inside(addr, said[i].start, said[i].end))
+			return said[i];
+	for (i = 0; i < JIFL_ARRAY_LEN(linked); i++)
+		if (inside(addr, linked[i].start, linked[i].end))
+			return linked[i];
+	return (struct range){ 0, 0, JIFL_TEXT_FOREIGN, JIFL_CAUSE_FOREIGN };
+}
+
+enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
+{
+	struct range r = range_of(addr.v);
+
+	if (r.text == JIFL_TEXT_NATIVE || r.text == JIFL_TEXT_FOREIGN)
+		*cause = r.cause;
+	return r.text;
+}
+
+u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n)
+{
+	struct range r = range_of(addr.v);
+
+	if (!r.end)
+		return 0;
+	if (n > r.end - addr.v)
+		n = (u32)(r.end - addr.v);
+	memcpy(buf, (const void *)(unsigned long)addr.v, n);
+	return n;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The in-process host: the engine runs functions of its own program. For unit
+ * tests, sanitizers, fuzzing and measurements.
+ *
+ * The program is linked without PIE and with text.lds, so that original code,
+ * code cache and counters lie in the low 2 GiB, where they fit a sign-extended
+ * 32-bit immediate as kernel addresses do, and so that engine, host and tests
+ * are told from what they instrument.
+ */
+#ifndef JIFL_HOST_USER_H
+#define JIFL_HOST_USER_H
+
+#include "../../engine/engine.h"
+#include "../../engine/host.h"
+
+/*
+ * A configuration over fresh memory: code cache (its executable mapping is
+ * below 2 GiB, its writable alias anywhere) and side tables. Frees the one
+ * made before. Exits the program when there is no memory.
+ */
+struct jifl_config user_host_config(u32 code_size, u64 side_size);
+
+/* The same, and initialises the engine with it; exits when that is refused. */
+void user_host_init(u32 code_size, u64 side_size);
+
+/*
+ * Runs fn(args) through the cache in a context and returns what it returns.
+ * Exits when fn cannot be entered.
+ */
+u64 user_host_call_args(int context, const void *fn, const u64 args[6]);
+#define user_host_call(context, fn, ...) \
+	user_host_call_args(context, (const void *)(fn), (const u64[6]){ __VA_ARGS__ })
+
+/*
+ * Says what stands in [start, start + len), instead of what the linker knows:
+ * generated code, bytes to be followed as a thunk, functions to be refused.
+ * The latest word on an address holds. cause: for NATIVE and FOREIGN.
+ */
+void user_host_set_text(const void *start, u64 len, enum jifl_text text, enum jifl_cause cause);
+
+/* Native exits by cause. */
+extern u64 user_host_exits[JIFL_CAUSES_MAX];
+u64 user_host_exits_total(void);
+
+/* An operand for an insert; cell lies in the low 2 GiB. */
+struct ir_operand user_host_operand(const void *cell);
+
+/* The code cache through its executable mapping. */
+const u8 *user_host_code(void);
+
+#endif

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The make include of JIFL plugins. A plugin's Makefile, beside its NAME.c:
+#
+#	PLUGIN := NAME
+#	include /path/to/jifl/plugins/plugin.mk
+#
+# `make` there builds NAME.ko for the running kernel, `make RELEASE=...` for
+# another one. jifl.ko of that release must have been built before
+# (scripts/build-modules). Kbuild reads the same Makefile a second time, from a
+# directory of its own: the path must be absolute.
+
+JIFL := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)
+
+ifneq ($(KERNELRELEASE),)
+
+obj-m := $(PLUGIN).o
+ccflags-y += -I$(JIFL)/include
+# Analysis functions run where the function tracer must not be called.
+ccflags-remove-y += $(CC_FLAGS_FTRACE)
+
+else
+
+RELEASE ?= $(shell uname -r)
+JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
+
+.PHONY: all clean
+all:
+	$(MAKE) -C /lib/modules/$(RELEASE)/build M=$(CURDIR) \
+		KBUILD_EXTRA_SYMBOLS=$(JIFL_SYMVERS) modules
+clean:
+	$(MAKE) -C /lib/modules/$(RELEASE)/build M=$(CURDIR) clean
+
+endif

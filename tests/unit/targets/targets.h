@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions to be run through the cache: each takes one number and returns one,
+ * the same for the same number. targets.c is compiled in several ways; each way
+ * is one table.
+ */
+#ifndef JIFL_UNIT_TARGETS_H
+#define JIFL_UNIT_TARGETS_H
+
+typedef unsigned long (*target_fn)(unsigned long n);
+
+struct target {
+	const char *name;
+	target_fn fn;
+	unsigned long n;	/* an argument that makes it work for a while */
+};
+
+/* Ends with name NULL. */
+extern const struct target targets_plain[];	/* -O2 */
+extern const struct target targets_slow[];	/* -O0: frames, memory operands */
+extern const struct target targets_thunk[];	/* retpolines and return thunks */
+extern const struct target targets_asm[];	/* targets.S */
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The unit tests' frame. A test is a function in a file of the folder that
+ * mirrors the engine's; it registers itself, runs in a child process of its own,
+ * and fails by a check that does not hold, a signal, or its time limit.
+ */
+#ifndef JIFL_UNIT_H
+#define JIFL_UNIT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../host/user/user.h"
+
+struct unit_test {
+	const char *name;	/* folder/file: what holds */
+	void (*run)(void);
+	struct unit_test *next;
+};
+
+void unit_register(struct unit_test *test);
+
+#define UNIT_TEST(fn, what) \
+	static void fn(void); \
+	static struct unit_test fn##_test = { .name = what, .run = fn }; \
+	__attribute__((constructor)) static void fn##_register(void) \
+	{ \
+		unit_register(&fn##_test); \
+	} \
+	static void fn(void)
+
+/* Says that a check failed; printf arguments tell what was seen. */
+void unit_fail(const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#define CHECK(condition, ...) \
+	do { \
+		if (!(condition)) \
+			unit_fail(__FILE__, __LINE__, #condition ": " __VA_ARGS__); \
+	} while (0)
+
+#define CHECK_EQ(a, b) CHECK_EQ_IN("", a, b)
+/* The same, with a name of what is checked. */
+#define CHECK_EQ_IN(name, a, b) \
+	do { \
+		unsigned long long a_ = (unsigned long long)(a); \
+		unsigned long long b_ = (unsigned long long)(b); \
+		if (a_ != b_) \
+			unit_fail(__FILE__, __LINE__, "%s is %#llx, %s is %#llx %s", \
+				  #a, a_, #b, b_, (name)); \
+	} while (0)
+
+/* Ends the test: the rest makes no sense. */
+#define REQUIRE(condition, ...) \
+	do { \
+		if (!(condition)) { \
+			unit_fail(__FILE__, __LINE__, #condition ": " __VA_ARGS__); \
+			exit(1); \
+		} \
+	} while (0)
+
+/* True in a build with sanitizers: what is slow is done less often. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNIT_SANITIZED 1
+#else
+#define UNIT_SANITIZED 0
+#endif
+
+/* Bytes of hex, for messages; static storage. */
+const char *unit_hex(const void *bytes, u32 n);
+
+/* Cache sizes that are plenty for most tests. */
+enum { UNIT_CODE = 4 << 20, UNIT_SIDE = 4 << 20 };
+
+#endif
