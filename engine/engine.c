@@ -34,13 +34,12 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++) {
 		struct cache_context *c = &cache.contexts[i];
 
-		if (c->used)
+		/* Blocks of a destroyed context are not this one's. */
+		if (c->used || c->blocks)
 			continue;
 		c->used = true;
 		c->fn = fn;
 		c->arg = arg;
-		/* A destroyed context's blocks may still stand: none is found for this one. */
-		c->lookup = CACHE_NONE;
 		found = i;
 	}
 	jifl_host_unlock(cookie);

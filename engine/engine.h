@@ -83,15 +83,21 @@ void jifl_engine_reset(void);
  */
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 
-/* Its blocks stay until the next reset, and then must not be entered. */
+/*
+ * Its blocks stay until the next reset, as does its number; they must not be
+ * entered any more. What is translated for threads still inside is not
+ * instrumented.
+ */
 void jifl_engine_context_destroy(int context);
 
 /*
  * Makes the piece of code through which native code enters a context at target:
  * the entry inserts, the translated target, after its return the exit
  * inserts, then a return to whoever called. Inserts may be NULL with n 0.
- * Returns its executable address, or 0 when memory is full or target runs
- * natively (then *cause says why).
+ * The call moves arguments on the stack by a word: with exit inserts, target
+ * must take none there. Returns the piece's executable address, or 0 when
+ * target cannot be entered (*cause says why: memory, out of reach, an int3
+ * there). A target that runs natively can be entered: it is counted as an exit.
  */
 u64 jifl_engine_entry_create(int context, jifl_orig target,
 			     const struct ir_insert *entry, u32 nentry,

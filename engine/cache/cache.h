@@ -59,6 +59,7 @@ enum cache_exit_kind {
 
 struct cache_context {
 	bool used;
+	u32 blocks;		/* with its number, made since the last reset */
 	jifl_instrument_fn fn;
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
@@ -106,6 +107,7 @@ static inline u64 cache_address(u32 off)
 
 /* --- region.c --- */
 int jifl_cache_init(const struct jifl_config *config);
+/* Forgets all blocks; what was code becomes int3. */
 void jifl_cache_reset(void);
 /*
  * True when this much code and the side tables of a unit still fit; else

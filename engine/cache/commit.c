@@ -40,6 +40,7 @@ static void add_block(const struct emit_unit *u, u32 k, int context,
 	memcpy(cache.map + cache.nmap, u->map + eb->map, eb->map_len);
 	cache.nmap += eb->map_len;
 	cache.live++;
+	cache.contexts[context].blocks++;
 	/* Pairs with the acquire in jifl_cache_where. */
 	__atomic_store_n(&cache.nblocks, cache.nblocks + 1, __ATOMIC_RELEASE);
 }

@@ -91,6 +91,21 @@ static void patch_tail(struct cache_exit *x, u32 to, u32 new_tail)
 	x->linked++;
 }
 
+/*
+ * True when x's inline cache has the block already: another CPU was faster, or
+ * the block is new for a target that was in there. A block has one indirect
+ * branch, so its exits off the hot path are that one's.
+ */
+static bool has_hit(const struct cache_exit *x, u32 block)
+{
+	u32 exit;
+
+	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
+		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end)
+			return true;
+	return false;
+}
+
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 {
 	struct cache_exit *x = &cache.exits[exit];
@@ -104,7 +119,7 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 		jifl_cache_lookup_store(context, target, block);
 		return;
 	}
-	if (!jifl_cache_has_room(0, sizeof(buf)))
+	if (has_hit(x, block) || !jifl_cache_has_room(0, sizeof(buf)))
 		return;
 	w = cold_writer(buf, sizeof(buf));
 	if (x->linked == CACHE_CHAIN_MAX) {

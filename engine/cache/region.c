@@ -17,13 +17,13 @@ static void *carve(u8 **at, u64 size)
 {
 	void *p = *at;
 
-	*at += size & ~7ull;
+	*at += size;
 	return p;
 }
 
 static void set_side(void *side, u64 size)
 {
-	u64 part = size / 128;
+	u64 part = size / 128 & ~7ull;	/* arrays stay aligned */
 	u8 *at = side;
 	u64 buckets;
 
@@ -66,12 +66,27 @@ int jifl_cache_init(const struct jifl_config *config)
 	return 0;
 }
 
+/* Makes [from, to) of the executable memory int3 again. */
+static void erase(u32 from, u32 to)
+{
+	u8 int3[256];
+	u32 n;
+
+	memset(int3, 0xcc, sizeof(int3));
+	for (; from < to; from += n) {
+		n = to - from < sizeof(int3) ? to - from : sizeof(int3);
+		jifl_host_code_write(jifl_pos_at(from), int3, n);
+	}
+}
+
 void jifl_cache_reset(void)
 {
 	u32 i;
 
 	/* Readers of where() see an empty table before its contents change. */
 	__atomic_store_n(&cache.nblocks, 0, __ATOMIC_RELEASE);
+	erase(0, cache.hot);
+	erase(cache.hot_end, cache.cold);
 	cache.nexits = 0;
 	cache.nmap = 0;
 	cache.live = 0;
@@ -84,8 +99,10 @@ void jifl_cache_reset(void)
 		cache.hash[i] = CACHE_NONE;
 		cache.waiting[i] = CACHE_NONE;
 	}
-	for (i = 0; i < CACHE_CONTEXTS; i++)
+	for (i = 0; i < CACHE_CONTEXTS; i++) {
 		cache.contexts[i].lookup = CACHE_NONE;
+		cache.contexts[i].blocks = 0;
+	}
 }
 
 bool jifl_cache_has_room(u32 hot, u32 cold)

@@ -25,6 +25,9 @@ u32 jifl_cache_find(int context, jifl_orig addr)
 	u32 orig = (u32)addr.v;
 	u32 i = *bucket(context, orig);
 
+	/* Else the low half might be another's. */
+	if (!jifl_fits_s32((s64)addr.v))
+		return CACHE_NONE;
 	while (i != CACHE_NONE) {
 		if (cache.blocks[i].orig == orig && cache.blocks[i].context == context)
 			return i;

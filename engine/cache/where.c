@@ -42,12 +42,12 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
-	bool inside_run = false;
+	bool goes_on = false;
 
 	while (m < map_end) {
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
-		if (at == off && !(inside_run && len)) {
+		if (at == off && !goes_on) {
 			/* Instructions that left no code: go past them only for more code. */
 			*orig = jifl_orig_at(src);
 			return JIFL_WHERE_EXACT;
@@ -57,7 +57,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 			return JIFL_WHERE_INSIDE;
 		}
 		/* A long run of inserted code has several pairs: exact at its first only. */
-		inside_run = len == 255 && !src_len;
+		goes_on = len == EMIT_MAP_GOES_ON;
 		at += len;
 		src += src_len;
 		m += 2;
@@ -82,6 +82,9 @@ enum jifl_where jifl_cache_where(u64 addr, jifl_orig *orig)
 		return JIFL_WHERE_INSIDE;
 	}
 	b = &cache.blocks[i];
+	/* Between the last block and the stubs there is no code. */
+	if (off - b->start >= b->len)
+		return JIFL_WHERE_OUTSIDE;
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
 	return in_block(b, off, i + 1 < n ? cache.blocks[i + 1].map : cache.nmap, orig);

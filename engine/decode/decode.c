@@ -77,14 +77,12 @@ static u8 modrm_rm(void)
 }
 
 /*
- * True when the instruction gives rsp a value that does not follow from rsp or
- * rbp: another stack. Growing, shrinking and aligning the stack, and the frame
- * pointer's restore, are ordinary.
+ * True when the instruction puts rsp on another stack: a move, exchange or pop
+ * into it. Growing, shrinking and aligning the stack are ordinary, and so are the
+ * frame pointer's restore and lea, by which compilers leave a realigned frame.
  */
 static bool switches_stack(void)
 {
-	u8 base;
-
 	if (zi.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
 		return false;
 	switch (zi.mnemonic) {
@@ -97,12 +95,6 @@ static bool switches_stack(void)
 			return modrm_rm() == IR_RSP;
 		return (zi.opcode & 0xf8) == 0xb8 &&
 		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
-	case ZYDIS_MNEMONIC_LEA:
-		if (modrm_reg() != IR_RSP)
-			return false;
-		base = zi.raw.modrm.rm == 4 ? zi.raw.sib.base : zi.raw.modrm.rm;
-		base |= zi.raw.rex.B << 3;
-		return zi.raw.modrm.mod == 0 || (base != IR_RSP && base != IR_RBP);
 	case ZYDIS_MNEMONIC_POP:
 		if (zi.opcode == 0x8f)
 			return modrm_rm() == IR_RSP;
@@ -158,9 +150,10 @@ static enum jifl_cause native_cause(void)
 	}
 	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return JIFL_CAUSE_PRIVILEGED;
-	/* mov to a segment register: ss shadows interrupts, gs as above */
+	/* mov to ss (2), which shadows interrupts, or gs (5), as above */
 	if (zi.mnemonic == ZYDIS_MNEMONIC_MOV && zi.opcode == 0x8e &&
-	    zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+	    zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
+	    (zi.raw.modrm.reg == 2 || zi.raw.modrm.reg == 5))
 		return JIFL_CAUSE_PRIVILEGED;
 	return switches_stack() ? JIFL_CAUSE_STACK : JIFL_CAUSE_NONE;
 }

@@ -13,11 +13,14 @@
 
 #define EMIT_UNIT_BLOCKS 12
 #define EMIT_UNIT_EXITS (2 * EMIT_UNIT_BLOCKS + 2)
-/* Bytes; what one block with all its inserts may take, and for a unit. */
-#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * 128)
-#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + EMIT_BLOCK_HOT / 127)
-#define EMIT_UNIT_HOT	(EMIT_BLOCK_HOT + 4096)
-#define EMIT_UNIT_MAP	(EMIT_BLOCK_MAP + 1024)
+/*
+ * Bytes; what one block with all its inserts may take, and for a unit: the block
+ * being begun, the one behind it, and what is there already.
+ */
+#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * 128 + 16)
+#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + EMIT_BLOCK_HOT / 127 + 8)
+#define EMIT_UNIT_HOT	(2 * EMIT_BLOCK_HOT + 4096)
+#define EMIT_UNIT_MAP	(2 * EMIT_BLOCK_MAP + 1024)
 #define EMIT_UNIT_COLD	2048
 
 enum emit_exit_kind {
@@ -62,8 +65,10 @@ struct emit_unit {
 	struct emit_block blocks[EMIT_UNIT_BLOCKS];
 	/*
 	 * Per block pairs of bytes: how much hot code, made from how much original
-	 * code. A pair whose second byte is 0 is inserted code.
+	 * code. A pair whose second byte is 0 is inserted code; one whose first is
+	 * EMIT_MAP_GOES_ON is one piece with the next.
 	 */
+#define EMIT_MAP_GOES_ON 255
 	u8 map[EMIT_UNIT_MAP];
 	u8 hot_buf[EMIT_UNIT_HOT], cold_buf[EMIT_UNIT_COLD];
 };
@@ -90,12 +95,15 @@ u32 emit_entry(struct emit_unit *u, jifl_orig target,
 	       const struct ir_insert *entry, u32 nentry,
 	       const struct ir_insert *exit, u32 nexit);
 
-/* True while another block can be begun, whatever is inserted into it. */
+/*
+ * True while two blocks more, the one that is about to be emitted and one behind
+ * it, fit in, whatever is inserted into them.
+ */
 static inline bool emit_unit_has_room(const struct emit_unit *u)
 {
 	return u->nblocks + 1 < EMIT_UNIT_BLOCKS &&
-	       u->hot.len + EMIT_BLOCK_HOT <= u->hot.cap &&
-	       u->nmap + EMIT_BLOCK_MAP <= sizeof(u->map);
+	       u->hot.len + 2 * EMIT_BLOCK_HOT <= u->hot.cap &&
+	       u->nmap + 2 * EMIT_BLOCK_MAP <= sizeof(u->map);
 }
 
 static inline bool emit_unit_is_full(const struct emit_unit *u)

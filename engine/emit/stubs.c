@@ -86,40 +86,42 @@ static void emit_return(struct x86_writer *w, const struct emit_config *config)
 /*
  *	push %rax; push %rcx
  *	mov 16(%rsp), %rax
- *	mov %eax, %ecx; shr $4, %ecx; and $mask, %ecx
- *	mov table(,%rcx,8), %rcx
- *	cmp %ecx, %eax; jne 1f
- *	sar $32, %rcx; mov %rcx, 16(%rsp)
+ *	shr $4, %eax; and $mask, %eax
+ *	mov table(,%rax,8), %rax
+ *	movslq %eax, %rcx
+ *	cmp %rcx, 16(%rsp); jne 1f
+ *	sar $32, %rax; mov %rax, 16(%rsp)
  *	pop %rcx; pop %rax; ret
  * 1:	pop %rcx; pop %rax; push $exit; jmp dispatch_indirect
  */
 u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
 		     u32 bits, u32 exit)
 {
-	static const u8 mov_eax_ecx[] = { 0x89, 0xc1 };
-	static const u8 shr_ecx[] = { 0xc1, 0xe9, EMIT_HASH_SHIFT };
-	static const u8 and_ecx[] = { 0x81, 0xe1 };
-	static const u8 mov_table_rcx[] = { 0x48, 0x8b, 0x0c, 0xcd };
-	static const u8 cmp_ecx_eax[] = { 0x39, 0xc8 };
-	static const u8 sar_rcx[] = { 0x48, 0xc1, 0xf9, 0x20 };
+	static const u8 shr_eax[] = { 0xc1, 0xe8, EMIT_HASH_SHIFT };
+	static const u8 and_eax[] = { 0x25 };
+	static const u8 mov_table_rax[] = { 0x48, 0x8b, 0x04, 0xc5 };
+	static const u8 movslq_eax_rcx[] = { 0x48, 0x63, 0xc8 };
+	static const u8 cmp_rcx_target[] = { 0x48, 0x39, 0x4c, 0x24, 0x10 };
+	static const u8 sar_rax[] = { 0x48, 0xc1, 0xf8, 0x20 };
 	u32 start = x86_here(w);
 	u32 miss;
 
 	x86_push(w, IR_RAX);
 	x86_push(w, IR_RCX);
 	x86_load_stack(w, IR_RAX, 16);
-	x86_bytes(w, mov_eax_ecx, sizeof(mov_eax_ecx));
-	x86_bytes(w, shr_ecx, sizeof(shr_ecx));
-	x86_bytes(w, and_ecx, sizeof(and_ecx));
+	x86_bytes(w, shr_eax, sizeof(shr_eax));
+	x86_bytes(w, and_eax, sizeof(and_eax));
 	x86_u32(w, (1u << bits) - 1);
-	x86_bytes(w, mov_table_rcx, sizeof(mov_table_rcx));
+	x86_bytes(w, mov_table_rax, sizeof(mov_table_rax));
 	if (!jifl_fits_s32((s64)table))
 		w->full = true;
 	x86_u32(w, (u32)table);
-	x86_bytes(w, cmp_ecx_eax, sizeof(cmp_ecx_eax));
+	/* The whole address: the low half alone might be another's. */
+	x86_bytes(w, movslq_eax_rcx, sizeof(movslq_eax_rcx));
+	x86_bytes(w, cmp_rcx_target, sizeof(cmp_rcx_target));
 	miss = x86_jcc_short(w, X86_CC_NE);
-	x86_bytes(w, sar_rcx, sizeof(sar_rcx));
-	x86_store_stack(w, IR_RCX, 16);
+	x86_bytes(w, sar_rax, sizeof(sar_rax));
+	x86_store_stack(w, IR_RAX, 16);
 	x86_pop(w, IR_RCX);
 	x86_pop(w, IR_RAX);
 	emit_return(w, config);

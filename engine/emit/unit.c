@@ -23,21 +23,19 @@ static void map_add(struct emit_unit *u, u32 from, u32 src)
 {
 	u32 len = x86_here(&u->hot) - from;
 
-	/* Runs of inserted code may be long; a byte holds 255. */
-	while (len || src) {
-		u32 part = len > 255 ? 255 : len;
+	u32 part;
 
+	/* Runs of inserted code may be long: a pair with 255 is gone on with. */
+	do {
+		part = len < EMIT_MAP_GOES_ON ? len : EMIT_MAP_GOES_ON;
 		if (u->nmap + 2 > sizeof(u->map)) {
 			u->full = true;
 			return;
 		}
-		/* The part that is made from original code comes last. */
 		u->map[u->nmap++] = part;
-		u->map[u->nmap++] = part == len ? src : 0;
-		if (part == len)
-			src = 0;
+		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ? src : 0;
 		len -= part;
-	}
+	} while (part == EMIT_MAP_GOES_ON);
 }
 
 static struct emit_exit *exit_add(struct emit_unit *u, u8 kind)
@@ -123,15 +121,6 @@ static void emit_indirect(struct emit_unit *u, const struct ir_insn *insn)
 	e->site = site;
 }
 
-/* A thunk that is nothing but a ret needs no jump to it. */
-static void emit_ret_thunk(struct emit_unit *u, const struct ir_insn *insn)
-{
-	if (insn->folded == 1)
-		x86_ret(&u->hot);
-	else
-		x86_jmp_out(&u->hot, insn->target.v);
-}
-
 static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool followed)
 {
 	switch (insn->kind) {
@@ -155,7 +144,8 @@ static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool foll
 		emit_indirect(u, insn);
 		break;
 	case IR_RET_THUNK:
-		emit_ret_thunk(u, insn);
+		/* Even to a bare ret: what counts may be the place at which it stands. */
+		x86_jmp_out(&u->hot, insn->target.v);
 		break;
 	default:
 		x86_copy(&u->hot, insn);

@@ -23,6 +23,7 @@
  * which tasks run at the entry of their system calls.
  */
 #include <linux/bitmap.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -53,6 +54,9 @@ static bool jifl_session_paused;	/* jifl_entry_lock */
 #define JIFL_POLL_PERIOD	(HZ / 10)
 /* Not more often: emptying the cache stops the machine for a moment. */
 #define JIFL_RENEW_PERIOD	HZ
+
+/* For calls that are about to end, exit()s above all, to do so and be counted. */
+#define JIFL_GRACE_MS		10
 
 static void jifl_session_poll(struct work_struct *work);
 static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
@@ -357,6 +361,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		return -ENOENT;
 	jifl_session_disarm(s);
 	list_del(&s->list);
+	msleep(JIFL_GRACE_MS);
 	jifl_session_renew(s, drain);
 	s->running = false;
 	jifl_session_close_host();

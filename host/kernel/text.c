@@ -30,8 +30,9 @@ struct text_range {
 };
 
 /*
- * Functions that are ordinary text and yet must not be copied. Compilers rename
- * functions they specialise, so both names are looked for.
+ * Functions whose section says the wrong thing: ordinary text that must not be
+ * copied, and the other way round. Compilers rename functions they specialise,
+ * so both names are looked for.
  */
 static const struct {
 	const char *name;
@@ -60,6 +61,16 @@ static const struct {
 	{ "ftrace_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "ftrace_regs_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "ftrace_stub_direct_tramp", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	/*
+	 * noinstr keeps traps and tracing out of entry code. These are there
+	 * because entry code may call them, but so does everyone else, and a
+	 * copy neither traps nor traces: ordinary code.
+	 */
+	{ "__memcpy", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memcpy_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "__memmove", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "__memset", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memset_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	/* They are returned to, with a stack that lacks the return address. */
 	{ "return_to_handler", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "arch_rethook_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
@@ -351,13 +362,8 @@ static unsigned long module_text_end(const struct module *mod, unsigned long add
 	return addr - base < size ? base + size : 0;
 }
 
-static enum jifl_text classify_module(const struct module *mod, unsigned long addr,
-				      enum jifl_cause *cause)
+static enum jifl_text classify_module(unsigned long addr, enum jifl_cause *cause)
 {
-	if (mod == THIS_MODULE) {
-		*cause = JIFL_CAUSE_OWN;
-		return JIFL_TEXT_NATIVE;
-	}
 	if (in_blacklist(addr) || READ_ONCE(text.blacklist_stale)) {
 		*cause = JIFL_CAUSE_NOINSTR;
 		return JIFL_TEXT_NATIVE;
@@ -400,8 +406,12 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 		return classify_core(a, cause);
 
 	mod = static_call(jifl_module_address)(a);
+	if (mod == THIS_MODULE) {
+		*cause = JIFL_CAUSE_OWN;
+		return JIFL_TEXT_NATIVE;
+	}
 	if (module_text_end(mod, a))
-		return classify_module(mod, a, cause);
+		return classify_module(a, cause);
 	if (!mod && is_its_thunk(a))
 		return JIFL_TEXT_THUNK;
 

@@ -55,29 +55,46 @@ static void skip_entry_piece(struct unwind_state *state)
 	state->sp += sizeof(*sp);
 }
 
+/* Is it where an entry piece is returned to? */
+static bool in_entry_piece(unsigned long addr)
+{
+	jifl_orig orig;
+
+	return jifl_engine_where(addr, &orig) == JIFL_WHERE_EXACT &&
+	       orig.v == jifl_evict_return_site();
+}
+
+/* Both ways of asking for a frame's return address, its place included. */
 static void on_get_return_address(struct pt_regs *regs)
 {
 	struct unwind_state *state = (struct unwind_state *)regs->di;
-	enum jifl_where where;
-	jifl_orig orig;
 
 	if (unwind_done(state))
 		return;
-	where = jifl_engine_where(state->ip, &orig);
-	if (where == JIFL_WHERE_OUTSIDE)
-		return;
-	state->ip = orig.v;
-	if (where == JIFL_WHERE_EXACT && orig.v == jifl_evict_return_site())
+	if (in_entry_piece(state->ip))
 		skip_entry_piece(state);
+	state->ip = original(state->ip);
 }
 
-/* (address, ...) */
-static void on_address(struct pt_regs *regs)
+/* (address) */
+static void on_text_address(struct pt_regs *regs)
 {
 	regs->di = original(regs->di);
 }
 
-/* As above; %pB asks for the return address less one, to be inside the call. */
+/*
+ * (address) A dump of the stack asks about each word of it: the return
+ * address into an entry piece is not to be listed.
+ */
+static void on_any_text_address(struct pt_regs *regs)
+{
+	if (in_entry_piece(regs->di))
+		regs->di = 0;
+	else
+		on_text_address(regs);
+}
+
+/* (address, ...) %pB asks for the return address less one, to be inside the call. */
 static void on_lookup(struct pt_regs *regs)
 {
 	jifl_orig orig;
@@ -138,8 +155,9 @@ static void on_perf_callchain(struct pt_regs *regs)
 static struct jifl_hook hooks[] = {
 	{ "unwind_next_frame", on_next_frame, true },
 	{ "unwind_get_return_address", on_get_return_address, true },
-	{ "__kernel_text_address", on_address, true },
-	{ "kernel_text_address", on_address, true },
+	{ "unwind_get_return_address_ptr", on_get_return_address, false },
+	{ "__kernel_text_address", on_any_text_address, true },
+	{ "kernel_text_address", on_text_address, true },
 	{ "kallsyms_lookup_buildid", on_lookup, true },
 	{ "perf_instruction_pointer", on_perf_pointer, false },
 	{ "perf_callchain_kernel", on_perf_callchain, false },

@@ -24,14 +24,14 @@ void unit_register(struct unit_test *test)
 	last = &test->next;
 }
 
-void unit_fail(const char *file, int line, const char *format, ...)
+void unit_fail(const char *file, int line, const char *what, const char *format, ...)
 {
 	va_list args;
 
 	if (failures++ >= SHOWN)
 		return;
 	va_start(args, format);
-	printf("  %s:%d: ", file, line);
+	printf("  %s:%d: not so: %s: ", file, line, what);
 	vprintf(format, args);
 	printf("\n");
 	va_end(args);

@@ -30,14 +30,14 @@ void unit_register(struct unit_test *test);
 	} \
 	static void fn(void)
 
-/* Says that a check failed; printf arguments tell what was seen. */
-void unit_fail(const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Says that a check failed: what was to hold, and by printf arguments what was seen. */
+void unit_fail(const char *file, int line, const char *what, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #define CHECK(condition, ...) \
 	do { \
 		if (!(condition)) \
-			unit_fail(__FILE__, __LINE__, #condition ": " __VA_ARGS__); \
+			unit_fail(__FILE__, __LINE__, #condition, "" __VA_ARGS__); \
 	} while (0)
 
 #define CHECK_EQ(a, b) CHECK_EQ_IN("", a, b)
@@ -47,15 +47,15 @@ void unit_fail(const char *file, int line, const char *format, ...)
 		unsigned long long a_ = (unsigned long long)(a); \
 		unsigned long long b_ = (unsigned long long)(b); \
 		if (a_ != b_) \
-			unit_fail(__FILE__, __LINE__, "%s is %#llx, %s is %#llx %s", \
-				  #a, a_, #b, b_, (name)); \
+			unit_fail(__FILE__, __LINE__, #a " is " #b, "%#llx, %#llx %s", \
+				  a_, b_, (name)); \
 	} while (0)
 
 /* Ends the test: the rest makes no sense. */
 #define REQUIRE(condition, ...) \
 	do { \
 		if (!(condition)) { \
-			unit_fail(__FILE__, __LINE__, #condition ": " __VA_ARGS__); \
+			unit_fail(__FILE__, __LINE__, #condition, "" __VA_ARGS__); \
 			exit(1); \
 		} \
 	} while (0)

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
+use rustix::mount::{MountFlags, mount, mount_move};
 
 use crate::frame::{self, Kind};
 use crate::{initramfs, qemu};
@@ -173,7 +173,9 @@ fn build_root(job: &Job) -> Result<()> {
         let to = Path::new("/lib/modules").join(release);
         make_dir(&to)?;
         if *from != to {
-            mount_bind(from, &to).map_err(|e| format!("binding {}: {e}", to.display()))?;
+            // Both: what the kernel's headers put there, too (build, source).
+            let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
+            mount_new("modules", &to, "overlay", &format!("lowerdir={from}:{to}"))?;
         }
     }
     small_mounts()

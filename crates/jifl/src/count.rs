@@ -125,6 +125,7 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
         })?;
         let end = end.map_err(|error| Failure::failed(format!("waiting: {error}")))?;
         note_end(&report, &end);
+        note_absent(&report, &args.targets, &table);
         write_report(&report, args.format, &mut sink)?;
         return Ok(DONE);
     }
@@ -139,6 +140,7 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
     })?;
     let (mut child, end) = end.map_err(|error| not_run(&args.command, &error))?;
     note_end(&report, &end);
+    note_absent(&report, &args.targets, &table);
     let status = match end {
         End::Command(status) => status,
         // The session is over, its command goes on to its own end.
@@ -272,6 +274,16 @@ fn note_end(report: &Report, end: &End) {
             duration::show(report.drain_ns),
             report.missed()
         );
+    }
+}
+
+/// Names the calls that were asked for one by one and are not in this kernel.
+fn note_absent(report: &Report, targets: &[String], table: &Table) {
+    for nr in &report.absent {
+        let name = format!("sys:{}", table.name(*nr));
+        if targets.contains(&name) || targets.contains(&format!("sys:{nr}")) {
+            eprintln!("jifl: this kernel has no {name}");
+        }
     }
 }
 

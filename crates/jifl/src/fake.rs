@@ -16,6 +16,8 @@ pub struct State {
     /// Answer to Start: EBUSY with this call and session.
     pub busy: Option<(u32, u64)>,
     pub running: bool,
+    /// Calls that the made-up kernel does not have.
+    pub lacking: Vec<u32>,
     pub stats: BTreeMap<u32, (Stat, Vec<(usize, u64)>)>,
     /// Totals while no session of ours runs; `after` once it has run.
     pub before: Status,
@@ -36,6 +38,7 @@ impl Default for Fake {
             started: None,
             busy: None,
             running: false,
+            lacking: Vec::new(),
             stats: BTreeMap::new(),
             before: Status::default(),
             after: Status::default(),
@@ -108,7 +111,7 @@ impl Door for Fake {
                 let wanted = state
                     .started
                     .is_some_and(|start| nr < NR_MAX && start.nrs[nr / 64] >> (nr % 64) & 1 == 1);
-                if !wanted {
+                if !wanted || state.lacking.contains(&stat.nr) {
                     return refuse(Errno::NOENT);
                 }
                 if let Some((known, counts)) = state.stats.get(&stat.nr) {

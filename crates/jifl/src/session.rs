@@ -40,17 +40,19 @@ pub fn measure<T>(
     let after = device::status(door)?;
 
     let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
-    let mut rows = Vec::new();
+    let (mut rows, mut absent) = (Vec::new(), Vec::new());
     for nr in numbers(&start.nrs) {
-        let row = read_row(door, kind, nr, table)?;
-        if row.calls > 0 || row.missed > 0 {
-            rows.push(row);
+        match read_row(door, kind, nr, table)? {
+            Some(row) if row.calls > 0 || row.missed > 0 => rows.push(row),
+            Some(_) => {}
+            None => absent.push(nr),
         }
     }
     rows.sort_by(|a, b| (b.sum, b.calls, a.nr).cmp(&(a.sum, a.calls, b.nr)));
     let report = Report {
         kind,
         rows,
+        absent,
         cost: Cost::between(&before, &after),
         duration_ns: duration.as_nanos() as u64,
         drain_ns: stop.drain_ns,
@@ -72,17 +74,21 @@ fn numbers(bits: &[u64]) -> impl Iterator<Item = u32> {
     (0..bits.len() as u32 * 64).filter(|nr| bits[*nr as usize / 64] >> (nr % 64) & 1 == 1)
 }
 
-fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Row, Failure> {
+/// `None` for a call that this kernel does not have.
+fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Option<Row>, Failure> {
     let mut stat = Stat::of(nr);
     let mut counts = Box::new([0; HIST_BUCKETS]);
-    door.call(Request::Stat(&mut stat, Some(&mut counts)))
-        .map_err(|error| device::failed("reading the statistics", &error))?;
+    match door.call(Request::Stat(&mut stat, Some(&mut counts))) {
+        Ok(()) => {}
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(device::failed("reading the statistics", &error)),
+    }
     let inside = matches!(kind, Kind::Insn | Kind::Block);
     let percentile = |percent| {
         let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
         value.filter(|_| inside)
     };
-    Ok(Row {
+    Ok(Some(Row {
         name: table.name(nr),
         nr,
         calls: stat.calls,
@@ -94,7 +100,7 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Row,
         blocks: stat.blocks,
         no_return: stat.no_return,
         missed: stat.missed,
-    })
+    }))
 }
 
 /// Why a session was refused.
@@ -106,6 +112,10 @@ fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) ->
             holder(door, start.busy_session),
             start.busy_session
         )),
+        // Kinds, sizes and filters are right by construction.
+        Some(Errno::INVAL) => {
+            Failure::failed("starting the session: this kernel has none of these system calls")
+        }
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }
@@ -180,6 +190,16 @@ mod tests {
         for part in ["sys:read", "session 7", "bash", "107", "jifl detach 7"] {
             assert!(failure.message.contains(part), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn calls_that_the_kernel_lacks_are_named_not_reported() {
+        let fake = Fake::default();
+        fake.add_stat(0, 1, 5, 5);
+        fake.state().lacking.push(462);
+        let (report, ()) = measure(&fake, start_of(&[0, 462]), &Table::all(), || ()).unwrap();
+        assert_eq!(report.rows.len(), 1);
+        assert_eq!(report.absent, [462]);
     }
 
     #[test]

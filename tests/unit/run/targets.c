@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Ordinary functions through the cache: results equal to the native ones. */
+#include "../inserts.h"
+#include "../invariants.h"
 #include "../targets/targets.h"
 #include "../unit.h"
 
@@ -8,7 +10,7 @@ static const struct target *const tables[] = {
 };
 
 /* Runs every target three times: translating, with links made, with caches warm. */
-static void run_all(int context)
+static void run_all(int context, const char *mode)
 {
 	const struct target *t;
 	unsigned long want, have;
@@ -19,33 +21,40 @@ static void run_all(int context)
 			for (round = 0; round < 3; round++) {
 				want = t->fn(t->n + round);
 				have = user_host_call(context, t->fn, t->n + round);
-				CHECK(want == have, "table %u, %s(%lu): %#lx, natively %#lx",
-				      i, t->name, t->n + round, have, want);
+				CHECK(want == have, "%s, table %u, %s(%lu): %#lx, natively %#lx",
+				      mode, i, t->name, t->n + round, have, want);
 			}
 		}
 	}
 }
 
-UNIT_TEST(plain, "run/targets: with nothing inserted")
+UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever is inserted")
 {
-	user_host_init(UNIT_CODE, UNIT_SIDE);
-	run_all(jifl_engine_context_create(NULL, NULL));
+	const struct insert_mode *mode;
+
+	for (mode = insert_modes; mode->name; mode++) {
+		user_host_init(UNIT_CODE, UNIT_SIDE);
+		insert_begin();
+		run_all(jifl_engine_context_create(mode->fn, NULL), mode->name);
+		check_cache(mode->name);
+		CHECK_EQ_IN(mode->name, poison_misaligned, 0);
+		CHECK_EQ_IN(mode->name, args_wrong, 0);
+		CHECK(!mode->fn || block_count + ins_count + last_block + poison_calls + args_calls,
+		      "%s: nothing was inserted", mode->name);
+	}
 }
 
-static u64 executed;
-
-static void count_anywhere(struct ir_block *b, void *arg)
+/* One cache for all of them: contexts do not get into each other's way. */
+UNIT_TEST(together, "run/targets: contexts side by side in one cache")
 {
-	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
+	int contexts[16];
+	u32 i, n = 0;
 
-	ins->kind = IR_INSERT_ADD;
-	ins->cell = user_host_operand(arg);
-	ins->imm = (s32)b->count;
-}
-
-UNIT_TEST(counted, "run/targets: with a counter in every block")
-{
-	user_host_init(UNIT_CODE, UNIT_SIDE);
-	run_all(jifl_engine_context_create(count_anywhere, &executed));
-	CHECK(executed > 10000, "only %llu instructions", executed);
+	user_host_init(16 << 20, 16 << 20);
+	insert_begin();
+	for (n = 0; insert_modes[n].name; n++)
+		contexts[n] = jifl_engine_context_create(insert_modes[n].fn, NULL);
+	for (i = 0; i < 2 * n; i++)
+		run_all(contexts[i % n], insert_modes[i % n].name);
+	check_cache("all contexts");
 }

@@ -207,6 +207,27 @@ asm_misc:
 	leave
 	ret
 
+/* Calls out of the cache, direct, through memory and a register: see hooks.c. */
+	.globl	target_hooks
+target_hooks:
+	push	%rbx
+	push	%r12
+	sub	$8, %rsp
+	mov	%rdi, %rbx
+	call	unit_hook
+	mov	%rax, %r12
+	lea	1(%rbx), %rdi
+	call	*unit_hook_pointer(%rip)
+	add	%rax, %r12
+	lea	2(%rbx), %rdi
+	mov	unit_hook_pointer(%rip), %rax
+	call	*%rax
+	lea	(%rax,%r12), %rax
+	add	$8, %rsp
+	pop	%r12
+	pop	%rbx
+	ret
+
 	.data
 	.balign	16
 data:	.quad	0, 0x1122334455667788

@@ -21,4 +21,12 @@ extern const struct target targets_slow[];	/* -O0: frames, memory operands */
 extern const struct target targets_thunk[];	/* retpolines and return thunks */
 extern const struct target targets_asm[];	/* targets.S */
 
+/*
+ * Calls unit_hook(n), (n + 1) and (n + 2), and gives the sum of what they
+ * return. The test defines the hook, which runs natively.
+ */
+unsigned long target_hooks(unsigned long n);
+unsigned long unit_hook(unsigned long n);
+extern target_fn unit_hook_pointer;
+
 #endif

@@ -114,6 +114,8 @@ pub struct Report {
     pub kind: Kind,
     /// Calls that were made or missed, the largest sum first.
     pub rows: Vec<Row>,
+    /// Targets that this kernel does not have.
+    pub absent: Vec<u32>,
     /// What it cost.
     pub cost: Cost,
     /// How long the session ran.
@@ -173,6 +175,7 @@ pub mod tests {
                 row("clone", 56, 1204, 38_211_348, 30_912, 88_064),
                 row("read", 0, 3, 2022, 674, 674),
             ],
+            absent: Vec::new(),
             cost: Cost {
                 translate_ns: 41_000_000,
                 blocks: 2400,

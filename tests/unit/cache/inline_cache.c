@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Indirect branches: inline caches, the lookup behind them, and what is beyond reach. */
+#include <sys/mman.h>
+
+#include "../inserts.h"
+#include "../invariants.h"
+#include "../targets/targets.h"
+#include "../unit.h"
+#include "../../../engine/cache/cache.h"
+
+/* 32 functions `lea n(%rdi), %rax; ret`, 16 bytes apart. */
+#define NFUNCTIONS 32
+static u8 functions[16 * NFUNCTIONS] __attribute__((aligned(4096)));
+
+/* sub $8, rsp; call *rsi (or *(rsi)); add $8, rsp; ret */
+static u8 through_register[] = "\x48\x83\xec\x08\xff\xd6\x48\x83\xc4\x08\xc3";
+static u8 through_memory[] = "\x48\x83\xec\x08\xff\x16\x48\x83\xc4\x08\xc3";
+
+static u64 function(u32 n)
+{
+	return (u64)(unsigned long)(functions + 16 * n);
+}
+
+static int begin(jifl_instrument_fn fn)
+{
+	static const u8 code[] = { 0x48, 0x8d, 0x47, 0, 0xc3 };
+	u32 i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	insert_begin();
+	for (i = 0; i < NFUNCTIONS; i++) {
+		memcpy(functions + 16 * i, code, sizeof(code));
+		functions[16 * i + 3] = i;
+	}
+	user_host_set_text(functions, sizeof(functions), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	user_host_set_text(through_register, sizeof(through_register), JIFL_TEXT_CODE, 0);
+	user_host_set_text(through_memory, sizeof(through_memory), JIFL_TEXT_CODE, 0);
+	mprotect(functions, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	return jifl_engine_context_create(fn, NULL);
+}
+
+static u64 dispatches(void)
+{
+	struct jifl_engine_stats st;
+
+	jifl_engine_stats(&st);
+	return st.dispatches;
+}
+
+static const struct cache_exit *indirect_exit(void)
+{
+	u32 i;
+
+	for (i = 0; i < cache.nexits; i++)
+		if (cache.exits[i].kind == CACHE_EXIT_INDIRECT)
+			return &cache.exits[i];
+	return NULL;
+}
+
+UNIT_TEST(growth, "cache/inline_cache: grows by one target at a time, then looks up")
+{
+	int context = begin(insert_block_count);
+	u64 before;
+	u32 i, k;
+
+	for (i = 0; i < NFUNCTIONS; i++) {
+		/* Known ones first: no dispatch for these. */
+		before = dispatches();
+		for (k = 0; k < i; k++)
+			CHECK_EQ(user_host_call(context, through_register, 5, function(k)), 5 + k);
+		CHECK_EQ(dispatches(), before);
+		CHECK_EQ(user_host_call(context, through_register, 5, function(i)), 5 + i);
+		/* One dispatch adds a target; the one that makes the cache full looks up. */
+		CHECK_EQ(dispatches(), before + 1);
+		CHECK_EQ(indirect_exit()->linked, i < CACHE_CHAIN_MAX ? i + 1 :
+			 CACHE_CHAIN_MAX + 1);
+		check_cache("growing");
+	}
+	CHECK_EQ(block_count, 6 * (NFUNCTIONS + NFUNCTIONS * (NFUNCTIONS - 1) / 2));
+}
+
+UNIT_TEST(memory, "cache/inline_cache: operands in memory are looked up")
+{
+	int context = begin(insert_block_count);
+	u64 cell, before;
+	u32 i, k;
+
+	for (i = 0; i < NFUNCTIONS; i++) {
+		before = dispatches();
+		for (k = 0; k <= i; k++) {
+			cell = function(k);
+			CHECK_EQ(user_host_call(context, through_memory, 7,
+						(u64)(unsigned long)&cell), 7 + k);
+		}
+		CHECK_EQ(dispatches(), before + 1);
+	}
+	check_cache("memory");
+}
+
+UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and once")
+{
+	int context = begin(NULL);
+	u64 cell = function(1);
+	u32 round;
+
+	CHECK_EQ(user_host_call(context, through_register, 0, function(0)), 0);
+	for (round = 1; round < 20; round++) {
+		functions[3] = round;
+		functions[16 + 3] = round + 1;
+		jifl_engine_invalidate(jifl_orig_at(function(0)), 32);
+		check_cache("changed");
+		CHECK_EQ(user_host_call(context, through_register, 0, function(0)), round);
+		CHECK_EQ(indirect_exit()->linked, 1);
+		CHECK_EQ(user_host_call(context, through_memory, 0,
+					(u64)(unsigned long)&cell), round + 1);
+		check_cache("made anew");
+	}
+	/* Full, and then changed: the lookup forgets too. */
+	for (round = 0; round < NFUNCTIONS; round++)
+		CHECK_EQ(user_host_call(context, through_register, 100, function(round)),
+			 100 + functions[16 * round + 3]);
+	for (round = 0; round < NFUNCTIONS; round++) {
+		functions[16 * round + 3] += 3;
+		jifl_engine_invalidate(jifl_orig_at(function(round)), 5);
+		CHECK_EQ(user_host_call(context, through_register, 100, function(round)),
+			 100 + functions[16 * round + 3]);
+	}
+	check_cache("all changed");
+}
+
+/*
+ * A function 2^40 above another: the low halves of the addresses are the same.
+ * It runs natively, whatever is known of the other.
+ */
+UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
+{
+	int context = begin(NULL);
+	void *page = (void *)(unsigned long)(function(0) + (1ull << 40));
+	u64 far_one = function(3) + (1ull << 40), cell;
+	u32 round;
+	u8 *copy;
+
+	copy = mmap(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	REQUIRE(copy == page, "mmap at %p", page);
+	memcpy(copy, functions, sizeof(functions));
+	copy[3 * 16 + 3] = 77;
+	for (round = 0; round < 3; round++) {
+		CHECK_EQ(user_host_call(context, through_register, 1, function(3)), 4);
+		CHECK_EQ(user_host_call(context, through_register, 1, far_one), 78);
+		cell = function(3);
+		CHECK_EQ(user_host_call(context, through_memory, 1,
+					(u64)(unsigned long)&cell), 4);
+		cell = far_one;
+		CHECK_EQ(user_host_call(context, through_memory, 1,
+					(u64)(unsigned long)&cell), 78);
+	}
+	CHECK(user_host_exits[JIFL_CAUSE_FOREIGN] == 6, "%llu native exits",
+	      user_host_exits[JIFL_CAUSE_FOREIGN]);
+	check_cache("far");
+}

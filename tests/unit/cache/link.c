@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Links between blocks: made in both directions, undone, made again. */
+#include "../inserts.h"
+#include "../invariants.h"
+#include "../unit.h"
+#include "../../../engine/cache/cache.h"
+
+#define BYTES(s) (s), sizeof(s) - 1
+
+/* Generated code, in a page of its own. */
+static u8 text[4096] __attribute__((aligned(4096)));
+
+static u64 at(u32 offset)
+{
+	return (u64)(unsigned long)text + offset;
+}
+
+static void put(u32 offset, const void *bytes, u32 n)
+{
+	memcpy(text + offset, bytes, n);
+}
+
+/* jmp or call (opcode) from offset to offset. */
+static void put_branch(u32 offset, u8 opcode, u32 to)
+{
+	s32 rel = (s32)(to - (offset + 5));
+
+	text[offset] = opcode;
+	memcpy(text + offset + 1, &rel, 4);
+}
+
+static int begin(jifl_instrument_fn fn)
+{
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	memset(text, 0xcc, sizeof(text));
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	return jifl_engine_context_create(fn, NULL);
+}
+
+/* Not executed: only translated, one by one. */
+static u32 make(int context, u32 offset)
+{
+	enum jifl_cause cause;
+
+	jifl_engine_enter(context, jifl_orig_at(at(offset)), &cause);
+	return jifl_cache_find(context, jifl_orig_at(at(offset)));
+}
+
+/* The direct exit to an offset. */
+static const struct cache_exit *exit_to(u32 offset)
+{
+	u32 i;
+
+	for (i = 0; i < cache.nexits; i++)
+		if (cache.exits[i].kind == CACHE_EXIT_DIRECT &&
+		    cache.exits[i].target == (u32)at(offset))
+			return &cache.exits[i];
+	REQUIRE(false, "no exit to %u", offset);
+	return NULL;
+}
+
+UNIT_TEST(both_ways, "cache/link: exits find blocks, and blocks exits that wait")
+{
+	int context = begin(NULL);
+
+	/* 0: je 100; ret    100: je 0; ret    200: je 100; ret */
+	put(0, BYTES("\x74\x62\xc3"));
+	put(100, BYTES("\x74\x9a\xc3"));
+	put(200, BYTES("\x74\x9a\xc3"));
+	make(context, 0);
+	CHECK_EQ(cache.nblocks, 2);	/* je and what follows it */
+	CHECK_EQ(exit_to(100)->linked, 0);
+	make(context, 100);
+	CHECK(exit_to(100)->linked, "a waiting exit is linked");
+	CHECK(exit_to(0)->linked, "an exit to a block that is there is linked");
+	make(context, 200);
+	CHECK_EQ(cache.links, 3);
+	check_cache("three blocks");
+}
+
+UNIT_TEST(one_unit, "cache/link: one unit, straight ahead")
+{
+	int context = begin(NULL);
+	jifl_orig orig;
+	u32 first;
+
+	/* 0: nop; jmp 50   50: call 100; jmp 20   20: test; je 0; ret   100: ret */
+	put(0, BYTES("\x90\xeb\x2f"));
+	put_branch(50, 0xe8, 100);
+	put_branch(55, 0xe9, 20);
+	put(20, BYTES("\x85\xc0\x74\xe8\xc3"));
+	put(100, BYTES("\xc3"));
+	first = make(context, 0);
+	CHECK_EQ(first, 0);
+	/* 0, 50, 55, 20, 24 */
+	CHECK_EQ(cache.nblocks, 5);
+	CHECK_EQ(cache.blocks[0].len, 0);
+	CHECK_EQ(cache.blocks[2].len, 0);
+	CHECK_EQ(cache.blocks[3].orig, (u32)at(20));
+	/* No jump is left: call, test, je, ret. */
+	CHECK(cache.hot <= 3 + 5 + 2 + 3 + 6 + 1, "%u bytes", cache.hot);
+	CHECK(exit_to(0)->linked, "the way back");
+	/* Empty blocks have the address of what follows them. */
+	CHECK_EQ(jifl_engine_where(cache_address(0), &orig), JIFL_WHERE_EXACT);
+	CHECK_EQ(orig.v, at(50));
+	check_cache("one unit");
+}
+
+/* Loops to themselves, in one block and in two. */
+UNIT_TEST(self, "cache/link: blocks that jump to themselves")
+{
+	int context = begin(NULL);
+
+	put(0, BYTES("\xeb\xfe"));
+	make(context, 0);
+	CHECK_EQ(cache.nblocks, 1);
+	CHECK(exit_to(0)->linked, "jmp .");
+	put(10, BYTES("\x90\xeb\x01\xcc\xeb\xfa"));	/* 10: nop; jmp 14; 14: jmp 10 */
+	make(context, 10);
+	CHECK(exit_to(10)->linked, "through another");
+	check_cache("loops");
+}
+
+/*
+ * 0: add $1, eax; call 100; add $2, eax; ret    100: add $16, eax; ret
+ * The middle is changed under it.
+ */
+UNIT_TEST(invalidate, "cache/link: changed code is translated anew and linked again")
+{
+	int context = begin(insert_block_count);
+	struct jifl_engine_stats st;
+	u64 dispatches;
+
+	insert_begin();
+	put(0, BYTES("\x31\xc0\x83\xc0\x01"));
+	put_branch(5, 0xe8, 100);
+	put(10, BYTES("\x83\xc0\x02\xc3"));
+	put(100, BYTES("\x83\xc0\x10\xc3"));
+	CHECK_EQ(user_host_call(context, text, 0), 0x13);
+	CHECK_EQ(user_host_call(context, text, 0), 0x13);
+	check_cache("before");
+	jifl_engine_stats(&st);
+	dispatches = st.dispatches;
+	CHECK_EQ(user_host_call(context, text, 0), 0x13);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.dispatches, dispatches);
+
+	/* A byte of the callee: only its block goes. */
+	text[102] = 0x20;
+	jifl_engine_invalidate(jifl_orig_at(at(102)), 1);
+	check_cache("dropped");
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.invalidated, 1);
+	CHECK_EQ(exit_to(100)->linked, 0);
+	CHECK_EQ(user_host_call(context, text, 0), 0x23);
+	CHECK(exit_to(100)->linked, "linked again");
+	check_cache("made again");
+	jifl_engine_stats(&st);
+	dispatches = st.dispatches;
+	block_count = 0;
+	CHECK_EQ(user_host_call(context, text, 0), 0x23);
+	CHECK_EQ(block_count, 7);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.dispatches, dispatches);
+
+	/* Next to blocks: nothing goes. Across their borders: both go. */
+	jifl_engine_invalidate(jifl_orig_at(at(14)), 86);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.invalidated, 1);
+	jifl_engine_invalidate(jifl_orig_at(at(9)), 2);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.invalidated, 3);
+	check_cache("more dropped");
+	CHECK_EQ(user_host_call(context, text, 0), 0x23);
+	check_cache("at last");
+}
+
+/* A native block, too, is looked at again when its bytes change. */
+UNIT_TEST(native, "cache/link: what could not be translated can be later")
+{
+	int context = begin(insert_block_count);
+
+	insert_begin();
+	put(0, BYTES("\xb8\x05\0\0\0\x41\x50\x41\x5c\xc3"));
+	text[5] = 0x0f;			/* ud2, executed by no one */
+	text[6] = 0x0b;
+	make(context, 0);
+	make(context, 5);
+	CHECK_EQ(cache.blocks[cache.nblocks - 1].flags, CACHE_BLOCK_NATIVE);
+	check_cache("native");
+	put(5, BYTES("\x83\xc0\x03\xc3"));
+	jifl_engine_invalidate(jifl_orig_at(at(5)), 2);
+	CHECK_EQ(user_host_call(context, text, 0), 8);
+	CHECK_EQ(user_host_call(context, text, 0), 8);
+	CHECK_EQ(block_count, 6);
+	check_cache("translated");
+}

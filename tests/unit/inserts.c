@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See inserts.h. */
+#include "inserts.h"
+#include "unit.h"
+
+u64 block_count, ins_count, last_block;
+u64 poison_calls, poison_misaligned;
+u64 args_calls, args_wrong;
+u64 insert_seed = 1;
+
+const struct insert_mode insert_modes[] = {
+	{ "nothing", NULL },
+	{ "block counters", insert_block_count },
+	{ "instruction counters", insert_ins_count },
+	{ "stores", insert_store },
+	{ "poisoning calls", insert_poison },
+	{ "calls with arguments", insert_args },
+	{ "a mixture", insert_mixture },
+	{ NULL, NULL },
+};
+
+void insert_begin(void)
+{
+	block_count = ins_count = last_block = 0;
+	poison_calls = poison_misaligned = 0;
+	args_calls = args_wrong = 0;
+}
+
+static void add(struct ir_block *b, enum ir_place place, u16 at, u64 *cell, s32 imm)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	ins->kind = IR_INSERT_ADD;
+	ins->cell = user_host_operand(cell);
+	ins->imm = imm;
+}
+
+static void call_poison(struct ir_block *b, enum ir_place place, u16 at)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (u64)(unsigned long)poison;
+}
+
+void insert_block_count(struct ir_block *b, void *arg)
+{
+	add(b, IR_ANYWHERE, 0, &block_count, (s32)b->count);
+}
+
+void insert_ins_count(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		add(b, IR_BEFORE, i, &ins_count, 1 + b->insns[i].folded);
+}
+
+void insert_store(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, 0);
+
+	ins->kind = IR_INSERT_STORE;
+	ins->cell = user_host_operand(&last_block);
+	ins->imm = (s32)b->addr.v;
+}
+
+void insert_poison(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++) {
+		call_poison(b, IR_BEFORE, i);
+		if (!ir_kind_ends_block(b->insns[i].kind))
+			call_poison(b, IR_AFTER, i);
+	}
+}
+
+/* Arguments of all lengths, known to both sides. */
+static const u64 args_given[IR_CALL_ARGS] = {
+	0x123456789abcdef0, 7, (u64)-3, 0xffffffff, 0xffffffff80000000, 0x8000000000000000,
+};
+
+/* An analysis routine must not touch vector registers. */
+__attribute__((target("general-regs-only"), noinline))
+static void check_args(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	args_calls++;
+	if (a != args_given[0] || b != args_given[1] || c != args_given[2] ||
+	    d != args_given[3] || e != args_given[4] || f != args_given[5])
+		args_wrong++;
+}
+
+static void call_args(struct ir_block *b, enum ir_place place, u16 at)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (u64)(unsigned long)check_args;
+	ins->nargs = IR_CALL_ARGS;
+	memcpy(ins->args, args_given, sizeof(args_given));
+}
+
+void insert_args(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		call_args(b, IR_BEFORE, i);
+}
+
+static u32 next_random(void)
+{
+	insert_seed = insert_seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(insert_seed >> 33);
+}
+
+void insert_mixture(struct ir_block *b, void *arg)
+{
+	enum ir_place place;
+	u32 n = next_random() % 8;
+	u16 at;
+
+	add(b, IR_ANYWHERE, 0, &block_count, (s32)b->count);
+	while (n--) {
+		at = next_random() % b->ninsns;
+		place = next_random() % 3;
+		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind))
+			place = IR_BEFORE;
+		switch (next_random() % 3) {
+		case 0:
+			call_args(b, place, at);
+			break;
+		case 1:
+			call_poison(b, place, at);
+			break;
+		case 2:
+			add(b, place, at, &ins_count, -1000);
+			break;
+		}
+	}
+}

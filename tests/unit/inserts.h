@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Callbacks that instrument, and what they insert: shared by the tests. */
+#ifndef JIFL_UNIT_INSERTS_H
+#define JIFL_UNIT_INSERTS_H
+
+#include "../../engine/engine.h"
+
+/* Each is a jifl_instrument_fn; arg is not used. */
+void insert_block_count(struct ir_block *b, void *arg);	/* block_count, anywhere */
+void insert_ins_count(struct ir_block *b, void *arg);	/* ins_count, before each */
+void insert_store(struct ir_block *b, void *arg);	/* last_block, before the first */
+void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
+void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
+void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
+
+extern u64 block_count, ins_count, last_block;
+extern u64 poison_calls, poison_misaligned;
+extern u64 args_calls, args_wrong;
+extern u64 insert_seed;
+
+/* Zeroes all of them but the seed. */
+void insert_begin(void);
+
+/*
+ * An analysis routine that changes all a C function may, leaves nonsense in it,
+ * and notes when the stack is not aligned; poison.S.
+ */
+extern const char poison[];
+
+/* Every block counter and every kind above; ends with name NULL. */
+struct insert_mode {
+	const char *name;
+	jifl_instrument_fn fn;
+};
+extern const struct insert_mode insert_modes[];
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See invariants.h: blocks, exits, links, lookups, free space and the map. */
+#include "../../engine/cache/cache.h"
+#include "../../engine/decode/decode.h"
+#include "invariants.h"
+#include "unit.h"
+
+/* Where the branch whose rel32 stands at site goes. */
+static u32 goes_to(u32 site)
+{
+	s32 rel;
+
+	memcpy(&rel, user_host_code() + site, 4);
+	return site + 4 + rel;
+}
+
+static int context_of(const struct cache_exit *x)
+{
+	return cache.blocks[x->block].context;
+}
+
+static void check_block(u32 i, const char *when)
+{
+	const struct cache_block *b = &cache.blocks[i];
+	u32 end = i + 1 < cache.nblocks ? cache.blocks[i + 1].start : cache.hot;
+	u32 found;
+
+	CHECK_EQ_IN(when, b->start + b->len, end);
+	if (b->flags & CACHE_BLOCK_ENTRY)
+		return;
+	found = jifl_cache_find(b->context, cache_orig(b->orig));
+	if (b->flags & CACHE_BLOCK_DEAD) {
+		CHECK(found != i, "%s: dead block %u is found", when, i);
+		CHECK_EQ_IN(when, b->links, CACHE_NONE);
+	} else {
+		CHECK_EQ_IN(when, found, i);
+	}
+}
+
+static void check_exit(u32 i, const char *when)
+{
+	const struct cache_exit *x = &cache.exits[i];
+	u32 block;
+
+	if (x->kind == CACHE_EXIT_LOOKUP)
+		return;
+	CHECK(x->site / 8 == (x->site + 3) / 8, "%s: exit %u at %#x", when, i, x->site);
+	CHECK(x->block < cache.nblocks, "%s: exit %u of block %u", when, i, x->block);
+	if (x->kind == CACHE_EXIT_INDIRECT) {
+		if (x->linked <= CACHE_CHAIN_MAX)
+			CHECK_EQ_IN(when, goes_to(x->site), x->stub);
+		return;
+	}
+	block = jifl_cache_find(context_of(x), cache_orig(x->target));
+	if (block == CACHE_NONE) {
+		CHECK(!x->linked, "%s: exit %u", when, i);
+		CHECK_EQ_IN(when, goes_to(x->site), x->stub);
+	} else {
+		CHECK(x->linked, "%s: exit %u to %#x", when, i, x->target);
+		CHECK_EQ_IN(when, goes_to(x->site), cache.blocks[block].start);
+	}
+}
+
+static void check_lookup(u32 context, const char *when)
+{
+	const struct cache_context *c = &cache.contexts[context];
+	u32 i, block;
+	u64 entry;
+
+	if (c->lookup == CACHE_NONE)
+		return;
+	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++) {
+		memcpy(&entry, user_host_code() + c->table + 8 * i, 8);
+		if (!entry)
+			continue;
+		block = jifl_cache_find((int)context, cache_orig((u32)entry));
+		CHECK(block != CACHE_NONE &&
+		      (u32)(entry >> 32) == (u32)cache_address(cache.blocks[block].start),
+		      "%s: lookup of context %u, entry %#llx", when, context, entry);
+	}
+}
+
+static void check_free(u32 from, u32 to, const char *when)
+{
+	for (; from < to; from++) {
+		if (user_host_code()[from] == 0xcc)
+			continue;
+		CHECK_EQ_IN(when, user_host_code()[from], 0xcc);
+		return;
+	}
+}
+
+static bool same_code(const struct ir_insn *insn, u32 off)
+{
+	const u8 *code = user_host_code() + off;
+
+	if (!insn->disp_at)
+		return !memcmp(code, insn->bytes, insn->len);
+	return !memcmp(code, insn->bytes, insn->disp_at) &&
+	       !memcmp(code + insn->disp_at + 4, insn->bytes + insn->disp_at + 4,
+		       insn->len - insn->disp_at - 4);
+}
+
+/*
+ * Walks a block's original instructions along with its code: exact places come
+ * in the order of the instructions, each is the start of one or the end of the
+ * block, no instruction with code lacks one, and what is plain stands there
+ * as it was, if nothing is inserted before it.
+ */
+static void check_where(u32 i, bool nothing_inserted, const char *when)
+{
+	const struct cache_block *b = &cache.blocks[i];
+	u64 at = cache_orig(b->orig).v, end = at + b->src_len;
+	struct ir_insn insn;
+	jifl_orig orig;
+	u32 off;
+
+	jifl_decode_insn(jifl_orig_at(at), &insn);
+	for (off = b->start; off < b->start + b->len; off++) {
+		enum jifl_where where = jifl_engine_where(cache_address(off), &orig);
+
+		if (where != JIFL_WHERE_EXACT) {
+			CHECK(where == JIFL_WHERE_INSIDE && orig.v >= cache_orig(b->orig).v &&
+			      orig.v <= end, "%s: block %u, code %#x: %d", when, i, off, where);
+			continue;
+		}
+		while (at < orig.v && at < end) {
+			/* Behind this one already: without code, or just inserted after. */
+			at += insn.len;
+			jifl_decode_insn(jifl_orig_at(at), &insn);
+		}
+		CHECK(orig.v == at, "%s: block %u, code %#x is %#llx, not the start of one",
+		      when, i, off, orig.v);
+		if (nothing_inserted && at < end && insn.kind == IR_PLAIN)
+			CHECK(same_code(&insn, off), "%s: code %#x is %s, original %#llx is %s",
+			      when, off, unit_hex(user_host_code() + off, insn.len), at,
+			      unit_hex(insn.bytes, insn.len));
+	}
+}
+
+void check_cache(const char *when)
+{
+	u64 live = 0;
+	u32 i;
+
+	for (i = 0; i < cache.nblocks; i++) {
+		const struct cache_block *b = &cache.blocks[i];
+
+		check_block(i, when);
+		if (!(b->flags & CACHE_BLOCK_DEAD))
+			live++;
+		if (!(b->flags & (CACHE_BLOCK_DEAD | CACHE_BLOCK_ENTRY | CACHE_BLOCK_NATIVE)))
+			check_where(i, cache.contexts[b->context].used &&
+				    !cache.contexts[b->context].fn, when);
+	}
+	CHECK_EQ_IN(when, cache.live, live);
+	for (i = 0; i < cache.nexits; i++)
+		check_exit(i, when);
+	for (i = 0; i < CACHE_CONTEXTS; i++)
+		check_lookup(i, when);
+	check_free(cache.hot, cache.hot_end, when);
+	check_free(cache.cold, cache.cold_end, when);
+}
