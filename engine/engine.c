@@ -21,9 +21,15 @@ int jifl_engine_init(const struct jifl_config *config)
 void jifl_engine_reset(void)
 {
 	unsigned long cookie = jifl_host_lock();
+	bool more;
 
 	jifl_cache_reset();
 	jifl_host_unlock(cookie);
+	do {
+		cookie = jifl_host_lock();
+		more = jifl_cache_erase();
+		jifl_host_unlock(cookie);
+	} while (more);
 }
 
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
@@ -136,7 +142,12 @@ void jifl_engine_dispatch(struct jifl_frame *f)
 
 enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig)
 {
-	return jifl_cache_where(addr, orig);
+	return jifl_cache_where(addr, true, orig);
+}
+
+enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig)
+{
+	return jifl_cache_where(addr, false, orig);
 }
 
 void jifl_engine_invalidate(jifl_orig addr, u32 len)

@@ -73,7 +73,8 @@ int jifl_engine_init(const struct jifl_config *config);
 
 /*
  * Forgets all blocks and fills the cache with int3. Contexts stay. The caller
- * has made sure that no thread is inside the cache or returns to it.
+ * has made sure that no thread is inside the cache or returns to it, and that
+ * nothing is translated until it is done.
  */
 void jifl_engine_reset(void);
 
@@ -110,8 +111,19 @@ u64 jifl_engine_enter(int context, jifl_orig target, enum jifl_cause *cause);
 /* Called by the host's dispatch stubs; sets f->target. */
 void jifl_engine_dispatch(struct jifl_frame *f);
 
-/* Any context, NMI too; takes no lock. */
+/*
+ * Where addr, a return address, stands in original code: right behind the call.
+ * Any context, NMI too; takes no lock.
+ */
 enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
+
+/*
+ * The same for the address of an instruction, one that faulted or was
+ * interrupted. It differs from the former where original instructions have left
+ * no code: a nop, and a jump to what comes next, stand before such a place for
+ * jifl_engine_where and behind it for this.
+ */
+enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /*
  * Drops all blocks made from bytes in [addr, addr + len). Threads inside

@@ -210,9 +210,8 @@ enum jifl_arg {
 
 /* --- entry and exit -------------------------------------------------------------------- */
 
-/* The number of the system call, or -EPERM. */
-int jifl_syscall_nr(syscall_point_s *point);
-#define syscall_nr(point)	jifl_syscall_nr(point)
+/* int syscall_nr(syscall_point_s *point): the number of the system call, or -EPERM. */
+#define syscall_nr(point)	jifl_syscall_nr(&jifl_this_plugin, point)
 
 /*
  * int syscall_insert_call(syscall_point_s *point, void *fn, ...)
@@ -221,40 +220,50 @@ int jifl_syscall_nr(syscall_point_s *point);
  * that never returns (exit), or during which instrumentation ends, has no exit.
  * Room for 4 calls at each.
  */
-#define syscall_insert_call	jifl_syscall_insert_call
+#define syscall_insert_call(point, ...) \
+	jifl_syscall_insert_call(&jifl_this_plugin, point, __VA_ARGS__)
 
 /* --- routines ---------------------------------------------------------------------------- */
 
-/* The address of the routine, 0 for a stale handle. Not to be shown to users. */
-unsigned long jifl_routine_address(routine_s *routine);
-#define routine_address(routine)	jifl_routine_address(routine)
+/*
+ * unsigned long routine_address(routine_s *routine)
+ *
+ * The address of the routine, 0 for a stale handle. Not to be shown to users.
+ */
+#define routine_address(routine) jifl_routine_address(&jifl_this_plugin, routine)
 
 /*
  * int routine_insert_call(routine_s *routine, void *fn, ...)
  *
  * Calls fn each time the routine is entered.
  */
-#define routine_insert_call	jifl_routine_insert_call
+#define routine_insert_call(routine, ...) \
+	jifl_routine_insert_call(&jifl_this_plugin, routine, __VA_ARGS__)
 
 /* --- basic blocks ------------------------------------------------------------------------ */
 
 /*
+ * int bb_size(bb_s *bb)
+ *
  * The number of the kernel's instructions in the block, or -EPERM. Includes
  * those of a mitigated branch or return that the block carries out at once.
  */
-int jifl_bb_size(bb_s *bb);
-#define bb_size(bb)		jifl_bb_size(bb)
+#define bb_size(bb)		jifl_bb_size(&jifl_this_plugin, bb)
 
-/* The address of its first instruction, 0 for a stale handle. */
-unsigned long jifl_bb_address(bb_s *bb);
-#define bb_address(bb)		jifl_bb_address(bb)
+/*
+ * unsigned long bb_address(bb_s *bb)
+ *
+ * The address of its first instruction, 0 for a stale handle.
+ */
+#define bb_address(bb)		jifl_bb_address(&jifl_this_plugin, bb)
 
 /*
  * int bb_insert_call(bb_s *bb, void *fn, ...)
  *
  * Calls fn each time the block is executed, before its first instruction.
  */
-#define bb_insert_call		jifl_bb_insert_call
+#define bb_insert_call(bb, ...) \
+	jifl_bb_insert_call(&jifl_this_plugin, bb, __VA_ARGS__)
 
 /* --- instructions -------------------------------------------------------------------------- */
 
@@ -265,22 +274,24 @@ unsigned long jifl_bb_address(bb_s *bb);
  * The instructions of a block in order. NULL past either end, and for a stale
  * handle.
  */
-ins_s *jifl_ins_first(bb_s *bb);
-ins_s *jifl_ins_last(bb_s *bb);
-ins_s *jifl_ins_next(ins_s *ins);
-ins_s *jifl_ins_prev(ins_s *ins);
-#define ins_first(bb)		jifl_ins_first(bb)
-#define ins_last(bb)		jifl_ins_last(bb)
-#define ins_next(ins)		jifl_ins_next(ins)
-#define ins_prev(ins)		jifl_ins_prev(ins)
+#define ins_first(bb)		jifl_ins_first(&jifl_this_plugin, bb)
+#define ins_last(bb)		jifl_ins_last(&jifl_this_plugin, bb)
+#define ins_next(ins)		jifl_ins_next(&jifl_this_plugin, ins)
+#define ins_prev(ins)		jifl_ins_prev(&jifl_this_plugin, ins)
 
-/* Its class, INS_TYPE_OTHER for a stale handle. */
-enum jifl_ins_type jifl_ins_type(ins_s *ins);
-#define ins_type(ins)		jifl_ins_type(ins)
+/*
+ * enum jifl_ins_type ins_type(ins_s *ins)
+ *
+ * Its class, INS_TYPE_OTHER for a stale handle.
+ */
+#define ins_type(ins)		jifl_ins_type(&jifl_this_plugin, ins)
 
-/* Its address, 0 for a stale handle. */
-unsigned long jifl_ins_address(ins_s *ins);
-#define ins_address(ins)	jifl_ins_address(ins)
+/*
+ * unsigned long ins_address(ins_s *ins)
+ *
+ * Its address, 0 for a stale handle.
+ */
+#define ins_address(ins)	jifl_ins_address(&jifl_this_plugin, ins)
 
 enum jifl_ipoint {
 	IPOINT_BEFORE,		/* right before the instruction */
@@ -293,7 +304,8 @@ enum jifl_ipoint {
  * Calls fn each time the instruction is about to be executed, or has been.
  * -EINVAL for IPOINT_AFTER on a jump, call or return.
  */
-#define ins_insert_call		jifl_ins_insert_call
+#define ins_insert_call(ins, where, ...) \
+	jifl_ins_insert_call(&jifl_this_plugin, ins, where, __VA_ARGS__)
 
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
@@ -325,10 +337,21 @@ int jifl_add_callback(struct jifl_plugin *p, syscall_s *s,
 int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s);
 int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s);
 
-int jifl_syscall_insert_call(syscall_point_s *point, void *fn, ...);
-int jifl_routine_insert_call(routine_s *routine, void *fn, ...);
-int jifl_bb_insert_call(bb_s *bb, void *fn, ...);
-int jifl_ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...);
+int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point);
+int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...);
+unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine);
+int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
+int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
+unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
+int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);
+ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb);
+ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb);
+ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins);
+ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins);
+enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins);
+unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins);
+int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
+			 void *fn, ...);
 
 /* Inline, so that the compiler sees a callback of the wrong type. */
 static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_s *s,

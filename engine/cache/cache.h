@@ -74,6 +74,8 @@ struct cache {
 
 	u32 hot, hot_end;	/* next free, end of hot code */
 	u32 cold, cold_end;
+	/* What a reset has left to erase: [from, to) of the hot and cold code. */
+	struct { u32 from, to; } stale[2];
 
 	struct cache_block *blocks;
 	u32 nblocks, blocks_max; /* nblocks is published: see jifl_cache_where */
@@ -107,8 +109,10 @@ static inline u64 cache_address(u32 off)
 
 /* --- region.c --- */
 int jifl_cache_init(const struct jifl_config *config);
-/* Forgets all blocks; what was code becomes int3. */
+/* Forgets all blocks; what was code is to be erased before the next is made. */
 void jifl_cache_reset(void);
+/* Makes a piece of that int3, small enough for interrupts to wait; false at the end. */
+bool jifl_cache_erase(void);
 /*
  * True when this much code and the side tables of a unit still fit; else
  * notes that the cache is full.
@@ -151,6 +155,7 @@ void jifl_cache_lookup_forget(const struct cache_block *b);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
 
 /* --- where.c --- */
-enum jifl_where jifl_cache_where(u64 addr, jifl_orig *orig);
+/* is_return: addr is a return address, not one of an instruction; see engine.h. */
+enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig);
 
 #endif

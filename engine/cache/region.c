@@ -66,17 +66,22 @@ int jifl_cache_init(const struct jifl_config *config)
 	return 0;
 }
 
-/* Makes [from, to) of the executable memory int3 again. */
-static void erase(u32 from, u32 to)
+bool jifl_cache_erase(void)
 {
 	u8 int3[256];
-	u32 n;
+	u32 i, n;
 
 	memset(int3, 0xcc, sizeof(int3));
-	for (; from < to; from += n) {
-		n = to - from < sizeof(int3) ? to - from : sizeof(int3);
-		jifl_host_code_write(jifl_pos_at(from), int3, n);
+	for (i = 0; i < JIFL_ARRAY_LEN(cache.stale); i++) {
+		n = cache.stale[i].to - cache.stale[i].from;
+		if (!n)
+			continue;
+		n = n < sizeof(int3) ? n : sizeof(int3);
+		jifl_host_code_write(jifl_pos_at(cache.stale[i].from), int3, n);
+		cache.stale[i].from += n;
+		return true;
 	}
+	return false;
 }
 
 void jifl_cache_reset(void)
@@ -85,8 +90,10 @@ void jifl_cache_reset(void)
 
 	/* Readers of where() see an empty table before its contents change. */
 	__atomic_store_n(&cache.nblocks, 0, __ATOMIC_RELEASE);
-	erase(0, cache.hot);
-	erase(cache.hot_end, cache.cold);
+	cache.stale[0].from = 0;
+	cache.stale[0].to = cache.hot;
+	cache.stale[1].from = cache.hot_end;
+	cache.stale[1].to = cache.cold;
 	cache.nexits = 0;
 	cache.nmap = 0;
 	cache.live = 0;

@@ -22,6 +22,16 @@ static u32 block_at(u32 off, u32 n)
 	return lo ? lo - 1 : CACHE_NONE;
 }
 
+/* Of the blocks that start there, the first: all but the last have no code. */
+static u32 first_at(u32 i, u32 off)
+{
+	if (cache.blocks[i].start != off)
+		return i;
+	while (i && cache.blocks[i - 1].start == off)
+		i--;
+	return i;
+}
+
 static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig *orig)
 {
 	u32 after = b->start + b->src_len;
@@ -36,9 +46,12 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
 
 /*
  * Walks the block's pairs. A place between two pairs is exact; so is the
- * start of inserted code, which nothing of has been executed yet.
+ * start of inserted code, which nothing of has been executed yet. Instructions
+ * that left no code stand before it for a return address, which they follow,
+ * and behind it for an instruction that is executed.
  */
-static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end, jifl_orig *orig)
+static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
+				bool is_return, jifl_orig *orig)
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
@@ -47,8 +60,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	while (m < map_end) {
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
-		if (at == off && !goes_on) {
-			/* Instructions that left no code: go past them only for more code. */
+		if (at == off && !goes_on && (len || is_return)) {
 			*orig = jifl_orig_at(src);
 			return JIFL_WHERE_EXACT;
 		}
@@ -66,7 +78,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	return at == off ? JIFL_WHERE_EXACT : JIFL_WHERE_INSIDE;
 }
 
-enum jifl_where jifl_cache_where(u64 addr, jifl_orig *orig)
+enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
 {
 	/* Pairs with the release in commit.c. */
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
@@ -87,5 +99,10 @@ enum jifl_where jifl_cache_where(u64 addr, jifl_orig *orig)
 		return JIFL_WHERE_OUTSIDE;
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
-	return in_block(b, off, i + 1 < n ? cache.blocks[i + 1].map : cache.nmap, orig);
+	if (is_return) {
+		i = first_at(i, off);
+		b = &cache.blocks[i];
+	}
+	return in_block(b, off, i + 1 < n ? cache.blocks[i + 1].map : cache.nmap,
+			is_return, orig);
 }

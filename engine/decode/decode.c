@@ -33,6 +33,15 @@ static u8 status_flags(u32 zydis)
 	       ((zydis & ZYDIS_CPUFLAG_OF) ? IR_OF : 0);
 }
 
+static enum ir_repeat repeat_of(void)
+{
+	if (zi.attributes & ZYDIS_ATTRIB_HAS_REP)
+		return IR_REPEAT_COUNT;
+	if (zi.attributes & (ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+		return IR_REPEAT_WHILE;
+	return IR_REPEAT_NONE;
+}
+
 /*
  * Shifts and rotates by cl and repeated string instructions leave the flags
  * alone when their count is zero (SDM vol. 2, SHL: "if the count is 0, the
@@ -42,8 +51,7 @@ static bool writes_flags_always(void)
 {
 	if (zi.meta.category == ZYDIS_CATEGORY_SHIFT || zi.meta.category == ZYDIS_CATEGORY_ROTATE)
 		return false;
-	return !(zi.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
-				  ZYDIS_ATTRIB_HAS_REPNE));
+	return repeat_of() == IR_REPEAT_NONE;
 }
 
 static void set_flags(struct ir_insn *insn)
@@ -299,6 +307,7 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 		return;
 	}
 	set_flags(insn);
+	insn->repeat = repeat_of();
 	classify(insn);
 	insn->type = type_of(insn);
 }
@@ -387,6 +396,28 @@ static bool may_keep_destination(void)
 	       zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
 }
 
+/*
+ * True when it may fault and go on elsewhere, by way of an exception table: there
+ * any register may be needed, such as one that is overwritten right behind it.
+ * That is not so for the stack and for addresses known when the kernel is built.
+ */
+static bool may_fault(void)
+{
+	const ZydisDecodedOperand *op;
+	u8 k;
+
+	if (zi.meta.category == ZYDIS_CATEGORY_SYSTEM)
+		return true;
+	for (k = 0; k < zi.operand_count; k++) {
+		op = &zops[k];
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
+		    (gpr_mask(op->mem.base) | gpr_mask(op->mem.index)) & ~(1u << IR_RSP))
+			return true;
+	}
+	return false;
+}
+
 void jifl_decode_registers(struct ir_block *b)
 {
 	ZydisDecoderContext context;
@@ -407,5 +438,7 @@ void jifl_decode_registers(struct ir_block *b)
 			add_operand(&zops[k], insn);
 		if (may_keep_destination())
 			insn->regs_read |= insn->regs_written;
+		if (may_fault())
+			insn->regs_read = 0xffff;
 	}
 }

@@ -48,17 +48,25 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 		x86_move_stack(w, (s32)config->red_zone);
 }
 
+static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
+{
+	if (ins->kind == IR_INSERT_ADD_REG)
+		x86_add_cell_reg(w, ins->cell, ins->reg, ins->imm < 0);
+	else
+		x86_add_cell(w, ins->cell, ins->imm);
+}
+
 static void emit_add(struct x86_writer *w, const struct emit_config *config,
 		     const struct ir_insert *ins, u8 flags)
 {
 	if (!flags) {
-		x86_add_cell(w, ins->cell, ins->imm);
+		add_to_cell(w, ins);
 		return;
 	}
 	if (config->red_zone)
 		x86_move_stack(w, -(s32)config->red_zone);
 	x86_pushf(w);
-	x86_add_cell(w, ins->cell, ins->imm);
+	add_to_cell(w, ins);
 	x86_popf(w);
 	if (config->red_zone)
 		x86_move_stack(w, (s32)config->red_zone);
@@ -69,6 +77,7 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 {
 	switch (ins->kind) {
 	case IR_INSERT_ADD:
+	case IR_INSERT_ADD_REG:
 		emit_add(w, config, ins, flags);
 		return;
 	case IR_INSERT_STORE:

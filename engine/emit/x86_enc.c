@@ -243,15 +243,25 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm)
 }
 
 /* ModRM + SIB of an absolute disp32: mod 0, rm 4; no base, no index */
-static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell)
+static void cell_operand_reg(struct x86_writer *w, u8 opcode, u8 reg, struct ir_operand cell)
 {
 	if (cell.gs)
 		x86_u8(w, PREFIX_GS);
-	x86_u8(w, REX_W);
+	x86_u8(w, REX_W | (reg >= 8 ? 4 : 0));
 	x86_u8(w, opcode);
-	x86_u8(w, 0x04);
+	x86_u8(w, 0x04 | (reg & 7) << 3);
 	x86_u8(w, 0x25);
 	x86_u32(w, (u32)cell.disp);
+}
+
+static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell)
+{
+	cell_operand_reg(w, opcode, 0, cell);
+}
+
+void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract)
+{
+	cell_operand_reg(w, subtract ? 0x29 : 0x01, reg, cell);
 }
 
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)

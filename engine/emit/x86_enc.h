@@ -80,6 +80,8 @@ void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm);
 void x86_cmp_top_imm(struct x86_writer *w, s32 imm);
 /* addq $imm, cell and movq $imm, cell */
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
+/* addq reg, cell or subq reg, cell */
+void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* push of the memory operand of an original indirect branch */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);

@@ -7,7 +7,8 @@
  * gives the flags no value at calls and returns (section 3.2.1), and the
  * kernel's assembly keeps to that. Registers are not trusted there, because
  * assembly routines with conventions of their own (__get_user_*, __sw_hweight*)
- * keep more than the ABI asks.
+ * keep more than the ABI asks. For the same reason, and for exception tables,
+ * all registers are live before an instruction that may fault.
  */
 #ifndef JIFL_INSTRUMENT_LIVENESS_H
 #define JIFL_INSTRUMENT_LIVENESS_H

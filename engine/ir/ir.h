@@ -51,6 +51,13 @@ enum ir_reg {
 	IR_REG_NONE = 0xff,
 };
 
+/* How often a string instruction repeats; the count is in rcx. */
+enum ir_repeat {
+	IR_REPEAT_NONE,
+	IR_REPEAT_COUNT,	/* rep: as often as rcx says */
+	IR_REPEAT_WHILE,	/* repe, repne: at most so often */
+};
+
 struct ir_insn {
 	jifl_orig addr;
 	jifl_orig target;	/* JMP, JCC, JCXZ, CALL */
@@ -66,6 +73,7 @@ struct ir_insn {
 	u8 flags_written;	/* written or left undefined, whatever happens */
 	u8 cause;		/* NATIVE: enum jifl_cause */
 	u8 type;		/* enum jifl_ins_type, for tools */
+	u8 repeat;		/* enum ir_repeat */
 	u16 regs_read;		/* registers that must hold their values before it */
 	u16 regs_written;	/* registers whose old values end with it */
 };
@@ -81,6 +89,7 @@ struct ir_operand {
 
 enum ir_insert_kind {
 	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
+	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
 };
@@ -97,6 +106,7 @@ struct ir_insert {
 	u8 place;		/* enum ir_place */
 	u16 at;			/* index of the instruction */
 	u8 nargs;
+	u8 reg;			/* enum ir_reg */
 	s32 imm;
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */

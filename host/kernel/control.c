@@ -50,6 +50,7 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 		return ERR_PTR(ret);
 	}
 	s->kind = req->kind;
+	s->flags = req->flags;
 	s->owner = task_tgid_nr(current);
 	strscpy(s->name, current->comm, TASK_COMM_LEN);
 	for (nr = 0; nr < JIFL_NR_MAX; nr++)
@@ -71,7 +72,9 @@ static int jifl_control_start(struct jifl_file *f, void *arg)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (req->kind >= JIFL_KIND_PLUGIN)
+	if (req->kind >= JIFL_KIND_PLUGIN || req->reserved ||
+	    (req->flags & ~JIFL_FLAG_REPEATS) ||
+	    (req->flags && req->kind != JIFL_KIND_INSN))
 		return -EINVAL;
 	s = jifl_control_session(req);
 	if (IS_ERR(s))

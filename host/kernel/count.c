@@ -526,6 +526,33 @@ void jifl_count_insns(struct ir_block *b, void *arg)
 	jifl_count_insert(b, b->count);
 }
 
+/* The repetitions are what rcx loses: all of it, or what is not left. */
+static void jifl_count_insert_rcx(struct ir_block *b, enum ir_place place, u16 at, s32 sign)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	if (!ins)
+		return;
+	ins->kind = IR_INSERT_ADD_REG;
+	ins->cell = jifl_cpu_operand(count);
+	ins->reg = IR_RCX;
+	ins->imm = sign;
+}
+
+void jifl_count_repeats(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	jifl_count_insns(b, arg);
+	for (i = 0; i < b->ninsns; i++) {
+		if (b->insns[i].repeat == IR_REPEAT_NONE)
+			continue;
+		jifl_count_insert_rcx(b, IR_BEFORE, i, 1);
+		if (b->insns[i].repeat == IR_REPEAT_WHILE)
+			jifl_count_insert_rcx(b, IR_AFTER, i, -1);
+	}
+}
+
 void jifl_count_blocks(struct ir_block *b, void *arg)
 {
 	jifl_count_attribute(arg);

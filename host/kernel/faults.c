@@ -29,7 +29,7 @@ static bool replace(unsigned long *addr)
 {
 	jifl_orig orig;
 
-	if (jifl_engine_where(*addr, &orig) == JIFL_WHERE_OUTSIDE)
+	if (jifl_engine_where_insn(*addr, &orig) == JIFL_WHERE_OUTSIDE)
 		return false;
 	*addr = orig.v;
 	return true;

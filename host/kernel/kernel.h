@@ -179,8 +179,10 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
  */
 void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr);
 void jifl_count_translate_end(void);
-/* Instruments a block for JIFL_KIND_INSN / JIFL_KIND_BLOCK; arg: the session. */
+/* Instruments a block for JIFL_KIND_INSN (_repeats: with
+ * JIFL_FLAG_REPEATS) or JIFL_KIND_BLOCK; arg: the session. */
 void jifl_count_insns(struct ir_block *b, void *arg);
+void jifl_count_repeats(struct ir_block *b, void *arg);
 void jifl_count_blocks(struct ir_block *b, void *arg);
 /* Counts a call that was let pass or cut short. Any context. */
 void jifl_count_miss(struct jifl_session *s, unsigned int nr);
@@ -219,6 +221,7 @@ struct jifl_session {
 	struct list_head list;	/* jifl_session_mutex */
 	u64 id;
 	u32 kind;
+	u32 flags;		/* JIFL_FLAG_* */
 	u32 slot;		/* count.c's number of it, 0: none */
 	pid_t owner;
 	char name[JIFL_NAME_MAX];

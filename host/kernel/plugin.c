@@ -65,17 +65,15 @@ static int jifl_plugin_mistake(struct jifl_plugin *p, int error, const char *wha
 			       const char *mistake)
 {
 	if (!irqs_disabled()) {
-		pr_warn("plugin %s: %s: %s\n", p ? p->name : "(unknown)", what, mistake);
+		pr_warn("plugin %s: %s: %s\n", p->name, what, mistake);
 		return error;
 	}
-	if (p) {
-		if (READ_ONCE(p->complained))
-			return error;
-		WRITE_ONCE(p->complained, true);
-	}
+	if (READ_ONCE(p->complained))
+		return error;
+	WRITE_ONCE(p->complained, true);
 	if (atomic_cmpxchg_acquire(&jifl_plugin_line.busy, 0, 1))
 		return error;
-	strscpy(jifl_plugin_line.plugin, p ? p->name : "(unknown)", JIFL_NAME_MAX);
+	strscpy(jifl_plugin_line.plugin, p->name, JIFL_NAME_MAX);
 	jifl_plugin_line.what = what;
 	jifl_plugin_line.mistake = mistake;
 	irq_work_queue(&jifl_plugin_work);
@@ -125,19 +123,18 @@ static u32 jifl_handle_index(const void *handle)
 }
 
 /* The round that the handle is of, NULL and a line in the log if it is over. */
-static struct jifl_round *jifl_handle_round(const void *handle, enum jifl_handle kind,
-					    const char *what)
+static struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+					    enum jifl_handle kind, const char *what)
 {
-	struct jifl_round *r = NULL;
-
 	/* With interrupts on, no callback is running here. */
 	if (irqs_disabled()) {
-		r = this_cpu_ptr(&jifl_round);
-		if (r->plugin && handle == jifl_handle(r, kind, jifl_handle_index(handle)))
+		struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+		if (r->plugin == p &&
+		    handle == jifl_handle(r, kind, jifl_handle_index(handle)))
 			return r;
 	}
-	jifl_plugin_mistake(r ? r->plugin : NULL, -EPERM, what,
-			    "not a handle of the callback that runs");
+	jifl_plugin_mistake(p, -EPERM, what, "not a handle of the callback that runs");
 	return NULL;
 }
 
@@ -245,10 +242,10 @@ static int jifl_call_insert(struct jifl_round *r, const char *what,
 	return 0;
 }
 
-int jifl_syscall_insert_call(syscall_point_s *point, void *fn, ...)
+int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...)
 {
 	static const char what[] = "syscall_insert_call";
-	struct jifl_round *r = jifl_handle_round(point, JIFL_HANDLE_POINT, what);
+	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, what);
 	struct jifl_call call = {};
 	va_list ap;
 	int ret;
@@ -268,10 +265,10 @@ int jifl_syscall_insert_call(syscall_point_s *point, void *fn, ...)
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_insert_call);
 
-int jifl_routine_insert_call(routine_s *routine, void *fn, ...)
+int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
 {
 	static const char what[] = "routine_insert_call";
-	struct jifl_round *r = jifl_handle_round(routine, JIFL_HANDLE_ROUTINE, what);
+	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, what);
 	va_list ap;
 	int ret;
 
@@ -284,10 +281,10 @@ int jifl_routine_insert_call(routine_s *routine, void *fn, ...)
 }
 EXPORT_SYMBOL_GPL(jifl_routine_insert_call);
 
-int jifl_bb_insert_call(bb_s *bb, void *fn, ...)
+int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
 {
 	static const char what[] = "bb_insert_call";
-	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, what);
+	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, what);
 	va_list ap;
 	int ret;
 
@@ -300,10 +297,10 @@ int jifl_bb_insert_call(bb_s *bb, void *fn, ...)
 }
 EXPORT_SYMBOL_GPL(jifl_bb_insert_call);
 
-int jifl_ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, void *fn, ...)
 {
 	static const char what[] = "ins_insert_call";
-	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, what);
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, what);
 	u32 at = jifl_handle_index(ins);
 	va_list ap;
 	int ret;
@@ -326,34 +323,34 @@ EXPORT_SYMBOL_GPL(jifl_ins_insert_call);
 
 /* --- what handles tell ------------------------------------------------------------------ */
 
-int jifl_syscall_nr(syscall_point_s *point)
+int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point)
 {
-	struct jifl_round *r = jifl_handle_round(point, JIFL_HANDLE_POINT, "syscall_nr");
+	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, "syscall_nr");
 
 	return r ? r->nr : -EPERM;
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_nr);
 
-unsigned long jifl_routine_address(routine_s *routine)
+unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine)
 {
-	struct jifl_round *r = jifl_handle_round(routine, JIFL_HANDLE_ROUTINE,
+	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE,
 						 "routine_address");
 
 	return r ? r->block->addr.v : 0;
 }
 EXPORT_SYMBOL_GPL(jifl_routine_address);
 
-int jifl_bb_size(bb_s *bb)
+int jifl_bb_size(struct jifl_plugin *p, bb_s *bb)
 {
-	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "bb_size");
+	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_size");
 
 	return r ? r->block->count : -EPERM;
 }
 EXPORT_SYMBOL_GPL(jifl_bb_size);
 
-unsigned long jifl_bb_address(bb_s *bb)
+unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb)
 {
-	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "bb_address");
+	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_address");
 
 	return r ? r->block->addr.v : 0;
 }
@@ -367,49 +364,49 @@ static ins_s *jifl_ins_at(struct jifl_round *r, u32 index)
 	return jifl_handle(r, JIFL_HANDLE_INS, index);
 }
 
-ins_s *jifl_ins_first(bb_s *bb)
+ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb)
 {
-	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "ins_first");
+	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_first");
 
 	return r ? jifl_ins_at(r, 0) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_first);
 
-ins_s *jifl_ins_last(bb_s *bb)
+ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb)
 {
-	struct jifl_round *r = jifl_handle_round(bb, JIFL_HANDLE_BB, "ins_last");
+	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_last");
 
 	return r ? jifl_ins_at(r, r->block->ninsns - 1) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_last);
 
-ins_s *jifl_ins_next(ins_s *ins)
+ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins)
 {
-	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_next");
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_next");
 
 	return r ? jifl_ins_at(r, jifl_handle_index(ins) + 1) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_next);
 
-ins_s *jifl_ins_prev(ins_s *ins)
+ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins)
 {
-	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_prev");
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_prev");
 
 	return r ? jifl_ins_at(r, jifl_handle_index(ins) - 1) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_prev);
 
-unsigned long jifl_ins_address(ins_s *ins)
+unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins)
 {
-	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_address");
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_address");
 
 	return r ? r->block->insns[jifl_handle_index(ins)].addr.v : 0;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_address);
 
-enum jifl_ins_type jifl_ins_type(ins_s *ins)
+enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins)
 {
-	struct jifl_round *r = jifl_handle_round(ins, JIFL_HANDLE_INS, "ins_type");
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_type");
 
 	if (!r)
 		return INS_TYPE_OTHER;

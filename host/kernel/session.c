@@ -303,7 +303,8 @@ static int jifl_session_context(struct jifl_session *s)
 	case JIFL_KIND_CALL:
 		return jifl_engine_context_create(NULL, NULL);
 	case JIFL_KIND_INSN:
-		return jifl_engine_context_create(jifl_count_insns, s);
+		return jifl_engine_context_create(s->flags & JIFL_FLAG_REPEATS ?
+						  jifl_count_repeats : jifl_count_insns, s);
 	case JIFL_KIND_BLOCK:
 		return jifl_engine_context_create(jifl_count_blocks, s);
 	case JIFL_KIND_PLUGIN:

@@ -132,7 +132,7 @@ static void show_copy(unsigned long *arg)
 	struct pt_regs *copy;
 	jifl_orig orig;
 
-	if (jifl_engine_where(regs->ip, &orig) == JIFL_WHERE_OUTSIDE)
+	if (jifl_engine_where_insn(regs->ip, &orig) == JIFL_WHERE_OUTSIDE)
 		return;
 	copy = this_cpu_ptr(&copies[level()]);
 	*copy = *regs;

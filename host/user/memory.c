@@ -124,9 +124,11 @@ void user_host_init(u32 code_size, u64 side_size)
 u64 user_host_call_args(int context, const void *fn, const u64 args[6])
 {
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	u64 at = jifl_engine_enter(context, jifl_orig_at(address(fn)), &cause);
 	u64 (*enter)(u64, u64, u64, u64, u64, u64);
+	u64 at = address(fn);
 
+	if (context != USER_HOST_NATIVE)
+		at = jifl_engine_enter(context, jifl_orig_at(at), &cause);
 	if (!at) {
 		fprintf(stderr, "user host: cannot enter %p, cause %d\n", fn, cause);
 		exit(2);

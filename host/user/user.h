@@ -25,9 +25,10 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size);
 void user_host_init(u32 code_size, u64 side_size);
 
 /*
- * Runs fn(args) through the cache in a context and returns what it returns.
- * Exits when fn cannot be entered.
+ * Runs fn(args) through the cache in a context and returns what it returns;
+ * natively in context USER_HOST_NATIVE. Exits when fn cannot be entered.
  */
+#define USER_HOST_NATIVE (-1)
 u64 user_host_call_args(int context, const void *fn, const u64 args[6]);
 #define user_host_call(context, fn, ...) \
 	user_host_call_args(context, (const void *)(fn), (const u64[6]){ __VA_ARGS__ })

@@ -53,6 +53,12 @@ struct jifl_info {
 #define JIFL_FILTER_CHILDREN	(1u << 4)	/* with TGID: descendants too */
 
 /*
+ * With KIND_INSN: a repeated string instruction counts once, and once more for
+ * each repetition, as clocks that tick for every iteration see it.
+ */
+#define JIFL_FLAG_REPEATS	(1u << 0)
+
+/*
  * Starts a session on this file.
  * Errors: EBUSY when this file has a session, or another session has one of the
  * calls (busy_nr and busy_session say which); ENOMEM.
@@ -67,6 +73,8 @@ struct jifl_start {
 	__u64 busy_session;		/* out, with EBUSY; 0: this file's own */
 	__u64 cgroup;			/* kernfs id: the inode number of its directory */
 	char  comm[16];
+	__u32 flags;			/* JIFL_FLAG_* */
+	__u32 reserved;			/* 0 */
 	__u64 nrs[JIFL_NR_MAX / 64];	/* bit n: system call n is a target */
 	__u64 session;			/* out: number of the session */
 };

@@ -101,6 +101,23 @@ static bool same_code(const struct ir_insn *insn, u32 off)
 		       insn->len - insn->disp_at - 4);
 }
 
+/* Nothing but what leaves no code stands between the two. */
+static bool only_empty_between(u64 from, u64 to)
+{
+	struct ir_insn insn;
+
+	while (from != to) {
+		jifl_decode_insn(jifl_orig_at(from), &insn);
+		if (insn.kind == IR_JMP)
+			from = insn.target.v;
+		else if (insn.kind == IR_NOP)
+			from += insn.len;
+		else
+			return false;
+	}
+	return true;
+}
+
 /*
  * Walks a block's original instructions along with its code: exact places come
  * in the order of the instructions, each is the start of one or the end of the
@@ -112,23 +129,31 @@ static void check_where(u32 i, bool nothing_inserted, const char *when)
 	const struct cache_block *b = &cache.blocks[i];
 	u64 at = cache_orig(b->orig).v, end = at + b->src_len;
 	struct ir_insn insn;
-	jifl_orig orig;
+	bool seen = false;
+	jifl_orig orig, behind;
 	u32 off;
 
 	jifl_decode_insn(jifl_orig_at(at), &insn);
 	for (off = b->start; off < b->start + b->len; off++) {
-		enum jifl_where where = jifl_engine_where(cache_address(off), &orig);
+		enum jifl_where where = jifl_engine_where_insn(cache_address(off), &orig);
 
+		CHECK_EQ_IN(when, jifl_engine_where(cache_address(off), &behind), where);
 		if (where != JIFL_WHERE_EXACT) {
 			CHECK(where == JIFL_WHERE_INSIDE && orig.v >= cache_orig(b->orig).v &&
 			      orig.v <= end, "%s: block %u, code %#x: %d", when, i, off, where);
+			CHECK_EQ_IN(when, orig.v, behind.v);
 			continue;
 		}
+		CHECK(only_empty_between(behind.v, orig.v), "%s: code %#x: %#llx to %#llx", when,
+		      off, behind.v, orig.v);
 		while (at < orig.v && at < end) {
-			/* Behind this one already: without code, or just inserted after. */
+			CHECK(seen || insn.kind == IR_NOP,
+			      "%s: block %u, original %#llx has no place", when, i, at);
 			at += insn.len;
 			jifl_decode_insn(jifl_orig_at(at), &insn);
+			seen = false;
 		}
+		seen = true;
 		CHECK(orig.v == at, "%s: block %u, code %#x is %#llx, not the start of one",
 		      when, i, off, orig.v);
 		if (nothing_inserted && at < end && insn.kind == IR_PLAIN)

@@ -58,6 +58,9 @@ def path_length(insns, start, size, nr):
                 raise ValueError(f"{pc:#x}: {mnemonic} {operands}")
             compared = int(match[1], 16)
             pc = after
+        elif (mnemonic, operands) == ("test", "%esi,%esi"):
+            compared = 0
+            pc = after
         elif mnemonic in CONDITIONS:
             taken = CONDITIONS[mnemonic](nr, compared)
             pc = int(operands.split()[0], 16) if taken else after

@@ -12,14 +12,12 @@ import subprocess
 import sys
 
 
-def symbols(*names):
-    found = {}
+def extent(function):
+    """Address of a kernel function and its length up to the next symbol."""
     with open("/proc/kallsyms") as f:
-        for line in f:
-            address, _, name = line.split()[:3]
-            if name in names:
-                found.setdefault(name, int(address, 16))
-    return found
+        rows = [line.split()[:3] for line in f]
+    start = next(int(address, 16) for address, _, name in rows if name == function)
+    return start, min(int(row[0], 16) for row in rows if int(row[0], 16) > start) - start
 
 
 def live_text(address, size):
@@ -44,7 +42,7 @@ def costs(oracle, op, rounds):
 
 def counts(oracle, op, rounds):
     report = f"/tmp/oracle-{op}.json"
-    subprocess.run(["jifl", "count", "insn", "sys:*", "-n", "jifl-oracle", "-f", "json", "-o", report,
+    subprocess.run(["jifl", "count", "insn", "sys:*", "--repeats", "-n", "jifl-oracle", "-f", "json", "-o", report,
                     "--", oracle, op, rounds], check=True, stdout=subprocess.DEVNULL)
     with open(report) as f:
         return json.load(f)
@@ -57,9 +55,9 @@ def main():
     for line in listing.splitlines():
         op = line.split()[0]
         ops[op] = {"costs": costs(oracle, op, rounds), "report": counts(oracle, op, rounds)}
-    at = symbols("x64_sys_call")["x64_sys_call"]
-    print(json.dumps({"release": os.uname().release, "ops": ops, "x64_sys_call": at,
-                      "text": live_text(at, 16384).hex()}))
+    start, size = extent("x64_sys_call")
+    print(json.dumps({"release": os.uname().release, "ops": ops, "x64_sys_call": start,
+                      "text": live_text(start, size).hex()}))
 
 
 main()

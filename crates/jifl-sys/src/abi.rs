@@ -43,6 +43,8 @@ pub const FILTER_COMM: u32 = 1 << 2;
 pub const FILTER_CGROUP: u32 = 1 << 3;
 /// With [`FILTER_TGID`]: descendants too.
 pub const FILTER_CHILDREN: u32 = 1 << 4;
+/// Count the repetitions of repeated string instructions too.
+pub const FLAG_REPEATS: u32 = 1 << 0;
 
 /// Log2 of the buckets that each power of two is cut into.
 pub const HIST_SUB_BITS: u32 = 4;
@@ -189,6 +191,10 @@ abi_struct! {
         pub cgroup: u64,
         /// Command name.
         pub comm: [u8; COMM_MAX],
+        /// `FLAG_*`.
+        pub flags: u32,
+        /// Zero.
+        pub reserved: u32,
         /// Bit n: system call n is a target.
         pub nrs: [u64; NR_MAX / 64],
         /// Out: number of the session.

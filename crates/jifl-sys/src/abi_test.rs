@@ -61,6 +61,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_FILTER_COMM", u64::from(FILTER_COMM)),
         ("JIFL_FILTER_CGROUP", u64::from(FILTER_CGROUP)),
         ("JIFL_FILTER_CHILDREN", u64::from(FILTER_CHILDREN)),
+        ("JIFL_FLAG_REPEATS", u64::from(FLAG_REPEATS)),
         ("JIFL_HIST_SUB_BITS", u64::from(HIST_SUB_BITS)),
         ("JIFL_HIST_SUB", HIST_SUB),
         ("JIFL_HIST_EXACT", HIST_EXACT),

@@ -26,6 +26,8 @@ pub enum Kind {
     ModuleDir,
     /// Host: a module to insert.
     Module,
+    /// Host: standard error goes where standard output goes.
+    Merge,
     /// Host: all is said, start.
     Go,
     /// Guest: the machine is set up, the command starts.
@@ -43,7 +45,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 14] = [
+    const ALL: [Kind; 15] = [
         Kind::Hello,
         Kind::Arg,
         Kind::Env,
@@ -51,6 +53,7 @@ impl Kind {
         Kind::Writable,
         Kind::ModuleDir,
         Kind::Module,
+        Kind::Merge,
         Kind::Go,
         Kind::Ready,
         Kind::Failed,

@@ -11,6 +11,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount, mount_move};
+use rustix::pipe::PipeFlags;
 
 use crate::frame::{self, Kind};
 use crate::{initramfs, qemu};
@@ -99,6 +101,7 @@ struct Job {
     writable: Vec<PathBuf>,
     module_dir: Option<PathBuf>,
     modules: Vec<PathBuf>,
+    merge: bool,
 }
 
 fn serve(port: &mut File) -> Result<u8> {
@@ -132,6 +135,7 @@ fn receive_job(input: &mut impl Read) -> Result<Job> {
             Kind::Writable => job.writable.push(text.into()),
             Kind::ModuleDir => job.module_dir = Some(text.into()),
             Kind::Module => job.modules.push(text.into()),
+            Kind::Merge => job.merge = true,
             Kind::Go => return Ok(job),
             other => return Err(format!("unexpected {other:?} from the host")),
         }
@@ -228,7 +232,10 @@ fn run(port: &File, input: Patient, job: Job) -> Result<u8> {
     let mut command = Command::new(program);
     command.args(rest).env_clear().envs(job.env);
     command.stdin(Stdio::piped());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (out, out_end) = pipe()?;
+    let (err, err_end) = pipe()?;
+    let err_end = if job.merge { copy(&out_end)? } else { err_end };
+    command.stdout(out_end).stderr(err_end);
     command.current_dir(&job.cwd).process_group(0);
     let clone = || port.try_clone().map_err(|e| format!("port: {e}"));
 
@@ -246,16 +253,12 @@ fn run(port: &File, input: Patient, job: Job) -> Result<u8> {
     if let Some(stdin) = child.stdin.take() {
         thread::spawn(move || feed(input, stdin));
     }
-    let out = Arc::new(Mutex::new(clone()?));
-    let mut pumps = Vec::new();
-    if let Some(pipe) = child.stdout.take() {
-        let watch = pipe.try_clone_fd()?;
-        pumps.push(Pump::start(pipe, watch, Kind::Stdout, &out));
-    }
-    if let Some(pipe) = child.stderr.take() {
-        let watch = pipe.try_clone_fd()?;
-        pumps.push(Pump::start(pipe, watch, Kind::Stderr, &out));
-    }
+    drop(command); // and with it our copies of the pipes' other ends
+    let port = Arc::new(Mutex::new(clone()?));
+    let pumps = [
+        Pump::start(out, Kind::Stdout, &port)?,
+        Pump::start(err, Kind::Stderr, &port)?,
+    ];
     let status = reap(child.id())?;
     drain(&pumps);
     Ok(status)
@@ -280,34 +283,30 @@ fn reap(command: u32) -> Result<u8> {
 /// One thread that hands on what comes out of a pipe.
 struct Pump {
     thread: JoinHandle<()>,
-    watch: std::os::fd::OwnedFd,
+    watch: OwnedFd,
     handed_on: Arc<AtomicU64>,
 }
 
 impl Pump {
-    fn start(
-        mut pipe: impl Read + Send + 'static,
-        watch: std::os::fd::OwnedFd,
-        kind: Kind,
-        out: &Arc<Mutex<File>>,
-    ) -> Pump {
+    fn start(pipe: OwnedFd, kind: Kind, port: &Arc<Mutex<File>>) -> Result<Pump> {
         let handed_on = Arc::new(AtomicU64::new(0));
-        let (counter, out) = (Arc::clone(&handed_on), Arc::clone(out));
+        let watch = copy(&pipe)?;
+        let (counter, port) = (Arc::clone(&handed_on), Arc::clone(port));
         let thread = thread::spawn(move || {
-            let mut buffer = vec![0; 64 << 10];
+            let (mut pipe, mut buffer) = (File::from(pipe), vec![0; 64 << 10]);
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                let mut port = out.lock().unwrap_or_else(|poison| poison.into_inner());
+                let mut port = port.lock().unwrap_or_else(|poison| poison.into_inner());
                 if frame::send(&mut *port, kind, &buffer[..count]).is_err() {
                     return;
                 }
                 counter.fetch_add(count as u64, Ordering::Relaxed);
             }
         });
-        Pump {
+        Ok(Pump {
             thread,
             watch,
             handed_on,
-        }
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -364,17 +363,12 @@ impl Read for Patient {
     }
 }
 
-/// A second descriptor for the same pipe.
-trait CloneFd {
-    fn try_clone_fd(&self) -> Result<std::os::fd::OwnedFd>;
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| format!("pipe: {e}"))
 }
 
-impl<T: std::os::fd::AsFd> CloneFd for T {
-    fn try_clone_fd(&self) -> Result<std::os::fd::OwnedFd> {
-        self.as_fd()
-            .try_clone_to_owned()
-            .map_err(|e| format!("pipe: {e}"))
-    }
+fn copy(fd: &OwnedFd) -> Result<OwnedFd> {
+    fd.try_clone().map_err(|e| format!("pipe: {e}"))
 }
 
 fn insert(module: &Path) -> Result<()> {

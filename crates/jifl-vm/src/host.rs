@@ -297,7 +297,20 @@ fn describe_job(port: &mut UnixStream, config: &Config) -> io::Result<()> {
     for module in &config.modules {
         frame::send(port, Kind::Module, module.as_os_str().as_bytes())?;
     }
+    if same_output() {
+        frame::send(port, Kind::Merge, &[])?;
+    }
     frame::send(port, Kind::Go, &[])
+}
+
+/// Whether standard output and error are one file (`2>&1`, a terminal): then they
+/// are one in the guest, too, and what is written to them keeps its order.
+fn same_output() -> bool {
+    let (out, err) = (io::stdout(), io::stderr());
+    match (rustix::fs::fstat(out), rustix::fs::fstat(err)) {
+        (Ok(out), Ok(err)) => (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino),
+        _ => false,
+    }
 }
 
 fn read_console(mut from: UnixStream, mut log: Option<File>, shared: &Mutex<Console>) {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use jifl_sys::abi::{
-    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Kind, Start, to_name,
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, FLAG_REPEATS, Kind,
+    Start, to_name,
 };
 use jifl_sys::os::{self, Gated};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -78,6 +79,10 @@ pub struct CountArgs {
     /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
+    /// With insn: count a repeated string instruction once more for every
+    /// repetition, as processor clocks that tick per iteration see it
+    #[arg(long)]
+    repeats: bool,
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
@@ -109,9 +114,13 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
     let numbers = target::select(&args.targets, &table)?;
     let mut start = Start {
         kind: args.what.kind() as u32,
+        flags: if args.repeats { FLAG_REPEATS } else { 0 },
         nrs: session::bits(&numbers),
         ..Start::default()
     };
+    if args.repeats && !matches!(args.what, What::Insn) {
+        return Err(Failure::usage("--repeats goes with `count insn` only"));
+    }
     set_filters(&args, &mut start)?;
     // Before anything is started: a report nobody can read is none.
     let mut sink = output::Sink::open(args.output.as_deref())?;
@@ -263,7 +272,7 @@ fn wait(
 /// Says on stderr how a session ended that did not end with its command.
 fn note_end(report: &Report, end: &End) {
     if *end == End::Interrupt {
-        eprintln!(
+        output::note(&format!(
             "Detaching... {} {} draining, done in {}. missed {}.",
             report.draining,
             if report.draining == 1 {
@@ -273,7 +282,7 @@ fn note_end(report: &Report, end: &End) {
             },
             duration::show(report.drain_ns),
             report.missed()
-        );
+        ));
     }
 }
 
@@ -282,17 +291,19 @@ fn note_absent(report: &Report, targets: &[String], table: &Table) {
     for nr in &report.absent {
         let name = format!("sys:{}", table.name(*nr));
         if targets.contains(&name) || targets.contains(&format!("sys:{nr}")) {
-            eprintln!("jifl: this kernel has no {name}");
+            output::note(&format!("jifl: this kernel has no {name}"));
         }
     }
 }
 
 fn write_report(report: &Report, format: Format, sink: &mut output::Sink) -> Result<(), Failure> {
     if report.rows.is_empty() {
-        eprintln!("jifl: none of the targets was called by what the filters select");
+        output::note("jifl: none of the targets was called by what the filters select");
     }
     sink.write(&report.render(format))?;
-    eprint!("{}", report.notes(format));
+    if let Some(notes) = report.notes(format) {
+        output::note(notes.trim_end());
+    }
     Ok(())
 }
 

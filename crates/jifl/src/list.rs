@@ -19,9 +19,9 @@ pub struct ListArgs {
 pub fn run(args: &ListArgs) -> Result<u8, Failure> {
     let kallsyms = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let table = Table::of_kernel(&kallsyms).unwrap_or_else(|| {
-        eprintln!(
+        output::note(
             "jifl: /proc/kallsyms shows no system calls here: these are all that x86-64 has, \
-             not this kernel's"
+             not this kernel's",
         );
         Table::all()
     });

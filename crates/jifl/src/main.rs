@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("jifl: {}", failure.message);
+            output::note(&format!("jifl: {}", failure.message));
             ExitCode::from(failure.status)
         }
     }

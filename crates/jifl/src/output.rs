@@ -46,6 +46,12 @@ impl Sink {
     }
 }
 
+/// Writes a note to standard error, as one piece: other programs write there,
+/// too. Nobody can be told if that fails.
+pub fn note(text: &str) {
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Writes to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     Sink::Stdout.write(text)

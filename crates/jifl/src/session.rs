@@ -113,9 +113,10 @@ fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) ->
             start.busy_session
         )),
         // Kinds, sizes and filters are right by construction.
-        Some(Errno::INVAL) => {
-            Failure::failed("starting the session: this kernel has none of these system calls")
-        }
+        Some(Errno::INVAL) => Failure::failed(
+            "starting the session: this kernel has none of these system calls, or the loaded \
+             module is not of this command's tree",
+        ),
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }

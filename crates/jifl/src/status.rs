@@ -93,10 +93,10 @@ pub fn run(args: &StatusArgs) -> Result<u8, Failure> {
 pub fn run_detach(args: &DetachArgs) -> Result<u8, Failure> {
     let (ended, drain_ns) = detach(&device::open()?, args.id)?;
     let plural = if ended == 1 { "" } else { "s" };
-    eprintln!(
+    output::note(&format!(
         "ended {ended} session{plural} in {}",
         duration::show(drain_ns)
-    );
+    ));
     Ok(DONE)
 }
 

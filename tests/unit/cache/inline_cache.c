@@ -129,14 +129,14 @@ UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and
 }
 
 /*
- * A function 2^40 above another: the low halves of the addresses are the same.
+ * A function 2^45 above another: the low halves of the addresses are the same.
  * It runs natively, whatever is known of the other.
  */
 UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
 {
 	int context = begin(NULL);
-	void *page = (void *)(unsigned long)(function(0) + (1ull << 40));
-	u64 far_one = function(3) + (1ull << 40), cell;
+	void *page = (void *)(unsigned long)(function(0) + (1ull << 45));
+	u64 far_one = function(3) + (1ull << 45), cell;
 	u32 round;
 	u8 *copy;
 

@@ -100,9 +100,18 @@ UNIT_TEST(one_unit, "cache/link: one unit, straight ahead")
 	/* No jump is left: call, test, je, ret. */
 	CHECK(cache.hot <= 3 + 5 + 2 + 3 + 6 + 1, "%u bytes", cache.hot);
 	CHECK(exit_to(0)->linked, "the way back");
-	/* Empty blocks have the address of what follows them. */
-	CHECK_EQ(jifl_engine_where(cache_address(0), &orig), JIFL_WHERE_EXACT);
+	/* An empty block has the address of what follows it. */
+	CHECK_EQ(jifl_engine_where_insn(cache_address(0), &orig), JIFL_WHERE_EXACT);
 	CHECK_EQ(orig.v, at(50));
+	CHECK_EQ(jifl_engine_where(cache_address(0), &orig), JIFL_WHERE_EXACT);
+	CHECK_EQ(orig.v, at(0));
+	/* So it has where a call returns to. */
+	CHECK_EQ(jifl_engine_where_insn(cache_address(cache.blocks[3].start), &orig),
+		 JIFL_WHERE_EXACT);
+	CHECK_EQ(orig.v, at(20));
+	CHECK_EQ(jifl_engine_where(cache_address(cache.blocks[3].start), &orig),
+		 JIFL_WHERE_EXACT);
+	CHECK_EQ(orig.v, at(55));
 	check_cache("one unit");
 }
 

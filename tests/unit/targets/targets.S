@@ -228,6 +228,57 @@ target_hooks:
 	pop	%rbx
 	ret
 
+/* Faults at the site numbered rdi, on the address in rsi: see faults.c. */
+	.globl	target_faults, target_fault_sites, target_fault_fixup
+target_faults:
+	lea	17(%rdi), %rax
+	lea	18(%rdi), %rdx
+	lea	19(%rdi), %r8
+	lea	20(%rdi), %r9
+	cmp	$1, %edi
+	je	1f
+	cmp	$2, %edi
+	je	2f
+	cmp	$3, %edi
+	je	3f
+	cmp	$4, %edi
+	je	4f
+	/* a nop right before, like a stac that is none */
+	nopl	0(%rax)
+	nop
+site_0:	mov	(%rsi), %rax
+	ret
+1:	add	$1, %rax		/* a jump that leaves no code */
+	jmp	11f
+	.balign	16
+11:	nop
+site_1:	mov	%rdx, 8(%rsi)
+	ret
+2:	mov	$10, %ecx		/* flags live over it */
+	cmp	%rdx, %rax
+site_2:	mov	(%rsi,%rcx,8), %rdx
+	adc	%rdx, %rax
+	ret
+3:	lea	buffer(%rip), %rdi	/* in the middle of a string */
+	mov	$64, %ecx
+	sub	$40, %rsi
+site_3:	rep movsb
+	ret
+4:	call	site_4			/* below a frame of the cache */
+	ret
+site_4:	incl	(%rsi)
+	ret
+target_fault_fixup:
+	mov	$-14, %rax
+	ret
+
+	.section .rodata
+target_fault_sites:
+	.quad	site_0, site_1, site_2, site_3, site_4
+
+	.bss
+buffer:	.skip	64
+
 	.data
 	.balign	16
 data:	.quad	0, 0x1122334455667788

@@ -29,4 +29,12 @@ unsigned long target_hooks(unsigned long n);
 unsigned long unit_hook(unsigned long n);
 extern target_fn unit_hook_pointer;
 
+/*
+ * Faults at instruction target_fault_sites[site] on the address bad, and is to go
+ * on at target_fault_fixup, which returns -14. bad - 40 must be readable.
+ */
+unsigned long target_faults(unsigned long site, unsigned long bad);
+extern const unsigned long target_fault_sites[5];
+extern const char target_fault_fixup[];
+
 #endif

@@ -142,10 +142,10 @@ impl Report {
     }
 
     /// What the format has no place for, and standard error gets.
-    pub fn notes(&self, format: Format) -> String {
+    pub fn notes(&self, format: Format) -> Option<String> {
         match format {
-            Format::Csv => text::cost(self),
-            Format::Text | Format::Json => String::new(),
+            Format::Csv => Some(text::cost(self)),
+            Format::Text | Format::Json => None,
         }
     }
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Liveness: code in, live flags and registers before each instruction out. */
+#include "../../../engine/instrument/liveness.h"
+#include "../../../engine/decode/decode.h"
+#include "../unit.h"
+
+static u8 text[256];
+static struct ir_block block;
+static struct jifl_liveness live;
+
+/* Decodes and computes; an insert makes it look past the block's end. */
+static void compute(const void *bytes, u32 n, bool with_registers)
+{
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	memset(text, 0xcc, sizeof(text));
+	memcpy(text, bytes, n);
+	jifl_decode_block(jifl_orig_at((u64)(unsigned long)text), &block);
+	ir_block_insert(&block, IR_ANYWHERE, 0);
+	jifl_liveness_compute(&block, with_registers, &live);
+}
+
+#define COMPUTE(bytes, with_registers) compute(bytes, sizeof(bytes) - 1, with_registers)
+
+UNIT_TEST(flags, "instrument/liveness: flags inside a block")
+{
+	/* mov; add; mov; adc; jne ... */
+	COMPUTE("\x48\x89\xc3\x48\x01\xc3\x48\x89\xc3\x48\x11\xc3\x75\x00\xcc", false);
+	CHECK_EQ(live.flags[0], 0);
+	CHECK_EQ(live.flags[1], 0);
+	CHECK_EQ(live.flags[2], IR_CF);
+	CHECK_EQ(live.flags[3], IR_CF);
+	CHECK(live.flags[4] & IR_ZF);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	/* inc keeps cf: live up to the first if the end needs it */
+	COMPUTE("\x48\xff\xc0\x48\xff\xc0\x72\x00\xcc", false);
+	CHECK_EQ(live.flags[0], IR_CF);
+	CHECK_EQ(live.flags[1], IR_CF);
+	/* shl %cl may leave all as they were */
+	COMPUTE("\x48\xd3\xe0\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	/* je; je: zf before, in one block only the first */
+	COMPUTE("\x48\x89\xc3\x74\x02\xcc\xcc", false);
+	CHECK(live.flags[0] & IR_ZF);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	/* setne; test; ret: cheapest is behind the setne */
+	COMPUTE("\x0f\x95\xc0\x48\x85\xc0\xc3", false);
+	CHECK_EQ(live.flags[0], IR_ZF);
+	CHECK_EQ(live.flags[1], 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 1);
+}
+
+UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")
+{
+	/* Nothing is known of what is behind an int3. */
+	COMPUTE("\x48\x89\xc3\xcc", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	/* At calls, returns and indirect jumps flags have no value. */
+	COMPUTE("\x48\x89\xc3\xe8\0\0\0\0\xcc", false);
+	CHECK_EQ(live.flags[0], 0);
+	COMPUTE("\x48\x89\xc3\xc3", false);
+	CHECK_EQ(live.flags[0], 0);
+	COMPUTE("\x48\x89\xc3\xff\xe0", false);
+	CHECK_EQ(live.flags[0], 0);
+	COMPUTE("\x48\x89\xc3\xff\x10\xcc", false);
+	CHECK_EQ(live.flags[0], 0);
+	/* mov; je 1f; add: dead one way; 1: adc: carry the other */
+	COMPUTE("\x48\x89\xc3\x74\x04\x48\x01\xc3\xc3\x48\x11\xc3\xc3", false);
+	CHECK_EQ(live.flags[0], IR_ZF | IR_CF);
+	CHECK_EQ(live.flags[2], IR_CF);
+	/* mov; jmp to itself: never read, but who knows */
+	COMPUTE("\x48\x89\xc3\xeb\xfe", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	/* jrcxz reads none itself */
+	COMPUTE("\x48\x89\xc3\xe3\x01\xc3\xc3", false);
+	CHECK_EQ(live.flags[0], 0);
+	/* Over nops and jumps: nop; jmp; add. */
+	COMPUTE("\x48\x89\xc3\xeb\x01\xcc\x90\xeb\x01\xcc\x48\x01\xc3\xc3", false);
+	CHECK_EQ(live.flags[0], 0);
+	/* A dozen of moves is further than it looks. */
+	COMPUTE("\x48\x89\xc3\xeb\x00\x50\x50\x50\x50\x50\x50\x50\x50\x50\x50\x50\x48\x01\xc3",
+		false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	/* A loop: nested conditional branches end somewhere. */
+	COMPUTE("\x48\x89\xc3\x74\xfb\x74\xf9\x74\xf7\x74\xf5\xc3", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+}
+
+#define R(reg) (1u << IR_##reg)
+
+UNIT_TEST(registers, "instrument/liveness: registers")
+{
+	/* mov %rax, %rcx; lea (%rcx), %rdx; xor %eax, %eax; mov %eax, %r8d; ret */
+	COMPUTE("\x48\x89\xc1\x48\x8d\x11\x31\xc0\x41\x89\xc0\xc3", true);
+	CHECK(live.regs[0] & R(RAX), "read by the first");
+	CHECK(!(live.regs[0] & (R(RCX) | R(RDX) | R(R8))), "%#x", live.regs[0]);
+	CHECK(live.regs[1] & R(RCX));
+	CHECK(!(live.regs[1] & R(RDX)));
+	CHECK(live.regs[2] & R(RDX));
+	CHECK(!(live.regs[3] & R(R8)));
+	CHECK(live.regs[4] & R(R8));
+	/* All are live at the end: assembly keeps to no convention. */
+	CHECK_EQ(live.regs[5], 0xffff);
+	/* A part of a register does not end it. */
+	COMPUTE("\xb0\x01\x66\xb9\x02\x00\xc3", true);
+	CHECK_EQ(live.regs[0] & (R(RAX) | R(RCX)), R(RAX) | R(RCX));
+	/* mov $0, %ecx; mov %rcx, %rax; bsf keeps its destination for 0 */
+	COMPUTE("\x48\x0f\xbc\xd0\x31\xc0\xc3", true);
+	CHECK(live.regs[0] & R(RDX));
+	/* mov (%rsi), %rax; mov $5, %ecx: a fault may go on where rcx counts */
+	COMPUTE("\x48\x89\xd7\x48\x8b\x06\xb9\x05\0\0\0\xc3", true);
+	CHECK(!(live.regs[0] & R(RDI)), "rdi is dead before it is written");
+	CHECK_EQ(live.regs[1], 0xffff);
+	CHECK(!(live.regs[2] & R(RCX)), "behind the load rcx is dead");
+	/* Not asked for: all. */
+	COMPUTE("\x48\x89\xc1\xc3", false);
+	CHECK_EQ(live.regs[0], 0xffff);
+}
