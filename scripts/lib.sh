@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Sourced by the scripts beside it: the tree's root and a few helpers.
+# shellcheck disable=SC2034 # used there
 # shellcheck shell=bash
 
 set -euo pipefail
@@ -8,9 +9,6 @@ JIFL_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD=$JIFL_ROOT/build
 # depmod and friends; a user's PATH may lack these
 PATH=$PATH:/usr/sbin:/sbin
-
-# The kernels: the metapackage of each one's headers.
-KERNEL_HEADERS=(linux-headers-amd64 linux-headers-6.12-amd64)
 
 say() {
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
@@ -21,13 +19,50 @@ die() {
 	exit 1
 }
 
-# The releases (uname -r) whose headers are installed, oldest first.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "root is needed for: $*"
+	fi
+}
+
+apt() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
+		-o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@"
+}
+
+updated=
+update_lists() {
+	[ -n "$updated" ] && return
+	say "reading the package lists"
+	apt update >&2
+	updated=1
+}
+
+# Prints the directory to build modules in for a release; fails without one.
+kernel_build_directory() {
+	local directory
+	for directory in "$BUILD/kernels/usr/src/linux-headers-$1" "/lib/modules/$1/build"; do
+		[ -e "$directory/Makefile" ] || continue
+		echo "$directory"
+		return
+	done
+	return 1
+}
+
+# The releases (uname -r) to build for: the fetched kernels, and the running one
+# where its headers are installed.
 kernel_releases() {
 	local directory
-	for directory in /lib/modules/*/build; do
-		[ -e "$directory/Makefile" ] || continue
-		basename "$(dirname "$directory")"
-	done | sort -V
+	{
+		for directory in "$BUILD"/kernels/lib/modules/*; do
+			[ ! -d "$directory" ] || basename "$directory"
+		done
+		[ ! -e "/lib/modules/$(uname -r)/build/Makefile" ] || uname -r
+	} | sort -uV
 }
 
 # version_at_least HAVE WANTED

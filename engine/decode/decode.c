@@ -308,6 +308,8 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	}
 	set_flags(insn);
 	insn->repeat = repeat_of();
+	insn->sets_df = zi.mnemonic == ZYDIS_MNEMONIC_STD;
+	insn->clears_df = zi.mnemonic == ZYDIS_MNEMONIC_CLD;
 	classify(insn);
 	insn->type = type_of(insn);
 }

@@ -22,6 +22,8 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 		x86_move_stack(w, -(s32)config->red_zone);
 	if (flags)
 		x86_pushf(w);
+	if (flags & IR_DF)
+		x86_cld(w);
 	for (i = 0; i < sizeof(caller_saved); i++)
 		if (regs & (1u << caller_saved[i]))
 			x86_push(w, caller_saved[i]);

@@ -149,6 +149,11 @@ void x86_popf(struct x86_writer *w)
 	x86_u8(w, 0x9d);
 }
 
+void x86_cld(struct x86_writer *w)
+{
+	x86_u8(w, 0xfc);
+}
+
 void x86_ret(struct x86_writer *w)
 {
 	x86_u8(w, 0xc3);

@@ -62,6 +62,7 @@ void x86_pop(struct x86_writer *w, enum ir_reg reg);
 void x86_push_imm(struct x86_writer *w, s32 imm);
 void x86_pushf(struct x86_writer *w);
 void x86_popf(struct x86_writer *w);
+void x86_cld(struct x86_writer *w);
 void x86_ret(struct x86_writer *w);
 void x86_ret_imm(struct x86_writer *w, u16 n);
 void x86_endbr64(struct x86_writer *w);

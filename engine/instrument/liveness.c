@@ -67,6 +67,20 @@ static u8 flags_after(const struct ir_block *b)
 	return live;
 }
 
+/* An insert that reads a register reads it before anything else changes it. */
+static u16 inserts_read(const struct ir_block *b, u16 at)
+{
+	const struct ir_insert *ins;
+	u16 k, regs = 0;
+
+	for (k = 0; k < b->ninserts; k++) {
+		ins = &b->inserts[k];
+		if (ins->kind == IR_INSERT_ADD_REG && ins->at + (ins->place == IR_AFTER) == at)
+			regs |= 1u << ins->reg;
+	}
+	return regs;
+}
+
 static void walk(const struct ir_block *b, bool with_registers, struct jifl_liveness *l)
 {
 	const struct ir_insn *insn;
@@ -75,9 +89,27 @@ static void walk(const struct ir_block *b, bool with_registers, struct jifl_live
 	for (i = b->ninsns; i-- > 0;) {
 		insn = &b->insns[i];
 		l->flags[i] = (l->flags[i + 1] & ~insn->flags_written) | insn->flags_read;
-		l->regs[i] = with_registers ?
-			(l->regs[i + 1] & ~insn->regs_written) | insn->regs_read : 0xffff;
+		l->regs[i] = with_registers ? (l->regs[i + 1] & ~insn->regs_written) |
+			insn->regs_read | inserts_read(b, i) : 0xffff;
 	}
+}
+
+/*
+ * C code wants DF clear and must give back a set one. Assembly sets it for one
+ * string instruction, within one block.
+ */
+static void mark_backwards(const struct ir_block *b, struct jifl_liveness *l)
+{
+	bool df = false;
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++) {
+		if (df)
+			l->flags[i] |= IR_DF;
+		df = (df || b->insns[i].sets_df) && !b->insns[i].clears_df;
+	}
+	if (df)
+		l->flags[b->ninsns] |= IR_DF;
 }
 
 static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness *l)
@@ -102,6 +134,7 @@ void jifl_liveness_compute(struct ir_block *b, bool with_registers, struct jifl_
 		l->flags[b->ninsns] = flags_after(b);
 		walk(b, with_registers, l);
 	}
+	mark_backwards(b, l);
 }
 
 u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l)

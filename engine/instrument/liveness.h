@@ -16,7 +16,10 @@
 #include "../ir/ir.h"
 
 struct jifl_liveness {
-	/* Live right before instruction i; entry ninsns: after the block. */
+	/*
+	 * Live right before instruction i; entry ninsns: after the block. IR_DF
+	 * among the flags says that it may be set there.
+	 */
 	u8 flags[IR_BLOCK_INSNS + 1];
 	u16 regs[IR_BLOCK_INSNS + 1];
 };

@@ -42,6 +42,7 @@ enum ir_flag {
 	IR_SF = 1 << 4,
 	IR_OF = 1 << 5,
 	IR_FLAGS = 0x3f,
+	IR_DF = 1 << 6,		/* not a status flag: set where strings run backwards */
 };
 
 /* General registers by hardware number; sets of them are masks of 1 << number. */
@@ -74,6 +75,7 @@ struct ir_insn {
 	u8 cause;		/* NATIVE: enum jifl_cause */
 	u8 type;		/* enum jifl_ins_type, for tools */
 	u8 repeat;		/* enum ir_repeat */
+	u8 sets_df, clears_df;	/* std, cld */
 	u16 regs_read;		/* registers that must hold their values before it */
 	u16 regs_written;	/* registers whose old values end with it */
 };

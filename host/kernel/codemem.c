@@ -63,7 +63,7 @@ static int find_symbols(void)
 		       get_area ? "init_mm" : "__get_vm_area_caller");
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_get_vm_area, (typeof(&proto_get_area))get_area);
+	static_call_update(jifl_get_vm_area, (void *)get_area);
 	return jifl_compat_exec_init();
 }
 

@@ -28,6 +28,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
+#include <asm/unistd.h>
 
 #include "kernel.h"
 #include "histogram.h"
@@ -310,6 +311,35 @@ static void jifl_count_switch(void *data, bool preempt, struct task_struct *prev
 	v = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
 	this_cpu_write(jifl_cpu.count, v.count);
 	this_cpu_write(jifl_cpu.call, v.call);
+}
+
+static bool jifl_count_is_exit(u64 call)
+{
+	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
+}
+
+/* Looks without a lock: a call may come or go meanwhile. */
+bool jifl_count_is_ending(const struct jifl_session *s)
+{
+	u32 at;
+	int cpu;
+
+	if (!s->slot)
+		return false;
+	for_each_online_cpu(cpu) {
+		u64 call = READ_ONCE(per_cpu(jifl_cpu.call, cpu));
+
+		if (call && jifl_count_session(call) == s)
+			return true;
+	}
+	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
+		u64 call = READ_ONCE(jifl_saved_value[at].call);
+
+		if (READ_ONCE(jifl_saved_task[at]) && jifl_count_session(call) == s &&
+		    jifl_count_is_exit(call))
+			return true;
+	}
+	return false;
 }
 
 void jifl_count_drain_begin(void)

@@ -63,8 +63,7 @@ int jifl_entry_init(void)
 		return -EOPNOTSUPP;
 	}
 	if (find_direct)
-		static_call_update(jifl_find_direct,
-				   (typeof(&proto_find_direct))find_direct);
+		static_call_update(jifl_find_direct, (void *)find_direct);
 	jifl_entry_resume = site + CALL_INSN_SIZE;
 
 	err = ftrace_set_filter_ip(&attach.ops, site, 0, 0);

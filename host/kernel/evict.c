@@ -33,6 +33,7 @@ struct scan {
 	unsigned int threads;	/* that had an address of the cache */
 	unsigned int left;	/* of these, still inside */
 	bool found, inside;	/* in the thread that is looked at */
+	const struct task_struct *caller;
 };
 
 static bool in_cache(unsigned long addr)
@@ -115,13 +116,13 @@ static enum verdict unwind_inside(struct task_struct *task)
 }
 
 /*
- * Only a thread that was preempted can be inside: inserted code does not sleep.
+ * Only a thread that was preempted can be inside: neither inserted code nor the
+ * stubs sleep. Whoever ends a session stands in our text for another reason, and
+ * may be about to wait for the stop rather than waiting already.
  */
-static bool is_inside(struct task_struct *task)
+static bool is_inside(struct task_struct *task, const struct scan *scan)
 {
-	enum verdict verdict = unwind_inside(task);
-
-	return verdict == LIVE || (verdict == UNKNOWN && task->on_rq);
+	return task != scan->caller && task->on_rq && unwind_inside(task) != STALE;
 }
 
 static void scan_task(struct task_struct *task, struct scan *scan)
@@ -132,10 +133,10 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 	scan->found = false;
 	scan->inside = false;
 	scan_stack(task, scan);
-	jifl_compat_for_each_record(task, scan_word, scan);
+	jifl_compat_visit_records(task, scan_word, scan);
 
 	if (scan->inside) {
-		if (is_inside(task))
+		if (is_inside(task, scan))
 			scan->left++;
 		else
 			scan->inside = false;
@@ -179,7 +180,7 @@ void jifl_evict(struct jifl_drain *drain)
 
 	drain->threads = 0;
 	for (;;) {
-		memset(&scan, 0, sizeof(scan));
+		scan = (struct scan){ .caller = current };
 		stop_machine(scan_all, &scan, NULL);
 		drain->threads = max(drain->threads, scan.threads);
 		if (!scan.left)

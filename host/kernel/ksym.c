@@ -41,10 +41,9 @@ static void find_helpers(void)
 	unsigned long size = jifl_ksym("kallsyms_lookup_size_offset");
 
 	if (location)
-		static_call_update(jifl_ftrace_location,
-				   (typeof(&proto_location))location);
+		static_call_update(jifl_ftrace_location, (void *)location);
 	if (size)
-		static_call_update(jifl_kallsyms_size, (typeof(&proto_size))size);
+		static_call_update(jifl_kallsyms_size, (void *)size);
 }
 
 int jifl_ksym_init(void)
@@ -63,8 +62,7 @@ int jifl_ksym_init(void)
 		       err);
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_kallsyms_lookup,
-			   (typeof(&proto_lookup))(unsigned long)probe.addr);
+	static_call_update(jifl_kallsyms_lookup, (void *)probe.addr);
 	unregister_kprobe(&probe);
 
 	find_helpers();

@@ -55,8 +55,9 @@ static bool jifl_session_paused;	/* jifl_entry_lock */
 /* Not more often: emptying the cache stops the machine for a moment. */
 #define JIFL_RENEW_PERIOD	HZ
 
-/* For calls that are about to end, exit()s above all, to do so and be counted. */
-#define JIFL_GRACE_MS		10
+/* For calls that are about to end to do so and be counted, at most. */
+#define JIFL_GRACE_MS		200
+#define JIFL_GRACE_STEP_MS	5
 
 static void jifl_session_poll(struct work_struct *work);
 static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
@@ -355,6 +356,18 @@ int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_
 	return ret;
 }
 
+/*
+ * A command whose end ends the session has told its parent so before it is
+ * done with exit_group().
+ */
+static void jifl_session_grace(const struct jifl_session *s)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < JIFL_GRACE_MS && jifl_count_is_ending(s); ms += JIFL_GRACE_STEP_MS)
+		msleep(JIFL_GRACE_STEP_MS);
+}
+
 static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *drain)
 {
 	memset(drain, 0, sizeof(*drain));
@@ -362,7 +375,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		return -ENOENT;
 	jifl_session_disarm(s);
 	list_del(&s->list);
-	msleep(JIFL_GRACE_MS);
+	jifl_session_grace(s);
 	jifl_session_renew(s, drain);
 	s->running = false;
 	jifl_session_close_host();

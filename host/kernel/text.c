@@ -67,9 +67,11 @@ static const struct {
 	 * copy neither traps nor traces: ordinary code.
 	 */
 	{ "__memcpy", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memcpy_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "memcpy_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "__memmove", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "__memset", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memset_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "memset_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	/* They are returned to, with a stack that lacks the return address. */
 	{ "return_to_handler", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
@@ -267,10 +269,8 @@ static int find_symbols(void)
 		pr_err("kallsyms lacks symbols that say which text may be copied: use a kernel built with CONFIG_KALLSYMS_ALL\n");
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_module_address,
-			   (typeof(&proto_module_address))module_address);
-	static_call_update(jifl_is_ftrace_trampoline,
-			   (typeof(&proto_is_trampoline))is_trampoline);
+	static_call_update(jifl_module_address, (void *)module_address);
+	static_call_update(jifl_is_ftrace_trampoline, (void *)is_trampoline);
 	return 0;
 }
 

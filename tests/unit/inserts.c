@@ -4,7 +4,7 @@
 #include "unit.h"
 
 u64 block_count, ins_count, last_block;
-u64 poison_calls, poison_misaligned;
+u64 poison_calls, poison_misaligned, poison_backwards;
 u64 args_calls, args_wrong;
 u64 insert_seed = 1;
 
@@ -22,7 +22,7 @@ const struct insert_mode insert_modes[] = {
 void insert_begin(void)
 {
 	block_count = ins_count = last_block = 0;
-	poison_calls = poison_misaligned = 0;
+	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
 }
 

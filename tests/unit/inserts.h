@@ -14,7 +14,7 @@ void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
 
 extern u64 block_count, ins_count, last_block;
-extern u64 poison_calls, poison_misaligned;
+extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 extern u64 insert_seed;
 
@@ -23,7 +23,7 @@ void insert_begin(void);
 
 /*
  * An analysis routine that changes all a C function may, leaves nonsense in it,
- * and notes when the stack is not aligned; poison.S.
+ * and notes when the stack is not aligned and when DF is set; poison.S.
  */
 extern const char poison[];
 

@@ -8,6 +8,11 @@ poison:
 	test	$15, %al
 	jz	1f
 	incq	poison_misaligned
+1:	pushf
+	testb	$4, 1(%rsp)		/* DF */
+	lea	8(%rsp), %rsp
+	jz	1f
+	incq	poison_backwards
 1:	mov	$0xdead, %eax
 	mov	%rax, %rcx
 	not	%rcx

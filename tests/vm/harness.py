@@ -8,6 +8,7 @@ without warnings: that is what vm(..., check=True) asks for.
 import json
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -34,10 +35,21 @@ class Run:
     stdout: str
     stderr: str
     console: str
+    ended: bool     # the end marker was there
 
     def trouble(self):
         """Lines of the kernel log that must not be there."""
         return [line for line in self.console.splitlines() if TROUBLE.search(line)]
+
+    def shown(self):
+        """All of it, for a failed assertion."""
+        return (f"--- stdout\n{self.stdout[-6000:]}\n--- stderr\n{self.stderr[-4000:]}\n"
+                f"--- console\n{self.console[-6000:]}")
+
+    def assert_good(self):
+        assert self.status == 0, f"exit status {self.status}\n{self.shown()}"
+        assert self.ended, f"no end marker\n{self.shown()}"
+        assert not self.trouble(), f"kernel log: {self.trouble()[:5]}\n{self.shown()}"
 
 
 def vm(script, kernel="6.1", smp=2, memory="2G", icount=False, module=True, append="",
@@ -59,13 +71,28 @@ def vm(script, kernel="6.1", smp=2, memory="2G", icount=False, module=True, appe
                               capture_output=True, text=True, errors="replace", cwd=ROOT,
                               timeout=timeout + 120)
         log = Path(console.name).read_text(errors="replace")
-    marked = END_MARKER in done.stderr
-    run = Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log)
+    run = Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
+              END_MARKER in done.stderr)
     if check:
-        what = f"--- stdout\n{run.stdout[-4000:]}\n--- stderr\n{run.stderr[-4000:]}\n--- console\n{log[-6000:]}"
-        assert run.status == 0, f"exit status {run.status}\n{what}"
-        assert marked, f"no end marker\n{what}"
-        assert not run.trouble(), f"kernel log: {run.trouble()[:5]}\n{what}"
+        run.assert_good()
+    return run
+
+
+def guest(program, *arguments, show=None, **options):
+    """Runs guest/PROGRAM.py in a machine and asserts that all its checks passed.
+
+    show, if given, is called with each figure that it printed. Returns the Run.
+    """
+    words = ["/usr/bin/python3", "-B", f"tests/vm/guest/{program}.py", *arguments]
+    run = vm(shlex.join(str(word) for word in words), check=False, **options)
+    lines = run.stdout.splitlines()
+    failed = [line for line in lines if line.startswith("FAILED ")]
+    assert not failed, "\n".join([*failed, run.shown()])
+    run.assert_good()
+    assert any(line.startswith("ok ") for line in lines) and "end of checks" in lines, run.shown()
+    for line in lines:
+        if show and line.startswith("figure "):
+            show(line.removeprefix("figure "))
     return run
 
 

@@ -71,6 +71,7 @@ static struct op ops[] = {
 	{ "lseek", 1, { { SYS_lseek, 'f', 7, SEEK_SET } } },
 	{ "fcntl", 1, { { SYS_fcntl, 'f', F_GETFL } } },
 	{ "fstat", 1, { { SYS_fstat, 'f', 'b' } } },
+	{ "stat", 1, { { SYS_stat, 'p', 'b' } } },
 	{ "dup_close", 2, { { SYS_dup, 'f' }, { SYS_close, -1 } } },
 	{ "openat_close", 2, { { SYS_openat, AT_FDCWD, 'p', O_RDONLY }, { SYS_close, -1 } } },
 	{ "mprotect", 2, { { SYS_mprotect, 'm', 4096, PROT_READ },

@@ -19,7 +19,7 @@ use jifl_sys::os::{self, Gated};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 
-use crate::exit::{DONE, Failure};
+use crate::exit::{DONE, Failure, LIMIT};
 use crate::report::{Format, Report};
 use crate::syscalls::Table;
 use crate::{device, duration, output, session, target};
@@ -136,7 +136,7 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
         note_end(&report, &end);
         note_absent(&report, &args.targets, &table);
         write_report(&report, args.format, &mut sink)?;
-        return Ok(DONE);
+        return Ok(if report.cut_short { LIMIT } else { DONE });
     }
 
     let gated = gate(&args.command)?;
@@ -297,6 +297,11 @@ fn note_absent(report: &Report, targets: &[String], table: &Table) {
 }
 
 fn write_report(report: &Report, format: Format, sink: &mut output::Sink) -> Result<(), Failure> {
+    if report.cut_short {
+        output::note(
+            "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
+        );
+    }
     if report.rows.is_empty() {
         output::note("jifl: none of the targets was called by what the filters select");
     }

@@ -19,6 +19,9 @@ pub const USAGE: u8 = 2;
 /// This machine cannot do it: no privilege, no module, wrong kernel.
 pub const CANNOT: u8 = 3;
 
+/// Stopped by a limit, or by someone else, before its own end.
+pub const LIMIT: u8 = 4;
+
 impl Failure {
     /// Something failed.
     pub fn failed(message: impl Into<String>) -> Failure {

@@ -30,13 +30,14 @@ pub fn measure<T>(
     let value = meanwhile();
     let duration = began.elapsed();
     let mut stop = Stop::default();
-    door.call(Request::Stop(&mut stop))
-        .map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::NOENT) => Failure::failed(
-                "the session was ended from outside (`jifl detach`?): nothing is reported",
-            ),
-            _ => device::failed("ending the session", &error),
-        })?;
+    let mut cut_short = false;
+    if let Err(error) = door.call(Request::Stop(&mut stop)) {
+        // Ended by `jifl detach`; what it counted until then can still be read.
+        cut_short = Errno::from_io_error(&error) == Some(Errno::NOENT);
+        if !cut_short {
+            return Err(device::failed("ending the session", &error));
+        }
+    }
     let after = device::status(door)?;
 
     let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
@@ -53,6 +54,7 @@ pub fn measure<T>(
         kind,
         rows,
         absent,
+        cut_short,
         cost: Cost::between(&before, &after),
         duration_ns: duration.as_nanos() as u64,
         drain_ns: stop.drain_ns,
@@ -191,6 +193,18 @@ mod tests {
         for part in ["sys:read", "session 7", "bash", "107", "jifl detach 7"] {
             assert!(failure.message.contains(part), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn a_session_ended_from_outside_is_reported_as_cut_short() {
+        let fake = Fake::default();
+        fake.add_stat(0, 3, 5, 5);
+        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), || {
+            fake.state().running = false;
+        })
+        .unwrap();
+        assert!(report.cut_short);
+        assert_eq!(report.rows[0].calls, 3);
     }
 
     #[test]

@@ -39,9 +39,9 @@ int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long stub);
  * Calls fn on each word in which a tracer (kretprobe, fprobe, function graph)
  * keeps a return address of a task that does not run. All CPUs are stopped.
  */
-void jifl_compat_for_each_record(struct task_struct *task,
-				 void (*fn)(unsigned long *word, void *arg),
-				 void *arg);
+void jifl_compat_visit_records(struct task_struct *task,
+			       void (*fn)(unsigned long *word, void *arg),
+			       void *arg);
 
 /* --- modules ----------------------------------------------------------------- */
 

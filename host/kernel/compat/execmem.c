@@ -60,9 +60,9 @@ int jifl_compat_exec_init(void)
 		       !alloc ? ALLOC_NAME : !ro ? "set_memory_ro" : "set_memory_x");
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_exec_alloc, (typeof(&proto_alloc))alloc);
-	static_call_update(jifl_set_memory_ro, (typeof(&proto_set_memory))ro);
-	static_call_update(jifl_set_memory_x, (typeof(&proto_set_memory))x);
+	static_call_update(jifl_exec_alloc, (void *)alloc);
+	static_call_update(jifl_set_memory_ro, (void *)ro);
+	static_call_update(jifl_set_memory_x, (void *)x);
 	return 0;
 }
 

@@ -253,7 +253,7 @@ static const struct {
 	{ "shl %cl, %rax", BYTES("\x48\xd3\xe0"), R(RCX) | R(RAX), R(RAX) },
 	{ "rep movsq", BYTES("\xf3\x48\xa5"), 0xffff, 0 },
 	{ "cpuid", BYTES("\x0f\xa2"), R(RAX) | R(RCX), R(RAX) | R(RBX) | R(RCX) | R(RDX) },
-	{ "rdtsc", BYTES("\x0f\x31"), 0, R(RAX) | R(RDX) },
+	{ "rdtsc", BYTES("\x0f\x31"), 0xffff, 0 },
 	{ "xchg %rax, %rcx", BYTES("\x48\x91"), R(RAX) | R(RCX), R(RAX) | R(RCX) },
 	{ "push %rax", BYTES("\x50"), R(RAX) | R(RSP), R(RSP) },
 	{ "pop %rcx", BYTES("\x59"), R(RSP), R(RCX) | R(RSP) },

@@ -50,6 +50,33 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 1);
 }
 
+UNIT_TEST(direction, "instrument/liveness: where strings run backwards")
+{
+	/* std; rep movsq; cld; test; ret */
+	COMPUTE("\xfd\xf3\x48\xa5\xfc\x85\xc0\xc3", false);
+	CHECK_EQ(live.flags[0] & IR_DF, 0);
+	CHECK_EQ(live.flags[1] & IR_DF, IR_DF);
+	CHECK_EQ(live.flags[2] & IR_DF, IR_DF);
+	CHECK_EQ(live.flags[3] & IR_DF, 0);
+	COMPUTE("\xfd\x90\xc3", false);
+	CHECK_EQ(live.flags[3] & IR_DF, IR_DF);
+}
+
+UNIT_TEST(reading, "instrument/liveness: inserts that read a register")
+{
+	struct ir_insert *ins;
+
+	/* nop; mov $1, %ecx; ret */
+	COMPUTE("\x90\xb9\x01\0\0\0\xc3", true);
+	CHECK(!(live.regs[1] & (1u << IR_RCX)));
+	ins = ir_block_insert(&block, IR_AFTER, 0);
+	ins->kind = IR_INSERT_ADD_REG;
+	ins->reg = IR_RCX;
+	jifl_liveness_compute(&block, true, &live);
+	CHECK(live.regs[1] & (1u << IR_RCX));
+	CHECK(live.regs[0] & (1u << IR_RCX));
+}
+
 UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")
 {
 	/* Nothing is known of what is behind an int3. */

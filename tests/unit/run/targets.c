@@ -38,6 +38,7 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 		run_all(jifl_engine_context_create(mode->fn, NULL), mode->name);
 		check_cache(mode->name);
 		CHECK_EQ_IN(mode->name, poison_misaligned, 0);
+		CHECK_EQ_IN(mode->name, poison_backwards, 0);
 		CHECK_EQ_IN(mode->name, args_wrong, 0);
 		CHECK(!mode->fn || block_count + ins_count + last_block + poison_calls + args_calls,
 		      "%s: nothing was inserted", mode->name);

@@ -116,6 +116,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Targets that this kernel does not have.
     pub absent: Vec<u32>,
+    /// The session was ended from outside before its time.
+    pub cut_short: bool,
     /// What it cost.
     pub cost: Cost,
     /// How long the session ran.
@@ -176,6 +178,7 @@ pub mod tests {
                 row("read", 0, 3, 2022, 674, 674),
             ],
             absent: Vec::new(),
+            cut_short: false,
             cost: Cost {
                 translate_ns: 41_000_000,
                 blocks: 2400,

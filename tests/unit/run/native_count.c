@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+/* See native_count.h. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../unit.h"
+#include "native_count.h"
+
+static void child(void (*fn)(void *), void *arg)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	fn(arg);
+	_exit(0);
+}
+
+static bool step(pid_t pid, struct user_regs_struct *regs)
+{
+	int status;
+
+	return !ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status) && !ptrace(PTRACE_GETREGS, pid, NULL, regs);
+}
+
+/* The child's text is ours. */
+static bool is_repeated(u64 ip)
+{
+	const u8 *b = (const u8 *)(unsigned long)ip;
+	bool rep = false;
+
+	for (;; b++) {
+		if (*b == 0xf2 || *b == 0xf3)
+			rep = true;
+		else if (*b != 0x66 && *b != 0x67 && (*b & 0xf0) != 0x40)
+			break;
+	}
+	return rep && ((*b >= 0xa4 && *b <= 0xa7) || (*b >= 0xaa && *b <= 0xaf) ||
+		       (*b >= 0x6c && *b <= 0x6f));
+}
+
+u64 native_count(void (*fn)(void *), void *arg, u64 code)
+{
+	struct user_regs_struct regs = { 0 };
+	u64 ip, top, back, count = 0;
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		child(fn, arg);
+	waitpid(pid, &status, 0);
+	while (regs.rip != code)
+		REQUIRE(step(pid, &regs), "the child does not get to its function");
+	top = regs.rsp;
+	back = (u64)ptrace(PTRACE_PEEKDATA, pid, top, NULL);
+	do {
+		ip = regs.rip;
+		REQUIRE(step(pid, &regs), "the child does not come back");
+		if (regs.rip != ip || !is_repeated(ip))
+			count++;
+	} while (regs.rip != back || regs.rsp <= top);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return count;
+}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The end of sessions while tasks sleep inside instrumented system calls.
+
+usage: detach.py SLEEPERS
+"""
+
+import re
+import signal
+import time
+
+from lib import (background, check, figure, interrupt, is_loaded, main, module_file, report, run, same, session,
+                 status, wait_for)
+
+EACH = 4  # processes of each kind
+SECONDS = 2
+
+
+def asleep(sleepers):
+    """Starts them; returns the process and the pids that sleep."""
+    process = background(sleepers, EACH, stdin=-1)
+    line = process.stdout.readline().split()
+    if not line or line[0] != "asleep":
+        raise RuntimeError(f"sleepers: {line} {process.communicate()}")
+    return process, [int(pid) for pid in line[1:]]
+
+
+def wake(name, process, pids):
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    out, err = process.communicate(timeout=60)
+    lines = out.splitlines()
+    for line in lines[:-1]:
+        kind, good = line.split()
+        check(f"{name}: sleepers in {kind} wake with the right result", good == f"{EACH}/{EACH}", good)
+    check(f"{name}: all sleepers end", process.returncode == 0 and lines[-1:] == ["done"],
+          f"{process.returncode} {out} {err}")
+
+
+def unload(name):
+    start = time.monotonic()
+    end = run("jifl", "unload", "jifl")
+    check(f"{name}: the module unloads", end.returncode == 0 and not is_loaded(), end)
+    figure(f"{name}: unloading", f"{time.monotonic() - start:.2f} s")
+
+
+def load(name):
+    end = run("jifl", "load")
+    check(f"{name}: the module loads", end.returncode == 0 and is_loaded(), end)
+
+
+def killed(name, sleepers, *what):
+    """The owner dies by SIGKILL; the module goes; then the sleepers wake."""
+    owner = session(*what)
+    process, pids = asleep(sleepers)
+    owner.kill()
+    start = time.monotonic()
+    owner.wait()
+    wait_for("the end of the session", lambda: not status()["sessions"])
+    took = time.monotonic() - start
+    figure(f"{name}: end after SIGKILL with {len(pids)} sleepers", f"{took:.2f} s")
+    check(f"{name}: the session ends in time", took <= SECONDS, f"{took:.2f} s")
+    same(f"{name}: nothing is left in the cache", status()["blocks"], 0)
+    unload(name)
+    wake(name, process, pids)
+    load(name)
+
+
+def interrupted(name, sleepers, *what):
+    """The owner ends it itself and sees how many threads were inside."""
+    owner = session(*what, "-f", "json")
+    process, pids = asleep(sleepers)
+    start = time.monotonic()
+    out, err = interrupt(owner)
+    took = time.monotonic() - start
+    check(f"{name}: the session ends in time", took <= SECONDS, f"{took:.2f} s")
+    said = re.match(r"Detaching\.\.\. (\d+) threads draining", err)
+    check(f"{name}: all sleepers were inside", said and int(said[1]) >= len(pids), f"{len(pids)}: {err}")
+    figure(f"{name}: end after SIGINT", err.strip())
+    data = report(out)
+    check(f"{name}: calls in flight are missed, not lost", data["missed"] >= len(pids), data["missed"])
+    wake(name, process, pids)
+
+
+def twice(name, sleepers):
+    """They fell asleep in one session and wake under another."""
+    first = session("insn", "sys:*")
+    process, pids = asleep(sleepers)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    wait_for("the end of the session", lambda: not status()["sessions"])
+    second = session("block", "sys:*")
+    wake(name, process, pids)
+    interrupt(second)
+
+
+def program(sleepers):
+    check("the module is there", is_loaded(), module_file())
+    interrupted("insn", sleepers, "insn", "sys:*")
+    killed("insn, killed", sleepers, "insn", "sys:*")
+    killed("block, killed", sleepers, "block", "sys:*")
+    killed("none, killed", sleepers, "none", "sys:read", "sys:futex", "sys:poll")
+    twice("woken under another session", sleepers)
+    killed("insn of one name, killed", sleepers, "insn", "sys:*", "-n", "sleepers")
+    same("no session is left", status()["sessions"], [])
+
+
+main(program)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""For the programs beside this file, which run in the throwaway machine.
+
+Each makes many checks in one boot and prints a line for each; harness.guest
+reads them. A check that fails does not end the program: the others are still
+of use.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+_failed = 0
+
+
+def _say(word, name, detail):
+    print(" ".join(f"{word} {name}{': ' if detail else ''}{detail}".splitlines()), flush=True)
+
+
+def check(name, good, detail=""):
+    """Notes whether the condition called name holds; detail is shown if not."""
+    global _failed
+    if good:
+        _say("ok", name, "")
+    else:
+        _failed += 1
+        _say("FAILED", name, str(detail)[:2000])
+    return good
+
+
+def same(name, got, want):
+    """Checks that got equals want."""
+    return check(name, got == want, f"got {got!r}, want {want!r}")
+
+
+def figure(name, value):
+    """A number that the test shows."""
+    _say("figure", name, str(value))
+
+
+def main(function):
+    """Runs the program: its only exit."""
+    try:
+        function(*sys.argv[1:])
+    except Exception:
+        check("the program itself", False, traceback.format_exc())
+    _say("end", "of checks", "")
+    sys.exit(1 if _failed else 0)
+
+
+# --- processes ---------------------------------------------------------------------
+
+
+def run(*command, timeout=120, **options):
+    """A command's end: returncode, stdout, stderr, as text."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
+                          timeout=timeout, **options)
+
+
+def background(*command, **options):
+    """A command that runs on; its output is kept in pipes."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, errors="replace", **options)
+
+
+def wait_for(what, condition, timeout=60):
+    """Waits until condition() holds, and returns the seconds that took."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > timeout:
+            raise TimeoutError(f"{what}: not within {timeout} s")
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def state_of(pid, tid=None):
+    """A thread's state as /proc shows it: R, S, Z, ...; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{tid or pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+# --- jifl ----------------------------------------------------------------------------
+
+
+def status():
+    """What `jifl status` says."""
+    return json.loads(run("jifl", "status", "-f", "json").stdout)
+
+
+def session(*arguments, sessions=1):
+    """Starts `jifl count` in the background; returns when its session runs."""
+    process = background("jifl", "count", *arguments)
+
+    def started():
+        if process.poll() is not None:
+            raise RuntimeError(f"jifl count {arguments} ended: {process.stderr.read()}")
+        return len(status()["sessions"]) >= sessions
+
+    wait_for("the session", started)
+    return process
+
+
+def interrupt(process):
+    """Ends a session as Ctrl-C does; returns its stdout and stderr."""
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=60)
+
+
+def report(text):
+    """A JSON report, with its targets by the names of the system calls."""
+    data = json.loads(text)
+    data["by_name"] = {target["syscall"]: target for target in data["targets"]}
+    return data
+
+
+def module_file():
+    """The module that was built for this kernel."""
+    return f"{os.environ['JIFL_ROOT']}/build/modules/{os.uname().release}/jifl.ko"
+
+
+def is_loaded(name="jifl"):
+    return os.path.exists(f"/sys/module/{name}")
+
+
+def kernel_log():
+    """All lines of the kernel's log, without their times."""
+    lines = run("dmesg", "--raw").stdout.splitlines()
+    return [line.partition("] ")[2] for line in lines]
