@@ -21,6 +21,10 @@ extern const struct target targets_slow[];	/* -O0: frames, memory operands */
 extern const struct target targets_thunk[];	/* retpolines and return thunks */
 extern const struct target targets_asm[];	/* targets.S */
 
+/* Work done by libraries on n bytes or rows; libraries.c. */
+unsigned long library_zlib(unsigned long n);
+unsigned long library_sqlite(unsigned long n);
+
 /*
  * Calls unit_hook(n), (n + 1) and (n + 2), and gives the sum of what they
  * return. The test defines the hook, which runs natively.
