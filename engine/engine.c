@@ -18,18 +18,28 @@ int jifl_engine_init(const struct jifl_config *config)
 	return jifl_cache_init(config);
 }
 
-void jifl_engine_reset(void)
+void jifl_engine_forget(void)
 {
 	unsigned long cookie = jifl_host_lock();
-	bool more;
 
 	jifl_cache_reset();
 	jifl_host_unlock(cookie);
-	do {
-		cookie = jifl_host_lock();
-		more = jifl_cache_erase();
-		jifl_host_unlock(cookie);
-	} while (more);
+}
+
+bool jifl_engine_erase(void)
+{
+	unsigned long cookie = jifl_host_lock();
+	bool more = jifl_cache_erase();
+
+	jifl_host_unlock(cookie);
+	return more;
+}
+
+void jifl_engine_reset(void)
+{
+	jifl_engine_forget();
+	while (jifl_engine_erase())
+		;
 }
 
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)

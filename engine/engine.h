@@ -79,6 +79,13 @@ int jifl_engine_init(const struct jifl_config *config);
 void jifl_engine_reset(void);
 
 /*
+ * The same in pieces: forget once, then erase until it returns false. Each
+ * call is short, where erasing all of a large cache at once may not be.
+ */
+void jifl_engine_forget(void);
+bool jifl_engine_erase(void);
+
+/*
  * Makes a context: blocks instrumented by fn(block, arg), or by nothing when
  * fn is NULL. Returns its number (>= 0) or -JIFL_ENOSPC.
  */

@@ -321,17 +321,23 @@ static bool jifl_count_is_exit(u64 call)
 /* Looks without a lock: a call may come or go meanwhile. */
 bool jifl_count_is_ending(const struct jifl_session *s)
 {
+	bool ending = false;
 	u32 at;
 	int cpu;
 
 	if (!s->slot)
 		return false;
+	preempt_disable();
 	for_each_online_cpu(cpu) {
 		u64 call = READ_ONCE(per_cpu(jifl_cpu.call, cpu));
 
-		if (call && jifl_count_session(call) == s)
-			return true;
+		/* On this CPU it is the call that asks for the session's end. */
+		if (call && cpu != smp_processor_id() && jifl_count_session(call) == s)
+			ending = true;
 	}
+	preempt_enable();
+	if (ending)
+		return true;
 	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
 		u64 call = READ_ONCE(jifl_saved_value[at].call);
 

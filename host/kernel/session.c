@@ -28,6 +28,7 @@
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
@@ -212,7 +213,9 @@ static void jifl_session_renew(struct jifl_session *ending, struct jifl_drain *d
 		jifl_count_stop(ending);
 		jifl_engine_context_destroy(ending->context);
 	}
-	jifl_engine_reset();
+	jifl_engine_forget();
+	while (jifl_engine_erase())
+		cond_resched();
 	list_for_each_entry(s, &jifl_sessions, list)
 		bitmap_zero(s->native, JIFL_NR_MAX);
 	jifl_session_renewals++;
@@ -362,9 +365,9 @@ int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_
  */
 static void jifl_session_grace(const struct jifl_session *s)
 {
-	unsigned int ms;
+	unsigned long end = jiffies + msecs_to_jiffies(JIFL_GRACE_MS);
 
-	for (ms = 0; ms < JIFL_GRACE_MS && jifl_count_is_ending(s); ms += JIFL_GRACE_STEP_MS)
+	while (time_before(jiffies, end) && jifl_count_is_ending(s))
 		msleep(JIFL_GRACE_STEP_MS);
 }
 

@@ -144,7 +144,7 @@ struct jifl_session_info {
 	__u64 id;			/* in: find the first above this; out: its id */
 	__s32 owner;			/* out: process id of the opener, 0 for a plugin */
 	__u32 targets;			/* out: number of system calls */
-	__u64 calls;			/* out: entered so far */
+	__u64 calls;			/* out: finished so far; 0 for kinds that do not count */
 	char  name[JIFL_NAME_MAX];	/* out: opener's command name or plugin */
 };
 

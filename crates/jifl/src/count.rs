@@ -302,7 +302,7 @@ fn write_report(report: &Report, format: Format, sink: &mut output::Sink) -> Res
             "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
         );
     }
-    if report.rows.is_empty() {
+    if report.rows.is_empty() && report.kind != Kind::None {
         output::note("jifl: none of the targets was called by what the filters select");
     }
     sink.write(&report.render(format))?;
