@@ -29,16 +29,20 @@ as_root() {
 	fi
 }
 
+# Its many words go to a log, of which the end is shown when it fails.
 apt() {
+	local log=$BUILD/apt.log
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
-		-o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@"
+		-o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" >"$log" 2>&1 </dev/null && return
+	tail -n 20 "$log" >&2
+	return 1
 }
 
 updated=
 update_lists() {
-	[ -n "$updated" ] && return
+	[ -z "$updated" ] || return 0
 	say "reading the package lists"
-	apt update >&2
+	apt update || die "apt-get update failed; its last words are above"
 	updated=1
 }
 

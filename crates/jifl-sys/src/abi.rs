@@ -304,7 +304,7 @@ abi_struct! {
         pub owner: i32,
         /// Out: number of system calls.
         pub targets: u32,
-        /// Out: entered so far.
+        /// Out: finished so far; 0 for kinds that do not count.
         pub calls: u64,
         /// Out: opener's command name, or plugin.
         pub name: [u8; NAME_MAX],

@@ -816,12 +816,28 @@ static void block(u32 i)
 	terminate(i);
 }
 
-static void sub(u32 i)
+/* What the cache leaves to the original code; flags count behind it. */
+static void go_native(void)
+{
+	if (rnd(2)) {
+		CODE("\x48\x89\xe0\x48\x89\xc4");	/* mov %rsp, %rax; mov %rax, %rsp */
+	} else {
+		need_flags(IR_FLAGS);
+		byte(0x0f);				/* jcc to the return thunk */
+		byte(0x80 | rnd(16));
+		rip_disp(thunks + 16 * THUNK_SIZE, 0);
+	}
+	some(4);
+}
+
+static void sub(u32 i, bool native)
 {
 	label[LABEL_SUB + i] = len;
 	avoid = 1;			/* no calls in here */
 	define_flags();
 	some(8);
+	if (native && rnd(2))
+		go_native();
 	avoid = 0;
 	ret();
 }
@@ -851,7 +867,7 @@ u32 program_generate(u64 s)
 	define_flags();
 	finish();
 	for (i = 0; i < NSUBS; i++)
-		sub(i);
+		sub(i, program_goes_native(s));
 	for (i = 0; i < nfixups; i++) {
 		rel = label[fixups[i].label] - (fixups[i].at + 4);
 		memcpy(program_text + fixups[i].at, &rel, 4);

@@ -85,6 +85,8 @@ static bool try_mode(int context, const struct insert_mode *mode, u64 seed,
 	u32 round;
 	u64 code;
 
+	u64 exits = user_host_exits_total();
+
 	for (round = 0; round < 2; round++) {
 		insert_seed = seed;
 		insert_begin();
@@ -95,6 +97,8 @@ static bool try_mode(int context, const struct insert_mode *mode, u64 seed,
 		if (!same(native, &cached, mode->name))
 			return false;
 	}
+	CHECK(user_host_exits_total() == exits || program_goes_native(seed),
+	      "seed %llu: native exits", seed);
 	return true;
 }
 
@@ -110,7 +114,7 @@ static void check_counts(u64 seed, const u64 *counts, bool by_steps)
 {
 	CHECK_EQ(counts[0], counts[1]);
 	/* 25 microseconds or more an instruction */
-	if (by_steps && counts[0] < 3000)
+	if (by_steps && counts[0] < 3000 && !program_goes_native(seed))
 		CHECK_EQ(counts[0], native_count(run_natively, &seed,
 						 (u64)(unsigned long)program_text));
 }
@@ -133,7 +137,7 @@ static bool try_program(const int *contexts, u64 seed)
 			counts[1] = ins_count;
 	}
 	if (good)
-		check_counts(seed, counts, seed % 10 == 0);
+		check_counts(seed, counts, seed % 9 == 0);
 	if (!good || getenv("UNIT_DUMP"))
 		dump(len);
 	return good;
@@ -163,6 +167,6 @@ UNIT_TEST(programs, "run/random: random programs do what they do natively")
 			jifl_engine_reset();
 	}
 	CHECK(!jifl_engine_is_full());
-	CHECK_EQ(user_host_exits_total(), 0);
+	CHECK(user_host_exits_total(), "no program went native");
 	CHECK_EQ(poison_misaligned, 0);
 }

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The end of sessions while tasks sleep inside instrumented system calls.
 
-usage: detach.py SLEEPERS
+usage: detach.py SLEEPERS SECONDS
+
+SECONDS: a session has to end within this time.
 """
 
 import re
 import signal
 import time
 
-from lib import (background, check, figure, interrupt, is_loaded, main, module_file, report, run, same, session,
+from lib import (Device, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same, session,
                  status, wait_for)
 
 EACH = 4  # processes of each kind
-SECONDS = 2
 
 
 def asleep(sleepers):
@@ -48,31 +49,36 @@ def load(name):
     check(f"{name}: the module loads", end.returncode == 0 and is_loaded(), end)
 
 
-def killed(name, sleepers, *what):
+def killed(name, sleepers, seconds, *what):
     """The owner dies by SIGKILL; the module goes; then the sleepers wake."""
     owner = session(*what)
     process, pids = asleep(sleepers)
-    owner.kill()
-    start = time.monotonic()
+    with Device() as device:
+        same(f"{name}: the session runs", device.sessions(), 1)
+        start = time.monotonic()
+        owner.kill()
+        wait_for("the end of the session", lambda: not device.sessions())
+        took = time.monotonic() - start
     owner.wait()
-    wait_for("the end of the session", lambda: not status()["sessions"])
-    took = time.monotonic() - start
     figure(f"{name}: end after SIGKILL with {len(pids)} sleepers", f"{took:.2f} s")
-    check(f"{name}: the session ends in time", took <= SECONDS, f"{took:.2f} s")
+    check(f"{name}: the session ends in time", took <= seconds, f"{took:.2f} s")
     same(f"{name}: nothing is left in the cache", status()["blocks"], 0)
     unload(name)
     wake(name, process, pids)
     load(name)
 
 
-def interrupted(name, sleepers, *what):
+def interrupted(name, sleepers, seconds, *what):
     """The owner ends it itself and sees how many threads were inside."""
     owner = session(*what, "-f", "json")
     process, pids = asleep(sleepers)
-    start = time.monotonic()
-    out, err = interrupt(owner)
-    took = time.monotonic() - start
-    check(f"{name}: the session ends in time", took <= SECONDS, f"{took:.2f} s")
+    with Device() as device:
+        start = time.monotonic()
+        owner.send_signal(signal.SIGINT)
+        wait_for("the end of the session", lambda: not device.sessions())
+        took = time.monotonic() - start
+    out, err = owner.communicate()
+    check(f"{name}: the session ends in time", took <= seconds, f"{took:.2f} s")
     said = re.match(r"Detaching\.\.\. (\d+) threads draining", err)
     check(f"{name}: all sleepers were inside", said and int(said[1]) >= len(pids), f"{len(pids)}: {err}")
     figure(f"{name}: end after SIGINT", err.strip())
@@ -93,14 +99,15 @@ def twice(name, sleepers):
     interrupt(second)
 
 
-def program(sleepers):
+def program(sleepers, seconds):
+    seconds = float(seconds)
     check("the module is there", is_loaded(), module_file())
-    interrupted("insn", sleepers, "insn", "sys:*")
-    killed("insn, killed", sleepers, "insn", "sys:*")
-    killed("block, killed", sleepers, "block", "sys:*")
-    killed("none, killed", sleepers, "none", "sys:read", "sys:futex", "sys:poll")
+    interrupted("insn", sleepers, seconds, "insn", "sys:*")
+    killed("insn, killed", sleepers, seconds, "insn", "sys:*")
+    killed("block, killed", sleepers, seconds, "block", "sys:*")
+    killed("none, killed", sleepers, seconds, "none", "sys:read", "sys:futex", "sys:poll")
     twice("woken under another session", sleepers)
-    killed("insn of one name, killed", sleepers, "insn", "sys:*", "-n", "sleepers")
+    killed("insn of one name, killed", sleepers, seconds, "insn", "sys:*", "-n", "sleepers")
     same("no session is left", status()["sessions"], [])
 
 

@@ -6,9 +6,11 @@ reads them. A check that fails does not end the program: the others are still
 of use.
 """
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -135,3 +137,47 @@ def kernel_log():
     """All lines of the kernel's log, without their times."""
     lines = run("dmesg", "--raw").stdout.splitlines()
     return [line.partition("] ")[2] for line in lines]
+
+
+class Device:
+    """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
+
+    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 376, "session": 64, "detach": 24,
+             "plugin_ctl": 40, "plugin": 48}
+
+    def __init__(self):
+        self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        os.close(self.fd)
+
+    @staticmethod
+    def number(name, size=None):
+        """The request's number, of another size if wanted."""
+        return 3 << 30 | (size or Device.SIZES[name]) << 16 | 0xF1 << 8 | list(Device.SIZES).index(name)
+
+    def call(self, name, body=b""):
+        """Makes a request whose structure is its size and then body; returns the answer. OSError as it comes."""
+        size = self.SIZES[name]
+        data = bytearray(struct.pack("<I", size) + body.ljust(size - 4, b"\0"))
+        fcntl.ioctl(self.fd, self.number(name), data)
+        return bytes(data)
+
+    def start(self, kind, numbers, filters=0, pid=0, tgid=0, flags=0):
+        bits = bytearray(64)
+        for nr in numbers:
+            bits[nr // 8] |= 1 << nr % 8
+        self.call("start", struct.pack("<IIiiIQQ16sII", kind, filters, pid, tgid, 0, 0, 0, b"", flags, 0) + bits)
+
+    def stop(self):
+        """(threads that were inside, nanoseconds)"""
+        return struct.unpack("<4xIQ", self.call("stop"))
+
+    def sessions(self):
+        return struct.unpack_from("<4xI", self.call("status"))[0]

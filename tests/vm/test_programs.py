@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The same program gives the same results with and without instrumentation."""
+
+import pytest
+
+import harness
+
+ALL = ["coreutils.sh", "shell.sh", "archive.sh", "system.py", "compile.sh"]
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_instructions(kernel, show):
+    harness.guest("programs", "insn", *ALL, kernel=kernel, timeout=900, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_blocks(kernel, show):
+    harness.guest("programs", "block", "shell.sh", "system.py", kernel=kernel, smp=1, timeout=900, show=show)
