@@ -1,22 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Dispatch stubs: from the code cache into the engine and back; see struct
- * jifl_frame in engine.h. They run on the stack of the interrupted code, below
- * its red zone, and save all it could miss: C code may change any register.
+ * jifl_frame in engine.h. They run on the stack of the interrupted code and save
+ * all it could miss: C code may change any register. One pair for code with a
+ * red zone, one for code without.
  */
-#define RED_ZONE	128
 /* Bytes of the extended state that is saved: x87, SSE, AVX, AVX-512. */
 #define XSTATE_MASK	0xe7
 #define XSTATE_SIZE	4096
 #define XSTATE_HEADER	512
 
 	.text
-	.globl	user_host_dispatch_direct
-	.globl	user_host_dispatch_indirect
 
-user_host_dispatch_direct:
+	.macro	dispatch name, red_zone
+	.globl	user_host_dispatch_direct\name
+	.globl	user_host_dispatch_indirect\name
+user_host_dispatch_direct\name:
 	pushq	(%rsp)			/* room for the target */
-user_host_dispatch_indirect:
+user_host_dispatch_indirect\name:
+	call	dispatch
+	lea	8(%rsp), %rsp		/* exit */
+	ret	$\red_zone
+	.endm
+
+	dispatch _red_zone, 128
+	dispatch _no_red_zone, 0
+
+/* Calls the engine for the frame above the return address. Changes nothing else. */
+dispatch:
 	pushfq
 	cld
 	push	%rax
@@ -49,7 +60,7 @@ user_host_dispatch_indirect:
 	mov	$XSTATE_MASK, %eax
 	xor	%edx, %edx
 	xsave64	(%rsp)
-2:	lea	(16 * 8)(%rbx), %rdi	/* struct jifl_frame */
+2:	lea	(17 * 8)(%rbx), %rdi	/* struct jifl_frame */
 	call	jifl_engine_dispatch
 	cmpb	$0, user_host_has_xsave
 	jne	1f
@@ -75,8 +86,7 @@ user_host_dispatch_indirect:
 	pop	%rcx
 	pop	%rax
 	popfq
-	lea	8(%rsp), %rsp		/* exit */
-	ret	$RED_ZONE
+	ret
 
 /* An original ret for entry pieces to be followed by; never executed. */
 	.globl	user_host_return_site

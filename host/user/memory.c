@@ -15,7 +15,9 @@
 #include "user.h"
 
 /* --- dispatch.S --- */
-extern const char user_host_dispatch_direct[], user_host_dispatch_indirect[];
+extern const char user_host_dispatch_direct_red_zone[], user_host_dispatch_indirect_red_zone[];
+extern const char user_host_dispatch_direct_no_red_zone[];
+extern const char user_host_dispatch_indirect_no_red_zone[];
 extern const char user_host_return_site[];
 bool user_host_has_xsave;
 
@@ -102,13 +104,26 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size)
 		.code_size = code_size,
 		.side = side,
 		.side_size = side_size,
-		.dispatch_direct = address(user_host_dispatch_direct),
-		.dispatch_indirect = address(user_host_dispatch_indirect),
+		.dispatch_direct = address(user_host_dispatch_direct_red_zone),
+		.dispatch_indirect = address(user_host_dispatch_indirect_red_zone),
 		.return_site = address(user_host_return_site),
 		.exit_counters = user_host_operand(user_host_exits),
 		.red_zone = 128,
 		.align_stack = true,
 	};
+}
+
+struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const void *return_thunk)
+{
+	struct jifl_config config = user_host_config(code_size, side_size);
+
+	config.dispatch_direct = address(user_host_dispatch_direct_no_red_zone);
+	config.dispatch_indirect = address(user_host_dispatch_indirect_no_red_zone);
+	config.return_thunk = address(return_thunk);
+	config.red_zone = 0;
+	config.align_stack = false;
+	config.endbr = true;
+	return config;
 }
 
 void user_host_init(u32 code_size, u64 side_size)

@@ -21,7 +21,13 @@
  */
 struct jifl_config user_host_config(u32 code_size, u64 side_size);
 
-/* The same, and initialises the engine with it; exits when that is refused. */
+/*
+ * The same as a kernel would have it: for code that has no red zone, with calls
+ * of analysis routines on an unaligned stack. return_thunk may be NULL.
+ */
+struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const void *return_thunk);
+
+/* Like user_host_config, and initialises the engine with it; exits when that is refused. */
 void user_host_init(u32 code_size, u64 side_size);
 
 /*

@@ -29,12 +29,17 @@ static void put_branch(u32 offset, u8 opcode, u32 to)
 	memcpy(text + offset + 1, &rel, 4);
 }
 
-static int begin(jifl_instrument_fn fn)
+static int begin_text(jifl_instrument_fn fn)
 {
-	user_host_init(UNIT_CODE, UNIT_SIDE);
 	memset(text, 0xcc, sizeof(text));
 	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
 	return jifl_engine_context_create(fn, NULL);
+}
+
+static int begin(jifl_instrument_fn fn)
+{
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	return begin_text(fn);
 }
 
 /* Not executed: only translated, one by one. */
@@ -113,6 +118,26 @@ UNIT_TEST(one_unit, "cache/link: one unit, straight ahead")
 		 JIFL_WHERE_EXACT);
 	CHECK_EQ(orig.v, at(55));
 	check_cache("one unit");
+}
+
+/* With so few buckets, exits of several contexts wait in one. */
+UNIT_TEST(contexts, "cache/link: exits wait for their own context's block")
+{
+	int contexts[CACHE_CONTEXTS];
+	u32 i;
+
+	user_host_init(UNIT_CODE, 65536);
+	for (i = 0; i < CACHE_CONTEXTS; i++)
+		contexts[i] = begin_text(NULL);
+	put(0, BYTES("\x74\x62\xc3"));
+	put(100, BYTES("\xc3"));
+	for (i = 0; i < CACHE_CONTEXTS; i++)
+		make(contexts[i], 0);
+	for (i = 0; i < CACHE_CONTEXTS; i++) {
+		make(contexts[i], 100);
+		CHECK_EQ(cache.links, i + 1);
+		check_cache("contexts");
+	}
 }
 
 /* Loops to themselves, in one block and in two. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Ordinary C functions, one kind of control flow each; see targets.h. Compiled
- * with TABLE as the name of the table, and without the sanitizers.
+ * with TABLE as the name of the table, and without the sanitizers. KERNEL_LIKE:
+ * no vector registers, no red zone, a stack that is aligned to 8 bytes.
  */
 #include "targets.h"
 
@@ -214,6 +215,7 @@ NOINLINE unsigned long structures(unsigned long n)
 	return b.a + 3 * b.b + 5 * b.c + 7 * b.d + b.e;
 }
 
+#ifndef KERNEL_LIKE
 NOINLINE unsigned long floating(unsigned long n)
 {
 	double x = 1.0;
@@ -223,6 +225,7 @@ NOINLINE unsigned long floating(unsigned long n)
 		x = x * 1.0001 + (double)i / (x + 3.0);
 	return (unsigned long)(x * 1000);
 }
+#endif
 
 /* A stack that grows by what is asked for. */
 NOINLINE unsigned long dynamic_stack(unsigned long n)
@@ -286,7 +289,9 @@ const struct target TABLE[] = {
 	{ "globals", globals, 1000 },
 	{ "strings", strings, 77 },
 	{ "structures", structures, 50 },
+#ifndef KERNEL_LIKE
 	{ "floating point", floating, 200 },
+#endif
 	{ "dynamic stack", dynamic_stack, 321 },
 	{ "sorting", sorting, 3 },
 	{ 0, 0, 0 },

@@ -19,6 +19,7 @@ struct target {
 extern const struct target targets_plain[];	/* -O2 */
 extern const struct target targets_slow[];	/* -O0: frames, memory operands */
 extern const struct target targets_thunk[];	/* retpolines and return thunks */
+extern const struct target targets_kernel[]; /* the same, as kernels are compiled */
 extern const struct target targets_asm[];	/* targets.S */
 
 /* Work done by libraries on n bytes or rows; libraries.c. */

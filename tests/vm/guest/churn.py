@@ -1,63 +1,122 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Sessions come and go under load.
+"""Sessions come and go, by every way there is, while processes work.
 
-usage: churn.py ROUNDS		0: the load alone, as the control
+usage: churn.py ROUNDS SEED	with the module
+       churn.py SECONDS		the same load alone
 """
 
-import os
 import random
 import signal
-import subprocess
 import time
+from pathlib import Path
 
-from lib import check, figure, is_loaded, main, run, same, session, status, wait_for
+from lib import Device, background, check, figure, is_loaded, main, run, same, status, wait_for
 
-# Each does the same for ever and stops with status 1 at the first wrong result.
-LOADS = {
-    "pipes": "while :; do [ $(seq 200 | tr -d '\\n' | wc -c) = 492 ] || exit 1; done",
-    "files": "while :; do dd if=/dev/zero of=/tmp/load bs=4k count=50 2>/dev/null; "
-             "[ $(stat -c %s /tmp/load) = 204800 ] || exit 1; rm /tmp/load; done",
-    "forks": "while :; do i=0; while [ $i -lt 20 ]; do (exit 5); [ $? = 5 ] || exit 1; i=$((i+1)); done; done",
-    "walks": "n=$(find /proc/sys | wc -l); while :; do [ $(find /proc/sys | wc -l) = $n ] || exit 1; done",
-}
+WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
+LOAD = ["copy", "list", "fork", "pipe"]
+TARGETS = [["sys:*"], ["sys:*"], ["sys:read", "sys:write", "sys:openat", "sys:close"], ["sys:*e*"],
+           ["sys:clone", "sys:execve", "sys:wait4", "sys:exit_group"]]
 
 
-def one_round(chance):
-    """Starts a session; it ends by itself, by Ctrl-C or by SIGKILL."""
-    kind = chance.choice(["none", "call", "insn", "block"])
-    end = chance.choice(["time", "interrupt", "kill"])
-    if end == "time":
-        done = run("jifl", "count", kind, "sys:*", "--for", f"{chance.randrange(10, 200)}ms")
-        return done.returncode == 0, f"{kind} {end}: {done}"
-    process = session(kind, "sys:*")
-    time.sleep(chance.random() * 0.1)
-    process.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
-    _, err = process.communicate(timeout=60)
-    wait_for("the session's end", lambda: not status()["sessions"])
-    return process.returncode == (0 if end == "interrupt" else -9), f"{kind} {end}: {process.returncode} {err}"
+def start_load():
+    """The workers by the files that stop them."""
+    return {f"/tmp/stop-{kind}": background("sh", WORKER, kind, f"/tmp/stop-{kind}") for kind in LOAD}
 
 
-def churn(rounds):
-    seed = int(os.environ.get("JIFL_TEST_SEED", time.time_ns() % 10**6))
-    figure("seed", seed)
+def stop_load(workers):
+    for stop in workers:
+        Path(stop).touch()
+    for stop, worker in workers.items():
+        out, err = worker.communicate(timeout=120)
+        done, bad = (int(word) for word in out.split()) if worker.returncode == 0 else (0, -1)
+        figure(stop.removeprefix("/tmp/stop-"), f"{done} times")
+        check(f"{stop}: all results are right", bad == 0, err)
+        check(f"{stop}: it went on", done > 0, f"{worker.returncode} {out} {err}")
+
+
+def for_a_while(chance, words):
+    """The command ends the session by itself."""
+    end = run("jifl", "count", *words, "--for", f"{chance.randrange(10, 90)}ms", "-o", "/tmp/churn")
+    return end.returncode == 0, end
+
+
+def begin(chance, words):
+    """A command whose session runs, or is about to."""
+    owner = background("jifl", "count", *words, "-o", "/tmp/churn")
+    time.sleep(chance.uniform(0, 0.15))
+    return owner
+
+
+def killed(chance, words):
+    owner = begin(chance, words)
+    owner.kill()
+    out = owner.communicate(timeout=60)
+    return owner.returncode == -signal.SIGKILL, out
+
+
+def interrupted(chance, words):
+    owner = begin(chance, words)
+    owner.send_signal(signal.SIGINT)
+    out = owner.communicate(timeout=60)
+    # It may have come before the command had asked for it to be caught.
+    return owner.returncode in (0, -signal.SIGINT), out
+
+
+def detached(chance, words):
+    owner = begin(chance, words)
+    end = run("jifl", "detach")
+    owner.send_signal(signal.SIGINT)
+    out = owner.communicate(timeout=60)
+    return end.returncode == 0 and owner.returncode in (0, 4, -signal.SIGINT), (end, out)
+
+
+def quick(chance, words):
+    """Several sessions on one file, with hardly any time in between."""
+    with Device() as device:
+        for _ in range(3):
+            device.start(chance.randrange(4), range(512))
+            time.sleep(chance.uniform(0, 0.02))
+            if chance.random() < 0.7:
+                device.stop()
+            else:
+                break
+    return True, ""
+
+
+WAYS = [for_a_while, for_a_while, killed, killed, killed, interrupted, detached, quick]
+
+
+def with_sessions(rounds, seed):
     chance = random.Random(seed)
-    loads = {name: subprocess.Popen(["sh", "-c", script]) for name, script in LOADS.items()}
-    for number in range(int(rounds)):
-        good, detail = one_round(chance)
+    longest = 0
+    for i in range(rounds):
+        way = chance.choice(WAYS)
+        words = [chance.choice(["insn", "insn", "block", "call", "none"]), *chance.choice(TARGETS)]
+        start = time.monotonic()
+        good, what = way(chance, words)
         if not good:
-            check(f"round {number}", False, detail)
-    if int(rounds):
-        check(f"{rounds} rounds", True)
-        figure("translated blocks", status()["translated_blocks"])
+            check(f"round {i}: {way.__name__} {words}, seed {seed}", False, what)
+        wait_for("the session's end", lambda: not status()["sessions"])
+        longest = max(longest, time.monotonic() - start)
+    figure("longest round", f"{longest:.1f} s")
+    same("no block is left in the cache", status()["blocks"], 0)
+
+
+def program(amount, seed=None):
+    # A task that is stuck shows early.
+    run("sysctl", "-qw", "kernel.hung_task_timeout_secs=30", "kernel.hung_task_warnings=10")
+    workers = start_load()
+    start = time.monotonic()
+    if seed is None:
+        same("the module is not there", is_loaded(), False)
+        time.sleep(float(amount))
     else:
-        time.sleep(20)
-    for name, process in loads.items():
-        same(f"load {name} still runs, with right results", process.poll(), None)
-        process.kill()
-        process.wait()
-    if int(rounds):
+        with_sessions(int(amount), seed)
+    figure("time", f"{time.monotonic() - start:.0f} s")
+    stop_load(workers)
+    if seed is not None:
         end = run("jifl", "unload", "jifl")
         check("the module unloads", end.returncode == 0 and not is_loaded(), end)
 
 
-main(churn)
+main(program)

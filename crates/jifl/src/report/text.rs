@@ -83,7 +83,9 @@ pub fn cost(report: &Report) -> String {
         grouped(report.missed())
     );
     for row in report.rows.iter().filter(|row| row.missed > 0) {
-        text += &format!("# missed: {} calls of {}\n", grouped(row.missed), row.name);
+        let plural = if row.missed == 1 { "" } else { "s" };
+        let count = grouped(row.missed);
+        text += &format!("# missed: {count} call{plural} of {}\n", row.name);
     }
     if cost.module_wide {
         text += "# other sessions ran meanwhile: translation and native exits are module-wide\n";

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`jifl vm` itself: what it gives back, and how it ends when the guest does not end well."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import JIFL, KERNELS, ROOT, vm
+
+BARE = {"module": False, "check": False}
+
+
+@pytest.mark.parametrize("kernel, options",
+                         [(kernel, []) for kernel in KERNELS] + [(KERNELS[-1], ["--kaslr"])])
+def test_output_and_status_are_the_commands(kernel, options):
+    run = vm('uname -r; pwd; echo to-stderr >&2; (exit 7)', kernel, options=options, **BARE)
+    assert run.status == 7, run.shown()
+    assert run.stdout.splitlines()[0].startswith(kernel + "."), run.shown()
+    assert run.stdout.splitlines()[1] == str(ROOT)
+    assert run.stderr == "to-stderr\n"
+
+
+def test_streams_are_whole():
+    """Input reaches the command, and a lot of output arrives before the status does."""
+    lines = "".join(f"{number}\n" for number in range(300_000))
+    done = subprocess.run([JIFL, "vm", "--no-module", "--", "sh", "-c", "wc -l; seq 200000; exit 123"],
+                          input=lines, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 123
+    assert "itself ended with status 123" in done.stderr
+    assert done.stdout == "300000\n" + "".join(f"{n}\n" for n in range(1, 200_001))
+
+
+def test_writes_stay_inside_but_where_allowed(tmp_path):
+    outside = ROOT / "build/written-in-a-guest"
+    run = vm(f"echo kept > {tmp_path}/file && echo gone > {outside} && cat {outside}",
+             module=False, rw=tmp_path)
+    assert run.stdout == "gone\n"
+    assert (tmp_path / "file").read_text() == "kept\n"
+    assert not outside.exists()
+
+
+def test_panic():
+    run = vm("echo before; echo c > /proc/sysrq-trigger; sleep 60", **BARE)
+    assert run.status == 123, run.shown()
+    assert run.stdout == "before\n"
+    assert "the guest panicked" in run.stderr and "sysrq triggered crash" in run.stderr
+    assert "Kernel panic" in run.console
+
+
+def test_hang():
+    began = time.monotonic()
+    run = vm("sleep 1000", timeout=2, **BARE)
+    assert run.status == 124, run.shown()
+    assert "stopped after 2 s" in run.stderr
+    assert time.monotonic() - began < 120
+
+
+def test_failed_boot():
+    run = vm("true", options=["--module", "Makefile"], **BARE)
+    assert run.status == 125, run.shown()
+    assert "inserting" in run.stderr and "Makefile" in run.stderr
+
+
+def test_warning_fails_a_strict_run():
+    """A forged line does: the console is all that is looked at."""
+    run = vm("echo '<4>WARNING: CPU: 0 PID: 1 at forged' > /dev/kmsg", options=["--strict"], **BARE)
+    assert run.status == 122, run.shown()
+    assert "not clean" in run.stderr and "forged" in run.stderr
+
+
+def test_nothing_is_left_of_a_killed_run():
+    marker = "left-behind-marker"
+    with subprocess.Popen([JIFL, "vm", "--no-module", "--append", marker, "--", "sleep", "600"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as command:
+        deadline = time.monotonic() + 60
+        while not machines(marker) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert machines(marker)
+        command.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while machines(marker) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not machines(marker)
+
+
+def machines(marker):
+    """Processes of QEMU with the marker on their command line."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].startswith(b"qemu-system") and any(marker.encode() in word for word in words):
+            found.append(int(pid))
+    return found
+
+
+@pytest.mark.parametrize("arguments, status, hint", [
+    (["--kernel", "5.10", "--", "true"], 3, "make setup"),
+    (["--kernel", "/proc/version", "--", "true"], 3, "no Linux kernel"),
+    (["--icount", "--smp", "2", "--no-module", "--", "true"], 2, "one CPU"),
+    (["--no-module"], 2, "CMD"),
+])
+def test_what_cannot_be_is_said_in_one_line(arguments, status, hint):
+    done = subprocess.run([JIFL, "vm", *arguments], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status
+    assert hint in done.stderr
