@@ -22,13 +22,16 @@ ccflags-remove-y += $(CC_FLAGS_FTRACE)
 else
 
 RELEASE ?= $(shell uname -r)
+# Headers that the set-up unpacked, else those that are installed.
+KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
+	/lib/modules/$(RELEASE)/build)
 JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
 
 .PHONY: all clean
 all:
-	$(MAKE) -C /lib/modules/$(RELEASE)/build M=$(CURDIR) \
+	$(MAKE) -C $(KERNEL) M=$(CURDIR) \
 		KBUILD_EXTRA_SYMBOLS=$(JIFL_SYMVERS) modules
 clean:
-	$(MAKE) -C /lib/modules/$(RELEASE)/build M=$(CURDIR) clean
+	$(MAKE) -C $(KERNEL) M=$(CURDIR) clean
 
 endif

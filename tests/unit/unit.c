@@ -58,9 +58,9 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	jifl_orig orig = jifl_orig_at(0);
 	enum jifl_where where = jifl_engine_where(ip, &orig);
 
-	fprintf(stderr, "  signal %d at %#llx, address %p, rsp %#llx rax %#llx rcx %#llx rdi %#llx\n",
-		sig, ip, info->si_addr, (u64)r[REG_RSP], (u64)r[REG_RAX], (u64)r[REG_RCX],
-		(u64)r[REG_RDI]);
+	fprintf(stderr, "  signal %d at %#llx, address %p\n", sig, ip, info->si_addr);
+	fprintf(stderr, "  rsp %#llx rax %#llx rcx %#llx rdi %#llx\n", (u64)r[REG_RSP],
+		(u64)r[REG_RAX], (u64)r[REG_RCX], (u64)r[REG_RDI]);
 	if (where != JIFL_WHERE_OUTSIDE)
 		fprintf(stderr, "  in the cache, %s original %#llx\n",
 			where == JIFL_WHERE_EXACT ? "at" : "near", orig.v);

@@ -16,7 +16,8 @@ static const struct {
 	u8 kind, reg, insns;
 } thunks[] = {
 	/* call 1f; 2: pause; lfence; jmp 2b; 1: mov %rax, (%rsp); ret */
-	{ "retpoline rax", BYTES("\xe8\x07\0\0\0\xf3\x90\x0f\xae\xe8\xeb\xf9\x48\x89\x04\x24\xc3\xcc"),
+	{ "retpoline rax",
+	  BYTES("\xe8\x07\0\0\0\xf3\x90\x0f\xae\xe8\xeb\xf9\x48\x89\x04\x24\xc3\xcc"),
 	  0, JIFL_THUNK_INDIRECT, IR_RAX, 3 },
 	{ "retpoline r13", BYTES("\xe8\x01\0\0\0\xcc\x4c\x89\x2c\x24\xc3\xcc"),
 	  0, JIFL_THUNK_INDIRECT, IR_R13, 3 },

@@ -73,7 +73,6 @@ UNIT_TEST(pieces, "run/entry: functions keep arguments, results and stack")
 	}
 }
 
-
 UNIT_TEST(where, "run/entry: where an entry piece's addresses stand")
 {
 	const u64 fn = (u64)(unsigned long)targets_plain[0].fn;

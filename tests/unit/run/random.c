@@ -156,7 +156,8 @@ UNIT_TEST(programs, "run/random: random programs do what they do natively")
 		contexts[i] = jifl_engine_context_create(insert_modes[i].fn, NULL);
 	for (; seed < end; seed++) {
 		if (!try_program(contexts, seed)) {
-			printf("  to replay: UNIT_SEED=%llu UNIT_ROUNDS=1 make run T=random\n", seed);
+			printf("  to replay: UNIT_SEED=%llu UNIT_ROUNDS=1 make run T=random\n",
+			       seed);
 			return;
 		}
 		if (seed % 20 == 0)

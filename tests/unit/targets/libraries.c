@@ -19,7 +19,9 @@ static unsigned long hash(unsigned long h, const void *p, unsigned long n)
 /* Text of words that recur, and noise. */
 static void fill(unsigned char *p, unsigned long n, unsigned long seed)
 {
-	static const char *const words[] = { "block ", "cache ", "kernel ", "link ", "\n", "trace " };
+	static const char *const words[] = {
+		"block ", "cache ", "kernel ", "link ", "\n", "trace ",
+	};
 	unsigned long i = 0;
 	const char *w;
 
@@ -124,8 +126,8 @@ unsigned long library_sqlite(unsigned long n)
 
 	if (sqlite3_open(":memory:", &db))
 		return 1;
-	if (run(db, &h, "create table t(id integer primary key, name text, x real, k int); begin") ||
-	    insert_rows(db, n) || run(db, &h, "savepoint s"))
+	if (run(db, &h, "create table t(id integer primary key, name text, x real, k int)") ||
+	    run(db, &h, "begin") || insert_rows(db, n) || run(db, &h, "savepoint s"))
 		return 2;
 	for (i = 0; i < sizeof(statements) / sizeof(statements[0]); i++)
 		if (run(db, &h, statements[i]))
