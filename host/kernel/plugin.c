@@ -30,6 +30,7 @@
 #include <linux/string.h>
 
 #include "kernel.h"
+#include "../../engine/host.h"
 #include "../../include/jifl.h"
 
 enum {
@@ -190,10 +191,12 @@ static int jifl_call_args(struct jifl_call *call, va_list ap)
 	return 0;
 }
 
-/* Kernel and module text lie in the top 2 GiB, and only they are in a call's reach. */
-static bool jifl_call_reaches(const void *fn)
+/* Text of the kernel or of a module that is live: in a call's reach, too. */
+static bool jifl_call_is_code(const void *fn)
 {
-	return (s64)(unsigned long)fn < 0 && jifl_fits_s32((s64)(unsigned long)fn);
+	enum jifl_cause cause;
+
+	return jifl_host_classify(jifl_orig_at((unsigned long)fn), &cause) != JIFL_TEXT_FOREIGN;
 }
 
 static int jifl_call_check(struct jifl_round *r, const char *what, const void *fn,
@@ -203,7 +206,7 @@ static int jifl_call_check(struct jifl_round *r, const char *what, const void *f
 
 	if (!fn)
 		return jifl_plugin_mistake(r->plugin, -EINVAL, what, "no function to call");
-	if (!jifl_call_reaches(fn))
+	if (!jifl_call_is_code(fn))
 		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
 					   "the function is no code of the kernel");
 	ret = jifl_call_args(call, ap);

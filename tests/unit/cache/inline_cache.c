@@ -132,6 +132,32 @@ UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and
  * A function 2^45 above another: the low halves of the addresses are the same.
  * It runs natively, whatever is known of the other.
  */
+/* So many sites with several targets that there are no exits left for them. */
+UNIT_TEST(exits, "cache/inline_cache: no room for another target")
+{
+	static u8 sites[16 * 512];
+	int context;
+	u32 i, k;
+
+	begin(NULL);
+	user_host_init(UNIT_CODE, 65536);
+	context = jifl_engine_context_create(NULL, NULL);
+	for (i = 0; i < 512; i++)
+		memcpy(sites + 16 * i, through_register, sizeof(through_register));
+	user_host_set_text(sites, sizeof(sites), JIFL_TEXT_CODE, 0);
+	mprotect((void *)((unsigned long)sites & ~4095ul), sizeof(sites) + 4096,
+		 PROT_READ | PROT_WRITE | PROT_EXEC);
+	for (i = 0; i < 512 && !jifl_engine_is_full(); i++)
+		for (k = 0; k < 4 && !jifl_engine_is_full(); k++)
+			CHECK_EQ(user_host_call(context, sites + 16 * i, 5, function(k)), 5 + k);
+	CHECK(i > 100 && i < 512 && jifl_engine_is_full(), "%u sites", i);
+	/* What stands goes on. */
+	for (k = 0; k < 8; k++)
+		CHECK_EQ(user_host_call(context, sites, 5, function(k)), 5 + k);
+	CHECK(cache.nexits <= cache.exits_max, "%u exits of %u", cache.nexits, cache.exits_max);
+	check_cache("exits");
+}
+
 UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
 {
 	int context = begin(NULL);

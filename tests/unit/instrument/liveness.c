@@ -95,6 +95,9 @@ UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")
 	COMPUTE("\x48\x89\xc3\x74\x04\x48\x01\xc3\xc3\x48\x11\xc3\xc3", false);
 	CHECK_EQ(live.flags[0], IR_ZF | IR_CF);
 	CHECK_EQ(live.flags[2], IR_CF);
+	/* mov; jmp 1f; 1: je 2f; add; ret; 2: adc: the same behind a jump */
+	COMPUTE("\x48\x89\xc3\xeb\x00\x74\x04\x48\x01\xc3\xc3\x48\x11\xc3\xc3", false);
+	CHECK_EQ(live.flags[0], IR_ZF | IR_CF);
 	/* mov; jmp to itself: never read, but who knows */
 	COMPUTE("\x48\x89\xc3\xeb\xfe", false);
 	CHECK_EQ(live.flags[0], IR_FLAGS);

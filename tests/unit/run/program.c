@@ -31,6 +31,7 @@ static u8 valid;
 static u16 avoid;		/* registers not to be changed */
 static u32 nblocks;
 static u32 label[NLABELS];
+static bool redefines[NLABELS];	/* flags; what an indirect jump may go to */
 static struct { u32 at; u32 label; } fixups[MAX_FIXUPS];
 static u32 nfixups;
 
@@ -782,8 +783,8 @@ static void terminate(u32 block)
 	case 2:
 		break;			/* falls through */
 	case 3:
-		/* At the exit flags count, which an indirect jump does not keep. */
-		if (to != LABEL_EXIT) {
+		/* It keeps no flags. */
+		if (redefines[to]) {
 			indirect(to, 4);
 			byte(0xcc);
 			break;
@@ -809,8 +810,8 @@ static void block(u32 i)
 	u32 n = 1 + rnd(8);
 
 	label[i] = len;
-	/* Some are reached by indirect jumps, at which flags have no value. */
-	define_flags();
+	if (redefines[i])
+		define_flags();
 	while (n--)
 		sequence();
 	terminate(i);
@@ -862,6 +863,9 @@ u32 program_generate(u64 s)
 	avoid = 0;
 	nblocks = 2 + rnd(MAX_BLOCKS - 2);
 	memset(program_text, 0xcc, sizeof(program_text));
+	valid = IR_FLAGS;
+	for (i = 0; i < nblocks; i++)
+		redefines[i] = rnd(3) == 0;
 	for (i = 0; i < nblocks; i++)
 		block(i);
 	define_flags();

@@ -171,3 +171,32 @@ UNIT_TEST(programs, "run/random: random programs do what they do natively")
 	CHECK(user_host_exits_total(), "no program went native");
 	CHECK_EQ(poison_misaligned, 0);
 }
+
+/* Not to be executed: bytes at random, and code with bytes changed. */
+UNIT_TEST(any_bytes, "run/random: whatever bytes there are can be translated")
+{
+	u64 seed = number("UNIT_SEED", 1), s, end;
+	enum jifl_cause cause;
+	u32 i, at;
+
+	end = seed + number("UNIT_ROUNDS", UNIT_SANITIZED ? 20 : 60);
+	program_init();
+	for (; seed < end; seed++) {
+		s = seed;
+		if (seed % 2)
+			program_generate(seed);
+		for (i = 0; i < PROGRAM_TEXT; i++)
+			if (!(seed % 2) || state_random(&s) % 16 == 0)
+				program_text[i] = state_random(&s);
+		user_host_init(UNIT_CODE, UNIT_SIDE);
+		for (i = 0; insert_modes[i].name; i++)
+			jifl_engine_context_create(insert_modes[i].fn, NULL);
+		for (i = 0; i < 400 && !jifl_engine_is_full(); i++) {
+			at = state_random(&s) % 2048;
+			jifl_engine_enter((int)(i % 7),
+					  jifl_orig_at((u64)(unsigned long)program_text + at),
+					  &cause);
+		}
+		check_cache("any bytes");
+	}
+}

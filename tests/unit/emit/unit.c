@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Units: blocks one behind the other, full of inserts. */
+#include <sys/mman.h>
+
+#include "../inserts.h"
+#include "../invariants.h"
+#include "../unit.h"
+#include "../../../engine/cache/cache.h"
+
+/* xor %eax, %eax; NINSNS times inc %eax; ret */
+enum { NINSNS = 500 };
+static u8 text[4096] __attribute__((aligned(4096)));
+
+static void insert_three(struct ir_block *b, void *arg)
+{
+	insert_args(b, NULL);
+	insert_args(b, NULL);
+	insert_args(b, NULL);
+}
+
+/* The longest code a block can become, in every block of a unit. */
+UNIT_TEST(crowded, "emit/unit: blocks with all the inserts there is room for")
+{
+	struct jifl_engine_stats st;
+	int context;
+	u32 i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	memset(text, 0xcc, sizeof(text));
+	memcpy(text, "\x31\xc0", 2);
+	for (i = 0; i < NINSNS; i++)
+		memcpy(text + 2 + 2 * i, "\xff\xc0", 2);
+	text[2 + 2 * NINSNS] = 0xc3;
+	insert_begin();
+	context = jifl_engine_context_create(insert_three, NULL);
+	CHECK_EQ(user_host_call(context, text, 0), NINSNS);
+	CHECK_EQ(args_calls, 3 * (NINSNS + 2));
+	CHECK_EQ(args_wrong, 0);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.full, 0);
+	CHECK_EQ(user_host_exits_total(), 0);
+	check_cache("crowded");
+}
+
+/* One more than there is room for is refused and noted, the others stay. */
+UNIT_TEST(too_many, "emit/unit: inserts a block has no room for")
+{
+	static struct ir_block b;
+	u32 i;
+
+	for (i = 0; i < IR_BLOCK_INSERTS; i++)
+		CHECK(ir_block_insert(&b, IR_BEFORE, 0));
+	CHECK(!b.inserts_full);
+	CHECK(!ir_block_insert(&b, IR_BEFORE, 0));
+	CHECK(b.inserts_full);
+	CHECK_EQ(b.ninserts, IR_BLOCK_INSERTS);
+}
