@@ -86,6 +86,23 @@ def test_nothing_is_left_of_a_killed_run():
     assert not machines(marker)
 
 
+def test_emulator_that_aborts_at_boot_is_started_again():
+    """SIGABRT is what an assertion in QEMU ends it with."""
+    marker = "aborted-at-boot-marker"
+    with subprocess.Popen([JIFL, "vm", "--no-module", "--append", marker, "--", "echo", "up"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as command:
+        deadline = time.monotonic() + 60
+        while not machines(marker) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for pid in machines(marker):
+            os.kill(pid, signal.SIGABRT)
+        stdout, stderr = command.communicate(timeout=300)
+    assert command.returncode == 0, stderr
+    assert stdout == "up\n"
+    assert stderr.count("starting again") == 1, stderr
+
+
 def machines(marker):
     """Processes of QEMU with the marker on their command line."""
     found = []

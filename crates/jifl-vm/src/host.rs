@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
@@ -33,6 +34,12 @@ const MODULES: &[&str] = &[
 /// Lines of the console shown with an error; an oops is long.
 const CONSOLE_LINES: usize = 20;
 const PANIC_LINES: usize = 80;
+
+/// QEMU itself may die while the guest probes its PCI bus: with a thread for each
+/// processor an access in flight is now and then dispatched to the wrong device
+/// (seen with 10.0.2: an assertion in hw/pci/msix.c, once in some hundreds of
+/// boots). Nothing of the command has run by then, so the machine starts anew.
+const STARTS: u32 = 3;
 
 /// Says whether this machine can run `config` at all; the error is one line.
 pub fn check(config: &Config) -> Result<(), String> {
@@ -74,10 +81,28 @@ enum Event {
 /// # Errors
 /// When the machine could not even be started: one line.
 pub fn run(config: &Config) -> Result<Outcome, String> {
-    let mut machine = Machine::start(config)?;
-    let outcome = machine.converse(config);
-    let outcome = machine.finish(config, outcome);
-    Ok(outcome)
+    let mut starts = 1;
+    loop {
+        let mut machine = Machine::start(config)?;
+        let outcome = machine.converse(config);
+        match machine.finish(config, outcome) {
+            Ended::Reported(outcome) => return Ok(outcome),
+            Ended::EmulatorDied(why) if starts == STARTS => {
+                return Err(format!("QEMU died {STARTS} times at boot: {why}"));
+            }
+            Ended::EmulatorDied(why) => {
+                eprintln!("jifl vm: QEMU died at boot, starting again: {why}");
+            }
+        }
+        starts += 1;
+    }
+}
+
+enum Ended {
+    /// The user has been told what there is to tell.
+    Reported(Outcome),
+    /// QEMU aborted before the command began; its words.
+    EmulatorDied(String),
 }
 
 struct Machine {
@@ -211,18 +236,22 @@ impl Machine {
     }
 
     /// Ends the machine, and tells the user what is not plain from the output.
-    fn finish(mut self, config: &Config, mut outcome: Outcome) -> Outcome {
-        if matches!(outcome, Outcome::Panicked(_)) {
-            // On its way out by itself; what it still says is the cause.
+    fn finish(mut self, config: &Config, mut outcome: Outcome) -> Ended {
+        let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
+        if ended_by_itself {
+            // Mostly on its way out by itself; what it still says is the cause.
             let _ = wait_at_most(&mut self.qemu, Duration::from_secs(5));
         }
         let _ = self.qemu.kill();
-        let _ = self.qemu.wait();
+        let signal = self.qemu.wait().ok().and_then(|status| status.signal());
         let _ = self.console_reader.join();
         let complaints = self.complaints.join().unwrap_or_default();
         let console = lock(&self.console);
 
-        let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
+        let abort = rustix::process::Signal::ABORT.as_raw();
+        if matches!(outcome, Outcome::BootFailed(_)) && signal == Some(abort) {
+            return Ended::EmulatorDied(complaints);
+        }
         if let (true, Some(line)) = (ended_by_itself, console.panic()) {
             outcome = Outcome::Panicked(line.to_owned());
         }
@@ -231,7 +260,7 @@ impl Machine {
             outcome = Outcome::Dirty(line.to_owned());
         }
         report(&outcome, &console, &complaints);
-        outcome
+        Ended::Reported(outcome)
     }
 }
 
