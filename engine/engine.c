@@ -58,6 +58,9 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 		c->arg = arg;
 		found = i;
 	}
+	/* A reset gives back the numbers of destroyed ones. */
+	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++)
+		cache.full |= !cache.contexts[i].used;
 	jifl_host_unlock(cookie);
 	return found;
 }
@@ -152,26 +155,38 @@ void jifl_engine_dispatch(struct jifl_frame *f)
 
 enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig)
 {
-	return jifl_cache_where(addr, true, orig);
+	return jifl_cache_where(addr, CACHE_AT_RETURN, orig);
 }
 
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig)
 {
-	return jifl_cache_where(addr, false, orig);
+	return jifl_cache_where(addr, CACHE_AT_INSN, orig);
+}
+
+bool jifl_engine_is_doomed(u64 addr)
+{
+	int context = jifl_cache_where_context(addr);
+
+	return context < 0 || !__atomic_load_n(&cache.contexts[context].used, __ATOMIC_RELAXED);
+}
+
+bool jifl_engine_trap(u64 addr, struct jifl_frame *f)
+{
+	jifl_orig orig;
+	u32 block = jifl_cache_where_trap(addr, &orig);
+
+	if (block == CACHE_NONE)
+		return false;
+	f->target = orig.v;
+	f->exit = cache.contexts[cache.blocks[block].context].lookup_exit;
+	return true;
 }
 
 void jifl_engine_invalidate(jifl_orig addr, u32 len)
 {
 	unsigned long cookie = jifl_host_lock();
-	u64 from, to;
-	u32 i;
 
-	for (i = 0; i < cache.nblocks; i++) {
-		from = cache_orig(cache.blocks[i].orig).v;
-		to = from + cache.blocks[i].src_len;
-		if (from < addr.v + len && to > addr.v)
-			jifl_cache_block_drop(i);
-	}
+	jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
 	jifl_host_unlock(cookie);
 }
 

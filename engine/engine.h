@@ -94,7 +94,7 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 /*
  * Its blocks stay until the next reset, as does its number; they must not be
  * entered any more. What is translated for threads still inside is not
- * instrumented.
+ * instrumented. Until then jifl_engine_is_doomed tells its code from others'.
  */
 void jifl_engine_context_destroy(int context);
 
@@ -133,12 +133,30 @@ enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /*
+ * Does addr, an address of the code cache, belong to a destroyed context, or
+ * perhaps to one? Any context, NMI too; takes no lock.
+ */
+bool jifl_engine_is_doomed(u64 addr);
+
+/*
  * Drops all blocks made from bytes in [addr, addr + len). Threads inside
- * them go on to their ends. Any context but NMI.
+ * them meet an int3 at the next original instruction, for which the host
+ * asks jifl_engine_trap. Any context but NMI.
  */
 void jifl_engine_invalidate(jifl_orig addr, u32 len);
 
-/* True once a translation was refused for want of memory, until the next reset. */
+/*
+ * A thread that runs in the cache has executed the int3 at addr. True when it
+ * stands in a dropped block: it goes on, with all registers as they are, in
+ * dispatch_indirect with *f pushed (below the red zone, if there is one). Any
+ * context, NMI too; takes no lock.
+ */
+bool jifl_engine_trap(u64 addr, struct jifl_frame *f);
+
+/*
+ * True once a translation was refused for want of memory, or a context for want
+ * of numbers that a reset would give back; until the next reset.
+ */
 bool jifl_engine_is_full(void);
 
 void jifl_engine_stats(struct jifl_engine_stats *st);

@@ -87,6 +87,8 @@ static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block
 		jifl_translated.insns += b->count;
 		note_source(b->addr, b->src_len, 0);
 		followed = decode_follower(context, b, next);
+		if (followed)
+			source[unit.nblocks].flags |= CACHE_BLOCK_FALLS;
 		instrument(context, b);
 		emit_block(&unit, b, followed);
 		t = b;
@@ -112,7 +114,7 @@ static u32 finish(int context, enum jifl_cause *cause)
 	return jifl_cache_commit(&unit, context, source);
 }
 
-/* Room for the side tables of any unit, and the context's hash lookup. */
+/* Room for the side tables of any unit, and the way to the context's hash lookup. */
 static bool prepare(int context, enum jifl_cause *cause)
 {
 	if (jifl_cache_has_room(0, 0) && !jifl_cache_lookup_create(context))

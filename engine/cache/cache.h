@@ -17,14 +17,17 @@
 #include "../engine.h"
 
 #define CACHE_NONE 0xffffffffu
-#define CACHE_CONTEXTS 64
+#define CACHE_CONTEXTS 4096
 #define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2 */
 #define CACHE_CHAIN_MAX 4	/* targets of an inline cache; more use the lookup */
+#define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
+#define CACHE_PAGES 2048
 
 enum cache_block_flags {
 	CACHE_BLOCK_DEAD = 1,	/* its source changed; not linked, not found */
 	CACHE_BLOCK_NATIVE = 2,	/* counts an exit and leaves */
 	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset after its call */
+	CACHE_BLOCK_FALLS = 8,	/* runs, or its call returns, into the next block */
 };
 
 struct cache_block {
@@ -32,12 +35,13 @@ struct cache_block {
 	u32 start;		/* cache offset of its code */
 	u32 map;		/* in the map; its pairs end where the next block's begin */
 	u32 hash_next;		/* chain of the hash table */
+	u32 page_next;		/* next with original code in a page of the same number */
 	u32 links;		/* exits linked to it: first of a list */
 	u16 len;		/* bytes of code */
 	u16 src_len;		/* bytes of original code */
-	u8 context;
+	u16 context;
 	u8 flags;		/* enum cache_block_flags */
-	u16 reserved;
+	u8 reserved;
 };
 
 struct cache_exit {
@@ -63,7 +67,9 @@ struct cache_context {
 	jifl_instrument_fn fn;
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
-	u32 table;		/* cache offset of the lookup's table */
+	u32 lookup_exit;	/* its CACHE_EXIT_LOOKUP */
+	u32 gate;		/* rel32 by which the first units reach the lookup */
+	u32 table;		/* cache offset of the lookup's table; CACHE_NONE: no table */
 };
 
 struct cache {
@@ -87,6 +93,8 @@ struct cache {
 	u32 *hash;		/* of blocks, by (context, original address) */
 	u32 *waiting;		/* of direct exits without a block, likewise */
 	u32 hash_bits;		/* of both */
+	/* Blocks by the page, modulo CACHE_PAGES, in which their original code begins. */
+	u32 pages[CACHE_PAGES];
 
 	struct cache_context contexts[CACHE_CONTEXTS];
 	u64 links;		/* ever */
@@ -127,6 +135,9 @@ void jifl_cache_hash_add(u32 block);
 void jifl_cache_hash_remove(u32 block);
 /* Head of the exits that wait for (context, original address), with others. */
 u32 *jifl_cache_waiting(int context, u32 orig);
+void jifl_cache_page_add(u32 block);
+/* Calls fn for each block made from bytes in [addr, addr + len), dead or not. */
+void jifl_cache_page_visit(jifl_orig addr, u64 len, void (*fn)(u32 block));
 
 /* --- commit.c --- */
 struct cache_source {
@@ -145,7 +156,10 @@ u32 jifl_cache_commit(const struct emit_unit *u, int context, const struct cache
 void jifl_cache_exit_add(u32 exit);
 /* Links all that waited for this new block. */
 void jifl_cache_block_add(u32 block);
-/* Unlinks and forgets a block whose source has changed. */
+/*
+ * Forgets a block whose source has changed, with those that run into it, and
+ * puts a trap before each of its instructions: see jifl_engine_trap.
+ */
 void jifl_cache_block_drop(u32 block);
 
 /* --- inline_cache.c --- */
@@ -155,7 +169,19 @@ void jifl_cache_lookup_forget(const struct cache_block *b);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
 
 /* --- where.c --- */
-/* is_return: addr is a return address, not one of an instruction; see engine.h. */
-enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig);
+enum cache_at {
+	CACHE_AT_RETURN,	/* a return address */
+	CACHE_AT_INSN,		/* address of an instruction; see jifl_engine_where_insn */
+};
+enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig);
+/* The context whose code stands at addr; negative where it is not one's alone. */
+int jifl_cache_where_context(u64 addr);
+/*
+ * The dead block in which a thread that is about to execute what stands at addr
+ * has come to a trap, and where that is in original code; CACHE_NONE: no trap.
+ */
+u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig);
+/* Puts an int3 wherever jifl_cache_where_trap can say where a thread is. */
+void jifl_cache_trap_all(const struct cache_block *b);
 
 #endif

@@ -33,6 +33,7 @@ static void add_block(const struct emit_unit *u, u32 k, int context,
 	b->len = eb->end - eb->start;
 	b->src_len = source->len;
 	b->map = cache.nmap;
+	b->page_next = CACHE_NONE;
 	b->links = CACHE_NONE;
 	b->hash_next = CACHE_NONE;
 	b->context = context;
@@ -58,8 +59,10 @@ u32 jifl_cache_commit(const struct emit_unit *u, int context, const struct cache
 		add_exit(&u->exits[k], first);
 	for (k = 0; k < u->nblocks; k++) {
 		add_block(u, k, context, &source[k]);
-		if (!(source[k].flags & CACHE_BLOCK_ENTRY))
-			jifl_cache_block_add(first + k);
+		if (source[k].flags & CACHE_BLOCK_ENTRY)
+			continue;
+		jifl_cache_page_add(first + k);
+		jifl_cache_block_add(first + k);
 	}
 	for (k = first_exit; k < cache.nexits; k++)
 		if (cache.exits[k].kind == CACHE_EXIT_DIRECT)

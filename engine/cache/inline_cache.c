@@ -34,15 +34,36 @@ static u32 add_exit(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
 	return cache.nexits++;
 }
 
+/* The gate: jmp to the lookup, while there is none to push $exit; jmp dispatch_indirect. */
 int jifl_cache_lookup_create(int context)
 {
 	struct cache_context *c = &cache.contexts[context];
+	u8 buf[32];
+	struct x86_writer w;
+
+	if (c->lookup != CACHE_NONE)
+		return 0;
+	if (!jifl_cache_has_room(0, sizeof(buf)))
+		return -JIFL_ENOMEM;
+	w = cold_writer(buf, sizeof(buf));
+	c->lookup = w.start;
+	c->table = CACHE_NONE;
+	c->gate = x86_jmp(&w, 0);
+	x86_set_rel32(&w, c->gate, x86_here(&w));
+	x86_push_imm(&w, (s32)cache.nexits);
+	x86_jmp(&w, cache.config.dispatch_indirect);
+	put_cold(&w);
+	c->lookup_exit = add_exit(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
+	return 0;
+}
+
+/* Most contexts never have a site with so many targets, and do without a table. */
+static int make_table(struct cache_context *c)
+{
 	u8 buf[160];
 	struct x86_writer w;
 	u32 i;
 
-	if (c->lookup != CACHE_NONE)
-		return 0;
 	if (!jifl_cache_has_room(0, (8u << CACHE_LOOKUP_BITS) + sizeof(buf) + 8))
 		return -JIFL_ENOMEM;
 	cache.cold = (cache.cold + 7) & ~7u;
@@ -52,12 +73,10 @@ int jifl_cache_lookup_create(int context)
 	cache.cold += 8u << CACHE_LOOKUP_BITS;
 	w = cold_writer(buf, sizeof(buf));
 	emit_hash_lookup(&w, &cache.config, cache_address(c->table), CACHE_LOOKUP_BITS,
-			 cache.nexits);
-	if (w.full)
-		return -JIFL_ENOMEM;
-	c->lookup = w.start;
+			 c->lookup_exit);
 	put_cold(&w);
-	add_exit(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
+	jifl_host_code_store32(jifl_pos_at(c->gate), x86_rel32(c->gate, w.start));
+	c->lookup = w.start;	/* new code need not go through the gate */
 	return 0;
 }
 
@@ -68,9 +87,12 @@ static u32 table_slot(const struct cache_context *c, u32 orig)
 
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
 {
-	const struct cache_context *c = &cache.contexts[context];
+	struct cache_context *c = &cache.contexts[context];
 	u64 to = cache_address(cache.blocks[block].start);
 
+	/* Without a table the dispatcher finds the block each time. */
+	if (c->table == CACHE_NONE && make_table(c))
+		return;
 	/* One store: key and value are always seen together. */
 	jifl_host_code_store64(jifl_pos_at(table_slot(c, (u32)addr.v)),
 			       (u64)(u32)addr.v | to << 32);
@@ -80,7 +102,7 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 {
 	const struct cache_context *c = &cache.contexts[b->context];
 
-	if (c->lookup != CACHE_NONE)
+	if (c->lookup != CACHE_NONE && c->table != CACHE_NONE)
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 

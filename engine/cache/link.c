@@ -68,13 +68,11 @@ void jifl_cache_block_add(u32 block)
 	}
 }
 
-void jifl_cache_block_drop(u32 block)
+static void forget(u32 block)
 {
 	struct cache_block *b = &cache.blocks[block];
 	u32 exit, next;
 
-	if (b->flags & (CACHE_BLOCK_DEAD | CACHE_BLOCK_ENTRY))
-		return;
 	for (exit = b->links; exit != CACHE_NONE; exit = next) {
 		next = cache.exits[exit].next;
 		patch(cache.exits[exit].site, cache.exits[exit].stub);
@@ -86,4 +84,16 @@ void jifl_cache_block_drop(u32 block)
 	cache.invalidated++;
 	jifl_cache_hash_remove(block);
 	jifl_cache_lookup_forget(b);
+}
+
+void jifl_cache_block_drop(u32 block)
+{
+	if (cache.blocks[block].flags & CACHE_BLOCK_DEAD)
+		return;
+	forget(block);
+	jifl_cache_trap_all(&cache.blocks[block]);
+	/* Nothing leads to it any more but blocks without a branch in between. */
+	while (block-- && cache.blocks[block].flags & CACHE_BLOCK_FALLS)
+		if (!(cache.blocks[block].flags & CACHE_BLOCK_DEAD))
+			forget(block);
 }

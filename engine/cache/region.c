@@ -9,7 +9,7 @@ struct cache cache;
  * Shares of the side memory in 1/128, from what kernel code comes to: a block
  * has two exits and five instructions (two bytes of map each).
  */
-enum { SHARE_BLOCKS = 42, SHARE_EXITS = 58, SHARE_MAP = 14, SHARE_HASH = 14 };
+enum { SHARE_BLOCKS = 46, SHARE_EXITS = 56, SHARE_MAP = 13, SHARE_HASH = 13 };
 /* Share of hot code in the executable memory, in 1/128. */
 enum { SHARE_HOT = 80 };
 
@@ -106,6 +106,8 @@ void jifl_cache_reset(void)
 		cache.hash[i] = CACHE_NONE;
 		cache.waiting[i] = CACHE_NONE;
 	}
+	for (i = 0; i < CACHE_PAGES; i++)
+		cache.pages[i] = CACHE_NONE;
 	for (i = 0; i < CACHE_CONTEXTS; i++) {
 		cache.contexts[i].lookup = CACHE_NONE;
 		cache.contexts[i].blocks = 0;

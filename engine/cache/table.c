@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The table from (context, original address) to block: chained hashing. */
+/*
+ * Tables of blocks: from (context, original address), by chained hashing; and
+ * by the page of their original code.
+ */
 #include "cache.h"
 
 static u32 hash(int context, u32 orig)
@@ -56,5 +59,40 @@ void jifl_cache_hash_remove(u32 block)
 			return;
 		}
 		at = &cache.blocks[*at].hash_next;
+	}
+}
+
+static u32 *page_head(u64 page)
+{
+	return &cache.pages[page % CACHE_PAGES];
+}
+
+void jifl_cache_page_add(u32 block)
+{
+	struct cache_block *b = &cache.blocks[block];
+	u32 *head = page_head(cache_orig(b->orig).v >> CACHE_PAGE_BITS);
+
+	b->page_next = *head;
+	*head = block;
+}
+
+void jifl_cache_page_visit(jifl_orig addr, u64 len, void (*fn)(u32 block))
+{
+	/* A block that begins in the page before may reach into the first one. */
+	u64 page = (addr.v >> CACHE_PAGE_BITS) - 1;
+	u64 last = (addr.v + len - 1) >> CACHE_PAGE_BITS;
+	u64 from, to;
+	u32 i;
+
+	/* All lists hold all blocks. */
+	if (last - page >= CACHE_PAGES)
+		last = page + CACHE_PAGES - 1;
+	for (; page <= last; page++) {
+		for (i = *page_head(page); i != CACHE_NONE; i = cache.blocks[i].page_next) {
+			from = cache_orig(cache.blocks[i].orig).v;
+			to = from + cache.blocks[i].src_len;
+			if (from < addr.v + len && to > addr.v)
+				fn(i);
+		}
 	}
 }

@@ -5,6 +5,7 @@
  * are only appended, and each is complete before nblocks counts it.
  */
 #include "cache.h"
+#include "../host.h"
 
 /* The last block that starts at or before off, or CACHE_NONE. */
 static u32 block_at(u32 off, u32 n)
@@ -51,7 +52,7 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
  * and behind it for an instruction that is executed.
  */
 static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
-				bool is_return, jifl_orig *orig)
+				bool after_empty, jifl_orig *orig)
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
@@ -60,7 +61,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	while (m < map_end) {
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
-		if (at == off && !goes_on && (len || is_return)) {
+		if (at == off && !goes_on && (len || !after_empty)) {
 			*orig = jifl_orig_at(src);
 			return JIFL_WHERE_EXACT;
 		}
@@ -78,7 +79,13 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	return at == off ? JIFL_WHERE_EXACT : JIFL_WHERE_INSIDE;
 }
 
-enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
+/* Where the pairs of block i end, of n blocks. */
+static u32 map_end(u32 i, u32 n)
+{
+	return i + 1 < n ? cache.blocks[i + 1].map : cache.nmap;
+}
+
+enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
 {
 	/* Pairs with the release in commit.c. */
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
@@ -99,10 +106,59 @@ enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
 		return JIFL_WHERE_OUTSIDE;
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
-	if (is_return) {
+	if (at == CACHE_AT_RETURN) {
 		i = first_at(i, off);
 		b = &cache.blocks[i];
 	}
-	return in_block(b, off, i + 1 < n ? cache.blocks[i + 1].map : cache.nmap,
-			is_return, orig);
+	return in_block(b, off, map_end(i, n), at == CACHE_AT_INSN, orig);
+}
+
+int jifl_cache_where_context(u64 addr)
+{
+	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
+	u32 off, i;
+
+	if (addr - cache.code_base >= cache.hot_end)
+		return -1;
+	off = (u32)(addr - cache.code_base);
+	i = block_at(off, n);
+	if (i == CACHE_NONE || off - cache.blocks[i].start >= cache.blocks[i].len)
+		return -1;
+	return cache.blocks[i].context;
+}
+
+/*
+ * The thread stands before instructions that have left no code there: they may
+ * be what has changed. In the last of the blocks that start there, though: it
+ * need not have come through the others.
+ */
+u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
+{
+	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
+	u32 off, i;
+
+	if (addr - cache.code_base >= cache.hot_end)
+		return CACHE_NONE;
+	off = (u32)(addr - cache.code_base);
+	i = block_at(off, n);
+	if (i == CACHE_NONE || off - cache.blocks[i].start >= cache.blocks[i].len ||
+	    !(cache.blocks[i].flags & CACHE_BLOCK_DEAD) ||
+	    in_block(&cache.blocks[i], off, map_end(i, n), false, orig) != JIFL_WHERE_EXACT)
+		return CACHE_NONE;
+	return i;
+}
+
+void jifl_cache_trap_all(const struct cache_block *b)
+{
+	static const u8 int3 = 0xcc;
+	u32 end = map_end((u32)(b - cache.blocks), cache.nblocks);
+	u32 at = b->start, m;
+	bool goes_on = false;
+
+	for (m = b->map; m < end; m += 2) {
+		if (cache.map[m] && !goes_on)
+			jifl_host_code_write(jifl_pos_at(at), &int3, 1);
+		goes_on = cache.map[m] == EMIT_MAP_GOES_ON;
+		at += cache.map[m];
+	}
 }

@@ -156,6 +156,7 @@ static int jifl_control_status(struct jifl_file *f, void *arg)
 	st->side_used = e.side_used;
 	st->side_size = jifl_side_size();
 	st->invalidated = e.invalidated;
+	st->traps = jifl_trap_count();
 	st->faults = jifl_faults_count();
 	jifl_control_native_exits(st->native_exits);
 	return 0;

@@ -3,8 +3,8 @@
  * Counts of single calls, and the statistics made of them.
  *
  * While an instrumented call runs, its count and its identity live in this
- * CPU's struct jifl_cpu, where inserted code reaches them by one gs-relative
- * instruction. They belong to the task: a hook in sched_switch saves them when
+ * CPU's struct jifl_cpu, in its session's lane, where inserted code reaches them
+ * by one gs-relative instruction. They belong to the task: a hook in sched_switch saves them when
  * it leaves the CPU and restores them when it comes back, here or elsewhere. So
  * neither preemption nor migration between two instructions loses anything.
  *
@@ -14,7 +14,7 @@
  *
  * A call that the task dies in is accounted when the task is switched away for
  * the last time. A call whose way back no longer leads through its exit piece
- * (jifl_evict) is forgotten and counted as missed.
+ * (jifl_evict) is cut: forgotten and counted as missed.
  *
  * Contexts: the hook runs with a run queue locked; jifl_count_end in process
  * context; the block callbacks under the engine lock. None of them allocates.
@@ -24,7 +24,6 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/stop_machine.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
@@ -36,10 +35,10 @@
 /* --- the identity of a call -------------------------------------------------- */
 
 /*
- * struct jifl_cpu.call is (slot << 16 | nr + 1): small enough for the 32-bit
+ * struct jifl_lane.call is (slot << 16 | nr + 1): small enough for the 32-bit
  * immediate that the entry piece stores, and never 0.
  */
-#define JIFL_COUNT_SLOTS	64	/* counting sessions at a time, one less */
+#define JIFL_COUNT_SLOTS	4096	/* counting sessions at a time, one less */
 
 /*
  * Set and cleared under jifl_session_mutex. A call of a slot's session can be
@@ -91,8 +90,8 @@ static struct kmem_cache *jifl_stats_cache;
 /*
  * Cells for JIFL_KIND_CALL: the space for static per-CPU data of all modules
  * together is 8 KiB, so there are fewer than system calls. A cell stays with
- * the system call that took it first. No two sessions have the same system
- * call, so it serves one session at a time.
+ * the system call that took it first, and serves sessions in lane 0: one at a
+ * time.
  */
 #define JIFL_COUNT_CELLS	192
 
@@ -184,9 +183,10 @@ u64 jifl_count_missed(void)
 	return atomic64_read(&jifl_count_missed_ever);
 }
 
+/* call may be 0. */
 static void jifl_count_miss_call(u64 call)
 {
-	struct jifl_session *s = jifl_count_session(call);
+	struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
 	if (s)
 		jifl_count_miss(s, jifl_count_nr(call));
@@ -210,7 +210,7 @@ static void jifl_count_finish(u64 call, u64 count, bool no_return)
 }
 
 /* The exit piece's insert. The call's result is safe in the piece's care. */
-static void jifl_count_end(void)
+static void jifl_count_end(unsigned long lane)
 {
 	u64 call;
 
@@ -219,11 +219,11 @@ static void jifl_count_end(void)
 	 * own. From here on there is none until they have been used.
 	 */
 	preempt_disable_notrace();
-	call = this_cpu_read(jifl_cpu.call);
+	call = this_cpu_read(jifl_cpu.lanes[lane].call);
 	/* 0: the table had no room for it once, and it was counted as missed. */
 	if (call) {
-		this_cpu_write(jifl_cpu.call, 0);
-		jifl_count_finish(call, this_cpu_read(jifl_cpu.count), false);
+		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
 	}
 	preempt_enable_notrace();
 }
@@ -249,30 +249,31 @@ static void jifl_count_begin_slow(struct jifl_stats *st)
 #define JIFL_SAVED_PLACES	((1u << JIFL_SAVED_BITS) + JIFL_SAVED_WINDOW)
 
 struct jifl_saved {
-	u64 call;
-	u64 count;
+	struct jifl_lane lanes[JIFL_LANES];
 };
 
 /* Apart from the values, so that a search reads two cache lines. */
 static struct task_struct **jifl_saved_task;
 static struct jifl_saved *jifl_saved_value;
 
-static void jifl_saved_put(struct task_struct *t, u64 call, u64 count)
+static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 {
 	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
 	u32 end = at + JIFL_SAVED_WINDOW;
+	unsigned int lane;
 
 	for (; at < end; at++) {
 		if (READ_ONCE(jifl_saved_task[at]) ||
 		    cmpxchg(&jifl_saved_task[at], NULL, t))
 			continue;
-		jifl_saved_value[at] = (struct jifl_saved){ call, count };
+		jifl_saved_value[at] = *v;
 		return;
 	}
-	jifl_count_miss_call(call);
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		jifl_count_miss_call(v->lanes[lane].call);
 }
 
-/* Gives call 0 when the task has no record. */
+/* All lanes are 0 when the task has no record. */
 static struct jifl_saved jifl_saved_take(struct task_struct *t)
 {
 	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
@@ -291,31 +292,58 @@ static struct jifl_saved jifl_saved_take(struct task_struct *t)
 	return (struct jifl_saved){};
 }
 
+/* The task dies: what its calls have counted is final. */
+static void jifl_count_die(const struct jifl_saved *v)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = v->lanes[lane].call;
+
+		if (call && READ_ONCE(jifl_count_draining))
+			jifl_count_miss_call(call);	/* it may have died natively */
+		else if (call)
+			jifl_count_finish(call, v->lanes[lane].count, true);
+	}
+}
+
+static bool jifl_saved_is_empty(const struct jifl_saved *v)
+{
+	u64 any = 0;
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		any |= v->lanes[lane].call;
+	return !any;
+}
+
 /* sched_switch: a run queue is locked, interrupts are off. */
 static void jifl_count_switch(void *data, bool preempt, struct task_struct *prev,
 			      struct task_struct *next, unsigned int prev_state)
 {
-	struct jifl_saved v = {};
-	u64 call = this_cpu_read(jifl_cpu.call);
+	struct jifl_saved *now = (struct jifl_saved *)this_cpu_ptr(jifl_cpu.lanes);
 
-	if (call) {
-		v.count = this_cpu_read(jifl_cpu.count);
+	if (!jifl_saved_is_empty(now)) {
 		if (preempt || !(prev_state & TASK_DEAD))
-			jifl_saved_put(prev, call, v.count);
-		else if (READ_ONCE(jifl_count_draining))
-			jifl_count_miss_call(call);	/* it may have died natively */
+			jifl_saved_put(prev, now);
 		else
-			jifl_count_finish(call, v.count, true);
+			jifl_count_die(now);
 	}
 	/* Kernel threads make no system calls. */
-	v = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
-	this_cpu_write(jifl_cpu.count, v.count);
-	this_cpu_write(jifl_cpu.call, v.call);
+	*now = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
 }
 
 static bool jifl_count_is_exit(u64 call)
 {
 	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
+}
+
+/* Does the CPU run a call of s? On this CPU it is the one that asks for the session's end. */
+static bool jifl_count_is_running(const struct jifl_session *s, int cpu)
+{
+	u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
+
+	return call && cpu != smp_processor_id() && jifl_count_session(call) == s;
 }
 
 /* Looks without a lock: a call may come or go meanwhile. */
@@ -328,18 +356,13 @@ bool jifl_count_is_ending(const struct jifl_session *s)
 	if (!s->slot)
 		return false;
 	preempt_disable();
-	for_each_online_cpu(cpu) {
-		u64 call = READ_ONCE(per_cpu(jifl_cpu.call, cpu));
-
-		/* On this CPU it is the call that asks for the session's end. */
-		if (call && cpu != smp_processor_id() && jifl_count_session(call) == s)
-			ending = true;
-	}
+	for_each_online_cpu(cpu)
+		ending |= jifl_count_is_running(s, cpu);
 	preempt_enable();
 	if (ending)
 		return true;
 	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
-		u64 call = READ_ONCE(jifl_saved_value[at].call);
+		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
 
 		if (READ_ONCE(jifl_saved_task[at]) && jifl_count_session(call) == s &&
 		    jifl_count_is_exit(call))
@@ -353,28 +376,22 @@ void jifl_count_drain_begin(void)
 	WRITE_ONCE(jifl_count_draining, true);
 }
 
-static int jifl_count_forget_stopped(void *unused)
+void jifl_count_drain_end(void)
 {
-	u32 at;
-
-	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
-		if (!jifl_saved_task[at])
-			continue;
-		jifl_count_miss_call(jifl_saved_value[at].call);
-		jifl_saved_task[at] = NULL;
-	}
-	return 0;
+	WRITE_ONCE(jifl_count_draining, false);
 }
 
 /*
  * While the machine is stopped every CPU runs its stopper thread, so whatever
- * call is in flight has been saved by jifl_count_switch.
+ * the task had in flight has been saved by jifl_count_switch.
  */
-void jifl_count_forget_in_flight(void)
+void jifl_count_cut(struct task_struct *task)
 {
-	if (jifl_count_users)
-		stop_machine(jifl_count_forget_stopped, NULL, NULL);
-	WRITE_ONCE(jifl_count_draining, false);
+	struct jifl_saved v = jifl_saved_take(task);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		jifl_count_miss_call(v.lanes[lane].call);
 }
 
 /* --- the hook -------------------------------------------------------------------- */
@@ -433,7 +450,7 @@ static void jifl_count_settle(struct jifl_session *s)
 		int cell = jifl_count_cell_of[nr] - 1;
 		int cpu;
 
-		if (!s->stats[nr] || cell < 0)
+		if (!s->stats[nr] || cell < 0 || s->lane)
 			continue;
 		for_each_possible_cpu(cpu) {
 			u64 *n = per_cpu_ptr(&jifl_count_cells[cell], cpu);
@@ -477,7 +494,7 @@ static struct ir_operand jifl_count_cell_operand(int cell)
 static void jifl_count_entry_call(struct jifl_session *s, unsigned int nr,
 				  struct ir_insert *ins)
 {
-	int cell = jifl_count_cell(nr);
+	int cell = s->lane ? -1 : jifl_count_cell(nr);
 
 	if (cell >= 0) {
 		*ins = (struct ir_insert){
@@ -511,66 +528,72 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 	 */
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
-		.cell = jifl_cpu_operand(call),
+		.cell = jifl_cpu_operand(lanes[s->lane].call),
 		.imm = jifl_count_id(s, nr),
 	};
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
-		.cell = jifl_cpu_operand(count),
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
 		.imm = 0,
 	};
 	exit[(*nexit)++] = (struct ir_insert){
 		.kind = IR_INSERT_CALL,
 		.fn = (unsigned long)jifl_count_end,
+		.nargs = 1,
+		.args = { s->lane },
 	};
 }
 
 void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr)
 {
 	if (s->slot)
-		this_cpu_write(jifl_cpu.call, jifl_count_id(s, nr));
+		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(s, nr));
 }
 
 void jifl_count_translate_end(void)
 {
-	this_cpu_write(jifl_cpu.call, 0);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
 }
 
 /* The block is new: it is the first time for the call that is running. */
 static void jifl_count_attribute(struct jifl_session *s)
 {
-	u64 call = this_cpu_read(jifl_cpu.call);
+	u64 call = this_cpu_read(jifl_cpu.lanes[s->lane].call);
 
 	if (call && jifl_count_session(call) == s)
 		s->blocks[jifl_count_nr(call)]++;
 }
 
-static void jifl_count_insert(struct ir_block *b, u32 n)
+static void jifl_count_insert(struct ir_block *b, const struct jifl_session *s, u32 n)
 {
 	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
 
 	if (!ins)
 		return;
 	ins->kind = IR_INSERT_ADD;
-	ins->cell = jifl_cpu_operand(count);
+	ins->cell = jifl_cpu_operand(lanes[s->lane].count);
 	ins->imm = n;
 }
 
 void jifl_count_insns(struct ir_block *b, void *arg)
 {
 	jifl_count_attribute(arg);
-	jifl_count_insert(b, b->count);
+	jifl_count_insert(b, arg, b->count);
 }
 
 /* The repetitions are what rcx loses: all of it, or what is not left. */
-static void jifl_count_insert_rcx(struct ir_block *b, enum ir_place place, u16 at, s32 sign)
+static void jifl_count_insert_rcx(struct ir_block *b, const struct jifl_session *s,
+				  enum ir_place place, u16 at, s32 sign)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
 	if (!ins)
 		return;
 	ins->kind = IR_INSERT_ADD_REG;
-	ins->cell = jifl_cpu_operand(count);
+	ins->cell = jifl_cpu_operand(lanes[s->lane].count);
 	ins->reg = IR_RCX;
 	ins->imm = sign;
 }
@@ -583,16 +606,16 @@ void jifl_count_repeats(struct ir_block *b, void *arg)
 	for (i = 0; i < b->ninsns; i++) {
 		if (b->insns[i].repeat == IR_REPEAT_NONE)
 			continue;
-		jifl_count_insert_rcx(b, IR_BEFORE, i, 1);
+		jifl_count_insert_rcx(b, arg, IR_BEFORE, i, 1);
 		if (b->insns[i].repeat == IR_REPEAT_WHILE)
-			jifl_count_insert_rcx(b, IR_AFTER, i, -1);
+			jifl_count_insert_rcx(b, arg, IR_AFTER, i, -1);
 	}
 }
 
 void jifl_count_blocks(struct ir_block *b, void *arg)
 {
 	jifl_count_attribute(arg);
-	jifl_count_insert(b, 1);
+	jifl_count_insert(b, arg, 1);
 }
 
 /* --- reading --------------------------------------------------------------------- */
@@ -618,7 +641,7 @@ static u64 jifl_count_read_cells(const struct jifl_session *s, unsigned int nr)
 	u64 sum = 0;
 	int cpu;
 
-	if (s->kind != JIFL_KIND_CALL || !s->running || cell < 0)
+	if (s->kind != JIFL_KIND_CALL || !s->running || s->lane || cell < 0)
 		return 0;
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(*per_cpu_ptr(&jifl_count_cells[cell], cpu));

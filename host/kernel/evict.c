@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nobody is left inside the code cache: every return address into it, on every
- * kernel stack, becomes the original one. Called when a session ends, in
- * process context, under jifl_session_mutex, with the entry table disarmed.
+ * Nobody is left inside what goes of the code cache, be it all of it or the code
+ * of destroyed contexts: every return address into it, on every kernel stack,
+ * becomes the original one. Called in process context, under
+ * jifl_session_mutex, when no entry leads there any more.
  *
  * Invariant at the end: no register, stack or tracer's record of any thread
- * holds an address of the code cache that will ever be executed.
+ * holds an address of code that goes and will ever be executed.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -33,12 +34,19 @@ struct scan {
 	unsigned int threads;	/* that had an address of the cache */
 	unsigned int left;	/* of these, still inside */
 	bool found, inside;	/* in the thread that is looked at */
+	bool all;		/* else only code of destroyed contexts */
 	const struct task_struct *caller;
 };
 
 static bool in_cache(unsigned long addr)
 {
 	return addr - jifl_codemem_base() < jifl_codemem_size();
+}
+
+/* Does code go that stands at addr? */
+static bool goes(unsigned long addr, const struct scan *scan)
+{
+	return in_cache(addr) && (scan->all || jifl_engine_is_doomed(addr));
 }
 
 /*
@@ -52,7 +60,7 @@ static void scan_word(unsigned long *word, void *arg)
 	struct scan *scan = arg;
 	jifl_orig orig;
 
-	if (!in_cache(*word))
+	if (!goes(*word, scan))
 		return;
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
@@ -80,12 +88,12 @@ static void scan_stack(struct task_struct *task, struct scan *scan)
 }
 
 /* Interrupted registers from which a thread goes on. */
-static bool regs_inside(const struct pt_regs *regs)
+static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 {
 	const unsigned long *reg = (const unsigned long *)regs;
 
 	for (; reg <= &regs->ip; reg++) {
-		if (in_cache(*reg))
+		if (goes(*reg, scan))
 			return true;
 	}
 	return false;
@@ -100,16 +108,16 @@ enum verdict { STALE, LIVE, UNKNOWN };
  * across is of the other kind. Our own text counts as inside: jifl_entry_stub
  * and what it calls carry the address of a piece they are about to jump to.
  */
-static enum verdict unwind_inside(struct task_struct *task)
+static enum verdict unwind_inside(struct task_struct *task, const struct scan *scan)
 {
 	struct unwind_state state;
 
 	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
 	     unwind_next_frame(&state)) {
-		if (in_cache(state.ip) || within_module_core(state.ip, THIS_MODULE))
+		if (goes(state.ip, scan) || within_module_core(state.ip, THIS_MODULE))
 			return LIVE;
 		if (state.regs && state.full_regs && !user_mode(state.regs) &&
-		    regs_inside(state.regs))
+		    regs_inside(state.regs, scan))
 			return LIVE;
 	}
 	return unwind_error(&state) ? UNKNOWN : STALE;
@@ -122,7 +130,7 @@ static enum verdict unwind_inside(struct task_struct *task)
  */
 static bool is_inside(struct task_struct *task, const struct scan *scan)
 {
-	return task != scan->caller && task->on_rq && unwind_inside(task) != STALE;
+	return task != scan->caller && task->on_rq && unwind_inside(task, scan) != STALE;
 }
 
 static void scan_task(struct task_struct *task, struct scan *scan)
@@ -141,6 +149,8 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 		else
 			scan->inside = false;
 	}
+	if (scan->found)
+		jifl_count_cut(task);
 	if (scan->found || scan->inside)
 		scan->threads++;
 }
@@ -155,7 +165,7 @@ static int scan_all(void *arg)
 }
 
 /*
- * 1. The entry table is disarmed, so nobody new comes in.
+ * 1. No entry leads into what goes, so nobody new comes in.
  * 2. All CPUs are stopped. Each runs its stopper, which is in no system call;
  *    interrupt stacks are empty, since a stopper is a thread. All other threads
  *    are switched out with everything they will go on with on their kernel
@@ -173,14 +183,14 @@ static int scan_all(void *arg)
  *    do_exit(), so it can be missed by 2. It never sleeps again before its
  *    last switch, which synchronize_rcu_tasks() waits for.
  */
-void jifl_evict(struct jifl_drain *drain)
+void jifl_evict(struct jifl_drain *drain, bool all)
 {
 	u64 start = ktime_get_ns();
 	struct scan scan;
 
 	drain->threads = 0;
 	for (;;) {
-		scan = (struct scan){ .caller = current };
+		scan = (struct scan){ .caller = current, .all = all };
 		stop_machine(scan_all, &scan, NULL);
 		drain->threads = max(drain->threads, scan.threads);
 		if (!scan.left)

@@ -67,9 +67,17 @@ extern char jifl_entry_slow[];	/* in the entry table: ask jifl_entry_choose */
 
 /* --- dispatch.c: per-CPU stacks, engine lock, C side of the stubs ----------- */
 
+/* Sessions that may have the same system call at a time; each then has a lane. */
+#define JIFL_LANES	4
+
+/* What one session counts about the call that runs on a CPU, see count.c. */
+struct jifl_lane {
+	u64 count;
+	u64 call;		/* 0: none; else session and system call */
+};
+
 struct jifl_cpu {
-	u64 count;		/* of the instrumented call that runs on this CPU, see count.c */
-	u64 call;		/* 0: none; else the call's record number, see count.c */
+	struct jifl_lane lanes[JIFL_LANES];
 	u64 exits[JIFL_CAUSES_MAX];
 	u64 stack_top;		/* of the private stack the dispatcher runs on */
 };
@@ -107,6 +115,12 @@ void jifl_unwind_exit(void);
 int jifl_textwatch_init(void);
 void jifl_textwatch_exit(void);
 
+/* --- trap.c: threads in code whose original has changed ---------------------- */
+
+int jifl_trap_init(void);
+void jifl_trap_exit(void);
+u64 jifl_trap_count(void);
+
 /* --- entry.c: x64_sys_call's direct call and the table behind it ------------ */
 
 /*
@@ -139,11 +153,11 @@ struct jifl_drain {
 	u64 ns;
 };
 /*
- * Replaces every return address into the code cache on every kernel stack by
- * its original, and waits until no thread is inside. The caller has disarmed
- * the entry table. Called under jifl_session_mutex; sleeps.
+ * Replaces every return address into the code cache, or only into code of
+ * destroyed contexts, on every kernel stack by its original, and waits until no
+ * thread is inside. No entry leads there. Called under jifl_session_mutex; sleeps.
  */
-void jifl_evict(struct jifl_drain *drain);
+void jifl_evict(struct jifl_drain *drain, bool all);
 /* An original `ret`, reached with the stack as at a handler's return. */
 u64 jifl_evict_return_site(void);
 
@@ -152,7 +166,7 @@ u64 jifl_evict_return_site(void);
 struct jifl_session;
 struct jifl_stats;		/* figures of one system call of a session, by CPU */
 
-/* Room for inserts on each side of an entry piece. */
+/* Room for a session's inserts on each side of an entry piece. */
 #define JIFL_ENTRY_INSERTS	4
 
 int jifl_count_init(void);
@@ -189,12 +203,14 @@ bool jifl_count_is_ending(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
 void jifl_count_miss(struct jifl_session *s, unsigned int nr);
 u64 jifl_count_missed(void);	/* all sessions ever */
-/*
- * Around jifl_evict: calls that were in flight are counted as missed, since
- * their ways back do not lead through their exit pieces any more. Forget sleeps.
- */
+/* Around jifl_evict: a task that dies may have lost its way out already. */
 void jifl_count_drain_begin(void);
-void jifl_count_forget_in_flight(void);
+void jifl_count_drain_end(void);
+/*
+ * The task's way back does not lead through an exit piece any more: its call is
+ * counted as missed. By jifl_evict, with the machine stopped.
+ */
+void jifl_count_cut(struct task_struct *task);
 /* hist: JIFL_HIST_BUCKETS, or NULL. -ENOENT when nr is not a target. */
 int jifl_count_read(struct jifl_session *s, struct jifl_stat *st, u64 *hist);
 u64 jifl_count_calls(struct jifl_session *s);
@@ -217,6 +233,40 @@ void jifl_filter_release(struct jifl_filter *f);
 /* Is the current task meant? Any process context, no sleep. */
 bool jifl_filter_match(const struct jifl_filter *f);
 
+/* --- mix.c: the sessions that a system call is about --------------------------- */
+
+struct jifl_mix {
+	struct list_head list;	/* jifl_entry_lock; unused in a session's own */
+	struct list_head doomed; /* jifl_session_mutex; likewise */
+	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
+	int context;		/* of the engine */
+	u64 pieces[JIFL_NR_MAX]; /* entry pieces; jifl_entry_lock; 0: not made yet */
+	DECLARE_BITMAP(native, JIFL_NR_MAX); /* handlers not to be tried for now */
+};
+
+/* Makes s->alone, a mix of s (lane and instrument set); 0 or -ENOSPC. */
+int jifl_mix_init_alone(struct jifl_session *s);
+/* From here on, calls of s are redirected; no more. In-flight ones go on. */
+void jifl_mix_arm(struct jifl_session *s);
+void jifl_mix_disarm(const struct jifl_session *s);
+/*
+ * Around a new generation: no entry leads into the cache and no piece is made;
+ * with nobody inside, mixes of several sessions are freed.
+ */
+void jifl_mix_pause(struct list_head *sessions);
+void jifl_mix_free_others(void);
+void jifl_mix_resume(void);
+/*
+ * Around the end of one session among others, which is disarmed: its mixes'
+ * contexts are destroyed; with nobody inside, the mixes are freed.
+ */
+void jifl_mix_doom(struct jifl_session *s);
+void jifl_mix_free_doomed(void);
+/* Lets handlers that could not run in the cache be tried again. */
+void jifl_mix_retry_native(struct list_head *sessions);
+/* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
+u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr);
+
 /* --- session.c -------------------------------------------------------------- */
 
 struct jifl_session {
@@ -225,13 +275,14 @@ struct jifl_session {
 	u32 kind;
 	u32 flags;		/* JIFL_FLAG_* */
 	u32 slot;		/* count.c's number of it, 0: none */
+	u32 lane;		/* no session with one of its system calls has the same */
 	pid_t owner;
 	char name[JIFL_NAME_MAX];
 	struct jifl_filter filter;
 	DECLARE_BITMAP(nrs, JIFL_NR_MAX);
-	DECLARE_BITMAP(native, JIFL_NR_MAX); /* handlers not to be tried for now */
-	int context;		/* of the engine */
-	u64 pieces[JIFL_NR_MAX]; /* entry pieces; jifl_entry_lock; 0: not made yet */
+	struct jifl_mix alone;	/* for calls that no other session is about */
+	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
+	void *instrument_arg;
 	struct jifl_stats *stats[JIFL_NR_MAX]; /* set once, under jifl_entry_lock */
 	u64 blocks[JIFL_NR_MAX]; /* translated first for this call; engine lock */
 	atomic64_t missed[JIFL_NR_MAX];
@@ -248,7 +299,7 @@ struct jifl_session *jifl_session_alloc(void);
 /*
  * Starts s (kind, filter, nrs, name, owner set). 0; -EINVAL when it names no
  * system call that this kernel has; -EBUSY with *busy_nr and *busy_session set
- * when another session has one of them; -ENOSPC, -ENOMEM. Sleeps.
+ * when JIFL_LANES others have one of them; -ENOSPC, -ENOMEM. Sleeps.
  */
 int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session);
 /*
@@ -269,9 +320,6 @@ int jifl_session_detach(u64 id, const struct jifl_session *except,
 int jifl_session_info(struct jifl_session_info *info);
 /* Fills what sessions know of the module's status. */
 void jifl_session_status(struct jifl_status *st);
-/* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
-u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr);
-
 /* --- plugin.c: include/jifl.h's API; control.c: /dev/jifl -------------------- */
 
 int jifl_plugin_init(void);

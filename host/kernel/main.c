@@ -105,6 +105,7 @@ static const struct jifl_part {
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
 	{ "eviction", jifl_evict_init },
 	{ "engine", jifl_main_engine, jifl_main_engine_exit },
+	{ "traps", jifl_trap_init, jifl_trap_exit },
 	{ "faults", jifl_faults_init, jifl_faults_exit },
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions: which system calls are redirected into the code cache, for whom,
- * and with what inserted; and how that ends.
+ * Sessions: how they begin and how they end. What a running one does to system
+ * calls is in mix.c.
  *
- * A session owns a context of the engine and a set of system calls that no
- * other session has. Arming a call puts jifl_entry_slow into the entry table.
- * The first task to make it gets its entry piece translated; without a filter
- * the piece then replaces jifl_entry_slow and the call costs no question any
- * more.
- *
- * The code cache is shared and has one generation, so the end of a session and
- * a full cache are the same event (jifl_session_renew):
+ * Where others stay, the end of a session takes away its own code alone
+ * (jifl_session_retire): they lose only those calls in flight that were its,
+ * too. The code cache is shared and has one generation, so a full cache, and the
+ * end of the last session, are a new beginning for all (jifl_session_renew):
  *
  *	1. pause: no entry leads into the cache; calls of the sessions that stay
  *	   are let pass and counted as missed
  *	2. drain the entry stub and the cache (jifl_evict)
- *	3. forget the calls that were in flight
- *	4. empty the cache
- *	5. go on
+ *	3. empty the cache
+ *	4. go on
  *
- * Everything sleeps and runs under jifl_session_mutex but jifl_entry_choose,
- * which tasks run at the entry of their system calls.
+ * Everything sleeps and runs under jifl_session_mutex.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -45,13 +39,6 @@ static u64 jifl_session_last_id;	/* jifl_session_mutex */
 static u64 jifl_session_renewals;	/* jifl_session_mutex */
 static unsigned long jifl_session_renewed_at;	/* jiffies; jifl_session_mutex */
 
-/*
- * Written under jifl_entry_lock, read without it at system call entry: what is
- * found there lives until jifl_evict has returned.
- */
-static struct jifl_session *jifl_session_by_nr[JIFL_NR_MAX];
-static bool jifl_session_paused;	/* jifl_entry_lock */
-
 #define JIFL_POLL_PERIOD	(HZ / 10)
 /* Not more often: emptying the cache stops the machine for a moment. */
 #define JIFL_RENEW_PERIOD	HZ
@@ -63,164 +50,39 @@ static bool jifl_session_paused;	/* jifl_entry_lock */
 static void jifl_session_poll(struct work_struct *work);
 static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 
-/* --- entry: in the task that makes the call -------------------------------------- */
-
-static void jifl_entry_inserts(struct jifl_session *s, unsigned int nr,
-			       struct ir_insert *entry, u32 *nentry,
-			       struct ir_insert *exit, u32 *nexit)
-{
-	if (s->kind == JIFL_KIND_PLUGIN)
-		jifl_plugin_entry(s, nr, entry, nentry, exit, nexit);
-	else
-		jifl_count_entry(s, nr, entry, nentry, exit, nexit);
-}
-
-/*
- * Makes the entry piece of (s, nr); 0 when the handler cannot run in the cache
- * now. Under jifl_entry_lock, whose holder alone uses the two arrays.
- */
-static u64 jifl_entry_make(struct jifl_session *s, unsigned int nr)
-{
-	static struct ir_insert entry[JIFL_ENTRY_INSERTS];
-	static struct ir_insert exit[JIFL_ENTRY_INSERTS];
-	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	u32 nentry, nexit;
-	u64 piece;
-
-	jifl_entry_inserts(s, nr, entry, &nentry, exit, &nexit);
-	jifl_count_translate_begin(s, nr);
-	piece = jifl_engine_entry_create(s->context, jifl_orig_at(jifl_entry_handler(nr)),
-					 entry, nentry, exit, nexit, &cause);
-	jifl_count_translate_end();
-	if (!piece)
-		set_bit(nr, s->native);
-	return piece;
-}
-
-/* The piece of (s, nr), made if need be; 0 to let the call pass. */
-static u64 jifl_entry_piece(struct jifl_session *s, unsigned int nr)
-{
-	unsigned long flags;
-	u64 piece;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	piece = s->pieces[nr];
-	if (!piece && !jifl_session_paused && jifl_session_by_nr[nr] == s) {
-		piece = jifl_entry_make(s, nr);
-		WRITE_ONCE(s->pieces[nr], piece);
-		if (piece && !s->filter.mask)
-			WRITE_ONCE(jifl_entry_table[nr], piece);
-	}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-	return piece;
-}
-
-/*
- * Does not sleep: jifl_evict waits for tasks that are in here, and so for the
- * sessions and pieces that they have seen.
- */
-u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr)
-{
-	struct jifl_session *s;
-	u64 piece = 0;
-
-	if (nr >= JIFL_NR_MAX)
-		return 0;
-	s = READ_ONCE(jifl_session_by_nr[nr]);
-	if (!s || !jifl_filter_match(&s->filter))
-		return 0;
-	piece = READ_ONCE(s->pieces[nr]);
-	if (piece)
-		return piece;
-	if (!test_bit(nr, s->native) && !jifl_engine_is_full() &&
-	    !jifl_count_prepare(s, nr))
-		piece = jifl_entry_piece(s, nr);
-	if (!piece)
-		jifl_count_miss(s, nr);
-	return piece;
-}
-
-/* --- arming ------------------------------------------------------------------------ */
-
-static void jifl_session_arm(struct jifl_session *s)
-{
-	unsigned long flags;
-	unsigned int nr;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-		WRITE_ONCE(jifl_session_by_nr[nr], s);
-		WRITE_ONCE(jifl_entry_table[nr], (u64)(unsigned long)jifl_entry_slow);
-	}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-}
-
-static void jifl_session_disarm(struct jifl_session *s)
-{
-	unsigned long flags;
-	unsigned int nr;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-		WRITE_ONCE(jifl_entry_table[nr], 0);
-		WRITE_ONCE(jifl_session_by_nr[nr], NULL);
-	}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-}
-
-/* No entry leads into the cache any more, and no piece is made. */
-static void jifl_session_pause(void)
-{
-	struct jifl_session *s;
-	unsigned long flags;
-	unsigned int nr;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	jifl_session_paused = true;
-	list_for_each_entry(s, &jifl_sessions, list)
-		for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-			WRITE_ONCE(s->pieces[nr], 0);
-			WRITE_ONCE(jifl_entry_table[nr],
-				   (u64)(unsigned long)jifl_entry_slow);
-		}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-}
-
-static void jifl_session_resume(void)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	jifl_session_paused = false;
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-}
-
 /* --- new generation ---------------------------------------------------------------- */
 
-/*
- * See the head of this file. `ending`, off the list and disarmed, has no
- * context after it; NULL when all sessions stay.
- */
-static void jifl_session_renew(struct jifl_session *ending, struct jifl_drain *drain)
+/* Of `s`, off the list and disarmed, nothing is left. */
+static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
-	struct jifl_session *s;
-
-	jifl_session_pause();
+	jifl_mix_doom(s);
 	jifl_count_drain_begin();
-	jifl_evict(drain);
-	jifl_count_forget_in_flight();
-	if (ending) {
-		jifl_count_stop(ending);
-		jifl_engine_context_destroy(ending->context);
-	}
+	jifl_evict(drain, false);
+	jifl_count_drain_end();
+	jifl_count_stop(s);
+	jifl_mix_free_doomed();
+}
+
+/* Nobody is inside. */
+static void jifl_session_empty_cache(void)
+{
 	jifl_engine_forget();
 	while (jifl_engine_erase())
 		cond_resched();
-	list_for_each_entry(s, &jifl_sessions, list)
-		bitmap_zero(s->native, JIFL_NR_MAX);
 	jifl_session_renewals++;
 	jifl_session_renewed_at = jiffies;
-	jifl_session_resume();
+}
+
+/* See the head of this file. */
+static void jifl_session_renew(struct jifl_drain *drain)
+{
+	jifl_mix_pause(&jifl_sessions);
+	jifl_count_drain_begin();
+	jifl_evict(drain, true);
+	jifl_count_drain_end();
+	jifl_mix_free_others();
+	jifl_session_empty_cache();
+	jifl_mix_resume();
 }
 
 /*
@@ -230,7 +92,6 @@ static void jifl_session_renew(struct jifl_session *ending, struct jifl_drain *d
 static void jifl_session_poll(struct work_struct *work)
 {
 	static unsigned int ticks;	/* jifl_session_mutex */
-	struct jifl_session *s;
 	struct jifl_drain drain;
 
 	mutex_lock(&jifl_session_mutex);
@@ -240,10 +101,9 @@ static void jifl_session_poll(struct work_struct *work)
 	}
 	if (jifl_engine_is_full() &&
 	    time_after_eq(jiffies, jifl_session_renewed_at + JIFL_RENEW_PERIOD)) {
-		jifl_session_renew(NULL, &drain);
+		jifl_session_renew(&drain);
 	} else if (++ticks % 16 == 0) {
-		list_for_each_entry(s, &jifl_sessions, list)
-			bitmap_zero(s->native, JIFL_NR_MAX);
+		jifl_mix_retry_native(&jifl_sessions);
 	}
 	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
 	mutex_unlock(&jifl_session_mutex);
@@ -277,42 +137,55 @@ static void jifl_session_close_host(void)
 }
 
 /* Leaves only the targets that this kernel has. */
-static int jifl_session_check(struct jifl_session *s, unsigned int *busy_nr,
-			      u64 *busy_session)
+static int jifl_session_check(struct jifl_session *s)
 {
-	struct jifl_session *other;
 	unsigned int nr;
 
 	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX)
 		if (!jifl_entry_handler(nr))
 			clear_bit(nr, s->nrs);
-	if (bitmap_empty(s->nrs, JIFL_NR_MAX))
-		return -EINVAL;
-	list_for_each_entry(other, &jifl_sessions, list) {
-		for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-			if (!test_bit(nr, other->nrs))
-				continue;
-			*busy_nr = nr;
-			*busy_session = other->id;
-			return -EBUSY;
-		}
-	}
-	return 0;
+	return bitmap_empty(s->nrs, JIFL_NR_MAX) ? -EINVAL : 0;
 }
 
-static int jifl_session_context(struct jifl_session *s)
+/* A lane that no session with one of these system calls has. */
+static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_nr,
+				    u64 *busy_session)
 {
+	unsigned long taken = 0;
+	struct jifl_session *other;
+
+	list_for_each_entry(other, &jifl_sessions, list) {
+		if (!bitmap_intersects(s->nrs, other->nrs, JIFL_NR_MAX))
+			continue;
+		__set_bit(other->lane, &taken);
+		*busy_session = other->id;
+		for_each_set_bit(*busy_nr, s->nrs, JIFL_NR_MAX)
+			if (test_bit(*busy_nr, other->nrs))
+				break;
+	}
+	s->lane = ffz(taken);
+	return s->lane < JIFL_LANES ? 0 : -EBUSY;
+}
+
+static int jifl_session_instrument(struct jifl_session *s)
+{
+	s->instrument_arg = s;
 	switch (s->kind) {
 	case JIFL_KIND_NONE:
 	case JIFL_KIND_CALL:
-		return jifl_engine_context_create(NULL, NULL);
+		s->instrument = NULL;
+		return 0;
 	case JIFL_KIND_INSN:
-		return jifl_engine_context_create(s->flags & JIFL_FLAG_REPEATS ?
-						  jifl_count_repeats : jifl_count_insns, s);
+		s->instrument = s->flags & JIFL_FLAG_REPEATS ? jifl_count_repeats :
+							       jifl_count_insns;
+		return 0;
 	case JIFL_KIND_BLOCK:
-		return jifl_engine_context_create(jifl_count_blocks, s);
+		s->instrument = jifl_count_blocks;
+		return 0;
 	case JIFL_KIND_PLUGIN:
-		return jifl_engine_context_create(jifl_plugin_instrument, s->plugin);
+		s->instrument = jifl_plugin_instrument;
+		s->instrument_arg = s->plugin;
+		return 0;
 	}
 	return -EINVAL;
 }
@@ -322,28 +195,37 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 {
 	int ret;
 
-	ret = jifl_session_check(s, busy_nr, busy_session);
+	ret = jifl_session_check(s);
+	if (!ret)
+		ret = jifl_session_choose_lane(s, busy_nr, busy_session);
+	if (!ret)
+		ret = jifl_session_instrument(s);
 	if (ret)
 		return ret;
 	ret = jifl_session_open_host();
 	if (ret)
 		return ret;
-	ret = jifl_session_context(s);
-	if (ret < 0)
+	ret = jifl_mix_init_alone(s);
+	if (ret && jifl_engine_is_full()) {
+		struct jifl_drain drain;
+
+		jifl_session_renew(&drain);
+		ret = jifl_mix_init_alone(s);
+	}
+	if (ret)
 		goto close_host;
-	s->context = ret;
 	ret = jifl_count_start(s);
 	if (ret)
 		goto destroy_context;
 	s->id = ++jifl_session_last_id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
-	jifl_session_arm(s);
+	jifl_mix_arm(s);
 	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
 	return 0;
 
 destroy_context:
-	jifl_engine_context_destroy(s->context);
+	jifl_engine_context_destroy(s->alone.context);
 close_host:
 	jifl_session_close_host();
 	return ret;
@@ -376,10 +258,12 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	memset(drain, 0, sizeof(*drain));
 	if (!s->running)
 		return -ENOENT;
-	jifl_session_disarm(s);
+	jifl_mix_disarm(s);
 	list_del(&s->list);
 	jifl_session_grace(s);
-	jifl_session_renew(s, drain);
+	jifl_session_retire(s, drain);
+	if (list_empty(&jifl_sessions))
+		jifl_session_empty_cache();
 	s->running = false;
 	jifl_session_close_host();
 	return 0;

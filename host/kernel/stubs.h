@@ -5,7 +5,7 @@
 #ifndef JIFL_HOST_STUBS_H
 #define JIFL_HOST_STUBS_H
 
-#define JIFL_CPU_STACK_TOP	272	/* offsetof(struct jifl_cpu, stack_top) */
+#define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
 #endif

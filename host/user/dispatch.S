@@ -21,6 +21,14 @@ user_host_dispatch_indirect\name:
 	call	dispatch
 	lea	8(%rsp), %rsp		/* exit */
 	ret	$\red_zone
+
+	/* Where a thread goes on after a trap: see on_trap in memory.c. */
+	.globl	user_host_trap\name
+user_host_trap\name:
+	lea	-\red_zone(%rsp), %rsp
+	push	%fs:user_host_trap_frame@tpoff + 8
+	push	%fs:user_host_trap_frame@tpoff
+	jmp	user_host_dispatch_indirect\name
 	.endm
 
 	dispatch _red_zone, 128

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory and time of the in-process host: the code cache in two mappings of one
- * file, side tables, the engine lock, and calls into the cache.
+ * file, side tables, the engine lock, calls into the cache, and traps in it.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "user.h"
@@ -19,6 +21,9 @@ extern const char user_host_dispatch_direct_red_zone[], user_host_dispatch_indir
 extern const char user_host_dispatch_direct_no_red_zone[];
 extern const char user_host_dispatch_indirect_no_red_zone[];
 extern const char user_host_return_site[];
+extern const char user_host_trap_red_zone[], user_host_trap_no_red_zone[];
+/* What those push, for the thread that has trapped. */
+__thread struct jifl_frame user_host_trap_frame;
 bool user_host_has_xsave;
 
 u64 user_host_exits[JIFL_CAUSES_MAX];
@@ -30,6 +35,8 @@ static u32 code_bytes;
 static void *side;
 static u64 side_bytes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *trap_stub;
+u64 user_host_traps;
 
 static void die(const char *what)
 {
@@ -74,6 +81,29 @@ static void map_side(u64 size)
 	side_bytes = size;
 }
 
+/* rip is behind the int3 already. */
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	(void)info;
+	if (!jifl_engine_trap((u64)*rip - 1, &user_host_trap_frame)) {
+		signal(sig, SIG_DFL);
+		raise(sig);
+		return;
+	}
+	*rip = (greg_t)address(trap_stub);
+	__atomic_fetch_add(&user_host_traps, 1, __ATOMIC_RELAXED);
+}
+
+static void catch_traps(void)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+
+	if (sigaction(SIGTRAP, &action, NULL))
+		die("user host: SIGTRAP");
+}
+
 static bool has_xsave(void)
 {
 	u32 a, b, c, d;
@@ -99,6 +129,9 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size)
 	map_side(side_size);
 	memset(user_host_exits, 0, sizeof(user_host_exits));
 	user_host_has_xsave = has_xsave();
+	catch_traps();
+	trap_stub = user_host_trap_red_zone;
+	user_host_traps = 0;
 	return (struct jifl_config){
 		.code_base = address(executable),
 		.code_size = code_size,
@@ -120,6 +153,7 @@ struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const v
 	config.dispatch_direct = address(user_host_dispatch_direct_no_red_zone);
 	config.dispatch_indirect = address(user_host_dispatch_indirect_no_red_zone);
 	config.return_thunk = address(return_thunk);
+	trap_stub = user_host_trap_no_red_zone;
 	config.red_zone = 0;
 	config.align_stack = false;
 	config.endbr = true;

@@ -50,6 +50,9 @@ void user_host_set_text(const void *start, u64 len, enum jifl_text text, enum ji
 extern u64 user_host_exits[JIFL_CAUSES_MAX];
 u64 user_host_exits_total(void);
 
+/* How often a thread was brought out of a dropped block by a trap. */
+extern u64 user_host_traps;
+
 /* An operand for an insert; cell lies in the low 2 GiB. */
 struct ir_operand user_host_operand(const void *cell);
 

@@ -21,7 +21,7 @@
 
 #include "jifl_causes.h"
 
-#define JIFL_ABI_VERSION	1
+#define JIFL_ABI_VERSION	2
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -132,6 +132,7 @@ struct jifl_status {
 	__u64 side_size;
 	__u64 flushes;			/* generations freed, sessions' ends included */
 	__u64 invalidated;		/* blocks dropped because the kernel's text changed */
+	__u64 traps;			/* threads brought out of such blocks, ever */
 	__u64 faults;			/* exceptions taken on cache addresses */
 	__u64 missed;			/* calls not counted, all sessions ever */
 	__u64 native_exits[JIFL_CAUSES_MAX];

@@ -67,7 +67,7 @@ static void check_lookup(u32 context, const char *when)
 	u32 i, block;
 	u64 entry;
 
-	if (c->lookup == CACHE_NONE)
+	if (c->lookup == CACHE_NONE || c->table == CACHE_NONE)
 		return;
 	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++) {
 		memcpy(&entry, user_host_code() + c->table + 8 * i, 8);

@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -282,6 +282,8 @@ abi_struct! {
         pub flushes: u64,
         /// Blocks dropped because the kernel's text changed.
         pub invalidated: u64,
+        /// Threads brought out of such blocks, ever.
+        pub traps: u64,
         /// Exceptions taken on cache addresses.
         pub faults: u64,
         /// Calls not counted, all sessions ever.

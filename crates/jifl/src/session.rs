@@ -109,7 +109,8 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Opti
 fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
     match Errno::from_io_error(error) {
         Some(Errno::BUSY) if start.busy_session != 0 => Failure::failed(format!(
-            "sys:{} is being instrumented by {}: wait for its end, or `jifl detach {}`",
+            "sys:{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \
+             or `jifl detach {}`",
             table.name(start.busy_nr),
             holder(door, start.busy_session),
             start.busy_session

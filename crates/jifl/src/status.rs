@@ -55,6 +55,7 @@ struct Object {
     side_size: u64,
     flushes: u64,
     invalidated: u64,
+    traps: u64,
     faults: u64,
     native_exits: BTreeMap<String, u64>,
     missed: u64,
@@ -153,6 +154,7 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
         side_size: status.side_size,
         flushes: status.flushes,
         invalidated: status.invalidated,
+        traps: status.traps,
         faults: status.faults,
         native_exits: exits(&status),
         missed: status.missed,
@@ -218,8 +220,9 @@ fn text(object: &Object) -> String {
         (
             "invalidated",
             format!(
-                "{} blocks, by changes of the kernel's text",
-                grouped(object.invalidated)
+                "{} blocks, by changes of the kernel's text; threads brought out of them: {}",
+                grouped(object.invalidated),
+                grouped(object.traps)
             ),
         ),
         ("faults", grouped(object.faults)),

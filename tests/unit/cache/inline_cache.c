@@ -133,9 +133,15 @@ UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and
  * It runs natively, whatever is known of the other.
  */
 /* So many sites with several targets that there are no exits left for them. */
+static jifl_orig site(const u8 *sites, u32 i)
+{
+	return jifl_orig_at((u64)(unsigned long)(sites + 16 * i));
+}
+
 UNIT_TEST(exits, "cache/inline_cache: no room for another target")
 {
 	static u8 sites[16 * 512];
+	enum jifl_cause cause;
 	int context;
 	u32 i, k;
 
@@ -147,7 +153,7 @@ UNIT_TEST(exits, "cache/inline_cache: no room for another target")
 	user_host_set_text(sites, sizeof(sites), JIFL_TEXT_CODE, 0);
 	mprotect((void *)((unsigned long)sites & ~4095ul), sizeof(sites) + 4096,
 		 PROT_READ | PROT_WRITE | PROT_EXEC);
-	for (i = 0; i < 512 && !jifl_engine_is_full(); i++)
+	for (i = 0; i < 512 && jifl_engine_enter(context, site(sites, i), &cause); i++)
 		for (k = 0; k < 4 && !jifl_engine_is_full(); k++)
 			CHECK_EQ(user_host_call(context, sites + 16 * i, 5, function(k)), 5 + k);
 	CHECK(i > 100 && i < 512 && jifl_engine_is_full(), "%u sites", i);

@@ -123,17 +123,17 @@ UNIT_TEST(one_unit, "cache/link: one unit, straight ahead")
 /* With so few buckets, exits of several contexts wait in one. */
 UNIT_TEST(contexts, "cache/link: exits wait for their own context's block")
 {
-	int contexts[CACHE_CONTEXTS];
+	int contexts[200];
 	u32 i;
 
 	user_host_init(UNIT_CODE, 65536);
-	for (i = 0; i < CACHE_CONTEXTS; i++)
+	for (i = 0; i < JIFL_ARRAY_LEN(contexts); i++)
 		contexts[i] = begin_text(NULL);
 	put(0, BYTES("\x74\x62\xc3"));
 	put(100, BYTES("\xc3"));
-	for (i = 0; i < CACHE_CONTEXTS; i++)
+	for (i = 0; i < JIFL_ARRAY_LEN(contexts); i++)
 		make(contexts[i], 0);
-	for (i = 0; i < CACHE_CONTEXTS; i++) {
+	for (i = 0; i < JIFL_ARRAY_LEN(contexts); i++) {
 		make(contexts[i], 100);
 		CHECK_EQ(cache.links, i + 1);
 		check_cache("contexts");
@@ -207,6 +207,66 @@ UNIT_TEST(invalidate, "cache/link: changed code is translated anew and linked ag
 	check_cache("more dropped");
 	CHECK_EQ(user_host_call(context, text, 0), 0x23);
 	check_cache("at last");
+}
+
+/*
+ * 0: mov $1, eax; test edi, edi; jne 40; call 100; 14: nop (5); add $2, eax; ret
+ * 40: ret   100: add $16, eax; ret
+ * Code lies in one unit, so nothing but a trap leads out of what has changed.
+ */
+UNIT_TEST(falls, "cache/link: code that is run into from the block before is changed")
+{
+	static const u8 add64[] = { 0x83, 0xc0, 0x40, 0x90, 0x90 };
+	int context = begin(insert_block_count);
+	u64 traps;
+
+	insert_begin();
+	put(0, BYTES("\xb8\x01\0\0\0\x85\xff\x75\x1f"));
+	put_branch(9, 0xe8, 100);
+	put(14, BYTES("\x0f\x1f\x44\0\0\x83\xc0\x02\xc3"));
+	put(40, BYTES("\xc3"));
+	put(100, BYTES("\x83\xc0\x10\xc3"));
+	CHECK_EQ(user_host_call(context, text, 0), 0x13);
+	CHECK_EQ(user_host_call(context, text, 1), 1);
+	put(14, add64, sizeof(add64));
+	jifl_engine_invalidate(jifl_orig_at(at(14)), 5);
+	check_cache("dropped");
+	CHECK_EQ(user_host_call(context, text, 0), 0x53);
+	CHECK_EQ(user_host_call(context, text, 1), 1);
+	traps = user_host_traps;
+	CHECK_EQ(user_host_call(context, text, 0), 0x53);
+	CHECK_EQ(user_host_traps, traps);
+	check_cache("made again");
+}
+
+static u64 changes;
+
+/* Called from the middle of the code below: changes what follows. */
+static void change_behind(void)
+{
+	static const u8 add64[] = { 0x83, 0xc0, 0x40, 0x90, 0x90 };
+
+	if (changes++)
+		return;
+	put(14, add64, sizeof(add64));
+	jifl_engine_invalidate(jifl_orig_at(at(14)), 5);
+}
+
+/* The thread is inside the block that changes: what it comes to next is new. */
+UNIT_TEST(inside, "cache/link: a thread inside changed code sees the change")
+{
+	int context = begin(insert_block_count);
+
+	insert_begin();
+	changes = 0;
+	/* mov $1, eax; push rax; call *rdi; nop; pop rax; nop (5); add $2, eax; ret */
+	put(0, BYTES("\xb8\x01\0\0\0\x50\xff\xd7\x90\x58\x90\x90\x90\x90"));
+	put(14, BYTES("\x0f\x1f\x44\0\0\x83\xc0\x02\xc3"));
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)change_behind), 0x43);
+	CHECK_EQ(user_host_traps, 1);
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)change_behind), 0x43);
+	CHECK_EQ(user_host_traps, 1);
+	check_cache("changed inside");
 }
 
 /* A native block, too, is looked at again when its bytes change. */

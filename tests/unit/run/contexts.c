@@ -18,6 +18,24 @@ UNIT_TEST(numbers, "run/contexts: as many as there is room for")
 	CHECK_EQ(jifl_engine_context_create(NULL, NULL), 5);
 }
 
+UNIT_TEST(thousands, "run/contexts: thousands run the same code, each its own copy")
+{
+	const struct target *t = &targets_plain[0];
+	u64 want = t->fn(t->n), once;
+	int i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	insert_begin();
+	user_host_call(jifl_engine_context_create(insert_block_count, NULL), t->fn, t->n);
+	once = block_count;
+	for (i = 1; i < 3000; i++)
+		CHECK_EQ(user_host_call(jifl_engine_context_create(insert_block_count, NULL),
+					t->fn, t->n), want);
+	CHECK_EQ(block_count, 3000 * once);
+	CHECK(!jifl_engine_is_full());
+	check_cache("thousands");
+}
+
 /* The number of a destroyed context is not given away while its blocks stand. */
 UNIT_TEST(reuse, "run/contexts: a new context does not find an old one's blocks")
 {

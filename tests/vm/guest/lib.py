@@ -142,7 +142,7 @@ def kernel_log():
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 376, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48}
 
     def __init__(self):

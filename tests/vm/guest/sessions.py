@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Several sessions at once on the same system calls: each counts as if it were alone.
+
+usage: sessions.py CALLS SLEEPERS
+"""
+
+import json
+from pathlib import Path
+
+from lib import background, check, figure, interrupt, main, report, run, same, session, status
+
+N = 5000
+LANES = 4   # sessions that one system call can have
+
+
+def alone(calls, kind):
+    """What one call of getppid comes to when nobody else looks."""
+    run("jifl", "count", kind, "sys:getppid", "-f", "json", "-o", "/tmp/alone", "--", calls, N)
+    return report(Path("/tmp/alone").read_text())["by_name"]["getppid"]
+
+
+def end(name, owner, want):
+    """The session's report: N calls, none missed, each of the cost it has alone."""
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    target = report(out)["by_name"]["getppid"]
+    same(f"{name}: calls", (target["calls"], target["missed"]), (N, 0))
+    if want.get("min"):
+        same(f"{name}: cost of a call", (target["min"], target["max"]), (want["min"], want["max"]))
+
+
+def together(calls):
+    want = {kind: alone(calls, kind) for kind in ("insn", "block", "call")}
+    figure("alone", {kind: target.get("min") for kind, target in want.items()})
+    kinds = ["insn", "call", "block", "insn"]
+    owners = [session(kind, "sys:getppid", "-n", "calls", "-f", "json", sessions=n + 1)
+              for n, kind in enumerate(kinds)]
+    refused = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
+    check("one more is refused with the name of a holder",
+          refused.returncode == 1 and "as many sessions as can be" in refused.stderr and
+          refused.stderr.count("\n") == 1, refused)
+    same("but not on another call", run("jifl", "count", "insn", "sys:getuid", "--for", "100ms").returncode, 0)
+    same("the program ends well", run(calls, N).returncode, 0)
+    for n, kind in enumerate(kinds):
+        end(f"{kind}, lane {n}", owners[n], want[kind])
+    same("no session is left", status()["sessions"], [])
+
+
+def one_ends_others_stay(calls):
+    """Sessions come and go around one that stays and misses nothing, as long as the cache has room."""
+    stays = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
+    before = status()["flushes"]
+    for round_ in range(6):
+        goes = session("block", "sys:getppid", "sys:read", "sys:ioctl", "-f", "json", sessions=2)
+        run(calls, N // 10)
+        out, _ = interrupt(goes)
+        same(f"round {round_}: exit status", goes.returncode, 0)
+        got = report(out)["by_name"]["getppid"]
+        check(f"round {round_}: the one that goes has counted", got["calls"] >= N // 10, got)
+        run(calls, N // 10)
+    same("the cache was not emptied meanwhile", status()["flushes"], before)
+    out, _ = interrupt(stays)
+    target = report(out)["by_name"]["getppid"]
+    same("the one that stays has counted every call", (target["calls"], target["missed"]), (12 * (N // 10), 0))
+    check("each at the same cost", target["min"] == target["max"], target)
+
+
+def load_while_others_come_and_go(sleepers):
+    """Tasks that sleep in calls of both sessions wake with the right results when one or both have ended."""
+    first = session("insn", "sys:*", "-f", "json")
+    process = background(sleepers, 2, stdin=-1)
+    line = process.stdout.readline().split()
+    second = session("block", "sys:*", "-f", "json", sessions=2)
+    other = background(sleepers, 2, stdin=-1)
+    line += other.stdout.readline().split()
+    for owner in (second, first):
+        interrupt(owner)
+        same("exit status", owner.returncode, 0)
+    for one in (process, other):
+        out, err = one.communicate("go\n", timeout=60)
+        check("sleepers wake with the right results", one.returncode == 0 and out.splitlines()[-1:] == ["done"] and
+              all(word.split()[1] == "2/2" for word in out.splitlines()[:-1]), out + err)
+
+
+def program(calls, sleepers):
+    together(calls)
+    one_ends_others_stay(calls)
+    load_while_others_come_and_go(sleepers)
+    figure("status", json.dumps({key: status()[key] for key in ("flushes", "missed", "translated_blocks")}))
+
+
+main(program)
