@@ -2,6 +2,7 @@
 /* The engine's face to its host: contexts, entering, dispatching, dropping; see engine.h. */
 #include "engine.h"
 #include "translate.h"
+#include "base/plant.h"
 #include "decode/decode.h"
 #include "host.h"
 
@@ -169,7 +170,7 @@ void jifl_engine_invalidate(jifl_orig addr, u32 len)
 	for (i = 0; i < cache.nblocks; i++) {
 		from = cache_orig(cache.blocks[i].orig).v;
 		to = from + cache.blocks[i].src_len;
-		if (from < addr.v + len && to > addr.v)
+		if (from < addr.v + len && to > addr.v && !JIFL_PLANTED(block_not_dropped))
 			jifl_cache_block_drop(i);
 	}
 	jifl_host_unlock(cookie);

@@ -6,6 +6,7 @@
  * reaches it by a 32-bit address.
  */
 #include "cache.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 static void put_cold(const struct x86_writer *w)
@@ -80,7 +81,7 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 {
 	const struct cache_context *c = &cache.contexts[b->context];
 
-	if (c->lookup != CACHE_NONE)
+	if (c->lookup != CACHE_NONE && !JIFL_PLANTED(lookup_not_forgotten))
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 

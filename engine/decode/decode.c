@@ -10,6 +10,7 @@
 
 #include "decode.h"
 #include "thunk.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 static ZydisDecoder decoder;
@@ -49,6 +50,8 @@ static enum ir_repeat repeat_of(void)
  */
 static bool writes_flags_always(void)
 {
+	if (JIFL_PLANTED(flags_dead_after_shift))
+		return true;
 	if (zi.meta.category == ZYDIS_CATEGORY_SHIFT || zi.meta.category == ZYDIS_CATEGORY_ROTATE)
 		return false;
 	return repeat_of() == IR_REPEAT_NONE;
@@ -374,7 +377,9 @@ static void add_operand(const ZydisDecodedOperand *op, struct ir_insn *insn)
 	bool whole;
 
 	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-		insn->regs_read |= gpr_mask(op->mem.base) | gpr_mask(op->mem.index);
+		insn->regs_read |= gpr_mask(op->mem.base);
+		if (!JIFL_PLANTED(index_register_dead))
+			insn->regs_read |= gpr_mask(op->mem.index);
 		return;
 	}
 	if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)
