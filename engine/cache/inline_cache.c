@@ -44,15 +44,15 @@ int jifl_cache_lookup_create(int context)
 
 	if (c->lookup != CACHE_NONE)
 		return 0;
-	if (!jifl_cache_has_room(0, (8u << CACHE_LOOKUP_BITS) + sizeof(buf) + 8))
+	if (!jifl_cache_has_room(0, (8u << cache.lookup_bits) + sizeof(buf) + 8))
 		return -JIFL_ENOMEM;
 	cache.cold = (cache.cold + 7) & ~7u;
 	c->table = cache.cold;
-	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++)
+	for (i = 0; i < 1u << cache.lookup_bits; i++)
 		jifl_host_code_store64(jifl_pos_at(c->table + 8 * i), 0);
-	cache.cold += 8u << CACHE_LOOKUP_BITS;
+	cache.cold += 8u << cache.lookup_bits;
 	w = cold_writer(buf, sizeof(buf));
-	emit_hash_lookup(&w, &cache.config, cache_address(c->table), CACHE_LOOKUP_BITS,
+	emit_hash_lookup(&w, &cache.config, cache_address(c->table), cache.lookup_bits,
 			 cache.nexits);
 	if (w.full)
 		return -JIFL_ENOMEM;
@@ -64,7 +64,7 @@ int jifl_cache_lookup_create(int context)
 
 static u32 table_slot(const struct cache_context *c, u32 orig)
 {
-	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << CACHE_LOOKUP_BITS) - 1));
+	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << cache.lookup_bits) - 1));
 }
 
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
