@@ -13,6 +13,9 @@
 #include "../base/plant.h"
 #include "../host.h"
 
+/* From an std to its cld, with some to spare. */
+#define BACKWARDS_INSNS 16
+
 static ZydisDecoder decoder;
 /* Over 1 KB together: too much for a kernel stack. */
 static ZydisDecodedInstruction zi;
@@ -334,6 +337,11 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 		if (insn->kind == IR_NATIVE) {
 			b->next = addr;
 			return b->ninsns ? JIFL_CAUSE_NONE : insn->cause;
+		}
+		/* Liveness sees DF in the block that sets it: no cut before it is cleared. */
+		if (insn->sets_df && b->ninsns > IR_BLOCK_INSNS - BACKWARDS_INSNS) {
+			b->next = addr;
+			return JIFL_CAUSE_NONE;
 		}
 		b->ninsns++;
 		b->count += 1 + insn->folded;
