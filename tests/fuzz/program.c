@@ -287,7 +287,9 @@ static bool prepare_registers(const struct insn *i)
 		if ((mask_of(i->ops[0].mem.base) | mask_of(i->ops[0].mem.index) | avoid |
 		     1u << IR_RSP) & mask_of(i->ops[1].reg.value))
 			return false;
-		load(number_of(i->ops[1].reg.value), below(256));
+		/* On the stack, not beyond the operand: a return address may be there. */
+		load(number_of(i->ops[1].reg.value),
+		     below(i->ops[0].mem.base == ZYDIS_REGISTER_RSP ? 16 : 256));
 		return true;
 	case ZYDIS_MNEMONIC_DIV:
 	case ZYDIS_MNEMONIC_IDIV:
