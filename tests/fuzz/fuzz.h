@@ -25,6 +25,9 @@ const char *fuzz_text_case(u64 seed);
 /* Failed checks of the cache's invariants. */
 extern u64 fuzz_failures;
 
+/* What is being done now, and must end in a few seconds of CPU time. */
+void fuzz_limit_time(const char *what, u64 number);
+
 /* Writes the last case's program to a file, says what was seen in it. */
 void fuzz_dump(const char *path);
 

@@ -96,6 +96,7 @@ int main(int argc, char **argv)
 	u64 at;
 
 	options(argc, argv);
+	fuzz_limit_time("set-up", 0);
 	fuzz_init();
 	if (shapes_run())
 		return 1;
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
 				break;
 			fuzz_begin(sizes[at / EPOCH % JIFL_ARRAY_LEN(sizes)]);
 		}
+		fuzz_limit_time("seed", at);
 		what = fuzz_case(&from);
 		if (what)
 			return failed(at, what);

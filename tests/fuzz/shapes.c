@@ -201,6 +201,7 @@ int shapes_run(void)
 	int failed = 0;
 
 	for (i = 0; i < JIFL_ARRAY_LEN(shapes); i++) {
+		fuzz_limit_time(shapes[i].name, 0);
 		what = NULL;
 		for (k = 0; k < JIFL_ARRAY_LEN(sizes) && !what; k++) {
 			fuzz_begin(sizes[k]);
