@@ -6,13 +6,15 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-vm bench demo lint fmt clean help
+.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench demo lint fmt clean help
 
 all: modules cli
 
 help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
-	@echo "test   all tests: test-rust, test-unit, test-vm"
+	@echo "test   all tests: test-rust, test-unit, test-roundtrip, fuzz, test-vm"
+	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
+	@echo "planted  each planted bug, to be caught by the engine's tests"
 	@echo "bench  what it costs"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
@@ -36,13 +38,23 @@ demo: setup
 	@build/bin/jifl vm -- scripts/demo
 
 test: setup
-	@$(MAKE) --no-print-directory all test-rust test-unit test-vm
+	@$(MAKE) --no-print-directory all test-rust test-unit test-roundtrip fuzz test-vm
 
 test-rust:
 	@nice $(CARGO) test --locked --workspace
 
 unit test-unit:
 	@$(MAKE) --no-print-directory -C tests/unit
+
+# JIFL_SOAK=seconds: with all modules of both kernels, and so long a fuzzing.
+test-roundtrip:
+	@$(MAKE) --no-print-directory -C tests/roundtrip $(if $(JIFL_SOAK),all-text)
+
+fuzz:
+	@$(MAKE) --no-print-directory -C tests/fuzz $(if $(JIFL_SOAK),SECONDS=$(JIFL_SOAK))
+
+planted: test-roundtrip
+	@tests/planted/run
 
 test-vm:
 	@tests/vm/run
@@ -59,4 +71,4 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 clean:
-	rm -rf build/bin build/cargo build/modules build/unit
+	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted

@@ -2,6 +2,7 @@
 /* The engine's face to its host: contexts, entering, dispatching, dropping; see engine.h. */
 #include "engine.h"
 #include "translate.h"
+#include "base/plant.h"
 #include "decode/decode.h"
 #include "host.h"
 
@@ -186,7 +187,8 @@ void jifl_engine_invalidate(jifl_orig addr, u32 len)
 {
 	unsigned long cookie = jifl_host_lock();
 
-	jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
+	if (!JIFL_PLANTED(block_not_dropped))
+		jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
 	jifl_host_unlock(cookie);
 }
 

@@ -18,7 +18,7 @@
 /* Memory and addresses the engine works with; all fixed by jifl_engine_init. */
 struct jifl_config {
 	u64 code_base;		/* executable address of the code cache, page aligned */
-	u32 code_size;		/* bytes; 64 KiB to 1 GiB */
+	u32 code_size;		/* bytes; 4 KiB to 1 GiB */
 	void *side;		/* writable memory for the side tables */
 	u64 side_size;		/* bytes */
 	u64 dispatch_direct;	/* host's stub, see struct jifl_frame */

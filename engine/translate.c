@@ -57,7 +57,9 @@ static bool decode_follower(int context, const struct ir_block *b, struct ir_blo
 {
 	jifl_orig addr = way_on(b);
 
-	if (!addr.v || !emit_unit_has_room(&unit) || addr.v == b->addr.v || in_unit(addr) ||
+	/* Where little is left, units are short: each that fits is worth having. */
+	if (!addr.v || !emit_unit_has_room(&unit) || !jifl_cache_may_grow(unit.hot.len) ||
+	    addr.v == b->addr.v || in_unit(addr) ||
 	    jifl_cache_find(context, addr) != CACHE_NONE)
 		return false;
 	return decode_at(addr, next) == JIFL_CAUSE_NONE;

@@ -18,7 +18,7 @@
 
 #define CACHE_NONE 0xffffffffu
 #define CACHE_CONTEXTS 4096
-#define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2 */
+#define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2, at most */
 #define CACHE_CHAIN_MAX 4	/* targets of an inline cache; more use the lookup */
 #define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
 #define CACHE_PAGES 2048
@@ -99,6 +99,7 @@ struct cache {
 	struct cache_context contexts[CACHE_CONTEXTS];
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
+	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
 	bool full;
 };
 
@@ -121,6 +122,8 @@ int jifl_cache_init(const struct jifl_config *config);
 void jifl_cache_reset(void);
 /* Makes a piece of that int3, small enough for interrupts to wait; false at the end. */
 bool jifl_cache_erase(void);
+/* True when a unit of so much hot code may grow by two blocks of any size. */
+bool jifl_cache_may_grow(u32 hot);
 /*
  * True when this much code and the side tables of a unit still fit; else
  * notes that the cache is full.

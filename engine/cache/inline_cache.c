@@ -6,6 +6,7 @@
  * reaches it by a 32-bit address.
  */
 #include "cache.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 static void put_cold(const struct x86_writer *w)
@@ -64,15 +65,15 @@ static int make_table(struct cache_context *c)
 	struct x86_writer w;
 	u32 i;
 
-	if (!jifl_cache_has_room(0, (8u << CACHE_LOOKUP_BITS) + sizeof(buf) + 8))
+	if (!jifl_cache_has_room(0, (8u << cache.lookup_bits) + sizeof(buf) + 8))
 		return -JIFL_ENOMEM;
 	cache.cold = (cache.cold + 7) & ~7u;
 	c->table = cache.cold;
-	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++)
+	for (i = 0; i < 1u << cache.lookup_bits; i++)
 		jifl_host_code_store64(jifl_pos_at(c->table + 8 * i), 0);
-	cache.cold += 8u << CACHE_LOOKUP_BITS;
+	cache.cold += 8u << cache.lookup_bits;
 	w = cold_writer(buf, sizeof(buf));
-	emit_hash_lookup(&w, &cache.config, cache_address(c->table), CACHE_LOOKUP_BITS,
+	emit_hash_lookup(&w, &cache.config, cache_address(c->table), cache.lookup_bits,
 			 c->lookup_exit);
 	put_cold(&w);
 	jifl_host_code_store32(jifl_pos_at(c->gate), x86_rel32(c->gate, w.start));
@@ -82,7 +83,7 @@ static int make_table(struct cache_context *c)
 
 static u32 table_slot(const struct cache_context *c, u32 orig)
 {
-	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << CACHE_LOOKUP_BITS) - 1));
+	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << cache.lookup_bits) - 1));
 }
 
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
@@ -102,7 +103,8 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 {
 	const struct cache_context *c = &cache.contexts[b->context];
 
-	if (c->lookup != CACHE_NONE && c->table != CACHE_NONE)
+	if (c->lookup != CACHE_NONE && c->table != CACHE_NONE &&
+	    !JIFL_PLANTED(lookup_not_forgotten))
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 

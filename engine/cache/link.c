@@ -4,6 +4,7 @@
  * execute it meanwhile take the old way or the new, and both are right.
  */
 #include "cache.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 static void patch(u32 site, u32 to)
@@ -75,7 +76,8 @@ static void forget(u32 block)
 
 	for (exit = b->links; exit != CACHE_NONE; exit = next) {
 		next = cache.exits[exit].next;
-		patch(cache.exits[exit].site, cache.exits[exit].stub);
+		if (!JIFL_PLANTED(links_not_cut))
+			patch(cache.exits[exit].site, cache.exits[exit].stub);
 		wait_for_block(exit);
 	}
 	b->links = CACHE_NONE;
@@ -86,14 +88,23 @@ static void forget(u32 block)
 	jifl_cache_lookup_forget(b);
 }
 
-void jifl_cache_block_drop(u32 block)
+/* Forgets the block and those that run into it without a branch in between. */
+static void forget_run(u32 block)
 {
-	if (cache.blocks[block].flags & CACHE_BLOCK_DEAD)
-		return;
 	forget(block);
-	jifl_cache_trap_all(&cache.blocks[block]);
-	/* Nothing leads to it any more but blocks without a branch in between. */
+	if (JIFL_PLANTED(falls_not_dropped))
+		return;
 	while (block-- && cache.blocks[block].flags & CACHE_BLOCK_FALLS)
 		if (!(cache.blocks[block].flags & CACHE_BLOCK_DEAD))
 			forget(block);
+}
+
+void jifl_cache_block_drop(u32 block)
+{
+	/* It may be dead as another's neighbour already, and change only now. */
+	if (!(cache.blocks[block].flags & CACHE_BLOCK_DEAD))
+		forget_run(block);
+	/* After it is marked dead: who meets a trap asks for that. */
+	if (!JIFL_PLANTED(traps_not_set))
+		jifl_cache_trap_all(&cache.blocks[block]);
 }

@@ -41,9 +41,20 @@ static void set_side(void *side, u64 size)
 	cache.waiting = carve(&at, sizeof(u32) << cache.hash_bits);
 }
 
+/* The tables of some contexts leave the better part of the cold code for stubs. */
+static u32 lookup_bits(u32 code_size)
+{
+	u32 bits = CACHE_LOOKUP_BITS;
+	u64 cold = (u64)code_size * (128 - SHARE_HOT) / 128;
+
+	while (bits > 3 && (64ull << bits) > cold)
+		bits--;
+	return bits;
+}
+
 int jifl_cache_init(const struct jifl_config *config)
 {
-	if (config->code_size < 65536 || config->code_size > (1u << 30) ||
+	if (config->code_size < 4096 || config->code_size > (1u << 30) ||
 	    config->side_size < 65536 || !config->side ||
 	    !jifl_fits_s32((s64)config->code_base) ||
 	    !jifl_fits_s32((s64)(config->code_base + config->code_size)))
@@ -61,6 +72,7 @@ int jifl_cache_init(const struct jifl_config *config)
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
 	};
+	cache.lookup_bits = lookup_bits(config->code_size);
 	set_side(config->side, config->side_size);
 	jifl_cache_reset();
 	return 0;
@@ -112,6 +124,11 @@ void jifl_cache_reset(void)
 		cache.contexts[i].lookup = CACHE_NONE;
 		cache.contexts[i].blocks = 0;
 	}
+}
+
+bool jifl_cache_may_grow(u32 hot)
+{
+	return cache.hot_end - cache.hot >= hot + 2 * EMIT_BLOCK_HOT;
 }
 
 bool jifl_cache_has_room(u32 hot, u32 cold)

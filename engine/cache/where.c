@@ -5,6 +5,7 @@
  * are only appended, and each is complete before nblocks counts it.
  */
 #include "cache.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 /* The last block that starts at or before off, or CACHE_NONE. */
@@ -62,7 +63,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
 		if (at == off && !goes_on && (len || !after_empty)) {
-			*orig = jifl_orig_at(src);
+			*orig = jifl_orig_at(src + JIFL_PLANTED(where_next_insn) * src_len);
 			return JIFL_WHERE_EXACT;
 		}
 		if (off < at + len) {

@@ -10,7 +10,11 @@
 
 #include "decode.h"
 #include "thunk.h"
+#include "../base/plant.h"
 #include "../host.h"
+
+/* From an std to its cld, with some to spare. */
+#define BACKWARDS_INSNS 16
 
 static ZydisDecoder decoder;
 /* Over 1 KB together: too much for a kernel stack. */
@@ -49,6 +53,8 @@ static enum ir_repeat repeat_of(void)
  */
 static bool writes_flags_always(void)
 {
+	if (JIFL_PLANTED(flags_dead_after_shift))
+		return true;
 	if (zi.meta.category == ZYDIS_CATEGORY_SHIFT || zi.meta.category == ZYDIS_CATEGORY_ROTATE)
 		return false;
 	return repeat_of() == IR_REPEAT_NONE;
@@ -332,6 +338,11 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 			b->next = addr;
 			return b->ninsns ? JIFL_CAUSE_NONE : insn->cause;
 		}
+		/* Liveness sees DF in the block that sets it: no cut before it is cleared. */
+		if (insn->sets_df && b->ninsns > IR_BLOCK_INSNS - BACKWARDS_INSNS) {
+			b->next = addr;
+			return JIFL_CAUSE_NONE;
+		}
 		b->ninsns++;
 		b->count += 1 + insn->folded;
 		b->src_len += insn->len;
@@ -374,7 +385,9 @@ static void add_operand(const ZydisDecodedOperand *op, struct ir_insn *insn)
 	bool whole;
 
 	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-		insn->regs_read |= gpr_mask(op->mem.base) | gpr_mask(op->mem.index);
+		insn->regs_read |= gpr_mask(op->mem.base);
+		if (!JIFL_PLANTED(index_register_dead))
+			insn->regs_read |= gpr_mask(op->mem.index);
 		return;
 	}
 	if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)

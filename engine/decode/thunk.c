@@ -9,6 +9,7 @@
  * have one path. Anything else ends the walk with JIFL_THUNK_UNKNOWN.
  */
 #include "thunk.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 #define MAX_STEPS 40
@@ -77,6 +78,7 @@ static bool stores_reg_at_top(const u8 *b, u8 *reg)
 	    b[3] != 0x24)
 		return false;
 	*reg = ((b[2] >> 3) & 7) | (b[0] == 0x4c ? 8 : 0);
+	*reg ^= JIFL_PLANTED(thunk_wrong_register);
 	return true;
 }
 
@@ -208,4 +210,6 @@ void jifl_thunk_follow(jifl_orig addr, struct jifl_thunk *thunk)
 		thunk->kind = JIFL_THUNK_INDIRECT;
 	else if (s == DONE_RETURN)
 		thunk->kind = JIFL_THUNK_RETURN;
+	if (JIFL_PLANTED(return_thunk_miscounted) && s == DONE_RETURN)
+		thunk->insns--;
 }

@@ -7,6 +7,7 @@
  * the interrupted stack around the call.
  */
 #include "emit.h"
+#include "../base/plant.h"
 
 static const u8 arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
 
@@ -18,11 +19,13 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 {
 	u32 i;
 
+	if (JIFL_PLANTED(register_not_saved))
+		regs &= ~(1u << IR_R11);
 	if (config->red_zone)
 		x86_move_stack(w, -(s32)config->red_zone);
 	if (flags)
 		x86_pushf(w);
-	if (flags & IR_DF)
+	if ((flags & IR_DF) && !JIFL_PLANTED(direction_not_cleared))
 		x86_cld(w);
 	for (i = 0; i < sizeof(caller_saved); i++)
 		if (regs & (1u << caller_saved[i]))
@@ -61,16 +64,16 @@ static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
 static void emit_add(struct x86_writer *w, const struct emit_config *config,
 		     const struct ir_insert *ins, u8 flags)
 {
-	if (!flags) {
+	if (!flags || JIFL_PLANTED(flags_not_saved)) {
 		add_to_cell(w, ins);
 		return;
 	}
-	if (config->red_zone)
+	if (config->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
 		x86_move_stack(w, -(s32)config->red_zone);
 	x86_pushf(w);
 	add_to_cell(w, ins);
 	x86_popf(w);
-	if (config->red_zone)
+	if (config->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
 		x86_move_stack(w, (s32)config->red_zone);
 }
 

@@ -9,6 +9,7 @@
  * below it, and whoever pops last moves it back.
  */
 #include "emit.h"
+#include "../base/plant.h"
 
 static void skip_red_zone(struct x86_writer *w, const struct emit_config *config)
 {
@@ -55,7 +56,7 @@ void emit_chain_piece(struct x86_writer *w, u8 reg, jifl_orig target, u32 miss,
 		      struct emit_chain_piece *piece)
 {
 	piece->start = x86_here(w);
-	x86_cmp_imm(w, reg, (s32)target.v);
+	x86_cmp_imm(w, reg, (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target));
 	piece->hit_site = x86_jcc(w, X86_CC_E, 0);
 	piece->hit_stub = x86_here(w);
 	x86_set_rel32(w, piece->hit_site, piece->hit_stub);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "emit.h"
+#include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
 		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup)
@@ -87,7 +88,7 @@ static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
 	u32 around;
 
 	x86_bytes(&u->hot, insn->bytes, insn->len - 1);
-	x86_u8(&u->hot, 2);
+	x86_u8(&u->hot, JIFL_PLANTED(jrcxz_never_taken) ? 0 : 2);
 	x86_u8(&u->hot, 0xeb);
 	x86_u8(&u->hot, 0);
 	around = u->hot.len - 1;
@@ -131,7 +132,10 @@ static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool foll
 			emit_jmp_exit(u, insn->target);
 		break;
 	case IR_JCC:
-		emit_jcc_exit(u, insn);
+		if (JIFL_PLANTED(short_jump_kept) && insn->len == 2)
+			x86_copy(&u->hot, insn);
+		else
+			emit_jcc_exit(u, insn);
 		break;
 	case IR_JCXZ:
 		emit_jcxz_exit(u, insn);

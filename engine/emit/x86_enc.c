@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Instruction encodings; see x86_enc.h. AT&T syntax in comments. */
 #include "x86_enc.h"
+#include "../base/plant.h"
 
 enum {
 	PREFIX_CS = 0x2e,
@@ -34,6 +35,8 @@ void x86_u32(struct x86_writer *w, u32 v)
 /* Prefixes until a field that follows `opcode_len` bytes lies in 8 bytes. */
 static void align_field(struct x86_writer *w, u32 opcode_len)
 {
+	if (JIFL_PLANTED(link_crosses_words))
+		return;
 	while ((x86_here(w) + opcode_len) % 8 > 4 && !w->full)
 		x86_u8(w, PREFIX_CS);
 }
@@ -298,7 +301,7 @@ static s32 load_s32(const u8 *p)
 static u32 relocated_disp(struct x86_writer *w, const struct ir_insn *insn, u64 end)
 {
 	u64 operand = insn->addr.v + insn->len + (s64)load_s32(insn->bytes + insn->disp_at);
-	s64 disp = (s64)(operand - end);
+	s64 disp = (s64)(operand - end) + JIFL_PLANTED(rip_operand_off_by_one);
 
 	if (!jifl_fits_s32(disp))
 		w->full = true;

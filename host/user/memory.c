@@ -14,6 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "../../engine/base/plant.h"
 #include "user.h"
 
 /* --- dispatch.S --- */
@@ -206,12 +207,26 @@ void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
 	memcpy(writable + pos.off, src, n);
 }
 
+/* A planted bug: half a link, for long enough that another thread may take it. */
+static void store_halves(u8 *p, u32 value)
+{
+	u32 i;
+
+	memcpy(p, &value, 2);
+	for (i = 0; i < 100; i++)
+		__builtin_ia32_pause();
+	memcpy(p + 2, (u8 *)&value + 2, 2);
+}
+
 void jifl_host_code_store32(jifl_pos pos, u32 value)
 {
 	/* Not always 4-aligned, never across 8 bytes: one store all the same. */
 	struct __attribute__((packed)) { u32 v; } *p = (void *)(writable + pos.off);
 
-	asm volatile("movl %1, %0" : "=m" (p->v) : "r" (value));
+	if (JIFL_PLANTED(link_in_two_stores))
+		store_halves(writable + pos.off, value);
+	else
+		asm volatile("movl %1, %0" : "=m" (p->v) : "r" (value));
 }
 
 void jifl_host_code_store64(jifl_pos pos, u64 value)

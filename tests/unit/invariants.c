@@ -69,7 +69,7 @@ static void check_lookup(u32 context, const char *when)
 
 	if (c->lookup == CACHE_NONE || c->table == CACHE_NONE)
 		return;
-	for (i = 0; i < 1u << CACHE_LOOKUP_BITS; i++) {
+	for (i = 0; i < 1u << cache.lookup_bits; i++) {
 		memcpy(&entry, user_host_code() + c->table + 8 * i, 8);
 		if (!entry)
 			continue;

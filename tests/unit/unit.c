@@ -10,7 +10,7 @@
 
 #include "unit.h"
 
-/* Seconds a test may take; the slowest take a few. */
+/* Seconds a test may take, if UNIT_LIMIT does not say; the slowest take a few. */
 #define TIME_LIMIT 120
 /* Failed checks of one test that are shown. */
 #define SHOWN 20
@@ -84,13 +84,14 @@ static void catch_signals(void)
 
 static bool run(const struct unit_test *test)
 {
+	const char *limit = getenv("UNIT_LIMIT");
 	int status;
 	pid_t pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
-		alarm(TIME_LIMIT);
+		alarm(limit ? (unsigned int)atoi(limit) : TIME_LIMIT);
 		catch_signals();
 		test->run();
 		if (failures > SHOWN)

@@ -46,6 +46,9 @@ static void run_what_fits(int context, const char *when)
 UNIT_TEST(full, "cache/region: with too little memory code runs natively, and right")
 {
 	static const struct { u32 code; u64 side; const char *name; } sizes[] = {
+		{ 4096, 4 << 20, "one page of code" },
+		{ 4096, 65536, "as little as there may be" },
+		{ 8192, 4 << 20, "two pages" },
 		{ 65536, 4 << 20, "little code" },
 		{ 4 << 20, 65536, "few side tables" },
 		{ 65536, 65536, "little of both" },
@@ -87,7 +90,7 @@ UNIT_TEST(refused, "cache/region: configurations that cannot work are refused")
 
 	CHECK_EQ(jifl_engine_init(&good), 0);
 	c = good;
-	c.code_size = 32768;
+	c.code_size = 2048;
 	CHECK_EQ(jifl_engine_init(&c), -JIFL_EINVAL);
 	c = good;
 	c.side_size = 1000;

@@ -313,6 +313,15 @@ UNIT_TEST(blocks, "decode/decode: where blocks end")
 	put(0, BYTES("\xe8\x10\0\0\0"));
 	jifl_decode_block(at(0), &b);
 	CHECK_EQ(b.next.v, at(5).v);
+	/* std where the block would soon be cut: it ends before, and the next has it all */
+	for (i = 0; i < 60; i++)
+		put(i, BYTES("\x90"));
+	put(60, BYTES("\xfd\xf3\x48\xa5\xfc\xc3"));
+	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_NONE);
+	CHECK_EQ(b.ninsns, 60);
+	CHECK_EQ(b.next.v, at(60).v);
+	jifl_decode_block(at(60), &b);
+	CHECK_EQ(b.ninsns, 4);
 	/* ud2 in second place: the block ends before it */
 	put(0, BYTES("\x90\x0f\x0b"));
 	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_NONE);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Planted bugs: a test suite is worth what it catches. Built with
+ * -DJIFL_PLANT=name, the engine or a host has that one bug; `make planted`
+ * builds each and demands that the tests fail. Without it JIFL_PLANTED is
+ * constantly false and leaves no code.
+ *
+ * A plant stands where it breaks something: if (JIFL_PLANTED(name)) ...
+ */
+#ifndef JIFL_BASE_PLANT_H
+#define JIFL_BASE_PLANT_H
+
+/* X(name, what it breaks); the engine's, which run in user space, too. */
+#define JIFL_PLANTS(X) \
+	X(flags_not_saved, "live flags are not saved round an insert") \
+	X(flags_dead_after_shift, "a shift by cl ends the life of flags") \
+	X(index_register_dead, "the index register of lea is dead before it") \
+	X(register_not_saved, "r11 is not saved round a call") \
+	X(direction_not_cleared, "analysis routines are called with DF set") \
+	X(red_zone_not_skipped, "saved flags overwrite the red zone") \
+	X(rip_operand_off_by_one, "rip-relative operands are relocated one byte too far") \
+	X(where_next_insn, "an address in the cache is told to be the next instruction") \
+	X(short_jump_kept, "a short conditional jump keeps its 8-bit offset") \
+	X(jrcxz_never_taken, "jrcxz and loops go to what follows them") \
+	X(chain_wrong_target, "an inline cache compares with another target") \
+	X(lookup_not_forgotten, "a dropped block stays in the hash lookup") \
+	X(block_not_dropped, "a block stays when its source has changed") \
+	X(traps_not_set, "threads in a dropped block go on to its end") \
+	X(falls_not_dropped, "a dropped block is still run into from the one before it") \
+	X(links_not_cut, "branches to a dropped block stay") \
+	X(link_crosses_words, "rel32 fields may cross 8 bytes") \
+	X(link_in_two_stores, "the in-process host links in two halves") \
+	X(thunk_wrong_register, "an indirect thunk is folded to another register") \
+	X(return_thunk_miscounted, "a return thunk counts one instruction less")
+
+#define JIFL_PLANT_NAME(name, what) jifl_plant_##name,
+enum jifl_plant {
+	jifl_plant_none,
+	JIFL_PLANTS(JIFL_PLANT_NAME)
+};
+#undef JIFL_PLANT_NAME
+
+#ifdef JIFL_PLANT
+#define JIFL_PLANT_JOIN_(a, b) a##b
+#define JIFL_PLANT_JOIN(a, b) JIFL_PLANT_JOIN_(a, b)
+#define JIFL_PLANT_CHOSEN JIFL_PLANT_JOIN(jifl_plant_, JIFL_PLANT)
+#else
+#define JIFL_PLANT_CHOSEN jifl_plant_none
+#endif
+
+#define JIFL_PLANTED(name) (JIFL_PLANT_CHOSEN == jifl_plant_##name)
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Differential fuzzing with seeds.
+ *
+ * usage: fuzz [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...
+ *
+ * An epoch is EPOCH cases in one cache, whose size it chooses; what is in the cache
+ * comes from all of them, so a case is replayed from its epoch's beginning.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "forms.h"
+#include "fuzz.h"
+#include "shapes.h"
+
+enum { EPOCH = 100 };
+
+/* From one page, in which hardly a block fits, to plenty. */
+static const u32 sizes[] = { 4 << 20, 4096, 64 << 10, 12 << 10, 1 << 20 };
+
+static u64 seed = 1, cases = ~0ull, seconds = ~0ull;
+static const char *dump = "/dev/null";
+
+static double cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static void options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "s:n:t:d:")) != -1) {
+		switch (c) {
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			cases = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			seconds = strtoull(optarg, NULL, 0);
+			break;
+		case 'd':
+			dump = optarg;
+			break;
+		default:
+			exit(2);
+		}
+	}
+	if (optind == argc) {
+		fprintf(stderr, "usage: fuzz [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...\n");
+		exit(2);
+	}
+	while (optind < argc)
+		forms_read(argv[optind++]);
+}
+
+static void report(void)
+{
+	u32 i, generated = 0, executed = 0;
+
+	for (i = 0; i < fuzz_nforms; i++) {
+		generated += fuzz_forms[i].generated != 0;
+		executed += fuzz_forms[i].executed != 0;
+	}
+	printf("%llu cases, %llu runs, %llu faults, %llu entries refused, %llu times emptied\n",
+	       fuzz_stats.cases, fuzz_stats.runs, fuzz_stats.faults, fuzz_stats.refused,
+	       fuzz_stats.resets);
+	printf("forms: %u generated, %u executed;", generated, executed);
+	for (i = 0; i < FORM_USES; i++)
+		printf(" %s %u", form_use_names[i], form_uses[i]);
+	printf("\n");
+}
+
+static int failed(u64 at, const char *what)
+{
+	u64 epoch = at - at % EPOCH;
+
+	printf("FAILED seed %llu: %s\n", at, what);
+	fuzz_dump(dump);
+	printf("  to replay: make -C tests/fuzz replay SEED=%llu CASES=%llu\n", epoch,
+	       at - epoch + 1);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	double end;
+	u64 at;
+
+	options(argc, argv);
+	fuzz_limit_time("set-up", 0);
+	fuzz_init();
+	if (shapes_run())
+		return 1;
+	end = cpu() + (double)seconds;
+	for (at = seed; at - seed < cases; at++) {
+		struct source from = source_of_seed(at);
+		const char *what;
+
+		if (at == seed || at % EPOCH == 0) {
+			if (cpu() > end)
+				break;
+			fuzz_begin(sizes[at / EPOCH % JIFL_ARRAY_LEN(sizes)]);
+		}
+		fuzz_limit_time("seed", at);
+		what = fuzz_case(&from);
+		if (what)
+			return failed(at, what);
+	}
+	report();
+	return fuzz_failures != 0;
+}
