@@ -18,6 +18,7 @@
 #include <asm/text-patching.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "../../engine/host.h"
 #include "compat/compat.h"
 
@@ -88,8 +89,9 @@ int jifl_codemem_init(u32 size)
 
 	mem.size = PAGE_ALIGN(size);
 	choose_window();
-	mem.pages = kvmalloc_array(mem.size >> PAGE_SHIFT, sizeof(*mem.pages), GFP_KERNEL);
-	mem.exec = jifl_compat_exec_alloc(mem.size);
+	mem.pages = JIFL_ALLOC(kvmalloc_array(mem.size >> PAGE_SHIFT, sizeof(*mem.pages),
+					      GFP_KERNEL));
+	mem.exec = JIFL_ALLOC(jifl_compat_exec_alloc(mem.size));
 	if (!mem.pages || !mem.exec) {
 		pr_err("no %u bytes of executable memory: ask for less\n", mem.size);
 		jifl_codemem_exit();

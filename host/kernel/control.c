@@ -17,6 +17,7 @@
 #include <linux/uaccess.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 struct jifl_file {
 	struct mutex lock;		/* outside jifl_session_mutex */
@@ -116,7 +117,7 @@ static int jifl_control_stat(struct jifl_file *f, void *arg)
 	if (!f->session)
 		return -ENOENT;
 	if (req->hist) {
-		hist = kmalloc(size, GFP_KERNEL);
+		hist = JIFL_ALLOC(kmalloc(size, GFP_KERNEL));
 		if (!hist)
 			return -ENOMEM;
 	}
@@ -281,7 +282,7 @@ static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 {
 	unsigned int i;
 
-	if (!capable(CAP_SYS_ADMIN))
+	if (!capable(CAP_SYS_ADMIN) && !JIFL_HOST_PLANTED(capability_skipped))
 		return -EPERM;
 	if (_IOC_TYPE(cmd) != JIFL_IOC_MAGIC)
 		return -ENOTTY;
@@ -303,7 +304,7 @@ static int jifl_control_open(struct inode *inode, struct file *file)
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	f = kzalloc(sizeof(*f), GFP_KERNEL);
+	f = JIFL_ALLOC(kzalloc(sizeof(*f), GFP_KERNEL));
 	if (!f)
 		return -ENOMEM;
 	mutex_init(&f->lock);
@@ -317,7 +318,7 @@ static int jifl_control_release(struct inode *inode, struct file *file)
 	struct jifl_file *f = file->private_data;
 	struct jifl_drain drain;
 
-	if (f->session) {
+	if (f->session && !JIFL_HOST_PLANTED(owner_outlived)) {
 		jifl_session_stop(f->session, &drain);
 		jifl_session_free(f->session);
 	}
@@ -342,7 +343,7 @@ static struct miscdevice jifl_control_device = {
 
 int jifl_control_init(void)
 {
-	return misc_register(&jifl_control_device);
+	return JIFL_TRY(misc_register(&jifl_control_device));
 }
 
 void jifl_control_exit(void)

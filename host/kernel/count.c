@@ -30,6 +30,7 @@
 #include <asm/unistd.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "histogram.h"
 
 /* --- the identity of a call -------------------------------------------------- */
@@ -118,12 +119,12 @@ static struct jifl_stats *jifl_stats_alloc(void)
 	struct jifl_stats *st;
 	int cpu;
 
-	st = kmalloc(array_size(nr_cpu_ids, sizeof(st->cpu[0])), gfp);
+	st = JIFL_ALLOC(kmalloc(array_size(nr_cpu_ids, sizeof(st->cpu[0])), gfp));
 	if (!st)
 		return NULL;
 	for_each_possible_cpu(cpu) {
-		st->cpu[cpu] = kmem_cache_alloc_node(jifl_stats_cache, gfp,
-						     cpu_to_node(cpu));
+		st->cpu[cpu] = JIFL_ALLOC(kmem_cache_alloc_node(jifl_stats_cache, gfp,
+								cpu_to_node(cpu)));
 		if (!st->cpu[cpu]) {
 			jifl_stats_free(st);
 			return NULL;
@@ -203,7 +204,7 @@ static void jifl_count_finish(u64 call, u64 count, bool no_return)
 		return;
 	st = READ_ONCE(s->stats[nr]);
 	/* A full cache means that parts of calls run natively, uncounted. */
-	if (!st || jifl_engine_is_full())
+	if (!st || (jifl_engine_is_full() && !JIFL_HOST_PLANTED(full_unnoticed)))
 		jifl_count_miss(s, nr);
 	else
 		jifl_stats_add(st->cpu[raw_smp_processor_id()], count, no_return);
@@ -323,6 +324,8 @@ static void jifl_count_switch(void *data, bool preempt, struct task_struct *prev
 {
 	struct jifl_saved *now = (struct jifl_saved *)this_cpu_ptr(jifl_cpu.lanes);
 
+	if (JIFL_HOST_PLANTED(switch_not_saved))
+		return;
 	if (!jifl_saved_is_empty(now)) {
 		if (preempt || !(prev_state & TASK_DEAD))
 			jifl_saved_put(prev, now);
@@ -406,8 +409,8 @@ static void jifl_count_find_tracepoint(struct tracepoint *tp, void *unused)
 
 static int jifl_count_hook(void)
 {
-	return tracepoint_probe_register(jifl_count_tracepoint,
-					 (void *)jifl_count_switch, NULL);
+	return JIFL_TRY(tracepoint_probe_register(jifl_count_tracepoint,
+						  (void *)jifl_count_switch, NULL));
 }
 
 static void jifl_count_unhook(void)
@@ -714,9 +717,9 @@ int jifl_count_init(void)
 		pr_err("this kernel has no tracepoint sched_switch; it needs CONFIG_TRACEPOINTS\n");
 		return -EOPNOTSUPP;
 	}
-	jifl_stats_cache = KMEM_CACHE(jifl_stats_cpu, 0);
-	jifl_saved_task = vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_task));
-	jifl_saved_value = vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_value));
+	jifl_stats_cache = JIFL_ALLOC(KMEM_CACHE(jifl_stats_cpu, 0));
+	jifl_saved_task = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_task)));
+	jifl_saved_value = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_value)));
 	if (jifl_stats_cache && jifl_saved_task && jifl_saved_value)
 		return 0;
 	jifl_count_exit();

@@ -17,6 +17,7 @@
 #include <linux/vmalloc.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "stubs.h"
 #include "../../engine/host.h"
 
@@ -39,7 +40,7 @@ int jifl_dispatch_init(void)
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		u8 *stack = vzalloc_node(STACK_SIZE, cpu_to_node(cpu));
+		u8 *stack = JIFL_ALLOC(vzalloc_node(STACK_SIZE, cpu_to_node(cpu)));
 
 		if (!stack) {
 			jifl_dispatch_exit();

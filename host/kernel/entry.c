@@ -21,6 +21,7 @@
 #include <asm/unistd.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "stubs.h"
 #include "compat/compat.h"
 
@@ -98,7 +99,8 @@ int jifl_entry_attach(void)
 
 	mutex_lock(&attach.lock);
 	if (!attach.users)
-		err = jifl_compat_direct_register(&attach.ops, (unsigned long)jifl_entry_stub);
+		err = JIFL_TRY(jifl_compat_direct_register(&attach.ops,
+							   (unsigned long)jifl_entry_stub));
 	if (!err)
 		attach.users++;
 	mutex_unlock(&attach.lock);

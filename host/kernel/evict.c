@@ -22,6 +22,7 @@
 #include <asm/unwind.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "../../engine/host.h"
 #include "compat/compat.h"
 
@@ -141,7 +142,8 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 	scan->found = false;
 	scan->inside = false;
 	scan_stack(task, scan);
-	jifl_compat_visit_records(task, scan_word, scan);
+	if (!JIFL_HOST_PLANTED(records_not_visited))
+		jifl_compat_visit_records(task, scan_word, scan);
 
 	if (scan->inside) {
 		if (is_inside(task, scan))
@@ -189,6 +191,8 @@ void jifl_evict(struct jifl_drain *drain, bool all)
 	struct scan scan;
 
 	drain->threads = 0;
+	if (JIFL_HOST_PLANTED(drain_skipped))
+		return;
 	for (;;) {
 		scan = (struct scan){ .caller = current, .all = all };
 		stop_machine(scan_all, &scan, NULL);

@@ -21,6 +21,7 @@
 #include <linux/atomic.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 static atomic64_t faults;
 
@@ -29,7 +30,8 @@ static bool replace(unsigned long *addr)
 {
 	jifl_orig orig;
 
-	if (jifl_engine_where_insn(*addr, &orig) == JIFL_WHERE_OUTSIDE)
+	if (jifl_engine_where_insn(*addr, &orig) == JIFL_WHERE_OUTSIDE ||
+	    JIFL_HOST_PLANTED(faults_not_replaced))
 		return false;
 	*addr = orig.v;
 	return true;

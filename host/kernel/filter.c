@@ -13,6 +13,7 @@
 #include <linux/string.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 #define JIFL_FILTER_ALL	(JIFL_FILTER_PID | JIFL_FILTER_TGID | JIFL_FILTER_COMM | \
 			 JIFL_FILTER_CGROUP | JIFL_FILTER_CHILDREN)
@@ -101,7 +102,7 @@ bool jifl_filter_match(const struct jifl_filter *f)
 {
 	u32 mask = f->mask;
 
-	if (!mask)
+	if (!mask || JIFL_HOST_PLANTED(filter_ignored))
 		return true;
 	if ((mask & JIFL_FILTER_PID) && task_pid(current) != f->pid)
 		return false;

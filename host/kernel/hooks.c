@@ -17,6 +17,7 @@
 #include <linux/slab.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 struct jifl_hook_state {
 	struct ftrace_ops ops;
@@ -56,7 +57,7 @@ static int add_site(struct jifl_hook_state *s, const struct jifl_hook *h)
 		       h->name);
 		return -EOPNOTSUPP;
 	}
-	err = ftrace_set_filter_ip(&s->ops, site, 0, 0);
+	err = JIFL_TRY(ftrace_set_filter_ip(&s->ops, site, 0, 0));
 	if (err) {
 		pr_err("cannot hook %s: error %d\n", h->name, err);
 		return err;
@@ -68,7 +69,7 @@ static int add_site(struct jifl_hook_state *s, const struct jifl_hook *h)
 
 static int register_hooks(struct jifl_hook_state *s, const char *first)
 {
-	int err = register_ftrace_function(&s->ops);
+	int err = JIFL_TRY(register_ftrace_function(&s->ops));
 
 	if (err == -EBUSY)
 		pr_err("cannot hook %s, ftrace is switched off: run sysctl kernel.ftrace_enabled=1\n",
@@ -84,7 +85,7 @@ int jifl_hooks_add(struct jifl_hook *hooks, unsigned int n)
 	unsigned int i;
 	int err = 0;
 
-	s = kzalloc(struct_size(s, hook, n), GFP_KERNEL);
+	s = JIFL_ALLOC(kzalloc(struct_size(s, hook, n), GFP_KERNEL));
 	if (!s)
 		return -ENOMEM;
 	s->ops.func = call_hook;

@@ -12,33 +12,34 @@
 #include <asm/nospec-branch.h>
 
 #include "kernel.h"
+#include "plant.h"
 
-static unsigned int cache_mb = 8;
-module_param(cache_mb, uint, 0444);
-MODULE_PARM_DESC(cache_mb, "size of the code cache in MiB, 1 to 1023 (default 8)");
+static unsigned int cache_kb = 8192;
+module_param(cache_kb, uint, 0444);
+MODULE_PARM_DESC(cache_kb, "size of the code cache in KiB, 4 to 1048576 (default 8192)");
 
-static unsigned int side_mb = 8;
-module_param(side_mb, uint, 0444);
-MODULE_PARM_DESC(side_mb, "size of the tables beside it in MiB, 1 to 4095 (default 8)");
+static unsigned int side_kb = 8192;
+module_param(side_kb, uint, 0444);
+MODULE_PARM_DESC(side_kb, "size of the tables beside it in KiB, 64 to 4194304 (default 8192)");
 
 static void *jifl_side;
 
 u64 jifl_side_size(void)
 {
-	return (u64)side_mb << 20;
+	return (u64)side_kb << 10;
 }
 
 static int jifl_main_check(void)
 {
-	if (cache_mb >= 1 && cache_mb <= 1023 && side_mb >= 1 && side_mb <= 4095)
+	if (cache_kb >= 4 && cache_kb <= 1 << 20 && side_kb >= 64 && side_kb <= 1 << 22)
 		return 0;
-	pr_err("cache_mb and side_mb must be 1 to 1023 and 1 to 4095\n");
+	pr_err("cache_kb and side_kb must be 4 to 1048576 and 64 to 4194304\n");
 	return -EINVAL;
 }
 
 static int jifl_main_codemem(void)
 {
-	return jifl_codemem_init(cache_mb << 20);
+	return jifl_codemem_init(cache_kb << 10);
 }
 
 /*
@@ -71,7 +72,7 @@ static int jifl_main_engine(void)
 	};
 	int ret;
 
-	jifl_side = vzalloc(config.side_size);
+	jifl_side = JIFL_ALLOC(vzalloc(config.side_size));
 	if (!jifl_side)
 		return -ENOMEM;
 	config.side = jifl_side;
@@ -97,6 +98,7 @@ static const struct jifl_part {
 	int (*init)(void);
 	void (*exit)(void);
 } jifl_parts[] = {
+	{ "plants", jifl_plant_init },
 	{ "parameters", jifl_main_check },
 	{ "symbols", jifl_ksym_init },
 	{ "requirements", jifl_require },

@@ -23,6 +23,7 @@
 #include <linux/string.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 /*
  * Written under jifl_entry_lock, read without it at system call entry: what is
@@ -64,7 +65,7 @@ int jifl_mix_init_alone(struct jifl_session *s)
 
 static struct jifl_mix *jifl_mix_create(struct jifl_session *const members[JIFL_LANES])
 {
-	struct jifl_mix *m = kzalloc(sizeof(*m), GFP_NOWAIT | __GFP_NOWARN);
+	struct jifl_mix *m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_NOWAIT | __GFP_NOWARN));
 
 	if (!m)
 		return NULL;
@@ -328,8 +329,10 @@ void jifl_mix_pause(struct list_head *sessions)
 	jifl_mix_paused = true;
 	for (nr = 0; nr < JIFL_NR_MAX; nr++)
 		jifl_mix_reset_entry(nr);
-	list_for_each_entry(s, sessions, list)
-		jifl_mix_forget_pieces(&s->alone);
+	list_for_each_entry(s, sessions, list) {
+		if (!JIFL_HOST_PLANTED(pieces_kept))
+			jifl_mix_forget_pieces(&s->alone);
+	}
 	list_for_each_entry(m, &jifl_mix_others, list)
 		jifl_mix_forget_pieces(m);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);

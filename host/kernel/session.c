@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 /* Sessions come, go and are renewed one at a time. */
 DEFINE_MUTEX(jifl_session_mutex);
@@ -163,7 +164,7 @@ static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_n
 			if (test_bit(*busy_nr, other->nrs))
 				break;
 	}
-	s->lane = ffz(taken);
+	s->lane = JIFL_HOST_PLANTED(lane_shared) ? 0 : ffz(taken);
 	return s->lane < JIFL_LANES ? 0 : -EBUSY;
 }
 
@@ -303,7 +304,7 @@ int jifl_session_detach(u64 id, const struct jifl_session *except,
 
 struct jifl_session *jifl_session_alloc(void)
 {
-	return kvzalloc(sizeof(struct jifl_session), GFP_KERNEL);
+	return JIFL_ALLOC(kvzalloc(sizeof(struct jifl_session), GFP_KERNEL));
 }
 
 void jifl_session_free(struct jifl_session *s)

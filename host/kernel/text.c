@@ -19,6 +19,7 @@
 #include <asm/cpufeature.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "../../engine/host.h"
 #include "compat/compat.h"
 
@@ -202,7 +203,7 @@ static struct blacklist *make_blacklist(void)
 	mutex_lock(text.kprobe_mutex);
 	list_for_each_entry(e, text.kprobe_blacklist, list)
 		n++;
-	b = kvzalloc(struct_size(b, ranges, n), GFP_KERNEL);
+	b = JIFL_ALLOC(kvzalloc(struct_size(b, ranges, n), GFP_KERNEL));
 	if (!b) {
 		mutex_unlock(text.kprobe_mutex);
 		return NULL;
@@ -287,7 +288,7 @@ int jifl_text_init(void)
 	if (!b)
 		return -ENOMEM;
 	RCU_INIT_POINTER(text.blacklist, b);
-	err = register_module_notifier(&module_notifier);
+	err = JIFL_TRY(register_module_notifier(&module_notifier));
 	if (err) {
 		kvfree(b);
 		return err;

@@ -20,6 +20,7 @@
 #include <linux/module.h>
 
 #include "kernel.h"
+#include "plant.h"
 #include "compat/compat.h"
 
 /* What text_poke was last called for; text_mutex. */
@@ -37,7 +38,8 @@ static void drop(unsigned long addr, u32 len)
 /* (addr, old bytes, old length, new bytes, new length) */
 static void on_perf_text_poke(struct pt_regs *regs)
 {
-	drop(regs->di, max_t(u32, regs->dx, regs->r8));
+	if (!JIFL_HOST_PLANTED(pokes_ignored))
+		drop(regs->di, max_t(u32, regs->dx, regs->r8));
 }
 
 /* (addr, bytes, length) */
@@ -58,7 +60,7 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 {
 	unsigned long base, size;
 
-	if (state == MODULE_STATE_GOING) {
+	if (state == MODULE_STATE_GOING && !JIFL_HOST_PLANTED(module_text_kept)) {
 		jifl_compat_module_text(data, &base, &size);
 		drop(base, size);
 	}
@@ -75,7 +77,7 @@ int jifl_textwatch_init(void)
 
 	if (err)
 		return err;
-	err = register_module_notifier(&module_notifier);
+	err = JIFL_TRY(register_module_notifier(&module_notifier));
 	if (err)
 		jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));
 	return err;

@@ -13,6 +13,7 @@
 #include <linux/limits.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 static atomic64_t traps;
 
@@ -25,7 +26,7 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 	struct pt_regs *regs = ((struct die_args *)data)->regs;
 	struct jifl_frame *frame;
 
-	if (val != DIE_INT3 || user_mode(regs))
+	if (val != DIE_INT3 || user_mode(regs) || JIFL_HOST_PLANTED(traps_ignored))
 		return NOTIFY_DONE;
 	frame = (struct jifl_frame *)regs->sp - 1;
 	if (!jifl_engine_trap(regs->ip - 1, frame))
@@ -43,7 +44,7 @@ static struct notifier_block trap_notifier = {
 
 int jifl_trap_init(void)
 {
-	return register_die_notifier(&trap_notifier);
+	return JIFL_TRY(register_die_notifier(&trap_notifier));
 }
 
 void jifl_trap_exit(void)

@@ -11,6 +11,7 @@
 #include <asm/unwind.h>
 
 #include "kernel.h"
+#include "plant.h"
 
 /* do_syscall_64, which native handlers return to. */
 static unsigned long caller_start, caller_end;
@@ -168,7 +169,7 @@ int jifl_unwind_init(void)
 	caller_start = jifl_ksym("do_syscall_64");
 	if (caller_start)
 		caller_end = jifl_ksym_end(caller_start);
-	return jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
+	return JIFL_HOST_PLANTED(unwinder_off) ? 0 : jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
 }
 
 void jifl_unwind_exit(void)

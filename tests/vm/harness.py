@@ -111,3 +111,16 @@ def compile_program(name, *flags):
         PROGRAMS.mkdir(parents=True, exist_ok=True)
         subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, source, *flags], check=True)
     return binary
+
+
+def release_of(kernel):
+    """The release of a kernel that `make setup` unpacked: 6.1 is 6.1.0-56-amd64."""
+    images = sorted((ROOT / "build/kernels/boot").glob(f"vmlinuz-{kernel}.*"))
+    return images[-1].name.removeprefix("vmlinuz-")
+
+
+def build_test_module(kernel):
+    """jifl.ko with planted bugs and failing allocations on request; returns its path."""
+    release = release_of(kernel)
+    subprocess.run([ROOT / "scripts/build-modules", "--test", release], check=True, capture_output=True)
+    return ROOT / f"build/modules-test/{release}/jifl.ko"

@@ -8,7 +8,7 @@
 //! There is no udev on purpose: devtmpfs makes the nodes, and asking udev to
 //! load a module for every device takes longer than all the rest together.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -371,12 +371,26 @@ fn copy(fd: &OwnedFd) -> Result<OwnedFd> {
     fd.try_clone().map_err(|e| format!("pipe: {e}"))
 }
 
+/// A module's parameters, as modprobe finds them: `name.parameter=value` on the
+/// kernel's command line.
+fn parameters(module: &Path) -> String {
+    let file = module.file_name().unwrap_or_default().to_string_lossy();
+    let name = file.split('.').next().unwrap_or_default().replace('-', "_");
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let words = line.split_whitespace().filter_map(|word| {
+        let (owner, parameter) = word.split_once('.')?;
+        (owner.replace('-', "_") == name).then_some(parameter)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn insert(module: &Path) -> Result<()> {
     let shown = module.display();
     let file = File::open(module).map_err(|e| format!("{shown}: {e}"))?;
     let packed = module.extension().is_some_and(|ext| ext != "ko");
     let flags = if packed { COMPRESSED } else { 0 };
-    match rustix::system::finit_module(&file, c"", flags as _) {
+    let parameters = CString::new(parameters(module)).unwrap_or_default();
+    match rustix::system::finit_module(&file, &parameters, flags as _) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(error) => Err(format!("inserting {shown}: {error}")),
     }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What only a module built for tests has (scripts/build-modules --test): bugs
+ * planted on purpose, which the test suite must catch, and allocations that fail
+ * on request, which nothing may come to harm by. Otherwise no code is left of
+ * either. The engine's plants are in engine/base/plant.h.
+ */
+#ifndef JIFL_HOST_PLANT_H
+#define JIFL_HOST_PLANT_H
+
+#include <linux/errno.h>
+#include <linux/types.h>
+
+/* X(name, what it breaks); chosen by the module's parameter plant=name. */
+#define JIFL_HOST_PLANTS(X) \
+	X(faults_not_replaced, "exception tables are asked for cache addresses") \
+	X(unwinder_off, "stack walks see cache addresses") \
+	X(pokes_ignored, "blocks stay when the kernel's text is poked") \
+	X(module_text_kept, "blocks stay when their module goes") \
+	X(traps_ignored, "traps in dropped blocks are nobody's") \
+	X(filter_ignored, "every task passes the filters") \
+	X(capability_skipped, "anyone may open the device") \
+	X(switch_not_saved, "counts stay behind when a task leaves its CPU") \
+	X(lane_shared, "sessions on the same system call count into the same cells") \
+	X(pieces_kept, "entry pieces are used while the cache is emptied") \
+	X(drain_skipped, "the cache is emptied with threads inside") \
+	X(records_not_visited, "tracers' records keep cache addresses") \
+	X(owner_outlived, "a session goes on when its owner has died") \
+	X(full_unnoticed, "calls of which parts ran natively are counted")
+
+#define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,
+enum jifl_host_plant {
+	jifl_host_plant_none,
+	JIFL_HOST_PLANTS(JIFL_HOST_PLANT_NAME)
+};
+#undef JIFL_HOST_PLANT_NAME
+
+#ifdef JIFL_TEST_BUILD
+extern enum jifl_host_plant jifl_host_plant;
+/* Is this allocation the one that is to fail? Any context. */
+bool jifl_plant_fails(void);
+/* -EINVAL for an unknown plant. */
+int jifl_plant_init(void);
+#else
+#define jifl_host_plant jifl_host_plant_none
+static inline bool jifl_plant_fails(void)
+{
+	return false;
+}
+
+static inline int jifl_plant_init(void)
+{
+	return 0;
+}
+#endif
+
+#define JIFL_HOST_PLANTED(name) (jifl_host_plant == jifl_host_plant_##name)
+
+/* Round whatever may be out of memory: an expression that gives a pointer, or 0 or -errno. */
+#define JIFL_ALLOC(pointer) (jifl_plant_fails() ? NULL : (pointer))
+#define JIFL_TRY(error) (jifl_plant_fails() ? -ENOMEM : (error))
+
+#endif

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Little memory, and none: programs do what they do natively, and what was not counted is missed.
+
+usage: memory.py MODULE CALLS
+
+MODULE: jifl.ko as built for tests (host/kernel/plant.h).
+"""
+
+from pathlib import Path
+
+from lib import check, figure, is_loaded, main, report, run, same, status
+
+PROGRAM = ["sh", "-c", "for i in 1 2 3; do (echo $i; ls /proc/self/fd; wc -c /etc/passwd | tr 0-9 a-j); done; "
+           "dd if=/dev/zero bs=777 count=300 status=none | sha256sum; "
+           "python3 -c 'import json, socket; print(json.dumps(list(range(9))))'"]
+# KiB of code cache and of side tables; the last hold all that the program runs.
+SIZES = [(4, 64), (16, 64), (64, 256), (512, 512), (8192, 8192)]
+PARAMETERS = Path("/sys/module/jifl/parameters")
+CALLS = 300
+
+
+def insert(module, *parameters):
+    return run("/sbin/insmod", module, *parameters)
+
+
+def remove():
+    end = run("/sbin/rmmod", "jifl")
+    check("the module goes", end.returncode == 0 and not is_loaded(), end)
+
+
+def small_caches(module):
+    native = run(*PROGRAM)
+    for cache, side in SIZES:
+        name = f"{cache} KiB of code cache, {side} of tables"
+        same(f"{name}: loads", insert(module, f"cache_kb={cache}", f"side_kb={side}").returncode, 0)
+        end = run("jifl", "count", "block", "sys:*", "-f", "json", "-o", "/tmp/report", "--", *PROGRAM)
+        same(f"{name}: output and status", (end.stdout, end.returncode), (native.stdout, native.returncode))
+        data = report(Path("/tmp/report").read_text())
+        calls = sum(target["calls"] for target in data["targets"])
+        flushes = status()["flushes"]
+        figure(name, f"{calls} calls counted, {data['missed']} missed, {flushes} flushes, "
+               f"{data['translation']['blocks']} blocks translated")
+        check(f"{name}: calls are counted or missed", calls + data["missed"] > 1000, (calls, data["missed"]))
+        if (cache, side) == SIZES[-1]:
+            same(f"{name}: none missed", data["missed"], 0)
+        remove()
+
+
+def failing_loads(module):
+    """The nth allocation of loading fails, for every n there is."""
+    n = 1
+    while n < 100:
+        end = insert(module, "cache_kb=256", "side_kb=256", f"fail_nth={n}")
+        if end.returncode == 0:
+            break
+        check(f"allocation {n} of loading fails: the module is refused", not is_loaded(), end)
+        n += 1
+    figure("allocations of loading that were made to fail", n - 1)
+    check("some were", 10 < n < 100, n)
+    same("the last one was not reached", (PARAMETERS / "failed").read_text(), "0\n")
+
+
+def count(calls):
+    """One session; (exit status, lines of its error, calls, missed)."""
+    Path("/tmp/report").unlink(missing_ok=True)
+    end = run("jifl", "count", "insn", "sys:getppid", "-f", "json", "-o", "/tmp/report", "--", calls, CALLS)
+    if end.returncode:
+        return end.returncode, end.stderr, 0, 0
+    target = report(Path("/tmp/report").read_text())["by_name"].get("getppid", {"calls": 0, "missed": CALLS})
+    return 0, end.stderr, target["calls"], target["missed"]
+
+
+def failing_sessions(calls):
+    """The nth allocation from here on fails, for every n that a session comes to."""
+    n = 1
+    while n < 100:
+        (PARAMETERS / "fail_nth").write_text(str(n))
+        exit_status, error, counted, missed = count(calls)
+        if (PARAMETERS / "failed").read_text() == f"{n - 1}\n":
+            break
+        if exit_status:
+            check(f"allocation {n} of a session fails: one line says so",
+                  exit_status == 1 and error.count("\n") == 1, (exit_status, error))
+        else:
+            same(f"allocation {n} of a session fails: calls are counted or missed", counted + missed, CALLS)
+        (PARAMETERS / "fail_nth").write_text("0")
+        same(f"allocation {n}: no session is left", status()["sessions"], [])
+        same(f"allocation {n}: the next session counts", count(calls)[2:], (CALLS, 0))
+        n += 1
+    figure("allocations of a session that were made to fail", n - 1)
+    check("some were", 3 < n < 100, n)
+    (PARAMETERS / "fail_nth").write_text("0")
+    remove()
+
+
+def program(module, calls):
+    failing_loads(module)
+    failing_sessions(calls)
+    small_caches(module)
+
+
+main(program)
