@@ -186,8 +186,9 @@ static u64 somewhere(u32 size, bool string)
 {
 	u32 room = SANDBOX_SIZE / 2 - size - STRING_MAX * 8, off = below(room);
 
+	/* Aligned: a locked access across two lines may trap for ever instead. */
 	if (faulty && !below(16))
-		return address(guard) + below(2048);
+		return address(guard) + 64 * below(32);
 	/* Strings may go up or down. */
 	if (string)
 		return address(fuzz_sandbox) + SANDBOX_SIZE / 4 + off;
@@ -213,6 +214,9 @@ static bool lead_stack(struct insn *i, const ZydisDecodedOperand *op)
 			return false;
 		load(number_of(op->mem.index), 0);
 	}
+	/* pop reaches its operand from where it leaves rsp. */
+	if (i->zi.meta.category == ZYDIS_CATEGORY_POP)
+		room = room < 8 ? 0 : room - 8;
 	if (size > room)
 		return false;
 	if (i->zi.raw.disp.size)
@@ -294,7 +298,8 @@ static bool prepare_registers(const struct insn *i)
 	case ZYDIS_MNEMONIC_DIV:
 	case ZYDIS_MNEMONIC_IDIV:
 		if (avoid || (i->ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			      mask_of(i->ops[0].mem.base) & (1u << IR_RAX | 1u << IR_RDX)))
+			      (mask_of(i->ops[0].mem.base) | mask_of(i->ops[0].mem.index)) &
+			      (1u << IR_RAX | 1u << IR_RDX)))
 			return false;
 		if (below(8)) {
 			load(IR_RDX, 0);
@@ -605,6 +610,26 @@ static void call(void)
 	valid = 0;
 }
 
+/* mov %from, n(%rsp); ...; mov n(%rsp), %to: below rsp, where functions may keep things */
+static void red_zone(void)
+{
+	u8 disp = -8 * (1 + below(16)), from = below(16), to = free_register();
+	bool was = begin_level();
+
+	byte(0x48 | (from >> 3) << 2);
+	byte(0x89);
+	byte(0x44 | (from & 7) << 3);
+	byte(0x24);
+	byte(disp);
+	some(4);
+	byte(0x48 | (to >> 3) << 2);
+	byte(0x8b);
+	byte(0x44 | (to & 7) << 3);
+	byte(0x24);
+	byte(disp);
+	level = was;
+}
+
 static void shape(void)
 {
 	if (!has_room())
@@ -630,7 +655,10 @@ static void shape(void)
 		jump_indirect();
 		break;
 	case 7:
+		red_zone();
+		break;
 	case 8:
+	case 9:
 		call();
 		break;
 	default:

@@ -36,7 +36,7 @@ static void rel32(const void *to)
 	imm32((u32)(address(to) - (address(fuzz_text) + len + 4)));
 }
 
-/* lea i(%rax,%rax), %rax; then ret, or a jump back */
+/* lea i(%rax,%rax,2), %rax, so that none is forgotten; then ret, or a jump back */
 static void make_targets(const u8 *back)
 {
 	u32 i;
@@ -44,7 +44,7 @@ static void make_targets(const u8 *back)
 	for (i = 0; i < NTARGETS; i++) {
 		len = TARGETS_AT + i * TARGET_SIZE;
 		table[i] = address(fuzz_text + len);
-		CODE("\x48\x8d\x84\x00");
+		CODE("\x48\x8d\x84\x40");
 		imm32(i);
 		if (back) {
 			CODE("\xe9");
