@@ -65,9 +65,8 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	return s;
 }
 
-static int jifl_control_start(struct jifl_file *f, void *arg)
+static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 {
-	struct jifl_start *req = arg;
 	unsigned int busy_nr = 0;
 	u64 busy_session = 0;
 	struct jifl_session *s;
@@ -87,7 +86,6 @@ static int jifl_control_start(struct jifl_file *f, void *arg)
 		return PTR_ERR(s);
 	ret = jifl_session_start(s, &busy_nr, &busy_session);
 	if (ret) {
-		jifl_audit_refused("start", ret);
 		req->busy_nr = busy_nr;
 		req->busy_session = busy_session;
 		jifl_session_free(s);
@@ -97,6 +95,15 @@ static int jifl_control_start(struct jifl_file *f, void *arg)
 	jifl_session_free(f->session);
 	f->session = s;
 	return 0;
+}
+
+static int jifl_control_start(struct jifl_file *f, void *arg)
+{
+	int ret = jifl_control_try_start(f, arg);
+
+	if (ret)
+		jifl_audit_refused("start", ret);
+	return ret;
 }
 
 static int jifl_control_stop(struct jifl_file *f, void *arg)
@@ -209,10 +216,14 @@ static int jifl_control_detach(struct jifl_file *f, void *arg)
 static int jifl_control_plugin_ctl(struct jifl_file *f, void *arg)
 {
 	struct jifl_plugin_ctl *req = arg;
+	int ret;
 
 	if (req->start > 1 || strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
 		return -EINVAL;
-	return jifl_plugin_ctl(req->name, req->start);
+	ret = jifl_plugin_ctl(req->name, req->start);
+	if (ret && req->start)
+		jifl_audit_refused("plugin start", ret);
+	return ret;
 }
 
 static int jifl_control_plugin(struct jifl_file *f, void *arg)

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Kernel text that changes under instrumented calls: tracers, probes, livepatches, modules."""
+
+import os
+
+import pytest
+
+import harness
+
+ROUNDS = 1
+SECONDS_A_ROUND = 60
+
+
+@pytest.fixture(scope="module")
+def fentry():
+    return harness.compile_program("fentry")
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_text_changes(kernel, fentry, show):
+    rounds = max(ROUNDS, int(os.environ.get("JIFL_SOAK", "0")) // SECONDS_A_ROUND)
+    harness.guest("text_changes", fentry, rounds, kernel=kernel, timeout=600 + 240 * rounds, show=show)
