@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The kernel's text changes while all system calls are instrumented, and what was changed takes effect in them.
 
-usage: text_changes.py FENTRY ROUNDS
-       text_changes.py FENTRY ROUNDS alone	the same without the module: the control
+usage: text_changes.py FENTRY ROUNDS [CHANGE...]
+
+Without the module it is the control: the same changes alone. CHANGE is a name in
+changes() below; without any it makes all.
 
 Each change is made when what it changes has been translated and run; effects are
 counted: exactly as many as calls were made.
@@ -52,7 +54,9 @@ def append(path, text):
 
 
 def must(path, text):
-    same(f"{text!r} into {path}", write(path, text), "")
+    error = write(path, text)
+    if error:
+        raise RuntimeError(f"{text!r} into {path}: {error}")
 
 
 def insert(name, *parameters):
@@ -95,14 +99,22 @@ def send_signals(n=CALLS):
 
 
 def hits(pattern, tracing=MINE):
-    """Lines of this process in a trace that match."""
+    """Lines of this process in a trace that match. Nothing is added while it is read."""
+    must(tracing / "tracing_on", "0")
     text = (tracing / "trace").read_text(errors="replace")
+    must(tracing / "tracing_on", "1")
     return len([line for line in text.splitlines()
                 if re.search(rf"-{os.getpid()} +[\[(]", line) and re.search(pattern, line)])
 
 
 def clear(tracing=MINE):
     must(tracing / "trace", "")
+
+
+def only_mine(event):
+    """The event, a directory, is about this process alone. Returns the file that switches it."""
+    must(event / "filter", f"common_pid == {os.getpid()}")
+    return event / "enable"
 
 
 def counted(name, work, pattern, tracing=MINE):
@@ -143,10 +155,10 @@ def probes(kind, *definitions):
 
 def static_keys(rounds):
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    generated = MINE / "events/signal/signal_generate/enable"
+    generated = only_mine(MINE / "events/signal/signal_generate")
     toggled("tracepoint", generated, send_signals, r"signal_generate: sig=10 ", rounds)
     # A second user makes the tracepoint's static call lead elsewhere.
-    other = TRACING / "events/signal/signal_generate/enable"
+    other = only_mine(TRACING / "events/signal/signal_generate")
     must(generated, "1")
     toggled("tracepoint, two users", other, send_signals, r"signal_generate: sig=10 ", rounds, TRACING)
     counted("tracepoint, the first user", send_signals, r"signal_generate: sig=10 ")
@@ -161,6 +173,7 @@ def static_keys(rounds):
 
 
 def function_tracer(rounds):
+    must(MINE / "set_ftrace_pid", str(os.getpid()))
     must(MINE / "set_ftrace_filter", "cmdline_proc_show")
     show_cmdline()
     for _ in range(rounds):
@@ -182,9 +195,11 @@ def graph_tracer(rounds):
         must(TRACING / "current_tracer", "function_graph")
         clear(TRACING)
         show_cmdline()
+        must(TRACING / "tracing_on", "0")
         text = (TRACING / "trace").read_text(errors="replace")
         same("function_graph: as many hits as calls",
              len(re.findall(rf"-{os.getpid()} .*cmdline_proc_show\(\);", text)), CALLS)
+        must(TRACING / "tracing_on", "1")
         must(TRACING / "current_tracer", "nop")
         show_cmdline()
     must(TRACING / "set_graph_function", "")
@@ -198,7 +213,10 @@ def all_functions(rounds):
             must(TRACING / "current_tracer", tracer)
             clear(TRACING)
             show_cmdline(2)
-            text = (TRACING / "trace").read_text(errors="replace")
+            must(TRACING / "tracing_on", "0")
+            with open(TRACING / "trace", errors="replace") as f:
+                text = f.read(1 << 20)
+            must(TRACING / "tracing_on", "1")
             check(f"{tracer}, all functions: is seen", "cmdline_proc_show" in text or "vfs_read" in text, text[-1000:])
             must(TRACING / "current_tracer", "nop")
             same("the command line is right", cmdline(), COMMAND_LINE)
@@ -228,10 +246,10 @@ def kprobes(rounds):
     for definition, work in wanted:
         name = definition.split()[0].partition("/")[2]
         with probes("kprobe", definition):
-            toggled(definition, MINE / f"events/jt/{name}/enable", work, rf" {name}: ", rounds)
+            toggled(definition, only_mine(MINE / f"events/jt/{name}"), work, rf" {name}: ", rounds)
     # Jump-optimised, which comes some time after it was placed.
     with probes("kprobe", wanted[1][0]):
-        enable = MINE / "events/jt/inner/enable"
+        enable = only_mine(MINE / "events/jt/inner")
         must(enable, "1")
         listed = Path("/sys/kernel/debug/kprobes/list")
         took = wait_for("the kprobe's optimisation",
@@ -254,8 +272,8 @@ def uprobes(rounds):
             function()
 
     with probes("uprobe", f"p:jt/user {library}:0x{place}", f"r:jt/userback {library}:0x{place}"):
-        toggled("uprobe", MINE / "events/jt/user/enable", work, " user: ", rounds)
-        toggled("uretprobe", MINE / "events/jt/userback/enable", work, " userback: ", rounds)
+        toggled("uprobe", only_mine(MINE / "events/jt/user"), work, " user: ", rounds)
+        toggled("uretprobe", only_mine(MINE / "events/jt/userback"), work, " userback: ", rounds)
 
 
 # --- BPF, livepatch, modules ----------------------------------------------------------------------
@@ -344,7 +362,6 @@ def switches(device):
     enabled = "/sys/kernel/debug/kprobes/enabled"
     must(enabled, "0")
     are_counted("kprobes/enabled=0", device)
-    Path("/tmp/fresh").write_text("x")
     must(enabled, "1")
     are_counted("kprobes/enabled=1", device)
 
@@ -394,18 +411,19 @@ def entry_after_us(program, device):
         are_counted("after the function tracer", device)
     must(MINE / "set_ftrace_filter", "")
     with probes("kprobe", f"p:jt/calls {ENTRY}"):
-        must(MINE / "events/jt/calls/enable", "1")
+        calls = only_mine(MINE / "events/jt/calls")
+        must(calls, "1")
         clear()
         are_counted("beside a kprobe", device)
         check("the kprobe sees the entry", hits(" calls: ") >= CALLS)
-        must(MINE / "events/jt/calls/enable", "0")
+        must(calls, "0")
         are_counted("after a kprobe", device)
 
 
 # --- the whole --------------------------------------------------------------------------------------------
 
 
-def changes(program, rounds):
+def changes(program, rounds, wanted):
     for name, what in [("static keys", lambda: static_keys(rounds)),
                        ("function tracer", lambda: function_tracer(rounds)),
                        ("graph tracer", lambda: graph_tracer(rounds)),
@@ -415,6 +433,8 @@ def changes(program, rounds):
                        ("livepatch", lambda: livepatch(rounds)),
                        ("modules", lambda: modules(rounds)),
                        ("all functions", lambda: all_functions(rounds))]:
+        if wanted and name not in wanted:
+            continue
         start = time.monotonic()
         what()
         figure(f"time for {name}", f"{time.monotonic() - start:.1f} s")
@@ -432,26 +452,27 @@ def with_load(work):
             check(f"{stop}: all results are right", worker.returncode == 0 and out.split()[1] == "0", (out, err))
 
 
-def program(fentry_program, rounds, alone=None):
+def program(fentry_program, rounds, *wanted):
     rounds = int(rounds)
     run("sysctl", "-qw", "kernel.hung_task_timeout_secs=60")
     os.mkdir(MINE)
-    if alone:
-        with_load(lambda: changes(fentry_program, rounds))
+    if not is_loaded():
+        with_load(lambda: changes(fentry_program, rounds, wanted))
         return
     entry_before_us(fentry_program)
     with Device() as device:
         device.start(2, range(512))
 
         def work():
-            changes(fentry_program, rounds)
+            changes(fentry_program, rounds, wanted)
             switches(device)
             entry_after_us(fentry_program, device)
 
         with_load(work)
+        dropped = struct.unpack_from("<Q", device.call("status"), 112)[0]
+        check("blocks were dropped as text changed", dropped > 0)
+        figure("blocks dropped as text changed", dropped)
         device.stop()
-    stats = status()
-    figure("blocks dropped as text changed", stats["cache"]["invalidated"] if "cache" in stats else stats)
     end = run("jifl", "unload", "jifl")
     check("the module unloads", end.returncode == 0 and not is_loaded(), end)
 
