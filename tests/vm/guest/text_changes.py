@@ -473,7 +473,7 @@ def program(fentry_program, rounds, *wanted):
             entry_after_us(fentry_program, device)
 
         with_load(work)
-        dropped = struct.unpack_from("<Q", device.call("status"), 112)[0]
+        dropped = struct.unpack_from("<Q", device.call("status"), 96)[0]
         check("blocks were dropped as text changed", dropped > 0)
         figure("blocks dropped as text changed", dropped)
         device.stop()
