@@ -60,8 +60,8 @@ struct jifl_info {
 
 /*
  * Starts a session on this file.
- * Errors: EBUSY when this file has a session, or another session has one of the
- * calls (busy_nr and busy_session say which), or x64_sys_call is taken by another
+ * Errors: EBUSY when this file has a session, or as many others as can have one
+ * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
