@@ -4,6 +4,12 @@
  *
  * A file has at most one session, which ends with it. Others may end it
  * earlier; its statistics stay readable.
+ *
+ * Only CAP_SYS_ADMIN in the first user namespace may open it: what sessions do
+ * goes beyond what perf_event_paranoid or CAP_PERFMON allow, they change the
+ * kernel's text and see every task. Each request asks again, of whoever makes
+ * it: an open file that is passed on, or kept by a task that gives up its
+ * privileges, is of no use but to keep its session alive and end it by closing.
  */
 #include <linux/capability.h>
 #include <linux/cpumask.h>
@@ -60,9 +66,8 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	return s;
 }
 
-static int jifl_control_start(struct jifl_file *f, void *arg)
+static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 {
-	struct jifl_start *req = arg;
 	unsigned int busy_nr = 0;
 	u64 busy_session = 0;
 	struct jifl_session *s;
@@ -91,6 +96,15 @@ static int jifl_control_start(struct jifl_file *f, void *arg)
 	jifl_session_free(f->session);
 	f->session = s;
 	return 0;
+}
+
+static int jifl_control_start(struct jifl_file *f, void *arg)
+{
+	int ret = jifl_control_try_start(f, arg);
+
+	if (ret)
+		jifl_audit_refused("start", ret);
+	return ret;
 }
 
 static int jifl_control_stop(struct jifl_file *f, void *arg)
@@ -173,18 +187,19 @@ static int jifl_control_detach(struct jifl_file *f, void *arg)
 	struct jifl_detach *req = arg;
 	char plugin[JIFL_NAME_MAX];
 	struct jifl_drain drain;
-	int ret;
+	int ret = -EINTR;
 
 	req->ended = 0;
 	req->drain_ns = 0;
-	for (;;) {
+	/* Others may start sessions all the while. */
+	while (!fatal_signal_pending(current)) {
 		drain.ns = 0;
 		ret = jifl_session_detach(req->id, f->session, &drain, plugin);
 		if (ret == -EAGAIN) {
 			ret = jifl_plugin_ctl(plugin, false);
 			/* Someone else was stopping it: look again. */
 			if (ret == -EALREADY || ret == -ENOENT)
-				ret = fatal_signal_pending(current) ? -EINTR : 0;
+				ret = 0;
 			cond_resched();
 		}
 		if (ret)
@@ -202,10 +217,14 @@ static int jifl_control_detach(struct jifl_file *f, void *arg)
 static int jifl_control_plugin_ctl(struct jifl_file *f, void *arg)
 {
 	struct jifl_plugin_ctl *req = arg;
+	int ret;
 
 	if (req->start > 1 || strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
 		return -EINVAL;
-	return jifl_plugin_ctl(req->name, req->start);
+	ret = jifl_plugin_ctl(req->name, req->start);
+	if (ret && req->start)
+		jifl_audit_refused("plugin start", ret);
+	return ret;
 }
 
 static int jifl_control_plugin(struct jifl_file *f, void *arg)
@@ -278,12 +297,21 @@ out:
 	return ret;
 }
 
+static int jifl_control_may(const char *what)
+{
+	if (capable(CAP_SYS_ADMIN) || JIFL_HOST_PLANTED(capability_skipped))
+		return 0;
+	jifl_audit_refused(what, -EPERM);
+	return -EPERM;
+}
+
 static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	unsigned int i;
+	int ret = jifl_control_may("request");
 
-	if (!capable(CAP_SYS_ADMIN) && !JIFL_HOST_PLANTED(capability_skipped))
-		return -EPERM;
+	if (ret)
+		return ret;
 	if (_IOC_TYPE(cmd) != JIFL_IOC_MAGIC)
 		return -ENOTTY;
 	if (_IOC_NR(cmd) == _IOC_NR(JIFL_IOC_INFO))
@@ -301,9 +329,10 @@ static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 static int jifl_control_open(struct inode *inode, struct file *file)
 {
 	struct jifl_file *f;
+	int ret = jifl_control_may("open");
 
-	if (!capable(CAP_SYS_ADMIN))
-		return -EPERM;
+	if (ret)
+		return ret;
 	f = JIFL_ALLOC(kzalloc(sizeof(*f), GFP_KERNEL));
 	if (!f)
 		return -ENOMEM;

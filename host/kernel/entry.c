@@ -17,6 +17,7 @@
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
+#include <linux/string.h>
 #include <asm/text-patching.h>
 #include <asm/unistd.h>
 
@@ -83,13 +84,15 @@ void jifl_entry_exit(void)
 static void name_owner(void)
 {
 	unsigned long owner = static_call(jifl_find_direct)(jifl_entry_resume - CALL_INSN_SIZE);
-	char name[KSYM_SYMBOL_LEN];
+	char name[KSYM_SYMBOL_LEN] = "";
 
-	if (!owner) {
+	if (owner)
+		sprint_symbol(name, owner);
+	/* Without a symbol that is its address, which the log must not hold. */
+	if (!owner || !strncmp(name, "0x", 2)) {
 		pr_err("x64_sys_call is taken by a livepatch or another user that redirects it: remove that first\n");
 		return;
 	}
-	sprint_symbol(name, owner);
 	pr_err("x64_sys_call is taken by %s: detach that first\n", name);
 }
 

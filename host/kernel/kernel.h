@@ -39,6 +39,17 @@ unsigned long jifl_ksym_end(unsigned long addr);
 
 /* 0, or -errno after one line in the log that names the cause and the remedy. */
 int jifl_require(void);
+/* The part of it that can change later: lockdown. -EACCES. */
+int jifl_require_unlocked(void);
+
+/* --- audit.c: who instruments this kernel, in its log ----------------------- */
+
+struct jifl_session;
+
+void jifl_audit_started(const struct jifl_session *s);
+void jifl_audit_ended(const struct jifl_session *s);
+/* A request of the current task; rate-limited. */
+void jifl_audit_refused(const char *what, int err);
 
 /* --- codemem.c: executable memory and its writable alias ------------------- */
 
@@ -163,7 +174,6 @@ u64 jifl_evict_return_site(void);
 
 /* --- count.c: per-call counts that follow their task ------------------------ */
 
-struct jifl_session;
 struct jifl_stats;		/* figures of one system call of a session, by CPU */
 
 /* Room for a session's inserts on each side of an entry piece. */
@@ -299,7 +309,8 @@ struct jifl_session *jifl_session_alloc(void);
 /*
  * Starts s (kind, filter, nrs, name, owner set). 0; -EINVAL when it names no
  * system call that this kernel has; -EBUSY with *busy_nr and *busy_session set
- * when JIFL_LANES others have one of them; -ENOSPC, -ENOMEM. Sleeps.
+ * when JIFL_LANES others have one of them; -EACCES when the kernel is locked
+ * down; -ENOSPC, -ENOMEM. Sleeps.
  */
 int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session);
 /*

@@ -135,7 +135,7 @@ static int __init jifl_main_init(void)
 		if (!ret)
 			continue;
 		/* A refusal has said its own line; the others are rare failures. */
-		if (ret != -EINVAL && ret != -EOPNOTSUPP && ret != -EPERM)
+		if (ret != -EINVAL && ret != -EOPNOTSUPP && ret != -EACCES)
 			pr_err("%s: error %d\n", jifl_parts[n].name, ret);
 		jifl_main_down(n);
 		return ret;

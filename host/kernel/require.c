@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * May this kernel be instrumented? Each refusal is one line that names the
- * cause and the remedy. Called once at load, after ksym.c.
+ * cause and the remedy. Called once at load, after ksym.c; lockdown, which can
+ * be tightened at any time, is asked again at each session's start.
  *
  * That kprobes are switched off (/sys/kernel/debug/kprobes/enabled) does not
  * matter: nothing of ours stays on one. Signatures of modules are the loader's
@@ -17,13 +18,18 @@
 #error "JIFL translates x86-64 code: other architectures are not supported"
 #endif
 
-static int require_permission(void)
+/*
+ * Both of lockdown's levels forbid it. Confidentiality, as counts of
+ * instructions tell about secrets of the kernel, and as it forbids kprobes.
+ * Integrity, as the kernel would execute code that no signature vouches for.
+ */
+int jifl_require_unlocked(void)
 {
-	int err = security_locked_down(LOCKDOWN_KPROBES);
-
-	if (err)
-		pr_err("kernel lockdown forbids instrumentation: boot without lockdown= or with secure boot off\n");
-	return err ? -EPERM : 0;
+	if (!security_locked_down(LOCKDOWN_KPROBES) &&
+	    !security_locked_down(LOCKDOWN_MODULE_SIGNATURE))
+		return 0;
+	pr_err_ratelimited("kernel lockdown forbids instrumentation: boot without lockdown= and with secure boot off\n");
+	return -EACCES;
 }
 
 static int require_machine(void)
@@ -72,7 +78,7 @@ static int require_entry(void)
 
 int jifl_require(void)
 {
-	int err = require_permission();
+	int err = jifl_require_unlocked();
 
 	if (!err)
 		err = require_machine();

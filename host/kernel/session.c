@@ -196,7 +196,9 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 {
 	int ret;
 
-	ret = jifl_session_check(s);
+	ret = jifl_require_unlocked();
+	if (!ret)
+		ret = jifl_session_check(s);
 	if (!ret)
 		ret = jifl_session_choose_lane(s, busy_nr, busy_session);
 	if (!ret)
@@ -223,6 +225,7 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 	list_add_tail(&s->list, &jifl_sessions);
 	jifl_mix_arm(s);
 	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
+	jifl_audit_started(s);
 	return 0;
 
 destroy_context:
@@ -267,6 +270,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		jifl_session_empty_cache();
 	s->running = false;
 	jifl_session_close_host();
+	jifl_audit_ended(s);
 	return 0;
 }
 

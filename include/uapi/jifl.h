@@ -60,8 +60,10 @@ struct jifl_info {
 
 /*
  * Starts a session on this file.
- * Errors: EBUSY when this file has a session, or another session has one of the
- * calls (busy_nr and busy_session say which); ENOMEM.
+ * Errors: EBUSY when this file has a session, or as many others as can have one
+ * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
+ * tracer (busy_session 0; the log names it); EACCES when the kernel is locked
+ * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
 	__u32 size;
@@ -70,7 +72,7 @@ struct jifl_start {
 	__s32 pid;			/* in the caller's pid namespace */
 	__s32 tgid;			/* in the caller's pid namespace */
 	__u32 busy_nr;			/* out, with EBUSY */
-	__u64 busy_session;		/* out, with EBUSY; 0: this file's own */
+	__u64 busy_session;		/* out, with EBUSY; 0: this file's own, or a tracer */
 	__u64 cgroup;			/* kernfs id: the inode number of its directory */
 	char  comm[16];
 	__u32 flags;			/* JIFL_FLAG_* */

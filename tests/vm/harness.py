@@ -107,7 +107,8 @@ def compile_program(name, *flags):
     """Builds tests/vm/NAME.c statically into build/tests/vm; returns its path."""
     source = Path(__file__).parent / f"{name}.c"
     binary = PROGRAMS / name
-    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
+    made_from = [source, *(ROOT / "include/uapi").iterdir()]
+    if not binary.exists() or binary.stat().st_mtime < max(path.stat().st_mtime for path in made_from):
         PROGRAMS.mkdir(parents=True, exist_ok=True)
         subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, source, *flags], check=True)
     return binary

@@ -9,6 +9,10 @@ use rustix::io::Errno;
 
 use crate::exit::Failure;
 
+/// What EACCES means where a session is to start.
+pub const LOCKED_DOWN: &str = "kernel lockdown forbids instrumentation: boot without lockdown= \
+                               and with secure boot off";
+
 /// Opens the device of a module that speaks this command's ABI.
 pub fn open() -> Result<Device, Failure> {
     let device = Device::open(DEVICE).map_err(|error| no_device(&error))?;

@@ -122,6 +122,7 @@ fn switch(door: &impl Door, name: &str, start: bool) -> Result<(), Failure> {
             if start { "started" } else { "stopped" }
         )),
         Some(Errno::PERM) => device::failed(&format!("plugin {name}"), &error),
+        Some(Errno::ACCESS) => Failure::cannot(format!("plugin {name}: {}", device::LOCKED_DOWN)),
         _ => Failure::failed(format!(
             "plugin {name} did not {verb}: {error}; the kernel's log (dmesg) may say more"
         )),

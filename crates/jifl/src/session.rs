@@ -115,6 +115,14 @@ fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) ->
             holder(door, start.busy_session),
             start.busy_session
         )),
+        // This file is new, so it has no session of its own.
+        Some(Errno::BUSY) => Failure::failed(
+            "starting the session: another tracer or a livepatch has hooked the kernel's system \
+             calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
+        ),
+        Some(Errno::ACCESS) => {
+            Failure::cannot(format!("starting the session: {}", device::LOCKED_DOWN))
+        }
         // Kinds, sizes and filters are right by construction.
         Some(Errno::INVAL) => Failure::failed(
             "starting the session: this kernel has none of these system calls, or the loaded \

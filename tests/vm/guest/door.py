@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Who may use /dev/jifl, what it shows, what it does to the kernel's memory, and what it leaves behind.
+
+usage: door.py DOOR_FUZZ OPERATIONS SEED
+
+The module is not loaded at the start. Ends with the kernel locked down.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import re
+import signal
+import struct
+import time
+from pathlib import Path
+
+from lib import (Device, background, check, figure, interrupt, is_loaded, kernel_log, main, module_file, report, run,
+                 same, session, status, wait_for)
+
+WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
+MODULES = Path(module_file()).parent
+NOBODY = 65534
+# After it the kernel log has room for refusals again.
+RATE_LIMIT_SECONDS = 6
+# What the rest of the kernel takes meanwhile.
+SLAB_NOISE_KIB = 768
+GETPID, GETPPID = 39, 110
+
+
+def error_of(function, *arguments):
+    """The name of the error that it ends with; empty when it succeeds."""
+    try:
+        function(*arguments)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    return ""
+
+
+def in_child(function):
+    """What function returns, run in a child: a text."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            answer = function()
+        except BaseException as e:
+            answer = f"{type(e).__name__}: {e}"
+        os.write(w, answer.encode())
+        os._exit(0)
+    os.close(w)
+    with os.fdopen(r) as f:
+        answer = f.read()
+    os.waitpid(pid, 0)
+    return answer
+
+
+def set_name(name):
+    ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+
+
+def load(name="jifl"):
+    end = run("jifl", "load", MODULES / f"{name}.ko")
+    check(f"{name} loads", end.returncode == 0 and is_loaded(name), end)
+
+
+def unload(name="jifl"):
+    end = run("jifl", "unload", name)
+    check(f"{name} unloads", end.returncode == 0 and not is_loaded(name), end)
+
+
+class Load:
+    """Processes that work while a session runs; their results are judged at the end."""
+
+    def __enter__(self):
+        self.workers = {f"/tmp/stop-{kind}": background("sh", WORKER, kind, f"/tmp/stop-{kind}")
+                        for kind in ["copy", "fork"]}
+        return self
+
+    def __exit__(self, *_):
+        for stop in self.workers:
+            Path(stop).touch()
+        for stop, worker in self.workers.items():
+            out, err = worker.communicate(timeout=120)
+            check(f"{stop}: all results are right", worker.returncode == 0 and out.split()[1] == "0", (out, err))
+            os.unlink(stop)
+
+
+# --- who may -------------------------------------------------------------------------------
+
+
+def every_request(device):
+    """The errors that all requests end with, as a set."""
+    return {error_of(device.call, name) for name in Device.SIZES}
+
+
+def as_nobody(function):
+    def child():
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        return function()
+    return in_child(child)
+
+
+def privileges():
+    same("another user cannot open the device", as_nobody(lambda: error_of(Device)), "EACCES")
+    opening = "import os; os.open('/dev/jifl', os.O_RDWR)"
+    drop = ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+    end = run(*drop, "/usr/bin/python3", "-c", opening)
+    check("root without CAP_SYS_ADMIN cannot open it", "PermissionError: [Errno 1]" in end.stderr, end)
+    end = run("unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", opening)
+    check("root of a user namespace cannot open it", "PermissionError" in end.stderr, end)
+    with Device() as device:
+        device.start(2, [GETPID])
+        log = len(kernel_log())
+        same("an open file that was passed on is of no use",
+             as_nobody(lambda: " ".join(every_request(device))), "EPERM")
+        same("its session runs on", device.sessions(), 1)
+        as_nobody(lambda: " ".join(error_of(device.call, "status") for _ in range(300)))
+        refused = [line for line in kernel_log()[log:] if "jifl: refused" in line]
+        check("refusals are in the log, but do not flood it", 0 < len(refused) <= 20, len(refused))
+        check("a refusal names who it was",
+              all(re.fullmatch(rf"jifl: refused: request error 1 pid \d+ uid {NOBODY} auid \d+ comm \S.*", line)
+                  for line in refused), refused)
+        device.stop()
+
+
+def owners():
+    time.sleep(RATE_LIMIT_SECONDS)
+    with Device() as one, Device() as other:
+        one.start(2, [GETPID])
+        stat = struct.pack("<I", GETPID)
+        same("another file cannot stop a session", error_of(other.stop), "ENOENT")
+        same("another file cannot read it", error_of(other.call, "stat", stat), "ENOENT")
+        other.start(3, [GETPID, GETPPID])
+        same("two sessions run", other.sessions(), 2)
+        same("a file cannot have two", error_of(one.start, 2, [0]), "EBUSY")
+        in_child(lambda: str(os.close(one.fd)))
+        same("a copy of the file in another process may close", other.sessions(), 2)
+        other.close()
+        other.fd = os.open("/dev/null", os.O_RDONLY)
+        same("only its own session ends with a file", one.sessions(), 1)
+        with Device() as third:
+            third.call("detach")
+        same("detaching, by a privileged task, ends any", one.sessions(), 0)
+        same("the owner is told", error_of(one.stop), "ENOENT")
+        same("and can still read it", error_of(one.call, "stat", stat), "")
+
+
+def audit():
+    log = len(kernel_log())
+    with Device() as device:
+        device.start(2, [GETPID, GETPPID])
+        same("a file cannot have two sessions", error_of(device.start, 1, [3]), "EBUSY")
+        with Device() as other:
+            same("a session of nothing", error_of(other.start, 1, []), "EINVAL")
+    # A name that would be a line of its own.
+    was = Path("/proc/self/comm").read_text().strip()
+    set_name(b"a\njifl: b")
+    with Device() as device:
+        device.start(0, [GETPID])
+    set_name(was.encode())
+    lines = [line for line in kernel_log()[log:] if line.startswith("jifl: ")]
+    number = re.search(r"session (\d+) ", lines[0]).group(1) if lines else "?"
+    who = rf"pid {os.getpid()} uid 0 auid 4294967295 comm"
+    wanted = [rf"jifl: session {number} started: kind insn targets 2 {who} {was}",
+              rf"jifl: refused: start error {errno.EBUSY} {who} {was}",
+              rf"jifl: refused: start error {errno.EINVAL} {who} {was}",
+              rf"jifl: session {number} ended: by {who} {was}",
+              rf"jifl: session \d+ started: kind none targets 1 {who} a\\njifl: b",
+              rf"jifl: session \d+ ended: by {who} a\\njifl: b"]
+    check("sessions and refusals are in the log",
+          len(lines) == len(wanted) and all(map(re.fullmatch, wanted, lines)), (lines, wanted))
+
+
+# --- what it shows --------------------------------------------------------------------------
+
+
+def addresses():
+    with Device() as device:
+        device.start(2, range(512))
+        os.listdir("/")
+        answers = {name: device.call(name) for name in ["info", "status", "session"]}
+        answers["stat"] = device.call("stat", struct.pack("<I", 1))
+        answers["plugin"] = device.call("plugin")
+        for name, answer in answers.items():
+            words = struct.unpack_from(f"<{len(answer) // 8}Q", answer)
+            check(f"{name} holds no address", all(word < 0xffff800000000000 or word == 2 ** 64 - 1 for word in words),
+                  [hex(word) for word in words])
+        seen = as_nobody(lambda: " ".join(
+            {line.split()[0] for line in open("/proc/kallsyms") if "[jifl]" in line}
+            | {line.split()[5] for line in open("/proc/modules") if line.startswith("jifl ")}))
+        check("others see no address of the module", set(seen.split()) <= {"0" * 16, "0x" + "0" * 16}, seen[:200])
+    values = [path.read_text() for path in Path("/sys/module/jifl/parameters").iterdir()]
+    check("no parameter holds an address", not any(re.search("ffff[0-9a-f]{8}", value) for value in values), values)
+    said = [line for line in kernel_log() if line.startswith("jifl: ") and re.search("ffff[0-9a-f]{8}", line)]
+    same("no line of the log holds an address", said, [])
+
+
+# --- what it does to memory -------------------------------------------------------------------
+
+
+def mappings():
+    """/proc/jifl_mappings: by the first word of a line, its numbers."""
+    lines = Path("/proc/jifl_mappings").read_text().splitlines()
+    return {line.split()[0]: [int(word) for word in line.split()[1:] if word.lstrip("-").isdigit()] for line in lines}
+
+
+def pages():
+    def judge(when, alias):
+        m = mappings()
+        n = m["cache-pages"][0]
+        # rx, rw, ro, rwx
+        same(f"{when}: the cache can be executed, not written", m["cache-in-module-area"], [n, 0, 0, 0])
+        same(f"{when}: its alias can be written, not executed", m["cache-in-vmalloc-area"], [0, n * alias, 0, 0])
+        same(f"{when}: its pages' direct map", m["cache-in-direct-map"], [0, 0, n, 0])
+        check(f"{when}: the module's text can be executed, not written",
+              m["module-text"][0] > 0 and m["module-text"][1:] == [0, 0, 0], m["module-text"])
+        same(f"{when}: nothing in the module area is both", m["module-area"][3], 0)
+        same(f"{when}: nothing in the vmalloc area is both", m["vmalloc-area"][3], 0)
+        same(f"{when}: a store to the cache faults", m["store-to-cache"], [-errno.EFAULT])
+        same(f"{when}: a store to the module faults", m["store-to-module"], [-errno.EFAULT])
+
+    judge("before", 0)
+    with Device() as device, Load():
+        device.start(2, range(512))
+        for i in range(3):
+            time.sleep(0.3)
+            judge(f"session, look {i}", 1)
+        device.stop()
+        judge("between", 0)
+        device.start(3, range(512))
+        judge("another session", 1)
+    judge("after", 0)
+
+
+def vmalloc():
+    """Pages of the vmalloc and module areas by caller, but for threads' stacks, and pages of slab."""
+    pages = {}
+    for line in Path("/proc/vmallocinfo").read_text().splitlines():
+        words = line.split()
+        caller = words[2].partition("+")[0] if len(words) > 2 and not words[2].startswith("pages") else "?"
+        if caller in ("kernel_clone", "dup_task_struct", "copy_process"):
+            continue
+        pages[caller] = pages.get(caller, 0) + int(words[1]) // 4096
+    return pages
+
+
+def slab():
+    """KiB of kernel memory that is in use, by the lines of /proc/meminfo."""
+    for cache in Path("/sys/kernel/slab").iterdir():
+        # One of a module that has gone may go late.
+        with contextlib.suppress(FileNotFoundError):
+            (cache / "shrink").write_text("1")
+    text = Path("/proc/meminfo").read_text()
+    return {name: int(re.search(rf"^{name}: +(\d+)", text, re.M).group(1)) for name in ["SUnreclaim", "Percpu"]}
+
+
+# --- fuzzing -----------------------------------------------------------------------------------
+
+
+def fuzz(program, operations, seed):
+    start = time.monotonic()
+    end = run(program, seed, operations, timeout=900)
+    figure("fuzzing", f"{end.stdout.strip().splitlines()[-1:]} in {time.monotonic() - start:.0f} s")
+    check(f"all answers are right: door_fuzz {seed} {operations}", end.returncode == 0, end)
+    granted = re.search(r"(\d+) granted, (\d+) sessions", end.stdout)
+    check("requests were granted and sessions started", granted and min(map(int, granted.groups())) > 0, end)
+    same("no session is left", status()["sessions"], [])
+    run("jifl", "stop", "icount")
+    same("no block is left", status()["blocks"], 0)
+    return int(granted.group(2)) if granted else 0
+
+
+def still_works():
+    end = run("jifl", "count", "insn", "sys:*", "-f", "json", "--", "ls", "/")
+    check("counting works afterwards", end.returncode == 0 and report(end.stdout.splitlines()[-1])["by_name"], end)
+
+
+# --- lockdown ------------------------------------------------------------------------------------
+
+
+def is_refused(level):
+    log = len(kernel_log())
+    end = run("jifl", "count", "insn", "sys:getpid", "--for", "1s")
+    same(f"{level}: a session is refused", end.returncode, 3)
+    check(f"{level}: with one line that names cause and remedy",
+          len(end.stderr.splitlines()) == 1 and "lockdown" in end.stderr and "secure boot off" in end.stderr, end)
+    end = run("jifl", "start", "icount")
+    check(f"{level}: a plugin is refused", end.returncode == 3 and "lockdown" in end.stderr, end)
+    lines = kernel_log()[log:]
+    check(f"{level}: the log says so", any("jifl: kernel lockdown forbids" in line for line in lines)
+          and sum("start error 13 " in line for line in lines) == 2, lines)
+    same(f"{level}: nothing is left of it", (status()["sessions"], status()["blocks"]), ([], 0))
+
+
+def lockdown():
+    time.sleep(RATE_LIMIT_SECONDS)
+    load("icount")
+    owner = session("insn", "sys:getpid", "-f", "json")
+    Path("/sys/kernel/security/lockdown").write_text("integrity")
+    same("a session that runs when the kernel is locked down goes on", len(status()["sessions"]), 1)
+    is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
+    out, err = interrupt(owner)
+    check("and ends as ever, with its report",
+          owner.returncode == 0 and is_running.returncode == 0 and report(out)["by_name"]["getpid"]["calls"] >= 100, out)
+    is_refused("integrity")
+    Path("/sys/kernel/security/lockdown").write_text("confidentiality")
+    is_refused("confidentiality")
+    unload("icount")
+    unload()
+    end = run("jifl", "load")
+    check("loading is refused with one line", end.returncode == 3 and "lockdown" in end.stderr
+          and len(end.stderr.splitlines()) == 1, end)
+
+
+# --- the whole -------------------------------------------------------------------------------------
+
+
+def round_of_sessions():
+    """All that a load of the module can allocate, once."""
+    load()
+    load("icount")
+    still_works()
+    run("jifl", "start", "icount")
+    run("ls", "/")
+    run("jifl", "stop", "icount")
+    unload("icount")
+    unload()
+
+
+def program(fuzzer, operations, seed):
+    end = run("insmod", MODULES / "jifl_inspect.ko")
+    check("jifl_inspect loads", end.returncode == 0, end)
+    # What the kernel and this program keep for good after first use.
+    round_of_sessions()
+    Path("/proc/jifl_text").write_text("copy")
+    before, before_slab = vmalloc(), slab()
+
+    load()
+    load("icount")
+    privileges()
+    owners()
+    audit()
+    addresses()
+    pages()
+    sessions = fuzz(fuzzer, operations, seed)
+    still_works()
+    unload("icount")
+    unload()
+
+    text = Path("/proc/jifl_text").read_text()
+    check("all kernel text is as it was", text.startswith("parts ") and text.endswith("differing 0\n"), text)
+    figure("text", text.strip().splitlines()[-1])
+    after, after_slab = vmalloc(), slab()
+    same("vmalloc and code pages are given back", {k: (before.get(k, 0), n) for k, n in after.items()
+                                                   if n > before.get(k, 0)}, {})
+    figure("kernel memory, before and after", f"{before_slab} {after_slab} KiB")
+    # A session's own structure has more than 16 KiB, its figures some more.
+    check(f"memory of {sessions} sessions is given back",
+          all(after_slab[name] - n < min(16 * sessions, SLAB_NOISE_KIB) for name, n in before_slab.items()),
+          (before_slab, after_slab))
+    load()
+    lockdown()
+
+
+main(program)

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The kernel's text changes while all system calls are instrumented, and what was changed takes effect in them.
+
+usage: text_changes.py FENTRY ROUNDS [CHANGE...]
+
+Without the module it is the control: the same changes alone. CHANGE is a name in
+changes() below; without any it makes all.
+
+Each change is made when what it changes has been translated and run; effects are
+counted: exactly as many as calls were made.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import struct
+import time
+from pathlib import Path
+
+from lib import (Device, background, check, figure, is_loaded, kernel_log, main, module_file, run, same, session,
+                 status, wait_for)
+
+MODULES = Path(module_file()).parent
+WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
+TRACING = Path("/sys/kernel/tracing")
+MINE = TRACING / "instances/jifl-test"
+CALLS = 20
+GETPPID = 110
+ENTRY = "x64_sys_call"
+
+
+def write(path, text, flags=os.O_TRUNC):
+    """To a file of tracefs or sysctl: the error's name, empty when it was taken."""
+    try:
+        fd = os.open(path, os.O_WRONLY | flags)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    return ""
+
+
+def append(path, text):
+    return write(path, text, os.O_APPEND)
+
+
+def must(path, text):
+    error = write(path, text)
+    if error:
+        raise RuntimeError(f"{text!r} into {path}: {error}")
+
+
+def insert(name, *parameters):
+    return run("insmod", MODULES / f"{name}.ko", *parameters)
+
+
+def remove(name):
+    end = run("rmmod", name)
+    check(f"{name} is removed", end.returncode == 0 and not is_loaded(name), end)
+
+
+# --- what is called -------------------------------------------------------------------------
+
+
+def cmdline():
+    return Path("/proc/cmdline").read_text()
+
+
+def show_cmdline(n=CALLS):
+    """Executes cmdline_proc_show n times."""
+    for _ in range(n):
+        cmdline()
+
+
+ZERO = os.open("/dev/zero", os.O_RDONLY)
+
+
+def read_zero(n=CALLS):
+    """Executes ksys_read and vfs_read n times."""
+    for _ in range(n):
+        os.read(ZERO, 1)
+
+
+def send_signals(n=CALLS):
+    for _ in range(n):
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+
+# --- tracing ----------------------------------------------------------------------------------
+
+
+def hits(pattern, tracing=MINE):
+    """Lines of this process in a trace that match. Nothing is added while it is read."""
+    must(tracing / "tracing_on", "0")
+    text = (tracing / "trace").read_text(errors="replace")
+    must(tracing / "tracing_on", "1")
+    return len([line for line in text.splitlines()
+                if re.search(rf"-{os.getpid()} +[\[(]", line) and re.search(pattern, line)])
+
+
+def clear(tracing=MINE):
+    must(tracing / "trace", "")
+
+
+def only_mine(event):
+    """The event, a directory, is about this process alone. Returns the file that switches it."""
+    must(event / "filter", f"common_pid == {os.getpid()}")
+    return event / "enable"
+
+
+def counted(name, work, pattern, tracing=MINE):
+    """Checks that work leaves as many lines as it makes calls."""
+    clear(tracing)
+    work()
+    same(f"{name}: as many hits as calls", hits(pattern, tracing), CALLS)
+
+
+def uncounted(name, work, pattern, tracing=MINE):
+    clear(tracing)
+    work()
+    same(f"{name}: no hits when it is off", hits(pattern, tracing), 0)
+
+
+def toggled(name, file, work, pattern, rounds, tracing=MINE):
+    """An event goes on and off around calls."""
+    work()
+    for _ in range(rounds):
+        must(file, "1")
+        counted(name, work, pattern, tracing)
+        must(file, "0")
+        uncounted(name, work, pattern, tracing)
+
+
+@contextlib.contextmanager
+def probes(kind, *definitions):
+    """kprobe_events or uprobe_events that exist for a while; of this process alone."""
+    file = TRACING / f"{kind}_events"
+    for definition in definitions:
+        same(f"{definition!r}", append(file, definition + "\n"), "")
+    try:
+        yield
+    finally:
+        for definition in definitions:
+            same(f"{definition!r} goes", append(file, "-:" + definition.split()[0].partition(":")[2] + "\n"), "")
+
+
+def static_keys(rounds):
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    generated = only_mine(MINE / "events/signal/signal_generate")
+    toggled("tracepoint", generated, send_signals, r"signal_generate: sig=10 ", rounds)
+    # A second user makes the tracepoint's static call lead elsewhere.
+    other = only_mine(TRACING / "events/signal/signal_generate")
+    must(generated, "1")
+    toggled("tracepoint, two users", other, send_signals, r"signal_generate: sig=10 ", rounds, TRACING)
+    counted("tracepoint, the first user", send_signals, r"signal_generate: sig=10 ")
+    must(generated, "0")
+    must(TRACING / "trace", "")
+
+    for _ in range(rounds):
+        for value in ["1", "0"]:
+            must("/proc/sys/kernel/sched_schedstats", value)
+            same(f"sched_schedstats={value} in a read of /proc/self/sched",
+                 "wait_sum" in Path("/proc/self/sched").read_text(), value == "1")
+
+
+def function_tracer(rounds):
+    must(MINE / "set_ftrace_pid", str(os.getpid()))
+    must(MINE / "set_ftrace_filter", "cmdline_proc_show")
+    show_cmdline()
+    for _ in range(rounds):
+        must(MINE / "current_tracer", "function")
+        counted("function tracer", show_cmdline, "cmdline_proc_show")
+        must(MINE / "current_tracer", "nop")
+        uncounted("function tracer", show_cmdline, "cmdline_proc_show")
+    append(MINE / "set_ftrace_filter", "vfs_read\n")
+    must(MINE / "current_tracer", "function")
+    counted("function tracer, vfs_read", read_zero, "vfs_read")
+    must(MINE / "current_tracer", "nop")
+
+
+def graph_tracer(rounds):
+    must(TRACING / "options/funcgraph-proc", "1")
+    must(TRACING / "set_graph_function", "cmdline_proc_show")
+    must(TRACING / "set_ftrace_filter", "cmdline_proc_show")
+    for _ in range(rounds):
+        must(TRACING / "current_tracer", "function_graph")
+        clear(TRACING)
+        show_cmdline()
+        must(TRACING / "tracing_on", "0")
+        text = (TRACING / "trace").read_text(errors="replace")
+        same("function_graph: as many hits as calls",
+             len(re.findall(rf"-{os.getpid()} .*cmdline_proc_show\(\);", text)), CALLS)
+        must(TRACING / "tracing_on", "1")
+        must(TRACING / "current_tracer", "nop")
+        show_cmdline()
+    must(TRACING / "set_graph_function", "")
+    must(TRACING / "set_ftrace_filter", "")
+
+
+# Some thousand; not those of timers, which a slow machine would not get out of any more.
+MANY = "vfs_* ksys_* do_sys_* *_read* *_write* *alloc_* *_open* *path* proc_* seq_* copy_* __x64_sys_*"
+
+
+def many_functions(rounds):
+    """Thousands of fentry sites at a time are patched under the load, then called by all that works there."""
+    must(TRACING / "set_ftrace_filter", MANY)
+    for tracer in ["function", "function_graph"]:
+        for _ in range(rounds):
+            must(TRACING / "current_tracer", tracer)
+            show_cmdline(2)
+            must(TRACING / "tracing_on", "0")
+            with open(TRACING / "trace", errors="replace") as f:
+                text = f.read(1 << 20)
+            must(TRACING / "current_tracer", "nop")
+            must(TRACING / "tracing_on", "1")
+            check(f"{tracer}, many functions: calls are seen", "vfs_read" in text, text[-1000:])
+            same(f"{tracer}, many functions: the command line is right", cmdline(), COMMAND_LINE)
+    must(TRACING / "set_ftrace_filter", "")
+
+
+COMMAND_LINE = cmdline()
+
+
+def inner_offset(function):
+    """An offset into a function, soon after its entry and so always executed, where a kprobe can be."""
+    for offset in range(9, 40):
+        if not append(TRACING / "kprobe_events", f"p:jt/inner {function}+{offset}\n"):
+            append(TRACING / "kprobe_events", "-:jt/inner\n")
+            return offset
+    raise RuntimeError(f"no place for a kprobe in {function}")
+
+
+def kprobes(rounds):
+    offset = inner_offset("cmdline_proc_show")
+    show_cmdline()
+    read_zero()
+    wanted = [("p:jt/entry cmdline_proc_show", show_cmdline), (f"p:jt/inner cmdline_proc_show+{offset}", show_cmdline),
+              ("r:jt/back cmdline_proc_show", show_cmdline), ("p:jt/vfs vfs_read", read_zero),
+              ("r:jt/vfsback vfs_read", read_zero), ("p:jt/ksys ksys_read", read_zero),
+              ("r:jt/ksysback ksys_read", read_zero)]
+    for definition, work in wanted:
+        name = definition.split()[0].partition("/")[2]
+        with probes("kprobe", definition):
+            toggled(definition, only_mine(MINE / f"events/jt/{name}"), work, rf" {name}: ", rounds)
+    # Jump-optimised, which comes some time after it was placed.
+    offset = inner_offset("vfs_read")
+    with probes("kprobe", f"p:jt/inner vfs_read+{offset}"):
+        enable = only_mine(MINE / "events/jt/inner")
+        must(enable, "1")
+        counted("kprobe in vfs_read", read_zero, " inner: ")
+        listed = Path("/sys/kernel/debug/kprobes/list")
+        took = wait_for("the kprobe's optimisation",
+                        lambda: re.search(rf"vfs_read\+0x{offset:x}\s.*OPTIMIZED", listed.read_text()))
+        figure("a kprobe is optimised after", f"{took:.1f} s")
+        counted("optimised kprobe", read_zero, " inner: ")
+        must(enable, "0")
+        uncounted("optimised kprobe", read_zero, " inner: ")
+
+
+def uprobes(rounds):
+    library = "/dev/shm/jifl-test-libz.so"
+    shutil.copy(next(Path("/usr/lib/x86_64-linux-gnu").glob("libz.so.1")).resolve(), library)
+    symbols = run("nm", "-D", "--defined-only", library).stdout
+    place = re.search(r"^([0-9a-f]+) T zlibVersion$", symbols, re.M).group(1)
+    function = ctypes.CDLL(library).zlibVersion
+
+    def work():
+        for _ in range(CALLS):
+            function()
+
+    with probes("uprobe", f"p:jt/user {library}:0x{place}", f"r:jt/userback {library}:0x{place}"):
+        toggled("uprobe", only_mine(MINE / "events/jt/user"), work, " user: ", rounds)
+        toggled("uretprobe", only_mine(MINE / "events/jt/userback"), work, " userback: ", rounds)
+
+
+# --- BPF, livepatch, modules ----------------------------------------------------------------------
+
+
+def fentry(program, function, where):
+    """An attached BPF program, or the number of the error."""
+    process = background(program, function, where, stdin=subprocess.PIPE)
+    said = process.stdout.readline().split()
+    if said[:1] == ["attached"]:
+        return process
+    out, err = process.communicate(timeout=30)
+    if said[:1] != ["refused"]:
+        raise RuntimeError(f"fentry {function} {where}: {said} {out} {err}")
+    return int(said[1])
+
+
+def detach(process):
+    """How often it was run into by this process."""
+    out, err = process.communicate("\n", timeout=60)
+    if process.returncode:
+        raise RuntimeError(f"fentry: {err}")
+    return int(out)
+
+
+def bpf(program, rounds):
+    for where in ["entry", "exit"]:
+        for _ in range(rounds):
+            show_cmdline()
+            attached = fentry(program, "cmdline_proc_show", where)
+            show_cmdline()
+            same(f"BPF f{where}: as many hits as calls", detach(attached), CALLS)
+
+
+def livepatch(rounds):
+    sysfs = Path("/sys/kernel/livepatch/jifl_livepatch")
+    for _ in range(rounds):
+        show_cmdline()
+        end = insert("jifl_livepatch")
+        check("the livepatch loads", end.returncode == 0, end)
+        took = wait_for("the livepatch", lambda: (sysfs / "transition").read_text() == "0\n", 120)
+        figure("the livepatch is complete after", f"{took:.1f} s")
+        same("the livepatch takes effect", [cmdline() for _ in range(3)], ["patched\n"] * 3)
+        must(sysfs / "enabled", "0")
+        took = wait_for("the end of the livepatch", lambda: not sysfs.exists(), 120)
+        figure("it is reverted after", f"{took:.1f} s")
+        same("what it replaced is back", [cmdline() for _ in range(3)], [COMMAND_LINE] * 3)
+        remove("jifl_livepatch")
+
+
+def modules(rounds):
+    """Code of one module stands where another's was."""
+    places = {"a": set(), "b": set()}
+    for i in range(6 * rounds):
+        which, answer = ("a", "1\n") if i % 2 == 0 else ("b", "2\n")
+        end = insert(f"jifl_swap_{which}")
+        check(f"jifl_swap_{which} loads", end.returncode == 0, end)
+        places[which].add(Path(f"/sys/module/jifl_swap_{which}/sections/.text").read_text())
+        same(f"jifl_swap_{which} answers", [Path("/proc/jifl_swap").read_text() for _ in range(3)], [answer] * 3)
+        remove(f"jifl_swap_{which}")
+    shared = places["a"] & places["b"]
+    check("they stood at the same address", shared, places)
+    figure("addresses of the two modules, those of both",
+           f"{len(places['a'])}, {len(places['b'])}, {len(shared)}")
+
+
+# --- the entry ------------------------------------------------------------------------------------------
+
+
+def calls_of(device, nr=GETPPID):
+    return struct.unpack_from("<Q", device.call("stat", struct.pack("<I", nr)), 8)[0]
+
+
+def are_counted(name, device):
+    before = calls_of(device)
+    for _ in range(CALLS):
+        os.getppid()
+    same(f"{name}: calls are counted", calls_of(device) - before, CALLS)
+
+
+def switches(device):
+    """What would disarm us does not."""
+    are_counted("before", device)
+    same("ftrace_enabled=0 is refused", write("/proc/sys/kernel/ftrace_enabled", "0"), "EBUSY")
+    are_counted("after ftrace_enabled=0", device)
+    enabled = "/sys/kernel/debug/kprobes/enabled"
+    must(enabled, "0")
+    are_counted("kprobes/enabled=0", device)
+    must(enabled, "1")
+    are_counted("kprobes/enabled=1", device)
+
+
+def refusal(owner):
+    """A session is refused, with the owner's name in the log."""
+    log = len(kernel_log())
+    end = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
+    check(f"after {owner}: a session is refused with one line",
+          end.returncode == 1 and len(end.stderr.splitlines()) == 1 and ENTRY in end.stderr, end)
+    lines = [line for line in kernel_log()[log:] if line.startswith(f"jifl: {ENTRY} is taken by ")]
+    check(f"after {owner}: the log names the owner", len(lines) == 1 and owner in lines[0], kernel_log()[log:])
+
+
+def entry_before_us(program):
+    """Others have the entry point when a session is to start."""
+    end = insert("jifl_direct", f"function={ENTRY}")
+    check("a direct call takes the entry", end.returncode == 0, end)
+    refusal("jifl_direct")
+    remove("jifl_direct")
+    attached = fentry(program, ENTRY, "entry")
+    check("BPF takes the entry", not isinstance(attached, int), attached)
+    if not isinstance(attached, int):
+        refusal("bpf_trampoline")
+        check("and went on counting", detach(attached) > 0)
+    with Device() as device:
+        device.start(2, [GETPPID])
+        are_counted("when they are gone", device)
+
+
+def entry_after_us(program, device):
+    """Others want the entry point while a session has it."""
+    end = insert("jifl_direct", f"function={ENTRY}")
+    check("a direct call on the entry is refused", end.returncode and "busy" in end.stderr.lower(), end)
+    are_counted("after a refused direct call", device)
+    for where in ["entry", "exit"]:
+        attached = fentry(program, ENTRY, where)
+        same(f"BPF f{where} on the entry is refused", attached, errno.EBUSY)
+        are_counted(f"after a refused f{where}", device)
+    must(MINE / "set_ftrace_filter", ENTRY)
+    for _ in range(2):
+        must(MINE / "current_tracer", "function")
+        clear()
+        are_counted("beside the function tracer", device)
+        check("the function tracer sees the entry", hits(ENTRY) >= CALLS)
+        must(MINE / "current_tracer", "nop")
+        are_counted("after the function tracer", device)
+    must(MINE / "set_ftrace_filter", "")
+    with probes("kprobe", f"p:jt/calls {ENTRY}"):
+        calls = only_mine(MINE / "events/jt/calls")
+        must(calls, "1")
+        clear()
+        are_counted("beside a kprobe", device)
+        check("the kprobe sees the entry", hits(" calls: ") >= CALLS)
+        must(calls, "0")
+        are_counted("after a kprobe", device)
+
+
+# --- the whole --------------------------------------------------------------------------------------------
+
+
+def changes(program, rounds, wanted):
+    for name, what in [("static keys", lambda: static_keys(rounds)),
+                       ("function tracer", lambda: function_tracer(rounds)),
+                       ("graph tracer", lambda: graph_tracer(rounds)),
+                       ("kprobes", lambda: kprobes(rounds)),
+                       ("uprobes", lambda: uprobes(rounds)),
+                       ("BPF", lambda: bpf(program, rounds)),
+                       ("livepatch", lambda: livepatch(rounds)),
+                       ("modules", lambda: modules(rounds)),
+                       ("many functions", lambda: many_functions(rounds))]:
+        if wanted and name not in wanted:
+            continue
+        start = time.monotonic()
+        what()
+        figure(f"time for {name}", f"{time.monotonic() - start:.1f} s")
+
+
+def with_load(work):
+    stops = {f"/tmp/stop-{kind}": background("sh", WORKER, kind, f"/tmp/stop-{kind}") for kind in ["copy", "fork"]}
+    try:
+        work()
+    finally:
+        for stop in stops:
+            Path(stop).touch()
+        for stop, worker in stops.items():
+            out, err = worker.communicate(timeout=300)
+            check(f"{stop}: all results are right", worker.returncode == 0 and out.split()[1] == "0", (out, err))
+
+
+def program(fentry_program, rounds, *wanted):
+    rounds = int(rounds)
+    run("sysctl", "-qw", "kernel.hung_task_timeout_secs=60")
+    os.mkdir(MINE)
+    if not is_loaded():
+        with_load(lambda: changes(fentry_program, rounds, wanted))
+        return
+    entry_before_us(fentry_program)
+    with Device() as device:
+        device.start(2, range(512))
+
+        def work():
+            changes(fentry_program, rounds, wanted)
+            switches(device)
+            entry_after_us(fentry_program, device)
+
+        with_load(work)
+        dropped = struct.unpack_from("<Q", device.call("status"), 96)[0]
+        check("blocks were dropped as text changed", dropped > 0)
+        figure("blocks dropped as text changed", dropped)
+        device.stop()
+    end = run("jifl", "unload", "jifl")
+    check("the module unloads", end.returncode == 0 and not is_loaded(), end)
+
+
+main(program)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Another tracer: a direct call, that does nothing, on a function of the
+ * kernel (parameter `function`) as long as this is loaded. Loading fails with
+ * what ftrace says.
+ */
+#include <linux/ftrace.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/version.h>
+#include <asm/ibt.h>
+
+static char *function = "x64_sys_call";
+module_param(function, charp, 0444);
+MODULE_PARM_DESC(function, "what is hooked");
+
+void jifl_direct_trampoline(void);
+asm("	.pushsection .text, \"ax\", @progbits\n"
+    "	.type jifl_direct_trampoline, @function\n"
+    "	.globl jifl_direct_trampoline\n"
+    "jifl_direct_trampoline:\n"
+    ASM_ENDBR
+    ASM_RET
+    "	.size jifl_direct_trampoline, .-jifl_direct_trampoline\n"
+    "	.popsection\n");
+
+static struct ftrace_ops ops;
+
+static int __init direct_init(void)
+{
+	int err = ftrace_set_filter(&ops, function, strlen(function), 1);
+
+	if (err)
+		return err;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	err = register_ftrace_direct(&ops, (unsigned long)jifl_direct_trampoline);
+#else
+	err = register_ftrace_direct_multi(&ops, (unsigned long)jifl_direct_trampoline);
+#endif
+	if (err)
+		ftrace_free_filter(&ops);
+	return err;
+}
+module_init(direct_init);
+
+static void __exit direct_exit(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 4, 0)
+	unregister_ftrace_direct(&ops, (unsigned long)jifl_direct_trampoline, true);
+#else
+	unregister_ftrace_direct_multi(&ops, (unsigned long)jifl_direct_trampoline);
+	ftrace_free_filter(&ops);
+#endif
+}
+module_exit(direct_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("A direct call, for JIFL's tests");
