@@ -133,6 +133,13 @@ enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /*
+ * Either of them, for code between original instructions too: at addr *pushed
+ * bytes more lie on the stack than at *orig. There, and where that is not known,
+ * which is 0, registers but rsp may differ as well. cache/pushed.c
+ */
+enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *orig, u32 *pushed);
+
+/*
  * Drops all blocks made from bytes in [addr, addr + len). Threads inside
  * them go on to their ends. Any context but NMI.
  */

@@ -157,5 +157,7 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
 /* --- where.c --- */
 /* is_return: addr is a return address, not one of an instruction; see engine.h. */
 enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig);
+/* *run: cache offset at which this run of inserted code begins; CACHE_NONE: among stubs. */
+enum jifl_where jifl_cache_where_run(u64 addr, bool is_return, jifl_orig *orig, u32 *run);
 
 #endif

@@ -51,7 +51,7 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
  * and behind it for an instruction that is executed.
  */
 static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
-				bool is_return, jifl_orig *orig)
+				bool is_return, jifl_orig *orig, u32 *run)
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
@@ -60,6 +60,8 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	while (m < map_end) {
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
+		if (!goes_on)
+			*run = at;
 		if (at == off && !goes_on && (len || is_return)) {
 			*orig = jifl_orig_at(src);
 			return JIFL_WHERE_EXACT;
@@ -78,7 +80,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	return at == off ? JIFL_WHERE_EXACT : JIFL_WHERE_INSIDE;
 }
 
-enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
+enum jifl_where jifl_cache_where_run(u64 addr, bool is_return, jifl_orig *orig, u32 *run)
 {
 	/* Pairs with the release in commit.c. */
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
@@ -91,12 +93,14 @@ enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
 	i = block_at(off, n);
 	if (i == CACHE_NONE || off >= cache.hot_end) {
 		*orig = jifl_orig_at(cache.return_site);
+		*run = CACHE_NONE;
 		return JIFL_WHERE_INSIDE;
 	}
 	b = &cache.blocks[i];
 	/* Between the last block and the stubs there is no code. */
 	if (off - b->start >= b->len)
 		return JIFL_WHERE_OUTSIDE;
+	*run = b->start;
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
 	if (is_return) {
@@ -104,5 +108,12 @@ enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
 		b = &cache.blocks[i];
 	}
 	return in_block(b, off, i + 1 < n ? cache.blocks[i + 1].map : cache.nmap,
-			is_return, orig);
+			is_return, orig, run);
+}
+
+enum jifl_where jifl_cache_where(u64 addr, bool is_return, jifl_orig *orig)
+{
+	u32 run;
+
+	return jifl_cache_where_run(addr, is_return, orig, &run);
 }
