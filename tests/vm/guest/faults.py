@@ -31,7 +31,7 @@ def faults(program, kind, parts):
     count = status()["faults"] - before
     figure(kind, f"{len(got)} lines, {count} faults in the cache, {seconds:.0f} s, "
            f"missed {data['missed']}, native exits {data['native_exits']}")
-    check(f"{kind}: faults happened in the cache", count > (1000 if "table" in parts else 10), count)
+    check(f"{kind}: faults happened in the cache", count > (1000 if "table" in parts else 4), count)
 
 
 def stacks(sleepers):
