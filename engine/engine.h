@@ -140,6 +140,12 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *orig, u32 *pushed);
 
 /*
+ * True when at addr, a return address, inserted code has r10 on the stack, *at
+ * bytes from its top. Functions that realign the stack keep their frame in it.
+ */
+bool jifl_engine_where_r10(u64 addr, u32 *at);
+
+/*
  * Drops all blocks made from bytes in [addr, addr + len). Threads inside
  * them go on to their ends. Any context but NMI.
  */

@@ -41,6 +41,29 @@ static u32 pushed_since(u32 run, u32 off)
 	return known(pushed);
 }
 
+/* Where the last push of r10 up to off left it, in bytes from the top of the stack at off. */
+static bool find_r10(u32 run, u32 off, u32 *at)
+{
+	static const u8 push_r10[] = { 0x41, 0x52 };
+	s32 pushed = 0, depth = 0;
+	u32 len;
+
+	while (run < off) {
+		bool is_push = !memcmp(code_at(run), push_r10, sizeof(push_r10));
+
+		len = x86_walk(code_at(run), &pushed);
+		if (!len)
+			return false;
+		run += len;
+		if (is_push)
+			depth = pushed;
+		else if (pushed < depth)
+			depth = 0;
+	}
+	*at = (u32)(pushed - depth);
+	return depth > 0;
+}
+
 static bool is_lookup(u32 off)
 {
 	u32 i;
@@ -135,4 +158,13 @@ enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *ori
 	if (where == JIFL_WHERE_INSIDE)
 		*pushed = run == CACHE_NONE ? pushed_in_stub(off, orig) : pushed_since(run, off);
 	return where;
+}
+
+bool jifl_engine_where_r10(u64 addr, u32 *at)
+{
+	jifl_orig orig;
+	u32 run = 0;
+
+	return jifl_cache_where_run(addr, true, &orig, &run) == JIFL_WHERE_INSIDE &&
+	       run != CACHE_NONE && find_r10(run, (u32)(addr - cache.code_base), at);
 }

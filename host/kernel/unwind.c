@@ -91,17 +91,54 @@ static void settle(struct unwind_state *state)
 		state->ip++;
 }
 
-static void on_next_frame(struct pt_regs *regs)
+/* What can interrupt another of its kind; perf and the unwinder do not recur within one. */
+#define NR_LEVELS	4
+
+static unsigned int level(void)
 {
-	settle((struct unwind_state *)regs->di);
+	if (in_nmi())
+		return 3;
+	if (in_hardirq())
+		return 2;
+	return in_serving_softirq() ? 1 : 0;
 }
 
-static void on_get_return_address(struct pt_regs *regs)
+/*
+ * Where a function realigns its stack, its frame is known by r10 alone. The
+ * unwinder takes that from an interrupt's registers, which do not exist where an
+ * analysis function is called; so it is shown what inserted code has saved. One for
+ * each level, like copies. If a task is preempted and another comes in between, the
+ * walk ends early, no more: the unwinder checks what it reads.
+ */
+static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
+
+static void show_saved(struct unwind_state *state)
+{
+	struct pt_regs *regs = raw_cpu_ptr(&saved[level()]);
+	unsigned long *slot;
+	u32 at;
+
+	if (state->regs || state->signal || !jifl_engine_where_r10(state->ip, &at))
+		return;
+	slot = (unsigned long *)(state->sp + at);
+	if ((void *)slot < (void *)state->stack_info.begin ||
+	    (void *)(slot + 1) > (void *)state->stack_info.end)
+		return;
+	regs->r10 = READ_ONCE_NOCHECK(*slot);
+	regs->cs = __KERNEL_CS;
+	state->regs = regs;
+	state->full_regs = true;
+}
+
+/* A frame is asked for its return address, or the next one is to be found. */
+static void on_frame(struct pt_regs *regs)
 {
 	struct unwind_state *state = (struct unwind_state *)regs->di;
 
-	if (!unwind_done(state))
-		settle(state);
+	if (unwind_done(state))
+		return;
+	show_saved(state);
+	settle(state);
 }
 
 /* Where it stands on the stack: below what inserted code has pushed. */
@@ -146,21 +183,9 @@ static void on_lookup(struct pt_regs *regs)
 
 /*
  * perf reads the address out of registers that must stay as they are, so it is
- * shown a copy. One for each level that can interrupt another: perf keeps
- * itself from recurring within one.
+ * shown a copy: one for each level.
  */
-#define NR_LEVELS	4
-
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], copies);
-
-static unsigned int level(void)
-{
-	if (in_nmi())
-		return 3;
-	if (in_hardirq())
-		return 2;
-	return in_serving_softirq() ? 1 : 0;
-}
 
 /* As step_over: on the stack of the task, as the cache is nowhere else. */
 static void step_over_in(struct pt_regs *regs)
@@ -205,8 +230,8 @@ static void on_perf_callchain(struct pt_regs *regs)
 }
 
 static struct jifl_hook hooks[] = {
-	{ "unwind_next_frame", on_next_frame, true },
-	{ "unwind_get_return_address", on_get_return_address, true },
+	{ "unwind_next_frame", on_frame, true },
+	{ "unwind_get_return_address", on_frame, true },
 	{ "unwind_get_return_address_ptr", on_get_return_address_ptr, false },
 	{ "__kernel_text_address", on_any_text_address, true },
 	{ "kernel_text_address", on_text_address, true },
