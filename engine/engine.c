@@ -58,6 +58,8 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 		c->fn = fn;
 		c->arg = arg;
 		found = i;
+		if (cache.ncontexts <= (u32)i)
+			cache.ncontexts = (u32)i + 1;
 	}
 	/* A reset gives back the numbers of destroyed ones. */
 	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++)

@@ -139,6 +139,19 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 bool jifl_engine_is_doomed(u64 addr);
 
 /*
+ * Either of them, for code between original instructions too: at addr *pushed
+ * bytes more lie on the stack than at *orig. There, and where that is not known,
+ * which is 0, registers but rsp may differ as well. cache/pushed.c
+ */
+enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *orig, u32 *pushed);
+
+/*
+ * True when at addr, a return address, inserted code has r10 on the stack, *at
+ * bytes from its top. Functions that realign the stack keep their frame in it.
+ */
+bool jifl_engine_where_r10(u64 addr, u32 *at);
+
+/*
  * Drops all blocks made from bytes in [addr, addr + len). Threads inside
  * them meet an int3 at the next original instruction, for which the host
  * asks jifl_engine_trap. Any context but NMI.

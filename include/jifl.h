@@ -44,6 +44,13 @@
  *   at once, and interrupt handlers between their instructions: count with
  *   this_cpu_add() or atomics where the sum must be exact.
  *
+ * What cannot be contained: a callback that faults or does not return takes the
+ * machine with it, as translation holds a lock and interrupts are off. So does an
+ * analysis function that changes registers which a C function must keep, leaves the
+ * direction flag set or the stack moved, or sleeps while instrumentation ends. One
+ * that faults ends the process it runs in, like any oops; one that is slow makes
+ * system calls slow. docs/robustness.md says what happens and which test shows it.
+ *
  * Errors: functions that return int give 0 or a negative errno. A mistake
  * (-EINVAL, -EPERM, -EBUSY, -EALREADY, -ENOENT) also puts one line into the
  * kernel log that names the plugin and the mistake, from inside callbacks only
@@ -204,7 +211,9 @@ enum jifl_arg {
  * Errors of all *_insert_call: -EPERM the handle is not one of the callback
  * that runs; -EINVAL the function is NULL or not kernel code, the arguments are
  * malformed, or it cannot be called there; -E2BIG more than JIFL_ARGS_MAX
- * arguments; -ENOSPC the block has no room for more.
+ * arguments; -ENOSPC the block has no room for more. For a plugin that goes on for
+ * thousands of times after that, all that it instruments is ended: one line in
+ * the log says so, and until the next start nothing can be started.
  * Calls inserted at the same place are made in the order of insertion.
  */
 
@@ -325,6 +334,8 @@ struct jifl_plugin {
 	struct list_head syscalls;	/* of syscall_s */
 	unsigned int state;
 	bool complained;
+	bool expelled;			/* went on inserting without room */
+	bool told;			/* ... and the log says so */
 };
 
 int jifl_plugin_register(struct jifl_plugin *p);

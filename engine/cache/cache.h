@@ -68,7 +68,8 @@ struct cache_context {
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
 	u32 lookup_exit;	/* its CACHE_EXIT_LOOKUP */
-	u32 gate;		/* rel32 by which the first units reach the lookup */
+	u32 gate;		/* cache offset of where the first units reach the lookup */
+	u32 gate_site;		/* its rel32 */
 	u32 table;		/* cache offset of the lookup's table; CACHE_NONE: no table */
 };
 
@@ -97,6 +98,7 @@ struct cache {
 	u32 pages[CACHE_PAGES];
 
 	struct cache_context contexts[CACHE_CONTEXTS];
+	u32 ncontexts;		/* that have been used; others are all zero or NONE */
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
@@ -177,6 +179,8 @@ enum cache_at {
 	CACHE_AT_INSN,		/* address of an instruction; see jifl_engine_where_insn */
 };
 enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig);
+/* *run: cache offset at which this run of inserted code begins; CACHE_NONE: among stubs. */
+enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig, u32 *run);
 /* The context whose code stands at addr; negative where it is not one's alone. */
 int jifl_cache_where_context(u64 addr);
 /*

@@ -49,8 +49,9 @@ int jifl_cache_lookup_create(int context)
 	w = cold_writer(buf, sizeof(buf));
 	c->lookup = w.start;
 	c->table = CACHE_NONE;
-	c->gate = x86_jmp(&w, 0);
-	x86_set_rel32(&w, c->gate, x86_here(&w));
+	c->gate = w.start;
+	c->gate_site = x86_jmp(&w, 0);
+	x86_set_rel32(&w, c->gate_site, x86_here(&w));
 	x86_push_imm(&w, (s32)cache.nexits);
 	x86_jmp(&w, cache.config.dispatch_indirect);
 	put_cold(&w);
@@ -76,7 +77,7 @@ static int make_table(struct cache_context *c)
 	emit_hash_lookup(&w, &cache.config, cache_address(c->table), cache.lookup_bits,
 			 c->lookup_exit);
 	put_cold(&w);
-	jifl_host_code_store32(jifl_pos_at(c->gate), x86_rel32(c->gate, w.start));
+	jifl_host_code_store32(jifl_pos_at(c->gate_site), x86_rel32(c->gate_site, w.start));
 	c->lookup = w.start;	/* new code need not go through the gate */
 	return 0;
 }

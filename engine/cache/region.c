@@ -122,6 +122,7 @@ void jifl_cache_reset(void)
 		cache.pages[i] = CACHE_NONE;
 	for (i = 0; i < CACHE_CONTEXTS; i++) {
 		cache.contexts[i].lookup = CACHE_NONE;
+		cache.contexts[i].gate = CACHE_NONE;
 		cache.contexts[i].blocks = 0;
 	}
 }

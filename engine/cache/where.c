@@ -53,7 +53,7 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
  * and behind it for an instruction that is executed.
  */
 static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
-				bool after_empty, jifl_orig *orig)
+				bool after_empty, jifl_orig *orig, u32 *run)
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
@@ -62,6 +62,8 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	while (m < map_end) {
 		u8 len = cache.map[m], src_len = cache.map[m + 1];
 
+		if (!goes_on)
+			*run = at;
 		if (at == off && !goes_on && (len || !after_empty)) {
 			*orig = jifl_orig_at(src + JIFL_PLANTED(where_next_insn) * src_len);
 			return JIFL_WHERE_EXACT;
@@ -86,7 +88,7 @@ static u32 map_end(u32 i, u32 n)
 	return i + 1 < n ? cache.blocks[i + 1].map : cache.nmap;
 }
 
-enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
+enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig, u32 *run)
 {
 	/* Pairs with the release in commit.c. */
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
@@ -99,19 +101,28 @@ enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
 	i = block_at(off, n);
 	if (i == CACHE_NONE || off >= cache.hot_end) {
 		*orig = jifl_orig_at(cache.return_site);
+		*run = CACHE_NONE;
 		return JIFL_WHERE_INSIDE;
 	}
 	b = &cache.blocks[i];
 	/* Between the last block and the stubs there is no code. */
 	if (off - b->start >= b->len)
 		return JIFL_WHERE_OUTSIDE;
+	*run = b->start;
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
 	if (at == CACHE_AT_RETURN) {
 		i = first_at(i, off);
 		b = &cache.blocks[i];
 	}
-	return in_block(b, off, map_end(i, n), at == CACHE_AT_INSN, orig);
+	return in_block(b, off, map_end(i, n), at == CACHE_AT_INSN, orig, run);
+}
+
+enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
+{
+	u32 run;
+
+	return jifl_cache_where_run(addr, at, orig, &run);
 }
 
 int jifl_cache_where_context(u64 addr)
@@ -136,7 +147,7 @@ int jifl_cache_where_context(u64 addr)
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 {
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
-	u32 off, i;
+	u32 off, i, run;
 
 	if (addr - cache.code_base >= cache.hot_end)
 		return CACHE_NONE;
@@ -144,7 +155,7 @@ u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 	i = block_at(off, n);
 	if (i == CACHE_NONE || off - cache.blocks[i].start >= cache.blocks[i].len ||
 	    !(cache.blocks[i].flags & CACHE_BLOCK_DEAD) ||
-	    in_block(&cache.blocks[i], off, map_end(i, n), false, orig) != JIFL_WHERE_EXACT)
+	    in_block(&cache.blocks[i], off, map_end(i, n), false, orig, &run) != JIFL_WHERE_EXACT)
 		return CACHE_NONE;
 	return i;
 }

@@ -86,6 +86,11 @@ void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg 
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* push of the memory operand of an original indirect branch */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
+/*
+ * x86_walk.c: length of the instruction at p, one that inserted code or a stub
+ * is made of, and to *pushed what it adds. 0: another one, or it goes elsewhere.
+ */
+u32 x86_walk(const u8 *p, s32 *pushed);
 /* an original instruction, its rip-relative operand relocated */
 void x86_copy(struct x86_writer *w, const struct ir_insn *insn);
 

@@ -28,6 +28,7 @@
 #include <linux/static_call.h>
 #include <linux/stdarg.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "kernel.h"
 #include "../../engine/host.h"
@@ -81,6 +82,31 @@ static int jifl_plugin_mistake(struct jifl_plugin *p, int error, const char *wha
 	return error;
 }
 
+/* --- plugins that do not stop inserting --------------------------------------------- */
+
+/*
+ * Refused inserts of one round after which no more is expected of a plugin. One
+ * that asks once or twice for each instruction of a full block stays below.
+ */
+#define JIFL_REFUSED_MAX	4096
+
+static void jifl_plugin_expel_all(struct work_struct *work);
+static DECLARE_WORK(jifl_plugin_expel_work, jifl_plugin_expel_all);
+
+static void jifl_plugin_expel_later(struct irq_work *work)
+{
+	schedule_work(&jifl_plugin_expel_work);
+}
+
+static struct irq_work jifl_plugin_expel_irq = IRQ_WORK_INIT(jifl_plugin_expel_later);
+
+/* Ends all that p instruments, soon; its callbacks are not called any more. */
+static void jifl_plugin_expel(struct jifl_plugin *p)
+{
+	WRITE_ONCE(p->expelled, true);
+	irq_work_queue(&jifl_plugin_expel_irq);
+}
+
 /* --- handles ------------------------------------------------------------------------- */
 
 enum jifl_handle {
@@ -97,6 +123,7 @@ struct jifl_round {
 	struct ir_block *block;		/* routine, bb, ins */
 	struct ir_insert *inserts;	/* entry, exit */
 	u32 ninserts;
+	u32 refused;			/* inserts, for want of room */
 	unsigned int nr;
 };
 
@@ -147,6 +174,7 @@ static struct jifl_round *jifl_round_begin(struct jifl_plugin *p)
 	r->block = NULL;
 	r->inserts = NULL;
 	r->ninserts = 0;
+	r->refused = 0;
 	r->plugin = p;
 	return r;
 }
@@ -218,6 +246,13 @@ static int jifl_call_check(struct jifl_round *r, const char *what, const void *f
 	return 0;
 }
 
+static int jifl_call_refuse(struct jifl_round *r)
+{
+	if (++r->refused == JIFL_REFUSED_MAX)
+		jifl_plugin_expel(r->plugin);
+	return -ENOSPC;
+}
+
 static void jifl_call_fill(struct ir_insert *ins, const void *fn,
 			   const struct jifl_call *call)
 {
@@ -240,7 +275,7 @@ static int jifl_call_insert(struct jifl_round *r, const char *what,
 		return ret;
 	ins = ir_block_insert(r->block, place, at);
 	if (!ins)
-		return -ENOSPC;
+		return jifl_call_refuse(r);
 	jifl_call_fill(ins, fn, &call);
 	return 0;
 }
@@ -261,7 +296,7 @@ int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void
 	if (ret)
 		return ret;
 	if (r->ninserts == JIFL_ENTRY_INSERTS)
-		return -ENOSPC;
+		return jifl_call_refuse(r);
 	memset(&r->inserts[r->ninserts], 0, sizeof(r->inserts[0]));
 	jifl_call_fill(&r->inserts[r->ninserts++], fn, &call);
 	return 0;
@@ -471,10 +506,13 @@ static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 void jifl_plugin_instrument(struct ir_block *b, void *arg)
 {
 	syscall_s *s = arg;
-	struct jifl_round *r = jifl_round_begin(s->plugin);
 	struct jifl_callback *c;
+	struct jifl_round *r;
 	unsigned int i;
 
+	if (READ_ONCE(s->plugin->expelled))
+		return;
+	r = jifl_round_begin(s->plugin);
 	r->block = b;
 	jifl_plugin_call_routine(s, r);
 	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
@@ -638,6 +676,8 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
 
 	if (ret)
 		return ret;
+	if (READ_ONCE(p->expelled))
+		return jifl_plugin_leave(-EPERM);
 	if (READ_ONCE(p->state) != JIFL_PLUGIN_STARTED)
 		return jifl_plugin_leave(jifl_plugin_mistake(p, -EPERM, what,
 							     "the plugin is not started"));
@@ -678,7 +718,8 @@ int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s)
 	if (ret)
 		return ret;
 	if (!s->session)
-		return jifl_plugin_leave(jifl_plugin_mistake(p, -ENOENT, what,
+		return jifl_plugin_leave(READ_ONCE(p->expelled) ? -ENOENT :
+					 jifl_plugin_mistake(p, -ENOENT, what,
 							     "it is not instrumenting"));
 	jifl_syscall_end(s);
 	return jifl_plugin_leave(0);
@@ -709,6 +750,22 @@ static void jifl_plugin_end_syscalls(struct jifl_plugin *p)
 	mutex_unlock(&jifl_plugin_api_mutex);
 }
 
+static void jifl_plugin_expel_all(struct work_struct *work)
+{
+	struct jifl_plugin *p;
+
+	mutex_lock(&jifl_plugin_mutex);
+	list_for_each_entry(p, &jifl_plugins, list) {
+		if (!p->expelled || p->told || p->state != JIFL_PLUGIN_STARTED)
+			continue;
+		p->told = true;
+		jifl_plugin_end_syscalls(p);
+		pr_warn("plugin %s: a callback goes on inserting where there is no room: all that it instruments is ended\n",
+			p->name);
+	}
+	mutex_unlock(&jifl_plugin_mutex);
+}
+
 static int jifl_plugin_start_locked(struct jifl_plugin *p)
 {
 	int ret;
@@ -718,6 +775,8 @@ static int jifl_plugin_start_locked(struct jifl_plugin *p)
 	if (!try_module_get(p->owner))
 		return -ENOENT;
 	WRITE_ONCE(p->complained, false);
+	WRITE_ONCE(p->expelled, false);
+	p->told = false;
 	WRITE_ONCE(p->state, JIFL_PLUGIN_STARTED);
 	ret = p->start();
 	if (!ret)
@@ -800,6 +859,8 @@ int jifl_plugin_register(struct jifl_plugin *p)
 	INIT_LIST_HEAD(&p->syscalls);
 	p->state = JIFL_PLUGIN_STOPPED;
 	p->complained = false;
+	p->expelled = false;
+	p->told = false;
 	ret = p->init();
 	if (!ret)
 		list_add_tail(&p->list, &jifl_plugins);
@@ -836,4 +897,6 @@ int jifl_plugin_init(void)
 void jifl_plugin_exit(void)
 {
 	irq_work_sync(&jifl_plugin_work);
+	irq_work_sync(&jifl_plugin_expel_irq);
+	cancel_work_sync(&jifl_plugin_expel_work);
 }

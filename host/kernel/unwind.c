@@ -8,6 +8,7 @@
  */
 #include <linux/percpu.h>
 #include <linux/preempt.h>
+#include <linux/sched/task_stack.h>
 #include <asm/unwind.h>
 
 #include "kernel.h"
@@ -16,65 +17,138 @@
 /* do_syscall_64, which native handlers return to. */
 static unsigned long caller_start, caller_end;
 
-/* The original of an address, or the address itself. */
+/* The original of a return address, or the address itself. */
 static unsigned long original(unsigned long addr)
 {
 	jifl_orig orig;
+	u32 pushed;
 
-	return jifl_engine_where(addr, &orig) == JIFL_WHERE_OUTSIDE ? addr : orig.v;
+	if (jifl_engine_where_stack(addr, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
+		return addr;
+	return orig.v;
 }
 
-/*
- * Unwinding goes on by what the kernel knows of the original address. Return
- * addresses stay return addresses: what precedes them is the call.
- */
-static void on_next_frame(struct pt_regs *regs)
+static bool in_cache(unsigned long addr)
 {
-	struct unwind_state *state = (struct unwind_state *)regs->di;
-
-	state->ip = original(state->ip);
+	return addr - jifl_codemem_base() < jifl_codemem_size();
 }
 
 /*
- * An entry piece's frame has no counterpart: natively x64_sys_call jumps to the
- * handler, which returns to do_syscall_64. It consists of the return address
- * alone, so stepping over it is simple, unless a tracer has put its trampoline
- * there, which only the unwinder can resolve.
+ * Is it inside or right behind the call of an entry piece? That frame has no
+ * counterpart: natively x64_sys_call jumps to the handler, which returns to
+ * do_syscall_64.
  */
-static void skip_entry_piece(struct unwind_state *state)
+static bool in_entry_piece(unsigned long addr)
+{
+	jifl_orig orig;
+	u32 pushed;
+
+	return jifl_engine_where_stack(addr, true, &orig, &pushed) != JIFL_WHERE_OUTSIDE &&
+	       orig.v == jifl_evict_return_site();
+}
+
+/*
+ * Steps over a frame that consists of the return address alone: an entry
+ * piece's, or a stub's that an indirect branch has entered, of which nobody knows
+ * yet where it leads. Not where a tracer has put its trampoline, which only
+ * the unwinder can resolve.
+ */
+static bool step_over(struct unwind_state *state)
 {
 	unsigned long *sp = (unsigned long *)state->sp;
 	unsigned long ip;
 
 	if ((void *)sp < (void *)state->stack_info.begin ||
 	    (void *)(sp + 1) > (void *)state->stack_info.end)
-		return;
+		return false;
 	ip = READ_ONCE_NOCHECK(*sp);
-	if (ip < caller_start || ip >= caller_end)
-		return;
+	if (!in_cache(ip) && (ip < caller_start || ip >= caller_end))
+		return false;
 	state->ip = ip;
-	state->sp += sizeof(*sp);
+	state->sp += sizeof(ip);
+	state->signal = false;
+	return true;
 }
 
-/* Is it where an entry piece is returned to? */
-static bool in_entry_piece(unsigned long addr)
+/*
+ * Makes of a frame in the cache the original one. The kernel looks a return
+ * address up by what precedes it, the call; where the return is into inserted
+ * code, the frame is as it is before the instruction that follows.
+ */
+static void settle(struct unwind_state *state)
 {
+	enum jifl_where where;
 	jifl_orig orig;
+	u32 pushed;
 
-	return jifl_engine_where(addr, &orig) == JIFL_WHERE_EXACT &&
-	       orig.v == jifl_evict_return_site();
+	do {
+		where = jifl_engine_where_stack(state->ip, !state->signal, &orig, &pushed);
+		if (where == JIFL_WHERE_OUTSIDE)
+			return;
+		state->sp += pushed;
+		state->ip = orig.v;
+	} while (orig.v == jifl_evict_return_site() && step_over(state));
+	if (where == JIFL_WHERE_INSIDE && !state->signal)
+		state->ip++;
 }
 
-/* Both ways of asking for a frame's return address, its place included. */
-static void on_get_return_address(struct pt_regs *regs)
+/* What can interrupt another of its kind; perf and the unwinder do not recur within one. */
+#define NR_LEVELS	4
+
+static unsigned int level(void)
+{
+	if (in_nmi())
+		return 3;
+	if (in_hardirq())
+		return 2;
+	return in_serving_softirq() ? 1 : 0;
+}
+
+/*
+ * Where a function realigns its stack, its frame is known by r10 alone. The
+ * unwinder takes that from an interrupt's registers, which do not exist where an
+ * analysis function is called; so it is shown what inserted code has saved. One for
+ * each level, like copies. If a task is preempted and another comes in between, the
+ * walk ends early, no more: the unwinder checks what it reads.
+ */
+static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
+
+static void show_saved(struct unwind_state *state)
+{
+	struct pt_regs *regs = raw_cpu_ptr(&saved[level()]);
+	unsigned long *slot;
+	u32 at;
+
+	if (state->regs || state->signal || !jifl_engine_where_r10(state->ip, &at))
+		return;
+	slot = (unsigned long *)(state->sp + at);
+	if ((void *)slot < (void *)state->stack_info.begin ||
+	    (void *)(slot + 1) > (void *)state->stack_info.end)
+		return;
+	regs->r10 = READ_ONCE_NOCHECK(*slot);
+	regs->cs = __KERNEL_CS;
+	state->regs = regs;
+	state->full_regs = true;
+}
+
+/* A frame is asked for its return address, or the next one is to be found. */
+static void on_frame(struct pt_regs *regs)
 {
 	struct unwind_state *state = (struct unwind_state *)regs->di;
 
 	if (unwind_done(state))
 		return;
-	if (in_entry_piece(state->ip))
-		skip_entry_piece(state);
-	state->ip = original(state->ip);
+	show_saved(state);
+	settle(state);
+}
+
+/* Where it stands on the stack: below what inserted code has pushed. */
+static void on_get_return_address_ptr(struct pt_regs *regs)
+{
+	struct unwind_state *state = (struct unwind_state *)regs->di;
+
+	if (!unwind_done(state) && !state->regs && in_entry_piece(state->ip))
+		settle(state);
 }
 
 /* (address) */
@@ -110,20 +184,19 @@ static void on_lookup(struct pt_regs *regs)
 
 /*
  * perf reads the address out of registers that must stay as they are, so it is
- * shown a copy. One for each level that can interrupt another: perf keeps
- * itself from recurring within one.
+ * shown a copy: one for each level.
  */
-#define NR_LEVELS	4
-
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], copies);
 
-static unsigned int level(void)
+/* As step_over: on the stack of the task, as the cache is nowhere else. */
+static void step_over_in(struct pt_regs *regs)
 {
-	if (in_nmi())
-		return 3;
-	if (in_hardirq())
-		return 2;
-	return in_serving_softirq() ? 1 : 0;
+	unsigned long *sp = (unsigned long *)regs->sp;
+
+	if (regs->sp - (unsigned long)task_stack_page(current) > THREAD_SIZE - sizeof(*sp))
+		return;
+	regs->ip = original(READ_ONCE_NOCHECK(*sp));
+	regs->sp += sizeof(*sp);
 }
 
 /* Replaces a pointer to registers, argument of the hooked function. */
@@ -132,12 +205,16 @@ static void show_copy(unsigned long *arg)
 	const struct pt_regs *regs = (const struct pt_regs *)*arg;
 	struct pt_regs *copy;
 	jifl_orig orig;
+	u32 pushed;
 
-	if (jifl_engine_where_insn(regs->ip, &orig) == JIFL_WHERE_OUTSIDE)
+	if (jifl_engine_where_stack(regs->ip, false, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
 		return;
 	copy = this_cpu_ptr(&copies[level()]);
 	*copy = *regs;
 	copy->ip = orig.v;
+	copy->sp += pushed;
+	if (orig.v == jifl_evict_return_site())
+		step_over_in(copy);
 	*arg = (unsigned long)copy;
 }
 
@@ -154,9 +231,9 @@ static void on_perf_callchain(struct pt_regs *regs)
 }
 
 static struct jifl_hook hooks[] = {
-	{ "unwind_next_frame", on_next_frame, true },
-	{ "unwind_get_return_address", on_get_return_address, true },
-	{ "unwind_get_return_address_ptr", on_get_return_address, false },
+	{ "unwind_next_frame", on_frame, true },
+	{ "unwind_get_return_address", on_frame, true },
+	{ "unwind_get_return_address_ptr", on_get_return_address_ptr, false },
 	{ "__kernel_text_address", on_any_text_address, true },
 	{ "kernel_text_address", on_text_address, true },
 	{ "kallsyms_lookup_buildid", on_lookup, true },

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reads back what x86_enc.c writes: how long an instruction of inserted code or
+ * of a stub is, and what it pushes. Stack walks need that for every place at which
+ * such code can be interrupted. It reads, no more: any context, NMI too.
+ */
+#include "x86_enc.h"
+
+enum {
+	PREFIX_CS = 0x2e,
+	PREFIX_GS = 0x65,
+	REX = 0x40,
+	REX_B = 0x01,
+	SIB_STACK = 0x24,	/* of what is addressed by rsp */
+};
+
+static s32 load_s32(const u8 *p)
+{
+	s32 v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
+
+/* p: behind REX.W (and REX.B). Instructions with a 64-bit operand. */
+static u32 wide(const u8 *p, s32 *pushed)
+{
+	if ((p[0] & 0xf8) == 0xb8)
+		return 9;				/* mov $imm64, reg */
+	switch (p[0]) {
+	case 0x8d:					/* lea n(%rsp), %rsp */
+		if (p[1] == 0x64) {
+			*pushed -= (s8)p[3];
+			return 4;
+		}
+		*pushed -= load_s32(p + 3);
+		return 7;
+	case 0x01:					/* add reg, cell */
+	case 0x29:					/* sub reg, cell */
+	case 0x39:					/* cmp reg, n(%rsp) */
+	case 0x8b:					/* mov memory, reg */
+	case 0x89:					/* mov reg, to stack or reg */
+		if (p[1] >= 0xc0)
+			return 2;
+		if (p[2] == SIB_STACK)
+			return 4;
+		return 7;
+	case 0x63:					/* movslq */
+		return 2;
+	case 0x81:					/* op $imm32, reg or cell */
+	case 0xc7:					/* mov $imm32, reg or cell */
+		return p[1] >= 0xc0 ? 6 : 11;
+	case 0x83:					/* add $imm8, cell */
+		return 8;
+	case 0x3d:					/* cmp $imm32, %rax */
+		return 5;
+	case 0xc1:					/* shift $imm8, reg */
+		return 3;
+	}
+	return 0;
+}
+
+u32 x86_walk(const u8 *p, s32 *pushed)
+{
+	u32 rest;
+
+	if ((p[0] & 0xf8) == 0x50) {			/* push reg */
+		*pushed += 8;
+		return 1;
+	}
+	if ((p[0] & 0xf8) == 0x58) {			/* pop reg */
+		*pushed -= 8;
+		return 1;
+	}
+	if ((p[0] & 0xf8) == 0xb8 || p[0] == 0x25)	/* mov $imm32, reg; and $imm32, %eax */
+		return 5;
+	if ((p[0] & 0xfa) == 0x48) {			/* REX.W, with R and B */
+		rest = wide(p + 1, pushed);
+		return rest ? rest + 1 : 0;
+	}
+	switch (p[0]) {
+	case REX | REX_B:
+	case PREFIX_CS:
+	case PREFIX_GS:
+		rest = x86_walk(p + 1, pushed);
+		return rest ? rest + 1 : 0;
+	case 0x9c:					/* pushf */
+		*pushed += 8;
+		return 1;
+	case 0x9d:					/* popf */
+		*pushed -= 8;
+		return 1;
+	case 0x68:					/* push $imm32 */
+		*pushed += 8;
+		return 5;
+	case 0x6a:					/* push $imm8 */
+		*pushed += 8;
+		return 2;
+	case 0xfc:					/* cld */
+		return 1;
+	case 0xe8:					/* call */
+		return 5;
+	case 0xc1:					/* shift $imm8, %eax */
+		return 3;
+	case 0x75:					/* jne, not taken */
+		return 2;
+	case 0x0f:					/* jcc, not taken */
+		return (p[1] & 0xf0) == 0x80 ? 6 : 0;
+	case 0x81:					/* cmp $imm32, reg */
+		return 6;
+	case 0x3d:					/* cmp $imm32, %eax */
+		return 5;
+	case 0xf3:					/* endbr64 */
+		return 4;
+	}
+	return 0;
+}

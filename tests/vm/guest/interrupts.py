@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Interrupts, NMIs, signals, tracers and filters meet instrumented system calls.
+
+usage: interrupts.py EVENTS SAMPLER PERIOD
+
+What EVENTS prints is what it prints natively, also while SAMPLER interrupts all CPUs every
+PERIOD nanoseconds; and the call chains that the interrupts find are whole, and name the
+kernel's functions only.
+"""
+
+import bisect
+import os
+import threading
+import time
+from pathlib import Path
+
+from lib import check, figure, interrupt, kernel_log, main, run, same, session, status
+
+# Where a chain of the kernel ends.
+ENDS = ("entry_SYSCALL_64", "asm_", "ret_from_fork", "error_entry", "common_interrupt", "entry_INT80",
+        "entry_SYSENTER", "secondary_startup", "syscall_return_via_sysret",
+        "swapgs_restore", "restore_regs", "native_iret", "paranoid_", "error_return", "rewind_stack")
+
+
+# Where nobody can go on, natively neither: code that the unwinder has no data for. And
+# the dispatcher's first instructions, before it switches interrupts off.
+STOPS = ("__x86_indirect_thunk", "image", "jifl_dispatch_")
+
+
+class Symbols:
+    """The kernel's functions, by address."""
+
+    def __init__(self):
+        found = []
+        for line in Path("/proc/kallsyms").read_text().splitlines():
+            address, kind, name, *module = line.split()
+            if kind in "tTwW":
+                found.append((int(address, 16), " ".join([name, *module])))
+        found.sort()
+        self.starts = [address for address, _ in found]
+        self.names = [name for _, name in found]
+
+    def name(self, ip):
+        """The function at ip; an image, a BPF program's, where there is none far and wide."""
+        i = bisect.bisect_right(self.starts, ip) - 1
+        return self.names[i] if ip - self.starts[i] < 65536 else "image"
+
+
+def code_cache():
+    """Where the code cache is: the largest area of the modules' part of the address space."""
+    areas = []
+    for line in Path("/proc/vmallocinfo").read_text().splitlines():
+        start, end = (int(address, 16) for address in line.split()[0].split("-"))
+        if start >= 0xffffffff80000000:
+            areas.append(range(start, end))
+    cache = max(areas, key=len)
+    check("the code cache is found", len(cache) > status()["code_size"], areas)
+    return cache
+
+
+def sampled(sampler, period, *words):
+    """The command's end, what it printed, and the chains that were seen meanwhile."""
+    end = run(sampler, period, *words, timeout=300)
+    chains = []
+    for line in end.stderr.splitlines():
+        if line.startswith("chain "):
+            count, *ips = line.split()[1:]
+            chains.append((int(count), [int(ip, 16) for ip in ips]))
+    return end, chains
+
+
+def judge(title, chains):
+    """Counts of samples, and of those whose chain ends before the kernel's entry, and why is not known."""
+    symbols, cache = Symbols(), code_cache()
+    total = sum(count for count, _ in chains)
+    inside, broken, stopped = [], {}, 0
+    for count, ips in chains:
+        names = [symbols.name(ip) for ip in ips]
+        inside += [hex(ip) for ip in ips if ip in cache]
+        if names[-1].startswith(STOPS):
+            stopped += count
+        elif not names[-1].startswith(ENDS):
+            chain = " <- ".join([*names[:4], "...", names[-1]])
+            broken[chain] = broken.get(chain, 0) + count
+    worst = sorted(broken.items(), key=lambda item: -item[1])[:12]
+    figure(title, f"{total} samples, {len(chains)} chains, {stopped} stop where none can go on, "
+           f"{sum(broken.values())} elsewhere before the entry: {worst}")
+    check(f"{title}: hardly any stops", stopped < total / 50, (stopped, total))
+    same(f"{title}: addresses of the code cache", inside[:20], [])
+    return total, sum(broken.values())
+
+
+def storms(events, sampler, period):
+    native = run(events)
+    check("works natively", native.returncode == 0 and native.stdout.endswith("done\n"), native)
+    end, chains = sampled(sampler, period, events)
+    same("works natively when sampled", (end.returncode, end.stdout), (0, native.stdout))
+    natively = judge("natively", chains)
+    for kind in ("insn", "block"):
+        owner = session(kind, "sys:*")
+        if kind == "insn":
+            end = run(events)
+            same(f"{kind}: the same", (end.returncode, end.stdout), (0, native.stdout))
+        end, chains = sampled(sampler, period, events)
+        same(f"{kind}, sampled: the same", (end.returncode, end.stdout), (0, native.stdout))
+        total, broken = judge(kind, chains)
+        check(f"{kind}: there were many samples", total > 500, total)
+        check(f"{kind}: chains are as whole as natively",
+              broken / total <= natively[1] / natively[0] + 0.001, (broken, total, natively))
+        if kind == "insn":
+            nmis(events)
+        interrupt(owner)
+    same("no session is left", status()["sessions"], [])
+
+
+def nmis(events):
+    """All CPUs are asked for their stacks by NMIs, while they work."""
+    over = threading.Event()
+    rounds = 0
+
+    def load():
+        end = run(events)
+        check("under NMIs: it works", end.returncode == 0 and end.stdout.endswith("done\n"), end)
+        over.set()
+
+    Path("/proc/sys/kernel/printk").write_text("1")
+    worker = threading.Thread(target=load)
+    worker.start()
+    while not over.is_set():
+        Path("/proc/sysrq-trigger").write_text("l")
+        rounds += 1
+        time.sleep(0.05)
+    worker.join()
+    lines = kernel_log()
+    rips = [line for line in lines if "RIP: 0010:" in line]
+    nameless = [line for line in rips if "0010:0x" in line]
+    if os.cpu_count() > 1:
+        check("NMIs met the kernel", rips, rounds)
+        same("places are named", nameless, [])
+    figure("NMIs", f"{rounds} rounds, {len(rips)} in the kernel")
+
+
+def program(events, sampler, period):
+    # 1 shows addresses to us, 0 hides them from all in some files.
+    Path("/proc/sys/kernel/kptr_restrict").write_text("1")
+    Path("/proc/sys/kernel/perf_cpu_time_max_percent").write_text("0")
+    storms(events, sampler, period)
+
+
+main(program)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The plugin API: the example, every kind of instrumentation, every kind of mistake.
+
+usage: plugins.py PLUGINS CALLS FAULTS
+
+PLUGINS: a directory with RELEASE/NAME.ko of plugins/*.c.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from lib import (check, figure, interrupt, is_loaded, kernel_log, main, module_file, report, run, same, session,
+                 status, wait_for)
+
+CALLS = 1000
+
+
+def good(name, *words):
+    end = run("jifl", *words)
+    return check(name, end.returncode == 0 and not end.stderr, end)
+
+
+def refused(name, said, *words, status=1):
+    """One line that says why, and the exit status for it."""
+    end = run("jifl", *words)
+    check(name, end.returncode == status and said in end.stderr and end.stderr.count("\n") == 1, end)
+
+
+def plugins():
+    return {plugin["name"]: plugin["started"] for plugin in status()["plugins"]}
+
+
+def counted(kind, target, *words):
+    end = run("jifl", "count", kind, target, "-f", "json", "-o", "/tmp/report", "--", *words)
+    data = report(Path("/tmp/report").read_text())
+    check(f"counting {kind} {target}", end.returncode == 0 and data["missed"] == 0, (end, data))
+    return data["by_name"][target.removeprefix("sys:")]
+
+
+# --- the example ---------------------------------------------------------------------
+
+
+def icount():
+    program = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (true); done"]
+    refused("starting what is not loaded", "no plugin icount", "start", "icount")
+    good("icount is loaded", "load", Path(module_file()).with_name("icount.ko"))
+    same("status lists it", plugins(), {"icount": False})
+    totals = []
+    for _ in range(2):
+        good("icount starts", "start", "icount")
+        same("status shows that", plugins(), {"icount": True})
+        sessions = status()["sessions"]
+        check("and its session", len(sessions) == 1 and sessions[0]["kind"] == "plugin" and
+              sessions[0]["name"] == "icount" and sessions[0]["targets"] == 1, sessions)
+        refused("it does not start twice", "started already", "start", "icount")
+        refused("it is not unloaded meanwhile", "in use", "unload", "icount")
+        refused("nor is jifl", "in use", "unload", "jifl")
+        refused("its system call is taken", "plugin icount", "count", "insn", "sys:clone", "--for", "1s")
+        same("the program runs", run(*program).returncode, 0)
+        good("icount stops", "stop", "icount")
+        refused("it does not stop twice", "stopped already", "stop", "icount")
+        said = [line for line in kernel_log() if line.startswith("icount: ")]
+        totals.append(int(re.fullmatch(r"icount: (\d+) instructions", said[-1])[1]))
+    same("no session is left", status()["sessions"], [])
+    clone = counted("insn", "sys:clone", *program)
+    figure("icount", f"{totals} instructions; jifl count: {clone['instructions']} in {clone['calls']} calls")
+    for total in totals:
+        # It also sees the few clones that started the program and the command.
+        check("its total is plausible", clone["instructions"] * 0.9 < total < clone["instructions"] * 1.6,
+              (totals, clone))
+    good("icount starts again", "start", "icount")
+    end = run("jifl", "detach")
+    check("detach stops it", end.returncode == 0 and plugins() == {"icount": False}, (end, plugins()))
+    good("icount is unloaded", "unload", "icount")
+    same("it is gone", plugins(), {})
+
+
+# --- every kind of instrumentation ------------------------------------------------------
+
+
+def exercise(directory, calls, faults):
+    good("exercise is loaded", "load", directory / "exercise.ko")
+    small = ["sh", "-c", "ls /usr/include | sort | head -50 | md5sum; (cat /proc/version); wc -c /usr/bin/env"]
+    one = ["cat", "/proc/version"]
+    programs = {"N": [small, one, [faults, "misc"]], "Y": [one]}
+    native = {words[0]: run(*words, cwd="/tmp") for words in programs["N"]}
+    for every in programs:
+        Path("/sys/module/exercise/parameters/every").write_text(every)
+        good("exercise starts", "start", "exercise")
+        same("so many sessions", len(status()["sessions"]), 7)
+        same("calls are made", run(calls, CALLS).returncode, 0)
+        for words in programs[every]:
+            got, want = run(*words, cwd="/tmp"), native[words[0]]
+            check(f"{words[0]} gives what it gives natively, every={every}",
+                  (got.returncode, got.stdout, got.stderr) == (want.returncode, want.stdout, want.stderr),
+                  [pair for pair in zip(got.stdout.splitlines(), want.stdout.splitlines())
+                   if pair[0] != pair[1]][:3] or got)
+        now = status()
+        figure(f"exercise, every={every}", f"{now['blocks']} blocks, {now['code_used']} bytes, "
+               f"native exits {now['native_exits']}, {now['flushes']} flushes")
+        good("exercise stops", "stop", "exercise")
+        same("jifl has stopped what it left running", status()["sessions"], [])
+    said = [line for line in kernel_log() if line.startswith("exercise: ")]
+    first, last = ({name: int(value) for name, value in re.findall(r"(\w+) (\d+)", line)} for line in said)
+    figure("exercise", first)
+    insn, block = (counted(kind, "sys:getppid", calls, CALLS) for kind in ("insn", "block"))
+    # Shells ask for their parent, too.
+    extra = first["entries"] - CALLS
+    check("entries", 0 <= extra < 50, first)
+    same("exits", first["exits"], first["entries"])
+    same("instructions", first["instructions"], insn["min"] * first["entries"])
+    same("blocks", first["blocks"], block["min"] * first["entries"])
+    check("routines", first["entries"] <= first["routines"] < first["blocks"], first)
+    check("calls before instructions", first["blocks"] < first["befores"] <= first["instructions"], first)
+    check("calls after instructions", 0 < first["afters"] < first["befores"], first)
+    check("calls that change registers", 1000 < first["clobbers"] < last["clobbers"], (first, last))
+    for name in ("wrong", "bad_handles", "refused"):
+        same(f"nothing is {name}", last[name], 0)
+    good("exercise is unloaded", "unload", "exercise")
+
+
+# --- every kind of mistake ---------------------------------------------------------------
+
+
+def misuse(directory, calls):
+    before = len(kernel_log())
+    good("misuse is loaded", "load", directory / "misuse.ko")
+    for _ in range(2):
+        good("misuse starts", "start", "misuse")
+        same("one session", len(status()["sessions"]), 1)
+        same("calls are made", run(calls, CALLS).returncode, 0)
+        same("still one session", len(status()["sessions"]), 1)
+        good("misuse stops", "stop", "misuse")
+    good("misuse is unloaded", "unload", "misuse")
+    lines = kernel_log()[before:]
+    steps = [re.fullmatch(r"misuse: (in a callback: )?(.*): (-?\d+) (good|BAD.*)", line) for line in lines]
+    steps = [step for step in steps if step]
+    for inside, what, error, verdict in {step.groups() for step in steps}:
+        check(f"{inside or ''}{what}", verdict == "good", f"{error} {verdict}")
+    check("all steps were made", len({step[2] for step in steps}) > 70, len(steps))
+    mistakes = [step for step in steps if step[3].startswith("-") and not step[1]]
+    told = [line for line in lines if line.startswith("jifl: plugin misuse: ")]
+    # One line for each, and one for all that happened in callbacks after one start.
+    same("each mistake is one line of the log", len(told), len(mistakes) + 2)
+    check("which says what it is", all(re.fullmatch(r"jifl: plugin misuse: \w+: .+", line) for line in told), told)
+    totals = [int(line.rpartition(" ")[2]) for line in lines if line.startswith("misuse: total")]
+    target = counted("insn", "sys:getppid", calls, CALLS)
+    same("the good session counted as if nothing had been", totals, [target["instructions"]] * 2)
+    figure("misuse", f"{len(steps)} steps, {len(told)} lines of the log, total {totals}")
+
+
+# --- plugins that should not be ------------------------------------------------------------
+
+
+def hostile_at(what, words):
+    """What the plugin counted while the command ran; and the log's lines since."""
+    before = len(kernel_log())
+    Path("/sys/module/hostile/parameters/what").write_text(what)
+    good(f"hostile starts: {what}", "start", "hostile")
+    end = run(*words)
+    if what == "forever":
+        wait_for("the session's end", lambda: not status()["sessions"])
+        refused("nothing stops twice", "started already", "start", "hostile")
+    good(f"hostile stops: {what}", "stop", "hostile")
+    same(f"no session is left: {what}", status()["sessions"], [])
+    lines = kernel_log()[before:]
+    said = [line for line in lines if line.startswith("hostile: ")]
+    counts = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", said[0])}
+    figure(f"hostile {what}", said)
+    return end, counts, [line for line in lines if line.startswith("jifl: ")]
+
+
+def hostile(directory):
+    Path("/proc/sys/kernel/panic_on_oops").write_text("0")
+    good("hostile is loaded", "load", directory / "hostile.ko")
+    listing = ["/bin/cat", "/proc/version"]
+    want = run(*listing).stdout
+    end, counts, lines = hostile_at("insert", listing)
+    same("inserting until there is no room: the program works", end.stdout, want)
+    check("inserts that fit are made, others refused",
+          counts["calls"] > counts["inserted"] > 1000 and counts["refused"] > 500, counts)
+    same("which is no mistake", lines, [])
+    end, counts, lines = hostile_at("forever", listing)
+    same("inserting for ever: the program works", end.stdout, want)
+    same("one line says that it was ended", [line.partition(": a callback")[0] for line in lines],
+         ["jifl: plugin hostile"])
+    check("for one block only", counts["inserted"] <= 192, counts)
+    end, counts, lines = hostile_at("write", listing)
+    check("an analysis function may call what writes files", end.stdout == want and counts["calls"] > 2 and
+          not counts["wrong"] and not lines, (end, counts, lines))
+    end, counts, lines = hostile_at("slow", listing)
+    check("a slow one makes slow", end.stdout == want and counts["calls"] > 2 and not lines, (end, counts, lines))
+    end, counts, lines = hostile_at("walk", listing)
+    check("stacks are whole where analysis functions are called", end.stdout == want and counts["calls"] > 10000 and
+          not counts["wrong"] and not lines, (end, counts, lines, kernel_log()[-14:]))
+    end, counts, lines = hostile_at("fault", [sys.executable, "-c", "import os; os.getppid()"])
+    check("one that faults ends the process", end.returncode == -9 and counts["calls"] == 1, (end, counts))
+    log = "\n".join(kernel_log()[-80:])
+    check("the log names it, and the call it was in", re.search(r"RIP: 0010:fault\+\S+ \[hostile\]", log) and
+          re.search(r"^ do_syscall_64\+", log, re.MULTILINE), log)
+    good("hostile is unloaded", "unload", "hostile")
+
+
+def loading(directory):
+    good("a plugin is loaded", "load", directory / "exercise.ko")
+    refused("a second time", "loaded already", "load", directory / "exercise.ko")
+    refused("jifl stays while it is there", "in use", "unload", "jifl")
+    good("it is unloaded", "unload", "exercise")
+    refused("it is not there any more", "no such module", "unload", "exercise")
+    owner = session("insn", "sys:read", "-n", "nobody")
+    good("it is loaded during a session", "load", directory / "exercise.ko")
+    refused("it does not start while one of its calls is taken", "did not start", "start", "exercise")
+    same("it is stopped then", plugins(), {"exercise": False})
+    same("and only the other session runs", len(status()["sessions"]), 1)
+    interrupt(owner)
+    good("it is unloaded", "unload", "exercise")
+    good("jifl is unloaded", "unload", "jifl")
+    same("it is gone", is_loaded(), False)
+    refused("no plugin without jifl", "`jifl load` first", "load", directory / "exercise.ko")
+    refused("a file that is no module", "not a module for this kernel", "load", "/bin/true")
+    refused("a file that is not there", "make modules", "load", "/no/such.ko")
+    good("jifl is loaded", "load")
+
+
+def program(directory, calls, faults):
+    directory = Path(directory) / os.uname().release
+    icount()
+    exercise(directory, calls, faults)
+    misuse(directory, calls)
+    loading(directory)
+    hostile(directory)
+
+
+main(program)

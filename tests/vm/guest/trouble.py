@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Warnings, oopses and mended faults inside instrumented system calls: the log says what it says natively.
+
+Needs the module trouble. An oops ends the process that caused it, here, not the machine.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from lib import check, figure, interrupt, is_loaded, kernel_log, main, run, same, session, status
+
+# What has no result but a text, and whether the process survives it.
+TROUBLES = {"warn": True, "once": True, "bug": False, "null": False, "read_null": False, "user_null": False,
+            "divide": False, "not_canonical": False, "jump_nowhere": False, "stack": True, "recurse": True,
+            "nofault": True, "put_nofault": True, "zeropad": True, "msr": True, "unsafe_msr": True,
+            "segment": True, "copy_mc": True, "spin": True, "sleep": True}
+
+# Both kinds leave the same code but for what they insert.
+KINDS = {"insn": list(TROUBLES), "block": ["warn", "null", "divide", "stack", "nofault", "zeropad"]}
+
+# What each must have said natively, so that a machine on which it does nothing is noticed.
+SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "0000000000000008",
+        "read_null": "0000000000000010", "user_null": "0000000000010000", "divide": "divide error",
+        "not_canonical": "probably for non-canonical address 0x8000dead00000000",
+        "jump_nowhere": "NULL pointer", "stack": "do_stack", "recurse": "recurse", "nofault": "nofault 0: mended 1",
+        "put_nofault": "put: mended", "zeropad": "zeropad 1: 7a", "msr": "rdmsr: -5", "unsafe_msr": "unchecked MSR",
+        "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done"}
+
+# Lines that say when, where and after what it happened.
+NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code:|Modules linked|\[last unloaded|PGD |FS: |CS: |CR2: |"
+                          r"DR[03]: |PKRU|\? | ?Tainted|hrtimer: interrupt took|INFO: NMI handler|clocksource:")
+REGISTER = re.compile(r"\b(R[A-Z0-9]{2}): ([0-9a-f]{16})")
+
+
+def register(match):
+    """Addresses differ from process to process; numbers do not."""
+    value = int(match[2], 16)
+    # r8 holds the number of oopses so far, left over by an earlier call.
+    number = value < 1 << 32 and match[1] not in ("RSP", "R08")
+    return f"{match[1]}: {match[2] if number else 'address'}"
+
+
+def normal(line):
+    """The line without what is this run's own."""
+    line = re.sub(r" EFLAGS: \w+", "", line.strip())
+    line = re.sub(r"(RSP: \w+):[0-9a-f]{16}", r"\1", line)
+    line = REGISTER.sub(register, line)
+    line = re.sub(r"CPU: \d+ PID: \d+", "CPU PID", line)
+    line = re.sub(r"\[#\d+\]|\[\d+\]", "[N]", line)
+    line = re.sub(r"RIP: 0033:.*", "RIP: user", line)
+    return re.sub(r"\b(0x)?ffff[0-9a-f]{12}\b", "ADDRESS", line)
+
+
+def told(name):
+    """Exit status of who did it, and the lines of the log since."""
+    Path("/sys/kernel/debug/clear_warn_once").write_text("1")
+    # The serial line is slow; an oops turns it up again.
+    Path("/proc/sys/kernel/printk").write_text("1")
+    mark = f"mark {os.urandom(8).hex()}"
+    Path("/dev/kmsg").write_text(mark)
+    end = run("/bin/sh", "-c", f"printf {name} > /proc/trouble")
+    lines = kernel_log()
+    lines = lines[lines.index(mark) + 1:]
+    kept = []
+    for line in lines:
+        if NOT_COMPARED.match(line.strip()):
+            continue
+        line = normal(line)
+        # User space's registers, behind its RIP, are the program's.
+        if kept and kept[-1] == "RIP: user" and REGISTER.search(line.replace("address", "0" * 16)):
+            continue
+        kept.append(line)
+    return end.returncode, kept
+
+
+def differences(got, want):
+    return [pair for pair in zip(got + ["-"] * 50, want + ["-"] * 50) if pair[0] != pair[1]][:8]
+
+
+def stacktrace():
+    """Stacks that an event's trigger writes down while kill is called."""
+    tracing = Path("/sys/kernel/tracing")
+    event = tracing / "events/signal/signal_generate"
+    (tracing / "trace").write_text("")
+    (event / "trigger").write_text("stacktrace if sig == 12")
+    (tracing / "tracing_on").write_text("1")
+    run("/bin/sh", "-c", "trap : USR2; for i in 1 2 3 4 5; do kill -USR2 $$; done")
+    (event / "trigger").write_text("!stacktrace")
+    return re.findall(r"^ => (.*)$", (tracing / "trace").read_text(), re.MULTILINE)
+
+
+def program():
+    run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
+    run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
+    for name in ("panic_on_oops", "panic_on_warn"):
+        Path(f"/proc/sys/kernel/{name}").write_text("0")
+    native = {name: told(name) for name in TROUBLES}
+    for name, survives in TROUBLES.items():
+        end, lines = native[name]
+        check(f"{name} natively", (end == 0) == survives and any(SAID[name] in line for line in lines), native[name])
+    traced = stacktrace()
+    check("a trigger writes stacks", traced.count("do_syscall_64") == 5, traced)
+    for kind, names in KINDS.items():
+        owner = session(kind, "sys:write", "sys:kill", "sys:exit_group")
+        faults = status()["faults"]
+        for name in names:
+            end, lines = told(name)
+            same(f"{name} under {kind}: exit status", end, native[name][0])
+            check(f"{name} under {kind}: the log is the same", lines == native[name][1],
+                  differences(lines, native[name][1]))
+        same(f"stacks of a trigger under {kind}", stacktrace(), traced)
+        faults = status()["faults"] - faults
+        check(f"{kind}: faults happened in the cache", faults >= len(names) // 2, faults)
+        out, err = interrupt(owner)
+        check(f"the session of {kind} ends well", owner.returncode == 0, (out, err))
+    same("no session is left", status()["sessions"], [])
+    figure("lines compared", sum(len(lines) for _, lines in native.values()))
+    end = run("jifl", "unload", "jifl")
+    check("jifl unloads after all that", end.returncode == 0 and not is_loaded(), end)
+
+
+main(program)

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * trouble: does what it is told by a write to /proc/trouble, in the context of
+ * that system call: warnings, oopses, faults that an exception table mends,
+ * stack dumps, long waits. For kernels in a throwaway machine only.
+ *
+ * What has a result is answered in the log by "trouble: NAME: RESULT".
+ */
+#include <linux/delay.h>
+#include <linux/fs.h>
+#include <linux/irqflags.h>
+#include <linux/module.h>
+#include <linux/mm.h>
+#include <linux/proc_fs.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/msr.h>
+#include <asm/segment.h>
+#include <asm/word-at-a-time.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) "trouble: " fmt
+
+#define NOT_CANONICAL	0x8000dead00000000ul
+#define NO_REGISTER	0x801	/* of the x2APIC's: reserved */
+
+static char *page;		/* one, with nothing behind it */
+static volatile int zero;
+
+static noinline void do_warn(void)
+{
+	WARN(1, "as told\n");
+	pr_info("after the warning\n");
+}
+
+static noinline void do_once(void)
+{
+	WARN_ON_ONCE(page);
+}
+
+static noinline void do_bug(void)
+{
+	BUG();
+}
+
+static noinline void do_null(void)
+{
+	*(volatile int *)(zero + 8ul) = 1;
+}
+
+static noinline void do_read_null(void)
+{
+	pr_info("read: %d\n", *(volatile int *)(zero + 16ul));
+}
+
+static noinline void do_user_null(void)
+{
+	/* What is neither mapped nor announced as user memory. */
+	*(volatile int *)(0x10000ul + zero) = 1;
+}
+
+static noinline void do_divide(void)
+{
+	pr_info("divided: %d\n", 5 / zero);
+}
+
+static noinline void do_not_canonical(void)
+{
+	pr_info("loaded: %ld\n", *(volatile long *)(NOT_CANONICAL + zero));
+}
+
+static noinline void do_jump_nowhere(void)
+{
+	void (*volatile nowhere)(void) = (void *)(unsigned long)zero;
+
+	nowhere();
+	barrier();
+}
+
+static noinline void do_stack(void)
+{
+	dump_stack();
+	barrier();	/* not a tail call */
+}
+
+static noinline int recurse(int depth)
+{
+	if (!depth)
+		dump_stack();
+	else
+		recurse(depth - 1);
+	barrier();	/* not a tail call */
+	return depth;
+}
+
+static noinline void do_recurse(void)
+{
+	recurse(40);
+}
+
+static noinline void do_nofault(void)
+{
+	const unsigned long addresses[] = { NOT_CANONICAL, (unsigned long)page + PAGE_SIZE,
+					    VMALLOC_START + zero, (unsigned long)page };
+	int i;
+
+	memset(page, 'n', PAGE_SIZE);
+	for (i = 0; i < ARRAY_SIZE(addresses); i++) {
+		unsigned long value = 77;
+		int mended = 0;
+
+		__get_kernel_nofault(&value, (void *)addresses[i], unsigned long, failed);
+		pr_info("nofault %d: %ld\n", i, value);
+		continue;
+failed:
+		mended = 1;
+		pr_info("nofault %d: mended %d\n", i, mended);
+	}
+}
+
+static noinline void do_put_nofault(void)
+{
+	long value = 5;
+
+	__put_kernel_nofault((void *)(NOT_CANONICAL + zero), &value, long, failed);
+	pr_info("put: done\n");
+	return;
+failed:
+	pr_info("put: mended\n");
+}
+
+static noinline void do_zeropad(void)
+{
+	int i;
+
+	memset(page, 'z', PAGE_SIZE);
+	for (i = 1; i < 8; i++)
+		pr_info("zeropad %d: %lx\n", i, load_unaligned_zeropad(page + PAGE_SIZE - i));
+}
+
+static noinline void do_msr(void)
+{
+	u64 value = 1;
+	int error = rdmsrl_safe(NO_REGISTER, &value);
+
+	pr_info("rdmsr: %d %llx\n", error, value);
+	pr_info("wrmsr: %d\n", wrmsrl_safe(NO_REGISTER, 1));
+}
+
+static noinline void do_unsafe_msr(void)
+{
+	u64 value = 1;
+
+	rdmsrl(NO_REGISTER, value);
+	pr_info("unsafe rdmsr: %llx\n", value);
+	wrmsrl(NO_REGISTER, 1);
+}
+
+static noinline void do_segment(void)
+{
+	unsigned short was, is;
+
+	savesegment(es, was);
+	loadsegment(es, 0xfff8);
+	savesegment(es, is);
+	loadsegment(es, was);
+	pr_info("segment: %x, %x again\n", is, was);
+}
+
+static noinline void do_copy_mc(void)
+{
+	static char to[256];
+
+	pr_info("copy_mc: %lu left\n", copy_mc_to_kernel(to, page + PAGE_SIZE - 100, 200));
+}
+
+static noinline void do_spin(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	mdelay(100);
+	local_irq_restore(flags);
+	pr_info("spin: done\n");
+}
+
+static noinline void do_sleep(void)
+{
+	msleep(50);
+	pr_info("sleep: done\n");
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} troubles[] = {
+	{ "warn", do_warn }, { "once", do_once }, { "bug", do_bug }, { "null", do_null },
+	{ "read_null", do_read_null }, { "user_null", do_user_null }, { "divide", do_divide },
+	{ "not_canonical", do_not_canonical }, { "jump_nowhere", do_jump_nowhere },
+	{ "stack", do_stack }, { "recurse", do_recurse }, { "nofault", do_nofault },
+	{ "put_nofault", do_put_nofault }, { "zeropad", do_zeropad }, { "msr", do_msr },
+	{ "unsafe_msr", do_unsafe_msr }, { "segment", do_segment }, { "copy_mc", do_copy_mc },
+	{ "spin", do_spin }, { "sleep", do_sleep },
+};
+
+static ssize_t trouble_write(struct file *file, const char __user *buf, size_t n, loff_t *pos)
+{
+	char name[32] = "";
+	int i;
+
+	if (n >= sizeof(name) || copy_from_user(name, buf, n))
+		return -EFAULT;
+	for (i = 0; i < ARRAY_SIZE(troubles); i++) {
+		if (!strcmp(troubles[i].name, name)) {
+			troubles[i].fn();
+			return n;
+		}
+	}
+	return -EINVAL;
+}
+
+static const struct proc_ops trouble_ops = { .proc_write = trouble_write };
+
+static int __init trouble_init(void)
+{
+	/* vmalloc leaves a hole behind each area. */
+	page = vzalloc(PAGE_SIZE);
+	if (!page)
+		return -ENOMEM;
+	if (!proc_create("trouble", 0200, NULL, &trouble_ops)) {
+		vfree(page);
+		return -ENOMEM;
+	}
+	return 0;
+}
+module_init(trouble_init);
+
+static void __exit trouble_exit(void)
+{
+	remove_proc_entry("trouble", NULL);
+	vfree(page);
+}
+module_exit(trouble_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Trouble on request, for tests");

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * misuse: calls the API wrongly in every way there is. Each mistake must give
+ * its error and change nothing: the one good session, which counts getppid's
+ * instructions, goes on as if nothing had been.
+ *
+ * Prints "misuse: STEP: ERROR good" or "misuse: STEP: ERROR BAD" for each, with
+ * "misuse: in a callback: " where it was.
+ */
+#include <jifl.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) fmt
+
+static syscall_s good, other, same, raw, all, full;
+static atomic64_t count;
+static atomic_t mistakes;
+
+static void say(const char *where, const char *step, long got, long want)
+{
+	if (got == want)
+		pr_info("misuse: %s%s: %ld good\n", where, step, got);
+	else
+		pr_info("misuse: %s%s: %ld BAD, not %ld\n", where, step, got, want);
+}
+
+static void expect(const char *step, long got, long want)
+{
+	say("", step, got, want);
+}
+
+/* --- in callbacks, where nothing can be printed ------------------------------- */
+
+enum { STEPS = 40 };
+
+static struct result {
+	const char *step;
+	long got, want;
+} results[STEPS];
+static int nresults;
+
+/* The first time only: callbacks run for each block. */
+static void note(const char *step, long got, long want)
+{
+	int i;
+
+	for (i = 0; i < nresults; i++)
+		if (!strcmp(results[i].step, step))
+			break;
+	if (i == STEPS || (i < nresults && results[i].got != results[i].want))
+		return;
+	results[i] = (struct result){ step, got, want };
+	if (i == nresults)
+		nresults++;
+}
+
+static bb_s *kept_bb;
+static ins_s *kept_ins;
+static routine_s *kept_routine;
+static syscall_point_s *kept_point;
+
+static void add_count(atomic64_t *total, int n)
+{
+	atomic64_add(n, total);
+}
+
+static void never(void)
+{
+	atomic_inc(&mistakes);
+}
+
+static void on_point(syscall_point_s *point, void *arg)
+{
+	if (kept_point)
+		note("an old point", syscall_insert_call(kept_point, never, ARG_END), -EPERM);
+	kept_point = point;
+	note("a point is no block", bb_insert_call((bb_s *)point, never, ARG_END), -EPERM);
+	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
+	note("its number", syscall_nr(point), __NR_getppid);
+}
+
+static void on_routine(routine_s *routine, void *arg)
+{
+	if (kept_routine)
+		note("an old routine", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
+	kept_routine = routine;
+	note("a routine's null function", routine_insert_call(routine, NULL, ARG_END), -EINVAL);
+}
+
+static void on_bb(bb_s *bb, void *arg)
+{
+	bb_insert_call(bb, add_count, ARG_VOID_PTR, &count, ARG_INT32, bb_size(bb), ARG_END);
+	if (kept_bb && kept_bb != bb) {
+		note("an old block", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
+		note("an old block's size", bb_size(kept_bb), -EPERM);
+		note("an old block's address", bb_address(kept_bb), 0);
+		note("an old block's instructions", (long)ins_first(kept_bb), 0);
+	}
+	if (kept_ins)
+		note("an old instruction", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
+	kept_bb = bb;
+	note("no block", bb_insert_call(NULL, never, ARG_END), -EPERM);
+	note("what is no handle", bb_insert_call((bb_s *)&count, never, ARG_END), -EPERM);
+	note("a null function", bb_insert_call(bb, NULL, ARG_END), -EINVAL);
+	note("a function in user space", bb_insert_call(bb, (void *)0x400000, ARG_END), -EINVAL);
+	note("a function that is data", bb_insert_call(bb, (void *)&count, ARG_END), -EINVAL);
+	note("a function that is a handle", bb_insert_call(bb, (void *)bb, ARG_END), -EINVAL);
+	note("an unknown type", bb_insert_call(bb, never, 17, 1, ARG_END), -EINVAL);
+	note("too many arguments",
+	     bb_insert_call(bb, never, ARG_INT32, 1, ARG_INT32, 2, ARG_INT32, 3, ARG_INT32, 4,
+			    ARG_INT32, 5, ARG_INT32, 6, ARG_INT32, 7, ARG_END), -E2BIG);
+	note("a block is no instruction", ins_insert_call((ins_s *)bb, IPOINT_BEFORE, never, ARG_END),
+	     -EPERM);
+	note("a block is no routine", (long)routine_address((routine_s *)bb), 0);
+	note("starting in a callback", syscall_start_instrumenting(&other), -EPERM);
+	note("stopping in a callback", syscall_stop_instrumenting(&good), -EPERM);
+	note("adding in a callback", syscall_add_bb_instrumentation(&other, on_bb, NULL), -EPERM);
+}
+
+static void on_ins(ins_s *ins, void *arg)
+{
+	bool ends = ins_type(ins) >= INS_TYPE_JUMP;
+
+	kept_ins = ins;
+	note("an instruction's null function", ins_insert_call(ins, IPOINT_BEFORE, NULL, ARG_END), -EINVAL);
+	note("neither before nor after", ins_insert_call(ins, 17, never, ARG_END), -EINVAL);
+	if (ends)
+		note("after a branch", ins_insert_call(ins, IPOINT_AFTER, never, ARG_END), -EINVAL);
+}
+
+/* --- in process context ---------------------------------------------------------- */
+
+static int plugin_init(void)
+{
+	int i;
+
+	expect("a null syscall_s", syscall_init(NULL, __NR_getppid), -EINVAL);
+	expect("system call -1", syscall_init(&other, -1), -EINVAL);
+	expect("system call 400", syscall_init(&other, 400), -EINVAL);
+	expect("system call 511", syscall_init(&other, 511), -EINVAL);
+	expect("system call 512", syscall_init(&other, 512), -EINVAL);
+	expect("system call 100000", syscall_init(&other, 100000), -EINVAL);
+	expect("all, null", syscall_init_all(NULL), -EINVAL);
+	expect("adding to what was not initialised", syscall_add_bb_instrumentation(&raw, on_bb, NULL),
+	       -EINVAL);
+	expect("adding to null", syscall_add_bb_instrumentation(NULL, on_bb, NULL), -EINVAL);
+
+	expect("the good one", syscall_init(&good, __NR_getppid), 0);
+	expect("null entry callback", syscall_add_entry_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null exit callback", syscall_add_exit_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null bb callback", syscall_add_bb_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null ins callback", syscall_add_ins_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, NULL), 0);
+	expect("exit callback", syscall_add_exit_instrumentation(&good, on_point, NULL), 0);
+	expect("routine callback", syscall_add_routine_instrumentation(&good, on_routine, NULL), 0);
+	expect("bb callback", syscall_add_bb_instrumentation(&good, on_bb, NULL), 0);
+	expect("ins callback", syscall_add_ins_instrumentation(&good, on_ins, NULL), 0);
+
+	expect("another", syscall_init(&other, __NR_getpid), 0);
+	expect("the same", syscall_init(&same, __NR_getppid), 0);
+	expect("all", syscall_init_all(&all), 0);
+	expect("full", syscall_init(&full, __NR_getuid), 0);
+	for (i = 0; i < JIFL_CALLBACKS_MAX; i++)
+		expect("filling", syscall_add_bb_instrumentation(&full, on_bb, NULL), 0);
+	expect("one callback too many", syscall_add_bb_instrumentation(&full, on_bb, NULL), -ENOSPC);
+	expect("starting before the plugin is", syscall_start_instrumenting(&good), -EPERM);
+	expect("stopping before the plugin is", syscall_stop_instrumenting(&good), -ENOENT);
+	return 0;
+}
+
+static void plugin_exit(void)
+{
+	expect("starting at the very end", syscall_start_instrumenting(&good), -EPERM);
+}
+
+static int plugin_start(void)
+{
+	atomic64_set(&count, 0);
+	nresults = 0;
+	kept_bb = NULL;
+	kept_ins = NULL;
+	kept_routine = NULL;
+	kept_point = NULL;
+	expect("stopping what does not run", syscall_stop_instrumenting(&good), -ENOENT);
+	expect("starting what was not initialised", syscall_start_instrumenting(&raw), -EINVAL);
+	expect("starting null", syscall_start_instrumenting(NULL), -EINVAL);
+	expect("stopping null", syscall_stop_instrumenting(NULL), -EINVAL);
+	expect("starting", syscall_start_instrumenting(&good), 0);
+	expect("starting twice", syscall_start_instrumenting(&good), -EALREADY);
+	expect("starting the same call", syscall_start_instrumenting(&same), -EBUSY);
+	expect("starting all calls", syscall_start_instrumenting(&all), -EBUSY);
+	expect("initialising what runs", syscall_init(&good, __NR_getuid), -EBUSY);
+	expect("adding to what runs", syscall_add_bb_instrumentation(&good, on_bb, NULL), -EBUSY);
+	expect("inserting outside of a callback", bb_insert_call((bb_s *)&count, never, ARG_END), -EPERM);
+	expect("a size outside of a callback", bb_size((bb_s *)&count), -EPERM);
+	return 0;
+}
+
+static void plugin_stop(void)
+{
+	int i;
+
+	expect("a block that is gone", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
+	expect("an instruction that is gone", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
+	expect("a routine that is gone", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
+	expect("a point that is gone", syscall_insert_call(kept_point, never, ARG_END), -EPERM);
+	expect("stopping", syscall_stop_instrumenting(&good), 0);
+	expect("stopping twice", syscall_stop_instrumenting(&good), -ENOENT);
+	for (i = 0; i < nresults; i++)
+		say("in a callback: ", results[i].step, results[i].got, results[i].want);
+	expect("functions that nobody asked for", atomic_read(&mistakes), 0);
+	pr_info("misuse: total %lld\n", atomic64_read(&count));
+}

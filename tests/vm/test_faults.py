@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Faults and stack walks in instrumented system calls come out as they do natively."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_faults_and_stacks(kernel, show):
+    faults = harness.compile_program("faults", "-pthread")
+    sleepers = harness.compile_program("sleepers", "-pthread")
+    harness.guest("faults", faults, sleepers, kernel=kernel, show=show)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Interrupts, NMIs, signals, tracers and filters meet instrumented system calls."""
+
+import os
+
+import pytest
+
+import harness
+
+PERIOD = 200_000    # nanoseconds; a translated machine does little else at a fifth of that
+
+# Where the kernel may be preempted, with one CPU and with two. JIFL_SOAK=1: every kernel in both ways.
+CASES = [("6.1", 2, "full"), ("6.12", 1, "none")]
+if os.environ.get("JIFL_SOAK"):
+    CASES += [("6.1", 1, "voluntary"), ("6.1", 2, "none"), ("6.12", 2, "full"), ("6.12", 2, "voluntary")]
+
+
+@pytest.mark.parametrize("kernel, smp, preempt", [case for case in CASES if case[0] in harness.KERNELS])
+def test_interrupts(kernel, smp, preempt, show):
+    events = harness.compile_program("events", "-pthread")
+    sampler = harness.compile_program("sampler")
+    harness.guest("interrupts", events, sampler, PERIOD, kernel=kernel, smp=smp, append=f"preempt={preempt}",
+                  trouble=True, show=show)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Warnings, oopses and faults that are mended, in instrumented system calls."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_trouble(kernel, show):
+    module = harness.build_module("modules/trouble.c")
+    harness.guest("trouble", kernel=kernel, show=show, trouble=True,
+                  options=["--module", harness.built_for(module, kernel) / "trouble.ko"])
