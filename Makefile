@@ -6,13 +6,18 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-vm bench demo lint fmt clean help
+.PHONY: all setup modules cli test unit test-rust test-unit test-vm bench demo lint fmt clean help \
+	debug-kernel soak
+
+MINUTES ?= 60
 
 all: modules cli
 
 help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
 	@echo "test   all tests: test-rust, test-unit, test-vm"
+	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
+	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "bench  what it costs"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
@@ -46,6 +51,16 @@ unit test-unit:
 
 test-vm:
 	@tests/vm/run
+
+# A kernel that finds defects by itself; JIFL_TEST_KERNELS=debug tests under it.
+debug-kernel: setup
+	@scripts/debug-kernel
+
+# The matrix of machines, loads and tests for so many MINUTES.
+soak: setup
+	@scripts/soak-setup
+	@$(MAKE) --no-print-directory all
+	@tests/soak/run $(MINUTES)
 
 bench: setup
 	@$(MAKE) --no-print-directory all

@@ -2,12 +2,13 @@
 """Programs that work a kernel hard: the same results with and without instrumentation,
 and the memory that sessions took given back.
 
-usage: load.py SCALE LOAD...
+usage: load.py SECONDS LOAD...
 
-SCALE: how many times the short share's work. LOAD: a file of loads/, `stress.sh:CLASS`
-for one class of it.
+SECONDS: how long to go on, one after the other; 0: once through all. LOAD: a file of
+loads/, or FILE:ARGUMENT.
 """
 
+import itertools
 import os
 import shutil
 import time
@@ -32,13 +33,12 @@ def command(load):
     return [*interpreter, path, *([argument] if argument else [])]
 
 
-def in_fresh_directory(scale, *words):
+def in_fresh_directory(*words):
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(mode=0o777)
     DIRECTORY.chmod(0o777)
     start = time.monotonic()
-    environment = {**os.environ, "SCALE": str(scale), "LC_ALL": "C"}
-    end = run(*words, cwd=DIRECTORY, timeout=1200 * scale, env=environment)
+    end = run(*words, cwd=DIRECTORY, timeout=1200)
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     return end, time.monotonic() - start
 
@@ -54,15 +54,15 @@ def memory():
     return {name: values[name] for name in MEMORY}
 
 
-def natively(scale, load):
-    end, took = in_fresh_directory(scale, *command(load))
+def natively(load):
+    end, took = in_fresh_directory(*command(load))
     check(f"{load}: works natively", end.returncode == 0 and len(end.stdout) > 20, end)
     figure(f"{load}: natively", f"{took:.1f} s")
     return end
 
 
-def counted(scale, load, native):
-    end, took = in_fresh_directory(scale, "jifl", "count", "block", "sys:*", "-f", "json", "-o", REPORT, "--",
+def counted(load, native):
+    end, took = in_fresh_directory("jifl", "count", "block", "sys:*", "-f", "json", "-o", REPORT, "--",
                                    *command(load))
     same(f"{load}: exit status", end.returncode, native.returncode)
     got, want = end.stdout.splitlines(), native.stdout.splitlines()
@@ -77,19 +77,30 @@ def counted(scale, load, native):
            f"{data['translation']['blocks']} blocks, native exits {data['native_exits']}, missed {data['missed']}")
 
 
-def program(scale, *loads):
-    scale = int(scale)
+def batch(loads):
     # Once natively: what the programs leave in the kernel is not the sessions'.
-    natives = {load: natively(scale, load) for load in loads}
+    natives = {load: natively(load) for load in loads}
     before = memory()
     for load in loads:
-        counted(scale, load, natives[load])
+        counted(load, natives[load])
     same("no session and no block is left", (status()["sessions"], status()["blocks"]), ([], 0))
     after = memory()
     for name, most in MEMORY.items():
         check(f"{name} is back to where it was", after[name] - before[name] <= most,
-              f"{before[name]} kB before, {after[name]} kB after")
+              f"{before[name]} kB before, {after[name]} kB after {loads}")
     figure("memory", ", ".join(f"{name} {before[name]} -> {after[name]} kB" for name in MEMORY))
+
+
+def program(seconds, *loads):
+    os.environ["LC_ALL"] = "C"
+    if float(seconds):
+        began = time.monotonic()
+        for load in itertools.cycle(loads):
+            batch([load])
+            if time.monotonic() - began > float(seconds):
+                break
+    else:
+        batch(loads)
     same("the module has nothing to say", [line for line in kernel_log() if line.startswith("jifl: ")
                                            and "taint" not in line], [])
 

@@ -5,7 +5,7 @@ export GIT_AUTHOR_DATE='@1000000000 +0000' GIT_COMMITTER_DATE='@1000000000 +0000
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a
 git init -q -b main work && cd work || exit
 mkdir sub
-for round in $(seq $((5 * ${SCALE:-1}))); do
+for round in $(seq 5); do
 	for file in $(seq 10); do
 		seq "$round" $((round + file * 20)) > "sub/$file"
 	done
