@@ -61,12 +61,15 @@ class Run:
         assert not self.trouble(), f"kernel log: {self.trouble()[:5]}\n{self.shown()}"
 
 
-def vm(script, kernel="6.1", smp=None, memory="2G", icount=False, module=True, append="",
+def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, append="",
        timeout=300, check=True, rw=None, options=()):
     """Runs the shell script in a machine.
 
     With check, asserts exit status 0, the end marker and a clean kernel log.
     """
+    kernel = kernel or KERNELS[0]
+    # Its checks make each instruction that touches memory several.
+    slowness = 6 if kernel == "debug" else 1
     if CELL:
         machine = CELL.machine()
         smp = smp or machine["smp"]
@@ -74,7 +77,8 @@ def vm(script, kernel="6.1", smp=None, memory="2G", icount=False, module=True, a
         options = [*machine["options"], *options]
     with tempfile.NamedTemporaryFile(suffix=".console") as console:
         command = [JIFL, "vm", "--kernel", DEBUG_KERNEL if kernel == "debug" else kernel, "--memory", memory,
-                   "--timeout", str(timeout), "--console", console.name]
+                   "--timeout", str(timeout * slowness), "--boot-timeout", str(180 * slowness),
+                   "--console", console.name]
         command += ["--icount"] if icount else ["--smp", str(smp or 2)]
         command += [] if module else ["--no-module"]
         command += ["--append", append] if append else []
@@ -83,7 +87,7 @@ def vm(script, kernel="6.1", smp=None, memory="2G", icount=False, module=True, a
         command += ["--", "sh", "-c", f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="replace", cwd=ROOT,
-                              timeout=timeout + 120)
+                              timeout=(timeout + 180) * slowness + 60)
         log = Path(console.name).read_text(errors="replace")
     run = Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
               END_MARKER in done.stderr)

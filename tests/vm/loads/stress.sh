@@ -63,26 +63,26 @@ class_sockets() {
 
 class_signals() {
 	run signals signal:200 sigsuspend:100 sigq:200 sigfd:200 sigsegv:50 sigtrap:50 sigpipe:20 sigchld:50 \
-		sigpending:50 sigio:20 sigfpe:50 sigabrt:5 signest:50 sigrt:50 kill:200 bad-altstack:5 ptrace:200
+		sigpending:50 sigfpe:50 sigabrt:5 signest:50 sigrt:50 kill:200 bad-altstack:5 ptrace:200
 }
 
 class_processes() {
-	run processes fork:50 vfork:50 clone:10 exec:10 wait:20 daemon:5 exit-group:5 zombie:20 pthread:20 spawn:5 \
+	run processes fork:50 vfork:50 clone:10 wait:20 daemon:5 exit-group:5 zombie:20 pthread:20 \
 		pidfd:20 session:10 resources:1 personality:20 prctl:5 seccomp:5 get:20 set:20 nice:5 env:2
 }
 
 class_queues() {
-	run queues futex:200 mutex:200 sem:200 sem-sysv:200 msg:200 mq:200 aio:20 io-uring:50 aiol:20
+	run queues futex:200 mutex:200 sem-sysv:200 msg:200 mq:200 aio:20 io-uring:50 aiol:20
 }
 
 class_names() {
-	run names unshare:2 key:2 bind-mount:5 umount:2 chroot:10 mknod:5 cap:10 kcmp:10 dnotify:2 ramfs:2 tmpfs:2
+	run names unshare:2 key:2 umount:2 chroot:10 mknod:5 cap:10 kcmp:10 dnotify:2 ramfs:2
 }
 
 class_times() {
-	run times timer:50 timerfd:50 itimer:50 hrtimers:50 clock:20 alarm:2 nanosleep:5 sleep:10 yield:500 \
-		switch:200 affinity:50 schedpolicy:20 rseq:500 getrandom:20 urandom:5 vdso:500 resched:20 sysinfo:20 \
-		cyclic:50 ioprio:10
+	run times timer:50 timerfd:50 itimer:50 clock:20 alarm:2 nanosleep:5 sleep:10 \
+		switch:200 affinity:50 getrandom:20 urandom:5 vdso:500 sysinfo:20 \
+		ioprio:10
 }
 
 # What takes long natively, too.
