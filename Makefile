@@ -6,7 +6,10 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench demo lint fmt clean help
+.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench \
+	demo lint fmt clean help debug-kernel soak
+
+MINUTES ?= 60
 
 all: modules cli
 
@@ -15,6 +18,8 @@ help:
 	@echo "test   all tests: test-rust, test-unit, test-roundtrip, fuzz, test-vm"
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
 	@echo "planted  each planted bug, to be caught by the engine's tests"
+	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
+	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "bench  what it costs"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
@@ -58,6 +63,16 @@ planted: test-roundtrip
 
 test-vm:
 	@tests/vm/run
+
+# A kernel that finds defects by itself; JIFL_TEST_KERNELS=debug tests under it.
+debug-kernel: setup
+	@scripts/debug-kernel
+
+# The matrix of machines, loads and tests for so many MINUTES.
+soak: setup
+	@scripts/soak-setup
+	@$(MAKE) --no-print-directory all
+	@tests/soak/run $(MINUTES)
 
 bench: setup
 	@$(MAKE) --no-print-directory all

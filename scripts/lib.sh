@@ -46,9 +46,35 @@ update_lists() {
 	updated=1
 }
 
+# install WHAT... : never takes away what the user has (--no-remove)
+install() {
+	say "installing: $*"
+	apt install --no-install-recommends --no-remove "$@" ||
+		die "apt-get could not install $*; its last words are above"
+}
+
+is_installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# install_lacking PACKAGE... : does nothing, fast, where none is
+install_lacking() {
+	local package lacking=()
+	for package; do
+		is_installed "$package" || lacking+=("$package")
+	done
+	[ ${#lacking[@]} = 0 ] && return
+	update_lists
+	install "${lacking[@]}"
+}
+
 # Prints the directory to build modules in for a release; fails without one.
 kernel_build_directory() {
 	local directory
+	if [ "$1" = "$(cat "$BUILD/debug-kernel/release" 2>/dev/null)" ]; then
+		echo "$BUILD/debug-kernel/build"
+		return
+	fi
 	for directory in "$BUILD/kernels/usr/src/linux-headers-$1" "/lib/modules/$1/build"; do
 		[ -e "$directory/Makefile" ] || continue
 		echo "$directory"
@@ -57,14 +83,15 @@ kernel_build_directory() {
 	return 1
 }
 
-# The releases (uname -r) to build for: the fetched kernels, and the running one
-# where its headers are installed.
+# The releases (uname -r) to build for: the fetched kernels, the debug kernel where
+# it has been built, and the running one where its headers are installed.
 kernel_releases() {
 	local directory
 	{
 		for directory in "$BUILD"/kernels/lib/modules/*; do
 			[ ! -d "$directory" ] || basename "$directory"
 		done
+		cat "$BUILD/debug-kernel/release" 2>/dev/null || true
 		[ ! -e "/lib/modules/$(uname -r)/build/Makefile" ] || uname -r
 	} | sort -uV
 }

@@ -15,10 +15,16 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import cells
+
 ROOT = Path(__file__).resolve().parents[2]
 JIFL = ROOT / "build/bin/jifl"
 PROGRAMS = ROOT / "build/tests/vm"
-KERNELS = os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
+# JIFL_TEST_CELL=NAME: all on this machine of the matrix (cells.py).
+CELL = cells.named(os.environ["JIFL_TEST_CELL"]) if "JIFL_TEST_CELL" in os.environ else None
+# "debug" is the one that `make debug-kernel` builds.
+KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
+DEBUG_KERNEL = ROOT / "build/debug-kernel/vmlinuz"
 
 END_MARKER = "end-of-test-run"
 
@@ -27,6 +33,9 @@ TROUBLE = re.compile(
     r"WARNING:|BUG[: ]|Oops|general protection fault|Call Trace|INFO: task .* blocked|"
     r"rcu.*stall|soft lockup|hard LOCKUP|unregister_netdevice|Kernel panic|"
     r"stack-protector|scheduling while atomic|list_(add|del) corruption")
+
+# What a healthy kernel says at boot of the CPU that QEMU shows it.
+OF_THE_CPU = re.compile(r"(Speculative Return Stack Overflow|RETBleed|Spectre V2 ): WARNING:")
 
 
 @dataclass
@@ -40,7 +49,7 @@ class Run:
 
     def trouble(self):
         """Lines of the kernel log that must not be there."""
-        return [line for line in self.console.splitlines() if TROUBLE.search(line)]
+        return [line for line in self.console.splitlines() if TROUBLE.search(OF_THE_CPU.sub("", line))]
 
     def shown(self):
         """All of it, for a failed assertion."""
@@ -53,16 +62,25 @@ class Run:
         assert trouble or not self.trouble(), f"kernel log: {self.trouble()[:5]}\n{self.shown()}"
 
 
-def vm(script, kernel="6.1", smp=2, memory="2G", icount=False, module=True, append="",
+def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, append="",
        timeout=300, check=True, rw=None, options=()):
     """Runs the shell script in a machine.
 
     With check, asserts exit status 0, the end marker and a clean kernel log.
     """
+    kernel = kernel or KERNELS[0]
+    # Its checks make each instruction that touches memory several.
+    slowness = 6 if kernel == "debug" else 1
+    if CELL:
+        machine = CELL.machine()
+        smp = smp or machine["smp"]
+        append = f"{machine['append']} {append}"
+        options = [*machine["options"], *options]
     with tempfile.NamedTemporaryFile(suffix=".console") as console:
-        command = [JIFL, "vm", "--kernel", kernel, "--memory", memory, "--timeout", str(timeout),
+        command = [JIFL, "vm", "--kernel", DEBUG_KERNEL if kernel == "debug" else kernel, "--memory", memory,
+                   "--timeout", str(timeout * slowness), "--boot-timeout", str(180 * slowness),
                    "--console", console.name]
-        command += ["--icount"] if icount else ["--smp", str(smp)]
+        command += ["--icount"] if icount else ["--smp", str(smp or 2)]
         command += [] if module else ["--no-module"]
         command += ["--append", append] if append else []
         command += ["--rw", str(rw)] if rw else []
@@ -70,7 +88,7 @@ def vm(script, kernel="6.1", smp=2, memory="2G", icount=False, module=True, appe
         command += ["--", "sh", "-c", f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="replace", cwd=ROOT,
-                              timeout=timeout + 120)
+                              timeout=(timeout + 180) * slowness + 60)
         log = Path(console.name).read_text(errors="replace")
     run = Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
               END_MARKER in done.stderr)
@@ -95,7 +113,15 @@ def guest(program, *arguments, show=None, trouble=False, **options):
     for line in lines:
         if show and line.startswith("figure "):
             show(line.removeprefix("figure "))
+    keep_sums(lines)
     return run
+
+
+def keep_sums(lines):
+    """Hands what the program summed up to whoever adds up several runs (tests/soak)."""
+    if "JIFL_TEST_SUMS" in os.environ:
+        with open(os.environ["JIFL_TEST_SUMS"], "a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines if line.startswith("sum "))
 
 
 def report(text):

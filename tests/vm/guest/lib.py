@@ -17,6 +17,7 @@ import time
 import traceback
 
 _failed = 0
+_sums = {}
 
 
 def _say(word, name, detail):
@@ -44,14 +45,39 @@ def figure(name, value):
     _say("figure", name, str(value))
 
 
+def add(name, value):
+    """Adds to a number that is summed up over all programs."""
+    _sums[name] = _sums.get(name, 0) + value
+
+
+def add_totals():
+    """Adds what the module has counted since it was loaded."""
+    if not is_loaded():
+        return
+    totals = status()
+    for name in TOTALS:
+        if name in totals:
+            add(name, totals[name])
+    for cause, count in totals["native_exits"].items():
+        add(f"native exits: {cause}", count)
+
+
 def main(function):
     """Runs the program: its only exit."""
     try:
         function(*sys.argv[1:])
+        add_totals()
     except Exception:
         check("the program itself", False, traceback.format_exc())
+    for name in sorted(_sums):
+        _say("sum", name, str(_sums[name]))
     _say("end", "of checks", "")
     sys.exit(1 if _failed else 0)
+
+
+# Of `jifl status`: what only grows.
+TOTALS = ["translated_blocks", "translated_insns", "dispatches", "links", "flushes", "invalidated", "faults", "missed",
+          "refused", "injected", "evicted"]
 
 
 # --- processes ---------------------------------------------------------------------
@@ -59,6 +85,8 @@ def main(function):
 
 def run(*command, timeout=120, **options):
     """A command's end: returncode, stdout, stderr, as text."""
+    if command[:2] == ("jifl", "unload"):
+        add_totals()    # they go with the module
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
                           timeout=timeout, **options)
@@ -121,6 +149,7 @@ def report(text):
     """A JSON report, with its targets by the names of the system calls."""
     data = json.loads(text)
     data["by_name"] = {target["syscall"]: target for target in data["targets"]}
+    add("calls counted", sum(target["calls"] for target in data["targets"]))
     return data
 
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Programs that work a kernel hard give the same results under `jifl count block 'sys:*'`."""
+
+import os
+import random
+
+import pytest
+
+import harness
+
+STRESS = [f"stress.sh:{name}" for name in ("files", "data", "memory", "pipes", "sockets", "signals", "processes",
+                                           "queues", "names", "times")]
+FILES = ["sqlite.sh", "git.sh", "fio.sh"]
+# What only the soak does; scripts/soak-setup installs what they need.
+LARGE = ["stress.sh:slow", "postgres.sh", "redis.sh", "web.sh", "iperf.sh", "build.sh",
+         *(f"python.py:test_{name}" for name in ("os", "socket", "mmap", "subprocess"))]
+
+# JIFL_SOAK=SECONDS goes through all of it for so long, in an order of its own.
+SOAK = os.environ.get("JIFL_SOAK")
+SEED = os.environ.get("JIFL_TEST_SEED") or str(random.randrange(1000000))
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_load(kernel, show):
+    if SOAK:
+        loads = random.Random(SEED).sample(STRESS + FILES + LARGE, k=len(STRESS + FILES + LARGE))
+        show(f"JIFL_TEST_SEED={SEED}")
+        harness.guest("load", SOAK, *loads, kernel=kernel, memory="4G", timeout=int(SOAK) + 1800, show=show)
+        return
+    # Each class of stress on one of the kernels.
+    part = harness.KERNELS.index(kernel)
+    loads = STRESS[part::len(harness.KERNELS)] + FILES
+    harness.guest("load", 0, *loads, kernel=kernel, timeout=900, show=show)

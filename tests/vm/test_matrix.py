@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Each machine of the matrix boots, and a build under `jifl count insn 'sys:*'` is as it is without.
+
+JIFL_TEST_CELLS=N tries the first N machines, not just as many as have each value once.
+"""
+
+import os
+
+import pytest
+
+import cells
+import harness
+
+# Enough that each value of each dimension is there.
+SHORT = 6
+CELLS = cells.first(int(os.environ.get("JIFL_TEST_CELLS", SHORT)), harness.KERNELS)
+
+
+def test_the_short_share_has_each_value_once():
+    short = cells.first(SHORT, ["6.1", "6.12"])
+    assert {cell.mitigation for cell in short} == set(cells.MITIGATIONS)
+    assert {cell.smp for cell in short} == set(cells.SMP)
+    assert {cell.preempt for cell in short} == set(cells.PREEMPT)
+    assert {cell.kaslr for cell in short} == set(cells.KASLR)
+    assert {cell.kernel for cell in short} == {"6.1", "6.12"}
+    assert [cells.named(str(cell)) for cell in short] == short
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_cell(cell, show):
+    harness.guest("matrix", cell.preempt, cell.mitigation, **cell.machine(), show=show)
