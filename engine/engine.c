@@ -173,16 +173,17 @@ bool jifl_engine_is_doomed(u64 addr)
 	return context < 0 || !__atomic_load_n(&cache.contexts[context].used, __ATOMIC_RELAXED);
 }
 
-bool jifl_engine_trap(u64 addr, struct jifl_frame *f)
+enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 {
 	jifl_orig orig;
 	u32 block = jifl_cache_where_trap(addr, &orig);
 
 	if (block == CACHE_NONE)
-		return false;
+		return JIFL_TRAP_NONE;
 	f->target = orig.v;
 	f->exit = cache.contexts[cache.blocks[block].context].lookup_exit;
-	return true;
+	return addr == cache_address(cache.blocks[block].start) ? JIFL_TRAP_START :
+								   JIFL_TRAP_INSIDE;
 }
 
 void jifl_engine_invalidate(jifl_orig addr, u32 len)

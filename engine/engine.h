@@ -52,6 +52,13 @@ enum jifl_where {
 	JIFL_WHERE_INSIDE,	/* inside inserted code or a stub; *orig is the nearest */
 };
 
+/* What stands at an int3 that a thread in the cache has executed. */
+enum jifl_trap {
+	JIFL_TRAP_NONE,		/* none of the engine's */
+	JIFL_TRAP_START,	/* the start of a block: nothing of it has run */
+	JIFL_TRAP_INSIDE,	/* what was inserted has been run for some of the block, or not */
+};
+
 /* Callback that instruments a block while it is translated; host.h's context. */
 typedef void (*jifl_instrument_fn)(struct ir_block *b, void *arg);
 
@@ -159,12 +166,12 @@ bool jifl_engine_where_r10(u64 addr, u32 *at);
 void jifl_engine_invalidate(jifl_orig addr, u32 len);
 
 /*
- * A thread that runs in the cache has executed the int3 at addr. True when it
- * stands in a dropped block: it goes on, with all registers as they are, in
+ * A thread that runs in the cache has executed the int3 at addr. When it stands
+ * in a dropped block it goes on, with all registers as they are, in
  * dispatch_indirect with *f pushed (below the red zone, if there is one). Any
  * context, NMI too; takes no lock.
  */
-bool jifl_engine_trap(u64 addr, struct jifl_frame *f);
+enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f);
 
 /*
  * True once a translation was refused for want of memory, or a context for want

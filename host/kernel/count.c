@@ -374,6 +374,17 @@ bool jifl_count_is_ending(const struct jifl_session *s)
 	return false;
 }
 
+void jifl_count_lose(void)
+{
+	struct jifl_lane *lanes = this_cpu_ptr(jifl_cpu.lanes);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		jifl_count_miss_call(lanes[lane].call);
+		lanes[lane].call = 0;
+	}
+}
+
 void jifl_count_drain_begin(void)
 {
 	WRITE_ONCE(jifl_count_draining, true);

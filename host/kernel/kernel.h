@@ -213,6 +213,11 @@ bool jifl_count_is_ending(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
 void jifl_count_miss(struct jifl_session *s, unsigned int nr);
 u64 jifl_count_missed(void);	/* all sessions ever */
+/*
+ * What the call that runs on this CPU has counted is not exact: it is missed.
+ * With preemption off, from NMI too.
+ */
+void jifl_count_lose(void);
 /* Around jifl_evict: a task that dies may have lost its way out already. */
 void jifl_count_drain_begin(void);
 void jifl_count_drain_end(void);

@@ -25,12 +25,17 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 {
 	struct pt_regs *regs = ((struct die_args *)data)->regs;
 	struct jifl_frame *frame;
+	enum jifl_trap trap;
 
 	if (val != DIE_INT3 || user_mode(regs) || JIFL_HOST_PLANTED(traps_ignored))
 		return NOTIFY_DONE;
 	frame = (struct jifl_frame *)regs->sp - 1;
-	if (!jifl_engine_trap(regs->ip - 1, frame))
+	trap = jifl_engine_trap(regs->ip - 1, frame);
+	if (trap == JIFL_TRAP_NONE)
 		return NOTIFY_DONE;
+	/* Part of a block has run, and what was counted of it is not known. */
+	if (trap == JIFL_TRAP_INSIDE)
+		jifl_count_lose();
 	regs->sp = (unsigned long)frame;
 	regs->ip = (unsigned long)jifl_dispatch_indirect;
 	atomic64_inc(&traps);

@@ -88,7 +88,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 
 	(void)info;
-	if (!jifl_engine_trap((u64)*rip - 1, &user_host_trap_frame)) {
+	if (jifl_engine_trap((u64)*rip - 1, &user_host_trap_frame) == JIFL_TRAP_NONE) {
 		signal(sig, SIG_DFL);
 		raise(sig);
 		return;

@@ -5,9 +5,16 @@ import pytest
 
 
 @pytest.fixture
-def show(capsys, request):
-    """Prints a line of figures whether the test passes or not."""
-    def line(text):
-        with capsys.disabled():
-            print(f"\n  {request.node.name}: {text}", end="", flush=True)
-    return line
+def show(record_property):
+    """Keeps a line of figures, to be printed at the end whether the test passes or not."""
+    return lambda text: record_property("figure", text)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Prints them: tests run in processes of their own, whose output is not shown."""
+    terminalreporter.section("figures")
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for name, text in report.user_properties:
+                if name == "figure" and report.when == "call":
+                    terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {text}")

@@ -5,6 +5,7 @@ A run counts as passed only with its exit status, its end marker and a console
 without warnings: that is what vm(..., check=True) asks for.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,13 +133,23 @@ def report(text):
     return data
 
 
+@contextmanager
+def building():
+    """One at a time: tests run in several processes."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    with open(PROGRAMS / ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def compile_program(name, *flags):
     """Builds tests/vm/NAME.c statically into build/tests/vm; returns its path."""
     source = Path(__file__).parent / f"{name}.c"
     binary = PROGRAMS / name
     made_from = [source, *(ROOT / "include/uapi").iterdir()]
-    if not binary.exists() or binary.stat().st_mtime < max(path.stat().st_mtime for path in made_from):
-        PROGRAMS.mkdir(parents=True, exist_ok=True)
+    with building():
+        if binary.exists() and binary.stat().st_mtime >= max(path.stat().st_mtime for path in made_from):
+            return binary
         subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, source, *flags], check=True)
     return binary
 
@@ -162,19 +174,24 @@ def build_module(source):
     """
     source = Path(__file__).parent / source
     built = ROOT / "build/tests/modules"
-    for kernel in (ROOT / "build/modules").glob("*/jifl.ko"):
-        release = kernel.parent.name
-        tree = built / release / "tree" / source.stem
-        tree.mkdir(parents=True, exist_ok=True)
-        (tree / "Makefile").write_text(f"PLUGIN := {source.stem}\ninclude {ROOT}/plugins/plugin.mk\n")
-        link = tree / source.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(source)
-        done = subprocess.run(["make", "-s", "-C", tree, f"RELEASE={release}"], capture_output=True, text=True,
-                              check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        shutil.copy2(tree / f"{source.stem}.ko", built / release)
+    with building():
+        for kernel in (ROOT / "build/modules").glob("*/jifl.ko"):
+            build_module_for(kernel.parent.name, source, built)
     return built
+
+
+def build_module_for(release, source, built):
+    """The same for one kernel."""
+    tree = built / release / "tree" / source.stem
+    tree.mkdir(parents=True, exist_ok=True)
+    (tree / "Makefile").write_text(f"PLUGIN := {source.stem}\ninclude {ROOT}/plugins/plugin.mk\n")
+    link = tree / source.name
+    link.unlink(missing_ok=True)
+    link.symlink_to(source)
+    done = subprocess.run(["make", "-s", "-C", tree, f"RELEASE={release}"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shutil.copy2(tree / f"{source.stem}.ko", built / release)
 
 
 def built_for(directory, kernel):
