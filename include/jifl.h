@@ -172,7 +172,7 @@ typedef struct jifl_syscall {
  * From now on the system calls of s run instrumented, for every task. Process
  * context, between the beginning of plugin_start and the end of plugin_stop.
  * Errors: -EINVAL s was not initialised; -EPERM the plugin has not been started;
- * -EALREADY instrumenting; -EBUSY someone else instruments one of the calls;
+ * -EALREADY instrumenting; -EBUSY four others instrument one of the calls;
  * -ENOMEM, -ENOSPC.
  */
 #define syscall_start_instrumenting(s)	jifl_syscall_start(&jifl_this_plugin, s)

@@ -692,7 +692,7 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
 		jifl_session_free(session);
 		if (ret == -EBUSY)
 			jifl_plugin_mistake(p, ret, what,
-					    "another session has one of the system calls");
+					    "one of the system calls has as many sessions as can be");
 		return jifl_plugin_leave(ret);
 	}
 	s->session = session;

@@ -26,6 +26,10 @@ PROGRAMS = ROOT / "build/tests/vm"
 CELL = cells.named(os.environ["JIFL_TEST_CELL"]) if "JIFL_TEST_CELL" in os.environ else None
 # "debug" is the one that `make debug-kernel` builds.
 KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
+# JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
+SOAK = int(os.environ.get("JIFL_SOAK", "0"))
+# JIFL_PLANT=NAME: with a planted bug of host/kernel/plant.h, which the tests must catch.
+PLANT = os.environ.get("JIFL_PLANT")
 DEBUG_KERNEL = ROOT / "build/debug-kernel/vmlinuz"
 
 END_MARKER = "end-of-test-run"
@@ -38,6 +42,11 @@ TROUBLE = re.compile(
 
 # What a healthy kernel says at boot of the CPU that QEMU shows it.
 OF_THE_CPU = re.compile(r"(Speculative Return Stack Overflow|RETBleed|Spectre V2 ): WARNING:")
+
+
+def turn(number):
+    """The kernels for a test that is too long for each: in `make test` they take turns."""
+    return KERNELS if SOAK else [KERNELS[number % len(KERNELS)]]
 
 
 @dataclass
@@ -83,7 +92,10 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
                    "--timeout", str(timeout * slowness), "--boot-timeout", str(180 * slowness),
                    "--console", console.name]
         command += ["--icount"] if icount else ["--smp", str(smp or 2)]
-        command += [] if module else ["--no-module"]
+        command += [] if module and not PLANT else ["--no-module"]
+        if module and PLANT:
+            command += ["--module", build_test_module(kernel)]
+            append += f" jifl.plant={PLANT}"
         command += ["--append", append] if append else []
         command += ["--rw", str(rw)] if rw else []
         command += list(options)

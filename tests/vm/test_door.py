@@ -16,10 +16,9 @@ OPERATIONS = 4000
 OPERATIONS_A_SECOND = 100
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_door(kernel, show):
-    soak = int(os.environ.get("JIFL_SOAK", "0"))
     show(f"JIFL_TEST_SEED={SEED}")
     harness.guest("door", harness.compile_program("door_fuzz", "-pthread"),
-                  max(OPERATIONS, soak * OPERATIONS_A_SECOND), SEED, kernel=kernel, module=False,
-                  timeout=600 + 2 * soak, show=show)
+                  max(OPERATIONS, harness.SOAK * OPERATIONS_A_SECOND), SEED, kernel=kernel, module=False,
+                  timeout=600 + 2 * harness.SOAK, show=show)

@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_faults_and_stacks(kernel, show):
     faults = harness.compile_program("faults", "-pthread")
     sleepers = harness.compile_program("sleepers", "-pthread")

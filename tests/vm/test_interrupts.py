@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Interrupts, NMIs, signals, tracers and filters meet instrumented system calls."""
 
-import os
-
 import pytest
 
 import harness
@@ -11,7 +9,7 @@ PERIOD = 200_000    # nanoseconds; a translated machine does little else at a fi
 
 # Where the kernel may be preempted, with one CPU and with two. JIFL_SOAK=1: every kernel in both ways.
 CASES = [("6.1", 2, "full"), ("6.12", 1, "none")]
-if os.environ.get("JIFL_SOAK"):
+if harness.SOAK:
     CASES += [("6.1", 1, "voluntary"), ("6.1", 2, "none"), ("6.12", 2, "full"), ("6.12", 2, "voluntary")]
 
 

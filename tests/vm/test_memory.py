@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_memory(kernel, show):
     module = harness.build_test_module(kernel)
     calls = harness.compile_program("calls", "-pthread")

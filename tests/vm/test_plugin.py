@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_plugins(kernel, show):
     harness.build_module("plugins/misuse.c")
     harness.build_module("plugins/hostile.c")

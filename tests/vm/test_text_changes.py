@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Kernel text that changes under instrumented calls: tracers, probes, livepatches, modules."""
 
-import os
-
 import pytest
 
 import harness
@@ -20,7 +18,8 @@ def fentry():
     return harness.compile_program("fentry")
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_text_changes(kernel, fentry, show):
-    rounds = max(ROUNDS, int(os.environ.get("JIFL_SOAK", "0")) // SECONDS_A_ROUND)
-    harness.guest("text_changes", fentry, rounds, *CHANGES, *ALSO.get(kernel, []), kernel=kernel, timeout=600 + 240 * rounds, show=show)
+    rounds = max(ROUNDS, harness.SOAK // SECONDS_A_ROUND)
+    harness.guest("text_changes", fentry, rounds, *CHANGES, *ALSO.get(kernel, []), kernel=kernel,
+                  timeout=600 + 240 * rounds, show=show)

@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_trouble(kernel, show):
     module = harness.build_module("modules/trouble.c")
     harness.guest("trouble", kernel=kernel, show=show, trouble=True,

@@ -9,6 +9,7 @@ of use.
 import fcntl
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -158,6 +159,11 @@ def module_file():
     return f"{os.environ['JIFL_ROOT']}/build/modules/{os.uname().release}/jifl.ko"
 
 
+def plant():
+    """What a module built for tests has to be told of the bug it is to have (tests/planted/kernel); else nothing."""
+    return [f"plant={os.environ['JIFL_PLANT']}"] if "JIFL_PLANT" in os.environ else []
+
+
 def is_loaded(name="jifl"):
     return os.path.exists(f"/sys/module/{name}")
 
@@ -166,6 +172,12 @@ def kernel_log():
     """All lines of the kernel's log, without their times."""
     lines = run("dmesg", "--raw").stdout.splitlines()
     return [line.partition("] ")[2] for line in lines]
+
+
+def complaints(lines=None):
+    """What the module has said beyond who did what, in all of the log or these lines of it."""
+    own = re.compile(r"jifl: (?!session \d+ (started|ended): |refused: |.*taint)")
+    return [line for line in (kernel_log() if lines is None else lines) if own.match(line)]
 
 
 class Device:

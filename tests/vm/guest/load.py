@@ -14,7 +14,7 @@ import shutil
 import time
 from pathlib import Path
 
-from lib import check, figure, kernel_log, main, report, run, same, status
+from lib import check, complaints, figure, main, report, run, same, status
 
 LOADS = Path(__file__).resolve().parent.parent / "loads"
 DIRECTORY = Path("/tmp/load")
@@ -104,8 +104,7 @@ def program(seconds, *loads):
                 break
     else:
         batch(loads)
-    same("the module has nothing to say", [line for line in kernel_log() if line.startswith("jifl: ")
-                                           and "taint" not in line], [])
+    same("the module has nothing to say", complaints(), [])
 
 
 main(program)

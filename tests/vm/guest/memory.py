@@ -8,19 +8,19 @@ MODULE: jifl.ko as built for tests (host/kernel/plant.h).
 
 from pathlib import Path
 
-from lib import check, figure, is_loaded, main, report, run, same, status
+from lib import check, figure, is_loaded, main, plant, report, run, same, status
 
 PROGRAM = ["sh", "-c", "for i in 1 2 3; do (echo $i; ls /proc/self/fd; wc -c /etc/passwd | tr 0-9 a-j); done; "
            "dd if=/dev/zero bs=777 count=300 status=none | sha256sum; "
            "python3 -c 'import json, socket; print(json.dumps(list(range(9))))'"]
 # KiB of code cache and of side tables; the last hold all that the program runs.
-SIZES = [(4, 64), (16, 64), (64, 256), (512, 512), (8192, 8192)]
+SIZES = [(4, 64), (512, 512), (8192, 8192)]
 PARAMETERS = Path("/sys/module/jifl/parameters")
 CALLS = 300
 
 
 def insert(module, *parameters):
-    return run("/sbin/insmod", module, *parameters)
+    return run("/sbin/insmod", module, *parameters, *plant())
 
 
 def remove():

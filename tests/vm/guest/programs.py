@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from lib import check, figure, kernel_log, main, report, run, same
+from lib import check, complaints, figure, main, report, run, same
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 MEGABYTE = 1 << 20
@@ -94,8 +94,7 @@ def program(kind, *programs):
     os.environ["LC_ALL"] = "C"
     for each in programs:
         compare(kind, each)
-    same("the module has nothing to say", [line for line in kernel_log() if line.startswith("jifl: ")
-                                           and "taint" not in line], [])
+    same("the module has nothing to say", complaints(), [])
 
 
 main(program)
