@@ -17,7 +17,7 @@ help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
 	@echo "test   all tests: test-rust, test-unit, test-roundtrip, fuzz, test-vm"
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
-	@echo "planted  each planted bug, to be caught by the engine's tests"
+	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "bench  what it costs"
@@ -58,8 +58,9 @@ test-roundtrip:
 fuzz:
 	@$(MAKE) --no-print-directory -C tests/fuzz $(if $(JIFL_SOAK),SECONDS=$(JIFL_SOAK))
 
-planted: test-roundtrip
+planted: test-roundtrip modules cli
 	@tests/planted/run
+	@tests/planted/kernel
 
 test-vm:
 	@tests/vm/run
