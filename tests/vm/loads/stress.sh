@@ -67,7 +67,7 @@ class_signals() {
 }
 
 class_processes() {
-	run processes fork:50 vfork:50 clone:10 wait:20 daemon:5 exit-group:5 zombie:20 pthread:20 \
+	run processes fork:50 vfork:50 wait:20 daemon:5 exit-group:5 zombie:20 pthread:20 \
 		pidfd:20 session:10 resources:1 personality:20 prctl:5 seccomp:5 get:20 set:20 nice:5 env:2
 }
 
@@ -87,7 +87,7 @@ class_times() {
 
 # What takes long natively, too.
 class_slow() {
-	run slow link:1 symlink:1 inotify:2 fpunch:2 mmapfork:1 mmapfixed:2 remap:4 numa:2 pipeherd:100 close:100 \
+	run slow clone:10 link:1 symlink:1 inotify:2 fpunch:2 mmapfork:1 mmapfixed:2 remap:4 numa:2 pipeherd:100 close:100 \
 		pty:1 sockmany:5
 }
 
