@@ -47,23 +47,25 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 {
 	unsigned long cookie = jifl_host_lock();
 	int i, found = -JIFL_ENOSPC;
+	bool wasted = false;
 
 	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++) {
 		struct cache_context *c = &cache.contexts[i];
 
 		/* Blocks of a destroyed context are not this one's. */
-		if (c->used || c->blocks)
+		if (c->used || c->blocks) {
+			wasted |= !c->used;
 			continue;
-		c->used = true;
-		c->fn = fn;
-		c->arg = arg;
+		}
+		*c = (struct cache_context){ .used = true, .fn = fn, .arg = arg };
+		jifl_cache_lookup_reset(c);
 		found = i;
 		if (cache.ncontexts <= (u32)i)
 			cache.ncontexts = (u32)i + 1;
 	}
 	/* A reset gives back the numbers of destroyed ones. */
-	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++)
-		cache.full |= !cache.contexts[i].used;
+	if (found < 0 && wasted)
+		cache.full = true;
 	jifl_host_unlock(cookie);
 	return found;
 }

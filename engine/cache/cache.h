@@ -98,7 +98,7 @@ struct cache {
 	u32 pages[CACHE_PAGES];
 
 	struct cache_context contexts[CACHE_CONTEXTS];
-	u32 ncontexts;		/* that have been used; others are all zero or NONE */
+	u32 ncontexts;		/* that have been used; the others are all zero */
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
@@ -168,6 +168,8 @@ void jifl_cache_block_add(u32 block);
 void jifl_cache_block_drop(u32 block);
 
 /* --- inline_cache.c --- */
+/* There is no lookup any more. */
+void jifl_cache_lookup_reset(struct cache_context *c);
 int jifl_cache_lookup_create(int context);
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
 void jifl_cache_lookup_forget(const struct cache_block *b);

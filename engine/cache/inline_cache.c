@@ -35,6 +35,13 @@ static u32 add_exit(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
 	return cache.nexits++;
 }
 
+void jifl_cache_lookup_reset(struct cache_context *c)
+{
+	c->lookup = CACHE_NONE;
+	c->gate = CACHE_NONE;
+	c->table = CACHE_NONE;
+}
+
 /* The gate: jmp to the lookup, while there is none to push $exit; jmp dispatch_indirect. */
 int jifl_cache_lookup_create(int context)
 {
@@ -48,7 +55,6 @@ int jifl_cache_lookup_create(int context)
 		return -JIFL_ENOMEM;
 	w = cold_writer(buf, sizeof(buf));
 	c->lookup = w.start;
-	c->table = CACHE_NONE;
 	c->gate = w.start;
 	c->gate_site = x86_jmp(&w, 0);
 	x86_set_rel32(&w, c->gate_site, x86_here(&w));
@@ -104,8 +110,7 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 {
 	const struct cache_context *c = &cache.contexts[b->context];
 
-	if (c->lookup != CACHE_NONE && c->table != CACHE_NONE &&
-	    !JIFL_PLANTED(lookup_not_forgotten))
+	if (c->table != CACHE_NONE && !JIFL_PLANTED(lookup_not_forgotten))
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 

@@ -120,9 +120,8 @@ void jifl_cache_reset(void)
 	}
 	for (i = 0; i < CACHE_PAGES; i++)
 		cache.pages[i] = CACHE_NONE;
-	for (i = 0; i < CACHE_CONTEXTS; i++) {
-		cache.contexts[i].lookup = CACHE_NONE;
-		cache.contexts[i].gate = CACHE_NONE;
+	for (i = 0; i < cache.ncontexts; i++) {
+		jifl_cache_lookup_reset(&cache.contexts[i]);
 		cache.contexts[i].blocks = 0;
 	}
 }

@@ -14,7 +14,6 @@
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/mutex.h>
-#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
@@ -129,13 +128,4 @@ u64 jifl_entry_handler(unsigned int nr)
 	if (nr >= NR_syscalls || handlers[nr] == no_handler)
 		return 0;
 	return handlers[nr];
-}
-
-/*
- * Stub and choice never sleep, so a thread that has switched tasks of its own
- * accord, or was in user mode, is in neither.
- */
-void jifl_entry_drain(void)
-{
-	synchronize_rcu_tasks();
 }

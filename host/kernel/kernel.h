@@ -26,7 +26,6 @@
 
 /* --- ksym.c: symbols the kernel does not export --------------------------- */
 
-
 int jifl_ksym_init(void);
 /* Address of a kernel symbol, 0 when there is none. Sleeps. */
 unsigned long jifl_ksym(const char *name);
@@ -151,8 +150,6 @@ int jifl_entry_attach(void);
 void jifl_entry_detach(void);
 /* Address of a system call's handler, 0 when it has none. */
 u64 jifl_entry_handler(unsigned int nr);
-/* Waits until no thread is in jifl_entry_stub or jifl_entry_slow. Sleeps. */
-void jifl_entry_drain(void);
 
 /* --- evict.c: nobody is left inside the code cache -------------------------- */
 

@@ -67,7 +67,7 @@ static void check_lookup(u32 context, const char *when)
 	u32 i, block;
 	u64 entry;
 
-	if (c->lookup == CACHE_NONE || c->table == CACHE_NONE)
+	if (c->table == CACHE_NONE)
 		return;
 	for (i = 0; i < 1u << cache.lookup_bits; i++) {
 		memcpy(&entry, user_host_code() + c->table + 8 * i, 8);
@@ -181,7 +181,7 @@ void check_cache(const char *when)
 	CHECK_EQ_IN(when, cache.live, live);
 	for (i = 0; i < cache.nexits; i++)
 		check_exit(i, when);
-	for (i = 0; i < CACHE_CONTEXTS; i++)
+	for (i = 0; i < cache.ncontexts; i++)
 		check_lookup(i, when);
 	check_free(cache.hot, cache.hot_end, when);
 	check_free(cache.cold, cache.cold_end, when);
