@@ -96,8 +96,10 @@ pub fn catch_interrupts() -> io::Result<UnixStream> {
 /// it was made for. Dropping it ends it.
 pub struct Gated {
     pid: u32,
-    gate: UnixStream,
-    spawner: JoinHandle<io::Result<Child>>,
+    /// Its end, without a byte, tells the process to end.
+    gate: Option<UnixStream>,
+    /// Gone when the program runs.
+    spawner: Option<JoinHandle<io::Result<Child>>>,
 }
 
 impl Gated {
@@ -122,7 +124,9 @@ impl Gated {
                 let mut byte = 0u8;
                 match libc::read(wait_fd, (&raw mut byte).cast(), 1) {
                     1 => Ok(()),
-                    0 => Err(io::Error::from_raw_os_error(libc::ECANCELED)),
+                    // Not an error to return: whoever would be told may be gone
+                    // (killed), and std aborts, loudly, where it cannot tell.
+                    0 => libc::_exit(libc::ECANCELED),
                     _ => Err(io::Error::last_os_error()),
                 }
             });
@@ -137,8 +141,8 @@ impl Gated {
         match tell.read_exact(&mut pid) {
             Ok(()) => Ok(Gated {
                 pid: u32::from_ne_bytes(pid),
-                gate,
-                spawner,
+                gate: Some(gate),
+                spawner: Some(spawner),
             }),
             Err(error) => match spawner.join() {
                 Ok(Err(cause)) => Err(cause),
@@ -157,10 +161,22 @@ impl Gated {
     /// # Errors
     /// Those of running the program: it does not exist, may not be executed.
     pub fn open(mut self) -> io::Result<Child> {
-        self.gate.write_all(b"!")?;
-        match self.spawner.join() {
-            Ok(result) => result,
-            Err(_) => Err(io::Error::other("the spawning thread panicked")),
+        if let Some(gate) = &mut self.gate {
+            gate.write_all(b"!")?;
+        }
+        match self.spawner.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err(io::Error::other("the spawning thread panicked")),
+        }
+    }
+}
+
+impl Drop for Gated {
+    /// Ends the process, unless it was let go on, and waits until it has ended.
+    fn drop(&mut self) {
+        drop(self.gate.take());
+        if let Some(Ok(Ok(mut child))) = self.spawner.take().map(JoinHandle::join) {
+            let _ = child.wait();
         }
     }
 }
@@ -194,10 +210,15 @@ mod tests {
 
     #[test]
     fn a_dropped_gate_ends_the_process() {
-        let gated = Gated::new(Command::new("true")).unwrap();
-        let Gated { gate, spawner, .. } = gated;
-        drop(gate);
-        let error = spawner.join().unwrap().unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+        let dir = std::env::temp_dir();
+        let mark = dir.join(format!("gated-{}", std::process::id()));
+        let mut command = Command::new("touch");
+        command.arg(&mark);
+        let gated = Gated::new(command).unwrap();
+        let pid = gated.pid();
+        drop(gated);
+        // Not even a zombie is left.
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        assert!(!mark.exists());
     }
 }
