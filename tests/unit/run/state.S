@@ -1,68 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* See state.h. Offsets are those of struct state. */
-#define FLAGS	(16 * 8)
-#define XMM	(FLAGS + 16)
+#include "gprs.inc"
+#define XMM	(GPRS_FLAGS + 16)
 
 	.text
 	.globl	state_run
 state_run:
-	push	%rbx
-	push	%rbp
-	push	%r12
-	push	%r13
-	push	%r14
-	push	%r15
-	mov	%rsp, saved_rsp
-	mov	%rdi, saved_state
-	mov	%rsi, code
+	gprs_enter
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	movdqa	(XMM + 16 * \n)(%rdi), %xmm\n
 	.endr
-	mov	(4 * 8)(%rdi), %rsp
-	pushq	FLAGS(%rdi)
-	popfq
-	mov	(0 * 8)(%rdi), %rax
-	mov	(1 * 8)(%rdi), %rcx
-	mov	(2 * 8)(%rdi), %rdx
-	mov	(3 * 8)(%rdi), %rbx
-	mov	(5 * 8)(%rdi), %rbp
-	mov	(6 * 8)(%rdi), %rsi
-	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
-	mov	(\n * 8)(%rdi), %r\n
-	.endr
-	mov	(7 * 8)(%rdi), %rdi
-	call	*code
-	mov	%rdi, saved_rdi
-	mov	saved_state, %rdi
-	mov	%rax, (0 * 8)(%rdi)
-	mov	%rcx, (1 * 8)(%rdi)
-	mov	%rdx, (2 * 8)(%rdi)
-	mov	%rbx, (3 * 8)(%rdi)
-	mov	%rsp, (4 * 8)(%rdi)
-	mov	%rbp, (5 * 8)(%rdi)
-	mov	%rsi, (6 * 8)(%rdi)
-	.irp	n, 8, 9, 10, 11, 12, 13, 14, 15
-	mov	%r\n, (\n * 8)(%rdi)
-	.endr
-	mov	saved_rdi, %rax
-	mov	%rax, (7 * 8)(%rdi)
+	gprs_call
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	movdqa	%xmm\n, (XMM + 16 * \n)(%rdi)
 	.endr
-	cld
-	mov	saved_rsp, %rsp
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	ret
-
-	.bss
-	.balign	8
-saved_rsp: .quad 0
-saved_state: .quad 0
-saved_rdi: .quad 0
-code:	.quad	0
+	gprs_leave
+	gprs_data
 	.section .note.GNU-stack, "", @progbits

@@ -69,10 +69,10 @@ def load_while_others_come_and_go(sleepers):
     """Tasks that sleep in calls of both sessions wake with the right results when one or both have ended."""
     first = session("insn", "sys:*", "-f", "json")
     process = background(sleepers, 2, stdin=-1)
-    line = process.stdout.readline().split()
+    process.stdout.readline()
     second = session("block", "sys:*", "-f", "json", sessions=2)
     other = background(sleepers, 2, stdin=-1)
-    line += other.stdout.readline().split()
+    other.stdout.readline()
     for owner in (second, first):
         interrupt(owner)
         same("exit status", owner.returncode, 0)

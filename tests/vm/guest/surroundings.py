@@ -107,9 +107,7 @@ def namespaces(calls):
 
 def suspends():
     """All tasks are frozen, as for suspending, and thawed."""
-    if "freeze" not in Path("/sys/power/state").read_text().split() or not Path("/sys/power/pm_test").exists():
-        figure("suspending", "this kernel cannot test it")
-        return
+    check("the kernel can suspend for a test", Path("/sys/power/pm_test").exists())
     native = run(*PROGRAM).stdout
     owner = session("insn", "sys:*", "-f", "json")
     with Load():
