@@ -55,8 +55,9 @@ static bool goes(unsigned long addr, const struct scan *scan)
  * changed in place, be it a return address, the address of an interrupted
  * instruction, a tracer's record or a copy of one of these in a saved register.
  * Nothing but the processor and tracers put such addresses onto a stack.
+ * Of a whole stack words are looked at that belong to nobody, which KASAN minds.
  */
-static void scan_word(unsigned long *word, void *arg)
+static __no_sanitize_address void scan_word(unsigned long *word, void *arg)
 {
 	struct scan *scan = arg;
 	jifl_orig orig;

@@ -14,6 +14,7 @@
 #include "../../host/user/user.h"
 #include "forms.h"
 #include "program.h"
+#include "text.h"
 
 u8 fuzz_sandbox[SANDBOX_SIZE] __attribute__((aligned(4096)));
 u8 fuzz_text[FUZZ_TEXT] __attribute__((aligned(4096)));
@@ -27,7 +28,6 @@ enum { NSUBS = 4, MAX_CALLS = 512, MAX_USED = 4096, STRING_MAX = 40, MAX_DEPTH =
 enum { MARGIN = 4096 };
 
 static struct source *src;
-static u32 len;
 static u8 valid;
 static u32 frame;		/* bytes of the function's own above rsp */
 static u32 depth;		/* words it has pushed besides */
@@ -44,37 +44,9 @@ static u32 below(u32 n)
 	return source_below(src, n);
 }
 
-static u64 address(const void *p)
-{
-	return (u64)(unsigned long)p;
-}
-
 static bool has_room(void)
 {
 	return len + MARGIN < FUZZ_TEXT && ncalls + 8 < MAX_CALLS && nused + 64 < MAX_USED;
-}
-
-static void byte(u8 b)
-{
-	fuzz_text[len++] = b;
-}
-
-static void bytes(const void *p, u32 n)
-{
-	memcpy(fuzz_text + len, p, n);
-	len += n;
-}
-
-#define CODE(s) bytes(s, sizeof(s) - 1)
-
-static void imm32(u32 v)
-{
-	bytes(&v, 4);
-}
-
-static void rip_disp(const void *to)
-{
-	imm32((u32)(address(to) - (address(fuzz_text) + len + 4)));
 }
 
 /* movabs $v, %r */
@@ -543,7 +515,7 @@ static void through(u8 r, u8 digit)
 		return;
 	case 1:
 		byte(digit == 2 ? 0xe8 : 0xe9);
-		rip_disp(thunks + r * THUNK_SIZE);
+		rel32(thunks + r * THUNK_SIZE);
 		return;
 	default:
 		/* mov %r, disp32 below; ff /digit disp32 */
@@ -690,7 +662,7 @@ static void end_function(void)
 		break;
 	case 1:
 		byte(0xe9);
-		rip_disp(thunks + RETURN_THUNK * THUNK_SIZE);
+		rel32(thunks + RETURN_THUNK * THUNK_SIZE);
 		break;
 	default:
 		byte(0xc3);
@@ -702,7 +674,7 @@ static void recurse(u32 start)
 {
 	byte(0xff);
 	byte(0x0d);
-	rip_disp(&fuzz_fuel);
+	rel32(&fuzz_fuel);
 	CODE("\x78\x05\xe8");
 	imm32(start - (len + 4));
 	valid = 0;
@@ -727,7 +699,7 @@ static void finish_main(void)
 	fuzz_flags_valid = valid;
 	byte(0x9c);			/* pushf; pop fuzz_flags(%rip) */
 	CODE("\x8f\x05");
-	rip_disp(&fuzz_flags);
+	rel32(&fuzz_flags);
 	end_function();
 }
 

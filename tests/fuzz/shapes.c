@@ -6,35 +6,12 @@
 #include "../../engine/ir/ir.h"
 #include "fuzz.h"
 #include "program.h"
+#include "text.h"
 #include "shapes.h"
 
 enum { NTARGETS = 3000, TARGET_SIZE = 16, TARGETS_AT = 4096 };
 
-static u32 len;
 static u64 table[NTARGETS];
-
-static void bytes(const void *p, u32 n)
-{
-	memcpy(fuzz_text + len, p, n);
-	len += n;
-}
-
-#define CODE(s) bytes(s, sizeof(s) - 1)
-
-static void imm32(u32 v)
-{
-	bytes(&v, 4);
-}
-
-static u64 address(const void *p)
-{
-	return (u64)(unsigned long)p;
-}
-
-static void rel32(const void *to)
-{
-	imm32((u32)(address(to) - (address(fuzz_text) + len + 4)));
-}
 
 /* lea i(%rax,%rax,2), %rax, so that none is forgotten; then ret, or a jump back */
 static void make_targets(const u8 *back)

@@ -10,8 +10,8 @@ import re
 import signal
 import time
 
-from lib import (Device, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same, session,
-                 status, wait_for)
+from lib import (Device, add, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same,
+                 session, status, wait_for)
 
 EACH = 4  # processes of each kind
 
@@ -30,6 +30,7 @@ def wake(name, process, pids):
     process.stdin.flush()
     out, err = process.communicate(timeout=60)
     lines = out.splitlines()
+    add("detaches with sleepers", 1)
     for line in lines[:-1]:
         kind, good = line.split()
         check(f"{name}: sleepers in {kind} wake with the right result", good == f"{EACH}/{EACH}", good)

@@ -16,8 +16,8 @@ import struct
 import time
 from pathlib import Path
 
-from lib import (Device, background, check, figure, interrupt, is_loaded, kernel_log, main, module_file, plant, report, run,
-                 same, session, status, wait_for)
+from lib import (Device, add, background, check, figure, interrupt, is_loaded, kernel_log, main, module_file, plant,
+                 report, run, same, session, status, wait_for)
 
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
 MODULES = Path(module_file()).parent
@@ -269,8 +269,11 @@ def fuzz(program, operations, seed):
     end = run(program, seed, operations, timeout=900)
     figure("fuzzing", f"{end.stdout.strip().splitlines()[-1:]} in {time.monotonic() - start:.0f} s")
     check(f"all answers are right: door_fuzz {seed} {operations}", end.returncode == 0, end)
-    granted = re.search(r"(\d+) granted, (\d+) sessions", end.stdout)
-    check("requests were granted and sessions started", granted and min(map(int, granted.groups())) > 0, end)
+    requests = re.search(r"(\d+) requests, (\d+) granted, (\d+) sessions", end.stdout)
+    if check("the fuzzer says what it did", requests is not None, end):
+        made, granted, started = map(int, requests.groups())
+        check("requests were granted and sessions started", granted > 0 and started > 0, end)
+        add("bad requests refused", made - granted)
     # A plugin that was started last stays so: it belongs to no file.
     run("jifl", "stop", "icount")
     same("no session is left", status()["sessions"], [])

@@ -8,7 +8,7 @@ MODULE: jifl.ko as built for tests (host/kernel/plant.h).
 
 from pathlib import Path
 
-from lib import check, figure, is_loaded, main, plant, report, run, same, status
+from lib import add, check, figure, is_loaded, main, plant, report, run, same, status
 
 PROGRAM = ["sh", "-c", "for i in 1 2 3; do (echo $i; ls /proc/self/fd; wc -c /etc/passwd | tr 0-9 a-j); done; "
            "dd if=/dev/zero bs=777 count=300 status=none | sha256sum; "
@@ -60,6 +60,7 @@ def failing_loads(module):
             remove()
         n += 1
     figure("allocations of loading that were made to fail", f"{n - 1}, done without {done_without}")
+    add("failures injected", n - 1)
     check("some were", 10 < n < 100, n)
 
 
@@ -91,6 +92,7 @@ def failing_sessions(calls):
         same(f"allocation {n}: the next session counts", count(calls)[2:], (CALLS, 0))
         n += 1
     figure("allocations of a session that were made to fail", n - 1)
+    add("failures injected", n - 1)
     check("some were", 3 < n < 100, n)
     (PARAMETERS / "fail_nth").write_text("0")
     remove()
