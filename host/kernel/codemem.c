@@ -193,12 +193,24 @@ static void *writable(jifl_pos pos, u32 n)
 	return alias + pos.off;
 }
 
+/*
+ * By quadwords, not memcpy: where that is rep movsb, an emulated processor looks
+ * at each byte whether it changes code that it has translated.
+ */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
 {
-	void *to = writable(pos, n);
+	u8 *to = writable(pos, n);
+	const u8 *from = src;
+	u64 word;
 
-	if (to)
-		memcpy(to, src, n);
+	if (!to)
+		return;
+	for (; n >= sizeof(word); n -= sizeof(word), to += sizeof(word), from += sizeof(word)) {
+		memcpy(&word, from, sizeof(word));
+		WRITE_ONCE(*(u64 *)to, word);
+	}
+	for (; n; n--)
+		WRITE_ONCE(*to++, *from++);
 }
 
 void jifl_host_code_store32(jifl_pos pos, u32 value)

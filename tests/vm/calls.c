@@ -11,9 +11,12 @@
  *				the child's child	   7	named calls-grand
  *	calls orphan	a child that makes 30 calls when its parent is gone
  *	calls exec N	15 calls, then executes itself for N more
+ *	calls pipe N	N of them, and as many times a byte to another process and back, on
+ *			one CPU: 2N calls of write, 2N of read, in which they sleep by turns
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,8 +138,44 @@ static int orphan(void)
 	return read(done[0], &c, 1) ? 1 : 0;
 }
 
+static void pass_on(int from, int to)
+{
+	char c;
+
+	if (read(from, &c, 1) != 1 || write(to, &c, 1) != 1)
+		_exit(1);
+}
+
+static int by_turns(int n)
+{
+	int there[2], back[2], i, status;
+	cpu_set_t cpu;
+	pid_t pid;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(0, &cpu);
+	if (sched_setaffinity(0, sizeof(cpu), &cpu) || pipe(there) || pipe(back))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		for (i = 0; i < n; i++)
+			pass_on(there[0], back[1]);
+		_exit(0);
+	}
+	for (i = 0; i < n; i++) {
+		char c = 0;
+
+		if (write(there[1], &c, 1) != 1 || read(back[0], &c, 1) != 1)
+			return 1;
+		make(1);
+	}
+	return waitpid(pid, &status, 0) != pid || status;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && !strcmp(argv[1], "pipe"))
+		return by_turns(atoi(argv[2]));
 	if (argc == 2 && !strcmp(argv[1], "tree"))
 		return tree();
 	if (argc == 2 && !strcmp(argv[1], "orphan"))

@@ -80,8 +80,10 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     With check, asserts exit status 0, the end marker and a clean kernel log.
     """
     kernel = kernel or KERNELS[0]
-    # Its checks make each instruction that touches memory several.
+    # Its checks make each instruction that touches memory several, and blocks larger.
     slowness = 6 if kernel == "debug" else 1
+    if kernel == "debug":
+        append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768"
     if CELL:
         machine = CELL.machine()
         smp = smp or machine["smp"]
@@ -99,7 +101,8 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
         command += ["--append", append] if append else []
         command += ["--rw", str(rw)] if rw else []
         command += list(options)
-        command += ["--", "sh", "-c", f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
+        command += ["--", "sh", "-c", f"export JIFL_TEST_SLOWNESS={slowness}\n"
+                    f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
         done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="replace", cwd=ROOT,
                               timeout=(timeout + 180) * slowness + 60)

@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from lib import Device, background, check, figure, is_loaded, main, run, same, status, wait_for
+from lib import SLOWNESS, Device, background, check, figure, is_loaded, main, run, same, status, wait_for
 
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
 LOAD = ["copy", "list", "fork", "pipe"]
@@ -27,7 +27,7 @@ def stop_load(workers):
     for stop in workers:
         Path(stop).touch()
     for stop, worker in workers.items():
-        out, err = worker.communicate(timeout=120)
+        out, err = worker.communicate(timeout=120 * SLOWNESS)
         done, bad = (int(word) for word in out.split()) if worker.returncode == 0 else (0, -1)
         figure(stop.removeprefix("/tmp/stop-"), f"{done} times")
         check(f"{stop}: all results are right", bad == 0, err)
@@ -50,14 +50,14 @@ def begin(chance, words):
 def killed(chance, words):
     owner = begin(chance, words)
     owner.kill()
-    out = owner.communicate(timeout=60)
+    out = owner.communicate(timeout=60 * SLOWNESS)
     return owner.returncode == -signal.SIGKILL, out
 
 
 def interrupted(chance, words):
     owner = begin(chance, words)
     owner.send_signal(signal.SIGINT)
-    out = owner.communicate(timeout=60)
+    out = owner.communicate(timeout=60 * SLOWNESS)
     # It may have come before the command had asked for it to be caught.
     return owner.returncode in (0, -signal.SIGINT), out
 
@@ -66,7 +66,7 @@ def detached(chance, words):
     owner = begin(chance, words)
     end = run("jifl", "detach")
     owner.send_signal(signal.SIGINT)
-    out = owner.communicate(timeout=60)
+    out = owner.communicate(timeout=60 * SLOWNESS)
     return end.returncode == 0 and owner.returncode in (0, 4, -signal.SIGINT), (end, out)
 
 
@@ -104,12 +104,12 @@ def with_sessions(rounds, seed):
 
 def program(amount, seed=None):
     # A task that is stuck shows early.
-    run("sysctl", "-qw", "kernel.hung_task_timeout_secs=30", "kernel.hung_task_warnings=10")
+    run("sysctl", "-qw", f"kernel.hung_task_timeout_secs={30 * SLOWNESS}", "kernel.hung_task_warnings=10")
     workers = start_load()
     start = time.monotonic()
     if seed is None:
         same("the module is not there", is_loaded(), False)
-        time.sleep(float(amount))
+        time.sleep(float(amount) * SLOWNESS)
     else:
         with_sessions(int(amount), seed)
     figure("time", f"{time.monotonic() - start:.0f} s")

@@ -84,13 +84,17 @@ TOTALS = ["translated_blocks", "translated_insns", "dispatches", "links", "flush
 # --- processes ---------------------------------------------------------------------
 
 
+# What a kernel with checks of its own takes longer.
+SLOWNESS = int(os.environ.get("JIFL_TEST_SLOWNESS", "1"))
+
+
 def run(*command, timeout=120, **options):
     """A command's end: returncode, stdout, stderr, as text."""
     if command[:2] == ("jifl", "unload"):
         add_totals()    # they go with the module
     options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
-                          timeout=timeout, **options)
+                          timeout=timeout * SLOWNESS, **options)
 
 
 def background(*command, **options):
@@ -104,7 +108,7 @@ def wait_for(what, condition, timeout=60):
     """Waits until condition() holds, and returns the seconds that took."""
     start = time.monotonic()
     while not condition():
-        if time.monotonic() - start > timeout:
+        if time.monotonic() - start > timeout * SLOWNESS:
             raise TimeoutError(f"{what}: not within {timeout} s")
         time.sleep(0.02)
     return time.monotonic() - start
@@ -143,7 +147,7 @@ def session(*arguments, sessions=1):
 def interrupt(process):
     """Ends a session as Ctrl-C does; returns its stdout and stderr."""
     process.send_signal(signal.SIGINT)
-    return process.communicate(timeout=60)
+    return process.communicate(timeout=60 * SLOWNESS)
 
 
 def report(text):

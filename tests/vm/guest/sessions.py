@@ -46,6 +46,25 @@ def together(calls):
     same("no session is left", status()["sessions"], [])
 
 
+def asleep_by_turns(calls):
+    """Calls in which tasks sleep are counted for those who made them, on one CPU, too."""
+    def counts(n):
+        end = run("jifl", "count", "insn", "sys:read", "sys:write", "sys:getppid", "-f", "json", "-o", "/tmp/turns",
+                  "--", calls, "pipe", n)
+        same(f"{n} turns: the program ends well", end.returncode, 0)
+        data = report(Path("/tmp/turns").read_text())
+        same(f"{n} turns: none missed", data["missed"], 0)
+        return data["by_name"]
+
+    def calls_of(targets, name):
+        return targets[name]["calls"] if name in targets else 0
+
+    before, after = counts(0), counts(N)    # the first are those of its loading
+    same("calls of read, write, getppid",
+         [calls_of(after, name) - calls_of(before, name) for name in ("read", "write", "getppid")], [2 * N, 2 * N, N])
+    same("each getppid at the same cost", after["getppid"]["min"], after["getppid"]["max"])
+
+
 def one_ends_others_stay(calls):
     """Sessions come and go around one that stays and misses nothing, as long as the cache has room."""
     stays = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
@@ -84,6 +103,7 @@ def load_while_others_come_and_go(sleepers):
 
 def program(calls, sleepers):
     together(calls)
+    asleep_by_turns(calls)
     one_ends_others_stay(calls)
     load_while_others_come_and_go(sleepers)
     figure("status", json.dumps({key: status()[key] for key in ("flushes", "missed", "translated_blocks")}))

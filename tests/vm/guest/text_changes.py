@@ -264,6 +264,40 @@ def kprobes(rounds):
         uncounted("optimised kprobe", read_zero, " inner: ")
 
 
+SLEEPERS = 5
+
+
+def sleepers(rounds):
+    """Code changes that tasks return to, which sleep in what it called."""
+    for _ in range(rounds):
+        gate, wake = os.pipe()
+        pids = []
+        for _ in range(SLEEPERS):
+            pid = os.fork()
+            if not pid:
+                os._exit(0 if os.read(gate, 1) == b"w" else 1)
+            pids.append(pid)
+        wait_for("the sleepers", lambda: all("pipe_read" in Path(f"/proc/{pid}/stack").read_text() for pid in pids))
+        place = Path(f"/proc/{pids[0]}/stack").read_text().split()[1].partition("/")[0]
+        traps = status()["traps"] if is_loaded() else 0
+        with probes("kprobe", f"p:jt/asleep {place}"):
+            must(MINE / "events/jt/asleep/enable", "1")
+            clear()
+            os.write(wake, b"w" * SLEEPERS)
+            ends = [os.waitpid(pid, 0)[1] for pid in pids]
+            same(f"sleepers wake at the probed {place}", ends, [0] * SLEEPERS)
+            must(MINE / "tracing_on", "0")
+            text = (MINE / "trace").read_text(errors="replace")
+            must(MINE / "tracing_on", "1")
+            hit = [pid for pid in pids if re.search(rf"-{pid} +[\[(].* asleep: ", text)]
+            same("each runs into the probe", hit, pids)
+            must(MINE / "events/jt/asleep/enable", "0")
+        if is_loaded():
+            check("they came by traps in dropped blocks", status()["traps"] - traps >= SLEEPERS, status())
+        os.close(gate)
+        os.close(wake)
+
+
 def uprobes(rounds):
     library = "/dev/shm/jifl-test-libz.so"
     shutil.copy(next(Path("/usr/lib/x86_64-linux-gnu").glob("libz.so.1")).resolve(), library)
@@ -434,6 +468,7 @@ def changes(program, rounds, wanted):
                        ("function tracer", lambda: function_tracer(rounds)),
                        ("graph tracer", lambda: graph_tracer(rounds)),
                        ("kprobes", lambda: kprobes(rounds)),
+                       ("sleepers", lambda: sleepers(rounds)),
                        ("uprobes", lambda: uprobes(rounds)),
                        ("BPF", lambda: bpf(program, rounds)),
                        ("livepatch", lambda: livepatch(rounds)),
