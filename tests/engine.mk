@@ -16,7 +16,7 @@ DECODER := $(addprefix zydis/,$(addsuffix .o,Decoder DecoderData SharedData Regi
 ENGINE_FLAGS = -std=gnu11 -g -O2 -Wall -Wextra -Wno-unused-parameter \
 	-I$(ROOT)/include -I$(ROOT)/include/uapi \
 	-I$(ZYDIS)/include -I$(ZYDIS)/src -I$(ZYDIS)/dependencies/zycore/include \
-	-DZYAN_NO_LIBC -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYDIS_DISABLE_FORMATTER \
+	-include $(ROOT)/engine/decode/zydis_libc.h -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DZYDIS_DISABLE_FORMATTER \
 	-DZYDIS_DISABLE_ENCODER -MMD -MP
 # With the in-process host: what is told from what it instruments (host/user/text.lds).
 HOST_FLAGS = $(ENGINE_FLAGS) -fno-pie -mno-red-zone -fcf-protection=none -Wno-format-zero-length \
