@@ -220,17 +220,22 @@ int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_insert_call);
 
+/* Before the first instruction of what handle stands for. */
+static int jifl_first_insert(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
+			     const char *what, void *fn, va_list ap)
+{
+	struct jifl_round *r = jifl_handle_round(p, handle, kind, what);
+
+	return r ? jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap) : -EPERM;
+}
+
 int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
 {
-	static const char what[] = "routine_insert_call";
-	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, what);
 	va_list ap;
 	int ret;
 
-	if (!r)
-		return -EPERM;
 	va_start(ap, fn);
-	ret = jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap);
+	ret = jifl_first_insert(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_call", fn, ap);
 	va_end(ap);
 	return ret;
 }
@@ -238,15 +243,11 @@ EXPORT_SYMBOL_GPL(jifl_routine_insert_call);
 
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
 {
-	static const char what[] = "bb_insert_call";
-	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, what);
 	va_list ap;
 	int ret;
 
-	if (!r)
-		return -EPERM;
 	va_start(ap, fn);
-	ret = jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap);
+	ret = jifl_first_insert(p, bb, JIFL_HANDLE_BB, "bb_insert_call", fn, ap);
 	va_end(ap);
 	return ret;
 }
