@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What Zydis says of an instruction, as translation wants it; see form.h.
+ *
+ * The rule for what is not listed: an instruction that Zydis decodes and that
+ * neither branches nor replaces rsp, a segment base or the instruction pointer
+ * does the same at any address, and is IR_PLAIN.
+ */
+#include <Zydis/Zydis.h>
+
+#include "decode.h"
+#include "form.h"
+#include "../base/plant.h"
+
+static ZydisDecoder decoder;
+/* Over 1 KB together: too much for a kernel stack. */
+static ZydisDecoderContext context;
+static ZydisDecodedInstruction zi;
+static ZydisDecodedOperand zops[ZYDIS_MAX_OPERAND_COUNT];
+
+int jifl_form_init(void)
+{
+	return ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64)) ? 0 : -JIFL_EINVAL;
+}
+
+static u8 status_flags(u32 zydis)
+{
+	return ((zydis & ZYDIS_CPUFLAG_CF) ? IR_CF : 0) |
+	       ((zydis & ZYDIS_CPUFLAG_PF) ? IR_PF : 0) |
+	       ((zydis & ZYDIS_CPUFLAG_AF) ? IR_AF : 0) |
+	       ((zydis & ZYDIS_CPUFLAG_ZF) ? IR_ZF : 0) |
+	       ((zydis & ZYDIS_CPUFLAG_SF) ? IR_SF : 0) |
+	       ((zydis & ZYDIS_CPUFLAG_OF) ? IR_OF : 0);
+}
+
+static enum ir_repeat repeat_of(void)
+{
+	if (zi.attributes & ZYDIS_ATTRIB_HAS_REP)
+		return IR_REPEAT_COUNT;
+	if (zi.attributes & (ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+		return IR_REPEAT_WHILE;
+	return IR_REPEAT_NONE;
+}
+
+/*
+ * Shifts and rotates by cl and repeated string instructions leave the flags
+ * alone when their count is zero (SDM vol. 2, SHL: "if the count is 0, the
+ * flags are not affected"), so they never end a flag's life.
+ */
+static bool writes_flags_always(void)
+{
+	if (JIFL_PLANTED(flags_dead_after_shift))
+		return true;
+	if (zi.meta.category == ZYDIS_CATEGORY_SHIFT || zi.meta.category == ZYDIS_CATEGORY_ROTATE)
+		return false;
+	return repeat_of() == IR_REPEAT_NONE;
+}
+
+static void set_flags(struct decode_form *form)
+{
+	const ZydisAccessedFlags *f = zi.cpu_flags;
+
+	if (!f)
+		return;
+	form->flags_read = status_flags(f->tested);
+	if (writes_flags_always())
+		form->flags_written = status_flags(f->modified | f->set_0 | f->set_1 |
+						   f->undefined);
+	else
+		form->flags_read |= status_flags(f->modified | f->undefined);
+}
+
+/* The processor's number of the register in ModRM.reg. */
+static u8 modrm_reg(void)
+{
+	return zi.raw.modrm.reg | (zi.raw.rex.R << 3);
+}
+
+/* ... and in ModRM.rm, where that is a register; IR_REG_NONE for memory. */
+static u8 modrm_rm(void)
+{
+	if (zi.raw.modrm.mod != 3)
+		return IR_REG_NONE;
+	return zi.raw.modrm.rm | (zi.raw.rex.B << 3);
+}
+
+/*
+ * True when the instruction puts rsp on another stack: a move, exchange or pop
+ * into it. Growing, shrinking and aligning the stack are ordinary, and so are the
+ * frame pointer's restore and lea, by which compilers leave a realigned frame.
+ */
+static bool switches_stack(void)
+{
+	if (zi.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+		return false;
+	switch (zi.mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		if (zi.opcode == 0x89)
+			return modrm_rm() == IR_RSP && modrm_reg() != IR_RBP;
+		if (zi.opcode == 0x8b)
+			return modrm_reg() == IR_RSP && modrm_rm() != IR_RBP;
+		if (zi.opcode == 0xc7)
+			return modrm_rm() == IR_RSP;
+		return (zi.opcode & 0xf8) == 0xb8 &&
+		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+	case ZYDIS_MNEMONIC_POP:
+		if (zi.opcode == 0x8f)
+			return modrm_rm() == IR_RSP;
+		return (zi.opcode & 0xf8) == 0x58 &&
+		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+	case ZYDIS_MNEMONIC_XCHG:
+		if (zi.opcode == 0x87)
+			return modrm_reg() == IR_RSP || modrm_rm() == IR_RSP;
+		return (zi.opcode & 0xf8) == 0x90 &&
+		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Instructions that mean something else in a copy, or after which inserted
+ * code could not run. Returns JIFL_CAUSE_NONE for all others.
+ */
+static enum jifl_cause native_cause(void)
+{
+	switch (zi.mnemonic) {
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+		return JIFL_CAUSE_UD2;
+	case ZYDIS_MNEMONIC_INT3:
+		return JIFL_CAUSE_INT3;
+	case ZYDIS_MNEMONIC_INT:
+	case ZYDIS_MNEMONIC_INT1:
+	case ZYDIS_MNEMONIC_INTO:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+	case ZYDIS_MNEMONIC_SYSCALL:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSENTER:
+	case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_RSM:
+	/* Between two swapgs a gs-relative counter is the user's memory. */
+	case ZYDIS_MNEMONIC_SWAPGS:
+	case ZYDIS_MNEMONIC_WRGSBASE:
+	case ZYDIS_MNEMONIC_LGS:
+	case ZYDIS_MNEMONIC_LSS:
+	case ZYDIS_MNEMONIC_XBEGIN:
+	case ZYDIS_MNEMONIC_VMLAUNCH:
+	case ZYDIS_MNEMONIC_VMRESUME:
+	case ZYDIS_MNEMONIC_VMRUN:
+	case ZYDIS_MNEMONIC_UIRET:
+		return JIFL_CAUSE_PRIVILEGED;
+	default:
+		break;
+	}
+	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return JIFL_CAUSE_PRIVILEGED;
+	/* mov to ss (2), which shadows interrupts, or gs (5), as above */
+	if (zi.mnemonic == ZYDIS_MNEMONIC_MOV && zi.opcode == 0x8e &&
+	    zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
+	    (zi.raw.modrm.reg == 2 || zi.raw.modrm.reg == 5))
+		return JIFL_CAUSE_PRIVILEGED;
+	return switches_stack() ? JIFL_CAUSE_STACK : JIFL_CAUSE_NONE;
+}
+
+static bool is_nop(void)
+{
+	if (zi.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+		return true;
+	/* The category holds endbr-space hints too; only plain nops go. */
+	return zi.mnemonic == ZYDIS_MNEMONIC_NOP;
+}
+
+static u16 gpr_mask(ZydisRegister reg)
+{
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	if (wide < ZYDIS_REGISTER_RAX || wide > ZYDIS_REGISTER_R15)
+		return 0;
+	return 1u << (wide - ZYDIS_REGISTER_RAX);
+}
+
+/*
+ * Only an unconditional write of 32 or 64 bits ends the old value of a
+ * register; narrower ones keep part of it.
+ */
+static void add_operand(const ZydisDecodedOperand *op, struct decode_form *form)
+{
+	bool whole;
+
+	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		form->regs_read |= gpr_mask(op->mem.base);
+		if (!JIFL_PLANTED(index_register_dead))
+			form->regs_read |= gpr_mask(op->mem.index);
+		return;
+	}
+	if (op->type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return;
+	whole = op->size >= 32 && (op->actions & ZYDIS_OPERAND_ACTION_WRITE) &&
+		!(op->actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
+	if ((op->actions & (ZYDIS_OPERAND_ACTION_READ | ZYDIS_OPERAND_ACTION_CONDREAD)) || !whole)
+		form->regs_read |= gpr_mask(op->reg.value);
+	if (whole)
+		form->regs_written |= gpr_mask(op->reg.value);
+}
+
+/*
+ * The bit scans leave their destination alone when the source is 0: AMD64 vol. 3
+ * says so, Intel's processors do so, and ffs() counts on it. What lacks tzcnt and
+ * lzcnt executes these as bit scans.
+ */
+static bool may_keep_destination(void)
+{
+	return zi.mnemonic == ZYDIS_MNEMONIC_BSF || zi.mnemonic == ZYDIS_MNEMONIC_BSR ||
+	       zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
+}
+
+/*
+ * True when it may fault and go on elsewhere, by way of an exception table: there
+ * any register may be needed, such as one that is overwritten right behind it.
+ * That is not so for the stack and for addresses known when the kernel is built.
+ */
+static bool may_fault(void)
+{
+	const ZydisDecodedOperand *op;
+	u8 k;
+
+	if (zi.meta.category == ZYDIS_CATEGORY_SYSTEM)
+		return true;
+	for (k = 0; k < zi.operand_count; k++) {
+		op = &zops[k];
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
+		    (gpr_mask(op->mem.base) | gpr_mask(op->mem.index)) & ~(1u << IR_RSP))
+			return true;
+	}
+	return false;
+}
+
+static u8 branch_kind(struct decode_form *form)
+{
+	bool direct = zi.raw.imm[0].is_relative;
+
+	/* xabort and xend are in the branches' categories, and are none. */
+	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
+		return IR_PLAIN;
+	switch (zi.meta.category) {
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		return direct ? IR_JMP : IR_JMP_IND;
+	case ZYDIS_CATEGORY_CALL:
+		return direct ? IR_CALL : IR_CALL_IND;
+	case ZYDIS_CATEGORY_COND_BR:
+		form->cc = zi.opcode & 0xf;
+		return zi.opcode >= 0xe0 ? IR_JCXZ : IR_JCC;
+	case ZYDIS_CATEGORY_RET:
+		return IR_RET;
+	default:
+		return IR_PLAIN;
+	}
+}
+
+static void classify(struct decode_form *form)
+{
+	form->cause = native_cause();
+	if (form->cause != JIFL_CAUSE_NONE) {
+		form->kind = IR_NATIVE;
+		return;
+	}
+	form->kind = is_nop() ? IR_NOP : branch_kind(form);
+	if (form->kind == IR_JMP_IND || form->kind == IR_CALL_IND)
+		form->reg = modrm_rm();
+	/* With rsp as the target or an index nothing sensible is meant. */
+	if (form->reg == IR_RSP) {
+		form->kind = IR_NATIVE;
+		form->cause = JIFL_CAUSE_PRIVILEGED;
+	}
+}
+
+/*
+ * How many of the first bytes decide all that a form says. 3DNow has its opcode
+ * behind the displacement; others of its kind, and prefixes longer than REX,
+ * are rare in kernels and left out with it.
+ */
+static u8 key_len(void)
+{
+	if (zi.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return 0;
+	if (zi.raw.disp.size)
+		return zi.raw.disp.offset;
+	return zi.raw.imm[0].size ? zi.raw.imm[0].offset : zi.length;
+}
+
+static bool set_registers(struct decode_form *form)
+{
+	u8 k;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&decoder, &context, &zi, zops, zi.operand_count)))
+		return false;
+	for (k = 0; k < zi.operand_count; k++)
+		add_operand(&zops[k], form);
+	if (may_keep_destination())
+		form->regs_read |= form->regs_written;
+	if (may_fault())
+		form->regs_read = 0xffff;
+	return true;
+}
+
+static void set_layout(struct decode_form *form)
+{
+	form->len = zi.length;
+	form->key_len = key_len();
+	form->modrm_at = (zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ? zi.raw.modrm.offset : 0;
+	if (form->modrm_at && zi.raw.modrm.mod == 0 && zi.raw.modrm.rm == 5)
+		form->disp_at = zi.raw.disp.offset;
+	if (zi.raw.imm[0].is_relative) {
+		form->rel_at = zi.raw.imm[0].offset;
+		form->rel_len = zi.raw.imm[0].size / 8;
+	}
+}
+
+const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_registers)
+{
+	static struct decode_form form;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &zi)))
+		return NULL;
+	memset(&form, 0, sizeof(form));
+	form.reg = IR_REG_NONE;
+	set_layout(&form);
+	set_flags(&form);
+	form.repeat = repeat_of();
+	form.sets_df = zi.mnemonic == ZYDIS_MNEMONIC_STD;
+	form.clears_df = zi.mnemonic == ZYDIS_MNEMONIC_CLD;
+	form.type = jifl_decode_ins_type(&zi);
+	classify(&form);
+	/* Half an address size: no kernel code, and eip-relative is not rip-relative. */
+	if (zi.address_width != 64 && form.disp_at) {
+		form.kind = IR_NATIVE;
+		form.cause = JIFL_CAUSE_UNDECODED;
+	}
+	if (with_registers && !set_registers(&form))
+		form.regs_read = 0xffff;
+	form.has_registers = with_registers;
+	return &form;
+}
