@@ -4,6 +4,7 @@
 #include "translate.h"
 #include "base/plant.h"
 #include "decode/decode.h"
+#include "emit/inlined.h"
 #include "host.h"
 
 static u64 dispatches;
@@ -16,6 +17,8 @@ int jifl_engine_init(const struct jifl_config *config)
 		return err;
 	dispatches = 0;
 	memset(&jifl_translated, 0, sizeof(jifl_translated));
+	emit_inlined_forget();
+	emit_inlined_reset();
 	return jifl_cache_init(config);
 }
 
@@ -24,6 +27,7 @@ void jifl_engine_forget(void)
 	unsigned long cookie = jifl_host_lock();
 
 	jifl_cache_reset();
+	emit_inlined_reset();
 	jifl_host_unlock(cookie);
 }
 
@@ -49,6 +53,8 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	int i, found = -JIFL_ENOSPC;
 	bool wasted = false;
 
+	/* A plugin may have come where another was. */
+	emit_inlined_forget();
 	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++) {
 		struct cache_context *c = &cache.contexts[i];
 
@@ -66,6 +72,15 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	/* A reset gives back the numbers of destroyed ones. */
 	if (found < 0 && wasted)
 		cache.full = true;
+	jifl_host_unlock(cookie);
+	return found;
+}
+
+bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
+{
+	unsigned long cookie = jifl_host_lock();
+	bool found = emit_inlined_get(i, f);
+
 	jifl_host_unlock(cookie);
 	return found;
 }

@@ -12,7 +12,7 @@
 #define JIFL_ENGINE_H
 
 #include "base/types.h"
-#include "ir/ir.h"
+#include "ir/routine.h"
 #include "jifl_causes.h"
 
 /* Memory and addresses the engine works with; all fixed by jifl_engine_init. */
@@ -74,6 +74,12 @@ struct jifl_engine_stats {
 	u64 invalidated;	/* blocks dropped by jifl_engine_invalidate */
 	u64 full;		/* translations refused for want of memory, ever */
 };
+
+/*
+ * What became of the calls of the i-th analysis routine that was inserted since
+ * the last reset; false: there are no more.
+ */
+bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
 
 /* Returns 0, or -JIFL_EINVAL for a configuration that cannot work. */
 int jifl_engine_init(const struct jifl_config *config);

@@ -44,6 +44,11 @@
  *   at once, and interrupt handlers between their instructions: count with
  *   this_cpu_add() or atomics where the sum must be exact.
  *
+ * An analysis function that is small, uses no stack of its own and branches only
+ * within itself is copied to where it is inserted, with its arguments put in; a
+ * counter's is then a single instruction. `jifl status` says which are, and what
+ * keeps others from it.
+ *
  * What cannot be contained: a callback that faults or does not return takes the
  * machine with it, as translation holds a lock and interrupts are off. So does an
  * analysis function that changes registers which a C function must keep, leaves the

@@ -69,6 +69,7 @@ enum {
 void *memcpy(void *dst, const void *src, __SIZE_TYPE__ n);
 void *memset(void *dst, int c, __SIZE_TYPE__ n);
 int memcmp(const void *a, const void *b, __SIZE_TYPE__ n);
+void *memchr(const void *s, int c, __SIZE_TYPE__ n);
 #endif
 
 #endif

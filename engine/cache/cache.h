@@ -181,8 +181,15 @@ enum cache_at {
 	CACHE_AT_INSN,		/* address of an instruction; see jifl_engine_where_insn */
 };
 enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig);
-/* *run: cache offset at which this run of inserted code begins; CACHE_NONE: among stubs. */
-enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig, u32 *run);
+/* A piece of inserted code: from its start on, or all through it, so many bytes are pushed. */
+struct cache_run {
+	u32 from;		/* cache offset; CACHE_NONE: among stubs */
+	u32 before;		/* likewise, of the piece before it */
+	u32 pushed;
+	bool fixed;
+};
+enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig,
+				     struct cache_run *run);
 /* The context whose code stands at addr; negative where it is not one's alone. */
 int jifl_cache_where_context(u64 addr);
 /*

@@ -4,9 +4,9 @@
  * that a stack can be walked that was left there: by an interrupt, or by the
  * call of an analysis function.
  *
- * Nothing is recorded for that: the code itself is read. Inserted code leaves
+ * Little is recorded for that: the code itself is read. Inserted code leaves
  * rsp as it found it, so what it has pushed is what its instructions up to
- * here push. A stub, on the other hand, ends in a jump to one of few places,
+ * here push; routines that are inlined push nothing, and have it recorded. A stub, on the other hand, ends in a jump to one of few places,
  * each of which expects a certain depth.
  *
  * Any context, NMI too; takes no lock. Stubs are written before anything leads to
@@ -27,16 +27,16 @@ static u32 known(s32 pushed)
 	return pushed > 0 ? (u32)pushed : 0;
 }
 
-static u32 pushed_since(u32 run, u32 off)
+static u32 pushed_since(const struct cache_run *run, u32 off)
 {
-	s32 pushed = 0;
-	u32 len;
+	s32 pushed = (s32)run->pushed;
+	u32 at = run->from, len;
 
-	while (run < off) {
-		len = x86_walk(code_at(run), &pushed);
+	while (at < off && !run->fixed) {
+		len = x86_walk(code_at(at), &pushed);
 		if (!len)
 			return 0;
-		run += len;
+		at += len;
 	}
 	return known(pushed);
 }
@@ -155,21 +155,26 @@ static u32 pushed_in_stub(u32 off, jifl_orig *orig)
 
 enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *orig, u32 *pushed)
 {
-	u32 run = 0, off = (u32)(addr - cache.code_base);
+	u32 off = (u32)(addr - cache.code_base);
+	struct cache_run run = { 0 };
 	enum jifl_where where = jifl_cache_where_run(addr, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN,
 						     orig, &run);
 
 	*pushed = 0;
 	if (where == JIFL_WHERE_INSIDE)
-		*pushed = run == CACHE_NONE ? pushed_in_stub(off, orig) : pushed_since(run, off);
+		*pushed = run.from == CACHE_NONE ? pushed_in_stub(off, orig) : pushed_since(&run, off);
 	return where;
 }
 
 bool jifl_engine_where_r10(u64 addr, u32 *at)
 {
+	struct cache_run run = { 0 };
 	jifl_orig orig;
-	u32 run = 0;
 
-	return jifl_cache_where_run(addr, CACHE_AT_RETURN, &orig, &run) == JIFL_WHERE_INSIDE &&
-	       run != CACHE_NONE && find_r10(run, (u32)(addr - cache.code_base), at);
+	if (jifl_cache_where_run(addr, CACHE_AT_RETURN, &orig, &run) != JIFL_WHERE_INSIDE ||
+	    run.from == CACHE_NONE)
+		return false;
+	/* An inlined routine has had it saved by the piece before its own. */
+	return run.fixed ? find_r10(run.before, run.from, at) :
+			   find_r10(run.from, (u32)(addr - cache.code_base), at);
 }

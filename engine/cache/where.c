@@ -46,6 +46,14 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
 	return JIFL_WHERE_INSIDE;
 }
 
+static void note_run(struct cache_run *run, u32 at, u8 what)
+{
+	run->before = run->from;
+	run->from = at;
+	run->fixed = what & EMIT_MAP_FIXED;
+	run->pushed = emit_map_is_inserted(what) ? (what & EMIT_MAP_PUSHED) * 8 : 0;
+}
+
 /*
  * Walks the block's pairs. A place between two pairs is exact; so is the
  * start of inserted code, which nothing of has been executed yet. Instructions
@@ -53,17 +61,20 @@ static enum jifl_where in_entry(const struct cache_block *b, u32 off, jifl_orig 
  * and behind it for an instruction that is executed.
  */
 static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
-				bool after_empty, jifl_orig *orig, u32 *run)
+				bool after_empty, jifl_orig *orig, struct cache_run *run)
 {
 	u32 at = b->start, m = b->map;
 	u64 src = cache_orig(b->orig).v;
-	bool goes_on = false;
+	bool goes_on = false, long_run = false;
 
 	while (m < map_end) {
-		u8 len = cache.map[m], src_len = cache.map[m + 1];
+		u8 len = cache.map[m], what = cache.map[m + 1];
+		u8 src_len = emit_map_is_inserted(what) ? 0 : what;
 
-		if (!goes_on)
-			*run = at;
+		/* A long run of inserted code has several pairs: exact at its first only. */
+		goes_on = goes_on || (emit_map_is_inserted(what) && (what & EMIT_MAP_CONTINUES));
+		if (!long_run)
+			note_run(run, at, what);
 		if (at == off && !goes_on && (len || !after_empty)) {
 			*orig = jifl_orig_at(src + JIFL_PLANTED(where_next_insn) * src_len);
 			return JIFL_WHERE_EXACT;
@@ -72,8 +83,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 			*orig = jifl_orig_at(src);
 			return JIFL_WHERE_INSIDE;
 		}
-		/* A long run of inserted code has several pairs: exact at its first only. */
-		goes_on = len == EMIT_MAP_GOES_ON;
+		goes_on = long_run = len == EMIT_MAP_GOES_ON;
 		at += len;
 		src += src_len;
 		m += 2;
@@ -88,7 +98,8 @@ static u32 map_end(u32 i, u32 n)
 	return i + 1 < n ? cache.blocks[i + 1].map : cache.nmap;
 }
 
-enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig, u32 *run)
+enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig,
+				     struct cache_run *run)
 {
 	/* Pairs with the release in commit.c. */
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
@@ -101,14 +112,14 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 	i = block_at(off, n);
 	if (i == CACHE_NONE || off >= cache.hot_end) {
 		*orig = jifl_orig_at(cache.return_site);
-		*run = CACHE_NONE;
+		run->from = CACHE_NONE;
 		return JIFL_WHERE_INSIDE;
 	}
 	b = &cache.blocks[i];
 	/* Between the last block and the stubs there is no code. */
 	if (off - b->start >= b->len)
 		return JIFL_WHERE_OUTSIDE;
-	*run = b->start;
+	*run = (struct cache_run){ .from = b->start, .before = b->start };
 	if (b->flags & CACHE_BLOCK_ENTRY)
 		return in_entry(b, off, orig);
 	if (at == CACHE_AT_RETURN) {
@@ -120,7 +131,7 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 
 enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
 {
-	u32 run;
+	struct cache_run run;
 
 	return jifl_cache_where_run(addr, at, orig, &run);
 }
@@ -147,7 +158,8 @@ int jifl_cache_where_context(u64 addr)
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 {
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
-	u32 off, i, run;
+	struct cache_run run = { 0 };
+	u32 off, i;
 
 	if (addr - cache.code_base >= cache.hot_end)
 		return CACHE_NONE;
@@ -168,6 +180,9 @@ void jifl_cache_trap_all(const struct cache_block *b)
 	bool goes_on = false;
 
 	for (m = b->map; m < end; m += 2) {
+		u8 what = cache.map[m + 1];
+
+		goes_on = goes_on || (emit_map_is_inserted(what) && (what & EMIT_MAP_CONTINUES));
 		if (cache.map[m] && !goes_on)
 			jifl_host_code_write(jifl_pos_at(at), &int3, 1);
 		goes_on = cache.map[m] == EMIT_MAP_GOES_ON;

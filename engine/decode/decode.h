@@ -10,6 +10,7 @@
 #define JIFL_DECODE_DECODE_H
 
 #include "../ir/ir.h"
+#include "jifl_inline.h"
 
 int jifl_decode_init(void);
 
@@ -33,6 +34,13 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b);
  * it costs as much again as decoding and only saves around calls need it.
  */
 void jifl_decode_registers(struct ir_block *b);
+
+/*
+ * Decodes the analysis routine at fn for inlining. Returns JIFL_INLINE_YES, or
+ * why that cannot be; routine.c.
+ */
+struct ir_routine;
+enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r);
 
 /* The class of a decoded instruction that does not branch; ins_type.c. */
 struct ZydisDecodedInstruction_;

@@ -6,17 +6,16 @@
  * neither branches nor replaces rsp, a segment base or the instruction pointer
  * does the same at any address, and is IR_PLAIN.
  */
-#include <Zydis/Zydis.h>
-
+#include "zydis.h"
 #include "decode.h"
 #include "form.h"
 #include "../base/plant.h"
 
+ZydisDecodedInstruction jifl_zi;
+ZydisDecodedOperand jifl_zops[ZYDIS_MAX_OPERAND_COUNT];
+
 static ZydisDecoder decoder;
-/* Over 1 KB together: too much for a kernel stack. */
 static ZydisDecoderContext context;
-static ZydisDecodedInstruction zi;
-static ZydisDecodedOperand zops[ZYDIS_MAX_OPERAND_COUNT];
 
 int jifl_form_init(void)
 {
@@ -36,9 +35,9 @@ static u8 status_flags(u32 zydis)
 
 static enum ir_repeat repeat_of(void)
 {
-	if (zi.attributes & ZYDIS_ATTRIB_HAS_REP)
+	if (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_REP)
 		return IR_REPEAT_COUNT;
-	if (zi.attributes & (ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
+	if (jifl_zi.attributes & (ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 		return IR_REPEAT_WHILE;
 	return IR_REPEAT_NONE;
 }
@@ -52,14 +51,14 @@ static bool writes_flags_always(void)
 {
 	if (JIFL_PLANTED(flags_dead_after_shift))
 		return true;
-	if (zi.meta.category == ZYDIS_CATEGORY_SHIFT || zi.meta.category == ZYDIS_CATEGORY_ROTATE)
+	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SHIFT || jifl_zi.meta.category == ZYDIS_CATEGORY_ROTATE)
 		return false;
 	return repeat_of() == IR_REPEAT_NONE;
 }
 
 static void set_flags(struct decode_form *form)
 {
-	const ZydisAccessedFlags *f = zi.cpu_flags;
+	const ZydisAccessedFlags *f = jifl_zi.cpu_flags;
 
 	if (!f)
 		return;
@@ -74,15 +73,15 @@ static void set_flags(struct decode_form *form)
 /* The processor's number of the register in ModRM.reg. */
 static u8 modrm_reg(void)
 {
-	return zi.raw.modrm.reg | (zi.raw.rex.R << 3);
+	return jifl_zi.raw.modrm.reg | (jifl_zi.raw.rex.R << 3);
 }
 
 /* ... and in ModRM.rm, where that is a register; IR_REG_NONE for memory. */
 static u8 modrm_rm(void)
 {
-	if (zi.raw.modrm.mod != 3)
+	if (jifl_zi.raw.modrm.mod != 3)
 		return IR_REG_NONE;
-	return zi.raw.modrm.rm | (zi.raw.rex.B << 3);
+	return jifl_zi.raw.modrm.rm | (jifl_zi.raw.rex.B << 3);
 }
 
 /*
@@ -92,28 +91,28 @@ static u8 modrm_rm(void)
  */
 static bool switches_stack(void)
 {
-	if (zi.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+	if (jifl_zi.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
 		return false;
-	switch (zi.mnemonic) {
+	switch (jifl_zi.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
-		if (zi.opcode == 0x89)
+		if (jifl_zi.opcode == 0x89)
 			return modrm_rm() == IR_RSP && modrm_reg() != IR_RBP;
-		if (zi.opcode == 0x8b)
+		if (jifl_zi.opcode == 0x8b)
 			return modrm_reg() == IR_RSP && modrm_rm() != IR_RBP;
-		if (zi.opcode == 0xc7)
+		if (jifl_zi.opcode == 0xc7)
 			return modrm_rm() == IR_RSP;
-		return (zi.opcode & 0xf8) == 0xb8 &&
-		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+		return (jifl_zi.opcode & 0xf8) == 0xb8 &&
+		       ((jifl_zi.opcode & 7) | (jifl_zi.raw.rex.B << 3)) == IR_RSP;
 	case ZYDIS_MNEMONIC_POP:
-		if (zi.opcode == 0x8f)
+		if (jifl_zi.opcode == 0x8f)
 			return modrm_rm() == IR_RSP;
-		return (zi.opcode & 0xf8) == 0x58 &&
-		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+		return (jifl_zi.opcode & 0xf8) == 0x58 &&
+		       ((jifl_zi.opcode & 7) | (jifl_zi.raw.rex.B << 3)) == IR_RSP;
 	case ZYDIS_MNEMONIC_XCHG:
-		if (zi.opcode == 0x87)
+		if (jifl_zi.opcode == 0x87)
 			return modrm_reg() == IR_RSP || modrm_rm() == IR_RSP;
-		return (zi.opcode & 0xf8) == 0x90 &&
-		       ((zi.opcode & 7) | (zi.raw.rex.B << 3)) == IR_RSP;
+		return (jifl_zi.opcode & 0xf8) == 0x90 &&
+		       ((jifl_zi.opcode & 7) | (jifl_zi.raw.rex.B << 3)) == IR_RSP;
 	default:
 		return false;
 	}
@@ -125,7 +124,7 @@ static bool switches_stack(void)
  */
 static enum jifl_cause native_cause(void)
 {
-	switch (zi.mnemonic) {
+	switch (jifl_zi.mnemonic) {
 	case ZYDIS_MNEMONIC_UD0:
 	case ZYDIS_MNEMONIC_UD1:
 	case ZYDIS_MNEMONIC_UD2:
@@ -157,31 +156,38 @@ static enum jifl_cause native_cause(void)
 	default:
 		break;
 	}
-	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+	if (jifl_zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return JIFL_CAUSE_PRIVILEGED;
 	/* mov to ss (2), which shadows interrupts, or gs (5), as above */
-	if (zi.mnemonic == ZYDIS_MNEMONIC_MOV && zi.opcode == 0x8e &&
-	    zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
-	    (zi.raw.modrm.reg == 2 || zi.raw.modrm.reg == 5))
+	if (jifl_zi.mnemonic == ZYDIS_MNEMONIC_MOV && jifl_zi.opcode == 0x8e &&
+	    jifl_zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
+	    (jifl_zi.raw.modrm.reg == 2 || jifl_zi.raw.modrm.reg == 5))
 		return JIFL_CAUSE_PRIVILEGED;
 	return switches_stack() ? JIFL_CAUSE_STACK : JIFL_CAUSE_NONE;
 }
 
 static bool is_nop(void)
 {
-	if (zi.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+	if (jifl_zi.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		return true;
 	/* The category holds endbr-space hints too; only plain nops go. */
-	return zi.mnemonic == ZYDIS_MNEMONIC_NOP;
+	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_NOP;
 }
 
-static u16 gpr_mask(ZydisRegister reg)
+u8 jifl_zydis_gpr(ZydisRegister reg)
 {
 	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
 	if (wide < ZYDIS_REGISTER_RAX || wide > ZYDIS_REGISTER_R15)
-		return 0;
-	return 1u << (wide - ZYDIS_REGISTER_RAX);
+		return IR_REG_NONE;
+	return wide - ZYDIS_REGISTER_RAX;
+}
+
+static u16 gpr_mask(ZydisRegister reg)
+{
+	u8 gpr = jifl_zydis_gpr(reg);
+
+	return gpr == IR_REG_NONE ? 0 : 1u << gpr;
 }
 
 /*
@@ -215,8 +221,8 @@ static void add_operand(const ZydisDecodedOperand *op, struct decode_form *form)
  */
 static bool may_keep_destination(void)
 {
-	return zi.mnemonic == ZYDIS_MNEMONIC_BSF || zi.mnemonic == ZYDIS_MNEMONIC_BSR ||
-	       zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
+	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_BSF || jifl_zi.mnemonic == ZYDIS_MNEMONIC_BSR ||
+	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || jifl_zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
 }
 
 /*
@@ -229,10 +235,10 @@ static bool may_fault(void)
 	const ZydisDecodedOperand *op;
 	u8 k;
 
-	if (zi.meta.category == ZYDIS_CATEGORY_SYSTEM)
+	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SYSTEM)
 		return true;
-	for (k = 0; k < zi.operand_count; k++) {
-		op = &zops[k];
+	for (k = 0; k < jifl_zi.operand_count; k++) {
+		op = &jifl_zops[k];
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
 		    (gpr_mask(op->mem.base) | gpr_mask(op->mem.index)) & ~(1u << IR_RSP))
@@ -243,19 +249,19 @@ static bool may_fault(void)
 
 static u8 branch_kind(struct decode_form *form)
 {
-	bool direct = zi.raw.imm[0].is_relative;
+	bool direct = jifl_zi.raw.imm[0].is_relative;
 
 	/* xabort and xend are in the branches' categories, and are none. */
-	if (zi.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
+	if (jifl_zi.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
 		return IR_PLAIN;
-	switch (zi.meta.category) {
+	switch (jifl_zi.meta.category) {
 	case ZYDIS_CATEGORY_UNCOND_BR:
 		return direct ? IR_JMP : IR_JMP_IND;
 	case ZYDIS_CATEGORY_CALL:
 		return direct ? IR_CALL : IR_CALL_IND;
 	case ZYDIS_CATEGORY_COND_BR:
-		form->cc = zi.opcode & 0xf;
-		return zi.opcode >= 0xe0 ? IR_JCXZ : IR_JCC;
+		form->cc = jifl_zi.opcode & 0xf;
+		return jifl_zi.opcode >= 0xe0 ? IR_JCXZ : IR_JCC;
 	case ZYDIS_CATEGORY_RET:
 		return IR_RET;
 	default:
@@ -287,21 +293,33 @@ static void classify(struct decode_form *form)
  */
 static u8 key_len(void)
 {
-	if (zi.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+	if (jifl_zi.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return 0;
-	if (zi.raw.disp.size)
-		return zi.raw.disp.offset;
-	return zi.raw.imm[0].size ? zi.raw.imm[0].offset : zi.length;
+	if (jifl_zi.raw.disp.size)
+		return jifl_zi.raw.disp.offset;
+	return jifl_zi.raw.imm[0].size ? jifl_zi.raw.imm[0].offset : jifl_zi.length;
+}
+
+static bool decode_operands(void)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&decoder, &context, &jifl_zi, jifl_zops,
+						       jifl_zi.operand_count));
+}
+
+bool jifl_zydis_decode(const u8 *bytes, u32 n)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &jifl_zi)) &&
+	       decode_operands();
 }
 
 static bool set_registers(struct decode_form *form)
 {
 	u8 k;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(&decoder, &context, &zi, zops, zi.operand_count)))
+	if (!decode_operands())
 		return false;
-	for (k = 0; k < zi.operand_count; k++)
-		add_operand(&zops[k], form);
+	for (k = 0; k < jifl_zi.operand_count; k++)
+		add_operand(&jifl_zops[k], form);
 	if (may_keep_destination())
 		form->regs_read |= form->regs_written;
 	if (may_fault())
@@ -311,14 +329,14 @@ static bool set_registers(struct decode_form *form)
 
 static void set_layout(struct decode_form *form)
 {
-	form->len = zi.length;
+	form->len = jifl_zi.length;
 	form->key_len = key_len();
-	form->modrm_at = (zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ? zi.raw.modrm.offset : 0;
-	if (form->modrm_at && zi.raw.modrm.mod == 0 && zi.raw.modrm.rm == 5)
-		form->disp_at = zi.raw.disp.offset;
-	if (zi.raw.imm[0].is_relative) {
-		form->rel_at = zi.raw.imm[0].offset;
-		form->rel_len = zi.raw.imm[0].size / 8;
+	form->modrm_at = (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ? jifl_zi.raw.modrm.offset : 0;
+	if (form->modrm_at && jifl_zi.raw.modrm.mod == 0 && jifl_zi.raw.modrm.rm == 5)
+		form->disp_at = jifl_zi.raw.disp.offset;
+	if (jifl_zi.raw.imm[0].is_relative) {
+		form->rel_at = jifl_zi.raw.imm[0].offset;
+		form->rel_len = jifl_zi.raw.imm[0].size / 8;
 	}
 }
 
@@ -326,19 +344,19 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 {
 	static struct decode_form form;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &zi)))
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &jifl_zi)))
 		return NULL;
 	memset(&form, 0, sizeof(form));
 	form.reg = IR_REG_NONE;
 	set_layout(&form);
 	set_flags(&form);
 	form.repeat = repeat_of();
-	form.sets_df = zi.mnemonic == ZYDIS_MNEMONIC_STD;
-	form.clears_df = zi.mnemonic == ZYDIS_MNEMONIC_CLD;
-	form.type = jifl_decode_ins_type(&zi);
+	form.sets_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_STD;
+	form.clears_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_CLD;
+	form.type = jifl_decode_ins_type(&jifl_zi);
 	classify(&form);
 	/* Half an address size: no kernel code, and eip-relative is not rip-relative. */
-	if (zi.address_width != 64 && form.disp_at) {
+	if (jifl_zi.address_width != 64 && form.disp_at) {
 		form.kind = IR_NATIVE;
 		form.cause = JIFL_CAUSE_UNDECODED;
 	}

@@ -18,7 +18,7 @@
  * being begun, the one behind it, and what is there already.
  */
 #define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * 128 + 16)
-#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + EMIT_BLOCK_HOT / 127 + 8)
+#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + IR_BLOCK_INSERTS * 6 + EMIT_BLOCK_HOT / 127 + 8)
 #define EMIT_UNIT_HOT	(2 * EMIT_BLOCK_HOT + 4096)
 #define EMIT_UNIT_MAP	(2 * EMIT_BLOCK_MAP + 1024)
 #define EMIT_UNIT_COLD	2048
@@ -54,6 +54,19 @@ struct emit_config {
 	bool endbr;
 };
 
+/* Second bytes of inserted code; no instruction is as long. */
+enum emit_map {
+	EMIT_MAP_WALKED = 0,	/* x86_walk() can read what it pushes */
+	EMIT_MAP_FIXED = 0x80,	/* pushes nothing */
+	EMIT_MAP_CONTINUES = 0x40, /* not the first piece between two instructions */
+	EMIT_MAP_PUSHED = 0x3f,	/* words on the stack at its beginning */
+};
+
+static inline bool emit_map_is_inserted(u8 what)
+{
+	return !what || what >= EMIT_MAP_CONTINUES;
+}
+
 struct emit_unit {
 	const struct emit_config *config;
 	struct x86_writer hot, cold;
@@ -65,7 +78,7 @@ struct emit_unit {
 	struct emit_block blocks[EMIT_UNIT_BLOCKS];
 	/*
 	 * Per block pairs of bytes: how much hot code, made from how much original
-	 * code. A pair whose second byte is 0 is inserted code; one whose first is
+	 * code, or, for inserted code, enum emit_map. One whose first is
 	 * EMIT_MAP_GOES_ON is one piece with the next.
 	 */
 #define EMIT_MAP_GOES_ON 255

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
-#include "emit.h"
+#include "inlined.h"
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
@@ -19,12 +19,10 @@ void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 
 	u->full = false;
 }
 
-/* Notes that hot code from `from` to here was made from src original bytes. */
-static void map_add(struct emit_unit *u, u32 from, u32 src)
+/* Notes that hot code [from, to) was made from src original bytes, or is enum emit_map. */
+static void map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 {
-	u32 len = x86_here(&u->hot) - from;
-
-	u32 part;
+	u32 len = to - from, part;
 
 	/* Runs of inserted code may be long: a pair with 255 is gone on with. */
 	do {
@@ -157,21 +155,50 @@ static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool foll
 	}
 }
 
+/* Notes a piece of inserted code from there to here. */
+static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what, bool *continues)
+{
+	if (from == to)
+		return;
+	map_add(u, from, to, what | (*continues ? EMIT_MAP_CONTINUES : 0));
+	*continues = true;
+}
+
+static bool emit_as_inlined(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
+			    bool *continues)
+{
+	struct inlined code;
+	u32 from = x86_here(&u->hot);
+	enum jifl_inline verdict = emit_inlined(&u->hot, u->config, ins, flags, regs, &code);
+
+	emit_inlined_note(ins->fn, verdict);
+	if (verdict != JIFL_INLINE_YES)
+		return false;
+	map_inserted(u, from, code.body, EMIT_MAP_WALKED, continues);
+	map_inserted(u, code.body, code.restore, EMIT_MAP_FIXED | code.pushed, continues);
+	map_inserted(u, code.restore, code.end, EMIT_MAP_WALKED | code.pushed, continues);
+	return true;
+}
+
 /* Inserts of the given place at instruction i, in the order they were added. */
 static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
 			 const struct jifl_liveness *l, enum ir_place place, u16 i, u16 live)
 {
 	const struct ir_insert *ins;
-	u32 from = x86_here(&u->hot);
+	bool continues = false;
+	u32 from;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->place == place && ins->at == i)
-			emit_insert(&u->hot, u->config, ins, l->flags[live], l->regs[live]);
+		if (ins->place != place || ins->at != i ||
+		    (ins->kind == IR_INSERT_CALL &&
+		     emit_as_inlined(u, ins, l->flags[live], l->regs[live], &continues)))
+			continue;
+		from = x86_here(&u->hot);
+		emit_insert(&u->hot, u->config, ins, l->flags[live], l->regs[live]);
+		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
 	}
-	if (x86_here(&u->hot) != from)
-		map_add(u, from, 0);
 }
 
 static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
@@ -234,14 +261,14 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 			emit_inserts(u, b, &l, IR_BEFORE, i, i);
 		from = x86_here(&u->hot);
 		emit_insn(u, &b->insns[i], followed);
-		map_add(u, from, b->insns[i].len);
+		map_add(u, from, x86_here(&u->hot), b->insns[i].len);
 		if (b->ninserts)
 			emit_inserts(u, b, &l, IR_AFTER, i, i + 1);
 	}
 	if (b->next.v && !followed) {
 		from = x86_here(&u->hot);
 		emit_jmp_exit(u, b->next);
-		map_add(u, from, 0);
+		map_add(u, from, x86_here(&u->hot), 0);
 	}
 	block_end(u, eb);
 }
@@ -260,9 +287,17 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 	x86_popf(&u->hot);
 	if (u->config->red_zone)
 		x86_move_stack(&u->hot, (s32)u->config->red_zone);
-	map_add(u, from, 0);
+	map_add(u, from, x86_here(&u->hot), 0);
 	x86_jmp_out(&u->hot, addr.v);
 	block_end(u, eb);
+}
+
+/* Flags have no value at the start and after the return of a function. */
+static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)
+{
+	if (ins->kind == IR_INSERT_CALL)
+		emit_inlined_note(ins->fn, JIFL_INLINE_PLACE);
+	emit_insert(&u->hot, u->config, ins, 0, 0xffff);
 }
 
 u32 emit_entry(struct emit_unit *u, jifl_orig target,
@@ -275,9 +310,8 @@ u32 emit_entry(struct emit_unit *u, jifl_orig target,
 
 	if (u->config->endbr)
 		x86_endbr64(&u->hot);
-	/* Flags have no value at the start and after the return of a function. */
 	for (i = 0; i < nentry; i++)
-		emit_insert(&u->hot, u->config, &entry[i], 0, 0xffff);
+		emit_at_point(u, &entry[i]);
 	if (!nexit) {
 		e->site = x86_jmp(&u->hot, e->stub);
 	} else {
@@ -288,7 +322,7 @@ u32 emit_entry(struct emit_unit *u, jifl_orig target,
 		if (u->config->align_stack)
 			x86_move_stack(&u->hot, 8);
 		for (i = 0; i < nexit; i++)
-			emit_insert(&u->hot, u->config, &exit[i], 0, 0xffff);
+			emit_at_point(u, &exit[i]);
 		if (u->config->return_thunk)
 			x86_jmp_out(&u->hot, u->config->return_thunk);
 		else

@@ -107,10 +107,26 @@ u32 x86_jcc_short(struct x86_writer *w, u8 cc)
 	return w->len - 1;
 }
 
+u32 x86_jmp_short(struct x86_writer *w)
+{
+	x86_u8(w, 0xeb);
+	x86_u8(w, 0);
+	return w->len - 1;
+}
+
+void x86_set_rel8(struct x86_writer *w, u32 at, u32 to)
+{
+	s32 rel = (s32)to - (s32)(at + 1);
+
+	if (rel != (s8)rel)
+		w->full = true;
+	if (!w->full)
+		w->buf[at] = (u8)rel;
+}
+
 void x86_set_rel8_here(struct x86_writer *w, u32 at)
 {
-	if (!w->full)
-		w->buf[at] = w->len - (at + 1);
+	x86_set_rel8(w, at, w->len);
 }
 
 static void rex_b(struct x86_writer *w, u8 base, u8 reg)

@@ -12,7 +12,7 @@
 #ifndef JIFL_EMIT_X86_ENC_H
 #define JIFL_EMIT_X86_ENC_H
 
-#include "../ir/ir.h"
+#include "../ir/routine.h"
 
 struct x86_writer {
 	u8 *buf;
@@ -51,9 +51,12 @@ static inline u32 x86_rel32(u32 field, u32 to)
 void x86_jmp_out(struct x86_writer *w, u64 to);
 void x86_call_out(struct x86_writer *w, u64 to);
 
-/* Short forward branch; returns where its rel8 is, for x86_set_rel8_here. */
+/* Short branch; returns where its rel8 is, for x86_set_rel8_here. */
 u32 x86_jcc_short(struct x86_writer *w, u8 cc);
+u32 x86_jmp_short(struct x86_writer *w);
 void x86_set_rel8_here(struct x86_writer *w, u32 at);
+/* ... to another place of the buffer */
+void x86_set_rel8(struct x86_writer *w, u32 at, u32 to);
 
 enum { X86_CC_E = 4, X86_CC_NE = 5 };
 
@@ -91,6 +94,8 @@ void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 r
  * is made of, and to *pushed what it adds. 0: another one, or it goes elsewhere.
  */
 u32 x86_walk(const u8 *p, s32 *pushed);
+/* x86_op.c: a step of an analysis routine whose operands were changed */
+void x86_op(struct x86_writer *w, const struct ir_step *s);
 /* an original instruction, its rip-relative operand relocated */
 void x86_copy(struct x86_writer *w, const struct ir_insn *insn);
 

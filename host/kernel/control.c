@@ -234,6 +234,22 @@ static int jifl_control_plugin(struct jifl_file *f, void *arg)
 	return jifl_plugin_info(req->index, req);
 }
 
+static int jifl_control_routine(struct jifl_file *f, void *arg)
+{
+	struct jifl_routine_info *req = arg;
+	struct ir_inlined found;
+
+	if (!jifl_engine_inlined(req->index, &found))
+		return -ENOENT;
+	req->copies = found.copies;
+	req->calls = found.calls;
+	req->reason = found.reason;
+	req->reserved = 0;
+	memset(req->name, 0, sizeof(req->name));
+	snprintf(req->name, sizeof(req->name), "%ps", (void *)(unsigned long)found.fn);
+	return 0;
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -251,6 +267,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_DETACH, jifl_control_detach, true },
 	{ JIFL_IOC_PLUGIN_CTL, jifl_control_plugin_ctl },
 	{ JIFL_IOC_PLUGIN, jifl_control_plugin },
+	{ JIFL_IOC_ROUTINE, jifl_control_routine },
 };
 
 /*

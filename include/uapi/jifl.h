@@ -20,6 +20,7 @@
 #include <linux/types.h>
 
 #include "jifl_causes.h"
+#include "jifl_inline.h"
 
 #define JIFL_ABI_VERSION	2
 #define JIFL_DEVICE		"/dev/jifl"
@@ -27,6 +28,7 @@
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
 #define JIFL_NR_MAX		512
 #define JIFL_NAME_MAX		32
+#define JIFL_SYMBOL_MAX	64	/* bytes of a function's name, with the 0 */
 
 /* What a session inserts. */
 enum jifl_kind {
@@ -178,6 +180,20 @@ struct jifl_plugin_info {
 	char  name[JIFL_NAME_MAX];	/* out */
 };
 
+/*
+ * What became of the calls of an analysis routine of a plugin. Enumerate by index
+ * from 0 until ENOENT. Counts since the cache was last emptied as a whole.
+ */
+struct jifl_routine_info {
+	__u32 size;
+	__u32 index;			/* in */
+	__u64 copies;			/* out: places where it was inlined */
+	__u64 calls;			/* out: where it is called */
+	__u32 reason;			/* out: enum jifl_inline, of the last of these */
+	__u32 reserved;
+	char  name[JIFL_SYMBOL_MAX];	/* out */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -188,5 +204,6 @@ struct jifl_plugin_info {
 #define JIFL_IOC_DETACH		_IOWR(JIFL_IOC_MAGIC, 6, struct jifl_detach)
 #define JIFL_IOC_PLUGIN_CTL	_IOWR(JIFL_IOC_MAGIC, 7, struct jifl_plugin_ctl)
 #define JIFL_IOC_PLUGIN		_IOWR(JIFL_IOC_MAGIC, 8, struct jifl_plugin_info)
+#define JIFL_IOC_ROUTINE	_IOWR(JIFL_IOC_MAGIC, 9, struct jifl_routine_info)
 
 #endif /* _UAPI_JIFL_H */

@@ -10,6 +10,8 @@ pub const DEVICE: &str = "/dev/jifl";
 pub const NR_MAX: usize = 512;
 /// Size of a name, its NUL included.
 pub const NAME_MAX: usize = 32;
+/// Size of a function's name, its NUL included.
+pub const SYMBOL_MAX: usize = 64;
 /// Size of a command name, its NUL included.
 pub const COMM_MAX: usize = 16;
 
@@ -29,6 +31,17 @@ pub const CAUSES: &[&str] = &[
     "own",
     "memory",
     "stale",
+];
+/// What became of the call of an analysis routine, by [`RoutineInfo::reason`].
+pub const INLINES: &[&str] = &[
+    "inlined",
+    "too long",
+    "uses the stack",
+    "branches out of itself, or indirectly",
+    "has code that the kernel may change",
+    "has an instruction that cannot be copied",
+    "calls others, which want an aligned stack",
+    "called at entry or exit of a system call",
 ];
 /// Room for causes in the ABI.
 pub const CAUSES_MAX: usize = 32;
@@ -352,6 +365,26 @@ abi_struct! {
         pub reserved: u32,
         /// Out.
         pub name: [u8; NAME_MAX],
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_routine_info`: what became of the calls of an analysis routine.
+    RoutineInfo {
+        /// Of this structure.
+        pub size: u32,
+        /// In: from 0 until ENOENT.
+        pub index: u32,
+        /// Out: places where it was inlined.
+        pub copies: u64,
+        /// Out: where it is called.
+        pub calls: u64,
+        /// Out: index into [`INLINES`], of the last of these.
+        pub reason: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// Out.
+        pub name: [u8; SYMBOL_MAX],
     }
 }
 

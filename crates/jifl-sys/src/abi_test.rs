@@ -44,12 +44,15 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_detach", Detach::layout());
     layout("jifl_plugin_ctl", PluginCtl::layout());
     layout("jifl_plugin_info", PluginInfo::layout());
+    layout("jifl_routine_info", RoutineInfo::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
         ("JIFL_NR_MAX", NR_MAX as u64),
         ("JIFL_NAME_MAX", NAME_MAX as u64),
+        ("JIFL_SYMBOL_MAX", SYMBOL_MAX as u64),
         ("JIFL_NR_CAUSES", CAUSES.len() as u64),
+        ("JIFL_NR_INLINES", INLINES.len() as u64),
         ("JIFL_CAUSES_MAX", CAUSES_MAX as u64),
         ("JIFL_KIND_NONE", Kind::None as u64),
         ("JIFL_KIND_CALL", Kind::Call as u64),
@@ -75,6 +78,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_DETACH", req::<Detach>(6)),
         ("JIFL_IOC_PLUGIN_CTL", req::<PluginCtl>(7)),
         ("JIFL_IOC_PLUGIN", req::<PluginInfo>(8)),
+        ("JIFL_IOC_ROUTINE", req::<RoutineInfo>(9)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -83,10 +87,15 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     for (index, name) in CAUSES.iter().enumerate() {
         facts.insert(format!("cause {index} {name}"));
     }
+    for (index, reason) in INLINES.iter().enumerate() {
+        facts.insert(format!("inline {index} {reason}"));
+    }
     facts.insert(format!("device {DEVICE}"));
     c.push_str(
         "#define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
-         JIFL_CAUSES(CAUSE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",
+         JIFL_CAUSES(CAUSE)\n\
+         #define INLINE(id, reason) printf(\"inline %d %s\\n\", id, reason);\n\
+         JIFL_INLINES(INLINE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",
     );
     (facts, c)
 }

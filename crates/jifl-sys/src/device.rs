@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, SessionInfo, Start, Stat, Status, Stop,
-    request,
+    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, RoutineInfo, SessionInfo, Start, Stat,
+    Status, Stop, request,
 };
 
 /// Room for one histogram.
@@ -36,6 +36,8 @@ pub enum Request<'a> {
     PluginCtl(&'a mut PluginCtl),
     /// One loaded plugin.
     Plugin(&'a mut PluginInfo),
+    /// What became of the calls of one analysis routine.
+    Routine(&'a mut RoutineInfo),
 }
 
 /// What answers requests.
@@ -96,6 +98,7 @@ impl Door for Device {
             Request::Detach(argument) => self.ioctl(6, argument),
             Request::PluginCtl(argument) => self.ioctl(7, argument),
             Request::Plugin(argument) => self.ioctl(8, argument),
+            Request::Routine(argument) => self.ioctl(9, argument),
         }
     }
 }

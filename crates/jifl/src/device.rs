@@ -3,7 +3,9 @@
 
 use std::io;
 
-use jifl_sys::abi::{ABI_VERSION, DEVICE, Info, PluginInfo, SessionInfo, Status, from_name};
+use jifl_sys::abi::{
+    ABI_VERSION, DEVICE, Info, PluginInfo, RoutineInfo, SessionInfo, Status, from_name,
+};
 use jifl_sys::device::{Device, Door, Request};
 use rustix::io::Errno;
 
@@ -104,6 +106,22 @@ pub fn plugins(door: &impl Door) -> Result<Vec<PluginInfo>, Failure> {
             Ok(()) => all.push(next),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(all),
             Err(error) => return Err(failed("listing plugins", &error)),
+        }
+    }
+}
+
+/// What became of the calls of all analysis routines.
+pub fn routines(door: &impl Door) -> Result<Vec<RoutineInfo>, Failure> {
+    let mut all = Vec::new();
+    loop {
+        let mut next = RoutineInfo {
+            index: all.len() as u32,
+            ..RoutineInfo::default()
+        };
+        match door.call(Request::Routine(&mut next)) {
+            Ok(()) => all.push(next),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(all),
+            Err(error) => return Err(failed("listing analysis routines", &error)),
         }
     }
 }

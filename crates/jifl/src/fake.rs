@@ -24,6 +24,8 @@ pub struct State {
     pub after: Status,
     pub sessions: Vec<SessionInfo>,
     pub plugins: Vec<(String, bool)>,
+    /// Analysis routines: name, copies, calls, reason.
+    pub routines: Vec<(String, u64, u64, u32)>,
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -44,6 +46,7 @@ impl Default for Fake {
             after: Status::default(),
             sessions: Vec::new(),
             plugins: Vec::new(),
+            routines: Vec::new(),
             draining: 0,
             drain_ns: 0,
         }))
@@ -156,6 +159,15 @@ impl Door for Fake {
                 Some((name, started)) => {
                     info.name = to_name(name.as_bytes()).unwrap();
                     info.started = u32::from(*started);
+                }
+                None => return refuse(Errno::NOENT),
+            },
+            Request::Routine(info) => match state.routines.get(info.index as usize) {
+                Some((name, copies, calls, reason)) => {
+                    info.name = to_name(name.as_bytes()).unwrap();
+                    info.copies = *copies;
+                    info.calls = *calls;
+                    info.reason = *reason;
                 }
                 None => return refuse(Errno::NOENT),
             },

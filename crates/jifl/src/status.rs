@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Detach, Kind, PluginInfo, SessionInfo, Status, from_name};
+use jifl_sys::abi::{
+    Detach, INLINES, Kind, PluginInfo, RoutineInfo, SessionInfo, Status, from_name,
+};
 use jifl_sys::device::{Door, Request};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -43,6 +45,7 @@ struct Object {
     cpus: u32,
     sessions: Vec<Session>,
     plugins: Vec<Plugin>,
+    routines: Vec<Routine>,
     blocks: u64,
     translated_blocks: u64,
     translated_insns: u64,
@@ -75,6 +78,16 @@ struct Session {
 struct Plugin {
     name: String,
     started: bool,
+}
+
+/// An analysis routine of a plugin: where it was inlined and where it is called.
+#[derive(Serialize)]
+struct Routine {
+    name: String,
+    inlined: u64,
+    called: u64,
+    /// Why it is called, the last time it had to be.
+    reason: Option<String>,
 }
 
 /// Runs `jifl status`.
@@ -135,6 +148,12 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
         name: from_name(&plugin.name),
         started: plugin.started != 0,
     };
+    let routine = |routine: &RoutineInfo| Routine {
+        name: from_name(&routine.name),
+        inlined: routine.copies,
+        called: routine.calls,
+        reason: (routine.calls > 0).then(|| inline_reason(routine.reason)),
+    };
     Ok(Object {
         command: "status",
         module: from_name(&info.version),
@@ -142,6 +161,7 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
         cpus: info.cpus,
         sessions: device::sessions(door)?.iter().map(session).collect(),
         plugins: device::plugins(door)?.iter().map(plugin).collect(),
+        routines: device::routines(door)?.iter().map(routine).collect(),
         blocks: status.blocks,
         translated_blocks: status.translated_blocks,
         translated_insns: status.translated_insns,
@@ -200,6 +220,9 @@ fn text(object: &Object) -> String {
         let state = if plugin.started { "started" } else { "stopped" };
         text += &format!("plugin {}: {state}\n", plugin.name);
     }
+    for routine in &object.routines {
+        text += &routine_line(routine);
+    }
     text.push('\n');
     for (name, value) in [
         (
@@ -238,6 +261,22 @@ fn text(object: &Object) -> String {
     text
 }
 
+fn inline_reason(reason: u32) -> String {
+    let known = INLINES.get(reason as usize);
+    known.map_or_else(|| format!("reason {reason}"), |text| (*text).to_owned())
+}
+
+fn routine_line(routine: &Routine) -> String {
+    let mut parts = Vec::new();
+    if routine.inlined > 0 {
+        parts.push(format!("inlined at {} places", grouped(routine.inlined)));
+    }
+    if let Some(reason) = &routine.reason {
+        parts.push(format!("called at {}: {reason}", grouped(routine.called)));
+    }
+    format!("  {}: {}\n", routine.name, parts.join(", "))
+}
+
 fn used(used: u64, size: u64) -> String {
     format!("{} of {} bytes", grouped(used), grouped(size))
 }
@@ -252,6 +291,10 @@ mod tests {
         let fake = Fake::default();
         fake.add_session(3, "perf");
         fake.state().plugins.push(("icount".into(), true));
+        let routines = [("add", 10, 0, 0), ("look", 2, 3, 2)];
+        fake.state().routines = routines
+            .map(|(name, copies, calls, reason)| (name.into(), copies, calls, reason))
+            .into();
         fake.state().before.native_exits[1] = 5;
         fake.state().before.blocks = 1234;
         let object = read(&fake).unwrap();
@@ -259,6 +302,8 @@ mod tests {
         for part in [
             "perf (103)",
             "plugin icount: started",
+            "  add: inlined at 10 places\n",
+            "  look: inlined at 2 places, called at 3: uses the stack\n",
             "1,234 in the cache",
             "schedule",
             "missed        0",
@@ -268,6 +313,7 @@ mod tests {
         let value = serde_json::to_value(&object).unwrap();
         assert_eq!(value["sessions"][0]["id"], 3);
         assert_eq!(value["native_exits"]["schedule"], 5);
+        assert_eq!(value["routines"][1]["called"], 3);
     }
 
     #[test]

@@ -60,6 +60,9 @@ def icount():
         same("others may count its system call, too",
              run("jifl", "count", "insn", "sys:clone", "--for", "100ms").returncode, 0)
         same("the program runs", run(*program).returncode, 0)
+        adders = [routine for routine in status()["routines"] if routine["name"] == "add_count"]
+        check("its analysis function is inlined", len(adders) == 1 and adders[0]["inlined"] > 100 and
+              not adders[0]["called"], adders)
         good("icount stops", "stop", "icount")
         refused("it does not stop twice", "stopped already", "stop", "icount")
         said = [line for line in kernel_log() if line.startswith("icount: ")]

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The one decoder and its scratch memory, for the files of this folder; form.c
+ * has them. Comes before other headers: in a kernel, Zydis includes its types.
+ */
+#ifndef JIFL_DECODE_ZYDIS_H
+#define JIFL_DECODE_ZYDIS_H
+
+#include <Zydis/Zydis.h>
+
+#include "../base/types.h"
+
+/* Over 1 KB together: too much for a kernel stack. Under the engine lock. */
+extern ZydisDecodedInstruction jifl_zi;
+extern ZydisDecodedOperand jifl_zops[ZYDIS_MAX_OPERAND_COUNT];
+
+/* Decodes into both; false: not an instruction. */
+bool jifl_zydis_decode(const u8 *bytes, u32 n);
+
+/* Hardware number of the general register that reg is part of; 0xff: none. */
+u8 jifl_zydis_gpr(ZydisRegister reg);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * An analysis routine made for one call: the constants it is called with put
+ * into its instructions, what they decide decided, and what nobody needs left
+ * out (JIFL paper, section 3.5.2).
+ */
+#ifndef JIFL_INSTRUMENT_SPECIALISE_H
+#define JIFL_INSTRUMENT_SPECIALISE_H
+
+#include "../ir/routine.h"
+
+/* Steps and, for each, constants that must be put into registers before it. */
+#define SPECIAL_ITEMS (2 * IR_ROUTINE_STEPS)
+
+enum special_kind {
+	SPECIAL_STEP,		/* as step says */
+	SPECIAL_CONSTANT,	/* reg = value */
+	SPECIAL_JUMP,		/* to item `to`, always; SPECIAL_END: to the end */
+	SPECIAL_JCC,		/* to item `to`, if step's condition holds */
+	SPECIAL_CALL,		/* of value */
+};
+
+#define SPECIAL_END 0xff
+
+struct special_item {
+	u8 kind;		/* enum special_kind */
+	u8 reg;
+	u8 to;
+	u64 value;
+	struct ir_step step;
+};
+
+struct special {
+	u16 nitems;
+	bool full;
+	bool calls;		/* others */
+	u16 registers;		/* that it changes */
+	u8 flags;		/* likewise */
+	struct special_item items[SPECIAL_ITEMS];
+};
+
+/* Makes s of r, called with nargs constants. */
+void jifl_specialise(const struct ir_routine *r, const u64 *args, u32 nargs, struct special *s);
+
+#endif
