@@ -6,5 +6,6 @@
 pub mod abi;
 #[cfg(test)]
 mod abi_test;
+pub mod bpf;
 pub mod device;
 pub mod os;

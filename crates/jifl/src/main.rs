@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod count;
 mod device;
 mod doctor;
@@ -62,6 +63,9 @@ enum Command {
     Unload(plugin::NameArgs),
     /// Run a command in a throwaway machine with the module loaded
     Vm(vm::VmArgs),
+    /// What each peer of the benchmark costs on one operation
+    #[command(hide = true)]
+    BenchPeers(bench::PeersArgs),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Stop(args) => plugin::run_switch(&args, false),
         Command::Unload(args) => plugin::run_unload(&args),
         Command::Vm(args) => vm::run(args),
+        Command::BenchPeers(args) => bench::run_peers(&args),
     };
     match result {
         Ok(status) => ExitCode::from(status),

@@ -40,14 +40,19 @@ pub fn run_load(args: &LoadArgs) -> Result<u8, Failure> {
             root::module(&root::find().map_err(Failure::cannot)?, &release)
         }
     };
-    let file = File::open(&path).map_err(|error| {
+    load(&path)?;
+    Ok(DONE)
+}
+
+/// Loads a module.
+pub fn load(path: &Path) -> Result<(), Failure> {
+    let file = File::open(path).map_err(|error| {
         Failure::failed(format!(
             "{}: {error}; `make modules` builds the modules",
             path.display()
         ))
     })?;
-    rustix::system::finit_module(&file, c"", 0).map_err(|errno| not_loaded(&path, errno))?;
-    Ok(DONE)
+    rustix::system::finit_module(&file, c"", 0).map_err(|errno| not_loaded(path, errno))
 }
 
 fn not_loaded(path: &Path, errno: Errno) -> Failure {
@@ -104,7 +109,8 @@ pub fn run_switch(args: &NameArgs, start: bool) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-fn switch(door: &impl Door, name: &str, start: bool) -> Result<(), Failure> {
+/// Starts or stops a plugin.
+pub fn switch(door: &impl Door, name: &str, start: bool) -> Result<(), Failure> {
     let mut ctl = PluginCtl {
         start: u32::from(start),
         name: to_name(name.as_bytes())
