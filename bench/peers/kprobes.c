@@ -10,6 +10,7 @@
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <asm/ibt.h>
 #include <asm/text-patching.h>
 
 #include "peers.h"
@@ -99,6 +100,7 @@ asm("	.pushsection .text, \"ax\", @progbits\n"
     "	.type jifl_peers_last, @function\n"
     "	.globl jifl_peers_last\n"
     "jifl_peers_last:\n"
+    ASM_ENDBR
     "	movl $1, %eax\n"
     ASM_RET
     "	.size jifl_peers_last, .-jifl_peers_last\n"

@@ -3,6 +3,7 @@
 //! tests, and for looking at one figure of the benchmark more closely.
 
 use std::fs::File;
+use std::process::Command;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -37,6 +38,8 @@ enum Op {
     Stat,
     /// open and close of /dev/null
     OpenClose,
+    /// A process that runs /bin/true
+    Exec,
 }
 
 /// Arguments of `jifl bench-peers`.
@@ -99,6 +102,9 @@ fn operation(op: Op) -> Result<Box<dyn FnMut()>, Failure> {
         }),
         Op::OpenClose => Box::new(|| {
             let _ = rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY, Mode::empty());
+        }),
+        Op::Exec => Box::new(|| {
+            let _ = Command::new("/bin/true").status();
         }),
     })
 }

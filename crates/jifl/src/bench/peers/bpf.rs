@@ -14,6 +14,10 @@ use super::{Job, Missing, Progress, Started, Tool, btf};
 /// Records in a CPU's ring, as many as the module's probes have.
 const RING: i32 = 1024;
 
+/// What the way to a program calls itself, before it notices that it runs already.
+/// Kernels before 6.5 attach there all the same, and never come back.
+const UNTRACEABLE: [&str; 2] = ["__rcu_read_lock", "__rcu_read_unlock"];
+
 /// Attaches a program to each site's function.
 pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     if job == Job::CountBlocks {
@@ -24,6 +28,7 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     let names: HashSet<&str> = sites
         .iter()
         .flat_map(|site| site.own_names.iter().map(String::as_str))
+        .filter(|name| !UNTRACEABLE.contains(name))
         .collect();
     let btf = fs::read(btf::VMLINUX).map_err(|error| {
         Missing(format!(

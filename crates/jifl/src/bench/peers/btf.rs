@@ -73,7 +73,7 @@ impl Header<'_> {
     fn string(&self, at: u32) -> Option<&str> {
         let text = self.strings.get(at as usize..)?;
         let end = text.iter().position(|&byte| byte == 0)?;
-        str::from_utf8(&text[..end]).ok()
+        std::str::from_utf8(&text[..end]).ok()
     }
 }
 

@@ -17,11 +17,13 @@ const ENABLED: &str = "/sys/kernel/debug/kprobes/enabled";
 /// Probes each site.
 pub fn start<'a>(job: Job, sites: &'a [Site], jumps: bool) -> Result<Started<'a>, Missing> {
     check_enabled()?;
-    let sysctl = Sysctl::set(jumps)?;
+    // The optimiser would run, and have each probe wait for it, while they are put in.
+    let sysctl = Sysctl::off(jumps)?;
     let probes = Probes::open()?;
     let addresses: Vec<u64> = sites.iter().map(|site| site.probe).collect();
     probes.add("kprobe", job, &addresses)?;
     if jumps {
+        sysctl.write("1").map_err(not_settled)?;
         probes.request("settle").map_err(not_settled)?;
     }
     let state = probes.state().map_err(|error| Missing(error.to_string()))?;
@@ -85,10 +87,10 @@ impl Drop for Kprobes {
 struct Sysctl(Option<String>);
 
 impl Sysctl {
-    fn set(jumps: bool) -> Result<Sysctl, Missing> {
+    /// Where there is none, the kernel has no jumps.
+    fn off(must_be: bool) -> Result<Sysctl, Missing> {
         let Ok(old) = fs::read_to_string(OPTIMISATION) else {
-            // A kernel without optimisation has int3 alone.
-            return if jumps {
+            return if must_be {
                 Err(Missing(
                     "this kernel was built without jump-optimised kprobes (CONFIG_OPTPROBES)"
                         .into(),
@@ -99,7 +101,7 @@ impl Sysctl {
         };
         let sysctl = Sysctl(Some(old));
         sysctl
-            .write(if jumps { "1" } else { "0" })
+            .write("0")
             .map_err(|error| Missing(format!("{OPTIMISATION}: {error}; be root")))?;
         Ok(sysctl)
     }
