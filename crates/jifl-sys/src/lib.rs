@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The one crate of JIFL's userland with unsafe code: the ABI of `/dev/jifl`
-//! ([`abi`]), the one door to that device ([`device`]), and the few system
-//! calls that no safe library offers ([`os`]).
+//! ([`abi`]), the one door to that device ([`device`]), what the benchmark does
+//! ([`micro`]) and asks the processor ([`cpu`]), and the few system calls that
+//! no safe library offers ([`os`]).
 
 pub mod abi;
 #[cfg(test)]
 mod abi_test;
 pub mod bpf;
+pub mod cpu;
 pub mod device;
+pub mod micro;
 pub mod os;

@@ -61,6 +61,8 @@ enum Command {
     Stop(plugin::NameArgs),
     /// Unload a plugin, or JIFL's module
     Unload(plugin::NameArgs),
+    /// Measure what instrumentation costs
+    Bench(bench::BenchArgs),
     /// Run a command in a throwaway machine with the module loaded
     Vm(vm::VmArgs),
     /// What each peer of the benchmark costs on one operation
@@ -69,6 +71,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if jifl_sys::micro::exits_at_once() {
+        return ExitCode::SUCCESS;
+    }
     // As the init of a machine that `jifl vm` made; in a container, this program
     // can be process 1 under its own name.
     if std::process::id() == 1 && std::env::args_os().next().is_some_and(|arg| arg == "/init") {
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
         Command::Start(args) => plugin::run_switch(&args, true),
         Command::Stop(args) => plugin::run_switch(&args, false),
         Command::Unload(args) => plugin::run_unload(&args),
+        Command::Bench(args) => bench::run(args),
         Command::Vm(args) => vm::run(args),
         Command::BenchPeers(args) => bench::run_peers(&args),
     };

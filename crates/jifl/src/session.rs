@@ -106,7 +106,7 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Opti
 }
 
 /// Why a session was refused.
-fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
+pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
     match Errno::from_io_error(error) {
         Some(Errno::BUSY) if start.busy_session != 0 => Failure::failed(format!(
             "sys:{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \

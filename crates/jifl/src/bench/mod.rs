@@ -1,7 +1,274 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What JIFL costs, beside what a user would take instead.
+//! `jifl bench`: what instrumentation costs, ours and that of its peers.
 
+mod clock;
+mod environment;
+mod goals;
+mod instruments;
+mod machine;
+mod micro;
 pub mod peers;
 mod peers_command;
+mod results;
+mod sheet;
+mod stats;
+mod text;
+mod validity;
 
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jifl_sys::micro::{OPS, Op};
 pub use peers_command::{PeersArgs, run as run_peers};
+
+use crate::exit::{DONE, FAILED, Failure};
+use crate::output::{self, Sink};
+use clock::{Clock, Stopwatch};
+use environment::Environment;
+use instruments::{INSTRUMENTS, Instrument, What};
+use results::Results;
+use sheet::{Operation, Sheet};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Set {
+    /// Operations of few system calls each
+    Micro,
+}
+
+impl Set {
+    /// Its name, in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Set::Micro => "micro",
+        }
+    }
+
+    /// By which clocks it is measured; `wanted` none: those that suit it.
+    fn clocks(self, wanted: &[Clock]) -> Vec<Clock> {
+        let suits = match self {
+            Set::Micro => vec![Clock::Instructions, Clock::Time],
+        };
+        match wanted {
+            [] => suits,
+            _ => wanted.to_vec(),
+        }
+    }
+}
+
+/// How results are written to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables
+    Text,
+    /// One object on one line
+    Json,
+}
+
+/// Arguments of `jifl bench`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Runs in throwaway machines, as `jifl vm` makes them, or with --here on this one, as
+root and with the module loaded. A row whose instrumentation did not count what it
+should is void; one that this kernel lacks is missing; both say why.
+
+Examples:
+  jifl bench --set micro --clock instructions --json costs.json --svg charts
+  jifl bench --kernel 6.12 --op null --op read --row block
+  jifl bench --here --set micro")]
+pub struct BenchArgs {
+    /// Measure this machine, not throwaway ones
+    #[arg(long)]
+    here: bool,
+    /// Kernels of the machines, as `jifl vm` takes them; may be given several times
+    #[arg(
+        long,
+        value_name = "6.1|6.12|PATH",
+        default_value = "6.1",
+        conflicts_with = "here"
+    )]
+    kernel: Vec<String>,
+    /// What to measure; may be given several times [default: all]
+    #[arg(long, value_enum, value_name = "SET")]
+    set: Vec<Set>,
+    /// By which clock; may be given several times [default: those that suit the set]
+    #[arg(long, value_enum, value_name = "CLOCK")]
+    clock: Vec<Clock>,
+    /// Of the micro set only this operation; may be given several times
+    #[arg(long, value_name = "NAME")]
+    op: Vec<String>,
+    /// Only this row beside the uninstrumented one; may be given several times
+    #[arg(long, value_name = "KEY")]
+    row: Vec<String>,
+    /// Rounds of an operation under an instrumentation
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: Option<u64>,
+    /// By time: how often the instrumentations take turns
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    repeats: Option<u64>,
+    /// More kernel parameters of the machines; may be given several times
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        conflicts_with = "here"
+    )]
+    append: Vec<String>,
+    /// Stop a machine after so many seconds; 0: never
+    #[arg(long, value_name = "S", default_value_t = 3600)]
+    timeout: u64,
+    /// How results are written to stdout
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// Write the results to FILE as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl BenchArgs {
+    fn sets(&self) -> Vec<Set> {
+        match self.set.as_slice() {
+            [] => Set::value_variants().to_vec(),
+            sets => sets.to_vec(),
+        }
+    }
+
+    fn ops(&self) -> Result<Vec<Op>, Failure> {
+        if self.op.is_empty() {
+            return Ok(OPS.to_vec());
+        }
+        let find = |name: &String| {
+            let found = OPS.iter().find(|op| op.name == name);
+            found.copied().ok_or_else(|| {
+                let names: Vec<&str> = OPS.iter().map(|op| op.name).collect();
+                Failure::usage(format!(
+                    "no operation {name:?}: there are {}",
+                    names.join(", ")
+                ))
+            })
+        };
+        self.op.iter().map(find).collect()
+    }
+
+    /// The uninstrumented one comes first, whether it is asked for or not.
+    fn rows(&self) -> Result<Vec<Instrument>, Failure> {
+        if let Some(key) = self
+            .row
+            .iter()
+            .find(|key| !INSTRUMENTS.iter().any(|row| row.key == **key))
+        {
+            let keys: Vec<&str> = INSTRUMENTS.iter().map(|row| row.key).collect();
+            return Err(Failure::usage(format!(
+                "no row {key:?}: there are {}",
+                keys.join(", ")
+            )));
+        }
+        let wanted = |row: &&Instrument| {
+            row.what == What::Native
+                || self.row.is_empty()
+                || self.row.iter().any(|key| key == row.key)
+        };
+        Ok(INSTRUMENTS.iter().filter(wanted).copied().collect())
+    }
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: BenchArgs) -> Result<u8, Failure> {
+    args.ops()?;
+    args.rows()?;
+    let mut file = args
+        .json
+        .as_deref()
+        .map(|path| Sink::open(Some(path)))
+        .transpose()?;
+    let sheets = if args.here {
+        measure_here(&args)?
+    } else {
+        measure_in_machines(&args)?
+    };
+    let results = Results::new(sheets);
+    if let Some(file) = &mut file {
+        file.write(&results.json())?;
+    }
+    if args.format == Format::Json {
+        output::print(&results.json())?;
+    }
+    Ok(if results.sheets.is_empty() {
+        FAILED
+    } else {
+        DONE
+    })
+}
+
+/// Each sheet is shown as soon as there is one.
+fn show(args: &BenchArgs, sheet: &Sheet) -> Result<(), Failure> {
+    match args.format {
+        Format::Text => output::print(&(text::render(sheet) + "\n")),
+        Format::Json => Ok(()),
+    }
+}
+
+fn measure_in_machines(args: &BenchArgs) -> Result<Vec<Sheet>, Failure> {
+    let mut all = Vec::new();
+    for job in machine::jobs(args) {
+        for sheet in machine::run(&job, args) {
+            show(args, &sheet)?;
+            all.push(sheet);
+        }
+    }
+    Ok(all)
+}
+
+fn measure_here(args: &BenchArgs) -> Result<Vec<Sheet>, Failure> {
+    let counts = jifl_sys::cpu::clock_counts_instructions();
+    let (clocks, lines) = clock::usable(&args.clock, counts);
+    for line in &lines {
+        output::note(&format!("jifl bench: no {line}"));
+    }
+    let mut all = Vec::new();
+    for set in args.sets() {
+        for clock in &clocks {
+            let mut sheet = match set {
+                Set::Micro => micro_sheet(args, *clock)?,
+            };
+            sheet
+                .notes
+                .extend(lines.iter().map(|line| format!("no {line}")));
+            show(args, &sheet)?;
+            all.push(sheet);
+        }
+    }
+    Ok(all)
+}
+
+fn micro_sheet(args: &BenchArgs, clock: Clock) -> Result<Sheet, Failure> {
+    let (rounds, repeats) = match clock {
+        Clock::Instructions => (200, 1),
+        Clock::Time => (1000, 5),
+    };
+    let plan = micro::Plan {
+        ops: args.ops()?,
+        rows: args.rows()?,
+        stopwatch: Stopwatch::new(clock),
+        rounds: args.rounds.unwrap_or(rounds),
+        repeats: args
+            .repeats
+            .filter(|_| clock == Clock::Time)
+            .unwrap_or(repeats),
+    };
+    let operation = |op: &Op| Operation {
+        name: op.name.into(),
+        unit: clock.unit().into(),
+    };
+    let mut sheet = Sheet {
+        set: Set::Micro.name().into(),
+        clock: clock.name().into(),
+        machine: Environment::here(),
+        ops: plan.ops.iter().map(operation).collect(),
+        rows: micro::measure(&plan),
+        figures: Vec::new(),
+        notes: Vec::new(),
+    };
+    sheet.figures = goals::summary(&sheet);
+    Ok(sheet)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls as such, always through the same instructions, and a few that
+//! several operations need.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Keeps the calling thread, and what it forks meanwhile, on the CPU that it
+/// runs on, until it is dropped.
+pub struct Pinned(libc::cpu_set_t);
+
+impl Pinned {
+    /// From now on.
+    pub fn here() -> io::Result<Pinned> {
+        // SAFETY: all zeroes are a valid, empty set, and the calls stay within it.
+        unsafe {
+            let (mut before, mut one): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
+            let size = size_of::<libc::cpu_set_t>();
+            check(i64::from(libc::sched_getaffinity(0, size, &mut before)))?;
+            libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut one);
+            check(i64::from(libc::sched_setaffinity(0, size, &one)))?;
+            Ok(Pinned(before))
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the set that the kernel gave us; it is only read.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+}
+
+/// A result of the C library's: negative with errno set.
+pub(super) fn check(result: i64) -> io::Result<i64> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// Makes a system call.
+///
+/// # Safety
+/// The arguments must be such that the call is sound.
+#[inline(never)]
+pub(super) unsafe fn raw(nr: libc::c_long, arguments: [usize; 5]) -> io::Result<usize> {
+    let [a, b, c, d, e] = arguments;
+    let result: isize;
+    // SAFETY: the instruction changes rcx, r11, rax and what the call writes to;
+    // the rest is the caller's promise.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") nr as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if (-4095..0).contains(&result) {
+        return Err(io::Error::from_raw_os_error(-result as i32));
+    }
+    Ok(result as usize)
+}
+
+/// A pipe: where it is read, where it is written.
+pub(super) fn pipe() -> io::Result<[OwnedFd; 2]> {
+    let mut fds = [-1; 2];
+    // SAFETY: the call writes two descriptors, which are nobody else's.
+    unsafe {
+        check(i64::from(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC)))?;
+        Ok(fds.map(|fd| OwnedFd::from_raw_fd(fd)))
+    }
+}

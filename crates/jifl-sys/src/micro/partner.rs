@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A byte to another process and back: through pipes, a UNIX socket, TCP.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use super::Round;
+use super::call::{self, check};
+
+/// The other process sends back what it gets, until there is no more.
+struct PingPong {
+    from: Option<File>,
+    to: Option<File>,
+    partner: libc::pid_t,
+}
+
+impl PingPong {
+    /// `ours` and `theirs`: where each reads, where each writes.
+    fn start(ours: [OwnedFd; 2], theirs: [OwnedFd; 2]) -> io::Result<Box<dyn Round>> {
+        let fds = theirs.each_ref().map(AsRawFd::as_raw_fd);
+        let not_theirs = ours.each_ref().map(AsRawFd::as_raw_fd);
+        // SAFETY: the child makes only system calls and never returns.
+        let partner = unsafe { libc::fork() };
+        if partner == 0 {
+            echo(fds, not_theirs);
+        }
+        check(i64::from(partner))?;
+        let [from, to] = ours;
+        Ok(Box::new(PingPong {
+            from: Some(from.into()),
+            to: Some(to.into()),
+            partner,
+        }))
+    }
+}
+
+/// In the child. Ends with it.
+fn echo([from, to]: [RawFd; 2], close: [RawFd; 2]) -> ! {
+    let mut byte = 0u8;
+    // SAFETY: one byte is read and written; the descriptors are this process's.
+    unsafe {
+        for fd in close {
+            libc::close(fd);
+        }
+        while libc::read(from, (&raw mut byte).cast(), 1) == 1
+            && libc::write(to, (&raw const byte).cast(), 1) == 1
+        {}
+        libc::_exit(0)
+    }
+}
+
+impl Round for PingPong {
+    fn once(&mut self) -> io::Result<()> {
+        let (Some(from), Some(to)) = (&mut self.from, &mut self.to) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let mut byte = [1];
+        to.write_all(&byte)?;
+        from.read_exact(&mut byte)
+    }
+}
+
+impl Drop for PingPong {
+    /// The partner sees the end of its input and ends.
+    fn drop(&mut self) {
+        drop((self.from.take(), self.to.take()));
+        // SAFETY: waits for a child of ours; a null status is not written.
+        unsafe { libc::waitpid(self.partner, std::ptr::null_mut(), 0) };
+    }
+}
+
+pub(super) fn pipe() -> io::Result<Box<dyn Round>> {
+    let [here, there_to] = call::pipe()?;
+    let [there, here_to] = call::pipe()?;
+    PingPong::start([here, here_to], [there, there_to])
+}
+
+pub(super) fn unix() -> io::Result<Box<dyn Round>> {
+    let (here, there) = UnixStream::pair()?;
+    PingPong::start(
+        [here.try_clone()?.into(), here.into()],
+        [there.try_clone()?.into(), there.into()],
+    )
+}
+
+pub(super) fn tcp() -> io::Result<Box<dyn Round>> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    let here = TcpStream::connect(listener.local_addr()?)?;
+    let (there, _) = listener.accept()?;
+    for end in [&here, &there] {
+        end.set_nodelay(true)?;
+    }
+    PingPong::start(
+        [here.try_clone()?.into(), here.into()],
+        [there.try_clone()?.into(), there.into()],
+    )
+}

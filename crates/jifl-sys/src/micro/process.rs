@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes: forked and waited for, with and without a new program.
+
+use std::ffi::CStr;
+use std::io;
+
+use super::Round;
+use super::call::check;
+
+/// The name under which this program is started to end at once.
+pub const EXIT_AT_ONCE: &CStr = c"jifl-bench-exit";
+
+/// Whether this process is one that `fork+exec` started. A program that does
+/// the operation must ask first thing, and then exit.
+pub fn exits_at_once() -> bool {
+    let name = std::env::args_os().next();
+    name.is_some_and(|name| name.as_encoded_bytes() == EXIT_AT_ONCE.to_bytes())
+}
+
+/// Forks; the child does `then` and ends, and is waited for.
+fn fork(then: impl FnOnce()) -> io::Result<()> {
+    let mut status = 0;
+    // SAFETY: the child makes only system calls and never returns; the parent
+    // waits for it.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            then();
+            libc::_exit(127);
+        }
+        check(i64::from(child))?;
+        check(i64::from(libc::waitpid(child, &mut status, 0)))?;
+    }
+    match libc::WEXITSTATUS(status) {
+        _ if !libc::WIFEXITED(status) => Err(io::Error::other("the child was killed")),
+        0 => Ok(()),
+        status => Err(io::Error::other(format!(
+            "the child ended with status {status}"
+        ))),
+    }
+}
+
+struct ForkExit;
+
+impl Round for ForkExit {
+    fn once(&mut self) -> io::Result<()> {
+        // SAFETY: ends the child.
+        fork(|| unsafe { libc::_exit(0) })
+    }
+}
+
+pub(super) fn fork_exit() -> io::Result<Box<dyn Round>> {
+    Ok(Box::new(ForkExit))
+}
+
+struct ForkExec;
+
+impl Round for ForkExec {
+    fn once(&mut self) -> io::Result<()> {
+        let arguments = [EXIT_AT_ONCE.as_ptr(), std::ptr::null()];
+        let environment = [std::ptr::null::<libc::c_char>()];
+        fork(|| {
+            // SAFETY: both lists end with a null pointer, as does each string.
+            unsafe {
+                libc::execve(
+                    c"/proc/self/exe".as_ptr(),
+                    arguments.as_ptr(),
+                    environment.as_ptr(),
+                );
+            }
+        })
+    }
+}
+
+pub(super) fn fork_exec() -> io::Result<Box<dyn Round>> {
+    Ok(Box::new(ForkExec))
+}

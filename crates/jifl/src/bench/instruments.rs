@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rows of the sheets: a table of instrumentations, how each is switched
+//! on, and what it says it has counted.
+
+use jifl_sys::abi::{Kind, NR_MAX, Start, Stat};
+use jifl_sys::device::{Device, Door, Request};
+
+use super::peers::{self, Job, Method, Peer, Sites};
+use super::sheet::NATIVE;
+use crate::exit::Failure;
+use crate::syscalls::Table;
+use crate::{device, session};
+
+/// How a row instruments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Not at all.
+    Native,
+    /// A session over every system call, with `FLAG_*` of the ABI.
+    Session(Kind, u32),
+    /// The same, begun anew for every round: all is translated again.
+    Cold(Kind),
+    /// What a user would take instead.
+    Peer(Method, Job),
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub struct Instrument {
+    /// Its short name, for options, headings and JSON.
+    pub key: &'static str,
+    /// In words.
+    pub title: &'static str,
+    /// What it does.
+    pub what: What,
+}
+
+/// All rows. A kind of session, or an effect of the engine's that a flag
+/// switches off, is one line here.
+#[rustfmt::skip]
+pub const INSTRUMENTS: &[Instrument] = &[
+    row(NATIVE, "uninstrumented", What::Native),
+    row("none", "nothing inserted", What::Session(Kind::None, 0)),
+    row("call", "call count", What::Session(Kind::Call, 0)),
+    row("block", "block count", What::Session(Kind::Block, 0)),
+    row("insn", "instruction count", What::Session(Kind::Insn, 0)),
+    row("cold", "block count, a new session for each call", What::Cold(Kind::Block)),
+    row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
+    row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
+    row("int3-block", "kprobes (int3), block count", What::Peer(Method::KprobeInt3, Job::CountBlocks)),
+    row("opt-call", "kprobes (optimised), call count", What::Peer(Method::KprobeOptimised, Job::CountCalls)),
+    row("opt-trace", "kprobes (optimised), call trace", What::Peer(Method::KprobeOptimised, Job::TraceCalls)),
+    row("opt-block", "kprobes (optimised), block count", What::Peer(Method::KprobeOptimised, Job::CountBlocks)),
+    row("ftrace-call", "function tracer, call count", What::Peer(Method::FunctionTracer, Job::CountCalls)),
+    row("ftrace-trace", "function tracer, call trace", What::Peer(Method::FunctionTracer, Job::TraceCalls)),
+    row("bpf-call", "BPF fentry, call count", What::Peer(Method::BpfFentry, Job::CountCalls)),
+    row("bpf-trace", "BPF fentry, call trace", What::Peer(Method::BpfFentry, Job::TraceCalls)),
+];
+
+const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
+    Instrument { key, title, what }
+}
+
+impl Instrument {
+    /// The row of our own whose counts a peer's must reach.
+    pub fn model(&self) -> Option<&'static str> {
+        match self.what {
+            What::Peer(_, Job::CountBlocks) => Some("block"),
+            What::Peer(_, Job::CountCalls) => Some("call"),
+            _ => None,
+        }
+    }
+}
+
+/// What has been counted up to a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls, in the order of the numbers asked for; empty where they are not counted.
+    pub calls: Vec<u64>,
+    /// What is counted inside calls.
+    pub inside: Option<u64>,
+    /// What is known not to have been counted.
+    pub missed: u64,
+    /// Basic blocks translated since the module was loaded.
+    pub translated: Option<u64>,
+}
+
+/// An instrumentation that is switched on, until it is dropped.
+pub enum Live {
+    /// Nothing.
+    Native,
+    /// Our own.
+    Session(Device, Kind),
+    /// A peer's.
+    Peer(Peer),
+}
+
+impl Live {
+    /// Switches it on.
+    ///
+    /// # Errors
+    /// Why this kernel, or this machine, lacks it: one line.
+    pub fn start(what: What, sites: Option<&Result<Sites, String>>) -> Result<Live, String> {
+        match what {
+            What::Native => Ok(Live::Native),
+            What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
+            What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
+            What::Peer(method, job) => match sites {
+                Some(Ok(sites)) => Peer::start(method, job, sites)
+                    .map(Live::Peer)
+                    .map_err(|missing| missing.0),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("its addresses are not known".into()),
+            },
+        }
+    }
+
+    /// What has been counted of these system calls.
+    pub fn counts(&self, numbers: &[u32]) -> Result<Counts, String> {
+        match self {
+            Live::Native => Ok(Counts::default()),
+            Live::Session(door, kind) => session_counts(door, *kind, numbers),
+            Live::Peer(peer) => Ok(Counts {
+                inside: Some(peer.hits()),
+                missed: peer.missed(),
+                ..Counts::default()
+            }),
+        }
+    }
+}
+
+/// The addresses that `work` executes, for [`Live::start`].
+pub fn sites(work: &mut dyn FnMut()) -> Result<Sites, String> {
+    peers::collect(work).map_err(|error| error.to_string())
+}
+
+/// Blocks translated since the module was loaded; `None` without the module.
+pub fn translated() -> Option<u64> {
+    let status = device::status(&device::open().ok()?).ok()?;
+    Some(status.translated_blocks)
+}
+
+fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
+    let door = device::open()?;
+    let mut start = Start {
+        kind: kind as u32,
+        flags,
+        nrs: [u64::MAX; NR_MAX / 64],
+        ..Start::default()
+    };
+    door.call(Request::Start(&mut start))
+        .map_err(|error| session::refused(&door, &start, &Table::all(), &error))?;
+    Ok(Live::Session(door, kind))
+}
+
+fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, String> {
+    let status = device::status(door).map_err(|failure| failure.message)?;
+    let mut counts = Counts {
+        translated: Some(status.translated_blocks),
+        ..Counts::default()
+    };
+    let inside = matches!(kind, Kind::Block | Kind::Insn);
+    let mut sum = 0;
+    for nr in numbers {
+        let mut stat = Stat::of(*nr);
+        door.call(Request::Stat(&mut stat, None))
+            .map_err(|error| device::failed("reading the statistics", &error).message)?;
+        sum += stat.sum;
+        counts.missed += stat.missed;
+        if kind != Kind::None {
+            counts.calls.push(stat.calls);
+        }
+    }
+    counts.inside = inside.then_some(sum);
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_the_native_row_is_first() {
+        let keys: BTreeSet<&str> = INSTRUMENTS.iter().map(|row| row.key).collect();
+        assert_eq!(keys.len(), INSTRUMENTS.len());
+        assert_eq!(INSTRUMENTS[0].what, What::Native);
+    }
+
+    #[test]
+    fn models_are_rows() {
+        for model in INSTRUMENTS.iter().filter_map(Instrument::model) {
+            assert!(INSTRUMENTS.iter().any(|row| row.key == model), "{model}");
+        }
+    }
+
+    #[test]
+    fn nothing_counts_nothing() {
+        let live = Live::start(What::Native, None).unwrap();
+        assert_eq!(live.counts(&[0, 1]).unwrap(), Counts::default());
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measuring in throwaway machines: this program starts itself inside one, for
+//! one set and clock, and reads what it found from its output.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use super::clock::Clock;
+use super::results::Results;
+use super::sheet::Sheet;
+use super::{BenchArgs, Set};
+use crate::output;
+
+/// A set by one clock on one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// As `jifl vm --kernel` takes it.
+    pub kernel: String,
+    /// What to measure.
+    pub set: Set,
+    /// By which clock.
+    pub clock: Clock,
+}
+
+/// The machines that are needed, in their order.
+pub fn jobs(args: &BenchArgs) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for kernel in &args.kernel {
+        for set in args.sets() {
+            for clock in set.clocks(&args.clock) {
+                jobs.push(Job {
+                    kernel: kernel.clone(),
+                    set,
+                    clock,
+                });
+            }
+        }
+    }
+    jobs
+}
+
+/// Runs one. A machine that fails leaves one line and no sheet.
+pub fn run(job: &Job, args: &BenchArgs) -> Vec<Sheet> {
+    let name = format!(
+        "{} by {} on {}",
+        job.set.name(),
+        job.clock.name(),
+        job.kernel
+    );
+    output::note(&format!("jifl bench: {name}"));
+    match measure(job, args) {
+        Ok(sheets) => sheets,
+        Err(why) => {
+            output::note(&format!("jifl bench: no {name}: {why}"));
+            Vec::new()
+        }
+    }
+}
+
+fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
+    let mut command = Command::new(&program);
+    command.args(machine_words(job, args));
+    command.arg("--").arg(&program).args(inner_words(job, args));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    // The machine ends with us, however we end.
+    jifl_sys::os::tie_to_parent(&mut command, &[]);
+    let ended = command
+        .spawn()
+        .and_then(|child| child.wait_with_output())
+        .map_err(|error| error.to_string())?;
+    if !ended.status.success() {
+        return Err(format!("the machine: {}", ended.status));
+    }
+    let results: Results = serde_json::from_slice(&ended.stdout)
+        .map_err(|error| format!("what it printed is no result: {error}"))?;
+    Ok(results.sheets)
+}
+
+fn machine_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["vm".into(), "--kernel".into(), job.kernel.clone().into()];
+    match job.clock {
+        Clock::Instructions => words.push("--icount".into()),
+        Clock::Time => words.extend(["--smp".into(), "2".into()]),
+    }
+    for append in &args.append {
+        words.extend(["--append".into(), append.into()]);
+    }
+    words.extend(["--timeout".into(), args.timeout.to_string().into()]);
+    words
+}
+
+fn inner_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
+    let mut words: Vec<OsString> = ["bench", "--here", "-f", "json"].map(Into::into).into();
+    words.extend(["--set".into(), job.set.name().into()]);
+    words.extend(["--clock".into(), job.clock.name().into()]);
+    for (option, values) in [("--op", &args.op), ("--row", &args.row)] {
+        for value in values {
+            words.extend([option.into(), value.into()]);
+        }
+    }
+    for (option, value) in [("--rounds", args.rounds), ("--repeats", args.repeats)] {
+        if let Some(value) = value {
+            words.extend([option.into(), value.to_string().into()]);
+        }
+    }
+    words
+}
