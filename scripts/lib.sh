@@ -68,6 +68,24 @@ install_lacking() {
 	install "${lacking[@]}"
 }
 
+POLICY=/usr/sbin/policy-rc.d
+
+# install_lacking, of servers: while the file is there, Debian's scripts start none.
+install_lacking_stopped() {
+	local package lacking=
+	for package; do
+		is_installed "$package" || lacking=1
+	done
+	[ -n "$lacking" ] || return 0
+	mkdir -p "$BUILD"
+	if [ ! -e $POLICY ]; then
+		trap 'as_root rm -f $POLICY' EXIT
+		printf '#!/bin/sh\nexit 101\n' | as_root tee $POLICY >/dev/null
+		as_root chmod +x $POLICY
+	fi
+	install_lacking "$@"
+}
+
 # Prints the directory to build modules in for a release; fails without one.
 kernel_build_directory() {
 	local directory

@@ -57,6 +57,19 @@ pub fn loopback_up() -> io::Result<()> {
     Ok(())
 }
 
+/// Processor time of all children that have been waited for, in nanoseconds. The
+/// kernel rounds to microseconds.
+pub fn children_cpu_time() -> u64 {
+    // SAFETY: all zeroes are a valid rusage, which the call fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let nanoseconds = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1000;
+    (nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime)) as u64
+}
+
 /// The write end of the pipe that [`catch_interrupts`] makes.
 static INTERRUPT_PIPE: AtomicI32 = AtomicI32::new(-1);
 

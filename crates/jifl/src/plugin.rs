@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl load`, `start`, `stop`, `unload`: kernel modules and plugins.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,15 @@ pub struct NameArgs {
 
 /// Runs `jifl load`.
 pub fn run_load(args: &LoadArgs) -> Result<u8, Failure> {
-    let path = match &args.file {
-        Some(file) => file.clone(),
+    insert(args.file.as_deref(), c"")?;
+    Ok(DONE)
+}
+
+/// Inserts a module with parameters; without a file JIFL's, as built for the
+/// running kernel.
+pub fn insert(file: Option<&Path>, parameters: &CStr) -> Result<(), Failure> {
+    let path = match file {
+        Some(file) => file.to_owned(),
         None => {
             let release = rustix::system::uname()
                 .release()
@@ -53,6 +60,7 @@ pub fn load(path: &Path) -> Result<(), Failure> {
         ))
     })?;
     rustix::system::finit_module(&file, c"", 0).map_err(|errno| not_loaded(path, errno))
+    rustix::system::finit_module(&file, parameters, 0).map_err(|errno| not_loaded(&path, errno))
 }
 
 fn not_loaded(path: &Path, errno: Errno) -> Failure {
@@ -82,7 +90,13 @@ fn not_loaded(path: &Path, errno: Errno) -> Failure {
 
 /// Runs `jifl unload`.
 pub fn run_unload(args: &NameArgs) -> Result<u8, Failure> {
-    let name = module_name(&args.name);
+    remove(&args.name)?;
+    Ok(DONE)
+}
+
+/// Removes a module that nobody uses.
+pub fn remove(name: &str) -> Result<(), Failure> {
+    let name = module_name(name);
     let text = CString::new(name.as_str())
         .map_err(|_| Failure::usage(format!("{name:?} is no module's name")))?;
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -93,8 +107,7 @@ pub fn run_unload(args: &NameArgs) -> Result<u8, Failure> {
             "{name}: in use; `jifl status` shows by whom, `jifl stop NAME` and `jifl detach` end it"
         )),
         _ => Failure::failed(format!("{name}: {errno}")),
-    })?;
-    Ok(DONE)
+    })
 }
 
 /// A file's name also names its module, whose dashes are underscores.

@@ -2,6 +2,7 @@
 //! System calls as such, always through the same instructions, and a few that
 //! several operations need.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -71,5 +72,15 @@ pub(super) fn pipe() -> io::Result<[OwnedFd; 2]> {
     unsafe {
         check(i64::from(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC)))?;
         Ok(fds.map(|fd| OwnedFd::from_raw_fd(fd)))
+    }
+}
+
+/// An empty file in memory.
+pub(super) fn memory_file() -> io::Result<File> {
+    // SAFETY: a constant name; the descriptor is nobody else's.
+    unsafe {
+        let fd = libc::memfd_create(c"jifl-bench".as_ptr(), libc::MFD_CLOEXEC);
+        check(i64::from(fd))?;
+        Ok(File::from_raw_fd(fd))
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory: a file mapped, looked at and unmapped; and what the faults need.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use super::Round;
-use super::call::check;
+use super::call::{check, memory_file};
 
 pub(super) const PAGE: usize = 4096;
 
@@ -56,11 +57,10 @@ const SIZE: usize = 64 << 10;
 /// One byte in so many is looked at, as lmbench does.
 const STRIDE: usize = 16 << 10;
 
-struct MapFile(OwnedFd);
+struct MapFile(File);
 
 impl Round for MapFile {
     fn once(&mut self) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
         let mapping = Mapping::new(SIZE, libc::PROT_READ, self.0.as_raw_fd())?;
         for offset in (0..SIZE).step_by(STRIDE) {
             // SAFETY: within the mapping, whose file is as long.
@@ -71,12 +71,7 @@ impl Round for MapFile {
 }
 
 pub(super) fn mmap_munmap() -> io::Result<Box<dyn Round>> {
-    // SAFETY: a constant name; the result is checked.
-    let fd = unsafe { libc::memfd_create(c"jifl-bench".as_ptr(), libc::MFD_CLOEXEC) };
-    check(i64::from(fd))?;
-    // SAFETY: the descriptor is open and nobody else's.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let file = std::fs::File::from(fd);
+    let file = memory_file()?;
     std::os::unix::fs::FileExt::write_all_at(&file, &vec![1; SIZE], 0)?;
-    Ok(Box::new(MapFile(file.into())))
+    Ok(Box::new(MapFile(file)))
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes: forked and waited for, with and without a new program.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
 use super::Round;
-use super::call::check;
+use super::call::{check, memory_file};
 
 /// The name under which this program is started to end at once.
 pub const EXIT_AT_ONCE: &CStr = c"jifl-bench-exit";
@@ -53,7 +55,12 @@ pub(super) fn fork_exit() -> io::Result<Box<dyn Round>> {
     Ok(Box::new(ForkExit))
 }
 
-struct ForkExec;
+/// The program is a copy of this one in memory, so that its file system, which
+/// may be anywhere, has no part in it.
+struct ForkExec {
+    _program: File,
+    path: CString,
+}
 
 impl Round for ForkExec {
     fn once(&mut self) -> io::Result<()> {
@@ -62,16 +69,21 @@ impl Round for ForkExec {
         fork(|| {
             // SAFETY: both lists end with a null pointer, as does each string.
             unsafe {
-                libc::execve(
-                    c"/proc/self/exe".as_ptr(),
-                    arguments.as_ptr(),
-                    environment.as_ptr(),
-                );
+                libc::execve(self.path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
             }
         })
     }
 }
 
 pub(super) fn fork_exec() -> io::Result<Box<dyn Round>> {
-    Ok(Box::new(ForkExec))
+    let mut program = memory_file()?;
+    io::copy(&mut File::open("/proc/self/exe")?, &mut program)?;
+    // The kernel executes no file that is open for writing.
+    let path = format!("/proc/self/fd/{}", program.as_raw_fd());
+    let program = File::open(path)?;
+    let path = CString::new(format!("/proc/self/fd/{}", program.as_raw_fd()))?;
+    Ok(Box::new(ForkExec {
+        _program: program,
+        path,
+    }))
 }

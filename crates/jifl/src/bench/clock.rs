@@ -67,28 +67,22 @@ fn nanoseconds_per_tick() -> f64 {
     began.elapsed().as_nanos() as f64 / ticks as f64
 }
 
-/// The clocks that can be used here, and one line for each that was asked for
-/// and cannot. Time is always there, but tells nothing where it is instructions:
-/// it is left out there unless it alone was asked for.
+/// The clock that can be used here, and a line if another was asked for.
 ///
-/// `wanted` none: all.
-pub fn usable(wanted: &[Clock], counts: bool) -> (Vec<Clock>, Vec<String>) {
-    let asked = |clock| wanted.contains(&clock);
+/// `wanted` none: whichever there is. `counts`: this machine's clock counts
+/// instructions.
+pub fn usable(wanted: &[Clock], counts: bool) -> (Clock, Option<String>) {
     if counts {
-        if wanted == [Clock::Time] {
-            let why = "time: this machine's clock counts instructions, which are measured instead";
-            return (vec![Clock::Instructions], vec![why.into()]);
-        }
-        return (vec![Clock::Instructions], Vec::new());
+        let why = "time: this machine's clock counts instructions, which are measured instead";
+        let line = wanted.contains(&Clock::Time).then(|| why.to_owned());
+        return (Clock::Instructions, line);
     }
-    let why = "instructions: this machine's clock does not count them (`jifl bench` without \
-               --here, or `jifl vm --icount`, has one that does); time is measured";
-    let lines = if asked(Clock::Instructions) {
-        vec![why.into()]
-    } else {
-        Vec::new()
-    };
-    (vec![Clock::Time], lines)
+    let why = "instructions: this machine's clock does not count them (that of `jifl vm --icount` \
+               does); time is measured";
+    let line = wanted
+        .contains(&Clock::Instructions)
+        .then(|| why.to_owned());
+    (Clock::Time, line)
 }
 
 #[cfg(test)]
@@ -98,18 +92,18 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_said_in_one_line_and_the_rest_runs() {
         use Clock::{Instructions, Time};
-        for (wanted, counts, clocks, lines) in [
-            (&[][..], true, [Instructions], 0),
-            (&[], false, [Time], 0),
-            (&[Instructions], true, [Instructions], 0),
-            (&[Instructions], false, [Time], 1),
-            (&[Instructions, Time], false, [Time], 1),
-            (&[Time], true, [Instructions], 1),
-            (&[Time], false, [Time], 0),
+        for (wanted, counts, clock, line) in [
+            (&[][..], true, Instructions, false),
+            (&[], false, Time, false),
+            (&[Instructions], true, Instructions, false),
+            (&[Instructions], false, Time, true),
+            (&[Instructions, Time], false, Time, true),
+            (&[Time], true, Instructions, true),
+            (&[Time], false, Time, false),
         ] {
             let (usable, said) = usable(wanted, counts);
-            assert_eq!(usable, clocks, "{wanted:?} {counts}");
-            assert_eq!(said.len(), lines, "{wanted:?} {counts}");
+            assert_eq!(usable, clock, "{wanted:?} {counts}");
+            assert_eq!(said.is_some(), line, "{wanted:?} {counts}");
             assert!(said.iter().all(|line| !line.contains('\n')));
         }
     }

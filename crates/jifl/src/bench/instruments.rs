@@ -2,10 +2,11 @@
 //! The rows of the sheets: a table of instrumentations, how each is switched
 //! on, and what it says it has counted.
 
-use jifl_sys::abi::{Kind, NR_MAX, Start, Stat};
+use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
 use jifl_sys::device::{Device, Door, Request};
 
-use super::peers::{self, Job, Method, Peer, Sites};
+pub use super::peers::Sites;
+use super::peers::{self, Job, Method, Peer};
 use super::sheet::NATIVE;
 use crate::exit::Failure;
 use crate::syscalls::Table;
@@ -136,8 +137,24 @@ pub fn sites(work: &mut dyn FnMut()) -> Result<Sites, String> {
 
 /// Blocks translated since the module was loaded; `None` without the module.
 pub fn translated() -> Option<u64> {
-    let status = device::status(&device::open().ok()?).ok()?;
-    Some(status.translated_blocks)
+    status().ok().map(|status| status.translated_blocks)
+}
+
+/// The module's totals.
+pub fn status() -> Result<Status, String> {
+    let status = device::open().and_then(|door| device::status(&door));
+    status.map_err(|failure| failure.message)
+}
+
+/// What a session has counted of all system calls.
+pub fn all_counts(live: &Live) -> Result<Counts, String> {
+    let Live::Session(door, _) = live else {
+        return live.counts(&[]);
+    };
+    // Those that this kernel lacks have no statistics.
+    let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
+    let numbers: Vec<u32> = (0..NR_MAX as u32).filter(known).collect();
+    live.counts(&numbers)
 }
 
 fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {

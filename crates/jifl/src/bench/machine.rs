@@ -83,6 +83,10 @@ fn machine_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
         Clock::Instructions => words.push("--icount".into()),
         Clock::Time => words.extend(["--smp".into(), "2".into()]),
     }
+    if job.set == Set::Memory {
+        // It loads the module with one size after the other.
+        words.push("--no-module".into());
+    }
     for append in &args.append {
         words.extend(["--append".into(), append.into()]);
     }
@@ -98,6 +102,9 @@ fn inner_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
         for value in values {
             words.extend([option.into(), value.into()]);
         }
+    }
+    for size in &args.cache_kb {
+        words.extend(["--cache-kb".into(), size.to_string().into()]);
     }
     for (option, value) in [("--rounds", args.rounds), ("--repeats", args.repeats)] {
         if let Some(value) = value {

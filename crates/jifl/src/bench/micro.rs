@@ -7,10 +7,10 @@ use std::io;
 use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Stopwatch;
-use super::instruments::{self, Counts, Instrument, Live, What};
-use super::peers::Sites;
-use super::sheet::{Cell, Row};
-use super::stats::{median, spread};
+use super::instruments::{self, Counts, Instrument, Live, Sites, What};
+use super::series::{self, Series, Trouble};
+use super::sheet::Row;
+use super::stats::median;
 use super::validity::{Seen, judge};
 use crate::output;
 
@@ -35,75 +35,57 @@ pub struct Plan {
     pub repeats: u64,
 }
 
-/// Why there is no figure.
-enum Trouble {
-    /// It could not be switched on.
-    Missing(String),
-    /// It was, and the figure means nothing.
-    Void(String),
-}
-
 /// One figure.
 struct Sample {
     cost: f64,
     counted: Option<f64>,
 }
 
-/// What is found of an operation under an instrumentation, repeat by repeat.
-#[derive(Default)]
-struct Found {
-    costs: Vec<f64>,
-    ratios: Vec<f64>,
-    counted: Option<f64>,
-    missing: Option<String>,
-    void: Option<String>,
-}
-
 /// Measures all of it. Rows that nothing could switch on are missing.
 pub fn measure(plan: &Plan) -> Vec<Row> {
     // Where that is forbidden, it is noise, not an error.
     let _pinned = Pinned::here();
-    let mut columns: Vec<Vec<Found>> = Vec::new();
+    let mut columns: Vec<Vec<Series>> = Vec::new();
     for (index, op) in plan.ops.iter().enumerate() {
         let of = format!("{} of {}", index + 1, plan.ops.len());
         output::note(&format!("jifl bench: {} ({of})", op.name));
         columns.push(match (op.prepare)() {
             Ok(mut round) => measure_op(plan, op, round.as_mut()),
-            Err(error) => void_op(plan, &format!("cannot be prepared: {error}")),
+            Err(error) => {
+                let why = format!("cannot be prepared: {error}");
+                vec![Series::without(Trouble::Void(why)); plan.rows.len()]
+            }
         });
     }
     let rows = plan.rows.iter().enumerate();
     rows.map(|(index, row)| {
         let found = columns.iter().map(|column| &column[index]);
-        assemble(row, plan.ops.iter().map(|op| op.name).zip(found).collect())
+        let found: Vec<_> = plan.ops.iter().map(|op| op.name).zip(found).collect();
+        series::row(row, &found)
     })
     .collect()
 }
 
-fn void_op(plan: &Plan, why: &str) -> Vec<Found> {
-    let void = || Found {
-        void: Some(why.to_owned()),
-        ..Found::default()
-    };
-    plan.rows.iter().map(|_| void()).collect()
-}
-
-fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round) -> Vec<Found> {
+fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round) -> Vec<Series> {
     let sites = needed_sites(plan, round);
-    let mut found: Vec<Found> = plan.rows.iter().map(|_| Found::default()).collect();
+    let mut found = vec![Series::default(); plan.rows.len()];
     for _ in 0..plan.repeats {
-        for index in 0..plan.rows.len() {
-            if found[index].missing.is_some() || found[index].void.is_some() {
+        for (index, row) in plan.rows.iter().enumerate() {
+            if found[index].has_failed() {
                 continue;
             }
-            let model = plan.rows[index].model();
-            let model = model.and_then(|key| {
+            let model = row.model().and_then(|key| {
                 let at = plan.rows.iter().position(|row| row.key == key)?;
                 found[at].counted
             });
-            let sample = sample(plan, &plan.rows[index], op, round, sites.as_ref(), model);
-            let native = found[0].costs.last().copied();
-            found[index].add(sample, native);
+            match sample(plan, row, op, round, sites.as_ref(), model) {
+                Ok(sample) => {
+                    let native = found[0].last().filter(|_| index > 0);
+                    found[index].push(sample.cost, sample.cost / native.unwrap_or(sample.cost));
+                    found[index].counted = sample.counted;
+                }
+                Err(trouble) => found[index].fail(trouble),
+            }
         }
     }
     found
@@ -117,56 +99,6 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
             let _ = repeat(round, LEAST_ROUNDS);
         })
     })
-}
-
-impl Found {
-    /// `native`: what the same repeat cost uninstrumented.
-    fn add(&mut self, sample: Result<Sample, Trouble>, native: Option<f64>) {
-        match sample {
-            Ok(sample) => {
-                self.costs.push(sample.cost);
-                self.counted = sample.counted;
-                match native.unwrap_or(sample.cost) {
-                    native if native > 0.0 => self.ratios.push(sample.cost / native),
-                    _ => self.void = Some("the clock stood still".into()),
-                }
-            }
-            Err(Trouble::Missing(why)) => self.missing = Some(why),
-            Err(Trouble::Void(why)) => self.void = Some(why),
-        }
-    }
-
-    fn cell(&self, op: &str) -> Cell {
-        let why = self.missing.as_ref().or(self.void.as_ref());
-        if let Some(why) = why {
-            return Cell::void(op, why.clone());
-        }
-        Cell {
-            op: op.to_owned(),
-            value: median(&self.costs),
-            ratio: median(&self.ratios),
-            spread: spread(&self.ratios),
-            counted: self.counted,
-            void: None,
-        }
-    }
-}
-
-/// A row that could not be switched on for any operation is missing.
-fn assemble(row: &Instrument, found: Vec<(&str, &Found)>) -> Row {
-    let whys: Vec<&String> = found
-        .iter()
-        .filter_map(|(_, f)| f.missing.as_ref())
-        .collect();
-    match whys.first() {
-        Some(why) if whys.len() == found.len() => Row::missing(row.key, row.title, *why),
-        _ => Row {
-            key: row.key.into(),
-            title: row.title.into(),
-            missing: None,
-            cells: found.iter().map(|(op, found)| found.cell(op)).collect(),
-        },
-    }
 }
 
 fn sample(
@@ -301,17 +233,5 @@ mod tests {
         let rows = measure(&plan);
         assert!(!rows[0].cells[0].is_valid());
         assert!(rows[0].cells[1].is_valid());
-    }
-
-    #[test]
-    fn ratios_are_taken_pair_by_pair() {
-        let mut found = Found::default();
-        for (cost, native) in [(120.0, 100.0), (360.0, 300.0), (130.0, 100.0)] {
-            let counted = None;
-            found.add(Ok(Sample { cost, counted }), Some(native));
-        }
-        let cell = found.cell("x");
-        assert_eq!((cell.value, cell.ratio), (130.0, 1.2));
-        assert_eq!(cell.spread, [1.2, 1.3]);
     }
 }

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl bench`: what instrumentation costs, ours and that of its peers.
 
+mod chart;
 mod clock;
+mod cold;
 mod environment;
 mod goals;
+mod here;
 mod instruments;
 mod machine;
+mod memory;
 mod micro;
+mod programs;
+mod results;
+mod series;
 pub mod peers;
 mod peers_command;
-mod results;
 mod sheet;
 mod stats;
 mod text;
 mod validity;
+mod web;
 
 use std::path::PathBuf;
 
@@ -23,17 +30,22 @@ pub use peers_command::{PeersArgs, run as run_peers};
 
 use crate::exit::{DONE, FAILED, Failure};
 use crate::output::{self, Sink};
-use clock::{Clock, Stopwatch};
-use environment::Environment;
+use clock::Clock;
 use instruments::{INSTRUMENTS, Instrument, What};
 use results::Results;
-use sheet::{Operation, Sheet};
+use sheet::Sheet;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Set {
-    /// Operations of few system calls each
+    /// Operations of few system calls each, in the steady state
     Micro,
+    /// What it costs to begin, and to translate
+    Cold,
+    /// A compile, against the memory given to the cache
+    Memory,
+    /// A web server's throughput and latency
+    Web,
 }
 
 impl Set {
@@ -41,6 +53,9 @@ impl Set {
     pub fn name(self) -> &'static str {
         match self {
             Set::Micro => "micro",
+            Set::Cold => "cold",
+            Set::Memory => "memory",
+            Set::Web => "web",
         }
     }
 
@@ -48,9 +63,13 @@ impl Set {
     fn clocks(self, wanted: &[Clock]) -> Vec<Clock> {
         let suits = match self {
             Set::Micro => vec![Clock::Instructions, Clock::Time],
+            Set::Cold | Set::Memory => vec![Clock::Instructions],
+            Set::Web => vec![Clock::Time],
         };
         match wanted {
             [] => suits,
+            // There is no other way to measure it.
+            _ if self == Set::Web => suits,
             _ => wanted.to_vec(),
         }
     }
@@ -100,7 +119,10 @@ pub struct BenchArgs {
     /// Only this row beside the uninstrumented one; may be given several times
     #[arg(long, value_name = "KEY")]
     row: Vec<String>,
-    /// Rounds of an operation under an instrumentation
+    /// Of the memory set: KiB of code, and as much of tables; may be given several times
+    #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    cache_kb: Vec<u64>,
+    /// Rounds of an operation under an instrumentation; of the web set requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
     /// By time: how often the instrumentations take turns
@@ -123,6 +145,9 @@ pub struct BenchArgs {
     /// Write the results to FILE as JSON, too
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw a chart of each table into DIRECTORY
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
 }
 
 impl BenchArgs {
@@ -130,6 +155,13 @@ impl BenchArgs {
         match self.set.as_slice() {
             [] => Set::value_variants().to_vec(),
             sets => sets.to_vec(),
+        }
+    }
+
+    fn sizes(&self) -> Vec<u64> {
+        match self.cache_kb.as_slice() {
+            [] => memory::SIZES.to_vec(),
+            sizes => sizes.to_vec(),
         }
     }
 
@@ -176,15 +208,20 @@ impl BenchArgs {
 pub fn run(args: BenchArgs) -> Result<u8, Failure> {
     args.ops()?;
     args.rows()?;
+    // Before hours are spent on what could not be written.
     let mut file = args
         .json
         .as_deref()
         .map(|path| Sink::open(Some(path)))
         .transpose()?;
+    if let Some(directory) = &args.svg {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+    }
     let sheets = if args.here {
-        measure_here(&args)?
+        here::measure(&args, |sheet| show(&args, sheet))?
     } else {
-        measure_in_machines(&args)?
+        measure_in_machines(&args, |sheet| show(&args, sheet))?
     };
     let results = Results::new(sheets);
     if let Some(file) = &mut file {
@@ -202,73 +239,28 @@ pub fn run(args: BenchArgs) -> Result<u8, Failure> {
 
 /// Each sheet is shown as soon as there is one.
 fn show(args: &BenchArgs, sheet: &Sheet) -> Result<(), Failure> {
-    match args.format {
-        Format::Text => output::print(&(text::render(sheet) + "\n")),
-        Format::Json => Ok(()),
+    if args.format == Format::Text {
+        output::print(&(text::render(sheet) + "\n"))?;
     }
+    if let Some(directory) = &args.svg {
+        if let Some(svg) = chart::draw(sheet).map_err(Failure::failed)? {
+            let path = directory.join(chart::file_name(sheet));
+            Sink::open(Some(&path))?.write(&svg)?;
+        }
+    }
+    Ok(())
 }
 
-fn measure_in_machines(args: &BenchArgs) -> Result<Vec<Sheet>, Failure> {
+fn measure_in_machines(
+    args: &BenchArgs,
+    mut show: impl FnMut(&Sheet) -> Result<(), Failure>,
+) -> Result<Vec<Sheet>, Failure> {
     let mut all = Vec::new();
     for job in machine::jobs(args) {
         for sheet in machine::run(&job, args) {
-            show(args, &sheet)?;
+            show(&sheet)?;
             all.push(sheet);
         }
     }
     Ok(all)
-}
-
-fn measure_here(args: &BenchArgs) -> Result<Vec<Sheet>, Failure> {
-    let counts = jifl_sys::cpu::clock_counts_instructions();
-    let (clocks, lines) = clock::usable(&args.clock, counts);
-    for line in &lines {
-        output::note(&format!("jifl bench: no {line}"));
-    }
-    let mut all = Vec::new();
-    for set in args.sets() {
-        for clock in &clocks {
-            let mut sheet = match set {
-                Set::Micro => micro_sheet(args, *clock)?,
-            };
-            sheet
-                .notes
-                .extend(lines.iter().map(|line| format!("no {line}")));
-            show(args, &sheet)?;
-            all.push(sheet);
-        }
-    }
-    Ok(all)
-}
-
-fn micro_sheet(args: &BenchArgs, clock: Clock) -> Result<Sheet, Failure> {
-    let (rounds, repeats) = match clock {
-        Clock::Instructions => (200, 1),
-        Clock::Time => (1000, 5),
-    };
-    let plan = micro::Plan {
-        ops: args.ops()?,
-        rows: args.rows()?,
-        stopwatch: Stopwatch::new(clock),
-        rounds: args.rounds.unwrap_or(rounds),
-        repeats: args
-            .repeats
-            .filter(|_| clock == Clock::Time)
-            .unwrap_or(repeats),
-    };
-    let operation = |op: &Op| Operation {
-        name: op.name.into(),
-        unit: clock.unit().into(),
-    };
-    let mut sheet = Sheet {
-        set: Set::Micro.name().into(),
-        clock: clock.name().into(),
-        machine: Environment::here(),
-        ops: plan.ops.iter().map(operation).collect(),
-        rows: micro::measure(&plan),
-        figures: Vec::new(),
-        notes: Vec::new(),
-    };
-    sheet.figures = goals::summary(&sheet);
-    Ok(sheet)
 }
