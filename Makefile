@@ -20,7 +20,7 @@ help:
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
-	@echo "bench  what it costs"
+	@echo "bench  what it costs, with charts, into build/bench"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
 
@@ -30,10 +30,11 @@ setup:
 modules:
 	@scripts/build-modules
 
-# Through a rename: a running copy of the program stays whole.
+# Through a rename: a running copy of the program stays whole. Results of `jifl
+# bench` name the commit.
 cli:
 	@mkdir -p build/bin
-	@nice $(CARGO) build --release --locked --package jifl
+	@JIFL_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown) nice $(CARGO) build --release --locked --package jifl
 	@cmp -s $(CARGO_OUT)/jifl build/bin/jifl || \
 		{ cp $(CARGO_OUT)/jifl build/bin/jifl.new && mv build/bin/jifl.new build/bin/jifl; }
 
@@ -75,9 +76,11 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
+# About two hours on two cores. BENCH: more options of `jifl bench`.
 bench: setup
+	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all
-	@bench/run
+	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --json build/bench/results.json --svg build/bench $(BENCH)
 
 fmt:
 	$(CARGO) fmt
@@ -87,4 +90,4 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 clean:
-	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted
+	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted build/bench

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`jifl bench`: it measures, says what it could not, and its results are complete.
+
+No figure is asserted: what something costs is no matter of right and wrong.
+"""
+
+import json
+import subprocess
+
+import pytest
+
+import harness
+
+OPS = ["null", "read", "pipe"]
+
+
+def bench(*words, tmp_path, timeout=600):
+    """Runs it in the machines that it makes; returns its end, its results, its charts."""
+    results = tmp_path / "results.json"
+    command = [harness.JIFL, "bench", *words, "--json", results, "--svg", tmp_path, "--timeout", timeout]
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, cwd=harness.ROOT, timeout=timeout + 240, check=False)
+    text = results.read_text()
+    return done, json.loads(text) if text else None, sorted(path.name for path in tmp_path.glob("*.svg"))
+
+
+def options(name, values):
+    return [word for value in values for word in (name, value)]
+
+
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_micro(kernel, tmp_path):
+    keys = ["none", "call", "block", "insn", "cold", "int3-block"]
+    done, results, charts = bench("--kernel", kernel, "--set", "micro", "--clock", "instructions", "--rounds", 40,
+                                  *options("--op", OPS), *options("--row", keys), tmp_path=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert results["command"] == "bench" and results["version"] and results["commit"]
+    [sheet] = results["sheets"]
+    assert (sheet["set"], sheet["clock"]) == ("micro", "instructions")
+    machine = sheet["machine"]
+    assert machine["kernel"] == harness.release_of(kernel)
+    assert machine["cpu"] and machine["cpus"] == 1 and machine["accelerator"] == "tcg"
+    rows = {row["key"]: row for row in sheet["rows"]}
+    assert list(rows) == ["native", *keys]
+    for key in ["native", "none", "call", "block", "insn", "cold"]:
+        cells = rows[key]["cells"]
+        assert [cell["op"] for cell in cells] == OPS
+        assert not any(cell["void"] for cell in cells), cells
+        assert all(cell["value"] > 0 and cell["ratio"] > 0 for cell in cells), cells
+    # One call of getppid and of read in a round; two reads, two writes through a pipe.
+    assert [cell["counted"] for cell in rows["call"]["cells"]] == [1, 1, 4]
+    blocks, insns = ([cell["counted"] for cell in rows[key]["cells"]] for key in ("block", "insn"))
+    assert all(1 <= block < insn for block, insn in zip(blocks, insns, strict=True)), (blocks, insns)
+    # A peer is measured, or is missing and says why.
+    peer = rows["int3-block"]
+    assert peer["cells"] or (peer["missing"] and "\n" not in peer["missing"]), peer
+    for line in (["OPERATION", "NATIVE", "NONE", "CALL"], ["null"], ["pipe"]):
+        assert any(text.split()[:len(line)] == line for text in done.stdout.splitlines()), done.stdout
+    assert charts == [f"micro-instructions-{machine['kernel']}.svg"]
+    assert (tmp_path / charts[0]).read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_what_cannot_be_measured_is_said_and_the_rest_is(kernel):
+    """In a machine whose clock shows time; and with memory for not one block."""
+    run = harness.vm("jifl bench --here --set micro --clock instructions --op null --row block --rounds 50 "
+                     "--repeats 2 -f json && jifl bench --here --set memory --cache-kb 1 --cache-kb 64 "
+                     "--cache-kb 8192 --row none --row call -f json; jifl status -f json", kernel=kernel, timeout=600)
+    micro, memory, status = (json.loads(line) for line in run.stdout.splitlines())
+    lines = [line for line in run.stderr.splitlines() if "instructions: this machine's clock does not count" in line]
+    assert len(lines) == 1, run.shown()
+    [sheet] = micro["sheets"]
+    assert sheet["clock"] == "time" and len(sheet["notes"]) == 1
+    assert [row["cells"][0]["void"] for row in sheet["rows"]] == [None, None], sheet
+    [sheet] = memory["sheets"]
+    sizes = {row["key"]: {cell["op"]: cell for cell in row["cells"]} for row in sheet["rows"]}
+    for key in ("none", "call"):
+        why = sizes[key]["1 KB"]["void"]
+        assert "cannot be had" in why and "\n" not in why, why
+        assert sizes[key]["8192 KB"]["void"] is None and sizes[key]["8192 KB"]["ratio"] > 0
+    # The module is as it was.
+    assert status["code_size"] == 8192 << 10
+
+
+def test_bad_usage():
+    for words, part in ((["--op", "nul"], "no operation"), (["--row", "x"], "no row"), (["--here", "--kernel", "6.1"], "")):
+        done = subprocess.run([harness.JIFL, "bench", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and part in done.stderr, done.stderr
