@@ -14,7 +14,7 @@ use super::call::{self, check};
 struct PingPong {
     from: Option<File>,
     to: Option<File>,
-    partner: libc::pid_t,
+    partner: Option<libc::pid_t>,
 }
 
 impl PingPong {
@@ -32,7 +32,7 @@ impl PingPong {
         Ok(Box::new(PingPong {
             from: Some(from.into()),
             to: Some(to.into()),
-            partner,
+            partner: Some(partner),
         }))
     }
 }
@@ -45,10 +45,19 @@ fn echo([from, to]: [RawFd; 2], close: [RawFd; 2]) -> ! {
         for fd in close {
             libc::close(fd);
         }
-        while libc::read(from, (&raw mut byte).cast(), 1) == 1
-            && libc::write(to, (&raw const byte).cast(), 1) == 1
-        {}
-        libc::_exit(0)
+        let mut moved = 1;
+        while moved == 1 {
+            moved = libc::read(from, (&raw mut byte).cast(), 1);
+            if moved == 1 {
+                moved = libc::write(to, (&raw const byte).cast(), 1);
+            }
+        }
+        // At the end of its input it ends well.
+        libc::_exit(if moved == 0 {
+            0
+        } else {
+            *libc::__errno_location()
+        })
     }
 }
 
@@ -58,17 +67,42 @@ impl Round for PingPong {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let mut byte = [1];
-        to.write_all(&byte)?;
-        from.read_exact(&mut byte)
+        let done = to
+            .write_all(&byte)
+            .and_then(|()| from.read_exact(&mut byte));
+        done.map_err(|error| self.explain(&error))
+    }
+}
+
+impl PingPong {
+    /// The partner ends when one of its calls fails; its status is the error.
+    fn explain(&mut self, error: &io::Error) -> io::Error {
+        let status = self.end();
+        let why = match libc::WEXITSTATUS(status) {
+            _ if libc::WIFSIGNALED(status) => {
+                format!("killed by signal {}", libc::WTERMSIG(status))
+            }
+            0 => "at the end of its input".into(),
+            errno => io::Error::from_raw_os_error(errno).to_string(),
+        };
+        io::Error::other(format!("{error}; the other process ended: {why}"))
+    }
+
+    /// Closes what the partner reads, and waits for its end.
+    fn end(&mut self) -> libc::c_int {
+        drop((self.from.take(), self.to.take()));
+        let mut status = 0;
+        if let Some(partner) = self.partner.take() {
+            // SAFETY: waits for a child of ours.
+            unsafe { libc::waitpid(partner, &mut status, 0) };
+        }
+        status
     }
 }
 
 impl Drop for PingPong {
-    /// The partner sees the end of its input and ends.
     fn drop(&mut self) {
-        drop((self.from.take(), self.to.take()));
-        // SAFETY: waits for a child of ours; a null status is not written.
-        unsafe { libc::waitpid(self.partner, std::ptr::null_mut(), 0) };
+        self.end();
     }
 }
 

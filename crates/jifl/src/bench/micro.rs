@@ -14,8 +14,6 @@ use super::stats::median;
 use super::validity::{Seen, judge};
 use crate::output;
 
-/// First rounds under an instrumentation, as a part of those that are measured.
-const WARM_UP: u64 = 4;
 /// An operation's rounds are never fewer.
 const LEAST_ROUNDS: u64 = 10;
 /// Sessions of a cold row.
@@ -118,7 +116,8 @@ fn sample(
     let translated_before = instruments::translated();
     let live = Live::start(row.what, sites).map_err(Trouble::Missing)?;
     let counts = || live.counts(&numbers).map_err(Trouble::Void);
-    repeat(round, (rounds / WARM_UP).max(LEAST_ROUNDS)).map_err(failed)?;
+    // As many as are measured: the kernel's own caches take their time, too.
+    repeat(round, rounds).map_err(failed)?;
 
     let halves = [rounds / 2, rounds - rounds / 2];
     let mut costs = Vec::with_capacity(rounds as usize);
