@@ -11,7 +11,7 @@ const BAR: u32 = 9;
 const GAP: u32 = 16;
 const MARGINS: u32 = 130;
 const HEIGHT: u32 = 460;
-const LEAST_WIDTH: u32 = 640;
+const LEGEND: u32 = 300;
 
 /// What one bar shows.
 struct Bar {
@@ -87,7 +87,10 @@ fn draw_into(
     bars: &[Bar],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let group = BAR * rows.len() as u32 + GAP;
-    let width = (MARGINS + group * sheet.ops.len() as u32).max(LEAST_WIDTH);
+    let width = MARGINS + group * sheet.ops.len() as u32 + LEGEND;
+    let end = sheet.ops.len() as f64;
+    // The legend stands to the right of the bars.
+    let right = end + f64::from(LEGEND) / f64::from(group);
     let (least, largest) = limits(bars);
     let root = SVGBackend::with_string(text, (width, HEIGHT)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -97,15 +100,16 @@ fn draw_into(
         sheet.set, sheet.clock, machine.kernel, machine.accelerator
     );
     let mut chart = ChartBuilder::on(&root)
-        .caption(caption, ("sans-serif", 16))
+        .caption(caption, ("sans-serif", 20))
         .margin(12)
         .x_label_area_size(70)
         .y_label_area_size(60)
-        .build_cartesian_2d(0.0..sheet.ops.len() as f64, (least..largest).log_scale())?;
+        .build_cartesian_2d(0.0..right, (least..largest).log_scale())?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .disable_x_axis()
+        .label_style(("sans-serif", 14))
         .y_desc("normalised slowdown")
         .y_label_formatter(&|value| format!("{value}"))
         .draw()?;
@@ -119,21 +123,20 @@ fn draw_into(
             .label(row.title.as_str())
             .legend(move |(x, y)| Rectangle::new([(x, y - 4), (x + 12, y + 4)], style));
     }
-    let end = sheet.ops.len() as f64;
     chart.draw_series([PathElement::new(vec![(0.0, 1.0), (end, 1.0)], BLACK)])?;
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
-        .label_font(("sans-serif", 11))
+        .label_font(("sans-serif", 14))
         .draw()?;
     let (left, bottom) = chart.plotting_area().get_pixel_range();
-    let step = (left.end - left.start) as f64 / end;
+    let step = f64::from(left.end - left.start) / right;
     for (index, op) in sheet.ops.iter().enumerate() {
         let x = left.start + ((index as f64 + 0.6) * step) as i32;
         let style = TextStyle::from(
-            ("sans-serif", 12)
+            ("sans-serif", 15)
                 .into_font()
                 .transform(FontTransform::Rotate270),
         );
