@@ -12,12 +12,15 @@ pub fn render(sheet: &Sheet) -> String {
         .iter()
         .filter(|row| row.missing.is_none())
         .collect();
-    let mut lines = vec![titles(&rows)];
+    let mut lines = vec![titles(sheet, &rows)];
     for op in &sheet.ops {
         let mut line = vec![op.name.clone()];
         for row in &rows {
             let cell = row.cells.iter().find(|cell| cell.op == op.name);
             line.push(cell.map_or_else(|| "-".into(), |cell| shown(row, cell)));
+            if is_noisy(sheet) && row.key == NATIVE {
+                line.push(cell.map_or_else(|| "-".into(), noise));
+            }
         }
         lines.push(line);
     }
@@ -52,9 +55,29 @@ fn heading(sheet: &Sheet) -> String {
     )
 }
 
-fn titles(rows: &[&Row]) -> Vec<String> {
-    let keys = rows.iter().map(|row| row.key.to_uppercase());
-    std::iter::once("OPERATION".into()).chain(keys).collect()
+fn titles(sheet: &Sheet, rows: &[&Row]) -> Vec<String> {
+    let mut titles = vec!["OPERATION".to_owned()];
+    for row in rows {
+        titles.push(row.key.to_uppercase());
+        if is_noisy(sheet) && row.key == NATIVE {
+            titles.push("NOISE".into());
+        }
+    }
+    titles
+}
+
+/// Instructions are exact.
+fn is_noisy(sheet: &Sheet) -> bool {
+    sheet.clock == "time"
+}
+
+/// How far from their median the rounds of a row lay at most.
+fn noise(cell: &Cell) -> String {
+    let [least, largest] = cell.spread;
+    match cell.is_valid() {
+        true => format!("{:.0} %", 100.0 * (1.0 - least).max(largest - 1.0)),
+        false => "-".into(),
+    }
 }
 
 fn shown(row: &Row, cell: &Cell) -> String {
@@ -131,6 +154,17 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn time_has_its_noise_beside_it() {
+        let mut sheet = sample();
+        assert!(!render(&sheet).contains("NOISE"));
+        sheet.clock = "time".into();
+        sheet.rows[0].cells[0].spread = [0.9, 1.25];
+        let text = render(&sheet);
+        let line = "null          100   25 %  1.100  1.250";
+        assert!(text.lines().any(|l| l == line), "{line:?} in\n{text}");
     }
 
     #[test]
