@@ -76,7 +76,7 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
-# About two hours on two cores. BENCH: more options of `jifl bench`.
+# Takes hours on two cores. BENCH: more options of `jifl bench`.
 bench: setup
 	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all

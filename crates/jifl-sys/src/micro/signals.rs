@@ -35,7 +35,9 @@ impl Drop for Handler {
     }
 }
 
-struct Install(#[allow(dead_code)] Handler);
+struct Install {
+    _handler: Handler,
+}
 
 impl Round for Install {
     fn once(&mut self) -> io::Result<()> {
@@ -44,7 +46,7 @@ impl Round for Install {
 }
 
 pub(super) fn install() -> io::Result<Box<dyn Round>> {
-    Ok(Box::new(Install(Handler)))
+    Ok(Box::new(Install { _handler: Handler }))
 }
 
 /// The signal is handled before the call that sends it returns to user code.
