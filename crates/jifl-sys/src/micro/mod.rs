@@ -35,7 +35,8 @@ pub struct Op {
     pub name: &'static str,
     /// System calls that one round makes, all its processes together: number, how often.
     pub calls: &'static [(u32, u64)],
-    /// How much of the rounds it gets, in per cent: few where a round is long.
+    /// How much of the rounds it gets, in per cent: few where a round is long, many
+    /// where it takes long until rounds are alike.
     pub share: u64,
     /// Prepares it.
     pub prepare: fn() -> io::Result<Box<dyn Round>>,
@@ -76,7 +77,8 @@ pub const OPS: &[Op] = &[
     op("sig install", &[(libc::SYS_rt_sigaction as u32, 1)], 100, signals::install),
     op("sig handle", &[(libc::SYS_kill as u32, 1), (SIGRETURN, 1)], 100, signals::handle),
     op("pipe", &[(READ, 2), (WRITE, 2)], 100, partner::pipe),
-    op("unix", &[(READ, 2), (WRITE, 2)], 100, partner::unix),
+    // Which of its memory the kernel takes for a byte settles slowly.
+    op("unix", &[(READ, 2), (WRITE, 2)], 400, partner::unix),
     op("tcp", &[(READ, 2), (WRITE, 2)], 50, partner::tcp),
     op("fork+exit", &[(CLONE, 1), (EXIT, 1), (WAIT, 1)], 20, process::fork_exit),
     op("fork+exec", &[(CLONE, 1), (EXECVE, 1), (EXIT, 1), (WAIT, 1)], 10, process::fork_exec),
