@@ -52,8 +52,14 @@ void peers_ftrace_remove(void)
 {
 	if (started)
 		unregister_ftrace_function(&ops);
-	if (filtered)
+	/*
+	 * Made anew for the next use: ftrace_free_filter() leaves the filter's address
+	 * behind, and the next ftrace_set_filter_ip() would free it again.
+	 */
+	if (filtered) {
 		ftrace_free_filter(&ops);
+		ops = (struct ftrace_ops){ .flags = FTRACE_OPS_FL_RECURSION };
+	}
 	started = false;
 	filtered = false;
 }

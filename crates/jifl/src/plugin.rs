@@ -47,19 +47,12 @@ pub fn insert(file: Option<&Path>, parameters: &CStr) -> Result<(), Failure> {
             root::module(&root::find().map_err(Failure::cannot)?, &release)
         }
     };
-    load(&path)?;
-    Ok(DONE)
-}
-
-/// Loads a module.
-pub fn load(path: &Path) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| {
+    let file = File::open(&path).map_err(|error| {
         Failure::failed(format!(
             "{}: {error}; `make modules` builds the modules",
             path.display()
         ))
     })?;
-    rustix::system::finit_module(&file, c"", 0).map_err(|errno| not_loaded(path, errno))
     rustix::system::finit_module(&file, parameters, 0).map_err(|errno| not_loaded(&path, errno))
 }
 

@@ -12,6 +12,9 @@ use crate::exit::Failure;
 use crate::syscalls::Table;
 use crate::{device, session};
 
+/// Probes of a peer's row, at most.
+const PLACES_MAX: usize = 1500;
+
 /// How a row instruments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -62,17 +65,6 @@ const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
     Instrument { key, title, what }
 }
 
-impl Instrument {
-    /// The row of our own whose counts a peer's must reach.
-    pub fn model(&self) -> Option<&'static str> {
-        match self.what {
-            What::Peer(_, Job::CountBlocks) => Some("block"),
-            What::Peer(_, Job::CountCalls) => Some("call"),
-            _ => None,
-        }
-    }
-}
-
 /// What has been counted up to a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -107,12 +99,18 @@ impl Live {
             What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
             What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
             What::Peer(method, job) => match sites {
-                Some(Ok(sites)) => Peer::start(method, job, sites)
-                    .map(Live::Peer)
-                    .map_err(|missing| missing.0),
+                Some(Ok(sites)) => start_peer(method, job, sites),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("its addresses are not known".into()),
             },
+        }
+    }
+
+    /// How often a peer must be hit where it is, when what [`sites`] was given is done again.
+    pub fn expected(&self) -> Option<u64> {
+        match self {
+            Live::Peer(peer) => Some(peer.coverage().expected),
+            _ => None,
         }
     }
 
@@ -132,7 +130,7 @@ impl Live {
 
 /// The addresses that `work` executes, for [`Live::start`].
 pub fn sites(work: &mut dyn FnMut()) -> Result<Sites, String> {
-    peers::collect(work).map_err(|error| error.to_string())
+    peers::collect(work).map_err(|error| error.message)
 }
 
 /// Blocks translated since the module was loaded; `None` without the module.
@@ -155,6 +153,22 @@ pub fn all_counts(live: &Live) -> Result<Counts, String> {
     let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
     let numbers: Vec<u32> = (0..NR_MAX as u32).filter(known).collect();
     live.counts(&numbers)
+}
+
+/// The kernel decodes a whole function for each kprobe in it.
+fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
+    let places = match job {
+        Job::CountBlocks => sites.blocks().0,
+        Job::TraceCalls => sites.functions().0,
+        Job::CountCalls => sites.calls().0,
+    };
+    if places > PLACES_MAX {
+        return Err(format!(
+            "it would take {places} probes, which the kernel needs minutes to place; at most {PLACES_MAX} are tried"
+        ));
+    }
+    let peer = Peer::start(method, job, sites).map_err(|missing| missing.0)?;
+    Ok(Live::Peer(peer))
 }
 
 fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
@@ -202,13 +216,6 @@ mod tests {
         let keys: BTreeSet<&str> = INSTRUMENTS.iter().map(|row| row.key).collect();
         assert_eq!(keys.len(), INSTRUMENTS.len());
         assert_eq!(INSTRUMENTS[0].what, What::Native);
-    }
-
-    #[test]
-    fn models_are_rows() {
-        for model in INSTRUMENTS.iter().filter_map(Instrument::model) {
-            assert!(INSTRUMENTS.iter().any(|row| row.key == model), "{model}");
-        }
     }
 
     #[test]

@@ -72,11 +72,7 @@ fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round) -> Vec<Series> {
             if found[index].has_failed() {
                 continue;
             }
-            let model = row.model().and_then(|key| {
-                let at = plan.rows.iter().position(|row| row.key == key)?;
-                found[at].counted
-            });
-            match sample(plan, row, op, round, sites.as_ref(), model) {
+            match sample(plan, row, op, round, sites.as_ref()) {
                 Ok(sample) => {
                     let native = found[0].last().filter(|_| index > 0);
                     found[index].push(sample.cost, sample.cost / native.unwrap_or(sample.cost));
@@ -105,7 +101,6 @@ fn sample(
     op: &Op,
     round: &mut dyn Round,
     sites: Option<&Result<Sites, String>>,
-    model: Option<f64>,
 ) -> Result<Sample, Trouble> {
     if let What::Cold(_) = row.what {
         return cold_sample(plan, row.what, op, round);
@@ -130,6 +125,9 @@ fn sample(
         translated_before,
         rounds: halves,
     };
+    let model = live
+        .expected()
+        .map(|hits| hits as f64 / LEAST_ROUNDS as f64);
     drop(live);
     judge(&seen, op.calls, model).map_err(Trouble::Void)?;
     Ok(Sample {

@@ -27,7 +27,7 @@ pub fn load() -> Result<(), Failure> {
         .to_string_lossy()
         .into_owned();
     let jifl = root::module(&root::find().map_err(Failure::cannot)?, &release);
-    plugin::load(&jifl.with_file_name(format!("{NAME}.ko")))
+    plugin::insert(Some(&jifl.with_file_name(format!("{NAME}.ko"))), c"")
 }
 
 /// Unloads it, if it is there.
