@@ -6,7 +6,7 @@
 CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
-.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench \
+.PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
 	demo lint fmt clean help debug-kernel soak
 
 MINUTES ?= 60
@@ -21,6 +21,7 @@ help:
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "bench  what it costs, with charts, into build/bench"
+	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
 
@@ -82,6 +83,12 @@ bench: setup
 	@$(MAKE) --no-print-directory all
 	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --json build/bench/results.json --svg build/bench $(BENCH)
 
+# No virtual machine: the in-process host.
+bench-native: setup
+	@scripts/bench-native-setup
+	@$(MAKE) --no-print-directory -C bench/native
+	@bench/native/run $(if $(JSON),--json $(JSON))
+
 fmt:
 	$(CARGO) fmt
 
@@ -90,4 +97,5 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 clean:
-	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted build/bench
+	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted \
+		build/bench build/native

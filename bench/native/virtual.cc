@@ -179,7 +179,7 @@ unsigned long run_trees()
 		Variables v(8);
 		double sum = 0;
 
-		for (int round = 0; round < 1000; round++) {
+		for (int round = 0; round < 500; round++) {
 			for (double &x : v)
 				x = static_cast<double>(program_random(&seed) & 1023);
 			sum += copy->evaluate(v);
@@ -206,7 +206,7 @@ unsigned long run_filters()
 		filters.push_back(std::make_unique<Mapped>([i](double x) { return x + i; }));
 		filters.push_back(std::make_unique<Mapped>([](double x) { return x * 0.9; }));
 	}
-	for (int n = 0; n < 700000; n++) {
+	for (int n = 0; n < 350000; n++) {
 		double x = n % 1000;
 
 		for (auto &filter : filters)
