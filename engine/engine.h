@@ -29,6 +29,11 @@ struct jifl_config {
 	u32 red_zone;		/* bytes below rsp that original code may use: 0 or 128 */
 	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
 	bool endbr;		/* entries start with endbr64 */
+	/*
+	 * Two u64 of each thread's own, relative to fs. Where there are such, indirect branches
+	 * with many targets end in unprotected indirect jumps; 0: none, and they end in returns.
+	 */
+	s32 thread_words;
 };
 
 /*

@@ -19,6 +19,7 @@ static void add_exit(const struct emit_exit *e, u32 first_block)
 	x->block = first_block + e->block;
 	x->kind = e->kind == EMIT_EXIT_DIRECT ? CACHE_EXIT_DIRECT : CACHE_EXIT_INDIRECT;
 	x->reg = e->reg & 0xf;
+	x->memory = e->reg == IR_REG_NONE;
 }
 
 static void add_block(const struct emit_unit *u, u32 k, int context,

@@ -3,25 +3,26 @@
  * Indirect branches: the inline cache of a site grows by one compare and branch
  * for each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
  * context's hash lookup, whose table lies in the cache's own memory so that code
- * reaches it by a 32-bit address.
+ * reaches it by a 32-bit address. Where unprotected jumps may be executed, landing.c
+ * has other lookups.
  */
 #include "cache.h"
 #include "../base/plant.h"
 #include "../host.h"
 
-static void put_cold(const struct x86_writer *w)
+void jifl_cache_cold_end(const struct x86_writer *w)
 {
 	jifl_host_code_write(jifl_pos_at(w->start), w->buf, w->len);
 	cache.cold += w->len;
 }
 
-static struct x86_writer cold_writer(u8 *buf, u32 cap)
+struct x86_writer jifl_cache_cold_begin(u8 *buf, u32 cap)
 {
 	return (struct x86_writer){ .buf = buf, .cap = cap, .start = cache.cold,
 				    .code_base = cache.code_base };
 }
 
-static u32 add_exit(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
+u32 jifl_cache_exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
 {
 	struct cache_exit *x = &cache.exits[cache.nexits];
 
@@ -40,6 +41,7 @@ void jifl_cache_lookup_reset(struct cache_context *c)
 	c->lookup = CACHE_NONE;
 	c->gate = CACHE_NONE;
 	c->table = CACHE_NONE;
+	c->landings = CACHE_NONE;
 }
 
 /* The gate: jmp to the lookup, while there is none to push $exit; jmp dispatch_indirect. */
@@ -53,15 +55,15 @@ int jifl_cache_lookup_create(int context)
 		return 0;
 	if (!jifl_cache_has_room(0, sizeof(buf)))
 		return -JIFL_ENOMEM;
-	w = cold_writer(buf, sizeof(buf));
+	w = jifl_cache_cold_begin(buf, sizeof(buf));
 	c->lookup = w.start;
 	c->gate = w.start;
 	c->gate_site = x86_jmp(&w, 0);
 	x86_set_rel32(&w, c->gate_site, x86_here(&w));
 	x86_push_imm(&w, (s32)cache.nexits);
 	x86_jmp(&w, cache.config.dispatch_indirect);
-	put_cold(&w);
-	c->lookup_exit = add_exit(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
+	jifl_cache_cold_end(&w);
+	c->lookup_exit = jifl_cache_exit_new(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
 	return 0;
 }
 
@@ -79,10 +81,10 @@ static int make_table(struct cache_context *c)
 	for (i = 0; i < 1u << cache.lookup_bits; i++)
 		jifl_host_code_store64(jifl_pos_at(c->table + 8 * i), 0);
 	cache.cold += 8u << cache.lookup_bits;
-	w = cold_writer(buf, sizeof(buf));
+	w = jifl_cache_cold_begin(buf, sizeof(buf));
 	emit_hash_lookup(&w, &cache.config, cache_address(c->table), cache.lookup_bits,
 			 c->lookup_exit);
-	put_cold(&w);
+	jifl_cache_cold_end(&w);
 	jifl_host_code_store32(jifl_pos_at(c->gate_site), x86_rel32(c->gate_site, w.start));
 	c->lookup = w.start;	/* new code need not go through the gate */
 	return 0;
@@ -131,39 +133,77 @@ static bool has_hit(const struct cache_exit *x, u32 block)
 	u32 exit;
 
 	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
-		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end)
+		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end &&
+		    cache.exits[exit].kind == CACHE_EXIT_DIRECT)
 			return true;
 	return false;
+}
+
+/* Makes the site look up: at the end of its inline cache, or, with jumps, instead of it. */
+static void end_chain(struct cache_exit *x, int context)
+{
+	struct x86_writer w;
+	u8 buf[64];
+	u32 end;
+
+	if (cache.config.thread_words) {
+		end = jifl_cache_landing_lookup(context, x);
+		if (end == CACHE_NONE)
+			return;
+		x->site = x->target;
+	} else {
+		w = jifl_cache_cold_begin(buf, sizeof(buf));
+		end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
+		jifl_cache_cold_end(&w);
+	}
+	patch_tail(x, end, x->site);
+}
+
+static void find_by_lookup(int context, jifl_orig target, u32 block)
+{
+	if (cache.config.thread_words)
+		jifl_cache_landing_add(context, target, block);
+	else
+		jifl_cache_lookup_store(context, target, block);
+}
+
+u32 jifl_cache_chain_max(void)
+{
+	return cache.config.thread_words ? CACHE_CHAIN_JUMPING : CACHE_CHAIN_MAX;
 }
 
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 {
 	struct cache_exit *x = &cache.exits[exit];
-	int context = cache.blocks[block].context;
+	int context = cache.blocks[x->block].context;
 	struct emit_chain_piece piece;
+	struct ir_insn operand;
 	struct x86_writer w;
 	u32 hit;
 	u8 buf[64];
 
-	if (x->linked > CACHE_CHAIN_MAX) {
-		jifl_cache_lookup_store(context, target, block);
+	if (x->linked > jifl_cache_chain_max()) {
+		find_by_lookup(context, target, block);
 		return;
 	}
 	if (has_hit(x, block) || !jifl_cache_has_room(0, sizeof(buf)))
 		return;
-	w = cold_writer(buf, sizeof(buf));
-	if (x->linked == CACHE_CHAIN_MAX) {
-		u32 end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
-
-		put_cold(&w);
-		patch_tail(x, end, x->site);
-		jifl_cache_lookup_store(context, target, block);
+	if (x->linked == jifl_cache_chain_max()) {
+		end_chain(x, context);
+		find_by_lookup(context, target, block);
 		return;
 	}
-	emit_chain_piece(&w, x->reg, target, x->stub, &piece);
-	put_cold(&w);
+	if (!x->linked)
+		x->target = x->site;
+	if (x->memory)
+		jifl_cache_exit_operand(x, &operand);
+	w = jifl_cache_cold_begin(buf, sizeof(buf));
+	emit_chain_piece(&w, &cache.config, x->memory ? &operand : NULL, x->reg, target, x->stub,
+			 &piece);
+	jifl_cache_cold_end(&w);
 	/* The hit is an ordinary link, to be made before anything leads to the piece. */
-	hit = add_exit(CACHE_EXIT_DIRECT, x->block, piece.hit_site, piece.hit_stub, target);
+	hit = jifl_cache_exit_new(CACHE_EXIT_DIRECT, x->block, piece.hit_site, piece.hit_stub,
+				  target);
 	jifl_cache_exit_add(hit);
 	patch_tail(x, piece.start, piece.next_site);
 }

@@ -42,9 +42,8 @@ static void set_side(void *side, u64 size)
 }
 
 /* The tables of some contexts leave the better part of the cold code for stubs. */
-static u32 lookup_bits(u32 code_size)
+static u32 lookup_bits(u32 code_size, u32 bits)
 {
-	u32 bits = CACHE_LOOKUP_BITS;
 	u64 cold = (u64)code_size * (128 - SHARE_HOT) / 128;
 
 	while (bits > 3 && (64ull << bits) > cold)
@@ -71,8 +70,10 @@ int jifl_cache_init(const struct jifl_config *config)
 		.red_zone = config->red_zone,
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
+		.thread_words = config->thread_words,
 	};
-	cache.lookup_bits = lookup_bits(config->code_size);
+	cache.lookup_bits = lookup_bits(config->code_size, CACHE_LOOKUP_BITS);
+	cache.landing_bits = lookup_bits(config->code_size, CACHE_LANDING_BITS);
 	set_side(config->side, config->side_size);
 	jifl_cache_reset();
 	return 0;

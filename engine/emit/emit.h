@@ -34,7 +34,7 @@ struct emit_exit {
 	u32 stub;		/* where it goes while unlinked */
 	jifl_orig target;	/* DIRECT */
 	u8 kind;		/* enum emit_exit_kind */
-	u8 reg;			/* INDIRECT: what the inline cache compares */
+	u8 reg;			/* INDIRECT: what the inline cache compares; IR_REG_NONE: memory */
 	u8 block;		/* index in the unit */
 };
 
@@ -52,6 +52,7 @@ struct emit_config {
 	u32 red_zone;
 	bool align_stack;
 	bool endbr;
+	s32 thread_words;	/* relative to fs; 0: no unprotected indirect jumps */
 };
 
 /* Second bytes of inserted code; no instruction is as long. */
@@ -126,6 +127,12 @@ static inline bool emit_unit_is_full(const struct emit_unit *u)
 
 /* --- stubs.c -------------------------------------------------------------- */
 
+/* Does a site of this indirect branch get an inline cache? */
+static inline bool emit_has_chain(const struct emit_config *config, const struct ir_insn *insn)
+{
+	return insn->reg != IR_REG_NONE || config->thread_words;
+}
+
 u32 emit_direct_stub(struct emit_unit *u, u32 exit);
 u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit);
 
@@ -136,7 +143,9 @@ struct emit_chain_piece {
 	u32 hit_stub;		/* where that goes while unlinked */
 	u32 next_site;		/* rel32 of the branch taken on a miss */
 };
-void emit_chain_piece(struct x86_writer *w, u8 reg, jifl_orig target, u32 miss,
+/* operand: what x86_pushed_operand found in the site's stub, NULL: reg is compared. */
+void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
+		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
 		      struct emit_chain_piece *piece);
 
 /* The last piece of a full inline cache: goes to the context's hash lookup. */
@@ -150,6 +159,28 @@ u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 re
 u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
 		     u32 bits, u32 exit);
 #define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
+
+/* push $exit, below the red zone; jmp dispatch_direct */
+#define EMIT_SKIP_RED_ZONE 5	/* bytes of code that do that */
+u32 emit_exit_stub(struct x86_writer *w, const struct emit_config *config, u32 exit);
+
+/* --- landing.c: indirect branches with many targets, where they may jump ------ */
+
+/* A site's own lookup; operand and reg as for a chain. table: see cache/landing.c. */
+u32 emit_site_lookup(struct x86_writer *w, const struct emit_config *config,
+		     const struct ir_insn *operand, u8 reg, u64 table, u32 bits);
+
+/* Where it lands: goes to the target's block, or on to next. */
+struct emit_landing {
+	u32 start;
+	u32 site;		/* rel32 of the branch to the block */
+	u32 stub;		/* where that goes while unlinked */
+};
+void emit_landing(struct x86_writer *w, const struct emit_config *config, jifl_orig target,
+		  u32 next, u32 exit, struct emit_landing *landing);
+
+/* Where it lands when nobody knows the target: in the dispatcher, with number exit. */
+u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u32 exit);
 
 /* --- call.c: inserted code -------------------------------------------------- */
 

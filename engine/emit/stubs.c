@@ -17,21 +17,27 @@ static void skip_red_zone(struct x86_writer *w, const struct emit_config *config
 		x86_move_stack(w, -(s32)config->red_zone);
 }
 
-/* push $exit; jmp dispatch_direct */
+u32 emit_exit_stub(struct x86_writer *w, const struct emit_config *config, u32 exit)
+{
+	u32 start = x86_here(w);
+
+	skip_red_zone(w, config);
+	x86_push_imm(w, (s32)exit);
+	x86_jmp(w, config->dispatch_direct);
+	return start;
+}
+
 u32 emit_direct_stub(struct emit_unit *u, u32 exit)
 {
-	u32 start = x86_here(&u->cold);
-
-	skip_red_zone(&u->cold, u->config);
-	x86_push_imm(&u->cold, (s32)exit);
-	x86_jmp(&u->cold, u->config->dispatch_direct);
-	return start;
+	return emit_exit_stub(&u->cold, u->config, exit);
 }
 
 /*
  * Where a site's inline cache ends. A register's: push it; push $exit; jmp
  * dispatch_indirect, which lets the inline cache grow. An operand in memory may
  * change between two comparisons, and is looked up instead: push it; jmp lookup.
+ * With unprotected jumps it gets an inline cache as well, which reads it once for each
+ * comparison: what one of them has seen is where the branch goes.
  */
 u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit)
 {
@@ -40,23 +46,31 @@ u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit
 	s32 moved = (s32)u->config->red_zone + (insn->kind == IR_CALL_IND ? 8 : 0);
 
 	skip_red_zone(w, u->config);
-	if (insn->reg == IR_REG_NONE) {
+	if (insn->reg == IR_REG_NONE)
 		x86_push_operand_of(w, insn, moved);
+	else
+		x86_push(w, insn->reg);
+	if (!emit_has_chain(u->config, insn)) {
 		x86_jmp(w, u->lookup);
 	} else {
-		x86_push(w, insn->reg);
 		x86_push_imm(w, (s32)exit);
 		x86_jmp(w, u->config->dispatch_indirect);
 	}
 	return start;
 }
 
-/* cmp $target, reg; je block; jmp miss */
-void emit_chain_piece(struct x86_writer *w, u8 reg, jifl_orig target, u32 miss,
+/* cmp $target, reg or operand; je block; jmp miss */
+void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
+		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
 		      struct emit_chain_piece *piece)
 {
+	s32 compared = (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target);
+
 	piece->start = x86_here(w);
-	x86_cmp_imm(w, reg, (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target));
+	if (operand)
+		x86_cmp_operand_of_imm(w, operand, -(s32)config->red_zone, compared);
+	else
+		x86_cmp_imm(w, reg, compared);
 	piece->hit_site = x86_jcc(w, X86_CC_E, 0);
 	piece->hit_stub = x86_here(w);
 	x86_set_rel32(w, piece->hit_site, piece->hit_stub);

@@ -106,7 +106,7 @@ static void emit_indirect(struct emit_unit *u, const struct ir_insn *insn)
 	struct emit_exit *e = NULL;
 	u32 stub, site;
 
-	if (insn->reg != IR_REG_NONE)
+	if (emit_has_chain(u->config, insn))
 		e = exit_add(u, EMIT_EXIT_INDIRECT);
 	stub = emit_indirect_stub(u, insn, e ? u->exit_base + (u32)(e - u->exits) : 0);
 	if (insn->kind == IR_CALL_IND)

@@ -87,8 +87,21 @@ void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* addq reg, cell or subq reg, cell */
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
-/* push of the memory operand of an original indirect branch */
+/* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
+void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
+void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
+/* mov %ecx, %eax; and $mask, %eax; jmp *table(,%rax,8) */
+void x86_jmp_table(struct x86_writer *w, u64 table, u32 mask);
+/*
+ * The memory operand of an original indirect branch, where rsp is rsp_moved lower
+ * than there: push operand; mov operand, %rcx; cmpq $imm, operand.
+ */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
+void x86_load_rcx_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
+void x86_cmp_operand_of_imm(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved,
+			    s32 imm);
+/* Reads back what the first of them wrote at p, to be run at addr, for another of them. */
+void x86_pushed_operand(const u8 *p, u64 addr, struct ir_insn *insn);
 /*
  * x86_walk.c: length of the instruction at p, one that inserted code or a stub
  * is made of, and to *pushed what it adds. 0: another one, or it goes elsewhere.

@@ -39,6 +39,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *trap_stub;
 u64 user_host_traps;
 
+/* Of each thread's own, for the code cache. */
+static __thread u64 thread_words[2];
+
 static void die(const char *what)
 {
 	perror(what);
@@ -161,14 +164,36 @@ struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const v
 	return config;
 }
 
+static void init(const struct jifl_config *config)
+{
+	if (jifl_engine_init(config)) {
+		fprintf(stderr, "user host: the engine refuses the configuration\n");
+		exit(2);
+	}
+}
+
 void user_host_init(u32 code_size, u64 side_size)
 {
 	struct jifl_config config = user_host_config(code_size, side_size);
 
-	if (jifl_engine_init(&config)) {
-		fprintf(stderr, "user host: the engine refuses the configuration\n");
-		exit(2);
-	}
+	init(&config);
+}
+
+/* The same for all threads: this program's own TLS block lies at a fixed distance. */
+static s32 from_fs(const void *p)
+{
+	u64 fs;
+
+	asm("mov %%fs:0, %0" : "=r" (fs));
+	return (s32)(address(p) - fs);
+}
+
+void user_host_init_jumping(u32 code_size, u64 side_size)
+{
+	struct jifl_config config = user_host_config(code_size, side_size);
+
+	config.thread_words = from_fs(thread_words);
+	init(&config);
 }
 
 u64 user_host_call_args(int context, const void *fn, const u64 args[6])

@@ -31,6 +31,12 @@ struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const v
 void user_host_init(u32 code_size, u64 side_size);
 
 /*
+ * The same with unprotected indirect jumps, which user space may execute and
+ * the kernel may not: struct jifl_config, thread_words.
+ */
+void user_host_init_jumping(u32 code_size, u64 side_size);
+
+/*
  * Runs fn(args) through the cache in a context and returns what it returns;
  * natively in context USER_HOST_NATIVE. Exits when fn cannot be entered.
  */

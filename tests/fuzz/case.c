@@ -266,11 +266,14 @@ const char *fuzz_text_case(u64 seed)
 	return what ? what : check_invariants(true);
 }
 
-void fuzz_begin(u32 code_size)
+void fuzz_begin(u32 code_size, bool jumping)
 {
 	u32 i;
 
-	user_host_init(code_size, 4 << 20);
+	if (jumping)
+		user_host_init_jumping(code_size, 4 << 20);
+	else
+		user_host_init(code_size, 4 << 20);
 	for (i = 0; insert_modes[i].name; i++)
 		contexts[i] = jifl_engine_context_create(insert_modes[i].fn, NULL);
 }
@@ -305,7 +308,7 @@ void fuzz_init(void)
 	fuzz_state_init();
 	fuzz_program_init();
 	catch_faults();
-	fuzz_begin(1 << 20);
+	fuzz_begin(1 << 20, false);
 	for (i = fuzz_nforms; i-- > 0;) {
 		use = try_form(i);
 		if (use != FORM_USED)

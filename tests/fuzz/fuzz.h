@@ -13,8 +13,8 @@ extern struct fuzz_stats fuzz_stats;
 /* To be called once, after forms_read: tries each form, sets aside what does not work. */
 void fuzz_init(void);
 
-/* A new cache of so many bytes of code. */
-void fuzz_begin(u32 code_size);
+/* A new cache of so many bytes of code; jumping: lookups end in unprotected jumps. */
+void fuzz_begin(u32 code_size, bool jumping);
 
 /* One case. Returns NULL, or what differs. */
 const char *fuzz_case(struct source *from);

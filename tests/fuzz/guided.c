@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const u8 *bytes, size_t n)
 	const char *what;
 
 	if (fuzz_stats.cases % EPOCH == 0)
-		fuzz_begin(code_size);
+		fuzz_begin(code_size, fuzz_stats.cases / EPOCH % 2);
 	what = fuzz_case(&from);
 	if (!what)
 		return 0;

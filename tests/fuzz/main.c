@@ -123,7 +123,8 @@ int main(int argc, char **argv)
 		if (at == seed || at % EPOCH == 0) {
 			if (cpu() > end)
 				break;
-			fuzz_begin(sizes[at / EPOCH % JIFL_ARRAY_LEN(sizes)]);
+			fuzz_begin(sizes[at / EPOCH % JIFL_ARRAY_LEN(sizes)],
+				   at / EPOCH / JIFL_ARRAY_LEN(sizes) % 2);
 		}
 		fuzz_limit_time("seed", at);
 		what = fuzz_case(&from);

@@ -180,8 +180,8 @@ int shapes_run(void)
 	for (i = 0; i < JIFL_ARRAY_LEN(shapes); i++) {
 		fuzz_limit_time(shapes[i].name, 0);
 		what = NULL;
-		for (k = 0; k < JIFL_ARRAY_LEN(sizes) && !what; k++) {
-			fuzz_begin(sizes[k]);
+		for (k = 0; k < 2 * JIFL_ARRAY_LEN(sizes) && !what; k++) {
+			fuzz_begin(sizes[k / 2], k % 2);
 			memset(fuzz_text, 0xcc, FUZZ_TEXT);
 			len = 0;
 			shapes[i].make();
@@ -189,7 +189,7 @@ int shapes_run(void)
 		}
 		printf("%s %s", what ? "FAILED" : "ok    ", shapes[i].name);
 		if (what)
-			printf(": %u bytes of code: %s", sizes[k - 1], what);
+			printf(": %u bytes of code: %s", sizes[(k - 1) / 2], what);
 		printf("\n");
 		failed += what != NULL;
 	}

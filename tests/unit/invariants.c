@@ -47,7 +47,7 @@ static void check_exit(u32 i, const char *when)
 	CHECK(x->site / 8 == (x->site + 3) / 8, "%s: exit %u at %#x", when, i, x->site);
 	CHECK(x->block < cache.nblocks, "%s: exit %u of block %u", when, i, x->block);
 	if (x->kind == CACHE_EXIT_INDIRECT) {
-		if (x->linked <= CACHE_CHAIN_MAX)
+		if (x->linked <= jifl_cache_chain_max())
 			CHECK_EQ_IN(when, goes_to(x->site), x->stub);
 		return;
 	}

@@ -21,12 +21,16 @@ static u64 function(u32 n)
 	return (u64)(unsigned long)(functions + 16 * n);
 }
 
-static int begin(jifl_instrument_fn fn)
+/* Lookups that end in returns, or, with jumping, in unprotected jumps. */
+static int begin_form(jifl_instrument_fn fn, bool jumping)
 {
 	static const u8 code[] = { 0x48, 0x8d, 0x47, 0, 0xc3 };
 	u32 i;
 
-	user_host_init(UNIT_CODE, UNIT_SIDE);
+	if (jumping)
+		user_host_init_jumping(UNIT_CODE, UNIT_SIDE);
+	else
+		user_host_init(UNIT_CODE, UNIT_SIDE);
 	insert_begin();
 	for (i = 0; i < NFUNCTIONS; i++) {
 		memcpy(functions + 16 * i, code, sizeof(code));
@@ -37,6 +41,11 @@ static int begin(jifl_instrument_fn fn)
 	user_host_set_text(through_memory, sizeof(through_memory), JIFL_TEXT_CODE, 0);
 	mprotect(functions, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
 	return jifl_engine_context_create(fn, NULL);
+}
+
+static int begin(jifl_instrument_fn fn)
+{
+	return begin_form(fn, false);
 }
 
 static u64 dispatches(void)
@@ -97,9 +106,36 @@ UNIT_TEST(memory, "cache/inline_cache: operands in memory are looked up")
 	check_cache("memory");
 }
 
-UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and once")
+/* One dispatch adds a target; where lookups jump, another the first that had hits. */
+static void grow_jumping(const u8 *site, bool memory)
 {
-	int context = begin(NULL);
+	int context = begin_form(insert_block_count, true);
+	u32 i, k, max = jifl_cache_chain_max();
+	u64 before, cell, argument;
+
+	for (i = 0; i < NFUNCTIONS; i++) {
+		before = dispatches();
+		for (k = 0; k <= i; k++) {
+			cell = function(k);
+			argument = memory ? (u64)(unsigned long)&cell : cell;
+			CHECK_EQ(user_host_call(context, site, 5, argument), 5 + k);
+		}
+		CHECK_EQ(dispatches(), before + 1 + (i == max + 1 ? max : 0));
+		CHECK_EQ(indirect_exit()->linked, i < max ? i + 1 : max + 1);
+		check_cache("growing");
+	}
+	CHECK_EQ(block_count, 3 * NFUNCTIONS * (NFUNCTIONS + 1));
+}
+
+UNIT_TEST(jumping, "cache/inline_cache: where lookups jump, of registers and memory")
+{
+	grow_jumping(through_register, false);
+	grow_jumping(through_memory, true);
+}
+
+static void change(bool jumping)
+{
+	int context = begin_form(NULL, jumping);
 	u64 cell = function(1);
 	u32 round;
 
@@ -126,6 +162,12 @@ UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and
 			 100 + functions[16 * round + 3]);
 	}
 	check_cache("all changed");
+}
+
+UNIT_TEST(changed, "cache/inline_cache: targets that change are found again, and once")
+{
+	change(false);
+	change(true);
 }
 
 /*
@@ -164,9 +206,9 @@ UNIT_TEST(exits, "cache/inline_cache: no room for another target")
 	check_cache("exits");
 }
 
-UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
+static void reach_far(bool jumping)
 {
-	int context = begin(NULL);
+	int context = begin_form(NULL, jumping);
 	void *page = (void *)(unsigned long)(function(0) + (1ull << 45));
 	u64 far_one = function(3) + (1ull << 45), cell;
 	u32 round;
@@ -190,4 +232,11 @@ UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
 	CHECK(user_host_exits[JIFL_CAUSE_FOREIGN] == 6, "%llu native exits",
 	      user_host_exits[JIFL_CAUSE_FOREIGN]);
 	check_cache("far");
+	munmap(copy, 4096);
+}
+
+UNIT_TEST(far, "cache/inline_cache: addresses whose low halves are the same")
+{
+	reach_far(false);
+	reach_far(true);
 }

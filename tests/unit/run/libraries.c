@@ -20,7 +20,11 @@ static void compare(const char *name, target_fn fn, unsigned long n)
 
 	CHECK(want > 1000, "%s fails natively: %lu", name, want);
 	for (i = 0; i < JIFL_ARRAY_LEN(modes); i++) {
-		user_host_init(64 << 20, 32 << 20);
+		/* With each form of lookups. */
+		if (i % 2)
+			user_host_init(64 << 20, 32 << 20);
+		else
+			user_host_init_jumping(64 << 20, 32 << 20);
 		insert_begin();
 		context = jifl_engine_context_create(modes[i].fn, NULL);
 		for (round = 0; round < 2; round++)

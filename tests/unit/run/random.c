@@ -143,14 +143,17 @@ static bool try_program(const int *contexts, u64 seed)
 	return good;
 }
 
-UNIT_TEST(programs, "run/random: random programs do what they do natively")
+static void try_programs(bool jumping)
 {
 	u64 seed = number("UNIT_SEED", 1), end;
 	int contexts[8];
 	u32 i;
 
 	end = seed + number("UNIT_ROUNDS", UNIT_SANITIZED ? 100 : 600);
-	user_host_init(8 << 20, 8 << 20);
+	if (jumping)
+		user_host_init_jumping(8 << 20, 8 << 20);
+	else
+		user_host_init(8 << 20, 8 << 20);
 	program_init();
 	for (i = 0; insert_modes[i].name; i++)
 		contexts[i] = jifl_engine_context_create(insert_modes[i].fn, NULL);
@@ -170,6 +173,16 @@ UNIT_TEST(programs, "run/random: random programs do what they do natively")
 	CHECK(!jifl_engine_is_full());
 	CHECK(user_host_exits_total(), "no program went native");
 	CHECK_EQ(poison_misaligned, 0);
+}
+
+UNIT_TEST(programs, "run/random: random programs do what they do natively")
+{
+	try_programs(false);
+}
+
+UNIT_TEST(programs_jumping, "run/random: the same where lookups jump")
+{
+	try_programs(true);
 }
 
 /* Not to be executed: bytes at random, and code with bytes changed. */

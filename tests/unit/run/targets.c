@@ -33,7 +33,11 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 	const struct insert_mode *mode;
 
 	for (mode = insert_modes; mode->name; mode++) {
-		user_host_init(UNIT_CODE, UNIT_SIDE);
+		/* With each form of lookups. */
+		if ((mode - insert_modes) % 2)
+			user_host_init_jumping(UNIT_CODE, UNIT_SIDE);
+		else
+			user_host_init(UNIT_CODE, UNIT_SIDE);
 		insert_begin();
 		run_all(jifl_engine_context_create(mode->fn, NULL), mode->name);
 		check_cache(mode->name);

@@ -51,7 +51,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-UNIT_TEST(threads, "run/threads: threads run what others change")
+static void change_under_threads(bool jumping)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
 	struct jifl_engine_stats st;
@@ -59,7 +59,10 @@ UNIT_TEST(threads, "run/threads: threads run what others change")
 	u64 seed = 1, at;
 	long i;
 
-	user_host_init(64 << 20, 64 << 20);
+	if (jumping)
+		user_host_init_jumping(64 << 20, 64 << 20);
+	else
+		user_host_init(64 << 20, 64 << 20);
 	contexts[0] = jifl_engine_context_create(NULL, NULL);
 	contexts[1] = jifl_engine_context_create(insert_block_count, NULL);
 	running = NTHREADS;
@@ -77,4 +80,14 @@ UNIT_TEST(threads, "run/threads: threads run what others change")
 	jifl_engine_stats(&st);
 	CHECK(st.invalidated > 20, "only %llu blocks were dropped", st.invalidated);
 	check_cache("threads");
+}
+
+UNIT_TEST(threads, "run/threads: threads run what others change")
+{
+	change_under_threads(false);
+}
+
+UNIT_TEST(threads_jumping, "run/threads: the same where lookups jump")
+{
+	change_under_threads(true);
 }
