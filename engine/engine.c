@@ -142,17 +142,13 @@ static void remember(u32 exit, jifl_orig target, u32 block)
 
 	switch (x->kind) {
 	case CACHE_EXIT_DIRECT:
-	case CACHE_EXIT_LANDING:
 		/* Linked when the block was made, or by another CPU meanwhile. */
 		return;
 	case CACHE_EXIT_INDIRECT:
 		jifl_cache_chain_add(exit, target, block);
 		return;
 	case CACHE_EXIT_LOOKUP:
-		if (cache.config.thread_words)
-			jifl_cache_landing_add(exit_context(x), target, block);
-		else
-			jifl_cache_lookup_store(exit_context(x), target, block);
+		jifl_cache_lookup_store(exit_context(x), target, block);
 		return;
 	}
 }
@@ -166,7 +162,7 @@ void jifl_engine_dispatch(struct jifl_frame *f)
 	u32 block;
 
 	dispatches++;
-	target = cache_exit_is_direct(x) ? cache_orig(x->target) : jifl_orig_at(f->target);
+	target = x->kind == CACHE_EXIT_DIRECT ? cache_orig(x->target) : jifl_orig_at(f->target);
 	block = block_for(exit_context(x), target, &cause);
 	if (block == CACHE_NONE) {
 		f->target = target.v;

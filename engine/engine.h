@@ -30,10 +30,10 @@ struct jifl_config {
 	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
 	bool endbr;		/* entries start with endbr64 */
 	/*
-	 * Two u64 of each thread's own, relative to fs. Where there are such, indirect branches
-	 * with many targets end in unprotected indirect jumps; 0: none, and they end in returns.
+	 * A u64 of each thread's own, relative to fs. Where there is one, indirect branches with
+	 * many targets execute unprotected indirect jumps; 0: none, and they execute returns.
 	 */
-	s32 thread_words;
+	s32 thread_word;
 };
 
 /*

@@ -19,7 +19,7 @@
 #define CACHE_NONE 0xffffffffu
 #define CACHE_CONTEXTS 4096
 #define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2, at most */
-#define CACHE_LANDING_BITS 14	/* the same of its table of landings */
+#define CACHE_LANDING_BITS 10	/* entries of a site's table of landings, log 2, at most */
 #define CACHE_CHAIN_MAX 4	/* targets of an inline cache; more use the lookup */
 #define CACHE_CHAIN_JUMPING 2	/* the same where lookups jump: they are cheaper */
 #define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
@@ -47,9 +47,9 @@ struct cache_block {
 };
 
 struct cache_exit {
-	u32 site;		/* rel32; INDIRECT: the last jump of the inline cache */
+	u32 site;		/* rel32; INDIRECT: of the inline cache's last jump, or its table */
 	u32 stub;
-	u32 target;		/* DIRECT: low half of the original address; INDIRECT: first site */
+	u32 target;		/* DIRECT: low half of the original address; INDIRECT: rel32 of the branch */
 	u32 next;		/* linked: next of its block's; else next that waits */
 	u32 block : 25;		/* that it belongs to */
 	u32 kind : 2;		/* enum cache_exit_kind */
@@ -62,13 +62,7 @@ enum cache_exit_kind {
 	CACHE_EXIT_DIRECT,
 	CACHE_EXIT_INDIRECT,
 	CACHE_EXIT_LOOKUP,	/* a context's hash lookup missed; block: the context */
-	CACHE_EXIT_LANDING,	/* from a block's landing to the block, or its successors; like DIRECT */
 };
-
-static inline bool cache_exit_is_direct(const struct cache_exit *x)
-{
-	return x->kind == CACHE_EXIT_DIRECT || x->kind == CACHE_EXIT_LANDING;
-}
 
 struct cache_context {
 	bool used;
@@ -80,7 +74,6 @@ struct cache_context {
 	u32 gate;		/* cache offset of where the first units reach the lookup */
 	u32 gate_site;		/* its rel32 */
 	u32 table;		/* cache offset of the lookup's table; CACHE_NONE: no table */
-	u32 landings;		/* cache offset of the table of landings; CACHE_NONE: no table */
 };
 
 struct cache {
@@ -112,7 +105,7 @@ struct cache {
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
-	u32 landing_bits;	/* the same of its table of landings */
+	u32 landing_bits;	/* entries of a site's table of landings, log 2 */
 	bool full;
 };
 
@@ -192,13 +185,13 @@ void jifl_cache_cold_end(const struct x86_writer *w);
 /* Adds an exit and returns its number. */
 u32 jifl_cache_exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target);
 
-/* --- landing.c: where config.thread_words are --- */
-/* Makes lookups find the block; false for want of memory. */
-bool jifl_cache_landing_add(int context, jifl_orig target, u32 block);
-/* A lookup for an indirect exit; its cache offset, CACHE_NONE for want of memory. */
-u32 jifl_cache_landing_lookup(int context, const struct cache_exit *x);
-/* The operand of an exit through memory, read from its stub. */
-void jifl_cache_exit_operand(const struct cache_exit *x, struct ir_insn *operand);
+/* --- landing.c: where there is a config.thread_word --- */
+/* Makes a table for an indirect exit, and its lookup, whose cache offset it returns, or CACHE_NONE. */
+u32 jifl_cache_landing_create(const struct cache_exit *x, u32 *table);
+/* For one that has a table, in site; there is room. */
+void jifl_cache_landing_add(const struct cache_exit *x, jifl_orig target);
+/* The operand of an exit through memory, read from its stub; else NULL. */
+const struct ir_insn *jifl_cache_exit_operand(const struct cache_exit *x, struct ir_insn *operand);
 
 /* --- where.c --- */
 enum cache_at {

@@ -41,7 +41,6 @@ void jifl_cache_lookup_reset(struct cache_context *c)
 	c->lookup = CACHE_NONE;
 	c->gate = CACHE_NONE;
 	c->table = CACHE_NONE;
-	c->landings = CACHE_NONE;
 }
 
 /* The gate: jmp to the lookup, while there is none to push $exit; jmp dispatch_indirect. */
@@ -124,86 +123,93 @@ static void patch_tail(struct cache_exit *x, u32 to, u32 new_tail)
 }
 
 /*
- * True when x's inline cache has the block already: another CPU was faster, or
- * the block is new for a target that was in there. A block has one indirect
- * branch, so its exits off the hot path are that one's.
+ * True when x's inline cache has the block already, at from or behind it: another
+ * CPU was faster, or the block is new for a target that was in there. A block has one
+ * indirect branch, so its exits off the hot path are that one's.
  */
-static bool has_hit(const struct cache_exit *x, u32 block)
+static bool has_hit(const struct cache_exit *x, u32 block, u32 from)
 {
 	u32 exit;
 
 	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
-		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end &&
-		    cache.exits[exit].kind == CACHE_EXIT_DIRECT)
+		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= from)
 			return true;
 	return false;
 }
 
-/* Makes the site look up: at the end of its inline cache, or, with jumps, instead of it. */
-static void end_chain(struct cache_exit *x, int context)
+u32 jifl_cache_chain_max(void)
 {
+	return cache.config.thread_word ? CACHE_CHAIN_JUMPING : CACHE_CHAIN_MAX;
+}
+
+/* The site looks up behind its inline cache. */
+static void end_in_lookup(struct cache_exit *x, jifl_orig target, u32 block)
+{
+	int context = cache.blocks[block].context;
 	struct x86_writer w;
 	u8 buf[64];
 	u32 end;
 
-	if (cache.config.thread_words) {
-		end = jifl_cache_landing_lookup(context, x);
-		if (end == CACHE_NONE)
-			return;
-		x->site = x->target;
-	} else {
-		w = jifl_cache_cold_begin(buf, sizeof(buf));
-		end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
-		jifl_cache_cold_end(&w);
-	}
+	w = jifl_cache_cold_begin(buf, sizeof(buf));
+	end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
+	jifl_cache_cold_end(&w);
 	patch_tail(x, end, x->site);
+	jifl_cache_lookup_store(context, target, block);
 }
 
-static void find_by_lookup(int context, jifl_orig target, u32 block)
+/* The site has a table instead of it; what was in there is met once more. */
+static void end_in_table(struct cache_exit *x, jifl_orig target)
 {
-	if (cache.config.thread_words)
-		jifl_cache_landing_add(context, target, block);
-	else
-		jifl_cache_lookup_store(context, target, block);
+	u32 table, lookup = jifl_cache_landing_create(x, &table);
+
+	if (lookup == CACHE_NONE)
+		return;
+	x->site = x->target;
+	patch_tail(x, lookup, table);
+	if (jifl_cache_has_room(0, EMIT_LANDING))
+		jifl_cache_landing_add(x, target);
 }
 
-u32 jifl_cache_chain_max(void)
+static void add_piece(struct cache_exit *x, jifl_orig target)
 {
-	return cache.config.thread_words ? CACHE_CHAIN_JUMPING : CACHE_CHAIN_MAX;
-}
-
-void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
-{
-	struct cache_exit *x = &cache.exits[exit];
-	int context = cache.blocks[x->block].context;
 	struct emit_chain_piece piece;
+	const struct ir_insn *o;
 	struct ir_insn operand;
 	struct x86_writer w;
-	u32 hit;
 	u8 buf[64];
+	u32 hit;
 
-	if (x->linked > jifl_cache_chain_max()) {
-		find_by_lookup(context, target, block);
-		return;
-	}
-	if (has_hit(x, block) || !jifl_cache_has_room(0, sizeof(buf)))
-		return;
-	if (x->linked == jifl_cache_chain_max()) {
-		end_chain(x, context);
-		find_by_lookup(context, target, block);
-		return;
-	}
 	if (!x->linked)
 		x->target = x->site;
-	if (x->memory)
-		jifl_cache_exit_operand(x, &operand);
+	o = jifl_cache_exit_operand(x, &operand);
 	w = jifl_cache_cold_begin(buf, sizeof(buf));
-	emit_chain_piece(&w, &cache.config, x->memory ? &operand : NULL, x->reg, target, x->stub,
-			 &piece);
+	emit_chain_piece(&w, &cache.config, o, x->reg, target, x->stub, &piece);
 	jifl_cache_cold_end(&w);
 	/* The hit is an ordinary link, to be made before anything leads to the piece. */
 	hit = jifl_cache_exit_new(CACHE_EXIT_DIRECT, x->block, piece.hit_site, piece.hit_stub,
 				  target);
 	jifl_cache_exit_add(hit);
 	patch_tail(x, piece.start, piece.next_site);
+}
+
+void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
+{
+	struct cache_exit *x = &cache.exits[exit];
+	bool ended = x->linked > jifl_cache_chain_max(), jumping = cache.config.thread_word;
+
+	if (ended && !jumping) {
+		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
+		return;
+	}
+	if (has_hit(x, block, ended ? x->site : cache.hot_end) ||
+	    !jifl_cache_has_room(0, EMIT_LANDING))
+		return;
+	if (ended)
+		jifl_cache_landing_add(x, target);
+	else if (x->linked < jifl_cache_chain_max())
+		add_piece(x, target);
+	else if (jumping)
+		end_in_table(x, target);
+	else
+		end_in_lookup(x, target, block);
 }

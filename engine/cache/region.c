@@ -70,7 +70,7 @@ int jifl_cache_init(const struct jifl_config *config)
 		.red_zone = config->red_zone,
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
-		.thread_words = config->thread_words,
+		.thread_word = config->thread_word,
 	};
 	cache.lookup_bits = lookup_bits(config->code_size, CACHE_LOOKUP_BITS);
 	cache.landing_bits = lookup_bits(config->code_size, CACHE_LANDING_BITS);

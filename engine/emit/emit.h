@@ -52,7 +52,7 @@ struct emit_config {
 	u32 red_zone;
 	bool align_stack;
 	bool endbr;
-	s32 thread_words;	/* relative to fs; 0: no unprotected indirect jumps */
+	s32 thread_word;	/* relative to fs; 0: no unprotected indirect jumps */
 };
 
 /* Second bytes of inserted code; no instruction is as long. */
@@ -130,7 +130,7 @@ static inline bool emit_unit_is_full(const struct emit_unit *u)
 /* Does a site of this indirect branch get an inline cache? */
 static inline bool emit_has_chain(const struct emit_config *config, const struct ir_insn *insn)
 {
-	return insn->reg != IR_REG_NONE || config->thread_words;
+	return insn->reg != IR_REG_NONE || config->thread_word;
 }
 
 u32 emit_direct_stub(struct emit_unit *u, u32 exit);
@@ -160,27 +160,23 @@ u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64
 		     u32 bits, u32 exit);
 #define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
 
-/* push $exit, below the red zone; jmp dispatch_direct */
-#define EMIT_SKIP_RED_ZONE 5	/* bytes of code that do that */
-u32 emit_exit_stub(struct x86_writer *w, const struct emit_config *config, u32 exit);
+#define EMIT_SKIP_RED_ZONE 5	/* bytes of code at the start of a stub that do that */
 
 /* --- landing.c: indirect branches with many targets, where they may jump ------ */
 
-/* A site's own lookup; operand and reg as for a chain. table: see cache/landing.c. */
+/* A site's own lookup; operand and reg as for a chain. table, mask: see cache/landing.c. */
 u32 emit_site_lookup(struct x86_writer *w, const struct emit_config *config,
-		     const struct ir_insn *operand, u8 reg, u64 table, u32 bits);
+		     const struct ir_insn *operand, u8 reg, u64 table, u32 mask);
 
-/* Where it lands: goes to the target's block, or on to next. */
-struct emit_landing {
-	u32 start;
-	u32 site;		/* rel32 of the branch to the block */
-	u32 stub;		/* where that goes while unlinked */
-};
-void emit_landing(struct x86_writer *w, const struct emit_config *config, jifl_orig target,
-		  u32 next, u32 exit, struct emit_landing *landing);
+#define EMIT_LANDING 96	/* bytes, at most; a piece of a chain takes less */
 
-/* Where it lands when nobody knows the target: in the dispatcher, with number exit. */
-u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u32 exit);
+/* Where it lands: the piece of a chain that goes on to the landing next. */
+void emit_landing(struct x86_writer *w, const struct emit_config *config,
+		  const struct ir_insn *operand, u8 reg, jifl_orig target, u32 next,
+		  struct emit_chain_piece *piece);
+
+/* Where it lands when nobody knows the target: goes to the site's stub. */
+u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u32 stub);
 
 /* --- call.c: inserted code -------------------------------------------------- */
 

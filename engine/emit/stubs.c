@@ -17,19 +17,15 @@ static void skip_red_zone(struct x86_writer *w, const struct emit_config *config
 		x86_move_stack(w, -(s32)config->red_zone);
 }
 
-u32 emit_exit_stub(struct x86_writer *w, const struct emit_config *config, u32 exit)
-{
-	u32 start = x86_here(w);
-
-	skip_red_zone(w, config);
-	x86_push_imm(w, (s32)exit);
-	x86_jmp(w, config->dispatch_direct);
-	return start;
-}
-
+/* push $exit; jmp dispatch_direct */
 u32 emit_direct_stub(struct emit_unit *u, u32 exit)
 {
-	return emit_exit_stub(&u->cold, u->config, exit);
+	u32 start = x86_here(&u->cold);
+
+	skip_red_zone(&u->cold, u->config);
+	x86_push_imm(&u->cold, (s32)exit);
+	x86_jmp(&u->cold, u->config->dispatch_direct);
+	return start;
 }
 
 /*

@@ -460,14 +460,13 @@ void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell)
 
 void x86_jmp_table(struct x86_writer *w, u64 table, u32 mask)
 {
-	static const u8 mov_ecx_eax[] = { 0x89, 0xc8 };
-	static const u8 jmp_table_rax[] = { 0xff, 0x24, 0xc5 };
+	static const u8 and_ecx[] = { 0x81, 0xe1 };
+	static const u8 jmp_table_rcx[] = { 0xff, 0xa1 };
 
 	if (!jifl_fits_s32((s64)table))
 		w->full = true;
-	x86_bytes(w, mov_ecx_eax, sizeof(mov_ecx_eax));
-	x86_u8(w, 0x25);
+	x86_bytes(w, and_ecx, sizeof(and_ecx));
 	x86_u32(w, mask);
-	x86_bytes(w, jmp_table_rax, sizeof(jmp_table_rax));
+	x86_bytes(w, jmp_table_rcx, sizeof(jmp_table_rcx));
 	x86_u32(w, (u32)table);
 }

@@ -90,7 +90,7 @@ void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
-/* mov %ecx, %eax; and $mask, %eax; jmp *table(,%rax,8) */
+/* and $mask, %ecx; jmp *table(%rcx) */
 void x86_jmp_table(struct x86_writer *w, u64 table, u32 mask);
 /*
  * The memory operand of an original indirect branch, where rsp is rsp_moved lower

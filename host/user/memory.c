@@ -39,8 +39,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *trap_stub;
 u64 user_host_traps;
 
-/* Of each thread's own, for the code cache. */
-static __thread u64 thread_words[2];
+/* For the code cache. */
+static __thread u64 thread_word;
 
 static void die(const char *what)
 {
@@ -192,7 +192,7 @@ void user_host_init_jumping(u32 code_size, u64 side_size)
 {
 	struct jifl_config config = user_host_config(code_size, side_size);
 
-	config.thread_words = from_fs(thread_words);
+	config.thread_word = from_fs(&thread_word);
 	init(&config);
 }
 

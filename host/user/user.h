@@ -32,7 +32,7 @@ void user_host_init(u32 code_size, u64 side_size);
 
 /*
  * The same with unprotected indirect jumps, which user space may execute and
- * the kernel may not: struct jifl_config, thread_words.
+ * the kernel may not: struct jifl_config, thread_word.
  */
 void user_host_init_jumping(u32 code_size, u64 side_size);
 
