@@ -94,7 +94,7 @@ def test_refusals():
     run = bash("""
         jifl count insn sys:opnat --for 1s; echo "step unknown $?"
         jifl count insn sys:read -- /no/such; echo "step missing $?"
-        jifl count insn sys:mseal --for 100ms; echo "step absent $?"
+        jifl count insn sys:create_module --for 100ms; echo "step absent $?"
         jifl count insn sys:read -o /no/such/file --for 1s; echo "step output $?"
         su nobody -s /bin/sh -c 'PATH=$0; jifl status' "$PATH"; echo "step user $?"
         su nobody -s /bin/sh -c 'PATH=$0; jifl doctor | grep BAD' "$PATH"; echo "step doctor $?"
