@@ -60,7 +60,7 @@ def icount():
         same("others may count its system call, too",
              run("jifl", "count", "insn", "sys:clone", "--for", "100ms").returncode, 0)
         same("the program runs", run(*program).returncode, 0)
-        adders = [routine for routine in status()["routines"] if routine["name"] == "add_count"]
+        adders = [routine for routine in status()["routines"] if routine["name"] == "add_count [icount]"]
         check("its analysis function is inlined", len(adders) == 1 and adders[0]["inlined"] > 100 and
               not adders[0]["called"], adders)
         good("icount stops", "stop", "icount")
