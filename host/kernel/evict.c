@@ -35,6 +35,7 @@ struct scan {
 	unsigned int threads;	/* that had an address of the cache */
 	unsigned int left;	/* of these, still inside */
 	bool found, inside;	/* in the thread that is looked at */
+	bool unwalked;		/* a stack could not be walked to its end */
 	bool all;		/* else only code of destroyed contexts */
 	const struct task_struct *caller;
 };
@@ -51,13 +52,10 @@ static bool goes(unsigned long addr, const struct scan *scan)
 }
 
 /*
- * A word that holds a point at which all registers are the original's is
- * changed in place, be it a return address, the address of an interrupted
- * instruction, a tracer's record or a copy of one of these in a saved register.
- * Nothing but the processor and tracers put such addresses onto a stack.
- * Of a whole stack words are looked at that belong to nobody, which KASAN minds.
+ * Changes a word that the processor or a tracer will go on from. Where all
+ * registers are the original's, that is the original address.
  */
-static __no_sanitize_address void scan_word(unsigned long *word, void *arg)
+static void cut_word(unsigned long *word, void *arg)
 {
 	struct scan *scan = arg;
 	jifl_orig orig;
@@ -77,81 +75,122 @@ static __no_sanitize_address void scan_word(unsigned long *word, void *arg)
 	}
 }
 
-static void scan_stack(struct task_struct *task, struct scan *scan)
+/* What a thread has on its stack; no words if it has none. */
+struct words {
+	unsigned long *begin, *end;
+};
+
+static struct words words_of(struct task_struct *task)
 {
 	unsigned long *stack = task_stack_page(task);
-	unsigned long *end = stack + THREAD_SIZE / sizeof(*stack);
-	unsigned long *word = (unsigned long *)READ_ONCE(task->thread.sp);
+	struct words words = {
+		.begin = (unsigned long *)READ_ONCE(task->thread.sp),
+		.end = stack + THREAD_SIZE / sizeof(*stack),
+	};
 
-	if (word < stack || word >= end)
-		return;
-	for (; word < end; word++)
-		scan_word(word, scan);
+	if (words.begin < stack || words.begin >= words.end)
+		words.begin = words.end;
+	return words;
 }
 
-/* Interrupted registers from which a thread goes on. */
+/* Of a whole stack words are looked at that belong to nobody, which KASAN minds. */
+static __no_sanitize_address bool holds_any(struct words words, const struct scan *scan)
+{
+	const unsigned long *word = words.begin;
+
+	while (word < words.end && !goes(READ_ONCE(*word), scan))
+		word++;
+	return word < words.end;
+}
+
+/*
+ * Does an interrupted thread go on with an address of the cache in a register,
+ * as in a thunk that inserted code jumps through? Of callers, too: their
+ * registers are the interrupted ones.
+ */
 static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 {
 	const unsigned long *reg = (const unsigned long *)regs;
 
-	for (; reg <= &regs->ip; reg++) {
+	for (; reg < &regs->ip; reg++) {
 		if (goes(*reg, scan))
 			return true;
 	}
 	return false;
 }
 
-enum verdict { STALE, LIVE, UNKNOWN };
-
 /*
- * Will the thread use an address inside inserted code that its stack holds, or
- * is it left over from an earlier call in a slot no frame has written since?
- * All exact addresses have been replaced, so any one that the unwinder comes
- * across is of the other kind. Our own text counts as inside: jifl_entry_stub
- * and what it calls carry the address of a piece they are about to jump to.
+ * Cuts one frame that the unwinder has found, and says where the next one
+ * begins. Our own text counts as inside: jifl_entry_stub and what it calls
+ * carry the address of a piece they are about to jump to.
  */
-static enum verdict unwind_inside(struct task_struct *task, const struct scan *scan)
+static unsigned long *cut_frame(const struct unwind_state *state, struct words words,
+				struct scan *scan)
 {
-	struct unwind_state state;
+	struct pt_regs *regs = state->regs;
+	unsigned long *ip = regs ? &regs->ip : (unsigned long *)state->sp - 1;
 
-	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
-	     unwind_next_frame(&state)) {
-		if (goes(state.ip, scan) || within_module_core(state.ip, THIS_MODULE))
-			return LIVE;
-		if (state.regs && state.full_regs && !user_mode(state.regs) &&
-		    regs_inside(state.regs, scan))
-			return LIVE;
-	}
-	return unwind_error(&state) ? UNKNOWN : STALE;
+	if (ip < words.begin || ip >= words.end)
+		return words.begin;
+	cut_word(ip, scan);
+	if (within_module_core(state->ip, THIS_MODULE) ||
+	    (regs && state->full_regs && regs_inside(regs, scan)))
+		scan->inside = true;
+	return ip + 1;
 }
 
 /*
- * Only a thread that was preempted can be inside: neither inserted code nor the
- * stubs sleep. Whoever ends a session stands in our text for another reason, and
- * may be about to wait for the stop rather than waiting already.
+ * Every frame's return address, and the address that an interrupt or an
+ * exception goes back to, and nothing else: any other word may be data, in whole
+ * or in part. A compiler that keeps a byte in a slot leaves the other seven as
+ * an earlier call left them, so that a flag beside an old return address looks
+ * like another one.
+ *
+ * Where the unwinder gives up before the system call's own frame, what is left
+ * of the stack is changed by its looks.
  */
-static bool is_inside(struct task_struct *task, const struct scan *scan)
+static void cut_stack(struct task_struct *task, struct words words, struct scan *scan)
 {
-	return task != scan->caller && task->on_rq && unwind_inside(task, scan) != STALE;
+	struct unwind_state state;
+	unsigned long *word = words.begin;
+
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
+	     unwind_next_frame(&state)) {
+		if (state.regs && user_mode(state.regs))
+			return;
+		word = max(word, cut_frame(&state, words, scan));
+	}
+	if (!unwind_error(&state))
+		return;
+	scan->unwalked = true;
+	for (; word < words.end; word++)
+		cut_word(word, scan);
 }
 
 static void scan_task(struct task_struct *task, struct scan *scan)
 {
+	struct words words;
+
 	/* Running: only the stopper of a CPU. No stack: dead, not reaped yet. */
 	if (task->on_cpu || !refcount_read(&task->stack_refcount))
 		return;
 	scan->found = false;
 	scan->inside = false;
-	scan_stack(task, scan);
+	words = words_of(task);
+	if (holds_any(words, scan))
+		cut_stack(task, words, scan);
 	if (!JIFL_HOST_PLANTED(records_not_visited))
-		jifl_compat_visit_records(task, scan_word, scan);
+		jifl_compat_visit_records(task, cut_word, scan);
 
-	if (scan->inside) {
-		if (is_inside(task, scan))
-			scan->left++;
-		else
-			scan->inside = false;
-	}
+	/*
+	 * Only a thread that was preempted can be inside: neither inserted code nor
+	 * the stubs sleep. Whoever ends a session stands in our text for another
+	 * reason, and may be about to wait for the stop rather than waiting already.
+	 */
+	if (task == scan->caller || !task->on_rq)
+		scan->inside = false;
+	if (scan->inside)
+		scan->left++;
 	if (scan->found)
 		jifl_count_cut(task);
 	if (scan->found || scan->inside)
@@ -172,9 +211,10 @@ static int scan_all(void *arg)
  * 2. All CPUs are stopped. Each runs its stopper, which is in no system call;
  *    interrupt stacks are empty, since a stopper is a thread. All other threads
  *    are switched out with everything they will go on with on their kernel
- *    stacks (at and above thread.sp, which saved registers of a switch or an
- *    interrupt are) or in tracers' records. What is exact there is replaced:
- *    callers' return addresses, faults and preemption at copied instructions.
+ *    stacks (at and above thread.sp) or in tracers' records. What is exact there
+ *    is replaced: callers' return addresses, faults and preemption at copied
+ *    instructions. A copy of a return address that code has made for itself
+ *    (_RET_IP_) stays: it is printed at most.
  * 3. Remaining are threads preempted inside inserted code, a stub, or between
  *    reading the entry table and jumping to what it said. These few
  *    instructions end at an exact point, or in a call whose return address is
@@ -198,6 +238,8 @@ void jifl_evict(struct jifl_drain *drain, bool all)
 		scan = (struct scan){ .caller = current, .all = all };
 		stop_machine(scan_all, &scan, NULL);
 		drain->threads = max(drain->threads, scan.threads);
+		if (scan.unwalked)
+			pr_info_once("a stack cannot be walked to its end: return addresses on it are taken for such by their looks\n");
 		if (!scan.left)
 			break;
 		msleep(RETRY_MS);

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from lib import check, figure, interrupt, is_loaded, kernel_log, main, run, same, session, status
+from lib import background, check, figure, interrupt, is_loaded, kernel_log, main, run, same, session, status, wait_for
 
 # What has no result but a text, and whether the process survives it.
 TROUBLES = {"warn": True, "once": True, "bug": False, "null": False, "read_null": False, "user_null": False,
@@ -90,6 +90,17 @@ def stacktrace():
     return re.findall(r"^ => (.*)$", (tracing / "trace").read_text(), re.MULTILINE)
 
 
+def kept(*what):
+    """What the log says of data that looks like return addresses, when the session ends meanwhile."""
+    owner = session(*what)
+    # What it does there is fresh in the cache, not on the way into it.
+    process = background("/bin/sh", "-c", "printf sleep > /proc/trouble; printf keep > /proc/trouble")
+    wait_for("sleep", lambda: kernel_log()[-1].startswith("trouble: keep: asleep"))
+    interrupt(owner)
+    process.communicate()
+    return kernel_log()[-1]
+
+
 def program():
     run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
     run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
@@ -114,6 +125,8 @@ def program():
         check(f"{kind}: faults happened in the cache", faults >= len(names) // 2, faults)
         out, err = interrupt(owner)
         check(f"the session of {kind} ends well", owner.returncode == 0, (out, err))
+        same(f"data is kept when a session of {kind} ends", kept(kind, "sys:write"),
+             "trouble: keep: 0 changed, in a copy")
     same("no session is left", status()["sessions"], [])
     figure("lines compared", sum(len(lines) for _, lines in native.values()))
     end = run("jifl", "unload", "jifl")

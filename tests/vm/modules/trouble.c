@@ -190,6 +190,27 @@ static noinline void do_sleep(void)
 	pr_info("sleep: done\n");
 }
 
+/*
+ * Data that looks like the return address of a frame must outlive a session's
+ * end: of a copy that runs in the code cache, its own return address is such.
+ */
+static noinline void do_keep(void)
+{
+	static unsigned long want;
+	unsigned long kept[4];
+	int i, changed = 0;
+
+	want = _RET_IP_;
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		WRITE_ONCE(kept[i], want);
+	pr_info("keep: asleep\n");
+	msleep(3000);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		changed += READ_ONCE(kept[i]) != want;
+	pr_info("keep: %d changed, %s\n", changed,
+		within_module(want, THIS_MODULE) ? "native" : "in a copy");
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -200,7 +221,7 @@ static const struct {
 	{ "stack", do_stack }, { "recurse", do_recurse }, { "nofault", do_nofault },
 	{ "put_nofault", do_put_nofault }, { "zeropad", do_zeropad }, { "msr", do_msr },
 	{ "unsafe_msr", do_unsafe_msr }, { "segment", do_segment }, { "copy_mc", do_copy_mc },
-	{ "spin", do_spin }, { "sleep", do_sleep },
+	{ "spin", do_spin }, { "sleep", do_sleep }, { "keep", do_keep },
 };
 
 static ssize_t trouble_write(struct file *file, const char __user *buf, size_t n, loff_t *pos)
