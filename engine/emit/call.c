@@ -91,5 +91,7 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 	case IR_INSERT_CALL:
 		emit_call(w, config, ins, flags, regs);
 		return;
+	case IR_INSERT_RECORD:
+		break;	/* emit_record */
 	}
 }

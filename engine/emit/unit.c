@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "inlined.h"
+#include "record.h"
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
@@ -164,6 +165,14 @@ static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what, bool *c
 	*continues = true;
 }
 
+/* ... of a body that neither pushes nor pops, between saves and restores */
+static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code, bool *continues)
+{
+	map_inserted(u, from, code->body, EMIT_MAP_WALKED, continues);
+	map_inserted(u, code->body, code->restore, EMIT_MAP_FIXED | code->pushed, continues);
+	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed, continues);
+}
+
 static bool emit_as_inlined(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
 			    bool *continues)
 {
@@ -174,10 +183,33 @@ static bool emit_as_inlined(struct emit_unit *u, const struct ir_insert *ins, u8
 	emit_inlined_note(ins->fn, verdict);
 	if (verdict != JIFL_INLINE_YES)
 		return false;
-	map_inserted(u, from, code.body, EMIT_MAP_WALKED, continues);
-	map_inserted(u, code.body, code.restore, EMIT_MAP_FIXED | code.pushed, continues);
-	map_inserted(u, code.restore, code.end, EMIT_MAP_WALKED | code.pushed, continues);
+	map_saved(u, from, &code, continues);
 	return true;
+}
+
+static void emit_as_record(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
+			   bool *continues)
+{
+	struct inlined code;
+	u32 from = x86_here(&u->hot);
+
+	emit_record(&u->hot, u->config, ins, flags, regs, &code);
+	map_saved(u, from, &code, continues);
+}
+
+/* Emits it as it costs least. */
+static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
+		     bool *continues)
+{
+	u32 from = x86_here(&u->hot);
+
+	if (ins->kind == IR_INSERT_RECORD) {
+		emit_as_record(u, ins, flags, regs, continues);
+	} else if (ins->kind != IR_INSERT_CALL ||
+		   !emit_as_inlined(u, ins, flags, regs, continues)) {
+		emit_insert(&u->hot, u->config, ins, flags, regs);
+		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, continues);
+	}
 }
 
 /* Inserts of the given place at instruction i, in the order they were added. */
@@ -186,18 +218,12 @@ static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
 {
 	const struct ir_insert *ins;
 	bool continues = false;
-	u32 from;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->place != place || ins->at != i ||
-		    (ins->kind == IR_INSERT_CALL &&
-		     emit_as_inlined(u, ins, l->flags[live], l->regs[live], &continues)))
-			continue;
-		from = x86_here(&u->hot);
-		emit_insert(&u->hot, u->config, ins, l->flags[live], l->regs[live]);
-		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
+		if (ins->place == place && ins->at == i)
+			emit_one(u, ins, l->flags[live], l->regs[live], &continues);
 	}
 }
 
@@ -214,13 +240,17 @@ static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
 	}
 }
 
-static bool has_calls(const struct ir_block *b)
+/* Does anything inserted ask which registers are dead? */
+static bool wants_registers(const struct ir_block *b)
 {
+	const struct ir_insert *ins;
 	u16 k;
 
-	for (k = 0; k < b->ninserts; k++)
-		if (b->inserts[k].kind == IR_INSERT_CALL)
+	for (k = 0; k < b->ninserts; k++) {
+		ins = &b->inserts[k];
+		if (ins->kind == IR_INSERT_CALL || (ins->kind == IR_INSERT_RECORD && !ins->at_entry))
 			return true;
+	}
 	return false;
 }
 
@@ -253,7 +283,7 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 	u16 i;
 
 	if (b->ninserts) {
-		jifl_liveness_compute(b, has_calls(b), &l);
+		jifl_liveness_compute(b, wants_registers(b), &l);
 		place_anywhere(b, &l);
 	}
 	for (i = 0; i < b->ninsns; i++) {

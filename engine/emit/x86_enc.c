@@ -11,6 +11,7 @@ enum {
 	REX = 0x40,
 	REX_W = 0x48,
 	REX_R = 0x44,
+	REX_X = 0x42,
 	REX_B = 0x41,
 };
 
@@ -304,6 +305,57 @@ void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
 	cell_operand(w, 0xc7, cell);
+	x86_u32(w, (u32)imm);
+}
+
+void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg)
+{
+	if (cell.gs)
+		x86_u8(w, PREFIX_GS);
+	x86_u8(w, REX_W | (reg >= 8 ? REX_R : 0));
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0xc1);
+	x86_u8(w, 0x04 | (reg & 7) << 3);
+	x86_u8(w, 0x25);
+	x86_u32(w, (u32)cell.disp);
+}
+
+void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n)
+{
+	if (reg >= 8)
+		x86_u8(w, REX_B);
+	x86_u8(w, 0xc1);
+	x86_u8(w, 0xc0 | (reg & 7));
+	x86_u8(w, n);
+}
+
+/* ModRM + SIB of disp32(, index, 8): mod 0, rm 4; scale 3, base 5 */
+static void word_operand(struct x86_writer *w, u8 opcode, u8 reg, s32 table, enum ir_reg index)
+{
+	u8 rex = (reg >= 8 ? REX_R : 0) | (index >= 8 ? REX_X : 0);
+
+	if (rex)
+		x86_u8(w, rex);
+	x86_u8(w, opcode);
+	x86_u8(w, 0x04 | (reg & 7) << 3);
+	x86_u8(w, 0xc5 | (index & 7) << 3);
+	x86_u32(w, (u32)table);
+}
+
+void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg)
+{
+	word_operand(w, 0x89, reg, table, index);
+}
+
+void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm)
+{
+	word_operand(w, 0x81, 0, table, index);
+	x86_u32(w, (u32)imm);
+}
+
+void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm)
+{
+	word_operand(w, 0xc7, 0, table, index);
 	x86_u32(w, (u32)imm);
 }
 

@@ -86,6 +86,17 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm);
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* addq reg, cell or subq reg, cell */
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract);
+/* xadd reg, cell */
+void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg);
+/* rol $n, reg32 */
+void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n);
+/*
+ * The 32-bit word at table + 8 * index, an absolute address: mov reg32, it;
+ * addl $imm, it; movl $imm, it.
+ */
+void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg);
+void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
+void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);

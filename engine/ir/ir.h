@@ -94,6 +94,7 @@ enum ir_insert_kind {
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
+	IR_INSERT_RECORD,	/* append imm and rsp to a ring, see emit/record.c */
 };
 
 /* Where an insert goes. */
@@ -109,7 +110,10 @@ struct ir_insert {
 	u16 at;			/* index of the instruction */
 	u8 nargs;
 	u8 reg;			/* enum ir_reg */
+	u8 order;		/* RECORD: log2 of a ring's records */
+	bool at_entry;		/* RECORD: a C function begins here: r11 and flags are dead */
 	s32 imm;
+	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
 	u64 args[IR_CALL_ARGS];

@@ -7,6 +7,8 @@ u64 block_count, ins_count, last_block;
 u64 poison_calls, poison_misaligned, poison_backwards;
 u64 args_calls, args_wrong;
 u64 insert_seed = 1;
+u64 records_cell;
+struct record records[1 << RECORDS_ORDER];
 
 const struct insert_mode insert_modes[] = {
 	{ "nothing", NULL },
@@ -15,6 +17,7 @@ const struct insert_mode insert_modes[] = {
 	{ "stores", insert_store },
 	{ "poisoning calls", insert_poison },
 	{ "calls with arguments", insert_args },
+	{ "records", insert_records },
 	{ "a mixture", insert_mixture },
 	{ NULL, NULL },
 };
@@ -24,6 +27,8 @@ void insert_begin(void)
 	block_count = ins_count = last_block = 0;
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
+	records_cell = 0;
+	memset(records, 0, sizeof(records));
 }
 
 static void add(struct ir_block *b, enum ir_place place, u16 at, u64 *cell, s32 imm)
@@ -109,6 +114,25 @@ void insert_args(struct ir_block *b, void *arg)
 		call_args(b, IR_BEFORE, i);
 }
 
+static void add_record(struct ir_block *b, enum ir_place place, u16 at)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	ins->kind = IR_INSERT_RECORD;
+	ins->cell = user_host_operand(&records_cell);
+	ins->rings = user_host_operand(records).disp;
+	ins->order = RECORDS_ORDER;
+	ins->imm = (s32)b->insns[at].addr.v;
+}
+
+void insert_records(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		add_record(b, IR_BEFORE, i);
+}
+
 static u32 next_random(void)
 {
 	insert_seed = insert_seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -127,7 +151,7 @@ void insert_mixture(struct ir_block *b, void *arg)
 		place = next_random() % 3;
 		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind))
 			place = IR_BEFORE;
-		switch (next_random() % 3) {
+		switch (next_random() % 4) {
 		case 0:
 			call_args(b, place, at);
 			break;
@@ -136,6 +160,9 @@ void insert_mixture(struct ir_block *b, void *arg)
 			break;
 		case 2:
 			add(b, place, at, &ins_count, -1000);
+			break;
+		case 3:
+			add_record(b, place, at);
 			break;
 		}
 	}

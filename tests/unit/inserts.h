@@ -10,6 +10,7 @@ void insert_block_count(struct ir_block *b, void *arg);	/* block_count, anywhere
 void insert_ins_count(struct ir_block *b, void *arg);	/* ins_count, before each */
 void insert_store(struct ir_block *b, void *arg);	/* last_block, before the first */
 void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
+void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
 
@@ -17,6 +18,15 @@ extern u64 block_count, ins_count, last_block;
 extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 extern u64 insert_seed;
+
+/* The ring of insert_records: its cell, and the records from position 0 on. */
+#define RECORDS_ORDER	14
+struct record {
+	u32 what;	/* an original address, its low half */
+	u32 rsp;
+};
+extern u64 records_cell;
+extern struct record records[1 << RECORDS_ORDER];
 
 /* Zeroes all of them but the seed. */
 void insert_begin(void);

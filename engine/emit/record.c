@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Appending a record to a ring, without a call, a lock or a branch:
+ *
+ *	mov	$1 << (32 - order), %r11d
+ *	xadd	%r11, %gs:cell
+ *	rol	$order, %r11d
+ *	mov	%esp, rings + 4(, %r11, 8)
+ *	movl	$imm, rings(, %r11, 8)
+ *
+ * The cell's low half holds, from the top, `order` bits of position and the
+ * processor's number; what is carried out of it counts how often the ring was
+ * filled. One instruction takes the place, so whatever comes between the two,
+ * an interrupt, another thread or another processor, the place is this
+ * record's alone. The ring of processor n is the n-th after `rings`.
+ *
+ * A record is there when its first word is not 0: the second is stored before.
+ */
+#include "record.h"
+
+#define SECOND	4	/* offset of a record's second word */
+
+/* r11 first: functions seldom keep anything in it. */
+static const u8 scratch[] = { IR_R11, IR_R10, IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
+			      IR_R8, IR_R9 };
+
+static enum ir_reg dead_register(u16 live)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(scratch); i++)
+		if (!(live & 1u << scratch[i]))
+			return scratch[i];
+	return IR_REG_NONE;
+}
+
+/* moved: bytes pushed since the original instruction */
+static void append(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg, u32 moved)
+{
+	x86_mov_imm(w, reg, 1u << (32 - ins->order));
+	x86_xadd_cell(w, ins->cell, reg);
+	x86_rol32(w, reg, ins->order);
+	x86_store_word(w, ins->rings + SECOND, reg, IR_RSP);
+	if (moved)
+		x86_add_word_imm(w, ins->rings + SECOND, reg, (s32)moved);
+	x86_store_word_imm(w, ins->rings, reg, ins->imm);
+}
+
+void emit_record(struct x86_writer *w, const struct emit_config *config,
+		 const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
+{
+	enum ir_reg dead = ins->at_entry ? IR_R11 : dead_register(regs);
+	enum ir_reg reg = dead == IR_REG_NONE ? IR_R11 : dead;
+	bool save_flags = flags && !ins->at_entry;
+	u32 red_zone = save_flags || dead == IR_REG_NONE ? config->red_zone : 0;
+
+	code->pushed = (u8)(red_zone / 8 + save_flags + (dead == IR_REG_NONE));
+	if (red_zone)
+		x86_move_stack(w, -(s32)red_zone);
+	if (save_flags)
+		x86_pushf(w);
+	if (dead == IR_REG_NONE)
+		x86_push(w, reg);
+	code->body = x86_here(w);
+	append(w, ins, reg, code->pushed * 8);
+	code->restore = x86_here(w);
+	if (dead == IR_REG_NONE)
+		x86_pop(w, reg);
+	if (save_flags)
+		x86_popf(w);
+	if (red_zone)
+		x86_move_stack(w, (s32)red_zone);
+	code->end = x86_here(w);
+}
