@@ -78,7 +78,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (req->kind >= JIFL_KIND_PLUGIN || req->reserved ||
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_TRACE || req->reserved ||
 	    (req->flags & ~JIFL_FLAG_REPEATS) ||
 	    (req->flags && req->kind != JIFL_KIND_INSN))
 		return -EINVAL;
@@ -250,6 +250,17 @@ static int jifl_control_routine(struct jifl_file *f, void *arg)
 	return 0;
 }
 
+static int jifl_control_records(struct jifl_file *f, void *arg)
+{
+	struct jifl_records *req = arg;
+
+	if (!f->session)
+		return -ENOENT;
+	if (req->reserved)
+		return -EINVAL;
+	return jifl_ring_read(f->session, req);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -268,6 +279,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_PLUGIN_CTL, jifl_control_plugin_ctl },
 	{ JIFL_IOC_PLUGIN, jifl_control_plugin },
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
+	{ JIFL_IOC_RECORDS, jifl_control_records },
 };
 
 /*

@@ -67,7 +67,8 @@ static unsigned int jifl_count_nr(u64 call)
 
 static bool jifl_count_kind(const struct jifl_session *s)
 {
-	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK;
+	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK ||
+	       s->kind == JIFL_KIND_TRACE;
 }
 
 /* --- statistics ---------------------------------------------------------------- */
@@ -202,6 +203,8 @@ static void jifl_count_finish(u64 call, u64 count, bool no_return)
 
 	if (!s)
 		return;
+	if (s->kind == JIFL_KIND_TRACE)
+		jifl_ring_mark(JIFL_RECORD_END | nr, task_pid_nr(current));
 	st = READ_ONCE(s->stats[nr]);
 	/* A full cache means that parts of calls run natively, uncounted. */
 	if (!st || (jifl_engine_is_full() && !JIFL_HOST_PLANTED(full_unnoticed)))
@@ -226,6 +229,14 @@ static void jifl_count_end(unsigned long lane)
 		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
 	}
+	preempt_enable_notrace();
+}
+
+/* KIND_TRACE: an insert of the entry piece, where the call has its identity. */
+static void jifl_count_begin_trace(unsigned long nr)
+{
+	preempt_disable_notrace();
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
 	preempt_enable_notrace();
 }
 
@@ -318,6 +329,20 @@ static bool jifl_saved_is_empty(const struct jifl_saved *v)
 	return !any;
 }
 
+/* What a CPU records next is of the thread that comes to run there. */
+static void jifl_count_mark_resumed(const struct jifl_saved *v, struct task_struct *next)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = v->lanes[lane].call;
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (s && s->kind == JIFL_KIND_TRACE)
+			jifl_ring_mark(JIFL_RECORD_RESUME, task_pid_nr(next));
+	}
+}
+
 /* sched_switch: a run queue is locked, interrupts are off. */
 static void jifl_count_switch(void *data, bool preempt, struct task_struct *prev,
 			      struct task_struct *next, unsigned int prev_state)
@@ -334,6 +359,7 @@ static void jifl_count_switch(void *data, bool preempt, struct task_struct *prev
 	}
 	/* Kernel threads make no system calls. */
 	*now = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
+	jifl_count_mark_resumed(now, next);
 }
 
 static bool jifl_count_is_exit(u64 call)
@@ -550,6 +576,14 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
 		.imm = 0,
 	};
+	if (s->kind == JIFL_KIND_TRACE) {
+		entry[(*nentry)++] = (struct ir_insert){
+			.kind = IR_INSERT_CALL,
+			.fn = (unsigned long)jifl_count_begin_trace,
+			.nargs = 1,
+			.args = { nr },
+		};
+	}
 	exit[(*nexit)++] = (struct ir_insert){
 		.kind = IR_INSERT_CALL,
 		.fn = (unsigned long)jifl_count_end,
@@ -630,6 +664,15 @@ void jifl_count_blocks(struct ir_block *b, void *arg)
 {
 	jifl_count_attribute(arg);
 	jifl_count_insert(b, arg, 1);
+}
+
+void jifl_count_functions(struct ir_block *b, void *arg)
+{
+	jifl_count_attribute(arg);
+	if (!jifl_ksym_starts(b->addr.v))
+		return;
+	jifl_count_insert(b, arg, 1);
+	jifl_ring_insert(b);
 }
 
 /* --- reading --------------------------------------------------------------------- */

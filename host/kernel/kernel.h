@@ -31,6 +31,8 @@ int jifl_ksym_init(void);
 unsigned long jifl_ksym(const char *name);
 /* Address of the fentry call of the function at addr, 0 when it has none. */
 unsigned long jifl_ksym_fentry(unsigned long addr);
+/* Does a function start at addr? Any context, interrupts off. */
+bool jifl_ksym_starts(unsigned long addr);
 /* End of the function that is at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
 
@@ -90,6 +92,7 @@ struct jifl_cpu {
 	struct jifl_lane lanes[JIFL_LANES];
 	u64 exits[JIFL_CAUSES_MAX];
 	u64 stack_top;		/* of the private stack the dispatcher runs on */
+	u64 ring;		/* ring.c's cell */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
 
@@ -169,6 +172,22 @@ void jifl_evict(struct jifl_drain *drain, bool all);
 /* An original `ret`, reached with the stack as at a handler's return. */
 u64 jifl_evict_return_site(void);
 
+/* --- ring.c: records of one session, a ring for each CPU ---------------------- */
+
+/*
+ * Makes the rings s's own. -EALREADY with *busy_session set when another session has
+ * them, -ENOMEM. Sleeps.
+ */
+int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
+/* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
+void jifl_ring_close(const struct jifl_session *s);
+/* Adds a record of the block's address at its start, which is a function's. */
+void jifl_ring_insert(struct ir_block *b);
+/* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
+void jifl_ring_mark(u32 what, u32 value);
+/* JIFL_IOC_RECORDS. Sleeps. */
+int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
+
 /* --- count.c: per-call counts that follow their task ------------------------ */
 
 struct jifl_stats;		/* figures of one system call of a session, by CPU */
@@ -200,11 +219,15 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
  */
 void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr);
 void jifl_count_translate_end(void);
-/* Instruments a block for JIFL_KIND_INSN (_repeats: with
- * JIFL_FLAG_REPEATS) or JIFL_KIND_BLOCK; arg: the session. */
+/*
+ * Instruments a block for JIFL_KIND_INSN (_repeats: with JIFL_FLAG_REPEATS) or
+ * JIFL_KIND_BLOCK; arg: the session.
+ */
 void jifl_count_insns(struct ir_block *b, void *arg);
 void jifl_count_repeats(struct ir_block *b, void *arg);
 void jifl_count_blocks(struct ir_block *b, void *arg);
+/* ... for JIFL_KIND_TRACE */
+void jifl_count_functions(struct ir_block *b, void *arg);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */

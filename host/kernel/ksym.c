@@ -35,6 +35,10 @@ static int proto_size(unsigned long addr, unsigned long *size, unsigned long *of
 
 DEFINE_STATIC_CALL(jifl_kallsyms_size, proto_size);
 
+/*
+ * kallsyms_lookup_size_offset needs no lock: the core kernel's symbols stay,
+ * modules' are guarded by RCU.
+ */
 static void find_helpers(void)
 {
 	unsigned long location = jifl_ksym("ftrace_location");
@@ -81,6 +85,13 @@ unsigned long jifl_ksym(const char *name)
 unsigned long jifl_ksym_fentry(unsigned long addr)
 {
 	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
+}
+
+bool jifl_ksym_starts(unsigned long addr)
+{
+	unsigned long size, offset = 0;
+
+	return static_call(jifl_kallsyms_size)(addr, &size, &offset) && !offset;
 }
 
 unsigned long jifl_ksym_end(unsigned long addr)

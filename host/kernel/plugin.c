@@ -381,7 +381,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 
 int jifl_plugin_init(void)
 {
-	return jifl_plugin_insert_init();
+	return 0;
 }
 
 void jifl_plugin_exit(void)

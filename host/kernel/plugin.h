@@ -20,7 +20,4 @@ void jifl_plugin_mistake_exit(void);
 /* Ends all that p instruments, soon; its callbacks are not called any more. Likewise. */
 void jifl_plugin_expel(struct jifl_plugin *p);
 
-/* Finds what callbacks need of the kernel; -ENOENT. */
-int jifl_plugin_insert_init(void);
-
 #endif

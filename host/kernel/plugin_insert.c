@@ -12,7 +12,6 @@
  */
 #include <linux/module.h>
 #include <linux/percpu.h>
-#include <linux/static_call.h>
 #include <linux/stdarg.h>
 
 #include "plugin.h"
@@ -385,33 +384,12 @@ static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
 		}
 }
 
-static int jifl_plugin_no_lookup(unsigned long addr, unsigned long *size,
-				 unsigned long *offset)
-{
-	return 0;
-}
-
-/*
- * kallsyms_lookup_size_offset. Needs no lock: the core kernel's symbols stay,
- * modules' are guarded by RCU. A static call, as an indirect one would need an
- * endbr64 that the kernel may have removed from this function.
- */
-DEFINE_STATIC_CALL(jifl_plugin_lookup, jifl_plugin_no_lookup);
-
-/* True where a function begins, whichever way it was reached. */
-static bool jifl_plugin_is_routine(jifl_orig addr)
-{
-	unsigned long size, offset = 0;
-
-	return static_call(jifl_plugin_lookup)(addr.v, &size, &offset) && !offset;
-}
-
 static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 {
 	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
 	unsigned int i;
 
-	if (!n || !jifl_plugin_is_routine(r->block->addr))
+	if (!n || !jifl_ksym_starts(r->block->addr.v))
 		return;
 	for (i = 0; i < n; i++) {
 		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
@@ -466,14 +444,4 @@ void jifl_plugin_entry(struct jifl_session *session, unsigned int nr,
 
 	*nentry = jifl_plugin_point(s, JIFL_CALLBACK_ENTRY, nr, entry);
 	*nexit = jifl_plugin_point(s, JIFL_CALLBACK_EXIT, nr, exit);
-}
-
-int jifl_plugin_insert_init(void)
-{
-	unsigned long lookup = jifl_ksym("kallsyms_lookup_size_offset");
-
-	if (!lookup)
-		return -ENOENT;
-	static_call_update(jifl_plugin_lookup, (typeof(jifl_plugin_no_lookup) *)lookup);
-	return 0;
 }

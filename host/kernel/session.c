@@ -168,7 +168,7 @@ static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_n
 	return s->lane < JIFL_LANES ? 0 : -EBUSY;
 }
 
-static int jifl_session_instrument(struct jifl_session *s)
+static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 {
 	s->instrument_arg = s;
 	switch (s->kind) {
@@ -183,6 +183,9 @@ static int jifl_session_instrument(struct jifl_session *s)
 	case JIFL_KIND_BLOCK:
 		s->instrument = jifl_count_blocks;
 		return 0;
+	case JIFL_KIND_TRACE:
+		s->instrument = jifl_count_functions;
+		return jifl_ring_open(s, busy_session);
 	case JIFL_KIND_PLUGIN:
 		s->instrument = jifl_plugin_instrument;
 		s->instrument_arg = s->plugin;
@@ -202,7 +205,7 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 	if (!ret)
 		ret = jifl_session_choose_lane(s, busy_nr, busy_session);
 	if (!ret)
-		ret = jifl_session_instrument(s);
+		ret = jifl_session_instrument(s, busy_session);
 	if (ret)
 		return ret;
 	ret = jifl_session_open_host();
@@ -315,6 +318,7 @@ void jifl_session_free(struct jifl_session *s)
 {
 	if (!s)
 		return;
+	jifl_ring_close(s);
 	jifl_count_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s);

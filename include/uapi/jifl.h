@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	2
+#define JIFL_ABI_VERSION	3
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -37,6 +37,7 @@ enum jifl_kind {
 	JIFL_KIND_INSN = 2,	/* instructions executed */
 	JIFL_KIND_BLOCK = 3,	/* basic blocks executed */
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
+	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
 };
 
 /* The kernel that answers, whatever the ABI versions. */
@@ -64,7 +65,8 @@ struct jifl_info {
  * Starts a session on this file.
  * Errors: EBUSY when this file has a session, or as many others as can have one
  * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
- * tracer (busy_session 0; the log names it); EACCES when the kernel is locked
+ * tracer (busy_session 0; the log names it); EALREADY when there is a session of
+ * KIND_TRACE, of which there can be one (busy_session names it); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
@@ -194,6 +196,38 @@ struct jifl_routine_info {
 	char  name[JIFL_SYMBOL_MAX];	/* out */
 };
 
+/*
+ * A record of JIFL_KIND_TRACE. `what` is never 0. From 0x80000000 on it is the
+ * low half of a function's address, whose high half is all ones, and value the low
+ * half of the stack pointer at its entry, where its return address is. Others
+ * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of
+ * JIFL_RECORD_TIME.
+ */
+struct jifl_record {
+	__u32 what;
+	__u32 value;
+};
+
+#define JIFL_RECORD_TYPE	0xf0000000u	/* of what */
+#define JIFL_RECORD_BEGIN	0x10000000u	/* + system call; value: the thread's id */
+#define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
+#define JIFL_RECORD_END		0x30000000u	/* + system call; value: the thread's id */
+#define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
+
+/*
+ * Takes what this file's session has recorded on one CPU since the last time, the
+ * oldest first; until the file is closed or starts another session. Errors: ENOENT
+ * when it is not of JIFL_KIND_TRACE, EINVAL for a CPU that cannot be.
+ */
+struct jifl_records {
+	__u32 size;
+	__u32 cpu;			/* in */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 reserved;			/* 0 */
+	__u64 buf;			/* in: user pointer to struct jifl_record */
+	__u64 lost;			/* out: of this CPU, overwritten before they were taken */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -205,5 +239,6 @@ struct jifl_routine_info {
 #define JIFL_IOC_PLUGIN_CTL	_IOWR(JIFL_IOC_MAGIC, 7, struct jifl_plugin_ctl)
 #define JIFL_IOC_PLUGIN		_IOWR(JIFL_IOC_MAGIC, 8, struct jifl_plugin_info)
 #define JIFL_IOC_ROUTINE	_IOWR(JIFL_IOC_MAGIC, 9, struct jifl_routine_info)
+#define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
 
 #endif /* _UAPI_JIFL_H */

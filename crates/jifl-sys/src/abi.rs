@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -82,6 +82,8 @@ pub enum Kind {
     Block = 3,
     /// A plugin's own callbacks.
     Plugin = 4,
+    /// Functions entered, counted and recorded.
+    Trace = 5,
 }
 
 impl Kind {
@@ -93,6 +95,7 @@ impl Kind {
             Kind::Insn,
             Kind::Block,
             Kind::Plugin,
+            Kind::Trace,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)
@@ -106,6 +109,7 @@ impl Kind {
             Kind::Insn => "insn",
             Kind::Block => "block",
             Kind::Plugin => "plugin",
+            Kind::Trace => "trace",
         }
     }
 }
@@ -385,6 +389,57 @@ abi_struct! {
         pub reserved: u32,
         /// Out.
         pub name: [u8; SYMBOL_MAX],
+    }
+}
+
+/// `struct jifl_record`: of a session of [`Kind::Trace`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Record {
+    /// Never 0. A function's address, its low half, or `RECORD_*`.
+    pub what: u32,
+    /// What is said of it.
+    pub value: u32,
+}
+
+/// From here on [`Record::what`] is a function; [`Record::value`] its stack pointer.
+pub const RECORD_FUNCTION: u32 = 0x8000_0000;
+/// Mask of the `RECORD_*` below.
+pub const RECORD_TYPE: u32 = 0xf000_0000;
+/// With a system call: the thread makes it.
+pub const RECORD_BEGIN: u32 = 0x1000_0000;
+/// The thread goes on in its call.
+pub const RECORD_RESUME: u32 = 0x2000_0000;
+/// With a system call: the thread's has come to its end.
+pub const RECORD_END: u32 = 0x3000_0000;
+/// With the low 28 bits of nanoseconds; those above are the value.
+pub const RECORD_TIME: u32 = 0x4000_0000;
+
+abi_struct! {
+    /// `struct jifl_records`: takes what has been recorded on one CPU.
+    Records {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the CPU.
+        pub cpu: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: overwritten before they were taken.
+        pub lost: u64,
+    }
+}
+
+impl Records {
+    /// The question for one CPU.
+    pub fn of(cpu: u32) -> Records {
+        Records {
+            cpu,
+            ..Records::default()
+        }
     }
 }
 

@@ -45,6 +45,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_plugin_ctl", PluginCtl::layout());
     layout("jifl_plugin_info", PluginInfo::layout());
     layout("jifl_routine_info", RoutineInfo::layout());
+    layout("jifl_records", Records::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -59,6 +60,12 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_KIND_INSN", Kind::Insn as u64),
         ("JIFL_KIND_BLOCK", Kind::Block as u64),
         ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
+        ("JIFL_KIND_TRACE", Kind::Trace as u64),
+        ("JIFL_RECORD_TYPE", u64::from(RECORD_TYPE)),
+        ("JIFL_RECORD_BEGIN", u64::from(RECORD_BEGIN)),
+        ("JIFL_RECORD_RESUME", u64::from(RECORD_RESUME)),
+        ("JIFL_RECORD_END", u64::from(RECORD_END)),
+        ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
         ("JIFL_FILTER_PID", u64::from(FILTER_PID)),
         ("JIFL_FILTER_TGID", u64::from(FILTER_TGID)),
         ("JIFL_FILTER_COMM", u64::from(FILTER_COMM)),
@@ -79,6 +86,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_PLUGIN_CTL", req::<PluginCtl>(7)),
         ("JIFL_IOC_PLUGIN", req::<PluginInfo>(8)),
         ("JIFL_IOC_ROUTINE", req::<RoutineInfo>(9)),
+        ("JIFL_IOC_RECORDS", req::<Records>(11)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));

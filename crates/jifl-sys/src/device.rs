@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, RoutineInfo, SessionInfo, Start, Stat,
-    Status, Stop, request,
+    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records, RoutineInfo, SessionInfo,
+    Start, Stat, Status, Stop, request,
 };
 
 /// Room for one histogram.
@@ -38,6 +38,8 @@ pub enum Request<'a> {
     Plugin(&'a mut PluginInfo),
     /// What became of the calls of one analysis routine.
     Routine(&'a mut RoutineInfo),
+    /// What this file's session has recorded on a CPU, as much as there is room for.
+    Records(&'a mut Records, &'a mut [Record]),
 }
 
 /// What answers requests.
@@ -64,8 +66,8 @@ impl Device {
         let number = request(nr, size_of::<T>());
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
-        // holds integers only, so any bytes are valid. The one pointer that can
-        // be in it, Stat's, is private to this crate and set in `call` below.
+        // holds integers only, so any bytes are valid. The pointers that can be
+        // in it, Stat's and Records', are private to this crate and set in `call` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -99,6 +101,14 @@ impl Door for Device {
             Request::PluginCtl(argument) => self.ioctl(7, argument),
             Request::Plugin(argument) => self.ioctl(8, argument),
             Request::Routine(argument) => self.ioctl(9, argument),
+            Request::Records(argument, room) => {
+                // The buffer outlives the call and holds integers only.
+                argument.buf = room.as_mut_ptr() as u64;
+                argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
+                let result = self.ioctl(11, argument);
+                argument.buf = 0;
+                result
+            }
         }
     }
 }

@@ -153,7 +153,8 @@ mod tests {
         fake.state().abi_version = ABI_VERSION + 1;
         let failure = info(&fake).unwrap_err();
         assert_eq!(failure.status, crate::exit::CANNOT);
-        assert!(failure.message.contains("version 2"), "{}", failure.message);
+        let own = format!("this command version {ABI_VERSION}");
+        assert!(failure.message.contains(&own), "{}", failure.message);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use jifl_sys::abi::{ABI_VERSION, NR_MAX, SessionInfo, Stat, Status, to_name};
+use jifl_sys::abi::{ABI_VERSION, NR_MAX, Record, SessionInfo, Stat, Status, to_name};
 use jifl_sys::device::{Door, Histogram, Request};
 use rustix::io::Errno;
 
@@ -26,6 +26,8 @@ pub struct State {
     pub plugins: Vec<(String, bool)>,
     /// Analysis routines: name, copies, calls, reason.
     pub routines: Vec<(String, u64, u64, u32)>,
+    /// Of each CPU, what has not been taken.
+    pub records: Vec<Vec<Record>>,
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -47,6 +49,7 @@ impl Default for Fake {
             sessions: Vec::new(),
             plugins: Vec::new(),
             routines: Vec::new(),
+            records: Vec::new(),
             draining: 0,
             drain_ns: 0,
         }))
@@ -162,6 +165,15 @@ impl Door for Fake {
                 }
                 None => return refuse(Errno::NOENT),
             },
+            Request::Records(records, room) => {
+                let Some(all) = state.records.get_mut(records.cpu as usize) else {
+                    return refuse(Errno::INVAL);
+                };
+                let n = all.len().min(room.len());
+                room[..n].copy_from_slice(&all[..n]);
+                all.drain(..n);
+                records.n = n as u32;
+            }
             Request::Routine(info) => match state.routines.get(info.index as usize) {
                 Some((name, copies, calls, reason)) => {
                     info.name = to_name(name.as_bytes()).unwrap();

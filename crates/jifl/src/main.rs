@@ -20,10 +20,13 @@ mod output;
 mod plugin;
 mod report;
 mod root;
+mod scope;
 mod session;
 mod status;
+mod symbols;
 mod syscalls;
 mod target;
+mod trace;
 mod vm;
 
 /// JIT instrumentation of a live Linux kernel
@@ -45,6 +48,8 @@ struct Cli {
 enum Command {
     /// Count what system calls execute
     Count(count::CountArgs),
+    /// Show which functions system calls enter
+    Trace(trace::TraceArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -81,6 +86,7 @@ fn main() -> ExitCode {
     }
     let result = match Cli::parse().command {
         Command::Count(args) => count::run(args),
+        Command::Trace(args) => trace::run(args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

@@ -85,7 +85,7 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Opti
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(device::failed("reading the statistics", &error)),
     }
-    let inside = matches!(kind, Kind::Insn | Kind::Block);
+    let inside = matches!(kind, Kind::Insn | Kind::Block | Kind::Trace);
     let percentile = |percent| {
         let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
         value.filter(|_| inside)
@@ -120,6 +120,11 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
             "starting the session: another tracer or a livepatch has hooked the kernel's system \
              calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
         ),
+        Some(Errno::ALREADY) => Failure::failed(format!(
+            "{} records functions already, and one at a time can: wait for its end, or `jifl detach {}`",
+            holder(door, start.busy_session),
+            start.busy_session
+        )),
         Some(Errno::ACCESS) => {
             Failure::cannot(format!("starting the session: {}", device::LOCKED_DOWN))
         }

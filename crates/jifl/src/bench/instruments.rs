@@ -48,6 +48,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("call", "call count", What::Session(Kind::Call, 0)),
     row("block", "block count", What::Session(Kind::Block, 0)),
     row("insn", "instruction count", What::Session(Kind::Insn, 0)),
+    row("trace", "call trace", What::Session(Kind::Trace, 0)),
     row("cold", "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
@@ -190,7 +191,7 @@ fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, 
         translated: Some(status.translated_blocks),
         ..Counts::default()
     };
-    let inside = matches!(kind, Kind::Block | Kind::Insn);
+    let inside = matches!(kind, Kind::Block | Kind::Insn | Kind::Trace);
     let mut sum = 0;
     for nr in numbers {
         let mut stat = Stat::of(*nr);

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which tasks a session is about and how long it lasts: the options that all
+//! commands with a session share, and the session they describe.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use jifl_sys::abi::{
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, to_name,
+};
+use jifl_sys::device::Door;
+use jifl_sys::os::{self, Gated};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::exit::{DONE, Failure, LIMIT};
+use crate::report::Report;
+use crate::syscalls::Table;
+use crate::{duration, output, session};
+
+/// Options that say which tasks, and how long.
+#[derive(Debug, Args)]
+pub struct Scope {
+    /// Only this process, all its threads
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Option<i32>,
+    /// Only this thread
+    #[arg(short, long, value_name = "TID")]
+    tid: Option<i32>,
+    /// Only tasks of this command name
+    #[arg(short = 'n', long = "name", value_name = "COMM")]
+    comm: Option<OsString>,
+    /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// End after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    time: Option<Duration>,
+    /// Run this, and count it and its descendants only
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
+    command: Vec<OsString>,
+}
+
+/// Why a session ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its time was up.
+    Time,
+    /// Ctrl-C, or SIGTERM.
+    Interrupt,
+    /// The command ended.
+    Command(ExitStatus),
+}
+
+/// How a session went.
+pub struct Outcome {
+    /// What it counted.
+    pub report: Report,
+    /// The exit status of the command that was run, if one was.
+    pub status: Option<u8>,
+}
+
+impl Outcome {
+    /// Of this program: the command's, or whether the session ran to its end.
+    pub fn exit_status(&self) -> u8 {
+        let own = if self.report.cut_short { LIMIT } else { DONE };
+        self.status.unwrap_or(own)
+    }
+}
+
+/// How often what runs beside a session is called.
+const BESIDE_PERIOD: Duration = Duration::from_millis(5);
+
+/// Runs a session, from its start to its end. `beside` is called again and again
+/// meanwhile, and once more when nothing is instrumented any longer.
+///
+/// # Errors
+/// The session is refused, or the command cannot be run.
+pub fn observe(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    mut start: Start,
+    table: &Table,
+    beside: Option<&(dyn Fn() + Sync)>,
+) -> Result<Outcome, Failure> {
+    scope.set_filters(&mut start)?;
+    let interrupt = os::catch_interrupts()
+        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+    let interrupt = interrupt.as_fd();
+    let outcome = match scope.command.is_empty() {
+        true => observe_others(scope, door, start, table, interrupt, beside),
+        false => observe_command(scope, door, start, table, interrupt, beside),
+    }?;
+    if let Some(beside) = beside {
+        beside();
+    }
+    Ok(outcome)
+}
+
+fn observe_others(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    start: Start,
+    table: &Table,
+    interrupt: BorrowedFd<'_>,
+    beside: Option<&(dyn Fn() + Sync)>,
+) -> Result<Outcome, Failure> {
+    let (report, end) = session::measure(door, start, table, || {
+        while_doing(beside, || wait(None, interrupt, scope.time))
+    })?;
+    let end = end.map_err(|error| Failure::failed(format!("waiting: {error}")))?;
+    note_end(&report, &end);
+    Ok(Outcome {
+        report,
+        status: None,
+    })
+}
+
+fn observe_command(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    mut start: Start,
+    table: &Table,
+    interrupt: BorrowedFd<'_>,
+    beside: Option<&(dyn Fn() + Sync)>,
+) -> Result<Outcome, Failure> {
+    let gated = gate(&scope.command)?;
+    start.filters |= FILTER_TGID | FILTER_CHILDREN;
+    start.tgid = gated.pid() as i32;
+    let (report, end) = session::measure(door, start, table, || {
+        while_doing(beside, || {
+            let mut child = gated.open()?;
+            let end = wait(Some(&mut child), interrupt, scope.time)?;
+            Ok::<_, io::Error>((child, end))
+        })
+    })?;
+    let (mut child, end) = end.map_err(|error| not_run(&scope.command, &error))?;
+    note_end(&report, &end);
+    let status = match end {
+        End::Command(status) => status,
+        // The session is over, its command goes on to its own end.
+        End::Time | End::Interrupt => child
+            .wait()
+            .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
+    };
+    Ok(Outcome {
+        report,
+        status: Some(exit_status(status)),
+    })
+}
+
+/// Calls `beside` from a thread of its own until `work` is done.
+fn while_doing<T>(beside: Option<&(dyn Fn() + Sync)>, work: impl FnOnce() -> T) -> T {
+    let Some(beside) = beside else {
+        return work();
+    };
+    let done = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                beside();
+                thread::sleep(BESIDE_PERIOD);
+            }
+        });
+        let value = work();
+        done.store(true, Ordering::Relaxed);
+        value
+    })
+}
+
+impl Scope {
+    /// Refuses what cannot be selected, before anything is started.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.set_filters(&mut Start::default())
+    }
+
+    fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
+        if let Some(pid) = self.pid {
+            exists(pid)?;
+            start.filters |= FILTER_TGID;
+            start.tgid = pid;
+        }
+        if let Some(tid) = self.tid {
+            exists(tid)?;
+            start.filters |= FILTER_PID;
+            start.pid = tid;
+        }
+        if let Some(comm) = &self.comm {
+            let shown = comm.to_string_lossy();
+            start.filters |= FILTER_COMM;
+            start.comm = to_name(comm.as_encoded_bytes())
+                .filter(|_| !comm.is_empty())
+                .ok_or_else(|| {
+                    Failure::usage(format!(
+                        "-n {shown}: command names have 1 to 15 bytes (see /proc/PID/comm)"
+                    ))
+                })?;
+        }
+        if let Some(path) = &self.cgroup {
+            start.filters |= FILTER_CGROUP;
+            start.cgroup = cgroup_id(path)?;
+        }
+        Ok(())
+    }
+}
+
+fn exists(pid: i32) -> Result<(), Failure> {
+    if pid > 0 && Path::new(&format!("/proc/{pid}")).exists() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("no process or thread {pid}")))
+}
+
+/// The id that the kernel knows a cgroup by: its directory's inode number.
+fn cgroup_id(path: &Path) -> Result<u64, Failure> {
+    let mounted = Path::new("/sys/fs/cgroup");
+    let full = if path.starts_with(mounted) {
+        path.to_owned()
+    } else {
+        mounted.join(path.strip_prefix("/").unwrap_or(path))
+    };
+    let about = |error: &dyn std::fmt::Display| {
+        Failure::failed(format!("--cgroup {}: {error}", full.display()))
+    };
+    if !full.join("cgroup.procs").exists() {
+        return Err(about(&"no cgroup (of version 2) there"));
+    }
+    std::fs::metadata(&full)
+        .map(|meta| meta.ino())
+        .map_err(|error| about(&error))
+}
+
+fn gate(command: &[OsString]) -> Result<Gated, Failure> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]);
+    Gated::new(process).map_err(|error| Failure::failed(format!("starting a process: {error}")))
+}
+
+/// The statuses that shells give to what cannot be run.
+fn not_run(command: &[OsString], error: &io::Error) -> Failure {
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    Failure {
+        status: if missing { 127 } else { 126 },
+        message: format!("{}: {error}", command[0].to_string_lossy()),
+    }
+}
+
+/// Waits for what comes first: the child's end, an interrupt, the time.
+fn wait(
+    child: Option<&mut Child>,
+    interrupt: BorrowedFd<'_>,
+    time: Option<Duration>,
+) -> io::Result<End> {
+    let end = time.map(|time| Instant::now() + time);
+    let pidfd = match &child {
+        Some(child) => {
+            let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
+            Some(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+        }
+        None => None,
+    };
+    let mut events = vec![PollFd::from_borrowed_fd(interrupt, PollFlags::IN)];
+    if let Some(pidfd) = &pidfd {
+        events.push(PollFd::new(pidfd, PollFlags::IN));
+    }
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        match rustix::event::poll(&mut events, timeout.as_ref()) {
+            Ok(0) => return Ok(End::Time),
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let ended = events.get(1).is_some_and(|fd| !fd.revents().is_empty());
+    match child {
+        Some(child) if ended => Ok(End::Command(child.wait()?)),
+        _ => Ok(End::Interrupt),
+    }
+}
+
+/// Says on stderr how a session ended that did not end with its command.
+fn note_end(report: &Report, end: &End) {
+    if *end == End::Interrupt {
+        output::note(&format!(
+            "Detaching... {} {} draining, done in {}. missed {}.",
+            report.draining,
+            if report.draining == 1 {
+                "thread"
+            } else {
+                "threads"
+            },
+            duration::show(report.drain_ns),
+            report.missed()
+        ));
+    }
+}
+
+fn exit_status(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.unwrap_or(255) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        scope: Scope,
+    }
+
+    fn parse(line: &str) -> Scope {
+        let words = std::iter::once("jifl").chain(line.split_whitespace());
+        Cli::try_parse_from(words).unwrap().scope
+    }
+
+    #[test]
+    fn filters_are_set() {
+        let mut start = Start::default();
+        let own = std::process::id();
+        let scope = parse(&format!("-p {own} -n bash"));
+        scope.set_filters(&mut start).unwrap();
+        assert_eq!(start.filters, FILTER_TGID | FILTER_COMM);
+        assert_eq!(start.tgid, own as i32);
+        assert_eq!(&start.comm[..5], b"bash\0");
+        for bad in ["-n sixteen-bytes-xx", "-p 999999999", "--cgroup no/such"] {
+            assert!(parse(bad).check().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn waiting_ends_with_the_first_event() {
+        let (read, mut write) = UnixStream::pair().unwrap();
+        let short = Some(Duration::from_millis(20));
+        assert_eq!(wait(None, read.as_fd(), short).unwrap(), End::Time);
+        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        match wait(Some(&mut child), read.as_fd(), None).unwrap() {
+            End::Command(status) => assert_eq!(exit_status(status), 3),
+            other => panic!("{other:?}"),
+        }
+        write.write_all(b"!").unwrap();
+        assert_eq!(wait(None, read.as_fd(), None).unwrap(), End::Interrupt);
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls with the functions they entered, nested.
+
+use std::collections::HashMap;
+
+use super::pieces::{Event, Piece};
+
+/// A function that was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    /// Its address.
+    pub address: u64,
+    /// How many of those entered before it have not returned; from 0 on.
+    pub depth: u32,
+}
+
+/// One system call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Who made it.
+    pub thread: u32,
+    /// Its number.
+    pub nr: u32,
+    /// When it began, in nanoseconds.
+    pub began: u64,
+    /// When it ended, if it did.
+    pub ended: Option<u64>,
+    /// In their order.
+    pub functions: Vec<Entered>,
+}
+
+/// A thread's call that has not ended.
+#[derive(Default)]
+struct Open {
+    call: Call,
+    /// Stack pointers of those functions that have not returned.
+    frames: Vec<u32>,
+}
+
+impl Open {
+    /// A function that is entered with a stack pointer no lower than another's has
+    /// been entered after that one's return, or in its place (a tail call).
+    fn enter(&mut self, address: u64, stack: u32) {
+        while self.frames.last().is_some_and(|frame| *frame <= stack) {
+            self.frames.pop();
+        }
+        self.call.functions.push(Entered {
+            address,
+            depth: self.frames.len() as u32,
+        });
+        self.frames.push(stack);
+    }
+}
+
+/// Gives `show` each call when it ends, then those that have not ended.
+pub fn each<E>(pieces: &[Piece], mut show: impl FnMut(&Call) -> Result<(), E>) -> Result<(), E> {
+    let mut open: HashMap<u32, Open> = HashMap::new();
+    for piece in pieces {
+        for event in &piece.events {
+            match *event {
+                Event::Begin(nr) => {
+                    let call = Call {
+                        thread: piece.thread,
+                        nr,
+                        began: piece.time,
+                        ..Call::default()
+                    };
+                    let new = Open {
+                        call,
+                        frames: Vec::new(),
+                    };
+                    if let Some(unended) = open.insert(piece.thread, new) {
+                        show(&unended.call)?;
+                    }
+                }
+                Event::Enter(address, stack) => {
+                    if let Some(open) = open.get_mut(&piece.thread) {
+                        open.enter(address, stack);
+                    }
+                }
+                Event::End(time) => {
+                    if let Some(mut open) = open.remove(&piece.thread) {
+                        open.call.ended = Some(time);
+                        show(&open.call)?;
+                    }
+                }
+            }
+        }
+    }
+    let mut rest: Vec<Call> = open.into_values().map(|open| open.call).collect();
+    rest.sort_by_key(|call| call.began);
+    rest.iter().try_for_each(show)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece {
+        Piece {
+            time,
+            thread,
+            events: events.to_vec(),
+        }
+    }
+
+    fn shape(pieces: &[Piece]) -> Vec<String> {
+        let mut all = Vec::new();
+        let done: Result<(), Infallible> = each(pieces, |call| {
+            let functions = call.functions.iter();
+            let shape: Vec<String> = functions
+                .map(|entered| format!("{}{}", "-".repeat(entered.depth as usize), entered.address))
+                .collect();
+            all.push(format!(
+                "{} {} {:?} {}",
+                call.thread,
+                call.nr,
+                call.ended,
+                shape.join(" ")
+            ));
+            Ok(())
+        });
+        done.unwrap();
+        all
+    }
+
+    #[test]
+    fn the_stack_pointer_tells_who_is_inside_whom() {
+        use Event::{Begin, End, Enter};
+        let events = [
+            Begin(1),
+            Enter(10, 1000),
+            Enter(11, 900),
+            Enter(12, 800),
+            // Behind the return of 12, at the same depth, then from the first again.
+            Enter(13, 800),
+            Enter(14, 900),
+            End(50),
+        ];
+        assert_eq!(
+            shape(&[piece(1, 7, &events)]),
+            ["7 1 Some(50) 10 -11 --12 --13 -14"]
+        );
+    }
+
+    #[test]
+    fn calls_go_on_where_their_thread_does_and_come_in_the_order_of_their_ends() {
+        use Event::{Begin, End, Enter};
+        let pieces = [
+            piece(1, 7, &[Begin(1), Enter(10, 1000)]),
+            piece(2, 8, &[Begin(2), Enter(20, 1000), End(3)]),
+            piece(4, 7, &[Enter(11, 900), End(5), Begin(3)]),
+        ];
+        assert_eq!(
+            shape(&pieces),
+            ["8 2 Some(3) 20", "7 1 Some(5) 10 -11", "7 3 None "]
+        );
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl trace`: which functions system calls enter, in their order.
+
+mod calls;
+mod pieces;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use clap::{Args, ValueEnum};
+use jifl_sys::abi::{Kind, Record, Records, Start};
+use jifl_sys::device::{Door, Request};
+use serde::Serialize;
+
+use self::calls::Call;
+use crate::exit::Failure;
+use crate::scope::{self, Outcome, Scope};
+use crate::symbols::Symbols;
+use crate::syscalls::Table;
+use crate::{device, duration, output, session, target};
+
+/// Records that one request may take.
+const ROOM: usize = 1 << 16;
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each call and each function, indented
+    Text,
+    /// A JSON object in a line for each call
+    Ndjson,
+}
+
+/// Arguments of `jifl trace`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+The session ends with CMD, after --for, or with Ctrl-C; then the calls are written, in
+the order of their ends. With CMD the exit status is CMD's. Functions that the compiler
+has inlined are part of their callers; what runs natively is not seen (`jifl status`).
+
+Examples:
+  jifl trace sys:openat -- cat /etc/hostname
+  jifl trace 'sys:*' -D 3 -n nginx --for 1s -o calls.txt")]
+pub struct TraceArgs {
+    /// System calls: sys:openat, sys:*at, sys:*
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Show functions down to this depth only
+    #[arg(short = 'D', long, value_name = "DEPTH")]
+    depth: Option<u32>,
+    /// Keep this many records, 8 bytes each; what comes later is lost
+    #[arg(long, value_name = "N", default_value_t = 1 << 24)]
+    limit: usize,
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// What has been taken from the module.
+#[derive(Default)]
+struct Taken {
+    cpus: Vec<Vec<Record>>,
+    /// Of each CPU: overwritten before they could be taken.
+    lost: Vec<u64>,
+    /// There was no room for.
+    refused: u64,
+    error: Option<std::io::Error>,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: TraceArgs) -> Result<u8, Failure> {
+    let table = Table::all();
+    let start = Start {
+        kind: Kind::Trace as u32,
+        nrs: session::bits(&target::select(&args.targets, &table)?),
+        ..Start::default()
+    };
+    args.scope.check()?;
+    let mut sink = output::Sink::open(args.output.as_deref())?;
+    let door = device::open()?;
+    let cpus = device::info(&door)?.cpus;
+    let taken = Mutex::new(Taken::new(cpus));
+    let take = || {
+        let mut taken = taken
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        taken.take(&door, args.limit);
+    };
+    let outcome = scope::observe(&args.scope, &door, start, &table, Some(&take))?;
+    let mut taken = taken
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(error) = taken.error.take() {
+        return Err(device::failed("taking the records", &error));
+    }
+    let symbols = Symbols::of_kernel();
+    if symbols.is_empty() {
+        output::note(
+            "jifl: /proc/kallsyms shows no addresses here, so functions have no names: be root, and see kernel.kptr_restrict",
+        );
+    }
+    let (pieces, stray) = pieces::pieces(taken.cpus.iter().map(Vec::as_slice));
+    let mut text = String::new();
+    calls::each(&pieces, |call| {
+        write_call(&mut text, call, &args, &table, &symbols);
+        if text.len() < 1 << 16 {
+            return Ok(());
+        }
+        let result = sink.write(&text);
+        text.clear();
+        result
+    })?;
+    sink.write(&text)?;
+    note_losses(&taken, stray, &outcome);
+    Ok(outcome.exit_status())
+}
+
+impl Taken {
+    fn new(cpus: u32) -> Taken {
+        Taken {
+            cpus: vec![Vec::new(); cpus as usize],
+            lost: vec![0; cpus as usize],
+            ..Taken::default()
+        }
+    }
+
+    /// Takes what there is.
+    fn take(&mut self, door: &impl Door, limit: usize) {
+        let mut room = vec![Record::default(); ROOM];
+        for cpu in 0..self.cpus.len() {
+            while let Some(n) = self.take_some(door, cpu, &mut room) {
+                let kept: usize = self.cpus.iter().map(Vec::len).sum();
+                let fits = n.min(limit.saturating_sub(kept));
+                self.cpus[cpu].extend_from_slice(&room[..fits]);
+                self.refused += (n - fits) as u64;
+                if n < room.len() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn take_some(&mut self, door: &impl Door, cpu: usize, room: &mut [Record]) -> Option<usize> {
+        let mut records = Records::of(cpu as u32);
+        match door.call(Request::Records(&mut records, room)) {
+            Ok(()) => {
+                self.lost[cpu] = records.lost;
+                Some(records.n as usize)
+            }
+            Err(error) => {
+                // A number that no CPU has.
+                if error.kind() != std::io::ErrorKind::InvalidInput {
+                    self.error = Some(error);
+                }
+                None
+            }
+        }
+    }
+}
+
+fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, symbols: &Symbols) {
+    let shown = |depth: u32| args.depth.is_none_or(|limit| depth < limit);
+    let functions = call.functions.iter().filter(|entered| shown(entered.depth));
+    if args.format == Format::Ndjson {
+        let object = Object {
+            thread: call.thread,
+            syscall: table.name(call.nr),
+            began_ns: call.began,
+            duration_ns: call.ended.map(|ended| ended.saturating_sub(call.began)),
+            functions: functions
+                .map(|entered| (entered.depth, symbols.name(entered.address)))
+                .collect(),
+        };
+        *text += &serde_json::to_string(&object).expect("plain structures always serialize");
+        text.push('\n');
+        return;
+    }
+    let time = match call.ended {
+        Some(ended) => duration::show(ended.saturating_sub(call.began)),
+        None => "did not end".into(),
+    };
+    let _ = writeln!(
+        text,
+        "[{}] sys:{}  {time}",
+        call.thread,
+        table.name(call.nr)
+    );
+    for entered in functions {
+        let indent = 2 * (entered.depth as usize + 1);
+        let _ = writeln!(text, "{:indent$}{}", "", symbols.name(entered.address));
+    }
+}
+
+/// A line of ndjson.
+#[derive(Serialize)]
+struct Object<'a> {
+    thread: u32,
+    syscall: String,
+    began_ns: u64,
+    duration_ns: Option<u64>,
+    /// Depth and name.
+    functions: Vec<(u32, std::borrow::Cow<'a, str>)>,
+}
+
+/// Always: that nothing was lost is worth knowing, too.
+fn note_losses(taken: &Taken, stray: u64, outcome: &Outcome) {
+    let lost: u64 = taken.lost.iter().sum();
+    let mut text = format!(
+        "{} calls, {} functions entered; records lost {lost}, calls missed {}",
+        outcome.report.rows.iter().map(|row| row.calls).sum::<u64>(),
+        outcome.report.rows.iter().map(|row| row.sum).sum::<u64>(),
+        outcome.report.missed()
+    );
+    if stray > 0 {
+        let _ = write!(text, "; {stray} that follow lost ones are not shown");
+    }
+    if taken.refused > 0 {
+        let _ = write!(text, "; {} beyond --limit are not shown", taken.refused);
+    }
+    output::note(&text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces::tests::{enter, mark};
+    use super::*;
+    use crate::fake::Fake;
+    use clap::Parser;
+    use jifl_sys::abi::{RECORD_BEGIN, RECORD_END};
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        trace: TraceArgs,
+    }
+
+    fn parse(line: &str) -> Result<TraceArgs, clap::Error> {
+        let words = std::iter::once("trace").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map(|cli| cli.trace)
+    }
+
+    #[test]
+    fn the_documented_lines_parse() {
+        for line in [
+            "sys:openat -- cat /etc/hostname",
+            "sys:* -D 3 -n nginx --for 1s -o calls.txt",
+            "sys:read -f ndjson -p 1",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in ["", "sys:read -f xml", "sys:read -D x"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+
+    fn written(line: &str) -> String {
+        let fake = Fake::default();
+        fake.state().records = vec![
+            [
+                &mark(RECORD_BEGIN, 257, 70, 1000)[..],
+                &[enter(0, 900), enter(16, 800)],
+                &mark(RECORD_END, 257, 70, 3500),
+            ]
+            .concat(),
+            Vec::new(),
+        ];
+        let mut taken = Taken::new(2);
+        taken.take(&fake, usize::MAX);
+        let symbols = Symbols::parse("ffffffff81000000 T outer\nffffffff81000010 t inner\t[nfs]\n");
+        let (pieces, stray) = pieces::pieces(taken.cpus.iter().map(Vec::as_slice));
+        assert_eq!((stray, taken.error.is_none()), (0, true));
+        let mut text = String::new();
+        let args = parse(line).unwrap();
+        calls::each(&pieces, |call| {
+            write_call(&mut text, call, &args, &Table::all(), &symbols);
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+        text
+    }
+
+    #[test]
+    fn calls_are_written_as_they_nest() {
+        assert_eq!(
+            written("sys:openat"),
+            "[70] sys:openat  2.5 us\n  outer\n    inner [nfs]\n"
+        );
+        assert_eq!(
+            written("sys:openat -D 1"),
+            "[70] sys:openat  2.5 us\n  outer\n"
+        );
+        let value: serde_json::Value =
+            serde_json::from_str(&written("sys:openat -f ndjson")).unwrap();
+        assert_eq!(value["duration_ns"], 2500);
+        assert_eq!(value["functions"][1][1], "inner [nfs]");
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_counted() {
+        let fake = Fake::default();
+        fake.state().records = vec![vec![enter(0, 900); 100]];
+        let mut taken = Taken::new(1);
+        taken.take(&fake, 60);
+        assert_eq!((taken.cpus[0].len(), taken.refused), (60, 40));
+    }
+}

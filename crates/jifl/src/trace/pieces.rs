@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From each CPU's records to what all threads did, in the order of time.
+
+use jifl_sys::abi::{
+    RECORD_BEGIN, RECORD_END, RECORD_FUNCTION, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record,
+};
+
+/// Bits of the time in a record's first word.
+const TIME_BITS: u32 = 28;
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Makes this system call.
+    Begin(u32),
+    /// Enters the function at this address, with this stack pointer's low half.
+    Enter(u64, u32),
+    /// Its system call comes to its end, at this time.
+    End(u64),
+}
+
+/// What a thread did while it ran on one CPU.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// When that began, in nanoseconds.
+    pub time: u64,
+    /// The thread.
+    pub thread: u32,
+    /// In their order.
+    pub events: Vec<Event>,
+}
+
+/// All pieces, and how many records are nobody's: what is left where others were lost.
+pub fn pieces<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> (Vec<Piece>, u64) {
+    let mut all = Vec::new();
+    let mut stray = 0;
+    for records in cpus {
+        stray += cut(records, &mut all);
+    }
+    all.sort_by_key(|piece| piece.time);
+    (all, stray)
+}
+
+/// Those of one CPU.
+fn cut(records: &[Record], all: &mut Vec<Piece>) -> u64 {
+    let mut open: Option<Piece> = None;
+    let mut stray = 0;
+    let mut rest = records;
+    while let Some((record, after)) = rest.split_first() {
+        rest = after;
+        if record.what >= RECORD_FUNCTION {
+            let address = u64::from(u32::MAX) << 32 | u64::from(record.what);
+            match &mut open {
+                Some(piece) => piece.events.push(Event::Enter(address, record.value)),
+                None => stray += 1,
+            }
+            continue;
+        }
+        let Some(time) = after.first().and_then(time_of) else {
+            stray += 1;
+            continue;
+        };
+        rest = &after[1..];
+        let (kind, number) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
+        match (kind, &mut open) {
+            (RECORD_BEGIN | RECORD_RESUME, _) => {
+                all.extend(open.take());
+                let begins = kind == RECORD_BEGIN;
+                open = Some(Piece {
+                    time,
+                    thread: record.value,
+                    events: begins.then_some(Event::Begin(number)).into_iter().collect(),
+                });
+            }
+            (RECORD_END, Some(piece)) if piece.thread == record.value => {
+                piece.events.push(Event::End(time));
+            }
+            _ => stray += 2,
+        }
+    }
+    all.extend(open);
+    stray
+}
+
+fn time_of(record: &Record) -> Option<u64> {
+    (record.what & RECORD_TYPE == RECORD_TIME)
+        .then(|| u64::from(record.value) << TIME_BITS | u64::from(record.what & !RECORD_TYPE))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn mark(kind: u32, number: u32, value: u32, time: u64) -> [Record; 2] {
+        let mask = (1 << TIME_BITS) - 1;
+        [
+            Record {
+                what: kind | number,
+                value,
+            },
+            Record {
+                what: RECORD_TIME | (time & mask) as u32,
+                value: (time >> TIME_BITS) as u32,
+            },
+        ]
+    }
+
+    pub fn enter(low: u32, stack: u32) -> Record {
+        Record {
+            what: 0x8100_0000 + low,
+            value: stack,
+        }
+    }
+
+    const LATE: u64 = 5 << TIME_BITS;
+
+    #[test]
+    fn a_thread_that_moves_is_put_together_in_the_order_of_time() {
+        let first = [
+            &mark(RECORD_BEGIN, 3, 70, LATE + 1)[..],
+            &[enter(1, 90)],
+            &mark(RECORD_RESUME, 0, 71, LATE + 9),
+        ]
+        .concat();
+        let second = [
+            &mark(RECORD_RESUME, 0, 70, LATE + 5)[..],
+            &[enter(2, 80)],
+            &mark(RECORD_END, 3, 70, LATE + 6),
+        ]
+        .concat();
+        let (found, stray) = pieces([&second[..], &first[..]]);
+        assert_eq!(stray, 0);
+        let threads: Vec<_> = found
+            .iter()
+            .map(|piece| (piece.time - LATE, piece.thread))
+            .collect();
+        assert_eq!(threads, [(1, 70), (5, 70), (9, 71)]);
+        assert_eq!(
+            found[0].events,
+            [Event::Begin(3), Event::Enter(0xffff_ffff_8100_0001, 90)]
+        );
+        assert_eq!(found[1].events[1], Event::End(LATE + 6));
+    }
+
+    #[test]
+    fn what_stands_behind_a_loss_is_nobodys_until_a_thread_is_named() {
+        let records = [
+            &[mark(RECORD_BEGIN, 3, 70, 1)[1]][..],
+            &[enter(1, 90)],
+            &mark(RECORD_END, 3, 70, 2),
+            &mark(RECORD_BEGIN, 0, 71, 9),
+            &[enter(2, 90)],
+        ]
+        .concat();
+        let (found, stray) = pieces([&records[..]]);
+        assert_eq!((found.len(), stray), (1, 4));
+        assert_eq!(found[0].thread, 71);
+    }
+}
