@@ -49,9 +49,9 @@ static void append(struct x86_writer *w, const struct ir_insert *ins, enum ir_re
 void emit_record(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
-	enum ir_reg dead = ins->at_entry ? IR_R11 : dead_register(regs);
+	enum ir_reg dead = ins->convention ? IR_R11 : dead_register(regs);
 	enum ir_reg reg = dead == IR_REG_NONE ? IR_R11 : dead;
-	bool save_flags = flags && !ins->at_entry;
+	bool save_flags = flags && !ins->convention;
 	u32 red_zone = save_flags || dead == IR_REG_NONE ? config->red_zone : 0;
 
 	code->pushed = (u8)(red_zone / 8 + save_flags + (dead == IR_REG_NONE));

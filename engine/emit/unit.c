@@ -248,7 +248,7 @@ static bool wants_registers(const struct ir_block *b)
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->kind == IR_INSERT_CALL || (ins->kind == IR_INSERT_RECORD && !ins->at_entry))
+		if (ins->kind == IR_INSERT_CALL || (ins->kind == IR_INSERT_RECORD && !ins->convention))
 			return true;
 	}
 	return false;

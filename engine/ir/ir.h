@@ -111,7 +111,7 @@ struct ir_insert {
 	u8 nargs;
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
-	bool at_entry;		/* RECORD: a C function begins here: r11 and flags are dead */
+	bool convention;	/* RECORD: a C function begins or returns: r11 and flags are dead */
 	s32 imm;
 	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_operand cell;

@@ -32,6 +32,7 @@ static const char * const jifl_kinds[] = {
 	[JIFL_KIND_INSN] = "insn",
 	[JIFL_KIND_BLOCK] = "block",
 	[JIFL_KIND_PLUGIN] = "plugin",
+	[JIFL_KIND_TRACE] = "trace",
 };
 
 /* What the lines say of the current task. */

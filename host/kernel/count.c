@@ -668,11 +668,15 @@ void jifl_count_blocks(struct ir_block *b, void *arg)
 
 void jifl_count_functions(struct ir_block *b, void *arg)
 {
+	u16 last = b->ninsns - 1;
+
 	jifl_count_attribute(arg);
-	if (!jifl_ksym_starts(b->addr.v))
-		return;
-	jifl_count_insert(b, arg, 1);
-	jifl_ring_insert(b);
+	if (jifl_ksym_starts(b->addr.v)) {
+		jifl_count_insert(b, arg, 1);
+		jifl_ring_insert(b, 0, (u32)b->addr.v);
+	}
+	if (b->insns[last].kind == IR_RET || b->insns[last].kind == IR_RET_THUNK)
+		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
 }
 
 /* --- reading --------------------------------------------------------------------- */

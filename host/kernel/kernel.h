@@ -33,6 +33,8 @@ unsigned long jifl_ksym(const char *name);
 unsigned long jifl_ksym_fentry(unsigned long addr);
 /* Does a function start at addr? Any context, interrupts off. */
 bool jifl_ksym_starts(unsigned long addr);
+/* Where the function starts that addr is in, 0 if in none. Likewise. */
+unsigned long jifl_ksym_start(unsigned long addr);
 /* End of the function that is at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
 
@@ -181,8 +183,8 @@ u64 jifl_evict_return_site(void);
 int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
 /* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
 void jifl_ring_close(const struct jifl_session *s);
-/* Adds a record of the block's address at its start, which is a function's. */
-void jifl_ring_insert(struct ir_block *b);
+/* Adds a record of what, and of rsp, before instruction `at`, where a function begins or returns. */
+void jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 /* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
 void jifl_ring_mark(u32 what, u32 value);
 /* JIFL_IOC_RECORDS. Sleeps. */

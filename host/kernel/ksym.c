@@ -87,11 +87,16 @@ unsigned long jifl_ksym_fentry(unsigned long addr)
 	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
 }
 
-bool jifl_ksym_starts(unsigned long addr)
+unsigned long jifl_ksym_start(unsigned long addr)
 {
 	unsigned long size, offset = 0;
 
-	return static_call(jifl_kallsyms_size)(addr, &size, &offset) && !offset;
+	return static_call(jifl_kallsyms_size)(addr, &size, &offset) ? addr - offset : 0;
+}
+
+bool jifl_ksym_starts(unsigned long addr)
+{
+	return jifl_ksym_start(addr) == addr;
 }
 
 unsigned long jifl_ksym_end(unsigned long addr)

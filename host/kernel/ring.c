@@ -98,10 +98,15 @@ void jifl_ring_close(const struct jifl_session *s)
 	mutex_unlock(&ring.lock);
 }
 
-/* What the ftrace site of a function shows: a compiler has made it. */
-void jifl_ring_insert(struct ir_block *b)
+/*
+ * A function with an ftrace site has been made by a compiler, and keeps to the
+ * System V ABI (section 3.2.3): r11 and the flags say nothing when it begins and when
+ * it returns. Compiled with -pg, it has no other agreement with its callers either:
+ * GCC does not use -fipa-ra then.
+ */
+void jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 {
-	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, 0);
+	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, at);
 
 	if (!ins)
 		return;
@@ -109,8 +114,8 @@ void jifl_ring_insert(struct ir_block *b)
 	ins->cell = jifl_cpu_operand(ring);
 	ins->rings = (s32)(unsigned long)ring.slots;
 	ins->order = JIFL_RING_ORDER;
-	ins->imm = (s32)b->addr.v;
-	ins->at_entry = jifl_ksym_fentry(b->addr.v) != 0;
+	ins->imm = (s32)what;
+	ins->convention = jifl_ksym_fentry(jifl_ksym_start(b->addr.v)) != 0;
 }
 
 /* The place of a cell's value is the record's own from here on. */

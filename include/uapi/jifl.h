@@ -212,6 +212,7 @@ struct jifl_record {
 #define JIFL_RECORD_BEGIN	0x10000000u	/* + system call; value: the thread's id */
 #define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
 #define JIFL_RECORD_END		0x30000000u	/* + system call; value: the thread's id */
+#define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
 #define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
 
 /*

@@ -412,6 +412,8 @@ pub const RECORD_BEGIN: u32 = 0x1000_0000;
 pub const RECORD_RESUME: u32 = 0x2000_0000;
 /// With a system call: the thread's has come to its end.
 pub const RECORD_END: u32 = 0x3000_0000;
+/// The function returns; [`Record::value`] is what it was at its entry.
+pub const RECORD_RETURN: u32 = 0x5000_0000;
 /// With the low 28 bits of nanoseconds; those above are the value.
 pub const RECORD_TIME: u32 = 0x4000_0000;
 

@@ -65,6 +65,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_BEGIN", u64::from(RECORD_BEGIN)),
         ("JIFL_RECORD_RESUME", u64::from(RECORD_RESUME)),
         ("JIFL_RECORD_END", u64::from(RECORD_END)),
+        ("JIFL_RECORD_RETURN", u64::from(RECORD_RETURN)),
         ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
         ("JIFL_FILTER_PID", u64::from(FILTER_PID)),
         ("JIFL_FILTER_TGID", u64::from(FILTER_TGID)),

@@ -6,6 +6,7 @@ reads them. A check that fails does not end the program: the others are still
 of use.
 """
 
+import ctypes
 import fcntl
 import json
 import os
@@ -188,7 +189,7 @@ class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
     SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
-             "plugin_ctl": 40, "plugin": 48}
+             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 0, "records": 40}
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
@@ -226,3 +227,14 @@ class Device:
 
     def sessions(self):
         return struct.unpack_from("<4xI", self.call("status"))[0]
+
+    def stat(self, nr):
+        """(calls, sum) of a system call."""
+        return struct.unpack_from("<8xQ8xQ", self.call("stat", struct.pack("<I", nr)))
+
+    def records(self, cpu, room=1 << 17):
+        """Takes what a session of kind trace has recorded on a CPU: (words, lost)."""
+        buffer = (ctypes.c_uint32 * (2 * room))()
+        answer = self.call("records", struct.pack("<IIIQQ", cpu, room, 0, ctypes.addressof(buffer), 0))
+        n, lost = struct.unpack("<8xI4x8xQ", answer)
+        return buffer[:2 * n], lost

@@ -38,12 +38,16 @@ struct Open {
 }
 
 impl Open {
-    /// A function that is entered with a stack pointer no lower than another's has
-    /// been entered after that one's return, or in its place (a tail call).
-    fn enter(&mut self, address: u64, stack: u32) {
+    /// What has no higher a stack pointer is left, though it has not returned: one
+    /// function has jumped to another (a tail call), or its return ran natively.
+    fn leave(&mut self, stack: u32) {
         while self.frames.last().is_some_and(|frame| *frame <= stack) {
             self.frames.pop();
         }
+    }
+
+    fn enter(&mut self, address: u64, stack: u32) {
+        self.leave(stack);
         self.call.functions.push(Entered {
             address,
             depth: self.frames.len() as u32,
@@ -76,6 +80,11 @@ pub fn each<E>(pieces: &[Piece], mut show: impl FnMut(&Call) -> Result<(), E>) -
                 Event::Enter(address, stack) => {
                     if let Some(open) = open.get_mut(&piece.thread) {
                         open.enter(address, stack);
+                    }
+                }
+                Event::Return(stack) => {
+                    if let Some(open) = open.get_mut(&piece.thread) {
+                        open.leave(stack);
                     }
                 }
                 Event::End(time) => {
@@ -126,16 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn the_stack_pointer_tells_who_is_inside_whom() {
-        use Event::{Begin, End, Enter};
+    fn returns_and_tail_calls_tell_who_is_inside_whom() {
+        use Event::{Begin, End, Enter, Return};
         let events = [
             Begin(1),
             Enter(10, 1000),
             Enter(11, 900),
             Enter(12, 800),
-            // Behind the return of 12, at the same depth, then from the first again.
+            // 12 jumps to 13, which returns for both.
             Enter(13, 800),
-            Enter(14, 900),
+            Return(800),
+            Return(900),
+            // The first has pushed something before it calls the next.
+            Enter(14, 850),
             End(50),
         ];
         assert_eq!(

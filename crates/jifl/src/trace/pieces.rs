@@ -2,7 +2,8 @@
 //! From each CPU's records to what all threads did, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_FUNCTION, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record,
+    RECORD_BEGIN, RECORD_END, RECORD_FUNCTION, RECORD_RESUME, RECORD_RETURN, RECORD_TIME,
+    RECORD_TYPE, Record,
 };
 
 /// Bits of the time in a record's first word.
@@ -15,6 +16,8 @@ pub enum Event {
     Begin(u32),
     /// Enters the function at this address, with this stack pointer's low half.
     Enter(u64, u32),
+    /// Returns from the function entered with this stack pointer.
+    Return(u32),
     /// Its system call comes to its end, at this time.
     End(u64),
 }
@@ -48,10 +51,9 @@ fn cut(records: &[Record], all: &mut Vec<Piece>) -> u64 {
     let mut rest = records;
     while let Some((record, after)) = rest.split_first() {
         rest = after;
-        if record.what >= RECORD_FUNCTION {
-            let address = u64::from(u32::MAX) << 32 | u64::from(record.what);
+        if let Some(event) = inside(record) {
             match &mut open {
-                Some(piece) => piece.events.push(Event::Enter(address, record.value)),
+                Some(piece) => piece.events.push(event),
                 None => stray += 1,
             }
             continue;
@@ -80,6 +82,16 @@ fn cut(records: &[Record], all: &mut Vec<Piece>) -> u64 {
     }
     all.extend(open);
     stray
+}
+
+/// What happens inside calls has no time.
+fn inside(record: &Record) -> Option<Event> {
+    let address = u64::from(u32::MAX) << 32 | u64::from(record.what);
+    match record.what {
+        RECORD_FUNCTION.. => Some(Event::Enter(address, record.value)),
+        RECORD_RETURN => Some(Event::Return(record.value)),
+        _ => None,
+    }
 }
 
 fn time_of(record: &Record) -> Option<u64> {

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The functions that `jifl trace` sees, against those of the kernel's own function_graph tracer.
+
+usage: trace.py
+
+Both watch the same program, one after the other. Each of its system calls is made many
+times, and what is compared is the commonest sequence of functions, of those both can see:
+the function tracer has no notrace functions, and in between come now and then an interrupt's.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+from lib import Device, background, check, figure, interrupt, main, report, run, same, session, status, wait_for
+
+TRACING = Path("/sys/kernel/tracing")
+TIMES = 40
+# System calls, and how Python makes one.
+CALLS = {
+    "getcwd": "os.getcwd()",
+    "umask": "os.umask(18)",
+    "access": "os.access('/etc/passwd', 4)",
+    "lseek": "os.lseek(f, 0, 0)",
+    "getpgid": "os.getpgid(0)",
+    "newuname": "os.uname()",
+    "readlink": "os.readlink('/proc/self/exe')",
+    "pread64": "os.pread(f, 100, 0)",
+    "ftruncate": "os.ftruncate(g, 10)",
+}
+# The names that `jifl` and __x64_sys_* have for it, where they differ.
+NUMBERED = {"newuname": "uname"}
+PROGRAM = "; ".join(["import os; f = os.open('/etc/passwd', 0); g = os.open('/run/trace', 66)",
+                     *(f"[({what}) for i in range({TIMES})]" for what in CALLS.values())])
+COMMAND = ["python3", "-S", "-E", "-c", PROGRAM]
+
+
+def commonest(sequences):
+    """The one most calls have, and how many of them."""
+    (sequence, n), = Counter(map(tuple, sequences)).most_common(1)
+    return list(sequence), n
+
+
+# --- both tracers ---------------------------------------------------------------------
+
+
+def jifl_trace():
+    """Sequences of functions by system call."""
+    targets = [f"sys:{NUMBERED.get(name, name)}" for name in CALLS]
+    end = run("jifl", "trace", *targets, "-f", "ndjson", "-o", "/run/calls", "--", *COMMAND)
+    said = re.fullmatch(r"(\d+) calls, (\d+) functions entered; records lost (\d+), calls missed (\d+)",
+                        end.stderr.strip())
+    check("the trace ends well", end.returncode == 0 and said, end)
+    calls = [json.loads(line) for line in Path("/run/calls").read_text().splitlines()]
+    n, functions, lost, missed = (int(number) for number in said.groups())
+    same("every call is there", len(calls), n)
+    same("every function is there", sum(len(call["functions"]) for call in calls), functions)
+    same("nothing is lost or missed", (lost, missed), (0, 0))
+    check("every call has an end", all(call["duration_ns"] for call in calls), calls[-1])
+    found = {name: [] for name in CALLS}
+    for call in calls:
+        names = [function.split(" ")[0] for _, function in call["functions"]]
+        found[names[0].removeprefix("__x64_sys_")].append(names)
+    return found
+
+
+def graph_trace():
+    """The same from function_graph."""
+    (TRACING / "set_graph_function").write_text("\n".join(f"__x64_sys_{name}" for name in CALLS))
+    (TRACING / "current_tracer").write_text("function_graph")
+    (TRACING / "trace").write_text("")
+    (TRACING / "tracing_on").write_text("1")
+    run(*COMMAND)
+    (TRACING / "tracing_on").write_text("0")
+    text = (TRACING / "trace").read_text()
+    (TRACING / "current_tracer").write_text("nop")
+    found = {name: [] for name in CALLS}
+    call = []
+    for line in text.splitlines():
+        entered = re.search(r"\|\s+([\w.]+)(?: \[\w+\])?\(", line)
+        if not entered:
+            continue
+        name = entered[1].removeprefix("__x64_sys_")
+        if name != entered[1] and name in CALLS:
+            call = []
+            found[name].append(call)
+        call.append(entered[1])
+    return found
+
+
+def compare():
+    """On one CPU, where no other task's functions come in between."""
+    os.sched_setaffinity(0, {0})
+    run("mount", "-t", "tracefs", "none", str(TRACING))
+    (TRACING / "tracing_on").write_text("0")
+    (TRACING / "options/funcgraph-irqs").write_text("0")
+    (TRACING / "tracing_cpumask").write_text("1")
+    (TRACING / "buffer_size_kb").write_text("8192")
+    traceable = {line.split()[0] for line in (TRACING / "available_filter_functions").read_text().splitlines()}
+    graph, traced = graph_trace(), jifl_trace()
+    compared = 0
+    for name in CALLS:
+        theirs, n = commonest(graph[name])
+        check(f"{name}: function_graph has seen the calls", n >= TIMES // 2, n)
+        ours, n = commonest([function for function in call if function in traceable] for call in traced[name])
+        check(f"{name}: most calls are alike", n >= TIMES // 2, n)
+        same(f"{name}: the same functions in the same order", ours, theirs)
+        compared += len(ours)
+    figure("functions compared in order", compared)
+    os.sched_setaffinity(0, set(range(os.cpu_count())))
+
+
+# --- what else is promised ---------------------------------------------------------------
+
+
+TRACE = 5
+GETPPID = 110
+
+
+def lost():
+    """Who does not read in time is told how much is gone, to the record."""
+    os.sched_setaffinity(0, {0})
+    with Device() as device:
+        device.start(TRACE, [GETPPID], filters=1 << 1, tgid=os.getpid())
+        for _ in range(30000):
+            os.getppid()
+        device.stop()
+        calls, functions = device.stat(GETPPID)
+        words, gone = device.records(0)
+        taken = len(words) // 2
+        same("every call was counted", calls, 30000)
+        # Each call has a begin and an end, of two records each; so has each time it comes to run again.
+        more = taken + gone - 4 * calls - 2 * functions
+        check("records taken and lost are those there were", gone > 0 and more >= 0 and more % 2 == 0,
+              (taken, gone, calls, functions))
+        check("what is left is whole", all(words[0::2]), words.index(0) if 0 in words else None)
+        same("then there is nothing", device.records(0)[0], [])
+        figure("records taken, and lost in an overrun", f"{taken}, {gone}")
+    os.sched_setaffinity(0, set(range(os.cpu_count())))
+
+
+def one_at_a_time():
+    owner = background("jifl", "trace", "sys:getppid", "--for", "30s")
+    wait_for("the session", lambda: status()["sessions"])
+    second = run("jifl", "trace", "sys:getpid", "--for", "1s")
+    check("a second trace is refused, by name", second.returncode == 1 and
+          "records functions already" in second.stderr and f"process {owner.pid}" in second.stderr, second)
+    counting = session("insn", "sys:getpid")
+    check("counting goes on beside it", report(interrupt(counting)[0])["command"] == "count", counting)
+    interrupt(owner)
+
+
+def moved():
+    """Threads that wait for each other on all CPUs: pieces are put together again."""
+    shell = "for i in 1 2 3 4 5 6; do (echo $i; cat /etc/hostname) | cat | wc -c; done"
+    end = run("jifl", "trace", "sys:read", "sys:write", "sys:clone", "sys:wait4", "-f", "ndjson", "-o", "/run/calls",
+              "--", "sh", "-c", shell)
+    calls = [json.loads(line) for line in Path("/run/calls").read_text().splitlines()]
+    check("a pipeline is traced", end.returncode == 0 and "records lost 0" in end.stderr, end)
+    heads = {"read": "__x64_sys_read", "write": "__x64_sys_write", "clone": "__x64_sys_clone",
+             "wait4": "__x64_sys_wait4"}
+    wrong = [call for call in calls if call["functions"][0] != [0, heads[call["syscall"]]] or
+             sum(depth == 0 for depth, _ in call["functions"]) != 1]
+    check("each call is one tree below its own handler", not wrong and len(calls) > 50, (len(calls), wrong[:1]))
+
+
+def program():
+    compare()
+    moved()
+    one_at_a_time()
+    lost()
+    same("no session is left", status()["sessions"], [])
+
+
+main(program)
