@@ -16,8 +16,8 @@ import struct
 import time
 from pathlib import Path
 
-from lib import (Device, add, background, check, figure, interrupt, is_loaded, kernel_log, main, module_file, plant,
-                 report, run, same, session, status, wait_for)
+from lib import (Device, add, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, module_file,
+                 plant, report, run, same, session, status, wait_for)
 
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
 MODULES = Path(module_file()).parent
@@ -117,12 +117,12 @@ def privileges():
     check("root of a user namespace cannot open it", "PermissionError" in end.stderr, end)
     with Device() as device:
         device.start(2, [GETPID])
-        log = len(kernel_log())
+        mark = log_mark()
         same("an open file that was passed on is of no use",
              as_nobody(lambda: " ".join(every_request(device))), "EPERM")
         same("its session runs on", device.sessions(), 1)
         as_nobody(lambda: " ".join(error_of(device.call, "status") for _ in range(300)))
-        refused = [line for line in kernel_log()[log:] if "jifl: refused" in line]
+        refused = [line for line in kernel_log(mark) if "jifl: refused" in line]
         check("refusals are in the log, but do not flood it", 0 < len(refused) <= 20, len(refused))
         check("a refusal names who it was",
               all(re.fullmatch(rf"jifl: refused: request error 1 pid \d+ uid {NOBODY} auid \d+ comm \S.*", line)
@@ -153,7 +153,7 @@ def owners():
 
 
 def audit():
-    log = len(kernel_log())
+    mark = log_mark()
     with Device() as device:
         device.start(2, [GETPID, GETPPID])
         same("a file cannot have two sessions", error_of(device.start, 1, [3]), "EBUSY")
@@ -165,7 +165,7 @@ def audit():
     with Device() as device:
         device.start(0, [GETPID])
     set_name(was.encode())
-    lines = [line for line in kernel_log()[log:] if line.startswith("jifl: ")]
+    lines = [line for line in kernel_log(mark) if line.startswith("jifl: ")]
     number = re.search(r"session (\d+) ", lines[0]).group(1) if lines else "?"
     who = rf"pid {os.getpid()} uid 0 auid 4294967295 comm"
     wanted = [rf"jifl: session {number} started: kind insn targets 2 {who} {was}",
@@ -293,14 +293,14 @@ def still_works():
 
 
 def is_refused(level):
-    log = len(kernel_log())
+    mark = log_mark()
     end = run("jifl", "count", "insn", "sys:getpid", "--for", "1s")
     same(f"{level}: a session is refused", end.returncode, 3)
     check(f"{level}: with one line that names cause and remedy",
           len(end.stderr.splitlines()) == 1 and "lockdown" in end.stderr and "secure boot off" in end.stderr, end)
     end = run("jifl", "start", "icount")
     check(f"{level}: a plugin is refused", end.returncode == 3 and "lockdown" in end.stderr, end)
-    lines = kernel_log()[log:]
+    lines = kernel_log(mark)
     check(f"{level}: the log says so", any("jifl: kernel lockdown forbids" in line for line in lines)
           and sum("start error 13 " in line for line in lines) == 2, lines)
     same(f"{level}: nothing is left of it", (status()["sessions"], status()["blocks"]), ([], 0))

@@ -173,10 +173,21 @@ def is_loaded(name="jifl"):
     return os.path.exists(f"/sys/module/{name}")
 
 
-def kernel_log():
-    """All lines of the kernel's log, without their times."""
-    lines = run("dmesg", "--raw").stdout.splitlines()
-    return [line.partition("] ")[2] for line in lines]
+def log_mark():
+    """Writes a line into the kernel's log, behind which kernel_log() then looks."""
+    mark = f"mark {os.urandom(8).hex()}"
+    Path("/dev/kmsg").write_text(mark)
+    return mark
+
+
+def kernel_log(mark=None):
+    """The kernel's log, without times, all there still is or the lines behind a mark."""
+    lines = [line.partition("] ")[2] for line in run("dmesg", "--raw").stdout.splitlines()]
+    if mark is None:
+        return lines
+    if mark not in lines:
+        raise RuntimeError(f"the kernel's log has gone round: {len(lines)} lines, none of them the mark")
+    return lines[lines.index(mark) + 1:]
 
 
 def complaints(lines=None):
@@ -189,7 +200,7 @@ class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
     SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
-             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 0, "records": 40}
+             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 0, "records": 32}
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)

@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-from lib import (check, complaints, figure, interrupt, is_loaded, kernel_log, main, module_file, report, run, same, session,
-                 status, wait_for)
+from lib import (check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, module_file, report, run,
+                 same, session, status, wait_for)
 
 CALLS = 1000
 
@@ -129,7 +129,7 @@ def exercise(directory, calls, faults):
 
 
 def misuse(directory, calls):
-    before = len(kernel_log())
+    mark = log_mark()
     good("misuse is loaded", "load", directory / "misuse.ko")
     for _ in range(2):
         good("misuse starts", "start", "misuse")
@@ -138,7 +138,7 @@ def misuse(directory, calls):
         same("they stay", len(status()["sessions"]), 3)
         good("misuse stops", "stop", "misuse")
     good("misuse is unloaded", "unload", "misuse")
-    lines = kernel_log()[before:]
+    lines = kernel_log(mark)
     steps = [re.fullmatch(r"misuse: (in a callback: )?(.*): (-?\d+) (good|BAD.*)", line) for line in lines]
     steps = [step for step in steps if step]
     for inside, what, error, verdict in {step.groups() for step in steps}:
@@ -160,7 +160,7 @@ def misuse(directory, calls):
 
 def hostile_at(what, words):
     """What the plugin counted while the command ran; and the log's lines since."""
-    before = len(kernel_log())
+    mark = log_mark()
     Path("/sys/module/hostile/parameters/what").write_text(what)
     good(f"hostile starts: {what}", "start", "hostile")
     end = run(*words)
@@ -169,7 +169,7 @@ def hostile_at(what, words):
         refused("nothing stops twice", "started already", "start", "hostile")
     good(f"hostile stops: {what}", "stop", "hostile")
     same(f"no session is left: {what}", status()["sessions"], [])
-    lines = kernel_log()[before:]
+    lines = kernel_log(mark)
     said = [line for line in lines if line.startswith("hostile: ")]
     counts = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", said[0])}
     figure(f"hostile {what}", said)

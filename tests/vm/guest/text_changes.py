@@ -22,8 +22,8 @@ import struct
 import time
 from pathlib import Path
 
-from lib import (Device, background, check, figure, is_loaded, kernel_log, main, module_file, run, same, session,
-                 status, wait_for)
+from lib import (Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
+                 session, status, wait_for)
 
 MODULES = Path(module_file()).parent
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
@@ -408,12 +408,12 @@ def switches(device):
 
 def refusal(owner):
     """A session is refused, with the owner's name in the log."""
-    log = len(kernel_log())
+    mark = log_mark()
     end = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
     check(f"after {owner}: a session is refused with one line",
           end.returncode == 1 and len(end.stderr.splitlines()) == 1 and ENTRY in end.stderr, end)
-    lines = [line for line in kernel_log()[log:] if line.startswith(f"jifl: {ENTRY} is taken by ")]
-    check(f"after {owner}: the log names the owner", len(lines) == 1 and owner in lines[0], kernel_log()[log:])
+    lines = [line for line in kernel_log(mark) if line.startswith(f"jifl: {ENTRY} is taken by ")]
+    check(f"after {owner}: the log names the owner", len(lines) == 1 and owner in lines[0], kernel_log(mark))
 
 
 def entry_before_us(program):

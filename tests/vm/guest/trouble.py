@@ -4,11 +4,11 @@
 Needs the module trouble. An oops ends the process that caused it, here, not the machine.
 """
 
-import os
 import re
 from pathlib import Path
 
-from lib import background, check, figure, interrupt, is_loaded, kernel_log, main, run, same, session, status, wait_for
+from lib import (background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, run, same, session,
+                 status, wait_for)
 
 # What has no result but a text, and whether the process survives it.
 TROUBLES = {"warn": True, "once": True, "bug": False, "null": False, "read_null": False, "user_null": False,
@@ -57,11 +57,9 @@ def told(name):
     Path("/sys/kernel/debug/clear_warn_once").write_text("1")
     # The serial line is slow; an oops turns it up again.
     Path("/proc/sys/kernel/printk").write_text("1")
-    mark = f"mark {os.urandom(8).hex()}"
-    Path("/dev/kmsg").write_text(mark)
+    mark = log_mark()
     end = run("/bin/sh", "-c", f"printf {name} > /proc/trouble")
-    lines = kernel_log()
-    lines = lines[lines.index(mark) + 1:]
+    lines = kernel_log(mark)
     kept = []
     for line in lines:
         if NOT_COMPARED.match(line.strip()):
