@@ -200,6 +200,53 @@ fn inserted_code_is_said_to_be_what_is_known() {
     assert_eq!(by(&fake, 0)[0], only);
 }
 
+/// Blocks of nops alone have no code: others begin at the same place.
+#[test]
+fn branches_have_the_names_of_the_original() {
+    let jumps: &[Made<'_>] = &[
+        (
+            SEGMENT_ORIGINAL,
+            &[0x74, 0x0e],
+            &[0x0f, 0x84, 0xfa, 0, 0, 0],
+        ),
+        (
+            SEGMENT_ORIGINAL,
+            &[0x74, 0x1c],
+            &[0x0f, 0x84, 0xf4, 0, 0, 0],
+        ),
+        (SEGMENT_ORIGINAL, &[0xff, 0xd0], &[0xe8, 0, 0x10, 0, 0]),
+        (SEGMENT_ORIGINAL, &[0xff, 0x20], &[0xe9, 0, 0x10, 0, 0]),
+    ];
+    let fake = fake_of([
+        block(TEXT, CACHE, 0, jumps),
+        block(
+            TEXT + 0x10,
+            CACHE + 0x100,
+            0,
+            &[(SEGMENT_ORIGINAL, &[0x90], &[])],
+        ),
+        block(
+            TEXT + 0x20,
+            CACHE + 0x100,
+            0,
+            &[(SEGMENT_ORIGINAL, &[0xc3], &[0xc3])],
+        ),
+    ]);
+    let views = look_at(&fake, None).unwrap().views;
+    let copies: Vec<&str> = views[0]
+        .segments
+        .iter()
+        .map(|s| s.copy[0].as_str())
+        .collect();
+    let wanted = [
+        "je vfs_read+0x10",
+        "je vfs_read+0x20",
+        "call <inline cache>",
+        "jmp <lookup>",
+    ];
+    assert_eq!(copies, wanted);
+}
+
 #[test]
 fn programs_get_the_same() {
     let fake = fake_of(sample());

@@ -80,8 +80,9 @@ pub struct Piece {
 pub struct Viewer {
     disassembler: Disassembler,
     symbols: Rc<Symbols>,
-    /// Original addresses of blocks, by the addresses of their copies.
-    starts: HashMap<u64, u64>,
+    /// Original addresses of blocks, by the addresses of their copies. Several, where a
+    /// block has no code: nops alone.
+    starts: HashMap<u64, Vec<u64>>,
     sessions: HashMap<u64, SessionInfo>,
     /// The one routine that has been inlined, if it is one.
     routine: Option<String>,
@@ -96,10 +97,12 @@ impl Viewer {
         routines: &[RoutineInfo],
     ) -> Viewer {
         let symbols = Rc::new(symbols);
-        let starts = blocks
-            .iter()
-            .filter(|(block, _)| block.flags & BLOCK_ENTRY == 0)
-            .map(|(block, _)| (block.cache, block.orig));
+        let mut starts: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (block, _) in blocks {
+            if block.flags & BLOCK_ENTRY == 0 {
+                starts.entry(block.cache).or_default().push(block.orig);
+            }
+        }
         let routines = if routines.len() < ROUTINES_MAX {
             routines
         } else {
@@ -113,7 +116,7 @@ impl Viewer {
         Viewer {
             disassembler: Disassembler::new(symbols.clone()),
             symbols,
-            starts: starts.collect(),
+            starts,
             sessions: sessions
                 .iter()
                 .map(|session| (session.id, *session))
@@ -214,17 +217,17 @@ impl Viewer {
 
     /// Where a branch of the copy goes: in terms of the original.
     fn label(&self, target: u64, meant: Option<Branch>) -> String {
-        if let Some(orig) = self.starts.get(&target) {
-            return self.disassembler.name(*orig);
-        }
-        match meant {
-            Some(Branch::Direct(orig)) if orig != target => {
+        let there = self.starts.get(&target).map_or(&[][..], Vec::as_slice);
+        match (meant, there) {
+            (Some(Branch::Direct(orig)), there) if there.contains(&orig) => {
+                self.disassembler.name(orig)
+            }
+            (_, [.., orig]) => self.disassembler.name(*orig),
+            (Some(Branch::Direct(orig)), []) if orig != target => {
                 format!("{} (not linked)", self.disassembler.name(orig))
             }
-            Some(Branch::Register) if self.symbols.function(target).is_none() => {
-                "<inline cache>".into()
-            }
-            Some(Branch::Memory) if self.symbols.function(target).is_none() => "<lookup>".into(),
+            (Some(Branch::Register), []) => "<inline cache>".into(),
+            (Some(Branch::Memory), []) => "<lookup>".into(),
             _ => self.disassembler.name(target),
         }
     }
