@@ -192,4 +192,54 @@ bool jifl_engine_is_full(void);
 
 void jifl_engine_stats(struct jifl_engine_stats *st);
 
+/* --- dump.c: what the cache holds ------------------------------------------------ */
+
+/* What a piece of a block is; numbers are those of the host's ABI. */
+enum jifl_piece_kind {
+	JIFL_PIECE_ORIGINAL,	/* the copy of one instruction, or of none of it */
+	JIFL_PIECE_INSERTED,
+	JIFL_PIECE_INLINED,	/* of an analysis routine or a record: its body */
+	JIFL_PIECE_ONWARD,	/* goes on to what stands behind the original block */
+};
+
+struct jifl_piece {
+	u16 code_len;		/* bytes of the copy */
+	u8 src_len;		/* ORIGINAL: bytes of the instruction */
+	u8 kind;		/* enum jifl_piece_kind */
+	u8 pushed;		/* words of inserted code on the stack at its beginning */
+	u8 flags;		/* live before it: enum ir_flag */
+	u16 regs;		/* likewise: 1 << enum ir_reg */
+};
+
+enum jifl_dump_flags {
+	JIFL_DUMP_DEAD = 1,	/* its source has changed */
+	JIFL_DUMP_NATIVE = 2,	/* counts an exit and leaves; no source */
+	JIFL_DUMP_ENTRY = 4,	/* an entry piece, of orig; no source */
+	JIFL_DUMP_FALLS = 8,	/* runs, or its call returns, into the next block */
+	JIFL_DUMP_LIVENESS = 16, /* liveness and insns are known: the source is as it was */
+};
+
+/* More than any block has. */
+enum { JIFL_DUMP_SRC = 1024, JIFL_DUMP_CODE = 32768, JIFL_DUMP_PIECES = 1024 };
+
+struct jifl_dump {
+	jifl_orig orig;
+	u64 code_at;		/* address of the copy */
+	u32 flags;		/* enum jifl_dump_flags */
+	u32 insns;		/* original instructions that it stands for */
+	u32 src_len, code_len, npieces;
+	struct jifl_piece pieces[JIFL_DUMP_PIECES];
+	u8 src[JIFL_DUMP_SRC];	/* as it is now */
+	u8 code[JIFL_DUMP_CODE];
+};
+
+/*
+ * The context of the cache's block i, which may have been destroyed; negative
+ * when there are not so many. Takes no lock; a reset must not happen meanwhile.
+ */
+int jifl_engine_block_context(u32 i);
+
+/* Fills d for block i, which exists. The same; any context but NMI. */
+void jifl_engine_dump(u32 i, struct jifl_dump *d);
+
 #endif

@@ -122,6 +122,12 @@ static inline u64 cache_address(u32 off)
 	return cache.code_base + off;
 }
 
+/* Where the map's pairs of block i end, of n blocks. */
+static inline u32 cache_map_end(u32 i, u32 n)
+{
+	return i + 1 < n ? cache.blocks[i + 1].map : cache.nmap;
+}
+
 /* --- region.c --- */
 int jifl_cache_init(const struct jifl_config *config);
 /* Forgets all blocks; what was code is to be erased before the next is made. */
@@ -217,5 +223,9 @@ int jifl_cache_where_context(u64 addr);
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig);
 /* Puts an int3 wherever jifl_cache_where_trap can say where a thread is. */
 void jifl_cache_trap_all(const struct cache_block *b);
+
+/* --- pieces.c --- */
+/* Fills d's pieces, their number and src_len for block i. Under the engine lock. */
+void jifl_cache_pieces(u32 i, struct jifl_dump *d);
 
 #endif

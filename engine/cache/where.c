@@ -92,12 +92,6 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 	return at == off ? JIFL_WHERE_EXACT : JIFL_WHERE_INSIDE;
 }
 
-/* Where the pairs of block i end, of n blocks. */
-static u32 map_end(u32 i, u32 n)
-{
-	return i + 1 < n ? cache.blocks[i + 1].map : cache.nmap;
-}
-
 enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig,
 				     struct cache_run *run)
 {
@@ -126,7 +120,7 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 		i = first_at(i, off);
 		b = &cache.blocks[i];
 	}
-	return in_block(b, off, map_end(i, n), at == CACHE_AT_INSN, orig, run);
+	return in_block(b, off, cache_map_end(i, n), at == CACHE_AT_INSN, orig, run);
 }
 
 enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
@@ -167,7 +161,8 @@ u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 	i = block_at(off, n);
 	if (i == CACHE_NONE || off - cache.blocks[i].start >= cache.blocks[i].len ||
 	    !(cache.blocks[i].flags & CACHE_BLOCK_DEAD) ||
-	    in_block(&cache.blocks[i], off, map_end(i, n), false, orig, &run) != JIFL_WHERE_EXACT)
+	    in_block(&cache.blocks[i], off, cache_map_end(i, n), false, orig, &run) !=
+	    JIFL_WHERE_EXACT)
 		return CACHE_NONE;
 	return i;
 }
@@ -175,7 +170,7 @@ u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 void jifl_cache_trap_all(const struct cache_block *b)
 {
 	static const u8 int3 = 0xcc;
-	u32 end = map_end((u32)(b - cache.blocks), cache.nblocks);
+	u32 end = cache_map_end((u32)(b - cache.blocks), cache.nblocks);
 	u32 at = b->start, m;
 	bool goes_on = false;
 

@@ -250,6 +250,15 @@ static int jifl_control_routine(struct jifl_file *f, void *arg)
 	return 0;
 }
 
+static int jifl_control_block(struct jifl_file *f, void *arg)
+{
+	int ret = jifl_dump_block(arg);
+
+	if (ret == -EACCES || ret == -EPERM)
+		jifl_audit_refused("dump", ret);
+	return ret;
+}
+
 static int jifl_control_records(struct jifl_file *f, void *arg)
 {
 	struct jifl_records *req = arg;
@@ -279,6 +288,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_PLUGIN_CTL, jifl_control_plugin_ctl },
 	{ JIFL_IOC_PLUGIN, jifl_control_plugin },
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
+	{ JIFL_IOC_BLOCK, jifl_control_block, true },
 	{ JIFL_IOC_RECORDS, jifl_control_records },
 };
 

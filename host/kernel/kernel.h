@@ -304,6 +304,12 @@ void jifl_mix_retry_native(struct list_head *sessions);
 /* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
 u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr);
 
+/*
+ * Numbers of the sessions that the engine's context is of, the others 0. Under
+ * jifl_session_mutex.
+ */
+void jifl_mix_sessions(int context, u64 ids[JIFL_LANES]);
+
 /* --- session.c -------------------------------------------------------------- */
 
 struct jifl_session {
@@ -354,10 +360,22 @@ void jifl_session_free(struct jifl_session *s);
  */
 int jifl_session_detach(u64 id, const struct jifl_session *except,
 			struct jifl_drain *drain, char plugin[JIFL_NAME_MAX]);
+/*
+ * The running session behind s, or the first for NULL; NULL at the end. Under
+ * jifl_session_mutex.
+ */
+struct jifl_session *jifl_session_next(struct jifl_session *s);
 /* Fills *info with the running session of the lowest number above info->id. */
 int jifl_session_info(struct jifl_session_info *info);
 /* Fills what sessions know of the module's status. */
 void jifl_session_status(struct jifl_status *st);
+
+/* --- dump.c: the blocks of the cache, for JIFL_IOC_BLOCK ----------------------- */
+
+int jifl_dump_init(void);
+/* As the request: 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM. Sleeps. */
+int jifl_dump_block(struct jifl_block *req);
+
 /* --- plugin.c: include/jifl.h's API; control.c: /dev/jifl -------------------- */
 
 int jifl_plugin_init(void);

@@ -395,3 +395,20 @@ void jifl_mix_retry_native(struct list_head *sessions)
 	list_for_each_entry_rcu(m, &jifl_mix_others, list, true)
 		bitmap_zero(m->native, JIFL_NR_MAX);
 }
+
+void jifl_mix_sessions(int context, u64 ids[JIFL_LANES])
+{
+	struct jifl_session *s = NULL;
+	const struct jifl_mix *m;
+	unsigned int lane;
+
+	memset(ids, 0, JIFL_LANES * sizeof(*ids));
+	while ((s = jifl_session_next(s)))
+		if (s->alone.context == context)
+			ids[0] = s->id;
+	/* Only who has the mutex takes one off the list. */
+	list_for_each_entry_rcu(m, &jifl_mix_others, list, true)
+		if (m->context == context)
+			for_each_member(s, m, lane)
+				ids[lane] = s->id;
+}

@@ -326,6 +326,14 @@ void jifl_session_free(struct jifl_session *s)
 
 /* --- what users see ------------------------------------------------------------------ */
 
+struct jifl_session *jifl_session_next(struct jifl_session *s)
+{
+	lockdep_assert_held(&jifl_session_mutex);
+	if (!s)
+		return list_first_entry_or_null(&jifl_sessions, struct jifl_session, list);
+	return list_is_last(&s->list, &jifl_sessions) ? NULL : list_next_entry(s, list);
+}
+
 int jifl_session_info(struct jifl_session_info *info)
 {
 	struct jifl_session *s;

@@ -196,6 +196,71 @@ struct jifl_routine_info {
 	char  name[JIFL_SYMBOL_MAX];	/* out */
 };
 
+/* What a piece of a block is. */
+enum jifl_segment_kind {
+	JIFL_SEGMENT_ORIGINAL = 0,	/* the copy of one instruction; needs no code perhaps */
+	JIFL_SEGMENT_INSERTED = 1,
+	JIFL_SEGMENT_INLINED = 2,	/* inserted: a body, its saves and restores apart */
+	JIFL_SEGMENT_ONWARD = 3,	/* goes on to what stands behind the original block */
+};
+
+#define JIFL_LIVE_CF		(1u << 0)
+#define JIFL_LIVE_PF		(1u << 1)
+#define JIFL_LIVE_AF		(1u << 2)
+#define JIFL_LIVE_ZF		(1u << 3)
+#define JIFL_LIVE_SF		(1u << 4)
+#define JIFL_LIVE_OF		(1u << 5)
+#define JIFL_LIVE_DF		(1u << 6)	/* may be set */
+
+struct jifl_segment {
+	__u16 code_len;			/* bytes of the copy */
+	__u8  src_len;			/* ORIGINAL: bytes of the instruction; else 0 */
+	__u8  kind;			/* enum jifl_segment_kind */
+	__u8  pushed;			/* words that are on the stack at its beginning */
+	__u8  live_flags;		/* JIFL_LIVE_* before it */
+	__u16 live_regs;		/* likewise: 1 << hardware number of the register */
+};
+
+#define JIFL_BLOCK_DEAD		(1u << 0)	/* its source has changed; int3 stand in it */
+#define JIFL_BLOCK_NATIVE	(1u << 1)	/* counts an exit and goes to orig */
+#define JIFL_BLOCK_ENTRY	(1u << 2)	/* through which native code enters orig */
+#define JIFL_BLOCK_FALLS	(1u << 3)	/* runs, or its call returns, into the next block */
+#define JIFL_BLOCK_LIVENESS	(1u << 4)	/* live_flags, live_regs and insns are known */
+
+#define JIFL_BLOCK_SESSIONS	4
+
+/*
+ * One block of the code cache: the first whose number is index or above, of
+ * those with inserts of the session. Enumerate from 0, going on behind the index
+ * that comes back, until ENOENT; jifl_status.flushes tells when numbers have begun anew
+ * meanwhile.
+ *
+ * The lengths are, in, how much room there is, and, out, how much there is to
+ * write. Bytes of original code are those that stand there now. Liveness is what the
+ * translator sees of it; NATIVE and ENTRY blocks have no source.
+ *
+ * Errors: ENOENT when there are no more; ENOSPC when room is lacking (the lengths
+ * are set); EACCES when the kernel is locked down; EPERM also when
+ * kernel.kptr_restrict hides kernel addresses from the caller; ENOMEM.
+ */
+struct jifl_block {
+	__u32 size;
+	__u32 index;			/* in; out: which it is */
+	__u64 session;			/* in: 0: of any, or of none any more */
+	__u64 orig;			/* out: address of the original code */
+	__u64 cache;			/* out: address of its copy */
+	__u64 sessions[JIFL_BLOCK_SESSIONS]; /* out: whose inserts it has; 0: none */
+	__u32 flags;			/* out: JIFL_BLOCK_* */
+	__u32 insns;			/* out: original instructions that it stands for */
+	__u32 src_len;			/* in, out: bytes */
+	__u32 code_len;			/* in, out: bytes */
+	__u32 nsegments;		/* in, out: of struct jifl_segment */
+	__u32 reserved;			/* 0 */
+	__u64 src;			/* in: user pointer to src_len bytes, for original code */
+	__u64 code;			/* in: user pointer to code_len bytes, for the copy */
+	__u64 segments;			/* in: user pointer to nsegments */
+};
+
 /*
  * A record of JIFL_KIND_TRACE. `what` is never 0. From 0x80000000 on it is the
  * low half of a function's address, whose high half is all ones, and value the low
@@ -240,6 +305,7 @@ struct jifl_records {
 #define JIFL_IOC_PLUGIN_CTL	_IOWR(JIFL_IOC_MAGIC, 7, struct jifl_plugin_ctl)
 #define JIFL_IOC_PLUGIN		_IOWR(JIFL_IOC_MAGIC, 8, struct jifl_plugin_info)
 #define JIFL_IOC_ROUTINE	_IOWR(JIFL_IOC_MAGIC, 9, struct jifl_routine_info)
+#define JIFL_IOC_BLOCK		_IOWR(JIFL_IOC_MAGIC, 10, struct jifl_block)
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
 
 #endif /* _UAPI_JIFL_H */

@@ -55,6 +55,8 @@ static const struct {
 	{ JIFL_IOC_DETACH, sizeof(struct jifl_detach) },
 	{ JIFL_IOC_PLUGIN_CTL, sizeof(struct jifl_plugin_ctl) },
 	{ JIFL_IOC_PLUGIN, sizeof(struct jifl_plugin_info) },
+	{ JIFL_IOC_ROUTINE, sizeof(struct jifl_routine_info) },
+	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -66,6 +68,8 @@ struct fuzzer {
 
 /* Pages of an arena: a hole, two to write, one to read only, a hole. */
 enum { ARENA_DATA = 1, ARENA_READ_ONLY = 3, ARENA_PAGES = 5 };
+/* Bytes at the end of the first page for what a request points to; a histogram takes more. */
+enum { ARENA_ASIDE = 128 };
 
 /* --- chance ------------------------------------------------------------------------ */
 
@@ -128,6 +132,22 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 		s->flags = below(f, 4);
 }
 
+/* Room that is enough for few blocks only, as aside has little. */
+static void fill_block(struct fuzzer *f, struct jifl_block *block, void *aside)
+{
+	uint64_t *places[] = { &block->src, &block->code, &block->segments };
+	unsigned int i;
+
+	block->index = one_in(f, 2) ? 0 : below(f, 100);
+	block->session = one_in(f, 2) ? 0 : below(f, 100);
+	block->src_len = below(f, ARENA_ASIDE);
+	block->code_len = below(f, ARENA_ASIDE);
+	block->nsegments = below(f, ARENA_ASIDE / sizeof(struct jifl_segment));
+	block->reserved = one_in(f, 16);
+	for (i = 0; i < 3; i++)
+		*places[i] = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+}
+
 /* A request as it should be, or nearly so. */
 static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 {
@@ -135,6 +155,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_detach *detach = buf;
 	struct jifl_plugin_ctl *ctl = buf;
 	struct jifl_plugin_info *plugin = buf;
+	struct jifl_routine_info *routine = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -156,13 +177,20 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	case JIFL_IOC_PLUGIN:
 		plugin->index = below(f, 3);
 		break;
+	case JIFL_IOC_ROUTINE:
+		routine->index = below(f, 3);
+		break;
+	case JIFL_IOC_BLOCK:
+		fill_block(f, buf, aside);
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
 
 /*
- * Some bytes or words of it changed, but for the place of a histogram, which
- * could become this program's own memory. True when its size field is among them.
+ * Some bytes or words of it changed, but for places of what is to be written and
+ * its room: they could become this program's own memory. True when its size
+ * field is among them.
  */
 static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 {
@@ -172,6 +200,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 
 	if (requests[which].cmd == JIFL_IOC_STAT)
 		size = offsetof(struct jifl_stat, hist);
+	if (requests[which].cmd == JIFL_IOC_BLOCK)
+		size = offsetof(struct jifl_block, src_len);
 
 	while (n--) {
 		unsigned int at = below(f, size);
@@ -234,7 +264,7 @@ static void good_place(struct fuzzer *f)
 
 	memset(data, 0x5a, PAGE);
 	/* Aligned or not. */
-	fill(f, which, buf, data + PAGE - 64);
+	fill(f, which, buf, data + PAGE - ARENA_ASIDE);
 	resized = one_in(f, 3) && mutate(f, which, buf);
 	error = ask(f, requests[which].cmd, buf);
 	if (resized && requests[which].cmd != JIFL_IOC_INFO && error != EINVAL && error != EBADF)

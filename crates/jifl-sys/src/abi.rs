@@ -59,6 +59,30 @@ pub const FILTER_CHILDREN: u32 = 1 << 4;
 /// Count the repetitions of repeated string instructions too.
 pub const FLAG_REPEATS: u32 = 1 << 0;
 
+/// Names of the flags in [`Segment::live_flags`], by their bits.
+pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
+/// Of [`Block::flags`]: its source has changed.
+pub const BLOCK_DEAD: u32 = 1 << 0;
+/// Counts a native exit and leaves.
+pub const BLOCK_NATIVE: u32 = 1 << 1;
+/// Through which native code enters.
+pub const BLOCK_ENTRY: u32 = 1 << 2;
+/// Runs into the next block.
+pub const BLOCK_FALLS: u32 = 1 << 3;
+/// Liveness is known.
+pub const BLOCK_LIVENESS: u32 = 1 << 4;
+/// Sessions that a block can have inserts of.
+pub const BLOCK_SESSIONS: usize = 4;
+
+/// [`Segment::kind`]: the copy of one instruction.
+pub const SEGMENT_ORIGINAL: u8 = 0;
+/// Inserted code.
+pub const SEGMENT_INSERTED: u8 = 1;
+/// Inserted: the body of an analysis routine, or of a record.
+pub const SEGMENT_INLINED: u8 = 2;
+/// Goes on to what stands behind the original block.
+pub const SEGMENT_ONWARD: u8 = 3;
+
 /// Log2 of the buckets that each power of two is cut into.
 pub const HIST_SUB_BITS: u32 = 4;
 /// Buckets that each power of two is cut into.
@@ -389,6 +413,66 @@ abi_struct! {
         pub reserved: u32,
         /// Out.
         pub name: [u8; SYMBOL_MAX],
+    }
+}
+
+/// `struct jifl_segment`: a piece of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Segment {
+    /// Bytes of the copy.
+    pub code_len: u16,
+    /// Bytes of the original instruction.
+    pub src_len: u8,
+    /// `SEGMENT_*`.
+    pub kind: u8,
+    /// Words of inserted code on the stack at its beginning.
+    pub pushed: u8,
+    /// Live before it, by bit; see [`LIVE_FLAGS`].
+    pub live_flags: u8,
+    /// Likewise: 1 << hardware number of the register.
+    pub live_regs: u16,
+}
+
+abi_struct! {
+    /// `struct jifl_block`: one block of the code cache.
+    Block {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to look at; out: which it is.
+        pub index: u32,
+        /// In: whose inserts it has; 0 for any.
+        pub session: u64,
+        /// Out: address of the original code.
+        pub orig: u64,
+        /// Out: address of the copy.
+        pub cache: u64,
+        /// Out: whose inserts it has.
+        pub sessions: [u64; BLOCK_SESSIONS],
+        /// Out: `BLOCK_*`.
+        pub flags: u32,
+        /// Out: original instructions that it stands for.
+        pub insns: u32,
+        /// Room for, and length of, the original code; set by [`crate::device`],
+        /// as are all that follow: the kernel writes there.
+        pub(crate) src_len: u32,
+        pub(crate) code_len: u32,
+        pub(crate) nsegments: u32,
+        pub(crate) reserved: u32,
+        pub(crate) src: u64,
+        pub(crate) code: u64,
+        pub(crate) segments: u64,
+    }
+}
+
+impl Block {
+    /// The question for the first block from an index on, of a session.
+    pub fn from(index: u32, session: u64) -> Block {
+        Block {
+            index,
+            session,
+            ..Block::default()
+        }
     }
 }
 

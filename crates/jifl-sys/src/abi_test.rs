@@ -45,6 +45,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_plugin_ctl", PluginCtl::layout());
     layout("jifl_plugin_info", PluginInfo::layout());
     layout("jifl_routine_info", RoutineInfo::layout());
+    layout("jifl_block", Block::layout());
+    layout("jifl_segment", segment_layout());
     layout("jifl_records", Records::layout());
 
     let numbers = [
@@ -77,6 +79,23 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_HIST_SUB", HIST_SUB),
         ("JIFL_HIST_EXACT", HIST_EXACT),
         ("JIFL_HIST_BUCKETS", HIST_BUCKETS as u64),
+        ("JIFL_BLOCK_DEAD", u64::from(BLOCK_DEAD)),
+        ("JIFL_BLOCK_NATIVE", u64::from(BLOCK_NATIVE)),
+        ("JIFL_BLOCK_ENTRY", u64::from(BLOCK_ENTRY)),
+        ("JIFL_BLOCK_FALLS", u64::from(BLOCK_FALLS)),
+        ("JIFL_BLOCK_LIVENESS", u64::from(BLOCK_LIVENESS)),
+        ("JIFL_BLOCK_SESSIONS", BLOCK_SESSIONS as u64),
+        ("JIFL_SEGMENT_ORIGINAL", u64::from(SEGMENT_ORIGINAL)),
+        ("JIFL_SEGMENT_INSERTED", u64::from(SEGMENT_INSERTED)),
+        ("JIFL_SEGMENT_INLINED", u64::from(SEGMENT_INLINED)),
+        ("JIFL_SEGMENT_ONWARD", u64::from(SEGMENT_ONWARD)),
+        ("JIFL_LIVE_CF", live('C')),
+        ("JIFL_LIVE_PF", live('P')),
+        ("JIFL_LIVE_AF", live('A')),
+        ("JIFL_LIVE_ZF", live('Z')),
+        ("JIFL_LIVE_SF", live('S')),
+        ("JIFL_LIVE_OF", live('O')),
+        ("JIFL_LIVE_DF", live('D')),
         ("JIFL_IOC_INFO", req::<Info>(0)),
         ("JIFL_IOC_START", req::<Start>(1)),
         ("JIFL_IOC_STOP", req::<Stop>(2)),
@@ -87,6 +106,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_PLUGIN_CTL", req::<PluginCtl>(7)),
         ("JIFL_IOC_PLUGIN", req::<PluginInfo>(8)),
         ("JIFL_IOC_ROUTINE", req::<RoutineInfo>(9)),
+        ("JIFL_IOC_BLOCK", req::<Block>(10)),
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
     ];
     for (name, value) in numbers {
@@ -111,6 +131,25 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
 
 fn req<T>(nr: u32) -> u64 {
     u64::from(request(nr, size_of::<T>()))
+}
+
+/// The bit of a flag.
+fn live(name: char) -> u64 {
+    1 << LIVE_FLAGS.iter().position(|flag| *flag == name).unwrap()
+}
+
+/// As `abi_struct!` makes it; this structure does not begin with its size.
+fn segment_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("code_len", offset_of!(Segment, code_len), 2),
+        ("src_len", offset_of!(Segment, src_len), 1),
+        ("kind", offset_of!(Segment, kind), 1),
+        ("pushed", offset_of!(Segment, pushed), 1),
+        ("live_flags", offset_of!(Segment, live_flags), 1),
+        ("live_regs", offset_of!(Segment, live_regs), 2),
+        ("", 0, size_of::<Segment>()),
+    ]
 }
 
 #[test]

@@ -8,12 +8,23 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records, RoutineInfo, SessionInfo,
-    Start, Stat, Status, Stop, request,
+    Block, Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records, RoutineInfo,
+    Segment, SessionInfo, Start, Stat, Status, Stop, request,
 };
 
 /// Room for one histogram.
 pub type Histogram = [u64; HIST_BUCKETS];
+
+/// What a block is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlockParts {
+    /// The original code as it is now.
+    pub src: Vec<u8>,
+    /// The copy.
+    pub code: Vec<u8>,
+    /// Piece by piece.
+    pub segments: Vec<Segment>,
+}
 
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
 #[derive(Debug)]
@@ -38,6 +49,8 @@ pub enum Request<'a> {
     Plugin(&'a mut PluginInfo),
     /// What became of the calls of one analysis routine.
     Routine(&'a mut RoutineInfo),
+    /// The next block of the code cache, from an index on.
+    Block(&'a mut Block, &'a mut BlockParts),
     /// What this file's session has recorded on a CPU, as much as there is room for.
     Records(&'a mut Records, &'a mut [Record]),
 }
@@ -67,7 +80,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's and Records', are private to this crate and set in `call` below.
+        // in it, Stat's, Records' and Block's, are private to this crate and set in
+        // `call` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -79,6 +93,40 @@ impl Device {
             return Err(io::Error::last_os_error());
         }
         Ok(())
+    }
+
+    fn block(&self, argument: &mut Block, parts: &mut BlockParts) -> io::Result<()> {
+        // More than blocks commonly have; the answer says how much a larger one needs.
+        let (mut src, mut code, mut segments) = (1024, 4096, 256);
+        loop {
+            parts.src.resize(src, 0);
+            parts.code.resize(code, 0);
+            parts.segments.resize(segments, Segment::default());
+            // The buffers outlive the call; their lengths are what the kernel is told.
+            argument.src = parts.src.as_mut_ptr() as u64;
+            argument.code = parts.code.as_mut_ptr() as u64;
+            argument.segments = parts.segments.as_mut_ptr() as u64;
+            argument.src_len = parts.src.len() as u32;
+            argument.code_len = parts.code.len() as u32;
+            argument.nsegments = parts.segments.len() as u32;
+            let result = self.ioctl(10, argument);
+            (argument.src, argument.code, argument.segments) = (0, 0, 0);
+            let has = [argument.src_len, argument.code_len, argument.nsegments];
+            let has = has.map(|length| length as usize);
+            match result {
+                Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
+                    (src, code, segments) =
+                        (src.max(has[0]), code.max(has[1]), segments.max(has[2]));
+                }
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    parts.src.truncate(has[0]);
+                    parts.code.truncate(has[1]);
+                    parts.segments.truncate(has[2]);
+                    return Ok(());
+                }
+            }
+        }
     }
 }
 
@@ -101,6 +149,7 @@ impl Door for Device {
             Request::PluginCtl(argument) => self.ioctl(7, argument),
             Request::Plugin(argument) => self.ioctl(8, argument),
             Request::Routine(argument) => self.ioctl(9, argument),
+            Request::Block(argument, parts) => self.block(argument, parts),
             Request::Records(argument, room) => {
                 // The buffer outlives the call and holds integers only.
                 argument.buf = room.as_mut_ptr() as u64;

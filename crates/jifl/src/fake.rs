@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use jifl_sys::abi::{ABI_VERSION, NR_MAX, Record, SessionInfo, Stat, Status, to_name};
-use jifl_sys::device::{Door, Histogram, Request};
+use jifl_sys::abi::{ABI_VERSION, Block, NR_MAX, Record, SessionInfo, Stat, Status, to_name};
+use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
 
 /// What the stand-in knows and was told.
@@ -26,6 +26,10 @@ pub struct State {
     pub plugins: Vec<(String, bool)>,
     /// Analysis routines: name, copies, calls, reason.
     pub routines: Vec<(String, u64, u64, u32)>,
+    /// The cache; an index is a place here.
+    pub blocks: Vec<(Block, BlockParts)>,
+    /// Answer to Block.
+    pub hidden: Option<Errno>,
     /// Of each CPU, what has not been taken.
     pub records: Vec<Vec<Record>>,
     pub draining: u32,
@@ -49,6 +53,8 @@ impl Default for Fake {
             sessions: Vec::new(),
             plugins: Vec::new(),
             routines: Vec::new(),
+            blocks: Vec::new(),
+            hidden: None,
             records: Vec::new(),
             draining: 0,
             drain_ns: 0,
@@ -183,6 +189,22 @@ impl Door for Fake {
                 }
                 None => return refuse(Errno::NOENT),
             },
+            Request::Block(block, parts) => {
+                if let Some(errno) = state.hidden {
+                    return refuse(errno);
+                }
+                let mut from = state.blocks.iter().enumerate().skip(block.index as usize);
+                let session = block.session;
+                let of = |block: &Block| session == 0 || block.sessions.contains(&session);
+                match from.find(|(_, (known, _))| of(known)) {
+                    Some((index, (known, known_parts))) => {
+                        *block = *known;
+                        block.index = index as u32;
+                        *parts = known_parts.clone();
+                    }
+                    None => return refuse(Errno::NOENT),
+                }
+            }
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod bench;
 mod count;
 mod device;
 mod doctor;
+mod dump;
 mod duration;
 mod exit;
 #[cfg(test)]
@@ -37,7 +38,7 @@ mod vm;
     max_term_width = 100,
     after_help = "\
 Exit status: 0 done, 1 failed, 2 usage, 3 this machine cannot (`jifl doctor` says why),
-4 stopped by a limit. `count ... -- CMD` and `vm -- CMD` give CMD's own."
+4 stopped by a limit. `count ... -- CMD`, `dump ... -- CMD`, `vm -- CMD` give CMD's own."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -50,6 +51,8 @@ enum Command {
     Count(count::CountArgs),
     /// Show which functions system calls enter
     Trace(trace::TraceArgs),
+    /// Show the code cache: blocks beside the original, what is inserted, liveness
+    Dump(dump::DumpArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Count(args) => count::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::Dump(args) => dump::run(args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

@@ -15,11 +15,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use jifl_sys::abi::{
-    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, to_name,
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, Stop, to_name,
 };
-use jifl_sys::device::Door;
+use jifl_sys::device::{Door, Request};
 use jifl_sys::os::{self, Gated};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::exit::{DONE, Failure, LIMIT};
@@ -104,6 +105,64 @@ pub fn observe(
         beside();
     }
     Ok(outcome)
+}
+
+/// Runs a session as [`observe`] does, and looks at it at its end, while it still
+/// runs; `look` is given its number. The result has the exit status, too.
+///
+/// # Errors
+/// The session is refused, the command cannot be run, `look` fails, or there was
+/// nothing to look at any more.
+pub fn look<T>(
+    scope: &Scope,
+    door: &impl Door,
+    mut start: Start,
+    table: &Table,
+    look: impl FnOnce(u64) -> Result<T, Failure>,
+) -> Result<(T, u8), Failure> {
+    scope.set_filters(&mut start)?;
+    let interrupt = os::catch_interrupts()
+        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+    let gated = match scope.command.as_slice() {
+        [] => None,
+        command => Some(gate(command)?),
+    };
+    if let Some(gated) = &gated {
+        start.filters |= FILTER_TGID | FILTER_CHILDREN;
+        start.tgid = gated.pid() as i32;
+    }
+    door.call(Request::Start(&mut start))
+        .map_err(|error| session::refused(door, &start, table, &error))?;
+    let mut child = match gated {
+        Some(gated) => Some(
+            gated
+                .open()
+                .map_err(|error| not_run(&scope.command, &error))?,
+        ),
+        None => None,
+    };
+    let end = wait(child.as_mut(), interrupt.as_fd(), scope.time)
+        .map_err(|error| Failure::failed(format!("waiting: {error}")))?;
+    let seen = look(start.session);
+    // If it cannot be ended any more, someone else has done so.
+    let seen = match door.call(Request::Stop(&mut Stop::default())) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => Err(Failure {
+            status: LIMIT,
+            message: "the session was ended from outside (`jifl detach`)".into(),
+        }),
+        _ => seen,
+    };
+    let status = match (end, child) {
+        (End::Command(status), _) => exit_status(status),
+        // The session is over, its command goes on to its own end.
+        (_, Some(mut child)) => exit_status(
+            child
+                .wait()
+                .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
+        ),
+        _ => DONE,
+    };
+    Ok((seen?, status))
 }
 
 fn observe_others(

@@ -1,11 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the kernel's functions, from /proc/kallsyms.
+//! Names of the kernel's functions and variables, from /proc/kallsyms.
 
 use std::borrow::Cow;
 
-/// Functions by address.
+/// No function or variable is looked for farther below an address.
+const REACH: u64 = 1 << 20;
+
+/// A name and how far behind its beginning an address lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    symbol: &'a Symbol,
+    offset: u64,
+}
+
+impl<'a> Place<'a> {
+    /// `name+0x12 [module]`
+    pub fn shown(&self) -> String {
+        let (name, module) = self.symbol.full.split_at(self.symbol.name_len);
+        match self.offset {
+            0 => self.function().to_owned(),
+            offset => format!("{name}+{offset:#x}{module}"),
+        }
+    }
+
+    /// `name [module]`
+    pub fn function(&self) -> &'a str {
+        &self.symbol.full
+    }
+}
+
+/// All symbols, in order of their addresses.
 #[derive(Debug, Default)]
-pub struct Symbols(Vec<(u64, String)>);
+pub struct Symbols {
+    text: Vec<Symbol>,
+    data: Vec<Symbol>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Symbol {
+    addr: u64,
+    global: bool,
+    /// With the module, if it is a module's.
+    full: String,
+    /// Bytes of the name alone.
+    name_len: usize,
+}
 
 impl Symbols {
     /// Those of the running kernel; empty where they cannot be read.
@@ -13,47 +52,90 @@ impl Symbols {
         Symbols::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    /// Takes the text symbols of `kallsyms`. A module's function has its module
-    /// behind it, as the kernel writes it.
+    /// Reads the text of /proc/kallsyms. A module's symbol has its module behind it,
+    /// as the kernel writes it.
     pub fn parse(kallsyms: &str) -> Symbols {
-        let mut all: Vec<_> = kallsyms.lines().filter_map(parse_line).collect();
-        // Of several names at an address the first stays.
-        all.sort_by_key(|(address, _)| *address);
-        all.dedup_by_key(|(address, _)| *address);
-        Symbols(all)
-    }
-
-    /// Are there none?
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The function that begins at `address`, or the address itself.
-    pub fn name(&self, address: u64) -> Cow<'_, str> {
-        match self.0.binary_search_by_key(&address, |symbol| symbol.0) {
-            Ok(index) => Cow::Borrowed(&self.0[index].1),
-            Err(_) => Cow::Owned(format!("{address:#x}")),
+        let mut symbols = Symbols::default();
+        for line in kallsyms.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(addr), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            // Hidden addresses are all 0.
+            let Some(addr) = u64::from_str_radix(addr, 16).ok().filter(|addr| *addr > 0) else {
+                continue;
+            };
+            let list = match kind {
+                "t" | "T" | "w" | "W" => &mut symbols.text,
+                _ => &mut symbols.data,
+            };
+            list.push(Symbol {
+                addr,
+                global: kind.starts_with(|c: char| c.is_ascii_uppercase()),
+                full: match words.next() {
+                    Some(module) => format!("{name} {module}"),
+                    None => name.to_owned(),
+                },
+                name_len: name.len(),
+            });
         }
+        // Of several names for one address a global one is the best known: it comes last.
+        for list in [&mut symbols.text, &mut symbols.data] {
+            list.sort_by_key(|symbol| (symbol.addr, symbol.global));
+        }
+        symbols
+    }
+
+    /// Are there no functions?
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The function that begins at an address, or the address itself.
+    pub fn name(&self, addr: u64) -> Cow<'_, str> {
+        match find(&self.text, addr) {
+            Some(Place { symbol, offset: 0 }) => Cow::Borrowed(&symbol.full),
+            _ => Cow::Owned(format!("{addr:#x}")),
+        }
+    }
+
+    /// The function that an address lies in.
+    pub fn function(&self, addr: u64) -> Option<Place<'_>> {
+        find(&self.text, addr)
+    }
+
+    /// The variable that an address lies in.
+    pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
+        find(&self.data, addr)
     }
 }
 
-fn parse_line(line: &str) -> Option<(u64, String)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
-    let name = words.next()?;
-    if address == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
-        return None;
-    }
-    Some(match words.next() {
-        Some(module) => (address, format!("{name} {module}")),
-        None => (address, name.to_owned()),
-    })
+fn find(list: &[Symbol], addr: u64) -> Option<Place<'_>> {
+    let behind = list.partition_point(|symbol| symbol.addr <= addr);
+    let symbol = &list[behind.checked_sub(1)?];
+    let offset = addr - symbol.addr;
+    (offset < REACH).then_some(Place { symbol, offset })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_below_a_global_name_first() {
+        let symbols = Symbols::parse(
+            "1000 t local\n1000 T global\n1010 t other\t[mod]\n2000 d var\n400000 D far\n",
+        );
+        let shown = |addr| symbols.function(addr).map(|place| place.shown());
+        assert_eq!(shown(0x1000).unwrap(), "global");
+        assert_eq!(shown(0x100f).unwrap(), "global+0xf");
+        assert_eq!(shown(0x1014).unwrap(), "other+0x4 [mod]");
+        assert_eq!(shown(0xfff), None);
+        assert_eq!(shown(0x1010 + REACH), None);
+        assert_eq!(symbols.variable(0x2008).unwrap().shown(), "var+0x8");
+        assert_eq!(symbols.function(0x1014).unwrap().function(), "other [mod]");
+    }
 
     #[test]
     fn functions_have_names_and_others_their_address() {

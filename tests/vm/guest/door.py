@@ -192,6 +192,15 @@ def addresses():
             words = struct.unpack_from(f"<{len(answer) // 8}Q", answer)
             check(f"{name} holds no address", all(word < 0xffff800000000000 or word == 2 ** 64 - 1 for word in words),
                   [hex(word) for word in words])
+        same("the cache is shown to who may see addresses", error_of(device.call, "block"), "ENOSPC")
+        restrict = Path("/proc/sys/kernel/kptr_restrict")
+        was = restrict.read_text()
+        restrict.write_text("2")
+        same("and not to others", error_of(device.call, "block"), "EPERM")
+        end = run("jifl", "dump", "sys:getpid", "--", "true")
+        check("which jifl dump says", end.returncode == 3 and "kptr_restrict" in end.stderr
+              and len(end.stderr.splitlines()) == 1, end)
+        restrict.write_text(was)
         seen = as_nobody(lambda: " ".join(
             {line.split()[0] for line in open("/proc/kallsyms") if "[jifl]" in line}
             | {line.split()[5] for line in open("/proc/modules") if line.startswith("jifl ")}))
@@ -312,6 +321,8 @@ def lockdown():
     owner = session("insn", "sys:getpid", "-f", "json")
     Path("/sys/kernel/security/lockdown").write_text("integrity")
     same("a session that runs when the kernel is locked down goes on", len(status()["sessions"]), 1)
+    with Device() as device:
+        same("the cache is not shown any more", error_of(device.call, "block"), "EACCES")
     is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
     out, err = interrupt(owner)
     check("and ends as ever, with its report",

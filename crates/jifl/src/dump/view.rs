@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is shown of the cache, and as JSON: each block's pieces beside their
+//! source, with what is known of where inserted ones come from.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use iced_x86::{Code, Instruction, Mnemonic};
+use jifl_sys::abi::{
+    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, Kind, LIVE_FLAGS,
+    RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
+    SessionInfo, from_name,
+};
+use jifl_sys::device::BlockParts;
+use serde::Serialize;
+
+use super::disasm::{self, Branch, Disassembler};
+use crate::symbols::Symbols;
+
+const REGISTERS: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+/// The module tells so many routines apart (engine/ir/routine.h); with as many there may be others.
+const ROUTINES_MAX: usize = 64;
+
+/// A block.
+#[derive(Debug, Serialize)]
+pub struct View {
+    /// The function that it is of.
+    pub function: String,
+    /// The name with the offset.
+    pub name: String,
+    /// Where the original stands.
+    pub orig: String,
+    /// Where the copy stands.
+    pub cache: String,
+    /// Original instructions, where known.
+    pub insns: Option<u32>,
+    /// What it is.
+    pub flags: Vec<&'static str>,
+    /// Whose inserts it has.
+    pub sessions: Vec<u64>,
+    /// Bytes of the original as it is now.
+    pub src: String,
+    /// Bytes of the copy.
+    pub code: String,
+    /// In order.
+    pub segments: Vec<Piece>,
+}
+
+/// A piece of a block.
+#[derive(Debug, Serialize)]
+pub struct Piece {
+    /// What it is.
+    pub kind: &'static str,
+    /// Bytes of the original.
+    pub src_len: u8,
+    /// Bytes of the copy.
+    pub code_len: u16,
+    /// Bytes that inserted code has on the stack at its beginning.
+    pub pushed: u32,
+    /// Flags live before it, where known: `C-Z---`.
+    pub live_flags: Option<String>,
+    /// Registers live before it, likewise.
+    pub live_regs: Option<Vec<&'static str>>,
+    /// The original instruction.
+    pub original: Option<String>,
+    /// What became of it, or what was inserted.
+    pub copy: Vec<String>,
+    /// Where inserted code comes from, as far as that is known.
+    pub by: Option<String>,
+    /// Registers that are dead before it; for the text.
+    #[serde(skip)]
+    pub dead: Vec<&'static str>,
+}
+
+/// What the blocks are seen with.
+pub struct Viewer {
+    disassembler: Disassembler,
+    symbols: Rc<Symbols>,
+    /// Original addresses of blocks, by the addresses of their copies. Several, where a
+    /// block has no code: nops alone.
+    starts: HashMap<u64, Vec<u64>>,
+    sessions: HashMap<u64, SessionInfo>,
+    /// The one routine that has been inlined, if it is one.
+    routine: Option<String>,
+}
+
+impl Viewer {
+    /// For these blocks.
+    pub fn new(
+        symbols: Symbols,
+        blocks: &[(Block, BlockParts)],
+        sessions: &[SessionInfo],
+        routines: &[RoutineInfo],
+    ) -> Viewer {
+        let symbols = Rc::new(symbols);
+        let mut starts: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (block, _) in blocks {
+            if block.flags & BLOCK_ENTRY == 0 {
+                starts.entry(block.cache).or_default().push(block.orig);
+            }
+        }
+        let routines = if routines.len() < ROUTINES_MAX {
+            routines
+        } else {
+            &[]
+        };
+        let mut inlined = routines.iter().filter(|routine| routine.copies > 0);
+        let routine = match (inlined.next(), inlined.next()) {
+            (Some(only), None) => Some(from_name(&only.name)),
+            _ => None,
+        };
+        Viewer {
+            disassembler: Disassembler::new(symbols.clone()),
+            symbols,
+            starts,
+            sessions: sessions
+                .iter()
+                .map(|session| (session.id, *session))
+                .collect(),
+            routine,
+        }
+    }
+
+    /// What is to be shown of one block.
+    pub fn view(&mut self, block: &Block, parts: &BlockParts) -> View {
+        let place = self.symbols.function(block.orig);
+        let sessions: Vec<u64> = block.sessions.into_iter().filter(|id| *id != 0).collect();
+        View {
+            function: place.map_or("?", |place| place.function()).to_owned(),
+            name: self.disassembler.name(block.orig),
+            orig: format!("{:#x}", block.orig),
+            cache: format!("{:#x}", block.cache),
+            insns: (block.flags & BLOCK_LIVENESS != 0).then_some(block.insns),
+            flags: flags(block.flags),
+            sessions,
+            src: hex(&parts.src),
+            code: hex(&parts.code),
+            segments: self.pieces(block, parts),
+        }
+    }
+
+    fn pieces(&mut self, block: &Block, parts: &BlockParts) -> Vec<Piece> {
+        let (mut src_at, mut code_at) = (0, 0);
+        let mut pieces = Vec::new();
+        for index in 0..parts.segments.len() {
+            let segment = parts.segments[index];
+            let src = part(&parts.src, src_at, segment.src_len.into());
+            let code = part(&parts.code, code_at, segment.code_len.into());
+            let source = Disassembler::decode(src, block.orig + src_at as u64);
+            let copy = Disassembler::decode(code, block.cache + code_at as u64);
+            src_at += src.len();
+            code_at += code.len();
+            pieces.push(Piece {
+                kind: kind(segment.kind),
+                src_len: segment.src_len,
+                code_len: segment.code_len,
+                pushed: u32::from(segment.pushed) * 8,
+                original: source.first().map(|insn| self.original(insn)),
+                by: self.by(block, &parts.segments, index, &copy),
+                copy: self.copy(
+                    source.first(),
+                    &copy,
+                    block.orig + src_at as u64,
+                    segment.kind,
+                ),
+                live_flags: None,
+                live_regs: None,
+                dead: Vec::new(),
+            });
+            if block.flags & BLOCK_LIVENESS != 0 {
+                set_liveness(pieces.last_mut().expect("just pushed"), &segment);
+            }
+        }
+        pieces
+    }
+
+    fn original(&mut self, instruction: &Instruction) -> String {
+        let label = disasm::direct_target(instruction).map(|at| self.disassembler.name(at));
+        self.disassembler.text(instruction, label)
+    }
+
+    /// `onward`: where the original goes on without branching.
+    fn copy(
+        &mut self,
+        source: Option<&Instruction>,
+        copy: &[Instruction],
+        onward: u64,
+        kind: u8,
+    ) -> Vec<String> {
+        let meant = match kind {
+            SEGMENT_ORIGINAL => source.and_then(|insn| self.disassembler.branch(insn)),
+            SEGMENT_ONWARD => Some(Branch::Direct(onward)),
+            _ => None,
+        };
+        let (first, last) = (
+            copy.first().map(Instruction::ip),
+            copy.last().map(Instruction::next_ip),
+        );
+        let mut lines = Vec::new();
+        for instruction in copy {
+            let label = disasm::direct_target(instruction).map(|target| {
+                // A short loop around a jump, as jrcxz gets it.
+                if Some(target) >= first && Some(target) <= last {
+                    format!(".+{:#x}", target - instruction.ip())
+                } else {
+                    self.label(target, meant)
+                }
+            });
+            lines.push(self.disassembler.text(instruction, label));
+        }
+        lines
+    }
+
+    /// Where a branch of the copy goes: in terms of the original.
+    fn label(&self, target: u64, meant: Option<Branch>) -> String {
+        let there = self.starts.get(&target).map_or(&[][..], Vec::as_slice);
+        match (meant, there) {
+            (Some(Branch::Direct(orig)), there) if there.contains(&orig) => {
+                self.disassembler.name(orig)
+            }
+            (_, [.., orig]) => self.disassembler.name(*orig),
+            (Some(Branch::Direct(orig)), []) if orig != target => {
+                format!("{} (not linked)", self.disassembler.name(orig))
+            }
+            (Some(Branch::Register), []) => "<inline cache>".into(),
+            (Some(Branch::Memory), []) => "<lookup>".into(),
+            _ => self.disassembler.name(target),
+        }
+    }
+
+    fn by(
+        &self,
+        block: &Block,
+        segments: &[Segment],
+        index: usize,
+        copy: &[Instruction],
+    ) -> Option<String> {
+        let segment = segments[index];
+        let is = |index: Option<usize>| {
+            let segment = index.and_then(|index| segments.get(index));
+            segment.is_some_and(|segment| segment.kind == SEGMENT_INLINED)
+        };
+        match segment.kind {
+            SEGMENT_ORIGINAL => None,
+            SEGMENT_ONWARD => Some("goes on".into()),
+            _ if block.flags & BLOCK_ENTRY != 0 => Some("entry".into()),
+            _ if block.flags & BLOCK_NATIVE != 0 => Some("counter of native exits".into()),
+            SEGMENT_INLINED if self.has(block, Kind::Trace) && is_record(copy) => {
+                Some("record of a trace".into())
+            }
+            SEGMENT_INLINED => Some(match &self.routine {
+                Some(name) => format!("{name}, inlined"),
+                None => "inlined routine".into(),
+            }),
+            _ => match copy.iter().find_map(out_of(copy)) {
+                Some(function) => Some(format!("call of {}", self.disassembler.name(function))),
+                None if copy.iter().any(disasm::is_per_cpu) => Some(self.counter(block)),
+                None if is(index.checked_sub(1)) && segment.pushed > 0 => Some("restores".into()),
+                None if is(Some(index + 1)) => Some("saves".into()),
+                None => None,
+            },
+        }
+    }
+
+    /// Is one of the block's sessions of this kind?
+    fn has(&self, block: &Block, kind: Kind) -> bool {
+        let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
+        sessions.any(|session| session.kind == kind as u32)
+    }
+
+    /// What a cell of the module's own counts.
+    fn counter(&self, block: &Block) -> String {
+        match [Kind::Insn, Kind::Block].map(|kind| self.has(block, kind)) {
+            [true, false] => "counter of instructions".into(),
+            [false, true] => "counter of blocks".into(),
+            _ => "counter".into(),
+        }
+    }
+}
+
+/// Takes a place in a CPU's ring, as engine/emit/record.c does.
+fn is_record(copy: &[Instruction]) -> bool {
+    let start = copy.iter().take(3).map(Instruction::mnemonic);
+    start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
+}
+
+/// The target of an instruction that calls something outside of `code`.
+fn out_of(code: &[Instruction]) -> impl Fn(&Instruction) -> Option<u64> {
+    let (first, last) = (
+        code.first().map(Instruction::ip),
+        code.last().map(Instruction::next_ip),
+    );
+    move |instruction| {
+        let target = disasm::direct_target(instruction)?;
+        if instruction.code() != Code::Call_rel32_64 {
+            return None;
+        }
+        (Some(target) < first || Some(target) > last).then_some(target)
+    }
+}
+
+fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
+    let end = bytes.len().min(at + len);
+    &bytes[at.min(end)..end]
+}
+
+fn set_liveness(piece: &mut Piece, segment: &Segment) {
+    let is_live = |register: usize| segment.live_regs >> register & 1 == 1;
+    let (live, dead) = (0..REGISTERS.len()).partition::<Vec<_>, _>(|register| is_live(*register));
+    let names = |numbers: Vec<usize>| numbers.into_iter().map(|n| REGISTERS[n]).collect();
+    piece.live_flags = Some(live_flags(segment.live_flags));
+    piece.live_regs = Some(names(live));
+    piece.dead = names(dead);
+}
+
+/// In the order in which they are commonly listed; D only if it may be set.
+fn live_flags(live: u8) -> String {
+    let bit = |name: char| LIVE_FLAGS.iter().position(|flag| *flag == name);
+    let is_live = |name: char| bit(name).is_some_and(|bit| live >> bit & 1 == 1);
+    let mut text: String = "CZSOPA"
+        .chars()
+        .map(|name| if is_live(name) { name } else { '-' })
+        .collect();
+    if is_live('D') {
+        text.push('D');
+    }
+    text
+}
+
+fn kind(kind: u8) -> &'static str {
+    match kind {
+        SEGMENT_ORIGINAL => "original",
+        SEGMENT_INSERTED => "inserted",
+        SEGMENT_INLINED => "inlined",
+        SEGMENT_ONWARD => "onward",
+        _ => "unknown",
+    }
+}
+
+fn flags(flags: u32) -> Vec<&'static str> {
+    let names = [
+        (BLOCK_DEAD, "dead"),
+        (BLOCK_NATIVE, "native"),
+        (BLOCK_ENTRY, "entry"),
+        (BLOCK_FALLS, "falls"),
+    ];
+    names
+        .iter()
+        .filter(|(flag, _)| flags & flag != 0)
+        .map(|(_, name)| *name)
+        .collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shows a block of the cache beside its source. Liveness is not kept anywhere:
+ * the source is decoded again, which tells the same as long as it has not
+ * changed.
+ */
+#include "engine.h"
+#include "cache/cache.h"
+#include "decode/decode.h"
+#include "host.h"
+
+/* Scratch memory; under the engine lock. */
+static struct ir_block again;
+static struct jifl_liveness live;
+
+_Static_assert(IR_BLOCK_INSNS * 15 <= JIFL_DUMP_SRC && EMIT_BLOCK_HOT <= JIFL_DUMP_CODE,
+	       "room for any block");
+
+/* Is every instruction where the copy has it? */
+static bool is_the_same(const struct jifl_dump *d, const struct ir_block *b)
+{
+	u32 i, k = 0;
+
+	for (i = 0; i < d->npieces; i++) {
+		if (d->pieces[i].kind != JIFL_PIECE_ORIGINAL)
+			continue;
+		if (k == b->ninsns || b->insns[k].len != d->pieces[i].src_len)
+			return false;
+		k++;
+	}
+	return k && k == b->ninsns;
+}
+
+static bool decode_again(const struct jifl_dump *d, struct ir_block *b)
+{
+	enum jifl_cause cause;
+
+	return !(d->flags & (JIFL_DUMP_DEAD | JIFL_DUMP_NATIVE | JIFL_DUMP_ENTRY)) &&
+	       jifl_host_classify(d->orig, &cause) == JIFL_TEXT_CODE &&
+	       jifl_decode_block(d->orig, b) == JIFL_CAUSE_NONE && is_the_same(d, b);
+}
+
+/* Before an instruction, and all that is inserted there. */
+static void add_liveness(struct jifl_dump *d)
+{
+	u32 i, k = 0;
+
+	if (!decode_again(d, &again))
+		return;
+	/* Only where something is inserted is it looked for beyond the block's end. */
+	ir_block_insert(&again, IR_ANYWHERE, 0);
+	jifl_liveness_compute(&again, true, &live);
+	for (i = 0; i < d->npieces; i++) {
+		d->pieces[i].flags = live.flags[k];
+		d->pieces[i].regs = live.regs[k];
+		k += d->pieces[i].kind == JIFL_PIECE_ORIGINAL;
+	}
+	d->insns = again.count;
+	d->flags |= JIFL_DUMP_LIVENESS;
+}
+
+static void fill(u32 i, struct jifl_dump *d)
+{
+	const struct cache_block *b = &cache.blocks[i];
+
+	d->orig = cache_orig(b->orig);
+	d->code_at = cache_address(b->start);
+	d->flags = b->flags;
+	d->insns = 0;
+	jifl_cache_pieces(i, d);
+	d->code_len = b->len < JIFL_DUMP_CODE ? b->len : JIFL_DUMP_CODE;
+	memcpy(d->code, (const void *)(unsigned long)d->code_at, d->code_len);
+	memset(d->src, 0, sizeof(d->src));
+	/* Text of a module that has gone cannot be read any more: zeroes. */
+	jifl_host_fetch(d->orig, d->src, d->src_len);
+	add_liveness(d);
+}
+
+int jifl_engine_block_context(u32 i)
+{
+	/* Pairs with the release in commit.c. */
+	if (i >= __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE))
+		return -1;
+	return cache.blocks[i].context;
+}
+
+void jifl_engine_dump(u32 i, struct jifl_dump *d)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	fill(i, d);
+	jifl_host_unlock(cookie);
+}
