@@ -31,7 +31,7 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	CHECK_EQ(live.flags[2], IR_CF);
 	CHECK_EQ(live.flags[3], IR_CF);
 	CHECK(live.flags[4] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
 	/* inc keeps cf: live up to the first if the end needs it */
 	COMPUTE("\x48\xff\xc0\x48\xff\xc0\x72\x00\xcc", false);
 	CHECK_EQ(live.flags[0], IR_CF);
@@ -42,12 +42,12 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	/* je; je: zf before, in one block only the first */
 	COMPUTE("\x48\x89\xc3\x74\x02\xcc\xcc", false);
 	CHECK(live.flags[0] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
 	/* setne; test; ret: cheapest is behind the setne */
 	COMPUTE("\x0f\x95\xc0\x48\x85\xc0\xc3", false);
 	CHECK_EQ(live.flags[0], IR_ZF);
 	CHECK_EQ(live.flags[1], 0);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 1);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 1);
 }
 
 UNIT_TEST(direction, "instrument/liveness: where strings run backwards")
