@@ -246,6 +246,15 @@ static bool may_keep_destination(void)
 	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || jifl_zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
 }
 
+/* xor or sub of a register and itself: what it held does not matter. */
+static bool is_zeroing(void)
+{
+	return (jifl_zi.mnemonic == ZYDIS_MNEMONIC_XOR || jifl_zi.mnemonic == ZYDIS_MNEMONIC_SUB) &&
+	       jifl_zops[0].type == ZYDIS_OPERAND_TYPE_REGISTER && jifl_zops[0].size >= 32 &&
+	       jifl_zops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       jifl_zops[0].reg.value == jifl_zops[1].reg.value;
+}
+
 /*
  * False for what may take registers that its encoding does not name, such as calls
  * of hypervisors and enclaves, and for what goes on elsewhere when it is refused
@@ -376,12 +385,17 @@ static bool set_registers(struct decode_form *form)
 {
 	u8 k;
 
+	/* Not even what a long one seems to address. */
+	if (is_nop())
+		return true;
 	if (!decode_operands())
 		return false;
 	for (k = 0; k < jifl_zi.operand_count; k++)
 		add_operand(&jifl_zops[k], form);
 	if (may_keep_destination())
 		form->regs_read |= form->regs_written;
+	if (is_zeroing())
+		form->regs_read = 0;
 	if (!names_its_registers() || may_fault())
 		form->regs_read = 0xffff;
 	return true;
