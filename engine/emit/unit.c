@@ -290,10 +290,10 @@ static void place_inserts(const struct emit_unit *u, struct ir_block *b, struct 
 {
 	bool with_registers = needs_registers(u, b);
 
-	jifl_liveness_compute(b, with_registers, l);
+	jifl_liveness_compute(b, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS, l);
 	place_anywhere(b, l);
 	if (!with_registers && meets_flags(b, l))
-		jifl_liveness_compute(b, true, l);
+		jifl_liveness_compute(b, JIFL_LIVENESS_BLOCK, l);
 }
 
 static struct emit_block *block_begin(struct emit_unit *u)

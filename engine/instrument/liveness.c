@@ -80,19 +80,18 @@ static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness 
 	return false;
 }
 
-void jifl_liveness_compute(struct ir_block *b, bool with_registers, struct jifl_liveness *l)
+void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l)
 {
-	struct jifl_live asked = { with_registers ? ALL_REGS : 0, IR_FLAGS };
+	struct jifl_live asked = { of == JIFL_LIVENESS_AHEAD ? ALL_REGS : 0, IR_FLAGS };
+	bool with_registers = of != JIFL_LIVENESS_FLAGS;
 	u16 i;
 
 	l->regs[b->ninsns] = ALL_REGS;
 	l->flags[b->ninsns] = jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
-	if (with_registers)
-		for (i = 0; i < b->ninsns; i++)
-			jifl_ahead_registers(&b->insns[i]);
-	else
-		walk(b, false, l);
-	if (with_registers || !has_dead_point(b, l)) {
+	for (i = 0; i < b->ninsns && with_registers; i++)
+		jifl_ahead_registers(&b->insns[i]);
+	walk(b, with_registers, l);
+	if (asked.regs || !has_dead_point(b, l)) {
 		look_behind(b, asked, l);
 		walk(b, with_registers, l);
 	}

@@ -21,11 +21,15 @@ struct jifl_liveness {
 	u16 regs[IR_BLOCK_INSNS + 1];
 };
 
-/*
- * Fills l for b. The register sets are exact only when with_registers is set
- * (it decodes operands), else everything counts as live.
- */
-void jifl_liveness_compute(struct ir_block *b, bool with_registers, struct jifl_liveness *l);
+/* What is to be known of registers; the rest counts as live. More costs more decoding. */
+enum jifl_liveness_of {
+	JIFL_LIVENESS_FLAGS,	/* nothing */
+	JIFL_LIVENESS_BLOCK,	/* what the block itself says */
+	JIFL_LIVENESS_AHEAD,	/* what is behind it, too */
+};
+
+/* Fills l for b. */
+void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l);
 
 /*
  * The instruction before which an IR_ANYWHERE insert costs least, the first of these:

@@ -27,7 +27,7 @@ void live_add(u64 addr)
 
 	if (total.seen++ % SAMPLE || jifl_decode_block(jifl_orig_at(addr), &b) != JIFL_CAUSE_NONE)
 		return;
-	jifl_liveness_compute(&b, true, &live);
+	jifl_liveness_compute(&b, JIFL_LIVENESS_AHEAD, &live);
 	for (i = 0; i < b.ninsns; i++) {
 		total.regs += dead_registers(live.regs[i]);
 		flags_dead |= !live.flags[i];

@@ -19,7 +19,8 @@ static void compute(const void *bytes, u32 n, bool with_registers)
 	memcpy(text, bytes, n);
 	jifl_decode_block(jifl_orig_at((u64)(unsigned long)text), &block);
 	ir_block_insert(&block, IR_ANYWHERE, 0);
-	jifl_liveness_compute(&block, with_registers, &live);
+	jifl_liveness_compute(&block, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS,
+			      &live);
 }
 
 #define COMPUTE(bytes, with_registers) compute(bytes, sizeof(bytes) - 1, with_registers)
@@ -74,7 +75,7 @@ UNIT_TEST(reading, "instrument/liveness: inserts that read a register")
 	ins = ir_block_insert(&block, IR_AFTER, 0);
 	ins->kind = IR_INSERT_ADD_REG;
 	ins->reg = IR_RCX;
-	jifl_liveness_compute(&block, true, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK(live.regs[1] & (1u << IR_RCX));
 	CHECK(live.regs[0] & (1u << IR_RCX));
 }
@@ -221,15 +222,15 @@ UNIT_TEST(calls, "instrument/liveness: registers at calls")
 	COMPUTE(compiled, true);
 	CHECK_EQ(live.regs[0], 0xffff);
 	jifl_ahead_set_fentry(true);
-	jifl_liveness_compute(&block, true, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK_EQ(live.regs[0], (u16)~no_argument);
 	/* The same without endbr64. */
 	memcpy(text + 6, "\x0f\x1f\x44\0\0\xc3", 6);
-	jifl_liveness_compute(&block, true, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK_EQ(live.regs[0], (u16)~no_argument);
 	COMPUTE(assembly, true);
 	jifl_ahead_set_fentry(true);
-	jifl_liveness_compute(&block, true, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK_EQ(live.regs[0], 0xffff);
 }
 
@@ -286,10 +287,10 @@ UNIT_TEST(memory, "instrument/liveness: what was seen ahead is remembered until 
 	COMPUTE(before, false);
 	CHECK_EQ(live.flags[0], 0);
 	memcpy(text + 5, "\x48\x11\xc3", 3);	/* adc: reads the carry */
-	jifl_liveness_compute(&block, false, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_FLAGS, &live);
 	CHECK_EQ(live.flags[0], 0);
 	jifl_engine_invalidate(jifl_orig_at((u64)(unsigned long)text + 5), 3);
-	jifl_liveness_compute(&block, false, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_FLAGS, &live);
 	CHECK_EQ(live.flags[0], IR_CF);
 }
 
