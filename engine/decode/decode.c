@@ -114,7 +114,7 @@ static void take(struct ir_insn *insn, const struct decode_form *f)
 }
 
 /*
- * Is an indirect call's callee given flags, and does it give some back? KVM's
+ * Is what popf restores given to an indirect call's callee, which gives some back? KVM's
  * emulator executes guest instructions so, by: popf; call *reg; pushf. What finds
  * the callee's block changes flags, and inserts count on their having no value.
  */
@@ -123,8 +123,6 @@ static bool gives_flags_to_call(const struct ir_insn *insn)
 	static const u8 lfence[] = { 0x0f, 0xae, 0xe8 };
 	struct ir_insn next;
 
-	if (insn->bytes[0] != OPCODE_POPF)
-		return false;
 	jifl_decode_insn(jifl_orig_at(insn->addr.v + insn->len), &next);
 	while (next.kind == IR_NOP || !memcmp(next.bytes, lfence, sizeof(lfence)))
 		jifl_decode_insn(jifl_orig_at(next.addr.v + next.len), &next);
@@ -148,7 +146,7 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	take(insn, f);
 	if (f->rel_len && f->kind != IR_PLAIN && f->kind != IR_NATIVE)
 		follow_direct(insn, offset_of(insn, f));
-	if (gives_flags_to_call(insn))
+	if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
 		set_native(insn, JIFL_CAUSE_PRIVILEGED);
 	insn->type = type_of(insn, f);
 }

@@ -55,9 +55,14 @@ static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
 static void emit_add(struct x86_writer *w, const struct emit_config *config,
 		     const struct ir_insert *ins, u8 flags, u16 regs)
 {
-	struct emit_body body = { .flags = !JIFL_PLANTED(flags_not_saved) };
+	struct emit_body body = { .flags = true };
 	struct emit_saved saved;
 
+	/* Nearly all of them: add leaves DF alone. */
+	if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved)) {
+		add_to_cell(w, ins);
+		return;
+	}
 	if (ins->kind == IR_INSERT_ADD_REG)
 		body.reads = 1u << ins->reg;
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
