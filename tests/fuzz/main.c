@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../host/user/user.h"
 #include "forms.h"
 #include "fuzz.h"
 #include "shapes.h"
