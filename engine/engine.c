@@ -5,6 +5,7 @@
 #include "base/plant.h"
 #include "decode/decode.h"
 #include "emit/inlined.h"
+#include "instrument/ahead.h"
 #include "host.h"
 
 static u64 dispatches;
@@ -19,6 +20,8 @@ int jifl_engine_init(const struct jifl_config *config)
 	memset(&jifl_translated, 0, sizeof(jifl_translated));
 	emit_inlined_forget();
 	emit_inlined_reset();
+	jifl_ahead_forget();
+	jifl_ahead_set_fentry(config->fentry);
 	return jifl_cache_init(config);
 }
 
@@ -28,6 +31,7 @@ void jifl_engine_forget(void)
 
 	jifl_cache_reset();
 	emit_inlined_reset();
+	jifl_ahead_forget();
 	jifl_host_unlock(cookie);
 }
 
@@ -207,6 +211,7 @@ void jifl_engine_invalidate(jifl_orig addr, u32 len)
 {
 	unsigned long cookie = jifl_host_lock();
 
+	jifl_ahead_forget();
 	if (!JIFL_PLANTED(block_not_dropped))
 		jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
 	jifl_host_unlock(cookie);

@@ -34,6 +34,10 @@ struct jifl_config {
 	 * many targets execute unprotected indirect jumps; 0: none, and they execute returns.
 	 */
 	s32 thread_word;
+	bool lahf;		/* the processor has lahf and sahf in 64-bit mode */
+	bool fentry;		/* all compiled functions begin with 5 bytes for tracers, nothing else does */
+	/* For tests: where something is inserted, what liveness calls dead is made garbage. */
+	bool poison;
 };
 
 /*

@@ -71,6 +71,8 @@ int jifl_cache_init(const struct jifl_config *config)
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
 		.thread_word = config->thread_word,
+		.lahf = config->lahf,
+		.poison = config->poison,
 	};
 	cache.lookup_bits = lookup_bits(config->code_size, CACHE_LOOKUP_BITS);
 	cache.landing_bits = lookup_bits(config->code_size, CACHE_LANDING_BITS);
@@ -129,7 +131,7 @@ void jifl_cache_reset(void)
 
 bool jifl_cache_may_grow(u32 hot)
 {
-	return cache.hot_end - cache.hot >= hot + 2 * EMIT_BLOCK_HOT;
+	return cache.hot_end - cache.hot >= hot + 2 * emit_block_room(&cache.config);
 }
 
 bool jifl_cache_has_room(u32 hot, u32 cold)

@@ -8,6 +8,8 @@
 /* From an std to its cld, with some to spare. */
 #define BACKWARDS_INSNS 16
 
+#define OPCODE_POPF 0x9d
+
 int jifl_decode_init(void)
 {
 	return jifl_form_init();
@@ -88,6 +90,9 @@ static s64 offset_of(const struct ir_insn *insn, const struct decode_form *f)
 	return rel;
 }
 
+/* What the processor takes of a shift's count, whatever the operand's size. */
+#define COUNT_MASK 31
+
 static void take(struct ir_insn *insn, const struct decode_form *f)
 {
 	insn->len = f->len;
@@ -102,6 +107,26 @@ static void take(struct ir_insn *insn, const struct decode_form *f)
 	insn->repeat = f->repeat;
 	insn->sets_df = f->sets_df;
 	insn->clears_df = f->clears_df;
+	if (f->count_at && insn->bytes[f->count_at] & COUNT_MASK) {
+		insn->flags_read &= ~f->flags_counted;
+		insn->flags_written |= f->flags_counted;
+	}
+}
+
+/*
+ * Is what popf restores given to an indirect call's callee, which gives some back? KVM's
+ * emulator executes guest instructions so, by: popf; call *reg; pushf. What finds
+ * the callee's block changes flags, and inserts count on their having no value.
+ */
+static bool gives_flags_to_call(const struct ir_insn *insn)
+{
+	static const u8 lfence[] = { 0x0f, 0xae, 0xe8 };
+	struct ir_insn next;
+
+	jifl_decode_insn(jifl_orig_at(insn->addr.v + insn->len), &next);
+	while (next.kind == IR_NOP || !memcmp(next.bytes, lfence, sizeof(lfence)))
+		jifl_decode_insn(jifl_orig_at(next.addr.v + next.len), &next);
+	return next.kind == IR_CALL_IND;
 }
 
 void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
@@ -121,6 +146,8 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	take(insn, f);
 	if (f->rel_len && f->kind != IR_PLAIN && f->kind != IR_NATIVE)
 		follow_direct(insn, offset_of(insn, f));
+	if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
+		set_native(insn, JIFL_CAUSE_PRIVILEGED);
 	insn->type = type_of(insn, f);
 }
 
@@ -171,16 +198,10 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 	return JIFL_CAUSE_NONE;
 }
 
-void jifl_decode_registers(struct ir_block *b)
+void jifl_decode_registers(struct ir_insn *insn)
 {
-	const struct decode_form *f;
-	struct ir_insn *insn;
-	u16 i;
+	const struct decode_form *f = jifl_form_of(insn->bytes, insn->len, true);
 
-	for (i = 0; i < b->ninsns; i++) {
-		insn = &b->insns[i];
-		f = jifl_form_of(insn->bytes, insn->len, true);
-		insn->regs_read = f ? f->regs_read : 0xffff;
-		insn->regs_written = f ? f->regs_written : 0;
-	}
+	insn->regs_read = f ? f->regs_read : 0xffff;
+	insn->regs_written = f ? f->regs_written : 0;
 }

@@ -30,10 +30,10 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn);
 enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b);
 
 /*
- * Fills regs_read and regs_written of the block's instructions. Apart, because
- * it costs as much again as decoding and only saves around calls need it.
+ * Fills regs_read and regs_written of a decoded instruction. Apart, because it
+ * costs as much again as decoding and only what saves registers needs it.
  */
-void jifl_decode_registers(struct ir_block *b);
+void jifl_decode_registers(struct ir_insn *insn);
 
 /*
  * Decodes the analysis routine at fn for inlining. Returns JIFL_INLINE_YES, or

@@ -42,6 +42,12 @@ static enum ir_repeat repeat_of(void)
 	return IR_REPEAT_NONE;
 }
 
+/* Shifts and rotates by one: opcodes d0 and d1. */
+static bool shifts_by_one(void)
+{
+	return jifl_zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (jifl_zi.opcode & 0xfe) == 0xd0;
+}
+
 /*
  * Shifts and rotates by cl and repeated string instructions leave the flags
  * alone when their count is zero (SDM vol. 2, SHL: "if the count is 0, the
@@ -52,22 +58,37 @@ static bool writes_flags_always(void)
 	if (JIFL_PLANTED(flags_dead_after_shift))
 		return true;
 	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SHIFT || jifl_zi.meta.category == ZYDIS_CATEGORY_ROTATE)
-		return false;
+		return shifts_by_one();
 	return repeat_of() == IR_REPEAT_NONE;
+}
+
+/*
+ * A shift by an immediate count writes them unless that is zero, which is for
+ * whoever sees the immediate to say: it is no part of the form.
+ */
+static void set_counted_flags(struct decode_form *form, u8 written)
+{
+	if (jifl_zi.meta.category != ZYDIS_CATEGORY_SHIFT || jifl_zi.raw.imm[0].size != 8)
+		return;
+	form->count_at = jifl_zi.raw.imm[0].offset;
+	form->flags_counted = written;
 }
 
 static void set_flags(struct decode_form *form)
 {
 	const ZydisAccessedFlags *f = jifl_zi.cpu_flags;
+	u8 written;
 
 	if (!f)
 		return;
+	written = status_flags(f->modified | f->set_0 | f->set_1 | f->undefined);
 	form->flags_read = status_flags(f->tested);
-	if (writes_flags_always())
-		form->flags_written = status_flags(f->modified | f->set_0 | f->set_1 |
-						   f->undefined);
-	else
-		form->flags_read |= status_flags(f->modified | f->undefined);
+	if (writes_flags_always()) {
+		form->flags_written = written;
+		return;
+	}
+	form->flags_read |= written;
+	set_counted_flags(form, written);
 }
 
 /* The processor's number of the register in ModRM.reg. */
@@ -225,6 +246,56 @@ static bool may_keep_destination(void)
 	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || jifl_zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
 }
 
+/* xor or sub of a register and itself: what it held does not matter. */
+static bool is_zeroing(void)
+{
+	return (jifl_zi.mnemonic == ZYDIS_MNEMONIC_XOR || jifl_zi.mnemonic == ZYDIS_MNEMONIC_SUB) &&
+	       jifl_zops[0].type == ZYDIS_OPERAND_TYPE_REGISTER && jifl_zops[0].size >= 32 &&
+	       jifl_zops[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       jifl_zops[0].reg.value == jifl_zops[1].reg.value;
+}
+
+/*
+ * False for what may take registers that its encoding does not name, such as calls
+ * of hypervisors and enclaves, and for what goes on elsewhere when it is refused
+ * (rdmsr). Only of ordinary instructions is it known that they do not.
+ */
+static bool names_its_registers(void)
+{
+	switch (jifl_zi.meta.category) {
+	case ZYDIS_CATEGORY_BINARY:
+	case ZYDIS_CATEGORY_BITBYTE:
+	case ZYDIS_CATEGORY_BMI1:
+	case ZYDIS_CATEGORY_BMI2:
+	case ZYDIS_CATEGORY_CALL:
+	case ZYDIS_CATEGORY_CMOV:
+	case ZYDIS_CATEGORY_COND_BR:
+	case ZYDIS_CATEGORY_CONVERT:
+	case ZYDIS_CATEGORY_DATAXFER:
+	case ZYDIS_CATEGORY_FLAGOP:
+	case ZYDIS_CATEGORY_LOGICAL:
+	case ZYDIS_CATEGORY_LZCNT:
+	case ZYDIS_CATEGORY_NOP:
+	case ZYDIS_CATEGORY_POP:
+	case ZYDIS_CATEGORY_PUSH:
+	case ZYDIS_CATEGORY_RET:
+	case ZYDIS_CATEGORY_ROTATE:
+	case ZYDIS_CATEGORY_SEMAPHORE:
+	case ZYDIS_CATEGORY_SETCC:
+	case ZYDIS_CATEGORY_SHIFT:
+	case ZYDIS_CATEGORY_STRINGOP:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_WIDENOP:
+		return true;
+	default:
+		/* Of categories that hold all sorts. */
+		return jifl_zi.mnemonic == ZYDIS_MNEMONIC_LEA ||
+		       jifl_zi.mnemonic == ZYDIS_MNEMONIC_CPUID ||
+		       jifl_zi.mnemonic == ZYDIS_MNEMONIC_XGETBV ||
+		       jifl_zi.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+	}
+}
+
 /*
  * True when it may fault and go on elsewhere, by way of an exception table: there
  * any register may be needed, such as one that is overwritten right behind it.
@@ -235,8 +306,6 @@ static bool may_fault(void)
 	const ZydisDecodedOperand *op;
 	u8 k;
 
-	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SYSTEM)
-		return true;
 	for (k = 0; k < jifl_zi.operand_count; k++) {
 		op = &jifl_zops[k];
 		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
@@ -316,13 +385,18 @@ static bool set_registers(struct decode_form *form)
 {
 	u8 k;
 
+	/* Not even what a long one seems to address. */
+	if (is_nop())
+		return true;
 	if (!decode_operands())
 		return false;
 	for (k = 0; k < jifl_zi.operand_count; k++)
 		add_operand(&jifl_zops[k], form);
 	if (may_keep_destination())
 		form->regs_read |= form->regs_written;
-	if (may_fault())
+	if (is_zeroing())
+		form->regs_read = 0;
+	if (!names_its_registers() || may_fault())
 		form->regs_read = 0xffff;
 	return true;
 }

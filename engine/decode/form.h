@@ -23,12 +23,14 @@ struct decode_form {
 	u8 disp_at, modrm_at;
 	u8 rel_at, rel_len;	/* where a direct branch has its offset; bytes, 0: none */
 	u8 flags_read, flags_written;
+	u8 count_at;		/* offset of a shift's immediate count, 0: none */
+	u8 flags_counted;	/* written when that is not zero, and then not read */
 	u8 type;
 	u8 repeat;
 	u8 sets_df, clears_df;
 	u16 regs_read, regs_written;
 	bool has_registers;	/* these are known */
-	u8 reserved[3];
+	u8 reserved[1];
 };
 
 int jifl_form_init(void);

@@ -6,33 +6,18 @@
  * registers): what the ABI lets it change and what is still live is saved on
  * the interrupted stack around the call.
  */
-#include "emit.h"
+#include "save.h"
 #include "../base/plant.h"
 
 static const u8 arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
 
-static const u8 caller_saved[] = { IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
-				   IR_R8, IR_R9, IR_R10, IR_R11 };
-
-static void emit_call(struct x86_writer *w, const struct emit_config *config,
-		      const struct ir_insert *ins, u8 flags, u16 regs)
+static void call_aligned(struct x86_writer *w, const struct emit_config *config,
+			 const struct ir_insert *ins)
 {
+	static const u8 and_rsp_16[] = { 0x48, 0x83, 0xe4, 0xf0 };
 	u32 i;
 
-	if (JIFL_PLANTED(register_not_saved))
-		regs &= ~(1u << IR_R11);
-	if (config->red_zone)
-		x86_move_stack(w, -(s32)config->red_zone);
-	if (flags)
-		x86_pushf(w);
-	if ((flags & IR_DF) && !JIFL_PLANTED(direction_not_cleared))
-		x86_cld(w);
-	for (i = 0; i < sizeof(caller_saved); i++)
-		if (regs & (1u << caller_saved[i]))
-			x86_push(w, caller_saved[i]);
 	if (config->align_stack) {
-		static const u8 and_rsp_16[] = { 0x48, 0x83, 0xe4, 0xf0 };
-
 		x86_push(w, IR_RBP);
 		x86_mov(w, IR_RBP, IR_RSP);
 		x86_bytes(w, and_rsp_16, sizeof(and_rsp_16));
@@ -44,13 +29,19 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 		x86_mov(w, IR_RSP, IR_RBP);
 		x86_pop(w, IR_RBP);
 	}
-	for (i = sizeof(caller_saved); i-- > 0;)
-		if (regs & (1u << caller_saved[i]))
-			x86_pop(w, caller_saved[i]);
-	if (flags)
-		x86_popf(w);
-	if (config->red_zone)
-		x86_move_stack(w, (s32)config->red_zone);
+}
+
+static void emit_call(struct x86_writer *w, const struct emit_config *config,
+		      const struct ir_insert *ins, u8 flags, u16 regs)
+{
+	static const struct emit_body body = { .flags = true, .calls = true, .changes = IR_CALLER_SAVED };
+	struct emit_saved saved;
+
+	emit_save(w, config, &body, flags, regs, &saved);
+	if ((flags & IR_DF) && !JIFL_PLANTED(direction_not_cleared))
+		x86_cld(w);
+	call_aligned(w, config, ins);
+	emit_restore(w, config, &saved);
 }
 
 static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
@@ -62,19 +53,21 @@ static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
 }
 
 static void emit_add(struct x86_writer *w, const struct emit_config *config,
-		     const struct ir_insert *ins, u8 flags)
+		     const struct ir_insert *ins, u8 flags, u16 regs)
 {
-	if (!flags || JIFL_PLANTED(flags_not_saved)) {
+	struct emit_body body = { .flags = true };
+	struct emit_saved saved;
+
+	/* Nearly all of them: add leaves DF alone. */
+	if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved)) {
 		add_to_cell(w, ins);
 		return;
 	}
-	if (config->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
-		x86_move_stack(w, -(s32)config->red_zone);
-	x86_pushf(w);
+	if (ins->kind == IR_INSERT_ADD_REG)
+		body.reads = 1u << ins->reg;
+	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
 	add_to_cell(w, ins);
-	x86_popf(w);
-	if (config->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
-		x86_move_stack(w, (s32)config->red_zone);
+	emit_restore(w, config, &saved);
 }
 
 void emit_insert(struct x86_writer *w, const struct emit_config *config,
@@ -83,7 +76,7 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 	switch (ins->kind) {
 	case IR_INSERT_ADD:
 	case IR_INSERT_ADD_REG:
-		emit_add(w, config, ins, flags);
+		emit_add(w, config, ins, flags, regs);
 		return;
 	case IR_INSERT_STORE:
 		x86_store_cell(w, ins->cell, ins->imm);

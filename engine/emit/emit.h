@@ -17,9 +17,14 @@
  * Bytes; what one block with all its inserts may take, and for a unit: the block
  * being begun, the one behind it, and what is there already.
  */
-#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * 128 + 16)
-#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 6 + IR_BLOCK_INSERTS * 6 + EMIT_BLOCK_HOT / 127 + 8)
-#define EMIT_UNIT_HOT	(2 * EMIT_BLOCK_HOT + 4096)
+#define EMIT_INSERT	136
+#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + 16)
+/* Poison at each place where there may be inserts: before an instruction, and behind it. */
+#define EMIT_POISON	112
+#define EMIT_BLOCK_POISON (2 * IR_BLOCK_INSNS * EMIT_POISON)
+#define EMIT_POISON_VALUE 0xdead0000u	/* and the number of the register */
+#define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 10 + IR_BLOCK_INSERTS * 6 + EMIT_BLOCK_HOT / 127 + 8)
+#define EMIT_UNIT_HOT	(2 * (EMIT_BLOCK_HOT + EMIT_BLOCK_POISON) + 4096)
 #define EMIT_UNIT_MAP	(2 * EMIT_BLOCK_MAP + 1024)
 #define EMIT_UNIT_COLD	2048
 
@@ -53,7 +58,15 @@ struct emit_config {
 	bool align_stack;
 	bool endbr;
 	s32 thread_word;	/* relative to fs; 0: no unprotected indirect jumps */
+	bool lahf;		/* the processor has it in 64-bit mode */
+	bool poison;		/* put garbage into what is dead where something is inserted */
 };
+
+/* What one block may take, in bytes. */
+static inline u32 emit_block_room(const struct emit_config *config)
+{
+	return EMIT_BLOCK_HOT + (config->poison ? EMIT_BLOCK_POISON : 0);
+}
 
 /* Second bytes of inserted code; no instruction is as long. */
 enum emit_map {
@@ -116,7 +129,7 @@ u32 emit_entry(struct emit_unit *u, jifl_orig target,
 static inline bool emit_unit_has_room(const struct emit_unit *u)
 {
 	return u->nblocks + 1 < EMIT_UNIT_BLOCKS &&
-	       u->hot.len + 2 * EMIT_BLOCK_HOT <= u->hot.cap &&
+	       u->hot.len + 2 * emit_block_room(u->config) <= u->hot.cap &&
 	       u->nmap + 2 * EMIT_BLOCK_MAP <= sizeof(u->map);
 }
 

@@ -5,12 +5,12 @@
  * pushes nor pops.
  */
 #include "inlined.h"
-#include "../base/plant.h"
+#include "save.h"
 #include "../decode/decode.h"
 #include "../instrument/specialise.h"
 
-/* An insert must not become longer than its call would be: EMIT_BLOCK_HOT. */
-#define CODE_MAX	112
+/* Less than there is room for, EMIT_INSERT, and than a short branch reaches. */
+#define CODE_MAX	120
 #define ROUTINES	4	/* decoded ones that are kept */
 
 static struct ir_routine routines[ROUTINES];
@@ -138,38 +138,14 @@ static void emit_body(struct x86_writer *w)
 	}
 }
 
-static void save(struct x86_writer *w, const struct emit_config *config, bool flags, u16 regs,
-		 struct inlined *code)
+bool emit_inlined_needs_registers(const struct ir_insert *ins)
 {
-	u8 reg;
+	const struct ir_routine *r = routine_of(ins->fn);
 
-	if (config->red_zone && (flags || regs || special.calls)) {
-		x86_move_stack(w, -(s32)config->red_zone);
-		code->pushed += config->red_zone / 8;
-	}
-	if (flags) {
-		x86_pushf(w);
-		code->pushed++;
-	}
-	for (reg = 0; reg < 16; reg++) {
-		if (!(regs & 1u << reg))
-			continue;
-		x86_push(w, reg);
-		code->pushed++;
-	}
-}
-
-static void restore(struct x86_writer *w, const struct emit_config *config, bool flags, u16 regs)
-{
-	u8 reg;
-
-	for (reg = 16; reg-- > 0;)
-		if (regs & 1u << reg)
-			x86_pop(w, reg);
-	if (flags)
-		x86_popf(w);
-	if (config->red_zone && (flags || regs || special.calls))
-		x86_move_stack(w, (s32)config->red_zone);
+	if (r->verdict != JIFL_INLINE_YES)
+		return true;
+	specialise(r, ins);
+	return special.full || special.registers;
 }
 
 enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *config,
@@ -177,7 +153,8 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 {
 	const struct ir_routine *r = routine_of(ins->fn);
 	u32 start = w->len;
-	bool save_flags;
+	struct emit_saved saved;
+	struct emit_body body;
 
 	if (r->verdict != JIFL_INLINE_YES)
 		return r->verdict;
@@ -189,16 +166,14 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 	/* A called function wants DF clear. */
 	if (special.calls && (flags & IR_DF))
 		return JIFL_INLINE_CALLS;
-	if (JIFL_PLANTED(register_not_saved))
-		regs &= ~(1u << IR_R11);
-	save_flags = special.flags & flags;
-	regs &= special.registers;
-	code->pushed = 0;
-	save(w, config, save_flags, regs, code);
+	body = (struct emit_body){ .flags = special.flags & flags, .calls = special.calls,
+				   .changes = special.registers };
+	emit_save(w, config, &body, flags, regs, &saved);
 	code->body = x86_here(w);
+	code->pushed = saved.pushed;
 	emit_body(w);
 	code->restore = x86_here(w);
-	restore(w, config, save_flags, regs);
+	emit_restore(w, config, &saved);
 	code->end = x86_here(w);
 	if (w->len - start <= CODE_MAX)
 		return JIFL_INLINE_YES;

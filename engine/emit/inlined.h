@@ -18,6 +18,9 @@ struct inlined {
 enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *config,
 			      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code);
 
+/* Does it matter for ins's code which registers are live? */
+bool emit_inlined_needs_registers(const struct ir_insert *ins);
+
 /* Forgets routines that were decoded: their code may be gone. */
 void emit_inlined_forget(void);
 

@@ -17,6 +17,7 @@
  * A record is there when its first word is not 0: the second is stored before.
  */
 #include "record.h"
+#include "save.h"
 
 #define SECOND	4	/* offset of a record's second word */
 
@@ -51,24 +52,16 @@ void emit_record(struct x86_writer *w, const struct emit_config *config,
 {
 	enum ir_reg dead = ins->convention ? IR_R11 : dead_register(regs);
 	enum ir_reg reg = dead == IR_REG_NONE ? IR_R11 : dead;
-	bool save_flags = flags && !ins->convention;
-	u32 red_zone = save_flags || dead == IR_REG_NONE ? config->red_zone : 0;
+	struct emit_body body = { .flags = !ins->convention, .changes = 1u << reg };
+	struct emit_saved saved;
 
-	code->pushed = (u8)(red_zone / 8 + save_flags + (dead == IR_REG_NONE));
-	if (red_zone)
-		x86_move_stack(w, -(s32)red_zone);
-	if (save_flags)
-		x86_pushf(w);
-	if (dead == IR_REG_NONE)
-		x86_push(w, reg);
+	if (ins->convention)
+		regs &= ~(1u << IR_R11);
+	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
+	code->pushed = saved.pushed;
 	code->body = x86_here(w);
 	append(w, ins, reg, code->pushed * 8);
 	code->restore = x86_here(w);
-	if (dead == IR_REG_NONE)
-		x86_pop(w, reg);
-	if (save_flags)
-		x86_popf(w);
-	if (red_zone)
-		x86_move_stack(w, (s32)red_zone);
+	emit_restore(w, config, &saved);
 	code->end = x86_here(w);
 }

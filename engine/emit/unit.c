@@ -2,6 +2,7 @@
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "inlined.h"
 #include "record.h"
+#include "save.h"
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
@@ -212,46 +213,87 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 	}
 }
 
+static bool is_at(const struct ir_insert *ins, enum ir_place place, u16 i)
+{
+	return ins->place == place && ins->at == i;
+}
+
 /* Inserts of the given place at instruction i, in the order they were added. */
 static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
 			 const struct jifl_liveness *l, enum ir_place place, u16 i, u16 live)
 {
 	const struct ir_insert *ins;
 	bool continues = false;
+	u32 from;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->place == place && ins->at == i)
-			emit_one(u, ins, l->flags[live], l->regs[live], &continues);
+		if (!is_at(ins, place, i))
+			continue;
+		if (!continues && u->config->poison) {
+			from = x86_here(&u->hot);
+			emit_poison(&u->hot, u->config, l->flags[live], l->regs[live]);
+			map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
+		}
+		emit_one(u, ins, l->flags[live], l->regs[live], &continues);
 	}
 }
 
 static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
 {
-	u16 at = jifl_liveness_cheapest(b, l);
+	struct ir_insert *ins;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
-		if (b->inserts[k].place != IR_ANYWHERE)
+		ins = &b->inserts[k];
+		if (ins->place != IR_ANYWHERE)
 			continue;
-		b->inserts[k].place = IR_BEFORE;
-		b->inserts[k].at = at;
+		ins->place = IR_BEFORE;
+		ins->at = jifl_liveness_cheapest(b, l, ins->kind == IR_INSERT_CALL);
 	}
 }
 
-/* Does anything inserted ask which registers are dead? */
-static bool wants_registers(const struct ir_block *b)
+/* Does the code of inserts depend on registers, wherever they are put? */
+static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
+{
+	const struct ir_insert *ins;
+	u16 k;
+
+	if (u->config->poison)
+		return true;
+	for (k = 0; k < b->ninserts; k++) {
+		ins = &b->inserts[k];
+		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
+		    ins->kind == IR_INSERT_RECORD && !ins->convention)
+			return true;
+	}
+	return false;
+}
+
+/* Do any stand where flags are live, and may have to save them? */
+static bool meets_flags(const struct ir_block *b, const struct jifl_liveness *l)
 {
 	const struct ir_insert *ins;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->kind == IR_INSERT_CALL || (ins->kind == IR_INSERT_RECORD && !ins->convention))
+		if (ins->kind != IR_INSERT_STORE && l->flags[ins->at + (ins->place == IR_AFTER)])
 			return true;
 	}
 	return false;
+}
+
+/* Puts inserts where they cost least. Registers are looked at where that pays. */
+static void place_inserts(const struct emit_unit *u, struct ir_block *b, struct jifl_liveness *l)
+{
+	bool with_registers = needs_registers(u, b);
+
+	jifl_liveness_compute(b, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS, l);
+	place_anywhere(b, l);
+	if (!with_registers && meets_flags(b, l))
+		jifl_liveness_compute(b, JIFL_LIVENESS_BLOCK, l);
 }
 
 static struct emit_block *block_begin(struct emit_unit *u)
@@ -282,10 +324,8 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 	u32 from;
 	u16 i;
 
-	if (b->ninserts) {
-		jifl_liveness_compute(b, wants_registers(b), &l);
-		place_anywhere(b, &l);
-	}
+	if (b->ninserts)
+		place_inserts(u, b, &l);
 	for (i = 0; i < b->ninsns; i++) {
 		if (b->ninserts)
 			emit_inserts(u, b, &l, IR_BEFORE, i, i);
@@ -327,6 +367,8 @@ static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)
 {
 	if (ins->kind == IR_INSERT_CALL)
 		emit_inlined_note(ins->fn, JIFL_INLINE_PLACE);
+	if (u->config->poison)
+		emit_poison(&u->hot, u->config, 0, 0xffff);
 	emit_insert(&u->hot, u->config, ins, 0, 0xffff);
 }
 

@@ -171,6 +171,38 @@ void x86_popf(struct x86_writer *w)
 	x86_u8(w, 0x9d);
 }
 
+void x86_lahf(struct x86_writer *w)
+{
+	x86_u8(w, 0x9f);
+}
+
+void x86_sahf(struct x86_writer *w)
+{
+	x86_u8(w, 0x9e);
+}
+
+void x86_seto_al(struct x86_writer *w)
+{
+	static const u8 seto_al[] = { 0x0f, 0x90, 0xc0 };
+
+	x86_bytes(w, seto_al, sizeof(seto_al));
+}
+
+void x86_overflow_al(struct x86_writer *w)
+{
+	static const u8 add_127_al[] = { 0x04, 0x7f };
+
+	x86_bytes(w, add_127_al, sizeof(add_127_al));
+}
+
+void x86_xor_top(struct x86_writer *w, u32 mask)
+{
+	static const u8 xor_top[] = { 0x81, 0x34, 0x24 };
+
+	x86_bytes(w, xor_top, sizeof(xor_top));
+	x86_u32(w, mask);
+}
+
 void x86_cld(struct x86_writer *w)
 {
 	x86_u8(w, 0xfc);

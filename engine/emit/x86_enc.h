@@ -65,6 +65,16 @@ void x86_pop(struct x86_writer *w, enum ir_reg reg);
 void x86_push_imm(struct x86_writer *w, s32 imm);
 void x86_pushf(struct x86_writer *w);
 void x86_popf(struct x86_writer *w);
+/*
+ * Status flags in rax: lahf, all of them but OF in ah; seto %al; and back: add $127, %al,
+ * which overflows where al is 1 and comes before sahf.
+ */
+void x86_lahf(struct x86_writer *w);
+void x86_sahf(struct x86_writer *w);
+void x86_seto_al(struct x86_writer *w);
+void x86_overflow_al(struct x86_writer *w);
+/* xorl $mask, (%rsp) */
+void x86_xor_top(struct x86_writer *w, u32 mask);
 void x86_cld(struct x86_writer *w);
 void x86_ret(struct x86_writer *w);
 void x86_ret_imm(struct x86_writer *w, u16 n);

@@ -104,10 +104,17 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 		return 3;
 	case 0x75:					/* jne, not taken */
 		return 2;
-	case 0x0f:					/* jcc, not taken */
+	case 0x0f:					/* jcc, not taken; seto %al */
+		if (p[1] == 0x90)
+			return 3;
 		return (p[1] & 0xf0) == 0x80 ? 6 : 0;
-	case 0x81:					/* cmp $imm32, reg */
-		return 6;
+	case 0x81:					/* cmp $imm32, reg; xorl $imm32, (%rsp) */
+		return p[1] >= 0xc0 ? 6 : 7;
+	case 0x9e:					/* sahf */
+	case 0x9f:					/* lahf */
+		return 1;
+	case 0x04:					/* add $imm8, %al */
+		return 2;
 	case 0x3d:					/* cmp $imm32, %eax */
 		return 5;
 	case 0xf3:					/* endbr64 */

@@ -1,71 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Block-local liveness; see liveness.h. Method: one walk from the last
- * instruction to the first (JIFL paper, section 3.5.1).
+ * Liveness in a block; see liveness.h. Method: one walk from the last instruction
+ * to the first (JIFL paper, section 3.5.1); what is live behind the last, ahead.c says.
  */
 #include "liveness.h"
-#include "../decode/decode.h"
+#include "ahead.h"
+#include "conventions.h"
 
-/* How far ahead of a block's end to look for the end of its flags' lives. */
-#define LOOK_AHEAD_INSNS 6
-#define LOOK_AHEAD_BRANCHES 2
-
-static bool drops_flags(u8 kind)
-{
-	return kind == IR_CALL || kind == IR_CALL_IND || kind == IR_RET ||
-	       kind == IR_RET_THUNK || kind == IR_JMP_IND;
-}
-
-/*
- * Flags live at addr, seen from a few instructions there; all of them when
- * these do not tell.
- */
-static u8 flags_live_at(jifl_orig addr, u8 wanted, u32 branches)
-{
-	struct ir_insn insn;
-	u8 live = 0;
-	u32 i;
-
-	for (i = 0; i < LOOK_AHEAD_INSNS && wanted; i++) {
-		jifl_decode_insn(addr, &insn);
-		live |= wanted & insn.flags_read;
-		wanted &= ~(insn.flags_written | insn.flags_read);
-		if (!wanted || drops_flags(insn.kind))
-			return live;
-		switch (insn.kind) {
-		case IR_PLAIN:
-		case IR_NOP:
-			addr.v += insn.len;
-			break;
-		case IR_JMP:
-			addr = insn.target;
-			break;
-		case IR_JCC:
-			if (!branches)
-				return live | wanted;
-			live |= flags_live_at(insn.target, wanted, branches - 1);
-			addr.v += insn.len;
-			branches--;
-			break;
-		default:
-			return live | wanted;
-		}
-	}
-	return live | wanted;
-}
-
-static u8 flags_after(const struct ir_block *b)
-{
-	const struct ir_insn *last = &b->insns[b->ninsns - 1];
-	u8 live;
-
-	if (drops_flags(last->kind))
-		return 0;
-	live = b->next.v ? flags_live_at(b->next, IR_FLAGS, LOOK_AHEAD_BRANCHES) : 0;
-	if (last->kind == IR_JMP || last->kind == IR_JCC || last->kind == IR_JCXZ)
-		live |= flags_live_at(last->target, IR_FLAGS & ~live, LOOK_AHEAD_BRANCHES);
-	return live;
-}
+#define ALL_REGS 0xffff
 
 /* An insert that reads a register reads it before anything else changes it. */
 static u16 inserts_read(const struct ir_block *b, u16 at)
@@ -90,8 +32,24 @@ static void walk(const struct ir_block *b, bool with_registers, struct jifl_live
 		insn = &b->insns[i];
 		l->flags[i] = (l->flags[i + 1] & ~insn->flags_written) | insn->flags_read;
 		l->regs[i] = with_registers ? (l->regs[i + 1] & ~insn->regs_written) |
-			insn->regs_read | inserts_read(b, i) : 0xffff;
+			insn->regs_read | inserts_read(b, i) : ALL_REGS;
 	}
+}
+
+static const struct ir_insn *last_of(const struct ir_block *b, u16 n)
+{
+	return b->ninsns < n ? NULL : &b->insns[b->ninsns - n];
+}
+
+/* Looks behind the block's end, which costs decoding. */
+static void look_behind(const struct ir_block *b, struct jifl_live asked, struct jifl_liveness *l)
+{
+	struct jifl_live live = jifl_ahead_behind(last_of(b, 1), last_of(b, 2), b->next, asked);
+
+	if (asked.flags)
+		l->flags[b->ninsns] = live.flags;
+	if (asked.regs)
+		l->regs[b->ninsns] = live.regs | inserts_read(b, b->ninsns);
 }
 
 /*
@@ -122,27 +80,55 @@ static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness 
 	return false;
 }
 
-void jifl_liveness_compute(struct ir_block *b, bool with_registers, struct jifl_liveness *l)
+void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l)
 {
-	if (with_registers)
-		jifl_decode_registers(b);
-	l->regs[b->ninsns] = 0xffff;
-	l->flags[b->ninsns] = drops_flags(b->insns[b->ninsns - 1].kind) ? 0 : IR_FLAGS;
+	struct jifl_live asked = { of == JIFL_LIVENESS_AHEAD ? ALL_REGS : 0, IR_FLAGS };
+	bool with_registers = of != JIFL_LIVENESS_FLAGS;
+	u16 i;
+
+	l->regs[b->ninsns] = ALL_REGS;
+	l->flags[b->ninsns] = jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
+	for (i = 0; i < b->ninsns && with_registers; i++)
+		jifl_ahead_registers(&b->insns[i]);
 	walk(b, with_registers, l);
-	/* Looking past the end costs decoding: only where it can help. */
-	if (b->ninserts && !has_dead_point(b, l)) {
-		l->flags[b->ninsns] = flags_after(b);
+	if (asked.regs || !has_dead_point(b, l)) {
+		look_behind(b, asked, l);
 		walk(b, with_registers, l);
 	}
 	mark_backwards(b, l);
 }
 
-u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l)
+static u32 count_bits(u32 bits)
 {
-	u16 i;
+	u32 n = 0;
 
-	for (i = 0; i < b->ninsns; i++)
-		if (!l->flags[i])
-			return i;
-	return 0;
+	for (; bits; bits &= bits - 1)
+		n++;
+	return n;
+}
+
+/* In instructions, about: flags go into rax, OF apart; a register is pushed and popped. */
+static u32 cost_at(const struct jifl_liveness *l, u16 i, bool calls)
+{
+	u32 cost = calls ? 2 * count_bits(l->regs[i] & IR_CALLER_SAVED) : 0;
+
+	if (l->flags[i])
+		cost += 4 + (l->flags[i] & IR_OF ? 2 : 0);
+	/* Only pushf saves DF, and popf takes as long as all the rest. */
+	return l->flags[i] & IR_DF ? cost + 20 : cost;
+}
+
+u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l, bool calls)
+{
+	u32 cost, least = cost_at(l, 0, calls);
+	u16 i, best = 0;
+
+	for (i = 1; i < b->ninsns && least; i++) {
+		cost = cost_at(l, i, calls);
+		if (cost < least) {
+			least = cost;
+			best = i;
+		}
+	}
+	return best;
 }

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Liveness inside one block: which flags and registers still matter before
- * each instruction, so that inserted code saves no others.
+ * Liveness in a block: which flags and registers still matter before each
+ * instruction, so that inserted code saves no others (JIFL paper, section 3.5.1).
+ * Behind its end ahead.c looks on; where that ends, conventions.c says what to trust.
  *
- * After the block everything is live, with one exception: the System V ABI
- * gives the flags no value at calls and returns (section 3.2.1), and the
- * kernel's assembly keeps to that. Registers are not trusted there, because
- * assembly routines with conventions of their own (__get_user_*, __sw_hweight*)
- * keep more than the ABI asks. For the same reason, and for exception tables,
- * all registers are live before an instruction that may fault.
+ * All registers are live before an instruction that may fault, for its fixup may need
+ * any of them; that is so in what is looked at behind the block, too.
  */
 #ifndef JIFL_INSTRUMENT_LIVENESS_H
 #define JIFL_INSTRUMENT_LIVENESS_H
@@ -24,16 +21,20 @@ struct jifl_liveness {
 	u16 regs[IR_BLOCK_INSNS + 1];
 };
 
-/*
- * Fills l for b. The register sets are exact only when with_registers is set
- * (it decodes operands), else everything counts as live.
- */
-void jifl_liveness_compute(struct ir_block *b, bool with_registers, struct jifl_liveness *l);
+/* What is to be known of registers; the rest counts as live. More costs more decoding. */
+enum jifl_liveness_of {
+	JIFL_LIVENESS_FLAGS,	/* nothing */
+	JIFL_LIVENESS_BLOCK,	/* what the block itself says */
+	JIFL_LIVENESS_AHEAD,	/* what is behind it, too */
+};
+
+/* Fills l for b. */
+void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l);
 
 /*
- * The instruction before which an IR_ANYWHERE insert costs least: the first
- * where no flag is live, else the first of all.
+ * The instruction before which an IR_ANYWHERE insert costs least, the first of these:
+ * by the flags that it has to save, and the registers, if it calls.
  */
-u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l);
+u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l, bool calls);
 
 #endif

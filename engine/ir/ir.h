@@ -52,6 +52,10 @@ enum ir_reg {
 	IR_REG_NONE = 0xff,
 };
 
+/* What a function of the System V ABI may change. */
+#define IR_CALLER_SAVED (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | 1u << IR_RDI | \
+			 1u << IR_R8 | 1u << IR_R9 | 1u << IR_R10 | 1u << IR_R11)
+
 /* How often a string instruction repeats; the count is in rcx. */
 enum ir_repeat {
 	IR_REPEAT_NONE,

@@ -22,6 +22,10 @@ static unsigned int side_kb = 8192;
 module_param(side_kb, uint, 0444);
 MODULE_PARM_DESC(side_kb, "size of the tables beside it in KiB, 64 to 4194304 (default 8192)");
 
+static bool poison;
+module_param(poison, bool, 0444);
+MODULE_PARM_DESC(poison, "for tests: make garbage of flags and registers that inserted code takes for dead");
+
 static void *jifl_side;
 
 u64 jifl_side_size(void)
@@ -69,6 +73,9 @@ static int jifl_main_engine(void)
 		.exit_counters = jifl_cpu_operand(exits),
 		.red_zone = 0,
 		.endbr = IS_ENABLED(CONFIG_X86_KERNEL_IBT),
+		.lahf = boot_cpu_has(X86_FEATURE_LAHF_LM),
+		.fentry = IS_ENABLED(CONFIG_DYNAMIC_FTRACE) && IS_ENABLED(CONFIG_HAVE_FENTRY),
+		.poison = poison,
 	};
 	int ret;
 

@@ -108,6 +108,15 @@ static void catch_traps(void)
 		die("user host: SIGTRAP");
 }
 
+bool user_host_poison;
+
+/* A whole run of tests is repeated with it. */
+__attribute__((constructor))
+static void poison_from_environment(void)
+{
+	user_host_poison = getenv("JIFL_POISON");
+}
+
 static bool has_xsave(void)
 {
 	u32 a, b, c, d;
@@ -147,6 +156,8 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size)
 		.exit_counters = user_host_operand(user_host_exits),
 		.red_zone = 128,
 		.align_stack = true,
+		.lahf = true,
+		.poison = user_host_poison,
 	};
 }
 

@@ -58,6 +58,8 @@ u64 user_host_exits_total(void);
 
 /* How often a thread was brought out of a dropped block by a trap. */
 extern u64 user_host_traps;
+/* The engine is to poison (engine.h): set by JIFL_POISON in the environment. */
+extern bool user_host_poison;
 
 /* An operand for an insert; cell lies in the low 2 GiB. */
 struct ir_operand user_host_operand(const void *cell);

@@ -140,10 +140,10 @@ static bool through_register(u64 at)
 	return false;
 }
 
-/* Inserts of these modes change no register, dead or not. */
+/* Inserts of these modes change no register, dead or not; flags are put into a dead rax. */
 static bool keeps_registers(const struct insert_mode *mode)
 {
-	return mode->fn != insert_poison && mode->fn != insert_args && mode->fn != insert_mixture;
+	return !mode->fn || (mode->fn == insert_store && !user_host_poison);
 }
 
 static const char *compare_faults(const struct insert_mode *mode)

@@ -2,7 +2,7 @@
 /*
  * Differential fuzzing with seeds.
  *
- * usage: fuzz [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...
+ * usage: fuzz [-p] [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...
  *
  * An epoch is EPOCH cases in one cache, whose size it chooses; what is in the cache
  * comes from all of them, so a case is replayed from its epoch's beginning.
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../host/user/user.h"
 #include "forms.h"
 #include "fuzz.h"
 #include "shapes.h"
@@ -37,7 +38,7 @@ static void options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:n:t:d:")) != -1) {
+	while ((c = getopt(argc, argv, "s:n:t:d:p")) != -1) {
 		switch (c) {
 		case 's':
 			seed = strtoull(optarg, NULL, 0);
@@ -51,12 +52,15 @@ static void options(int argc, char **argv)
 		case 'd':
 			dump = optarg;
 			break;
+		case 'p':
+			user_host_poison = true;
+			break;
 		default:
 			exit(2);
 		}
 	}
 	if (optind == argc) {
-		fprintf(stderr, "usage: fuzz [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...\n");
+		fprintf(stderr, "usage: fuzz [-p] [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...\n");
 		exit(2);
 	}
 	while (optind < argc)
@@ -86,8 +90,8 @@ static int failed(u64 at, const char *what)
 
 	printf("FAILED seed %llu: %s\n", at, what);
 	fuzz_dump(dump);
-	printf("  to replay: make -C tests/fuzz replay SEED=%llu CASES=%llu\n", epoch,
-	       at - epoch + 1);
+	printf("  to replay: make -C tests/fuzz replay SEED=%llu CASES=%llu%s\n", epoch,
+	       at - epoch + 1, user_host_poison ? " POISON=-p" : "");
 	return 1;
 }
 

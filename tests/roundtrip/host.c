@@ -22,6 +22,8 @@ void host_begin(const struct image *kernel, const struct image *module)
 		.dispatch_indirect = HOST_DISPATCH_INDIRECT,
 		.return_site = HOST_DISPATCH_DIRECT,
 		.exit_counters = { .disp = HOST_COUNTERS, .gs = true },
+		.lahf = true,
+		.fentry = true,
 	};
 
 	images[0] = kernel;

@@ -19,6 +19,7 @@
 #include "../../engine/cache/cache.h"
 #include "check.h"
 #include "forms.h"
+#include "live.h"
 
 static const char *const cause_names[] = {
 #define NAME(id, name) name,
@@ -109,6 +110,7 @@ static u64 step(u64 addr, const struct image_section *s)
 		total.native[cause_of(&cache.blocks[block])]++;
 	} else {
 		note_insns(addr, addr + cache.blocks[block].src_len, s);
+		live_add(addr);
 		return addr + cache.blocks[block].src_len;
 	}
 	note_insns(addr, addr + len, s);
@@ -214,6 +216,7 @@ static int report(void)
 			printf(" %s %llu", cause_names[i], total.native[i]);
 	printf("\n%llu places of the unwinder's table, %llu missed; %llu differences\n", total.orc,
 	       total.orc_missed, c->differences);
+	live_report();
 	return !good;
 }
 

@@ -16,3 +16,9 @@ def test_instructions(kernel, show):
 @pytest.mark.parametrize("kernel", harness.KERNELS)
 def test_blocks(kernel, show):
     harness.guest("programs", "block", "shell.sh", "system.py", kernel=kernel, smp=1, timeout=900, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_poisoned(kernel, show):
+    """What inserted code takes for dead is made garbage: nobody misses it."""
+    harness.guest("programs", "insn", "system.py", kernel=kernel, append="jifl.poison=1", timeout=300, show=show)

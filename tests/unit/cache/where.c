@@ -84,6 +84,7 @@ UNIT_TEST(long_runs, "cache/where: long inserted code")
 	u32 start, exact, off;
 	jifl_orig orig;
 
+	user_host_poison = false;	/* nothing but stores */
 	for (stores = 1; stores < 100; stores++) {
 		user_host_init(UNIT_CODE, UNIT_SIDE);
 		user_host_call(jifl_engine_context_create(insert_stores, NULL), target_hooks, 1);

@@ -278,7 +278,7 @@ UNIT_TEST(reg, "decode/decode: registers read and written")
 	for (i = 0; i < JIFL_ARRAY_LEN(regs); i++) {
 		put(0, regs[i].bytes, regs[i].n);
 		jifl_decode_block(at(0), &b);
-		jifl_decode_registers(&b);
+		jifl_decode_registers(&b.insns[0]);
 		missed = regs[i].read & ~insn->regs_read;
 		/* What is read and then written is not dead before it. */
 		killed = insn->regs_written & ~regs[i].written & ~insn->regs_read;

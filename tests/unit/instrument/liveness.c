@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Liveness: code in, live flags and registers before each instruction out. */
+#include "../../../engine/engine.h"
+#include "../../../engine/instrument/ahead.h"
 #include "../../../engine/instrument/liveness.h"
 #include "../../../engine/decode/decode.h"
 #include "../unit.h"
@@ -17,7 +19,8 @@ static void compute(const void *bytes, u32 n, bool with_registers)
 	memcpy(text, bytes, n);
 	jifl_decode_block(jifl_orig_at((u64)(unsigned long)text), &block);
 	ir_block_insert(&block, IR_ANYWHERE, 0);
-	jifl_liveness_compute(&block, with_registers, &live);
+	jifl_liveness_compute(&block, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS,
+			      &live);
 }
 
 #define COMPUTE(bytes, with_registers) compute(bytes, sizeof(bytes) - 1, with_registers)
@@ -31,7 +34,7 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	CHECK_EQ(live.flags[2], IR_CF);
 	CHECK_EQ(live.flags[3], IR_CF);
 	CHECK(live.flags[4] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
 	/* inc keeps cf: live up to the first if the end needs it */
 	COMPUTE("\x48\xff\xc0\x48\xff\xc0\x72\x00\xcc", false);
 	CHECK_EQ(live.flags[0], IR_CF);
@@ -42,12 +45,12 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	/* je; je: zf before, in one block only the first */
 	COMPUTE("\x48\x89\xc3\x74\x02\xcc\xcc", false);
 	CHECK(live.flags[0] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
 	/* setne; test; ret: cheapest is behind the setne */
 	COMPUTE("\x0f\x95\xc0\x48\x85\xc0\xc3", false);
 	CHECK_EQ(live.flags[0], IR_ZF);
 	CHECK_EQ(live.flags[1], 0);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live), 1);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 1);
 }
 
 UNIT_TEST(direction, "instrument/liveness: where strings run backwards")
@@ -72,7 +75,7 @@ UNIT_TEST(reading, "instrument/liveness: inserts that read a register")
 	ins = ir_block_insert(&block, IR_AFTER, 0);
 	ins->kind = IR_INSERT_ADD_REG;
 	ins->reg = IR_RCX;
-	jifl_liveness_compute(&block, true, &live);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK(live.regs[1] & (1u << IR_RCX));
 	CHECK(live.regs[0] & (1u << IR_RCX));
 }
@@ -145,4 +148,162 @@ UNIT_TEST(registers, "instrument/liveness: registers")
 	/* Not asked for: all. */
 	COMPUTE("\x48\x89\xc1\xc3", false);
 	CHECK_EQ(live.regs[0], 0xffff);
+}
+
+/* --- beyond the block --------------------------------------------------------------------- */
+
+UNIT_TEST(ahead, "instrument/liveness: registers beyond the block")
+{
+	/* mov %rsp, %rbp; je 1f; both ways: xor %ecx, %ecx; rdx one way only */
+	COMPUTE("\x48\x89\xe5\x74\x05\x31\xc9\x31\xd2\xcc\x31\xc9\xcc", true);
+	CHECK(!(live.regs[2] & R(RCX)));
+	CHECK(live.regs[2] & R(RDX));
+	/* jmp 1f; add %rdi, %rsi; 1: xor %ecx, %ecx; a jump label may hide what is next to it */
+	COMPUTE("\xeb\x03\x48\x01\xfe\x31\xc9\x31\xff\xcc", true);
+	CHECK(!(live.regs[0] & R(RCX)));
+	CHECK(live.regs[0] & R(RDI), "read where the jump may not be");
+	/* jmp with 32 bits: a static call may get another target, with other arguments */
+	COMPUTE("\xe9\x02\0\0\0\x31\xc0\x31\xc9\x31\xc0\xcc", true);
+	CHECK(!(live.regs[0] & R(RAX)));
+	CHECK(live.regs[0] & R(RCX));
+	/* je with 32 bits: likewise where it goes; as it is behind it */
+	COMPUTE("\x0f\x84\x05\0\0\0\x31\xc0\x31\xc9\xcc\x31\xc9\x31\xc0\xcc", true);
+	CHECK(!(live.regs[0] & R(RAX)));
+	CHECK(live.regs[0] & R(RCX));
+	/* 12 moves and then xor %ecx, %ecx are further than it looks. */
+	COMPUTE("\xeb\x00\x50\x50\x50\x50\x50\x50\x50\x50\x50\x50\x50\x50\x31\xc9\xcc", true);
+	CHECK(live.regs[0] & R(RCX));
+	/* A fault behind the block may go on where anything is needed. */
+	COMPUTE("\x74\x00\x48\x8b\x06\x31\xc9\xcc", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	/* jrcxz reads rcx; behind it r8 is dead both ways */
+	COMPUTE("\xe3\x00\x45\x31\xc0\xcc", true);
+	CHECK(live.regs[0] & R(RCX));
+	CHECK(!(live.regs[0] & R(R8)));
+	/* Returns, indirect branches, int3: nothing is known. */
+	COMPUTE("\xeb\x00\xc3\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	COMPUTE("\xeb\x00\xff\xd0\xcc", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	COMPUTE("\xeb\x00\xcc\xcc", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+}
+
+UNIT_TEST(changing, "instrument/liveness: registers where text may change")
+{
+	/* mov $0, %ecx kills it, but nops of 2 and 5 bytes may become jumps */
+	COMPUTE("\x66\x90\xb9\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	CHECK(!(live.regs[1] & R(RCX)));
+	COMPUTE("\x0f\x1f\x44\0\0\xb9\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	/* what a static call that returns 0 becomes */
+	COMPUTE("\x2e\x2e\x2e\x31\xc0\xb9\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	/* of other lengths they stay nops */
+	COMPUTE("\x90\x0f\x1f\x00\x0f\x1f\x40\x00\x66\x0f\x1f\x44\0\0\xb9\0\0\0\0\xc3", true);
+	CHECK(!(live.regs[0] & R(RCX)));
+	/* ... behind the block, too */
+	COMPUTE("\x74\x00\x66\x90\x31\xc9\xcc", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	/* flags are dead at all of these, whatever stands there: mov; je 1f; 1: nop; add; ret */
+	COMPUTE("\xeb\x00\x0f\x1f\x44\0\0\x48\x01\xc3\xc3", true);
+	CHECK_EQ(live.flags[0], 0);
+}
+
+UNIT_TEST(calls, "instrument/liveness: registers at calls")
+{
+	const u16 no_argument = R(RAX) | R(R10) | R(R11);
+
+	/* call 1f; int3; 1: endbr64; nopl of 5 bytes: compiled code, if all of that begins so */
+	static const char compiled[] = "\xe8\x01\0\0\0\xcc\xf3\x0f\x1e\xfa\x0f\x1f\x44\0\0\xc3";
+	static const char assembly[] = "\xe8\x01\0\0\0\xcc\x31\xc0\x0f\x1f\x44\0\0\xc3";
+
+	COMPUTE(compiled, true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	jifl_ahead_set_fentry(true);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK_EQ(live.regs[0], (u16)~no_argument);
+	/* The same without endbr64. */
+	memcpy(text + 6, "\x0f\x1f\x44\0\0\xc3", 6);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK_EQ(live.regs[0], (u16)~no_argument);
+	COMPUTE(assembly, true);
+	jifl_ahead_set_fentry(true);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK_EQ(live.regs[0], 0xffff);
+}
+
+UNIT_TEST(result_in_flags, "instrument/liveness: flags that are given back")
+{
+	/* popf; ret: as in this_cpu_cmpxchg16b_emu */
+	COMPUTE("\x9d\xc3", false);
+	CHECK_EQ(live.flags[0], 0);
+	CHECK_EQ(live.flags[1], IR_FLAGS);
+	/* popf; pop %rax; ret: interrupts on again */
+	COMPUTE("\x9d\x58\xc3", false);
+	CHECK_EQ(live.flags[1], 0);
+	/* push; popf; call *%rax runs natively: flags go in, and come back */
+	COMPUTE("\x57\x9d\xff\xd0\x9c\xcc", false);
+	CHECK_EQ(block.ninsns, 1);
+	/* with lfence, as some processors want it */
+	COMPUTE("\x57\x9d\x0f\xae\xe8\xff\xd0\x9c\xcc", false);
+	CHECK_EQ(block.ninsns, 1);
+	COMPUTE("\x57\x9d\x58\xff\xd0\xcc", false);
+	CHECK_EQ(block.ninsns, 4);
+}
+
+UNIT_TEST(counted, "instrument/liveness: flags and shifts by a constant")
+{
+	/* mov; shl $3; 32 is no shift, 0 neither; rol keeps zf; by one */
+	COMPUTE("\x48\x89\xc3\x48\xc1\xe0\x03\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], 0);
+	COMPUTE("\x89\xc3\xc1\xe0\x20\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	COMPUTE("\x89\xc3\xc1\xe0\x00\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	COMPUTE("\x89\xc3\xc1\xc0\x03\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], IR_FLAGS);
+	COMPUTE("\x89\xc3\xd1\xe0\x74\x00\xcc", false);
+	CHECK_EQ(live.flags[0], 0);
+}
+
+UNIT_TEST(unnamed, "instrument/liveness: instructions that take registers of their choice")
+{
+	/* vmcall, vmmcall, wrmsr; mov $0, %ebx */
+	COMPUTE("\x0f\x01\xc1\xbb\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	COMPUTE("\x0f\x01\xd9\xbb\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+	COMPUTE("\x0f\x30\xbb\0\0\0\0\xc3", true);
+	CHECK_EQ(live.regs[0], 0xffff);
+}
+
+UNIT_TEST(memory, "instrument/liveness: what was seen ahead is remembered until text changes")
+{
+	/* mov; je 1f; cut; 1: all before one of 6, then add */
+	static const char before[] = "\x48\x89\xc3\xeb\x00\x48\x01\xc3\xc3";
+
+	COMPUTE(before, false);
+	CHECK_EQ(live.flags[0], 0);
+	memcpy(text + 5, "\x48\x11\xc3", 3);	/* adc: reads the carry */
+	jifl_liveness_compute(&block, JIFL_LIVENESS_FLAGS, &live);
+	CHECK_EQ(live.flags[0], 0);
+	jifl_engine_invalidate(jifl_orig_at((u64)(unsigned long)text + 5), 3);
+	jifl_liveness_compute(&block, JIFL_LIVENESS_FLAGS, &live);
+	CHECK_EQ(live.flags[0], IR_CF);
+}
+
+UNIT_TEST(cheapest, "instrument/liveness: the cheapest place")
+{
+	/* seto; adc; ret: nothing is live behind both; a call looks at registers, too */
+	COMPUTE("\x0f\x90\xc0\x11\xd8\xc3", false);
+	CHECK_EQ(live.flags[0], IR_OF | IR_CF);
+	CHECK_EQ(live.flags[1], IR_CF);
+	CHECK_EQ(live.flags[2], 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 2);
+	/* push %rax; push %rcx; xor both: behind the pushes they are dead */
+	COMPUTE("\x50\x51\x31\xc0\x31\xc9\xc3", true);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&block, &live, true), 2);
 }

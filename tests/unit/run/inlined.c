@@ -168,6 +168,7 @@ static void check_code(const void *fn, const u8 *want, u32 n)
 
 	adder = fn;
 	total = 0;
+	user_host_poison = false;
 	user_host_init(UNIT_CODE, UNIT_SIDE);
 	user_host_set_text(xor_ret, sizeof(xor_ret), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
 	code = jifl_engine_enter(jifl_engine_context_create(insert_adder, NULL),

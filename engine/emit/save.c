@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Saving flags and registers round inserted code; see save.h.
+ *
+ * popf is microcode, about twenty cycles of it, where lahf, seto and their way back
+ * take four. lahf and sahf need a processor that has them in 64-bit mode: all that were
+ * made since 2006, but not all that are emulated (emit_config.lahf).
+ */
+#include "save.h"
+#include "../base/plant.h"
+
+#define RAX (1u << IR_RAX)
+
+/* Where flags are while the body runs. */
+enum emit_flags_in {
+	FLAGS_NOWHERE,		/* not saved */
+	FLAGS_IN_RAX,		/* which is dead */
+	FLAGS_IN_RAX_MOVED,	/* rax is in a dead register meanwhile */
+	FLAGS_IN_RAX_PUSHED,	/* rax is on the stack */
+	FLAGS_PUSHED_RAX,	/* on the stack, by way of rax; above it rax, if it is live */
+	FLAGS_PUSHED,		/* pushf */
+};
+
+/* A register that neither the kernel nor the body needs; IR_REG_NONE: there is none. */
+static u8 spare_register(u16 needed)
+{
+	u8 reg;
+
+	for (reg = 0; reg < 16; reg++)
+		if (!(needed & 1u << reg))
+			return reg;
+	return IR_REG_NONE;
+}
+
+static u8 choose(const struct emit_config *config, const struct emit_body *body, u8 flags,
+		 u16 regs, u8 *reg)
+{
+	if (!flags)
+		return FLAGS_NOWHERE;
+	/* What is called wants DF clear, and popf alone sets it as it was. */
+	if (!config->lahf || (flags & IR_DF) || (body->reads & RAX))
+		return FLAGS_PUSHED;
+	if (body->changes & RAX)
+		return FLAGS_PUSHED_RAX;
+	if (!(regs & RAX))
+		return FLAGS_IN_RAX;
+	*reg = spare_register(regs | body->changes | 1u << IR_RSP);
+	return *reg == IR_REG_NONE ? FLAGS_IN_RAX_PUSHED : FLAGS_IN_RAX_MOVED;
+}
+
+static void flags_to_rax(struct x86_writer *w, u8 flags)
+{
+	if (flags & ~IR_OF)
+		x86_lahf(w);
+	if (flags & IR_OF)
+		x86_seto_al(w);
+}
+
+static void flags_from_rax(struct x86_writer *w, u8 flags)
+{
+	if (flags & IR_OF)
+		x86_overflow_al(w);
+	if (flags & ~IR_OF)
+		x86_sahf(w);
+}
+
+static void push(struct x86_writer *w, enum ir_reg reg, struct emit_saved *saved)
+{
+	x86_push(w, reg);
+	saved->pushed++;
+}
+
+static void save_flags(struct x86_writer *w, struct emit_saved *saved)
+{
+	switch (saved->how) {
+	case FLAGS_NOWHERE:
+		return;
+	case FLAGS_PUSHED:
+		x86_pushf(w);
+		saved->pushed++;
+		return;
+	case FLAGS_IN_RAX_MOVED:
+		x86_mov(w, saved->reg, IR_RAX);
+		break;
+	case FLAGS_IN_RAX_PUSHED:
+		push(w, IR_RAX, saved);
+		break;
+	case FLAGS_PUSHED_RAX:
+		if (saved->regs & RAX)
+			push(w, IR_RAX, saved);
+		break;
+	}
+	flags_to_rax(w, saved->flags);
+	if (saved->how == FLAGS_PUSHED_RAX)
+		push(w, IR_RAX, saved);
+}
+
+static void restore_flags(struct x86_writer *w, const struct emit_saved *saved)
+{
+	switch (saved->how) {
+	case FLAGS_NOWHERE:
+		return;
+	case FLAGS_PUSHED:
+		x86_popf(w);
+		return;
+	case FLAGS_PUSHED_RAX:
+		x86_pop(w, IR_RAX);
+		break;
+	}
+	flags_from_rax(w, saved->flags);
+	if (saved->how == FLAGS_IN_RAX_MOVED)
+		x86_mov(w, IR_RAX, saved->reg);
+	else if (saved->how == FLAGS_IN_RAX_PUSHED ||
+		 (saved->how == FLAGS_PUSHED_RAX && (saved->regs & RAX)))
+		x86_pop(w, IR_RAX);
+}
+
+/* Those that are pushed behind the flags. */
+static u16 registers_behind(const struct emit_saved *saved)
+{
+	return saved->how == FLAGS_PUSHED_RAX ? saved->regs & ~RAX : saved->regs;
+}
+
+void emit_save(struct x86_writer *w, const struct emit_config *config,
+	       const struct emit_body *body, u8 flags, u16 regs, struct emit_saved *saved)
+{
+	u8 reg;
+
+	if (JIFL_PLANTED(register_not_saved))
+		regs &= ~(1u << IR_R11);
+	*saved = (struct emit_saved){ .flags = body->flags ? flags : 0, .regs = regs & body->changes };
+	saved->how = choose(config, body, saved->flags, regs, &saved->reg);
+	saved->red_zone = config->red_zone &&
+			  (saved->regs || body->calls || saved->how >= FLAGS_IN_RAX_PUSHED);
+	if (saved->red_zone && !JIFL_PLANTED(red_zone_not_skipped)) {
+		x86_move_stack(w, -(s32)config->red_zone);
+		saved->pushed = config->red_zone / 8;
+	}
+	save_flags(w, saved);
+	for (reg = 0; reg < 16; reg++)
+		if (registers_behind(saved) & 1u << reg)
+			push(w, reg, saved);
+}
+
+void emit_restore(struct x86_writer *w, const struct emit_config *config,
+		  const struct emit_saved *saved)
+{
+	u8 reg;
+
+	for (reg = 16; reg-- > 0;)
+		if (registers_behind(saved) & 1u << reg)
+			x86_pop(w, reg);
+	restore_flags(w, saved);
+	if (saved->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
+		x86_move_stack(w, (s32)config->red_zone);
+}
+
+/* rflags' bits of enum ir_flag, in its order. */
+static u32 rflags_of(u8 flags)
+{
+	static const u8 bits[] = { 0, 2, 4, 6, 7, 11 };
+	u32 i, mask = 0;
+
+	for (i = 0; i < sizeof(bits); i++)
+		if (flags & 1u << i)
+			mask |= 1u << bits[i];
+	return mask;
+}
+
+/* Inverted: another value than it was, whatever that is. */
+static void poison_flags(struct x86_writer *w, const struct emit_config *config, u8 dead)
+{
+	if (config->red_zone)
+		x86_move_stack(w, -(s32)config->red_zone);
+	x86_pushf(w);
+	x86_xor_top(w, rflags_of(dead));
+	x86_popf(w);
+	if (config->red_zone)
+		x86_move_stack(w, (s32)config->red_zone);
+}
+
+void emit_poison(struct x86_writer *w, const struct emit_config *config, u8 flags, u16 regs)
+{
+	u8 dead = IR_FLAGS & ~flags;
+	u8 reg;
+
+	if (dead)
+		poison_flags(w, config, dead);
+	for (reg = 0; reg < 16; reg++)
+		if (reg != IR_RSP && !(regs & 1u << reg))
+			x86_mov_imm(w, reg, EMIT_POISON_VALUE | reg);
+}

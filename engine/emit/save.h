@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What inserted code destroys and the kernel still needs is put aside round it:
+ * in dead registers first, then on the stack, flags by lahf rather than pushf.
+ */
+#ifndef JIFL_EMIT_SAVE_H
+#define JIFL_EMIT_SAVE_H
+
+#include "emit.h"
+
+/* What the code between save and restore does. */
+struct emit_body {
+	bool flags;		/* changes flags */
+	bool calls;		/* uses the stack below rsp */
+	u16 changes;		/* registers */
+	u16 reads;		/* registers, as the kernel left them */
+};
+
+struct emit_saved {
+	u8 how;			/* enum emit_flags_in */
+	u8 reg;			/* where rax is, FLAGS_IN_RAX_MOVED */
+	u8 flags;		/* those that are saved */
+	u16 regs;		/* on the stack */
+	bool red_zone;		/* rsp has been moved below it */
+	u8 pushed;		/* words on the stack, that one's too */
+};
+
+/* Before and behind the body, where flags and regs are live. */
+void emit_save(struct x86_writer *w, const struct emit_config *config,
+	       const struct emit_body *body, u8 flags, u16 regs, struct emit_saved *saved);
+void emit_restore(struct x86_writer *w, const struct emit_config *config,
+		  const struct emit_saved *saved);
+
+/* Puts garbage into all flags and registers that are not live. */
+void emit_poison(struct x86_writer *w, const struct emit_config *config, u8 flags, u16 regs);
+
+#endif
