@@ -255,13 +255,33 @@ def kprobes(rounds):
         enable = only_mine(MINE / "events/jt/inner")
         must(enable, "1")
         counted("kprobe in vfs_read", read_zero, " inner: ")
-        listed = Path("/sys/kernel/debug/kprobes/list")
-        took = wait_for("the kprobe's optimisation",
-                        lambda: re.search(rf"vfs_read\+0x{offset:x}\s.*OPTIMIZED", listed.read_text()))
-        figure("a kprobe is optimised after", f"{took:.1f} s")
+        if OPTIMISES:
+            took = wait_for("the kprobe's optimisation", lambda: is_optimised(offset))
+            figure("a kprobe is optimised after", f"{took:.1f} s")
         counted("optimised kprobe", read_zero, " inner: ")
         must(enable, "0")
         uncounted("optimised kprobe", read_zero, " inner: ")
+
+
+OPTIMISES = set()  # what the kernel optimises natively: kprobes, or nothing
+
+
+def is_optimised(offset):
+    return re.search(rf"vfs_read\+0x{offset:x}\s.*OPTIMIZED", Path("/sys/kernel/debug/kprobes/list").read_text())
+
+
+def optimised_natively():
+    """6.1 optimises no kprobe in a function that returns by a thunk, which it takes for an indirect jump."""
+    offset = inner_offset("vfs_read")
+    with probes("kprobe", f"p:jt/inner vfs_read+{offset}"):
+        enable = only_mine(MINE / "events/jt/inner")
+        must(enable, "1")
+        try:
+            wait_for("the kprobe's optimisation", lambda: is_optimised(offset), timeout=20)
+            OPTIMISES.add("kprobes")
+        except TimeoutError:
+            figure("kprobes", "are not optimised on this kernel natively")
+        must(enable, "0")
 
 
 SLEEPERS = 5
@@ -497,6 +517,7 @@ def program(fentry_program, rounds, *wanted):
     rounds = int(rounds)
     run("sysctl", "-qw", "kernel.hung_task_timeout_secs=60")
     os.mkdir(MINE)
+    optimised_natively()
     if not is_loaded():
         with_load(lambda: changes(fentry_program, rounds, wanted))
         return
