@@ -57,6 +57,7 @@ static const struct {
 	{ JIFL_IOC_PLUGIN, sizeof(struct jifl_plugin_info) },
 	{ JIFL_IOC_ROUTINE, sizeof(struct jifl_routine_info) },
 	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
+	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -115,7 +116,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	int few = below(f, 8);
 
-	s->kind = below(f, 4);
+	s->kind = below(f, 6);
 	if (one_in(f, 8))
 		memset(s->nrs, 0xff, sizeof(s->nrs));
 	else
@@ -135,7 +136,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 /* Room that is enough for few blocks only, as aside has little. */
 static void fill_block(struct fuzzer *f, struct jifl_block *block, void *aside)
 {
-	uint64_t *places[] = { &block->src, &block->code, &block->segments };
+	__u64 *places[] = { &block->src, &block->code, &block->segments };
 	unsigned int i;
 
 	block->index = one_in(f, 2) ? 0 : below(f, 100);
@@ -156,6 +157,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_plugin_ctl *ctl = buf;
 	struct jifl_plugin_info *plugin = buf;
 	struct jifl_routine_info *routine = buf;
+	struct jifl_records *records = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -183,6 +185,12 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	case JIFL_IOC_BLOCK:
 		fill_block(f, buf, aside);
 		break;
+	case JIFL_IOC_RECORDS:
+		records->cpu = below(f, 3);
+		records->n = below(f, ARENA_ASIDE / sizeof(struct jifl_record));
+		records->reserved = one_in(f, 16);
+		records->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
@@ -202,6 +210,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_stat, hist);
 	if (requests[which].cmd == JIFL_IOC_BLOCK)
 		size = offsetof(struct jifl_block, src_len);
+	if (requests[which].cmd == JIFL_IOC_RECORDS)
+		size = offsetof(struct jifl_records, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);

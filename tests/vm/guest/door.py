@@ -248,6 +248,9 @@ def pages():
     judge("after", 0)
 
 
+THREAD_STACK = 5 * 4096  # and its guard page
+
+
 def vmalloc():
     """Pages of the vmalloc and module areas by caller, but for threads' stacks, and pages of slab."""
     pages = {}
@@ -255,6 +258,9 @@ def vmalloc():
         words = line.split()
         caller = words[2].partition("+")[0] if len(words) > 2 and not words[2].startswith("pages") else "?"
         if caller in ("kernel_clone", "dup_task_struct", "copy_process"):
+            continue
+        # Of a thread that an instrumented call made: its caller is an address of the code cache.
+        if caller.startswith("0x") and int(words[1]) == THREAD_STACK:
             continue
         pages[caller] = pages.get(caller, 0) + int(words[1]) // 4096
     return pages
