@@ -218,6 +218,12 @@ static bool is_at(const struct ir_insert *ins, enum ir_place place, u16 i)
 	return ins->place == place && ins->at == i;
 }
 
+/* Most blocks have one insert, and nothing to be looked for elsewhere. */
+static bool may_be_at(const struct ir_block *b, enum ir_place place, u16 i)
+{
+	return b->ninserts == 1 ? is_at(b->inserts, place, i) : b->ninserts;
+}
+
 /* Inserts of the given place at instruction i, in the order they were added. */
 static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
 			 const struct jifl_liveness *l, enum ir_place place, u16 i, u16 live)
@@ -327,12 +333,12 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 	if (b->ninserts)
 		place_inserts(u, b, &l);
 	for (i = 0; i < b->ninsns; i++) {
-		if (b->ninserts)
+		if (may_be_at(b, IR_BEFORE, i))
 			emit_inserts(u, b, &l, IR_BEFORE, i, i);
 		from = x86_here(&u->hot);
 		emit_insn(u, &b->insns[i], followed);
 		map_add(u, from, x86_here(&u->hot), b->insns[i].len);
-		if (b->ninserts)
+		if (may_be_at(b, IR_AFTER, i))
 			emit_inserts(u, b, &l, IR_AFTER, i, i + 1);
 	}
 	if (b->next.v && !followed) {
