@@ -82,6 +82,12 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	    (req->flags & ~JIFL_FLAG_REPEATS) ||
 	    (req->flags && req->kind != JIFL_KIND_INSN))
 		return -EINVAL;
+	/* Records are addresses of functions. */
+	if (req->kind == JIFL_KIND_TRACE) {
+		ret = jifl_dump_may();
+		if (ret)
+			return ret;
+	}
 	s = jifl_control_session(req);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
@@ -262,7 +268,10 @@ static int jifl_control_block(struct jifl_file *f, void *arg)
 static int jifl_control_records(struct jifl_file *f, void *arg)
 {
 	struct jifl_records *req = arg;
+	int ret = jifl_dump_may();
 
+	if (ret)
+		return ret;
 	if (!f->session)
 		return -ENOENT;
 	if (req->reserved)

@@ -50,7 +50,7 @@ int jifl_dump_init(void)
 	return 0;
 }
 
-static int jifl_dump_may(void)
+int jifl_dump_may(void)
 {
 	int ret = jifl_require_unlocked();
 

@@ -374,6 +374,8 @@ void jifl_session_status(struct jifl_status *st);
 
 int jifl_dump_init(void);
 /* As the request: 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM. Sleeps. */
+/* May the current task see kernel addresses? 0, -EPERM, -EACCES (lockdown). */
+int jifl_dump_may(void);
 int jifl_dump_block(struct jifl_block *req);
 
 /* --- plugin.c: include/jifl.h's API; control.c: /dev/jifl -------------------- */

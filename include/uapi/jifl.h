@@ -66,7 +66,8 @@ struct jifl_info {
  * Errors: EBUSY when this file has a session, or as many others as can have one
  * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EALREADY when there is a session of
- * KIND_TRACE, of which there can be one (busy_session names it); EACCES when the kernel is locked
+ * KIND_TRACE, of which there can be one (busy_session names it); EPERM for KIND_TRACE
+ * where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
@@ -282,8 +283,9 @@ struct jifl_record {
 
 /*
  * Takes what this file's session has recorded on one CPU since the last time, the
- * oldest first; until the file is closed or starts another session. Errors: ENOENT
- * when it is not of JIFL_KIND_TRACE, EINVAL for a CPU that cannot be.
+ * oldest first; until the file is closed or starts another session. Errors: EPERM, EACCES
+ * for who may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of
+ * JIFL_KIND_TRACE, EINVAL for a CPU that cannot be.
  */
 struct jifl_records {
 	__u32 size;

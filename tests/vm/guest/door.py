@@ -27,6 +27,7 @@ RATE_LIMIT_SECONDS = 6
 # What the rest of the kernel takes meanwhile.
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
+TRACE = 5  # a kind of session
 
 
 def error_of(function, *arguments):
@@ -197,6 +198,11 @@ def addresses():
         was = restrict.read_text()
         restrict.write_text("2")
         same("and not to others", error_of(device.call, "block"), "EPERM")
+        same("nor are functions recorded for them", error_of(device.start, TRACE, [GETPID]), "EPERM")
+        same("nor given", error_of(device.call, "records"), "EPERM")
+        end = run("jifl", "trace", "sys:getpid", "--", "true")
+        check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
+              and len(end.stderr.splitlines()) == 1, end)
         end = run("jifl", "dump", "sys:getpid", "--", "true")
         check("which jifl dump says", end.returncode == 3 and "kptr_restrict" in end.stderr
               and len(end.stderr.splitlines()) == 1, end)
