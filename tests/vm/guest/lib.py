@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+from pathlib import Path
 
 _failed = 0
 _sums = {}

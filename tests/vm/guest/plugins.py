@@ -131,10 +131,13 @@ def exercise(directory, calls, faults):
 def misuse(directory, calls):
     mark = log_mark()
     good("misuse is loaded", "load", directory / "misuse.ko")
+    wanted = []
     for _ in range(2):
         good("misuse starts", "start", "misuse")
         same("its sessions", len(status()["sessions"]), 3)
-        same("calls are made", run(calls, CALLS).returncode, 0)
+        # Of the same calls: one preempted while it reads under RCU takes a longer way out.
+        target = counted("insn", "sys:getppid", calls, CALLS)
+        wanted.append(target["instructions"])
         same("they stay", len(status()["sessions"]), 3)
         good("misuse stops", "stop", "misuse")
     good("misuse is unloaded", "unload", "misuse")
@@ -150,8 +153,7 @@ def misuse(directory, calls):
     same("each mistake is one line of the log", len(told), len(mistakes) + 2)
     check("which says what it is", all(re.fullmatch(r"jifl: plugin misuse: \w+: .+", line) for line in told), told)
     totals = [int(line.rpartition(" ")[2]) for line in lines if line.startswith("misuse: total")]
-    target = counted("insn", "sys:getppid", calls, CALLS)
-    same("the good session counted as if nothing had been", totals, [target["instructions"]] * 2)
+    same("the good session counted as if nothing had been", totals, wanted)
     figure("misuse", f"{len(steps)} steps, {len(told)} lines of the log, total {totals}")
 
 
