@@ -198,7 +198,8 @@ def addresses():
         was = restrict.read_text()
         restrict.write_text("2")
         same("and not to others", error_of(device.call, "block"), "EPERM")
-        same("nor are functions recorded for them", error_of(device.start, TRACE, [GETPID]), "EPERM")
+        with Device() as another:
+            same("nor are functions recorded for them", error_of(another.start, TRACE, [GETPID]), "EPERM")
         same("nor given", error_of(device.call, "records"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr

@@ -129,7 +129,7 @@ def not_one_lock_add(block):
     copy = [line for s in places[0] for line in s["copy"]]
     adds = [line for line in copy if line.startswith("lock add")]
     want = f"lock addq ${block['insns']:#x},count [icount]"
-    saves = [line for line in copy if line.startswith("pushf")]
+    saves = [line for line in copy if re.match("pushf|lahf|seto", line)]
     is_dead = places[0][0]["live_flags"] == ALL_DEAD
     return copy if adds != [want] or bool(saves) == is_dead or (is_dead and copy != [want]) else None
 
@@ -172,7 +172,7 @@ def plugin():
 
 def not_both(block):
     copy = [line for gap in gaps(block) for s in gap for line in s["copy"]]
-    adds = [line for line in copy if "add" in line]
+    adds = [line for line in copy if "addq" in line]
     want = ["addq $0x1,%gs:jifl_cpu", f"lock addq ${block['insns']:#x},count [icount]"]
     by = {s["by"] for gap in gaps(block) for s in gap if s["kind"] == "inserted" and "addq" in "".join(s["copy"])}
     found = [sum(line.startswith(start) for line in adds) for start in want]

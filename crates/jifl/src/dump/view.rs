@@ -240,10 +240,11 @@ impl Viewer {
         copy: &[Instruction],
     ) -> Option<String> {
         let segment = segments[index];
-        let is = |index: Option<usize>| {
+        let is_of = |kind: u8, index: Option<usize>| {
             let segment = index.and_then(|index| segments.get(index));
-            segment.is_some_and(|segment| segment.kind == SEGMENT_INLINED)
+            segment.is_some_and(|segment| segment.kind == kind)
         };
+        let is = |index| is_of(SEGMENT_INLINED, index);
         match segment.kind {
             SEGMENT_ORIGINAL => None,
             SEGMENT_ONWARD => Some("goes on".into()),
@@ -259,7 +260,12 @@ impl Viewer {
             _ => match copy.iter().find_map(out_of(copy)) {
                 Some(function) => Some(format!("call of {}", self.disassembler.name(function))),
                 None if copy.iter().any(disasm::is_per_cpu) => Some(self.counter(block)),
-                None if is(index.checked_sub(1)) && segment.pushed > 0 => Some("restores".into()),
+                // What was saved in registers has left nothing on the stack.
+                None if is(index.checked_sub(1))
+                    && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
+                {
+                    Some("restores".into())
+                }
                 None if is(Some(index + 1)) => Some("saves".into()),
                 None => None,
             },
