@@ -49,7 +49,7 @@ static void add_liveness(struct jifl_dump *d)
 		return;
 	/* Only where something is inserted is it looked for beyond the block's end. */
 	ir_block_insert(&again, IR_ANYWHERE, 0);
-	jifl_liveness_compute(&again, true, &live);
+	jifl_liveness_compute(&again, JIFL_LIVENESS_BLOCK, &live);
 	for (i = 0; i < d->npieces; i++) {
 		d->pieces[i].flags = live.flags[k];
 		d->pieces[i].regs = live.regs[k];

@@ -264,7 +264,8 @@ def vmalloc():
     for line in Path("/proc/vmallocinfo").read_text().splitlines():
         words = line.split()
         caller = words[2].partition("+")[0] if len(words) > 2 and not words[2].startswith("pages") else "?"
-        if caller in ("kernel_clone", "dup_task_struct", "copy_process"):
+        # Freed, of which only the addresses are not yet: "unpurged vm_area".
+        if caller in ("kernel_clone", "dup_task_struct", "copy_process", "unpurged"):
             continue
         # Of a thread that an instrumented call made: its caller is an address of the code cache.
         if caller.startswith("0x") and int(words[1]) == THREAD_STACK:
