@@ -86,7 +86,7 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
     // Before anything is started: a report nobody can read is none.
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
-    let outcome = scope::observe(&args.scope, &door, start, &table, None)?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
     note_absent(&outcome.report, &args.targets, &table);
     write_report(&outcome.report, args.format, &mut sink)?;
     Ok(outcome.exit_status())
@@ -121,18 +121,7 @@ fn write_report(report: &Report, format: Format, sink: &mut output::Sink) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        count: CountArgs,
-    }
-
-    fn parse(line: &str) -> Result<CountArgs, clap::Error> {
-        let words = std::iter::once("count").chain(line.split_whitespace());
-        Cli::try_parse_from(words).map(|cli| cli.count)
-    }
+    use crate::parse::parse;
 
     #[test]
     fn the_documented_lines_parse() {
@@ -143,7 +132,7 @@ mod tests {
             "call sys:read -- make -j2",
             "none sys:read --for 100ms -f csv",
         ] {
-            assert!(parse(line).is_ok(), "{line}");
+            assert!(parse::<CountArgs>(line).is_ok(), "{line}");
         }
         for line in [
             "",
@@ -152,7 +141,7 @@ mod tests {
             "insn sys:read --for 5x",
             "insn sys:read -p 1 -- true",
         ] {
-            assert!(parse(line).is_err(), "{line}");
+            assert!(parse::<CountArgs>(line).is_err(), "{line}");
         }
     }
 }

@@ -18,6 +18,8 @@ mod glob;
 mod histogram;
 mod list;
 mod output;
+#[cfg(test)]
+mod parse;
 mod plugin;
 mod report;
 mod root;

@@ -7,6 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
+/// How something is written that has no other forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// One object on one line
+    Json,
+}
+
 /// The place. A file is made at once, so that a wrong path shows early.
 pub enum Sink {
     /// Standard output.

@@ -15,12 +15,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use jifl_sys::abi::{
-    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, Stop, to_name,
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, to_name,
 };
-use jifl_sys::device::{Door, Request};
+use jifl_sys::device::Door;
 use jifl_sys::os::{self, Gated};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::exit::{DONE, Failure, LIMIT};
@@ -82,44 +81,19 @@ impl Outcome {
 const BESIDE_PERIOD: Duration = Duration::from_millis(5);
 
 /// Runs a session, from its start to its end. `beside` is called again and again
-/// meanwhile, and once more when nothing is instrumented any longer.
+/// meanwhile, and once more when nothing is instrumented any longer; `at_end` once,
+/// with the session's number, when it is about to end.
 ///
 /// # Errors
 /// The session is refused, or the command cannot be run.
-pub fn observe(
+pub fn observe<T>(
     scope: &Scope,
     door: &(impl Door + Sync),
     mut start: Start,
     table: &Table,
     beside: Option<&(dyn Fn() + Sync)>,
-) -> Result<Outcome, Failure> {
-    scope.set_filters(&mut start)?;
-    let interrupt = os::catch_interrupts()
-        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-    let interrupt = interrupt.as_fd();
-    let outcome = match scope.command.is_empty() {
-        true => observe_others(scope, door, start, table, interrupt, beside),
-        false => observe_command(scope, door, start, table, interrupt, beside),
-    }?;
-    if let Some(beside) = beside {
-        beside();
-    }
-    Ok(outcome)
-}
-
-/// Runs a session as [`observe`] does, and looks at it at its end, while it still
-/// runs; `look` is given its number. The result has the exit status, too.
-///
-/// # Errors
-/// The session is refused, the command cannot be run, `look` fails, or there was
-/// nothing to look at any more.
-pub fn look<T>(
-    scope: &Scope,
-    door: &impl Door,
-    mut start: Start,
-    table: &Table,
-    look: impl FnOnce(u64) -> Result<T, Failure>,
-) -> Result<(T, u8), Failure> {
+    at_end: impl FnOnce(u64) -> T,
+) -> Result<(Outcome, T), Failure> {
     scope.set_filters(&mut start)?;
     let interrupt = os::catch_interrupts()
         .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
@@ -131,90 +105,38 @@ pub fn look<T>(
         start.filters |= FILTER_TGID | FILTER_CHILDREN;
         start.tgid = gated.pid() as i32;
     }
-    door.call(Request::Start(&mut start))
-        .map_err(|error| session::refused(door, &start, table, &error))?;
-    let mut child = match gated {
-        Some(gated) => Some(
-            gated
-                .open()
-                .map_err(|error| not_run(&scope.command, &error))?,
-        ),
-        None => None,
-    };
-    let end = wait(child.as_mut(), interrupt.as_fd(), scope.time)
-        .map_err(|error| Failure::failed(format!("waiting: {error}")))?;
-    let seen = look(start.session);
-    // If it cannot be ended any more, someone else has done so.
-    let seen = match door.call(Request::Stop(&mut Stop::default())) {
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => Err(Failure {
-            status: LIMIT,
-            message: "the session was ended from outside (`jifl detach`)".into(),
-        }),
-        _ => seen,
-    };
-    let status = match (end, child) {
-        (End::Command(status), _) => exit_status(status),
-        // The session is over, its command goes on to its own end.
-        (_, Some(mut child)) => exit_status(
-            child
-                .wait()
-                .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
-        ),
-        _ => DONE,
-    };
-    Ok((seen?, status))
-}
-
-fn observe_others(
-    scope: &Scope,
-    door: &(impl Door + Sync),
-    start: Start,
-    table: &Table,
-    interrupt: BorrowedFd<'_>,
-    beside: Option<&(dyn Fn() + Sync)>,
-) -> Result<Outcome, Failure> {
-    let (report, end) = session::measure(door, start, table, || {
-        while_doing(beside, || wait(None, interrupt, scope.time))
-    })?;
-    let end = end.map_err(|error| Failure::failed(format!("waiting: {error}")))?;
-    note_end(&report, &end);
-    Ok(Outcome {
-        report,
-        status: None,
-    })
-}
-
-fn observe_command(
-    scope: &Scope,
-    door: &(impl Door + Sync),
-    mut start: Start,
-    table: &Table,
-    interrupt: BorrowedFd<'_>,
-    beside: Option<&(dyn Fn() + Sync)>,
-) -> Result<Outcome, Failure> {
-    let gated = gate(&scope.command)?;
-    start.filters |= FILTER_TGID | FILTER_CHILDREN;
-    start.tgid = gated.pid() as i32;
-    let (report, end) = session::measure(door, start, table, || {
-        while_doing(beside, || {
-            let mut child = gated.open()?;
-            let end = wait(Some(&mut child), interrupt, scope.time)?;
+    let (report, run) = session::measure(door, start, table, |id| {
+        let ended = while_doing(beside, || {
+            let mut child = gated.map(Gated::open).transpose()?;
+            let end = wait(child.as_mut(), interrupt.as_fd(), scope.time)?;
             Ok::<_, io::Error>((child, end))
-        })
+        })?;
+        Ok::<_, io::Error>((ended, at_end(id)))
     })?;
-    let (mut child, end) = end.map_err(|error| not_run(&scope.command, &error))?;
+    let ((child, end), seen) = run.map_err(|error| match scope.command.as_slice() {
+        [] => Failure::failed(format!("waiting: {error}")),
+        command => not_run(command, &error),
+    })?;
     note_end(&report, &end);
+    if let Some(beside) = beside {
+        beside();
+    }
+    let status = status_of(child, &end)?;
+    Ok((Outcome { report, status }, seen))
+}
+
+/// Of the command, if one was run. When only the session is over, it goes on to its own end.
+fn status_of(child: Option<Child>, end: &End) -> Result<Option<u8>, Failure> {
+    let Some(mut child) = child else {
+        return Ok(None);
+    };
     let status = match end {
-        End::Command(status) => status,
-        // The session is over, its command goes on to its own end.
+        End::Command(status) => *status,
         End::Time | End::Interrupt => child
             .wait()
             .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
     };
-    Ok(Outcome {
-        report,
-        status: Some(exit_status(status)),
-    })
+    Ok(Some(exit_status(status)))
 }
 
 /// Calls `beside` from a thread of its own until `work` is done.
@@ -376,32 +298,21 @@ fn exit_status(status: ExitStatus) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::parse::parse;
     use std::io::Write;
     use std::os::unix::net::UnixStream;
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        scope: Scope,
-    }
-
-    fn parse(line: &str) -> Scope {
-        let words = std::iter::once("jifl").chain(line.split_whitespace());
-        Cli::try_parse_from(words).unwrap().scope
-    }
 
     #[test]
     fn filters_are_set() {
         let mut start = Start::default();
         let own = std::process::id();
-        let scope = parse(&format!("-p {own} -n bash"));
+        let scope: Scope = parse(&format!("-p {own} -n bash")).unwrap();
         scope.set_filters(&mut start).unwrap();
         assert_eq!(start.filters, FILTER_TGID | FILTER_COMM);
         assert_eq!(start.tgid, own as i32);
         assert_eq!(&start.comm[..5], b"bash\0");
         for bad in ["-n sixteen-bytes-xx", "-p 999999999", "--cgroup no/such"] {
-            assert!(parse(bad).check().is_err(), "{bad}");
+            assert!(parse::<Scope>(bad).unwrap().check().is_err(), "{bad}");
         }
     }
 

@@ -15,19 +15,20 @@ use crate::histogram;
 use crate::report::{Cost, Report, Row};
 use crate::syscalls::Table;
 
-/// Starts a session, lets `meanwhile` pass, ends it and reads what it counted.
+/// Starts a session, lets `meanwhile` pass, which is given its number, ends it and
+/// reads what it counted.
 /// The session also ends, and is read, when `meanwhile` fails.
 pub fn measure<T>(
     door: &impl Door,
     mut start: Start,
     table: &Table,
-    meanwhile: impl FnOnce() -> T,
+    meanwhile: impl FnOnce(u64) -> T,
 ) -> Result<(Report, T), Failure> {
     let before = device::status(door)?;
     door.call(Request::Start(&mut start))
         .map_err(|error| refused(door, &start, table, &error))?;
     let began = Instant::now();
-    let value = meanwhile();
+    let value = meanwhile(start.session);
     let duration = began.elapsed();
     let mut stop = Stop::default();
     let mut cut_short = false;
@@ -188,7 +189,7 @@ mod tests {
         fake.state().drain_ns = 77;
         let start = start_of(&[0, 1, 257]);
         let inside = std::cell::Cell::new(false);
-        let (report, value) = measure(&fake, start, &Table::all(), || {
+        let (report, value) = measure(&fake, start, &Table::all(), |_| {
             inside.set(fake.state().running);
             "value"
         })
@@ -206,7 +207,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_session(7, "bash");
         fake.state().busy = Some((0, 7));
-        let failure = measure(&fake, start_of(&[0]), &Table::all(), || ()).unwrap_err();
+        let failure = measure(&fake, start_of(&[0]), &Table::all(), |_| ()).unwrap_err();
         assert_eq!(failure.status, crate::exit::FAILED);
         for part in ["sys:read", "session 7", "bash", "107", "jifl detach 7"] {
             assert!(failure.message.contains(part), "{}", failure.message);
@@ -217,7 +218,7 @@ mod tests {
     fn a_session_ended_from_outside_is_reported_as_cut_short() {
         let fake = Fake::default();
         fake.add_stat(0, 3, 5, 5);
-        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), || {
+        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), |_| {
             fake.state().running = false;
         })
         .unwrap();
@@ -230,7 +231,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_stat(0, 1, 5, 5);
         fake.state().lacking.push(462);
-        let (report, ()) = measure(&fake, start_of(&[0, 462]), &Table::all(), || ()).unwrap();
+        let (report, ()) = measure(&fake, start_of(&[0, 462]), &Table::all(), |_| ()).unwrap();
         assert_eq!(report.rows.len(), 1);
         assert_eq!(report.absent, [462]);
     }
@@ -240,7 +241,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_stat(0, 0, 0, 0);
         fake.state().stats.get_mut(&0).unwrap().0.missed = 1;
-        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), || ()).unwrap();
+        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), |_| ()).unwrap();
         assert_eq!(report.missed(), 1);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jifl_sys::abi::{
     Detach, INLINES, Kind, PluginInfo, RoutineInfo, SessionInfo, Status, from_name,
 };
@@ -12,15 +12,9 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::exit::{DONE, Failure};
+use crate::output::{self, Format};
 use crate::report::{cause_name, grouped, table};
-use crate::{device, duration, output};
-
-/// How the status is written.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
+use crate::{device, duration};
 
 /// Arguments of `jifl status`.
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ use jifl_sys::micro::{OPS, Op};
 pub use peers_command::{PeersArgs, run as run_peers};
 
 use crate::exit::{DONE, FAILED, Failure};
-use crate::output::{self, Sink};
+use crate::output::{self, Format, Sink};
 use clock::Clock;
 use instruments::{INSTRUMENTS, Instrument, What};
 use results::Results;
@@ -73,15 +73,6 @@ impl Set {
             _ => wanted.to_vec(),
         }
     }
-}
-
-/// How results are written to stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Tables
-    Text,
-    /// One object on one line
-    Json,
 }
 
 /// Arguments of `jifl bench`.

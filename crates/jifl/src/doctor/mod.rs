@@ -4,20 +4,14 @@
 mod checks;
 mod host;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 
 use crate::exit::{CANNOT, DONE, Failure};
-use crate::{output, root};
+use crate::output::{self, Format};
+use crate::root;
 
 pub use host::Host;
-
-/// How the findings are written.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-}
 
 /// Arguments of `jifl doctor`.
 #[derive(Debug, Args)]

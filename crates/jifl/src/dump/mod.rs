@@ -14,11 +14,12 @@ use jifl_sys::device::Door;
 use serde::Serialize;
 
 use self::view::{View, Viewer};
-use crate::exit::{DONE, Failure};
+use crate::exit::{DONE, Failure, LIMIT};
+use crate::output::{self, Format};
 use crate::scope::{self, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
-use crate::{device, output, session, target};
+use crate::{device, session, target};
 
 /// What is inserted.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -42,15 +43,6 @@ impl Inserts {
             Inserts::None => Kind::None,
         }
     }
-}
-
-/// How blocks are written.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    /// Side by side
-    Text,
-    /// One object on one line
-    Json,
 }
 
 /// Arguments of `jifl dump`.
@@ -116,9 +108,7 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     let door = device::open()?;
     let (dump, status) = match args.session {
         Some(id) => (of_session(&door, id, args.limit)?, DONE),
-        None => scope::look(&args.scope, &door, start, &table, |id| {
-            of_session(&door, id, args.limit)
-        })?,
+        None => own_session(&args, &door, start, &table)?,
     };
     if dump.views.len() < dump.total {
         output::note(&format!(
@@ -130,6 +120,24 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     let width = args.output.is_none().then(terminal_width).flatten();
     sink.write(&render(&dump, args.format, width))?;
     Ok(status)
+}
+
+/// Looks while the session still runs.
+fn own_session(
+    args: &DumpArgs,
+    door: &(impl Door + Sync),
+    start: Start,
+    table: &Table,
+) -> Result<(Dump, u8), Failure> {
+    let look = |id| of_session(door, id, args.limit);
+    let (outcome, dump) = scope::observe(&args.scope, door, start, table, None, look)?;
+    if outcome.report.cut_short {
+        return Err(Failure {
+            status: LIMIT,
+            message: "the session was ended from outside (`jifl detach`)".into(),
+        });
+    }
+    Ok((dump?, outcome.exit_status()))
 }
 
 fn render(dump: &Dump, format: Format, width: Option<usize>) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use crate::fake::Fake;
-use clap::Parser;
+use crate::parse::parse;
 use jifl_sys::abi::{
     BLOCK_DEAD, BLOCK_FALLS, BLOCK_LIVENESS, Block, RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED,
     SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment, to_name,
@@ -13,17 +13,6 @@ const CACHE: u64 = 0xffff_ffff_c0a0_0000;
 const KALLSYMS: &str = "ffffffff81000000 T vfs_read\nffffffff81000100 T fput\n\
                         ffffffffc0800000 t add_count\t[icount]\n\
                         ffffffffc0810000 b count\t[icount]\n34020 d jifl_cpu\t[jifl]\n";
-
-#[derive(Parser)]
-struct Cli {
-    #[command(flatten)]
-    dump: DumpArgs,
-}
-
-fn parse(line: &str) -> Result<DumpArgs, clap::Error> {
-    let words = std::iter::once("dump").chain(line.split_whitespace());
-    Cli::try_parse_from(words).map(|cli| cli.dump)
-}
 
 /// A piece: its kind, original bytes, copied bytes.
 type Made<'a> = (u8, &'a [u8], &'a [u8]);
@@ -108,7 +97,7 @@ fn the_documented_lines_parse() {
         "sys:read sys:write -n sh --kind block --for 1s --limit 5 -f json -o x",
         "--session 3 --limit 20",
     ] {
-        assert!(parse(line).is_ok(), "{line}");
+        assert!(parse::<DumpArgs>(line).is_ok(), "{line}");
     }
     for line in [
         "",
@@ -118,7 +107,7 @@ fn the_documented_lines_parse() {
         "--session 3 -p 1",
         "sys:read --kind plugin",
     ] {
-        assert!(parse(line).is_err(), "{line}");
+        assert!(parse::<DumpArgs>(line).is_err(), "{line}");
     }
 }
 

@@ -72,6 +72,8 @@ struct Taken {
     lost: Vec<u64>,
     /// There was no room for.
     refused: u64,
+    /// Where they go first.
+    room: Vec<Record>,
     error: Option<std::io::Error>,
 }
 
@@ -94,7 +96,7 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         taken.take(&door, args.limit);
     };
-    let outcome = scope::observe(&args.scope, &door, start, &table, Some(&take))?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, Some(&take), |_| ())?;
     let mut taken = taken
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -128,29 +130,29 @@ impl Taken {
         Taken {
             cpus: vec![Vec::new(); cpus as usize],
             lost: vec![0; cpus as usize],
+            room: vec![Record::default(); ROOM],
             ..Taken::default()
         }
     }
 
     /// Takes what there is.
     fn take(&mut self, door: &impl Door, limit: usize) {
-        let mut room = vec![Record::default(); ROOM];
         for cpu in 0..self.cpus.len() {
-            while let Some(n) = self.take_some(door, cpu, &mut room) {
+            while let Some(n) = self.take_some(door, cpu) {
                 let kept: usize = self.cpus.iter().map(Vec::len).sum();
                 let fits = n.min(limit.saturating_sub(kept));
-                self.cpus[cpu].extend_from_slice(&room[..fits]);
+                self.cpus[cpu].extend_from_slice(&self.room[..fits]);
                 self.refused += (n - fits) as u64;
-                if n < room.len() {
+                if n < self.room.len() {
                     break;
                 }
             }
         }
     }
 
-    fn take_some(&mut self, door: &impl Door, cpu: usize, room: &mut [Record]) -> Option<usize> {
+    fn take_some(&mut self, door: &impl Door, cpu: usize) -> Option<usize> {
         let mut records = Records::of(cpu as u32);
-        match door.call(Request::Records(&mut records, room)) {
+        match door.call(Request::Records(&mut records, &mut self.room)) {
             Ok(()) => {
                 self.lost[cpu] = records.lost;
                 Some(records.n as usize)
@@ -233,19 +235,8 @@ mod tests {
     use super::pieces::tests::{enter, mark};
     use super::*;
     use crate::fake::Fake;
-    use clap::Parser;
+    use crate::parse::parse;
     use jifl_sys::abi::{RECORD_BEGIN, RECORD_END};
-
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        trace: TraceArgs,
-    }
-
-    fn parse(line: &str) -> Result<TraceArgs, clap::Error> {
-        let words = std::iter::once("trace").chain(line.split_whitespace());
-        Cli::try_parse_from(words).map(|cli| cli.trace)
-    }
 
     #[test]
     fn the_documented_lines_parse() {
@@ -254,10 +245,10 @@ mod tests {
             "sys:* -D 3 -n nginx --for 1s -o calls.txt",
             "sys:read -f ndjson -p 1",
         ] {
-            assert!(parse(line).is_ok(), "{line}");
+            assert!(parse::<TraceArgs>(line).is_ok(), "{line}");
         }
         for line in ["", "sys:read -f xml", "sys:read -D x"] {
-            assert!(parse(line).is_err(), "{line}");
+            assert!(parse::<TraceArgs>(line).is_err(), "{line}");
         }
     }
 

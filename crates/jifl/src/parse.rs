@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A subcommand's arguments from a line, for unit tests.
+
+use clap::{Args, Parser};
+
+#[derive(Parser)]
+struct Cli<A: Args> {
+    #[command(flatten)]
+    args: A,
+}
+
+/// What stands behind the subcommand's name.
+pub fn parse<A: Args>(line: &str) -> Result<A, clap::Error> {
+    let words = std::iter::once("jifl").chain(line.split_whitespace());
+    Cli::try_parse_from(words).map(|cli| cli.args)
+}
