@@ -47,8 +47,6 @@ static void add_liveness(struct jifl_dump *d)
 
 	if (!decode_again(d, &again))
 		return;
-	/* Only where something is inserted is it looked for beyond the block's end. */
-	ir_block_insert(&again, IR_ANYWHERE, 0);
 	jifl_liveness_compute(&again, JIFL_LIVENESS_BLOCK, &live);
 	for (i = 0; i < d->npieces; i++) {
 		d->pieces[i].flags = live.flags[k];

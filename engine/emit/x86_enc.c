@@ -302,12 +302,14 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm)
 }
 
 /* ModRM + SIB of an absolute disp32: mod 0, rm 4; no base, no index */
-static void cell_operand_reg(struct x86_writer *w, u8 opcode, u8 reg, struct ir_operand cell)
+static void cell_operand_reg(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell)
 {
 	if (cell.gs)
 		x86_u8(w, PREFIX_GS);
-	x86_u8(w, REX_W | (reg >= 8 ? 4 : 0));
-	x86_u8(w, opcode);
+	x86_u8(w, REX_W | (reg >= 8 ? REX_R : 0));
+	if (opcode > 0xff)
+		x86_u8(w, opcode >> 8);
+	x86_u8(w, (u8)opcode);
 	x86_u8(w, 0x04 | (reg & 7) << 3);
 	x86_u8(w, 0x25);
 	x86_u32(w, (u32)cell.disp);
@@ -342,14 +344,7 @@ void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 
 void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg)
 {
-	if (cell.gs)
-		x86_u8(w, PREFIX_GS);
-	x86_u8(w, REX_W | (reg >= 8 ? REX_R : 0));
-	x86_u8(w, 0x0f);
-	x86_u8(w, 0xc1);
-	x86_u8(w, 0x04 | (reg & 7) << 3);
-	x86_u8(w, 0x25);
-	x86_u32(w, (u32)cell.disp);
+	cell_operand_reg(w, 0x0fc1, reg, cell);
 }
 
 void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n)

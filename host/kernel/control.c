@@ -84,7 +84,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 		return -EINVAL;
 	/* Records are addresses of functions. */
 	if (req->kind == JIFL_KIND_TRACE) {
-		ret = jifl_dump_may();
+		ret = jifl_require_addresses();
 		if (ret)
 			return ret;
 	}
@@ -268,10 +268,12 @@ static int jifl_control_block(struct jifl_file *f, void *arg)
 static int jifl_control_records(struct jifl_file *f, void *arg)
 {
 	struct jifl_records *req = arg;
-	int ret = jifl_dump_may();
+	int ret = jifl_require_addresses();
 
-	if (ret)
+	if (ret) {
+		jifl_audit_refused("records", ret);
 		return ret;
+	}
 	if (!f->session)
 		return -ENOENT;
 	if (req->reserved)

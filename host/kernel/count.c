@@ -47,6 +47,7 @@
  */
 static struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
+static bool jifl_count_traces;		/* is there a KIND_TRACE? written under it, too */
 static bool jifl_count_draining;	/* written under jifl_session_mutex */
 static atomic64_t jifl_count_missed_ever;
 
@@ -334,6 +335,8 @@ static void jifl_count_mark_resumed(const struct jifl_saved *v, struct task_stru
 {
 	unsigned int lane;
 
+	if (!READ_ONCE(jifl_count_traces))
+		return;
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		u64 call = v->lanes[lane].call;
 		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
@@ -478,6 +481,8 @@ int jifl_count_start(struct jifl_session *s)
 	jifl_count_users++;
 	jifl_count_slots[slot] = s;
 	s->slot = slot;
+	if (s->kind == JIFL_KIND_TRACE)
+		WRITE_ONCE(jifl_count_traces, true);
 	return 0;
 }
 
@@ -509,6 +514,9 @@ void jifl_count_stop(struct jifl_session *s)
 		return;
 	jifl_count_slots[s->slot] = NULL;
 	s->slot = 0;
+	/* There can be one. */
+	if (s->kind == JIFL_KIND_TRACE)
+		WRITE_ONCE(jifl_count_traces, false);
 	if (!--jifl_count_users)
 		jifl_count_unhook();
 }

@@ -10,12 +10,10 @@
  * must be allowed to see those of /proc/kallsyms.
  */
 #include <linux/build_bug.h>
-#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/static_call.h>
 #include <linux/uaccess.h>
 
 #include "kernel.h"
@@ -32,32 +30,6 @@ static_assert(JIFL_BLOCK_DEAD == JIFL_DUMP_DEAD && JIFL_BLOCK_NATIVE == JIFL_DUM
 static_assert(JIFL_LIVE_CF == IR_CF && JIFL_LIVE_PF == IR_PF && JIFL_LIVE_AF == IR_AF &&
 	      JIFL_LIVE_ZF == IR_ZF && JIFL_LIVE_SF == IR_SF && JIFL_LIVE_OF == IR_OF &&
 	      JIFL_LIVE_DF == IR_DF);
-
-static bool proto_shows_addresses(const struct cred *cred)
-{
-	return false;
-}
-
-/* What decides for /proc/kallsyms; kernel.kptr_restrict is part of it. */
-DEFINE_STATIC_CALL(jifl_shows_addresses, proto_shows_addresses);
-
-int jifl_dump_init(void)
-{
-	unsigned long shows = jifl_ksym("kallsyms_show_value");
-
-	if (shows)
-		static_call_update(jifl_shows_addresses, (void *)shows);
-	return 0;
-}
-
-int jifl_dump_may(void)
-{
-	int ret = jifl_require_unlocked();
-
-	if (ret)
-		return ret;
-	return static_call(jifl_shows_addresses)(current_cred()) ? 0 : -EPERM;
-}
 
 static bool jifl_dump_is_wanted(const struct jifl_block *req)
 {
@@ -148,7 +120,7 @@ int jifl_dump_block(struct jifl_block *req)
 
 	if (req->reserved)
 		return -EINVAL;
-	ret = jifl_dump_may();
+	ret = jifl_require_addresses();
 	if (ret)
 		return ret;
 	d = JIFL_ALLOC(kvmalloc(sizeof(*d), GFP_KERNEL));

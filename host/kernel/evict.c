@@ -53,9 +53,10 @@ static bool goes(unsigned long addr, const struct scan *scan)
 
 /*
  * Changes a word that the processor or a tracer will go on from. Where all
- * registers are the original's, that is the original address.
+ * registers are the original's, that is the original address. Where a stack cannot
+ * be walked, words are looked at that belong to nobody, which KASAN minds.
  */
-static void cut_word(unsigned long *word, void *arg)
+static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 {
 	struct scan *scan = arg;
 	jifl_orig orig;

@@ -44,6 +44,8 @@ unsigned long jifl_ksym_end(unsigned long addr);
 int jifl_require(void);
 /* The part of it that can change later: lockdown. -EACCES. */
 int jifl_require_unlocked(void);
+/* May the current task see kernel addresses? 0, -EPERM, -EACCES (lockdown). */
+int jifl_require_addresses(void);
 
 /* --- audit.c: who instruments this kernel, in its log ----------------------- */
 
@@ -372,10 +374,7 @@ void jifl_session_status(struct jifl_status *st);
 
 /* --- dump.c: the blocks of the cache, for JIFL_IOC_BLOCK ----------------------- */
 
-int jifl_dump_init(void);
 /* As the request: 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM. Sleeps. */
-/* May the current task see kernel addresses? 0, -EPERM, -EACCES (lockdown). */
-int jifl_dump_may(void);
 int jifl_dump_block(struct jifl_block *req);
 
 /* --- plugin.c: include/jifl.h's API; control.c: /dev/jifl -------------------- */

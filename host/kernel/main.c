@@ -121,7 +121,6 @@ static const struct jifl_part {
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "sessions", jifl_session_init, jifl_session_exit },
-	{ "dumps", jifl_dump_init },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },
 };

@@ -2,14 +2,17 @@
 /*
  * May this kernel be instrumented? Each refusal is one line that names the
  * cause and the remedy. Called once at load, after ksym.c; lockdown, which can
- * be tightened at any time, is asked again at each session's start.
+ * be tightened at any time, is asked again at each session's start. Where an answer
+ * has kernel addresses, it is asked each time whether the task may see them.
  *
  * That kprobes are switched off (/sys/kernel/debug/kprobes/enabled) does not
  * matter: nothing of ours stays on one. Signatures of modules are the loader's
  * business.
  */
+#include <linux/cred.h>
 #include <linux/ftrace.h>
 #include <linux/security.h>
+#include <linux/static_call.h>
 #include <asm/cpufeature.h>
 
 #include "kernel.h"
@@ -30,6 +33,31 @@ int jifl_require_unlocked(void)
 		return 0;
 	pr_err_ratelimited("kernel lockdown forbids instrumentation: boot without lockdown= and with secure boot off\n");
 	return -EACCES;
+}
+
+static bool proto_shows_addresses(const struct cred *cred)
+{
+	return false;
+}
+
+/* What decides for /proc/kallsyms; kernel.kptr_restrict is part of it. */
+DEFINE_STATIC_CALL(jifl_shows_addresses, proto_shows_addresses);
+
+static void find_shows_addresses(void)
+{
+	unsigned long shows = jifl_ksym("kallsyms_show_value");
+
+	if (shows)
+		static_call_update(jifl_shows_addresses, (void *)shows);
+}
+
+int jifl_require_addresses(void)
+{
+	int ret = jifl_require_unlocked();
+
+	if (ret)
+		return ret;
+	return static_call(jifl_shows_addresses)(current_cred()) ? 0 : -EPERM;
 }
 
 static int require_machine(void)
@@ -86,5 +114,6 @@ int jifl_require(void)
 		err = require_ftrace();
 	if (!err)
 		err = require_entry();
+	find_shows_addresses();
 	return err;
 }
