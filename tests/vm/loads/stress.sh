@@ -12,6 +12,15 @@ SIZES="--fallocate-bytes 4M --fiemap-bytes 4M --hdd-bytes 4M --iomix-bytes 2M --
 	--sendfile-size 1M --shm-bytes 1M --shm-sysv-bytes 1M --shm-sysv-segs 4 --sync-file-bytes 4M
 	--vm-bytes 4M --vm-rw-bytes 4M --vm-splice-bytes 64K"
 
+# only_killed_counting LOG: is all that LOG complains of that tlb-shootdown's counter was left half
+# written? Up to 0.15.07 it ends its children with SIGKILL when the first is done, and another may
+# be between the two words it writes for a round; in a class of many stressors these lie on two pages,
+# with a page fault between them. Status 7 then says that the number of rounds is not to be trusted.
+only_killed_counting() {
+	[ $status = 7 ] && [ "$(grep -cE 'warn:|fail:|error:' "$1")" = 1 ] &&
+		grep -q 'warn:.*tlb-shootdown: WARNING: bogo-ops counter in non-ready state' "$1"
+}
+
 # run CLASS STRESSOR:ROUNDS... : the stressors of a class work side by side
 run() {
 	class=$1
@@ -27,6 +36,7 @@ run() {
 		--timeout 600 $SIZES $words > "$class.log" 2>&1
 	status=$?
 	[ $(($(date +%s) - began)) -lt 600 ] || status=late
+	only_killed_counting "$class.log" && status=0
 	echo "$class: status $status"
 	[ $status = 0 ] || cat "$class.log" >&2
 	for each in "$@"; do
