@@ -142,7 +142,7 @@ bool emit_inlined_needs_registers(const struct ir_insert *ins)
 {
 	const struct ir_routine *r = routine_of(ins->fn);
 
-	if (r->verdict != JIFL_INLINE_YES)
+	if (r->verdict != JIFL_INLINE_YES || (ins->without & IR_WITHOUT_INLINING))
 		return true;
 	specialise(r, ins);
 	return special.full || special.registers;

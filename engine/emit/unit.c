@@ -204,9 +204,13 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 {
 	u32 from = x86_here(&u->hot);
 
+	if (ins->without & IR_WITHOUT_LIVENESS) {
+		flags |= IR_FLAGS;
+		regs = 0xffff;
+	}
 	if (ins->kind == IR_INSERT_RECORD) {
 		emit_as_record(u, ins, flags, regs, continues);
-	} else if (ins->kind != IR_INSERT_CALL ||
+	} else if (ins->kind != IR_INSERT_CALL || (ins->without & IR_WITHOUT_INLINING) ||
 		   !emit_as_inlined(u, ins, flags, regs, continues)) {
 		emit_insert(&u->hot, u->config, ins, flags, regs);
 		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, continues);
@@ -256,7 +260,8 @@ static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
 		if (ins->place != IR_ANYWHERE)
 			continue;
 		ins->place = IR_BEFORE;
-		ins->at = jifl_liveness_cheapest(b, l, ins->kind == IR_INSERT_CALL);
+		ins->at = ins->without & IR_WITHOUT_LIVENESS ? 0 :
+			jifl_liveness_cheapest(b, l, ins->kind == IR_INSERT_CALL);
 	}
 }
 

@@ -2,6 +2,7 @@
 /* Looking ahead of a block's end; see ahead.h. */
 #include "ahead.h"
 #include "conventions.h"
+#include "../base/plant.h"
 #include "../decode/decode.h"
 
 /* On one path, and how many branches may lie on it. Flags end sooner than registers. */
@@ -117,6 +118,8 @@ static struct jifl_live behind(const struct ir_insn *insn, const struct ir_insn 
 			return asked;
 		path.branches--;
 		live = at_target(insn, asked, path);
+		if (JIFL_PLANTED(target_not_looked_at))
+			live = (struct jifl_live){ 0 };
 		return both(live, look(next, without(asked, live), path));
 	case IR_PLAIN:
 	case IR_NOP:

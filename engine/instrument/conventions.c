@@ -64,6 +64,7 @@
  *     call: flags are dead there, whatever stands there.
  */
 #include "conventions.h"
+#include "../base/plant.h"
 
 #define NO_ARGUMENT (1u << IR_RAX | 1u << IR_R10 | 1u << IR_R11)
 
@@ -96,7 +97,7 @@ u16 jifl_convention_keeps(const struct ir_insn *insn)
 	case IR_JCXZ:
 		return 0;
 	case IR_CALL:
-		return (u16)~NO_ARGUMENT;
+		return (u16)~(NO_ARGUMENT | JIFL_PLANTED(argument_dead_at_call) << IR_RDI);
 	default:
 		return 0xffff;
 	}

@@ -108,6 +108,12 @@ enum ir_place {
 	IR_ANYWHERE,		/* once per execution of the block, where it is cheapest */
 };
 
+/* What is left undone for an insert, to measure what it brings. */
+enum ir_without {
+	IR_WITHOUT_LIVENESS = 1 << 0,	/* all is live, and no place is looked for */
+	IR_WITHOUT_INLINING = 1 << 1,	/* CALL: always called */
+};
+
 struct ir_insert {
 	u8 kind;		/* enum ir_insert_kind */
 	u8 place;		/* enum ir_place */
@@ -115,6 +121,7 @@ struct ir_insert {
 	u8 nargs;
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
+	u8 without;		/* enum ir_without */
 	bool convention;	/* RECORD: a C function begins or returns: r11 and flags are dead */
 	s32 imm;
 	s32 rings;		/* RECORD: where they are, an absolute address */

@@ -66,6 +66,20 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	return s;
 }
 
+static u32 jifl_control_flags(u32 kind)
+{
+	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
+
+	switch (kind) {
+	case JIFL_KIND_INSN:
+		return JIFL_FLAG_REPEATS | effects;
+	case JIFL_KIND_BLOCK:
+		return effects;
+	default:
+		return 0;
+	}
+}
+
 static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 {
 	unsigned int busy_nr = 0;
@@ -79,8 +93,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
 	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_TRACE || req->reserved ||
-	    (req->flags & ~JIFL_FLAG_REPEATS) ||
-	    (req->flags && req->kind != JIFL_KIND_INSN))
+	    (req->flags & ~jifl_control_flags(req->kind)))
 		return -EINVAL;
 	/* Records are addresses of functions. */
 	if (req->kind == JIFL_KIND_TRACE) {

@@ -623,6 +623,12 @@ static void jifl_count_attribute(struct jifl_session *s)
 		s->blocks[jifl_count_nr(call)]++;
 }
 
+/* What IR_INSERT_ADD does, as an analysis function. */
+static void jifl_count_add(u64 __percpu *cell, u64 n)
+{
+	this_cpu_add(*cell, n);
+}
+
 static void jifl_count_insert(struct ir_block *b, const struct jifl_session *s, u32 n)
 {
 	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
@@ -632,6 +638,15 @@ static void jifl_count_insert(struct ir_block *b, const struct jifl_session *s, 
 	ins->kind = IR_INSERT_ADD;
 	ins->cell = jifl_cpu_operand(lanes[s->lane].count);
 	ins->imm = n;
+	ins->without = (s->flags & JIFL_FLAG_NO_LIVENESS ? IR_WITHOUT_LIVENESS : 0) |
+		       (s->flags & JIFL_FLAG_NO_INLINING ? IR_WITHOUT_INLINING : 0);
+	if (!(s->flags & JIFL_FLAG_FUNCTION))
+		return;
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (unsigned long)jifl_count_add;
+	ins->nargs = 2;
+	ins->args[0] = (u64)(s64)ins->cell.disp;
+	ins->args[1] = n;
 }
 
 void jifl_count_insns(struct ir_block *b, void *arg)

@@ -155,13 +155,14 @@ static void cut_stack(struct task_struct *task, struct words words, struct scan 
 	struct unwind_state state;
 	unsigned long *word = words.begin;
 
-	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
+	for (unwind_start(&state, task, NULL, NULL);
+	     !unwind_done(&state) && !JIFL_HOST_PLANTED(data_taken_for_address);
 	     unwind_next_frame(&state)) {
 		if (state.regs && user_mode(state.regs))
 			return;
 		word = max(word, cut_frame(&state, words, scan));
 	}
-	if (!unwind_error(&state))
+	if (!unwind_error(&state) && !JIFL_HOST_PLANTED(data_taken_for_address))
 		return;
 	scan->unwalked = true;
 	for (; word < words.end; word++)

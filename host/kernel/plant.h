@@ -26,7 +26,10 @@
 	X(drain_skipped, "the cache is emptied with threads inside") \
 	X(records_not_visited, "tracers' records keep cache addresses") \
 	X(owner_outlived, "a session goes on when its owner has died") \
-	X(full_unnoticed, "calls of which parts ran natively are counted")
+	X(full_unnoticed, "calls of which parts ran natively are counted") \
+	X(addresses_shown, "whoever has the device sees kernel addresses") \
+	X(losses_untold, "records that were overwritten are not counted as lost") \
+	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,
 enum jifl_host_plant {

@@ -154,7 +154,8 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 
 	if (total - r->read <= JIFL_RING_RECORDS)
 		return;
-	r->lost += first - r->read;
+	if (!JIFL_HOST_PLANTED(losses_untold))
+		r->lost += first - r->read;
 	r->read = first;
 }
 

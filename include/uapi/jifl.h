@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	3
+#define JIFL_ABI_VERSION	4
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -60,6 +60,14 @@ struct jifl_info {
  * each repetition, as clocks that tick for every iteration see it.
  */
 #define JIFL_FLAG_REPEATS	(1u << 0)
+/*
+ * With KIND_INSN and KIND_BLOCK, to measure what the engine does: counts are added by an
+ * analysis function; nothing is taken for dead, so all is saved; that function is called
+ * wherever it could be inlined.
+ */
+#define JIFL_FLAG_FUNCTION	(1u << 1)
+#define JIFL_FLAG_NO_LIVENESS	(1u << 2)
+#define JIFL_FLAG_NO_INLINING	(1u << 3)
 
 /*
  * Starts a session on this file.

@@ -165,5 +165,6 @@ void insert_mixture(struct ir_block *b, void *arg)
 			add_record(b, place, at);
 			break;
 		}
+		b->inserts[b->ninserts - 1].without = next_random() % 4;
 	}
 }

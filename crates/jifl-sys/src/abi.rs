@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -58,6 +58,12 @@ pub const FILTER_CGROUP: u32 = 1 << 3;
 pub const FILTER_CHILDREN: u32 = 1 << 4;
 /// Count the repetitions of repeated string instructions too.
 pub const FLAG_REPEATS: u32 = 1 << 0;
+/// Counts are added by an analysis function.
+pub const FLAG_FUNCTION: u32 = 1 << 1;
+/// Nothing is taken for dead.
+pub const FLAG_NO_LIVENESS: u32 = 1 << 2;
+/// The analysis function is called wherever it could be inlined.
+pub const FLAG_NO_INLINING: u32 = 1 << 3;
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];

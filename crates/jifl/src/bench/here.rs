@@ -54,21 +54,21 @@ fn sheet(args: &BenchArgs, set: Set, clock: Clock) -> Result<Sheet, Failure> {
         unit: clock.unit().into(),
     };
     match set {
-        Set::Micro => {
-            let plan = micro_plan(args, clock)?;
+        Set::Micro | Set::Effect => {
+            let plan = micro_plan(args, set, clock)?;
             sheet.ops = plan.ops.iter().map(|op: &Op| operation(op.name)).collect();
             sheet.rows = micro::measure(&plan);
             sheet.figures = goals::summary(&sheet);
         }
         Set::Cold => {
             sheet.ops = cold::OPS.map(operation).into();
-            sheet.rows = cold::rows(&args.rows()?);
+            sheet.rows = cold::rows(&args.rows(set));
             let exact = clock == Clock::Instructions;
             (sheet.figures, sheet.notes) = cold::figures(&sheet.rows, exact);
         }
         Set::Memory => {
             let sizes = args.sizes();
-            let found = memory::measure(&args.rows()?, &sizes)?;
+            let found = memory::measure(&args.rows(set), &sizes)?;
             sheet.ops = sizes
                 .iter()
                 .map(|size| operation(&memory::op_name(*size)))
@@ -78,20 +78,20 @@ fn sheet(args: &BenchArgs, set: Set, clock: Clock) -> Result<Sheet, Failure> {
         Set::Web => {
             sheet.ops = web::operations();
             let (requests, repeats) = (args.rounds.unwrap_or(1000), args.repeats.unwrap_or(7));
-            sheet.rows = web::measure(&args.rows()?, requests, repeats);
+            sheet.rows = web::measure(&args.rows(set), requests, repeats);
         }
     }
     Ok(sheet)
 }
 
-fn micro_plan(args: &BenchArgs, clock: Clock) -> Result<micro::Plan, Failure> {
+fn micro_plan(args: &BenchArgs, set: Set, clock: Clock) -> Result<micro::Plan, Failure> {
     let (rounds, repeats) = match clock {
         Clock::Instructions => (200, 1),
         Clock::Time => (1000, 5),
     };
     Ok(micro::Plan {
         ops: args.ops()?,
-        rows: args.rows()?,
+        rows: args.rows(set),
         stopwatch: Stopwatch::new(clock),
         rounds: args.rounds.unwrap_or(rounds),
         repeats: args

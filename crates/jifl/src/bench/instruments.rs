@@ -2,6 +2,7 @@
 //! The rows of the sheets: a table of instrumentations, how each is switched
 //! on, and what it says it has counted.
 
+use jifl_sys::abi::{FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS};
 use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
 use jifl_sys::device::{Device, Door, Request};
 
@@ -39,8 +40,7 @@ pub struct Instrument {
     pub what: What,
 }
 
-/// All rows. A kind of session, or an effect of the engine's that a flag
-/// switches off, is one line here.
+/// The rows of all sets but one. A kind of session is one line here.
 #[rustfmt::skip]
 pub const INSTRUMENTS: &[Instrument] = &[
     row(NATIVE, "uninstrumented", What::Native),
@@ -61,6 +61,23 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("bpf-call", "BPF fentry, call count", What::Peer(Method::BpfFentry, Job::CountCalls)),
     row("bpf-trace", "BPF fentry, call trace", What::Peer(Method::BpfFentry, Job::TraceCalls)),
 ];
+
+/// Those of the set that shows what liveness and inlining bring: blocks are counted by a
+/// function of C, and by the engine's own addition.
+#[rustfmt::skip]
+pub const EFFECTS: &[Instrument] = &[
+    row(NATIVE, "uninstrumented", What::Native),
+    row("neither", "by a function: called, all saved", effect(FLAG_FUNCTION | FLAG_NO_INLINING | FLAG_NO_LIVENESS)),
+    row("liveness", "by a function: liveness", effect(FLAG_FUNCTION | FLAG_NO_INLINING)),
+    row("inlining", "by a function: inlining", effect(FLAG_FUNCTION | FLAG_NO_LIVENESS)),
+    row("both", "by a function: liveness and inlining", effect(FLAG_FUNCTION)),
+    row("add-saved", "by an addition: all saved", effect(FLAG_NO_LIVENESS)),
+    row("add", "by an addition: liveness", effect(0)),
+];
+
+const fn effect(flags: u32) -> What {
+    What::Session(Kind::Block, flags)
+}
 
 const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
     Instrument { key, title, what }
@@ -214,9 +231,11 @@ mod tests {
 
     #[test]
     fn keys_are_unique_and_the_native_row_is_first() {
-        let keys: BTreeSet<&str> = INSTRUMENTS.iter().map(|row| row.key).collect();
-        assert_eq!(keys.len(), INSTRUMENTS.len());
-        assert_eq!(INSTRUMENTS[0].what, What::Native);
+        for rows in [INSTRUMENTS, EFFECTS] {
+            let keys: BTreeSet<&str> = rows.iter().map(|row| row.key).collect();
+            assert_eq!(keys.len(), rows.len());
+            assert_eq!(rows[0].what, What::Native);
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod text;
 mod validity;
 mod web;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -31,7 +32,7 @@ pub use peers_command::{PeersArgs, run as run_peers};
 use crate::exit::{DONE, FAILED, Failure};
 use crate::output::{self, Format, Sink};
 use clock::Clock;
-use instruments::{INSTRUMENTS, Instrument, What};
+use instruments::{EFFECTS, INSTRUMENTS, Instrument, What};
 use results::Results;
 use sheet::Sheet;
 
@@ -40,6 +41,8 @@ use sheet::Sheet;
 pub enum Set {
     /// Operations of few system calls each, in the steady state
     Micro,
+    /// The same under a block count, with and without liveness and inlining
+    Effect,
     /// What it costs to begin, and to translate
     Cold,
     /// A compile, against the memory given to the cache
@@ -53,9 +56,18 @@ impl Set {
     pub fn name(self) -> &'static str {
         match self {
             Set::Micro => "micro",
+            Set::Effect => "effect",
             Set::Cold => "cold",
             Set::Memory => "memory",
             Set::Web => "web",
+        }
+    }
+
+    /// Its rows.
+    fn rows(self) -> &'static [Instrument] {
+        match self {
+            Set::Effect => EFFECTS,
+            Set::Micro | Set::Cold | Set::Memory | Set::Web => INSTRUMENTS,
         }
     }
 
@@ -63,7 +75,7 @@ impl Set {
     fn clocks(self, wanted: &[Clock]) -> Vec<Clock> {
         let suits = match self {
             Set::Micro => vec![Clock::Instructions, Clock::Time],
-            Set::Cold | Set::Memory => vec![Clock::Instructions],
+            Set::Effect | Set::Cold | Set::Memory => vec![Clock::Instructions],
             Set::Web => vec![Clock::Time],
         };
         match wanted {
@@ -104,7 +116,7 @@ pub struct BenchArgs {
     /// By which clock; may be given several times [default: those that suit the set]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Vec<Clock>,
-    /// Of the micro set only this operation; may be given several times
+    /// Of the micro and effect sets only this operation; may be given several times
     #[arg(long, value_name = "NAME")]
     op: Vec<String>,
     /// Only this row beside the uninstrumented one; may be given several times
@@ -173,32 +185,36 @@ impl BenchArgs {
         self.op.iter().map(find).collect()
     }
 
-    /// The uninstrumented one comes first, whether it is asked for or not.
-    fn rows(&self) -> Result<Vec<Instrument>, Failure> {
-        if let Some(key) = self
-            .row
-            .iter()
-            .find(|key| !INSTRUMENTS.iter().any(|row| row.key == **key))
-        {
-            let keys: Vec<&str> = INSTRUMENTS.iter().map(|row| row.key).collect();
-            return Err(Failure::usage(format!(
-                "no row {key:?}: there are {}",
-                keys.join(", ")
-            )));
+    /// Of the sets together: each takes what is its own.
+    fn check_rows(&self) -> Result<(), Failure> {
+        let mut all: Vec<&str> = Vec::new();
+        for set in self.sets() {
+            all.extend(set.rows().iter().map(|row| row.key));
         }
+        let lacking = self.row.iter().find(|key| !all.contains(&key.as_str()));
+        lacking.map_or(Ok(()), |key| {
+            let mut seen = BTreeSet::new();
+            all.retain(|key| seen.insert(*key));
+            let all = all.join(", ");
+            Err(Failure::usage(format!("no row {key:?}: there are {all}")))
+        })
+    }
+
+    /// The uninstrumented one comes first, whether it is asked for or not.
+    fn rows(&self, set: Set) -> Vec<Instrument> {
         let wanted = |row: &&Instrument| {
             row.what == What::Native
                 || self.row.is_empty()
                 || self.row.iter().any(|key| key == row.key)
         };
-        Ok(INSTRUMENTS.iter().filter(wanted).copied().collect())
+        set.rows().iter().filter(wanted).copied().collect()
     }
 }
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: BenchArgs) -> Result<u8, Failure> {
     args.ops()?;
-    args.rows()?;
+    args.check_rows()?;
     // Before hours are spent on what could not be written.
     let mut file = args
         .json
