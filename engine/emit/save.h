@@ -31,6 +31,14 @@ void emit_save(struct x86_writer *w, const struct emit_config *config,
 void emit_restore(struct x86_writer *w, const struct emit_config *config,
 		  const struct emit_saved *saved);
 
+/* Between the two: where a register's value is that the body reads. */
+enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg);
+/* ... and the registers that hold what will be restored. */
+u16 emit_saved_in(const struct emit_saved *saved);
+
+/* A register for the body: a dead one, if there is one; none of reads. */
+enum ir_reg emit_scratch(u16 live, u16 reads);
+
 /* Puts garbage into all flags and registers that are not live. */
 void emit_poison(struct x86_writer *w, const struct emit_config *config, u8 flags, u16 regs);
 
