@@ -26,7 +26,7 @@
  * Two kinds of functions of a plugin run at other times:
  *
  * - Callbacks (the *_callback types below) are called once for each piece of
- *   code when it is translated, and insert calls into it. They run with
+ *   code when it is translated, and insert calls and counts into it. They run with
  *   interrupts off and with whatever locks the translated code holds: they must
  *   not sleep, take locks, print or allocate, and must be quick. The handle they
  *   are given is good until they return. Code is translated anew when the code

@@ -193,7 +193,7 @@ u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u3
 
 /* --- call.c: inserted code -------------------------------------------------- */
 
-/* Emits one insert where flags and regs are live. */
+/* Emits one insert, without its condition (when.h), where flags and regs are live. */
 void emit_insert(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs);
 

@@ -13,7 +13,7 @@ struct emit_body {
 	bool flags;		/* changes flags */
 	bool calls;		/* uses the stack below rsp */
 	u16 changes;		/* registers */
-	u16 reads;		/* registers, as the kernel left them */
+	u16 reads;		/* registers, as the kernel left them: see emit_saved_at */
 };
 
 struct emit_saved {
