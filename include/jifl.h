@@ -26,7 +26,7 @@
  * Two kinds of functions of a plugin run at other times:
  *
  * - Callbacks (the *_callback types below) are called once for each piece of
- *   code when it is translated, and insert calls into it. They run with
+ *   code when it is translated, and insert calls and counts into it. They run with
  *   interrupts off and with whatever locks the translated code holds: they must
  *   not sleep, take locks, print or allocate, and must be quick. The handle they
  *   are given is good until they return. Code is translated anew when the code
@@ -64,8 +64,12 @@
 #ifndef _JIFL_H
 #define _JIFL_H
 
+#include <linux/build_bug.h>
+#include <linux/cpumask.h>
 #include <linux/list.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include <asm/proto.h>		/* declares a syscall_init of its own */
 #include <asm/unistd.h>		/* __NR_* */
@@ -208,19 +212,154 @@ enum jifl_arg {
 	ARG_VOID_PTR,		/* a pointer */
 	ARG_INT32,		/* a 32-bit integer, signed or not */
 	ARG_INT64,		/* a 64-bit integer, signed or not */
+	IF_EQUAL,		/* not an argument: see `conditions` below */
 };
 
 #define JIFL_ARGS_MAX	6
 
+/* --- values of the kernel ------------------------------------------------------------ */
+
 /*
- * Errors of all *_insert_call: -EPERM the handle is not one of the callback
+ * Values that conditions and histograms look at, each time anew:
+ * - at the entry of a system call its arguments VALUE_ARG0 to VALUE_ARG5, as its
+ *   caller gave them, and at its exit VALUE_RETVAL, what it returns;
+ * - where a routine begins its first six arguments, VALUE_ARG0 to VALUE_ARG5, those
+ *   that it has, of integers and pointers; and registers;
+ * - at blocks and instructions registers.
+ *
+ * A register is worth looking at where the kernel still reads it, or between the
+ * instruction that writes it and the end of that block. At the beginning of a block
+ * one that the kernel no longer needs may hold anything.
+ */
+enum jifl_value {
+	VALUE_RAX = 0x4a80, VALUE_RCX, VALUE_RDX, VALUE_RBX,
+	VALUE_RBP = VALUE_RAX + 5, VALUE_RSI, VALUE_RDI,
+	VALUE_R8, VALUE_R9, VALUE_R10, VALUE_R11, VALUE_R12, VALUE_R13, VALUE_R14, VALUE_R15,
+	VALUE_ARG0 = 0x4aa0, VALUE_ARG1, VALUE_ARG2, VALUE_ARG3, VALUE_ARG4, VALUE_ARG5,
+	VALUE_RETVAL,
+};
+
+#define JIFL_VALUE_LOW	0x100
+
+/*
+ * The low 32 bits of a value, for histograms: an int's or unsigned int's, such as a
+ * file descriptor's, whose upper half says nothing.
+ */
+#define VALUE_32(value)	((value) | JIFL_VALUE_LOW)
+
+/* --- conditions ------------------------------------------------------------------------ */
+
+/*
+ * The *_insert_* functions take, first among the pairs and once,
+ *
+ *	IF_EQUAL, value, type, constant
+ *
+ * and do what they insert only when the value (enum jifl_value) is the constant: all
+ * 64 bits for ARG_INT64 and ARG_VOID_PTR, the low 32 for ARG_INT32.
+ *
+ *	syscall_insert_call(point, add_one, IF_EQUAL, VALUE_ARG0, ARG_INT32, 3,
+ *			    ARG_VOID_PTR, &reads_of_3, ARG_END);
+ *
+ * It is two instructions in the copied code; what is inserted, with all that it saves
+ * but live flags, costs only where the condition holds.
+ */
+
+/* --- errors of insertions ---------------------------------------------------------------- */
+
+/*
+ * Errors of all *_insert_*: -EPERM the handle is not one of the callback
  * that runs; -EINVAL the function is NULL or not kernel code, the arguments are
- * malformed, or it cannot be called there; -E2BIG more than JIFL_ARGS_MAX
+ * malformed, it cannot be done there, what is to be looked at is not there, or
+ * the histogram is none of DEFINE_HIST; -E2BIG more than JIFL_ARGS_MAX
  * arguments; -ENOSPC the block has no room for more. For a plugin that goes on for
  * thousands of times after that, all that it instruments is ended: one line in
  * the log says so, and until the next start nothing can be started.
- * Calls inserted at the same place are made in the order of insertion.
+ * What is inserted at the same place is done in the order of insertion.
  */
+
+/* --- histograms -------------------------------------------------------------------------- */
+
+/*
+ * Counts of values by powers of two, as bpftrace's hist(): bucket 0 counts the value
+ * 0, bucket n values from 2^(n - 1) to 2^n - 1, the last one all that are larger, too.
+ * Values have no sign: with HIST_BUCKETS_MAX buckets bucket 64 has the negative ones, a
+ * system call's errors for example.
+ *
+ * Each CPU has cells of its own, and each is counted by one instruction: interrupts and
+ * other CPUs take nothing away. No function is called for it; docs/performance.md says
+ * what it costs.
+ */
+#define HIST_BUCKETS_MAX 65
+
+typedef struct jifl_hist {
+	u64 __percpu *buckets;
+	unsigned int nbuckets;
+} hist_s;
+
+/*
+ * DEFINE_HIST(name, n): a static hist_s of n buckets, from 2 to HIST_BUCKETS_MAX. They
+ * lie in the static per-CPU data of the plugin, of which the kernel has 8 KiB for all
+ * modules together; a module that finds no room there is not loaded.
+ */
+#define DEFINE_HIST(name, n) \
+	static_assert((n) >= 2 && (n) <= HIST_BUCKETS_MAX); \
+	static DEFINE_PER_CPU(u64 [n], name##_buckets); \
+	static hist_s name = { .buckets = (u64 __percpu *)&name##_buckets, .nbuckets = (n) }
+
+/* The smallest value of a bucket. */
+static inline u64 hist_low(unsigned int bucket)
+{
+	return bucket ? 1ull << (bucket - 1) : 0;
+}
+
+/*
+ * What a bucket has counted on all CPUs; 0 for one that h does not have. Any context.
+ * While h is being counted in, buckets read one after the other need not be of one moment.
+ */
+static inline u64 hist_count(const hist_s *h, unsigned int bucket)
+{
+	u64 n = 0;
+	int cpu;
+
+	if (bucket >= h->nbuckets)
+		return 0;
+	for_each_possible_cpu(cpu)
+		n += READ_ONCE(per_cpu_ptr(h->buckets, cpu)[bucket]);
+	return n;
+}
+
+/* Zeroes it. Any context, while nobody counts in it. */
+static inline void hist_clear(hist_s *h)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(h->buckets, cpu), 0, h->nbuckets * sizeof(u64));
+}
+
+/*
+ * int syscall_insert_hist(syscall_point_s *point, hist_s *h, int value, ...)
+ * int routine_insert_hist(routine_s *routine, hist_s *h, int value, ...)
+ * int bb_insert_hist(bb_s *bb, hist_s *h, int value, ...)
+ * int ins_insert_hist(ins_s *ins, enum jifl_ipoint where, hist_s *h, int value, ...)
+ *
+ * Count a value (enum jifl_value) in h where and when the function of *_insert_call
+ * would be called. Behind it ARG_END, before that perhaps a condition:
+ *
+ *	syscall_insert_hist(point, &sizes, VALUE_ARG2, ARG_END);
+ *	syscall_insert_hist(point, &sizes_of_3, VALUE_ARG2,
+ *			    IF_EQUAL, VALUE_ARG0, ARG_INT32, 3, ARG_END);
+ *
+ * h stays until instrumentation has been stopped.
+ */
+#define syscall_insert_hist(point, ...) \
+	jifl_syscall_insert_hist(&jifl_this_plugin, point, __VA_ARGS__)
+#define routine_insert_hist(routine, ...) \
+	jifl_routine_insert_hist(&jifl_this_plugin, routine, __VA_ARGS__)
+#define bb_insert_hist(bb, ...) \
+	jifl_bb_insert_hist(&jifl_this_plugin, bb, __VA_ARGS__)
+#define ins_insert_hist(ins, where, ...) \
+	jifl_ins_insert_hist(&jifl_this_plugin, ins, where, __VA_ARGS__)
 
 /* --- entry and exit -------------------------------------------------------------------- */
 
@@ -232,7 +371,7 @@ enum jifl_arg {
  *
  * Calls fn each time the system call is entered, or when it returns. A call
  * that never returns (exit), or during which instrumentation ends, has no exit.
- * Room for 4 calls at each.
+ * Room for 4 insertions at each.
  */
 #define syscall_insert_call(point, ...) \
 	jifl_syscall_insert_call(&jifl_this_plugin, point, __VA_ARGS__)
@@ -355,11 +494,15 @@ int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s);
 
 int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point);
 int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...);
+int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist_s *hist,
+			     int value, ...);
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine);
 int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
+int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist, int value, ...);
 int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
 unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);
+int jifl_bb_insert_hist(struct jifl_plugin *p, bb_s *bb, hist_s *hist, int value, ...);
 ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb);
 ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb);
 ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins);
@@ -368,6 +511,8 @@ enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins);
 unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins);
 int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
 			 void *fn, ...);
+int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, hist_s *hist,
+			 int value, ...);
 
 /* Inline, so that the compiler sees a callback of the wrong type. */
 static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_s *s,

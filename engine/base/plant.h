@@ -16,6 +16,7 @@
 	X(flags_dead_after_shift, "a shift by cl ends the life of flags") \
 	X(index_register_dead, "the index register of lea is dead before it") \
 	X(register_not_saved, "r11 is not saved round a call") \
+	X(saved_flags_dead, "what holds saved flags is dead where a condition holds") \
 	X(direction_not_cleared, "analysis routines are called with DF set") \
 	X(red_zone_not_skipped, "saved flags overwrite the red zone") \
 	X(rip_operand_off_by_one, "rip-relative operands are relocated one byte too far") \

@@ -6,6 +6,7 @@
  * registers): what the ABI lets it change and what is still live is saved on
  * the interrupted stack around the call.
  */
+#include "hist.h"
 #include "save.h"
 #include "../base/plant.h"
 
@@ -44,10 +45,10 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 	emit_restore(w, config, &saved);
 }
 
-static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
+static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg)
 {
 	if (ins->kind == IR_INSERT_ADD_REG)
-		x86_add_cell_reg(w, ins->cell, ins->reg, ins->imm < 0);
+		x86_add_cell_reg(w, ins->cell, reg, ins->imm < 0);
 	else
 		x86_add_cell(w, ins->cell, ins->imm);
 }
@@ -55,18 +56,16 @@ static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins)
 static void emit_add(struct x86_writer *w, const struct emit_config *config,
 		     const struct ir_insert *ins, u8 flags, u16 regs)
 {
-	struct emit_body body = { .flags = true };
+	struct emit_body body = { .flags = true, .reads = ir_insert_reads(ins) };
 	struct emit_saved saved;
 
 	/* Nearly all of them: add leaves DF alone. */
 	if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved)) {
-		add_to_cell(w, ins);
+		add_to_cell(w, ins, ins->reg);
 		return;
 	}
-	if (ins->kind == IR_INSERT_ADD_REG)
-		body.reads = 1u << ins->reg;
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
-	add_to_cell(w, ins);
+	add_to_cell(w, ins, emit_saved_at(&saved, ins->reg));
 	emit_restore(w, config, &saved);
 }
 
@@ -83,6 +82,9 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 		return;
 	case IR_INSERT_CALL:
 		emit_call(w, config, ins, flags, regs);
+		return;
+	case IR_INSERT_HIST:
+		emit_hist(w, config, ins, flags, regs);
 		return;
 	case IR_INSERT_RECORD:
 		break;	/* emit_record */

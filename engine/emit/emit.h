@@ -17,7 +17,7 @@
  * Bytes; what one block with all its inserts may take, and for a unit: the block
  * being begun, the one behind it, and what is there already.
  */
-#define EMIT_INSERT	136
+#define EMIT_INSERT	152
 #define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + 16)
 /* Poison at each place where there may be inserts: before an instruction, and behind it. */
 #define EMIT_POISON	112
@@ -193,7 +193,7 @@ u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u3
 
 /* --- call.c: inserted code -------------------------------------------------- */
 
-/* Emits one insert where flags and regs are live. */
+/* Emits one insert, without its condition (when.h), where flags and regs are live. */
 void emit_insert(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs);
 

@@ -170,7 +170,7 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 				   .changes = special.registers };
 	emit_save(w, config, &body, flags, regs, &saved);
 	code->body = x86_here(w);
-	code->pushed = saved.pushed;
+	code->pushed += saved.pushed;
 	emit_body(w);
 	code->restore = x86_here(w);
 	emit_restore(w, config, &saved);

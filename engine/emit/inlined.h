@@ -8,7 +8,7 @@
 /* The code of one: saves, body, restores, each perhaps empty. */
 struct inlined {
 	u32 body, restore, end;		/* cache offsets */
-	u8 pushed;			/* words on the stack during the body */
+	u8 pushed;			/* words on the stack: before the saves, then during the body */
 };
 
 /*

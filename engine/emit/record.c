@@ -21,20 +21,6 @@
 
 #define SECOND	4	/* offset of a record's second word */
 
-/* r11 first: functions seldom keep anything in it. */
-static const u8 scratch[] = { IR_R11, IR_R10, IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
-			      IR_R8, IR_R9 };
-
-static enum ir_reg dead_register(u16 live)
-{
-	u32 i;
-
-	for (i = 0; i < sizeof(scratch); i++)
-		if (!(live & 1u << scratch[i]))
-			return scratch[i];
-	return IR_REG_NONE;
-}
-
 /* moved: bytes pushed since the original instruction */
 static void append(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg, u32 moved)
 {
@@ -50,15 +36,14 @@ static void append(struct x86_writer *w, const struct ir_insert *ins, enum ir_re
 void emit_record(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
-	enum ir_reg dead = ins->convention ? IR_R11 : dead_register(regs);
-	enum ir_reg reg = dead == IR_REG_NONE ? IR_R11 : dead;
+	enum ir_reg reg = ins->convention ? IR_R11 : emit_scratch(regs, 0);
 	struct emit_body body = { .flags = !ins->convention, .changes = 1u << reg };
 	struct emit_saved saved;
 
 	if (ins->convention)
 		regs &= ~(1u << IR_R11);
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
-	code->pushed = saved.pushed;
+	code->pushed += saved.pushed;
 	code->body = x86_here(w);
 	append(w, ins, reg, code->pushed * 8);
 	code->restore = x86_here(w);

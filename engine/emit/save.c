@@ -35,17 +35,20 @@ static u8 spare_register(u16 needed)
 static u8 choose(const struct emit_config *config, const struct emit_body *body, u8 flags,
 		 u16 regs, u8 *reg)
 {
+	*reg = IR_REG_NONE;
 	if (!flags)
 		return FLAGS_NOWHERE;
 	/* What is called wants DF clear, and popf alone sets it as it was. */
-	if (!config->lahf || (flags & IR_DF) || (body->reads & RAX))
+	if (!config->lahf || (flags & IR_DF))
 		return FLAGS_PUSHED;
 	if (body->changes & RAX)
 		return FLAGS_PUSHED_RAX;
-	if (!(regs & RAX))
+	if (!((regs | body->reads) & RAX))
 		return FLAGS_IN_RAX;
-	*reg = spare_register(regs | body->changes | 1u << IR_RSP);
-	return *reg == IR_REG_NONE ? FLAGS_IN_RAX_PUSHED : FLAGS_IN_RAX_MOVED;
+	*reg = spare_register(regs | body->changes | body->reads | 1u << IR_RSP);
+	if (*reg != IR_REG_NONE)
+		return FLAGS_IN_RAX_MOVED;
+	return body->reads & RAX ? FLAGS_PUSHED : FLAGS_IN_RAX_PUSHED;
 }
 
 static void flags_to_rax(struct x86_writer *w, u8 flags)
@@ -153,6 +156,40 @@ void emit_restore(struct x86_writer *w, const struct emit_config *config,
 	restore_flags(w, saved);
 	if (saved->red_zone && !JIFL_PLANTED(red_zone_not_skipped))
 		x86_move_stack(w, (s32)config->red_zone);
+}
+
+enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg)
+{
+	return saved->how == FLAGS_IN_RAX_MOVED && reg == IR_RAX ? saved->reg : reg;
+}
+
+u16 emit_saved_in(const struct emit_saved *saved)
+{
+	switch (JIFL_PLANTED(saved_flags_dead) ? FLAGS_NOWHERE : saved->how) {
+	case FLAGS_IN_RAX:
+	case FLAGS_IN_RAX_PUSHED:
+		return RAX;
+	case FLAGS_IN_RAX_MOVED:
+		return RAX | 1u << saved->reg;
+	default:
+		return 0;
+	}
+}
+
+/* r11 first: functions seldom keep anything in it. */
+static const u8 scratch[] = { IR_R11, IR_R10, IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
+			      IR_R8, IR_R9 };
+
+enum ir_reg emit_scratch(u16 live, u16 reads)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(scratch); i++)
+		if (!((live | reads) & 1u << scratch[i]))
+			return scratch[i];
+	for (i = 0; reads & 1u << scratch[i]; i++)
+		;
+	return scratch[i];
 }
 
 /* rflags' bits of enum ir_flag, in its order. */

@@ -13,7 +13,7 @@ struct emit_body {
 	bool flags;		/* changes flags */
 	bool calls;		/* uses the stack below rsp */
 	u16 changes;		/* registers */
-	u16 reads;		/* registers, as the kernel left them */
+	u16 reads;		/* registers, as the kernel left them: see emit_saved_at */
 };
 
 struct emit_saved {
@@ -30,6 +30,14 @@ void emit_save(struct x86_writer *w, const struct emit_config *config,
 	       const struct emit_body *body, u8 flags, u16 regs, struct emit_saved *saved);
 void emit_restore(struct x86_writer *w, const struct emit_config *config,
 		  const struct emit_saved *saved);
+
+/* Between the two: where a register's value is that the body reads. */
+enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg);
+/* ... and the registers that hold what will be restored. */
+u16 emit_saved_in(const struct emit_saved *saved);
+
+/* A register for the body: a dead one, if there is one; none of reads. */
+enum ir_reg emit_scratch(u16 live, u16 reads);
 
 /* Puts garbage into all flags and registers that are not live. */
 void emit_poison(struct x86_writer *w, const struct emit_config *config, u8 flags, u16 regs);

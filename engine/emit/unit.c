@@ -2,7 +2,7 @@
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "inlined.h"
 #include "record.h"
-#include "save.h"
+#include "when.h"
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
@@ -174,28 +174,39 @@ static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code,
 	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed, continues);
 }
 
-static bool emit_as_inlined(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
-			    bool *continues)
+/* True: code says where the body is, which neither pushes nor pops. */
+static bool emit_kind(struct emit_unit *u, const struct emit_config *config,
+		      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
-	struct inlined code;
-	u32 from = x86_here(&u->hot);
-	enum jifl_inline verdict = emit_inlined(&u->hot, u->config, ins, flags, regs, &code);
+	enum jifl_inline verdict;
 
-	emit_inlined_note(ins->fn, verdict);
-	if (verdict != JIFL_INLINE_YES)
-		return false;
-	map_saved(u, from, &code, continues);
-	return true;
+	if (ins->kind == IR_INSERT_RECORD) {
+		emit_record(&u->hot, config, ins, flags, regs, code);
+		return true;
+	}
+	if (ins->kind == IR_INSERT_CALL && !(ins->without & IR_WITHOUT_INLINING)) {
+		verdict = emit_inlined(&u->hot, config, ins, flags, regs, code);
+		emit_inlined_note(ins->fn, verdict);
+		if (verdict == JIFL_INLINE_YES)
+			return true;
+	}
+	emit_insert(&u->hot, config, ins, flags, regs);
+	return false;
 }
 
-static void emit_as_record(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
-			   bool *continues)
+/* With its condition round it. */
+static bool emit_conditional(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
+			     struct inlined *code)
 {
-	struct inlined code;
-	u32 from = x86_here(&u->hot);
+	struct emit_when when;
+	bool has_body;
 
-	emit_record(&u->hot, u->config, ins, flags, regs, &code);
-	map_saved(u, from, &code, continues);
+	emit_when_begin(&u->hot, u->config, ins, flags, regs, &when);
+	code->pushed = when.saved.pushed;
+	has_body = emit_kind(u, &when.config, &when.ins, when.flags, when.regs, code);
+	emit_when_end(&u->hot, u->config, &when);
+	code->end = x86_here(&u->hot);
+	return has_body;
 }
 
 /* Emits it as it costs least. */
@@ -203,18 +214,17 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 		     bool *continues)
 {
 	u32 from = x86_here(&u->hot);
+	struct inlined code = { 0 };
 
 	if (ins->without & IR_WITHOUT_LIVENESS) {
 		flags |= IR_FLAGS;
 		regs = 0xffff;
 	}
-	if (ins->kind == IR_INSERT_RECORD) {
-		emit_as_record(u, ins, flags, regs, continues);
-	} else if (ins->kind != IR_INSERT_CALL || (ins->without & IR_WITHOUT_INLINING) ||
-		   !emit_as_inlined(u, ins, flags, regs, continues)) {
-		emit_insert(&u->hot, u->config, ins, flags, regs);
+	if (ins->when.width ? emit_conditional(u, ins, flags, regs, &code) :
+			      emit_kind(u, u->config, ins, flags, regs, &code))
+		map_saved(u, from, &code, continues);
+	else
 		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, continues);
-	}
 }
 
 static bool is_at(const struct ir_insert *ins, enum ir_place place, u16 i)
@@ -276,7 +286,8 @@ static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
 		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
-		    ins->kind == IR_INSERT_RECORD && !ins->convention)
+		    ins->kind == IR_INSERT_HIST ||
+		    (ins->kind == IR_INSERT_RECORD && !ins->convention))
 			return true;
 	}
 	return false;
@@ -290,7 +301,8 @@ static bool meets_flags(const struct ir_block *b, const struct jifl_liveness *l)
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->kind != IR_INSERT_STORE && l->flags[ins->at + (ins->place == IR_AFTER)])
+		if ((ins->kind != IR_INSERT_STORE || ins->when.width) &&
+		    l->flags[ins->at + (ins->place == IR_AFTER)])
 			return true;
 	}
 	return false;
@@ -373,14 +385,24 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 	block_end(u, eb);
 }
 
-/* Flags have no value at the start and after the return of a function. */
+/* Flags and r11 have no value at the start and after the return of a function. */
+#define LIVE_AT_POINT (0xffff & ~(1u << IR_R11))
+
 static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)
 {
+	struct emit_when when;
+
 	if (ins->kind == IR_INSERT_CALL)
 		emit_inlined_note(ins->fn, JIFL_INLINE_PLACE);
 	if (u->config->poison)
-		emit_poison(&u->hot, u->config, 0, 0xffff);
-	emit_insert(&u->hot, u->config, ins, 0, 0xffff);
+		emit_poison(&u->hot, u->config, 0, LIVE_AT_POINT);
+	if (!ins->when.width) {
+		emit_insert(&u->hot, u->config, ins, 0, LIVE_AT_POINT);
+		return;
+	}
+	emit_when_begin(&u->hot, u->config, ins, 0, LIVE_AT_POINT, &when);
+	emit_insert(&u->hot, &when.config, &when.ins, when.flags, when.regs);
+	emit_when_end(&u->hot, u->config, &when);
 }
 
 u32 emit_entry(struct emit_unit *u, jifl_orig target,

@@ -386,6 +386,79 @@ void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 
 	x86_u32(w, (u32)imm);
 }
 
+/* ModRM of a register, or of disp8(base), where no base wants a SIB. */
+static void source_operand(struct x86_writer *w, u8 reg, const struct ir_source *s)
+{
+	x86_u8(w, (s->memory ? 0x40 : 0xc0) | (reg & 7) << 3 | (s->reg & 7));
+	if (s->memory)
+		x86_u8(w, (u8)s->disp);
+}
+
+static void source_rex(struct x86_writer *w, bool wide, u8 reg, const struct ir_source *s)
+{
+	u8 rex = (wide ? REX_W : 0) | (reg >= 8 ? REX_R : 0) | (s->reg >= 8 ? REX_B : 0);
+
+	if (rex)
+		x86_u8(w, rex);
+}
+
+void x86_cmp_source_imm(struct x86_writer *w, const struct ir_source *s, s32 imm)
+{
+	bool is_byte = imm == (s8)imm;
+
+	source_rex(w, s->width == 8, 0, s);
+	x86_u8(w, is_byte ? 0x83 : 0x81);
+	source_operand(w, 7, s);
+	if (is_byte)
+		x86_u8(w, (u8)imm);
+	else
+		x86_u32(w, (u32)imm);
+}
+
+void x86_cmp_source(struct x86_writer *w, const struct ir_source *s, enum ir_reg reg)
+{
+	source_rex(w, true, reg, s);
+	x86_u8(w, 0x39);
+	source_operand(w, reg, s);
+}
+
+void x86_bsr(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s)
+{
+	source_rex(w, true, reg, s);
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0xbd);
+	source_operand(w, reg, s);
+}
+
+void x86_load32(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s)
+{
+	source_rex(w, false, reg, s);
+	x86_u8(w, 0x8b);
+	source_operand(w, reg, s);
+}
+
+/* 8d /r, mod 1, rm 4; SIB: base and index reg, scale 1 */
+void x86_lea_twice_and_1(struct x86_writer *w, enum ir_reg reg)
+{
+	x86_u8(w, REX_W | (reg >= 8 ? REX_R | REX_X | REX_B : 0));
+	x86_u8(w, 0x8d);
+	x86_u8(w, 0x44 | (reg & 7) << 3);
+	x86_u8(w, (reg & 7) << 3 | (reg & 7));
+	x86_u8(w, 1);
+}
+
+void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg index)
+{
+	if (cell.gs)
+		x86_u8(w, PREFIX_GS);
+	x86_u8(w, REX_W | (index >= 8 ? REX_X : 0));
+	x86_u8(w, 0x83);
+	x86_u8(w, 0x04);
+	x86_u8(w, 0xc5 | (index & 7) << 3);
+	x86_u32(w, (u32)cell.disp);
+	x86_u8(w, 1);
+}
+
 static s32 load_s32(const u8 *p)
 {
 	s32 v;

@@ -58,7 +58,7 @@ void x86_set_rel8_here(struct x86_writer *w, u32 at);
 /* ... to another place of the buffer */
 void x86_set_rel8(struct x86_writer *w, u32 at, u32 to);
 
-enum { X86_CC_E = 4, X86_CC_NE = 5 };
+enum { X86_CC_E = 4, X86_CC_NE = 5, X86_CC_LE = 14 };
 
 void x86_push(struct x86_writer *w, enum ir_reg reg);
 void x86_pop(struct x86_writer *w, enum ir_reg reg);
@@ -108,6 +108,18 @@ void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_
 void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
 void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
+/*
+ * Of a value of the kernel's: cmp $imm, it; cmp reg, it, 64 bits; bsr it, reg, of 64 bits;
+ * mov it, reg32.
+ */
+void x86_cmp_source_imm(struct x86_writer *w, const struct ir_source *s, s32 imm);
+void x86_cmp_source(struct x86_writer *w, const struct ir_source *s, enum ir_reg reg);
+void x86_bsr(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s);
+void x86_load32(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s);
+/* lea 1(reg, reg), reg; not rsp or r12 */
+void x86_lea_twice_and_1(struct x86_writer *w, enum ir_reg reg);
+/* addq $1, cell(, index, 8) */
+void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg index);
 /* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);

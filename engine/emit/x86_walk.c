@@ -10,7 +10,7 @@ enum {
 	PREFIX_CS = 0x2e,
 	PREFIX_GS = 0x65,
 	REX = 0x40,
-	REX_B = 0x01,
+	REX_W = 0x48,
 	SIB_STACK = 0x24,	/* of what is addressed by rsp */
 };
 
@@ -22,13 +22,23 @@ static s32 load_s32(const u8 *p)
 	return v;
 }
 
-/* p: behind REX.W (and REX.B). Instructions with a 64-bit operand. */
+/* From ModRM on, of a register or of disp8(register) without a SIB: not rsp, not r12. */
+static u32 plain_operand(const u8 *p)
+{
+	return p[0] >= 0xc0 ? 1 : 2;
+}
+
+/* p: behind a REX prefix with W. Instructions with a 64-bit operand. */
 static u32 wide(const u8 *p, s32 *pushed)
 {
 	if ((p[0] & 0xf8) == 0xb8)
 		return 9;				/* mov $imm64, reg */
 	switch (p[0]) {
-	case 0x8d:					/* lea n(%rsp), %rsp */
+	case 0x0f:					/* bsr reg or disp8(reg), reg */
+		return p[1] == 0xbd ? 2 + plain_operand(p + 2) : 0;
+	case 0x8d:					/* lea n(%rsp), %rsp; lea 1(reg, reg), reg */
+		if (p[2] != SIB_STACK)
+			return 4;
 		if (p[1] == 0x64) {
 			*pushed -= (s8)p[3];
 			return 4;
@@ -37,21 +47,21 @@ static u32 wide(const u8 *p, s32 *pushed)
 		return 7;
 	case 0x01:					/* add reg, cell */
 	case 0x29:					/* sub reg, cell */
-	case 0x39:					/* cmp reg, n(%rsp) */
+	case 0x39:					/* cmp reg, to n(%rsp), reg or disp8(reg) */
 	case 0x8b:					/* mov memory, reg */
 	case 0x89:					/* mov reg, to stack or reg */
 		if (p[1] >= 0xc0)
 			return 2;
-		if (p[2] == SIB_STACK)
-			return 4;
+		if (p[1] >> 6 == 1)
+			return (p[1] & 7) == 4 ? 4 : 3;
 		return 7;
 	case 0x63:					/* movslq */
 		return 2;
-	case 0x81:					/* op $imm32, reg or cell */
+	case 0x81:					/* op $imm32, reg, cell or disp8(reg) */
 	case 0xc7:					/* mov $imm32, reg or cell */
-		return p[1] >= 0xc0 ? 6 : 11;
-	case 0x83:					/* add $imm8, cell */
-		return 8;
+		return p[1] >= 0xc0 ? 6 : p[1] >> 6 == 1 ? 7 : 11;
+	case 0x83:					/* op $imm8, reg, cell or disp8(reg) */
+		return p[1] >> 6 ? 2 + plain_operand(p + 1) : 8;
 	case 0x3d:					/* cmp $imm32, %rax */
 		return 5;
 	case 0xc1:					/* shift $imm8, reg */
@@ -74,12 +84,15 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	}
 	if ((p[0] & 0xf8) == 0xb8 || p[0] == 0x25)	/* mov $imm32, reg; and $imm32, %eax */
 		return 5;
-	if ((p[0] & 0xfa) == 0x48) {			/* REX.W, with R and B */
+	if ((p[0] & REX_W) == REX_W && p[0] < 0x50) {
 		rest = wide(p + 1, pushed);
 		return rest ? rest + 1 : 0;
 	}
+	if ((p[0] & 0xf8) == REX) {
+		rest = x86_walk(p + 1, pushed);
+		return rest ? rest + 1 : 0;
+	}
 	switch (p[0]) {
-	case REX | REX_B:
 	case PREFIX_CS:
 	case PREFIX_GS:
 		rest = x86_walk(p + 1, pushed);
@@ -102,13 +115,18 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 		return 5;
 	case 0xc1:					/* shift $imm8, %eax */
 		return 3;
-	case 0x75:					/* jne, not taken */
+	case 0x75:					/* jne; taken, it leads to the same depth */
+	case 0x7e:					/* jle, likewise */
 		return 2;
+	case 0x83:					/* cmp $imm8, reg32 or disp8(reg) */
+		return 2 + plain_operand(p + 1);
+	case 0x8b:					/* mov reg32 or disp8(reg), reg32 */
+		return 1 + plain_operand(p + 1);
 	case 0x0f:					/* jcc, not taken; seto %al */
 		if (p[1] == 0x90)
 			return 3;
 		return (p[1] & 0xf0) == 0x80 ? 6 : 0;
-	case 0x81:					/* cmp $imm32, reg; xorl $imm32, (%rsp) */
+	case 0x81:					/* cmp $imm32, reg or disp8(reg); xorl $imm32, (%rsp) */
 		return p[1] >= 0xc0 ? 6 : 7;
 	case 0x9e:					/* sahf */
 	case 0x9f:					/* lahf */

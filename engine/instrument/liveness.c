@@ -17,8 +17,8 @@ static u16 inserts_read(const struct ir_block *b, u16 at)
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->kind == IR_INSERT_ADD_REG && ins->at + (ins->place == IR_AFTER) == at)
-			regs |= 1u << ins->reg;
+		if (ins->at + (ins->place == IR_AFTER) == at)
+			regs |= ir_insert_reads(ins);
 	}
 	return regs;
 }

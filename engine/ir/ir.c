@@ -16,3 +16,15 @@ struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 a
 	ins->at = at;
 	return ins;
 }
+
+static u16 source_reads(const struct ir_source *s)
+{
+	return s->width ? 1u << s->reg : 0;
+}
+
+u16 ir_insert_reads(const struct ir_insert *ins)
+{
+	u16 regs = source_reads(&ins->when) | source_reads(&ins->value);
+
+	return ins->kind == IR_INSERT_ADD_REG ? regs | 1u << ins->reg : regs;
+}

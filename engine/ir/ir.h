@@ -17,6 +17,7 @@
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
 #define IR_CALL_ARGS	6	/* those passed in registers */
+#define IR_HIST_BUCKETS	65	/* 0, and a power of two each: all values of 64 bits */
 
 /* How emit treats an instruction. */
 enum ir_kind {
@@ -93,19 +94,34 @@ struct ir_operand {
 	bool gs;
 };
 
+/*
+ * A value that inserted code looks at: a register's, as the kernel left it, or one in
+ * memory that a register points to. Liveness keeps the register up to there, from where
+ * its block begins: what other blocks leave in one that the kernel no longer needs,
+ * nobody knows.
+ */
+struct ir_source {
+	u8 width;		/* bytes: 8, or 4, the low half; 0: none */
+	u8 reg;			/* enum ir_reg, not rsp; with memory, nor r12 */
+	bool memory;		/* at reg + disp, which must not fault */
+	s8 disp;
+};
+
 enum ir_insert_kind {
 	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
 	IR_INSERT_RECORD,	/* append imm and rsp to a ring, see emit/record.c */
+	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
 };
 
 /* Where an insert goes. */
 enum ir_place {
 	IR_BEFORE,		/* right before instruction `at` */
 	IR_AFTER,		/* right after it; not for instructions that branch */
-	IR_ANYWHERE,		/* once per execution of the block, where it is cheapest */
+	IR_ANYWHERE,		/* once per execution of the block, where it is cheapest; */
+				/* not for what looks at registers */
 };
 
 /* What is left undone for an insert, to measure what it brings. */
@@ -122,9 +138,13 @@ struct ir_insert {
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
 	u8 without;		/* enum ir_without */
+	u8 buckets;		/* HIST: cells from `cell` on, 2 to IR_HIST_BUCKETS */
 	bool convention;	/* RECORD: a C function begins or returns: r11 and flags are dead */
 	s32 imm;
 	s32 rings;		/* RECORD: where they are, an absolute address */
+	struct ir_source value;	/* HIST */
+	struct ir_source when;	/* not none: all this only if it equals `equals` */
+	u64 equals;		/* as wide; sign or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
 	u64 args[IR_CALL_ARGS];
@@ -153,5 +173,8 @@ static inline bool ir_kind_ends_block(u8 kind)
  * there is no room (noted in inserts_full).
  */
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
+
+/* The registers whose values it looks at. */
+u16 ir_insert_reads(const struct ir_insert *ins);
 
 #endif

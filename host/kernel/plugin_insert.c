@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Plugins' callbacks, and the calls that they insert through handles.
+ * Plugins' callbacks, and what they insert through handles.
  *
  * Handles are not pointers. A handle says on which CPU and in which round of
  * callbacks it was given, and of what kind it is, so one that was kept for
@@ -15,7 +15,6 @@
 #include <linux/stdarg.h>
 
 #include "plugin.h"
-#include "../../engine/host.h"
 
 /*
  * Refused inserts of one round after which no more is expected of a plugin. One
@@ -41,6 +40,7 @@ struct jifl_round {
 	u32 ninserts;
 	u32 refused;			/* inserts, for want of room */
 	unsigned int nr;
+	enum jifl_callback_kind kind;	/* ENTRY or EXIT, where inserts is set */
 };
 
 static DEFINE_PER_CPU(struct jifl_round, jifl_round);
@@ -100,132 +100,104 @@ static void jifl_round_end(struct jifl_round *r)
 	r->plugin = NULL;
 }
 
-/* --- inserting calls ------------------------------------------------------------------ */
+/* --- inserting ------------------------------------------------------------------------ */
 
-struct jifl_call {
-	u64 args[JIFL_ARGS_MAX];
-	u8 nargs;
-};
-
-static int jifl_call_args(struct jifl_call *call, va_list ap)
+/* Begins each insertion through a handle: 0, or -EPERM for one that is not good. */
+static int jifl_insert_begin(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
+			     const char *what, struct jifl_wanted *w)
 {
-	int type;
+	struct jifl_round *r = jifl_handle_round(p, handle, kind, what);
 
-	call->nargs = 0;
-	while ((type = va_arg(ap, int)) != ARG_END) {
-		u64 value;
-
-		switch (type) {
-		case ARG_VOID_PTR:
-			value = (unsigned long)va_arg(ap, void *);
-			break;
-		case ARG_INT32:
-			value = (s64)va_arg(ap, int);
-			break;
-		case ARG_INT64:
-			value = va_arg(ap, long long);
-			break;
-		default:
-			return -EINVAL;
-		}
-		if (call->nargs == JIFL_ARGS_MAX)
-			return -E2BIG;
-		call->args[call->nargs++] = value;
-	}
+	if (!r)
+		return -EPERM;
+	*w = (struct jifl_wanted){ .plugin = p, .what = what, .at = JIFL_AT_CODE };
+	if (kind == JIFL_HANDLE_ROUTINE)
+		w->at = JIFL_AT_ROUTINE;
+	else if (kind == JIFL_HANDLE_POINT)
+		w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
 	return 0;
 }
 
-/* Text of the kernel or of a module that is live: in a call's reach, too. */
-static bool jifl_call_is_code(const void *fn)
-{
-	enum jifl_cause cause;
-
-	return jifl_host_classify(jifl_orig_at((unsigned long)fn), &cause) != JIFL_TEXT_FOREIGN;
-}
-
-static int jifl_call_check(struct jifl_round *r, const char *what, const void *fn,
-			   struct jifl_call *call, va_list ap)
-{
-	int ret;
-
-	if (!fn)
-		return jifl_plugin_mistake(r->plugin, -EINVAL, what, "no function to call");
-	if (!jifl_call_is_code(fn))
-		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
-					   "the function is no code of the kernel");
-	ret = jifl_call_args(call, ap);
-	if (ret == -E2BIG)
-		return jifl_plugin_mistake(r->plugin, ret, what, "too many arguments");
-	if (ret)
-		return jifl_plugin_mistake(r->plugin, ret, what,
-					   "unknown type of argument; is ARG_END there?");
-	return 0;
-}
-
-static int jifl_call_refuse(struct jifl_round *r)
+static int jifl_insert_refuse(struct jifl_round *r)
 {
 	if (++r->refused == JIFL_REFUSED_MAX)
 		jifl_plugin_expel(r->plugin);
 	return -ENOSPC;
 }
 
-static void jifl_call_fill(struct ir_insert *ins, const void *fn,
-			   const struct jifl_call *call)
+/* At the entry or the exit of the round's system call. */
+static int jifl_insert_at_point(const struct jifl_wanted *w)
 {
-	ins->kind = IR_INSERT_CALL;
-	ins->fn = (unsigned long)fn;
-	ins->nargs = call->nargs;
-	memcpy(ins->args, call->args, sizeof(call->args));
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+	if (r->ninserts == JIFL_ENTRY_INSERTS)
+		return jifl_insert_refuse(r);
+	r->inserts[r->ninserts++] = w->ins;
+	return 0;
 }
 
-/* In the block of round r, at instruction `at`. */
-static int jifl_call_insert(struct jifl_round *r, const char *what,
-			    enum ir_place place, u32 at, const void *fn, va_list ap)
+/* In the round's block, at instruction `at`. */
+static int jifl_insert_into_block(const struct jifl_wanted *w, enum ir_place place, u32 at)
 {
-	struct jifl_call call = {};
-	struct ir_insert *ins;
-	int ret;
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+	struct ir_insert *ins = ir_block_insert(r->block, place, at);
 
-	ret = jifl_call_check(r, what, fn, &call, ap);
-	if (ret)
-		return ret;
-	ins = ir_block_insert(r->block, place, at);
 	if (!ins)
-		return jifl_call_refuse(r);
-	jifl_call_fill(ins, fn, &call);
+		return jifl_insert_refuse(r);
+	*ins = w->ins;
+	ins->place = place;
+	ins->at = at;
 	return 0;
 }
 
 int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...)
 {
-	static const char what[] = "syscall_insert_call";
-	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, what);
-	struct jifl_call call = {};
+	struct jifl_wanted w;
 	va_list ap;
 	int ret;
 
-	if (!r)
-		return -EPERM;
 	va_start(ap, fn);
-	ret = jifl_call_check(r, what, fn, &call, ap);
+	ret = jifl_insert_begin(p, point, JIFL_HANDLE_POINT, "syscall_insert_call", &w);
+	ret = ret ?: jifl_want_call(&w, fn, ap);
 	va_end(ap);
-	if (ret)
-		return ret;
-	if (r->ninserts == JIFL_ENTRY_INSERTS)
-		return jifl_call_refuse(r);
-	memset(&r->inserts[r->ninserts], 0, sizeof(r->inserts[0]));
-	jifl_call_fill(&r->inserts[r->ninserts++], fn, &call);
-	return 0;
+	return ret ?: jifl_insert_at_point(&w);
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_insert_call);
 
-/* Before the first instruction of what handle stands for. */
-static int jifl_first_insert(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
-			     const char *what, void *fn, va_list ap)
+int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist_s *hist,
+			     int value, ...)
 {
-	struct jifl_round *r = jifl_handle_round(p, handle, kind, what);
+	struct jifl_wanted w;
+	va_list ap;
+	int ret;
 
-	return r ? jifl_call_insert(r, what, IR_BEFORE, 0, fn, ap) : -EPERM;
+	va_start(ap, value);
+	ret = jifl_insert_begin(p, point, JIFL_HANDLE_POINT, "syscall_insert_hist", &w);
+	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
+	va_end(ap);
+	return ret ?: jifl_insert_at_point(&w);
+}
+EXPORT_SYMBOL_GPL(jifl_syscall_insert_hist);
+
+/* Before the first instruction of what handle stands for. */
+static int jifl_first_call(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
+			   const char *what, void *fn, va_list ap)
+{
+	struct jifl_wanted w;
+	int ret = jifl_insert_begin(p, handle, kind, what, &w);
+
+	ret = ret ?: jifl_want_call(&w, fn, ap);
+	return ret ?: jifl_insert_into_block(&w, IR_BEFORE, 0);
+}
+
+static int jifl_first_hist(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
+			   const char *what, hist_s *hist, int value, va_list ap)
+{
+	struct jifl_wanted w;
+	int ret = jifl_insert_begin(p, handle, kind, what, &w);
+
+	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
+	return ret ?: jifl_insert_into_block(&w, IR_BEFORE, 0);
 }
 
 int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
@@ -234,11 +206,24 @@ int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn
 	int ret;
 
 	va_start(ap, fn);
-	ret = jifl_first_insert(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_call", fn, ap);
+	ret = jifl_first_call(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_call", fn, ap);
 	va_end(ap);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(jifl_routine_insert_call);
+
+int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist, int value, ...)
+{
+	va_list ap;
+	int ret;
+
+	va_start(ap, value);
+	ret = jifl_first_hist(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_hist", hist, value,
+			      ap);
+	va_end(ap);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(jifl_routine_insert_hist);
 
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
 {
@@ -246,35 +231,75 @@ int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
 	int ret;
 
 	va_start(ap, fn);
-	ret = jifl_first_insert(p, bb, JIFL_HANDLE_BB, "bb_insert_call", fn, ap);
+	ret = jifl_first_call(p, bb, JIFL_HANDLE_BB, "bb_insert_call", fn, ap);
 	va_end(ap);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(jifl_bb_insert_call);
 
-int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+int jifl_bb_insert_hist(struct jifl_plugin *p, bb_s *bb, hist_s *hist, int value, ...)
 {
-	static const char what[] = "ins_insert_call";
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, what);
-	u32 at = jifl_handle_index(ins);
 	va_list ap;
 	int ret;
 
-	if (!r)
-		return -EPERM;
-	if (where != IPOINT_BEFORE && where != IPOINT_AFTER)
-		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
-					   "neither IPOINT_BEFORE nor IPOINT_AFTER");
-	if (where == IPOINT_AFTER && ir_kind_ends_block(r->block->insns[at].kind))
-		return jifl_plugin_mistake(r->plugin, -EINVAL, what,
-					   "nothing can be called after a branch");
-	va_start(ap, fn);
-	ret = jifl_call_insert(r, what, where == IPOINT_BEFORE ? IR_BEFORE : IR_AFTER,
-			       at, fn, ap);
+	va_start(ap, value);
+	ret = jifl_first_hist(p, bb, JIFL_HANDLE_BB, "bb_insert_hist", hist, value, ap);
 	va_end(ap);
 	return ret;
 }
+EXPORT_SYMBOL_GPL(jifl_bb_insert_hist);
+
+/* ... and is there such a place at the instruction? */
+static int jifl_ins_begin(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
+			  const char *what, struct jifl_wanted *w)
+{
+	int ret = jifl_insert_begin(p, ins, JIFL_HANDLE_INS, what, w);
+
+	if (ret)
+		return ret;
+	if (where != IPOINT_BEFORE && where != IPOINT_AFTER)
+		return jifl_plugin_mistake(p, -EINVAL, what,
+					   "neither IPOINT_BEFORE nor IPOINT_AFTER");
+	if (where == IPOINT_AFTER &&
+	    ir_kind_ends_block(this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(ins)].kind))
+		return jifl_plugin_mistake(p, -EINVAL, what, "nothing can be done after a branch");
+	return 0;
+}
+
+static int jifl_ins_insert(const struct jifl_wanted *w, ins_s *ins, enum jifl_ipoint where)
+{
+	return jifl_insert_into_block(w, where == IPOINT_BEFORE ? IR_BEFORE : IR_AFTER,
+				      jifl_handle_index(ins));
+}
+
+int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+{
+	struct jifl_wanted w;
+	va_list ap;
+	int ret;
+
+	va_start(ap, fn);
+	ret = jifl_ins_begin(p, ins, where, "ins_insert_call", &w);
+	ret = ret ?: jifl_want_call(&w, fn, ap);
+	va_end(ap);
+	return ret ?: jifl_ins_insert(&w, ins, where);
+}
 EXPORT_SYMBOL_GPL(jifl_ins_insert_call);
+
+int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, hist_s *hist,
+			 int value, ...)
+{
+	struct jifl_wanted w;
+	va_list ap;
+	int ret;
+
+	va_start(ap, value);
+	ret = jifl_ins_begin(p, ins, where, "ins_insert_hist", &w);
+	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
+	va_end(ap);
+	return ret ?: jifl_ins_insert(&w, ins, where);
+}
+EXPORT_SYMBOL_GPL(jifl_ins_insert_hist);
 
 /* --- what handles tell ------------------------------------------------------------------ */
 
@@ -427,6 +452,7 @@ static u32 jifl_plugin_point(syscall_s *s, enum jifl_callback_kind kind, unsigne
 
 	r->inserts = inserts;
 	r->nr = nr;
+	r->kind = kind;
 	for (i = 0; i < s->ncallbacks[kind]; i++) {
 		struct jifl_callback *c = &s->callbacks[kind][i];
 

@@ -24,7 +24,7 @@
 
 /* DF in rflags */
 enum { DIRECTION = 0x400 };
-enum { STACK = 1 << 20, STACK_ABOVE = 1024, NMODES = 7, RUNS = 2 };
+enum { STACK = 1 << 20, STACK_ABOVE = 1024, NMODES = INSERT_MODES, RUNS = 2 };
 
 struct fuzz_stats fuzz_stats;
 

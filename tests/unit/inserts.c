@@ -10,7 +10,9 @@ u64 insert_seed = 1;
 u64 records_cell;
 struct record records[1 << RECORDS_ORDER];
 
-const struct insert_mode insert_modes[] = {
+u64 hist_cells[IR_HIST_BUCKETS];
+
+const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "nothing", NULL },
 	{ "block counters", insert_block_count },
 	{ "instruction counters", insert_ins_count },
@@ -18,6 +20,8 @@ const struct insert_mode insert_modes[] = {
 	{ "poisoning calls", insert_poison },
 	{ "calls with arguments", insert_args },
 	{ "records", insert_records },
+	{ "histograms", insert_hists },
+	{ "conditions", insert_whens },
 	{ "a mixture", insert_mixture },
 	{ NULL, NULL },
 };
@@ -29,23 +33,26 @@ void insert_begin(void)
 	args_calls = args_wrong = 0;
 	records_cell = 0;
 	memset(records, 0, sizeof(records));
+	memset(hist_cells, 0, sizeof(hist_cells));
 }
 
-static void add(struct ir_block *b, enum ir_place place, u16 at, u64 *cell, s32 imm)
+static struct ir_insert *add(struct ir_block *b, enum ir_place place, u16 at, u64 *cell, s32 imm)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
 	ins->kind = IR_INSERT_ADD;
 	ins->cell = user_host_operand(cell);
 	ins->imm = imm;
+	return ins;
 }
 
-static void call_poison(struct ir_block *b, enum ir_place place, u16 at)
+static struct ir_insert *call_poison(struct ir_block *b, enum ir_place place, u16 at)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
 	ins->kind = IR_INSERT_CALL;
 	ins->fn = (u64)(unsigned long)poison;
+	return ins;
 }
 
 void insert_block_count(struct ir_block *b, void *arg)
@@ -96,7 +103,7 @@ static void check_args(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 		args_wrong++;
 }
 
-static void call_args(struct ir_block *b, enum ir_place place, u16 at)
+static struct ir_insert *call_args(struct ir_block *b, enum ir_place place, u16 at)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
@@ -104,6 +111,7 @@ static void call_args(struct ir_block *b, enum ir_place place, u16 at)
 	ins->fn = (u64)(unsigned long)check_args;
 	ins->nargs = IR_CALL_ARGS;
 	memcpy(ins->args, args_given, sizeof(args_given));
+	return ins;
 }
 
 void insert_args(struct ir_block *b, void *arg)
@@ -114,7 +122,7 @@ void insert_args(struct ir_block *b, void *arg)
 		call_args(b, IR_BEFORE, i);
 }
 
-static void add_record(struct ir_block *b, enum ir_place place, u16 at)
+static struct ir_insert *add_record(struct ir_block *b, enum ir_place place, u16 at)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
@@ -123,6 +131,7 @@ static void add_record(struct ir_block *b, enum ir_place place, u16 at)
 	ins->rings = user_host_operand(records).disp;
 	ins->order = RECORDS_ORDER;
 	ins->imm = (s32)b->insns[at].addr.v;
+	return ins;
 }
 
 void insert_records(struct ir_block *b, void *arg)
@@ -131,6 +140,70 @@ void insert_records(struct ir_block *b, void *arg)
 
 	for (i = 0; i < b->ninsns; i++)
 		add_record(b, IR_BEFORE, i);
+}
+
+/* Any register but rsp, by n. */
+static struct ir_source source(u32 n)
+{
+	u8 reg = n % 15;
+
+	return (struct ir_source){ .width = n / 15 % 2 ? 4 : 8, .reg = reg < IR_RSP ? reg : reg + 1 };
+}
+
+static struct ir_insert *add_hist(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+{
+	static const u8 buckets[] = { IR_HIST_BUCKETS, 33, 2, 20 };
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	ins->kind = IR_INSERT_HIST;
+	ins->cell = user_host_operand(hist_cells);
+	ins->buckets = buckets[n / 3 % JIFL_ARRAY_LEN(buckets)];
+	ins->value = source(n);
+	return ins;
+}
+
+void insert_hists(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++) {
+		add_hist(b, IR_BEFORE, i, (u32)b->addr.v + i);
+		if (!ir_kind_ends_block(b->insns[i].kind))
+			add_hist(b, IR_AFTER, i, (u32)b->addr.v + 7 * i);
+	}
+}
+
+/* Sometimes it holds: values that registers like to have, and one that takes a register. */
+static void when(struct ir_insert *ins, u32 n)
+{
+	static const u64 constants[] = { 0, 1, (u64)-1, 1ull << 63, 0x80000000, 0xff, 0x80 };
+
+	ins->when = source(n);
+	ins->equals = constants[n % JIFL_ARRAY_LEN(constants)];
+}
+
+static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+{
+	switch (n % 6) {
+	case 0:
+		return call_args(b, place, at);
+	case 1:
+		return call_poison(b, place, at);
+	case 2:
+		return add_record(b, place, at);
+	case 3:
+		return add_hist(b, place, at, n);
+	default:
+		return add(b, place, at, &ins_count, 1);
+	}
+}
+
+void insert_whens(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		when(add_any(b, IR_BEFORE, i, (u32)b->addr.v / 3 + i), (u32)b->addr.v + 5 * i);
 }
 
 static u32 next_random(void)
@@ -165,6 +238,12 @@ void insert_mixture(struct ir_block *b, void *arg)
 			add_record(b, place, at);
 			break;
 		}
+		/* What looks at registers has its place. */
+		place = place == IR_ANYWHERE ? IR_BEFORE : place;
+		if (next_random() % 2)
+			add_hist(b, place, at, next_random());
+		else
+			when(add_any(b, place, at, next_random()), next_random());
 		b->inserts[b->ninserts - 1].without = next_random() % 4;
 	}
 }

@@ -12,6 +12,8 @@ void insert_store(struct ir_block *b, void *arg);	/* last_block, before the firs
 void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
+void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
+void insert_whens(struct ir_block *b, void *arg);	/* of all, before each, if a register is ... */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
 
 extern u64 block_count, ins_count, last_block;
@@ -28,6 +30,9 @@ struct record {
 extern u64 records_cell;
 extern struct record records[1 << RECORDS_ORDER];
 
+/* The cells of insert_hists. */
+extern u64 hist_cells[IR_HIST_BUCKETS];
+
 /* Zeroes all of them but the seed. */
 void insert_begin(void);
 
@@ -37,11 +42,12 @@ void insert_begin(void);
  */
 extern const char poison[];
 
-/* Every block counter and every kind above; ends with name NULL. */
+/* Nothing and every kind above; ends with name NULL. */
+enum { INSERT_MODES = 10 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;
 };
-extern const struct insert_mode insert_modes[];
+extern const struct insert_mode insert_modes[INSERT_MODES + 1];
 
 #endif

@@ -10,6 +10,7 @@ import harness
 def test_plugins(kernel, show):
     harness.build_module("plugins/misuse.c")
     harness.build_module("plugins/hostile.c")
+    harness.build_module("plugins/forms.c")
     plugins = harness.build_module("plugins/exercise.c")
     calls = harness.compile_program("calls", "-pthread")
     faults = harness.compile_program("faults", "-pthread")

@@ -18,8 +18,19 @@ static void insert_three(struct ir_block *b, void *arg)
 	insert_args(b, NULL);
 }
 
-/* The longest code a block can become, in every block of a unit. */
-UNIT_TEST(crowded, "emit/unit: blocks with all the inserts there is room for")
+/* Each on a condition that takes a register, and never holds. */
+static void insert_three_if(struct ir_block *b, void *arg)
+{
+	u16 k;
+
+	insert_three(b, NULL);
+	for (k = 0; k < b->ninserts; k++) {
+		b->inserts[k].when = (struct ir_source){ .width = 8, .reg = IR_RBX };
+		b->inserts[k].equals = 0xdeadbeefdeadbeef;
+	}
+}
+
+static void check_crowded(jifl_instrument_fn fn, u64 calls)
 {
 	struct jifl_engine_stats st;
 	int context;
@@ -33,14 +44,25 @@ UNIT_TEST(crowded, "emit/unit: blocks with all the inserts there is room for")
 		memcpy(text + 2 + 2 * i, "\xff\xc0", 2);
 	text[2 + 2 * NINSNS] = 0xc3;
 	insert_begin();
-	context = jifl_engine_context_create(insert_three, NULL);
+	context = jifl_engine_context_create(fn, NULL);
 	CHECK_EQ(user_host_call(context, text, 0), NINSNS);
-	CHECK_EQ(args_calls, 3 * (NINSNS + 2));
+	CHECK_EQ(args_calls, calls);
 	CHECK_EQ(args_wrong, 0);
 	jifl_engine_stats(&st);
 	CHECK_EQ(st.full, 0);
 	CHECK_EQ(user_host_exits_total(), 0);
 	check_cache("crowded");
+}
+
+/* The longest code a block can become, in every block of a unit. */
+UNIT_TEST(crowded, "emit/unit: blocks with all the inserts there is room for")
+{
+	check_crowded(insert_three, 3 * (NINSNS + 2));
+}
+
+UNIT_TEST(crowded_if, "emit/unit: the same on conditions")
+{
+	check_crowded(insert_three_if, 0);
 }
 
 /* One more than there is room for is refused and noted, the others stay. */

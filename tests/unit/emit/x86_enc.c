@@ -100,6 +100,36 @@ UNIT_TEST(table, "emit/x86_enc: encodings")
 	ENCODES(x86_call_out(w, 0x40000000), 0xe8, 0xfb, 0xff, 0xff, 0xff);
 }
 
+/* A register, and what it points to. */
+static struct ir_source source(enum ir_reg reg, u8 width, bool memory)
+{
+	return (struct ir_source){ .width = width, .reg = reg, .memory = memory,
+				   .disp = memory ? -8 : 0 };
+}
+
+UNIT_TEST(sources, "emit/x86_enc: what looks at values of the kernel's")
+{
+	struct ir_source rdi = source(IR_RDI, 8, false), at_rdi = source(IR_RDI, 8, true);
+	struct ir_source r13 = source(IR_R13, 4, false), at_r13 = source(IR_R13, 4, true);
+
+	ENCODES(x86_cmp_source_imm(w, &rdi, -1), 0x48, 0x83, 0xff, 0xff);
+	ENCODES(x86_cmp_source_imm(w, &rdi, 128), 0x48, 0x81, 0xff, 0x80, 0, 0, 0);
+	ENCODES(x86_cmp_source_imm(w, &r13, 3), 0x41, 0x83, 0xfd, 3);
+	ENCODES(x86_cmp_source_imm(w, &at_rdi, 3), 0x48, 0x83, 0x7f, 0xf8, 3);
+	ENCODES(x86_cmp_source_imm(w, &at_r13, 128), 0x41, 0x81, 0x7d, 0xf8, 0x80, 0, 0, 0);
+	ENCODES(x86_cmp_source(w, &rdi, IR_R11), 0x4c, 0x39, 0xdf);
+	ENCODES(x86_cmp_source(w, &at_rdi, IR_RAX), 0x48, 0x39, 0x47, 0xf8);
+	ENCODES(x86_bsr(w, IR_R11, &rdi), 0x4c, 0x0f, 0xbd, 0xdf);
+	ENCODES(x86_bsr(w, IR_RAX, &at_r13), 0x49, 0x0f, 0xbd, 0x45, 0xf8);
+	ENCODES(x86_load32(w, IR_RCX, &rdi), 0x8b, 0xcf);
+	ENCODES(x86_load32(w, IR_R11, &at_r13), 0x45, 0x8b, 0x5d, 0xf8);
+	ENCODES(x86_lea_twice_and_1(w, IR_R11), 0x4f, 0x8d, 0x5c, 0x1b, 1);
+	ENCODES(x86_lea_twice_and_1(w, IR_RAX), 0x48, 0x8d, 0x44, 0x00, 1);
+	ENCODES(x86_count_cell(w, cell, IR_RCX), 0x48, 0x83, 0x04, 0xcd, 0x78, 0x56, 0x34, 0x12, 1);
+	ENCODES(x86_count_cell(w, percpu, IR_R11),
+		0x65, 0x4a, 0x83, 0x04, 0xdd, 0x00, 0x10, 0x00, 0x80, 1);
+}
+
 UNIT_TEST(reach, "emit/x86_enc: what is out of reach is refused")
 {
 	struct x86_writer w = writer(0);

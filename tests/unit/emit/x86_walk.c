@@ -22,11 +22,25 @@ static struct x86_writer writer(void)
 		CHECK_EQ_IN(#emit, (u32)pushed_, (u32)(bytes)); \
 	} while (0)
 
+static void walk_source(const struct ir_source *s)
+{
+	u8 reg;
+
+	WALKS(0, x86_cmp_source_imm(w, s, 5));
+	WALKS(0, x86_cmp_source_imm(w, s, 500));
+	for (reg = 0; reg < 16; reg++) {
+		WALKS(0, x86_cmp_source(w, s, reg));
+		WALKS(0, x86_bsr(w, reg, s));
+		WALKS(0, x86_load32(w, reg, s));
+	}
+}
+
 UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 {
 	const struct ir_operand cell = { .disp = 0x12345678 };
 	const struct ir_operand percpu = { .disp = (s32)0x80001000, .gs = true };
-	u8 reg;
+	struct ir_source s;
+	u8 reg, memory;
 
 	for (reg = 0; reg < 16; reg++) {
 		WALKS(8, x86_push(w, reg));
@@ -39,7 +53,21 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 		WALKS(0, x86_cmp_imm(w, reg, 0x1234567));
 		WALKS(0, x86_load_stack(w, reg, 16));
 		WALKS(0, x86_store_stack(w, reg, 16));
+		WALKS(0, x86_count_cell(w, percpu, reg));
+		WALKS(0, x86_count_cell(w, cell, reg));
+		if (reg != IR_RSP && reg != IR_R12)
+			WALKS(0, x86_lea_twice_and_1(w, reg));
+		for (memory = 0; memory < 2; memory++) {
+			s = (struct ir_source){ .width = 8, .reg = reg, .memory = memory, .disp = 8 };
+			if (memory && (reg == IR_RSP || reg == IR_R12))
+				continue;
+			walk_source(&s);
+			s.width = 4;
+			walk_source(&s);
+		}
 	}
+	WALKS(0, x86_jcc_short(w, X86_CC_NE));
+	WALKS(0, x86_jcc_short(w, X86_CC_LE));
 	WALKS(8, x86_push_imm(w, 5));
 	WALKS(8, x86_push_imm(w, 500));
 	WALKS(8, x86_pushf(w));

@@ -78,6 +78,18 @@ UNIT_TEST(reading, "instrument/liveness: inserts that read a register")
 	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
 	CHECK(live.regs[1] & (1u << IR_RCX));
 	CHECK(live.regs[0] & (1u << IR_RCX));
+	/* The same of what is counted, and of conditions. */
+	ins->kind = IR_INSERT_HIST;
+	ins->value = (struct ir_source){ .width = 8, .reg = IR_RCX };
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK(live.regs[1] & (1u << IR_RCX));
+	ins->kind = IR_INSERT_STORE;
+	ins->value = (struct ir_source){ 0 };
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK(!(live.regs[1] & (1u << IR_RCX)));
+	ins->when = (struct ir_source){ .width = 4, .reg = IR_RCX };
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK(live.regs[1] & (1u << IR_RCX));
 }
 
 UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")

@@ -146,7 +146,7 @@ static bool try_program(const int *contexts, u64 seed)
 static void try_programs(bool jumping)
 {
 	u64 seed = number("UNIT_SEED", 1), end;
-	int contexts[8];
+	int contexts[INSERT_MODES];
 	u32 i;
 
 	end = seed + number("UNIT_ROUNDS", UNIT_SANITIZED ? 100 : 600);
@@ -206,7 +206,7 @@ UNIT_TEST(any_bytes, "run/random: whatever bytes there are can be translated")
 			jifl_engine_context_create(insert_modes[i].fn, NULL);
 		for (i = 0; i < 400 && !jifl_engine_is_full(); i++) {
 			at = state_random(&s) % 2048;
-			jifl_engine_enter((int)(i % 7),
+			jifl_engine_enter((int)(i % INSERT_MODES),
 					  jifl_orig_at((u64)(unsigned long)program_text + at),
 					  &cause);
 		}

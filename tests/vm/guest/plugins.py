@@ -125,6 +125,85 @@ def exercise(directory, calls, faults):
     good("exercise is unloaded", "unload", "exercise")
 
 
+# --- histograms and conditions ----------------------------------------------------------
+
+# Of each size so many reads of descriptor 777; and what is sent from file to file.
+READS = {0: 3, 1: 5, 2: 7, 3: 1, 4096: 11, 12345: 2, 1 << 20: 4}
+SENDS = {0: 2, 1: 3, 700: 4, 4096: 5, 100000: 6}
+
+KNOWN_CALLS = f"""
+import ctypes, os
+data = os.open('/tmp/data', os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+os.write(data, bytes(200000))
+os.dup2(data, 777)
+for size, times in {READS}.items():
+    for _ in range(times):
+        os.read(777, size)
+os.read(data, 12345)
+# The kernel takes the low half of a descriptor.
+ctypes.CDLL(None).syscall(0, ctypes.c_long(777 | 1 << 32), ctypes.create_string_buffer(9), ctypes.c_long(9))
+to = os.open('/tmp/sent', os.O_WRONLY | os.O_CREAT)
+for size, times in {SENDS}.items():
+    for _ in range(times):
+        assert os.sendfile(to, data, 0, size) == size
+for _ in range(8):
+    try:
+        os.sendfile(to, 999, 0, 5)
+    except OSError as error:
+        assert error.errno == 9
+print(data)
+"""
+
+
+def histogram(sizes, buckets=65):
+    """Of sizes and how often each was: how often each bucket is."""
+    counts = {}
+    for size, times in sizes.items():
+        bucket = min(size.bit_length(), buckets - 1)
+        counts[bucket] = counts.get(bucket, 0) + times
+    return counts
+
+
+def address_of(name):
+    lines = Path("/proc/kallsyms").read_text().splitlines()
+    return next(line.split()[0] for line in lines if line.endswith(f" {name}"))
+
+
+def forms(directory):
+    good("forms is loaded", "load", directory / "forms.ko")
+    Path("/sys/module/forms/parameters/routine").write_text("0x" + address_of("vfs_read"))
+    for _ in range(2):
+        mark = log_mark()
+        good("forms starts", "start", "forms")
+        end = run(sys.executable, "-c", KNOWN_CALLS)
+        check("the program works", end.returncode == 0, end)
+        end = run("jifl", "dump", "--session", status()["sessions"][-1]["id"])
+        check("a dump names histograms and conditions", "; histogram" in end.stdout and "; if %rax is 0x0" in end.stdout,
+              end.stdout[:3000] or end)
+        good("forms stops", "stop", "forms")
+        lines = [line.removeprefix("forms: ").split() for line in kernel_log(mark) if line.startswith("forms: ")]
+        got = {name: {int(bucket): int(count) for bucket, count in (pair.split(":") for pair in pairs)}
+               for name, *pairs in lines if name != "counts"}
+        words = next(words for name, *words in lines if name == "counts")
+        counts = {name: int(value) for name, value in zip(words[::2], words[1::2])}
+        figure("forms", {**counts, **got})
+        data = int(run(sys.executable, "-c", KNOWN_CALLS).stdout)
+        same("sizes of reads of one descriptor", got["read_sizes"], histogram({**READS, 9: 1}))
+        same("its reads", counts["reads"], sum(READS.values()) + 1)
+        same("compared with all of the argument", counts["reads_of_64"], sum(READS.values()))
+        same("reads of one size, in the routine", got["odd_sizes"], {14: READS[12345] + 1})
+        same("those counted by a call", counts["odd"], READS[12345] + 1)
+        same("what was to be sent, in fewer buckets", got["asked"], histogram({**SENDS, 5: 8}, 16))
+        same("what was sent; errors in the last bucket", got["sent"], {**histogram(SENDS), 23: 8})
+        same("which were known by the result", counts["failures"], 8)
+        same("descriptors", got["sources"], histogram({data: sum(SENDS.values()), 999: 8}))
+        check("a register at every instruction", counts["places"] > 10000, counts)
+        same("as many values", sum(got["registers"].values()), counts["places"])
+        same("those that are 0", got["registers"][0], counts["zeroes"])
+        same("nothing was refused", counts["refused"], 0)
+    good("forms is unloaded", "unload", "forms")
+
+
 # --- every kind of mistake ---------------------------------------------------------------
 
 
@@ -235,6 +314,7 @@ def program(directory, calls, faults):
     directory = Path(directory) / os.uname().release
     icount()
     exercise(directory, calls, faults)
+    forms(directory)
     misuse(directory, calls)
     loading(directory)
     hostile(directory)

@@ -31,7 +31,7 @@ static void expect(const char *step, long got, long want)
 
 /* --- in callbacks, where nothing can be printed ------------------------------- */
 
-enum { STEPS = 40 };
+enum { STEPS = 60 };
 
 static struct result {
 	const char *step;
@@ -58,6 +58,8 @@ static bb_s *kept_bb;
 static ins_s *kept_ins;
 static routine_s *kept_routine;
 static syscall_point_s *kept_point;
+static hist_s no_hist;
+DEFINE_HIST(hist, 4);
 
 static void add_count(atomic64_t *total, int n)
 {
@@ -77,6 +79,9 @@ static void on_point(syscall_point_s *point, void *arg)
 	note("a point is no block", bb_insert_call((bb_s *)point, never, ARG_END), -EPERM);
 	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
 	note("its number", syscall_nr(point), __NR_getppid);
+	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
+	note(arg ? "a result at the entry" : "an argument at the exit",
+	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
 }
 
 static void on_routine(routine_s *routine, void *arg)
@@ -109,6 +114,20 @@ static void on_bb(bb_s *bb, void *arg)
 	note("too many arguments",
 	     bb_insert_call(bb, never, ARG_INT32, 1, ARG_INT32, 2, ARG_INT32, 3, ARG_INT32, 4,
 			    ARG_INT32, 5, ARG_INT32, 6, ARG_INT32, 7, ARG_END), -E2BIG);
+	note("no histogram", bb_insert_hist(bb, NULL, VALUE_RAX, ARG_END), -EINVAL);
+	note("a histogram of nothing", bb_insert_hist(bb, &no_hist, VALUE_RAX, ARG_END), -EINVAL);
+	note("no value", bb_insert_hist(bb, &hist, 17, ARG_END), -EINVAL);
+	note("the stack pointer", bb_insert_hist(bb, &hist, VALUE_RBX + 1, ARG_END), -EINVAL);
+	note("an argument in a block", bb_insert_hist(bb, &hist, VALUE_ARG0, ARG_END), -EINVAL);
+	note("arguments of a histogram", bb_insert_hist(bb, &hist, VALUE_RAX, ARG_INT32, 1, ARG_END), -E2BIG);
+	note("a condition on nothing",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RETVAL, ARG_INT32, 1, ARG_END), -EINVAL);
+	note("a condition of no type", bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, 1, 1, ARG_END), -EINVAL);
+	note("half a value and a whole constant",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_32(VALUE_RAX), ARG_INT64, 1ll, ARG_END), -EINVAL);
+	note("two conditions",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX, ARG_INT32, 1,
+			    ARG_END), -EINVAL);
 	note("a block is no instruction", ins_insert_call((ins_s *)bb, IPOINT_BEFORE, never, ARG_END),
 	     -EPERM);
 	note("a block is no routine", (long)routine_address((routine_s *)bb), 0);
@@ -151,7 +170,7 @@ static int plugin_init(void)
 	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null bb callback", syscall_add_bb_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null ins callback", syscall_add_ins_instrumentation(&good, NULL, NULL), -EINVAL);
-	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, NULL), 0);
+	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, &good), 0);
 	expect("exit callback", syscall_add_exit_instrumentation(&good, on_point, NULL), 0);
 	expect("routine callback", syscall_add_routine_instrumentation(&good, on_routine, NULL), 0);
 	expect("bb callback", syscall_add_bb_instrumentation(&good, on_bb, NULL), 0);

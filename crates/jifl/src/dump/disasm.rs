@@ -137,10 +137,22 @@ pub fn direct_target(instruction: &Instruction) -> Option<u64> {
     is_near.then(|| instruction.near_branch_target())
 }
 
+/// Does it access a CPU's own memory?
+fn is_in_gs(instruction: &Instruction) -> bool {
+    let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+    memory && instruction.segment_prefix() == Register::GS
+}
+
 /// Does it access a CPU's own cell, as counters do?
 pub fn is_per_cpu(instruction: &Instruction) -> bool {
-    let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
-    memory && instruction.segment_prefix() == Register::GS && has_address(instruction)
+    is_in_gs(instruction) && has_address(instruction)
+}
+
+/// Does it access one of several, as histograms do?
+pub fn is_bucket(instruction: &Instruction) -> bool {
+    is_in_gs(instruction)
+        && instruction.memory_base() == Register::None
+        && instruction.memory_index() != Register::None
 }
 
 #[cfg(test)]

@@ -189,6 +189,35 @@ fn inserted_code_is_said_to_be_what_is_known() {
     assert_eq!(by(&fake, 0)[0], only);
 }
 
+#[test]
+fn conditions_are_shown() {
+    // cmp $3, %edi; jne; and with memory, cmpq $-9, 0x70(%rdi)
+    let if_3: &[u8] = &[0x83, 0xff, 0x03, 0x75, 0x0a];
+    let if_bad: &[u8] = &[0x48, 0x83, 0x7f, 0x70, 0xf7, 0x75, 0x0a];
+    // addq $1, %gs:0x80001000(, %r11, 8)
+    let count: &[u8] = &[0x65, 0x4a, 0x83, 0x04, 0xdd, 0, 0x10, 0, 0x80, 1];
+    let lock_add: &[u8] = &[0xf0, 0x48, 0x83, 0x04, 0x25, 0x00, 0x00, 0x81, 0xc0, 0x05];
+    let conditional = [if_bad, count].concat();
+    let pieces: &[Made<'_>] = &[
+        (SEGMENT_INSERTED, &[], count),
+        (SEGMENT_INSERTED, &[], &conditional),
+        (SEGMENT_INSERTED, &[], if_3),
+        (SEGMENT_INLINED, &[], lock_add),
+        (SEGMENT_ORIGINAL, &[0xc3], &[0xc3]),
+    ];
+    let fake = fake_of([block(TEXT, CACHE, 0, pieces)]);
+    let views = look_at(&fake, None).unwrap().views;
+    let by: Vec<_> = views[0].segments.iter().map(|s| s.by.as_deref()).collect();
+    let wanted = [
+        Some("histogram"),
+        Some("histogram, if 0x70(%rdi) is 0xfffffffffffffff7"),
+        Some("if %edi is 0x3"),
+        Some("inlined routine"),
+        None,
+    ];
+    assert_eq!(by, wanted);
+}
+
 /// Blocks of nops alone have no code: others begin at the same place.
 #[test]
 fn branches_have_the_names_of_the_original() {

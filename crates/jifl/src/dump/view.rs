@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use iced_x86::{Code, Instruction, Mnemonic};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use jifl_sys::abi::{
     BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, Kind, LIVE_FLAGS,
     RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
@@ -257,19 +257,33 @@ impl Viewer {
                 Some(name) => format!("{name}, inlined"),
                 None => "inlined routine".into(),
             }),
-            _ => match copy.iter().find_map(out_of(copy)) {
-                Some(function) => Some(format!("call of {}", self.disassembler.name(function))),
-                None if copy.iter().any(disasm::is_per_cpu) => Some(self.counter(block)),
+            _ => match (condition(copy), self.inserted(block, copy)) {
+                (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
+                (None, Some(what)) => Some(what),
+                // Of what is inlined, behind it.
+                (Some(condition), None) => Some(condition),
                 // What was saved in registers has left nothing on the stack.
-                None if is(index.checked_sub(1))
+                _ if is(index.checked_sub(1))
                     && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
                 {
                     Some("restores".into())
                 }
-                None if is(Some(index + 1)) => Some("saves".into()),
-                None => None,
+                _ if is(Some(index + 1)) => Some("saves".into()),
+                _ => None,
             },
         }
+    }
+
+    /// What the engine itself has made, all in one piece.
+    fn inserted(&self, block: &Block, copy: &[Instruction]) -> Option<String> {
+        if let Some(function) = copy.iter().find_map(out_of(copy)) {
+            return Some(format!("call of {}", self.disassembler.name(function)));
+        }
+        if copy.iter().any(disasm::is_bucket) {
+            return Some("histogram".into());
+        }
+        let counts = copy.iter().any(disasm::is_per_cpu);
+        counts.then(|| self.counter(block))
     }
 
     /// Is one of the block's sessions of this kind?
@@ -292,6 +306,31 @@ impl Viewer {
 fn is_record(copy: &[Instruction]) -> bool {
     let start = copy.iter().take(3).map(Instruction::mnemonic);
     start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
+}
+
+/// What has to hold for what follows to be done, as engine/emit/when.c asks it.
+fn condition(copy: &[Instruction]) -> Option<String> {
+    let asks = |pair: &&[Instruction]| {
+        [pair[0].mnemonic(), pair[1].mnemonic()] == [Mnemonic::Cmp, Mnemonic::Jne]
+    };
+    let compare = &copy.windows(2).find(asks)?[0];
+    let place = match compare.op0_kind() {
+        OpKind::Register => register(compare.op0_register()),
+        _ => format!(
+            "{:#x}({})",
+            compare.memory_displacement64(),
+            register(compare.memory_base())
+        ),
+    };
+    let constant = match compare.op1_kind() {
+        OpKind::Register => register(compare.op1_register()),
+        _ => format!("{:#x}", compare.immediate(1)),
+    };
+    Some(format!("if {place} is {constant}"))
+}
+
+fn register(register: Register) -> String {
+    format!("%{register:?}").to_lowercase()
 }
 
 /// The target of an instruction that calls something outside of `code`.
