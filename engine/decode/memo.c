@@ -21,7 +21,7 @@ static bool has_modrm[4 << 8];
 /* 26, 2e, 36, 3e; REX; 64 to 67; f0, f2, f3 */
 static const u32 prefixes[8] = { 0, 0x40404040, 0xffff, 0xf0, 0, 0, 0, 0xd0000 };
 
-/* Where the opcode ends of an instruction that begins with these 8 bytes, and its number in has_modrm. */
+/* Where the opcode of the instruction at these 8 bytes ends, and its number in has_modrm. */
 static u32 opcode_end(u64 bytes, u32 *opcode)
 {
 	u32 n = 1;
