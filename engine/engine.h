@@ -26,6 +26,12 @@ struct jifl_config {
 	u64 return_thunk;	/* where a mitigated return jumps to; 0: plain ret */
 	u64 return_site;	/* an original ret, stands for the end of an entry piece */
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
+	/*
+	 * s64 per CPU, JIFL_TRAINING_CELLS of them: inline caches are put in order by their hits
+	 * as soon as one target has so many; 0: never. Not with thread_word.
+	 */
+	struct ir_operand training;
+	u32 training_hits;
 	u32 red_zone;		/* bytes below rsp that original code may use: 0 or 128 */
 	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
 	bool endbr;		/* entries start with endbr64 */

@@ -52,6 +52,20 @@ void jifl_host_unlock(unsigned long cookie);
 /* Monotonic nanoseconds. */
 u64 jifl_host_clock(void);
 
+/*
+ * Inline caches that count their hits: their number, the most targets of one, how many
+ * hits are enough to tell which come often, and the cells for it, see struct jifl_config.
+ */
+enum {
+	JIFL_TRAINING_SITES = 16,
+	JIFL_CHAIN_MAX = 4,
+	JIFL_TRAINING_HITS = 64,
+	JIFL_TRAINING_CELLS = JIFL_TRAINING_SITES * JIFL_CHAIN_MAX,
+};
+/* This CPU's cells, and a value for n of them, from first on, on all CPUs. */
+const s64 *jifl_host_training(void);
+void jifl_host_training_set(u32 first, u32 n, s64 value);
+
 /* Adds one to this CPU's count of native exits by this cause. */
 void jifl_host_count_exit(enum jifl_cause cause);
 

@@ -20,7 +20,7 @@
 #define CACHE_CONTEXTS 4096
 #define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2, at most */
 #define CACHE_LANDING_BITS 10	/* entries of a site's table of landings, log 2, at most */
-#define CACHE_CHAIN_MAX 4	/* targets of an inline cache; more use the lookup */
+#define CACHE_CHAIN_MAX JIFL_CHAIN_MAX	/* targets of an inline cache; more use the lookup */
 #define CACHE_CHAIN_JUMPING 2	/* the same where lookups jump: they are cheaper */
 #define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
 #define CACHE_PAGES 2048
@@ -47,10 +47,11 @@ struct cache_block {
 };
 
 struct cache_exit {
-	u32 site;		/* rel32; INDIRECT: of the inline cache's last jump, or its table */
+	u32 site;		/* rel32 of the branch; INDIRECT: or its table */
 	u32 stub;
-	u32 target;		/* DIRECT: low half of the original address; INDIRECT: rel32 of the branch */
-	u32 next;		/* linked: next of its block's; else next that waits */
+	u32 target;		/* DIRECT: low half of the original address */
+	/* Linked: next of its block's; else next that waits. INDIRECT: its first hit, others follow. */
+	u32 next;
 	u32 block : 25;		/* that it belongs to */
 	u32 kind : 2;		/* enum cache_exit_kind */
 	u32 memory : 1;		/* INDIRECT through memory */
@@ -106,6 +107,10 @@ struct cache {
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
 	u32 landing_bits;	/* entries of a site's table of landings, log 2 */
+	/* Indirect exits whose inline caches count, CACHE_NONE: none; and who is next to end. */
+	u32 training[JIFL_TRAINING_SITES];
+	u32 training_next;
+	u32 training_hits;
 	bool full;
 };
 
@@ -184,12 +189,21 @@ int jifl_cache_lookup_create(int context);
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
 void jifl_cache_lookup_forget(const struct cache_block *b);
 u32 jifl_cache_chain_max(void);
+/* Makes the inline cache anew with its targets in this order, without counters; there is room. */
+void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX]);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
 /* Code is put off the hot path: the writer for so much of it, and its end. */
 struct x86_writer jifl_cache_cold_begin(u8 *buf, u32 cap);
 void jifl_cache_cold_end(const struct x86_writer *w);
 /* Adds an exit and returns its number. */
 u32 jifl_cache_exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target);
+
+/* --- training.c --- */
+void jifl_cache_training_reset(void);
+/* The exit's number in cache.training, its counters fresh; there is room for a chain. */
+u32 jifl_cache_training_begin(u32 exit);
+/* A hit has come to the dispatcher: is it by a counter that is at its end? */
+void jifl_cache_training_look(u32 exit);
 
 /* --- landing.c: where there is a config.thread_word --- */
 /* Makes a table for an indirect exit, and its lookup, whose cache offset it returns, or CACHE_NONE. */

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Indirect branches: the inline cache of a site grows by one compare and branch
- * for each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
+ * Indirect branches: the inline cache of a site has a compare and a branch for
+ * each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
  * context's hash lookup, whose table lies in the cache's own memory so that code
  * reaches it by a 32-bit address. Where unprotected jumps may be executed, landing.c
  * has other lookups.
+ *
+ * An inline cache is made anew for each target that is added, and once more when its
+ * order is known (training.c); one store to the site's branch puts it in the old one's
+ * place. Who executes the old one goes on as if there had been no other: its links
+ * are kept up like all exits'.
  */
 #include "cache.h"
 #include "../base/plant.h"
@@ -115,13 +120,6 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 
-static void patch_tail(struct cache_exit *x, u32 to, u32 new_tail)
-{
-	jifl_host_code_store32(jifl_pos_at(x->site), x86_rel32(x->site, to));
-	x->site = new_tail;
-	x->linked++;
-}
-
 /*
  * True when x's inline cache has the block already, at from or behind it: another
  * CPU was faster, or the block is new for a target that was in there. A block has one
@@ -142,19 +140,87 @@ u32 jifl_cache_chain_max(void)
 	return cache.config.thread_word ? CACHE_CHAIN_JUMPING : CACHE_CHAIN_MAX;
 }
 
-/* The site looks up behind its inline cache. */
-static void end_in_lookup(struct cache_exit *x, jifl_orig target, u32 block)
+static void lead_to(const struct cache_exit *x, u32 to)
 {
-	int context = cache.blocks[block].context;
-	struct x86_writer w;
-	u8 buf[64];
-	u32 end;
+	jifl_host_code_store32(jifl_pos_at(x->site), x86_rel32(x->site, to));
+}
 
+/* The hits are ordinary links, to be made before anything leads to them. */
+static void add_hits(struct cache_exit *x, const struct emit_chain *chain)
+{
+	u32 i, hit;
+
+	x->next = cache.nexits;
+	for (i = 0; i < chain->n; i++) {
+		hit = jifl_cache_exit_new(CACHE_EXIT_DIRECT, x->block, chain->hit_sites[i],
+					  x->stub, chain->targets[i]);
+		jifl_cache_exit_add(hit);
+	}
+}
+
+static void make_chain(struct cache_exit *x, struct emit_chain *chain)
+{
+	int context = cache.blocks[x->block].context;
+	const struct ir_insn *o;
+	struct ir_insn operand;
+	struct x86_writer w;
+	u8 buf[EMIT_CHAIN];
+
+	o = jifl_cache_exit_operand(x, &operand);
 	w = jifl_cache_cold_begin(buf, sizeof(buf));
-	end = emit_chain_end(&w, &cache.config, x->reg, cache.contexts[context].lookup);
+	chain->stub = x->stub;
+	chain->miss = x->stub;
+	if (x->linked > jifl_cache_chain_max())
+		chain->miss = emit_chain_end(&w, &cache.config, x->reg,
+					     cache.contexts[context].lookup);
+	emit_chain(&w, &cache.config, o, x->reg, chain);
 	jifl_cache_cold_end(&w);
-	patch_tail(x, end, x->site);
-	jifl_cache_lookup_store(context, target, block);
+	add_hits(x, chain);
+	lead_to(x, chain->start);
+}
+
+static u32 chain_length(const struct cache_exit *x)
+{
+	return x->linked < jifl_cache_chain_max() ? x->linked : jifl_cache_chain_max();
+}
+
+static void get_chain(const struct cache_exit *x, struct emit_chain *chain)
+{
+	u32 i;
+
+	*chain = (struct emit_chain){ .n = chain_length(x) };
+	for (i = 0; i < chain->n; i++)
+		chain->targets[i] = cache_orig(cache.exits[x->next + i].target);
+}
+
+/* One target more, or the lookup behind so many. */
+static void grow(u32 exit, jifl_orig target, u32 block)
+{
+	struct cache_exit *x = &cache.exits[exit];
+	struct emit_chain chain;
+
+	get_chain(x, &chain);
+	if (x->linked++ < jifl_cache_chain_max())
+		chain.targets[chain.n++] = target;
+	else
+		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
+	chain.counts = chain.n > 1 && cache.training_hits;
+	if (chain.counts)
+		chain.training = jifl_cache_training_begin(exit);
+	make_chain(x, &chain);
+}
+
+void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX])
+{
+	struct cache_exit *x = &cache.exits[exit];
+	struct emit_chain old, chain;
+	u32 i;
+
+	get_chain(x, &old);
+	chain = old;
+	for (i = 0; i < chain.n; i++)
+		chain.targets[i] = old.targets[order[i]];
+	make_chain(x, &chain);
 }
 
 /* The site has a table instead of it; what was in there is met once more. */
@@ -164,32 +230,11 @@ static void end_in_table(struct cache_exit *x, jifl_orig target)
 
 	if (lookup == CACHE_NONE)
 		return;
-	x->site = x->target;
-	patch_tail(x, lookup, table);
+	lead_to(x, lookup);
+	x->site = table;
+	x->linked++;
 	if (jifl_cache_has_room(0, EMIT_LANDING))
 		jifl_cache_landing_add(x, target);
-}
-
-static void add_piece(struct cache_exit *x, jifl_orig target)
-{
-	struct emit_chain_piece piece;
-	const struct ir_insn *o;
-	struct ir_insn operand;
-	struct x86_writer w;
-	u8 buf[64];
-	u32 hit;
-
-	if (!x->linked)
-		x->target = x->site;
-	o = jifl_cache_exit_operand(x, &operand);
-	w = jifl_cache_cold_begin(buf, sizeof(buf));
-	emit_chain_piece(&w, &cache.config, o, x->reg, target, x->stub, &piece);
-	jifl_cache_cold_end(&w);
-	/* The hit is an ordinary link, to be made before anything leads to the piece. */
-	hit = jifl_cache_exit_new(CACHE_EXIT_DIRECT, x->block, piece.hit_site, piece.hit_stub,
-				  target);
-	jifl_cache_exit_add(hit);
-	patch_tail(x, piece.start, piece.next_site);
 }
 
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
@@ -197,19 +242,17 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 	struct cache_exit *x = &cache.exits[exit];
 	bool ended = x->linked > jifl_cache_chain_max(), jumping = cache.config.thread_word;
 
-	if (ended && !jumping) {
+	if (has_hit(x, block, ended && jumping ? x->site : cache.hot_end)) {
+		jifl_cache_training_look(exit);
+	} else if (ended && !jumping) {
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
+	} else if (!jifl_cache_has_room(0, 2 * EMIT_CHAIN)) {
 		return;
-	}
-	if (has_hit(x, block, ended ? x->site : cache.hot_end) ||
-	    !jifl_cache_has_room(0, EMIT_LANDING))
-		return;
-	if (ended)
+	} else if (ended) {
 		jifl_cache_landing_add(x, target);
-	else if (x->linked < jifl_cache_chain_max())
-		add_piece(x, target);
-	else if (jumping)
+	} else if (jumping && x->linked == jifl_cache_chain_max()) {
 		end_in_table(x, target);
-	else
-		end_in_lookup(x, target, block);
+	} else {
+		grow(exit, target, block);
+	}
 }

@@ -67,6 +67,7 @@ int jifl_cache_init(const struct jifl_config *config)
 		.dispatch_indirect = (u32)(config->dispatch_indirect - config->code_base),
 		.return_thunk = config->return_thunk,
 		.exit_counters = config->exit_counters,
+		.training = config->training,
 		.red_zone = config->red_zone,
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
@@ -74,6 +75,8 @@ int jifl_cache_init(const struct jifl_config *config)
 		.lahf = config->lahf,
 		.poison = config->poison,
 	};
+	/* Where sites jump they have tables instead. */
+	cache.training_hits = config->thread_word ? 0 : config->training_hits;
 	cache.lookup_bits = lookup_bits(config->code_size, CACHE_LOOKUP_BITS);
 	cache.landing_bits = lookup_bits(config->code_size, CACHE_LANDING_BITS);
 	set_side(config->side, config->side_size);
@@ -123,6 +126,7 @@ void jifl_cache_reset(void)
 	}
 	for (i = 0; i < CACHE_PAGES; i++)
 		cache.pages[i] = CACHE_NONE;
+	jifl_cache_training_reset();
 	for (i = 0; i < cache.ncontexts; i++) {
 		jifl_cache_lookup_reset(&cache.contexts[i]);
 		cache.contexts[i].blocks = 0;

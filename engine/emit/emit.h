@@ -9,6 +9,7 @@
 #define JIFL_EMIT_EMIT_H
 
 #include "x86_enc.h"
+#include "../host.h"
 #include "../instrument/liveness.h"
 
 #define EMIT_UNIT_BLOCKS 12
@@ -54,6 +55,7 @@ struct emit_config {
 	u32 dispatch_indirect;
 	u64 return_thunk;	/* 0: plain ret */
 	struct ir_operand exit_counters;
+	struct ir_operand training;
 	u32 red_zone;
 	bool align_stack;
 	bool endbr;
@@ -149,20 +151,35 @@ static inline bool emit_has_chain(const struct emit_config *config, const struct
 u32 emit_direct_stub(struct emit_unit *u, u32 exit);
 u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit);
 
-/* Pieces of an inline cache, emitted one by one as targets are met. */
+/* An inline cache: its targets in their order. */
+#define EMIT_CHAIN 192		/* bytes, at most, with its end */
+struct emit_chain {
+	jifl_orig targets[JIFL_CHAIN_MAX];
+	u32 n;
+	bool counts;		/* hits, down, in the cells of site `training`; below 0 to the stub */
+	u32 training;
+	u32 stub, miss;
+	u32 start;		/* out; and for each target the rel32 of the branch to its block */
+	u32 hit_sites[JIFL_CHAIN_MAX];
+};
+/* operand: what x86_pushed_operand found in the site's stub, NULL: reg is compared. */
+void emit_chain(struct x86_writer *w, const struct emit_config *config,
+		const struct ir_insn *operand, u8 reg, struct emit_chain *chain);
+
+/* Behind a full one: goes to the context's hash lookup. */
+u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup);
+
+/* One target of a site with a table, emitted when it is met. */
 struct emit_chain_piece {
 	u32 start;
 	u32 hit_site;		/* rel32 of the branch to the target's block */
 	u32 hit_stub;		/* where that goes while unlinked */
 	u32 next_site;		/* rel32 of the branch taken on a miss */
 };
-/* operand: what x86_pushed_operand found in the site's stub, NULL: reg is compared. */
+/* operand as above */
 void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
 		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
 		      struct emit_chain_piece *piece);
-
-/* The last piece of a full inline cache: goes to the context's hash lookup. */
-u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup);
 
 /*
  * A context's hash lookup: expects the original target on top of the stack,

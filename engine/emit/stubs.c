@@ -55,18 +55,56 @@ u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit
 	return start;
 }
 
+static void emit_compare(struct x86_writer *w, const struct emit_config *config,
+			 const struct ir_insn *operand, u8 reg, jifl_orig target)
+{
+	s32 compared = (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target);
+
+	if (operand)
+		x86_cmp_operand_of_imm(w, operand, -(s32)config->red_zone, compared);
+	else
+		x86_cmp_imm(w, reg, compared);
+}
+
+/* jne 1f; add $-1, cell; js stub; jmp block; 1: */
+static u32 emit_counted_hit(struct x86_writer *w, struct ir_operand cell, u32 stub)
+{
+	u32 next = x86_jcc_short(w, X86_CC_NE), site;
+
+	x86_add_cell(w, cell, -1);
+	x86_jcc(w, X86_CC_S, stub);
+	site = x86_jmp(w, stub);
+	x86_set_rel8_here(w, next);
+	return site;
+}
+
+/*
+ * For each target: cmp $target, reg or operand; je block
+ * and at the end: jmp miss
+ */
+void emit_chain(struct x86_writer *w, const struct emit_config *config,
+		const struct ir_insn *operand, u8 reg, struct emit_chain *chain)
+{
+	struct ir_operand cell = config->training;
+	u32 i;
+
+	cell.disp += (s32)(8 * JIFL_CHAIN_MAX * chain->training);
+	chain->start = x86_here(w);
+	for (i = 0; i < chain->n; i++, cell.disp += 8) {
+		emit_compare(w, config, operand, reg, chain->targets[i]);
+		chain->hit_sites[i] = chain->counts ? emit_counted_hit(w, cell, chain->stub) :
+						      x86_jcc(w, X86_CC_E, chain->stub);
+	}
+	x86_jmp(w, chain->miss);
+}
+
 /* cmp $target, reg or operand; je block; jmp miss */
 void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
 		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
 		      struct emit_chain_piece *piece)
 {
-	s32 compared = (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target);
-
 	piece->start = x86_here(w);
-	if (operand)
-		x86_cmp_operand_of_imm(w, operand, -(s32)config->red_zone, compared);
-	else
-		x86_cmp_imm(w, reg, compared);
+	emit_compare(w, config, operand, reg, target);
 	piece->hit_site = x86_jcc(w, X86_CC_E, 0);
 	piece->hit_stub = x86_here(w);
 	x86_set_rel32(w, piece->hit_site, piece->hit_stub);

@@ -58,7 +58,7 @@ void x86_set_rel8_here(struct x86_writer *w, u32 at);
 /* ... to another place of the buffer */
 void x86_set_rel8(struct x86_writer *w, u32 at, u32 to);
 
-enum { X86_CC_E = 4, X86_CC_NE = 5, X86_CC_LE = 14 };
+enum { X86_CC_E = 4, X86_CC_NE = 5, X86_CC_S = 8, X86_CC_LE = 14 };
 
 void x86_push(struct x86_writer *w, enum ir_reg reg);
 void x86_pop(struct x86_writer *w, enum ir_reg reg);

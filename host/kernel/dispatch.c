@@ -100,3 +100,19 @@ void jifl_host_count_exit(enum jifl_cause cause)
 	if ((unsigned int)cause < JIFL_CAUSES_MAX)
 		this_cpu_inc(jifl_cpu.exits[cause]);
 }
+
+const s64 *jifl_host_training(void)
+{
+	return this_cpu_ptr(&jifl_cpu)->training;
+}
+
+void jifl_host_training_set(u32 first, u32 n, s64 value)
+{
+	unsigned int cpu;
+	u32 i;
+
+	/* A CPU that counts meanwhile may lose this: it ends earlier, or later. */
+	for_each_possible_cpu(cpu)
+		for (i = first; i < first + n; i++)
+			WRITE_ONCE(per_cpu(jifl_cpu, cpu).training[i], value);
+}

@@ -18,6 +18,7 @@
 #include <linux/percpu.h>
 #include "../../include/uapi/jifl.h"
 #include "../../engine/engine.h"
+#include "../../engine/host.h"
 
 #undef pr_fmt
 #define pr_fmt(fmt) "jifl: " fmt
@@ -97,6 +98,7 @@ struct jifl_cpu {
 	u64 exits[JIFL_CAUSES_MAX];
 	u64 stack_top;		/* of the private stack the dispatcher runs on */
 	u64 ring;		/* ring.c's cell */
+	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
 

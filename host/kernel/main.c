@@ -71,6 +71,8 @@ static int jifl_main_engine(void)
 		.return_thunk = jifl_main_return_thunk(),
 		.return_site = jifl_evict_return_site(),
 		.exit_counters = jifl_cpu_operand(exits),
+		.training = jifl_cpu_operand(training),
+		.training_hits = JIFL_TRAINING_HITS,
 		.red_zone = 0,
 		.endbr = IS_ENABLED(CONFIG_X86_KERNEL_IBT),
 		.lahf = boot_cpu_has(X86_FEATURE_LAHF_LM),

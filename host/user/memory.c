@@ -28,6 +28,8 @@ __thread struct jifl_frame user_host_trap_frame;
 bool user_host_has_xsave;
 
 u64 user_host_exits[JIFL_CAUSES_MAX];
+u32 user_host_training_hits = JIFL_TRAINING_HITS;
+static s64 training[JIFL_TRAINING_CELLS];	/* of all threads: what they lose is no matter */
 
 enum { INT3 = 0xcc };
 
@@ -154,6 +156,8 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size)
 		.dispatch_indirect = address(user_host_dispatch_indirect_red_zone),
 		.return_site = address(user_host_return_site),
 		.exit_counters = user_host_operand(user_host_exits),
+		.training = user_host_operand(training),
+		.training_hits = user_host_training_hits,
 		.red_zone = 128,
 		.align_stack = true,
 		.lahf = true,
@@ -293,4 +297,17 @@ u64 jifl_host_clock(void)
 void jifl_host_count_exit(enum jifl_cause cause)
 {
 	__atomic_fetch_add(&user_host_exits[cause], 1, __ATOMIC_RELAXED);
+}
+
+const s64 *jifl_host_training(void)
+{
+	return training;
+}
+
+void jifl_host_training_set(u32 first, u32 n, s64 value)
+{
+	u32 i;
+
+	for (i = first; i < first + n; i++)
+		__atomic_store_n(&training[i], value, __ATOMIC_RELAXED);
 }

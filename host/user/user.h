@@ -61,6 +61,9 @@ extern u64 user_host_traps;
 /* The engine is to poison (engine.h): set by JIFL_POISON in the environment. */
 extern bool user_host_poison;
 
+/* Of a target that put an inline cache in order (engine.h); to be set before the engine's init. */
+extern u32 user_host_training_hits;
+
 /* An operand for an insert; cell lies in the low 2 GiB. */
 struct ir_operand user_host_operand(const void *cell);
 

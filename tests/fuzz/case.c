@@ -305,6 +305,8 @@ void fuzz_init(void)
 	enum form_use use;
 	u32 i;
 
+	/* Programs are short. */
+	user_host_training_hits = 2;
 	fuzz_state_init();
 	fuzz_program_init();
 	catch_faults();

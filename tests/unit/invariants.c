@@ -37,6 +37,30 @@ static void check_block(u32 i, const char *when)
 	}
 }
 
+/* Where it leads, the site's register is compared with the targets of its hits, in their order. */
+static void check_chain(const struct cache_exit *x, const char *when)
+{
+	u32 at, i;
+	s32 imm;
+
+	if (!x->linked) {
+		CHECK_EQ_IN(when, goes_to(x->site), x->stub);
+		return;
+	}
+	if (x->memory || (x->linked > jifl_cache_chain_max() && cache.config.thread_word))
+		return;
+	at = goes_to(x->site);
+	for (i = 0; i < x->linked && i < jifl_cache_chain_max(); i++) {
+		const struct cache_exit *hit = &cache.exits[x->next + i];
+
+		memcpy(&imm, user_host_code() + at + (x->reg ? 3 : 2), 4);
+		CHECK_EQ_IN(when, (u32)imm, hit->target);
+		CHECK_EQ_IN(when, hit->block, x->block);
+		/* je block; or jne 1f; add; js; jmp block; 1: */
+		at = hit->site + 4;
+	}
+}
+
 static void check_exit(u32 i, const char *when)
 {
 	const struct cache_exit *x = &cache.exits[i];
@@ -47,8 +71,7 @@ static void check_exit(u32 i, const char *when)
 	CHECK(x->site / 8 == (x->site + 3) / 8, "%s: exit %u at %#x", when, i, x->site);
 	CHECK(x->block < cache.nblocks, "%s: exit %u of block %u", when, i, x->block);
 	if (x->kind == CACHE_EXIT_INDIRECT) {
-		if (x->linked <= jifl_cache_chain_max())
-			CHECK_EQ_IN(when, goes_to(x->site), x->stub);
+		check_chain(x, when);
 		return;
 	}
 	block = jifl_cache_find(context_of(x), cache_orig(x->target));
