@@ -12,19 +12,24 @@ inserted code, or in an analysis function, has more on its stack than is known h
 
 import struct
 import sys
+from bisect import bisect_right
+from collections import namedtuple
 
 import drgn
 from drgn.helpers.linux.pid import find_task, for_each_task
 
-# engine/cache/cache.h, engine/emit/emit.h
-BLOCK_ENTRY = 4
-MAP_GOES_ON = 255
-MAP_CONTINUES = 0x40
-
-
 def signed(low):
     """A kernel address from its low half."""
     return low | 0xffffffff00000000
+
+
+def table(prog, name, address, count):
+    """An array of structures without padding, as named tuples."""
+    members = prog.type(name).members
+    codes = "".join({1: "B", 2: "H", 4: "I"}[drgn.sizeof(member.type)] for member in members)
+    row = namedtuple("row", [member.name for member in members])
+    data = prog.read(address, drgn.sizeof(prog.type(name)) * count)
+    return [row(*values) for values in struct.iter_unpack(f"<{codes}", data)]
 
 
 class Cache:
@@ -35,11 +40,9 @@ class Cache:
         self.base = cache.code_base.value_()
         self.hot_end = cache.hot_end.value_()
         self.return_site = cache.return_site.value_()
-        size = drgn.sizeof(prog.type("struct cache_block"))
-        count = cache.nblocks.value_()
-        data = prog.read(cache.blocks.value_(), size * count)
-        # orig, start, map, -, -, -, len, src_len, context, flags, -
-        self.blocks = list(struct.iter_unpack("<6I3HBB", data))
+        self.entry = prog.constant("CACHE_BLOCK_ENTRY")
+        self.inserted = prog.constant("EMIT_MAP_CONTINUES")
+        self.blocks = table(prog, "struct cache_block", cache.blocks.value_(), cache.nblocks.value_())
         self.map = prog.read(cache.map.value_(), cache.nmap.value_())
 
     def holds(self, address):
@@ -48,29 +51,26 @@ class Cache:
     def original(self, address):
         """The original of a return address; None where nothing is."""
         offset = address - self.base
-        low, high = 0, len(self.blocks)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.blocks[middle][1] <= offset else (low, middle)
-        index = low - 1
-        if index < 0 or offset - self.blocks[index][1] > self.blocks[index][6]:
+        index = bisect_right(self.blocks, offset, key=lambda block: block.start) - 1
+        if index < 0 or offset - self.blocks[index].start > self.blocks[index].len:
             return None
         # Of the blocks that start there the first: all but the last have no code.
-        while self.blocks[index][1] == offset and index and self.blocks[index - 1][1] == offset:
+        while self.blocks[index].start == offset and index and self.blocks[index - 1].start == offset:
             index -= 1
         return self.in_block(index, offset)
 
     def in_block(self, index, offset):
-        source, at, pair, _, _, _, _, source_len, _, flags, _ = self.blocks[index]
-        if flags & BLOCK_ENTRY:
-            return self.return_site if source_len and offset >= at + source_len else signed(source)
-        end = self.blocks[index + 1][2] if index + 1 < len(self.blocks) else len(self.map)
+        block = self.blocks[index]
+        if block.flags & self.entry:
+            return self.return_site if block.src_len and offset >= block.start + block.src_len else signed(block.orig)
+        source, at, pair = block.orig, block.start, block.map
+        end = self.blocks[index + 1].map if index + 1 < len(self.blocks) else len(self.map)
         while pair < end and at < offset:
             length, what = self.map[pair], self.map[pair + 1]
             if offset < at + length:
                 break
             at += length
-            source += what if 0 < what < MAP_CONTINUES else 0
+            source += what if 0 < what < self.inserted else 0
             pair += 2
         return signed(source)
 
