@@ -14,10 +14,11 @@ from lib import (background, check, figure, interrupt, is_loaded, kernel_log, lo
 TROUBLES = {"warn": True, "once": True, "bug": False, "null": False, "read_null": False, "user_null": False,
             "divide": False, "not_canonical": False, "jump_nowhere": False, "stack": True, "recurse": True,
             "nofault": True, "put_nofault": True, "zeropad": True, "msr": True, "unsafe_msr": True,
-            "segment": True, "copy_mc": True, "spin": True, "sleep": True}
+            "segment": True, "copy_mc": True, "spin": True, "sleep": True,
+            "deep": True}
 
 # Both kinds leave the same code but for what they insert.
-KINDS = {"insn": list(TROUBLES), "block": ["warn", "null", "divide", "stack", "nofault", "zeropad"]}
+KINDS = {"insn": list(TROUBLES), "block": ["warn", "null", "divide", "stack", "nofault", "zeropad", "deep"]}
 
 # What each must have said natively, so that a machine on which it does nothing is noticed.
 SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "0000000000000008",
@@ -25,7 +26,12 @@ SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "
         "not_canonical": "probably for non-canonical address 0x8000dead00000000",
         "jump_nowhere": "NULL pointer", "stack": "do_stack", "recurse": "recurse", "nofault": "nofault 0: mended 1",
         "put_nofault": "put: mended", "zeropad": "zeropad 1: 7a", "msr": "rdmsr: -5", "unsafe_msr": "unchecked MSR",
-        "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done"}
+        "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done",
+        "deep": "deep: deep, stack's end intact"}
+
+# What instrumentation may take of a call's kernel stack beyond what the call itself does, in bytes: its frame at
+# the entry, and what a branch that is not linked yet pushes on the way to the dispatcher's own stack.
+STACK_COST = 256
 
 # Lines that say when, where and after what it happened.
 NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code:|Modules linked|\[last unloaded|PGD |FS: |CS: |CR2: |"
@@ -99,6 +105,22 @@ def kept(*what):
     return kernel_log()[-1]
 
 
+def stack_used():
+    """Bytes from the top of the kernel's stack to the end of what was written, by the same branches each time."""
+    run("/bin/sh", "-c", "printf used > /proc/trouble")
+    below, above = re.search(r"used: (\d+) below (\d+)", kernel_log()[-1]).groups()
+    return int(below) + int(above)
+
+
+def stack_cost(native):
+    for kind in ("none", "call", "block", "insn"):
+        owner = session(kind, "sys:write")
+        cold, warm = stack_used(), stack_used()
+        interrupt(owner)
+        check(f"{kind} takes some stack", warm < cold <= native + STACK_COST, (native, cold, warm))
+        figure(f"stack used under {kind}", f"{cold} bytes at first, {warm} then, {native} natively")
+
+
 def program():
     run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
     run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
@@ -108,6 +130,7 @@ def program():
     for name, survives in TROUBLES.items():
         end, lines = native[name]
         check(f"{name} natively", (end == 0) == survives and any(SAID[name] in line for line in lines), native[name])
+    native_stack = stack_used()
     traced = stacktrace()
     check("a trigger writes stacks", traced.count("do_syscall_64") == 5, traced)
     for kind, names in KINDS.items():
@@ -125,6 +148,7 @@ def program():
         check(f"the session of {kind} ends well", owner.returncode == 0, (out, err))
         same(f"data is kept when a session of {kind} ends", kept(kind, "sys:write"),
              "trouble: keep: 0 changed, in a copy")
+    stack_cost(native_stack)
     same("no session is left", status()["sessions"], [])
     figure("lines compared", sum(len(lines) for _, lines in native.values()))
     end = run("jifl", "unload", "jifl")

@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/mm.h>
 #include <linux/proc_fs.h>
+#include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <asm/msr.h>
@@ -211,6 +212,99 @@ static noinline void do_keep(void)
 		within_module(want, THIS_MODULE) ? "native" : "in a copy");
 }
 
+/* --- little stack ------------------------------------------------------------- */
+
+#define STACK_PATTERN	0x5ac95ac95ac95ac9ul
+
+/* Bytes above the stack's end where descend() turns back. */
+static unsigned long stack_left = 400;
+module_param(stack_left, ulong, 0600);
+
+static noinline unsigned long leaf(unsigned long value)
+{
+	barrier();
+	return value * 3;
+}
+
+static unsigned long (*volatile indirect_leaf)(unsigned long value) = leaf;
+static u8 small[2][64];
+
+/* Kinds of branches that nothing else takes, and a call of the kernel's. */
+static noinline unsigned long branch(unsigned long value)
+{
+	value += leaf(value);
+	value += indirect_leaf(value);
+	memcpy(small[0], small[1], sizeof(small[0]) - (value & 1));
+	if (value & 1)
+		value = leaf(value);
+	return value + strlen(small[0]);
+}
+
+static unsigned long *stack_end(void)
+{
+	return end_of_stack(current) + 1;	/* past the magic number */
+}
+
+static noinline int descend(void)
+{
+	int depth = 0;
+
+	if (current_stack_pointer > (unsigned long)stack_end() + stack_left)
+		depth = descend() + 1;
+	else
+		branch(1);
+	barrier();	/* not a tail call */
+	return depth;
+}
+
+/* Interrupts are off: their entry takes some of a task's stack as well. */
+static noinline void do_deep(void)
+{
+	unsigned long flags;
+	int depth;
+
+	local_irq_save(flags);
+	depth = descend();
+	local_irq_restore(flags);
+	pr_info("deep: %s, stack's end %s\n", depth > 100 ? "deep" : "not deep",
+		*end_of_stack(current) == STACK_END_MAGIC ? "intact" : "overwritten");
+}
+
+/* How many bytes of the stack branch() writes, with what is inserted, and how many are above it. */
+static noinline void do_used(void)
+{
+	unsigned long top = (unsigned long)task_pt_regs(current);
+	unsigned long *p, flags;
+
+	local_irq_save(flags);
+	for (p = stack_end(); (unsigned long)p < current_stack_pointer; p++)
+		WRITE_ONCE(*p, STACK_PATTERN);
+	branch(1);
+	for (p = stack_end(); READ_ONCE(*p) == STACK_PATTERN; p++)
+		;
+	local_irq_restore(flags);
+	pr_info("used: %lu below %lu\n", current_stack_pointer - (unsigned long)p,
+		top - current_stack_pointer);
+}
+
+static noinline unsigned long overflow(void)
+{
+	volatile unsigned long room[25];
+
+	room[0] = zero;
+	return room[0] ? 0 : overflow() + room[0];
+}
+
+/* Ends the machine: the kernel panics where it finds a stack's end crossed. */
+static noinline void do_overflow(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	overflow();
+	local_irq_restore(flags);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -222,6 +316,7 @@ static const struct {
 	{ "put_nofault", do_put_nofault }, { "zeropad", do_zeropad }, { "msr", do_msr },
 	{ "unsafe_msr", do_unsafe_msr }, { "segment", do_segment }, { "copy_mc", do_copy_mc },
 	{ "spin", do_spin }, { "sleep", do_sleep }, { "keep", do_keep },
+	{ "deep", do_deep }, { "used", do_used }, { "overflow", do_overflow },
 };
 
 static ssize_t trouble_write(struct file *file, const char __user *buf, size_t n, loff_t *pos)

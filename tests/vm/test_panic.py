@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Panics inside instrumented system calls: the log says what it says natively, and a crash kernel gets its dump."""
+
+import re
+
+import pytest
+
+import harness
+
+# What is this run's own: when and where, registers, and words of the stack that are no frames.
+NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |Modules linked|\[last unloaded|R(?!IP: 0010)[A-Z0-9]{2}: |"
+                          r"[CDFG][RS]\d?: |PKRU|\? |Kernel Offset|Shutting down")
+
+# Frames from the crash to user space.
+CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", "proc_reg_write", "vfs_write",
+         "ksys_write", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"]
+
+
+def panic(*arguments, kernel, append=""):
+    """Runs guest/panic.py, which the machine does not survive; returns its lines from the panic's first one."""
+    module = harness.built_for(harness.build_module("modules/trouble.c"), kernel) / "trouble.ko"
+    words = " ".join(str(word) for word in arguments)
+    run = harness.vm(f"/usr/bin/python3 -B tests/vm/guest/panic.py {words}", kernel=kernel, check=False,
+                     append=f"randomize_kstack_offset=off {append}", timeout=120, options=["--module", module])
+    assert run.status == 123, run.shown()
+    lines = [re.sub(r"^\[ *\d+\.\d+\] *", "", line.strip()) for line in run.console.splitlines()]
+    marks = [number for number, line in enumerate(lines) if line.startswith("mark ")]
+    assert marks, run.shown()
+    return lines[marks[-1] + 1:]
+
+
+def normal(lines):
+    """Without what is the run's own; lines that repeat themselves once."""
+    kept = []
+    for line in lines:
+        line = re.sub(r"\b(0x)?[0-9a-f]{16}\b", "ADDRESS", re.sub(r"\[#\d+\]", "[N]", line))
+        # Which of its pushes meets the end of the stack depends on where the stack begins.
+        line = re.sub(r"^(RIP: .*)\+0x\w+/", r"\1+OFFSET/", line)
+        if line and not NOT_COMPARED.match(line) and kept[-1:] != [line]:
+            kept.append(line)
+    return kept
+
+
+def frames(lines):
+    """Functions on the stack, guesses and the compiler's suffixes left out."""
+    return [match[1] for line in lines if (match := re.match(r"(\w+)[\w.]*\+0x\w+/0x\w+( \[\w+\])?$", line))]
+
+
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_stack_overflow(kernel, show):
+    want = panic("overflow", "natively", kernel=kernel)
+    assert want[0].startswith("BUG: TASK stack guard page was hit at"), want
+    got = panic("overflow", "insn", kernel=kernel)
+    assert normal(got) == normal(want)
+    assert abs(len(frames(got)) - len(frames(want))) <= 1, (got, want)
+    show(f"{len(frames(got))} frames, {len(frames(want))} natively")
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_crash_kernel(kernel, show):
+    image = harness.ROOT / f"build/kernels/boot/vmlinuz-{harness.release_of(kernel)}"
+    lines = panic("sysrq", "insn", image, harness.compile_program("crash_init"), kernel=kernel,
+                  append="crashkernel=192M")
+    found = frames(lines)
+    assert found[found.index("panic"):] == CRASH, lines
+    assert any(line.startswith("crash kernel: 2 CPUs") for line in lines), lines
+    show(lines[-1])
