@@ -9,7 +9,7 @@
 #include "../../../engine/emit/x86_enc.h"
 #include "../unit.h"
 
-extern const char __executable_start[], etext[];
+extern const char user_host_own_start[], etext[];
 
 enum { FAR = 0x60001238, MOVED = 136 };
 
@@ -106,15 +106,13 @@ static void check_push(const struct ir_insn *insn, const struct decoded *origina
 
 UNIT_TEST(all, "emit/relocate: every instruction of this program is the same elsewhere")
 {
-	u64 at = (u64)(unsigned long)__executable_start, end = (u64)(unsigned long)etext;
+	u64 at = (u64)(unsigned long)user_host_own_start, end = (u64)(unsigned long)etext;
 	u32 step = UNIT_SANITIZED ? 10 : 1, n = 0, relocated = 0, pushed = 0;
 	struct decoded original;
 	struct ir_insn insn;
 
 	user_host_init(UNIT_CODE, UNIT_SIDE);
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	/* ELF headers come first, which are no code. */
-	at += 0x1000;
 	for (; at < end; at += insn.len ? insn.len : 1) {
 		jifl_decode_insn(jifl_orig_at(at), &insn);
 		if (insn.kind == IR_NATIVE || n++ % step)
