@@ -41,13 +41,13 @@ def load_crash_kernel(image, program):
 
 
 def program(how, kind, *crash):
-    if crash:
-        load_crash_kernel(*crash)
     if kind != "natively":
         session(kind, "sys:read", "sys:write", "sys:openat")
-    # The other CPUs are in system calls, too.
-    for _ in range(os.cpu_count() - 1):
-        background("/bin/sh", "-c", "while :; do cat /proc/self/maps > /dev/null; done")
+    if crash:
+        load_crash_kernel(*crash)
+        # The other CPUs are in system calls, too, when the crash stops them.
+        for _ in range(os.cpu_count() - 1):
+            background("/bin/sh", "-c", "while :; do cat /proc/self/maps > /dev/null; done")
     Path("/proc/sys/kernel/printk").write_text("8")
     log_mark()
     where, what = ("/proc/sysrq-trigger", "c") if how == "sysrq" else ("/proc/trouble", how)
