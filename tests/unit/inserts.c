@@ -11,7 +11,7 @@ struct edges edges;
 u64 records_cell;
 struct record records[1 << RECORDS_ORDER];
 
-const struct insert_mode insert_modes[] = {
+const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "nothing", NULL },
 	{ "block counters", insert_block_count },
 	{ "instruction counters", insert_ins_count },

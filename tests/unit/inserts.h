@@ -48,6 +48,7 @@ struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;
 };
-extern const struct insert_mode insert_modes[];
+enum { INSERT_MODES = 9 };
+extern const struct insert_mode insert_modes[INSERT_MODES + 1];
 
 #endif
