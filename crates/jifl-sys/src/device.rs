@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Block, Count, Counts, Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records, RoutineInfo,
-    Segment, SessionInfo, Start, Stat, Status, Stop, request,
+    Block, Count, Counts, Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records,
+    RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, request,
 };
 
 /// Room for one histogram.

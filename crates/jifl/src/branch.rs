@@ -80,7 +80,10 @@ fn site(block: &Count) -> u64 {
 /// into one makes another.
 fn sorted(profile: &Profile) -> Vec<Count> {
     let ran = profile.executed();
-    let mut blocks: Vec<Count> = ran.filter(|block| block.branch != NO_BRANCH).copied().collect();
+    let mut blocks: Vec<Count> = ran
+        .filter(|block| block.branch != NO_BRANCH)
+        .copied()
+        .collect();
     blocks.sort_by_key(|block| (site(block), block.target));
     let mut branches: Vec<Count> = Vec::new();
     for block in blocks {
@@ -133,7 +136,14 @@ fn cells(profile: &Profile, branch: &Count) -> Vec<String> {
     ]
 }
 
-const TITLES: [&str; 6] = ["BRANCH", "TARGET", "EXECUTED", "TAKEN", "NOT TAKEN", "TAKEN%"];
+const TITLES: [&str; 6] = [
+    "BRANCH",
+    "TARGET",
+    "EXECUTED",
+    "TAKEN",
+    "NOT TAKEN",
+    "TAKEN%",
+];
 
 fn text(profile: &Profile, branches: &[Count]) -> String {
     let mut lines = vec![TITLES.map(str::to_owned).to_vec()];
@@ -178,7 +188,11 @@ mod tests {
 
     #[test]
     fn the_documented_lines_parse() {
-        for line in ["sys:* -- ls -l /", "--hints sys:read --for 10s", "sys:read -f json"] {
+        for line in [
+            "sys:* -- ls -l /",
+            "--hints sys:read --for 10s",
+            "sys:read -f json",
+        ] {
             assert!(parse::<BranchArgs>(line).is_ok(), "{line}");
         }
         assert!(parse::<BranchArgs>("--hints").is_err());
@@ -199,7 +213,10 @@ mod tests {
             serde_json::from_str(&json(&profile, &sorted(&profile))).unwrap();
         assert_eq!(value["branches"][0]["not_taken"], 1);
         assert_eq!(value["branches"][0]["target"], "outer.cold");
-        assert_eq!(value["branches"][0]["address"], format!("{:#x}", AT + 0x106));
+        assert_eq!(
+            value["branches"][0]["address"],
+            format!("{:#x}", AT + 0x106)
+        );
     }
 
     #[test]

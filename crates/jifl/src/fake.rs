@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use jifl_sys::abi::{ABI_VERSION, Block, Count, NR_MAX, Record, SessionInfo, Stat, Status, to_name};
+use jifl_sys::abi::{
+    ABI_VERSION, Block, Count, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
+};
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
 

@@ -101,18 +101,40 @@ fn sorted_blocks(profile: &Profile) -> Vec<&Count> {
 fn text(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> String {
     let all = profile.instructions();
     let titles = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect();
-    let mut lines = vec![titles(&["FUNCTION", "CALLS", "INSNS", "SHARE", "INSN/CALL"])];
+    let mut lines = vec![titles(&[
+        "FUNCTION",
+        "CALLS",
+        "INSNS",
+        "SHARE",
+        "INSN/CALL",
+    ])];
     lines.extend(functions.iter().map(|function| {
         let (calls, insns) = (function.calls(), function.instructions());
         let mean = match calls {
             0 => "-".into(),
             _ => format!("{:.1}", insns as f64 / calls as f64),
         };
-        let calls = if calls == 0 { "-".into() } else { grouped(calls) };
-        vec![function.name.clone(), calls, grouped(insns), percent(insns, all), mean]
+        let calls = if calls == 0 {
+            "-".into()
+        } else {
+            grouped(calls)
+        };
+        vec![
+            function.name.clone(),
+            calls,
+            grouped(insns),
+            percent(insns, all),
+            mean,
+        ]
     }));
     let mut text = table(&lines);
-    let mut lines = vec![titles(&["BLOCK", "EXECUTED", "INSNS", "SHARE", "INSN/BLOCK"])];
+    let mut lines = vec![titles(&[
+        "BLOCK",
+        "EXECUTED",
+        "INSNS",
+        "SHARE",
+        "INSN/BLOCK",
+    ])];
     lines.extend(blocks.iter().map(|block| {
         vec![
             profile.name(block.orig),
@@ -219,7 +241,11 @@ mod tests {
     #[test]
     fn one_object_on_one_line() {
         let profile = sample();
-        let text = json(&profile, &sorted_functions(&profile), &sorted_blocks(&profile));
+        let text = json(
+            &profile,
+            &sorted_functions(&profile),
+            &sorted_blocks(&profile),
+        );
         assert_eq!(text.matches('\n').count(), 1);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["instructions"], 176);

@@ -121,9 +121,7 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
             "starting the session: another tracer or a livepatch has hooked the kernel's system \
              calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
         ),
-        Some(Errno::PERM)
-            if [Kind::Trace as u32, Kind::Profile as u32].contains(&start.kind) =>
-        {
+        Some(Errno::PERM) if [Kind::Trace as u32, Kind::Profile as u32].contains(&start.kind) => {
             Failure::cannot(
                 "functions are not shown to who may not see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",

@@ -129,7 +129,8 @@ impl Symbols {
     /// The address of the kernel's own function or mark of this name.
     pub fn address(&self, name: &str) -> Option<u64> {
         let mut all = self.text.iter().chain(&self.data);
-        all.find(|symbol| symbol.full == name).map(|symbol| symbol.addr)
+        all.find(|symbol| symbol.full == name)
+            .map(|symbol| symbol.addr)
     }
 
     /// The variable that an address lies in.

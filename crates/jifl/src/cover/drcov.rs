@@ -104,7 +104,10 @@ mod tests {
         profile.symbols = Symbols::parse(
             "ffffffff80fff000 T _text\nffffffff81000060 B _end\nffffffff81000000 T outer\n",
         );
-        let modules = format!("other 16 0 - Live 0xffffffffc0000000\nnfs 64 1 - Live {:#x}\n", AT + 0x100);
+        let modules = format!(
+            "other 16 0 - Live 0xffffffffc0000000\nnfs 64 1 - Live {:#x}\n",
+            AT + 0x100
+        );
         let bytes = render(&profile, &modules);
         let head = "DRCOV VERSION: 2\nDRCOV FLAVOR: jifl\nModule Table: version 2, count 2\n\
                     Columns: id, base, end, entry, path\n  \
@@ -122,7 +125,13 @@ mod tests {
             .collect();
         assert_eq!(
             entries,
-            [(0x1000, 8, 0), (0x1040, 8, 0), (0x1044, 4, 0), (0, 8, 1), (8, 4, 1)]
+            [
+                (0x1000, 8, 0),
+                (0x1040, 8, 0),
+                (0x1044, 4, 0),
+                (0, 8, 1),
+                (8, 4, 1)
+            ]
         );
     }
 }

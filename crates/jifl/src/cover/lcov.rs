@@ -91,14 +91,24 @@ pub fn render(profile: &Profile, functions: &[Function<'_>], lines: Option<&Line
 /// was executed most.
 fn called(function: &Function<'_>) -> u64 {
     match function.calls() {
-        0 => function.blocks.iter().map(|block| block.executed).max().unwrap_or(0),
+        0 => function
+            .blocks
+            .iter()
+            .map(|block| block.executed)
+            .max()
+            .unwrap_or(0),
         calls => calls,
     }
 }
 
 fn add_lines(records: &mut BTreeMap<String, Record>, block: &Count, lines: Vec<(String, u32)>) {
     for (file, line) in lines {
-        let executed = records.entry(file).or_default().lines.entry(line).or_default();
+        let executed = records
+            .entry(file)
+            .or_default()
+            .lines
+            .entry(line)
+            .or_default();
         *executed = block.executed.max(*executed);
     }
 }
@@ -162,7 +172,14 @@ mod tests {
         )
         .unwrap();
         let built = Command::new("cc")
-            .args(["-g", "-O1", "-nostdlib", "-static", "-fcf-protection=none", "-Wl,-Ttext=0x81000000"])
+            .args([
+                "-g",
+                "-O1",
+                "-nostdlib",
+                "-static",
+                "-fcf-protection=none",
+                "-Wl,-Ttext=0x81000000",
+            ])
             .args(["-Wl,--build-id=none", "-o"])
             .args([&binary, &source])
             .status();
@@ -189,8 +206,18 @@ mod tests {
         let found = functions(&profile.blocks, &profile.symbols);
         let text = render(&profile, &found, Some(&lines));
         fs::remove_dir_all(&dir).unwrap();
-        assert!(text.starts_with(&format!("TN:jifl\nSF:{}\n", source.display())), "{text}");
-        for line in ["FN:2,later", "FNDA:7,later", "FNDA:0,never", "FNF:2\nFNH:1", "DA:3,7\n", "DA:7,0\n"] {
+        assert!(
+            text.starts_with(&format!("TN:jifl\nSF:{}\n", source.display())),
+            "{text}"
+        );
+        for line in [
+            "FN:2,later",
+            "FNDA:7,later",
+            "FNDA:0,never",
+            "FNF:2\nFNH:1",
+            "DA:3,7\n",
+            "DA:7,0\n",
+        ] {
             assert!(text.contains(line), "{line} in {text}");
         }
     }

@@ -139,21 +139,20 @@ fn text(profile: &Profile, reached: &[Function<'_>], shown: &[Function<'_>]) -> 
     text + &profile.cost()
 }
 
+fn object<'a>(function: &'a Function<'_>) -> FunctionObject<'a> {
+    FunctionObject {
+        function: &function.name,
+        address: format!("{:#x}", function.address),
+        size: function.size,
+        bytes_executed: function.bytes(),
+        blocks: function.blocks.len(),
+        blocks_executed: function.executed(),
+        instructions: function.instructions(),
+        calls: function.calls(),
+    }
+}
+
 fn json(profile: &Profile, shown: &[Function<'_>]) -> String {
-    let object = |function| {
-        let Function { name, address, size, blocks } = function;
-        let function: &Function<'_> = function;
-        FunctionObject {
-            function: name,
-            address: format!("{address:#x}"),
-            size: *size,
-            bytes_executed: function.bytes(),
-            blocks: blocks.len(),
-            blocks_executed: function.executed(),
-            instructions: function.instructions(),
-            calls: function.calls(),
-        }
-    };
     profile::json(&Object {
         command: "cover",
         functions: shown.iter().map(object).collect(),
@@ -197,7 +196,13 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&json(&profile, &reached)).unwrap();
         let outer = &value["functions"][1];
         assert_eq!(outer["function"], "outer");
-        assert_eq!((&outer["blocks"], &outer["blocks_executed"]), (&4.into(), &3.into()));
-        assert_eq!((&outer["size"], &outer["bytes_executed"]), (&80.into(), &16.into()));
+        assert_eq!(
+            (&outer["blocks"], &outer["blocks_executed"]),
+            (&4.into(), &3.into())
+        );
+        assert_eq!(
+            (&outer["size"], &outer["bytes_executed"]),
+            (&80.into(), &16.into())
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, OpKind, Register,
-    SymbolResolver, SymbolResult,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, OpKind,
+    Register, SymbolResolver, SymbolResult,
 };
 
 use crate::symbols::Symbols;

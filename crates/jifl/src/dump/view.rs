@@ -284,7 +284,10 @@ impl Viewer {
     /// What a cell of a profile counts: behind the block's last instruction, a branch.
     fn cell(&self, segments: &[Segment], index: usize) -> String {
         let behind = &segments[index + 1..];
-        if behind.iter().any(|segment| segment.kind == SEGMENT_ORIGINAL) {
+        if behind
+            .iter()
+            .any(|segment| segment.kind == SEGMENT_ORIGINAL)
+        {
             "counter of the block".into()
         } else {
             "counter of the branch, not taken".into()

@@ -22,7 +22,10 @@ pub struct Function<'a> {
 impl Function<'_> {
     /// Times that its beginning was executed.
     pub fn calls(&self) -> u64 {
-        let first = self.blocks.iter().filter(|block| block.orig == self.address);
+        let first = self
+            .blocks
+            .iter()
+            .filter(|block| block.orig == self.address);
         first.map(|block| block.executed).sum()
     }
 
@@ -46,7 +49,7 @@ impl Function<'_> {
 
 /// How many bytes there are in pieces, given as address and length in the order of their
 /// addresses: a jump into a block makes another, which overlaps it.
-pub fn union(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
+fn union(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (mut bytes, mut end) = (0, 0);
     for (from, length) in pieces {
         let to = from + length;
@@ -65,7 +68,9 @@ pub fn functions<'a>(blocks: &'a [Count], symbols: &Symbols) -> Vec<Function<'a>
     let same = |a: &Count, b: &Count| start(a) == start(b);
     let function = |blocks: &'a [Count]| {
         let address = start(&blocks[0]);
-        let end = blocks.iter().map(|block| block.orig + u64::from(block.src_len));
+        let end = blocks
+            .iter()
+            .map(|block| block.orig + u64::from(block.src_len));
         let known = end.max().unwrap_or(address);
         Function {
             name: symbols.name(address).into_owned(),
@@ -86,7 +91,10 @@ mod tests {
     fn blocks_are_grouped_and_overlaps_count_once() {
         let profile = sample();
         let found = functions(&profile.blocks, &profile.symbols);
-        let names: Vec<&str> = found.iter().map(|function| function.name.as_str()).collect();
+        let names: Vec<&str> = found
+            .iter()
+            .map(|function| function.name.as_str())
+            .collect();
         assert_eq!(names, ["outer", "inner [nfs]"]);
         let outer = &found[0];
         assert_eq!((outer.address, outer.size), (AT, 0x50));

@@ -11,7 +11,7 @@ use jifl_sys::abi::{Count, Counts, Kind, Start};
 use jifl_sys::device::{Door, Request};
 use serde::Serialize;
 
-pub use self::functions::{Function, functions, union};
+pub use self::functions::{Function, functions};
 use crate::exit::Failure;
 use crate::output::{self, Format, Sink};
 use crate::report::{self, Report};
@@ -284,7 +284,10 @@ pub mod tests {
     fn counts_are_read_to_the_last_in_order_of_addresses() {
         let fake = Fake::default();
         let n = 2 * ROOM + 1;
-        fake.state().counts = ((0..n as u64).rev().map(|at| block(at, 1, 1, at)).collect(), 0);
+        fake.state().counts = (
+            (0..n as u64).rev().map(|at| block(at, 1, 1, at)).collect(),
+            0,
+        );
         let (blocks, _) = read(&fake).unwrap();
         assert_eq!(blocks.len(), n);
         assert!(blocks.is_sorted_by_key(|block| block.orig));
