@@ -203,9 +203,9 @@ mod tests {
         let profile = sample();
         assert_eq!(
             text(&profile, &sorted(&profile)),
-            "BRANCH                TARGET  EXECUTED  TAKEN  NOT TAKEN  TAKEN%\n\
-             inner+0x6 [nfs]   outer.cold        40     39          1   97.5%\n\
-             outer+0x6         outer+0x40        10     10          0  100.0%\n\
+            "BRANCH               TARGET  EXECUTED  TAKEN  NOT TAKEN  TAKEN%\n\
+             inner+0x6 [nfs]  outer.cold        40     39          1   97.5%\n\
+             outer+0x6        outer+0x40        10     10          0  100.0%\n\
              # translation 0 ns once, 0 blocks; native exits 0; missed 0\n\
              # blocks without a counter 2\n"
         );

@@ -10,7 +10,7 @@ use super::peers::{self, Job, Method, Peer};
 use super::sheet::NATIVE;
 use crate::exit::Failure;
 use crate::syscalls::Table;
-use crate::{device, profile, session};
+use crate::{device, session};
 
 /// Probes of a peer's row, at most.
 const PLACES_MAX: usize = 1500;
@@ -205,11 +205,8 @@ fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, 
             counts.calls.push(stat.calls);
         }
     }
+    // A profile's counts are of all calls together, those that read it, too.
     counts.inside = inside.then_some(sum);
-    if kind == Kind::Profile {
-        let (blocks, _) = profile::read(door).map_err(|failure| failure.message)?;
-        counts.inside = Some(blocks.iter().map(|block| block.executed).sum());
-    }
     Ok(counts)
 }
 

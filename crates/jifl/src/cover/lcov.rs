@@ -27,7 +27,7 @@ pub struct Lines {
 /// What is said of one source file.
 #[derive(Default)]
 struct Record {
-    /// Where it begins, its name, how often it was called.
+    /// The line of its first instruction, its name, how often it was called.
     functions: Vec<(u32, String, u64)>,
     /// How often lines were executed.
     lines: BTreeMap<u32, u64>,
@@ -191,7 +191,7 @@ mod tests {
             let symbols = Command::new("nm").arg(&binary).output().unwrap();
             let text = String::from_utf8(symbols.stdout).unwrap();
             let line = text.lines().find(|line| line.ends_with(name)).unwrap();
-            at + u64::from_str_radix(&line[..16], 16).unwrap() - 0x8100_0000
+            at + (u64::from_str_radix(&line[..16], 16).unwrap() - 0x8100_0000)
         };
         let mut profile = sample();
         let (later, never) = (symbol(" later"), symbol(" never"));
@@ -211,7 +211,7 @@ mod tests {
             "{text}"
         );
         for line in [
-            "FN:2,later",
+            "FN:3,later",
             "FNDA:7,later",
             "FNDA:0,never",
             "FNF:2\nFNH:1",

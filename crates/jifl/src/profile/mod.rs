@@ -119,7 +119,7 @@ pub fn run(
 ///
 /// # Errors
 /// The module does not give them.
-pub fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
+fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
     let mut blocks: Vec<Count> = Vec::new();
     let mut room = vec![Count::default(); ROOM];
     loop {
