@@ -9,6 +9,7 @@
 enum {
 	PREFIX_CS = 0x2e,
 	PREFIX_GS = 0x65,
+	PREFIX_LOCK = 0xf0,
 	REX = 0x40,
 	REX_W = 0x48,
 	SIB_STACK = 0x24,	/* of what is addressed by rsp */
@@ -95,6 +96,7 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	switch (p[0]) {
 	case PREFIX_CS:
 	case PREFIX_GS:
+	case PREFIX_LOCK:
 		rest = x86_walk(p + 1, pushed);
 		return rest ? rest + 1 : 0;
 	case 0x9c:					/* pushf */

@@ -66,6 +66,7 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	return s;
 }
 
+/* Those that a kind can have. */
 static u32 jifl_control_flags(u32 kind)
 {
 	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
@@ -75,6 +76,8 @@ static u32 jifl_control_flags(u32 kind)
 		return JIFL_FLAG_REPEATS | effects;
 	case JIFL_KIND_BLOCK:
 		return effects;
+	case JIFL_KIND_PROFILE:
+		return JIFL_FLAG_BRANCHES;
 	default:
 		return 0;
 	}
@@ -92,11 +95,11 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_TRACE || req->reserved ||
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_PROFILE || req->reserved ||
 	    (req->flags & ~jifl_control_flags(req->kind)))
 		return -EINVAL;
-	/* Records are addresses of functions. */
-	if (req->kind == JIFL_KIND_TRACE) {
+	/* Records are addresses of functions, profiles have those of blocks. */
+	if (req->kind == JIFL_KIND_TRACE || req->kind == JIFL_KIND_PROFILE) {
 		ret = jifl_require_addresses();
 		if (ret)
 			return ret;
@@ -294,6 +297,20 @@ static int jifl_control_records(struct jifl_file *f, void *arg)
 	return jifl_ring_read(f->session, req);
 }
 
+static int jifl_control_counts(struct jifl_file *f, void *arg)
+{
+	struct jifl_counts *req = arg;
+	int ret = jifl_require_addresses();
+
+	if (ret)
+		return ret;
+	if (!f->session)
+		return -ENOENT;
+	if (req->reserved)
+		return -EINVAL;
+	return jifl_profile_read(f->session, req);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -314,6 +331,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
 	{ JIFL_IOC_BLOCK, jifl_control_block, true },
 	{ JIFL_IOC_RECORDS, jifl_control_records },
+	{ JIFL_IOC_COUNTS, jifl_control_counts },
 };
 
 /*

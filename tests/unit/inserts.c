@@ -7,6 +7,7 @@ u64 block_count, ins_count, last_block;
 u64 poison_calls, poison_misaligned, poison_backwards;
 u64 args_calls, args_wrong;
 u64 insert_seed = 1;
+struct edges edges;
 u64 records_cell;
 struct record records[1 << RECORDS_ORDER];
 
@@ -22,6 +23,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "records", insert_records },
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
+	{ "edges", insert_edges },
 	{ "a mixture", insert_mixture },
 	{ NULL, NULL },
 };
@@ -31,6 +33,7 @@ void insert_begin(void)
 	block_count = ins_count = last_block = 0;
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
+	memset(&edges, 0, sizeof(edges));
 	records_cell = 0;
 	memset(records, 0, sizeof(records));
 	memset(hist_cells, 0, sizeof(hist_cells));
@@ -206,6 +209,22 @@ void insert_whens(struct ir_block *b, void *arg)
 		when(add_any(b, IR_BEFORE, i, (u32)b->addr.v / 3 + i), (u32)b->addr.v + 5 * i);
 }
 
+static void add_shared(struct ir_block *b, enum ir_place place, u16 at, u64 *cell)
+{
+	add(b, place, at, cell, 1);
+	b->inserts[b->ninserts - 1].cell.locked = true;
+}
+
+void insert_edges(struct ir_block *b, void *arg)
+{
+	u16 last = b->ninsns - 1;
+
+	if (!ir_kind_is_conditional(b->insns[last].kind))
+		return;
+	add_shared(b, IR_ANYWHERE, 0, &edges.executed);
+	add_shared(b, IR_AFTER, last, &edges.not_taken);
+}
+
 static u32 next_random(void)
 {
 	insert_seed = insert_seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -222,7 +241,8 @@ void insert_mixture(struct ir_block *b, void *arg)
 	while (n--) {
 		at = next_random() % b->ninsns;
 		place = next_random() % 3;
-		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind))
+		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind) &&
+		    !ir_kind_is_conditional(b->insns[at].kind))
 			place = IR_BEFORE;
 		switch (next_random() % 4) {
 		case 0:

@@ -64,6 +64,8 @@ pub const FLAG_FUNCTION: u32 = 1 << 1;
 pub const FLAG_NO_LIVENESS: u32 = 1 << 2;
 /// The analysis function is called wherever it could be inlined.
 pub const FLAG_NO_INLINING: u32 = 1 << 3;
+/// With [`Kind::Profile`]: branches on a condition, too.
+pub const FLAG_BRANCHES: u32 = 1 << 4;
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
@@ -114,6 +116,8 @@ pub enum Kind {
     Plugin = 4,
     /// Functions entered, counted and recorded.
     Trace = 5,
+    /// Executions of each basic block.
+    Profile = 6,
 }
 
 impl Kind {
@@ -126,6 +130,7 @@ impl Kind {
             Kind::Block,
             Kind::Plugin,
             Kind::Trace,
+            Kind::Profile,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)
@@ -140,6 +145,7 @@ impl Kind {
             Kind::Block => "block",
             Kind::Plugin => "plugin",
             Kind::Trace => "trace",
+            Kind::Profile => "profile",
         }
     }
 }
@@ -531,6 +537,59 @@ impl Records {
         Records {
             cpu,
             ..Records::default()
+        }
+    }
+}
+
+/// `struct jifl_count`: how often a block was executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Count {
+    /// Its original address.
+    pub orig: u64,
+    /// Times that it was.
+    pub executed: u64,
+    /// Of these, times that its branch was taken.
+    pub taken: u64,
+    /// Where its branch leads.
+    pub target: u64,
+    /// Bytes of the original.
+    pub src_len: u32,
+    /// Original instructions that it stands for.
+    pub insns: u32,
+    /// Offset of the branch on a condition that ends it, or [`NO_BRANCH`].
+    pub branch: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Of [`Count::branch`].
+pub const NO_BRANCH: u32 = 0xffff_ffff;
+
+abi_struct! {
+    /// `struct jifl_counts`: reads counts of a session of [`Kind::Profile`].
+    Counts {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: copies of blocks made without a counter, for want of room.
+        pub refused: u64,
+    }
+}
+
+impl Counts {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Counts {
+        Counts {
+            from,
+            ..Counts::default()
         }
     }
 }

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, OpKind, Register,
-    SymbolResolver, SymbolResult,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, OpKind,
+    Register, SymbolResolver, SymbolResult,
 };
 
 use crate::symbols::Symbols;
@@ -153,6 +153,13 @@ pub fn is_bucket(instruction: &Instruction) -> bool {
     is_in_gs(instruction)
         && instruction.memory_base() == Register::None
         && instruction.memory_index() != Register::None
+}
+
+/// Does it add a number to memory at a fixed address?
+pub fn is_counter(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Add
+        && instruction.op0_kind() == OpKind::Memory
+        && has_address(instruction)
 }
 
 #[cfg(test)]

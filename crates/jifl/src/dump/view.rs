@@ -257,7 +257,7 @@ impl Viewer {
                 Some(name) => format!("{name}, inlined"),
                 None => "inlined routine".into(),
             }),
-            _ => match (condition(copy), self.inserted(block, copy)) {
+            _ => match (condition(copy), self.inserted(block, segments, index, copy)) {
                 (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
                 (None, Some(what)) => Some(what),
                 // Of what is inlined, behind it.
@@ -275,21 +275,43 @@ impl Viewer {
     }
 
     /// What the engine itself has made, all in one piece.
-    fn inserted(&self, block: &Block, copy: &[Instruction]) -> Option<String> {
+    fn inserted(
+        &self,
+        block: &Block,
+        segments: &[Segment],
+        index: usize,
+        copy: &[Instruction],
+    ) -> Option<String> {
         if let Some(function) = copy.iter().find_map(out_of(copy)) {
             return Some(format!("call of {}", self.disassembler.name(function)));
         }
         if copy.iter().any(disasm::is_bucket) {
             return Some("histogram".into());
         }
-        let counts = copy.iter().any(disasm::is_per_cpu);
-        counts.then(|| self.counter(block))
+        if copy.iter().any(disasm::is_per_cpu) {
+            return Some(self.counter(block));
+        }
+        let counts = self.has(block, Kind::Profile) && copy.iter().any(disasm::is_counter);
+        counts.then(|| self.cell(segments, index))
     }
 
     /// Is one of the block's sessions of this kind?
     fn has(&self, block: &Block, kind: Kind) -> bool {
         let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
         sessions.any(|session| session.kind == kind as u32)
+    }
+
+    /// What a cell of a profile counts: behind the block's last instruction, a branch.
+    fn cell(&self, segments: &[Segment], index: usize) -> String {
+        let behind = &segments[index + 1..];
+        if behind
+            .iter()
+            .any(|segment| segment.kind == SEGMENT_ORIGINAL)
+        {
+            "counter of the block".into()
+        } else {
+            "counter of the branch, not taken".into()
+        }
     }
 
     /// What a cell of the module's own counts.
