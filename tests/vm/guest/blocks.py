@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lib import NO_BRANCH, Device, check, figure, is_loaded, main, module_file, plant, run, same, status
 
-INSN, PROFILE, BRANCHES = 2, 6, 1 << 1
+INSN, PROFILE, BRANCHES = 2, 6, 1 << 4
 TGID, CHILDREN = 1 << 1, 1 << 4
 GETPPID = 110
 TRACING = Path("/sys/kernel/tracing")
