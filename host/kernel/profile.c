@@ -164,7 +164,7 @@ static void jifl_profile_add(struct ir_block *b, enum ir_place place, const u64 
 	ins->kind = IR_INSERT_ADD;
 	ins->imm = 1;
 	ins->cell.disp = (s32)(unsigned long)cell;
-	ins->cell.locked = num_possible_cpus() > 1;
+	ins->cell.locked = num_possible_cpus() > 1 && !JIFL_HOST_PLANTED(cells_not_locked);
 }
 
 void jifl_profile_insert(struct jifl_profile *p, struct ir_block *b)

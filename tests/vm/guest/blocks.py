@@ -33,13 +33,14 @@ CALLS = {
     89: lambda: os.readlink("/proc/self/exe"),
     110: lambda: os.getppid(),
 }
-PARALLEL = "for i in 1 2 3; do (for k in 1 2; do cat /etc/passwd | sort | wc -c; done) & done; wait"
+FEW = (79, 21, 110)
+PARALLEL = "for i in 1 2 3; do (cat /etc/passwd | sort | wc -c) & done; wait"
 
 
-def make_calls(times=TIMES):
-    for call in CALLS.values():
+def make_calls(times=TIMES, numbers=tuple(CALLS)):
+    for nr in numbers:
         for _ in range(times):
-            call()
+            CALLS[nr]()
 
 
 def instructions(counts):
@@ -141,8 +142,8 @@ def ways_on(count, end, text, code):
 def flow():
     """What goes into a block comes out of it. Into a function's beginning come calls that nobody sees."""
     with Device() as device:
-        device.start(PROFILE, CALLS, filters=TGID, tgid=os.getpid(), flags=BRANCHES)
-        make_calls()
+        device.start(PROFILE, FEW, filters=TGID, tgid=os.getpid(), flags=BRANCHES)
+        make_calls(numbers=FEW)
         session = status()["sessions"][0]["id"]
         shown = shown_blocks(session)
         device.stop()
@@ -161,7 +162,7 @@ def flow():
     check("what goes into a block is executed", not wrong, (len(wrong), wrong[:5]))
     branches = [count for count in counts if count.branch != NO_BRANCH and count.executed]
     both_ways = sum(0 < count.taken < count.executed for count in branches)
-    check("branches go one way, the other, and both", len(branches) > 300 and both_ways > 5
+    check("branches go one way, the other, and both", len(branches) > 200 and both_ways > 5
           and any(count.taken == count.executed for count in branches) and any(not count.taken for count in branches),
           (len(branches), both_ways))
     figure("blocks whose flow is right, of these executed", f"{len(seen)}, {sum(c.executed > 0 for c in seen)}")

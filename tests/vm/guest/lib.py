@@ -256,7 +256,7 @@ class Device:
         n, lost = struct.unpack("<8xI4x8xQ", answer)
         return buffer[:2 * n], lost
 
-    def counts(self, room=1 << 17):
+    def counts(self, room=1 << 14):
         """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""
         buffer = (ctypes.c_uint64 * (6 * room))()
         answer = self.call("counts", struct.pack("<IIIQQ", 0, room, 0, ctypes.addressof(buffer), 0))
