@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_blocks(kernel, show):
-    harness.guest("blocks", kernel=kernel, show=show)
+    harness.guest("blocks", harness.SOAK, kernel=kernel, show=show)

@@ -256,9 +256,12 @@ class Device:
         n, lost = struct.unpack("<8xI4x8xQ", answer)
         return buffer[:2 * n], lost
 
-    def counts(self, room=1 << 14):
+    def counts(self, room=1 << 13):
         """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""
         buffer = (ctypes.c_uint64 * (6 * room))()
-        answer = self.call("counts", struct.pack("<IIIQQ", 0, room, 0, ctypes.addressof(buffer), 0))
-        n, refused = struct.unpack("<8xI4x8xQ", answer)
-        return [Count(*words) for words in struct.iter_unpack("<QQQQIIIxxxx", bytes(buffer)[:48 * n])], refused
+        found, n = [], room
+        while n == room:
+            answer = self.call("counts", struct.pack("<IIIQQ", len(found), room, 0, ctypes.addressof(buffer), 0))
+            n, refused = struct.unpack("<8xI4x8xQ", answer)
+            found += [Count(*words) for words in struct.iter_unpack("<QQQQIIIxxxx", memoryview(buffer).cast("B")[:48 * n])]
+        return found, refused
