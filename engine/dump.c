@@ -40,6 +40,16 @@ static bool decode_again(const struct jifl_dump *d, struct ir_block *b)
 	       jifl_decode_block(d->orig, b) == JIFL_CAUSE_NONE && is_the_same(d, b);
 }
 
+/* Does inserted code stand behind the last instruction? */
+static bool has_insert_behind(const struct jifl_dump *d)
+{
+	u32 i = d->npieces;
+
+	while (i && d->pieces[i - 1].kind == JIFL_PIECE_ONWARD)
+		i--;
+	return i && d->pieces[i - 1].kind != JIFL_PIECE_ORIGINAL;
+}
+
 /* Before an instruction, and all that is inserted there. */
 static void add_liveness(struct jifl_dump *d)
 {
@@ -49,6 +59,8 @@ static void add_liveness(struct jifl_dump *d)
 		return;
 	/* Only where something is inserted is it looked for beyond the block's end. */
 	ir_block_insert(&again, IR_ANYWHERE, 0);
+	if (has_insert_behind(d))
+		ir_block_insert(&again, IR_AFTER, again.ninsns - 1);
 	jifl_liveness_compute(&again, JIFL_LIVENESS_BLOCK, &live);
 	for (i = 0; i < d->npieces; i++) {
 		d->pieces[i].flags = live.flags[k];

@@ -7,6 +7,7 @@ enum {
 	PREFIX_CS = 0x2e,
 	PREFIX_FS = 0x64,
 	PREFIX_GS = 0x65,
+	PREFIX_LOCK = 0xf0,
 	PREFIX_BND = 0xf2,
 	REX = 0x40,
 	REX_W = 0x48,
@@ -318,13 +319,21 @@ static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell
 	cell_operand_reg(w, opcode, 0, cell);
 }
 
+static void lock(struct x86_writer *w, struct ir_operand cell)
+{
+	if (cell.locked)
+		x86_u8(w, PREFIX_LOCK);
+}
+
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract)
 {
+	lock(w, cell);
 	cell_operand_reg(w, subtract ? 0x29 : 0x01, reg, cell);
 }
 
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
+	lock(w, cell);
 	if (imm == (s8)imm) {
 		cell_operand(w, 0x83, cell);
 		x86_u8(w, (u8)imm);

@@ -9,6 +9,7 @@
 enum {
 	PREFIX_CS = 0x2e,
 	PREFIX_GS = 0x65,
+	PREFIX_LOCK = 0xf0,
 	REX = 0x40,
 	REX_B = 0x01,
 	SIB_STACK = 0x24,	/* of what is addressed by rsp */
@@ -82,6 +83,7 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	case REX | REX_B:
 	case PREFIX_CS:
 	case PREFIX_GS:
+	case PREFIX_LOCK:
 		rest = x86_walk(p + 1, pushed);
 		return rest ? rest + 1 : 0;
 	case 0x9c:					/* pushf */

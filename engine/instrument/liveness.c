@@ -80,6 +80,17 @@ static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness 
 	return false;
 }
 
+/* Is something inserted behind the last instruction, which may be a branch that is not taken? */
+static bool has_insert_behind(const struct ir_block *b)
+{
+	u16 k;
+
+	for (k = 0; k < b->ninserts; k++)
+		if (b->inserts[k].place == IR_AFTER && b->inserts[k].at + 1 == b->ninsns)
+			return true;
+	return false;
+}
+
 void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l)
 {
 	struct jifl_live asked = { of == JIFL_LIVENESS_AHEAD ? ALL_REGS : 0, IR_FLAGS };
@@ -91,7 +102,7 @@ void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct 
 	for (i = 0; i < b->ninsns && with_registers; i++)
 		jifl_ahead_registers(&b->insns[i]);
 	walk(b, with_registers, l);
-	if (asked.regs || !has_dead_point(b, l)) {
+	if (asked.regs || !has_dead_point(b, l) || has_insert_behind(b)) {
 		look_behind(b, asked, l);
 		walk(b, with_registers, l);
 	}

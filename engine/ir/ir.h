@@ -86,11 +86,13 @@ struct ir_insn {
 
 /*
  * A counter or other cell that inserted code reaches by one instruction: an
- * absolute 32-bit sign-extended address, relative to gs where gs is set.
+ * absolute 32-bit sign-extended address, relative to gs where gs is set. What is
+ * shared by processors is added to by a locked instruction.
  */
 struct ir_operand {
 	s32 disp;
 	bool gs;
+	bool locked;
 };
 
 enum ir_insert_kind {
@@ -104,7 +106,11 @@ enum ir_insert_kind {
 /* Where an insert goes. */
 enum ir_place {
 	IR_BEFORE,		/* right before instruction `at` */
-	IR_AFTER,		/* right after it; not for instructions that branch */
+	/*
+	 * Right after it; where it branches on a condition, when it does not. Not for
+	 * others that branch.
+	 */
+	IR_AFTER,
 	IR_ANYWHERE,		/* once per execution of the block, where it is cheapest */
 };
 
@@ -139,6 +145,12 @@ struct ir_block {
 static inline bool ir_kind_ends_block(u8 kind)
 {
 	return kind != IR_PLAIN && kind != IR_NOP;
+}
+
+/* True for branches that may not be taken: the block then goes on at its next. */
+static inline bool ir_kind_is_conditional(u8 kind)
+{
+	return kind == IR_JCC || kind == IR_JCXZ;
 }
 
 /*

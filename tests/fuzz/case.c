@@ -24,7 +24,7 @@
 
 /* DF in rflags */
 enum { DIRECTION = 0x400 };
-enum { STACK = 1 << 20, STACK_ABOVE = 1024, NMODES = 7, RUNS = 2 };
+enum { STACK = 1 << 20, STACK_ABOVE = 1024, RUNS = 2 };
 
 struct fuzz_stats fuzz_stats;
 
@@ -39,7 +39,7 @@ struct outcome {
 };
 
 static u8 stack[STACK] __attribute__((aligned(4096)));
-static int contexts[NMODES];
+static int contexts[INSERT_MODES];
 static struct outcome native, cached, *current;
 static u32 program_len;
 
@@ -247,7 +247,7 @@ const char *fuzz_case(struct source *from)
 	/* With nothing inserted, and two ways of inserting. */
 	what = try_mode(0, seed);
 	for (i = 0; i < 2 && !what; i++)
-		what = try_mode(1 + source_below(from, NMODES - 1), seed);
+		what = try_mode(1 + source_below(from, INSERT_MODES - 1), seed);
 	return what ? what : check_invariants(fuzz_stats.cases % 50 == 0);
 }
 
@@ -261,7 +261,7 @@ const char *fuzz_text_case(u64 seed)
 	run(&native, seed, (u64)(unsigned long)fuzz_text);
 	if (native.fault)
 		return "a fault";
-	for (i = 0; i < NMODES && !what; i++)
+	for (i = 0; i < INSERT_MODES && !what; i++)
 		what = try_mode(i, seed);
 	return what ? what : check_invariants(true);
 }

@@ -7,10 +7,11 @@ u64 block_count, ins_count, last_block;
 u64 poison_calls, poison_misaligned, poison_backwards;
 u64 args_calls, args_wrong;
 u64 insert_seed = 1;
+struct edges edges;
 u64 records_cell;
 struct record records[1 << RECORDS_ORDER];
 
-const struct insert_mode insert_modes[] = {
+const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "nothing", NULL },
 	{ "block counters", insert_block_count },
 	{ "instruction counters", insert_ins_count },
@@ -18,6 +19,7 @@ const struct insert_mode insert_modes[] = {
 	{ "poisoning calls", insert_poison },
 	{ "calls with arguments", insert_args },
 	{ "records", insert_records },
+	{ "edges", insert_edges },
 	{ "a mixture", insert_mixture },
 	{ NULL, NULL },
 };
@@ -27,6 +29,7 @@ void insert_begin(void)
 	block_count = ins_count = last_block = 0;
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
+	memset(&edges, 0, sizeof(edges));
 	records_cell = 0;
 	memset(records, 0, sizeof(records));
 }
@@ -133,6 +136,22 @@ void insert_records(struct ir_block *b, void *arg)
 		add_record(b, IR_BEFORE, i);
 }
 
+static void add_shared(struct ir_block *b, enum ir_place place, u16 at, u64 *cell)
+{
+	add(b, place, at, cell, 1);
+	b->inserts[b->ninserts - 1].cell.locked = true;
+}
+
+void insert_edges(struct ir_block *b, void *arg)
+{
+	u16 last = b->ninsns - 1;
+
+	if (!ir_kind_is_conditional(b->insns[last].kind))
+		return;
+	add_shared(b, IR_ANYWHERE, 0, &edges.executed);
+	add_shared(b, IR_AFTER, last, &edges.not_taken);
+}
+
 static u32 next_random(void)
 {
 	insert_seed = insert_seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -149,7 +168,8 @@ void insert_mixture(struct ir_block *b, void *arg)
 	while (n--) {
 		at = next_random() % b->ninsns;
 		place = next_random() % 3;
-		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind))
+		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind) &&
+		    !ir_kind_is_conditional(b->insns[at].kind))
 			place = IR_BEFORE;
 		switch (next_random() % 4) {
 		case 0:

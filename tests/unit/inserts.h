@@ -10,6 +10,7 @@ void insert_block_count(struct ir_block *b, void *arg);	/* block_count, anywhere
 void insert_ins_count(struct ir_block *b, void *arg);	/* ins_count, before each */
 void insert_store(struct ir_block *b, void *arg);	/* last_block, before the first */
 void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
+void insert_edges(struct ir_block *b, void *arg);	/* see edges */
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
@@ -18,6 +19,11 @@ extern u64 block_count, ins_count, last_block;
 extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 extern u64 insert_seed;
+
+/* insert_edges: blocks that end in a branch on a condition, and when it is not taken. */
+extern struct edges {
+	u64 executed, not_taken;
+} edges;
 
 /* The ring of insert_records: its cell, and the records from position 0 on. */
 #define RECORDS_ORDER	14
@@ -42,6 +48,7 @@ struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;
 };
-extern const struct insert_mode insert_modes[];
+enum { INSERT_MODES = 9 };
+extern const struct insert_mode insert_modes[INSERT_MODES + 1];
 
 #endif

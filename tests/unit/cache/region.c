@@ -133,7 +133,7 @@ UNIT_TEST(reset, "cache/region: after a reset everything begins anew")
 {
 	const struct insert_mode *mode;
 	struct jifl_engine_stats st;
-	int contexts[8];
+	int contexts[INSERT_MODES];
 	u32 round, i;
 
 	user_host_init(UNIT_CODE, UNIT_SIDE);

@@ -25,6 +25,7 @@ static struct x86_writer writer(void)
 UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 {
 	const struct ir_operand cell = { .disp = 0x12345678 };
+	const struct ir_operand shared = { .disp = 0x12345678, .locked = true };
 	const struct ir_operand percpu = { .disp = (s32)0x80001000, .gs = true };
 	u8 reg;
 
@@ -35,6 +36,7 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 		WALKS(0, x86_mov_imm(w, reg, -5ull));
 		WALKS(0, x86_mov_imm(w, reg, 0x123456789abcull));
 		WALKS(0, x86_add_cell_reg(w, cell, reg, false));
+		WALKS(0, x86_add_cell_reg(w, shared, reg, false));
 		WALKS(0, x86_add_cell_reg(w, percpu, reg, true));
 		WALKS(0, x86_cmp_imm(w, reg, 0x1234567));
 		WALKS(0, x86_load_stack(w, reg, 16));
@@ -51,6 +53,7 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 	WALKS(512, x86_move_stack(w, -512));
 	WALKS(0, x86_add_cell(w, cell, 5));
 	WALKS(0, x86_add_cell(w, cell, 500));
+	WALKS(0, x86_add_cell(w, shared, 5));
 	WALKS(0, x86_add_cell(w, percpu, 5));
 	WALKS(0, x86_add_cell(w, percpu, 500));
 	WALKS(0, x86_store_cell(w, percpu, 5));

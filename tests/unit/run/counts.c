@@ -45,6 +45,12 @@ static u64 counted(jifl_instrument_fn fn, const u64 *counter, const struct targe
 	return *counter;
 }
 
+/* Fewer rounds than elsewhere: 25 microseconds or more an instruction. */
+static unsigned long rounds(const struct target *t)
+{
+	return t->n > 9 ? 7 + t->n / 40 : t->n;
+}
+
 UNIT_TEST(exact, "run/counts: counted instructions are those the processor executes")
 {
 	const struct target *t;
@@ -57,8 +63,7 @@ UNIT_TEST(exact, "run/counts: counted instructions are those the processor execu
 			/* Goes on natively by intent: it returns to a pushed address. */
 			if (!strcmp(t->name, "returns"))
 				continue;
-			/* Fewer rounds: 25 microseconds or more an instruction. */
-			n = t->n > 9 ? 7 + t->n / 40 : t->n;
+			n = rounds(t);
 			native = native_count(make_call, &(struct call){ t->fn, n },
 					      (u64)(unsigned long)t->fn);
 			CHECK_EQ_IN(t->name, counted(insert_block_count, &block_count, t, n, false),
@@ -69,4 +74,29 @@ UNIT_TEST(exact, "run/counts: counted instructions are those the processor execu
 				    native);
 		}
 	}
+}
+
+UNIT_TEST(branches, "run/counts: branches on a condition go where those of the processor go")
+{
+	const struct target *t;
+	struct edges native;
+	u64 all = 0, not_taken = 0;
+	unsigned long n;
+	u32 i;
+
+	for (i = 0; i < JIFL_ARRAY_LEN(tables); i++) {
+		for (t = tables[i].table; t->name; t++) {
+			if (!strcmp(t->name, "returns"))
+				continue;
+			n = rounds(t);
+			counted(insert_edges, &edges.executed, t, n, i % 2);
+			native = native_edges(make_call, &(struct call){ t->fn, n },
+					      (u64)(unsigned long)t->fn);
+			CHECK_EQ_IN(t->name, edges.executed, native.executed);
+			CHECK_EQ_IN(t->name, edges.not_taken, native.not_taken);
+			all += native.executed;
+			not_taken += native.not_taken;
+		}
+	}
+	CHECK(all > 1000 && not_taken > 100 && not_taken < all, "%llu of %llu", not_taken, all);
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../engine/decode/decode.h"
 #include "../unit.h"
 #include "native_count.h"
 
@@ -59,10 +60,12 @@ static bool is_repeated(u64 ip)
 		       (*b >= 0x6c && *b <= 0x6f));
 }
 
-u64 native_count(void (*fn)(void *), void *arg, u64 code)
+/* Calls see for each step: where it began, where it led. */
+static void walk(void (*fn)(void *), void *arg, u64 code,
+		 void (*see)(u64 from, u64 to, void *seen), void *seen)
 {
 	struct user_regs_struct regs = { 0 };
-	u64 ip, top, back, count = 0;
+	u64 ip, top, back;
 	int status;
 	pid_t pid = fork();
 
@@ -75,10 +78,44 @@ u64 native_count(void (*fn)(void *), void *arg, u64 code)
 	do {
 		ip = regs.rip;
 		REQUIRE(step(pid, &regs), "the child does not come back");
-		if (regs.rip != ip || !is_repeated(ip))
-			count++;
+		see(ip, regs.rip, seen);
 	} while (regs.rip != back || regs.rsp <= top);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
+}
+
+static void count_insn(u64 from, u64 to, void *seen)
+{
+	u64 *count = seen;
+
+	if (from != to || !is_repeated(from))
+		++*count;
+}
+
+u64 native_count(void (*fn)(void *), void *arg, u64 code)
+{
+	u64 count = 0;
+
+	walk(fn, arg, code, count_insn, &count);
 	return count;
+}
+
+static void count_edge(u64 from, u64 to, void *seen)
+{
+	struct edges *found = seen;
+	struct ir_insn insn;
+
+	jifl_decode_insn(jifl_orig_at(from), &insn);
+	if (!ir_kind_is_conditional(insn.kind))
+		return;
+	found->executed++;
+	found->not_taken += to == from + insn.len;
+}
+
+struct edges native_edges(void (*fn)(void *), void *arg, u64 code)
+{
+	struct edges found = { 0 };
+
+	walk(fn, arg, code, count_edge, &found);
+	return found;
 }

@@ -146,7 +146,7 @@ static bool try_program(const int *contexts, u64 seed)
 static void try_programs(bool jumping)
 {
 	u64 seed = number("UNIT_SEED", 1), end;
-	int contexts[8];
+	int contexts[INSERT_MODES];
 	u32 i;
 
 	end = seed + number("UNIT_ROUNDS", UNIT_SANITIZED ? 100 : 600);
