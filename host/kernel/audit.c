@@ -33,6 +33,7 @@ static const char * const jifl_kinds[] = {
 	[JIFL_KIND_BLOCK] = "block",
 	[JIFL_KIND_PLUGIN] = "plugin",
 	[JIFL_KIND_TRACE] = "trace",
+	[JIFL_KIND_PROFILE] = "profile",
 };
 
 /* What the lines say of the current task. */

@@ -66,6 +66,19 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	return s;
 }
 
+/* Those that a kind can have. */
+static u32 jifl_control_flags(u32 kind)
+{
+	switch (kind) {
+	case JIFL_KIND_INSN:
+		return JIFL_FLAG_REPEATS;
+	case JIFL_KIND_PROFILE:
+		return JIFL_FLAG_BRANCHES;
+	default:
+		return 0;
+	}
+}
+
 static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 {
 	unsigned int busy_nr = 0;
@@ -78,12 +91,11 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_TRACE || req->reserved ||
-	    (req->flags & ~JIFL_FLAG_REPEATS) ||
-	    (req->flags && req->kind != JIFL_KIND_INSN))
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_PROFILE || req->reserved ||
+	    (req->flags & ~jifl_control_flags(req->kind)))
 		return -EINVAL;
-	/* Records are addresses of functions. */
-	if (req->kind == JIFL_KIND_TRACE) {
+	/* Records are addresses of functions, profiles have those of blocks. */
+	if (req->kind == JIFL_KIND_TRACE || req->kind == JIFL_KIND_PROFILE) {
 		ret = jifl_dump_may();
 		if (ret)
 			return ret;
@@ -279,6 +291,20 @@ static int jifl_control_records(struct jifl_file *f, void *arg)
 	return jifl_ring_read(f->session, req);
 }
 
+static int jifl_control_counts(struct jifl_file *f, void *arg)
+{
+	struct jifl_counts *req = arg;
+	int ret = jifl_dump_may();
+
+	if (ret)
+		return ret;
+	if (!f->session)
+		return -ENOENT;
+	if (req->reserved)
+		return -EINVAL;
+	return jifl_profile_read(f->session, req);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -299,6 +325,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
 	{ JIFL_IOC_BLOCK, jifl_control_block, true },
 	{ JIFL_IOC_RECORDS, jifl_control_records },
+	{ JIFL_IOC_COUNTS, jifl_control_counts },
 };
 
 /*

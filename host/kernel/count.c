@@ -68,7 +68,7 @@ static unsigned int jifl_count_nr(u64 call)
 static bool jifl_count_kind(const struct jifl_session *s)
 {
 	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK ||
-	       s->kind == JIFL_KIND_TRACE;
+	       s->kind == JIFL_KIND_TRACE || s->kind == JIFL_KIND_PROFILE;
 }
 
 /* --- statistics ---------------------------------------------------------------- */
@@ -677,6 +677,14 @@ void jifl_count_functions(struct ir_block *b, void *arg)
 	}
 	if (b->insns[last].kind == IR_RET || b->insns[last].kind == IR_RET_THUNK)
 		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+}
+
+void jifl_count_profile(struct ir_block *b, void *arg)
+{
+	struct jifl_session *s = arg;
+
+	jifl_count_attribute(s);
+	jifl_profile_insert(s->profile, b);
 }
 
 /* --- reading --------------------------------------------------------------------- */

@@ -190,6 +190,20 @@ void jifl_ring_mark(u32 what, u32 value);
 /* JIFL_IOC_RECORDS. Sleeps. */
 int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
 
+/* --- profile.c: executions of each block, for JIFL_KIND_PROFILE ------------------ */
+
+struct jifl_profile;
+
+int jifl_profile_init(void);
+/* Makes s's cells; -ENOMEM. Sleeps. */
+int jifl_profile_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_profile_close(struct jifl_session *s);
+/* Adds what counts b. Under the engine lock. */
+void jifl_profile_insert(struct jifl_profile *p, struct ir_block *b);
+/* JIFL_IOC_COUNTS. Sleeps. */
+int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req);
+
 /* --- count.c: per-call counts that follow their task ------------------------ */
 
 struct jifl_stats;		/* figures of one system call of a session, by CPU */
@@ -230,6 +244,8 @@ void jifl_count_repeats(struct ir_block *b, void *arg);
 void jifl_count_blocks(struct ir_block *b, void *arg);
 /* ... for JIFL_KIND_TRACE */
 void jifl_count_functions(struct ir_block *b, void *arg);
+/* ... for JIFL_KIND_PROFILE */
+void jifl_count_profile(struct ir_block *b, void *arg);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
@@ -330,6 +346,7 @@ struct jifl_session {
 	u64 blocks[JIFL_NR_MAX]; /* translated first for this call; engine lock */
 	atomic64_t missed[JIFL_NR_MAX];
 	bool running;		/* jifl_session_mutex */
+	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
 	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
 };
 

@@ -120,6 +120,7 @@ static const struct jifl_part {
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
+	{ "profiles", jifl_profile_init },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "dumps", jifl_dump_init },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },

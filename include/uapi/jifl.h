@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	3
+#define JIFL_ABI_VERSION	4
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -38,6 +38,7 @@ enum jifl_kind {
 	JIFL_KIND_BLOCK = 3,	/* basic blocks executed */
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
 	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
+	JIFL_KIND_PROFILE = 6,	/* executions of each basic block, see JIFL_IOC_COUNTS */
 };
 
 /* The kernel that answers, whatever the ABI versions. */
@@ -60,6 +61,8 @@ struct jifl_info {
  * each repetition, as clocks that tick for every iteration see it.
  */
 #define JIFL_FLAG_REPEATS	(1u << 0)
+/* With KIND_PROFILE: branches on a condition, too. */
+#define JIFL_FLAG_BRANCHES	(1u << 1)
 
 /*
  * Starts a session on this file.
@@ -67,7 +70,7 @@ struct jifl_info {
  * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EALREADY when there is a session of
  * KIND_TRACE, of which there can be one (busy_session names it); EPERM for KIND_TRACE
- * where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
+ * and KIND_PROFILE where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
@@ -115,7 +118,7 @@ struct jifl_stat {
 	__u32 nr;			/* in */
 	__u64 calls;			/* calls that were counted to their end */
 	__u64 no_return;		/* of these, calls the task died in */
-	__u64 sum;			/* instructions or blocks, by the session's kind */
+	__u64 sum;			/* instructions or blocks, by the session's kind; 0 for others */
 	__u64 min;
 	__u64 max;
 	__u64 missed;			/* calls not counted: partly native, in flight at the end */
@@ -296,6 +299,40 @@ struct jifl_records {
 	__u64 lost;			/* out: of this CPU, overwritten before they were taken */
 };
 
+#define JIFL_COUNT_NO_BRANCH	0xffffffffu
+
+/*
+ * How often a block of original code was executed, in all contexts of a session together.
+ * A block that a fault cuts short, or whose text changes meanwhile, may count as executed,
+ * and its branch as taken.
+ */
+struct jifl_count {
+	__u64 orig;			/* its address */
+	__u64 executed;			/* 0: translated, as it lies behind others, and never run */
+	__u64 taken;			/* of these, times that its branch was taken */
+	__u64 target;			/* of its branch */
+	__u32 src_len;			/* bytes; behind it goes on what takes no branch */
+	__u32 insns;			/* original instructions that it stands for */
+	__u32 branch;			/* offset of the branch on a condition that ends it, if any */
+	__u32 reserved;			/* 0 */
+};
+
+/*
+ * Reads counts of this file's session, in the order in which blocks were first
+ * translated, while it runs or after its end. Their number only grows, until the file is
+ * closed or starts another session; two of one address are of blocks of different
+ * shape: the text has changed. Errors: EPERM, EACCES for who may not see kernel
+ * addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of JIFL_KIND_PROFILE.
+ */
+struct jifl_counts {
+	__u32 size;
+	__u32 from;			/* in: the first to read */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 reserved;			/* 0 */
+	__u64 buf;			/* in: user pointer to struct jifl_count */
+	__u64 refused;			/* out: copies of blocks made without a counter, for want of room */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -309,5 +346,6 @@ struct jifl_records {
 #define JIFL_IOC_ROUTINE	_IOWR(JIFL_IOC_MAGIC, 9, struct jifl_routine_info)
 #define JIFL_IOC_BLOCK		_IOWR(JIFL_IOC_MAGIC, 10, struct jifl_block)
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
+#define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
 
 #endif /* _UAPI_JIFL_H */

@@ -58,6 +58,7 @@ static const struct {
 	{ JIFL_IOC_ROUTINE, sizeof(struct jifl_routine_info) },
 	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
 	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
+	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -116,7 +117,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	int few = below(f, 8);
 
-	s->kind = below(f, 6);
+	s->kind = below(f, 7);
 	if (one_in(f, 8))
 		memset(s->nrs, 0xff, sizeof(s->nrs));
 	else
@@ -158,6 +159,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_plugin_info *plugin = buf;
 	struct jifl_routine_info *routine = buf;
 	struct jifl_records *records = buf;
+	struct jifl_counts *counts = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -191,6 +193,12 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		records->reserved = one_in(f, 16);
 		records->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
+	case JIFL_IOC_COUNTS:
+		counts->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 50);
+		counts->n = below(f, ARENA_ASIDE / sizeof(struct jifl_count) + 1);
+		counts->reserved = one_in(f, 16);
+		counts->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
@@ -212,6 +220,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_block, src_len);
 	if (requests[which].cmd == JIFL_IOC_RECORDS)
 		size = offsetof(struct jifl_records, n);
+	if (requests[which].cmd == JIFL_IOC_COUNTS)
+		size = offsetof(struct jifl_counts, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);

@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -58,6 +58,8 @@ pub const FILTER_CGROUP: u32 = 1 << 3;
 pub const FILTER_CHILDREN: u32 = 1 << 4;
 /// Count the repetitions of repeated string instructions too.
 pub const FLAG_REPEATS: u32 = 1 << 0;
+/// With [`Kind::Profile`]: branches on a condition, too.
+pub const FLAG_BRANCHES: u32 = 1 << 1;
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
@@ -108,6 +110,8 @@ pub enum Kind {
     Plugin = 4,
     /// Functions entered, counted and recorded.
     Trace = 5,
+    /// Executions of each basic block.
+    Profile = 6,
 }
 
 impl Kind {
@@ -120,6 +124,7 @@ impl Kind {
             Kind::Block,
             Kind::Plugin,
             Kind::Trace,
+            Kind::Profile,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)
@@ -134,6 +139,7 @@ impl Kind {
             Kind::Block => "block",
             Kind::Plugin => "plugin",
             Kind::Trace => "trace",
+            Kind::Profile => "profile",
         }
     }
 }
@@ -525,6 +531,59 @@ impl Records {
         Records {
             cpu,
             ..Records::default()
+        }
+    }
+}
+
+/// `struct jifl_count`: how often a block was executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Count {
+    /// Its original address.
+    pub orig: u64,
+    /// Times that it was.
+    pub executed: u64,
+    /// Of these, times that its branch was taken.
+    pub taken: u64,
+    /// Where its branch leads.
+    pub target: u64,
+    /// Bytes of the original.
+    pub src_len: u32,
+    /// Original instructions that it stands for.
+    pub insns: u32,
+    /// Offset of the branch on a condition that ends it, or [`NO_BRANCH`].
+    pub branch: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Of [`Count::branch`].
+pub const NO_BRANCH: u32 = 0xffff_ffff;
+
+abi_struct! {
+    /// `struct jifl_counts`: reads counts of a session of [`Kind::Profile`].
+    Counts {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: copies of blocks made without a counter, for want of room.
+        pub refused: u64,
+    }
+}
+
+impl Counts {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Counts {
+        Counts {
+            from,
+            ..Counts::default()
         }
     }
 }

@@ -48,6 +48,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_block", Block::layout());
     layout("jifl_segment", segment_layout());
     layout("jifl_records", Records::layout());
+    layout("jifl_count", count_layout());
+    layout("jifl_counts", Counts::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -63,6 +65,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_KIND_BLOCK", Kind::Block as u64),
         ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
         ("JIFL_KIND_TRACE", Kind::Trace as u64),
+        ("JIFL_KIND_PROFILE", Kind::Profile as u64),
+        ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
+        ("JIFL_COUNT_NO_BRANCH", u64::from(NO_BRANCH)),
         ("JIFL_RECORD_TYPE", u64::from(RECORD_TYPE)),
         ("JIFL_RECORD_BEGIN", u64::from(RECORD_BEGIN)),
         ("JIFL_RECORD_RESUME", u64::from(RECORD_RESUME)),
@@ -108,6 +113,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_ROUTINE", req::<RoutineInfo>(9)),
         ("JIFL_IOC_BLOCK", req::<Block>(10)),
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
+        ("JIFL_IOC_COUNTS", req::<Counts>(12)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -149,6 +155,22 @@ fn segment_layout() -> Vec<(&'static str, usize, usize)> {
         ("live_flags", offset_of!(Segment, live_flags), 1),
         ("live_regs", offset_of!(Segment, live_regs), 2),
         ("", 0, size_of::<Segment>()),
+    ]
+}
+
+/// Likewise.
+fn count_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("orig", offset_of!(Count, orig), 8),
+        ("executed", offset_of!(Count, executed), 8),
+        ("taken", offset_of!(Count, taken), 8),
+        ("target", offset_of!(Count, target), 8),
+        ("src_len", offset_of!(Count, src_len), 4),
+        ("insns", offset_of!(Count, insns), 4),
+        ("branch", offset_of!(Count, branch), 4),
+        ("reserved", offset_of!(Count, reserved), 4),
+        ("", 0, size_of::<Count>()),
     ]
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use jifl_sys::abi::{ABI_VERSION, Block, NR_MAX, Record, SessionInfo, Stat, Status, to_name};
+use jifl_sys::abi::{
+    ABI_VERSION, Block, Count, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
+};
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
 
@@ -32,6 +34,8 @@ pub struct State {
     pub hidden: Option<Errno>,
     /// Of each CPU, what has not been taken.
     pub records: Vec<Vec<Record>>,
+    /// Of blocks, and how many had no counter.
+    pub counts: (Vec<Count>, u64),
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -56,6 +60,7 @@ impl Default for Fake {
             blocks: Vec::new(),
             hidden: None,
             records: Vec::new(),
+            counts: (Vec::new(), 0),
             draining: 0,
             drain_ns: 0,
         }))
@@ -179,6 +184,14 @@ impl Door for Fake {
                 room[..n].copy_from_slice(&all[..n]);
                 all.drain(..n);
                 records.n = n as u32;
+            }
+            Request::Counts(counts, room) => {
+                let (all, refused) = &state.counts;
+                let rest = all.get(counts.from as usize..).unwrap_or_default();
+                let n = rest.len().min(room.len());
+                room[..n].copy_from_slice(&rest[..n]);
+                counts.n = n as u32;
+                counts.refused = *refused;
             }
             Request::Routine(info) => match state.routines.get(info.index as usize) {
                 Some((name, copies, calls, reason)) => {

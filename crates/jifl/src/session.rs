@@ -121,10 +121,12 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
             "starting the session: another tracer or a livepatch has hooked the kernel's system \
              calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
         ),
-        Some(Errno::PERM) if start.kind == Kind::Trace as u32 => Failure::cannot(
-            "functions are not shown to who may not see kernel addresses: set \
-             kernel.kptr_restrict=1, and be root",
-        ),
+        Some(Errno::PERM) if [Kind::Trace as u32, Kind::Profile as u32].contains(&start.kind) => {
+            Failure::cannot(
+                "functions are not shown to who may not see kernel addresses: set \
+                 kernel.kptr_restrict=1, and be root",
+            )
+        }
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records functions already, and one at a time can: wait for its end, or `jifl detach {}`",
             holder(door, start.busy_session),

@@ -27,7 +27,7 @@ RATE_LIMIT_SECONDS = 6
 # What the rest of the kernel takes meanwhile.
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
-TRACE = 5  # a kind of session
+TRACE, PROFILE = 5, 6  # kinds of sessions
 
 
 def error_of(function, *arguments):
@@ -200,7 +200,9 @@ def addresses():
         same("and not to others", error_of(device.call, "block"), "EPERM")
         with Device() as another:
             same("nor are functions recorded for them", error_of(another.start, TRACE, [GETPID]), "EPERM")
+            same("nor blocks counted", error_of(another.start, PROFILE, [GETPID]), "EPERM")
         same("nor given", error_of(device.call, "records"), "EPERM")
+        same("nor their counts", error_of(device.call, "counts"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
               and len(end.stderr.splitlines()) == 1, end)
@@ -337,6 +339,7 @@ def lockdown():
     same("a session that runs when the kernel is locked down goes on", len(status()["sessions"]), 1)
     with Device() as device:
         same("the cache is not shown any more", error_of(device.call, "block"), "EACCES")
+        same("nor are counts", error_of(device.call, "counts"), "EACCES")
     is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
     out, err = interrupt(owner)
     check("and ends as ever, with its report",

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections import namedtuple
 from pathlib import Path
 
 _failed = 0
@@ -197,11 +198,15 @@ def complaints(lines=None):
     return [line for line in (kernel_log() if lines is None else lines) if own.match(line)]
 
 
+Count = namedtuple("Count", "orig executed taken target length insns branch")
+NO_BRANCH = 0xffffffff
+
+
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
     SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
-             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 32}
+             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 32, "counts": 32}
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
@@ -250,3 +255,13 @@ class Device:
         answer = self.call("records", struct.pack("<IIIQQ", cpu, room, 0, ctypes.addressof(buffer), 0))
         n, lost = struct.unpack("<8xI4x8xQ", answer)
         return buffer[:2 * n], lost
+
+    def counts(self, room=1 << 13):
+        """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""
+        buffer = (ctypes.c_uint64 * (6 * room))()
+        found, n = [], room
+        while n == room:
+            answer = self.call("counts", struct.pack("<IIIQQ", len(found), room, 0, ctypes.addressof(buffer), 0))
+            n, refused = struct.unpack("<8xI4x8xQ", answer)
+            found += [Count(*words) for words in struct.iter_unpack("<QQQQIIIxxxx", memoryview(buffer).cast("B")[:48 * n])]
+        return found, refused
