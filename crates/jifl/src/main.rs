@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod branch;
 mod count;
+mod cover;
 mod device;
 mod doctor;
 mod dump;
@@ -21,6 +23,8 @@ mod output;
 #[cfg(test)]
 mod parse;
 mod plugin;
+mod prof;
+mod profile;
 mod report;
 mod root;
 mod scope;
@@ -40,7 +44,7 @@ mod vm;
     max_term_width = 100,
     after_help = "\
 Exit status: 0 done, 1 failed, 2 usage, 3 this machine cannot (`jifl doctor` says why),
-4 stopped by a limit. `count ... -- CMD`, `dump ... -- CMD`, `vm -- CMD` give CMD's own."
+4 stopped by a limit. With -- CMD: CMD's own."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -53,6 +57,12 @@ enum Command {
     Count(count::CountArgs),
     /// Show which functions system calls enter
     Trace(trace::TraceArgs),
+    /// Show which code system calls execute, for coverage tools too
+    Cover(cover::CoverArgs),
+    /// Show where system calls execute instructions, exactly
+    Prof(prof::ProfArgs),
+    /// Show which way conditional branches go
+    Branch(branch::BranchArgs),
     /// Show the code cache: blocks beside the original, what is inserted, liveness
     Dump(dump::DumpArgs),
     /// List targets
@@ -92,6 +102,9 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Count(args) => count::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::Cover(args) => cover::run(&args),
+        Command::Prof(args) => prof::run(&args),
+        Command::Branch(args) => branch::run(&args),
         Command::Dump(args) => dump::run(args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),

@@ -23,6 +23,11 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Where it begins.
+    pub fn start(&self) -> u64 {
+        self.symbol.addr
+    }
+
     /// `name [module]`
     pub fn function(&self) -> &'a str {
         &self.symbol.full
@@ -34,6 +39,13 @@ impl<'a> Place<'a> {
 pub struct Symbols {
     text: Vec<Symbol>,
     data: Vec<Symbol>,
+}
+
+impl Symbol {
+    /// ` [module]`, or nothing.
+    fn module(&self) -> &str {
+        &self.full[self.name_len..]
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -105,6 +117,22 @@ impl Symbols {
         find(&self.text, addr)
     }
 
+    /// Where the next function begins behind the one at an address; `None` where it is of
+    /// another module, which may stand anywhere.
+    pub fn end(&self, addr: u64) -> Option<u64> {
+        let symbol = find(&self.text, addr)?.symbol;
+        let next = self.text.partition_point(|other| other.addr <= addr);
+        let next = self.text.get(next)?;
+        (next.module() == symbol.module()).then_some(next.addr)
+    }
+
+    /// The address of the kernel's own function or mark of this name.
+    pub fn address(&self, name: &str) -> Option<u64> {
+        let mut all = self.text.iter().chain(&self.data);
+        all.find(|symbol| symbol.full == name)
+            .map(|symbol| symbol.addr)
+    }
+
     /// The variable that an address lies in.
     pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
         find(&self.data, addr)
@@ -146,6 +174,21 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_8100_0000), "first");
         assert_eq!(symbols.name(0xffff_ffff_c000_0000), "theirs [nfs]");
         assert_eq!(symbols.name(0xffff_ffff_8100_0010), "0xffffffff81000010");
+    }
+
+    #[test]
+    fn functions_end_where_the_next_of_their_module_begins() {
+        let symbols = Symbols::parse(
+            "1000 t f\n1000 T g\n1040 t h\n2000 t m\t[mod]\n2010 t n\t[mod]\n3000 D _end\n",
+        );
+        assert_eq!(symbols.end(0x1000), Some(0x1040));
+        assert_eq!(symbols.end(0x1050), None, "the next is a module's");
+        assert_eq!(symbols.end(0x2000), Some(0x2010));
+        assert_eq!(symbols.end(0x2010), None);
+        assert_eq!(symbols.address("h"), Some(0x1040));
+        assert_eq!(symbols.address("_end"), Some(0x3000));
+        assert_eq!(symbols.address("m"), None);
+        assert_eq!(symbols.function(0x1044).unwrap().start(), 0x1040);
     }
 
     #[test]

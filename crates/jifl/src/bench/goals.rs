@@ -18,6 +18,7 @@ const MEANS: &[Mean] = &[
     mean("block", 1.20, 1.20),
     mean("insn", 1.20, 1.20),
     mean("trace", 1.35, 1.35),
+    mean("blocks", 1.35, 1.35),
 ];
 
 const fn mean(key: &'static str, limit: f64, without_retpolines: f64) -> Mean {

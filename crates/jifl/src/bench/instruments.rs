@@ -2,7 +2,7 @@
 //! The rows of the sheets: a table of instrumentations, how each is switched
 //! on, and what it says it has counted.
 
-use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
+use jifl_sys::abi::{FLAG_BRANCHES, Kind, NR_MAX, Start, Stat, Status};
 use jifl_sys::device::{Device, Door, Request};
 
 pub use super::peers::Sites;
@@ -49,6 +49,8 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("block", "block count", What::Session(Kind::Block, 0)),
     row("insn", "instruction count", What::Session(Kind::Insn, 0)),
     row("trace", "call trace", What::Session(Kind::Trace, 0)),
+    row("blocks", "executions of each block", What::Session(Kind::Profile, 0)),
+    row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
     row("cold", "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
@@ -203,6 +205,7 @@ fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, 
             counts.calls.push(stat.calls);
         }
     }
+    // A profile's counts are of all calls together, those that read it, too.
     counts.inside = inside.then_some(sum);
     Ok(counts)
 }

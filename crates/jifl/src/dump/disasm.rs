@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, OpKind, Register,
-    SymbolResolver, SymbolResult,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, OpKind,
+    Register, SymbolResolver, SymbolResult,
 };
 
 use crate::symbols::Symbols;
@@ -141,6 +141,13 @@ pub fn direct_target(instruction: &Instruction) -> Option<u64> {
 pub fn is_per_cpu(instruction: &Instruction) -> bool {
     let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
     memory && instruction.segment_prefix() == Register::GS && has_address(instruction)
+}
+
+/// Does it add a number to memory at a fixed address?
+pub fn is_counter(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Add
+        && instruction.op0_kind() == OpKind::Memory
+        && has_address(instruction)
 }
 
 #[cfg(test)]

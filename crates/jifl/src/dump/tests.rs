@@ -286,3 +286,38 @@ fn names_of_routines_are_whole() {
         ("?", "0xffffffff81000000")
     );
 }
+
+#[test]
+fn cells_of_a_profile_are_named() {
+    const ADD: [u8; 10] = [0xf0, 0x48, 0x83, 0x04, 0x25, 0, 0, 0x90, 0xc0, 1];
+    let blocks = [block(
+        TEXT,
+        CACHE,
+        0,
+        &[
+            (SEGMENT_INSERTED, &[], &ADD),
+            (
+                SEGMENT_ORIGINAL,
+                &[0x74, 0x0b],
+                &[0x0f, 0x84, 0xed, 0, 0, 0],
+            ),
+            (SEGMENT_INSERTED, &[], &ADD),
+        ],
+    )];
+    let fake = fake_of(blocks);
+    fake.state().sessions[0].kind = Kind::Profile as u32;
+    let dump = look_at(&fake, None).unwrap();
+    let by: Vec<Option<&str>> = dump.views[0]
+        .segments
+        .iter()
+        .map(|segment| segment.by.as_deref())
+        .collect();
+    assert_eq!(
+        by,
+        [
+            Some("counter of the block"),
+            None,
+            Some("counter of the branch, not taken")
+        ]
+    );
+}

@@ -260,6 +260,9 @@ impl Viewer {
             _ => match copy.iter().find_map(out_of(copy)) {
                 Some(function) => Some(format!("call of {}", self.disassembler.name(function))),
                 None if copy.iter().any(disasm::is_per_cpu) => Some(self.counter(block)),
+                None if self.has(block, Kind::Profile) && copy.iter().any(disasm::is_counter) => {
+                    Some(self.cell(segments, index))
+                }
                 // What was saved in registers has left nothing on the stack.
                 None if is(index.checked_sub(1))
                     && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
@@ -276,6 +279,19 @@ impl Viewer {
     fn has(&self, block: &Block, kind: Kind) -> bool {
         let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
         sessions.any(|session| session.kind == kind as u32)
+    }
+
+    /// What a cell of a profile counts: behind the block's last instruction, a branch.
+    fn cell(&self, segments: &[Segment], index: usize) -> String {
+        let behind = &segments[index + 1..];
+        if behind
+            .iter()
+            .any(|segment| segment.kind == SEGMENT_ORIGINAL)
+        {
+            "counter of the block".into()
+        } else {
+            "counter of the branch, not taken".into()
+        }
     }
 
     /// What a cell of the module's own counts.

@@ -8,7 +8,7 @@ mod text;
 
 use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
 
-pub use text::{grouped, table};
+pub use text::{cost, grouped, table};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl cover`: which code system calls have executed.
+
+mod drcov;
+mod lcov;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::output::Format;
+use crate::profile::{self, Function, Profile, ProfileArgs, Summary, percent};
+use crate::report::{grouped, table};
+
+/// Arguments of `jifl cover`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
+BLOCKS: executed, of those that were translated: code that lies behind a branch is, too.
+COVERED: bytes executed of the function's, which end where the next function begins.
+
+Examples:
+  jifl cover sys:openat -- cat /etc/hostname
+  jifl cover 'sys:*' --drcov kernel.drcov -- ./test
+  jifl cover 'sys:*' --lcov kernel.info --vmlinux vmlinux -- ./test")]
+pub struct CoverArgs {
+    /// Also write executed blocks in drcov's format
+    #[arg(long, value_name = "FILE")]
+    drcov: Option<PathBuf>,
+    /// Also write lcov's format: functions, and lines with --vmlinux
+    #[arg(long, value_name = "FILE")]
+    lcov: Option<PathBuf>,
+    /// The running kernel's, with debug information
+    #[arg(long, value_name = "FILE", requires = "lcov")]
+    vmlinux: Option<PathBuf>,
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    command: &'static str,
+    functions: Vec<FunctionObject<'a>>,
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct FunctionObject<'a> {
+    function: &'a str,
+    address: String,
+    size: u64,
+    bytes_executed: u64,
+    blocks: usize,
+    blocks_executed: usize,
+    instructions: u64,
+    calls: u64,
+}
+
+/// A file beside the report, made before anything is started.
+struct Beside(Option<(File, PathBuf)>);
+
+impl Beside {
+    fn create(path: Option<&Path>) -> Result<Beside, Failure> {
+        let Some(path) = path else {
+            return Ok(Beside(None));
+        };
+        let file = File::create(path);
+        let file = file.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        Ok(Beside(Some((file, path.to_owned()))))
+    }
+
+    fn write(&mut self, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), Failure> {
+        let Some((file, path)) = &mut self.0 else {
+            return Ok(());
+        };
+        let done = file.write_all(&bytes());
+        done.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    }
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
+    let lines = args.vmlinux.as_deref().map(lcov::Lines::open).transpose()?;
+    let mut to_drcov = Beside::create(args.drcov.as_deref())?;
+    let mut to_lcov = Beside::create(args.lcov.as_deref())?;
+    if args.lcov.is_some() && lines.is_none() {
+        crate::output::note(
+            "jifl: lcov's file has functions only: lines need --vmlinux, with debug information",
+        );
+    }
+    profile::run(&args.profile, 0, |profile| {
+        let mut reached = profile::functions(&profile.blocks, &profile.symbols);
+        to_lcov.write(|| lcov::render(profile, &reached, lines.as_ref()).into_bytes())?;
+        to_drcov.write(|| {
+            let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
+            drcov::render(profile, &modules)
+        })?;
+        reached.retain(|function| function.executed() > 0);
+        reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
+        Ok(match args.profile.format {
+            Format::Text => text(profile, &reached, args.profile.limited(&reached)),
+            Format::Json => json(profile, args.profile.limited(&reached)),
+        })
+    })
+}
+
+fn text(profile: &Profile, reached: &[Function<'_>], shown: &[Function<'_>]) -> String {
+    let titles = ["FUNCTION", "BLOCKS", "INSNS", "BYTES", "COVERED"];
+    let mut lines = vec![titles.map(str::to_owned).to_vec()];
+    lines.extend(shown.iter().map(|function| {
+        vec![
+            function.name.clone(),
+            format!("{}/{}", function.executed(), function.blocks.len()),
+            grouped(function.instructions()),
+            format!("{}/{}", function.bytes(), function.size),
+            percent(function.bytes(), function.size),
+        ]
+    }));
+    let mut text = table(&lines);
+    let _ = writeln!(
+        text,
+        "# {} functions reached{}; {} of {} blocks executed",
+        grouped(reached.len() as u64),
+        match shown.len() {
+            n if n < reached.len() => format!(", {n} shown (--limit)"),
+            _ => String::new(),
+        },
+        grouped(profile.executed().count() as u64),
+        grouped(profile.blocks.len() as u64)
+    );
+    text + &profile.cost()
+}
+
+fn object<'a>(function: &'a Function<'_>) -> FunctionObject<'a> {
+    FunctionObject {
+        function: &function.name,
+        address: format!("{:#x}", function.address),
+        size: function.size,
+        bytes_executed: function.bytes(),
+        blocks: function.blocks.len(),
+        blocks_executed: function.executed(),
+        instructions: function.instructions(),
+        calls: function.calls(),
+    }
+}
+
+fn json(profile: &Profile, shown: &[Function<'_>]) -> String {
+    profile::json(&Object {
+        command: "cover",
+        functions: shown.iter().map(object).collect(),
+        summary: profile.summary(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::parse;
+    use crate::profile::tests::sample;
+
+    #[test]
+    fn the_documented_lines_parse() {
+        for line in [
+            "sys:openat -- cat /etc/hostname",
+            "sys:* --drcov kernel.drcov -- ./test",
+            "sys:* --lcov kernel.info --vmlinux vmlinux -- ./test",
+        ] {
+            assert!(parse::<CoverArgs>(line).is_ok(), "{line}");
+        }
+        for line in ["", "sys:read --vmlinux x", "sys:read --drcov"] {
+            assert!(parse::<CoverArgs>(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn functions_by_name() {
+        let profile = sample();
+        let mut reached = profile::functions(&profile.blocks, &profile.symbols);
+        reached.reverse();
+        assert_eq!(
+            text(&profile, &reached, &reached[..1]),
+            "FUNCTION     BLOCKS  INSNS  BYTES  COVERED\n\
+             inner [nfs]     2/2    121  12/12   100.0%\n\
+             # 2 functions reached, 1 shown (--limit); 5 of 6 blocks executed\n\
+             # translation 0 ns once, 0 blocks; native exits 0; missed 0\n\
+             # blocks without a counter 2\n"
+        );
+        let value: serde_json::Value = serde_json::from_str(&json(&profile, &reached)).unwrap();
+        let outer = &value["functions"][1];
+        assert_eq!(outer["function"], "outer");
+        assert_eq!(
+            (&outer["blocks"], &outer["blocks_executed"]),
+            (&4.into(), &3.into())
+        );
+        assert_eq!(
+            (&outer["size"], &outer["bytes_executed"]),
+            (&80.into(), &16.into())
+        );
+    }
+}
