@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from pathlib import Path
 
-from lib import NO_BRANCH, Device, check, figure, is_loaded, main, module_file, plant, run, same, status
+from lib import NO_BRANCH, Device, check, figure, is_loaded, main, module_file, plant, run, same, state_of, status, wait_for
 
 INSN, PROFILE, BRANCHES = 2, 6, 1 << 4
 TGID, CHILDREN = 1 << 1, 1 << 4
@@ -104,6 +104,8 @@ def parallel(name, child, numbers):
         os.read(r, 1)
         child()
         os._exit(0)
+    # One of the two sessions would see more of what it does until then.
+    wait_for("read", lambda: state_of(pid) == "S")
 
     def work():
         os.write(w, b"x")
