@@ -272,24 +272,28 @@ static int jifl_control_routine(struct jifl_file *f, void *arg)
 	return 0;
 }
 
+/* Answers with kernel addresses are for who may see them. */
+static int jifl_control_may_see(const char *what)
+{
+	int ret = jifl_require_addresses();
+
+	if (ret)
+		jifl_audit_refused(what, ret);
+	return ret;
+}
+
 static int jifl_control_block(struct jifl_file *f, void *arg)
 {
-	int ret = jifl_dump_block(arg);
-
-	if (ret == -EACCES || ret == -EPERM)
-		jifl_audit_refused("dump", ret);
-	return ret;
+	return jifl_control_may_see("dump") ?: jifl_dump_block(arg);
 }
 
 static int jifl_control_records(struct jifl_file *f, void *arg)
 {
 	struct jifl_records *req = arg;
-	int ret = jifl_require_addresses();
+	int ret = jifl_control_may_see("records");
 
-	if (ret) {
-		jifl_audit_refused("records", ret);
+	if (ret)
 		return ret;
-	}
 	if (!f->session)
 		return -ENOENT;
 	if (req->reserved)
@@ -300,7 +304,7 @@ static int jifl_control_records(struct jifl_file *f, void *arg)
 static int jifl_control_counts(struct jifl_file *f, void *arg)
 {
 	struct jifl_counts *req = arg;
-	int ret = jifl_require_addresses();
+	int ret = jifl_control_may_see("counts");
 
 	if (ret)
 		return ret;

@@ -120,9 +120,6 @@ int jifl_dump_block(struct jifl_block *req)
 
 	if (req->reserved)
 		return -EINVAL;
-	ret = jifl_require_addresses();
-	if (ret)
-		return ret;
 	d = JIFL_ALLOC(kvmalloc(sizeof(*d), GFP_KERNEL));
 	if (!d)
 		return -ENOMEM;
