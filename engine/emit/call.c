@@ -10,8 +10,6 @@
 #include "save.h"
 #include "../base/plant.h"
 
-static const u8 arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
-
 static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 			 const struct ir_insert *ins)
 {
@@ -24,7 +22,7 @@ static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 		x86_bytes(w, and_rsp_16, sizeof(and_rsp_16));
 	}
 	for (i = 0; i < ins->nargs; i++)
-		x86_mov_imm(w, arg_regs[i], ins->args[i]);
+		x86_mov_imm(w, ir_arg_regs[i], ins->args[i]);
 	x86_call_out(w, ins->fn);
 	if (config->align_stack) {
 		x86_mov(w, IR_RSP, IR_RBP);

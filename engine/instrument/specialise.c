@@ -17,8 +17,6 @@
 #define CALL_READS (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | 1u << IR_RDI | \
 		    1u << IR_R8 | 1u << IR_R9)
 
-static const u8 arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
-
 /* Before each step; under the engine lock, like all scratch. */
 static struct fold_state before[IR_ROUTINE_STEPS + 1];
 static u16 live_regs[IR_ROUTINE_STEPS + 1];
@@ -81,7 +79,7 @@ static void propagate(const struct ir_routine *r, const u64 *args, u32 nargs)
 	memset(before, 0, sizeof(before));
 	before[0].reached = true;
 	for (i = 0; i < nargs; i++)
-		fold_set(&before[0], arg_regs[i], args[i]);
+		fold_set(&before[0], ir_arg_regs[i], args[i]);
 	while (changed) {
 		changed = false;
 		for (i = 0; i < r->nsteps; i++) {

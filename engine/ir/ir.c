@@ -2,6 +2,8 @@
 /* Building blocks of the intermediate representation; see ir.h. */
 #include "ir.h"
 
+const u8 ir_arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
+
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at)
 {
 	struct ir_insert *ins;

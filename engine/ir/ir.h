@@ -57,6 +57,9 @@ enum ir_reg {
 #define IR_CALLER_SAVED (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | 1u << IR_RDI | \
 			 1u << IR_R8 | 1u << IR_R9 | 1u << IR_R10 | 1u << IR_R11)
 
+/* Those that hold the arguments of a function of the System V ABI (3.2.3), in order. */
+extern const u8 ir_arg_regs[IR_CALL_ARGS];
+
 /* How often a string instruction repeats; the count is in rcx. */
 enum ir_repeat {
 	IR_REPEAT_NONE,

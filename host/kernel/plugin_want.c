@@ -29,8 +29,6 @@ static const s8 jifl_syscall_args[JIFL_ARGS_MAX] = {
 	offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9),
 };
 
-static const u8 jifl_routine_args[JIFL_ARGS_MAX] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
-
 static bool jifl_value_is_arg(int value)
 {
 	return value >= VALUE_ARG0 && value <= VALUE_ARG5;
@@ -59,7 +57,7 @@ static bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source 
 		return value == VALUE_RETVAL;
 	case JIFL_AT_ROUTINE:
 		if (jifl_value_is_arg(value)) {
-			s->reg = jifl_routine_args[value - VALUE_ARG0];
+			s->reg = ir_arg_regs[value - VALUE_ARG0];
 			return true;
 		}
 		break;
