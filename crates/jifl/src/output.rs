@@ -38,13 +38,18 @@ impl Sink {
 
     /// Writes all of `text`. A reader that has gone away (`| head`) is no error.
     pub fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    /// Likewise, of what is no text.
+    pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let (result, name) = match self {
             Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
-                let result = stdout.write_all(text.as_bytes());
+                let result = stdout.write_all(bytes);
                 (result.and_then(|()| stdout.flush()), "stdout".into())
             }
-            Sink::File(file, path) => (file.write_all(text.as_bytes()), path.display().to_string()),
+            Sink::File(file, path) => (file.write_all(bytes), path.display().to_string()),
         };
         match result {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -5,15 +5,13 @@ mod drcov;
 mod lcov;
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::Format;
+use crate::output::{Format, Sink};
 use crate::profile::{self, Function, Profile, ProfileArgs, Summary, percent};
 use crate::report::{grouped, table};
 
@@ -64,33 +62,16 @@ struct FunctionObject<'a> {
     calls: u64,
 }
 
-/// A file beside the report, made before anything is started.
-struct Beside(Option<(File, PathBuf)>);
-
-impl Beside {
-    fn create(path: Option<&Path>) -> Result<Beside, Failure> {
-        let Some(path) = path else {
-            return Ok(Beside(None));
-        };
-        let file = File::create(path);
-        let file = file.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        Ok(Beside(Some((file, path.to_owned()))))
-    }
-
-    fn write(&mut self, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), Failure> {
-        let Some((file, path)) = &mut self.0 else {
-            return Ok(());
-        };
-        let done = file.write_all(&bytes());
-        done.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-    }
-}
-
 /// Runs the command; the result is the exit status.
 pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
     let lines = args.vmlinux.as_deref().map(lcov::Lines::open).transpose()?;
-    let mut to_drcov = Beside::create(args.drcov.as_deref())?;
-    let mut to_lcov = Beside::create(args.lcov.as_deref())?;
+    // Before anything is started.
+    let sink = |path: &Option<PathBuf>| {
+        path.as_deref()
+            .map(|path| Sink::open(Some(path)))
+            .transpose()
+    };
+    let (mut to_drcov, mut to_lcov) = (sink(&args.drcov)?, sink(&args.lcov)?);
     if args.lcov.is_some() && lines.is_none() {
         crate::output::note(
             "jifl: lcov's file has functions only: lines need --vmlinux, with debug information",
@@ -98,11 +79,13 @@ pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
     }
     profile::run(&args.profile, 0, |profile| {
         let mut reached = profile::functions(&profile.blocks, &profile.symbols);
-        to_lcov.write(|| lcov::render(profile, &reached, lines.as_ref()).into_bytes())?;
-        to_drcov.write(|| {
+        if let Some(sink) = &mut to_lcov {
+            sink.write(&lcov::render(profile, &reached, lines.as_ref()))?;
+        }
+        if let Some(sink) = &mut to_drcov {
             let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-            drcov::render(profile, &modules)
-        })?;
+            sink.write_bytes(&drcov::render(profile, &modules))?;
+        }
         reached.retain(|function| function.executed() > 0);
         reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
         Ok(match args.profile.format {
