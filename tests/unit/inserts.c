@@ -258,6 +258,7 @@ void insert_mixture(struct ir_block *b, void *arg)
 			add_record(b, place, at);
 			break;
 		}
+		b->inserts[b->ninserts - 1].without = next_random() % 4;
 		/* What looks at registers has its place. */
 		place = place == IR_ANYWHERE ? IR_BEFORE : place;
 		if (next_random() % 2)

@@ -61,6 +61,19 @@ def test_micro(kernel, tmp_path):
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
+def test_effect(kernel):
+    """However blocks are counted, they are the same ones."""
+    run = harness.vm("jifl bench --here --set effect --op null --op read --rounds 60 --repeats 1 -f json",
+                     kernel=kernel, timeout=300)
+    [sheet] = json.loads(run.stdout)["sheets"]
+    rows = {row["key"]: row["cells"] for row in sheet["rows"]}
+    assert list(rows) == ["native", "neither", "liveness", "inlining", "both", "add-saved", "add"]
+    counted = {key: [cell["counted"] for cell in cells] for key, cells in rows.items() if key != "native"}
+    assert all(counts == counted["add"] and min(counts) > 1 for counts in counted.values()), counted
+    assert not any(cell["void"] for cells in rows.values() for cell in cells), sheet
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_what_cannot_be_measured_is_said_and_the_rest_is(kernel):
     """In a machine whose clock shows time; and with memory for not one block."""
     run = harness.vm("jifl bench --here --set micro --clock instructions --op null --row block --rounds 50 "
