@@ -198,7 +198,7 @@ u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64
 u32 emit_site_lookup(struct x86_writer *w, const struct emit_config *config,
 		     const struct ir_insn *operand, u8 reg, u64 table, u32 mask);
 
-#define EMIT_LANDING 96	/* bytes, at most; a piece of a chain takes less */
+#define EMIT_LANDING 96	/* bytes, at most */
 
 /* Where it lands: the piece of a chain that goes on to the landing next. */
 void emit_landing(struct x86_writer *w, const struct emit_config *config,

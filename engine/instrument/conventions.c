@@ -22,8 +22,8 @@
  *	rethooks, ftrace's and kprobes' trampolines give back flags of their own: they are
  *				not known text, or return_to_handler and its like
  * Both kernels' text was searched for flags that are read behind a call, or at the
- * beginning of what is called. What is left on 6.1 (nine places) is not executed: code
- * behind calls that do not return. On 6.12 one place in a module was not explained.
+ * beginning of what is called. What is left on 6.1 (nine places) is taken for code behind
+ * calls that do not return. On 6.12 one place in a module was not explained.
  *
  * Registers: compiled code (Debian's is gcc with -mfentry, which rules out -fipa-ra)
  * keeps to the ABI, and an inserted function changes no callee-saved register. But these
