@@ -73,14 +73,28 @@ static u32 jifl_control_flags(u32 kind)
 
 	switch (kind) {
 	case JIFL_KIND_INSN:
-		return JIFL_FLAG_REPEATS | effects;
+		return JIFL_FLAG_REPEATS | effects | JIFL_FLAGS_BY;
 	case JIFL_KIND_BLOCK:
-		return effects;
+		return effects | JIFL_FLAGS_BY;
+	case JIFL_KIND_CALL:
+		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
 	case JIFL_KIND_PROFILE:
 		return JIFL_FLAG_BRANCHES;
 	default:
 		return 0;
 	}
+}
+
+static bool jifl_control_knows(const struct jifl_start *req)
+{
+	const u32 value = req->flags & JIFL_FLAGS_VALUE;
+
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_PROFILE || req->reserved)
+		return false;
+	/* One value, and not of each key. */
+	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
+		return false;
+	return !(req->flags & ~jifl_control_flags(req->kind));
 }
 
 static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
@@ -95,8 +109,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_PROFILE || req->reserved ||
-	    (req->flags & ~jifl_control_flags(req->kind)))
+	if (!jifl_control_knows(req))
 		return -EINVAL;
 	/* Records are addresses of functions, profiles have those of blocks. */
 	if (req->kind == JIFL_KIND_TRACE || req->kind == JIFL_KIND_PROFILE) {
@@ -315,6 +328,17 @@ static int jifl_control_counts(struct jifl_file *f, void *arg)
 	return jifl_profile_read(f->session, req);
 }
 
+static int jifl_control_keys(struct jifl_file *f, void *arg)
+{
+	struct jifl_keys *req = arg;
+
+	if (!f->session)
+		return -ENOENT;
+	if (req->reserved)
+		return -EINVAL;
+	return jifl_keys_read(f->session, req);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -336,6 +360,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_BLOCK, jifl_control_block, true },
 	{ JIFL_IOC_RECORDS, jifl_control_records },
 	{ JIFL_IOC_COUNTS, jifl_control_counts },
+	{ JIFL_IOC_KEYS, jifl_control_keys },
 };
 
 /*

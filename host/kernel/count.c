@@ -12,6 +12,9 @@
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics; call = 0
  *
+ * Where it is not the execution of blocks that is counted but a value of each call (JIFL_FLAG_DURATION
+ * and so on), count is the time of the call's beginning, or what it returned.
+ *
  * A call that the task dies in is accounted when the task is switched away for
  * the last time. A call whose way back no longer leads through its exit piece
  * (jifl_evict) is cut: forgotten and counted as missed.
@@ -20,9 +23,13 @@
  * context; the block callbacks under the engine lock. None of them allocates.
  */
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/hash.h>
+#include <linux/ktime.h>
 #include <linux/preempt.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -66,10 +73,26 @@ static unsigned int jifl_count_nr(u64 call)
 	return ((call & 0xffff) - 1) % JIFL_NR_MAX;
 }
 
+/* Is something known of a call at its end, and so the call has to be known by its identity? */
 static bool jifl_count_kind(const struct jifl_session *s)
 {
+	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
+		return true;
 	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK ||
 	       s->kind == JIFL_KIND_TRACE || s->kind == JIFL_KIND_PROFILE;
+}
+
+/* Is there more to do at the end of its calls than to add up counts? */
+static bool jifl_count_is_special(const struct jifl_session *s)
+{
+	return s->keys || s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL);
+}
+
+/* Does it count calls in shared cells? */
+static bool jifl_count_in_cells(const struct jifl_session *s)
+{
+	return s->kind == JIFL_KIND_CALL && !s->lane &&
+	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
 }
 
 /* --- statistics ---------------------------------------------------------------- */
@@ -158,21 +181,43 @@ int jifl_count_prepare(struct jifl_session *s, unsigned int nr)
 	return 0;
 }
 
-/* Preemption is off. */
-static void jifl_stats_add(struct jifl_stats_cpu *st, u64 value, bool no_return)
+/* Preemption is off, here and below. */
+static void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)
 {
-	u32 *bucket = &st->hist[jifl_hist_bucket(value)];
-
 	WRITE_ONCE(st->calls, st->calls + 1);
-	WRITE_ONCE(st->sum, st->sum + value);
 	if (no_return)
 		WRITE_ONCE(st->no_return, st->no_return + 1);
+}
+
+static void jifl_stats_sum(struct jifl_stats_cpu *st, u64 value)
+{
+	WRITE_ONCE(st->sum, st->sum + value);
 	if (value < st->min)
 		WRITE_ONCE(st->min, value);
 	if (value > st->max)
 		WRITE_ONCE(st->max, value);
-	if (*bucket != U32_MAX)
-		WRITE_ONCE(*bucket, *bucket + 1);
+}
+
+static void jifl_stats_bucket(struct jifl_stats_cpu *st, u32 bucket)
+{
+	if (st->hist[bucket] != U32_MAX)
+		WRITE_ONCE(st->hist[bucket], st->hist[bucket] + 1);
+}
+
+static void jifl_stats_add(struct jifl_stats_cpu *st, u64 value, bool no_return)
+{
+	jifl_stats_call(st, no_return);
+	jifl_stats_sum(st, value);
+	jifl_stats_bucket(st, jifl_hist_bucket(value));
+}
+
+/* An argument, or what a call returned. */
+static void jifl_stats_add_signed(struct jifl_stats_cpu *st, u64 value)
+{
+	jifl_stats_call(st, false);
+	if ((s64)value >= 0)
+		jifl_stats_sum(st, value);
+	jifl_stats_bucket(st, jifl_hist_power(value));
 }
 
 void jifl_count_miss(struct jifl_session *s, unsigned int nr)
@@ -195,27 +240,57 @@ static void jifl_count_miss_call(u64 call)
 		jifl_count_miss(s, jifl_count_nr(call));
 }
 
+/* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
+static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_session *s,
+							      unsigned int nr)
+{
+	struct jifl_stats *st = READ_ONCE(s->stats[nr]);
+
+	/* A full cache means that parts of calls run natively, uncounted. */
+	if (st && (!jifl_engine_is_full() || JIFL_HOST_PLANTED(full_unnoticed)))
+		return st->cpu[raw_smp_processor_id()];
+	jifl_count_miss(s, nr);
+	return NULL;
+}
+
 /* A call came to its end. Preemption is off. */
 static void jifl_count_finish(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
 	unsigned int nr = jifl_count_nr(call);
-	struct jifl_stats *st;
+	struct jifl_stats_cpu *st;
 
 	if (!s)
 		return;
 	if (s->kind == JIFL_KIND_TRACE)
 		jifl_ring_mark(JIFL_RECORD_END | nr, task_pid_nr(current));
-	st = READ_ONCE(s->stats[nr]);
-	/* A full cache means that parts of calls run natively, uncounted. */
-	if (!st || (jifl_engine_is_full() && !JIFL_HOST_PLANTED(full_unnoticed)))
-		jifl_count_miss(s, nr);
-	else
-		jifl_stats_add(st->cpu[raw_smp_processor_id()], count, no_return);
+	st = jifl_count_into(s, nr);
+	if (st)
+		jifl_stats_add(st, count, no_return);
 }
 
-/* The exit piece's insert. The call's result is safe in the piece's care. */
-static void jifl_count_end(unsigned long lane)
+/* Likewise, of a session of which jifl_count_is_special. */
+static void jifl_count_finish_special(u64 call, u64 count, bool no_return)
+{
+	struct jifl_session *s = jifl_count_session(call);
+	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
+
+	if (!st)
+		return;
+	if (s->flags & JIFL_FLAG_DURATION)
+		count = ktime_get_ns() - count;
+	if (!(s->flags & JIFL_FLAG_RETVAL))
+		jifl_stats_add(st, count, no_return);
+	else if (no_return)
+		jifl_stats_call(st, true);
+	else
+		jifl_stats_add_signed(st, count);
+	if (s->keys)
+		jifl_keys_add(s->keys, count);
+}
+
+static __always_inline void jifl_count_end_by(unsigned long lane,
+					      void (*finish)(u64 call, u64 count, bool no_return))
 {
 	u64 call;
 
@@ -228,8 +303,27 @@ static void jifl_count_end(unsigned long lane)
 	/* 0: the table had no room for it once, and it was counted as missed. */
 	if (call) {
 		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
-		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
+		finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
 	}
+	preempt_enable_notrace();
+}
+
+/* The exit piece's insert. The call's result is safe in the piece's care. */
+static void jifl_count_end(unsigned long lane)
+{
+	jifl_count_end_by(lane, jifl_count_finish);
+}
+
+static void jifl_count_end_special(unsigned long lane)
+{
+	jifl_count_end_by(lane, jifl_count_finish_special);
+}
+
+/* JIFL_FLAG_DURATION: an insert of the entry piece, where the call has its identity. */
+static void jifl_count_begin_time(unsigned long lane)
+{
+	preempt_disable_notrace();
+	this_cpu_write(jifl_cpu.lanes[lane].count, ktime_get_ns());
 	preempt_enable_notrace();
 }
 
@@ -246,6 +340,32 @@ static void jifl_count_begin_slow(struct jifl_stats *st)
 {
 	preempt_disable_notrace();
 	st->cpu[raw_smp_processor_id()]->calls++;
+	preempt_enable_notrace();
+}
+
+/* KIND_CALL with JIFL_FLAG_BY_*: likewise. */
+static void jifl_count_begin_key(struct jifl_stats *st, struct jifl_keys_table *keys)
+{
+	preempt_disable_notrace();
+	jifl_stats_call(st->cpu[raw_smp_processor_id()], false);
+	jifl_keys_add(keys, 0);
+	preempt_enable_notrace();
+}
+
+/* An argument of the system call that the current task is in. */
+static u64 jifl_count_arg(unsigned long n)
+{
+	const struct pt_regs *regs = task_pt_regs(current);
+	const u64 args[] = { regs->di, regs->si, regs->dx, regs->r10, regs->r8, regs->r9 };
+
+	return args[n % ARRAY_SIZE(args)];
+}
+
+/* JIFL_FLAG_ARG: likewise. */
+static void jifl_count_begin_arg(struct jifl_stats *st, unsigned long n)
+{
+	preempt_disable_notrace();
+	jifl_stats_add_signed(st->cpu[raw_smp_processor_id()], jifl_count_arg(n));
 	preempt_enable_notrace();
 }
 
@@ -311,12 +431,17 @@ static void jifl_count_die(const struct jifl_saved *v)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
-		u64 call = v->lanes[lane].call;
+		u64 call = v->lanes[lane].call, count = v->lanes[lane].count;
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-		if (call && READ_ONCE(jifl_count_draining))
+		if (!s)
+			continue;
+		if (READ_ONCE(jifl_count_draining))
 			jifl_count_miss_call(call);	/* it may have died natively */
-		else if (call)
-			jifl_count_finish(call, v->lanes[lane].count, true);
+		else if (jifl_count_is_special(s))
+			jifl_count_finish_special(call, count, true);
+		else
+			jifl_count_finish(call, count, true);
 	}
 }
 
@@ -495,7 +620,7 @@ static void jifl_count_settle(struct jifl_session *s)
 		int cell = jifl_count_cell_of[nr] - 1;
 		int cpu;
 
-		if (!s->stats[nr] || cell < 0 || s->lane)
+		if (!s->stats[nr] || cell < 0)
 			continue;
 		for_each_possible_cpu(cpu) {
 			u64 *n = per_cpu_ptr(&jifl_count_cells[cell], cpu);
@@ -508,7 +633,7 @@ static void jifl_count_settle(struct jifl_session *s)
 
 void jifl_count_stop(struct jifl_session *s)
 {
-	if (s->kind == JIFL_KIND_CALL)
+	if (jifl_count_in_cells(s))
 		jifl_count_settle(s);
 	if (!s->slot)
 		return;
@@ -542,7 +667,7 @@ static struct ir_operand jifl_count_cell_operand(int cell)
 static void jifl_count_entry_call(struct jifl_session *s, unsigned int nr,
 				  struct ir_insert *ins)
 {
-	int cell = s->lane ? -1 : jifl_count_cell(nr);
+	int cell = jifl_count_in_cells(s) ? jifl_count_cell(nr) : -1;
 
 	if (cell >= 0) {
 		*ins = (struct ir_insert){
@@ -558,6 +683,34 @@ static void jifl_count_entry_call(struct jifl_session *s, unsigned int nr,
 		.nargs = 1,
 		.args = { (unsigned long)s->stats[nr] },
 	};
+	if (s->keys) {
+		ins->fn = (unsigned long)jifl_count_begin_key;
+		ins->args[ins->nargs++] = (unsigned long)s->keys;
+	} else if (s->flags & JIFL_FLAGS_ARG) {
+		ins->fn = (unsigned long)jifl_count_begin_arg;
+		ins->args[ins->nargs++] = __ffs(s->flags & JIFL_FLAGS_ARG) - __ffs(JIFL_FLAG_ARG(0));
+	}
+}
+
+static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned long arg)
+{
+	return (struct ir_insert){
+		.kind = IR_INSERT_CALL,
+		.fn = (unsigned long)fn,
+		.nargs = 1,
+		.args = { arg },
+	};
+}
+
+/* At the exit of a call of which count is still 0. */
+static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
+{
+	return (struct ir_insert){
+		.kind = IR_INSERT_ADD_REG,
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
+		.reg = IR_RAX,
+		.imm = 1,
+	};
 }
 
 void jifl_count_entry(struct jifl_session *s, unsigned int nr,
@@ -566,10 +719,11 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 {
 	*nentry = 0;
 	*nexit = 0;
-	if (s->kind == JIFL_KIND_CALL)
-		jifl_count_entry_call(s, nr, &entry[(*nentry)++]);
-	if (!jifl_count_kind(s))
+	if (!jifl_count_kind(s)) {
+		if (s->kind == JIFL_KIND_CALL)
+			jifl_count_entry_call(s, nr, &entry[(*nentry)++]);
 		return;
+	}
 	/*
 	 * In this order: a task switched away between the two has its record,
 	 * and the count it takes along is overwritten when it is back.
@@ -584,20 +738,15 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
 		.imm = 0,
 	};
-	if (s->kind == JIFL_KIND_TRACE) {
-		entry[(*nentry)++] = (struct ir_insert){
-			.kind = IR_INSERT_CALL,
-			.fn = (unsigned long)jifl_count_begin_trace,
-			.nargs = 1,
-			.args = { nr },
-		};
-	}
-	exit[(*nexit)++] = (struct ir_insert){
-		.kind = IR_INSERT_CALL,
-		.fn = (unsigned long)jifl_count_end,
-		.nargs = 1,
-		.args = { s->lane },
-	};
+	if (s->kind == JIFL_KIND_TRACE)
+		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_trace, nr);
+	if (s->flags & JIFL_FLAG_DURATION)
+		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
+	if (s->flags & JIFL_FLAG_RETVAL)
+		exit[(*nexit)++] = jifl_count_add_result(s);
+	exit[(*nexit)++] = jifl_count_call_of(jifl_count_is_special(s) ? jifl_count_end_special :
+									 jifl_count_end,
+					      s->lane);
 }
 
 void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr)
@@ -733,7 +882,7 @@ static u64 jifl_count_read_cells(const struct jifl_session *s, unsigned int nr)
 	u64 sum = 0;
 	int cpu;
 
-	if (s->kind != JIFL_KIND_CALL || !s->running || s->lane || cell < 0)
+	if (!jifl_count_in_cells(s) || !s->running || cell < 0)
 		return 0;
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(*per_cpu_ptr(&jifl_count_cells[cell], cpu));

@@ -28,4 +28,12 @@ static inline u32 jifl_hist_bucket(u64 value)
 	return bucket < JIFL_HIST_BUCKETS ? bucket : JIFL_HIST_BUCKETS - 1;
 }
 
+/* Of what may be negative, by powers of two: see JIFL_HIST_NEGATIVE. */
+static inline u32 jifl_hist_power(u64 value)
+{
+	if ((s64)value < 0)
+		return JIFL_HIST_NEGATIVE;
+	return value ? 64 - __builtin_clzll(value) : 0;
+}
+
 #endif

@@ -208,7 +208,28 @@ void jifl_profile_insert(struct jifl_profile *p, struct ir_block *b);
 /* JIFL_IOC_COUNTS. Sleeps. */
 int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req);
 
+/* --- keys.c: counts by what the tasks are, for JIFL_FLAG_BY_* ----------------------- */
+
+#define JIFL_FLAGS_BY	(JIFL_FLAG_BY_COMM | JIFL_FLAG_BY_PID | JIFL_FLAG_BY_CPU)
+
+struct jifl_keys_table;
+
+int jifl_keys_init(void);
+/* Makes s's table; -ENOMEM. Sleeps. */
+int jifl_keys_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_keys_close(struct jifl_session *s);
+/* A call of the current task, and what was counted of it. With preemption off, a run queue locked. */
+void jifl_keys_add(struct jifl_keys_table *t, u64 value);
+/* JIFL_IOC_KEYS. Sleeps. */
+int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
+
 /* --- count.c: per-call counts that follow their task ------------------------ */
+
+/* A value of each call instead of a count. */
+#define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
+			 JIFL_FLAG_ARG(3) | JIFL_FLAG_ARG(4) | JIFL_FLAG_ARG(5))
+#define JIFL_FLAGS_VALUE (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG)
 
 struct jifl_stats;		/* figures of one system call of a session, by CPU */
 
@@ -351,6 +372,7 @@ struct jifl_session {
 	atomic64_t missed[JIFL_NR_MAX];
 	bool running;		/* jifl_session_mutex */
 	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
+	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
 };
 

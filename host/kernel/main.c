@@ -123,6 +123,7 @@ static const struct jifl_part {
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "profiles", jifl_profile_init },
+	{ "keys", jifl_keys_init },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },

@@ -6,8 +6,8 @@
  * A block of original code has its cell for as long as the session exists,
  * found again by its address. So the copies of it that are in several contexts, or
  * that are made anew behind a flush of the cache or a change of its text, count into
- * the same one, and nothing has to be carried over when a copy goes. A block whose shape
- * has changed, though, is another, at the same address. With JIFL_FLAG_BRANCHES a second
+ * the same one, and nothing has to be carried over when a copy goes. A block whose bytes
+ * have changed, though, is another, at the same address. With JIFL_FLAG_BRANCHES a second
  * cell counts how often the branch at its end was not taken.
  *
  * Inserted code reaches a cell by its absolute 32-bit address. The kernel has 8 KiB for
@@ -43,6 +43,7 @@ struct jifl_profile_block {
 	u32 target;		/* of the branch, likewise */
 	u32 next;		/* in its bucket: index + 1 */
 	u32 insns;
+	u32 hash;		/* of its bytes */
 	u16 src_len;		/* bytes */
 	u16 branch;		/* offset of the branch on a condition at its end */
 };
@@ -113,6 +114,17 @@ void jifl_profile_close(struct jifl_session *s)
 
 /* --- inserting -------------------------------------------------------------------- */
 
+/* FNV-1a: who decodes the block later can tell whether it still has these bytes. */
+static u32 jifl_profile_hash(const struct ir_block *b)
+{
+	u32 hash = 0x811c9dc5, i, j;
+
+	for (i = 0; i < b->ninsns; i++)
+		for (j = 0; j < b->insns[i].len; j++)
+			hash = (hash ^ b->insns[i].bytes[j]) * 0x01000193;
+	return hash;
+}
+
 static void jifl_profile_describe(const struct jifl_profile *p, const struct ir_block *b,
 				  struct jifl_profile_block *d)
 {
@@ -121,6 +133,7 @@ static void jifl_profile_describe(const struct jifl_profile *p, const struct ir_
 	*d = (struct jifl_profile_block){
 		.orig = (u32)b->addr.v,
 		.insns = b->count,
+		.hash = jifl_profile_hash(b),
 		.src_len = b->src_len,
 		.branch = JIFL_PROFILE_NO_BRANCH,
 	};
@@ -133,7 +146,7 @@ static void jifl_profile_describe(const struct jifl_profile *p, const struct ir_
 static bool jifl_profile_is(const struct jifl_profile_block *a, const struct jifl_profile_block *b)
 {
 	return a->orig == b->orig && a->src_len == b->src_len && a->insns == b->insns &&
-	       a->branch == b->branch && a->target == b->target;
+	       a->hash == b->hash && a->branch == b->branch && a->target == b->target;
 }
 
 /* Index of the block, a new one if need be; p->max: there is no room for it. */
@@ -202,6 +215,7 @@ static void jifl_profile_count(const struct jifl_profile *p, u32 i, struct jifl_
 		.orig = jifl_profile_address(b->orig),
 		.src_len = b->src_len,
 		.insns = b->insns,
+		.hash = b->hash,
 		.branch = JIFL_COUNT_NO_BRANCH,
 	};
 	if (b->branch != JIFL_PROFILE_NO_BRANCH) {

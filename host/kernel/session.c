@@ -171,6 +171,12 @@ static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_n
 static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 {
 	s->instrument_arg = s;
+	if (s->flags & JIFL_FLAGS_BY) {
+		int ret = jifl_keys_open(s);
+
+		if (ret)
+			return ret;
+	}
 	switch (s->kind) {
 	case JIFL_KIND_NONE:
 	case JIFL_KIND_CALL:
@@ -323,6 +329,7 @@ void jifl_session_free(struct jifl_session *s)
 		return;
 	jifl_ring_close(s);
 	jifl_profile_close(s);
+	jifl_keys_close(s);
 	jifl_count_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s);

@@ -71,6 +71,22 @@ struct jifl_info {
 #define JIFL_FLAG_NO_INLINING	(1u << 3)
 /* With KIND_PROFILE: branches on a condition, too. */
 #define JIFL_FLAG_BRANCHES	(1u << 4)
+/*
+ * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process and CPU, or
+ * each combination of these; see JIFL_IOC_KEYS. Of a call it is what they are at its end, of KIND_CALL's
+ * at its beginning.
+ */
+#define JIFL_FLAG_BY_COMM	(1u << 5)
+#define JIFL_FLAG_BY_PID	(1u << 6)
+#define JIFL_FLAG_BY_CPU	(1u << 7)
+/*
+ * With KIND_CALL, one of these: a value of each call, of which struct jifl_stat then has
+ * sum, min, max and a histogram. DURATION: nanoseconds from its entry to its exit. RETVAL:
+ * what its handler returns. ARG: its argument n, 0 to 5.
+ */
+#define JIFL_FLAG_DURATION	(1u << 8)
+#define JIFL_FLAG_RETVAL	(1u << 9)
+#define JIFL_FLAG_ARG(n)	(1u << (10 + (n)))
 
 /*
  * Starts a session on this file.
@@ -115,6 +131,11 @@ struct jifl_stop {
 #define JIFL_HIST_SUB		(1u << JIFL_HIST_SUB_BITS)
 #define JIFL_HIST_EXACT		(JIFL_HIST_SUB << 1)
 #define JIFL_HIST_BUCKETS	640
+/*
+ * Of JIFL_FLAG_RETVAL and _ARG there are fewer: bucket 0 is the value 0, bucket n up to 63 those of
+ * n bits, and this one those below 0. Sum, min and max leave the latter out.
+ */
+#define JIFL_HIST_NEGATIVE	64
 
 /*
  * Reads one system call's statistics. All sums over CPUs, taken without
@@ -126,7 +147,7 @@ struct jifl_stat {
 	__u32 nr;			/* in */
 	__u64 calls;			/* calls that were counted to their end */
 	__u64 no_return;		/* of these, calls the task died in */
-	__u64 sum;			/* instructions or blocks, by the session's kind; 0 for others */
+	__u64 sum;			/* instructions, blocks or values, by the session's kind; else 0 */
 	__u64 min;
 	__u64 max;
 	__u64 missed;			/* calls not counted: partly native, in flight at the end */
@@ -322,14 +343,14 @@ struct jifl_count {
 	__u32 src_len;			/* bytes; behind it goes on what takes no branch */
 	__u32 insns;			/* original instructions that it stands for */
 	__u32 branch;			/* offset of the branch on a condition that ends it, if any */
-	__u32 reserved;			/* 0 */
+	__u32 hash;			/* FNV-1a of its bytes as they were translated */
 };
 
 /*
  * Reads counts of this file's session, in the order in which blocks were first
  * translated, while it runs or after its end. Their number only grows, until the file is
- * closed or starts another session; two of one address are of blocks of different
- * shape: the text has changed. Errors: EPERM, EACCES for who may not see kernel
+ * closed or starts another session; two of one address are of different bytes: the
+ * text has changed, or a block was cut elsewhere. Errors: EPERM, EACCES for who may not see kernel
  * addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of JIFL_KIND_PROFILE.
  */
 struct jifl_counts {
@@ -339,6 +360,33 @@ struct jifl_counts {
 	__u32 reserved;			/* 0 */
 	__u64 buf;			/* in: user pointer to struct jifl_count */
 	__u64 refused;			/* out: copies of blocks made without a counter, for want of room */
+};
+
+/*
+ * What one command name, process, CPU or combination of these has of a session. Members that
+ * it is not about are 0.
+ */
+struct jifl_key {
+	__u32 cpu;
+	__s32 tgid;			/* in the first pid namespace */
+	char  comm[16];
+	__u64 calls;			/* as in struct jifl_stat, of all system calls */
+	__u64 sum;			/* likewise */
+};
+
+/*
+ * Reads keys of this file's session, in the order in which they were first seen, while it runs or
+ * after its end. Their number only grows, until the file is closed or starts another session.
+ * Errors: ENOENT when it has none of JIFL_FLAG_BY_*.
+ */
+struct jifl_keys {
+	__u32 size;
+	__u32 from;			/* in: the first to read */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 reserved;			/* 0 */
+	__u64 buf;			/* in: user pointer to struct jifl_key */
+	__u64 other_calls;		/* out: of keys that there was no room for */
+	__u64 other_sum;		/* out: likewise */
 };
 
 #define JIFL_IOC_MAGIC		0xF1
@@ -355,5 +403,6 @@ struct jifl_counts {
 #define JIFL_IOC_BLOCK		_IOWR(JIFL_IOC_MAGIC, 10, struct jifl_block)
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
 #define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
+#define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
 
 #endif /* _UAPI_JIFL_H */

@@ -66,6 +66,24 @@ pub const FLAG_NO_LIVENESS: u32 = 1 << 2;
 pub const FLAG_NO_INLINING: u32 = 1 << 3;
 /// With [`Kind::Profile`]: branches on a condition, too.
 pub const FLAG_BRANCHES: u32 = 1 << 4;
+/// Sums for each command name; see [`Keys`].
+pub const FLAG_BY_COMM: u32 = 1 << 5;
+/// For each process.
+pub const FLAG_BY_PID: u32 = 1 << 6;
+/// For each CPU.
+pub const FLAG_BY_CPU: u32 = 1 << 7;
+/// With [`Kind::Call`]: how long calls last, in nanoseconds.
+pub const FLAG_DURATION: u32 = 1 << 8;
+/// With [`Kind::Call`]: what they return.
+pub const FLAG_RETVAL: u32 = 1 << 9;
+
+/// With [`Kind::Call`]: an argument, 0 to 5.
+pub const fn flag_arg(n: u32) -> u32 {
+    1 << (10 + n)
+}
+
+/// All that ask for a value of each call.
+pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | 0x3f * flag_arg(0);
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
@@ -99,6 +117,8 @@ pub const HIST_SUB: u64 = 1 << HIST_SUB_BITS;
 pub const HIST_EXACT: u64 = HIST_SUB << 1;
 /// Number of buckets.
 pub const HIST_BUCKETS: usize = 640;
+/// Of arguments and results: the bucket of those below 0, behind one for each power of two.
+pub const HIST_NEGATIVE: usize = 64;
 
 /// What a session inserts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -559,8 +579,8 @@ pub struct Count {
     pub insns: u32,
     /// Offset of the branch on a condition that ends it, or [`NO_BRANCH`].
     pub branch: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// FNV-1a of its bytes as they were translated.
+    pub hash: u32,
 }
 
 /// Of [`Count::branch`].
@@ -590,6 +610,52 @@ impl Counts {
         Counts {
             from,
             ..Counts::default()
+        }
+    }
+}
+
+/// `struct jifl_key`: what a command name, process or CPU has of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Key {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// The process.
+    pub tgid: i32,
+    /// The command name.
+    pub comm: [u8; COMM_MAX],
+    /// Calls.
+    pub calls: u64,
+    /// What was counted in them.
+    pub sum: u64,
+}
+
+abi_struct! {
+    /// `struct jifl_keys`: reads keys of a session with `FLAG_BY_*`.
+    Keys {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: calls of keys that there was no room for.
+        pub other_calls: u64,
+        /// Out: what was counted in these.
+        pub other_sum: u64,
+    }
+}
+
+impl Keys {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Keys {
+        Keys {
+            from,
+            ..Keys::default()
         }
     }
 }

@@ -50,6 +50,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_records", Records::layout());
     layout("jifl_count", count_layout());
     layout("jifl_counts", Counts::layout());
+    layout("jifl_key", key_layout());
+    layout("jifl_keys", Keys::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -67,6 +69,14 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_KIND_TRACE", Kind::Trace as u64),
         ("JIFL_KIND_PROFILE", Kind::Profile as u64),
         ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
+        ("JIFL_FLAG_BY_COMM", u64::from(FLAG_BY_COMM)),
+        ("JIFL_FLAG_BY_PID", u64::from(FLAG_BY_PID)),
+        ("JIFL_FLAG_BY_CPU", u64::from(FLAG_BY_CPU)),
+        ("JIFL_FLAG_DURATION", u64::from(FLAG_DURATION)),
+        ("JIFL_FLAG_RETVAL", u64::from(FLAG_RETVAL)),
+        ("JIFL_FLAG_ARG(0)", u64::from(flag_arg(0))),
+        ("JIFL_FLAG_ARG(5)", u64::from(flag_arg(5))),
+        ("JIFL_HIST_NEGATIVE", HIST_NEGATIVE as u64),
         ("JIFL_COUNT_NO_BRANCH", u64::from(NO_BRANCH)),
         ("JIFL_RECORD_TYPE", u64::from(RECORD_TYPE)),
         ("JIFL_RECORD_BEGIN", u64::from(RECORD_BEGIN)),
@@ -117,6 +127,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_BLOCK", req::<Block>(10)),
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
         ("JIFL_IOC_COUNTS", req::<Counts>(12)),
+        ("JIFL_IOC_KEYS", req::<Keys>(13)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -172,8 +183,21 @@ fn count_layout() -> Vec<(&'static str, usize, usize)> {
         ("src_len", offset_of!(Count, src_len), 4),
         ("insns", offset_of!(Count, insns), 4),
         ("branch", offset_of!(Count, branch), 4),
-        ("reserved", offset_of!(Count, reserved), 4),
+        ("hash", offset_of!(Count, hash), 4),
         ("", 0, size_of::<Count>()),
+    ]
+}
+
+/// Likewise.
+fn key_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("cpu", offset_of!(Key, cpu), 4),
+        ("tgid", offset_of!(Key, tgid), 4),
+        ("comm", offset_of!(Key, comm), COMM_MAX),
+        ("calls", offset_of!(Key, calls), 8),
+        ("sum", offset_of!(Key, sum), 8),
+        ("", 0, size_of::<Key>()),
     ]
 }
 

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Block, Count, Counts, Detach, HIST_BUCKETS, Info, PluginCtl, PluginInfo, Record, Records,
-    RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, request,
+    Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, PluginCtl, PluginInfo, Record,
+    Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, request,
 };
 
 /// Room for one histogram.
@@ -55,6 +55,8 @@ pub enum Request<'a> {
     Records(&'a mut Records, &'a mut [Record]),
     /// What this file's session has counted of blocks, as many as there is room for.
     Counts(&'a mut Counts, &'a mut [Count]),
+    /// What this file's session has counted by keys, as many as there is room for.
+    Keys(&'a mut Keys, &'a mut [Key]),
 }
 
 /// What answers requests.
@@ -82,7 +84,7 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's, Records', Counts' and Block's, are private to this crate and set in
+        // in it, Stat's, Records', Counts', Keys' and Block's, are private to this crate and set in
         // `call` and `block` below.
         let result = unsafe {
             libc::ioctl(
@@ -165,6 +167,14 @@ impl Door for Device {
                 argument.buf = room.as_mut_ptr() as u64;
                 argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
                 let result = self.ioctl(12, argument);
+                argument.buf = 0;
+                result
+            }
+            Request::Keys(argument, room) => {
+                // Likewise.
+                argument.buf = room.as_mut_ptr() as u64;
+                argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
+                let result = self.ioctl(13, argument);
                 argument.buf = 0;
                 result
             }

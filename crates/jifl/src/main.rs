@@ -18,6 +18,7 @@ mod exit;
 mod fake;
 mod glob;
 mod histogram;
+mod kcore;
 mod list;
 mod output;
 #[cfg(test)]

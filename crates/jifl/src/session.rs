@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Instant;
 
-use jifl_sys::abi::{HIST_BUCKETS, Kind, Start, Stat, Stop};
+use jifl_sys::abi::{FLAGS_VALUE, HIST_BUCKETS, Kind, Start, Stat, Stop};
 use jifl_sys::device::{Door, Request};
 use rustix::io::Errno;
 
@@ -44,7 +44,7 @@ pub fn measure<T>(
     let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
     let (mut rows, mut absent) = (Vec::new(), Vec::new());
     for nr in numbers(&start.nrs) {
-        match read_row(door, kind, nr, table)? {
+        match read_row(door, &start, nr, table)? {
             Some(row) if row.calls > 0 || row.missed > 0 => rows.push(row),
             Some(_) => {}
             None => absent.push(nr),
@@ -78,7 +78,12 @@ fn numbers(bits: &[u64]) -> impl Iterator<Item = u32> {
 }
 
 /// `None` for a call that this kernel does not have.
-fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Option<Row>, Failure> {
+fn read_row(
+    door: &impl Door,
+    start: &Start,
+    nr: u32,
+    table: &Table,
+) -> Result<Option<Row>, Failure> {
     let mut stat = Stat::of(nr);
     let mut counts = Box::new([0; HIST_BUCKETS]);
     match door.call(Request::Stat(&mut stat, Some(&mut counts))) {
@@ -86,7 +91,8 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Opti
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(device::failed("reading the statistics", &error)),
     }
-    let inside = matches!(kind, Kind::Insn | Kind::Block | Kind::Trace);
+    let kinds = [Kind::Insn, Kind::Block, Kind::Trace].map(|kind| kind as u32);
+    let inside = kinds.contains(&start.kind) || start.flags & FLAGS_VALUE != 0;
     let percentile = |percent| {
         let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
         value.filter(|_| inside)
@@ -103,7 +109,14 @@ fn read_row(door: &impl Door, kind: Kind, nr: u32, table: &Table) -> Result<Opti
         blocks: stat.blocks,
         no_return: stat.no_return,
         missed: stat.missed,
+        histogram: filled(&*counts),
     }))
+}
+
+/// Buckets that are not empty.
+fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
+    let all = counts.iter().copied().enumerate();
+    all.filter(|(_, count)| *count > 0).collect()
 }
 
 /// Why a session was refused.

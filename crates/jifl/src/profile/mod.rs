@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How often each basic block was executed: what `cover`, `prof` and `branch` share.
 
+pub mod code;
 mod functions;
 
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ use crate::{device, session, target};
 const ROOM: usize = 1 << 14;
 
 /// Lines of a table for people, unless they ask for another number.
-const LINES: usize = 30;
+pub const LINES: usize = 30;
 
 /// Arguments that the three have in common.
 #[derive(Debug, Args)]
@@ -90,17 +91,36 @@ pub fn run(
     show: impl FnOnce(&Profile) -> Result<String, Failure>,
 ) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = Start {
-        kind: Kind::Profile as u32,
-        flags,
-        nrs: session::bits(&target::select(&args.targets, &table)?),
-        ..Start::default()
-    };
+    let start = start(&args.targets, flags, &table)?;
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
     let mut sink = Sink::open(args.output.as_deref())?;
+    let (profile, status) = observe(&args.scope, start, &table)?;
+    sink.write(&show(&profile)?)?;
+    Ok(status)
+}
+
+/// What a session is started with.
+///
+/// # Errors
+/// There is no such target.
+pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Failure> {
+    Ok(Start {
+        kind: Kind::Profile as u32,
+        flags,
+        nrs: session::bits(&target::select(targets, table)?),
+        ..Start::default()
+    })
+}
+
+/// Runs a session, and says what is to be known beside what it has counted; the other result is
+/// the exit status.
+///
+/// # Errors
+/// The session is refused, or the command cannot be run.
+pub fn observe(scope: &Scope, start: Start, table: &Table) -> Result<(Profile, u8), Failure> {
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
+    let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
     let status = outcome.exit_status();
     let (blocks, refused) = read(&door)?;
     let profile = Profile {
@@ -110,8 +130,7 @@ pub fn run(
         symbols: Symbols::of_kernel(),
     };
     profile.note();
-    sink.write(&show(&profile)?)?;
-    Ok(status)
+    Ok((profile, status))
 }
 
 /// All counts of a door's session, in the order of their addresses, and how many blocks

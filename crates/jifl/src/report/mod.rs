@@ -46,6 +46,8 @@ pub struct Row {
     pub no_return: u64,
     /// Calls not counted.
     pub missed: u64,
+    /// Buckets of what is counted of a call, and how many each has, none 0.
+    pub histogram: Vec<(usize, u64)>,
 }
 
 impl Row {
@@ -170,6 +172,7 @@ pub mod tests {
             blocks: 2310,
             no_return: 1,
             missed: 0,
+            histogram: Vec::new(),
         };
         Report {
             kind,
