@@ -59,6 +59,7 @@ static const struct {
 	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
 	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
 	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
+	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -132,6 +133,8 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 	}
 	if (one_in(f, 8))
 		s->flags = below(f, 4);
+	else if (one_in(f, 4))
+		s->flags = 1u << (5 + below(f, 12));
 }
 
 /* Room that is enough for few blocks only, as aside has little. */
@@ -160,6 +163,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_routine_info *routine = buf;
 	struct jifl_records *records = buf;
 	struct jifl_counts *counts = buf;
+	struct jifl_keys *keys = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -199,6 +203,12 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		counts->reserved = one_in(f, 16);
 		counts->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
+	case JIFL_IOC_KEYS:
+		keys->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		keys->n = below(f, ARENA_ASIDE / sizeof(struct jifl_key) + 1);
+		keys->reserved = one_in(f, 16);
+		keys->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
@@ -222,6 +232,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_records, n);
 	if (requests[which].cmd == JIFL_IOC_COUNTS)
 		size = offsetof(struct jifl_counts, n);
+	if (requests[which].cmd == JIFL_IOC_KEYS)
+		size = offsetof(struct jifl_keys, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""`jifl count`: what follows from counts of blocks, against other sessions on the same calls; counts by task and
+CPU, against programs that know what they do; histograms of known values."""
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import re
+import select
+import signal
+import time
+from pathlib import Path
+
+from lib import (Device, check, figure, interrupt, is_loaded, main, module_file, plant, run, same,
+                 session, state_of, status, wait_for)
+
+CALL, INSN, PROFILE = 1, 2, 6
+GETPPID = 110
+TRACING = Path("/sys/kernel/tracing")
+TIMES = 40
+# Names of system calls that Python makes only when it is told to.
+CALLS = {
+    "getcwd": os.getcwd,
+    "umask": lambda: os.umask(18),
+    "access": lambda: os.access("/etc/passwd", 4),
+    "getpgid": lambda: os.getpgid(0),
+    "uname": os.uname,
+    "getppid": os.getppid,
+}
+TARGETS = [f"sys:{name}" for name in CALLS]
+
+
+def make_calls():
+    for call in CALLS.values():
+        for _ in range(TIMES):
+            call()
+
+
+def at_once(work, *counts, beside=0):
+    """What `jifl count` says in each of these ways of the same work of this process, beside so many sessions."""
+    sessions = [session(*words, "-f", "json", "-p", os.getpid(), sessions=beside + i + 1)
+                for i, words in enumerate(counts)]
+    work()
+    reports = []
+    for process in sessions:
+        out, err = interrupt(process)
+        check(f"{process.args[2:5]} ends well", process.returncode == 0, (process.returncode, err))
+        reports.append(json.loads(out))
+    return reports
+
+
+def rows(report, key, figure):
+    return {row[key]: row[figure] for row in report["rows"]}
+
+
+# --- what follows from counts of blocks -------------------------------------------------------------
+
+
+def opcodes():
+    insn, opcode, by_func, branch = at_once(make_calls, ["insn", *TARGETS], ["opcode", *TARGETS],
+                                            ["insn", *TARGETS, "--by", "func"], ["branch", *TARGETS, "--by", "func"])
+    truth = sum(target["instructions"] for target in insn["targets"])
+    same("all calls are in all of them", [report["calls"] for report in (opcode, by_func, branch)],
+         [len(CALLS) * TIMES] * 3)
+    same("nothing is missed", [report["missed"] for report in (insn, opcode, by_func, branch)], [0] * 4)
+    same("opcodes: the sum is the instructions", opcode["total"]["executed"], truth)
+    same("opcodes: all code is known", (opcode["unknown_blocks"], opcode["unknown_instructions"]), (0, 0))
+    found = rows(opcode, "opcode", "executed")
+    same("opcodes: thunks are a line", found.get("(thunk)", 0), opcode["thunk_instructions"])
+    same("by function: the sum is the instructions", by_func["total"]["instructions"], truth)
+    conditional = sum(n for name, n in found.items() if re.fullmatch(r"j(?!mp$)\w+|loop\w*", name))
+    same("branches are what jumps on a condition", branch["total"]["executed"], conditional)
+    check("branches go one way or the other", all(row["taken"] + row["not_taken"] == row["executed"] > 0
+                                                  for row in branch["rows"]), branch["rows"][:5])
+    check("they go both ways", branch["total"]["taken"] and branch["total"]["not_taken"], branch["total"])
+    figure("instructions by opcode, opcodes", f"{truth}, {len(found)}")
+
+
+def touched(text):
+    """(reads, writes) of memory by an instruction in the syntax of the GNU tools, of those that the calls below have."""
+    name, _, operands = re.sub(r"^(lock|data16|cs|ds|notrack) ", "", text).partition(" ")
+    operands = re.split(r",(?![^(]*\))", operands)
+    places = ["(" in operand or "%gs:" in operand for operand in operands]
+    if not any(places) or re.match("lea|nop", name):
+        return 0, 0
+    if re.match("mov|set", name):
+        return (0, 1) if places[-1] else (1, 0)
+    if not places[-1] or re.match("cmp|test|push|call|jmp", name) and not name.startswith("cmpxchg"):
+        return 1, 0
+    if re.match("(add|sub|inc|dec|and|or|xor|xadd|cmpxchg|xchg|bt[rsc])", name):
+        return 1, 1
+    raise RuntimeError(f"what does {text} do?")
+
+
+def memory():
+    """Read off what is shown of the code, for calls with simple code."""
+    names = ["getppid", "umask", "getpgid"]
+
+    targets = [f"sys:{name}" for name in names]
+    blocks = []
+    with Device() as device:
+        device.start(PROFILE, [GETPPID, 95, 121], filters=1 << 1, tgid=os.getpid())
+        own = status()["sessions"][0]["id"]
+
+        def work():
+            for name in names:
+                for _ in range(TIMES):
+                    CALLS[name]()
+            blocks.extend(json.loads(run("jifl", "dump", "--session", own, "-f", "json").stdout)["blocks"])
+
+        load, store = at_once(work, ["load", *targets], ["store", *targets, "--by", "func"], beside=1)
+        device.stop()
+        executed = {(count.orig, count.length): count.executed for count in device.counts()[0]}
+    reads = writes = 0
+    for block in blocks:
+        times = executed.get((int(block["orig"], 16), len(block["src"]) // 2), 0)
+        for segment in block["segments"]:
+            if times and segment["kind"] == "original" and "native" not in block["flags"]:
+                r, w = touched(segment["original"])
+                reads, writes = reads + r * times, writes + w * times
+    check("there are some", reads > 10 * TIMES and writes > TIMES, (reads, writes))
+    same("reads of memory", load["total"]["loads"], reads)
+    same("writes of memory, by function", store["total"]["stores"], writes)
+    same("of as many instructions", store["total"]["instructions"], load["total"]["instructions"])
+
+
+def functions():
+    func, block, by_func = at_once(make_calls, ["func", *TARGETS], ["block", *TARGETS],
+                                   ["block", *TARGETS, "--by", "func"])
+    calls = rows(func, "func", "calls")
+    for name in ("getppid", "umask", "getpgid"):
+        same(f"{name} is called as often as it is", calls[f"__x64_sys_{name}"], TIMES)
+    same("blocks by function are all blocks", by_func["total"]["executed"],
+         sum(target["blocks_executed"] for target in block["targets"]))
+
+
+def changed_code():
+    """Of code that is other code when it is looked at, nothing is said."""
+    symbols = re.findall(r"^(\w+) [tT] (__x64_sys_getppid)$", Path("/proc/kallsyms").read_text(), re.M)
+    # Behind endbr64, where there is one, and the place for tracers.
+    at = int(symbols[0][0], 16) + (5 if os.uname().release.startswith("6.1.") else 9)
+    run("mount", "-t", "tracefs", "none", TRACING)
+
+    def work():
+        for _ in range(TIMES):
+            os.getppid()
+        events = os.open(TRACING / "kprobe_events", os.O_WRONLY | os.O_APPEND)
+        os.write(events, f"p:count/changed {at:#x}\n".encode())
+        os.close(events)
+        (TRACING / "events/count/enable").write_text("1")
+
+    insn, opcode = at_once(work, ["insn", "sys:getppid"], ["opcode", "sys:getppid"])
+    (TRACING / "events/count/enable").write_text("0")
+    (TRACING / "kprobe_events").write_text("")
+    found = rows(opcode, "opcode", "executed")
+    check("what has changed is not known", found.get("(unknown)", 0) >= TIMES
+          and found["(unknown)"] == opcode["unknown_instructions"] and opcode["unknown_blocks"] > 0, opcode)
+    same("and still counted", opcode["total"]["executed"], insn["targets"][0]["instructions"])
+
+
+# --- by task and CPU ----------------------------------------------------------------------------------
+
+
+def worker(comm, cpu, calls):
+    """A process that waits for a byte, then makes so many calls."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(w)
+        Path("/proc/self/comm").write_text(comm)
+        os.sched_setaffinity(0, {cpu})
+        os.read(r, 1)
+        for _ in range(calls):
+            os.getppid()
+        os._exit(0)
+    os.close(r)
+    wait_for("read", lambda: state_of(pid) == "S")
+    return pid, w
+
+
+def keys():
+    work = [("alpha", 0, 100), ("alpha", 1, 37), ("beta", 1, 250), ("b,\"\t", 0, 1)]
+    workers = [(*worker(*kind), *kind) for kind in work]
+    ways = [["call", "--by", "comm,pid,cpu"], ["insn", "--by", "pid"], ["block", "--by", "cpu,comm"], ["insn"]]
+    sessions = [session(*way, "sys:getppid", "-f", "json", sessions=i + 1) for i, way in enumerate(ways)]
+    for pid, w, *_ in workers:
+        os.write(w, b"x")
+        os.close(w)
+        same("a worker ends well", os.waitpid(pid, 0)[1], 0)
+    call, insn, block, all_insns = [json.loads(interrupt(process)[0]) for process in sessions]
+    found = {(row["comm"], row["pid"], row["cpu"]): row["calls"] for row in call["rows"]}
+    for pid, _, comm, cpu, calls in workers:
+        same(f"calls of {comm!r} on {cpu}", {key: n for key, n in found.items() if key[1] == pid},
+             {(comm, pid, cpu): calls})
+    by_pid = {row["pid"]: row for row in insn["rows"]}
+    same("calls by process", [by_pid[pid]["calls"] for pid, *_ in workers], [calls for *_, calls in workers])
+    costs = {by_pid[pid]["instructions"] / calls for pid, *_, calls in workers}
+    check("each costs the same", max(costs) - min(costs) < 0.1 * max(costs), costs)
+    by_both = {(row["comm"], row["cpu"]): row["calls"] for row in block["rows"]}
+    same("calls by CPU and name", {key: by_both.get(key) for key in [("alpha", 0), ("alpha", 1), ("beta", 1)]},
+         {("alpha", 0): 100, ("alpha", 1): 37, ("beta", 1): 250})
+    same("columns are in one order", block["by"], ["comm", "cpu"])
+    target = all_insns["targets"][0]
+    same("all keys together are all", [insn["total"], call["total"]["calls"]],
+         [{"calls": target["calls"], "instructions": target["instructions"]}, target["calls"]])
+    same("all keys have room", [report["other"]["calls"] for report in (call, insn, block)], [0, 0, 0])
+    end = run("jifl", "count", "insn", "sys:exit_group", "--by", "comm", "-f", "json", "--", "true")
+    same("a call that does not return is counted", rows(json.loads(end.stdout), "comm", "calls"), {"true": 1})
+
+
+def reload(*parameters):
+    run("jifl", "unload", "jifl")
+    end = run("/sbin/insmod", module_file().replace("/modules/", "/modules-test/" if plant() else "/modules/"),
+              *parameters, *plant())
+    check(f"the module loads with {parameters}", end.returncode == 0 and is_loaded(), end)
+
+
+def few_keys():
+    reload("count_keys=16")
+    script = "i=0; while [ $i -lt 40 ]; do (:) & wait; i=$((i + 1)); done"
+    end = run("jifl", "count", "call", "sys:exit_group", "--by", "pid", "-f", "json", "--", "sh", "-c", script)
+    report = json.loads(end.stdout)
+    same("there are as many keys as have room", len(report["rows"]), 16)
+    same("the others are counted together", (report["total"]["calls"], report["other"]["calls"]), (41, 25))
+    check("which is said", "25 calls found no room" in end.stderr, end.stderr)
+    reload()
+
+
+# --- histograms ---------------------------------------------------------------------------------------
+
+
+def drawn(report, name):
+    """Of a histogram: negative ones, and the others by their lower bounds."""
+    target = next(target for target in report["targets"] if target["syscall"] == name)
+    return target, target["negative"], {b["low"]: b["count"] for b in target["buckets"] if b["count"]}
+
+
+def sizes():
+    libc = ctypes.CDLL(None)
+    zero = os.open("/dev/zero", os.O_RDONLY)
+    buffer = ctypes.create_string_buffer(1 << 16)
+
+    def work():
+        for size in (0, 1, 2, 3, 4, 1000, 1000, 1 << 12, 1 << 16):
+            libc.pread(zero, buffer, size, 0)
+        for _ in range(3):
+            libc.pread(-1, buffer, 5, 0)
+
+    retval, arg = at_once(work, ["hist:retval", "sys:pread64"], ["hist:ARG2", "sys:pread64"])
+    expected = {0: 1, 1: 1, 2: 2, 4: 1, 512: 2, 1 << 12: 1, 1 << 16: 1}
+    target, negative, buckets = drawn(retval, "pread64")
+    same("what read returns", (target["calls"], negative, buckets), (12, 3, expected))
+    same("its sum, least and most", (target["sum"], target["min"], target["max"]),
+         (10 + 2000 + (1 << 12) + (1 << 16), 0, 1 << 16))
+    target, negative, buckets = drawn(arg, "pread64")
+    same("what it is asked for", (target["calls"], negative, buckets), (12, 0, {**expected, 4: 4}))
+    os.close(zero)
+
+
+def durations():
+    times = []
+
+    def work():
+        for _ in range(5):
+            begin = time.monotonic_ns()
+            select.select([], [], [], 0.03)
+            times.append(time.monotonic_ns() - begin)
+
+    (report,) = at_once(work, ["hist:duration", "sys:select", "sys:pselect6"])
+    target, negative, buckets = drawn(report, report["targets"][0]["syscall"])
+    same("all are timed", (target["calls"], negative, sum(buckets.values())), (5, 0, 5))
+    check("they last as long as they sleep, and not longer than they take",
+          30e6 <= target["min"] <= target["sum"] / 5 <= target["max"] <= max(times)
+          and target["sum"] <= sum(times), (target, times))
+    check("buckets hold what is in them", all(target["min"] < 2 * low and low <= target["max"] for low in buckets), buckets)
+    end = run("jifl", "count", "hist:retval", "sys:pause", "sys:exit_group", "-f", "json", "--", "sh", "-c", "exit 3")
+    target, negative, buckets = drawn(json.loads(end.stdout), "exit_group")
+    same("who does not return has no result", (target["calls"], target["no_return"], negative, buckets), (1, 1, 0, {}))
+    process = session("hist:duration", "sys:clock_nanosleep", "-f", "json", "--", "sleep", "300")
+    child = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+    wait_for("it sleeps", lambda: Path(f"/proc/{child}/syscall").read_text().startswith("230 "))
+    time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    out = process.communicate(timeout=60)[0]
+    target = drawn(json.loads(out), "clock_nanosleep")[0]
+    check("a sleep that is killed lasts until then", target["calls"] == target["no_return"] == 1
+          and 1e8 <= target["max"] < 60e9, target)
+
+
+# --- the door and the page -------------------------------------------------------------------------------
+
+
+def refused():
+    with Device() as device:
+        for name, kind, flags in [("a duration of instructions", INSN, 1 << 8), ("two values", CALL, 3 << 8),
+                                  ("a value by process", CALL, 1 << 8 | 1 << 6), ("a profile by CPU", PROFILE, 1 << 7),
+                                  ("two arguments", CALL, 3 << 10), ("a seventh argument", CALL, 1 << 16)]:
+            try:
+                device.start(kind, [GETPPID], flags=flags)
+                check(f"{name} is refused", False)
+            except OSError as e:
+                same(f"{name} is refused", e.errno, errno.EINVAL)
+        device.start(INSN, [GETPPID])
+        with contextlib.suppress(FileNotFoundError):
+            device.call("keys")
+            check("a session without keys has none", False)
+
+
+# As docs/command.md has them, and what the first line is.
+PAGE = {
+    "jifl count opcode sys:openat -- cat /etc/hostname": r"OPCODE +EXECUTED +SHARE",
+    "jifl count branch --by func 'sys:*' -- ls": r"FUNC +EXECUTED +TAKEN +NOT TAKEN +TAKEN%",
+    "jifl count load 'sys:*' -- ls": r"LOADS +INSNS +LOADS/INSN",
+    "jifl count func sys:openat -- cat /etc/hostname": r"FUNC +CALLS +SHARE",
+    "jifl count insn 'sys:*' --by comm,cpu -- sh -c 'ls | cat'": r"COMM +CPU +CALLS +INSNS +INSN/CALL",
+    "jifl count hist:retval sys:read -- cat /etc/hostname": r"@retval\[read\]: \d+ calls",
+    "jifl count hist:duration sys:openat -- ls": r"@duration\[openat\]: \d+ calls, p50 .*, p99 .*, max .*; nanoseconds:",
+}
+
+
+def page():
+    text = (Path(os.environ["JIFL_ROOT"]) / "docs/command.md").read_text()
+    for command, heading in PAGE.items():
+        check(f"the page has {command}", f"    {command}\n" in text)
+        words = command.replace(" -- ", " -o /run/page -- ")
+        end = run("sh", "-c", words, cwd="/")
+        lines = Path("/run/page").read_text().splitlines()
+        check(f"{command}: prints that", end.returncode == 0 and re.fullmatch(heading, lines[0]), (end, lines[:3]))
+    same("the page shows no other", {line.strip() for line in text.splitlines()
+                                      if re.match(r"    jifl count (opcode|branch|load|store|func|hist|\w+ .*--by)", line)},
+         set(PAGE))
+
+
+def program():
+    for part in (opcodes, memory, functions, changed_code, keys, few_keys, sizes, durations, refused, page):
+        begin = time.monotonic()
+        part()
+        figure(f"{part.__name__}: seconds", round(time.monotonic() - begin, 1))
+    same("no session is left", status()["sessions"], [])
+
+
+main(program)
