@@ -19,6 +19,7 @@ use crate::kcore::Kcore;
 use crate::output::{self, Sink};
 use crate::report::{self, Format, Report};
 use crate::scope::{self, Outcome, Scope};
+use crate::symbols::Symbols;
 use crate::syscalls::Table;
 use crate::{device, profile, session, target};
 
@@ -161,7 +162,15 @@ fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     let mut kcore = blocks::needs_code(args.what)
         .then(Kcore::open)
         .transpose()?;
-    let (profile, status) = profile::observe(&args.scope, start, &table)?;
+    // Reading them takes longer than all the rest.
+    let symbols = || {
+        if by_func {
+            Symbols::of_kernel()
+        } else {
+            Symbols::default()
+        }
+    };
+    let (profile, status) = profile::observe(&args.scope, start, &table, symbols)?;
     let (sheet, dark) = blocks::sheet(args.what, by_func, &profile, kcore.as_mut());
     let cost = dark.text() + &profile.cost();
     sink.write(&sheet.render(args.format, args.limit(), &profile.report, &cost))?;

@@ -95,7 +95,7 @@ pub fn run(
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
     let mut sink = Sink::open(args.output.as_deref())?;
-    let (profile, status) = observe(&args.scope, start, &table)?;
+    let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;
     sink.write(&show(&profile)?)?;
     Ok(status)
 }
@@ -114,11 +114,16 @@ pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Fai
 }
 
 /// Runs a session, and says what is to be known beside what it has counted; the other result is
-/// the exit status.
+/// the exit status. Names are read when it is over: modules may have come.
 ///
 /// # Errors
 /// The session is refused, or the command cannot be run.
-pub fn observe(scope: &Scope, start: Start, table: &Table) -> Result<(Profile, u8), Failure> {
+pub fn observe(
+    scope: &Scope,
+    start: Start,
+    table: &Table,
+    symbols: impl FnOnce() -> Symbols,
+) -> Result<(Profile, u8), Failure> {
     let door = device::open()?;
     let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
     let status = outcome.exit_status();
@@ -127,7 +132,7 @@ pub fn observe(scope: &Scope, start: Start, table: &Table) -> Result<(Profile, u
         blocks,
         refused,
         report: outcome.report,
-        symbols: Symbols::of_kernel(),
+        symbols: symbols(),
     };
     profile.note();
     Ok((profile, status))
