@@ -12,8 +12,8 @@
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics; call = 0
  *
- * Where it is not the execution of blocks that is counted but a value of each call (JIFL_FLAG_DURATION
- * and so on), count is the time of the call's beginning, or what it returned.
+ * Where it is not the execution of blocks that is counted but a value of each call
+ * (JIFL_FLAG_DURATION and so on), count is the time of the call's beginning, or what it returned.
  *
  * A call that the task dies in is accounted when the task is switched away for
  * the last time. A call whose way back no longer leads through its exit piece

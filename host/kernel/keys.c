@@ -8,7 +8,8 @@
  * processors add to the same cells: it is done once a call. Keys that find no room are
  * counted together.
  *
- * Contexts: add in process context with preemption off, or with a run queue locked; the others sleep.
+ * Contexts: add in process context with preemption off, or with a run queue locked; the
+ * others sleep.
  */
 #include <linux/atomic.h>
 #include <linux/jhash.h>
@@ -99,7 +100,7 @@ static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_nam
 		name->cpu = raw_smp_processor_id();
 	if (t->flags & JIFL_FLAG_BY_PID)
 		name->tgid = task_tgid_nr(current);
-	/* Not get_task_comm(): it takes a lock, and who is renamed just now may have either name. */
+	/* Not get_task_comm(): it takes a lock. Who is renamed just now may have either name. */
 	if (t->flags & JIFL_FLAG_BY_COMM)
 		strscpy_pad(name->comm, current->comm, sizeof(name->comm));
 }
@@ -130,8 +131,9 @@ static struct jifl_keys_cell *jifl_keys_insert(struct jifl_keys_table *t, u32 *b
 	cell = &t->cells[t->n];
 	cell->name = *name;
 	cell->next = *bucket;
-	/* Pair with the acquires in jifl_keys_find and jifl_keys_read. */
+	/* Pairs with the acquire in jifl_keys_find. */
 	smp_store_release(bucket, t->n + 1);
+	/* Pairs with the acquire in jifl_keys_read. */
 	smp_store_release(&t->n, t->n + 1);
 	return cell;
 }

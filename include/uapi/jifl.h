@@ -73,8 +73,8 @@ struct jifl_info {
 #define JIFL_FLAG_BRANCHES	(1u << 4)
 /*
  * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process and CPU, or
- * each combination of these; see JIFL_IOC_KEYS. Of a call it is what they are at its end, of KIND_CALL's
- * at its beginning.
+ * each combination of these; see JIFL_IOC_KEYS. It is what they are at the end of a call, with
+ * KIND_CALL at its beginning.
  */
 #define JIFL_FLAG_BY_COMM	(1u << 5)
 #define JIFL_FLAG_BY_PID	(1u << 6)
@@ -132,8 +132,8 @@ struct jifl_stop {
 #define JIFL_HIST_EXACT		(JIFL_HIST_SUB << 1)
 #define JIFL_HIST_BUCKETS	640
 /*
- * Of JIFL_FLAG_RETVAL and _ARG there are fewer: bucket 0 is the value 0, bucket n up to 63 those of
- * n bits, and this one those below 0. Sum, min and max leave the latter out.
+ * Of JIFL_FLAG_RETVAL and _ARG there are fewer: bucket 0 is the value 0, bucket n up to 63
+ * those of n bits, and this one those below 0. Sum, min and max leave the latter out.
  */
 #define JIFL_HIST_NEGATIVE	64
 
@@ -363,8 +363,8 @@ struct jifl_counts {
 };
 
 /*
- * What one command name, process, CPU or combination of these has of a session. Members that
- * it is not about are 0.
+ * What one command name, process, CPU or combination of these has of a session. Members
+ * that it is not about are 0.
  */
 struct jifl_key {
 	__u32 cpu;
@@ -375,8 +375,9 @@ struct jifl_key {
 };
 
 /*
- * Reads keys of this file's session, in the order in which they were first seen, while it runs or
- * after its end. Their number only grows, until the file is closed or starts another session.
+ * Reads keys of this file's session, in the order in which they were first seen, while it
+ * runs or after its end. Their number only grows, until the file is closed or starts another
+ * session.
  * Errors: ENOENT when it has none of JIFL_FLAG_BY_*.
  */
 struct jifl_keys {

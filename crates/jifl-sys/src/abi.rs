@@ -83,7 +83,7 @@ pub const fn flag_arg(n: u32) -> u32 {
 }
 
 /// All that ask for a value of each call.
-pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | 0x3f * flag_arg(0);
+pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
