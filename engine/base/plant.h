@@ -33,6 +33,7 @@
 	X(link_in_two_stores, "the in-process host links in two halves") \
 	X(thunk_wrong_register, "an indirect thunk is folded to another register") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
+	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \
 	X(argument_dead_at_call, "rdi, an argument, is dead at calls of compiled code") \
 	X(constant_not_loaded, "an inlined routine's constants are not put into registers")

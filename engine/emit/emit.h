@@ -20,9 +20,9 @@
  */
 #define EMIT_INSERT	152
 #define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + 16)
-/* Poison at each place where there may be inserts: before an instruction, and behind it. */
+/* Poison at each place where there may be inserts: before an instruction, behind it, and where it branches. */
 #define EMIT_POISON	112
-#define EMIT_BLOCK_POISON (2 * IR_BLOCK_INSNS * EMIT_POISON)
+#define EMIT_BLOCK_POISON ((2 * IR_BLOCK_INSNS + 1) * EMIT_POISON)
 #define EMIT_POISON_VALUE 0xdead0000u	/* and the number of the register */
 #define EMIT_BLOCK_MAP	(IR_BLOCK_INSNS * 10 + IR_BLOCK_INSERTS * 6 + EMIT_BLOCK_HOT / 127 + 8)
 #define EMIT_UNIT_HOT	(2 * (EMIT_BLOCK_HOT + EMIT_BLOCK_POISON) + 4096)

@@ -77,9 +77,15 @@ static void emit_jcc_exit(struct emit_unit *u, const struct ir_insn *insn)
 	e->site = x86_jcc(&u->hot, insn->cc, e->stub);
 }
 
+/* jrcxz and the loops have only 8-bit offsets: over the jump behind it, 2 bytes or 5 */
+static void emit_jcxz_over(struct emit_unit *u, const struct ir_insn *insn, u8 over)
+{
+	x86_bytes(&u->hot, insn->bytes, insn->len - 1);
+	x86_u8(&u->hot, JIFL_PLANTED(jrcxz_never_taken) ? 0 : over);
+}
+
 /*
- * jrcxz and the loops have only 8-bit offsets: they branch around a jump that
- * is skipped otherwise.
+ * They branch around a jump that is skipped otherwise.
  *	jrcxz 1f; jmp 2f; 1: jmp target; 2:
  */
 static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
@@ -87,8 +93,7 @@ static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
 	struct emit_exit *e = direct_exit(u, insn->target);
 	u32 around;
 
-	x86_bytes(&u->hot, insn->bytes, insn->len - 1);
-	x86_u8(&u->hot, JIFL_PLANTED(jrcxz_never_taken) ? 0 : 2);
+	emit_jcxz_over(u, insn, 2);
 	x86_u8(&u->hot, 0xeb);
 	x86_u8(&u->hot, 0);
 	around = u->hot.len - 1;
@@ -240,24 +245,65 @@ static bool may_be_at(const struct ir_block *b, enum ir_place place, u16 i)
 
 /* Inserts of the given place at instruction i, in the order they were added. */
 static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
-			 const struct jifl_liveness *l, enum ir_place place, u16 i, u16 live)
+			 const struct jifl_liveness *l, enum ir_place place, u16 i)
 {
 	const struct ir_insert *ins;
-	bool continues = false;
+	/* A thread that stands on a taken edge is not where the map would have it: nowhere exact. */
+	bool continues = place == IR_TAKEN && !JIFL_PLANTED(taken_edge_exact), first = true;
+	u16 k, live = jifl_liveness_at(i, place);
 	u32 from;
-	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
 		if (!is_at(ins, place, i))
 			continue;
-		if (!continues && u->config->poison) {
+		if (first && u->config->poison) {
 			from = x86_here(&u->hot);
 			emit_poison(&u->hot, u->config, l->flags[live], l->regs[live]);
 			map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
 		}
+		first = false;
 		emit_one(u, ins, l->flags[live], l->regs[live], &continues);
 	}
+}
+
+/* Branches where insn does not. Returns the rel32. */
+static u32 emit_not_taken(struct emit_unit *u, const struct ir_insn *insn)
+{
+	if (insn->kind == IR_JCC)
+		return x86_jcc(&u->hot, insn->cc ^ 1, 0);
+	/* The jump may begin with prefixes: its place must not depend on what is before it. */
+	emit_jcxz_over(u, insn, X86_JMP_LEN);
+	return x86_jmp_unlinked(&u->hot);
+}
+
+/*
+ * A branch with inserts on the edge that it takes, in line:
+ *	jcc, inverted 1f; inserts; jmp target; 1:
+ */
+static void emit_taken(struct emit_unit *u, const struct ir_block *b,
+		       const struct jifl_liveness *l, u16 i)
+{
+	const struct ir_insn *insn = &b->insns[i];
+	u32 from = x86_here(&u->hot), around = emit_not_taken(u, insn);
+	bool continues = true;
+
+	map_add(u, from, x86_here(&u->hot), insn->len);
+	emit_inserts(u, b, l, IR_TAKEN, i);
+	from = x86_here(&u->hot);
+	emit_jmp_exit(u, insn->target);
+	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
+	x86_set_rel32(&u->hot, around, x86_here(&u->hot));
+}
+
+static bool has_taken(const struct ir_block *b, u16 i)
+{
+	u16 k;
+
+	for (k = 0; k < b->ninserts; k++)
+		if (is_at(&b->inserts[k], IR_TAKEN, i))
+			return true;
+	return false;
 }
 
 static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
@@ -302,7 +348,7 @@ static bool meets_flags(const struct ir_block *b, const struct jifl_liveness *l)
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
 		if ((ins->kind != IR_INSERT_STORE || ins->when.width) &&
-		    l->flags[ins->at + (ins->place == IR_AFTER)])
+		    l->flags[jifl_liveness_at(ins->at, ins->place)])
 			return true;
 	}
 	return false;
@@ -351,12 +397,16 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 		place_inserts(u, b, &l);
 	for (i = 0; i < b->ninsns; i++) {
 		if (may_be_at(b, IR_BEFORE, i))
-			emit_inserts(u, b, &l, IR_BEFORE, i, i);
-		from = x86_here(&u->hot);
-		emit_insn(u, &b->insns[i], followed);
-		map_add(u, from, x86_here(&u->hot), b->insns[i].len);
+			emit_inserts(u, b, &l, IR_BEFORE, i);
+		if (ir_kind_is_conditional(b->insns[i].kind) && has_taken(b, i)) {
+			emit_taken(u, b, &l, i);
+		} else {
+			from = x86_here(&u->hot);
+			emit_insn(u, &b->insns[i], followed);
+			map_add(u, from, x86_here(&u->hot), b->insns[i].len);
+		}
 		if (may_be_at(b, IR_AFTER, i))
-			emit_inserts(u, b, &l, IR_AFTER, i, i + 1);
+			emit_inserts(u, b, &l, IR_AFTER, i);
 	}
 	if (b->next.v && !followed) {
 		from = x86_here(&u->hot);

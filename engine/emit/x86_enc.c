@@ -60,6 +60,12 @@ u32 x86_jmp(struct x86_writer *w, u32 to)
 	return put_rel32(w, to);
 }
 
+u32 x86_jmp_unlinked(struct x86_writer *w)
+{
+	x86_u8(w, 0xe9);
+	return put_rel32(w, 0);
+}
+
 u32 x86_call(struct x86_writer *w, u32 to)
 {
 	align_field(w, 1);

@@ -40,6 +40,9 @@ u32 x86_jmp(struct x86_writer *w, u32 to);
 u32 x86_call(struct x86_writer *w, u32 to);
 u32 x86_jcc(struct x86_writer *w, u8 cc, u32 to);
 void x86_set_rel32(struct x86_writer *w, u32 field, u32 to);
+/* jmp that nobody will patch while it runs: without prefixes */
+u32 x86_jmp_unlinked(struct x86_writer *w);
+enum { X86_JMP_LEN = 5 };
 
 /* The rel32 that makes the branch whose field is at `field` go to `to`. */
 static inline u32 x86_rel32(u32 field, u32 to)

@@ -225,6 +225,11 @@ struct jifl_live jifl_ahead_behind(const struct ir_insn *insn, const struct ir_i
 	return behind(insn, before, next, asked, path);
 }
 
+struct jifl_live jifl_ahead_taken(const struct ir_insn *insn, struct jifl_live asked)
+{
+	return at_target(insn, asked, full_path(asked));
+}
+
 void jifl_ahead_registers(struct ir_insn *insn)
 {
 	jifl_decode_registers(insn);

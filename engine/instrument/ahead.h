@@ -26,6 +26,9 @@ struct jifl_live {
 struct jifl_live jifl_ahead_behind(const struct ir_insn *insn, const struct ir_insn *before,
 				   jifl_orig next, struct jifl_live asked);
 
+/* The same where insn, which branches on a condition, goes when that holds. */
+struct jifl_live jifl_ahead_taken(const struct ir_insn *insn, struct jifl_live asked);
+
 /* Registers that insn reads and writes, for liveness: with what may stand there instead. */
 void jifl_ahead_registers(struct ir_insn *insn);
 

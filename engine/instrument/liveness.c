@@ -9,7 +9,7 @@
 
 #define ALL_REGS 0xffff
 
-/* An insert that reads a register reads it before anything else changes it. */
+/* Of those at an entry of liveness; one that reads a register reads it before anything else changes it. */
 static u16 inserts_read(const struct ir_block *b, u16 at)
 {
 	const struct ir_insert *ins;
@@ -17,7 +17,7 @@ static u16 inserts_read(const struct ir_block *b, u16 at)
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->at + (ins->place == IR_AFTER) == at)
+		if (jifl_liveness_at(ins->at, ins->place) == at)
 			regs |= ir_insert_reads(ins);
 	}
 	return regs;
@@ -49,7 +49,19 @@ static void look_behind(const struct ir_block *b, struct jifl_live asked, struct
 	if (asked.flags)
 		l->flags[b->ninsns] = live.flags;
 	if (asked.regs)
-		l->regs[b->ninsns] = live.regs | inserts_read(b, b->ninsns);
+		l->regs[b->ninsns] = live.regs | inserts_read(b, b->ninsns) |
+				     inserts_read(b, b->ninsns + 1);
+}
+
+/* ... and where its last branch goes, before anything inserted on that edge. */
+static void look_at_target(const struct ir_block *b, struct jifl_live asked,
+			   struct jifl_liveness *l)
+{
+	struct jifl_live live = jifl_ahead_taken(last_of(b, 1), asked);
+	u16 taken = b->ninsns + 1;
+
+	l->flags[taken] = live.flags;
+	l->regs[taken] = asked.regs ? live.regs | inserts_read(b, taken) : ALL_REGS;
 }
 
 /*
@@ -66,8 +78,10 @@ static void mark_backwards(const struct ir_block *b, struct jifl_liveness *l)
 			l->flags[i] |= IR_DF;
 		df = (df || b->insns[i].sets_df) && !b->insns[i].clears_df;
 	}
-	if (df)
+	if (df) {
 		l->flags[b->ninsns] |= IR_DF;
+		l->flags[b->ninsns + 1] |= IR_DF;
+	}
 }
 
 static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness *l)
@@ -80,13 +94,13 @@ static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness 
 	return false;
 }
 
-/* Is something inserted behind the last instruction, which may be a branch that is not taken? */
-static bool has_insert_behind(const struct ir_block *b)
+/* Is something inserted at that place of the last instruction, which may be a branch? */
+static bool has_insert_at_end(const struct ir_block *b, enum ir_place place)
 {
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++)
-		if (b->inserts[k].place == IR_AFTER && b->inserts[k].at + 1 == b->ninsns)
+		if (b->inserts[k].place == place && b->inserts[k].at + 1 == b->ninsns)
 			return true;
 	return false;
 }
@@ -95,14 +109,18 @@ void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct 
 {
 	struct jifl_live asked = { of == JIFL_LIVENESS_AHEAD ? ALL_REGS : 0, IR_FLAGS };
 	bool with_registers = of != JIFL_LIVENESS_FLAGS;
+	bool taken = has_insert_at_end(b, IR_TAKEN);
 	u16 i;
 
 	l->regs[b->ninsns] = ALL_REGS;
+	l->flags[b->ninsns + 1] = IR_FLAGS;
 	l->flags[b->ninsns] = jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
 	for (i = 0; i < b->ninsns && with_registers; i++)
 		jifl_ahead_registers(&b->insns[i]);
+	if (taken)
+		look_at_target(b, asked, l);
 	walk(b, with_registers, l);
-	if (asked.regs || !has_dead_point(b, l) || has_insert_behind(b)) {
+	if (asked.regs || !has_dead_point(b, l) || taken || has_insert_at_end(b, IR_AFTER)) {
 		look_behind(b, asked, l);
 		walk(b, with_registers, l);
 	}

@@ -14,12 +14,19 @@
 
 struct jifl_liveness {
 	/*
-	 * Live right before instruction i; entry ninsns: after the block. IR_DF
+	 * Live right before instruction i; entry ninsns: after the block; the one behind
+	 * that: where its branch goes when it is taken, if something is inserted there. IR_DF
 	 * among the flags says that it may be set there.
 	 */
-	u8 flags[IR_BLOCK_INSNS + 1];
-	u16 regs[IR_BLOCK_INSNS + 1];
+	u8 flags[IR_BLOCK_INSNS + 2];
+	u16 regs[IR_BLOCK_INSNS + 2];
 };
+
+/* The entry for what is inserted there. */
+static inline u16 jifl_liveness_at(u16 at, enum ir_place place)
+{
+	return at + (place == IR_AFTER ? 1 : place == IR_TAKEN ? 2 : 0);
+}
 
 /* What is to be known of registers; the rest counts as live. More costs more decoding. */
 enum jifl_liveness_of {

@@ -129,6 +129,8 @@ enum ir_place {
 	 * others that branch.
 	 */
 	IR_AFTER,
+	/* On the edge that it takes; for branches on a condition alone. */
+	IR_TAKEN,
 	/* Once per execution of the block, where it is cheapest; not for what looks at registers. */
 	IR_ANYWHERE,
 };

@@ -24,6 +24,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
 	{ "edges", insert_edges },
+	{ "calls on edges", insert_on_edges },
 	{ "a mixture", insert_mixture },
 	{ NULL, NULL },
 };
@@ -223,12 +224,39 @@ void insert_edges(struct ir_block *b, void *arg)
 		return;
 	add_shared(b, IR_ANYWHERE, 0, &edges.executed);
 	add_shared(b, IR_AFTER, last, &edges.not_taken);
+	add_shared(b, IR_TAKEN, last, &edges.taken);
+}
+
+void insert_on_edges(struct ir_block *b, void *arg)
+{
+	u16 last = b->ninsns - 1;
+	u32 n = (u32)b->addr.v;
+
+	if (!ir_kind_is_conditional(b->insns[last].kind))
+		return;
+	call_poison(b, IR_TAKEN, last);
+	add_hist(b, IR_TAKEN, last, n);
+	when(add_any(b, IR_TAKEN, last, n / 3), n / 5);
+	call_args(b, IR_AFTER, last);
+	add_record(b, IR_TAKEN, last);
+	call_poison(b, IR_AFTER, last);
 }
 
 static u32 next_random(void)
 {
 	insert_seed = insert_seed * 6364136223846793005ull + 1442695040888963407ull;
 	return (u32)(insert_seed >> 33);
+}
+
+static enum ir_place any_place(const struct ir_insn *insn)
+{
+	enum ir_place place = next_random() % 4;
+	bool conditional = ir_kind_is_conditional(insn->kind);
+
+	if ((place == IR_TAKEN && !conditional) ||
+	    (place == IR_AFTER && ir_kind_ends_block(insn->kind) && !conditional))
+		return IR_BEFORE;
+	return place;
 }
 
 void insert_mixture(struct ir_block *b, void *arg)
@@ -240,10 +268,7 @@ void insert_mixture(struct ir_block *b, void *arg)
 	add(b, IR_ANYWHERE, 0, &block_count, (s32)b->count);
 	while (n--) {
 		at = next_random() % b->ninsns;
-		place = next_random() % 3;
-		if (place == IR_AFTER && ir_kind_ends_block(b->insns[at].kind) &&
-		    !ir_kind_is_conditional(b->insns[at].kind))
-			place = IR_BEFORE;
+		place = any_place(&b->insns[at]);
 		switch (next_random() % 4) {
 		case 0:
 			call_args(b, place, at);

@@ -11,6 +11,7 @@ void insert_ins_count(struct ir_block *b, void *arg);	/* ins_count, before each 
 void insert_store(struct ir_block *b, void *arg);	/* last_block, before the first */
 void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
 void insert_edges(struct ir_block *b, void *arg);	/* see edges */
+void insert_on_edges(struct ir_block *b, void *arg);	/* calls and more, where it branches and where not */
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
@@ -22,9 +23,9 @@ extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 extern u64 insert_seed;
 
-/* insert_edges: blocks that end in a branch on a condition, and when it is not taken. */
+/* insert_edges: blocks that end in a branch on a condition, and which way it goes. */
 extern struct edges {
-	u64 executed, not_taken;
+	u64 executed, not_taken, taken;
 } edges;
 
 /* The ring of insert_records: its cell, and the records from position 0 on. */
@@ -49,7 +50,7 @@ void insert_begin(void);
 extern const char poison[];
 
 /* Nothing and every kind above; ends with name NULL. */
-enum { INSERT_MODES = 11 };
+enum { INSERT_MODES = 12 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;

@@ -92,6 +92,28 @@ UNIT_TEST(reading, "instrument/liveness: inserts that read a register")
 	CHECK(live.regs[1] & (1u << IR_RCX));
 }
 
+/* Behind a branch that is taken what its target needs is live, and no more. */
+UNIT_TEST(taken, "instrument/liveness: on the edge of a branch that is taken")
+{
+	struct ir_insert *ins;
+
+	/* je 1f; adc %rcx, %rbx; ret; 1: mov $1, %ecx; add %rcx, %rbx; ret */
+	COMPUTE("\x74\x04\x48\x11\xcb\xc3\xb9\x01\0\0\0\x48\x01\xcb\xc3", true);
+	ins = ir_block_insert(&block, IR_TAKEN, 0);
+	ins->kind = IR_INSERT_ADD;
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK_EQ(live.flags[1], IR_CF);
+	CHECK_EQ(live.flags[2], 0);
+	CHECK(live.regs[1] & (1u << IR_RCX));
+	CHECK(!(live.regs[2] & (1u << IR_RCX)));
+	/* What an insert there reads is live, there and before the branch. */
+	ins->kind = IR_INSERT_ADD_REG;
+	ins->reg = IR_RCX;
+	jifl_liveness_compute(&block, JIFL_LIVENESS_AHEAD, &live);
+	CHECK(live.regs[2] & (1u << IR_RCX));
+	CHECK(live.regs[0] & (1u << IR_RCX));
+}
+
 UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")
 {
 	/* Nothing is known of what is behind an int3. */

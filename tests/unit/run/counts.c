@@ -94,6 +94,7 @@ UNIT_TEST(branches, "run/counts: branches on a condition go where those of the p
 					      (u64)(unsigned long)t->fn);
 			CHECK_EQ_IN(t->name, edges.executed, native.executed);
 			CHECK_EQ_IN(t->name, edges.not_taken, native.not_taken);
+			CHECK_EQ_IN(t->name, edges.taken, native.taken);
 			all += native.executed;
 			not_taken += native.not_taken;
 		}

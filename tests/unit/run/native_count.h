@@ -11,7 +11,7 @@
  */
 u64 native_count(void (*fn)(void *), void *arg, u64 code);
 
-/* Of these, those that branch on a condition, and how often they did not. */
+/* Of these, those that branch on a condition, and how often they did and did not. */
 struct edges native_edges(void (*fn)(void *), void *arg, u64 code);
 
 #endif
