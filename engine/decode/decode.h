@@ -42,6 +42,15 @@ void jifl_decode_registers(struct ir_insn *insn);
 struct ir_routine;
 enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r);
 
+/*
+ * inspect.c: operands in memory that insn accesses, up to max of them, without what
+ * push, pop, call and ret do to the stack; registers that it names, or uses without
+ * naming them; bits of enum jifl_ins_property.
+ */
+u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
+void jifl_decode_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
+u32 jifl_decode_properties(const struct ir_insn *insn);
+
 /* The class of a decoded instruction that does not branch; ins_type.c. */
 struct ZydisDecodedInstruction_;
 enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *zi);

@@ -6,23 +6,27 @@
  * registers): what the ABI lets it change and what is still live is saved on
  * the interrupted stack around the call.
  */
+#include "args.h"
 #include "hist.h"
 #include "save.h"
 #include "../base/plant.h"
 
+/* What is looked up comes first: rsp and rbp are still those that it is relative to. */
 static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 			 const struct ir_insert *ins)
 {
 	static const u8 and_rsp_16[] = { 0x48, 0x83, 0xe4, 0xf0 };
 	u32 i;
 
+	emit_args(w, ins, ins->looked_up);
 	if (config->align_stack) {
 		x86_push(w, IR_RBP);
 		x86_mov(w, IR_RBP, IR_RSP);
 		x86_bytes(w, and_rsp_16, sizeof(and_rsp_16));
 	}
 	for (i = 0; i < ins->nargs; i++)
-		x86_mov_imm(w, ir_arg_regs[i], ins->args[i]);
+		if (!(ins->looked_up & 1u << i))
+			x86_mov_imm(w, ir_arg_regs[i], ins->args[i]);
 	x86_call_out(w, ins->fn);
 	if (config->align_stack) {
 		x86_mov(w, IR_RSP, IR_RBP);
@@ -33,13 +37,16 @@ static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 static void emit_call(struct x86_writer *w, const struct emit_config *config,
 		      const struct ir_insert *ins, u8 flags, u16 regs)
 {
-	static const struct emit_body body = { .flags = true, .calls = true, .changes = IR_CALLER_SAVED };
+	struct emit_body body = { .flags = true, .calls = true, .changes = IR_CALLER_SAVED,
+				  .reads = ir_insert_reads(ins) };
+	struct ir_insert with = *ins;
 	struct emit_saved saved;
 
 	emit_save(w, config, &body, flags, regs, &saved);
+	emit_saved_lookups(&saved, &with);
 	if ((flags & IR_DF) && !JIFL_PLANTED(direction_not_cleared))
 		x86_cld(w);
-	call_aligned(w, config, ins);
+	call_aligned(w, config, &with);
 	emit_restore(w, config, &saved);
 }
 

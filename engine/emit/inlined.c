@@ -4,6 +4,7 @@
  * changes and the kernel still needs is saved around it; its body neither
  * pushes nor pops.
  */
+#include "args.h"
 #include "inlined.h"
 #include "save.h"
 #include "../decode/decode.h"
@@ -21,7 +22,7 @@ static struct special special;
 static struct {
 	u64 fn;
 	u64 args[IR_CALL_ARGS];
-	u32 nargs;
+	u8 nargs, looked_up;
 } special_of;
 
 /* What became of calls, by routine. */
@@ -85,10 +86,12 @@ static const struct ir_routine *routine_of(u64 fn)
 static void specialise(const struct ir_routine *r, const struct ir_insert *ins)
 {
 	if (special_of.fn == ins->fn && special_of.nargs == ins->nargs &&
+	    special_of.looked_up == ins->looked_up &&
 	    !memcmp(special_of.args, ins->args, ins->nargs * sizeof(ins->args[0])))
 		return;
-	jifl_specialise(r, ins->args, ins->nargs, &special);
+	jifl_specialise(r, ins, &special);
 	special_of.fn = ins->fn;
+	special_of.looked_up = ins->looked_up;
 	special_of.nargs = ins->nargs;
 	memcpy(special_of.args, ins->args, sizeof(special_of.args));
 }
@@ -145,16 +148,30 @@ bool emit_inlined_needs_registers(const struct ir_insert *ins)
 	if (r->verdict != JIFL_INLINE_YES || (ins->without & IR_WITHOUT_INLINING))
 		return true;
 	specialise(r, ins);
-	return special.full || special.registers;
+	return special.full || special.registers || ins->looked_up;
+}
+
+/* Of the arguments that are looked up those that the specialised routine uses. */
+static u8 needed_args(const struct ir_insert *ins)
+{
+	u8 needed = 0;
+	u32 i;
+
+	for (i = 0; i < ins->nargs; i++)
+		if (special.needs & 1u << ir_arg_regs[i])
+			needed |= 1u << i;
+	return needed & ins->looked_up;
 }
 
 enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *config,
 			      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
 	const struct ir_routine *r = routine_of(ins->fn);
+	struct ir_insert with = *ins;
 	u32 start = w->len;
 	struct emit_saved saved;
 	struct emit_body body;
+	u8 needed;
 
 	if (r->verdict != JIFL_INLINE_YES)
 		return r->verdict;
@@ -166,11 +183,15 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 	/* A called function wants DF clear. */
 	if (special.calls && (flags & IR_DF))
 		return JIFL_INLINE_CALLS;
+	needed = needed_args(ins);
 	body = (struct emit_body){ .flags = special.flags & flags, .calls = special.calls,
-				   .changes = special.registers };
+				   .changes = special.registers | emit_args_changed(ins, needed),
+				   .reads = ir_insert_reads(ins) };
 	emit_save(w, config, &body, flags, regs, &saved);
+	emit_saved_lookups(&saved, &with);
 	code->body = x86_here(w);
 	code->pushed += saved.pushed;
+	emit_args(w, &with, needed);
 	emit_body(w);
 	code->restore = x86_here(w);
 	emit_restore(w, config, &saved);

@@ -42,7 +42,7 @@ static u8 choose(const struct emit_config *config, const struct emit_body *body,
 	if (!config->lahf || (flags & IR_DF))
 		return FLAGS_PUSHED;
 	if (body->changes & RAX)
-		return FLAGS_PUSHED_RAX;
+		return body->reads & RAX && !(regs & RAX) ? FLAGS_PUSHED : FLAGS_PUSHED_RAX;
 	if (!((regs | body->reads) & RAX))
 		return FLAGS_IN_RAX;
 	*reg = spare_register(regs | body->changes | body->reads | 1u << IR_RSP);
@@ -73,7 +73,7 @@ static void push(struct x86_writer *w, enum ir_reg reg, struct emit_saved *saved
 	saved->pushed++;
 }
 
-static void save_flags(struct x86_writer *w, struct emit_saved *saved)
+static void save_flags(struct x86_writer *w, const struct emit_body *body, struct emit_saved *saved)
 {
 	switch (saved->how) {
 	case FLAGS_NOWHERE:
@@ -94,8 +94,11 @@ static void save_flags(struct x86_writer *w, struct emit_saved *saved)
 		break;
 	}
 	flags_to_rax(w, saved->flags);
-	if (saved->how == FLAGS_PUSHED_RAX)
-		push(w, IR_RAX, saved);
+	if (saved->how != FLAGS_PUSHED_RAX)
+		return;
+	push(w, IR_RAX, saved);
+	if (body->reads & RAX)
+		x86_load_stack(w, IR_RAX, 8);
 }
 
 static void restore_flags(struct x86_writer *w, const struct emit_saved *saved)
@@ -139,7 +142,7 @@ void emit_save(struct x86_writer *w, const struct emit_config *config,
 		x86_move_stack(w, -(s32)config->red_zone);
 		saved->pushed = config->red_zone / 8;
 	}
-	save_flags(w, saved);
+	save_flags(w, body, saved);
 	for (reg = 0; reg < 16; reg++)
 		if (registers_behind(saved) & 1u << reg)
 			push(w, reg, saved);
@@ -161,6 +164,21 @@ void emit_restore(struct x86_writer *w, const struct emit_config *config,
 enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg)
 {
 	return saved->how == FLAGS_IN_RAX_MOVED && reg == IR_RAX ? saved->reg : reg;
+}
+
+void emit_saved_lookups(const struct emit_saved *saved, struct ir_insert *ins)
+{
+	u32 i;
+
+	for (i = 0; ins->looked_up >> i; i++) {
+		struct ir_lookup *l = &ins->lookups[i];
+
+		if (!(ins->looked_up & 1u << i) || l->how >= IR_LOOK_CELL)
+			continue;
+		l->base = emit_saved_at(saved, l->base);
+		l->index = emit_saved_at(saved, l->index);
+	}
+	ins->pushed += saved->pushed;
 }
 
 u16 emit_saved_in(const struct emit_saved *saved)

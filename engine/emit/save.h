@@ -33,6 +33,8 @@ void emit_restore(struct x86_writer *w, const struct emit_config *config,
 
 /* Between the two: where a register's value is that the body reads. */
 enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg);
+/* ... and the same of arguments that are looked up, on the stack too. */
+void emit_saved_lookups(const struct emit_saved *saved, struct ir_insert *ins);
 /* ... and the registers that hold what will be restored. */
 u16 emit_saved_in(const struct emit_saved *saved);
 

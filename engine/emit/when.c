@@ -39,6 +39,7 @@ static struct ir_insert moved(const struct ir_insert *ins, const struct emit_sav
 	to.reg = emit_saved_at(saved, to.reg);
 	to.value.reg = emit_saved_at(saved, to.value.reg);
 	to.when.reg = emit_saved_at(saved, to.when.reg);
+	emit_saved_lookups(saved, &to);
 	return to;
 }
 

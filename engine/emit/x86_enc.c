@@ -357,6 +357,11 @@ void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 	x86_u32(w, (u32)imm);
 }
 
+void x86_load_cell(struct x86_writer *w, enum ir_reg reg, struct ir_operand cell)
+{
+	cell_operand_reg(w, 0x8b, reg, cell);
+}
+
 void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg)
 {
 	cell_operand_reg(w, 0x0fc1, reg, cell);

@@ -99,6 +99,8 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm);
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /* addq reg, cell or subq reg, cell */
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract);
+/* mov cell, reg */
+void x86_load_cell(struct x86_writer *w, enum ir_reg reg, struct ir_operand cell);
 /* xadd reg, cell */
 void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg);
 /* rol $n, reg32 */

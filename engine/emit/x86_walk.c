@@ -12,7 +12,7 @@ enum {
 	PREFIX_LOCK = 0xf0,
 	REX = 0x40,
 	REX_W = 0x48,
-	SIB_STACK = 0x24,	/* of what is addressed by rsp */
+	REX_R = 0x04,
 };
 
 static s32 load_s32(const u8 *p)
@@ -29,27 +29,37 @@ static u32 plain_operand(const u8 *p)
 	return p[0] >= 0xc0 ? 1 : 2;
 }
 
-/* p: behind a REX prefix with W. Instructions with a 64-bit operand. */
-static u32 wide(const u8 *p, s32 *pushed)
+/* From ModRM on, of any: with SIB and displacement. SDM vol. 2, table 2-2 */
+static u32 any_operand(const u8 *p)
+{
+	u32 mod = p[0] >> 6, sib = mod != 3 && (p[0] & 7) == 4;
+	bool disp32 = mod == 2 || (!mod && ((p[0] & 7) == 5 || (sib && (p[1] & 7) == 5)));
+
+	return 1 + sib + (mod == 1 ? 1 : disp32 ? 4 : 0);
+}
+
+/* p: behind a REX prefix with W, rex. Instructions with a 64-bit operand. */
+static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 {
 	if ((p[0] & 0xf8) == 0xb8)
 		return 9;				/* mov $imm64, reg */
 	switch (p[0]) {
 	case 0x0f:					/* bsr reg or disp8(reg), reg */
 		return p[1] == 0xbd ? 2 + plain_operand(p + 2) : 0;
-	case 0x8d:					/* lea n(%rsp), %rsp; lea 1(reg, reg), reg */
-		if (p[2] != SIB_STACK)
-			return 4;
+	case 0x8d:					/* lea n(%rsp), %rsp; lea memory, reg */
+		if ((p[1] & 0x38) != 0x20 || rex & REX_R)
+			return 1 + any_operand(p + 1);
 		if (p[1] == 0x64) {
 			*pushed -= (s8)p[3];
 			return 4;
 		}
 		*pushed -= load_s32(p + 3);
 		return 7;
+	case 0x8b:					/* mov memory, reg */
+		return 1 + any_operand(p + 1);
 	case 0x01:					/* add reg, cell */
 	case 0x29:					/* sub reg, cell */
 	case 0x39:					/* cmp reg, to n(%rsp), reg or disp8(reg) */
-	case 0x8b:					/* mov memory, reg */
 	case 0x89:					/* mov reg, to stack or reg */
 		if (p[1] >= 0xc0)
 			return 2;
@@ -86,7 +96,7 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	if ((p[0] & 0xf8) == 0xb8 || p[0] == 0x25)	/* mov $imm32, reg; and $imm32, %eax */
 		return 5;
 	if ((p[0] & REX_W) == REX_W && p[0] < 0x50) {
-		rest = wide(p + 1, pushed);
+		rest = wide(p[0], p + 1, pushed);
 		return rest ? rest + 1 : 0;
 	}
 	if ((p[0] & 0xf8) == REX) {
@@ -122,8 +132,8 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 		return 2;
 	case 0x83:					/* cmp $imm8, reg32 or disp8(reg) */
 		return 2 + plain_operand(p + 1);
-	case 0x8b:					/* mov reg32 or disp8(reg), reg32 */
-		return 1 + plain_operand(p + 1);
+	case 0x8b:					/* mov reg32 or memory, reg32 */
+		return 1 + any_operand(p + 1);
 	case 0x0f:					/* jcc, not taken; seto %al */
 		if (p[1] == 0x90)
 			return 3;

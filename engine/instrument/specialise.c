@@ -69,7 +69,7 @@ static void after_step(const struct ir_routine *r, u16 i, struct fold_state *sta
 	}
 }
 
-static void propagate(const struct ir_routine *r, const u64 *args, u32 nargs)
+static void propagate(const struct ir_routine *r, const struct ir_insert *ins)
 {
 	struct fold_state after;
 	bool changed = true;
@@ -78,8 +78,9 @@ static void propagate(const struct ir_routine *r, const u64 *args, u32 nargs)
 
 	memset(before, 0, sizeof(before));
 	before[0].reached = true;
-	for (i = 0; i < nargs; i++)
-		fold_set(&before[0], ir_arg_regs[i], args[i]);
+	for (i = 0; i < ins->nargs; i++)
+		if (!(ins->looked_up & 1u << i))
+			fold_set(&before[0], ir_arg_regs[i], ins->args[i]);
 	while (changed) {
 		changed = false;
 		for (i = 0; i < r->nsteps; i++) {
@@ -313,13 +314,14 @@ static void set_jumps(struct making *m)
 			s->items[k].to = SPECIAL_END;
 }
 
-void jifl_specialise(const struct ir_routine *r, const u64 *args, u32 nargs, struct special *s)
+void jifl_specialise(const struct ir_routine *r, const struct ir_insert *ins, struct special *s)
 {
 	struct making m = { .r = r, .s = s };
 	u16 i;
 
-	propagate(r, args, nargs);
+	propagate(r, ins);
 	look_back(r);
+	s->needs = live_regs[0] & ~before[0].known;
 	s->nitems = 0;
 	s->full = s->calls = false;
 	s->registers = s->flags = 0;

@@ -34,12 +34,13 @@ struct special {
 	u16 nitems;
 	bool full;
 	bool calls;		/* others */
+	u16 needs;		/* registers of arguments that are looked up, where it uses them */
 	u16 registers;		/* that it changes */
 	u8 flags;		/* likewise */
 	struct special_item items[SPECIAL_ITEMS];
 };
 
-/* Makes s of r, called with nargs constants. */
-void jifl_specialise(const struct ir_routine *r, const u64 *args, u32 nargs, struct special *s);
+/* Makes s of r for the call ins. */
+void jifl_specialise(const struct ir_routine *r, const struct ir_insert *ins, struct special *s);
 
 #endif

@@ -112,6 +112,26 @@ struct ir_source {
 	s8 disp;
 };
 
+/* How an argument is looked up each time that a call is made. */
+enum ir_look {
+	IR_LOOK_REG,		/* the register base */
+	IR_LOOK_REG32,		/* its low half */
+	IR_LOOK_LOAD,		/* memory at base + index * scale + disp, which must not fault */
+	IR_LOOK_LOAD32,
+	IR_LOOK_ADDRESS,	/* the address of it */
+	IR_LOOK_CELL,		/* the 64-bit cell at disp, relative to gs */
+	IR_LOOK_THEN,		/* the same, and on from what it points to: see ir_insert.then */
+};
+
+/* Such an argument. Registers are as the kernel left them, like those of struct ir_source. */
+struct ir_lookup {
+	u8 how;			/* enum ir_look */
+	u8 base, index;		/* enum ir_reg; IR_REG_NONE: none. base: rsp too, as it was */
+	u8 scale;
+	s32 disp;
+};
+_Static_assert(sizeof(struct ir_lookup) == sizeof(u64), "stands where a constant does");
+
 enum ir_insert_kind {
 	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
@@ -158,7 +178,13 @@ struct ir_insert {
 	u64 equals;		/* as wide; sign or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
-	u64 args[IR_CALL_ARGS];
+	u8 looked_up;		/* bit i: lookups[i] is argument i, not args[i] */
+	u8 pushed;		/* emit's: words on the stack since the instruction */
+	s32 then[2];		/* THEN, of one argument: displacements of two loads */
+	union {
+		u64 args[IR_CALL_ARGS];
+		struct ir_lookup lookups[IR_CALL_ARGS];
+	};
 };
 
 struct ir_block {
@@ -191,7 +217,8 @@ static inline bool ir_kind_is_conditional(u8 kind)
  */
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
 
-/* The registers whose values it looks at. */
+/* The registers whose values it looks at, but rsp. */
+u16 ir_lookup_reads(const struct ir_lookup *l);
 u16 ir_insert_reads(const struct ir_insert *ins);
 
 #endif

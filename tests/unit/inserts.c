@@ -186,9 +186,27 @@ static void when(struct ir_insert *ins, u32 n)
 	ins->equals = constants[n % JIFL_ARRAY_LEN(constants)];
 }
 
+/* Poison again; what it would be told is looked up: registers, addresses, the stack. */
+static struct ir_insert *call_lookups(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+{
+	static const u8 hows[] = { IR_LOOK_REG, IR_LOOK_REG32, IR_LOOK_ADDRESS };
+	struct ir_insert *ins = call_poison(b, place, at);
+	struct ir_lookup *l = ins->lookups;
+	u8 index = source(n / 2).reg, base = source(n / 5).reg;
+	u32 i;
+
+	ins->nargs = 1 + n % IR_CALL_ARGS;
+	ins->looked_up = (1u << ins->nargs) - 1;
+	for (i = 0; i < ins->nargs; i++, n = n / 3 + i * 7)
+		l[i] = (struct ir_lookup){ .how = hows[n % 3], .index = index, .scale = 4, .disp = (s32)n,
+					   .base = n % 3 == 2 ? base : source(n).reg };
+	l[n % ins->nargs] = (struct ir_lookup){ .how = IR_LOOK_LOAD, .base = IR_RSP, .index = IR_REG_NONE };
+	return ins;
+}
+
 static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at, u32 n)
 {
-	switch (n % 6) {
+	switch (n % 7) {
 	case 0:
 		return call_args(b, place, at);
 	case 1:
@@ -197,6 +215,8 @@ static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at
 		return add_record(b, place, at);
 	case 3:
 		return add_hist(b, place, at, n);
+	case 4:
+		return call_lookups(b, place, at, n / 7);
 	default:
 		return add(b, place, at, &ins_count, 1);
 	}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arguments that are looked up; see args.h.
+ *
+ * They are a parallel move: a register of one argument may be what another looks at. So
+ * each is loaded when nobody who is still to come reads its register; where they go
+ * round in a circle one register is put aside, in one of rax, r10 and r11, which hold no
+ * arguments and which calls may change. There is a free one: in a circle the register of
+ * each is read by another. n arguments read n registers at most, these; and one more where
+ * some have two in their address, which is the same for all, an instruction's operand.
+ */
+#include "args.h"
+
+struct loading {
+	struct x86_writer *w;		/* NULL: only what changes is asked for */
+	const struct ir_insert *ins;
+	struct ir_lookup from[IR_CALL_ARGS];
+	u8 pending;
+	u16 changed;
+};
+
+static u16 read_by_others(const struct loading *l, u32 i)
+{
+	u16 regs = 0;
+	u32 k;
+
+	for (k = 0; k < IR_CALL_ARGS; k++)
+		if (k != i && l->pending & 1u << k)
+			regs |= ir_lookup_reads(&l->from[k]);
+	return regs;
+}
+
+static struct ir_value memory(const struct loading *l, const struct ir_lookup *from)
+{
+	s32 pushed = from->base == IR_RSP ? l->ins->pushed * 8 : 0;
+
+	return (struct ir_value){ .kind = IR_VALUE_MEM, .reg = from->base, .index = from->index,
+				  .scale = from->scale, .value = from->disp + pushed };
+}
+
+static void put(const struct loading *l, u8 op, u8 width, enum ir_reg to, struct ir_value src)
+{
+	struct ir_step s = { .op = op, .width = width,
+			     .dst = { .kind = IR_VALUE_REG, .reg = to }, .src = src };
+
+	x86_op(l->w, &s);
+}
+
+static void load_cell(const struct loading *l, const struct ir_lookup *from, enum ir_reg to)
+{
+	struct ir_value at = { .kind = IR_VALUE_MEM, .reg = to, .index = IR_REG_NONE };
+	u32 i;
+
+	x86_load_cell(l->w, to, (struct ir_operand){ .disp = from->disp, .gs = true });
+	for (i = 0; from->how == IR_LOOK_THEN && i < JIFL_ARRAY_LEN(l->ins->then); i++) {
+		at.value = l->ins->then[i];
+		put(l, IR_OP_MOV, 8, to, at);
+	}
+}
+
+static void load(const struct loading *l, const struct ir_lookup *from, enum ir_reg to)
+{
+	const struct ir_value reg = { .kind = IR_VALUE_REG, .reg = from->base };
+
+	switch (from->how) {
+	case IR_LOOK_REG:
+		if (from->base != to)
+			x86_mov(l->w, to, from->base);
+		return;
+	case IR_LOOK_REG32:
+		put(l, IR_OP_MOV, 4, to, reg);
+		return;
+	case IR_LOOK_LOAD:
+		put(l, IR_OP_MOV, 8, to, memory(l, from));
+		return;
+	case IR_LOOK_LOAD32:
+		put(l, IR_OP_MOV, 4, to, memory(l, from));
+		return;
+	case IR_LOOK_ADDRESS:
+		put(l, IR_OP_LEA, 8, to, memory(l, from));
+		return;
+	default:
+		load_cell(l, from, to);
+		return;
+	}
+}
+
+static void load_free(struct loading *l, u32 i)
+{
+	l->pending &= ~(1u << i);
+	l->changed |= 1u << ir_arg_regs[i];
+	if (l->w)
+		load(l, &l->from[i], ir_arg_regs[i]);
+}
+
+/* Puts the register of the first that is left aside: who reads it reads that. */
+static void break_circle(struct loading *l)
+{
+	static const u8 spare[] = { IR_R11, IR_R10, IR_RAX };
+	u16 read = read_by_others(l, IR_CALL_ARGS);
+	u8 i = 0, reg, to = 0;
+
+	while (!(l->pending & 1u << i))
+		i++;
+	reg = ir_arg_regs[i];
+	while (to + 1u < sizeof(spare) && read & 1u << spare[to])
+		to++;
+	l->changed |= 1u << spare[to];
+	if (l->w)
+		x86_mov(l->w, spare[to], reg);
+	for (i = 0; i < IR_CALL_ARGS; i++) {
+		if (l->from[i].base == reg)
+			l->from[i].base = spare[to];
+		if (l->from[i].index == reg)
+			l->from[i].index = spare[to];
+	}
+}
+
+static void load_all(struct loading *l)
+{
+	bool moved;
+	u32 i;
+
+	while (l->pending) {
+		moved = false;
+		for (i = 0; i < IR_CALL_ARGS; i++) {
+			if (!(l->pending & 1u << i) || read_by_others(l, i) & 1u << ir_arg_regs[i])
+				continue;
+			load_free(l, i);
+			moved = true;
+		}
+		if (!moved)
+			break_circle(l);
+	}
+}
+
+static struct loading loading_of(struct x86_writer *w, const struct ir_insert *ins, u8 mask)
+{
+	struct loading l = { .w = w, .ins = ins, .pending = ins->looked_up & mask };
+
+	memcpy(l.from, ins->lookups, sizeof(l.from));
+	return l;
+}
+
+void emit_args(struct x86_writer *w, const struct ir_insert *ins, u8 mask)
+{
+	struct loading l = loading_of(w, ins, mask);
+
+	load_all(&l);
+}
+
+u16 emit_args_changed(const struct ir_insert *ins, u8 mask)
+{
+	struct loading l = loading_of(NULL, ins, mask);
+
+	load_all(&l);
+	return l.changed;
+}

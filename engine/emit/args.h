@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Arguments of analysis routines that are looked up each time: into their registers. */
+#ifndef JIFL_EMIT_ARGS_H
+#define JIFL_EMIT_ARGS_H
+
+#include "emit.h"
+
+/* Those of ins that are in the mask. Flags stay; ins->pushed says where rsp was. */
+void emit_args(struct x86_writer *w, const struct ir_insert *ins, u8 mask);
+
+/* The registers that this changes. */
+u16 emit_args_changed(const struct ir_insert *ins, u8 mask);
+
+#endif

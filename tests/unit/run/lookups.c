@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arguments that are looked up are what registers and memory held, whatever circle they
+ * go in and wherever the call stands; and all registers and flags stay the kernel's.
+ */
+#include <sys/mman.h>
+
+#include "../inserts.h"
+#include "../invariants.h"
+#include "../unit.h"
+#include "state.h"
+#include "../../../engine/cache/cache.h"
+#include "../../../engine/emit/args.h"
+
+enum { ROUNDS = 6000 };
+
+/* What stands where the call is put. */
+static const struct place {
+	const char *name;
+	u8 bytes[16];
+	u8 len;
+} places[] = {
+	{ "all is live", { 0x90 }, 1 },
+	/* xor %eax, %eax */
+	{ "flags and rax are dead", { 0x31, 0xc0 }, 2 },
+	/* mov $0, %eax; mov $0, %r11d: flags stay live */
+	{ "rax and r11 are dead", { 0xb8, 0, 0, 0, 0, 0x41, 0xbb, 0, 0, 0, 0 }, 11 },
+	/* mov $0, %edi; mov $0, %esi */
+	{ "rdi and rsi are dead", { 0xbf, 0, 0, 0, 0, 0xbe, 0, 0, 0, 0 }, 10 },
+};
+
+static u8 text[4096] __attribute__((aligned(4096)));
+static u8 stack[65536] __attribute__((aligned(64)));
+static u64 flags_seen;
+static u64 percpu[3], pointed_to[4];
+static struct ir_insert call;
+static u64 seen[IR_CALL_ARGS], nseen;
+
+/* Too long to be inlined, and short enough. */
+__attribute__((target("general-regs-only"), noinline))
+static void see_all(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	const u64 args[] = { a, b, c, d, e, f };
+	volatile u64 n = 0;
+	u32 i;
+
+	for (i = 0; i < IR_CALL_ARGS; i++) {
+		seen[i] = args[i];
+		n += i;
+	}
+	nseen++;
+}
+
+__attribute__((target("general-regs-only"), noinline))
+static void see_three(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+{
+	seen[0] = a;
+	seen[1] = b;
+	seen[2] = c;
+	nseen++;
+}
+
+static void insert_call(struct ir_block *b, void *arg)
+{
+	*ir_block_insert(b, IR_BEFORE, 0) = call;
+}
+
+/* pushf; pop flags_seen; mov $0, %r11d; ret */
+static void write_text(const struct place *p)
+{
+	u8 tail[] = { 0x9c, 0x8f, 0x04, 0x25, 0, 0, 0, 0, 0xc3 };
+	u32 cell = (u32)(unsigned long)&flags_seen;
+
+	memcpy(tail + 4, &cell, 4);
+	memcpy(text, p->bytes, p->len);
+	memcpy(text + p->len, tail, sizeof(tail));
+	jifl_engine_invalidate(jifl_orig_at((u64)(unsigned long)text), sizeof(text));
+}
+
+static void begin(bool kernel)
+{
+	struct jifl_config config;
+
+	if (kernel) {
+		config = user_host_kernel_config(UNIT_CODE, UNIT_SIDE, NULL);
+		REQUIRE(!jifl_engine_init(&config));
+	} else {
+		user_host_init(UNIT_CODE, UNIT_SIDE);
+	}
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	REQUIRE(!mprotect(text, sizeof(text), PROT_READ | PROT_WRITE | PROT_EXEC));
+}
+
+static u8 any_register(u64 *seed, bool rsp)
+{
+	u8 reg;
+
+	do {
+		reg = state_random(seed) % 16;
+	} while (reg == IR_RSP && !rsp);
+	return reg;
+}
+
+/* Registers that are addresses in it hold this, less a displacement that fits a byte. */
+static u64 in_memory[8];
+enum { POINTER = IR_RBX };
+
+/* operand: the one in memory that an instruction has */
+static struct ir_lookup any_lookup(u64 *seed, const struct ir_lookup *operand)
+{
+	struct ir_lookup l = { .how = state_random(seed) % IR_LOOK_CELL, .index = IR_REG_NONE, .scale = 1 };
+
+	switch (l.how) {
+	case IR_LOOK_REG:
+	case IR_LOOK_REG32:
+		/* Often what is another's. */
+		l.base = state_random(seed) % 2 ? ir_arg_regs[state_random(seed) % IR_CALL_ARGS] :
+						  any_register(seed, false);
+		break;
+	case IR_LOOK_LOAD:
+	case IR_LOOK_LOAD32:
+		l.base = state_random(seed) % 2 ? POINTER : IR_RSP;
+		l.disp = 8 * (s32)(state_random(seed) % 8);
+		break;
+	default:
+		return *operand;
+	}
+	return l;
+}
+
+static struct ir_lookup any_operand(u64 *seed)
+{
+	static const u8 scales[] = { 1, 2, 4, 8 };
+
+	return (struct ir_lookup){
+		.how = IR_LOOK_ADDRESS,
+		.base = any_register(seed, true),
+		.index = state_random(seed) % 2 ? any_register(seed, false) : IR_REG_NONE,
+		.scale = scales[state_random(seed) % 4],
+		.disp = (s32)state_random(seed) >> state_random(seed) % 32,
+	};
+}
+
+static u64 meant(const struct ir_lookup *l, const struct state *s)
+{
+	u64 at = l->base == IR_REG_NONE ? 0 : s->gpr[l->base], value;
+
+	/* state_run has called the text. */
+	if (l->base == IR_RSP)
+		at -= 8;
+	if (l->how == IR_LOOK_REG)
+		return at;
+	if (l->how == IR_LOOK_REG32)
+		return (u32)at;
+	at += (u64)(s64)l->disp;
+	if (l->index != IR_REG_NONE)
+		at += s->gpr[l->index] * l->scale;
+	if (l->how == IR_LOOK_ADDRESS)
+		return at;
+	memcpy(&value, (const void *)(unsigned long)at, 8);
+	return l->how == IR_LOOK_LOAD ? value : (u32)value;
+}
+
+static void any_call(u64 *seed)
+{
+	struct ir_lookup operand = any_operand(seed);
+	u32 i;
+
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS };
+	call.fn = state_random(seed) % 2 ? (u64)(unsigned long)see_all : (u64)(unsigned long)see_three;
+	for (i = 0; i < IR_CALL_ARGS; i++) {
+		if (state_random(seed) % 4) {
+			call.looked_up |= 1u << i;
+			call.lookups[i] = any_lookup(seed, &operand);
+		} else {
+			call.args[i] = state_random(seed) * 0x123456789ull;
+		}
+	}
+	if (state_random(seed) % 3 == 0) {
+		call.when = (struct ir_source){ .width = 4, .reg = any_register(seed, false) };
+		if (state_random(seed) % 2)
+			call.equals = 1;
+	}
+}
+
+static void prepare(struct state *s, u64 seed)
+{
+	s->gpr[IR_RSP] = (u64)(unsigned long)(stack + sizeof(stack) - 256);
+	state_randomize(s, &seed);
+	s->gpr[POINTER] = (u64)(unsigned long)in_memory;
+	/* Else it holds for nobody. */
+	if (call.when.width && call.when.reg != POINTER)
+		s->gpr[call.when.reg] = call.equals;
+}
+
+static void check_round(int context, const struct place *p, u64 seed)
+{
+	static struct state native, cached;
+	u32 n = call.fn == (u64)(unsigned long)see_all ? IR_CALL_ARGS : 3, i;
+	u64 want[IR_CALL_ARGS], code, flags;
+	enum jifl_cause cause;
+	bool called;
+
+	if (cache.hot > cache.hot_end / 2)
+		jifl_engine_reset();
+	write_text(p);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)text), &cause);
+	REQUIRE(code);
+	prepare(&native, seed);
+	state_run(&native, (u64)(unsigned long)text);
+	flags = flags_seen;
+	prepare(&cached, seed);
+	called = !call.when.width || (u32)cached.gpr[call.when.reg] == (u32)call.equals;
+	for (i = 0; i < n; i++)
+		want[i] = call.looked_up & 1u << i ? meant(&call.lookups[i], &cached) : call.args[i];
+	nseen = 0;
+	state_run(&cached, code);
+	state_compare(&native, &cached, p->name);
+	CHECK_EQ_IN(p->name, flags_seen & 0xcd5, flags & 0xcd5);
+	CHECK_EQ_IN(p->name, nseen, called);
+	for (i = 0; i < n && called; i++)
+		CHECK(seen[i] == want[i], "%s, seed %#llx, argument %u (%u %u): %#llx, wanted %#llx", p->name,
+		      seed, i, call.lookups[i].how, call.lookups[i].base, seen[i], want[i]);
+}
+
+static void check_lookups(bool kernel)
+{
+	u64 seed = 1;
+	int context;
+	u32 i;
+
+	begin(kernel);
+	context = jifl_engine_context_create(insert_call, NULL);
+	for (i = 0; i < JIFL_ARRAY_LEN(in_memory); i++)
+		in_memory[i] = 0x1111111122222222ull * (i + 1);
+	for (i = 0; i < ROUNDS; i++) {
+		any_call(&seed);
+		check_round(context, &places[i % JIFL_ARRAY_LEN(places)], seed);
+	}
+	check_cache("lookups");
+}
+
+UNIT_TEST(values, "run/lookups: arguments are what registers and memory held")
+{
+	check_lookups(false);
+}
+
+UNIT_TEST(values_kernel, "run/lookups: the same configured like a kernel")
+{
+	check_lookups(true);
+}
+
+/* Every permutation of the arguments' own registers, which have circles of all lengths. */
+UNIT_TEST(circles, "run/lookups: arguments that change places")
+{
+	u32 n, i, k;
+	int context;
+
+	begin(true);
+	context = jifl_engine_context_create(insert_call, NULL);
+	for (n = 0; n < 720; n++) {
+		u8 left[IR_CALL_ARGS];
+		u32 rest = n;
+
+		memcpy(left, ir_arg_regs, sizeof(left));
+		call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 0x3f,
+					   .fn = (u64)(unsigned long)see_all };
+		for (i = 0; i < IR_CALL_ARGS; i++) {
+			k = rest % (IR_CALL_ARGS - i);
+			rest /= IR_CALL_ARGS - i;
+			call.lookups[i] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = left[k] };
+			left[k] = left[IR_CALL_ARGS - i - 1];
+		}
+		check_round(context, &places[n % JIFL_ARRAY_LEN(places)], n);
+	}
+}
+
+/* What is in per-CPU data, and on from there: in user space gs is 0. */
+UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
+{
+	static u8 buf[64];
+	struct x86_writer w = { .buf = buf, .cap = sizeof(buf) };
+	s32 pushed = 0;
+	u32 at = 0;
+
+	percpu[0] = (u64)(unsigned long)pointed_to - 24;
+	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
+	percpu[1] = 0xabcdef;
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 1, .looked_up = 1, .then = { 32, 0x1008 },
+				   .fn = (u64)(unsigned long)see_all };
+	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_THEN, .disp = (s32)(unsigned long)percpu };
+	emit_args(&w, &call, 1);
+	/* mov %gs:cells, %rdi; mov 32(%rdi), %rdi; mov 0x1008(%rdi), %rdi */
+	CHECK_EQ(w.len, 9 + 4 + 7);
+	CHECK(!memcmp(buf, "\x65\x48\x8b\x3c\x25", 5), "%s", unit_hex(buf, 9));
+	CHECK(!memcmp(buf + 9, "\x48\x8b\x7f\x20\x48\x8b\xbf\x08\x10\0\0", 11), "%s", unit_hex(buf + 9, 11));
+	while (at < w.len)
+		at += x86_walk(buf + at, &pushed);
+	CHECK_EQ(at, w.len);
+	CHECK_EQ(pushed, 0);
+}
+
+/* Each instruction is read back for stack walks, and emit_args_changed says what it writes. */
+UNIT_TEST(walked, "run/lookups: what loads arguments can be walked")
+{
+	static u8 buf[256];
+	u64 seed = 7;
+	u32 i;
+
+	for (i = 0; i < 20000; i++) {
+		struct x86_writer w = { .buf = buf, .cap = sizeof(buf) };
+		s32 pushed = 0;
+		u32 at = 0, len = 1;
+
+		any_call(&seed);
+		call.pushed = state_random(&seed) % 20;
+		emit_args(&w, &call, call.looked_up);
+		memset(buf + w.len, 0, sizeof(buf) - w.len);
+		while (at < w.len && len) {
+			len = x86_walk(buf + at, &pushed);
+			at += len;
+		}
+		CHECK(at == w.len && !pushed, "at %u of %u: %s", at, w.len, unit_hex(buf + at, 12));
+		/* What a call may change, and nothing else. */
+		CHECK(!(emit_args_changed(&call, call.looked_up) & ~IR_CALLER_SAVED), "%#x",
+		      emit_args_changed(&call, call.looked_up));
+		CHECK(w.len <= 70, "%u bytes", w.len);
+	}
+}
