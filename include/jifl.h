@@ -127,6 +127,7 @@ typedef struct jifl_syscall {
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
+	bool exits;				/* of routines have been asked for */
 } syscall_s;
 
 /*
@@ -155,7 +156,8 @@ typedef struct jifl_syscall {
  * From the next start on, fn(handle, arg) is called
  * - entry, exit: once for each system call of s, before it is made first;
  * - routine: for each block at which a function begins (its address is that of
- *   a symbol), whether it is reached by a call or a jump;
+ *   a symbol), whether it is reached by a call or a jump; and, from the first
+ *   routine_insert_exit_call() on, for each block in which one is left;
  * - bb: for each basic block that the system call executes;
  * - ins: for each instruction of each basic block, in order.
  * For one block the routine callbacks come first, then bb, then ins. Callbacks
@@ -205,7 +207,16 @@ typedef struct jifl_syscall {
  *	bb_insert_call(bb, add_count, ARG_VOID_PTR, &count, ARG_INT32, bb_size(bb),
  *		       ARG_END);
  *
- * The values are fixed when the call is inserted.
+ * These values are fixed when the call is inserted. Others are looked up each time that
+ * it is made; but for ARG_REG their types stand alone:
+ *
+ *	ins_insert_call(ins, IPOINT_BEFORE, note, ARG_INS_ADDRESS, ARG_REG, VALUE_RCX,
+ *			ARG_MEMORY_ADDRESS, ARG_END);
+ *
+ * Each is an unsigned long, or an int or a pointer where it fits, and costs an
+ * instruction, ARG_SYSCALL_NR three where the syscall_s has all system calls. What follows
+ * from the place alone costs nothing: it is a constant, and specialised as one. -EINVAL
+ * where there is no such thing.
  */
 enum jifl_arg {
 	ARG_END = 0x4a00,	/* no more */
@@ -213,6 +224,38 @@ enum jifl_arg {
 	ARG_INT32,		/* a 32-bit integer, signed or not */
 	ARG_INT64,		/* a 64-bit integer, signed or not */
 	IF_EQUAL,		/* not an argument: see `conditions` below */
+	/*
+	 * ARG_REG, value: a value of the kernel, enum jifl_value below: a register, an argument,
+	 * what is returned. ARG_VALUE is the same.
+	 */
+	ARG_REG,
+	ARG_VALUE = ARG_REG,
+	ARG_SYSCALL_NR,		/* the number of the system call that runs; once in a call */
+	ARG_TASK,		/* struct task_struct *: current */
+	/*
+	 * The address of the instruction; of the block's or the routine's first one; where a
+	 * routine is left, of the one that leaves. Not at entries and exits.
+	 */
+	ARG_INS_ADDRESS,
+	/*
+	 * At a jump or a call: where it goes, of a conditional one where it would go. Not
+	 * at returns: what is on the stack is no address of the kernel's own.
+	 */
+	ARG_BRANCH_TARGET,
+	/*
+	 * At jumps, calls and returns: 1 if it branches, 0 if not. A call that asks for it
+	 * before a conditional jump is made right behind the jump, on either way, and takes
+	 * the room of two.
+	 */
+	ARG_BRANCH_TAKEN,
+	/*
+	 * Of the first operand in memory that the instruction accesses, not the stack of
+	 * push, pop, call and ret: its address, before the instruction and not where it is
+	 * relative to a segment (per-CPU data are, to gs); and its size in bytes, of one
+	 * repetition where it repeats.
+	 */
+	ARG_MEMORY_ADDRESS,
+	ARG_MEMORY_SIZE,
 };
 
 #define JIFL_ARGS_MAX	6
@@ -220,11 +263,12 @@ enum jifl_arg {
 /* --- values of the kernel ------------------------------------------------------------ */
 
 /*
- * Values that conditions and histograms look at, each time anew:
+ * Values that conditions, histograms and ARG_REG look at, each time anew:
  * - at the entry of a system call its arguments VALUE_ARG0 to VALUE_ARG5, as its
  *   caller gave them, and at its exit VALUE_RETVAL, what it returns;
  * - where a routine begins its first six arguments, VALUE_ARG0 to VALUE_ARG5, those
  *   that it has, of integers and pointers; and registers;
+ * - where a routine is left VALUE_RETVAL, what it returns, and registers;
  * - at blocks and instructions registers.
  *
  * A register is worth looking at where the kernel still reads it, or between the
@@ -381,7 +425,7 @@ static inline void hist_clear(hist_s *h)
 /*
  * unsigned long routine_address(routine_s *routine)
  *
- * The address of the routine, 0 for a stale handle. Not to be shown to users.
+ * The address at which the routine begins, 0 for a stale handle. Not to be shown to users.
  */
 #define routine_address(routine) jifl_routine_address(&jifl_this_plugin, routine)
 
@@ -392,6 +436,37 @@ static inline void hist_clear(hist_s *h)
  */
 #define routine_insert_call(routine, ...) \
 	jifl_routine_insert_call(&jifl_this_plugin, routine, __VA_ARGS__)
+
+/*
+ * int routine_insert_exit_call(routine_s *routine, void *fn, ...)
+ * int routine_insert_exit_hist(routine_s *routine, hist_s *h, int value, ...)
+ *
+ * Call fn, or count a value, each time the routine is left: before it returns, and before it
+ * jumps to another routine, which then returns in its stead (a tail call). There is no
+ * value yet in that case: what looks at VALUE_RETVAL is done at returns alone.
+ *
+ * To be called from the routine's callback, which is called anew for each of its blocks
+ * in which it is left, if it has once asked for exits: what it inserts at the beginning is
+ * inserted only there, so it can do the same each time. A routine is what is between two
+ * symbols; what gcc has put aside as NAME.cold counts as one, which nobody
+ * tail-calls. Exits in code that runs natively are not seen: `jifl status` says how much does.
+ */
+#define routine_insert_exit_call(routine, ...) \
+	jifl_routine_insert_exit_call(&jifl_this_plugin, routine, __VA_ARGS__)
+#define routine_insert_exit_hist(routine, ...) \
+	jifl_routine_insert_exit_hist(&jifl_this_plugin, routine, __VA_ARGS__)
+
+/*
+ * int routine_name(routine_s *routine, char *name, size_t size)
+ * int routine_module(routine_s *routine, char *name, size_t size)
+ *
+ * The routine's name, and that of the module it is in, empty for the kernel's own; cut to
+ * size. They take some microseconds. After instrumentation printk's %ps names addresses.
+ */
+#define routine_name(routine, name, size) \
+	jifl_routine_name(&jifl_this_plugin, routine, name, size)
+#define routine_module(routine, name, size) \
+	jifl_routine_module(&jifl_this_plugin, routine, name, size)
 
 /* --- basic blocks ------------------------------------------------------------------------ */
 
@@ -446,23 +521,74 @@ static inline void hist_clear(hist_s *h)
  */
 #define ins_address(ins)	jifl_ins_address(&jifl_this_plugin, ins)
 
+/*
+ * unsigned long ins_target(ins_s *ins)
+ *
+ * Where a direct jump or call goes, a conditional one if it is taken; 0 for others.
+ */
+#define ins_target(ins)		jifl_ins_target(&jifl_this_plugin, ins)
+
+/*
+ * enum jifl_ins_condition ins_condition(ins_s *ins)
+ *
+ * On what a conditional jump jumps (jifl_ins.h); INS_IF_NONE for others.
+ */
+#define ins_condition(ins)	jifl_ins_condition(&jifl_this_plugin, ins)
+
+/*
+ * unsigned int ins_properties(ins_s *ins)
+ *
+ * Bits of enum jifl_ins_property: prefixes, loads and stores, cmpxchg. 0 for a stale handle.
+ */
+#define ins_properties(ins)	jifl_ins_properties(&jifl_this_plugin, ins)
+
+/*
+ * bool ins_reads_reg(ins_s *ins, int reg), bool ins_writes_reg(ins_s *ins, int reg)
+ *
+ * Does it read, or write, any part of a register, VALUE_RAX to VALUE_R15? Also those that
+ * it does not name, as a string instruction does rcx, and those in addresses.
+ */
+#define ins_reads_reg(ins, reg)	 jifl_ins_reads_reg(&jifl_this_plugin, ins, reg)
+#define ins_writes_reg(ins, reg) jifl_ins_writes_reg(&jifl_this_plugin, ins, reg)
+
+/*
+ * int ins_memory_operands(ins_s *ins, struct ins_memory *operands, int max)
+ *
+ * Fills in its operands in memory, up to max of them (an instruction has two at most, a
+ * string move), and returns how many; without the stack of push, pop, call and ret.
+ */
+#define ins_memory_operands(ins, operands, max) \
+	jifl_ins_memory_operands(&jifl_this_plugin, ins, operands, max)
+
 enum jifl_ipoint {
 	IPOINT_BEFORE,		/* right before the instruction */
 	IPOINT_AFTER,		/* right after it; not for one that branches */
+	IPOINT_TAKEN,		/* of a conditional jump: when it jumps */
+	IPOINT_NOT_TAKEN,	/* ... when it does not */
 };
 
 /*
  * int ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...)
  *
  * Calls fn each time the instruction is about to be executed, or has been.
- * -EINVAL for IPOINT_AFTER on a jump, call or return.
+ * -EINVAL for IPOINT_AFTER on a jump, call or return, and for the two of conditional jumps on
+ * others.
  */
 #define ins_insert_call(ins, where, ...) \
 	jifl_ins_insert_call(&jifl_this_plugin, ins, where, __VA_ARGS__)
 
+/*
+ * int ins_insert_bt_call(ins_s *ins, void *fn, ...)
+ * int ins_insert_bnt_call(ins_s *ins, void *fn, ...)
+ *
+ * The same for a conditional jump when it is taken, and when it is not.
+ */
+#define ins_insert_bt_call(ins, ...)  ins_insert_call(ins, IPOINT_TAKEN, __VA_ARGS__)
+#define ins_insert_bnt_call(ins, ...) ins_insert_call(ins, IPOINT_NOT_TAKEN, __VA_ARGS__)
+
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	1
+#define JIFL_PLUGIN_ABI	2
 
 struct jifl_plugin {
 	unsigned int size;
@@ -499,6 +625,11 @@ int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine);
 int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
 int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist, int value, ...);
+int jifl_routine_insert_exit_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
+int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist,
+				  int value, ...);
+int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
+int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
 int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
 unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);
@@ -509,6 +640,13 @@ ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins);
 ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins);
 enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins);
 unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins);
+unsigned long jifl_ins_target(struct jifl_plugin *p, ins_s *ins);
+enum jifl_ins_condition jifl_ins_condition(struct jifl_plugin *p, ins_s *ins);
+unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_s *ins);
+bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_s *ins, int value);
+bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_s *ins, int value);
+int jifl_ins_memory_operands(struct jifl_plugin *p, ins_s *ins, struct ins_memory *operands,
+			     int max);
 int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
 			 void *fn, ...);
 int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, hist_s *hist,

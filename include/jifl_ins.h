@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Classes of instructions, as ins_type() of jifl.h gives them. Apart from
+ * What instructions are, as ins_type() and its like of jifl.h give it. Apart from
  * jifl.h because the freestanding engine includes it too.
  */
 #ifndef _JIFL_INS_H
@@ -23,6 +23,46 @@ enum jifl_ins_type {
 	INS_TYPE_JUMP_INDIRECT,	/* through a register or memory, mitigated or not */
 	INS_TYPE_CALL_INDIRECT,
 	INS_TYPE_RETURN,
+};
+
+/* On what a conditional jump jumps, in the order of their numbers in opcodes. */
+enum jifl_ins_condition {
+	INS_IF_OVERFLOW, INS_IF_NOT_OVERFLOW,
+	INS_IF_BELOW, INS_IF_ABOVE_EQUAL,	/* unsigned; carry */
+	INS_IF_EQUAL, INS_IF_NOT_EQUAL,
+	INS_IF_BELOW_EQUAL, INS_IF_ABOVE,
+	INS_IF_SIGN, INS_IF_NOT_SIGN,
+	INS_IF_PARITY, INS_IF_NOT_PARITY,
+	INS_IF_LESS, INS_IF_GREATER_EQUAL,	/* signed */
+	INS_IF_LESS_EQUAL, INS_IF_GREATER,
+	INS_IF_COUNT,		/* jrcxz, loop and its like: on rcx */
+	INS_IF_NONE,		/* no conditional jump */
+};
+
+/* Bits of ins_properties(). */
+enum jifl_ins_property {
+	INS_LOCKED = 1 << 0,	/* lock prefix, or xchg with memory: atomic among processors */
+	INS_REPEATED = 1 << 1,	/* rep, repe, repne */
+	INS_CMPXCHG = 1 << 2,	/* cmpxchg, cmpxchg8b, cmpxchg16b, locked or not */
+	INS_LOADS = 1 << 3,	/* reads memory, a stack's too */
+	INS_STORES = 1 << 4,
+	INS_HINT_TAKEN = 1 << 5, /* a conditional jump's prefix 3e */
+	INS_HINT_NOT_TAKEN = 1 << 6, /* ... 2e */
+};
+
+enum jifl_ins_segment { INS_SEGMENT_NONE, INS_SEGMENT_FS, INS_SEGMENT_GS };
+
+/* No base, or no index. */
+#define INS_REG_NONE	0xff
+
+/* An operand in memory: segment + base + index * scale + disp. */
+struct ins_memory {
+	unsigned char base, index;	/* the register's number, rax 0 to r15 15; INS_REG_NONE */
+	unsigned char scale;
+	unsigned char segment;		/* enum jifl_ins_segment: per-CPU data are relative to gs */
+	unsigned char loads, stores;	/* 0 or 1 */
+	unsigned short size;		/* bytes; of one repetition. 0: not fixed */
+	long long disp;			/* without base and index: the address */
 };
 
 #endif /* _JIFL_INS_H */

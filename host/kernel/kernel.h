@@ -36,6 +36,12 @@ unsigned long jifl_ksym_fentry(unsigned long addr);
 bool jifl_ksym_starts(unsigned long addr);
 /* Where the function starts that addr is in, 0 if in none. Likewise. */
 unsigned long jifl_ksym_start(unsigned long addr);
+/*
+ * Its name, without offset and module, and its module's, empty for the kernel's own; cut
+ * where they do not fit in. Likewise.
+ */
+void jifl_ksym_name(unsigned long addr, char *name, size_t size);
+void jifl_ksym_module(unsigned long addr, char *name, size_t size);
 /* End of the function that is at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
 

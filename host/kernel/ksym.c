@@ -7,6 +7,7 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/static_call.h>
+#include <linux/string.h>
 
 #include "kernel.h"
 
@@ -97,6 +98,28 @@ unsigned long jifl_ksym_start(unsigned long addr)
 bool jifl_ksym_starts(unsigned long addr)
 {
 	return jifl_ksym_start(addr) == addr;
+}
+
+/* "NAME", "NAME [MODULE]" or a number */
+void jifl_ksym_name(unsigned long addr, char *name, size_t size)
+{
+	char symbol[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(symbol, addr);
+	*strchrnul(symbol, ' ') = '\0';
+	strscpy(name, symbol, size);
+}
+
+void jifl_ksym_module(unsigned long addr, char *name, size_t size)
+{
+	char symbol[KSYM_SYMBOL_LEN], *module;
+
+	sprint_symbol_no_offset(symbol, addr);
+	module = strchrnul(symbol, '[');
+	if (*module)
+		module++;
+	*strchrnul(module, ']') = '\0';
+	strscpy(name, module, size);
 }
 
 unsigned long jifl_ksym_end(unsigned long addr)

@@ -3,7 +3,9 @@
  * What the files of the plugin API, include/jifl.h, know of each other:
  *   plugin.c          plugins and their syscall_s: come, go, start, stop
  *   plugin_insert.c   callbacks, and what they do through handles
+ *   plugin_exit.c     where routines are left
  *   plugin_want.c     what they ask to have inserted
+ *   plugin_lookup.c   ... with which arguments, where these are no constants
  *   plugin_mistake.c  what is said of wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -28,16 +30,45 @@ enum jifl_want_at {
 	JIFL_AT_ENTRY,		/* of a system call */
 	JIFL_AT_EXIT,
 	JIFL_AT_ROUTINE,	/* where one begins */
+	JIFL_AT_RETURN,		/* ... and returns, or jumps to another */
 	JIFL_AT_CODE,
 };
+
+/* How a block leaves the routine that it is of. plugin_exit.c */
+enum jifl_way_kind {
+	JIFL_STAYS,
+	JIFL_RETURNS,
+	JIFL_JUMPS,		/* to another routine, which returns in its stead */
+};
+
+struct jifl_way_out {
+	enum jifl_way_kind kind;
+	enum ir_place place;	/* of what is done there, at the last instruction */
+};
+
+void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
 
 /* What a plugin wants inserted, and which function of the API it asks. */
 struct jifl_wanted {
 	struct jifl_plugin *plugin;
 	const char *what;
 	enum jifl_want_at at;
+	enum ir_place place;
+	const struct ir_insn *insn; /* where it goes, NULL: to no instruction's */
+	u64 address;		/* of what it goes to, 0: of none */
+	int nr;			/* the system call, -1: one of several */
+	bool after;		/* registers are those behind the instruction */
+	bool needs_return;	/* looks at what a routine returns */
+	/* Arguments that say which way a branch goes: done on both edges, 0 where not taken. */
+	u8 taken;
 	struct ir_insert ins;	/* without its place */
 };
+
+/* False: there is no such value. plugin_want.c */
+bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s);
+
+/* Argument i of w->ins; value: ARG_REG's. NULL, or what is wrong. plugin_lookup.c */
+const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value);
 
 /* Fill w->ins from what follows in ap; 0, or a mistake, which has been told. */
 int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap);

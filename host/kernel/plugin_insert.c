@@ -15,6 +15,7 @@
 #include <linux/stdarg.h>
 
 #include "plugin.h"
+#include "../../engine/decode/decode.h"
 
 /*
  * Refused inserts of one round after which no more is expected of a plugin. One
@@ -35,7 +36,10 @@ enum jifl_handle {
 struct jifl_round {
 	struct jifl_plugin *plugin;	/* NULL: no callback runs */
 	u64 number;
+	syscall_s *syscall;
 	struct ir_block *block;		/* routine, bb, ins */
+	struct jifl_way_out out;	/* routine: how the block leaves it */
+	bool enters;			/* routine: it begins with the block */
 	struct ir_insert *inserts;	/* entry, exit */
 	u32 ninserts;
 	u32 refused;			/* inserts, for want of room */
@@ -82,16 +86,17 @@ static struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *h
 	return NULL;
 }
 
-static struct jifl_round *jifl_round_begin(struct jifl_plugin *p)
+static struct jifl_round *jifl_round_begin(syscall_s *s)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
 	r->number++;
+	r->syscall = s;
 	r->block = NULL;
 	r->inserts = NULL;
 	r->ninserts = 0;
 	r->refused = 0;
-	r->plugin = p;
+	r->plugin = s->plugin;
 	return r;
 }
 
@@ -110,11 +115,16 @@ static int jifl_insert_begin(struct jifl_plugin *p, const void *handle, enum jif
 
 	if (!r)
 		return -EPERM;
-	*w = (struct jifl_wanted){ .plugin = p, .what = what, .at = JIFL_AT_CODE };
+	*w = (struct jifl_wanted){ .plugin = p, .what = what, .at = JIFL_AT_CODE,
+				   .nr = r->syscall->nr };
+	if (kind == JIFL_HANDLE_POINT) {
+		w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
+		w->nr = r->nr;
+		return 0;
+	}
 	if (kind == JIFL_HANDLE_ROUTINE)
 		w->at = JIFL_AT_ROUTINE;
-	else if (kind == JIFL_HANDLE_POINT)
-		w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
+	w->address = r->block->addr.v;
 	return 0;
 }
 
@@ -179,7 +189,14 @@ int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_insert_hist);
 
-/* Before the first instruction of what handle stands for. */
+/* Before the first instruction of what handle stands for. Of a routine that is only left there, nothing. */
+static int jifl_insert_first(const struct jifl_wanted *w)
+{
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+	return w->at == JIFL_AT_ROUTINE && !r->enters ? 0 : jifl_insert_into_block(w, IR_BEFORE, 0);
+}
+
 static int jifl_first_call(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
 			   const char *what, void *fn, va_list ap)
 {
@@ -187,7 +204,7 @@ static int jifl_first_call(struct jifl_plugin *p, const void *handle, enum jifl_
 	int ret = jifl_insert_begin(p, handle, kind, what, &w);
 
 	ret = ret ?: jifl_want_call(&w, fn, ap);
-	return ret ?: jifl_insert_into_block(&w, IR_BEFORE, 0);
+	return ret ?: jifl_insert_first(&w);
 }
 
 static int jifl_first_hist(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
@@ -197,7 +214,7 @@ static int jifl_first_hist(struct jifl_plugin *p, const void *handle, enum jifl_
 	int ret = jifl_insert_begin(p, handle, kind, what, &w);
 
 	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
-	return ret ?: jifl_insert_into_block(&w, IR_BEFORE, 0);
+	return ret ?: jifl_insert_first(&w);
 }
 
 int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
@@ -225,6 +242,62 @@ int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *
 }
 EXPORT_SYMBOL_GPL(jifl_routine_insert_hist);
 
+/* Where the routine is left, if it is in this block. */
+static int jifl_exit_begin(struct jifl_plugin *p, routine_s *routine, const char *what,
+			   struct jifl_wanted *w)
+{
+	struct jifl_round *r;
+	int ret = jifl_insert_begin(p, routine, JIFL_HANDLE_ROUTINE, what, w);
+
+	if (ret)
+		return ret;
+	r = this_cpu_ptr(&jifl_round);
+	r->syscall->exits = true;
+	w->at = JIFL_AT_RETURN;
+	w->insn = &r->block->insns[r->block->ninsns - 1];
+	w->address = w->insn->addr.v;
+	w->place = r->out.place;
+	return 0;
+}
+
+static int jifl_exit_insert(const struct jifl_wanted *w)
+{
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+	if (r->out.kind == JIFL_STAYS || (r->out.kind == JIFL_JUMPS && w->needs_return))
+		return 0;
+	return jifl_insert_into_block(w, w->place, r->block->ninsns - 1);
+}
+
+int jifl_routine_insert_exit_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
+{
+	struct jifl_wanted w;
+	va_list ap;
+	int ret;
+
+	va_start(ap, fn);
+	ret = jifl_exit_begin(p, routine, "routine_insert_exit_call", &w);
+	ret = ret ?: jifl_want_call(&w, fn, ap);
+	va_end(ap);
+	return ret ?: jifl_exit_insert(&w);
+}
+EXPORT_SYMBOL_GPL(jifl_routine_insert_exit_call);
+
+int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist,
+				  int value, ...)
+{
+	struct jifl_wanted w;
+	va_list ap;
+	int ret;
+
+	va_start(ap, value);
+	ret = jifl_exit_begin(p, routine, "routine_insert_exit_hist", &w);
+	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
+	va_end(ap);
+	return ret ?: jifl_exit_insert(&w);
+}
+EXPORT_SYMBOL_GPL(jifl_routine_insert_exit_hist);
+
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
 {
 	va_list ap;
@@ -249,27 +322,68 @@ int jifl_bb_insert_hist(struct jifl_plugin *p, bb_s *bb, hist_s *hist, int value
 }
 EXPORT_SYMBOL_GPL(jifl_bb_insert_hist);
 
+static const u8 jifl_places[] = {
+	[IPOINT_BEFORE] = IR_BEFORE,
+	[IPOINT_AFTER] = IR_AFTER,
+	[IPOINT_TAKEN] = IR_TAKEN,
+	[IPOINT_NOT_TAKEN] = IR_AFTER,
+};
+
+/* NULL, or why there is no such place at an instruction of that kind. */
+static const char *jifl_ins_no_place(unsigned int where, u8 kind)
+{
+	switch (where) {
+	case IPOINT_BEFORE:
+		return NULL;
+	case IPOINT_AFTER:
+		return ir_kind_ends_block(kind) ? "nothing can be done after a branch" : NULL;
+	case IPOINT_TAKEN:
+	case IPOINT_NOT_TAKEN:
+		return ir_kind_is_conditional(kind) ? NULL : "it is no conditional jump";
+	default:
+		return "no such place: see enum jifl_ipoint";
+	}
+}
+
 /* ... and is there such a place at the instruction? */
 static int jifl_ins_begin(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
 			  const char *what, struct jifl_wanted *w)
 {
 	int ret = jifl_insert_begin(p, ins, JIFL_HANDLE_INS, what, w);
+	const char *mistake;
 
 	if (ret)
 		return ret;
-	if (where != IPOINT_BEFORE && where != IPOINT_AFTER)
-		return jifl_plugin_mistake(p, -EINVAL, what,
-					   "neither IPOINT_BEFORE nor IPOINT_AFTER");
-	if (where == IPOINT_AFTER &&
-	    ir_kind_ends_block(this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(ins)].kind))
-		return jifl_plugin_mistake(p, -EINVAL, what, "nothing can be done after a branch");
+	w->insn = &this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(ins)];
+	mistake = jifl_ins_no_place(where, w->insn->kind);
+	if (mistake)
+		return jifl_plugin_mistake(p, -EINVAL, what, mistake);
+	w->address = w->insn->addr.v;
+	w->place = jifl_places[where];
+	w->after = where != IPOINT_BEFORE;
 	return 0;
 }
 
-static int jifl_ins_insert(const struct jifl_wanted *w, ins_s *ins, enum jifl_ipoint where)
+/* What asks before a branch which way it goes is done where that is known. */
+static int jifl_ins_insert_both(struct jifl_wanted *w, u32 at)
 {
-	return jifl_insert_into_block(w, where == IPOINT_BEFORE ? IR_BEFORE : IR_AFTER,
-				      jifl_handle_index(ins));
+	struct ir_block *b = this_cpu_ptr(&jifl_round)->block;
+	u32 i;
+
+	if (b->ninserts + 2 > IR_BLOCK_INSERTS)
+		return jifl_insert_refuse(this_cpu_ptr(&jifl_round));
+	jifl_insert_into_block(w, IR_TAKEN, at);
+	for (i = 0; i < w->ins.nargs; i++)
+		if (w->taken & 1u << i)
+			w->ins.args[i] = 0;
+	return jifl_insert_into_block(w, IR_AFTER, at);
+}
+
+static int jifl_ins_insert(struct jifl_wanted *w, ins_s *ins)
+{
+	u32 at = jifl_handle_index(ins);
+
+	return w->taken ? jifl_ins_insert_both(w, at) : jifl_insert_into_block(w, w->place, at);
 }
 
 int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, void *fn, ...)
@@ -282,7 +396,7 @@ int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint whe
 	ret = jifl_ins_begin(p, ins, where, "ins_insert_call", &w);
 	ret = ret ?: jifl_want_call(&w, fn, ap);
 	va_end(ap);
-	return ret ?: jifl_ins_insert(&w, ins, where);
+	return ret ?: jifl_ins_insert(&w, ins);
 }
 EXPORT_SYMBOL_GPL(jifl_ins_insert_call);
 
@@ -297,11 +411,17 @@ int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint whe
 	ret = jifl_ins_begin(p, ins, where, "ins_insert_hist", &w);
 	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
 	va_end(ap);
-	return ret ?: jifl_ins_insert(&w, ins, where);
+	return ret ?: jifl_ins_insert(&w, ins);
 }
 EXPORT_SYMBOL_GPL(jifl_ins_insert_hist);
 
 /* --- what handles tell ------------------------------------------------------------------ */
+
+/* Where the routine begins that the round is about. */
+static unsigned long jifl_round_routine(const struct jifl_round *r)
+{
+	return r->enters ? r->block->addr.v : jifl_ksym_start(r->block->addr.v);
+}
 
 int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point)
 {
@@ -316,9 +436,35 @@ unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine)
 	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE,
 						 "routine_address");
 
-	return r ? r->block->addr.v : 0;
+	return r ? jifl_round_routine(r) : 0;
 }
 EXPORT_SYMBOL_GPL(jifl_routine_address);
+
+int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size)
+{
+	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, "routine_name");
+
+	if (!r)
+		return -EPERM;
+	if (!name || !size)
+		return jifl_plugin_mistake(p, -EINVAL, "routine_name", "no room for a name");
+	jifl_ksym_name(jifl_round_routine(r), name, size);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(jifl_routine_name);
+
+int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size)
+{
+	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, "routine_module");
+
+	if (!r)
+		return -EPERM;
+	if (!name || !size)
+		return jifl_plugin_mistake(p, -EINVAL, "routine_module", "no room for a name");
+	jifl_ksym_module(jifl_round_routine(r), name, size);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(jifl_routine_module);
 
 int jifl_bb_size(struct jifl_plugin *p, bb_s *bb)
 {
@@ -394,6 +540,79 @@ enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_type);
 
+static const struct ir_insn *jifl_ins_of(struct jifl_plugin *p, ins_s *ins, const char *what)
+{
+	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, what);
+
+	return r ? &r->block->insns[jifl_handle_index(ins)] : NULL;
+}
+
+unsigned long jifl_ins_target(struct jifl_plugin *p, ins_s *ins)
+{
+	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_target");
+
+	return insn ? insn->target.v : 0;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_target);
+
+enum jifl_ins_condition jifl_ins_condition(struct jifl_plugin *p, ins_s *ins)
+{
+	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_condition");
+
+	if (!insn || !ir_kind_is_conditional(insn->kind))
+		return INS_IF_NONE;
+	return insn->kind == IR_JCC ? insn->cc : INS_IF_COUNT;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_condition);
+
+unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_s *ins)
+{
+	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_properties");
+
+	return insn ? jifl_decode_properties(insn) : 0;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_properties);
+
+/* Is value a register, and one of those that the instruction reads, or writes? */
+static bool jifl_ins_uses(struct jifl_plugin *p, ins_s *ins, int value, bool writes, const char *what)
+{
+	const struct ir_insn *insn = jifl_ins_of(p, ins, what);
+	u16 read, written;
+
+	if (!insn)
+		return false;
+	if (value < VALUE_RAX || value > VALUE_R15) {
+		jifl_plugin_mistake(p, -EINVAL, what, "not a register");
+		return false;
+	}
+	jifl_decode_uses(insn, &read, &written);
+	return (writes ? written : read) >> (value - VALUE_RAX) & 1;
+}
+
+bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_s *ins, int value)
+{
+	return jifl_ins_uses(p, ins, value, false, "ins_reads_reg");
+}
+EXPORT_SYMBOL_GPL(jifl_ins_reads_reg);
+
+bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_s *ins, int value)
+{
+	return jifl_ins_uses(p, ins, value, true, "ins_writes_reg");
+}
+EXPORT_SYMBOL_GPL(jifl_ins_writes_reg);
+
+int jifl_ins_memory_operands(struct jifl_plugin *p, ins_s *ins, struct ins_memory *m, int max)
+{
+	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_memory_operands");
+
+	if (!insn)
+		return -EPERM;
+	if (!m || max < 0)
+		return jifl_plugin_mistake(p, -EINVAL, "ins_memory_operands", "no room for them");
+	return jifl_decode_memory(insn, m, max);
+}
+EXPORT_SYMBOL_GPL(jifl_ins_memory_operands);
+
 /* --- calling callbacks -------------------------------------------------------------------- */
 
 static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
@@ -409,12 +628,22 @@ static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
 		}
 }
 
+/*
+ * Called where a routine begins; and, once the plugin has asked for exits, where one is
+ * left: so nobody has to remember what was asked for at its beginning.
+ */
 static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 {
 	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
 	unsigned int i;
 
-	if (!n || !jifl_ksym_starts(r->block->addr.v))
+	if (!n)
+		return;
+	r->enters = jifl_ksym_starts(r->block->addr.v);
+	if (!r->enters && !s->exits)
+		return;
+	jifl_routine_way_out(r->block, &r->out);
+	if (!r->enters && r->out.kind == JIFL_STAYS)
 		return;
 	for (i = 0; i < n; i++) {
 		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
@@ -433,7 +662,7 @@ void jifl_plugin_instrument(struct ir_block *b, void *arg)
 
 	if (READ_ONCE(s->plugin->expelled))
 		return;
-	r = jifl_round_begin(s->plugin);
+	r = jifl_round_begin(s);
 	r->block = b;
 	jifl_plugin_call_routine(s, r);
 	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
@@ -447,7 +676,7 @@ void jifl_plugin_instrument(struct ir_block *b, void *arg)
 static u32 jifl_plugin_point(syscall_s *s, enum jifl_callback_kind kind, unsigned int nr,
 			     struct ir_insert *inserts)
 {
-	struct jifl_round *r = jifl_round_begin(s->plugin);
+	struct jifl_round *r = jifl_round_begin(s);
 	unsigned int i;
 
 	r->inserts = inserts;

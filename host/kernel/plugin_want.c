@@ -39,8 +39,7 @@ static bool jifl_value_is_register(int value)
 	return value >= VALUE_RAX && value <= VALUE_R15 && value != VALUE_RAX + IR_RSP;
 }
 
-/* False: there is no such value. */
-static bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s)
+bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s)
 {
 	*s = (struct ir_source){ .width = value & JIFL_VALUE_LOW ? 4 : 8 };
 	value &= ~JIFL_VALUE_LOW;
@@ -58,6 +57,12 @@ static bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source 
 	case JIFL_AT_ROUTINE:
 		if (jifl_value_is_arg(value)) {
 			s->reg = ir_arg_regs[value - VALUE_ARG0];
+			return true;
+		}
+		break;
+	case JIFL_AT_RETURN:
+		if (value == VALUE_RETVAL) {
+			s->reg = IR_RAX;
 			return true;
 		}
 		break;
@@ -99,10 +104,28 @@ static int jifl_want_condition(struct jifl_wanted *w, struct jifl_given *given)
 
 	if (!jifl_value_source(w->at, value, &w->ins.when) || w->ins.when.width == 4)
 		return jifl_want_mistake(w, -EINVAL, "IF_EQUAL asks for a value that is not there");
+	w->needs_return |= value == VALUE_RETVAL;
 	if (jifl_given_constant(given, type, &w->ins.equals))
 		return jifl_want_mistake(w, -EINVAL, "IF_EQUAL's constant is of an unknown type");
 	if (type == ARG_INT32)
 		w->ins.when.width = 4;
+	return 0;
+}
+
+/* One argument, constant or not. */
+static int jifl_want_argument(struct jifl_wanted *w, struct jifl_given *given, int type)
+{
+	const char *mistake;
+	u32 i = w->ins.nargs;
+
+	if (type >= ARG_REG && type <= ARG_MEMORY_SIZE) {
+		mistake = jifl_want_lookup(w, i, type, type == ARG_REG ? va_arg(given->ap, int) : 0);
+		if (mistake)
+			return jifl_want_mistake(w, -EINVAL, mistake);
+	} else if (jifl_given_constant(given, type, &w->ins.args[i])) {
+		return jifl_want_mistake(w, -EINVAL, "unknown type of argument; is ARG_END there?");
+	}
+	w->ins.nargs++;
 	return 0;
 }
 
@@ -118,14 +141,11 @@ static int jifl_want_given(struct jifl_wanted *w, struct jifl_given *given, unsi
 		type = va_arg(given->ap, int);
 	}
 	for (; type != ARG_END; type = va_arg(given->ap, int)) {
-		u64 value;
-
-		if (jifl_given_constant(given, type, &value))
-			return jifl_want_mistake(w, -EINVAL,
-						 "unknown type of argument; is ARG_END there?");
 		if (w->ins.nargs == max)
 			return jifl_want_mistake(w, -E2BIG, "too many arguments");
-		w->ins.args[w->ins.nargs++] = value;
+		ret = jifl_want_argument(w, given, type);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -169,6 +189,7 @@ int jifl_want_hist(struct jifl_wanted *w, const hist_s *hist, int value, va_list
 		return jifl_want_mistake(w, -EINVAL, "not a histogram of DEFINE_HIST");
 	if (!jifl_value_source(w->at, value, &w->ins.value))
 		return jifl_want_mistake(w, -EINVAL, "there is no such value there");
+	w->needs_return |= (value & ~JIFL_VALUE_LOW) == VALUE_RETVAL;
 	w->ins.kind = IR_INSERT_HIST;
 	w->ins.buckets = hist->nbuckets;
 	w->ins.cell = (struct ir_operand){ .disp = (s32)(unsigned long)hist->buckets, .gs = true };

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Plugins: the example, every kind of instrumentation, every kind of mistake."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import harness
@@ -15,3 +18,34 @@ def test_plugins(kernel, show):
     calls = harness.compile_program("calls", "-pthread")
     faults = harness.compile_program("faults", "-pthread")
     harness.guest("plugins", plugins, calls, faults, kernel=kernel, timeout=600, trouble=True, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_tools(kernel, show):
+    plugins = harness.build_module("plugins/values.c")
+    harness.guest("tools", plugins, kernel=kernel, timeout=300, show=show)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs/plugins.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def test_tutorial_is_the_plugin():
+    """The pieces of docs/plugins.md, one behind the other, are plugins/whofails."""
+    source = (ROOT / "plugins/whofails/whofails.c").read_text()
+    assert "\n".join(blocks("c")) == source.partition("*/\n")[2]
+    makefile = (ROOT / "plugins/whofails/Makefile").read_text()
+    assert "".join(blocks("make")) == makefile.partition("\n")[2]
+
+
+def test_every_call_is_in_the_guide():
+    public = (ROOT / "include/jifl.h").read_text().partition("not for plugins")[0]
+    names = set(re.findall(r"^#define ((?!DEFINE|VALUE|JIFL)\w+)\(", public, re.MULTILINE))
+    names |= set(re.findall(r"^\t(ARG_(?!END)\w+)", public, re.MULTILINE))
+    names |= set(re.findall(r"^static inline \w+ (\w+)\(", public, re.MULTILINE))
+    assert len(names) > 40
+    assert not {name for name in names if f"`{name}`" not in GUIDE}

@@ -9,6 +9,7 @@
 #include <linux/types.h>
 #include <linux/version.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 
 struct ftrace_ops;
 struct task_struct;
@@ -42,6 +43,18 @@ int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long stub);
 void jifl_compat_visit_records(struct task_struct *task,
 			       void (*fn)(unsigned long *word, void *arg),
 			       void *arg);
+
+/* --- per-CPU data ------------------------------------------------------------- */
+
+/* Where the current task is, relative to gs. */
+static inline s32 jifl_compat_current_cell(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	return (s32)(unsigned long)&pcpu_hot.current_task;
+#else
+	return (s32)(unsigned long)&current_task;
+#endif
+}
 
 /* --- modules ----------------------------------------------------------------- */
 

@@ -79,6 +79,7 @@ static void on_point(syscall_point_s *point, void *arg)
 	note("a point is no block", bb_insert_call((bb_s *)point, never, ARG_END), -EPERM);
 	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
 	note("its number", syscall_nr(point), __NR_getppid);
+	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
 	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
 	note(arg ? "a result at the entry" : "an argument at the exit",
 	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
@@ -90,6 +91,13 @@ static void on_routine(routine_s *routine, void *arg)
 		note("an old routine", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
 	kept_routine = routine;
 	note("a routine's null function", routine_insert_call(routine, NULL, ARG_END), -EINVAL);
+	note("a result where a routine begins",
+	     routine_insert_call(routine, never, ARG_REG, VALUE_RETVAL, ARG_END), -EINVAL);
+	note("an argument where it is left",
+	     routine_insert_exit_call(routine, never, ARG_REG, VALUE_ARG0, ARG_END), -EINVAL);
+	note("a null function where it is left", routine_insert_exit_call(routine, NULL, ARG_END), -EINVAL);
+	note("a name without room", routine_name(routine, NULL, 10), -EINVAL);
+	note("a module without room", routine_module(routine, NULL, 10), -EINVAL);
 }
 
 static void on_bb(bb_s *bb, void *arg)
@@ -128,6 +136,12 @@ static void on_bb(bb_s *bb, void *arg)
 	note("two conditions",
 	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX, ARG_INT32, 1,
 			    ARG_END), -EINVAL);
+	note("no value to be looked up", bb_insert_call(bb, never, ARG_REG, 17, ARG_END), -EINVAL);
+	note("an argument to be looked up in a block",
+	     bb_insert_call(bb, never, ARG_REG, VALUE_ARG1, ARG_END), -EINVAL);
+	note("a block's branch", bb_insert_call(bb, never, ARG_BRANCH_TARGET, ARG_END), -EINVAL);
+	note("whether a block branches", bb_insert_call(bb, never, ARG_BRANCH_TAKEN, ARG_END), -EINVAL);
+	note("a block's operand", bb_insert_call(bb, never, ARG_MEMORY_ADDRESS, ARG_END), -EINVAL);
 	note("a block is no instruction", ins_insert_call((ins_s *)bb, IPOINT_BEFORE, never, ARG_END),
 	     -EPERM);
 	note("a block is no routine", (long)routine_address((routine_s *)bb), 0);
@@ -141,6 +155,18 @@ static void on_ins(ins_s *ins, void *arg)
 	bool ends = ins_type(ins) >= INS_TYPE_JUMP;
 
 	kept_ins = ins;
+	note("no register", ins_reads_reg(ins, 17), 0);
+	note("operands without room", ins_memory_operands(ins, NULL, 1), -EINVAL);
+	if (ins_type(ins) == INS_TYPE_RETURN)
+		note("where a return goes", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_BRANCH_TARGET, ARG_END),
+		     -EINVAL);
+	if (ins_type(ins) == INS_TYPE_NOP)
+		note("a nop's operand", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_MEMORY_SIZE, ARG_END),
+		     -EINVAL);
+	if (ins_type(ins) != INS_TYPE_COND_JUMP) {
+		note("taken, of no conditional jump", ins_insert_bt_call(ins, never, ARG_END), -EINVAL);
+		note("not taken, of none", ins_insert_bnt_call(ins, never, ARG_END), -EINVAL);
+	}
 	note("an instruction's null function", ins_insert_call(ins, IPOINT_BEFORE, NULL, ARG_END), -EINVAL);
 	note("neither before nor after", ins_insert_call(ins, 17, never, ARG_END), -EINVAL);
 	if (ends)

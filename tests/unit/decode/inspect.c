@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What tools are told of instructions: operands in memory, registers, prefixes. */
+#include "../../../engine/decode/decode.h"
+#include "../unit.h"
+
+#define REG(r) (1u << IR_##r)
+#define NONE INS_REG_NONE
+
+static const struct {
+	const char *name;
+	u8 bytes[15];
+	u32 properties, noperands;
+	struct ins_memory operands[2];
+	u16 reads, writes;
+} insns[] = {
+	{ "lock cmpxchg %rdx, (%rdi)", { 0xf0, 0x48, 0x0f, 0xb1, 0x17 },
+	  INS_LOCKED | INS_CMPXCHG | INS_LOADS | INS_STORES, 1,
+	  { { IR_RDI, NONE, 1, 0, 1, 1, 8, 0 } }, REG(RAX) | REG(RDX) | REG(RDI), REG(RAX) },
+	{ "cmpxchg16b (%rsi)", { 0x48, 0x0f, 0xc7, 0x0e }, INS_CMPXCHG | INS_LOADS | INS_STORES, 1,
+	  { { IR_RSI, NONE, 1, 0, 1, 1, 16, 0 } },
+	  REG(RAX) | REG(RBX) | REG(RCX) | REG(RDX) | REG(RSI), REG(RAX) | REG(RDX) },
+	{ "xchg %eax, (%rbx)", { 0x87, 0x03 }, INS_LOCKED | INS_LOADS | INS_STORES, 1,
+	  { { IR_RBX, NONE, 1, 0, 1, 1, 4, 0 } }, REG(RAX) | REG(RBX), REG(RAX) },
+	{ "xchg %rax, %rbx", { 0x48, 0x93 }, 0, 0, { { 0 } }, REG(RAX) | REG(RBX), REG(RAX) | REG(RBX) },
+	{ "mov -8(%rax, %r12, 4), %cx", { 0x66, 0x42, 0x8b, 0x4c, 0xa0, 0xf8 }, INS_LOADS, 1,
+	  { { IR_RAX, IR_R12, 4, 0, 1, 0, 2, -8 } }, REG(RAX) | REG(R12), REG(RCX) },
+	{ "incq %gs:0x1000", { 0x65, 0x48, 0xff, 0x04, 0x25, 0, 0x10, 0, 0 }, INS_LOADS | INS_STORES, 1,
+	  { { NONE, NONE, 1, INS_SEGMENT_GS, 1, 1, 8, 0x1000 } }, 0, 0 },
+	{ "lea 8(%rax), %rcx", { 0x48, 0x8d, 0x48, 8 }, 0, 0, { { 0 } }, REG(RAX), REG(RCX) },
+	{ "push %rbx", { 0x53 }, INS_STORES, 0, { { 0 } }, REG(RBX) | REG(RSP), REG(RSP) },
+	{ "rep movsq", { 0xf3, 0x48, 0xa5 }, INS_REPEATED | INS_LOADS | INS_STORES, 2,
+	  { { IR_RDI, NONE, 1, 0, 0, 1, 8, 0 }, { IR_RSI, NONE, 1, 0, 1, 0, 8, 0 } },
+	  REG(RCX) | REG(RSI) | REG(RDI), REG(RCX) | REG(RSI) | REG(RDI) },
+	{ "nopl 8(%rax)", { 0x0f, 0x1f, 0x40, 8 }, 0, 0, { { 0 } }, 0, 0 },
+	{ "jne, taken by its prefix", { 0x3e, 0x75, 5 }, INS_HINT_TAKEN, 0, { { 0 } }, 0, 0 },
+	{ "jne, not taken by its prefix", { 0x2e, 0x0f, 0x85, 5, 0, 0, 0 }, INS_HINT_NOT_TAKEN, 0, { { 0 } }, 0, 0 },
+	{ "mov %rcx, %ds:(%rax)", { 0x3e, 0x48, 0x89, 0x08 }, INS_STORES, 1,
+	  { { IR_RAX, NONE, 1, 0, 0, 1, 8, 0 } }, REG(RAX) | REG(RCX), 0 },
+};
+
+static u8 text[64];
+
+static void check(u32 i, const struct ir_insn *insn)
+{
+	const char *name = insns[i].name;
+	struct ins_memory m[2] = { { 0 } };
+	u16 reads, writes;
+	u32 k, n = jifl_decode_memory(insn, m, 2);
+
+	CHECK_EQ_IN(name, n, insns[i].noperands);
+	for (k = 0; k < n; k++)
+		CHECK(!memcmp(&m[k], &insns[i].operands[k], sizeof(m[k])),
+		      "%s: base %u index %u scale %u segment %u loads %u stores %u size %u disp %lld", name,
+		      m[k].base, m[k].index, m[k].scale, m[k].segment, m[k].loads, m[k].stores, m[k].size,
+		      m[k].disp);
+	CHECK_EQ_IN(name, jifl_decode_properties(insn), insns[i].properties);
+	jifl_decode_uses(insn, &reads, &writes);
+	CHECK_EQ_IN(name, reads, insns[i].reads);
+	CHECK_EQ_IN(name, writes, insns[i].writes);
+}
+
+UNIT_TEST(each, "decode/inspect: what tools are told of instructions")
+{
+	struct ir_insn insn;
+	u32 i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	for (i = 0; i < JIFL_ARRAY_LEN(insns); i++) {
+		memset(text, 0xcc, sizeof(text));
+		memcpy(text, insns[i].bytes, sizeof(insns[i].bytes));
+		jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
+		check(i, &insn);
+	}
+}
+
+UNIT_TEST(relative, "decode/inspect: what is relative to rip is told by its address")
+{
+	struct ins_memory m;
+	struct ir_insn insn;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	memcpy(text, "\x8b\x05\x10\0\0\0", 6);		/* mov 16(%rip), %eax */
+	jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
+	CHECK_EQ(jifl_decode_memory(&insn, &m, 1), 1);
+	CHECK_EQ(m.base, NONE);
+	CHECK_EQ((u64)m.disp, (u64)(unsigned long)text + 6 + 16);
+	CHECK_EQ(jifl_decode_memory(&insn, &m, 0), 0);
+}
