@@ -129,7 +129,7 @@ def tutorial():
     good("whofails stops", "stop", "whofails")
     lines = [line for line in kernel_log(mark) if line.startswith("whofails: ")]
     figure("the tutorial's lines", lines)
-    check("its lines", lines and all(re.fullmatch(r"whofails: [\w.]+ \d+", line) for line in lines), lines)
+    check("its lines", lines and all(re.fullmatch(r"whofails: [\w.]+( \[\w+\])? \d+", line) for line in lines), lines)
     names = {line.split()[1] for line in lines}
     check("who says that there is no such file", {"do_filp_open", "path_openat", "do_sys_openat2"} <= names, names)
     good("whofails is unloaded", "unload", "whofails")

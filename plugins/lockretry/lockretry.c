@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lockretry: where processors get in each other's way without a lock: how often a locked
+ * cmpxchg of a system call fails, and has to be tried again.
+ *
+ *	echo 202 > /sys/module/lockretry/parameters/call	(futex; see asm/unistd.h)
+ *	jifl start lockretry; ...; jifl stop lockretry; dmesg
+ *
+ * A cmpxchg says with ZF whether it has exchanged. What is looked for is one at the end
+ * of a block, with the branch on ZF that ends it: each way of the branch is counted.
+ */
+#include <jifl.h>
+#include <linux/moduleparam.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) fmt
+
+enum { SITES = 1024 };
+
+static int call = __NR_futex;
+module_param(call, int, 0644);
+MODULE_PARM_DESC(call, "number of the system call");
+
+static syscall_s watched;
+
+static struct site {
+	unsigned long address;
+	atomic64_t done, failed;
+} sites[SITES];
+static unsigned int nsites;
+
+/* Analysis: inlined, this is one instruction. */
+static void count(atomic64_t *n)
+{
+	atomic64_inc(n);
+}
+
+/* The locked cmpxchg whose ZF is there at last; moves leave it alone. */
+static ins_s *cmpxchg_before(ins_s *last)
+{
+	const unsigned int wanted = INS_LOCKED | INS_CMPXCHG;
+	ins_s *i = ins_prev(last);
+
+	while (i && (ins_type(i) == INS_TYPE_MOVE || ins_type(i) == INS_TYPE_NOP))
+		i = ins_prev(i);
+	return i && (ins_properties(i) & wanted) == wanted ? i : NULL;
+}
+
+/* Callbacks run one at a time: nobody else takes a place meanwhile. */
+static struct site *site_at(unsigned long address)
+{
+	unsigned int i;
+
+	for (i = 0; i < nsites; i++)
+		if (sites[i].address == address)
+			return &sites[i];
+	if (nsites == SITES)
+		return NULL;
+	sites[nsites].address = address;
+	return &sites[nsites++];
+}
+
+static void instrument_bb(bb_s *bb, void *arg)
+{
+	ins_s *last = ins_last(bb), *cmpxchg;
+	enum jifl_ins_condition condition = ins_condition(last);
+	struct site *s;
+
+	if (condition != INS_IF_EQUAL && condition != INS_IF_NOT_EQUAL)
+		return;
+	cmpxchg = cmpxchg_before(last);
+	s = cmpxchg ? site_at(ins_address(cmpxchg)) : NULL;
+	if (!s)
+		return;
+	ins_insert_bt_call(last, count, ARG_VOID_PTR,
+			   condition == INS_IF_EQUAL ? &s->done : &s->failed, ARG_END);
+	ins_insert_bnt_call(last, count, ARG_VOID_PTR,
+			    condition == INS_IF_EQUAL ? &s->failed : &s->done, ARG_END);
+}
+
+static int plugin_init(void)
+{
+	return 0;
+}
+
+static void plugin_exit(void)
+{
+}
+
+static int plugin_start(void)
+{
+	int ret = syscall_init(&watched, call);
+
+	memset(sites, 0, sizeof(sites));
+	nsites = 0;
+	ret = ret ?: syscall_add_bb_instrumentation(&watched, instrument_bb, NULL);
+	return ret ?: syscall_start_instrumenting(&watched);
+}
+
+static void plugin_stop(void)
+{
+	unsigned int i;
+
+	syscall_stop_instrumenting(&watched);
+	for (i = 0; i < nsites; i++)
+		pr_info("lockretry: %pS done %lld failed %lld\n", (void *)sites[i].address,
+			atomic64_read(&sites[i].done), atomic64_read(&sites[i].failed));
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * whofails: which functions of the kernel return errors while a system call runs. A
+ * program is told EINVAL or ENOENT; this says where that comes from. docs/plugins.md
+ * tells how it came about.
+ */
+#include <jifl.h>
+#include <linux/err.h>
+#include <linux/moduleparam.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) fmt
+
+static int call = __NR_openat, error = ENOENT;
+module_param(call, int, 0644);
+MODULE_PARM_DESC(call, "number of the system call");
+module_param(error, int, 0644);
+MODULE_PARM_DESC(error, "number of the error");
+
+static syscall_s watched;
+
+static struct routine {
+	unsigned long address;
+	atomic64_t returned;
+} routines[1024];
+static unsigned int nroutines;
+
+/* Analysis: runs each time a routine returns the error. */
+static void count(atomic64_t *returned)
+{
+	atomic64_inc(returned);
+}
+
+/* Code may be translated more than once: the same address gets the same place. */
+static struct routine *routine_at(unsigned long address)
+{
+	unsigned int i;
+
+	for (i = 0; i < nroutines; i++)
+		if (routines[i].address == address)
+			return &routines[i];
+	if (nroutines == ARRAY_SIZE(routines))
+		return NULL;
+	routines[nroutines].address = address;
+	return &routines[nroutines++];
+}
+
+/* Instrumentation: runs when a routine's beginning or one of its ends is translated. */
+static void instrument_routine(routine_s *routine, void *arg)
+{
+	struct routine *r = routine_at(routine_address(routine));
+
+	if (r)
+		routine_insert_exit_call(routine, count, IF_EQUAL, VALUE_RETVAL, ARG_INT32, -error,
+					 ARG_VOID_PTR, &r->returned, ARG_END);
+}
+
+static int plugin_init(void)
+{
+	return 0;
+}
+
+static void plugin_exit(void)
+{
+}
+
+static int plugin_start(void)
+{
+	int ret = syscall_init(&watched, call);
+
+	memset(routines, 0, sizeof(routines));
+	nroutines = 0;
+	ret = ret ?: syscall_add_routine_instrumentation(&watched, instrument_routine, NULL);
+	return ret ?: syscall_start_instrumenting(&watched);
+}
+
+static void plugin_stop(void)
+{
+	unsigned int i;
+
+	syscall_stop_instrumenting(&watched);
+	for (i = 0; i < nroutines; i++)
+		if (atomic64_read(&routines[i].returned))
+			pr_info("whofails: %ps %lld\n", (void *)routines[i].address,
+				atomic64_read(&routines[i].returned));
+}
