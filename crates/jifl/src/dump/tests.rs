@@ -136,6 +136,45 @@ vfs_read+0x10 at 0xffffffff81000010, 6 bytes; copy at 0xffffffffc0a00100, 11 byt
     );
 }
 
+/// What is inserted where a branch is taken: the branch goes round it, and it goes on to the target.
+#[test]
+fn both_edges_of_a_branch_are_told_apart() {
+    let fake = fake_of([block(
+        TEXT,
+        CACHE,
+        0,
+        &[
+            (
+                SEGMENT_ORIGINAL,
+                &[0x74, 0x0e],
+                &[0x0f, 0x85, 0x0f, 0, 0, 0],
+            ),
+            (
+                SEGMENT_INSERTED,
+                &[],
+                &[0x65, 0x48, 0x83, 0x04, 0x25, 0x20, 0x40, 0x03, 0x00, 0x03],
+            ),
+            (SEGMENT_ONWARD, &[], &[0xe9, 0, 9, 0, 0]),
+            (SEGMENT_ONWARD, &[], &[0xe9, 0, 9, 0, 0]),
+        ],
+    )]);
+    let dump = look_at(&fake, None).unwrap();
+    let text = render(&dump, Format::Text, None);
+    let lines: Vec<&str> = text.lines().skip(4).collect();
+    assert!(
+        lines[0].contains("je vfs_read+0x10") && lines[0].contains("jne .+0x15"),
+        "{text}"
+    );
+    assert!(
+        lines[2].ends_with("jmp vfs_read+0x10 (not linked)  ; is taken"),
+        "{text}"
+    );
+    assert!(
+        lines[3].ends_with("jmp vfs_read+0x2 (not linked)  ; goes on"),
+        "{text}"
+    );
+}
+
 #[test]
 fn lines_fit_the_terminal() {
     let fake = fake_of(sample());

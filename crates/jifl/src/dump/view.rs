@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use std::ops::Range;
+
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use jifl_sys::abi::{
     BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, Kind, LIVE_FLAGS,
@@ -145,6 +147,8 @@ impl Viewer {
 
     fn pieces(&mut self, block: &Block, parts: &BlockParts) -> Vec<Piece> {
         let (mut src_at, mut code_at) = (0, 0);
+        let mut taken = None;
+        let inside = block.cache + 1..block.cache + parts.code.len() as u64;
         let mut pieces = Vec::new();
         for index in 0..parts.segments.len() {
             let segment = parts.segments[index];
@@ -154,6 +158,11 @@ impl Viewer {
             let copy = Disassembler::decode(code, block.cache + code_at as u64);
             src_at += src.len();
             code_at += code.len();
+            taken = source.first().and_then(disasm::direct_target).or(taken);
+            let onward = match taken {
+                Some(target) if leaves_where_taken(block, &parts.segments, index) => target,
+                _ => block.orig + src_at as u64,
+            };
             pieces.push(Piece {
                 kind: kind(segment.kind),
                 src_len: segment.src_len,
@@ -161,12 +170,7 @@ impl Viewer {
                 pushed: u32::from(segment.pushed) * 8,
                 original: source.first().map(|insn| self.original(insn)),
                 by: self.by(block, &parts.segments, index, &copy),
-                copy: self.copy(
-                    source.first(),
-                    &copy,
-                    block.orig + src_at as u64,
-                    segment.kind,
-                ),
+                copy: self.copy(source.first(), &copy, onward, segment.kind, &inside),
                 live_flags: None,
                 live_regs: None,
                 dead: Vec::new(),
@@ -183,28 +187,26 @@ impl Viewer {
         self.disassembler.text(instruction, label)
     }
 
-    /// `onward`: where the original goes on without branching.
+    /// `onward`: where the original goes on behind this; `inside`: where the block's code is.
     fn copy(
         &mut self,
         source: Option<&Instruction>,
         copy: &[Instruction],
         onward: u64,
         kind: u8,
+        inside: &Range<u64>,
     ) -> Vec<String> {
         let meant = match kind {
             SEGMENT_ORIGINAL => source.and_then(|insn| self.disassembler.branch(insn)),
             SEGMENT_ONWARD => Some(Branch::Direct(onward)),
             _ => None,
         };
-        let (first, last) = (
-            copy.first().map(Instruction::ip),
-            copy.last().map(Instruction::next_ip),
-        );
+        let last = (copy.len() > 1).then(|| copy[copy.len() - 1].next_ip());
         let mut lines = Vec::new();
         for instruction in copy {
             let label = disasm::direct_target(instruction).map(|target| {
-                // A short loop around a jump, as jrcxz gets it.
-                if Some(target) >= first && Some(target) <= last {
+                // Around a jump, as jrcxz gets it, or what is inserted where a branch is taken.
+                if inside.contains(&target) || last == Some(target) {
                     format!(".+{:#x}", target - instruction.ip())
                 } else {
                     self.label(target, meant)
@@ -247,6 +249,7 @@ impl Viewer {
         let is = |index| is_of(SEGMENT_INLINED, index);
         match segment.kind {
             SEGMENT_ORIGINAL => None,
+            SEGMENT_ONWARD if leaves_where_taken(block, segments, index) => Some("is taken".into()),
             SEGMENT_ONWARD => Some("goes on".into()),
             _ if block.flags & BLOCK_ENTRY != 0 => Some("entry".into()),
             _ if block.flags & BLOCK_NATIVE != 0 => Some("counter of native exits".into()),
@@ -325,6 +328,11 @@ impl Viewer {
 }
 
 /// Takes a place in a CPU's ring, as engine/emit/record.c does.
+fn leaves_where_taken(block: &Block, segments: &[Segment], index: usize) -> bool {
+    segments[index].kind == SEGMENT_ONWARD
+        && (index + 1 < segments.len() || block.flags & BLOCK_FALLS != 0)
+}
+
 fn is_record(copy: &[Instruction]) -> bool {
     let start = copy.iter().take(3).map(Instruction::mnemonic);
     start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
