@@ -31,7 +31,8 @@
  *   not sleep, take locks, print or allocate, and must be quick. The handle they
  *   are given is good until they return. Code is translated anew when the code
  *   cache was emptied or when the kernel changed the code, so a callback may see
- *   an address more than once.
+ *   an address more than once. Those of routines, blocks and instructions run one
+ *   at a time, on whichever CPU.
  *
  * - Analysis functions are what is inserted. They are called each time that
  *   the instrumented code is executed, before or after an instruction, in the

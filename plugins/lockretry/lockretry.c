@@ -27,7 +27,7 @@ static struct site {
 	unsigned long address;
 	atomic64_t done, failed;
 } sites[SITES];
-static unsigned int nsites;
+static unsigned int nsites, without_room;
 
 /* Analysis: inlined, this is one instruction. */
 static void count(atomic64_t *n)
@@ -54,8 +54,10 @@ static struct site *site_at(unsigned long address)
 	for (i = 0; i < nsites; i++)
 		if (sites[i].address == address)
 			return &sites[i];
-	if (nsites == SITES)
+	if (nsites == SITES) {
+		without_room++;
 		return NULL;
+	}
 	sites[nsites].address = address;
 	return &sites[nsites++];
 }
@@ -92,7 +94,7 @@ static int plugin_start(void)
 	int ret = syscall_init(&watched, call);
 
 	memset(sites, 0, sizeof(sites));
-	nsites = 0;
+	nsites = without_room = 0;
 	ret = ret ?: syscall_add_bb_instrumentation(&watched, instrument_bb, NULL);
 	return ret ?: syscall_start_instrumenting(&watched);
 }
@@ -105,4 +107,6 @@ static void plugin_stop(void)
 	for (i = 0; i < nsites; i++)
 		pr_info("lockretry: %pS done %lld failed %lld\n", (void *)sites[i].address,
 			atomic64_read(&sites[i].done), atomic64_read(&sites[i].failed));
+	if (without_room)
+		pr_info("lockretry: no room for %u more\n", without_room);
 }

@@ -22,8 +22,8 @@ static syscall_s watched;
 static struct routine {
 	unsigned long address;
 	atomic64_t returned;
-} routines[1024];
-static unsigned int nroutines;
+} routines[4096];
+static unsigned int nroutines, without_room;
 
 /* Analysis: runs each time a routine returns the error. */
 static void count(atomic64_t *returned)
@@ -39,8 +39,10 @@ static struct routine *routine_at(unsigned long address)
 	for (i = 0; i < nroutines; i++)
 		if (routines[i].address == address)
 			return &routines[i];
-	if (nroutines == ARRAY_SIZE(routines))
+	if (nroutines == ARRAY_SIZE(routines)) {
+		without_room++;
 		return NULL;
+	}
 	routines[nroutines].address = address;
 	return &routines[nroutines++];
 }
@@ -69,7 +71,7 @@ static int plugin_start(void)
 	int ret = syscall_init(&watched, call);
 
 	memset(routines, 0, sizeof(routines));
-	nroutines = 0;
+	nroutines = without_room = 0;
 	ret = ret ?: syscall_add_routine_instrumentation(&watched, instrument_routine, NULL);
 	return ret ?: syscall_start_instrumenting(&watched);
 }
@@ -83,4 +85,6 @@ static void plugin_stop(void)
 		if (atomic64_read(&routines[i].returned))
 			pr_info("whofails: %ps %lld\n", (void *)routines[i].address,
 				atomic64_read(&routines[i].returned));
+	if (without_room)
+		pr_info("whofails: no room for %u more\n", without_room);
 }

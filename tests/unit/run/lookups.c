@@ -300,6 +300,52 @@ UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
 	CHECK_EQ(pushed, 0);
 }
 
+static void insert_many(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins;
+
+	while (b->ninserts < IR_BLOCK_INSERTS) {
+		ins = ir_block_insert(b, IR_BEFORE, 0);
+		*ins = call;
+	}
+}
+
+/* A block full of the longest there are: on a condition of 64 bits, with long constants. */
+UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
+{
+	struct jifl_engine_stats st;
+	static struct state s;
+	enum jifl_cause cause;
+	u64 code, i;
+	int context;
+
+	begin(true);
+	percpu[0] = (u64)(unsigned long)pointed_to - 24;
+	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
+	percpu[1] = 0xabcdef;
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 1,
+				   .then = { 32, 0x1008 }, .fn = (u64)(unsigned long)see_all,
+				   .when = { .width = 8, .reg = IR_RBX }, .equals = 0x123456789abcdef0 };
+	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_THEN, .disp = (s32)(unsigned long)percpu };
+	for (i = 1; i < IR_CALL_ARGS; i++)
+		call.args[i] = 0xfedcba9876543210 + i;
+	context = jifl_engine_context_create(insert_many, NULL);
+	write_text(&places[0]);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)text), &cause);
+	REQUIRE(code);
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.full, 0);
+	prepare(&s, 5);
+	s.gpr[IR_RBX] = call.equals;
+	nseen = 0;
+	state_run(&s, code);
+	CHECK_EQ(nseen, IR_BLOCK_INSERTS);
+	CHECK_EQ(seen[0], 0xabcdef);
+	for (i = 1; i < IR_CALL_ARGS; i++)
+		CHECK_EQ(seen[i], call.args[i]);
+	check_cache("longest");
+}
+
 /* Each instruction is read back for stack walks, and emit_args_changed says what it writes. */
 UNIT_TEST(walked, "run/lookups: what loads arguments can be walked")
 {

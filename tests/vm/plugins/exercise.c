@@ -45,12 +45,8 @@ static void add(atomic64_t *n, int value)
 }
 
 /* All that the calling convention lets a function change. */
-static void clobber(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
-		    unsigned long e, unsigned long f)
+static __always_inline void clobber_registers(void)
 {
-	if (a != 1 || b != 2 || c != 3 || d != 4 || e != 5 || f != 6)
-		atomic64_inc(&wrong);
-	atomic64_inc(&clobbers);
 	asm volatile("mov $0x5a5a5a5a, %%eax\n\t"
 		     "mov %%rax, %%rcx\n\t"
 		     "mov %%rax, %%rdx\n\t"
@@ -62,6 +58,24 @@ static void clobber(unsigned long a, unsigned long b, unsigned long c, unsigned 
 		     "mov %%rax, %%r11\n\t"
 		     "cmp $0x70000000, %%eax\n\t"
 		     : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+}
+
+static void clobber(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
+		    unsigned long e, unsigned long f)
+{
+	if (a != 1 || b != 2 || c != 3 || d != 4 || e != 5 || f != 6)
+		atomic64_inc(&wrong);
+	atomic64_inc(&clobbers);
+	clobber_registers();
+}
+
+static void clobber_any(unsigned long rsi, unsigned long rdx, unsigned long rdi, unsigned long rax,
+			struct task_struct *task, unsigned long r8)
+{
+	if (task != current)
+		atomic64_inc(&wrong);
+	atomic64_inc(&clobbers);
+	clobber_registers();
 }
 
 /* --- instrumentation ----------------------------------------------------------------- */
@@ -123,6 +137,10 @@ static void at_ins(ins_s *ins, void *arg)
 #define CLOBBER clobber, ARG_INT32, 1, ARG_INT64, 2ll, ARG_VOID_PTR, (void *)3, ARG_INT32, 4, ARG_INT32, 5, \
 		ARG_INT64, 6ll, ARG_END
 
+/* The same, with what the registers of its arguments held. */
+#define CLOBBER_BY_VALUES clobber_any, ARG_REG, VALUE_RSI, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RDI, ARG_REG, VALUE_RAX, \
+		ARG_TASK, ARG_REG, VALUE_R8, ARG_END
+
 static void at_any_bb(bb_s *bb, void *arg)
 {
 	refused += !!bb_insert_call(bb, CLOBBER);
@@ -130,6 +148,10 @@ static void at_any_bb(bb_s *bb, void *arg)
 
 static void at_any_ins(ins_s *ins, void *arg)
 {
+	if (ins_type(ins) == INS_TYPE_COND_JUMP) {
+		refused += !!ins_insert_bt_call(ins, CLOBBER);
+		refused += !!ins_insert_bnt_call(ins, CLOBBER_BY_VALUES);
+	}
 	if (!every)
 		return;
 	/* A block may have no room for that many: it says so. */

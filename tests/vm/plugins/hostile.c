@@ -108,8 +108,15 @@ static void at_bb(bb_s *bb, void *arg)
 
 static void at_ins(ins_s *ins, void *arg)
 {
-	if (told("walk"))
-		ins_insert_call(ins, IPOINT_BEFORE, walk, ARG_INT64, (long long)ins_address(ins), ARG_END);
+	if (!told("walk"))
+		return;
+	ins_insert_call(ins, IPOINT_BEFORE, walk, ARG_INT64, (long long)ins_address(ins), ARG_END);
+	if (ins_type(ins) != INS_TYPE_COND_JUMP)
+		return;
+	/* Behind arguments that are looked up, in a circle. */
+	ins_insert_bt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RSI, ARG_TASK,
+			   ARG_REG, VALUE_RAX, ARG_END);
+	ins_insert_bnt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_R10, ARG_END);
 }
 
 static void at_entry(syscall_point_s *point, void *arg)
