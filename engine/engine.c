@@ -80,6 +80,21 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	return found;
 }
 
+u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max)
+{
+	return jifl_decode_memory(insn, m, max);
+}
+
+void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes)
+{
+	jifl_decode_uses(insn, reads, writes);
+}
+
+u32 jifl_engine_properties(const struct ir_insn *insn)
+{
+	return jifl_decode_properties(insn);
+}
+
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
 {
 	unsigned long cookie = jifl_host_lock();

@@ -96,6 +96,15 @@ struct jifl_engine_stats {
  */
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
 
+/*
+ * For instrumentation callbacks, of an instruction of their block: the operands in memory
+ * that it accesses, up to max, without what push, pop, call and ret do to the stack; the
+ * registers that it names, or uses without naming them; bits of enum jifl_ins_property.
+ */
+u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
+void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
+u32 jifl_engine_properties(const struct ir_insn *insn);
+
 /* Returns 0, or -JIFL_EINVAL for a configuration that cannot work. */
 int jifl_engine_init(const struct jifl_config *config);
 

@@ -15,7 +15,6 @@
 #include <linux/stdarg.h>
 
 #include "plugin.h"
-#include "../../engine/decode/decode.h"
 
 /*
  * Refused inserts of one round after which no more is expected of a plugin. One
@@ -569,7 +568,7 @@ unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_s *ins)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_properties");
 
-	return insn ? jifl_decode_properties(insn) : 0;
+	return insn ? jifl_engine_properties(insn) : 0;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_properties);
 
@@ -585,7 +584,7 @@ static bool jifl_ins_uses(struct jifl_plugin *p, ins_s *ins, int value, bool wri
 		jifl_plugin_mistake(p, -EINVAL, what, "not a register");
 		return false;
 	}
-	jifl_decode_uses(insn, &read, &written);
+	jifl_engine_uses(insn, &read, &written);
 	return (writes ? written : read) >> (value - VALUE_RAX) & 1;
 }
 
@@ -609,7 +608,7 @@ int jifl_ins_memory_operands(struct jifl_plugin *p, ins_s *ins, struct ins_memor
 		return -EPERM;
 	if (!m || max < 0)
 		return jifl_plugin_mistake(p, -EINVAL, "ins_memory_operands", "no room for them");
-	return jifl_decode_memory(insn, m, max);
+	return jifl_engine_memory(insn, m, max);
 }
 EXPORT_SYMBOL_GPL(jifl_ins_memory_operands);
 

@@ -13,7 +13,6 @@
 
 #include "plugin.h"
 #include "compat/compat.h"
-#include "../../engine/decode/decode.h"
 
 static_assert(INS_REG_NONE == IR_REG_NONE);
 
@@ -85,7 +84,7 @@ static const char *jifl_lookup_operand(struct jifl_wanted *w, u32 i, int type)
 {
 	struct ins_memory m;
 
-	if (!w->insn || !jifl_decode_memory(w->insn, &m, 1))
+	if (!w->insn || !jifl_engine_memory(w->insn, &m, 1))
 		return "there is no operand in memory";
 	if (type == ARG_MEMORY_ADDRESS)
 		return jifl_lookup_memory(w, i, &m, IR_LOOK_ADDRESS);
@@ -108,7 +107,7 @@ static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
 	case IR_CALL_IND:
 		if (w->insn->reg != IR_REG_NONE)
 			jifl_lookup_begin(w, i, IR_LOOK_REG)->base = w->insn->reg;
-		else if (jifl_decode_memory(w->insn, &m, 1))
+		else if (jifl_engine_memory(w->insn, &m, 1))
 			return jifl_lookup_memory(w, i, &m, IR_LOOK_LOAD);
 		return NULL;
 	default:

@@ -108,5 +108,5 @@ static void plugin_stop(void)
 		pr_info("lockretry: %pS done %lld failed %lld\n", (void *)sites[i].address,
 			atomic64_read(&sites[i].done), atomic64_read(&sites[i].failed));
 	if (without_room)
-		pr_info("lockretry: no room for %u more\n", without_room);
+		pr_info("lockretry: no room for all, %u times\n", without_room);
 }

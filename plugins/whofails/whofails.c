@@ -86,5 +86,5 @@ static void plugin_stop(void)
 			pr_info("whofails: %ps %lld\n", (void *)routines[i].address,
 				atomic64_read(&routines[i].returned));
 	if (without_room)
-		pr_info("whofails: no room for %u more\n", without_room);
+		pr_info("whofails: no room for all, %u times\n", without_room);
 }
