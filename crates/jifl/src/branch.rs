@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::Format;
-use crate::profile::{self, Profile, ProfileArgs, Summary, percent};
-use crate::report::{grouped, table};
+use crate::profile::{self, Profile, ProfileArgs, Summary, View, percent};
+use crate::report::{grouped, table_within};
 
 /// Fewer executions tell nothing about a layout.
 const ENOUGH: u64 = 100;
@@ -28,11 +28,18 @@ Examples:
   jifl branch 'sys:*' -- ls -l /
   jifl branch --hints sys:read --for 10s")]
 pub struct BranchArgs {
+    #[command(flatten)]
+    options: BranchOptions,
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// What is special about it.
+#[derive(Debug, Args)]
+pub struct BranchOptions {
     /// Only those that the compiler has laid out against what happens
     #[arg(long)]
     hints: bool,
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 #[derive(Serialize)]
@@ -57,18 +64,30 @@ struct BranchObject {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &BranchArgs) -> Result<u8, Failure> {
-    profile::run(&args.profile, FLAG_BRANCHES, |profile| {
-        let mut branches = sorted(profile);
-        if args.hints {
-            branches.retain(|branch| verdict(profile, branch).is_some());
-        }
-        let branches = args.profile.limited(&branches);
-        Ok(match args.profile.format {
-            Format::Text if args.hints => hints(profile, branches),
-            Format::Text => text(profile, branches),
-            Format::Json => json(profile, branches),
+    profile::run(&args.profile, FLAG_BRANCHES, args.options.view())
+}
+
+impl BranchOptions {
+    /// Whether some were given.
+    pub fn are_given(&self) -> bool {
+        self.hints
+    }
+
+    /// There is nothing to open.
+    pub fn view(&self) -> View<'_> {
+        Box::new(|profile, show| {
+            let mut branches = sorted(profile);
+            if self.hints {
+                branches.retain(|branch| verdict(profile, branch).is_some());
+            }
+            let branches = show.limited(&branches);
+            Ok(match show.format {
+                Format::Text if self.hints => hints(profile, branches, show.width()),
+                Format::Text => text(profile, branches, show.width()),
+                Format::Json => json(profile, branches),
+            })
         })
-    })
+    }
 }
 
 /// Where it stands.
@@ -145,13 +164,13 @@ const TITLES: [&str; 6] = [
     "TAKEN%",
 ];
 
-fn text(profile: &Profile, branches: &[Count]) -> String {
+fn text(profile: &Profile, branches: &[Count], width: Option<usize>) -> String {
     let mut lines = vec![TITLES.map(str::to_owned).to_vec()];
     lines.extend(branches.iter().map(|branch| cells(profile, branch)));
-    table(&lines) + &profile.cost()
+    table_within(&lines, width) + &profile.cost()
 }
 
-fn hints(profile: &Profile, branches: &[Count]) -> String {
+fn hints(profile: &Profile, branches: &[Count], width: Option<usize>) -> String {
     let mut lines = vec![TITLES.map(str::to_owned).to_vec()];
     lines[0].push("VERDICT".into());
     lines.extend(branches.iter().map(|branch| {
@@ -159,7 +178,7 @@ fn hints(profile: &Profile, branches: &[Count]) -> String {
         line.push(verdict(profile, branch).unwrap_or_default().into());
         line
     }));
-    table(&lines) + &profile.cost()
+    table_within(&lines, width) + &profile.cost()
 }
 
 fn json(profile: &Profile, branches: &[Count]) -> String {
@@ -202,7 +221,7 @@ mod tests {
     fn the_most_executed_comes_first() {
         let profile = sample();
         assert_eq!(
-            text(&profile, &sorted(&profile)),
+            text(&profile, &sorted(&profile), None),
             "BRANCH               TARGET  EXECUTED  TAKEN  NOT TAKEN  TAKEN%\n\
              inner+0x6 [nfs]  outer.cold        40     39          1   97.5%\n\
              outer+0x6        outer+0x40        10     10          0  100.0%\n\

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod branch;
@@ -16,8 +16,10 @@ mod duration;
 mod exit;
 #[cfg(test)]
 mod fake;
+mod generate;
 mod glob;
 mod histogram;
+mod images;
 mod kcore;
 mod list;
 mod output;
@@ -26,6 +28,7 @@ mod parse;
 mod plugin;
 mod prof;
 mod profile;
+mod recording;
 mod report;
 mod root;
 mod scope;
@@ -64,6 +67,14 @@ enum Command {
     Prof(prof::ProfArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
+    /// Count now, to be shown by `report` later, elsewhere, without privileges
+    Record(recording::RecordArgs),
+    /// Show a recording, as prof, cover, branch or count
+    Report(recording::ReportArgs),
+    /// Compare two recordings, by function
+    Diff(recording::DiffArgs),
+    /// Add up recordings of the same kernel build
+    Merge(recording::MergeArgs),
     /// Show the code cache: blocks beside the original, what is inserted, liveness
     Dump(dump::DumpArgs),
     /// List targets
@@ -86,6 +97,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Run a command in a throwaway machine with the module loaded
     Vm(vm::VmArgs),
+    /// Write what a shell needs to complete this command's lines
+    Completions(generate::CompletionsArgs),
+    /// Write the manual pages, one for each subcommand
+    Man(generate::ManArgs),
     /// What each peer of the benchmark costs on one operation
     #[command(hide = true)]
     BenchPeers(bench::PeersArgs),
@@ -106,6 +121,10 @@ fn main() -> ExitCode {
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Branch(args) => branch::run(&args),
+        Command::Record(args) => recording::run_record(&args),
+        Command::Report(args) => recording::run_report(&args),
+        Command::Diff(args) => recording::run_diff(&args),
+        Command::Merge(args) => recording::run_merge(&args),
         Command::Dump(args) => dump::run(args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
@@ -117,6 +136,8 @@ fn main() -> ExitCode {
         Command::Unload(args) => plugin::run_unload(&args),
         Command::Bench(args) => bench::run(args),
         Command::Vm(args) => vm::run(args),
+        Command::Completions(args) => generate::run_completions(&args, Cli::command()),
+        Command::Man(args) => generate::run_man(&args, Cli::command()),
         Command::BenchPeers(args) => bench::run_peers(&args),
     };
     match result {

@@ -60,6 +60,15 @@ impl Sink {
     }
 }
 
+/// Columns that a line has on the terminal where data goes; `None` where it goes elsewhere.
+pub fn width(output: Option<&Path>) -> Option<usize> {
+    if output.is_some() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
 /// Writes a note to standard error, as one piece: other programs write there,
 /// too. Nobody can be told if that fails.
 pub fn note(text: &str) {

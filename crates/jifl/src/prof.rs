@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::output::{Format, Sink};
-use crate::profile::{self, Function, Profile, ProfileArgs, Summary, instructions, percent};
-use crate::report::{grouped, table};
+use crate::profile::{self, Function, Profile, ProfileArgs, Summary, View, instructions, percent};
+use crate::report::{grouped, table_within};
 
 /// Arguments of `jifl prof`.
 #[derive(Debug, Args)]
@@ -27,11 +27,18 @@ Examples:
   jifl prof sys:read sys:write -p 1234 --for 10s --limit 100
   jifl prof 'sys:*' -n nginx --for 5s --folded nginx.folded")]
 pub struct ProfArgs {
+    #[command(flatten)]
+    options: ProfOptions,
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// What is special about it.
+#[derive(Debug, Args)]
+pub struct ProfOptions {
     /// Also write lines of `kernel;FUNCTION INSTRUCTIONS`, for flame graphs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 #[derive(Serialize)]
@@ -64,23 +71,34 @@ struct BlockObject {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ProfArgs) -> Result<u8, Failure> {
-    let mut sink = match &args.folded {
-        Some(path) => Some(Sink::open(Some(path))?),
-        None => None,
-    };
-    profile::run(&args.profile, 0, |profile| {
-        let functions = sorted_functions(profile);
-        if let Some(sink) = &mut sink {
-            sink.write(&folded(&functions))?;
-        }
-        let blocks = sorted_blocks(profile);
-        let functions = args.profile.limited(&functions);
-        let blocks = args.profile.limited(&blocks);
-        Ok(match args.profile.format {
-            Format::Text => text(profile, functions, blocks),
-            Format::Json => json(profile, functions, blocks),
-        })
-    })
+    profile::run(&args.profile, 0, args.options.view()?)
+}
+
+impl ProfOptions {
+    /// Whether some were given.
+    pub fn are_given(&self) -> bool {
+        self.folded.is_some()
+    }
+
+    /// Opens the files.
+    pub fn view(&self) -> Result<View<'_>, Failure> {
+        let mut sink = match &self.folded {
+            Some(path) => Some(Sink::open(Some(path))?),
+            None => None,
+        };
+        Ok(Box::new(move |profile, show| {
+            let functions = sorted_functions(profile);
+            if let Some(sink) = &mut sink {
+                sink.write(&folded(&functions))?;
+            }
+            let blocks = sorted_blocks(profile);
+            let (functions, blocks) = (show.limited(&functions), show.limited(&blocks));
+            Ok(match show.format {
+                Format::Text => text(profile, functions, blocks, show.width()),
+                Format::Json => json(profile, functions, blocks),
+            })
+        }))
+    }
 }
 
 /// The most instructions first.
@@ -98,7 +116,12 @@ fn sorted_blocks(profile: &Profile) -> Vec<&Count> {
     blocks
 }
 
-fn text(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> String {
+fn text(
+    profile: &Profile,
+    functions: &[Function<'_>],
+    blocks: &[&Count],
+    width: Option<usize>,
+) -> String {
     let all = profile.instructions();
     let titles = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect();
     let mut lines = vec![titles(&[
@@ -127,7 +150,7 @@ fn text(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> Str
             mean,
         ]
     }));
-    let mut text = table(&lines);
+    let mut text = table_within(&lines, width);
     let mut lines = vec![titles(&[
         "BLOCK",
         "EXECUTED",
@@ -145,7 +168,7 @@ fn text(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> Str
         ]
     }));
     text.push('\n');
-    text += &table(&lines);
+    text += &table_within(&lines, width);
     let _ = writeln!(
         text,
         "# {} instructions in {} blocks",
@@ -223,7 +246,7 @@ mod tests {
         let profile = sample();
         let (functions, blocks) = (sorted_functions(&profile), sorted_blocks(&profile));
         assert_eq!(
-            text(&profile, &functions, &blocks[..2]),
+            text(&profile, &functions, &blocks[..2], None),
             "FUNCTION     CALLS  INSNS  SHARE  INSN/CALL\n\
              inner [nfs]     40    121  68.8%        3.0\n\
              outer           10     55  31.2%        5.5\n\

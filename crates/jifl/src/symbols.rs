@@ -2,6 +2,7 @@
 //! Names of the kernel's functions and variables, from /proc/kallsyms.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// No function or variable is looked for farther below an address.
 const REACH: u64 = 1 << 20;
@@ -34,6 +35,19 @@ impl<'a> Place<'a> {
     }
 }
 
+/// A symbol by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Where it begins.
+    pub addr: u64,
+    /// `T`, `t`: code; `D`: not.
+    pub kind: char,
+    /// Its name alone.
+    pub name: &'a str,
+    /// `[nfs]`, or nothing.
+    pub module: &'a str,
+}
+
 /// All symbols, in order of their addresses.
 #[derive(Debug, Default)]
 pub struct Symbols {
@@ -45,6 +59,15 @@ impl Symbol {
     /// ` [module]`, or nothing.
     fn module(&self) -> &str {
         &self.full[self.name_len..]
+    }
+
+    fn entry(&self, kind: char) -> Entry<'_> {
+        Entry {
+            addr: self.addr,
+            kind,
+            name: &self.full[..self.name_len],
+            module: self.module().trim_start(),
+        }
     }
 }
 
@@ -133,6 +156,33 @@ impl Symbols {
             .map(|symbol| symbol.addr)
     }
 
+    /// The module of the function that an address lies in: `[nfs]`, or nothing.
+    pub fn module(&self, addr: u64) -> &str {
+        let place = find(&self.text, addr);
+        place.map_or("", |place| place.symbol.module().trim_start())
+    }
+
+    /// What of all this says the same of these addresses as all of it: the functions that they lie
+    /// in, those behind them, and where the kernel begins and ends.
+    pub fn around(&self, addresses: impl Iterator<Item = u64>) -> Vec<Entry<'_>> {
+        let mut needed = BTreeSet::new();
+        for addr in addresses {
+            let behind = self.text.partition_point(|symbol| symbol.addr <= addr);
+            needed.extend(behind.checked_sub(1));
+            needed.extend((behind < self.text.len()).then_some(behind));
+        }
+        for name in ["_text", "_end"] {
+            needed.extend(self.text.iter().position(|symbol| symbol.full == name));
+        }
+        let text = needed.into_iter().map(|index| {
+            let symbol = &self.text[index];
+            symbol.entry(if symbol.global { 'T' } else { 't' })
+        });
+        let data = self.data.iter();
+        let marks = data.filter(|symbol| ["_text", "_end"].contains(&symbol.full.as_str()));
+        text.chain(marks.map(|symbol| symbol.entry('D'))).collect()
+    }
+
     /// The variable that an address lies in.
     pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
         find(&self.data, addr)
@@ -189,6 +239,26 @@ mod tests {
         assert_eq!(symbols.address("_end"), Some(0x3000));
         assert_eq!(symbols.address("m"), None);
         assert_eq!(symbols.function(0x1044).unwrap().start(), 0x1040);
+    }
+
+    #[test]
+    fn some_say_the_same_of_some_addresses() {
+        let all = Symbols::parse(
+            "1000 T _text\n1000 t f\n1010 t g\n1020 t h\n1030 T i\n1040 t m\t[mod]\n3000 B _end\n",
+        );
+        let some = all.around([0x1012, 0x1044].into_iter());
+        let names: Vec<&str> = some.iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["_text", "g", "h", "m", "_end"]);
+        assert_eq!(some[3].module, "[mod]");
+        let line = |e: &Entry| format!("{:x} {} {} {}\n", e.addr, e.kind, e.name, e.module);
+        let again = Symbols::parse(&some.iter().map(line).collect::<String>());
+        for addr in [0x1012, 0x1044] {
+            let shown = |symbols: &Symbols| symbols.function(addr).map(|place| place.shown());
+            assert_eq!(shown(&again), shown(&all));
+            assert_eq!(again.end(addr), all.end(addr));
+            assert_eq!(again.module(addr), all.module(addr));
+        }
+        assert_eq!(again.address("_end"), Some(0x3000));
     }
 
     #[test]

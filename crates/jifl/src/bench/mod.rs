@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+pub use environment::Environment;
 use jifl_sys::micro::{OPS, Op};
 pub use peers_command::{PeersArgs, run as run_peers};
 

@@ -17,6 +17,7 @@ use self::what::{By, Plan, Value, What};
 use crate::exit::Failure;
 use crate::kcore::Kcore;
 use crate::output::{self, Sink};
+use crate::recording::{self, Destination, Recording};
 use crate::report::{self, Format, Report};
 use crate::scope::{self, Outcome, Scope};
 use crate::symbols::Symbols;
@@ -70,6 +71,9 @@ pub struct CountArgs {
     /// Write the report to FILE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also keep all that was counted in FILE, for `jifl report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     scope: Scope,
 }
@@ -90,6 +94,12 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
     if args.repeats && (args.what != What::Insn || plan == Plan::Blocks(true)) {
         return Err(Failure::usage(
             "--repeats goes with `count insn` only, and not with --by func",
+        ));
+    }
+    if args.record.is_some() && !matches!(plan, Plan::Calls(_)) {
+        return Err(Failure::usage(
+            "--record goes with `count insn`, `block`, `call` and `none`, and not with --by: \
+             `jifl record` keeps what blocks have executed",
         ));
     }
     match plan {
@@ -119,11 +129,14 @@ fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device,
 }
 
 fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
+    let record = args.record.as_deref().map(Destination::open).transpose()?;
     let (outcome, _, mut sink) = observe(args, kind, 0)?;
+    let kept = recording::keep_in(record, || Recording::of_report(&outcome.report));
     sink.write(&outcome.report.render(args.format))?;
     if let Some(notes) = outcome.report.notes(args.format) {
         output::note(notes.trim_end());
     }
+    kept?;
     Ok(outcome.exit_status())
 }
 

@@ -9,12 +9,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::Path;
 
 use addr2line::Loader;
 use jifl_sys::abi::Count;
+use object::{Object, ReadCache};
 
 use crate::exit::Failure;
+use crate::images::hex;
 use crate::profile::{Function, Profile};
 
 /// Lines of the kernel's code.
@@ -34,11 +37,18 @@ struct Record {
 }
 
 impl Lines {
-    /// Reads a vmlinux.
-    pub fn open(path: &Path) -> Result<Lines, Failure> {
+    /// Reads a vmlinux, which is to be the kernel with this build id.
+    pub fn open(path: &Path, build_id: &str) -> Result<Lines, Failure> {
         let about = |what: &dyn std::fmt::Display| {
             Failure::failed(format!("--vmlinux {}: {what}", path.display()))
         };
+        let own = own_build_id(path).map_err(|error| about(&error))?;
+        if !build_id.is_empty() && own.as_ref().is_some_and(|own| own != build_id) {
+            let own = own.unwrap_or_default();
+            return Err(about(&format!(
+                "of another kernel: its build id is {own}, that of what was counted {build_id}"
+            )));
+        }
         let loader = Loader::new(path).map_err(|error| about(&error))?;
         let text = loader.get_section_range(b".text");
         let text = text.ok_or_else(|| about(&"no section .text"))?.begin;
@@ -59,6 +69,13 @@ impl Lines {
         };
         found.filter_map(line).collect()
     }
+}
+
+/// `None` where it has none.
+fn own_build_id(path: &Path) -> Result<Option<String>, Box<dyn std::error::Error>> {
+    let file = ReadCache::new(File::open(path)?);
+    let id = object::File::parse(&file)?.build_id()?.map(hex);
+    Ok(id)
 }
 
 /// The whole file.
@@ -184,7 +201,7 @@ mod tests {
             .args([&binary, &source])
             .status();
         assert!(built.unwrap().success());
-        let lines = Lines::open(&binary).unwrap();
+        let lines = Lines::open(&binary, "ab01").unwrap();
         // Loaded elsewhere than it was linked.
         let at = 0xffff_ffff_9000_0000_u64;
         let symbol = |name: &str| {
@@ -222,9 +239,20 @@ mod tests {
         }
     }
 
+    /// This program has a build id where the linker makes one, as Debian's does.
+    #[test]
+    fn another_kernels_vmlinux_is_refused() {
+        let program = std::env::current_exe().unwrap();
+        let own = own_build_id(&program).unwrap().expect("a build id");
+        let failure = Lines::open(&program, "ab01").err().unwrap();
+        assert!(failure.message.contains("of another kernel"));
+        assert!(failure.message.contains(&own) && failure.message.contains("ab01"));
+        assert!(Lines::open(&program, &own).is_ok());
+    }
+
     #[test]
     fn what_is_no_vmlinux_is_refused_in_one_line() {
-        let failure = Lines::open(Path::new("/etc/hostname")).err().unwrap();
+        let failure = Lines::open(Path::new("/etc/hostname"), "").err().unwrap();
         assert!(failure.message.starts_with("--vmlinux /etc/hostname: "));
         assert!(!failure.message.contains('\n'));
     }

@@ -11,9 +11,10 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::images;
 use crate::output::{Format, Sink};
-use crate::profile::{self, Function, Profile, ProfileArgs, Summary, percent};
-use crate::report::{grouped, table};
+use crate::profile::{self, Function, Profile, ProfileArgs, Summary, View, percent};
+use crate::report::{grouped, table_within};
 
 /// Arguments of `jifl cover`.
 #[derive(Debug, Args)]
@@ -29,17 +30,24 @@ Examples:
   jifl cover 'sys:*' --drcov kernel.drcov -- ./test
   jifl cover 'sys:*' --lcov kernel.info --vmlinux vmlinux -- ./test")]
 pub struct CoverArgs {
+    #[command(flatten)]
+    options: CoverOptions,
+    #[command(flatten)]
+    profile: ProfileArgs,
+}
+
+/// What is special about it.
+#[derive(Debug, Args)]
+pub struct CoverOptions {
     /// Also write executed blocks in drcov's format
     #[arg(long, value_name = "FILE")]
     drcov: Option<PathBuf>,
     /// Also write lcov's format: functions, and lines with --vmlinux
     #[arg(long, value_name = "FILE")]
     lcov: Option<PathBuf>,
-    /// The running kernel's, with debug information
+    /// The same kernel's, with debug information
     #[arg(long, value_name = "FILE", requires = "lcov")]
     vmlinux: Option<PathBuf>,
-    #[command(flatten)]
-    profile: ProfileArgs,
 }
 
 #[derive(Serialize)]
@@ -64,38 +72,57 @@ struct FunctionObject<'a> {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
-    let lines = args.vmlinux.as_deref().map(lcov::Lines::open).transpose()?;
-    // Before anything is started.
-    let sink = |path: &Option<PathBuf>| {
-        path.as_deref()
-            .map(|path| Sink::open(Some(path)))
-            .transpose()
-    };
-    let (mut to_drcov, mut to_lcov) = (sink(&args.drcov)?, sink(&args.lcov)?);
-    if args.lcov.is_some() && lines.is_none() {
-        crate::output::note(
-            "jifl: lcov's file has functions only: lines need --vmlinux, with debug information",
-        );
-    }
-    profile::run(&args.profile, 0, |profile| {
-        let mut reached = profile::functions(&profile.blocks, &profile.symbols);
-        if let Some(sink) = &mut to_lcov {
-            sink.write(&lcov::render(profile, &reached, lines.as_ref()))?;
-        }
-        if let Some(sink) = &mut to_drcov {
-            let modules = std::fs::read_to_string("/proc/modules").unwrap_or_default();
-            sink.write_bytes(&drcov::render(profile, &modules))?;
-        }
-        reached.retain(|function| function.executed() > 0);
-        reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
-        Ok(match args.profile.format {
-            Format::Text => text(profile, &reached, args.profile.limited(&reached)),
-            Format::Json => json(profile, args.profile.limited(&reached)),
-        })
-    })
+    let view = args.options.view(&images::kernel_build_id())?;
+    profile::run(&args.profile, 0, view)
 }
 
-fn text(profile: &Profile, reached: &[Function<'_>], shown: &[Function<'_>]) -> String {
+impl CoverOptions {
+    /// Whether some were given.
+    pub fn are_given(&self) -> bool {
+        self.drcov.is_some() || self.lcov.is_some()
+    }
+
+    /// Opens the files, of which vmlinux is to be the kernel's with this build id.
+    pub fn view(&self, build_id: &str) -> Result<View<'_>, Failure> {
+        let vmlinux = self.vmlinux.as_deref();
+        let lines = vmlinux.map(|path| lcov::Lines::open(path, build_id));
+        let lines = lines.transpose()?;
+        let sink = |path: &Option<PathBuf>| {
+            path.as_deref()
+                .map(|path| Sink::open(Some(path)))
+                .transpose()
+        };
+        let (mut to_drcov, mut to_lcov) = (sink(&self.drcov)?, sink(&self.lcov)?);
+        if self.lcov.is_some() && lines.is_none() {
+            crate::output::note(
+                "jifl: lcov's file has functions only: lines need --vmlinux, with debug information",
+            );
+        }
+        Ok(Box::new(move |profile, show| {
+            let mut reached = profile::functions(&profile.blocks, &profile.symbols);
+            if let Some(sink) = &mut to_lcov {
+                sink.write(&lcov::render(profile, &reached, lines.as_ref()))?;
+            }
+            if let Some(sink) = &mut to_drcov {
+                sink.write_bytes(&drcov::render(profile))?;
+            }
+            reached.retain(|function| function.executed() > 0);
+            reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
+            let shown = show.limited(&reached);
+            Ok(match show.format {
+                Format::Text => text(profile, &reached, shown, show.width()),
+                Format::Json => json(profile, shown),
+            })
+        }))
+    }
+}
+
+fn text(
+    profile: &Profile,
+    reached: &[Function<'_>],
+    shown: &[Function<'_>],
+    width: Option<usize>,
+) -> String {
     let titles = ["FUNCTION", "BLOCKS", "INSNS", "BYTES", "COVERED"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     lines.extend(shown.iter().map(|function| {
@@ -107,7 +134,7 @@ fn text(profile: &Profile, reached: &[Function<'_>], shown: &[Function<'_>]) -> 
             percent(function.bytes(), function.size),
         ]
     }));
-    let mut text = table(&lines);
+    let mut text = table_within(&lines, width);
     let _ = writeln!(
         text,
         "# {} functions reached{}; {} of {} blocks executed",
@@ -169,7 +196,7 @@ mod tests {
         let mut reached = profile::functions(&profile.blocks, &profile.symbols);
         reached.reverse();
         assert_eq!(
-            text(&profile, &reached, &reached[..1]),
+            text(&profile, &reached, &reached[..1], None),
             "FUNCTION     BLOCKS  INSNS  BYTES  COVERED\n\
              inner [nfs]     2/2    121  12/12   100.0%\n\
              # 2 functions reached, 1 shown (--limit); 5 of 6 blocks executed\n\

@@ -117,7 +117,7 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
             dump.total
         ));
     }
-    let width = args.output.is_none().then(terminal_width).flatten();
+    let width = output::width(args.output.as_deref());
     sink.write(&render(&dump, args.format, width))?;
     Ok(status)
 }
@@ -153,12 +153,6 @@ fn render(dump: &Dump, format: Format, width: Option<usize>) -> String {
             serde_json::to_string(&object).expect("plain structures always serialize") + "\n"
         }
     }
-}
-
-/// Columns of the terminal that standard output is; `None` where it is none.
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 fn of_session(door: &impl Door, id: u64, limit: Option<usize>) -> Result<Dump, Failure> {

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often each basic block was executed: what `cover`, `prof` and `branch` share.
+//! How often each basic block was executed: what `cover`, `prof`, `branch`, `record` and `report`
+//! share.
 
 pub mod code;
 mod functions;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jifl_sys::abi::{Count, Counts, Kind, Start};
+use jifl_sys::abi::{Count, Counts, FLAG_BRANCHES, Kind, Start};
 use jifl_sys::device::{Door, Request};
 use serde::Serialize;
 
 pub use self::functions::{Function, functions};
 use crate::exit::Failure;
+use crate::images::Images;
 use crate::output::{self, Format, Sink};
+use crate::recording::{self, Destination, Recording};
 use crate::report::{self, Report};
 use crate::scope::{self, Scope};
 use crate::symbols::Symbols;
@@ -27,26 +30,39 @@ const ROOM: usize = 1 << 14;
 /// Lines of a table for people, unless they ask for another number.
 pub const LINES: usize = 30;
 
+/// How a profile is shown.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub format: Format,
+    /// So many lines of each table at most; of text 30 unless given
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Arguments that the three have in common.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// How it is written
-    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
-    pub format: Format,
-    /// So many lines of each table at most; of text 30 unless given
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Write to FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    pub show: Show,
+    /// Also keep all that was counted in FILE, for `jifl report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     scope: Scope,
 }
 
-impl ProfileArgs {
+/// Makes the text of a profile, and writes what files were wanted beside it.
+pub type View<'a> = Box<dyn FnOnce(&Profile, &Show) -> Result<String, Failure> + 'a>;
+
+impl Show {
     /// Of `all` lines, as many as are wanted.
     pub fn limited<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         let limit = match (self.limit, self.format) {
@@ -55,6 +71,11 @@ impl ProfileArgs {
             (None, Format::Json) => usize::MAX,
         };
         &all[..limit.min(all.len())]
+    }
+
+    /// Columns that there are for a line, where it goes to a terminal.
+    pub fn width(&self) -> Option<usize> {
+        output::width(self.output.as_deref())
     }
 }
 
@@ -68,6 +89,8 @@ pub struct Profile {
     pub report: Report,
     /// Names of addresses.
     pub symbols: Symbols,
+    /// What code they are of.
+    pub images: Images,
 }
 
 /// What every JSON object of the three ends with.
@@ -80,23 +103,42 @@ pub struct Summary {
     duration_ns: u64,
 }
 
-/// Runs a session, and hands what it has counted to `show`, whose text is written; the
+/// Runs a session, and hands what it has counted to `view`, whose text is written; the
 /// result is the exit status.
 ///
 /// # Errors
 /// The session is refused, the command cannot be run, or nothing can be written.
-pub fn run(
-    args: &ProfileArgs,
-    flags: u32,
-    show: impl FnOnce(&Profile) -> Result<String, Failure>,
-) -> Result<u8, Failure> {
+pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure> {
     let table = Table::all();
+    let flags = flags
+        | if args.record.is_some() {
+            FLAG_BRANCHES
+        } else {
+            0
+        };
     let start = start(&args.targets, flags, &table)?;
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
-    let mut sink = Sink::open(args.output.as_deref())?;
+    let mut sink = Sink::open(args.show.output.as_deref())?;
+    let record = args.record.as_deref().map(Destination::open).transpose()?;
     let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;
-    sink.write(&show(&profile)?)?;
+    let kept = recording::keep_in(record, || Recording::of_profile(&profile));
+    sink.write(&view(&profile, &args.show)?)?;
+    kept?;
+    Ok(status)
+}
+
+/// Runs a session for its recording alone.
+///
+/// # Errors
+/// Likewise.
+pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
+    let table = Table::all();
+    let start = start(targets, FLAG_BRANCHES, &table)?;
+    scope.check()?;
+    let destination = Destination::open(path)?;
+    let (profile, status) = observe(scope, start, &table, Symbols::of_kernel)?;
+    recording::keep(destination, &Recording::of_profile(&profile))?;
     Ok(status)
 }
 
@@ -128,11 +170,13 @@ pub fn observe(
     let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
     let status = outcome.exit_status();
     let (blocks, refused) = read(&door)?;
+    let symbols = symbols();
     let profile = Profile {
         blocks,
         refused,
         report: outcome.report,
-        symbols: symbols(),
+        images: Images::of_kernel(&symbols),
+        symbols,
     };
     profile.note();
     Ok((profile, status))
@@ -160,7 +204,7 @@ fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
 
 impl Profile {
     /// What is to be known beside the data.
-    fn note(&self) {
+    pub fn note(&self) {
         if self.report.cut_short {
             output::note(
                 "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
@@ -301,6 +345,7 @@ pub mod tests {
                 "ffffffff81000000 T outer\nffffffff81000050 t between\nffffffff81000100 t inner\t[nfs]\n\
                  ffffffff81000120 t outer.cold\n",
             ),
+            images: Images::default(),
         }
     }
 

@@ -4,11 +4,13 @@
 
 mod csv;
 mod json;
+mod kind;
 mod text;
 
 use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
+use serde::{Deserialize, Serialize};
 
-pub use text::{cost, grouped, table};
+pub use text::{cost, grouped, shortened, table, table_within};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,7 +24,7 @@ pub enum Format {
 }
 
 /// One system call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub name: String,
@@ -61,7 +63,7 @@ impl Row {
 }
 
 /// What the session cost the module: differences of its totals.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Time spent translating.
     pub translate_ns: u64,
@@ -110,9 +112,10 @@ pub fn cause_name(cause: usize) -> String {
 }
 
 /// The whole report.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// What was counted.
+    #[serde(with = "kind")]
     pub kind: Kind,
     /// Calls that were made or missed, the largest sum first.
     pub rows: Vec<Row>,

@@ -117,6 +117,38 @@ pub fn table(lines: &[Vec<String>]) -> String {
     text
 }
 
+/// A first column is not made narrower than this.
+const NARROWEST: usize = 12;
+
+/// A table that fits the terminal, if there is one: the first column, which has names, gives
+/// way first, then what stands at the right.
+pub fn table_within(lines: &[Vec<String>], width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return table(lines);
+    };
+    let chars = |line: &str| line.chars().count();
+    let whole = table(lines).lines().map(chars).max().unwrap_or(0);
+    let first = lines.iter().filter_map(|line| line.first());
+    let first = first.map(|cell| chars(cell)).max().unwrap_or(0);
+    let room = first.saturating_sub(whole.saturating_sub(width));
+    let mut lines = lines.to_vec();
+    for cell in lines.iter_mut().filter_map(|line| line.first_mut()) {
+        *cell = shortened(cell, room.max(NARROWEST));
+    }
+    let table = table(&lines);
+    let each = table.lines().map(|line| shortened(line, width) + "\n");
+    each.collect()
+}
+
+/// A text that is so wide at most.
+pub fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    kept + "…"
+}
+
 /// `38,211,348`
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -184,6 +216,24 @@ mod tests {
         assert!(text.contains("; missed 2\n"), "{text}");
         assert!(text.contains("# missed: 2 calls of read\n"), "{text}");
         assert!(text.contains("module-wide"), "{text}");
+    }
+
+    #[test]
+    fn names_give_way_on_a_narrow_terminal() {
+        let lines = [
+            vec!["FUNCTION".to_owned(), "INSNS".into()],
+            vec!["a_function_of_a_long_name".into(), "12,345".into()],
+        ];
+        assert_eq!(table_within(&lines, None), table(&lines));
+        assert_eq!(table_within(&lines, Some(40)), table(&lines));
+        assert_eq!(
+            table_within(&lines, Some(24)),
+            "FUNCTION           INSNS\na_function_of_a…  12,345\n"
+        );
+        assert_eq!(
+            table_within(&lines, Some(16)),
+            "FUNCTION       …\na_function_…  1…\n"
+        );
     }
 
     #[test]

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl merge`: the sum of recordings of the same kernel build. Addresses are those of the first;
+//! what only others have (modules, code that is no module's) is laid where the first has nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{At, Block, Destination, Image, Recording, Symbol, keep};
+use crate::exit::{DONE, Failure};
+use crate::report::{Report, Row};
+
+/// What is laid elsewhere begins at such an address.
+const PAGE: u64 = 4096;
+
+/// Arguments of `jifl merge`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Counts are added up, block by block, wherever the kernel and its modules lay in memory.
+The recordings must be of the same kernel build, and of the same kind.
+
+Example:
+  jifl merge -o all.jifl first.jifl second.jifl")]
+pub struct MergeArgs {
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE", required = true)]
+    output: PathBuf,
+    /// Recordings
+    #[arg(required = true, num_args = 2.., value_name = "RECORDING")]
+    files: Vec<PathBuf>,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &MergeArgs) -> Result<u8, Failure> {
+    let name = |path: &PathBuf| path.display().to_string();
+    let mut sum = Recording::read(&args.files[0])?;
+    for path in &args.files[1..] {
+        let other = Recording::read(path)?;
+        comparable((&name(&args.files[0]), &sum), (&name(path), &other))?;
+        sum = add(sum, other)
+            .map_err(|what| Failure::failed(format!("{}: {what}", path.display())))?;
+    }
+    keep(Destination::open(&args.output)?, &sum)?;
+    Ok(DONE)
+}
+
+/// Whether two recordings are of the same kernel build and of the same kind.
+///
+/// # Errors
+/// They are not.
+pub fn comparable(a: (&str, &Recording), b: (&str, &Recording)) -> Result<(), Failure> {
+    let (kernel_a, kernel_b) = (&a.1.header.kernel, &b.1.header.kernel);
+    if kernel_a != kernel_b {
+        return Err(Failure::failed(format!(
+            "{}: of another kernel build ({}) than {} ({})",
+            b.0,
+            kernel_b.shown(),
+            a.0,
+            kernel_a.shown()
+        )));
+    }
+    if a.1.report.kind != b.1.report.kind {
+        return Err(Failure::failed(format!(
+            "{}: of kind {}, but {} is of kind {}",
+            b.0,
+            b.1.kind(),
+            a.0,
+            a.1.kind()
+        )));
+    }
+    Ok(())
+}
+
+/// The sum of two that are comparable.
+fn add(mut sum: Recording, other: Recording) -> Result<Recording, String> {
+    let moved = add_images(&mut sum.images, &other.images)?;
+    let at = |at: At| At {
+        image: moved[at.image],
+        ..at
+    };
+    let symbols = other.symbols.into_iter().map(|symbol| Symbol {
+        at: at(symbol.at),
+        ..symbol
+    });
+    let symbols: BTreeSet<Symbol> = sum.symbols.drain(..).chain(symbols).collect();
+    sum.symbols = symbols.into_iter().collect();
+    let blocks = other.blocks.into_iter().map(|mut block| {
+        block.at = at(block.at);
+        if let Some(branch) = &mut block.branch {
+            branch.to = at(branch.to);
+        }
+        block
+    });
+    add_blocks(&mut sum.blocks, blocks);
+    add_report(&mut sum.report, other.report);
+    sum.without_counter = sum.without_counter.saturating_add(other.without_counter);
+    sum.header.recordings = sum
+        .header
+        .recordings
+        .saturating_add(other.header.recordings);
+    super::checks::check(&sum).map(|()| sum)
+}
+
+/// For each of the other images, its place among all.
+fn add_images(images: &mut Vec<Image>, others: &[Image]) -> Result<Vec<usize>, String> {
+    let mut places = Vec::new();
+    for other in others {
+        let same = |image: &Image| (&image.name, &image.build_id) == (&other.name, &other.build_id);
+        let place = match images.iter().position(same) {
+            Some(place) => place,
+            None => {
+                let base = free_base(images, other).ok_or("corrupt: no room for its modules")?;
+                images.push(Image {
+                    base,
+                    ..other.clone()
+                });
+                images.len() - 1
+            }
+        };
+        // Of one image two recordings may have seen different ends.
+        images[place].size = images[place].size.max(other.size);
+        places.push(place);
+    }
+    Ok(places)
+}
+
+/// Its own, or else one below all.
+fn free_base(images: &[Image], other: &Image) -> Option<u64> {
+    let end = |image: &Image| image.base.saturating_add(image.size);
+    let overlaps = |image: &Image| image.base < end(other) && other.base < end(image);
+    if !images.iter().any(overlaps) {
+        return Some(other.base);
+    }
+    let lowest = images.iter().map(|image| image.base).min()?;
+    let base = lowest.checked_sub(other.size)?;
+    Some(base - base % PAGE)
+}
+
+/// What is one block: all but its counts. Code that is changed at run time makes others at
+/// the same place.
+type Shape = (At, u32, u32, Option<(u32, At)>);
+
+fn shape(block: &Block) -> Shape {
+    let branch = block.branch.as_ref();
+    let branch = branch.map(|branch| (branch.offset, branch.to));
+    (block.at, block.bytes, block.insns, branch)
+}
+
+fn add_blocks(blocks: &mut Vec<Block>, others: impl Iterator<Item = Block>) {
+    let shapes = blocks.iter().map(shape).enumerate();
+    let known: HashMap<Shape, usize> = shapes.map(|(index, shape)| (shape, index)).collect();
+    for other in others {
+        let Some(index) = known.get(&shape(&other)) else {
+            blocks.push(other);
+            continue;
+        };
+        let block = &mut blocks[*index];
+        block.executed = block.executed.saturating_add(other.executed);
+        if let (Some(branch), Some(other)) = (&mut block.branch, &other.branch) {
+            branch.taken = branch.taken.saturating_add(other.taken);
+        }
+    }
+    blocks.sort_by_key(|block| (block.at, block.bytes));
+}
+
+fn add_report(report: &mut Report, other: Report) {
+    for row in other.rows {
+        match report.rows.iter_mut().find(|known| known.nr == row.nr) {
+            Some(known) => add_row(known, &row),
+            None => report.rows.push(row),
+        }
+    }
+    report
+        .rows
+        .sort_by(|a, b| (b.sum, b.calls, a.nr).cmp(&(a.sum, a.calls, b.nr)));
+    report.absent.extend(other.absent);
+    report.absent.sort_unstable();
+    report.absent.dedup();
+    report.cut_short |= other.cut_short;
+    report.duration_ns = report.duration_ns.saturating_add(other.duration_ns);
+    report.drain_ns = report.drain_ns.saturating_add(other.drain_ns);
+    report.draining = report.draining.saturating_add(other.draining);
+    let (cost, other) = (&mut report.cost, other.cost);
+    cost.translate_ns = cost.translate_ns.saturating_add(other.translate_ns);
+    cost.blocks = cost.blocks.saturating_add(other.blocks);
+    cost.insns = cost.insns.saturating_add(other.insns);
+    cost.module_wide |= other.module_wide;
+    for (name, count) in other.native_exits {
+        match cost.native_exits.iter_mut().find(|exit| exit.0 == name) {
+            Some(exit) => exit.1 = exit.1.saturating_add(count),
+            None => cost.native_exits.push((name, count)),
+        }
+    }
+}
+
+/// Of percentiles there is no sum.
+fn add_row(row: &mut Row, other: &Row) {
+    (row.min, row.max) = match (row.calls, other.calls) {
+        (_, 0) => (row.min, row.max),
+        (0, _) => (other.min, other.max),
+        _ => (row.min.min(other.min), row.max.max(other.max)),
+    };
+    (row.p50, row.p99) = (None, None);
+    row.calls = row.calls.saturating_add(other.calls);
+    row.sum = row.sum.saturating_add(other.sum);
+    row.blocks = row.blocks.saturating_add(other.blocks);
+    row.no_return = row.no_return.saturating_add(other.no_return);
+    row.missed = row.missed.saturating_add(other.missed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::recorded;
+    use super::*;
+    use crate::parse::parse;
+    use crate::profile;
+    use crate::report::tests::sample;
+    use jifl_sys::abi::Kind;
+
+    /// The same after another boot: all lies elsewhere, and nfs is in front of the kernel.
+    fn after_another_boot() -> Recording {
+        let mut recording = recorded();
+        for image in &mut recording.images {
+            image.base = match image.name.as_str() {
+                "vmlinux" => 0xffff_ffff_9340_0000,
+                "nfs" => 0xffff_ffff_8100_0080,
+                _ => 0xffff_ffff_8100_0180,
+            };
+        }
+        recording.header.boot_id = "another".into();
+        recording.images[2].build_id = "another".into();
+        recording
+    }
+
+    fn shown(recording: &Recording) -> Vec<(String, u64, u64)> {
+        let profile = recording.profile();
+        let functions = profile::functions(&profile.blocks, &profile.symbols);
+        let each = functions.iter();
+        each.map(|f| (f.name.clone(), f.calls(), f.instructions()))
+            .collect()
+    }
+
+    #[test]
+    fn the_documented_line_parses() {
+        assert!(parse::<MergeArgs>("-o all.jifl first.jifl second.jifl").is_ok());
+        for line in ["a b", "-o x a", "-o x"] {
+            assert!(parse::<MergeArgs>(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn counts_add_up_wherever_the_code_lay() {
+        let sum = add(recorded(), after_another_boot()).unwrap();
+        let twice: Vec<_> = shown(&recorded())
+            .into_iter()
+            .map(|(name, calls, insns)| (name, 2 * calls, 2 * insns))
+            .collect();
+        assert_eq!(shown(&sum), twice);
+        assert_eq!(sum.header.recordings, 2);
+        assert_eq!(sum.without_counter, 4);
+        let taken: u64 = sum
+            .blocks
+            .iter()
+            .filter_map(|b| Some(b.branch.as_ref()?.taken))
+            .sum();
+        assert!(taken >= 2 * 39, "{taken}");
+    }
+
+    #[test]
+    fn what_only_the_second_has_is_laid_where_nothing_is() {
+        let mut other = after_another_boot();
+        let nfs = other
+            .images
+            .iter_mut()
+            .find(|image| image.name == "nfs")
+            .unwrap();
+        (nfs.build_id, nfs.base) = ("other".into(), 0xffff_ffff_8100_0000);
+        let sum = add(recorded(), other).unwrap();
+        let found = shown(&sum);
+        let inner = found.iter().filter(|(name, ..)| name == "inner [nfs]");
+        assert_eq!(
+            inner.map(|(_, calls, _)| *calls).collect::<Vec<_>>(),
+            [40, 40]
+        );
+        assert!(found.contains(&("outer".into(), 20, 110)), "{found:?}");
+        for (i, a) in sum.images.iter().enumerate() {
+            for b in &sum.images[..i] {
+                assert!(
+                    a.base + a.size <= b.base || b.base + b.size <= a.base,
+                    "{a:?} {b:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_counts_add_up_without_percentiles() {
+        let mut sum = sample(Kind::Insn);
+        let mut other = sample(Kind::Insn);
+        other.rows[0].min = 7;
+        other.rows.remove(1);
+        other.cost.native_exits.push(("hlt".into(), 1));
+        add_report(&mut sum, other);
+        let clone = &sum.rows[0];
+        assert_eq!((clone.calls, clone.sum, clone.min), (2408, 76_422_696, 7));
+        assert_eq!(
+            (clone.p50, sum.rows[1].calls, sum.cost.exits()),
+            (None, 3, 25)
+        );
+    }
+
+    #[test]
+    fn other_kernels_and_kinds_are_refused_in_one_line() {
+        let (a, mut b) = (recorded(), recorded());
+        assert!(comparable(("a", &a), ("b", &b)).is_ok());
+        b.header.kernel.build_id = "beef".into();
+        let other_kernel = comparable(("a", &a), ("b", &b)).unwrap_err().message;
+        assert!(
+            other_kernel.contains("b: of another kernel build") && other_kernel.contains("beef")
+        );
+        let mut b = recorded();
+        b.report.kind = Kind::Insn;
+        let other_kind = comparable(("a", &a), ("b", &b)).unwrap_err().message;
+        assert_eq!(other_kind, "b: of kind insn, but a is of kind profile");
+    }
+}

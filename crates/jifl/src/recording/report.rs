@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl report`: a recording as `prof`, `cover`, `branch` or `count` would have shown it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::header::{Header, utc};
+use super::{FILE, Image, Recording};
+use crate::branch::BranchOptions;
+use crate::cover::CoverOptions;
+use crate::exit::{DONE, Failure};
+use crate::output::{self, Sink};
+use crate::prof::ProfOptions;
+use crate::profile::{self, Show, View};
+use crate::report::{Format, grouped, shortened};
+
+/// Arguments of `jifl report`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It takes no privileges and no module: names are in the recording.
+Without --as it is the view that the options are of, else prof, or count where only calls
+were counted.
+
+Examples:
+  jifl report
+  jifl report nginx.jifl --as branch --hints
+  jifl report nginx.jifl --as cover --lcov kernel.info --vmlinux vmlinux
+  jifl report nginx.jifl --as info")]
+pub struct ReportArgs {
+    /// The recording
+    #[arg(value_name = "RECORDING", default_value = FILE)]
+    file: PathBuf,
+    /// What it is shown as
+    #[arg(long = "as", value_enum, value_name = "VIEW")]
+    shown_as: Option<As>,
+    /// How it is written; csv with --as count only
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// So many lines of each table at most; of text 30 unless given
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    prof: ProfOptions,
+    #[command(flatten)]
+    cover: CoverOptions,
+    #[command(flatten)]
+    branch: BranchOptions,
+}
+
+/// What a recording is shown as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum As {
+    /// Functions and blocks, the most instructions first
+    Prof,
+    /// Functions reached
+    Cover,
+    /// Conditional branches
+    Branch,
+    /// System calls
+    Count,
+    /// Where, when and how it was recorded
+    Info,
+}
+
+/// The recording itself, with --as info.
+#[derive(Serialize)]
+struct Object<'a> {
+    command: &'static str,
+    kind: &'static str,
+    blocks: usize,
+    calls: u64,
+    images: &'a [Image],
+    recorded: &'a Header,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
+    let wanted = args.view()?;
+    let recording = Recording::read(&args.file)?;
+    let view = match wanted {
+        Some(view) => view,
+        None if recording.is_profile() => As::Prof,
+        None => As::Count,
+    };
+    if args.format == Format::Csv && view != As::Count {
+        return Err(Failure::usage("-f csv goes with --as count only"));
+    }
+    // Before the old one is gone.
+    let text = match view {
+        As::Count => recording.report.render(args.format),
+        As::Info => info(&recording, args)?,
+        _ => shown(&recording, view, args)?,
+    };
+    Sink::open(args.output.as_deref())?.write(&text)?;
+    if let Some(notes) = recording.report.notes(args.format) {
+        output::note(notes.trim_end());
+    }
+    Ok(DONE)
+}
+
+impl ReportArgs {
+    /// What is asked for, by name or by the options of one; `None` where neither is given.
+    fn view(&self) -> Result<Option<As>, Failure> {
+        let special = [
+            (As::Prof, self.prof.are_given()),
+            (As::Cover, self.cover.are_given()),
+            (As::Branch, self.branch.are_given()),
+        ];
+        let mut view = self.shown_as;
+        for (of, _) in special.into_iter().filter(|(_, given)| *given) {
+            if *view.get_or_insert(of) != of {
+                return Err(Failure::usage(
+                    "--folded goes with --as prof, --drcov and --lcov with --as cover, --hints with --as branch",
+                ));
+            }
+        }
+        Ok(view)
+    }
+
+    fn show(&self) -> Show {
+        Show {
+            format: match self.format {
+                Format::Json => output::Format::Json,
+                Format::Text | Format::Csv => output::Format::Text,
+            },
+            limit: self.limit,
+            output: self.output.clone(),
+        }
+    }
+}
+
+/// As one of the commands that count blocks has it.
+fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<String, Failure> {
+    if !recording.is_profile() {
+        return Err(Failure::failed(format!(
+            "{}: of `jifl count {}`, without blocks and functions: only --as count and info show it \
+             (`jifl record` records blocks)",
+            args.file.display(),
+            recording.kind()
+        )));
+    }
+    let profile = recording.profile();
+    profile.note();
+    let view: View<'_> = match view {
+        As::Cover => args.cover.view(&recording.header.kernel.build_id)?,
+        As::Branch => args.branch.view(),
+        _ => args.prof.view()?,
+    };
+    view(&profile, &args.show())
+}
+
+/// What the recording says of itself.
+fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
+    if args.format == Format::Json {
+        return Ok(profile::json(&Object {
+            command: "report",
+            kind: recording.kind(),
+            blocks: recording.blocks.len(),
+            calls: recording.calls(),
+            images: &recording.images,
+            recorded: &recording.header,
+        }));
+    }
+    let header = &recording.header;
+    let line = |name: &str, value: String| (name.to_owned(), value);
+    let mut lines = vec![
+        line("kernel", header.kernel.shown()),
+        line("version", header.kernel.version.clone()),
+        line("boot", header.boot_id.clone()),
+        line("CPUs", format!("{}, {}", header.cpus, header.cpu)),
+        line("time", utc(header.time)),
+        line("command", header.command_line()),
+        line("jifl", header.jifl.clone()),
+        line("counted", counted(recording)),
+    ];
+    if header.recordings > 1 {
+        lines.push(line("merged from", grouped(header.recordings)));
+    }
+    for image in recording
+        .images
+        .iter()
+        .filter(|image| !image.name.is_empty())
+    {
+        lines.push(line(
+            &image.name,
+            format!("{:#x}, build id {}", image.base, image.build_id),
+        ));
+    }
+    let names = lines.iter().map(|(name, _)| name.chars().count());
+    let (first, width) = (names.max().unwrap_or(0), args.show().width());
+    let line = |(name, value): &(String, String)| {
+        shortened(
+            &format!("{name:first$}  {value}"),
+            width.unwrap_or(usize::MAX),
+        ) + "\n"
+    };
+    Ok(lines.iter().map(line).collect())
+}
+
+fn counted(recording: &Recording) -> String {
+    let calls = format!("{} system calls", grouped(recording.calls()));
+    match recording.is_profile() {
+        true => format!(
+            "{} blocks in {calls}",
+            grouped(recording.blocks.len() as u64)
+        ),
+        false => format!("{} of {calls}", recording.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file;
+    use super::super::tests::recorded;
+    use super::*;
+    use crate::exit::USAGE;
+    use crate::parse::parse;
+    use crate::report::tests::sample;
+    use jifl_sys::abi::Kind;
+    use std::fs;
+
+    fn view(line: &str) -> Result<Option<As>, u8> {
+        let args: ReportArgs = parse(line).unwrap();
+        args.view().map_err(|failure| failure.status)
+    }
+
+    #[test]
+    fn options_say_what_is_shown() {
+        assert_eq!(view(""), Ok(None));
+        assert_eq!(view("nginx.jifl --as branch --hints"), Ok(Some(As::Branch)));
+        assert_eq!(view("--folded x"), Ok(Some(As::Prof)));
+        assert_eq!(
+            view("x --lcov kernel.info --vmlinux vmlinux"),
+            Ok(Some(As::Cover))
+        );
+        assert_eq!(view("--as info"), Ok(Some(As::Info)));
+        assert_eq!(view("--as prof --hints"), Err(USAGE));
+        assert_eq!(view("--folded x --drcov y"), Err(USAGE));
+        assert!(parse::<ReportArgs>("--as trace").is_err());
+    }
+
+    /// Runs the command over a recording; what it has written, or said.
+    fn report(recording: &Recording, options: &str) -> Result<String, String> {
+        let name = format!(
+            "jifl-report-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        );
+        let directory = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+        fs::create_dir_all(&directory).unwrap();
+        let (file, output) = (directory.join("a.jifl"), directory.join("out"));
+        fs::write(&file, file::encode(recording)).unwrap();
+        let line = format!("{} -o {} {options}", file.display(), output.display());
+        let done = run(&parse(&line).unwrap());
+        let text = fs::read_to_string(&output).unwrap_or_default();
+        fs::remove_dir_all(&directory).unwrap();
+        done.map(|_| text).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn each_view_shows_the_recording() {
+        for (options, begin) in [
+            (
+                "",
+                "FUNCTION     CALLS  INSNS  SHARE  INSN/CALL\ninner [nfs]     40",
+            ),
+            (
+                "--as cover --limit 1",
+                "FUNCTION     BLOCKS  INSNS  BYTES  COVERED\ninner [nfs]     2/2",
+            ),
+            ("--as branch", "BRANCH               TARGET  EXECUTED"),
+            ("--as count", "SYSCALL  CALLS  BLOCKS\n"),
+            ("--as count -f csv", "syscall,nr,"),
+            ("-f json", "{\"command\":\"prof\",\"instructions\":176,"),
+            ("--as info", "kernel   "),
+            (
+                "--as info -f json",
+                "{\"command\":\"report\",\"kind\":\"profile\",\"blocks\":6,",
+            ),
+        ] {
+            let text = report(&recorded(), options).unwrap();
+            assert!(text.starts_with(begin), "{options}: {text}");
+        }
+    }
+
+    #[test]
+    fn counts_have_their_report_only() {
+        let counts = Recording::of_report(&sample(Kind::Insn));
+        assert!(
+            report(&counts, "")
+                .unwrap()
+                .starts_with("SYSCALL  CALLS       INSNS")
+        );
+        let error = report(&counts, "--as prof").unwrap_err();
+        assert!(error.contains("of `jifl count insn`"), "{error}");
+        let error = report(&recorded(), "-f csv").unwrap_err();
+        assert!(error.contains("--as count"), "{error}");
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes a recording of what a session has counted here.
+
+use jifl_sys::abi::{Count, NO_BRANCH};
+
+use super::header::Header;
+use super::{At, Block, Branch, Image, Recording, Symbol};
+use crate::images::KERNEL;
+use crate::profile::Profile;
+
+/// All of a profile, with the symbols that its addresses need.
+pub fn of_profile(profile: &Profile) -> Recording {
+    let kernel = profile.images.kernel();
+    let header = Header::here(kernel.map_or_else(String::new, |image| image.build_id.clone()));
+    let addresses = profile.blocks.iter().flat_map(addresses);
+    let symbols = profile.symbols.around(addresses.clone());
+    let code = addresses.map(|address| (address, profile.symbols.module(address)));
+    let symbols_at = symbols.iter().map(|entry| (entry.addr, entry.module));
+    let places = Places::of(profile, &header.boot_id, code.chain(symbols_at));
+    let symbols = symbols.iter().map(|entry| Symbol {
+        at: places.at(entry.addr, entry.module),
+        kind: entry.kind,
+        name: entry.name.to_owned(),
+        module: entry.module.to_owned(),
+    });
+    let at = |address| places.at(address, profile.symbols.module(address));
+    let block = |block: &Count| Block {
+        at: at(block.orig),
+        bytes: block.src_len,
+        insns: block.insns,
+        executed: block.executed,
+        branch: (block.branch != NO_BRANCH).then(|| Branch {
+            offset: block.branch,
+            to: at(block.target),
+            taken: block.taken,
+        }),
+    };
+    Recording {
+        symbols: symbols.collect(),
+        blocks: profile.blocks.iter().map(block).collect(),
+        report: profile.report.clone(),
+        without_counter: profile.refused,
+        header,
+        images: places.images,
+    }
+}
+
+/// Those that a block's names may be asked of.
+fn addresses(block: &Count) -> impl Iterator<Item = u64> + Clone {
+    let branch = (block.branch != NO_BRANCH)
+        .then(|| [block.orig.wrapping_add(block.branch.into()), block.target]);
+    std::iter::once(block.orig).chain(branch.into_iter().flatten())
+}
+
+/// The images that a recording has: those that some code is of.
+struct Places {
+    images: Vec<Image>,
+    /// Of what is of none, the last.
+    other: usize,
+}
+
+impl Places {
+    /// `code`: addresses, each with the module that its symbol is said to be of.
+    fn of<'a>(
+        profile: &Profile,
+        boot_id: &str,
+        code: impl Iterator<Item = (u64, &'a str)>,
+    ) -> Places {
+        let all = profile.images.all();
+        let mut places = Places {
+            images: all
+                .iter()
+                .map(|image| Image {
+                    name: image.name.clone(),
+                    build_id: image.build_id.clone(),
+                    base: image.base,
+                    size: image.size,
+                })
+                .collect(),
+            other: all.len(),
+        };
+        let mut used = vec![false; all.len()];
+        let (mut from, mut to) = (u64::MAX, 0);
+        for (address, label) in code {
+            match places.find(address, label) {
+                Some(index) => used[index] = true,
+                None => (from, to) = (from.min(address), to.max(address)),
+            }
+        }
+        let mut used = used.into_iter();
+        places.images.retain(|_| used.next() == Some(true));
+        places.other = places.images.len();
+        if from <= to {
+            places.images.push(Image {
+                name: String::new(),
+                build_id: boot_id.to_owned(),
+                base: from,
+                size: (to - from).saturating_add(1),
+            });
+        }
+        places
+    }
+
+    fn at(&self, address: u64, label: &str) -> At {
+        let image = self.find(address, label).unwrap_or(self.other);
+        let base = self.images.get(image).map_or(0, |image| image.base);
+        At {
+            image,
+            offset: address.wrapping_sub(base),
+        }
+    }
+
+    /// A module's memory is not in one piece, and code of others may lie within its size:
+    /// a symbol says better whose it is.
+    fn find(&self, address: u64, label: &str) -> Option<usize> {
+        let name = match label {
+            "" => KERNEL,
+            label => label.trim_matches(['[', ']']),
+        };
+        let has = |image: &Image| {
+            image.name == name
+                && address
+                    .checked_sub(image.base)
+                    .is_some_and(|o| o < image.size)
+        };
+        self.images.iter().position(has)
+    }
+}
