@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
-	demo lint fmt clean help debug-kernel soak
+	man install demo lint fmt clean help debug-kernel soak
 
 MINUTES ?= 60
 
@@ -23,6 +23,7 @@ help:
 	@echo "bench  what it costs, with charts, into build/bench"
 	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
+	@echo "install  the command, its manual pages and completions, below PREFIX; man: the pages, into build/man"
 	@echo "setup  install what is lacking;  lint, fmt, clean"
 
 setup:
@@ -38,6 +39,23 @@ cli:
 	@JIFL_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown) nice $(CARGO) build --release --locked --package jifl
 	@cmp -s $(CARGO_OUT)/jifl build/bin/jifl || \
 		{ cp $(CARGO_OUT)/jifl build/bin/jifl.new && mv build/bin/jifl.new build/bin/jifl; }
+
+# Made by the command from its own definitions.
+man: cli
+	@build/bin/jifl man build/man
+
+# DESTDIR: a directory that stands for the root of where it is installed, as packages have it.
+PREFIX ?= /usr/local
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+install:
+	@[ -x build/bin/jifl ] || { echo "install: build/bin/jifl is not there: make builds it" >&2; exit 1; }
+	@install -D build/bin/jifl "$(DESTDIR)$(PREFIX)/bin/jifl"
+	@build/bin/jifl man "$(SHARE)/man/man1"
+	@mkdir -p "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+	@build/bin/jifl completions bash >"$(SHARE)/bash-completion/completions/jifl"
+	@build/bin/jifl completions zsh >"$(SHARE)/zsh/site-functions/_jifl"
+	@build/bin/jifl completions fish >"$(SHARE)/fish/vendor_completions.d/jifl.fish"
 
 # build/toolchain.mk may have come only with `setup`: a second make reads it.
 demo: setup
@@ -98,4 +116,4 @@ lint:
 
 clean:
 	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted \
-		build/bench build/native
+		build/bench build/native build/man

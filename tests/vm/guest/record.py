@@ -9,13 +9,15 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 import zlib
 from pathlib import Path
 
 from lib import background, check, figure, main, run, same, status, wait_for
 
 HERE = Path(tempfile.mkdtemp(prefix="record"))
-WORK = ["sh", "-c", "for i in 1 2 3; do cat /etc/passwd | sort | wc -c; done; ls -lR /proc/self/"]
+WORK = ["sh", "-c", "cat /etc/passwd /proc/modules | sort | wc -c"]
+PYTHON = ["/usr/bin/python3", "-I", "-S", "-c"]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
 
 
@@ -64,19 +66,19 @@ def body(name):
 def views():
     """Each command records what it prints; then each is asked for again by someone else."""
     sessions = {
-        "prof": (["--folded", "prof.folded"], ["prof.folded"]),
-        "cover": (["--drcov", "cover.drcov", "--lcov", "cover.info"], ["cover.drcov", "cover.info"]),
-        "branch": (["--hints"], []),
+        "prof": ("sys:openat", ["--folded", "prof.folded"], ["prof.folded"]),
+        "cover": ("sys:read", ["--drcov", "cover.drcov", "--lcov", "cover.info"], ["cover.drcov", "cover.info"]),
+        "branch": ("sys:read", ["--hints"], []),
     }
     printed = {}
-    for name, (options, _) in sessions.items():
-        end = jifl(name, "sys:*", "-f", "json", *options, "--record", f"{name}.jifl", "--", *WORK)
+    for name, (target, options, _) in sessions.items():
+        end = jifl(name, target, "-f", "json", *options, "--record", f"{name}.jifl", "--", *WORK)
         same(f"{name}: status", end.returncode, 0)
         check(f"{name}: says what it wrote", f"{name}.jifl: " in end.stderr, end.stderr)
         printed[name] = own_line(end.stdout, '{"command":"')
         give(f"{name}.jifl")
     hide_addresses()
-    for name, (options, files) in sessions.items():
+    for name, (_, options, files) in sessions.items():
         was = {file: (HERE / file).read_bytes() for file in files}
         for file in files:
             (HERE / file).unlink()
@@ -85,7 +87,7 @@ def views():
         same(f"{name}: report's status", (end.returncode, end.stderr[:200] if name != "cover" else ""), (0, ""))
         check(f"{name}: the report is what was printed", end.stdout == printed[name],
               f"{len(end.stdout)} and {len(printed[name])} bytes")
-        check(f"{name}: there is something", len(end.stdout) > 10000 or name == "branch", end.stdout)
+        check(f"{name}: there is something", len(end.stdout) > 5000 or name == "branch", end.stdout)
         for file in files:
             check(f"{file}: is what was written", (HERE / file).read_bytes() == was[file], file)
     show_addresses()
@@ -116,7 +118,7 @@ def info():
     check("the kernel's build id", bytes.fromhex(recorded["kernel"]["build_id"]) in notes, recorded)
     same("the release", recorded["kernel"]["release"], os.uname().release)
     same("the boot", recorded["boot_id"], Path("/proc/sys/kernel/random/boot_id").read_text().strip())
-    same("the command", recorded["command"][:3], ["jifl", "prof", "sys:*"])
+    same("the command", recorded["command"][:3], ["jifl", "prof", "sys:openat"])
     same("CPUs", recorded["cpus"], os.cpu_count())
     bases = dict(re.findall(r"^(\S+) .* (0x\w+)", Path("/proc/modules").read_text(), re.M))
     modules = [image for image in said["images"] if image["name"] not in ("vmlinux", "")]
@@ -132,7 +134,7 @@ def info():
 
 def record_twice():
     for name in ("one.jifl", "two.jifl"):
-        end = jifl("record", "sys:getppid", "sys:getcwd", "-o", name, "--", "python3", "-c",
+        end = jifl("record", "sys:getppid", "sys:getcwd", "-o", name, "--", *PYTHON,
                    f"import os\nfor _ in range({100 if name == 'one.jifl' else 300}): os.getppid()\nos.getcwd()")
         same(f"record {name}", (end.returncode, end.stdout), (0, ""))
     end = jifl("record", "sys:getppid", "--", "sh", "-c", "exit 7")
@@ -152,9 +154,8 @@ def merge_and_diff():
     one, two, both = prof("one.jifl"), prof("two.jifl"), prof("sum.jifl")
     want = {name: tuple(map(sum, zip(one.get(name, (0, 0)), two.get(name, (0, 0))))) for name in one.keys() | two.keys()}
     same("merged counts are sums", both, want)
-    # Python asks for its own parent at most once itself.
     calls = [found["__x64_sys_getppid"][0] for found in (one, two, both)]
-    check("getppid's calls", 100 <= calls[0] <= 101 and calls[1] == calls[0] + 200, calls)
+    same("getppid's calls", calls, [100, 300, 400])
     found = json.loads(jifl("diff", "one.jifl", "two.jifl", "-f", "json").stdout)
     line = next(line for line in found["lines"] if line["name"] == "__x64_sys_getppid")
     same("diff's calls", (line["calls_a"], line["calls_b"]), tuple(calls[:2]))
@@ -178,6 +179,22 @@ def counts():
     check("nothing is written then", not list(HERE.glob("x.jifl*")), list(HERE.iterdir()))
 
 
+def documented():
+    """The lines with which docs/command.md begins."""
+    page = Path(os.environ["JIFL_ROOT"], "docs/command.md").read_text()
+    section = page.split("\n## record, ")[1].split("\n## ")[0]
+    lines = re.findall(r"^    (jifl .*)$", section, re.M)
+    check("the page has lines", len(lines) > 4, lines)
+    for line in lines:
+        end = run("bash", "-c", line, cwd=HERE)
+        same(line, end.returncode, 0)
+        if "diff" in line:
+            titles = re.search(r"^    (FUNCTION .*)$", section, re.M)[1]
+            same("diff's titles", end.stdout.split("\n")[0].split(), titles.split())
+            check("diff's sums", re.search(r"# in all [\d,]+ and [\d,]+ \(\S+%\), system calls \d+ and \d+\n", end.stdout),
+                  end.stdout)
+
+
 # --- trouble ---------------------------------------------------------------------------------
 
 
@@ -185,9 +202,9 @@ def full_disk():
     """What does not fit is elsewhere, and what was there before stays."""
     small = HERE / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", small], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", small], check=True)
     (small / "a.jifl").write_text("before")
-    end = jifl("record", "sys:*", "-o", "small/a.jifl", "--", *WORK)
+    end = jifl("record", "sys:openat", "-o", "small/a.jifl", "--", "true")
     same("full disk: status, one line", (end.returncode, end.stderr.count("\n")), (1, 1))
     found = re.search(r"small/a.jifl: No space left .*; the recording is in (\S+) instead", end.stderr)
     if check("full disk: says where it is", found, end.stderr):
@@ -216,14 +233,17 @@ def interrupted():
 
 
 def program():
+    begin = time.monotonic()
     printed = views()
     another_view(printed)
     info()
     record_twice()
     merge_and_diff()
     counts()
+    documented()
     full_disk()
     interrupted()
+    figure("seconds", round(time.monotonic() - begin))
 
 
 main(program)

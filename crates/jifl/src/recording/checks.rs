@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn what_would_mislead_or_overflow_is_refused() {
         assert_eq!(check(&recorded()), Ok(()));
-        let spoil: [(&str, fn(&mut Recording)); 8] = [
+        type Spoil = fn(&mut Recording);
+        let spoil: [(&str, Spoil); 8] = [
             ("a name", |r| r.symbols[0].name = "a\x1b[2J".into()),
             ("a name", |r| r.symbols[0].name = String::new()),
             ("a name", |r| r.symbols[0].kind = '\n'),
