@@ -39,7 +39,7 @@ impl Images {
         for image in &mut images.0 {
             image.build_id = match image.name.as_str() {
                 KERNEL => kernel_build_id(),
-                name => read_build_id(&format!("/sys/module/{name}/notes/.note.gnu.build-id")),
+                name => module_build_id(name),
             };
         }
         images
@@ -86,6 +86,11 @@ impl Images {
 /// Of the running kernel.
 pub fn kernel_build_id() -> String {
     read_build_id("/sys/kernel/notes")
+}
+
+/// Of a module that is loaded.
+pub fn module_build_id(name: &str) -> String {
+    read_build_id(&format!("/sys/module/{name}/notes/.note.gnu.build-id"))
 }
 
 /// `ext4 1048576 1 - Live 0xffffffffc0400000`

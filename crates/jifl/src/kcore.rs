@@ -17,6 +17,15 @@ pub trait Memory {
     fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>>;
 }
 
+/// Memory that is at hand: bytes from an address on.
+impl Memory for (u64, Vec<u8>) {
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
+        let to = from.checked_add(length)?;
+        self.1.get(from..to).map(<[u8]>::to_vec)
+    }
+}
+
 /// A part of memory, and where the file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
@@ -135,16 +144,8 @@ fn segments(head: &[u8]) -> Vec<Segment> {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-
-    /// Made-up memory: bytes from an address on.
-    impl Memory for (u64, Vec<u8>) {
-        fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
-            let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
-            self.1.get(from..from + length).map(<[u8]>::to_vec)
-        }
-    }
 
     #[test]
     fn loadable_parts_are_found() {

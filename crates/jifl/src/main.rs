@@ -21,6 +21,7 @@ mod glob;
 mod histogram;
 mod images;
 mod kcore;
+mod lines;
 mod list;
 mod output;
 #[cfg(test)]

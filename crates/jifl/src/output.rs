@@ -36,6 +36,11 @@ impl Sink {
         }
     }
 
+    /// Opens a file.
+    pub fn file(path: &Path) -> Result<Sink, Failure> {
+        Sink::open(Some(path))
+    }
+
     /// Writes all of `text`. A reader that has gone away (`| head`) is no error.
     pub fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.write_bytes(text.as_bytes())
@@ -78,4 +83,34 @@ pub fn note(text: &str) {
 /// Writes to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     Sink::Stdout.write(text)
+}
+
+/// Cuts lines that are wider than a terminal.
+pub fn fit(text: String, width: Option<usize>) -> String {
+    let Some(width) = width else {
+        return text;
+    };
+    let cut = |line: &str| shortened(line, width) + "\n";
+    text.lines().map(cut).collect()
+}
+
+/// A text that is so wide at most.
+pub fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    kept + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_only_for_a_terminal() {
+        let text = || "abcdef\n…bc\n\n".to_owned();
+        assert_eq!(fit(text(), None), text());
+        assert_eq!(fit(text(), Some(3)), "ab…\n…bc\n\n");
+    }
 }

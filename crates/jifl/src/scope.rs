@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -94,44 +95,121 @@ pub fn observe<T>(
     beside: Option<&(dyn Fn() + Sync)>,
     at_end: impl FnOnce(u64) -> T,
 ) -> Result<(Outcome, T), Failure> {
-    scope.set_filters(&mut start)?;
-    let interrupt = os::catch_interrupts()
-        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-    let gated = match scope.command.as_slice() {
-        [] => None,
-        command => Some(gate(command)?),
-    };
-    if let Some(gated) = &gated {
-        start.filters |= FILTER_TGID | FILTER_CHILDREN;
-        start.tgid = gated.pid() as i32;
-    }
+    let watch = Watch::new(scope, std::slice::from_mut(&mut start))?;
     let (report, run) = session::measure(door, start, table, |id| {
-        let ended = while_doing(beside, || {
-            let mut child = gated.map(Gated::open).transpose()?;
-            let end = wait(child.as_mut(), interrupt.as_fd(), scope.time)?;
-            Ok::<_, io::Error>((child, end))
-        })?;
+        let ended = while_doing(beside, || watch.wait())?;
         Ok::<_, io::Error>((ended, at_end(id)))
     })?;
-    let ((child, end), seen) = run.map_err(|error| match scope.command.as_slice() {
-        [] => Failure::failed(format!("waiting: {error}")),
-        command => not_run(command, &error),
-    })?;
-    note_end(&report, &end);
+    let (ended, seen) = run.map_err(|error| not_ended(scope, &error))?;
+    note_end(std::slice::from_ref(&report), &ended.1);
     if let Some(beside) = beside {
         beside();
     }
-    let status = status_of(child, &end)?;
+    let status = status_of(ended)?;
     Ok((Outcome { report, status }, seen))
 }
 
+/// Runs several sessions about the same tasks at the same time, each through its own door. The
+/// reports are in the order of the sessions; the status is that of the command, if one was run.
+///
+/// # Errors
+/// As of one.
+pub fn observe_each(
+    scope: &Scope,
+    doors: &[impl Door + Sync],
+    mut starts: Vec<Start>,
+    table: &Table,
+) -> Result<(Vec<Report>, Option<u8>), Failure> {
+    let watch = Watch::new(scope, &mut starts)?;
+    let (mut watch, mut ended) = (Some(watch), None);
+    let mut wait = || ended = watch.take().map(Watch::wait);
+    let mut reports = Vec::new();
+    measure_each(doors, &starts, table, &mut wait, &mut reports)?;
+    // The last to be started was the first to end.
+    reports.reverse();
+    let ended = ended.expect("all sessions were started, so it was waited");
+    let ended = ended.map_err(|error| not_ended(scope, &error))?;
+    note_end(&reports, &ended.1);
+    Ok((reports, status_of(ended)?))
+}
+
+/// Each inside the one before.
+fn measure_each(
+    doors: &[impl Door],
+    starts: &[Start],
+    table: &Table,
+    wait: &mut dyn FnMut(),
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
+    let (Some(door), Some(start)) = (doors.first(), starts.first()) else {
+        wait();
+        return Ok(());
+    };
+    let (report, inner) = session::measure(door, *start, table, |_| {
+        measure_each(&doors[1..], &starts[1..], table, wait, reports)
+    })?;
+    inner?;
+    reports.push(report);
+    Ok(())
+}
+
+/// What sessions wait for, made before they start, so that they can be about the command.
+struct Watch {
+    interrupt: UnixStream,
+    gated: Option<Gated>,
+    time: Option<Duration>,
+}
+
+impl Watch {
+    /// Sets the filters of the sessions that are to be started.
+    fn new(scope: &Scope, starts: &mut [Start]) -> Result<Watch, Failure> {
+        for start in starts.iter_mut() {
+            scope.set_filters(start)?;
+        }
+        let interrupt = os::catch_interrupts()
+            .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+        let gated = match scope.command.as_slice() {
+            [] => None,
+            command => Some(gate(command)?),
+        };
+        if let Some(gated) = &gated {
+            for start in starts {
+                start.filters |= FILTER_TGID | FILTER_CHILDREN;
+                start.tgid = gated.pid() as i32;
+            }
+        }
+        Ok(Watch {
+            interrupt,
+            gated,
+            time: scope.time,
+        })
+    }
+
+    /// Lets the command run, and waits for the end.
+    fn wait(self) -> io::Result<Ended> {
+        let mut child = self.gated.map(Gated::open).transpose()?;
+        let end = wait(child.as_mut(), self.interrupt.as_fd(), self.time)?;
+        Ok((child, end))
+    }
+}
+
+/// The command, if one was run, and why the sessions end.
+type Ended = (Option<Child>, End);
+
+fn not_ended(scope: &Scope, error: &io::Error) -> Failure {
+    match scope.command.as_slice() {
+        [] => Failure::failed(format!("waiting: {error}")),
+        command => not_run(command, error),
+    }
+}
+
 /// Of the command, if one was run. When only the session is over, it goes on to its own end.
-fn status_of(child: Option<Child>, end: &End) -> Result<Option<u8>, Failure> {
+fn status_of((child, end): Ended) -> Result<Option<u8>, Failure> {
     let Some(mut child) = child else {
         return Ok(None);
     };
     let status = match end {
-        End::Command(status) => *status,
+        End::Command(status) => status,
         End::Time | End::Interrupt => child
             .wait()
             .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
@@ -274,18 +352,14 @@ fn wait(
 }
 
 /// Says on stderr how a session ended that did not end with its command.
-fn note_end(report: &Report, end: &End) {
+fn note_end(reports: &[Report], end: &End) {
     if *end == End::Interrupt {
+        let draining: u32 = reports.iter().map(|report| report.draining).sum();
+        let missed: u64 = reports.iter().map(Report::missed).sum();
         output::note(&format!(
-            "Detaching... {} {} draining, done in {}. missed {}.",
-            report.draining,
-            if report.draining == 1 {
-                "thread"
-            } else {
-                "threads"
-            },
-            duration::show(report.drain_ns),
-            report.missed()
+            "Detaching... {draining} {} draining, done in {}. missed {missed}.",
+            if draining == 1 { "thread" } else { "threads" },
+            duration::show(reports.iter().map(|report| report.drain_ns).sum())
         ));
     }
 }
@@ -300,7 +374,6 @@ mod tests {
     use super::*;
     use crate::parse::parse;
     use std::io::Write;
-    use std::os::unix::net::UnixStream;
 
     #[test]
     fn filters_are_set() {

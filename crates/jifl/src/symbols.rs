@@ -44,8 +44,8 @@ pub struct Entry<'a> {
     pub kind: char,
     /// Its name alone.
     pub name: &'a str,
-    /// `[nfs]`, or nothing.
-    pub module: &'a str,
+    /// `nfs`; `None` of the kernel itself.
+    pub module: Option<&'a str>,
 }
 
 /// All symbols, in order of their addresses.
@@ -56,9 +56,10 @@ pub struct Symbols {
 }
 
 impl Symbol {
-    /// ` [module]`, or nothing.
-    fn module(&self) -> &str {
-        &self.full[self.name_len..]
+    /// `None` of the kernel itself.
+    fn module(&self) -> Option<&str> {
+        let label = self.full[self.name_len..].strip_prefix(" [")?;
+        label.strip_suffix(']')
     }
 
     fn entry(&self, kind: char) -> Entry<'_> {
@@ -66,8 +67,14 @@ impl Symbol {
             addr: self.addr,
             kind,
             name: &self.full[..self.name_len],
-            module: self.module().trim_start(),
+            module: self.module(),
         }
+    }
+
+    /// `__static_call_text_end`
+    fn is_mark(&self) -> bool {
+        let name = &self.full[..self.name_len];
+        name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"))
     }
 }
 
@@ -115,9 +122,10 @@ impl Symbols {
                 name_len: name.len(),
             });
         }
-        // Of several names for one address a global one is the best known: it comes last.
+        // Of several names for one address a global one is the best known, unless it only marks
+        // where a section begins or ends: it comes last.
         for list in [&mut symbols.text, &mut symbols.data] {
-            list.sort_by_key(|symbol| (symbol.addr, symbol.global));
+            list.sort_by_key(|symbol| (symbol.addr, !symbol.is_mark(), symbol.global));
         }
         symbols
     }
@@ -140,6 +148,11 @@ impl Symbols {
         find(&self.text, addr)
     }
 
+    /// The module that the function at an address is of; `None` of the kernel itself.
+    pub fn module(&self, addr: u64) -> Option<&str> {
+        find(&self.text, addr)?.symbol.module()
+    }
+
     /// Where the next function begins behind the one at an address; `None` where it is of
     /// another module, which may stand anywhere.
     pub fn end(&self, addr: u64) -> Option<u64> {
@@ -154,12 +167,6 @@ impl Symbols {
         let mut all = self.text.iter().chain(&self.data);
         all.find(|symbol| symbol.full == name)
             .map(|symbol| symbol.addr)
-    }
-
-    /// The module of the function that an address lies in: `[nfs]`, or nothing.
-    pub fn module(&self, addr: u64) -> &str {
-        let place = find(&self.text, addr);
-        place.map_or("", |place| place.symbol.module().trim_start())
     }
 
     /// What of all this says the same of these addresses as all of it: the functions that they lie
@@ -213,6 +220,20 @@ mod tests {
         assert_eq!(shown(0x1010 + REACH), None);
         assert_eq!(symbols.variable(0x2008).unwrap().shown(), "var+0x8");
         assert_eq!(symbols.function(0x1014).unwrap().function(), "other [mod]");
+        assert_eq!(
+            (symbols.module(0x1014), symbols.module(0x1000)),
+            (Some("mod"), None)
+        );
+    }
+
+    #[test]
+    fn marks_of_sections_are_no_functions() {
+        let symbols = Symbols::parse(
+            "1000 t thunk\n1000 T __call_text_end\n2000 T __kprobes_text_start\n2001 T f\n",
+        );
+        assert_eq!(symbols.name(0x1000), "thunk");
+        assert_eq!(symbols.address("__call_text_end"), Some(0x1000));
+        assert_eq!(symbols.name(0x2000), "__kprobes_text_start");
     }
 
     #[test]
@@ -249,8 +270,12 @@ mod tests {
         let some = all.around([0x1012, 0x1044].into_iter());
         let names: Vec<&str> = some.iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["_text", "g", "h", "m", "_end"]);
-        assert_eq!(some[3].module, "[mod]");
-        let line = |e: &Entry| format!("{:x} {} {} {}\n", e.addr, e.kind, e.name, e.module);
+        assert_eq!((some[3].module, some[2].module), (Some("mod"), None));
+        let line = |e: &Entry| {
+            let label = e.module.map(|name| format!("[{name}]"));
+            let label = label.unwrap_or_default();
+            format!("{:x} {} {} {label}\n", e.addr, e.kind, e.name)
+        };
         let again = Symbols::parse(&some.iter().map(line).collect::<String>());
         for addr in [0x1012, 0x1044] {
             let shown = |symbols: &Symbols| symbols.function(addr).map(|place| place.shown());

@@ -70,7 +70,8 @@ mod tests {
         let mut profile = sample();
         profile.symbols = Symbols::parse(
             "ffffffff80fff000 T _text\nffffffff81000060 B _end\nffffffff81000000 T outer\n",
-        );
+        )
+        .into();
         let modules = format!(
             "other 16 0 - Live 0xffffffffc0000000\nnfs 64 1 - Live {:#x}\n",
             AT + 0x100

@@ -2,17 +2,20 @@
 //! `jifl cover`: which code system calls have executed.
 
 mod drcov;
+mod html;
 mod lcov;
+mod source;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use jifl_sys::abi::FLAG_BRANCHES;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::images;
-use crate::output::{Format, Sink};
+use crate::lines::{Build, LinesArgs, Opened};
+use crate::output::{self, Format, Sink};
 use crate::profile::{self, Function, Profile, ProfileArgs, Summary, View, percent};
 use crate::report::{grouped, table_within};
 
@@ -24,14 +27,18 @@ TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all matc
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
 BLOCKS: executed, of those that were translated: code that lies behind a branch is, too.
 COVERED: bytes executed of the function's, which end where the next function begins.
+EDGES: taken and not taken, of the two of each branch that was translated.
 
 Examples:
   jifl cover sys:openat -- cat /etc/hostname
   jifl cover 'sys:*' --drcov kernel.drcov -- ./test
+  jifl cover 'sys:*' --edges --html pages -- ./test
   jifl cover 'sys:*' --lcov kernel.info --vmlinux vmlinux -- ./test")]
 pub struct CoverArgs {
     #[command(flatten)]
     options: CoverOptions,
+    #[command(flatten)]
+    lines: LinesArgs,
     #[command(flatten)]
     profile: ProfileArgs,
 }
@@ -42,12 +49,15 @@ pub struct CoverOptions {
     /// Also write executed blocks in drcov's format
     #[arg(long, value_name = "FILE")]
     drcov: Option<PathBuf>,
-    /// Also write lcov's format: functions, and lines with --vmlinux
+    /// Also write lcov's format: functions, and lines where debug information is found
     #[arg(long, value_name = "FILE")]
     lcov: Option<PathBuf>,
-    /// The same kernel's, with debug information
-    #[arg(long, value_name = "FILE", requires = "lcov")]
-    vmlinux: Option<PathBuf>,
+    /// Also write pages into a directory: functions, and source lines where they are known
+    #[arg(long, value_name = "DIR")]
+    html: Option<PathBuf>,
+    /// Count edges of branches, too
+    #[arg(long)]
+    edges: bool,
 }
 
 #[derive(Serialize)]
@@ -68,52 +78,77 @@ struct FunctionObject<'a> {
     blocks_executed: usize,
     instructions: u64,
     calls: u64,
+    edges: Option<usize>,
+    edges_executed: Option<usize>,
 }
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
-    let view = args.options.view(&images::kernel_build_id())?;
-    profile::run(&args.profile, 0, view)
+    let flags = if args.options.edges { FLAG_BRANCHES } else { 0 };
+    let view = args.options.view(&args.lines, Build::running())?;
+    profile::run(&args.profile, flags, view)
 }
 
 impl CoverOptions {
     /// Whether some were given.
     pub fn are_given(&self) -> bool {
-        self.drcov.is_some() || self.lcov.is_some()
+        self.drcov.is_some() || self.edges || self.want_lines()
     }
 
-    /// Opens the files, of which vmlinux is to be the kernel's with this build id.
-    pub fn view(&self, build_id: &str) -> Result<View<'_>, Failure> {
-        let vmlinux = self.vmlinux.as_deref();
-        let lines = vmlinux.map(|path| lcov::Lines::open(path, build_id));
-        let lines = lines.transpose()?;
-        let sink = |path: &Option<PathBuf>| {
-            path.as_deref()
-                .map(|path| Sink::open(Some(path)))
-                .transpose()
+    fn want_lines(&self) -> bool {
+        self.lcov.is_some() || self.html.is_some()
+    }
+
+    /// Opens the files, and what is read, of the kernel with this build.
+    pub fn view(&self, lines: &LinesArgs, build: Build) -> Result<View<'_>, Failure> {
+        let opened = if self.want_lines() {
+            Some(lines.open(build)?)
+        } else {
+            lines.need_none()?;
+            None
         };
-        let (mut to_drcov, mut to_lcov) = (sink(&self.drcov)?, sink(&self.lcov)?);
-        if self.lcov.is_some() && lines.is_none() {
-            crate::output::note(
-                "jifl: lcov's file has functions only: lines need --vmlinux, with debug information",
-            );
-        }
+        let mut to_drcov = self.drcov.as_deref().map(Sink::file).transpose()?;
+        let to_lcov = self.lcov.as_deref().map(Sink::file).transpose()?;
+        self.html.as_deref().map_or(Ok(()), html::make)?;
         Ok(Box::new(move |profile, show| {
             let mut reached = profile::functions(&profile.blocks, &profile.symbols);
-            if let Some(sink) = &mut to_lcov {
-                sink.write(&lcov::render(profile, &reached, lines.as_ref()))?;
-            }
             if let Some(sink) = &mut to_drcov {
                 sink.write_bytes(&drcov::render(profile))?;
+            }
+            if let Some(opened) = opened {
+                self.write_sources(profile, &reached, opened, to_lcov)?;
             }
             reached.retain(|function| function.executed() > 0);
             reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
             let shown = show.limited(&reached);
             Ok(match show.format {
-                Format::Text => text(profile, &reached, shown, show.width()),
-                Format::Json => json(profile, shown),
+                Format::Text => {
+                    let text = text(profile, &reached, shown, self.edges, show.width());
+                    output::fit(text, show.width())
+                }
+                Format::Json => json(profile, shown, self.edges),
             })
         }))
+    }
+
+    /// What is about source files.
+    fn write_sources(
+        &self,
+        profile: &Profile,
+        functions: &[Function<'_>],
+        opened: Opened,
+        to_lcov: Option<Sink>,
+    ) -> Result<(), Failure> {
+        let lines = opened.lines(&profile.symbols);
+        let records = source::records(profile, functions, &lines, self.edges);
+        lines.note(profile.modules(&profile.blocks));
+        if let Some(mut sink) = to_lcov {
+            sink.write(&lcov::render(&records, &lines))?;
+        }
+        match &self.html {
+            Some(dir) => html::write(dir, functions, self.edges, &records, &lines),
+            None => Ok(()),
+        }
     }
 }
 
@@ -121,35 +156,54 @@ fn text(
     profile: &Profile,
     reached: &[Function<'_>],
     shown: &[Function<'_>],
+    edges: bool,
     width: Option<usize>,
 ) -> String {
-    let titles = ["FUNCTION", "BLOCKS", "INSNS", "BYTES", "COVERED"];
+    let titles = ["FUNCTION", "BLOCKS", "EDGES", "INSNS", "BYTES", "COVERED"];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     lines.extend(shown.iter().map(|function| {
+        let (seen, known) = function.edges();
         vec![
             function.name.clone(),
             format!("{}/{}", function.executed(), function.blocks.len()),
+            format!("{seen}/{known}"),
             grouped(function.instructions()),
             format!("{}/{}", function.bytes(), function.size),
             percent(function.bytes(), function.size),
         ]
     }));
-    let mut text = table_within(&lines, width);
+    if !edges {
+        for line in &mut lines {
+            line.remove(2);
+        }
+    }
+    let mut text = table_within(&lines, 1, width);
     let _ = writeln!(
         text,
-        "# {} functions reached{}; {} of {} blocks executed",
+        "# {} functions reached{}; {} of {} blocks executed{}",
         grouped(reached.len() as u64),
         match shown.len() {
             n if n < reached.len() => format!(", {n} shown (--limit)"),
             _ => String::new(),
         },
         grouped(profile.executed().count() as u64),
-        grouped(profile.blocks.len() as u64)
+        grouped(profile.blocks.len() as u64),
+        match profile::edges(&profile.blocks) {
+            (seen, known) if edges => {
+                format!(
+                    ", {} of {} edges",
+                    grouped(seen as u64),
+                    grouped(known as u64)
+                )
+            }
+            _ => String::new(),
+        }
     );
     text + &profile.cost()
 }
 
-fn object<'a>(function: &'a Function<'_>) -> FunctionObject<'a> {
+fn object<'a>(function: &'a Function<'_>, edges: bool) -> FunctionObject<'a> {
+    let counted = edges.then(|| function.edges());
     FunctionObject {
         function: &function.name,
         address: format!("{:#x}", function.address),
@@ -159,10 +213,13 @@ fn object<'a>(function: &'a Function<'_>) -> FunctionObject<'a> {
         blocks_executed: function.executed(),
         instructions: function.instructions(),
         calls: function.calls(),
+        edges: counted.map(|(_, known)| known),
+        edges_executed: counted.map(|(seen, _)| seen),
     }
 }
 
-fn json(profile: &Profile, shown: &[Function<'_>]) -> String {
+fn json(profile: &Profile, shown: &[Function<'_>], edges: bool) -> String {
+    let object = |function| object(function, edges);
     profile::json(&Object {
         command: "cover",
         functions: shown.iter().map(object).collect(),
@@ -181,13 +238,16 @@ mod tests {
         for line in [
             "sys:openat -- cat /etc/hostname",
             "sys:* --drcov kernel.drcov -- ./test",
+            "sys:* --edges --html pages -- ./test",
             "sys:* --lcov kernel.info --vmlinux vmlinux -- ./test",
         ] {
             assert!(parse::<CoverArgs>(line).is_ok(), "{line}");
         }
-        for line in ["", "sys:read --vmlinux x", "sys:read --drcov"] {
+        for line in ["", "sys:read --html", "sys:read --drcov"] {
             assert!(parse::<CoverArgs>(line).is_err(), "{line}");
         }
+        let unused: CoverArgs = parse("sys:read --vmlinux x").unwrap();
+        assert_eq!(run(&unused).unwrap_err().status, crate::exit::USAGE);
     }
 
     #[test]
@@ -196,15 +256,37 @@ mod tests {
         let mut reached = profile::functions(&profile.blocks, &profile.symbols);
         reached.reverse();
         assert_eq!(
-            text(&profile, &reached, &reached[..1], None),
+            text(&profile, &reached, &reached[..1], false, None),
             "FUNCTION     BLOCKS  INSNS  BYTES  COVERED\n\
              inner [nfs]     2/2    121  12/12   100.0%\n\
              # 2 functions reached, 1 shown (--limit); 5 of 6 blocks executed\n\
              # translation 0 ns once, 0 blocks; native exits 0; missed 0\n\
              # blocks without a counter 2\n"
         );
-        let value: serde_json::Value = serde_json::from_str(&json(&profile, &reached)).unwrap();
+        let with_edges = text(&profile, &reached, &reached, true, None);
+        assert!(with_edges.starts_with("FUNCTION     BLOCKS  EDGES  INSNS  BYTES  COVERED\n"));
+        assert!(
+            with_edges.contains("inner [nfs]     2/2    2/2    121"),
+            "{with_edges}"
+        );
+        assert!(
+            with_edges.contains(" blocks executed, 3 of 4 edges\n"),
+            "{with_edges}"
+        );
+        let narrow = text(&profile, &reached, &reached, true, Some(44));
+        assert!(
+            narrow.contains("\ninner [nfs]     2/2    2/2    121  12/12   …\n"),
+            "{narrow}"
+        );
+        let without = json(&profile, &reached, false);
+        assert!(without.contains("\"edges\":null"), "{without}");
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&profile, &reached, true)).unwrap();
         let outer = &value["functions"][1];
+        assert_eq!(
+            (&outer["edges"], &outer["edges_executed"]),
+            (&2.into(), &1.into())
+        );
         assert_eq!(outer["function"], "outer");
         assert_eq!(
             (&outer["blocks"], &outer["blocks_executed"]),

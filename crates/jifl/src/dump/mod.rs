@@ -2,7 +2,7 @@
 //! `jifl dump`: what the code cache holds, beside what it was made from.
 
 mod cache;
-mod disasm;
+pub mod disasm;
 mod text;
 mod view;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the instructions of a counted block are.
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess, OpKind};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind};
 use jifl_sys::abi::Count;
 
+use crate::dump::disasm::Disassembler;
 use crate::kcore::Memory;
 
 /// The instructions of a block.
@@ -21,8 +22,7 @@ pub fn decode(block: &Count, memory: &mut impl Memory) -> Option<Code> {
     if hash(&bytes) != block.hash {
         return None;
     }
-    let mut decoder = Decoder::with_ip(64, &bytes, block.orig, DecoderOptions::NONE);
-    let instructions: Vec<Instruction> = decoder.iter().collect();
+    let instructions = Disassembler::decode(&bytes, block.orig);
     let all = u64::from(block.insns);
     Some(Code {
         in_thunk: all.checked_sub(instructions.len() as u64)?,

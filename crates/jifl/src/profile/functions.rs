@@ -40,6 +40,11 @@ impl Function<'_> {
         ran.count()
     }
 
+    /// Edges of its branches that were gone along, and all that are known.
+    pub fn edges(&self) -> (usize, usize) {
+        super::edges(self.blocks)
+    }
+
     /// Bytes executed, each once.
     pub fn bytes(&self) -> u64 {
         let ran = self.blocks.iter().filter(|block| block.executed > 0);

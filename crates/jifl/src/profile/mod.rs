@@ -2,19 +2,25 @@
 //! How often each basic block was executed: what `cover`, `prof`, `branch`, `record` and `report`
 //! share.
 
+mod branches;
 pub mod code;
 mod functions;
+mod pieces;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Args;
 use jifl_sys::abi::{Count, Counts, FLAG_BRANCHES, Kind, Start};
 use jifl_sys::device::{Door, Request};
 use serde::Serialize;
 
+pub use self::branches::{branches, edges, not_taken, site};
 pub use self::functions::{Function, functions};
-use crate::exit::Failure;
+pub use self::pieces::{Piece, executed_at, pieces};
+use crate::exit::{DONE, Failure, LIMIT};
 use crate::images::Images;
 use crate::output::{self, Format, Sink};
 use crate::recording::{self, Destination, Recording};
@@ -79,6 +85,22 @@ impl Show {
     }
 }
 
+impl ProfileArgs {
+    fn can_be_compared(&self) -> Result<(), Failure> {
+        if self.targets.len() < 2 {
+            return Err(Failure::usage(
+                "2 targets at least are needed, to be compared",
+            ));
+        }
+        if self.record.is_some() {
+            return Err(Failure::usage(
+                "--record does not go with --per-call: a recording is of one session, which `jifl record` makes",
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// What a session has counted.
 pub struct Profile {
     /// In the order of their addresses; those that never ran, too.
@@ -88,7 +110,7 @@ pub struct Profile {
     /// How the session went.
     pub report: Report,
     /// Names of addresses.
-    pub symbols: Symbols,
+    pub symbols: Rc<Symbols>,
     /// What code they are of.
     pub images: Images,
 }
@@ -126,6 +148,41 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
     sink.write(&view(&profile, &args.show)?)?;
     kept?;
     Ok(status)
+}
+
+/// Runs a session for each of the targets, all at the same time, and hands what each has counted
+/// to `view`, with the target; otherwise as `run`.
+///
+/// # Errors
+/// As of `run`; there is one target only, or a recording is wanted, which is of one session.
+pub fn run_each(
+    args: &ProfileArgs,
+    flags: u32,
+    view: impl FnOnce(&[(&str, Profile)], &Show) -> Result<String, Failure>,
+) -> Result<u8, Failure> {
+    args.can_be_compared()?;
+    let table = Table::all();
+    let starts = args
+        .targets
+        .iter()
+        .map(|target| start(std::slice::from_ref(target), flags, &table));
+    let starts = starts.collect::<Result<Vec<Start>, Failure>>()?;
+    args.scope.check()?;
+    let mut sink = Sink::open(args.show.output.as_deref())?;
+    let doors = starts.iter().map(|_| device::open());
+    let doors = doors.collect::<Result<Vec<_>, Failure>>()?;
+    let (reports, status) = scope::observe_each(&args.scope, &doors, starts, &table)?;
+    let cut_short = reports.iter().any(|report| report.cut_short);
+    let symbols = Rc::new(Symbols::of_kernel());
+    let mut profiles = Vec::new();
+    for ((target, door), report) in args.targets.iter().zip(&doors).zip(reports) {
+        profiles.push((
+            target.as_str(),
+            Profile::of(door, report, || symbols.clone())?,
+        ));
+    }
+    sink.write(&view(&profiles, &args.show)?)?;
+    Ok(status.unwrap_or(if cut_short { LIMIT } else { DONE }))
 }
 
 /// Runs a session for its recording alone.
@@ -169,16 +226,7 @@ pub fn observe(
     let door = device::open()?;
     let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
     let status = outcome.exit_status();
-    let (blocks, refused) = read(&door)?;
-    let symbols = symbols();
-    let profile = Profile {
-        blocks,
-        refused,
-        report: outcome.report,
-        images: Images::of_kernel(&symbols),
-        symbols,
-    };
-    profile.note();
+    let profile = Profile::of(&door, outcome.report, || Rc::new(symbols()))?;
     Ok((profile, status))
 }
 
@@ -203,6 +251,25 @@ fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
 }
 
 impl Profile {
+    /// What a door's session has counted.
+    fn of(
+        door: &impl Door,
+        report: Report,
+        symbols: impl FnOnce() -> Rc<Symbols>,
+    ) -> Result<Profile, Failure> {
+        let (blocks, refused) = read(door)?;
+        let symbols = symbols();
+        let profile = Profile {
+            blocks,
+            refused,
+            report,
+            images: Images::of_kernel(&symbols),
+            symbols,
+        };
+        profile.note();
+        Ok(profile)
+    }
+
     /// What is to be known beside the data.
     pub fn note(&self) {
         if self.report.cut_short {
@@ -238,6 +305,17 @@ impl Profile {
             Some(place) => place.shown(),
             None => format!("{address:#x}"),
         }
+    }
+
+    /// The modules that blocks are of, `None` standing for the kernel, each once.
+    pub fn modules<'a>(
+        &self,
+        blocks: impl IntoIterator<Item = &'a Count>,
+    ) -> BTreeSet<Option<&str>> {
+        let modules = blocks
+            .into_iter()
+            .map(|block| self.symbols.module(block.orig));
+        modules.collect()
     }
 
     /// For JSON.
@@ -341,10 +419,10 @@ pub mod tests {
                 drain_ns: 0,
                 draining: 0,
             },
-            symbols: Symbols::parse(
+            symbols: Rc::new(Symbols::parse(
                 "ffffffff81000000 T outer\nffffffff81000050 t between\nffffffff81000100 t inner\t[nfs]\n\
                  ffffffff81000120 t outer.cold\n",
-            ),
+            )),
             images: Images::default(),
         }
     }

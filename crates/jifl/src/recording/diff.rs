@@ -164,7 +164,7 @@ fn text(a: &Recording, b: &Recording, lines: &[Line], show: &Show) -> String {
     if what[1].is_empty() {
         cells.iter_mut().for_each(|line| drop(line.drain(1..5)));
     }
-    let mut text = table_within(&cells, show.width());
+    let mut text = table_within(&cells, 1, show.width());
     let _ = writeln!(
         text,
         "# {} differ, {} are the same{}",

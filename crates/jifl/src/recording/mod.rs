@@ -152,7 +152,7 @@ impl Recording {
             blocks,
             refused: self.without_counter,
             report: self.report.clone(),
-            symbols: Symbols::parse(&self.kallsyms()),
+            symbols: Symbols::parse(&self.kallsyms()).into(),
             images: Images::from(images.collect()),
         }
     }

@@ -11,10 +11,11 @@ use super::{FILE, Image, Recording};
 use crate::branch::BranchOptions;
 use crate::cover::CoverOptions;
 use crate::exit::{DONE, Failure};
+use crate::lines::{Build, LinesArgs};
 use crate::output::{self, Sink};
 use crate::prof::ProfOptions;
 use crate::profile::{self, Show, View};
-use crate::report::{Format, grouped, shortened};
+use crate::report::{Format, grouped};
 
 /// Arguments of `jifl report`.
 #[derive(Debug, Args)]
@@ -27,6 +28,7 @@ Examples:
   jifl report
   jifl report nginx.jifl --as branch --hints
   jifl report nginx.jifl --as cover --lcov kernel.info --vmlinux vmlinux
+  jifl report nginx.jifl --inlined --svg flames.svg
   jifl report nginx.jifl --as info")]
 pub struct ReportArgs {
     /// The recording
@@ -50,6 +52,8 @@ pub struct ReportArgs {
     cover: CoverOptions,
     #[command(flatten)]
     branch: BranchOptions,
+    #[command(flatten)]
+    lines: LinesArgs,
 }
 
 /// What a recording is shown as.
@@ -87,6 +91,9 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         None if recording.is_profile() => As::Prof,
         None => As::Count,
     };
+    if matches!(view, As::Branch | As::Count | As::Info) {
+        args.lines.need_none()?;
+    }
     if args.format == Format::Csv && view != As::Count {
         return Err(Failure::usage("-f csv goes with --as count only"));
     }
@@ -106,6 +113,8 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
 impl ReportArgs {
     /// What is asked for, by name or by the options of one; `None` where neither is given.
     fn view(&self) -> Result<Option<As>, Failure> {
+        self.prof.need_no_kernel()?;
+        self.branch.need_no_kernel()?;
         let special = [
             (As::Prof, self.prof.are_given()),
             (As::Cover, self.cover.are_given()),
@@ -115,7 +124,8 @@ impl ReportArgs {
         for (of, _) in special.into_iter().filter(|(_, given)| *given) {
             if *view.get_or_insert(of) != of {
                 return Err(Failure::usage(
-                    "--folded goes with --as prof, --drcov and --lcov with --as cover, --hints with --as branch",
+                    "--folded, --svg and --inlined go with --as prof, --drcov, --lcov, --html and --edges with \
+                     --as cover, --hints with --as branch",
                 ));
             }
         }
@@ -146,10 +156,16 @@ fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<String, F
     }
     let profile = recording.profile();
     profile.note();
+    let kernel = &recording.header.kernel;
+    let build = Build {
+        release: kernel.release.clone(),
+        build_id: kernel.build_id.clone(),
+        runs: false,
+    };
     let view: View<'_> = match view {
-        As::Cover => args.cover.view(&recording.header.kernel.build_id)?,
+        As::Cover => args.cover.view(&args.lines, build)?,
         As::Branch => args.branch.view(),
-        _ => args.prof.view()?,
+        _ => args.prof.view(&args.lines, build)?,
     };
     view(&profile, &args.show())
 }
@@ -192,14 +208,12 @@ fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
         ));
     }
     let names = lines.iter().map(|(name, _)| name.chars().count());
-    let (first, width) = (names.max().unwrap_or(0), args.show().width());
-    let line = |(name, value): &(String, String)| {
-        shortened(
-            &format!("{name:first$}  {value}"),
-            width.unwrap_or(usize::MAX),
-        ) + "\n"
-    };
-    Ok(lines.iter().map(line).collect())
+    let first = names.max().unwrap_or(0);
+    let line = |(name, value): &(String, String)| format!("{name:first$}  {value}\n");
+    Ok(output::fit(
+        lines.iter().map(line).collect(),
+        args.show().width(),
+    ))
 }
 
 fn counted(recording: &Recording) -> String {
@@ -239,7 +253,11 @@ mod tests {
             Ok(Some(As::Cover))
         );
         assert_eq!(view("--as info"), Ok(Some(As::Info)));
+        assert_eq!(view("--svg x --inlined"), Ok(Some(As::Prof)));
+        assert_eq!(view("--edges --html x"), Ok(Some(As::Cover)));
         assert_eq!(view("--as prof --hints"), Err(USAGE));
+        assert_eq!(view("--annotate vfs_read"), Err(USAGE));
+        assert_eq!(view("--per-call"), Err(USAGE));
         assert_eq!(view("--folded x --drcov y"), Err(USAGE));
         assert!(parse::<ReportArgs>("--as trace").is_err());
     }
@@ -274,6 +292,10 @@ mod tests {
                 "FUNCTION     BLOCKS  INSNS  BYTES  COVERED\ninner [nfs]     2/2",
             ),
             ("--as branch", "BRANCH               TARGET  EXECUTED"),
+            (
+                "--edges",
+                "FUNCTION     BLOCKS  EDGES  INSNS  BYTES  COVERED\ninner [nfs]     2/2    2/2",
+            ),
             ("--as count", "SYSCALL  CALLS  BLOCKS\n"),
             ("--as count -f csv", "syscall,nr,"),
             ("-f json", "{\"command\":\"prof\",\"instructions\":176,"),
@@ -300,5 +322,7 @@ mod tests {
         assert!(error.contains("of `jifl count insn`"), "{error}");
         let error = report(&recorded(), "-f csv").unwrap_err();
         assert!(error.contains("--as count"), "{error}");
+        let error = report(&recorded(), "--as branch --vmlinux x").unwrap_err();
+        assert!(error.contains("go with --annotate"), "{error}");
     }
 }

@@ -21,7 +21,9 @@ pub fn of_profile(profile: &Profile) -> Recording {
         at: places.at(entry.addr, entry.module),
         kind: entry.kind,
         name: entry.name.to_owned(),
-        module: entry.module.to_owned(),
+        module: entry
+            .module
+            .map_or_else(String::new, |name| format!("[{name}]")),
     });
     let at = |address| places.at(address, profile.symbols.module(address));
     let block = |block: &Count| Block {
@@ -60,11 +62,11 @@ struct Places {
 }
 
 impl Places {
-    /// `code`: addresses, each with the module that its symbol is said to be of.
+    /// `code`: addresses, each with the module that its symbol is of.
     fn of<'a>(
         profile: &Profile,
         boot_id: &str,
-        code: impl Iterator<Item = (u64, &'a str)>,
+        code: impl Iterator<Item = (u64, Option<&'a str>)>,
     ) -> Places {
         let all = profile.images.all();
         let mut places = Places {
@@ -81,8 +83,8 @@ impl Places {
         };
         let mut used = vec![false; all.len()];
         let (mut from, mut to) = (u64::MAX, 0);
-        for (address, label) in code {
-            match places.find(address, label) {
+        for (address, module) in code {
+            match places.find(address, module) {
                 Some(index) => used[index] = true,
                 None => (from, to) = (from.min(address), to.max(address)),
             }
@@ -101,8 +103,8 @@ impl Places {
         places
     }
 
-    fn at(&self, address: u64, label: &str) -> At {
-        let image = self.find(address, label).unwrap_or(self.other);
+    fn at(&self, address: u64, module: Option<&str>) -> At {
+        let image = self.find(address, module).unwrap_or(self.other);
         let base = self.images.get(image).map_or(0, |image| image.base);
         At {
             image,
@@ -112,11 +114,8 @@ impl Places {
 
     /// A module's memory is not in one piece, and code of others may lie within its size:
     /// a symbol says better whose it is.
-    fn find(&self, address: u64, label: &str) -> Option<usize> {
-        let name = match label {
-            "" => KERNEL,
-            label => label.trim_matches(['[', ']']),
-        };
+    fn find(&self, address: u64, module: Option<&str>) -> Option<usize> {
+        let name = module.unwrap_or(KERNEL);
         let has = |image: &Image| {
             image.name == name
                 && address

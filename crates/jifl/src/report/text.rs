@@ -5,6 +5,7 @@ use jifl_sys::abi::Kind;
 
 use super::{Report, Row};
 use crate::duration;
+use crate::output::{fit, shortened};
 
 /// The table and the lines of its cost.
 pub fn render(report: &Report) -> String {
@@ -117,36 +118,30 @@ pub fn table(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// A first column is not made narrower than this.
+/// No name is made shorter than this for a terminal.
 const NARROWEST: usize = 12;
 
-/// A table that fits the terminal, if there is one: the first column, which has names, gives
-/// way first, then what stands at the right.
-pub fn table_within(lines: &[Vec<String>], width: Option<usize>) -> String {
-    let Some(width) = width else {
-        return table(lines);
-    };
-    let chars = |line: &str| line.chars().count();
-    let whole = table(lines).lines().map(chars).max().unwrap_or(0);
-    let first = lines.iter().filter_map(|line| line.first());
-    let first = first.map(|cell| chars(cell)).max().unwrap_or(0);
-    let room = first.saturating_sub(whole.saturating_sub(width));
+/// A table that fits the terminal, if there is one: names, which stand in the first `names`
+/// columns, give way first, then what stands at the right.
+pub fn table_within(lines: &[Vec<String>], names: usize, width: Option<usize>) -> String {
+    let whole = table(lines);
+    let longest = whole.lines().map(|line| line.chars().count()).max();
+    let over = longest
+        .unwrap_or(0)
+        .saturating_sub(width.unwrap_or(usize::MAX));
+    if over == 0 {
+        return whole;
+    }
     let mut lines = lines.to_vec();
-    for cell in lines.iter_mut().filter_map(|line| line.first_mut()) {
-        *cell = shortened(cell, room.max(NARROWEST));
+    for column in 0..names {
+        let cells = || lines.iter().filter_map(|line| line.get(column));
+        let longest = cells().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let room = longest.saturating_sub(over.div_ceil(names)).max(NARROWEST);
+        for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)) {
+            *cell = shortened(cell, room);
+        }
     }
-    let table = table(&lines);
-    let each = table.lines().map(|line| shortened(line, width) + "\n");
-    each.collect()
-}
-
-/// A text that is so wide at most.
-pub fn shortened(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    kept + "…"
+    fit(table(&lines), width)
 }
 
 /// `38,211,348`
@@ -160,6 +155,21 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// For the text of HTML and SVG, and for attributes in double quotes.
+pub fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            _ => safe.push(letter),
+        }
+    }
+    safe
 }
 
 /// Percentiles are good to 3 %, so more than three digits would pretend; below
@@ -224,15 +234,25 @@ mod tests {
             vec!["FUNCTION".to_owned(), "INSNS".into()],
             vec!["a_function_of_a_long_name".into(), "12,345".into()],
         ];
-        assert_eq!(table_within(&lines, None), table(&lines));
-        assert_eq!(table_within(&lines, Some(40)), table(&lines));
+        assert_eq!(table_within(&lines, 1, None), table(&lines));
+        assert_eq!(table_within(&lines, 1, Some(40)), table(&lines));
         assert_eq!(
-            table_within(&lines, Some(24)),
+            table_within(&lines, 1, Some(24)),
             "FUNCTION           INSNS\na_function_of_a…  12,345\n"
         );
         assert_eq!(
-            table_within(&lines, Some(16)),
+            table_within(&lines, 1, Some(16)),
             "FUNCTION       …\na_function_…  1…\n"
+        );
+    }
+
+    #[test]
+    fn several_names_give_way_alike() {
+        let name = || "a_function_of_a_long_name".to_owned();
+        let lines = [vec![name(), name(), "12".into()]];
+        assert_eq!(
+            table_within(&lines, 2, Some(46)),
+            "a_function_of_a_lon…  a_function_of_a_lon…  12\n"
         );
     }
 

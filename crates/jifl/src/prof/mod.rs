@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl prof`: where instructions were executed, counted, not sampled.
 
+mod annotate;
+mod flame;
+mod frames;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::Count;
+use jifl_sys::abi::{Count, FLAG_BRANCHES};
 use serde::Serialize;
 
+use self::annotate::{Annotated, Annotator};
+use self::frames::Inlined;
+use crate::dump::disasm::Disassembler;
 use crate::exit::Failure;
-use crate::output::{Format, Sink};
-use crate::profile::{self, Function, Profile, ProfileArgs, Summary, View, instructions, percent};
+use crate::kcore::{Kcore, Memory};
+use crate::lines::{Build, LinesArgs, Opened};
+use crate::output::{self, Format, Sink};
+use crate::profile::{
+    self, Function, Profile, ProfileArgs, Show, Summary, View, instructions, percent,
+};
 use crate::report::{grouped, table_within};
 
 /// Arguments of `jifl prof`.
@@ -25,10 +36,14 @@ instruction was executed; `-` where it was entered elsewhere only.
 Examples:
   jifl prof 'sys:*' -- ls -l /
   jifl prof sys:read sys:write -p 1234 --for 10s --limit 100
-  jifl prof 'sys:*' -n nginx --for 5s --folded nginx.folded")]
+  jifl prof 'sys:*' -n nginx --for 5s --folded nginx.folded
+  jifl prof 'sys:*' --inlined --svg flames.svg -- ls -l /
+  jifl prof sys:read --annotate vfs_read -- cat /etc/passwd")]
 pub struct ProfArgs {
     #[command(flatten)]
     options: ProfOptions,
+    #[command(flatten)]
+    lines: LinesArgs,
     #[command(flatten)]
     profile: ProfileArgs,
 }
@@ -39,6 +54,16 @@ pub struct ProfOptions {
     /// Also write lines of `kernel;FUNCTION INSTRUCTIONS`, for flame graphs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
+    /// Also write a flame graph
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// In both with inlined functions, of which debug information tells
+    #[arg(long)]
+    inlined: bool,
+    /// Show this function's instructions, each with its executions, instead of tables; of the
+    /// kernel that runs only
+    #[arg(long, value_name = "FUNCTION")]
+    annotate: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -69,36 +94,166 @@ struct BlockObject {
     instructions: u64,
 }
 
+#[derive(Serialize)]
+struct AnnotatedObject {
+    command: &'static str,
+    annotated: Vec<Annotated>,
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+/// What stacks are written to.
+struct Sinks {
+    folded: Option<Sink>,
+    svg: Option<Sink>,
+}
+
+/// What tells of single instructions.
+struct Sources {
+    /// Not of a recording.
+    kcore: Option<Kcore>,
+    lines: Opened,
+}
+
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ProfArgs) -> Result<u8, Failure> {
-    profile::run(&args.profile, 0, args.options.view()?)
+    let flags = match args.options.annotate {
+        Some(_) => FLAG_BRANCHES,
+        None => 0,
+    };
+    let view = args.options.view(&args.lines, Build::running())?;
+    profile::run(&args.profile, flags, view)
 }
 
 impl ProfOptions {
     /// Whether some were given.
     pub fn are_given(&self) -> bool {
-        self.folded.is_some()
+        self.folded.is_some() || self.svg.is_some() || self.inlined || self.annotate.is_some()
     }
 
-    /// Opens the files.
-    pub fn view(&self) -> Result<View<'_>, Failure> {
-        let mut sink = match &self.folded {
-            Some(path) => Some(Sink::open(Some(path))?),
-            None => None,
+    /// What a recording does not have is refused.
+    ///
+    /// # Errors
+    /// It is asked for.
+    pub fn need_no_kernel(&self) -> Result<(), Failure> {
+        match self.annotate {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(
+                "--annotate shows the code that runs, which a recording does not have: `jifl prof --annotate` counts and shows it",
+            )),
+        }
+    }
+
+    /// Opens the files, and what is read, of the kernel with this build.
+    pub fn view(&self, lines: &LinesArgs, build: Build) -> Result<View<'_>, Failure> {
+        let sinks = Sinks {
+            folded: self.folded.as_deref().map(Sink::file).transpose()?,
+            svg: self.svg.as_deref().map(Sink::file).transpose()?,
+        };
+        let sources = if self.inlined || self.annotate.is_some() {
+            Some(Sources {
+                kcore: build.runs.then(Kcore::open).transpose()?,
+                lines: lines.open(build)?,
+            })
+        } else {
+            lines.need_none()?;
+            None
         };
         Ok(Box::new(move |profile, show| {
-            let functions = sorted_functions(profile);
-            if let Some(sink) = &mut sink {
-                sink.write(&folded(&functions))?;
-            }
-            let blocks = sorted_blocks(profile);
-            let (functions, blocks) = (show.limited(&functions), show.limited(&blocks));
-            Ok(match show.format {
-                Format::Text => text(profile, functions, blocks, show.width()),
-                Format::Json => json(profile, functions, blocks),
-            })
+            let inlined = sources.map(|sources| sources.of(profile));
+            self.show(profile, show, sinks, inlined)
         }))
     }
+
+    fn show(
+        &self,
+        profile: &Profile,
+        show: &Show,
+        sinks: Sinks,
+        mut inlined: Option<Inlined>,
+    ) -> Result<String, Failure> {
+        let functions = sorted_functions(profile);
+        let of_stacks = inlined.as_mut().filter(|_| self.inlined);
+        write_stacks(profile, &functions, of_stacks, sinks)?;
+        if let Some(inlined) = inlined.as_ref().filter(|_| self.inlined) {
+            inlined.lines.note(profile.modules(&profile.blocks));
+        }
+        if let (Some(name), Some(inlined)) = (&self.annotate, &mut inlined) {
+            return annotated(profile, show, &functions, name, inlined);
+        }
+        let blocks = sorted_blocks(profile);
+        let (functions, blocks) = (show.limited(&functions), show.limited(&blocks));
+        Ok(match show.format {
+            Format::Text => {
+                let text = text(profile, functions, blocks, show.width());
+                output::fit(text, show.width())
+            }
+            Format::Json => json(profile, functions, blocks),
+        })
+    }
+}
+
+impl Sources {
+    fn of(self, profile: &Profile) -> Inlined {
+        let code: Box<dyn Memory> = match self.kcore {
+            Some(kcore) => Box::new(kcore),
+            None => Box::new(self.lines.text(&profile.symbols)),
+        };
+        Inlined {
+            code,
+            lines: self.lines.lines(&profile.symbols),
+        }
+    }
+}
+
+fn write_stacks(
+    profile: &Profile,
+    functions: &[Function<'_>],
+    inlined: Option<&mut Inlined>,
+    sinks: Sinks,
+) -> Result<(), Failure> {
+    if sinks.folded.is_none() && sinks.svg.is_none() {
+        return Ok(());
+    }
+    let stacks = frames::stacks(profile, functions, inlined);
+    if let Some(mut sink) = sinks.folded {
+        sink.write(&frames::folded(&stacks))?;
+    }
+    if let Some(mut sink) = sinks.svg {
+        sink.write(&flame::render(&stacks))?;
+    }
+    Ok(())
+}
+
+fn annotated(
+    profile: &Profile,
+    show: &Show,
+    functions: &[Function<'_>],
+    name: &str,
+    inlined: &mut Inlined,
+) -> Result<String, Failure> {
+    let Inlined { code, lines } = inlined;
+    let mut annotator = Annotator {
+        profile,
+        code: code.as_mut(),
+        lines,
+    };
+    let mut names = Disassembler::new(profile.symbols.clone());
+    let named = annotate::named(functions, name)?;
+    let found: Vec<Annotated> = named
+        .iter()
+        .map(|function| annotator.annotate(&mut names, function))
+        .collect();
+    let blocks = named.iter().flat_map(|function| function.blocks);
+    lines.note(profile.modules(blocks));
+    Ok(match show.format {
+        Format::Text => annotate::text(&found, lines, show.width()),
+        Format::Json => profile::json(&AnnotatedObject {
+            command: "prof",
+            annotated: found,
+            summary: profile.summary(),
+        }),
+    })
 }
 
 /// The most instructions first.
@@ -150,7 +305,7 @@ fn text(
             mean,
         ]
     }));
-    let mut text = table_within(&lines, width);
+    let mut text = table_within(&lines, 1, width);
     let mut lines = vec![titles(&[
         "BLOCK",
         "EXECUTED",
@@ -168,7 +323,7 @@ fn text(
         ]
     }));
     text.push('\n');
-    text += &table_within(&lines, width);
+    text += &table_within(&lines, 1, width);
     let _ = writeln!(
         text,
         "# {} instructions in {} blocks",
@@ -207,19 +362,6 @@ fn json(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> Str
     })
 }
 
-/// `kernel;vfs_read 120`, `nfs;nfs_open 30`
-fn folded(functions: &[Function<'_>]) -> String {
-    let mut text = String::new();
-    for function in functions {
-        let (name, module) = match function.name.split_once(" [") {
-            Some((name, module)) => (name, module.trim_end_matches(']')),
-            None => (function.name.as_str(), "kernel"),
-        };
-        let _ = writeln!(text, "{module};{name} {}", function.instructions());
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +374,8 @@ mod tests {
             "sys:* -- ls -l /",
             "sys:read sys:write -p 1234 --for 10s --limit 100",
             "sys:* -n nginx --for 5s --folded nginx.folded",
+            "sys:* --inlined --svg flames.svg -- ls -l /",
+            "sys:read --annotate vfs_read -- cat /etc/passwd",
             "sys:* -f json -o x",
         ] {
             assert!(parse::<ProfArgs>(line).is_ok(), "{line}");
@@ -239,6 +383,8 @@ mod tests {
         for line in ["", "sys:read -f csv", "sys:read --limit x"] {
             assert!(parse::<ProfArgs>(line).is_err(), "{line}");
         }
+        let unused: ProfArgs = parse("sys:read --vmlinux x").unwrap();
+        assert_eq!(run(&unused).unwrap_err().status, crate::exit::USAGE);
     }
 
     #[test]
@@ -258,7 +404,6 @@ mod tests {
              # translation 0 ns once, 0 blocks; native exits 0; missed 0\n\
              # blocks without a counter 2\n"
         );
-        assert_eq!(folded(&functions), "nfs;inner 121\nkernel;outer 55\n");
     }
 
     #[test]
