@@ -66,8 +66,8 @@ def body(name):
 def views():
     """Each command records what it prints; then each is asked for again by someone else."""
     sessions = {
-        "prof": ("sys:read", ["--folded", "prof.folded"], ["prof.folded"]),
-        "cover": ("sys:read", ["--drcov", "cover.drcov", "--lcov", "cover.info"], ["cover.drcov", "cover.info"]),
+        "prof": ("sys:read", ["--folded", "prof.folded", "--svg", "prof.svg"], ["prof.folded", "prof.svg"]),
+        "cover": ("sys:read", ["--drcov", "cover.drcov", "--lcov", "cover.info", "--edges"], ["cover.drcov", "cover.info"]),
         "branch": ("sys:read", ["--hints"], []),
     }
     printed = {}
@@ -90,6 +90,10 @@ def views():
         check(f"{name}: there is something", len(end.stdout) > 5000 or name == "branch", end.stdout)
         for file in files:
             check(f"{file}: is what was written", (HERE / file).read_bytes() == was[file], file)
+    for options, word in [(["--annotate", "vfs_read"], "--annotate"), (["--per-call"], "--per-call")]:
+        end = nobody("report", "prof.jifl", *options)
+        check(f"{word} needs the kernel that runs", end.returncode == 2 and end.stderr.count("\n") == 1
+              and word in end.stderr, end)
     show_addresses()
     return printed
 
