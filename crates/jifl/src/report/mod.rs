@@ -48,7 +48,9 @@ pub struct Row {
     pub no_return: u64,
     /// Calls not counted.
     pub missed: u64,
-    /// Buckets of what is counted of a call, and how many each has, none 0.
+    /// Buckets of what is counted of a call, and how many each has, none 0. Recordings of an
+    /// earlier jifl have none.
+    #[serde(default)]
     pub histogram: Vec<(usize, u64)>,
 }
 
