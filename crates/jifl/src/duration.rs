@@ -3,18 +3,24 @@
 
 use std::time::Duration;
 
-/// Parses `5s`, `100ms`, `2m`, `1h`, `1.5s`, or a plain number of seconds.
+/// Parses `5s`, `100ms`, `10us`, `2m`, `1h`, `1.5s`, or a plain number of seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let scale = match unit {
+        "ns" => 1e-9,
+        "us" => 1e-6,
         "ms" => 0.001,
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("{unit:?} is no unit of time: ms, s, m or h")),
+        _ => {
+            return Err(format!(
+                "{unit:?} is no unit of time: ns, us, ms, s, m or h"
+            ));
+        }
     };
     let number: f64 = number
         .parse()

@@ -179,9 +179,28 @@ def moved():
           depths[0])
 
 
+def folded():
+    end = run("jifl", "trace", "sys:getppid", "sys:openat", "-f", "folded", "-o", "/run/stacks", "--",
+              "/usr/bin/python3", "-S", "-E", "-c", "import os; [os.getppid() for i in range(1000)]")
+    lines = dict(line.rsplit(" ", 1) for line in Path("/run/stacks").read_text().splitlines())
+    same("calls are counted by stack", lines.get("sys:getppid;__x64_sys_getppid"), "1000")
+    entered = re.search(r"(\d+) functions entered; records lost 0", end.stderr)
+    check("and so is every function", entered and sum(map(int, lines.values())) == int(entered[1]), end.stderr)
+
+
+def longer():
+    end = run("jifl", "trace", "sys:clock_nanosleep", "--longer", "90ms", "-f", "ndjson", "--",
+              "/usr/bin/python3", "-S", "-E", "-c", "import time; [time.sleep(s) for s in (.1, .001, .001, .2)]")
+    durations = [json.loads(line)["duration_ns"] for line in end.stdout.splitlines()]
+    check("calls that took longer are shown", len(durations) >= 2 and min(durations) > 90e6, durations)
+    check("all of them were seen", end.stderr.startswith("4 calls"), end.stderr)
+
+
 def program():
     compare()
     moved()
+    folded()
+    longer()
     one_at_a_time()
     lost()
     same("no session is left", status()["sessions"], [])

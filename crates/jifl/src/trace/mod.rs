@@ -2,11 +2,13 @@
 //! `jifl trace`: which functions system calls enter, in their order.
 
 mod calls;
+mod folded;
 mod pieces;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jifl_sys::abi::{Kind, Record, Records, Start};
@@ -14,6 +16,7 @@ use jifl_sys::device::{Door, Request};
 use serde::Serialize;
 
 use self::calls::Call;
+use self::folded::Folded;
 use crate::exit::Failure;
 use crate::scope::{self, Outcome, Scope};
 use crate::symbols::Symbols;
@@ -30,6 +33,8 @@ enum Format {
     Text,
     /// A JSON object in a line for each call
     Ndjson,
+    /// A line for each stack of functions, with how often its last was entered: for flame graphs
+    Folded,
 }
 
 /// Arguments of `jifl trace`.
@@ -43,7 +48,9 @@ has inlined are part of their callers; what runs natively is not seen (`jifl sta
 
 Examples:
   jifl trace sys:openat -- cat /etc/hostname
-  jifl trace 'sys:*' -D 3 -n nginx --for 1s -o calls.txt")]
+  jifl trace 'sys:*' -D 3 -n nginx --for 1s -o calls.txt
+  jifl trace 'sys:*' --longer 10us -- ls
+  jifl trace 'sys:*' -f folded -o stacks.txt -- ls")]
 pub struct TraceArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
@@ -51,6 +58,9 @@ pub struct TraceArgs {
     /// Show functions down to this depth only
     #[arg(short = 'D', long, value_name = "DEPTH")]
     depth: Option<u32>,
+    /// Show only calls that took longer, such as 10us, and those that did not end
+    #[arg(long, value_parser = duration::parse, value_name = "TIME")]
+    longer: Option<Duration>,
     /// Keep this many records, 8 bytes each; what comes later is lost
     #[arg(long, value_name = "N", default_value_t = 1 << 24)]
     limit: usize,
@@ -111,8 +121,15 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     }
     let (pieces, stray) = pieces::pieces(taken.cpus.iter().map(Vec::as_slice));
     let mut text = String::new();
+    let mut folded = Folded::default();
     calls::each(&pieces, |call| {
-        write_call(&mut text, call, &args, &table, &symbols);
+        if !is_shown(call, args.longer) {
+            return Ok(());
+        }
+        match args.format {
+            Format::Folded => folded.add(call, args.depth),
+            _ => write_call(&mut text, call, &args, &table, &symbols),
+        }
         if text.len() < 1 << 16 {
             return Ok(());
         }
@@ -120,6 +137,7 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         text.clear();
         result
     })?;
+    text += &folded.text(&table, &symbols);
     sink.write(&text)?;
     note_losses(&taken, stray, &outcome);
     Ok(outcome.exit_status())
@@ -166,6 +184,13 @@ impl Taken {
             }
         }
     }
+}
+
+fn is_shown(call: &Call, longer: Option<Duration>) -> bool {
+    let (Some(longer), Some(ended)) = (longer, call.ended) else {
+        return true;
+    };
+    u128::from(ended.saturating_sub(call.began)) > longer.as_nanos()
 }
 
 fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, symbols: &Symbols) {
@@ -244,6 +269,8 @@ mod tests {
             "sys:openat -- cat /etc/hostname",
             "sys:* -D 3 -n nginx --for 1s -o calls.txt",
             "sys:read -f ndjson -p 1",
+            "sys:* --longer 10us -- ls",
+            "sys:* -f folded -o stacks.txt -- ls",
         ] {
             assert!(parse::<TraceArgs>(line).is_ok(), "{line}");
         }
@@ -276,6 +303,18 @@ mod tests {
         })
         .unwrap();
         text
+    }
+
+    #[test]
+    fn calls_that_were_short_are_left_out() {
+        let call = |ended| Call {
+            began: 1000,
+            ended,
+            ..Call::default()
+        };
+        let longer = duration::parse("2us").ok();
+        assert!(is_shown(&call(Some(3001)), longer) && is_shown(&call(None), longer));
+        assert!(!is_shown(&call(Some(3000)), longer) && is_shown(&call(Some(1000)), None));
     }
 
     #[test]
