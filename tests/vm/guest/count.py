@@ -38,10 +38,9 @@ def make_calls():
             call()
 
 
-def at_once(work, *counts, beside=0):
-    """What `jifl count` says in each of these ways of the same work of this process, beside so many sessions."""
-    sessions = [session(*words, "-f", "json", "-p", os.getpid(), sessions=beside + i + 1)
-                for i, words in enumerate(counts)]
+def at_once(work, *counts):
+    """What `jifl count` says in each of these ways of the same work of this process."""
+    sessions = [session(*words, "-f", "json", "-p", os.getpid()) for words in counts]
     work()
     reports = []
     for process in sessions:
@@ -110,7 +109,7 @@ def memory():
                     CALLS[name]()
             blocks.extend(json.loads(run("jifl", "dump", "--session", own, "-f", "json").stdout)["blocks"])
 
-        load, store = at_once(work, ["load", *targets], ["store", *targets, "--by", "func"], beside=1)
+        load, store = at_once(work, ["load", *targets], ["store", *targets, "--by", "func"])
         device.stop()
         executed = {(count.orig, count.length): count.executed for count in device.counts()[0]}
     reads = writes = 0
@@ -184,7 +183,7 @@ def keys():
     work = [("alpha", 0, 100), ("alpha", 1, 37), ("beta", 1, 250), ("b,\"\t", 0, 1)]
     workers = [(*worker(*kind), *kind) for kind in work]
     ways = [["call", "--by", "comm,pid,cpu"], ["insn", "--by", "pid"], ["block", "--by", "cpu,comm"], ["insn"]]
-    sessions = [session(*way, "sys:getppid", "-f", "json", sessions=i + 1) for i, way in enumerate(ways)]
+    sessions = [session(*way, "sys:getppid", "-f", "json") for way in ways]
     for pid, w, *_ in workers:
         os.write(w, b"x")
         os.close(w)

@@ -188,7 +188,7 @@ def not_both(block):
 
 
 def together(plugin_session):
-    owner = session("block", "sys:clone", sessions=2)
+    owner = session("block", "sys:clone")
     same("the program runs", run(*PROGRAM).returncode, 0)
     other, = (s["id"] for s in status()["sessions"] if s["kind"] == "block")
     blocks = with_source(dump("--session", other))

@@ -103,7 +103,7 @@ def by_command(calls):
 def at_once(calls):
     """Many processes on all CPUs lose no call, and two sessions do not disturb each other."""
     first = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
-    second = session("block", "sys:exit_group", "-n", "calls", "-f", "json", sessions=2)
+    second = session("block", "sys:exit_group", "-n", "calls", "-f", "json")
     same("two sessions run", len(status()["sessions"]), 2)
     processes = [background(calls, 2000) for _ in range(8)]
     same("all end well", [process.wait() for process in processes], [0] * 8)

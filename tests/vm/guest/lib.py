@@ -134,14 +134,15 @@ def status():
     return json.loads(run("jifl", "status", "-f", "json").stdout)
 
 
-def session(*arguments, sessions=1):
-    """Starts `jifl count` in the background; returns when its session runs."""
+def session(*arguments):
+    """Starts `jifl count` in the background; returns when its session runs, beside those there are."""
+    before = len(status()["sessions"])
     process = background("jifl", "count", *arguments)
 
     def started():
         if process.poll() is not None:
             raise RuntimeError(f"jifl count {arguments} ended: {process.stderr.read()}")
-        return len(status()["sessions"]) >= sessions
+        return len(status()["sessions"]) > before
 
     wait_for("the session", started)
     return process

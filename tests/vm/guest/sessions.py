@@ -33,8 +33,7 @@ def together(calls):
     want = {kind: alone(calls, kind) for kind in ("insn", "block", "call")}
     figure("alone", {kind: target.get("min") for kind, target in want.items()})
     kinds = ["insn", "call", "block", "insn"]
-    owners = [session(kind, "sys:getppid", "-n", "calls", "-f", "json", sessions=n + 1)
-              for n, kind in enumerate(kinds)]
+    owners = [session(kind, "sys:getppid", "-n", "calls", "-f", "json") for kind in kinds]
     refused = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
     check("one more is refused with the name of a holder",
           refused.returncode == 1 and "as many sessions as can be" in refused.stderr and
@@ -70,7 +69,7 @@ def one_ends_others_stay(calls):
     stays = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
     before = status()["flushes"]
     for round_ in range(6):
-        goes = session("block", "sys:getppid", "sys:read", "sys:ioctl", "-f", "json", sessions=2)
+        goes = session("block", "sys:getppid", "sys:read", "sys:ioctl", "-f", "json")
         run(calls, N // 10)
         out, _ = interrupt(goes)
         same(f"round {round_}: exit status", goes.returncode, 0)
@@ -89,7 +88,7 @@ def load_while_others_come_and_go(sleepers):
     first = session("insn", "sys:*", "-f", "json")
     process = background(sleepers, 2, stdin=-1)
     process.stdout.readline()
-    second = session("block", "sys:*", "-f", "json", sessions=2)
+    second = session("block", "sys:*", "-f", "json")
     other = background(sleepers, 2, stdin=-1)
     other.stdout.readline()
     for owner in (second, first):
