@@ -22,9 +22,10 @@ ccflags-remove-y += $(CC_FLAGS_FTRACE)
 else
 
 RELEASE ?= $(shell uname -r)
-# Headers that the set-up unpacked, else those that are installed.
+# Headers that the set-up unpacked, the debug kernel's, else those that are installed.
+DEBUG := $(JIFL)/build/debug-kernel
 KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
-	/lib/modules/$(RELEASE)/build)
+	$(if $(filter $(RELEASE),$(file <$(DEBUG)/release)),$(DEBUG)/build) /lib/modules/$(RELEASE)/build)
 JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
 
 .PHONY: all clean

@@ -170,7 +170,9 @@ def compile_program(name, *flags):
 
 
 def release_of(kernel):
-    """The release of a kernel that `make setup` unpacked: 6.1 is 6.1.0-56-amd64."""
+    """The release of a kernel that `make setup` unpacked: 6.1 is 6.1.0-56-amd64; of the debug kernel, too."""
+    if kernel == "debug":
+        return (DEBUG_KERNEL.parent / "release").read_text().strip()
     images = sorted((ROOT / "build/kernels/boot").glob(f"vmlinuz-{kernel}.*"))
     return images[-1].name.removeprefix("vmlinuz-")
 
@@ -211,4 +213,4 @@ def build_module_for(release, source, built):
 
 def built_for(directory, kernel):
     """The one for this kernel of the directories that build_module filled."""
-    return next(path for path in directory.iterdir() if path.name.startswith(f"{kernel}."))
+    return directory / release_of(kernel)
