@@ -112,7 +112,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	if (!jifl_control_knows(req))
 		return -EINVAL;
 	/* Records are addresses of functions, profiles have those of blocks. */
-	if (req->kind == JIFL_KIND_TRACE || req->kind == JIFL_KIND_PROFILE) {
+	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE) {
 		ret = jifl_require_addresses();
 		if (ret)
 			return ret;

@@ -186,6 +186,12 @@ u64 jifl_evict_return_site(void);
 
 /* --- ring.c: records of one session, a ring for each CPU ---------------------- */
 
+/* Do sessions of this kind record? */
+static inline bool jifl_ring_is_for(u32 kind)
+{
+	return kind == JIFL_KIND_TRACE;
+}
+
 /*
  * Makes the rings s's own. -EALREADY with *busy_session set when another session has
  * them, -ENOMEM. Sleeps.
@@ -230,7 +236,7 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value);
 /* JIFL_IOC_KEYS. Sleeps. */
 int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
 
-/* --- count.c: per-call counts that follow their task ------------------------ */
+/* --- count.c, stats.c, switch.c: per-call counts that follow their task ------ */
 
 /* A value of each call instead of a count. */
 #define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
