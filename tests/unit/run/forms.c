@@ -6,21 +6,17 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "../inserts.h"
 #include "../invariants.h"
 #include "../unit.h"
+#include "place.h"
 #include "state.h"
 #include "../../../engine/cache/cache.h"
 
 /* What stands where an insert is put; then flags and rdi go to memory, and it returns. */
-static const struct place {
-	const char *name;
-	u8 bytes[16];
-	u8 len;
-} places[] = {
+static const struct place places[] = {
 	{ "all is live", { 0x90 }, 1 },
 	/* xor %eax, %eax */
 	{ "flags and rax are dead", { 0x31, 0xc0 }, 2 },
@@ -32,8 +28,6 @@ static const struct place {
 	{ "strings run backwards", { 0xfd, 0x90, 0xfc }, 3 },
 };
 
-static u8 text[4096] __attribute__((aligned(4096)));
-static u64 flags_seen;
 static u64 cells[IR_HIST_BUCKETS + 1], counted;
 static struct ir_insert form;
 static u16 form_at;
@@ -45,6 +39,12 @@ static const u64 values[] = {
 	0x7fffffffffffffff, (u64)-1, (u64)-4096, 0xffffffff80000000, 0x123456789abcdef0,
 };
 
+static void write_place(const struct place *p)
+{
+	form_at = p->bytes[0] == 0xfd;
+	place_write(p);
+}
+
 static void insert_form(struct ir_block *b, void *arg)
 {
 	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, form_at);
@@ -54,33 +54,6 @@ static void insert_form(struct ir_block *b, void *arg)
 	*ins = form;
 }
 
-/* pushf; pop flags_seen; mov $0, %r11d; ret */
-static void write_text(const struct place *p)
-{
-	u8 tail[] = { 0x9c, 0x8f, 0x04, 0x25, 0, 0, 0, 0, 0xc3 };
-	u32 cell = (u32)(unsigned long)&flags_seen;
-
-	memcpy(tail + 4, &cell, 4);
-	memcpy(text, p->bytes, p->len);
-	memcpy(text + p->len, tail, sizeof(tail));
-	form_at = p->bytes[0] == 0xfd;
-	jifl_engine_invalidate(jifl_orig_at((u64)(unsigned long)text), sizeof(text));
-}
-
-static void begin(bool kernel)
-{
-	struct jifl_config config;
-
-	if (kernel) {
-		config = user_host_kernel_config(UNIT_CODE, UNIT_SIDE, NULL);
-		REQUIRE(!jifl_engine_init(&config));
-	} else {
-		user_host_init(UNIT_CODE, UNIT_SIDE);
-	}
-	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
-	REQUIRE(!mprotect(text, sizeof(text), PROT_READ | PROT_WRITE | PROT_EXEC));
-}
-
 static u64 translated(int context)
 {
 	enum jifl_cause cause;
@@ -88,7 +61,7 @@ static u64 translated(int context)
 
 	if (cache.hot > cache.hot_end / 2)
 		jifl_engine_reset();
-	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)text), &cause);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
 	REQUIRE(code);
 	return code;
 }
@@ -114,12 +87,12 @@ static void run(u64 code, const struct ir_source *source, u64 value, const char 
 	u64 flags;
 
 	prepare(&native, source, value);
-	state_run(&native, (u64)(unsigned long)text);
-	flags = flags_seen;
+	state_run(&native, (u64)(unsigned long)place_text);
+	flags = place_flags;
 	prepare(&cached, source, value);
 	state_run(&cached, code);
 	state_compare(&native, &cached, what);
-	CHECK_EQ_IN(what, flags_seen & 0xcd5, flags & 0xcd5);
+	CHECK_EQ_IN(what, place_flags & 0xcd5, flags & 0xcd5);
 }
 
 static const char *name_of(const struct place *p, const struct ir_source *s, u32 n)
@@ -170,7 +143,7 @@ static void check_hist(const struct place *p, int context, u8 buckets)
 	form.kind = IR_INSERT_HIST;
 	form.cell = user_host_operand(cells);
 	form.buckets = buckets;
-	write_text(p);
+	write_place(p);
 	code = translated(context);
 	memset(cells, 0, sizeof(cells));
 	for (i = 0; i < JIFL_ARRAY_LEN(values); i++) {
@@ -188,7 +161,7 @@ static void check_hists(bool kernel)
 	int context;
 	u32 i, k;
 
-	begin(kernel);
+	place_begin(kernel);
 	context = jifl_engine_context_create(insert_form, NULL);
 	for (i = 0; i < JIFL_ARRAY_LEN(places); i++) {
 		form = (struct ir_insert){ .value = first_source };
@@ -292,7 +265,7 @@ static void check_when(const struct place *p, int context, u32 body, u64 equals,
 	form.equals = equals;
 	set_body(body);
 	sprintf(what, "%s, %s, if it is %#llx", name_of(p, &form.when, 0), bodies[body].name, equals);
-	write_text(p);
+	write_place(p);
 	code = translated(context);
 	for (i = 0; i < JIFL_ARRAY_LEN(values); i++) {
 		insert_begin();
@@ -318,7 +291,7 @@ static void check_whens(bool kernel)
 	int context;
 	u32 i, body, k = 0;
 
-	begin(kernel);
+	place_begin(kernel);
 	context = jifl_engine_context_create(insert_form, NULL);
 	for (i = 0; i < JIFL_ARRAY_LEN(places); i++) {
 		for (body = 0; body < JIFL_ARRAY_LEN(bodies); body++) {
@@ -389,7 +362,7 @@ UNIT_TEST(stack_inside, "run/forms: at each instruction of theirs the stack is k
 	u32 i, body;
 	int context;
 
-	begin(true);
+	place_begin(true);
 	sigaction(SIGTRAP, &action, NULL);	/* instead of the host's */
 	context = jifl_engine_context_create(insert_form, NULL);
 	for (i = 0; i < JIFL_ARRAY_LEN(places); i++) {
@@ -399,7 +372,7 @@ UNIT_TEST(stack_inside, "run/forms: at each instruction of theirs the stack is k
 			if (body == IR_RSP)
 				form.when.reg = IR_R8;
 			set_body(body);
-			write_text(&places[i]);
+			write_place(&places[i]);
 			step(translated(context), values[body + i]);
 			step(translated(context), values[body + i] + 1);
 		}

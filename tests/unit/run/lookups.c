@@ -3,11 +3,10 @@
  * Arguments that are looked up are what registers and memory held, whatever circle they
  * go in and wherever the call stands; and all registers and flags stay the kernel's.
  */
-#include <sys/mman.h>
-
 #include "../inserts.h"
 #include "../invariants.h"
 #include "../unit.h"
+#include "place.h"
 #include "state.h"
 #include "../../../engine/cache/cache.h"
 #include "../../../engine/emit/args.h"
@@ -15,11 +14,7 @@
 enum { ROUNDS = 6000 };
 
 /* What stands where the call is put. */
-static const struct place {
-	const char *name;
-	u8 bytes[16];
-	u8 len;
-} places[] = {
+static const struct place places[] = {
 	{ "all is live", { 0x90 }, 1 },
 	/* xor %eax, %eax */
 	{ "flags and rax are dead", { 0x31, 0xc0 }, 2 },
@@ -29,9 +24,7 @@ static const struct place {
 	{ "rdi and rsi are dead", { 0xbf, 0, 0, 0, 0, 0xbe, 0, 0, 0, 0 }, 10 },
 };
 
-static u8 text[4096] __attribute__((aligned(4096)));
 static u8 stack[65536] __attribute__((aligned(64)));
-static u64 flags_seen;
 static u64 percpu[3], pointed_to[4];
 static struct ir_insert call;
 static u64 seen[IR_CALL_ARGS], nseen;
@@ -63,32 +56,6 @@ static void see_three(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 static void insert_call(struct ir_block *b, void *arg)
 {
 	*ir_block_insert(b, IR_BEFORE, 0) = call;
-}
-
-/* pushf; pop flags_seen; mov $0, %r11d; ret */
-static void write_text(const struct place *p)
-{
-	u8 tail[] = { 0x9c, 0x8f, 0x04, 0x25, 0, 0, 0, 0, 0xc3 };
-	u32 cell = (u32)(unsigned long)&flags_seen;
-
-	memcpy(tail + 4, &cell, 4);
-	memcpy(text, p->bytes, p->len);
-	memcpy(text + p->len, tail, sizeof(tail));
-	jifl_engine_invalidate(jifl_orig_at((u64)(unsigned long)text), sizeof(text));
-}
-
-static void begin(bool kernel)
-{
-	struct jifl_config config;
-
-	if (kernel) {
-		config = user_host_kernel_config(UNIT_CODE, UNIT_SIDE, NULL);
-		REQUIRE(!jifl_engine_init(&config));
-	} else {
-		user_host_init(UNIT_CODE, UNIT_SIDE);
-	}
-	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
-	REQUIRE(!mprotect(text, sizeof(text), PROT_READ | PROT_WRITE | PROT_EXEC));
 }
 
 static u8 any_register(u64 *seed, bool rsp)
@@ -203,12 +170,12 @@ static void check_round(int context, const struct place *p, u64 seed)
 
 	if (cache.hot > cache.hot_end / 2)
 		jifl_engine_reset();
-	write_text(p);
-	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)text), &cause);
+	place_write(p);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
 	REQUIRE(code);
 	prepare(&native, seed);
-	state_run(&native, (u64)(unsigned long)text);
-	flags = flags_seen;
+	state_run(&native, (u64)(unsigned long)place_text);
+	flags = place_flags;
 	prepare(&cached, seed);
 	called = !call.when.width || (u32)cached.gpr[call.when.reg] == (u32)call.equals;
 	for (i = 0; i < n; i++)
@@ -216,7 +183,7 @@ static void check_round(int context, const struct place *p, u64 seed)
 	nseen = 0;
 	state_run(&cached, code);
 	state_compare(&native, &cached, p->name);
-	CHECK_EQ_IN(p->name, flags_seen & 0xcd5, flags & 0xcd5);
+	CHECK_EQ_IN(p->name, place_flags & 0xcd5, flags & 0xcd5);
 	CHECK_EQ_IN(p->name, nseen, called);
 	for (i = 0; i < n && called; i++)
 		CHECK(seen[i] == want[i], "%s, seed %#llx, argument %u (%u %u): %#llx, wanted %#llx", p->name,
@@ -229,7 +196,7 @@ static void check_lookups(bool kernel)
 	int context;
 	u32 i;
 
-	begin(kernel);
+	place_begin(kernel);
 	context = jifl_engine_context_create(insert_call, NULL);
 	for (i = 0; i < JIFL_ARRAY_LEN(in_memory); i++)
 		in_memory[i] = 0x1111111122222222ull * (i + 1);
@@ -256,7 +223,7 @@ UNIT_TEST(circles, "run/lookups: arguments that change places")
 	u32 n, i, k;
 	int context;
 
-	begin(true);
+	place_begin(true);
 	context = jifl_engine_context_create(insert_call, NULL);
 	for (n = 0; n < 720; n++) {
 		u8 left[IR_CALL_ARGS];
@@ -319,7 +286,7 @@ UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
 	u64 code, i;
 	int context;
 
-	begin(true);
+	place_begin(true);
 	percpu[0] = (u64)(unsigned long)pointed_to - 24;
 	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
 	percpu[1] = 0xabcdef;
@@ -330,8 +297,8 @@ UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		call.args[i] = 0xfedcba9876543210 + i;
 	context = jifl_engine_context_create(insert_many, NULL);
-	write_text(&places[0]);
-	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)text), &cause);
+	place_write(&places[0]);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
 	REQUIRE(code);
 	jifl_engine_stats(&st);
 	CHECK_EQ(st.full, 0);
