@@ -300,43 +300,35 @@ static int jifl_control_block(struct jifl_file *f, void *arg)
 	return jifl_control_may_see("dump") ?: jifl_dump_block(arg);
 }
 
+/* Only a session has something to read, be it over. */
+static int jifl_control_may_read(struct jifl_file *f, u32 reserved)
+{
+	if (!f->session)
+		return -ENOENT;
+	return reserved ? -EINVAL : 0;
+}
+
 static int jifl_control_records(struct jifl_file *f, void *arg)
 {
 	struct jifl_records *req = arg;
-	int ret = jifl_control_may_see("records");
 
-	if (ret)
-		return ret;
-	if (!f->session)
-		return -ENOENT;
-	if (req->reserved)
-		return -EINVAL;
-	return jifl_ring_read(f->session, req);
+	return jifl_control_may_see("records") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_ring_read(f->session, req);
 }
 
 static int jifl_control_counts(struct jifl_file *f, void *arg)
 {
 	struct jifl_counts *req = arg;
-	int ret = jifl_control_may_see("counts");
 
-	if (ret)
-		return ret;
-	if (!f->session)
-		return -ENOENT;
-	if (req->reserved)
-		return -EINVAL;
-	return jifl_profile_read(f->session, req);
+	return jifl_control_may_see("counts") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_profile_read(f->session, req);
 }
 
 static int jifl_control_keys(struct jifl_file *f, void *arg)
 {
 	struct jifl_keys *req = arg;
 
-	if (!f->session)
-		return -ENOENT;
-	if (req->reserved)
-		return -EINVAL;
-	return jifl_keys_read(f->session, req);
+	return jifl_control_may_read(f, req->reserved) ?: jifl_keys_read(f->session, req);
 }
 
 /* --- the device ------------------------------------------------------------------- */
