@@ -85,7 +85,7 @@ impl Device {
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
         // in it, Stat's, Records', Counts', Keys' and Block's, are private to this crate and set in
-        // `call` and `block` below.
+        // `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -97,6 +97,24 @@ impl Device {
             return Err(io::Error::last_os_error());
         }
         Ok(())
+    }
+
+    /// A request whose answer goes to `room`; `place`: where its structure has that one's address
+    /// and length.
+    fn fill<T, R>(
+        &self,
+        nr: u32,
+        argument: &mut T,
+        room: &mut [R],
+        place: fn(&mut T) -> (&mut u64, &mut u32),
+    ) -> io::Result<()> {
+        // The buffer outlives the call; its elements are of integers only.
+        let (buf, n) = place(argument);
+        *buf = room.as_mut_ptr() as u64;
+        *n = u32::try_from(room.len()).unwrap_or(u32::MAX);
+        let result = self.ioctl(nr, argument);
+        *place(argument).0 = 0;
+        result
     }
 
     fn block(&self, argument: &mut Block, parts: &mut BlockParts) -> io::Result<()> {
@@ -154,29 +172,14 @@ impl Door for Device {
             Request::Plugin(argument) => self.ioctl(8, argument),
             Request::Routine(argument) => self.ioctl(9, argument),
             Request::Block(argument, parts) => self.block(argument, parts),
-            Request::Records(argument, room) => {
-                // The buffer outlives the call and holds integers only.
-                argument.buf = room.as_mut_ptr() as u64;
-                argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
-                let result = self.ioctl(11, argument);
-                argument.buf = 0;
-                result
-            }
-            Request::Counts(argument, room) => {
-                // Likewise.
-                argument.buf = room.as_mut_ptr() as u64;
-                argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
-                let result = self.ioctl(12, argument);
-                argument.buf = 0;
-                result
-            }
+            Request::Records(argument, room) => self.fill(11, argument, room, |records| {
+                (&mut records.buf, &mut records.n)
+            }),
+            Request::Counts(argument, room) => self.fill(12, argument, room, |counts| {
+                (&mut counts.buf, &mut counts.n)
+            }),
             Request::Keys(argument, room) => {
-                // Likewise.
-                argument.buf = room.as_mut_ptr() as u64;
-                argument.n = u32::try_from(room.len()).unwrap_or(u32::MAX);
-                let result = self.ioctl(13, argument);
-                argument.buf = 0;
-                result
+                self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))
             }
         }
     }

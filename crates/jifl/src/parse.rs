@@ -9,6 +9,16 @@ struct Cli<A: Args> {
     args: A,
 }
 
+/// Lines as the documentation has them are taken, others are refused.
+pub fn check<A: Args>(taken: &[&str], refused: &[&str]) {
+    for line in taken {
+        assert!(parse::<A>(line).is_ok(), "{line}");
+    }
+    for line in refused {
+        assert!(parse::<A>(line).is_err(), "{line}");
+    }
+}
+
 /// What stands behind the subcommand's name.
 pub fn parse<A: Args>(line: &str) -> Result<A, clap::Error> {
     let words = std::iter::once("jifl").chain(line.split_whitespace());

@@ -282,22 +282,20 @@ fn json(profile: &Profile, branches: &[Count]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::parse::{check, parse};
     use crate::profile::tests::{AT, branch, sample};
 
     #[test]
     fn the_documented_lines_parse() {
-        for line in [
-            "sys:* -- ls -l /",
-            "--hints sys:read --for 10s",
-            "--per-call sys:read sys:write -- ./test",
-            "sys:read -f json",
-        ] {
-            assert!(parse::<BranchArgs>(line).is_ok(), "{line}");
-        }
-        for line in ["--hints", "--hints --per-call sys:read sys:write"] {
-            assert!(parse::<BranchArgs>(line).is_err(), "{line}");
-        }
+        check::<BranchArgs>(
+            &[
+                "sys:* -- ls -l /",
+                "--hints sys:read --for 10s",
+                "--per-call sys:read sys:write -- ./test",
+                "sys:read -f json",
+            ],
+            &["--hints", "--hints --per-call sys:read sys:write"],
+        );
         for line in [
             "--per-call sys:read",
             "--per-call sys:read sys:write --record x",

@@ -224,34 +224,32 @@ fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::parse::check;
 
     #[test]
     fn the_documented_lines_parse() {
-        for line in [
-            "insn sys:clone",
-            "block sys:* -p 1 --for 5s",
-            "insn sys:read sys:write -n bash --cgroup system.slice -f json -o x",
-            "call sys:read -- make -j2",
-            "none sys:read --for 100ms -f csv",
-            "insn sys:* --by comm,cpu -- make",
-            "opcode sys:openat -- cat /etc/hostname",
-            "load sys:* --by func --limit 5 -- ls",
-            "hist:duration sys:read sys:write -p 1",
-            "hist:ARG2 sys:read --for 1s",
-        ] {
-            assert!(parse::<CountArgs>(line).is_ok(), "{line}");
-        }
-        for line in [
-            "",
-            "insn",
-            "bogus sys:read",
-            "hist:ARG6 sys:read",
-            "insn sys:read --by thread",
-            "insn sys:read --for 5x",
-            "insn sys:read -p 1 -- true",
-        ] {
-            assert!(parse::<CountArgs>(line).is_err(), "{line}");
-        }
+        check::<CountArgs>(
+            &[
+                "insn sys:clone",
+                "block sys:* -p 1 --for 5s",
+                "insn sys:read sys:write -n bash --cgroup system.slice -f json -o x",
+                "call sys:read -- make -j2",
+                "none sys:read --for 100ms -f csv",
+                "insn sys:* --by comm,cpu -- make",
+                "opcode sys:openat -- cat /etc/hostname",
+                "load sys:* --by func --limit 5 -- ls",
+                "hist:duration sys:read sys:write -p 1",
+                "hist:ARG2 sys:read --for 1s",
+            ],
+            &[
+                "",
+                "insn",
+                "bogus sys:read",
+                "hist:ARG6 sys:read",
+                "insn sys:read --by thread",
+                "insn sys:read --for 5x",
+                "insn sys:read -p 1 -- true",
+            ],
+        );
     }
 }

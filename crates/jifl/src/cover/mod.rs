@@ -230,22 +230,20 @@ fn json(profile: &Profile, shown: &[Function<'_>], edges: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::parse::{check, parse};
     use crate::profile::tests::sample;
 
     #[test]
     fn the_documented_lines_parse() {
-        for line in [
-            "sys:openat -- cat /etc/hostname",
-            "sys:* --drcov kernel.drcov -- ./test",
-            "sys:* --edges --html pages -- ./test",
-            "sys:* --lcov kernel.info --vmlinux vmlinux -- ./test",
-        ] {
-            assert!(parse::<CoverArgs>(line).is_ok(), "{line}");
-        }
-        for line in ["", "sys:read --html", "sys:read --drcov"] {
-            assert!(parse::<CoverArgs>(line).is_err(), "{line}");
-        }
+        check::<CoverArgs>(
+            &[
+                "sys:openat -- cat /etc/hostname",
+                "sys:* --drcov kernel.drcov -- ./test",
+                "sys:* --edges --html pages -- ./test",
+                "sys:* --lcov kernel.info --vmlinux vmlinux -- ./test",
+            ],
+            &["", "sys:read --html", "sys:read --drcov"],
+        );
         let unused: CoverArgs = parse("sys:read --vmlinux x").unwrap();
         assert_eq!(run(&unused).unwrap_err().status, crate::exit::USAGE);
     }

@@ -8,13 +8,13 @@ use super::frames::Stacks;
 use crate::profile::percent;
 use crate::report::{escaped, grouped};
 
+/// Of the picture, and of a box.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
 /// Above and below the boxes.
 const MARGIN: f64 = 30.0;
-/// Of a letter.
+/// Of a letter, and of the narrowest box that anybody sees.
 const LETTER: f64 = 7.0;
-/// Nobody sees a narrower box.
 const NARROW: f64 = 0.2;
 
 /// A box and what stands on it.
@@ -109,9 +109,9 @@ fn draw(text: &mut String, node: &Node, all: u64, mut x: f64, bottom: f64) {
 
 /// A warm one, always the same for a name.
 fn colour(name: &str) -> String {
-    let hash = name
-        .bytes()
-        .fold(7_u32, |hash, byte| hash.wrapping_mul(31) + u32::from(byte));
+    let hash = name.bytes().fold(7_u32, |hash, byte| {
+        hash.wrapping_mul(31).wrapping_add(byte.into())
+    });
     format!(
         "rgb({},{},{})",
         205 + hash % 50,

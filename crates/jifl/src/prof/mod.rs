@@ -365,24 +365,22 @@ fn json(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::parse;
+    use crate::parse::{check, parse};
     use crate::profile::tests::sample;
 
     #[test]
     fn the_documented_lines_parse() {
-        for line in [
-            "sys:* -- ls -l /",
-            "sys:read sys:write -p 1234 --for 10s --limit 100",
-            "sys:* -n nginx --for 5s --folded nginx.folded",
-            "sys:* --inlined --svg flames.svg -- ls -l /",
-            "sys:read --annotate vfs_read -- cat /etc/passwd",
-            "sys:* -f json -o x",
-        ] {
-            assert!(parse::<ProfArgs>(line).is_ok(), "{line}");
-        }
-        for line in ["", "sys:read -f csv", "sys:read --limit x"] {
-            assert!(parse::<ProfArgs>(line).is_err(), "{line}");
-        }
+        check::<ProfArgs>(
+            &[
+                "sys:* -- ls -l /",
+                "sys:read sys:write -p 1234 --for 10s --limit 100",
+                "sys:* -n nginx --for 5s --folded nginx.folded",
+                "sys:* --inlined --svg flames.svg -- ls -l /",
+                "sys:read --annotate vfs_read -- cat /etc/passwd",
+                "sys:* -f json -o x",
+            ],
+            &["", "sys:read -f csv", "sys:read --limit x"],
+        );
         let unused: ProfArgs = parse("sys:read --vmlinux x").unwrap();
         assert_eq!(run(&unused).unwrap_err().status, crate::exit::USAGE);
     }
