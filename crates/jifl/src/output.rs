@@ -16,6 +16,44 @@ pub enum Format {
     Json,
 }
 
+/// Lines of a table for people, unless they ask for another number.
+const LINES: usize = 30;
+
+/// How much is shown, and where.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Extent {
+    /// So many lines of each table, or blocks, at most; of tables in text 30 unless given
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl Extent {
+    /// Opens the place.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub fn sink(&self) -> Result<Sink, Failure> {
+        Sink::open(self.output.as_deref())
+    }
+
+    /// Lines of a table; `text`: for people.
+    pub fn lines(&self, text: bool) -> usize {
+        self.limit.unwrap_or(if text { LINES } else { usize::MAX })
+    }
+
+    /// Columns that a line has on the terminal where data goes; `None` where it goes elsewhere.
+    pub fn width(&self) -> Option<usize> {
+        if self.output.is_some() {
+            return None;
+        }
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        (size.ws_col > 0).then_some(size.ws_col.into())
+    }
+}
+
 /// The place. A file is made at once, so that a wrong path shows early.
 pub enum Sink {
     /// Standard output.
@@ -65,15 +103,6 @@ impl Sink {
     }
 }
 
-/// Columns that a line has on the terminal where data goes; `None` where it goes elsewhere.
-pub fn width(output: Option<&Path>) -> Option<usize> {
-    if output.is_some() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(size.ws_col.into())
-}
-
 /// Writes a note to standard error, as one piece: other programs write there,
 /// too. Nobody can be told if that fails.
 pub fn note(text: &str) {
@@ -85,13 +114,34 @@ pub fn print(text: &str) -> Result<(), Failure> {
     Sink::Stdout.write(text)
 }
 
-/// Cuts lines that are wider than a terminal.
+/// Cuts lines that are wider than a terminal. Those that begin with `#`, which say what was
+/// missed, go on in the next one.
 pub fn fit(text: String, width: Option<usize>) -> String {
     let Some(width) = width else {
         return text;
     };
-    let cut = |line: &str| shortened(line, width) + "\n";
-    text.lines().map(cut).collect()
+    let fitted = |line: &str| match line.strip_prefix("# ") {
+        Some(said) => wrapped(said, width),
+        None => shortened(line, width) + "\n",
+    };
+    text.lines().map(fitted).collect()
+}
+
+/// Lines that begin with `#`, broken at blanks.
+fn wrapped(said: &str, width: usize) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for word in said.split(' ') {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 1 && last + 1 + word.chars().count() > width {
+            lines.push("#  ".into());
+        }
+        if let Some(line) = lines.last_mut() {
+            *line += " ";
+            *line += word;
+        }
+    }
+    let short = |line: &String| shortened(line, width) + "\n";
+    lines.iter().map(short).collect()
 }
 
 /// A text that is so wide at most.
@@ -112,5 +162,16 @@ mod tests {
         let text = || "abcdef\n…bc\n\n".to_owned();
         assert_eq!(fit(text(), None), text());
         assert_eq!(fit(text(), Some(3)), "ab…\n…bc\n\n");
+    }
+
+    #[test]
+    fn what_was_missed_is_not_cut() {
+        let text =
+            "# native exits 12 (schedule 9, ud2 3); missed 7\nabcdefghijklmnopqrstu\n# one\n";
+        assert_eq!(
+            fit(text.into(), Some(20)),
+            "# native exits 12\n#   (schedule 9, ud2\n#   3); missed 7\nabcdefghijklmnopqrs…\n# one\n"
+        );
+        assert_eq!(fit("# unbreakable\n".into(), Some(6)), "# unb…\n");
     }
 }

@@ -13,10 +13,11 @@ use clap::Args;
 use jifl_sys::abi::{FLAG_REPEATS, Kind, Start};
 use jifl_sys::device::Device;
 
+use self::sheet::Form;
 use self::what::{By, Plan, Value, What};
 use crate::exit::Failure;
 use crate::kcore::Kcore;
-use crate::output::{self, Sink};
+use crate::output::{self, Extent, Sink};
 use crate::recording::{self, Destination, Recording};
 use crate::report::{self, Format, Report};
 use crate::scope::{self, Outcome, Scope};
@@ -65,12 +66,8 @@ pub struct CountArgs {
     /// How the report is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// So many lines of a table by something at most; of text 30 unless given
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Write the report to FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    extent: Extent,
     /// Also keep all that was counted in FILE, for `jifl report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -79,12 +76,12 @@ pub struct CountArgs {
 }
 
 impl CountArgs {
-    fn limit(&self) -> usize {
-        let default = match self.format {
-            Format::Text => profile::LINES,
-            Format::Json | Format::Csv => usize::MAX,
-        };
-        self.limit.unwrap_or(default)
+    fn form(&self) -> Form {
+        Form {
+            format: self.format,
+            lines: self.extent.lines(self.format == Format::Text),
+            width: self.extent.width(),
+        }
     }
 }
 
@@ -100,6 +97,11 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(
             "--record goes with `count insn`, `block`, `call` and `none`, and not with --by: \
              `jifl record` keeps what blocks have executed",
+        ));
+    }
+    if args.extent.limit.is_some() && matches!(plan, Plan::Calls(_) | Plan::Values(_)) {
+        return Err(Failure::usage(
+            "--limit goes with --by, branch, load, store, opcode and func: otherwise each system call is shown",
         ));
     }
     match plan {
@@ -121,7 +123,7 @@ fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device,
     };
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
-    let sink = Sink::open(args.output.as_deref())?;
+    let sink = args.extent.sink()?;
     let door = device::open()?;
     let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
     note(&outcome.report, args, &table, kind);
@@ -132,11 +134,12 @@ fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
     let record = args.record.as_deref().map(Destination::open).transpose()?;
     let (outcome, _, mut sink) = observe(args, kind, 0)?;
     let kept = recording::keep_in(record, || Recording::of_report(&outcome.report));
-    sink.write(&outcome.report.render(args.format))?;
+    let text = outcome.report.render(args.format, args.extent.width());
+    let written = sink.write(&text);
     if let Some(notes) = outcome.report.notes(args.format) {
         output::note(notes.trim_end());
     }
-    kept?;
+    kept.and(written)?;
     Ok(outcome.exit_status())
 }
 
@@ -155,14 +158,14 @@ fn run_keys(args: &CountArgs, kind: Kind, by: &[By], flags: u32) -> Result<u8, F
         ));
     }
     let cost = report::cost(&outcome.report);
-    sink.write(&sheet.render(args.format, args.limit(), &outcome.report, &cost))?;
+    sink.write(&sheet.render(args.form(), &outcome.report, &cost))?;
     note_cost(args.format, &cost);
     Ok(outcome.exit_status())
 }
 
 fn run_values(args: &CountArgs, value: Value) -> Result<u8, Failure> {
     let (outcome, _, mut sink) = observe(args, Kind::Call, value.flag())?;
-    sink.write(&values::render(value, &outcome.report, args.format))?;
+    sink.write(&values::render(value, &outcome.report, args.form()))?;
     note_cost(args.format, &report::cost(&outcome.report));
     Ok(outcome.exit_status())
 }
@@ -171,7 +174,7 @@ fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     let table = Table::all();
     let start = profile::start(&args.targets, blocks::flags(args.what), &table)?;
     args.scope.check()?;
-    let mut sink = Sink::open(args.output.as_deref())?;
+    let mut sink = args.extent.sink()?;
     let mut kcore = blocks::needs_code(args.what)
         .then(Kcore::open)
         .transpose()?;
@@ -186,7 +189,7 @@ fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     let (profile, status) = profile::observe(&args.scope, start, &table, symbols)?;
     let (sheet, dark) = blocks::sheet(args.what, by_func, &profile, kcore.as_mut());
     let cost = dark.text() + &profile.cost();
-    sink.write(&sheet.render(args.format, args.limit(), &profile.report, &cost))?;
+    sink.write(&sheet.render(args.form(), &profile.report, &cost))?;
     note_cost(args.format, &cost);
     Ok(status)
 }

@@ -6,7 +6,19 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::report::{Format, Report, grouped, table};
+use crate::output::fit;
+use crate::report::{Format, Report, grouped, table_within};
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// For whom.
+    pub format: Format,
+    /// Lines that a table has at most.
+    pub lines: usize,
+    /// Columns of the terminal, if it goes to one.
+    pub width: Option<usize>,
+}
 
 /// A column of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,18 +146,17 @@ impl Sheet {
         })
     }
 
-    /// The text of the report; `limit`: lines that the table has at most, `cost`: lines about the
-    /// session.
-    pub fn render(&self, format: Format, limit: usize, report: &Report, cost: &str) -> String {
-        let lines = &self.lines[..limit.min(self.lines.len())];
-        match format {
-            Format::Text => self.text(lines) + cost,
+    /// The text of the report; `cost`: lines about the session.
+    pub fn render(&self, form: Form, report: &Report, cost: &str) -> String {
+        let lines = &self.lines[..form.lines.min(self.lines.len())];
+        match form.format {
+            Format::Text => fit(self.text(lines, form.width) + cost, form.width),
             Format::Json => self.json(lines, report),
             Format::Csv => self.csv(lines),
         }
     }
 
-    fn text(&self, lines: &[Line]) -> String {
+    fn text(&self, lines: &[Line], width: Option<usize>) -> String {
         let total = self.total();
         let titles = self.keys.iter().map(|key| key.to_uppercase());
         let figures = self.figures.iter().map(|figure| figure.title.to_owned());
@@ -155,16 +166,24 @@ impl Sheet {
             let keys = line.keys.iter().map(Key::shown);
             cells.push(keys.chain(self.shown(&line.figures, &total)).collect());
         }
-        if let Some(other) = self.other.as_ref().filter(|other| other[0] > 0) {
-            let keys = ["(other)".to_owned()].into_iter();
-            let keys = keys.chain(std::iter::repeat_n("-".to_owned(), self.keys.len() - 1));
-            cells.push(keys.chain(self.shown(other, &total)).collect());
+        if let Some((mut keys, figures)) = self.without_room("-") {
+            keys.extend(self.shown(figures, &total));
+            cells.push(keys);
         }
-        let mut text = table(&cells);
+        let mut text = table_within(&cells, self.keys.len(), width);
         if !self.keys.is_empty() {
             text += &self.summary(lines.len(), &total);
         }
         text
+    }
+
+    /// The line of what found no room, if there is some: keys, of which there is the first and
+    /// the others are `none`, and figures.
+    fn without_room(&self, none: &str) -> Option<(Vec<String>, &[u64])> {
+        let other = self.other.as_ref().filter(|other| other[0] > 0)?;
+        let mut keys = vec![none.to_owned(); self.keys.len()];
+        *keys.first_mut()? = "(other)".into();
+        Some((keys, other))
     }
 
     fn summary(&self, shown: usize, total: &[u64]) -> String {
@@ -236,11 +255,20 @@ impl Sheet {
         let names = self.figures.iter().map(|figure| figure.name);
         let heading: Vec<&str> = self.keys.iter().copied().chain(names).collect();
         let mut text = heading.join(",") + "\n";
-        for line in lines {
-            let keys = line.keys.iter().map(Key::quoted);
-            let figures = line.figures.iter().map(u64::to_string);
-            text += &keys.chain(figures).collect::<Vec<_>>().join(",");
+        let mut add = |keys: Vec<String>, figures: &[u64]| {
+            let figures = figures.iter().map(u64::to_string);
+            text += &keys
+                .into_iter()
+                .chain(figures)
+                .collect::<Vec<_>>()
+                .join(",");
             text.push('\n');
+        };
+        for line in lines {
+            add(line.keys.iter().map(Key::quoted).collect(), &line.figures);
+        }
+        if let Some((keys, figures)) = self.without_room("") {
+            add(keys, figures);
         }
         text
     }
@@ -265,6 +293,14 @@ mod tests {
     use super::*;
     use crate::report::tests::sample;
     use jifl_sys::abi::Kind;
+
+    fn form(format: Format, lines: usize) -> Form {
+        Form {
+            format,
+            lines,
+            width: None,
+        }
+    }
 
     fn sheet() -> Sheet {
         let line = |comm: &str, pid, calls, sum| Line {
@@ -300,7 +336,7 @@ mod tests {
     #[test]
     fn people_see_a_table_and_its_sum() {
         assert_eq!(
-            sheet().render(Format::Text, 9, &sample(Kind::Insn), "# cost\n"),
+            sheet().render(form(Format::Text, 9), &sample(Kind::Insn), "# cost\n"),
             "COMM     PID  CALLS  INSNS  INSN/CALL\n\
              a,\"?       8      1  5,000      5,000\n\
              sh         7     10  1,000     100.00\n\
@@ -308,11 +344,21 @@ mod tests {
              # all together: calls 13, insns 6,030\n\
              # cost\n"
         );
-        let short = sheet().render(Format::Text, 1, &sample(Kind::Insn), "");
+        let short = sheet().render(form(Format::Text, 1), &sample(Kind::Insn), "");
         assert!(
             short.ends_with("# 1 of 2 lines; more with --limit\n"),
             "{short}"
         );
+        let narrow = Form {
+            width: Some(24),
+            ..form(Format::Text, 9)
+        };
+        let text = sheet().render(narrow, &sample(Kind::Insn), "# missed 1,000,000 calls\n");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 24),
+            "{text}"
+        );
+        assert!(text.ends_with("# missed 1,000,000 calls\n"), "{text}");
     }
 
     #[test]
@@ -335,14 +381,14 @@ mod tests {
             figures: vec![1, 2],
         }];
         assert_eq!(
-            sheet.render(Format::Text, 9, &sample(Kind::Insn), ""),
+            sheet.render(form(Format::Text, 9), &sample(Kind::Insn), ""),
             "CALLS  INSNS  INSN/CALL\n1          2       2.00\n"
         );
     }
 
     #[test]
     fn programs_get_objects_and_columns() {
-        let text = sheet().render(Format::Json, 9, &sample(Kind::Insn), "");
+        let text = sheet().render(form(Format::Json, 9), &sample(Kind::Insn), "");
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["by"], serde_json::json!(["comm", "pid"]));
         assert_eq!(value["rows"][1]["comm"], "sh");
@@ -351,10 +397,10 @@ mod tests {
         assert_eq!(value["total"]["instructions"], 6_030);
         assert_eq!(value["other"]["calls"], 2);
         assert_eq!((&value["keys"], &value["calls"]), (&2.into(), &1207.into()));
-        let text = sheet().render(Format::Csv, 9, &sample(Kind::Insn), "");
+        let text = sheet().render(form(Format::Csv, 9), &sample(Kind::Insn), "");
         assert_eq!(
             text,
-            "comm,pid,calls,instructions\n\"a,\"\"\x1b\",8,1,5000\nsh,7,10,1000\n"
+            "comm,pid,calls,instructions\n\"a,\"\"\x1b\",8,1,5000\nsh,7,10,1000\n(other),,2,30\n"
         );
     }
 }

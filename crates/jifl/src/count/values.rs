@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use jifl_sys::abi::HIST_NEGATIVE;
 use serde::Serialize;
 
+use super::sheet::Form;
 use super::what::Value;
 use crate::duration;
 use crate::histogram;
+use crate::output::fit;
 use crate::report::{Format, Report, Row, cost, grouped};
 
-/// Characters of the longest bar.
+/// Characters of the longest bar, where there is room for it, and of all else in its line.
 const BAR: usize = 52;
+const BESIDE_BAR: usize = 31;
 
 /// Values from `low` on, below `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -51,12 +54,15 @@ struct Object<'a> {
 }
 
 /// The text of the report.
-pub fn render(value: Value, report: &Report, format: Format) -> String {
+pub fn render(value: Value, report: &Report, form: Form) -> String {
     let targets: Vec<Target<'_>> = report.rows.iter().map(|row| target(value, row)).collect();
-    match format {
+    match form.format {
         Format::Text => {
-            let all: Vec<String> = targets.iter().map(|target| text(value, target)).collect();
-            all.join("\n") + &cost(report)
+            let bar = bar_within(form.width);
+            let all: Vec<String> = (targets.iter())
+                .map(|target| text(value, target, bar))
+                .collect();
+            fit(all.join("\n") + &cost(report), form.width)
         }
         Format::Json => crate::profile::json(&Object {
             command: "count",
@@ -120,7 +126,7 @@ fn filled(powers: &BTreeMap<u32, u64>) -> Vec<Bucket> {
 }
 
 /// As bpftrace writes them.
-fn text(value: Value, target: &Target<'_>) -> String {
+fn text(value: Value, target: &Target<'_>, bar: usize) -> String {
     let mut text = format!(
         "@{}[{}]: {}\n",
         value.name(),
@@ -130,10 +136,10 @@ fn text(value: Value, target: &Target<'_>) -> String {
     let counts = target.buckets.iter().map(|bucket| bucket.count);
     let most = counts.chain([target.negative]).max().unwrap_or(0);
     if target.negative > 0 {
-        text += &line("(..., 0)", target.negative, most);
+        text += &line("(..., 0)", target.negative, most, bar);
     }
     for bucket in &target.buckets {
-        text += &line(&label(bucket), bucket.count, most);
+        text += &line(&label(bucket), bucket.count, most, bar);
     }
     text
 }
@@ -151,10 +157,15 @@ fn figures(value: Value, target: &Target<'_>) -> String {
     text
 }
 
-fn line(label: &str, count: u64, most: u64) -> String {
-    let length = (u128::from(count) * BAR as u128 / u128::from(most.max(1))) as usize;
+/// Characters of the longest bar on a terminal of so many columns.
+fn bar_within(width: Option<usize>) -> usize {
+    width.map_or(BAR, |width| width.saturating_sub(BESIDE_BAR).clamp(1, BAR))
+}
+
+fn line(label: &str, count: u64, most: u64, bar: usize) -> String {
+    let length = (u128::from(count) * bar as u128 / u128::from(most.max(1))) as usize;
     format!(
-        "{label:<16} {:>11} |{:<BAR$}|\n",
+        "{label:<16} {:>11} |{:<bar$}|\n",
         grouped(count),
         "@".repeat(length)
     )
@@ -194,6 +205,14 @@ mod tests {
     use crate::report::tests::sample;
     use jifl_sys::abi::Kind;
 
+    fn form(format: Format) -> Form {
+        Form {
+            format,
+            lines: 9,
+            width: None,
+        }
+    }
+
     /// Of the calls of `read` there are these.
     fn report(histogram: &[(usize, u64)]) -> Report {
         let mut report = sample(Kind::Call);
@@ -215,13 +234,26 @@ mod tests {
             format!("[4, 8)                     0 |{}|", bar(0)),
             format!("[8, 16)                    4 |{}|", bar(52)),
         ];
-        let found = render(Value::Retval, &report, Format::Text);
+        let found = render(Value::Retval, &report, form(Format::Text));
         assert!(
             found.starts_with(&(lines.join("\n") + "\n# translation")),
             "{found}"
         );
+        let narrow = Form {
+            width: Some(40),
+            ..form(Format::Text)
+        };
+        let narrow = render(Value::Retval, &report, narrow);
+        assert!(
+            narrow.contains("[8, 16)                    4 |@@@@@@@@@|\n"),
+            "{narrow}"
+        );
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 40),
+            "{narrow}"
+        );
         assert_eq!(
-            render(Value::Retval, &report, Format::Csv),
+            render(Value::Retval, &report, form(Format::Csv)),
             "syscall,nr,low,high,count\nread,0,,0,1\nread,0,0,1,1\nread,0,1,2,2\nread,0,2,4,0\n\
              read,0,4,8,0\nread,0,8,16,4\n"
         );
@@ -231,7 +263,7 @@ mod tests {
     fn fine_buckets_of_durations_become_powers_of_two() {
         let buckets: Vec<(usize, u64)> = (0..160).map(|bucket| (bucket, 1)).collect();
         let report = report(&buckets);
-        let text = render(Value::Duration, &report, Format::Json);
+        let text = render(Value::Duration, &report, form(Format::Json));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let target = &value["targets"][0];
         let counts: Vec<u64> = (target["buckets"].as_array().unwrap().iter())

@@ -6,8 +6,6 @@ pub mod disasm;
 mod text;
 mod view;
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use jifl_sys::abi::{Kind, SessionInfo, Start};
 use jifl_sys::device::Door;
@@ -15,7 +13,7 @@ use serde::Serialize;
 
 use self::view::{View, Viewer};
 use crate::exit::{DONE, Failure, LIMIT};
-use crate::output::{self, Format};
+use crate::output::{self, Extent, Format};
 use crate::scope::{self, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
@@ -69,12 +67,8 @@ pub struct DumpArgs {
     /// How blocks are written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// So many blocks at most
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Write to FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    extent: Extent,
     #[command(flatten)]
     scope: Scope,
 }
@@ -104,10 +98,10 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
         ..Start::default()
     };
     args.scope.check()?;
-    let mut sink = output::Sink::open(args.output.as_deref())?;
+    let mut sink = args.extent.sink()?;
     let door = device::open()?;
     let (dump, status) = match args.session {
-        Some(id) => (of_session(&door, id, args.limit)?, DONE),
+        Some(id) => (of_session(&door, id, args.extent.limit)?, DONE),
         None => own_session(&args, &door, start, &table)?,
     };
     if dump.views.len() < dump.total {
@@ -117,7 +111,7 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
             dump.total
         ));
     }
-    let width = output::width(args.output.as_deref());
+    let width = args.extent.width();
     sink.write(&render(&dump, args.format, width))?;
     Ok(status)
 }
@@ -129,7 +123,7 @@ fn own_session(
     start: Start,
     table: &Table,
 ) -> Result<(Dump, u8), Failure> {
-    let look = |id| of_session(door, id, args.limit);
+    let look = |id| of_session(door, id, args.extent.limit);
     let (outcome, dump) = scope::observe(&args.scope, door, start, table, None, look)?;
     if outcome.report.cut_short {
         return Err(Failure {

@@ -8,6 +8,13 @@ use super::frames::Stacks;
 use crate::profile::percent;
 use crate::report::{escaped, grouped};
 
+/// A box and what stands on it.
+struct Node {
+    name: String,
+    count: u64,
+    above: Vec<Node>,
+}
+
 /// Of the picture, and of a box.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
@@ -16,13 +23,6 @@ const MARGIN: f64 = 30.0;
 /// Of a letter, and of the narrowest box that anybody sees.
 const LETTER: f64 = 7.0;
 const NARROW: f64 = 0.2;
-
-/// A box and what stands on it.
-struct Node {
-    name: String,
-    count: u64,
-    above: Vec<Node>,
-}
 
 /// The whole picture.
 pub fn render(stacks: &Stacks) -> String {

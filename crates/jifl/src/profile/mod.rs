@@ -22,7 +22,7 @@ pub use self::functions::{Function, functions};
 pub use self::pieces::{Piece, executed_at, pieces};
 use crate::exit::{DONE, Failure, LIMIT};
 use crate::images::Images;
-use crate::output::{self, Format, Sink};
+use crate::output::{self, Extent, Format};
 use crate::recording::{self, Destination, Recording};
 use crate::report::{self, Report};
 use crate::scope::{self, Scope};
@@ -33,21 +33,14 @@ use crate::{device, session, target};
 /// Counts that one request may take.
 const ROOM: usize = 1 << 14;
 
-/// Lines of a table for people, unless they ask for another number.
-pub const LINES: usize = 30;
-
 /// How a profile is shown.
 #[derive(Debug, Args)]
 pub struct Show {
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     pub format: Format,
-    /// So many lines of each table at most; of text 30 unless given
-    #[arg(long, value_name = "N")]
-    pub limit: Option<usize>,
-    /// Write to FILE
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// Arguments that the three have in common.
@@ -71,17 +64,13 @@ pub type View<'a> = Box<dyn FnOnce(&Profile, &Show) -> Result<String, Failure> +
 impl Show {
     /// Of `all` lines, as many as are wanted.
     pub fn limited<'a, T>(&self, all: &'a [T]) -> &'a [T] {
-        let limit = match (self.limit, self.format) {
-            (Some(limit), _) => limit,
-            (None, Format::Text) => LINES,
-            (None, Format::Json) => usize::MAX,
-        };
-        &all[..limit.min(all.len())]
+        let lines = self.extent.lines(self.format == Format::Text);
+        &all[..lines.min(all.len())]
     }
 
     /// Columns that there are for a line, where it goes to a terminal.
     pub fn width(&self) -> Option<usize> {
-        output::width(self.output.as_deref())
+        self.extent.width()
     }
 }
 
@@ -141,7 +130,7 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
     let start = start(&args.targets, flags, &table)?;
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
-    let mut sink = Sink::open(args.show.output.as_deref())?;
+    let mut sink = args.show.extent.sink()?;
     let record = args.record.as_deref().map(Destination::open).transpose()?;
     let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;
     let kept = recording::keep_in(record, || Recording::of_profile(&profile));
@@ -168,7 +157,7 @@ pub fn run_each(
         .map(|target| start(std::slice::from_ref(target), flags, &table));
     let starts = starts.collect::<Result<Vec<Start>, Failure>>()?;
     args.scope.check()?;
-    let mut sink = Sink::open(args.show.output.as_deref())?;
+    let mut sink = args.show.extent.sink()?;
     let doors = starts.iter().map(|_| device::open());
     let doors = doors.collect::<Result<Vec<_>, Failure>>()?;
     let (reports, status) = scope::observe_each(&args.scope, &doors, starts, &table)?;

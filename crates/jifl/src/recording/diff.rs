@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Recording, merge};
 use crate::exit::{DONE, Failure};
-use crate::output::{Format, Sink};
+use crate::output::{self, Format};
 use crate::profile::{self, Show};
 use crate::report::{grouped, table_within};
 use jifl_sys::abi::Kind;
@@ -88,7 +88,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let names = (args.a.display().to_string(), args.b.display().to_string());
     merge::comparable((&names.0, &a), (&names.1, &b))?;
     let lines = lines(&a, &b);
-    let mut sink = Sink::open(args.show.output.as_deref())?;
+    let mut sink = args.show.extent.sink()?;
     sink.write(&match args.show.format {
         Format::Text => text(&a, &b, &lines, &args.show),
         Format::Json => json(&a, &b, args.show.limited(&lines)),
@@ -185,7 +185,7 @@ fn text(a: &Recording, b: &Recording, lines: &[Line], show: &Show) -> String {
         grouped(in_a.calls),
         grouped(in_b.calls)
     );
-    text
+    output::fit(text, show.width())
 }
 
 /// What was counted in all lines, and the system calls that were.
@@ -253,14 +253,17 @@ fn json(a: &Recording, b: &Recording, lines: &[Line]) -> String {
 mod tests {
     use super::super::tests::recorded;
     use super::*;
+    use crate::output::Extent;
     use crate::parse::parse;
     use crate::report::tests::sample;
 
     fn show() -> Show {
         Show {
             format: Format::Text,
-            limit: None,
-            output: Some("".into()),
+            extent: Extent {
+                limit: None,
+                output: Some("".into()),
+            },
         }
     }
 

@@ -12,7 +12,7 @@ use crate::branch::BranchOptions;
 use crate::cover::CoverOptions;
 use crate::exit::{DONE, Failure};
 use crate::lines::{Build, LinesArgs};
-use crate::output::{self, Sink};
+use crate::output::{self, Extent};
 use crate::prof::ProfOptions;
 use crate::profile::{self, Show, View};
 use crate::report::{Format, grouped};
@@ -40,12 +40,8 @@ pub struct ReportArgs {
     /// How it is written; csv with --as count only
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// So many lines of each table at most; of text 30 unless given
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Write to FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    extent: Extent,
     #[command(flatten)]
     prof: ProfOptions,
     #[command(flatten)]
@@ -99,11 +95,11 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     }
     // Before the old one is gone.
     let text = match view {
-        As::Count => recording.report.render(args.format),
+        As::Count => recording.report.render(args.format, args.extent.width()),
         As::Info => info(&recording, args)?,
         _ => shown(&recording, view, args)?,
     };
-    Sink::open(args.output.as_deref())?.write(&text)?;
+    args.extent.sink()?.write(&text)?;
     if let Some(notes) = recording.report.notes(args.format) {
         output::note(notes.trim_end());
     }
@@ -138,8 +134,7 @@ impl ReportArgs {
                 Format::Json => output::Format::Json,
                 Format::Text | Format::Csv => output::Format::Text,
             },
-            limit: self.limit,
-            output: self.output.clone(),
+            extent: self.extent.clone(),
         }
     }
 }
@@ -212,7 +207,7 @@ fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
     let line = |(name, value): &(String, String)| format!("{name:first$}  {value}\n");
     Ok(output::fit(
         lines.iter().map(line).collect(),
-        args.show().width(),
+        args.extent.width(),
     ))
 }
 

@@ -141,10 +141,11 @@ impl Report {
         self.rows.iter().map(|row| row.missed).sum()
     }
 
-    /// The text of the report, its last line ended, too.
-    pub fn render(&self, format: Format) -> String {
+    /// The text of the report, its last line ended, too. `width`: columns of the terminal, if
+    /// it goes to one.
+    pub fn render(&self, format: Format, width: Option<usize>) -> String {
         match format {
-            Format::Text => text::render(self),
+            Format::Text => text::render(self, width),
             Format::Json => json::render(self),
             Format::Csv => csv::render(self),
         }

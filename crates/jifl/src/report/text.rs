@@ -8,10 +8,10 @@ use crate::duration;
 use crate::output::{fit, shortened};
 
 /// The table and the lines of its cost.
-pub fn render(report: &Report) -> String {
+pub fn render(report: &Report, width: Option<usize>) -> String {
     let mut lines = vec![heading(report.kind)];
     lines.extend(report.rows.iter().map(|row| cells(report.kind, row)));
-    table(&lines) + &cost(report)
+    table_within(&lines, 1, width) + &fit(cost(report), width)
 }
 
 fn heading(kind: Kind) -> Vec<String> {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_table_of_instructions() {
         assert_eq!(
-            render(&sample(Kind::Insn)),
+            render(&sample(Kind::Insn), None),
             "SYSCALL  CALLS       INSNS  INSN/CALL    p50    p99  BLOCKS\n\
              clone    1,204  38,211,348     31,737  30.9K  88.1K   2,310\n\
              read         3       2,022        674    674    674   2,310\n\
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn other_kinds_say_what_they_count() {
-        assert!(render(&sample(Kind::Block)).contains("EXECUTED"));
-        assert!(render(&sample(Kind::Call)).starts_with("SYSCALL  CALLS  BLOCKS\n"));
+        assert!(render(&sample(Kind::Block), None).contains("EXECUTED"));
+        assert!(render(&sample(Kind::Call), None).starts_with("SYSCALL  CALLS  BLOCKS\n"));
     }
 
     #[test]
