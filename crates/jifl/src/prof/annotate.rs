@@ -91,10 +91,23 @@ pub fn named<'a, 'b>(
 
 impl Annotator<'_> {
     /// What there is to say of one.
-    pub fn annotate(&mut self, names: &mut Disassembler, function: &Function<'_>) -> Annotated {
+    ///
+    /// # Errors
+    /// Its code is not there any more.
+    pub fn annotate(
+        &mut self,
+        names: &mut Disassembler,
+        function: &Function<'_>,
+    ) -> Result<Annotated, Failure> {
         let bytes = self.code.read(function.address, function.size as usize);
+        let bytes = bytes.ok_or_else(|| {
+            Failure::failed(format!(
+                "--annotate {}: /proc/kcore does not have its code: has its module gone?",
+                function.name
+            ))
+        })?;
         let pieces = profile::pieces(function.blocks);
-        let mut instructions = Disassembler::decode(&bytes.unwrap_or_default(), function.address);
+        let mut instructions = Disassembler::decode(&bytes, function.address);
         let is_padding = |instruction: &Instruction| {
             matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop)
                 && executed_at(&pieces, instruction.ip()).is_none()
@@ -115,14 +128,14 @@ impl Annotator<'_> {
             self.row(names, function, instruction, executed, all, &taken)
         });
         let lines: Vec<Row> = rows.collect();
-        Annotated {
+        Ok(Annotated {
             function: function.name.clone(),
             address: format!("{:#x}", function.address),
             calls: function.calls(),
             instructions: function.instructions(),
             hottest: hottest(&lines),
             lines,
-        }
+        })
     }
 
     fn row(
@@ -307,7 +320,7 @@ mod tests {
         };
         let mut names = Disassembler::new(Rc::new(crate::symbols::Symbols::default()));
         let named = named(&found, "outer").unwrap();
-        annotator.annotate(&mut names, named[0])
+        annotator.annotate(&mut names, named[0]).unwrap()
     }
 
     #[test]
@@ -325,6 +338,23 @@ mod tests {
         let value = serde_json::to_value(annotated()).unwrap();
         assert_eq!(value["lines"][2]["taken"], 4);
         assert_eq!(value["lines"].as_array().unwrap().len(), 5, "no padding");
+    }
+
+    #[test]
+    fn code_that_has_gone_is_said_to_have() {
+        let profile = sample();
+        let found = functions(&profile.blocks, &profile.symbols);
+        let mut annotator = Annotator {
+            profile: &profile,
+            code: &mut (AT, Vec::new()),
+            lines: &Lines::default(),
+        };
+        let mut names = Disassembler::new(Rc::default());
+        let failure = annotator.annotate(&mut names, &found[0]).err().unwrap();
+        assert!(
+            failure.message.contains("outer: /proc/kcore"),
+            "{failure:?}"
+        );
     }
 
     #[test]

@@ -240,14 +240,17 @@ fn annotated(
     };
     let mut names = Disassembler::new(profile.symbols.clone());
     let named = annotate::named(functions, name)?;
-    let found: Vec<Annotated> = named
+    let found = named
         .iter()
-        .map(|function| annotator.annotate(&mut names, function))
-        .collect();
+        .map(|function| annotator.annotate(&mut names, function));
+    let found = found.collect::<Result<Vec<Annotated>, Failure>>()?;
     let blocks = named.iter().flat_map(|function| function.blocks);
     lines.note(profile.modules(blocks));
     Ok(match show.format {
-        Format::Text => annotate::text(&found, lines, show.width()),
+        Format::Text => {
+            let width = show.width();
+            annotate::text(&found, lines, width) + &output::fit(profile.cost(), width)
+        }
         Format::Json => profile::json(&AnnotatedObject {
             command: "prof",
             annotated: found,
