@@ -319,7 +319,8 @@ fn wait(
     interrupt: BorrowedFd<'_>,
     time: Option<Duration>,
 ) -> io::Result<End> {
-    let end = time.map(|time| Instant::now() + time);
+    // What no clock lives to see has no end.
+    let end = time.and_then(|time| Instant::now().checked_add(time));
     let pidfd = match &child {
         Some(child) => {
             let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
@@ -394,6 +395,10 @@ mod tests {
         let (read, mut write) = UnixStream::pair().unwrap();
         let short = Some(Duration::from_millis(20));
         assert_eq!(wait(None, read.as_fd(), short).unwrap(), End::Time);
+        let ages = Some(Duration::from_secs(u64::MAX));
+        let mut child = Command::new("true").spawn().unwrap();
+        let ended = wait(Some(&mut child), read.as_fd(), ages).unwrap();
+        assert!(matches!(ended, End::Command(_)));
         let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
         match wait(Some(&mut child), read.as_fd(), None).unwrap() {
             End::Command(status) => assert_eq!(exit_status(status), 3),
