@@ -40,10 +40,10 @@ impl Destination {
             });
         }
         let part = with_ending(&place, &format!(".{}.tmp", std::process::id()));
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(MODE);
+        // What a process of this number may have left; whoever else made it, it is not written to.
+        let _ = fs::remove_file(&part);
         Ok(Destination {
-            file: options.open(&part).map_err(failed)?,
+            file: new(&part).map_err(failed)?,
             path: place,
             part: Some(part),
         })
@@ -72,7 +72,10 @@ impl Destination {
                 "{shown}: {error}; the recording is in {} instead",
                 instead.display()
             ),
-            None => format!("{shown}: {error}; nor was there room in /tmp, /dev/shm or /var/tmp"),
+            None => format!(
+                "{shown}: {error}; nor was there room in {}, /dev/shm or /var/tmp",
+                std::env::temp_dir().display()
+            ),
         }))
     }
 
@@ -96,6 +99,12 @@ impl Drop for Destination {
     }
 }
 
+/// A file that was not there, nor a link of this name.
+fn new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(MODE).open(path)
+}
+
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
@@ -111,13 +120,7 @@ fn rescue(bytes: &[u8]) -> Option<PathBuf> {
     ];
     tries.into_iter().find_map(|directory| {
         let path = directory.join(format!("jifl-{}.jifl", std::process::id()));
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(MODE)
-            .open(&path)
-            .ok()?;
+        let mut file = new(&path).ok()?;
         if file.write_all(bytes).and_then(|()| file.sync_all()).is_ok() {
             return Some(path);
         }
@@ -151,6 +154,19 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, MODE);
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_someone_laid_is_not_followed() {
+        let directory = directory("link");
+        let (path, other) = (directory.join("a.jifl"), directory.join("other"));
+        fs::write(&other, "before").unwrap();
+        let part = with_ending(&path, &format!(".{}.tmp", std::process::id()));
+        std::os::unix::fs::symlink(&other, part).unwrap();
+        Destination::open(&path).unwrap().write(b"mine").unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"before");
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
         fs::remove_dir_all(&directory).unwrap();
     }
 
