@@ -2,7 +2,7 @@
 //! `jifl merge`: the sum of recordings of the same kernel build. Addresses are those of the first;
 //! what only others have (modules, code that is no module's) is laid where the first has nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -202,11 +202,26 @@ fn add_row(row: &mut Row, other: &Row) {
         _ => (row.min.min(other.min), row.max.max(other.max)),
     };
     (row.p50, row.p99) = (None, None);
+    row.histogram = add_histograms(row, other);
     row.calls = row.calls.saturating_add(other.calls);
     row.sum = row.sum.saturating_add(other.sum);
     row.blocks = row.blocks.saturating_add(other.blocks);
     row.no_return = row.no_return.saturating_add(other.no_return);
     row.missed = row.missed.saturating_add(other.missed);
+}
+
+/// Bucket by bucket; none where the calls of one have none, which an earlier jifl recorded.
+fn add_histograms(a: &Row, b: &Row) -> Vec<(usize, u64)> {
+    let lacks = |row: &Row| row.calls > 0 && row.histogram.is_empty();
+    if lacks(a) || lacks(b) {
+        return Vec::new();
+    }
+    let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
+    for (bucket, count) in a.histogram.iter().chain(&b.histogram) {
+        let sum = sums.entry(*bucket).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    sums.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -300,10 +315,16 @@ mod tests {
         let mut other = sample(Kind::Insn);
         other.rows[0].min = 7;
         other.rows.remove(1);
+        sum.rows[0].histogram = vec![(3, 1204)];
+        other.rows[0].histogram = vec![(2, 4), (3, 1200)];
         other.cost.native_exits.push(("hlt".into(), 1));
         add_report(&mut sum, other);
         let clone = &sum.rows[0];
         assert_eq!((clone.calls, clone.sum, clone.min), (2408, 76_422_696, 7));
+        assert_eq!(clone.histogram, [(2, 4), (3, 2404)]);
+        let mut earlier = clone.clone();
+        earlier.histogram.clear();
+        assert!(add_histograms(clone, &earlier).is_empty());
         assert_eq!(
             (clone.p50, sum.rows[1].calls, sum.cost.exits()),
             (None, 3, 25)
