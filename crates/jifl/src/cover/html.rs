@@ -171,6 +171,8 @@ fn source(file: &str, record: &Record, text: &str) -> String {
     let texts: Vec<&str> = text.lines().collect();
     let all: Vec<u32> = if texts.is_empty() {
         let begins = record.functions.values().map(|(line, _)| *line);
+        // Of code that the compiler has made the line is 0.
+        let begins = begins.filter(|line| *line > 0);
         let mut all: Vec<u32> = record.lines.keys().copied().chain(begins).collect();
         all.sort_unstable();
         all.dedup();
@@ -186,7 +188,10 @@ fn source(file: &str, record: &Record, text: &str) -> String {
             None => ("", String::new()),
         };
         let mut begins = record.functions.iter().filter(|(_, known)| known.0 == line);
-        let what = match (texts.get(line as usize - 1), begins.next()) {
+        let of_line = (line as usize)
+            .checked_sub(1)
+            .and_then(|index| texts.get(index));
+        let what = match (of_line, begins.next()) {
             (Some(text), _) => escaped(text),
             (None, Some((name, _))) => escaped(name),
             (None, None) => String::new(),

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use jifl_sys::abi::Count;
 
+use crate::images::KERNEL;
 use crate::lines::Lines;
 use crate::profile::{self, Function, Piece, Profile};
 
@@ -41,7 +42,7 @@ pub fn records(
         let begins = lines.of(module, function.address, function.address + 1);
         let (file, line) = match begins.into_iter().next() {
             Some(line) => (line.file, line.line),
-            None => (format!("{}", Whole(module)), 0),
+            None => (whole(module), 0),
         };
         let name = function.name.split(' ').next().unwrap_or_default();
         let known = records
@@ -52,6 +53,10 @@ pub fn records(
         // Several files may have a static function of this name, and no line.
         let known = known.or_insert((line, 0));
         known.1 += called(function);
+    }
+    // Copies that were inlined are compared with the sum of the others, so that comes first.
+    for function in functions {
+        let module = profile.symbols.module(function.address);
         for piece in profile::pieces(function.blocks) {
             add_lines(&mut records, lines, module, &piece);
         }
@@ -64,15 +69,8 @@ pub fn records(
 }
 
 /// What stands for the source file of functions without lines.
-struct Whole<'a>(Option<&'a str>);
-
-impl std::fmt::Display for Whole<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(module) => write!(f, "{module}.ko"),
-            None => f.write_str("vmlinux"),
-        }
-    }
+fn whole(module: Option<&str>) -> String {
+    module.map_or_else(|| KERNEL.into(), |module| format!("{module}.ko"))
 }
 
 /// One that was entered elsewhere, as its cold part is, was called as often as the block that
@@ -96,7 +94,10 @@ fn add_lines(records: &mut Records, lines: &Lines, module: Option<&str>, piece: 
             let record = records.entry(frame.file).or_default();
             let known = record.functions.entry(frame.function);
             let (first, calls) = known.or_insert((frame.line, 0));
-            *first = frame.line.min(*first);
+            // 0 is of no line.
+            if frame.line > 0 && (*first == 0 || frame.line < *first) {
+                *first = frame.line;
+            }
             *calls = piece.executed.max(*calls);
         }
         let record = records.entry(line.file).or_default();
