@@ -81,11 +81,11 @@ fn judged(profiles: &[(&str, Profile)], branches: &[Option<Count>]) -> Option<Di
             branch.taken
         }
     };
-    let symbols = &profiles[0].1;
+    let names = &profiles[0].1;
     Some(Differing {
-        site: symbols.name(site(known)),
+        site: names.name(site(known)),
         address: format!("{:#x}", site(known)),
-        target: symbols.name(known.target),
+        target: names.name(known.target),
         target_address: format!("{:#x}", known.target),
         calls: sides,
         cost: branches.iter().flatten().map(wrong).sum(),

@@ -327,12 +327,14 @@ impl Viewer {
     }
 }
 
-/// Takes a place in a CPU's ring, as engine/emit/record.c does.
+/// Whether this is the way on where the branch is taken: more stands behind it, or the block
+/// runs into another.
 fn leaves_where_taken(block: &Block, segments: &[Segment], index: usize) -> bool {
     segments[index].kind == SEGMENT_ONWARD
         && (index + 1 < segments.len() || block.flags & BLOCK_FALLS != 0)
 }
 
+/// Takes a place in a CPU's ring, as engine/emit/record.c does.
 fn is_record(copy: &[Instruction]) -> bool {
     let start = copy.iter().take(3).map(Instruction::mnemonic);
     start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])

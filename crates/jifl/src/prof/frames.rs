@@ -35,7 +35,7 @@ pub fn stacks(
         let module = profile.symbols.module(function.address);
         let name = function.name.split(" [").next().unwrap_or_default();
         let outer = vec![module.unwrap_or("kernel").to_owned(), name.to_owned()];
-        for block in function.blocks {
+        for block in function.blocks.iter().filter(|block| block.executed > 0) {
             match &mut inlined {
                 Some(inlined) => add_block(&mut stacks, &outer, inlined, module, block),
                 None => add(&mut stacks, outer.clone(), instructions(block)),
