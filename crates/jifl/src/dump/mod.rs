@@ -3,6 +3,7 @@
 
 mod cache;
 pub mod disasm;
+mod origin;
 mod text;
 mod view;
 

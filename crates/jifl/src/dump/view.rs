@@ -3,29 +3,27 @@
 //! source, with what is known of where inserted ones come from.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
-use std::ops::Range;
-
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::Instruction;
 use jifl_sys::abi::{
-    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, Kind, LIVE_FLAGS,
+    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, LIVE_FLAGS,
     RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
-    SessionInfo, from_name,
+    SessionInfo,
 };
 use jifl_sys::device::BlockParts;
 use serde::Serialize;
 
 use super::disasm::{self, Branch, Disassembler};
+use super::origin::{self, Origins};
+use crate::images::hex;
 use crate::symbols::Symbols;
 
 const REGISTERS: [&str; 16] = [
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
     "r14", "r15",
 ];
-
-/// The module tells so many routines apart (engine/ir/routine.h); with as many there may be others.
-const ROUTINES_MAX: usize = 64;
 
 /// A block.
 #[derive(Debug, Serialize)]
@@ -85,9 +83,7 @@ pub struct Viewer {
     /// Original addresses of blocks, by the addresses of their copies. Several, where a
     /// block has no code: nops alone.
     starts: HashMap<u64, Vec<u64>>,
-    sessions: HashMap<u64, SessionInfo>,
-    /// The one routine that has been inlined, if it is one.
-    routine: Option<String>,
+    origins: Origins,
 }
 
 impl Viewer {
@@ -105,25 +101,11 @@ impl Viewer {
                 starts.entry(block.cache).or_default().push(block.orig);
             }
         }
-        let routines = if routines.len() < ROUTINES_MAX {
-            routines
-        } else {
-            &[]
-        };
-        let mut inlined = routines.iter().filter(|routine| routine.copies > 0);
-        let routine = match (inlined.next(), inlined.next()) {
-            (Some(only), None) => Some(from_name(&only.name)),
-            _ => None,
-        };
         Viewer {
             disassembler: Disassembler::new(symbols.clone()),
             symbols,
             starts,
-            sessions: sessions
-                .iter()
-                .map(|session| (session.id, *session))
-                .collect(),
-            routine,
+            origins: Origins::of(sessions, routines),
         }
     }
 
@@ -160,7 +142,7 @@ impl Viewer {
             code_at += code.len();
             taken = source.first().and_then(disasm::direct_target).or(taken);
             let onward = match taken {
-                Some(target) if leaves_where_taken(block, &parts.segments, index) => target,
+                Some(target) if origin::leaves_where_taken(block, &parts.segments, index) => target,
                 _ => block.orig + src_at as u64,
             };
             pieces.push(Piece {
@@ -169,7 +151,9 @@ impl Viewer {
                 code_len: segment.code_len,
                 pushed: u32::from(segment.pushed) * 8,
                 original: source.first().map(|insn| self.original(insn)),
-                by: self.by(block, &parts.segments, index, &copy),
+                by: self
+                    .origins
+                    .by(&self.disassembler, block, &parts.segments, index, &copy),
                 copy: self.copy(source.first(), &copy, onward, segment.kind, &inside),
                 live_flags: None,
                 live_regs: None,
@@ -233,151 +217,6 @@ impl Viewer {
             _ => self.disassembler.name(target),
         }
     }
-
-    fn by(
-        &self,
-        block: &Block,
-        segments: &[Segment],
-        index: usize,
-        copy: &[Instruction],
-    ) -> Option<String> {
-        let segment = segments[index];
-        let is_of = |kind: u8, index: Option<usize>| {
-            let segment = index.and_then(|index| segments.get(index));
-            segment.is_some_and(|segment| segment.kind == kind)
-        };
-        let is = |index| is_of(SEGMENT_INLINED, index);
-        match segment.kind {
-            SEGMENT_ORIGINAL => None,
-            SEGMENT_ONWARD if leaves_where_taken(block, segments, index) => Some("is taken".into()),
-            SEGMENT_ONWARD => Some("goes on".into()),
-            _ if block.flags & BLOCK_ENTRY != 0 => Some("entry".into()),
-            _ if block.flags & BLOCK_NATIVE != 0 => Some("counter of native exits".into()),
-            SEGMENT_INLINED if self.has(block, Kind::Trace) && is_record(copy) => {
-                Some("record of a trace".into())
-            }
-            SEGMENT_INLINED => Some(match &self.routine {
-                Some(name) => format!("{name}, inlined"),
-                None => "inlined routine".into(),
-            }),
-            _ => match (condition(copy), self.inserted(block, segments, index, copy)) {
-                (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
-                (None, Some(what)) => Some(what),
-                // Of what is inlined, behind it.
-                (Some(condition), None) => Some(condition),
-                // What was saved in registers has left nothing on the stack.
-                _ if is(index.checked_sub(1))
-                    && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
-                {
-                    Some("restores".into())
-                }
-                _ if is(Some(index + 1)) => Some("saves".into()),
-                _ => None,
-            },
-        }
-    }
-
-    /// What the engine itself has made, all in one piece.
-    fn inserted(
-        &self,
-        block: &Block,
-        segments: &[Segment],
-        index: usize,
-        copy: &[Instruction],
-    ) -> Option<String> {
-        if let Some(function) = copy.iter().find_map(out_of(copy)) {
-            return Some(format!("call of {}", self.disassembler.name(function)));
-        }
-        if copy.iter().any(disasm::is_bucket) {
-            return Some("histogram".into());
-        }
-        if copy.iter().any(disasm::is_per_cpu) {
-            return Some(self.counter(block));
-        }
-        let counts = self.has(block, Kind::Profile) && copy.iter().any(disasm::is_counter);
-        counts.then(|| self.cell(segments, index))
-    }
-
-    /// Is one of the block's sessions of this kind?
-    fn has(&self, block: &Block, kind: Kind) -> bool {
-        let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
-        sessions.any(|session| session.kind == kind as u32)
-    }
-
-    /// What a cell of a profile counts: behind the block's last instruction, a branch.
-    fn cell(&self, segments: &[Segment], index: usize) -> String {
-        let behind = &segments[index + 1..];
-        if behind
-            .iter()
-            .any(|segment| segment.kind == SEGMENT_ORIGINAL)
-        {
-            "counter of the block".into()
-        } else {
-            "counter of the branch, not taken".into()
-        }
-    }
-
-    /// What a cell of the module's own counts.
-    fn counter(&self, block: &Block) -> String {
-        match [Kind::Insn, Kind::Block].map(|kind| self.has(block, kind)) {
-            [true, false] => "counter of instructions".into(),
-            [false, true] => "counter of blocks".into(),
-            _ => "counter".into(),
-        }
-    }
-}
-
-/// Whether this is the way on where the branch is taken: more stands behind it, or the block
-/// runs into another.
-fn leaves_where_taken(block: &Block, segments: &[Segment], index: usize) -> bool {
-    segments[index].kind == SEGMENT_ONWARD
-        && (index + 1 < segments.len() || block.flags & BLOCK_FALLS != 0)
-}
-
-/// Takes a place in a CPU's ring, as engine/emit/record.c does.
-fn is_record(copy: &[Instruction]) -> bool {
-    let start = copy.iter().take(3).map(Instruction::mnemonic);
-    start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
-}
-
-/// What has to hold for what follows to be done, as engine/emit/when.c asks it.
-fn condition(copy: &[Instruction]) -> Option<String> {
-    let asks = |pair: &&[Instruction]| {
-        [pair[0].mnemonic(), pair[1].mnemonic()] == [Mnemonic::Cmp, Mnemonic::Jne]
-    };
-    let compare = &copy.windows(2).find(asks)?[0];
-    let place = match compare.op0_kind() {
-        OpKind::Register => register(compare.op0_register()),
-        _ => format!(
-            "{:#x}({})",
-            compare.memory_displacement64(),
-            register(compare.memory_base())
-        ),
-    };
-    let constant = match compare.op1_kind() {
-        OpKind::Register => register(compare.op1_register()),
-        _ => format!("{:#x}", compare.immediate(1)),
-    };
-    Some(format!("if {place} is {constant}"))
-}
-
-fn register(register: Register) -> String {
-    format!("%{register:?}").to_lowercase()
-}
-
-/// The target of an instruction that calls something outside of `code`.
-fn out_of(code: &[Instruction]) -> impl Fn(&Instruction) -> Option<u64> {
-    let (first, last) = (
-        code.first().map(Instruction::ip),
-        code.last().map(Instruction::next_ip),
-    );
-    move |instruction| {
-        let target = disasm::direct_target(instruction)?;
-        if instruction.code() != Code::Call_rel32_64 {
-            return None;
-        }
-        (Some(target) < first || Some(target) > last).then_some(target)
-    }
 }
 
 fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
@@ -430,8 +269,4 @@ fn flags(flags: u32) -> Vec<&'static str> {
         .filter(|(flag, _)| flags & flag != 0)
         .map(|(_, name)| *name)
         .collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
