@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 use crate::symbols::Symbols;
 
 /// What the kernel itself is called.
@@ -14,10 +16,10 @@ const LOWEST: u64 = 0xffff_ffff_8000_0000;
 /// Of an ELF note: its words are of 4 bytes, and what is named and said is filled up to that.
 const BUILD_ID: u32 = 3;
 
-/// The kernel, or a module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The kernel, or a module; in a recording also what is neither.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// `vmlinux`, or the module's name.
+    /// `vmlinux`, or the module's name; empty where it is neither.
     pub name: String,
     /// In hexadecimal; empty where it is not known.
     pub build_id: String,

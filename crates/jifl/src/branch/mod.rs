@@ -10,7 +10,7 @@ use serde::Serialize;
 use self::calls::Differing;
 use crate::exit::Failure;
 use crate::output::{self, Format};
-use crate::profile::{self, Profile, ProfileArgs, Summary, View, not_taken, percent, site};
+use crate::profile::{self, Profile, ProfileArgs, Shown, Summary, View, not_taken, percent, site};
 use crate::report::{grouped, table_within};
 
 /// Fewer executions tell nothing about a layout.
@@ -125,10 +125,10 @@ impl BranchOptions {
                 branches.sort_by_key(|branch| (u64::MAX - cost(profile, branch), site(branch)));
             }
             let (branches, width) = (show.limited(&branches), show.width());
-            Ok(match show.format {
+            Ok(Shown::text(match show.format {
                 Format::Text => output::fit(text(profile, branches, self.hints, width), width),
                 Format::Json => json(profile, branches),
-            })
+            }))
         })
     }
 }

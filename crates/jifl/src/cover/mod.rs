@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::lines::{Build, LinesArgs, Opened};
 use crate::output::{self, Format, Sink};
-use crate::profile::{self, Function, Profile, ProfileArgs, Summary, View, percent};
+use crate::profile::{self, Function, Profile, ProfileArgs, Shown, Summary, View, percent};
 use crate::report::{grouped, table_within};
 
 /// Arguments of `jifl cover`.
@@ -107,27 +107,28 @@ impl CoverOptions {
             lines.need_none()?;
             None
         };
-        let mut to_drcov = self.drcov.as_deref().map(Sink::file).transpose()?;
+        let to_drcov = self.drcov.as_deref().map(Sink::file).transpose()?;
         let to_lcov = self.lcov.as_deref().map(Sink::file).transpose()?;
         self.html.as_deref().map_or(Ok(()), html::make)?;
         Ok(Box::new(move |profile, show| {
             let mut reached = profile::functions(&profile.blocks, &profile.symbols);
-            if let Some(sink) = &mut to_drcov {
-                sink.write_bytes(&drcov::render(profile))?;
-            }
-            if let Some(opened) = opened {
-                self.write_sources(profile, &reached, opened, to_lcov)?;
-            }
+            let drcov =
+                to_drcov.map_or(Ok(()), |mut sink| sink.write_bytes(&drcov::render(profile)));
+            let sources = opened.map_or(Ok(()), |opened| {
+                self.write_sources(profile, &reached, opened, to_lcov)
+            });
             reached.retain(|function| function.executed() > 0);
             reached.sort_by(|a, b| (&a.name, a.address).cmp(&(&b.name, b.address)));
             let shown = show.limited(&reached);
-            Ok(match show.format {
+            let text = match show.format {
                 Format::Text => {
                     let text = text(profile, &reached, shown, self.edges, show.width());
                     output::fit(text, show.width())
                 }
                 Format::Json => json(profile, shown, self.edges),
-            })
+            };
+            let files = drcov.and(sources);
+            Ok(Shown { text, files })
         }))
     }
 
@@ -142,13 +143,13 @@ impl CoverOptions {
         let lines = opened.lines(&profile.symbols);
         let records = source::records(profile, functions, &lines, self.edges);
         lines.note(profile.modules(&profile.blocks));
-        if let Some(mut sink) = to_lcov {
-            sink.write(&lcov::render(&records, &lines))?;
-        }
-        match &self.html {
-            Some(dir) => html::write(dir, functions, self.edges, &records, &lines),
-            None => Ok(()),
-        }
+        let lcov = to_lcov.map_or(Ok(()), |mut sink| {
+            sink.write(&lcov::render(&records, &lines))
+        });
+        let html = self.html.as_deref().map_or(Ok(()), |dir| {
+            html::write(dir, functions, self.edges, &records, &lines)
+        });
+        lcov.and(html)
     }
 }
 

@@ -4,25 +4,22 @@
 mod annotate;
 mod flame;
 mod frames;
+mod tables;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::{Count, FLAG_BRANCHES};
+use jifl_sys::abi::FLAG_BRANCHES;
 use serde::Serialize;
 
 use self::annotate::{Annotated, Annotator};
-use self::frames::Inlined;
+use self::frames::{Inlined, Stacks};
 use crate::dump::disasm::Disassembler;
 use crate::exit::Failure;
 use crate::kcore::{Kcore, Memory};
 use crate::lines::{Build, LinesArgs, Opened};
 use crate::output::{self, Format, Sink};
-use crate::profile::{
-    self, Function, Profile, ProfileArgs, Show, Summary, View, instructions, percent,
-};
-use crate::report::{grouped, table_within};
+use crate::profile::{self, Function, Profile, ProfileArgs, Show, Shown, Summary, View};
 
 /// Arguments of `jifl prof`.
 #[derive(Debug, Args)]
@@ -64,34 +61,6 @@ pub struct ProfOptions {
     /// kernel that runs only
     #[arg(long, value_name = "FUNCTION")]
     annotate: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    command: &'static str,
-    instructions: u64,
-    functions: Vec<FunctionObject<'a>>,
-    blocks: Vec<BlockObject>,
-    #[serde(flatten)]
-    summary: Summary,
-}
-
-#[derive(Serialize)]
-struct FunctionObject<'a> {
-    function: &'a str,
-    address: String,
-    calls: u64,
-    instructions: u64,
-}
-
-#[derive(Serialize)]
-struct BlockObject {
-    name: String,
-    address: String,
-    bytes: u32,
-    insns: u32,
-    executed: u64,
-    instructions: u64,
 }
 
 #[derive(Serialize)]
@@ -171,25 +140,27 @@ impl ProfOptions {
         show: &Show,
         sinks: Sinks,
         mut inlined: Option<Inlined>,
-    ) -> Result<String, Failure> {
-        let functions = sorted_functions(profile);
+    ) -> Result<Shown, Failure> {
+        let functions = tables::sorted_functions(profile);
         let of_stacks = inlined.as_mut().filter(|_| self.inlined);
-        write_stacks(profile, &functions, of_stacks, sinks)?;
+        let files = write_stacks(profile, &functions, of_stacks, sinks);
         if let Some(inlined) = inlined.as_ref().filter(|_| self.inlined) {
             inlined.lines.note(profile.modules(&profile.blocks));
         }
         if let (Some(name), Some(inlined)) = (&self.annotate, &mut inlined) {
-            return annotated(profile, show, &functions, name, inlined);
+            let text = annotated(profile, show, &functions, name, inlined)?;
+            return Ok(Shown { text, files });
         }
-        let blocks = sorted_blocks(profile);
+        let blocks = tables::sorted_blocks(profile);
         let (functions, blocks) = (show.limited(&functions), show.limited(&blocks));
-        Ok(match show.format {
+        let text = match show.format {
             Format::Text => {
-                let text = text(profile, functions, blocks, show.width());
+                let text = tables::text(profile, functions, blocks, show.width());
                 output::fit(text, show.width())
             }
-            Format::Json => json(profile, functions, blocks),
-        })
+            Format::Json => tables::json(profile, functions, blocks),
+        };
+        Ok(Shown { text, files })
     }
 }
 
@@ -216,13 +187,11 @@ fn write_stacks(
         return Ok(());
     }
     let stacks = frames::stacks(profile, functions, inlined);
-    if let Some(mut sink) = sinks.folded {
-        sink.write(&frames::folded(&stacks))?;
-    }
-    if let Some(mut sink) = sinks.svg {
-        sink.write(&flame::render(&stacks))?;
-    }
-    Ok(())
+    let write = |sink: Option<Sink>, render: &dyn Fn(&Stacks) -> String| {
+        sink.map_or(Ok(()), |mut sink| sink.write(&render(&stacks)))
+    };
+    let folded = write(sinks.folded, &frames::folded);
+    folded.and(write(sinks.svg, &flame::render))
 }
 
 fn annotated(
@@ -259,117 +228,10 @@ fn annotated(
     })
 }
 
-/// The most instructions first.
-fn sorted_functions(profile: &Profile) -> Vec<Function<'_>> {
-    let mut functions = profile::functions(&profile.blocks, &profile.symbols);
-    functions.retain(|function| function.executed() > 0);
-    functions.sort_by_key(|function| (u64::MAX - function.instructions(), function.address));
-    functions
-}
-
-/// Likewise.
-fn sorted_blocks(profile: &Profile) -> Vec<&Count> {
-    let mut blocks: Vec<&Count> = profile.executed().collect();
-    blocks.sort_by_key(|block| (u64::MAX - instructions(block), block.orig));
-    blocks
-}
-
-fn text(
-    profile: &Profile,
-    functions: &[Function<'_>],
-    blocks: &[&Count],
-    width: Option<usize>,
-) -> String {
-    let all = profile.instructions();
-    let titles = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect();
-    let mut lines = vec![titles(&[
-        "FUNCTION",
-        "CALLS",
-        "INSNS",
-        "SHARE",
-        "INSN/CALL",
-    ])];
-    lines.extend(functions.iter().map(|function| {
-        let (calls, insns) = (function.calls(), function.instructions());
-        let mean = match calls {
-            0 => "-".into(),
-            _ => format!("{:.1}", insns as f64 / calls as f64),
-        };
-        let calls = if calls == 0 {
-            "-".into()
-        } else {
-            grouped(calls)
-        };
-        vec![
-            function.name.clone(),
-            calls,
-            grouped(insns),
-            percent(insns, all),
-            mean,
-        ]
-    }));
-    let mut text = table_within(&lines, 1, width);
-    let mut lines = vec![titles(&[
-        "BLOCK",
-        "EXECUTED",
-        "INSNS",
-        "SHARE",
-        "INSN/BLOCK",
-    ])];
-    lines.extend(blocks.iter().map(|block| {
-        vec![
-            profile.name(block.orig),
-            grouped(block.executed),
-            grouped(instructions(block)),
-            percent(instructions(block), all),
-            grouped(block.insns.into()),
-        ]
-    }));
-    text.push('\n');
-    text += &table_within(&lines, 1, width);
-    let _ = writeln!(
-        text,
-        "# {} instructions in {} blocks",
-        grouped(all),
-        grouped(profile.executed().count() as u64)
-    );
-    text + &profile.cost()
-}
-
-fn json(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> String {
-    let function = |function: &Function<'_>| (function.calls(), function.instructions());
-    profile::json(&Object {
-        command: "prof",
-        instructions: profile.instructions(),
-        functions: functions
-            .iter()
-            .map(|found| FunctionObject {
-                function: &found.name,
-                address: format!("{:#x}", found.address),
-                calls: function(found).0,
-                instructions: function(found).1,
-            })
-            .collect(),
-        blocks: blocks
-            .iter()
-            .map(|block| BlockObject {
-                name: profile.name(block.orig),
-                address: format!("{:#x}", block.orig),
-                bytes: block.src_len,
-                insns: block.insns,
-                executed: block.executed,
-                instructions: instructions(block),
-            })
-            .collect(),
-        summary: profile.summary(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::parse::{check, parse};
-    use crate::profile::tests::sample;
 
     #[test]
     fn the_documented_lines_parse() {
@@ -386,41 +248,5 @@ mod tests {
         );
         let unused: ProfArgs = parse("sys:read --vmlinux x").unwrap();
         assert_eq!(run(&unused).unwrap_err().status, crate::exit::USAGE);
-    }
-
-    #[test]
-    fn the_most_executed_comes_first() {
-        let profile = sample();
-        let (functions, blocks) = (sorted_functions(&profile), sorted_blocks(&profile));
-        assert_eq!(
-            text(&profile, &functions, &blocks[..2], None),
-            "FUNCTION     CALLS  INSNS  SHARE  INSN/CALL\n\
-             inner [nfs]     40    121  68.8%        3.0\n\
-             outer           10     55  31.2%        5.5\n\
-             \n\
-             BLOCK        EXECUTED  INSNS  SHARE  INSN/BLOCK\n\
-             inner [nfs]        40    120  68.2%           3\n\
-             outer              10     30  17.0%           3\n\
-             # 176 instructions in 5 blocks\n\
-             # translation 0 ns once, 0 blocks; native exits 0; missed 0\n\
-             # blocks without a counter 2\n"
-        );
-    }
-
-    #[test]
-    fn one_object_on_one_line() {
-        let profile = sample();
-        let text = json(
-            &profile,
-            &sorted_functions(&profile),
-            &sorted_blocks(&profile),
-        );
-        assert_eq!(text.matches('\n').count(), 1);
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["instructions"], 176);
-        assert_eq!(value["functions"][0]["function"], "inner [nfs]");
-        assert_eq!(value["blocks"][1]["executed"], 10);
-        assert_eq!(value["without_counter"], 2);
-        assert_eq!(value["missed"], 0);
     }
 }

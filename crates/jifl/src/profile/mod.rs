@@ -6,89 +6,29 @@ mod branches;
 pub mod code;
 mod functions;
 mod pieces;
+mod run;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use clap::Args;
-use jifl_sys::abi::{Count, Counts, FLAG_BRANCHES, Kind, Start};
+use jifl_sys::abi::{Count, Counts};
 use jifl_sys::device::{Door, Request};
 use serde::Serialize;
 
 pub use self::branches::{branches, edges, not_taken, site};
 pub use self::functions::{Function, functions};
 pub use self::pieces::{Piece, executed_at, pieces};
-use crate::exit::{DONE, Failure, LIMIT};
+pub use self::run::{ProfileArgs, Show, Shown, View, observe, record, run, run_each, start};
+use crate::device;
+use crate::exit::Failure;
 use crate::images::Images;
-use crate::output::{self, Extent, Format};
-use crate::recording::{self, Destination, Recording};
+use crate::output;
 use crate::report::{self, Report};
-use crate::scope::{self, Scope};
 use crate::symbols::Symbols;
-use crate::syscalls::Table;
-use crate::{device, session, target};
 
 /// Counts that one request may take.
 const ROOM: usize = 1 << 14;
-
-/// How a profile is shown.
-#[derive(Debug, Args)]
-pub struct Show {
-    /// How it is written
-    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
-    pub format: Format,
-    #[command(flatten)]
-    pub extent: Extent,
-}
-
-/// Arguments that the three have in common.
-#[derive(Debug, Args)]
-pub struct ProfileArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
-    #[arg(required = true, value_name = "TARGET")]
-    targets: Vec<String>,
-    #[command(flatten)]
-    pub show: Show,
-    /// Also keep all that was counted in FILE, for `jifl report`
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    #[command(flatten)]
-    scope: Scope,
-}
-
-/// Makes the text of a profile, and writes what files were wanted beside it.
-pub type View<'a> = Box<dyn FnOnce(&Profile, &Show) -> Result<String, Failure> + 'a>;
-
-impl Show {
-    /// Of `all` lines, as many as are wanted.
-    pub fn limited<'a, T>(&self, all: &'a [T]) -> &'a [T] {
-        let lines = self.extent.lines(self.format == Format::Text);
-        &all[..lines.min(all.len())]
-    }
-
-    /// Columns that there are for a line, where it goes to a terminal.
-    pub fn width(&self) -> Option<usize> {
-        self.extent.width()
-    }
-}
-
-impl ProfileArgs {
-    fn can_be_compared(&self) -> Result<(), Failure> {
-        if self.targets.len() < 2 {
-            return Err(Failure::usage(
-                "2 targets at least are needed, to be compared",
-            ));
-        }
-        if self.record.is_some() {
-            return Err(Failure::usage(
-                "--record does not go with --per-call: a recording is of one session, which `jifl record` makes",
-            ));
-        }
-        Ok(())
-    }
-}
 
 /// What a session has counted.
 pub struct Profile {
@@ -112,111 +52,6 @@ pub struct Summary {
     without_counter: u64,
     cut_short: bool,
     duration_ns: u64,
-}
-
-/// Runs a session, and hands what it has counted to `view`, whose text is written; the
-/// result is the exit status.
-///
-/// # Errors
-/// The session is refused, the command cannot be run, or nothing can be written.
-pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure> {
-    let table = Table::all();
-    let flags = flags
-        | if args.record.is_some() {
-            FLAG_BRANCHES
-        } else {
-            0
-        };
-    let start = start(&args.targets, flags, &table)?;
-    args.scope.check()?;
-    // Before anything is started: a report nobody can read is none.
-    let mut sink = args.show.extent.sink()?;
-    let record = args.record.as_deref().map(Destination::open).transpose()?;
-    let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;
-    let kept = recording::keep_in(record, || Recording::of_profile(&profile));
-    sink.write(&view(&profile, &args.show)?)?;
-    kept?;
-    Ok(status)
-}
-
-/// Runs a session for each of the targets, all at the same time, and hands what each has counted
-/// to `view`, with the target; otherwise as `run`.
-///
-/// # Errors
-/// As of `run`; there is one target only, or a recording is wanted, which is of one session.
-pub fn run_each(
-    args: &ProfileArgs,
-    flags: u32,
-    view: impl FnOnce(&[(&str, Profile)], &Show) -> Result<String, Failure>,
-) -> Result<u8, Failure> {
-    args.can_be_compared()?;
-    let table = Table::all();
-    let starts = args
-        .targets
-        .iter()
-        .map(|target| start(std::slice::from_ref(target), flags, &table));
-    let starts = starts.collect::<Result<Vec<Start>, Failure>>()?;
-    args.scope.check()?;
-    let mut sink = args.show.extent.sink()?;
-    let doors = starts.iter().map(|_| device::open());
-    let doors = doors.collect::<Result<Vec<_>, Failure>>()?;
-    let (reports, status) = scope::observe_each(&args.scope, &doors, starts, &table)?;
-    let cut_short = reports.iter().any(|report| report.cut_short);
-    let symbols = Rc::new(Symbols::of_kernel());
-    let mut profiles = Vec::new();
-    for ((target, door), report) in args.targets.iter().zip(&doors).zip(reports) {
-        profiles.push((
-            target.as_str(),
-            Profile::of(door, report, || symbols.clone())?,
-        ));
-    }
-    sink.write(&view(&profiles, &args.show)?)?;
-    Ok(status.unwrap_or(if cut_short { LIMIT } else { DONE }))
-}
-
-/// Runs a session for its recording alone.
-///
-/// # Errors
-/// Likewise.
-pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
-    let table = Table::all();
-    let start = start(targets, FLAG_BRANCHES, &table)?;
-    scope.check()?;
-    let destination = Destination::open(path)?;
-    let (profile, status) = observe(scope, start, &table, Symbols::of_kernel)?;
-    recording::keep(destination, &Recording::of_profile(&profile))?;
-    Ok(status)
-}
-
-/// What a session is started with.
-///
-/// # Errors
-/// There is no such target.
-pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Failure> {
-    Ok(Start {
-        kind: Kind::Profile as u32,
-        flags,
-        nrs: session::bits(&target::select(targets, table)?),
-        ..Start::default()
-    })
-}
-
-/// Runs a session, and says what is to be known beside what it has counted; the other result is
-/// the exit status. Names are read when it is over: modules may have come.
-///
-/// # Errors
-/// The session is refused, or the command cannot be run.
-pub fn observe(
-    scope: &Scope,
-    start: Start,
-    table: &Table,
-    symbols: impl FnOnce() -> Symbols,
-) -> Result<(Profile, u8), Failure> {
-    let door = device::open()?;
-    let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
-    let status = outcome.exit_status();
-    let profile = Profile::of(&door, outcome.report, || Rc::new(symbols()))?;
-    Ok((profile, status))
 }
 
 /// All counts of a door's session, in the order of their addresses, and how many blocks
@@ -352,7 +187,7 @@ pub fn json(object: &impl Serialize) -> String {
 pub mod tests {
     use super::*;
     use crate::fake::Fake;
-    use jifl_sys::abi::NO_BRANCH;
+    use jifl_sys::abi::{Kind, NO_BRANCH};
 
     /// Where the functions of `sample` begin.
     pub const AT: u64 = 0xffff_ffff_8100_0000;

@@ -30,7 +30,7 @@ pub use report::ReportArgs;
 
 use self::header::Header;
 use crate::exit::Failure;
-use crate::images::{self, Images};
+use crate::images::{self, Image, Images};
 use crate::output;
 use crate::profile::Profile;
 use crate::report::{Report, grouped};
@@ -58,16 +58,6 @@ pub struct Recording {
     /// In the order of their addresses.
     symbols: Vec<Symbol>,
     blocks: Vec<Block>,
-}
-
-/// The kernel, a module, or what is neither: see [`images::Image`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Image {
-    /// Empty where it is neither.
-    name: String,
-    build_id: String,
-    base: u64,
-    size: u64,
 }
 
 /// A place in one.
@@ -142,18 +132,12 @@ impl Recording {
         let mut blocks: Vec<Count> = self.blocks.iter().map(|block| self.count(block)).collect();
         blocks.sort_by_key(|block| (block.orig, block.src_len));
         let images = self.images.iter().filter(|image| !image.name.is_empty());
-        let images = images.map(|image| images::Image {
-            name: image.name.clone(),
-            build_id: image.build_id.clone(),
-            base: image.base,
-            size: image.size,
-        });
         Profile {
             blocks,
             refused: self.without_counter,
             report: self.report.clone(),
             symbols: Symbols::parse(&self.kallsyms()).into(),
-            images: Images::from(images.collect()),
+            images: Images::from(images.cloned().collect()),
         }
     }
 

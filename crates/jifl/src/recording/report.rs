@@ -14,7 +14,7 @@ use crate::exit::{DONE, Failure};
 use crate::lines::{Build, LinesArgs};
 use crate::output::{self, Extent};
 use crate::prof::ProfOptions;
-use crate::profile::{self, Show, View};
+use crate::profile::{self, Show, Shown, View};
 use crate::report::{Format, grouped};
 
 /// Arguments of `jifl report`.
@@ -94,12 +94,12 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("-f csv goes with --as count only"));
     }
     // Before the old one is gone.
-    let text = match view {
-        As::Count => recording.report.render(args.format, args.extent.width()),
-        As::Info => info(&recording, args)?,
+    let shown = match view {
+        As::Count => Shown::text(recording.report.render(args.format, args.extent.width())),
+        As::Info => Shown::text(info(&recording, args)?),
         _ => shown(&recording, view, args)?,
     };
-    args.extent.sink()?.write(&text)?;
+    shown.write(&mut args.extent.sink()?)?;
     if let Some(notes) = recording.report.notes(args.format) {
         output::note(notes.trim_end());
     }
@@ -140,7 +140,7 @@ impl ReportArgs {
 }
 
 /// As one of the commands that count blocks has it.
-fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<String, Failure> {
+fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Failure> {
     if !recording.is_profile() {
         return Err(Failure::failed(format!(
             "{}: of `jifl count {}`, without blocks and functions: only --as count and info show it \
@@ -259,6 +259,12 @@ mod tests {
 
     /// Runs the command over a recording; what it has written, or said.
     fn report(recording: &Recording, options: &str) -> Result<String, String> {
+        let (text, done) = written(recording, options);
+        done.map(|()| text)
+    }
+
+    /// Likewise, both.
+    fn written(recording: &Recording, options: &str) -> (String, Result<(), String>) {
         let name = format!(
             "jifl-report-{}-{:?}",
             std::process::id(),
@@ -272,7 +278,20 @@ mod tests {
         let done = run(&parse(&line).unwrap());
         let text = fs::read_to_string(&output).unwrap_or_default();
         fs::remove_dir_all(&directory).unwrap();
-        done.map(|_| text).map_err(|failure| failure.message)
+        let done = done.map(|_| ()).map_err(|failure| failure.message);
+        (text, done)
+    }
+
+    #[test]
+    fn files_that_cannot_be_written_do_not_cost_the_text() {
+        for option in ["--folded", "--svg", "--drcov", "--lcov"] {
+            let (text, done) = written(&recorded(), &format!("{option} /dev/full"));
+            assert!(text.starts_with("FUNCTION"), "{option}: {text}");
+            assert!(
+                done.unwrap_err().starts_with("/dev/full: No space"),
+                "{option}"
+            );
+        }
     }
 
     #[test]

@@ -70,15 +70,7 @@ impl Places {
     ) -> Places {
         let all = profile.images.all();
         let mut places = Places {
-            images: all
-                .iter()
-                .map(|image| Image {
-                    name: image.name.clone(),
-                    build_id: image.build_id.clone(),
-                    base: image.base,
-                    size: image.size,
-                })
-                .collect(),
+            images: all.to_vec(),
             other: all.len(),
         };
         let mut used = vec![false; all.len()];
