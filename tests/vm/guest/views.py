@@ -79,8 +79,8 @@ def annotate(vmlinux):
 
 
 def flames(vmlinux):
-    inlined = ["--inlined", *vmlinux] if vmlinux else []
     """Stacks and their graph are those of the object, which is returned."""
+    inlined = ["--inlined", *vmlinux] if vmlinux else []
     prof, _ = jifl("prof", "sys:read", "-f", "json", "--folded", "/run/folded", "--svg", "/run/svg", *inlined, *CMD)
     stacks = [line.rsplit(" ", 1) for line in Path("/run/folded").read_text().splitlines()]
     same("folded: all instructions", sum(int(count) for _, count in stacks), prof["instructions"])
@@ -178,15 +178,40 @@ def on_terminal(columns, *arguments):
 
 def terminals():
     for arguments in (["prof", "sys:read", "--annotate", "__x64_sys_read"], ["cover", "--edges", "sys:read"],
-                      ["branch", "--hints", "sys:read"]):
-        text = on_terminal(40, *arguments, "--limit", "10", "--", "/bin/true")
+                      ["branch", "--hints", "sys:read"], ["count", "insn", "sys:read"],
+                      ["count", "insn", "sys:read", "--by", "comm,pid,cpu"], ["count", "hist:retval", "sys:read"],
+                      ["count", "branch", "--by", "func", "sys:read"]):
+        text = on_terminal(40, *arguments, "--", "/bin/true")
         long = [line for line in re.sub(r"\x1b\[\d*m", "", text).splitlines() if len(line) > 40]
         check(f"{arguments}: no line is wider than the terminal", text and not long, long[:3])
+        check(f"{arguments}: what was missed is said", re.search(r"missed[\n #]+0", text), text[-300:])
         if "--annotate" in arguments:
             check("hot instructions are red", "\x1b[31m" in text, text[:500])
     closed = run("sh", "-c", "jifl prof sys:read --annotate vfs_read -- /bin/true | head -1")
     check("a closed pipe is no error", "panic" not in closed.stderr and closed.stdout.count("\n") == 1, closed)
     check("there is no colour in a pipe", "\x1b" not in closed.stdout, closed.stdout)
+
+
+def documented():
+    """README.md's commands that look at something, and those that docs/command.md has of these three."""
+    root = Path(os.environ["JIFL_ROOT"])
+    page = (root / "docs/command.md").read_text().split("\n## cover, prof, branch")[1].split("\n## ")[0]
+    lines = re.findall(r"^    (jifl .*)$", (root / "README.md").read_text() + page, re.M)
+    lines = {line.split("  #")[0].replace("--for 10s", "--for 500ms").strip() for line in lines}
+    lines = {line for line in lines if line.split()[1] not in ("reads", "load")}
+    check("there are some of each", {line.split()[1] for line in lines} >=
+          {"count", "trace", "cover", "prof", "branch", "record", "dump"}, lines)
+    for line in sorted(lines):
+        end = run("bash", "-c", line.replace(" #", "\n#"), cwd="/run")
+        check(f"{line}: ends well", end.returncode == 0 and len(end.stdout.splitlines()) > 1, end)
+
+
+def full_disk():
+    """What cannot be written beside the report does not cost the report."""
+    for command, option in [("cover", "--drcov"), ("cover", "--lcov"), ("prof", "--folded"), ("prof", "--svg")]:
+        end = run("jifl", command, "sys:read", option, "/dev/full", "--", "/bin/true")
+        check(f"{option}: the report is there, and the error", end.returncode == 1 and end.stdout.startswith("FUNCTION")
+              and "/dev/full: No space left" in end.stderr, end)
 
 
 def refusals():
@@ -203,7 +228,10 @@ def program(vmlinux=None):
     pages(vmlinux)
     per_call()
     terminals()
+    full_disk()
     refusals()
+    if not vmlinux:
+        documented()
 
 
 main(program)
