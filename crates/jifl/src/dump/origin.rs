@@ -14,6 +14,18 @@ use super::disasm::{self, Disassembler};
 /// The module tells so many routines apart (engine/ir/routine.h); with as many there may be others.
 const ROUTINES_MAX: usize = 64;
 
+/// A segment.
+pub struct Part<'a> {
+    /// The block that it is of.
+    pub block: &'a Block,
+    /// All of the block's.
+    pub segments: &'a [Segment],
+    /// Its place among them.
+    pub index: usize,
+    /// Its instructions.
+    pub copy: &'a [Instruction],
+}
+
 /// What may have inserted something.
 pub struct Origins {
     sessions: HashMap<u64, SessionInfo>,
@@ -43,15 +55,14 @@ impl Origins {
         }
     }
 
-    /// Where a segment's code comes from; `copy`: its instructions.
-    pub fn by(
-        &self,
-        names: &Disassembler,
-        block: &Block,
-        segments: &[Segment],
-        index: usize,
-        copy: &[Instruction],
-    ) -> Option<String> {
+    /// Where its code comes from.
+    pub fn by(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
+        let Part {
+            block,
+            segments,
+            index,
+            copy,
+        } = *part;
         let segment = segments[index];
         let is_of = |kind: u8, index: Option<usize>| {
             let segment = index.and_then(|index| segments.get(index));
@@ -71,10 +82,7 @@ impl Origins {
                 Some(name) => format!("{name}, inlined"),
                 None => "inlined routine".into(),
             }),
-            _ => match (
-                condition(copy),
-                self.inserted(names, block, segments, index, copy),
-            ) {
+            _ => match (condition(copy), self.inserted(names, part)) {
                 (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
                 (None, Some(what)) => Some(what),
                 // Of what is inlined, behind it.
@@ -92,14 +100,8 @@ impl Origins {
     }
 
     /// What the engine itself has made, all in one piece.
-    fn inserted(
-        &self,
-        names: &Disassembler,
-        block: &Block,
-        segments: &[Segment],
-        index: usize,
-        copy: &[Instruction],
-    ) -> Option<String> {
+    fn inserted(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
+        let copy = part.copy;
         if let Some(function) = copy.iter().find_map(out_of(copy)) {
             return Some(format!("call of {}", names.name(function)));
         }
@@ -107,10 +109,10 @@ impl Origins {
             return Some("histogram".into());
         }
         if copy.iter().any(disasm::is_per_cpu) {
-            return Some(self.counter(block));
+            return Some(self.counter(part.block));
         }
-        let counts = self.has(block, Kind::Profile) && copy.iter().any(disasm::is_counter);
-        counts.then(|| Self::cell(segments, index))
+        let counts = self.has(part.block, Kind::Profile) && copy.iter().any(disasm::is_counter);
+        counts.then(|| Self::cell(part.segments, part.index))
     }
 
     /// Is one of the block's sessions of this kind?

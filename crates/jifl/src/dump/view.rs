@@ -16,7 +16,7 @@ use jifl_sys::device::BlockParts;
 use serde::Serialize;
 
 use super::disasm::{self, Branch, Disassembler};
-use super::origin::{self, Origins};
+use super::origin::{self, Origins, Part};
 use crate::images::hex;
 use crate::symbols::Symbols;
 
@@ -145,15 +145,20 @@ impl Viewer {
                 Some(target) if origin::leaves_where_taken(block, &parts.segments, index) => target,
                 _ => block.orig + src_at as u64,
             };
+            let part = Part {
+                block,
+                segments: &parts.segments,
+                index,
+                copy: &copy,
+            };
             pieces.push(Piece {
                 kind: kind(segment.kind),
                 src_len: segment.src_len,
                 code_len: segment.code_len,
                 pushed: u32::from(segment.pushed) * 8,
                 original: source.first().map(|insn| self.original(insn)),
-                by: self
-                    .origins
-                    .by(&self.disassembler, block, &parts.segments, index, &copy),
+                by: self.origins.by(&self.disassembler, &part),
+
                 copy: self.copy(source.first(), &copy, onward, segment.kind, &inside),
                 live_flags: None,
                 live_regs: None,

@@ -61,20 +61,14 @@ fn places_exist(recording: &Recording) -> bool {
 fn sums_fit(recording: &Recording) -> bool {
     let blocks = || recording.blocks.iter();
     let rows = || recording.report.rows.iter();
+    let exits = recording.report.cost.native_exits.iter();
     let taken = |block: &Block| block.branch.as_ref().map_or(0, |branch| branch.taken);
     fits(blocks().map(|block| u128::from(block.executed) * u128::from(block.insns.max(1))))
         && fits(blocks().map(|block| taken(block).into()))
         && fits(rows().map(|row| row.calls.into()))
         && fits(rows().map(|row| row.sum.into()))
         && fits(rows().map(|row| row.missed.into()))
-        && fits(
-            &mut recording
-                .report
-                .cost
-                .native_exits
-                .iter()
-                .map(|exit| exit.1.into()),
-        )
+        && fits(exits.map(|exit| exit.1.into()))
 }
 
 /// None is larger than of 96 bits, and there are not 2^32 of them.
