@@ -85,6 +85,16 @@ u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max
 	return jifl_decode_memory(insn, m, max);
 }
 
+u32 jifl_engine_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 max)
+{
+	return jifl_decode_accesses(insn, m, max);
+}
+
+bool jifl_engine_stack_moves(const struct ir_insn *insn, s32 *by)
+{
+	return jifl_decode_stack_moves(insn, by);
+}
+
 void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes)
 {
 	jifl_decode_uses(insn, reads, writes);

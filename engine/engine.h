@@ -102,6 +102,10 @@ bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
  * registers that it names, or uses without naming them; bits of enum jifl_ins_property.
  */
 u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
+/* ... with what these do to the stack. The registers in addresses are as before the instruction. */
+u32 jifl_engine_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 max);
+/* Is it known by how many bytes it moves rsp? 0 if it does not. */
+bool jifl_engine_stack_moves(const struct ir_insn *insn, s32 *by);
 void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
 u32 jifl_engine_properties(const struct ir_insn *insn);
 
@@ -239,7 +243,7 @@ enum jifl_dump_flags {
 };
 
 /* More than any block has. */
-enum { JIFL_DUMP_SRC = 1024, JIFL_DUMP_CODE = 32768, JIFL_DUMP_PIECES = 1024 };
+enum { JIFL_DUMP_SRC = 1024, JIFL_DUMP_CODE = 40960, JIFL_DUMP_PIECES = 1152 };
 
 struct jifl_dump {
 	jifl_orig orig;

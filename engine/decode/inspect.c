@@ -85,6 +85,88 @@ u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max
 	return n;
 }
 
+/* rsp in an address is the one before the instruction, but for pop's (SDM vol. 2). */
+static void take_access(const struct ir_insn *insn, const ZydisDecodedOperand *op,
+			struct ins_memory *m)
+{
+	take(insn, op, m);
+	if (is_implicit_stack(op))
+		m->disp -= m->stores ? m->size : 0;
+	else if (m->base == IR_RSP && jifl_zi.mnemonic == ZYDIS_MNEMONIC_POP)
+		m->disp += m->size;
+}
+
+u32 jifl_decode_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 max)
+{
+	u32 n = 0;
+	u8 i;
+
+	if (insn->kind == IR_NOP || !decode(insn) || jifl_zi.address_width != 64)
+		return 0;
+	for (i = 0; i < jifl_zi.operand_count && n < max; i++)
+		if (is_accessed(&jifl_zops[i]))
+			take_access(insn, &jifl_zops[i], &m[n++]);
+	/* It jumps to a return. */
+	if (insn->kind == IR_RET_THUNK && n < max)
+		m[n++] = (struct ins_memory){ .base = IR_RSP, .index = IR_REG_NONE, .scale = 1,
+					      .loads = 1, .size = 8 };
+	return n;
+}
+
+/* What is pushed less what is popped, in bytes; no other access of the stack moves rsp. */
+static s32 pushed(void)
+{
+	s32 n = 0;
+	u8 i;
+
+	for (i = 0; i < jifl_zi.operand_count; i++)
+		if (is_accessed(&jifl_zops[i]) && is_implicit_stack(&jifl_zops[i]))
+			n += jifl_zops[i].size / 8 * (does_write(&jifl_zops[i]) ? 1 : -1);
+	return n;
+}
+
+/* pop's, that is. */
+static bool is_into_rsp(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == ZYDIS_REGISTER_RSP &&
+	       op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT && does_write(op);
+}
+
+static bool is_imm(const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+bool jifl_decode_stack_moves(const struct ir_insn *insn, s32 *by)
+{
+	const ZydisDecodedOperand *from = &jifl_zops[1];
+	u16 reads, writes;
+
+	*by = 0;
+	jifl_decode_uses(insn, &reads, &writes);
+	if (!(writes & 1u << IR_RSP))
+		return true;
+	if (pushed()) {
+		*by = -pushed();
+		return !is_into_rsp(&jifl_zops[0]) &&
+		       jifl_zi.mnemonic != ZYDIS_MNEMONIC_LEAVE;
+	}
+	switch (jifl_zi.mnemonic) {
+	case ZYDIS_MNEMONIC_ADD:
+		*by = (s32)from->imm.value.s;
+		return is_imm(from);
+	case ZYDIS_MNEMONIC_SUB:
+		*by = -(s32)from->imm.value.s;
+		return is_imm(from);
+	case ZYDIS_MNEMONIC_LEA:
+		*by = (s32)from->mem.disp.value;
+		return from->mem.base == ZYDIS_REGISTER_RSP &&
+		       from->mem.index == ZYDIS_REGISTER_NONE;
+	default:
+		return false;
+	}
+}
+
 void jifl_decode_uses(const struct ir_insn *insn, u16 *reads, u16 *writes)
 {
 	const ZydisDecodedOperand *op;

@@ -30,57 +30,59 @@ static u16 read_by_others(const struct loading *l, u32 i)
 	return regs;
 }
 
-static struct ir_value memory(const struct loading *l, const struct ir_lookup *from)
+static struct ir_value memory(const struct ir_insert *ins, const struct ir_lookup *from)
 {
-	s32 pushed = from->base == IR_RSP ? l->ins->pushed * 8 : 0;
+	s32 pushed = from->base == IR_RSP ? ins->pushed * 8 : 0;
 
 	return (struct ir_value){ .kind = IR_VALUE_MEM, .reg = from->base, .index = from->index,
 				  .scale = from->scale, .value = from->disp + pushed };
 }
 
-static void put(const struct loading *l, u8 op, u8 width, enum ir_reg to, struct ir_value src)
+static void put(struct x86_writer *w, u8 op, u8 width, enum ir_reg to, struct ir_value src)
 {
 	struct ir_step s = { .op = op, .width = width,
 			     .dst = { .kind = IR_VALUE_REG, .reg = to }, .src = src };
 
-	x86_op(l->w, &s);
+	x86_op(w, &s);
 }
 
-static void load_cell(const struct loading *l, const struct ir_lookup *from, enum ir_reg to)
+static void load_cell(struct x86_writer *w, const struct ir_insert *ins,
+		      const struct ir_lookup *from, enum ir_reg to)
 {
 	struct ir_value at = { .kind = IR_VALUE_MEM, .reg = to, .index = IR_REG_NONE };
 	u32 i;
 
-	x86_load_cell(l->w, to, (struct ir_operand){ .disp = from->disp, .gs = true });
-	for (i = 0; from->how == IR_LOOK_THEN && i < JIFL_ARRAY_LEN(l->ins->then); i++) {
-		at.value = l->ins->then[i];
-		put(l, IR_OP_MOV, 8, to, at);
+	x86_load_cell(w, to, (struct ir_operand){ .disp = from->disp, .gs = true });
+	for (i = 0; from->how == IR_LOOK_THEN && i < JIFL_ARRAY_LEN(ins->then); i++) {
+		at.value = ins->then[i];
+		put(w, IR_OP_MOV, 8, to, at);
 	}
 }
 
-static void load(const struct loading *l, const struct ir_lookup *from, enum ir_reg to)
+void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_lookup *from,
+	      enum ir_reg to)
 {
 	const struct ir_value reg = { .kind = IR_VALUE_REG, .reg = from->base };
 
 	switch (from->how) {
 	case IR_LOOK_REG:
 		if (from->base != to)
-			x86_mov(l->w, to, from->base);
+			x86_mov(w, to, from->base);
 		return;
 	case IR_LOOK_REG32:
-		put(l, IR_OP_MOV, 4, to, reg);
+		put(w, IR_OP_MOV, 4, to, reg);
 		return;
 	case IR_LOOK_LOAD:
-		put(l, IR_OP_MOV, 8, to, memory(l, from));
+		put(w, IR_OP_MOV, 8, to, memory(ins, from));
 		return;
 	case IR_LOOK_LOAD32:
-		put(l, IR_OP_MOV, 4, to, memory(l, from));
+		put(w, IR_OP_MOV, 4, to, memory(ins, from));
 		return;
 	case IR_LOOK_ADDRESS:
-		put(l, IR_OP_LEA, 8, to, memory(l, from));
+		put(w, IR_OP_LEA, 8, to, memory(ins, from));
 		return;
 	default:
-		load_cell(l, from, to);
+		load_cell(w, ins, from, to);
 		return;
 	}
 }
@@ -90,7 +92,7 @@ static void load_free(struct loading *l, u32 i)
 	l->pending &= ~(1u << i);
 	l->changed |= 1u << ir_arg_regs[i];
 	if (l->w)
-		load(l, &l->from[i], ir_arg_regs[i]);
+		emit_arg(l->w, l->ins, &l->from[i], ir_arg_regs[i]);
 }
 
 /* Puts the register of the first that is left aside: who reads it reads that. */

@@ -8,7 +8,11 @@
 /* Those of ins that are in the mask. Flags stay; ins->pushed says where rsp was. */
 void emit_args(struct x86_writer *w, const struct ir_insert *ins, u8 mask);
 
-/* The registers that this changes. */
+/* One, into a register. The same. */
+void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_lookup *from,
+	      enum ir_reg to);
+
+/* The registers that emit_args changes. */
 u16 emit_args_changed(const struct ir_insert *ins, u8 mask);
 
 #endif

@@ -18,7 +18,7 @@
  * Bytes; what one block with all its inserts may take, and for a unit: the block
  * being begun, the one behind it, and what is there already.
  */
-#define EMIT_INSERT	152
+#define EMIT_INSERT	192
 #define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + 16)
 /* Poison at each place where there may be inserts: before an instruction, behind it, and where it branches. */
 #define EMIT_POISON	112

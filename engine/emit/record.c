@@ -2,50 +2,98 @@
 /*
  * Appending a record to a ring, without a call, a lock or a branch:
  *
- *	mov	$1 << (32 - order), %r11d
+ *	mov	$n << (32 - order), %r11d
  *	xadd	%r11, %gs:cell
  *	rol	$order, %r11d
+ *	mov	%rdi, rings + 8(, %r11, 8)
+ *	lea	(%rsi, %rdx, 4), %r10
+ *	mov	%r10, rings + 16(, %r11, 8)
  *	mov	%esp, rings + 4(, %r11, 8)
  *	movl	$imm, rings(, %r11, 8)
  *
- * The cell's low half holds, from the top, `order` bits of position and the
- * processor's number; what is carried out of it counts how often the ring was
- * filled. One instruction takes the place, so whatever comes between the two,
- * an interrupt, another thread or another processor, the place is this
- * record's alone. The ring of processor n is the n-th after `rings`.
+ * n is 1 and how many words are looked up, here two; they may lie behind the ring's end,
+ * where there must be room for them. The cell's low half holds, from the top, `order` bits
+ * of position and, times the distance of two rings, the processor's number; what is carried
+ * out of it counts how often the ring was filled. One instruction takes the place, so
+ * whatever comes between the two, an interrupt, another thread or another processor, the
+ * place is this record's alone.
  *
- * A record is there when its first word is not 0: the second is stored before.
+ * A record is there when its first word is not 0: all else is stored before.
  */
+#include "args.h"
 #include "record.h"
 #include "save.h"
 
 #define SECOND	4	/* offset of a record's second word */
+#define WORD	8	/* ... of the first one looked up, and between them */
 
-/* moved: bytes pushed since the original instruction */
-static void append(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg, u32 moved)
+struct record_regs {
+	enum ir_reg place, value;
+};
+
+/* Can it be stored from where it is? */
+static bool is_direct(const struct ir_lookup *l)
 {
-	x86_mov_imm(w, reg, 1u << (32 - ins->order));
-	x86_xadd_cell(w, ins->cell, reg);
-	x86_rol32(w, reg, ins->order);
-	x86_store_word(w, ins->rings + SECOND, reg, IR_RSP);
-	if (moved)
-		x86_add_word_imm(w, ins->rings + SECOND, reg, (s32)moved);
-	x86_store_word_imm(w, ins->rings, reg, ins->imm);
+	return l->how == IR_LOOK_REG && l->base != IR_RSP;
+}
+
+static bool needs_value(const struct ir_insert *ins)
+{
+	u32 i;
+
+	for (i = 0; i < ins->nargs; i++)
+		if (!is_direct(&ins->lookups[i]))
+			return true;
+	return false;
+}
+
+static void store_words(struct x86_writer *w, const struct ir_insert *ins,
+			const struct record_regs *r)
+{
+	u32 i;
+
+	for (i = 0; i < ins->nargs; i++) {
+		const struct ir_lookup *l = &ins->lookups[i];
+
+		if (!is_direct(l))
+			emit_arg(w, ins, l, r->value);
+		x86_store_quad(w, ins->rings + WORD * (s32)(i + 1), r->place,
+			       is_direct(l) ? l->base : r->value);
+	}
+}
+
+static void append(struct x86_writer *w, const struct ir_insert *ins, const struct record_regs *r)
+{
+	x86_mov_imm(w, r->place, (u64)(ins->nargs + 1) << (32 - ins->order));
+	x86_xadd_cell(w, ins->cell, r->place);
+	x86_rol32(w, r->place, ins->order);
+	store_words(w, ins, r);
+	x86_store_word(w, ins->rings + SECOND, r->place, IR_RSP);
+	if (ins->pushed)
+		x86_add_word_imm(w, ins->rings + SECOND, r->place, ins->pushed * 8);
+	x86_store_word_imm(w, ins->rings, r->place, ins->imm);
 }
 
 void emit_record(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
-	enum ir_reg reg = ins->convention ? IR_R11 : emit_scratch(regs, 0);
-	struct emit_body body = { .flags = !ins->convention, .changes = 1u << reg };
+	u16 reads = ir_insert_reads(ins);
+	struct record_regs r;
+	struct emit_body body = { .flags = !ins->convention, .reads = reads };
+	struct ir_insert with = *ins;
 	struct emit_saved saved;
 
 	if (ins->convention)
 		regs &= ~(1u << IR_R11);
+	r.place = emit_scratch(regs, reads);
+	r.value = needs_value(ins) ? emit_scratch(regs, reads | 1u << r.place) : r.place;
+	body.changes = 1u << r.place | 1u << r.value;
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
+	with.pushed = code->pushed;
+	emit_saved_lookups(&saved, &with);
 	code->pushed += saved.pushed;
 	code->body = x86_here(w);
-	append(w, ins, reg, code->pushed * 8);
+	append(w, &with, &r);
 	code->restore = x86_here(w);
 	emit_restore(w, config, &saved);
 	code->end = x86_here(w);

@@ -306,18 +306,23 @@ static bool has_taken(const struct ir_block *b, u16 i)
 	return false;
 }
 
-static void place_anywhere(struct ir_block *b, const struct jifl_liveness *l)
+/* Inserts that may stand at several places get theirs. */
+static void choose_places(struct ir_block *b, const struct jifl_liveness *l)
 {
 	struct ir_insert *ins;
 	u16 k;
 
 	for (k = 0; k < b->ninserts; k++) {
 		ins = &b->inserts[k];
-		if (ins->place != IR_ANYWHERE)
+		if (ins->place == IR_ANYWHERE) {
+			ins->from = 0;
+			ins->at = b->ninsns - 1;
+		} else if (ins->place != IR_BETWEEN) {
 			continue;
+		}
 		ins->place = IR_BEFORE;
-		ins->at = ins->without & IR_WITHOUT_LIVENESS ? 0 :
-			jifl_liveness_cheapest(b, l, ins->kind == IR_INSERT_CALL);
+		ins->at = ins->without & IR_WITHOUT_LIVENESS ? ins->from :
+			jifl_liveness_cheapest(l, ins->from, ins->at, ins->kind == IR_INSERT_CALL);
 	}
 }
 
@@ -360,7 +365,7 @@ static void place_inserts(const struct emit_unit *u, struct ir_block *b, struct 
 	bool with_registers = needs_registers(u, b);
 
 	jifl_liveness_compute(b, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS, l);
-	place_anywhere(b, l);
+	choose_places(b, l);
 	if (!with_registers && meets_flags(b, l))
 		jifl_liveness_compute(b, JIFL_LIVENESS_BLOCK, l);
 }

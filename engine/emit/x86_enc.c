@@ -377,10 +377,10 @@ void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n)
 }
 
 /* ModRM + SIB of disp32(, index, 8): mod 0, rm 4; scale 3, base 5 */
-static void word_operand(struct x86_writer *w, u8 opcode, u8 reg, s32 table, enum ir_reg index)
+static void word_operand(struct x86_writer *w, u8 rex, u8 opcode, u8 reg, s32 table,
+			 enum ir_reg index)
 {
-	u8 rex = (reg >= 8 ? REX_R : 0) | (index >= 8 ? REX_X : 0);
-
+	rex |= (reg >= 8 ? REX_R : 0) | (index >= 8 ? REX_X : 0);
 	if (rex)
 		x86_u8(w, rex);
 	x86_u8(w, opcode);
@@ -391,18 +391,23 @@ static void word_operand(struct x86_writer *w, u8 opcode, u8 reg, s32 table, enu
 
 void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg)
 {
-	word_operand(w, 0x89, reg, table, index);
+	word_operand(w, 0, 0x89, reg, table, index);
+}
+
+void x86_store_quad(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg)
+{
+	word_operand(w, REX_W, 0x89, reg, table, index);
 }
 
 void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm)
 {
-	word_operand(w, 0x81, 0, table, index);
+	word_operand(w, 0, 0x81, 0, table, index);
 	x86_u32(w, (u32)imm);
 }
 
 void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm)
 {
-	word_operand(w, 0xc7, 0, table, index);
+	word_operand(w, 0, 0xc7, 0, table, index);
 	x86_u32(w, (u32)imm);
 }
 

@@ -112,6 +112,8 @@ void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n);
 void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg);
 void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
 void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
+/* mov reg64, the 64-bit word there */
+void x86_store_quad(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /*
  * Of a value of the kernel's: cmp $imm, it; cmp reg, it, 64 bits; bsr it, reg, of 64 bits;

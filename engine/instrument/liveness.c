@@ -147,12 +147,12 @@ static u32 cost_at(const struct jifl_liveness *l, u16 i, bool calls)
 	return l->flags[i] & IR_DF ? cost + 20 : cost;
 }
 
-u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l, bool calls)
+u16 jifl_liveness_cheapest(const struct jifl_liveness *l, u16 from, u16 to, bool calls)
 {
-	u32 cost, least = cost_at(l, 0, calls);
-	u16 i, best = 0;
+	u32 cost, least = cost_at(l, from, calls);
+	u16 i, best = from;
 
-	for (i = 1; i < b->ninsns && least; i++) {
+	for (i = from + 1; i <= to && least; i++) {
 		cost = cost_at(l, i, calls);
 		if (cost < least) {
 			least = cost;

@@ -39,9 +39,9 @@ enum jifl_liveness_of {
 void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l);
 
 /*
- * The instruction before which an IR_ANYWHERE insert costs least, the first of these:
- * by the flags that it has to save, and the registers, if it calls.
+ * Of the instructions `from` to `to` that before which an insert costs least, the first of
+ * these: by the flags that it has to save, and the registers, if it calls.
  */
-u16 jifl_liveness_cheapest(const struct ir_block *b, const struct jifl_liveness *l, bool calls);
+u16 jifl_liveness_cheapest(const struct jifl_liveness *l, u16 from, u16 to, bool calls);
 
 #endif

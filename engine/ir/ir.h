@@ -137,7 +137,7 @@ enum ir_insert_kind {
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
-	IR_INSERT_RECORD,	/* append imm and rsp to a ring, see emit/record.c */
+	IR_INSERT_RECORD,	/* append imm, rsp and what is looked up to a ring, see emit/record.c */
 	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
 };
 
@@ -153,6 +153,11 @@ enum ir_place {
 	IR_TAKEN,
 	/* Once per execution of the block, where it is cheapest; not for what looks at registers. */
 	IR_ANYWHERE,
+	/*
+	 * Before one of the instructions `from` to `at`, where it is cheapest. What it looks
+	 * at is used by instruction `at` or behind it.
+	 */
+	IR_BETWEEN,
 };
 
 /* What is left undone for an insert, to measure what it brings. */
@@ -165,7 +170,8 @@ struct ir_insert {
 	u8 kind;		/* enum ir_insert_kind */
 	u8 place;		/* enum ir_place */
 	u16 at;			/* index of the instruction */
-	u8 nargs;
+	u16 from;		/* BETWEEN */
+	u8 nargs;		/* CALL; RECORD: of them all are looked up */
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
 	u8 without;		/* enum ir_without */

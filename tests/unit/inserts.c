@@ -9,7 +9,7 @@ u64 args_calls, args_wrong;
 u64 insert_seed = 1;
 struct edges edges;
 u64 records_cell;
-struct record records[1 << RECORDS_ORDER];
+struct record records[(1 << RECORDS_ORDER) + IR_CALL_ARGS];
 
 u64 hist_cells[IR_HIST_BUCKETS];
 
@@ -21,6 +21,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "poisoning calls", insert_poison },
 	{ "calls with arguments", insert_args },
 	{ "records", insert_records },
+	{ "records with words", insert_words },
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
 	{ "edges", insert_edges },
@@ -186,11 +187,10 @@ static void when(struct ir_insert *ins, u32 n)
 	ins->equals = constants[n % JIFL_ARRAY_LEN(constants)];
 }
 
-/* Poison again; what it would be told is looked up: registers, addresses, the stack. */
-static struct ir_insert *call_lookups(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+/* Registers, addresses, the stack. */
+static void look_up(struct ir_insert *ins, u32 n)
 {
 	static const u8 hows[] = { IR_LOOK_REG, IR_LOOK_REG32, IR_LOOK_ADDRESS };
-	struct ir_insert *ins = call_poison(b, place, at);
 	struct ir_lookup *l = ins->lookups;
 	u8 index = source(n / 2).reg, base = source(n / 5).reg;
 	u32 i;
@@ -201,7 +201,28 @@ static struct ir_insert *call_lookups(struct ir_block *b, enum ir_place place, u
 		l[i] = (struct ir_lookup){ .how = hows[n % 3], .index = index, .scale = 4, .disp = (s32)n,
 					   .base = n % 3 == 2 ? base : source(n).reg };
 	l[n % ins->nargs] = (struct ir_lookup){ .how = IR_LOOK_LOAD, .base = IR_RSP, .index = IR_REG_NONE };
+}
+
+/* Poison again; what it would be told is looked up. */
+static struct ir_insert *call_lookups(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+{
+	struct ir_insert *ins = call_poison(b, place, at);
+
+	look_up(ins, n);
 	return ins;
+}
+
+/* Before one of the instructions up to the last that it may stand at, and all over it. */
+void insert_words(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins;
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++) {
+		ins = add_record(b, i % 2 ? IR_BETWEEN : IR_BEFORE, i);
+		ins->from = i / 2;
+		look_up(ins, (u32)b->addr.v + i);
+	}
 }
 
 static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at, u32 n)

@@ -13,6 +13,7 @@ void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after 
 void insert_edges(struct ir_block *b, void *arg);	/* see edges */
 void insert_on_edges(struct ir_block *b, void *arg);	/* calls and more, where it branches and where not */
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
+void insert_words(struct ir_block *b, void *arg);	/* the same, with what is looked up */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
 void insert_whens(struct ir_block *b, void *arg);	/* of all, before each, if a register is ... */
@@ -35,7 +36,7 @@ struct record {
 	u32 rsp;
 };
 extern u64 records_cell;
-extern struct record records[1 << RECORDS_ORDER];
+extern struct record records[(1 << RECORDS_ORDER) + IR_CALL_ARGS];
 
 /* The cells of insert_hists. */
 extern u64 hist_cells[IR_HIST_BUCKETS];
@@ -50,7 +51,7 @@ void insert_begin(void);
 extern const char poison[];
 
 /* Nothing and every kind above; ends with name NULL. */
-enum { INSERT_MODES = 12 };
+enum { INSERT_MODES = 13 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;

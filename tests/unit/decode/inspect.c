@@ -88,3 +88,62 @@ UNIT_TEST(relative, "decode/inspect: what is relative to rip is told by its addr
 	CHECK_EQ((u64)m.disp, (u64)(unsigned long)text + 6 + 16);
 	CHECK_EQ(jifl_decode_memory(&insn, &m, 0), 0);
 }
+
+static const struct {
+	const char *name;
+	u8 bytes[15];
+	u32 naccesses;
+	struct ins_memory accesses[2];
+	bool known;		/* how rsp moves: so many bytes */
+	s32 moved;
+} stack_insns[] = {
+	{ "push %rbx", { 0x53 }, 1, { { IR_RSP, NONE, 1, 0, 0, 1, 8, -8 } }, true, -8 },
+	{ "push 8(%rsp)", { 0xff, 0x74, 0x24, 8 }, 2,
+	  { { IR_RSP, NONE, 1, 0, 1, 0, 8, 8 }, { IR_RSP, NONE, 1, 0, 0, 1, 8, -8 } }, true, -8 },
+	{ "pop %rbx", { 0x5b }, 1, { { IR_RSP, NONE, 1, 0, 1, 0, 8, 0 } }, true, 8 },
+	{ "pop 8(%rsp)", { 0x8f, 0x44, 0x24, 8 }, 2,
+	  { { IR_RSP, NONE, 1, 0, 0, 1, 8, 16 }, { IR_RSP, NONE, 1, 0, 1, 0, 8, 0 } }, true, 8 },
+	{ "pop %rsp", { 0x5c }, 1, { { IR_RSP, NONE, 1, 0, 1, 0, 8, 0 } }, false, 0 },
+	{ "pushf", { 0x9c }, 1, { { IR_RSP, NONE, 1, 0, 0, 1, 8, -8 } }, true, -8 },
+	{ "call", { 0xe8, 0, 1, 0, 0 }, 1, { { IR_RSP, NONE, 1, 0, 0, 1, 8, -8 } }, true, -8 },
+	{ "ret", { 0xc3 }, 1, { { IR_RSP, NONE, 1, 0, 1, 0, 8, 0 } }, true, 8 },
+	{ "leave", { 0xc9 }, 1, { { IR_RBP, NONE, 1, 0, 1, 0, 8, 0 } }, false, 0 },
+	{ "sub $0x20, %rsp", { 0x48, 0x83, 0xec, 0x20 }, 0, { { 0 } }, true, -0x20 },
+	{ "add $0x20, %rsp", { 0x48, 0x83, 0xc4, 0x20 }, 0, { { 0 } }, true, 0x20 },
+	{ "sub %rax, %rsp", { 0x48, 0x29, 0xc4 }, 0, { { 0 } }, false, 0 },
+	{ "lea 8(%rsp), %rsp", { 0x48, 0x8d, 0x64, 0x24, 8 }, 0, { { 0 } }, true, 8 },
+	{ "lea -8(%r10), %rsp", { 0x49, 0x8d, 0x62, 0xf8 }, 0, { { 0 } }, false, 0 },
+	{ "and $-16, %rsp", { 0x48, 0x83, 0xe4, 0xf0 }, 0, { { 0 } }, false, 0 },
+	{ "mov %rbp, %rsp", { 0x48, 0x89, 0xec }, 0, { { 0 } }, false, 0 },
+	{ "mov 8(%rsp), %rax", { 0x48, 0x8b, 0x44, 0x24, 8 }, 1,
+	  { { IR_RSP, NONE, 1, 0, 1, 0, 8, 8 } }, true, 0 },
+};
+
+UNIT_TEST(accesses, "decode/inspect: what the stack is accessed by, and moved")
+{
+	const struct ins_memory *want;
+	struct ins_memory m[3] = { { 0 } };
+	struct ir_insn insn;
+	u32 i, k, n;
+	s32 by;
+	bool known;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	for (i = 0; i < JIFL_ARRAY_LEN(stack_insns); i++) {
+		memset(text, 0xcc, sizeof(text));
+		memcpy(text, stack_insns[i].bytes, sizeof(stack_insns[i].bytes));
+		jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
+		n = jifl_decode_accesses(&insn, m, 3);
+		CHECK_EQ_IN(stack_insns[i].name, n, stack_insns[i].naccesses);
+		for (k = 0; k < n && k < 2; k++) {
+			want = &stack_insns[i].accesses[k];
+			CHECK(!memcmp(&m[k], want, sizeof(m[k])), "%s: %u: base %u size %u disp %lld",
+			      stack_insns[i].name, k, m[k].base, m[k].size, m[k].disp);
+		}
+		known = jifl_decode_stack_moves(&insn, &by);
+		CHECK_EQ_IN(stack_insns[i].name, known, stack_insns[i].known);
+		if (known)
+			CHECK_EQ_IN(stack_insns[i].name, by, stack_insns[i].moved);
+	}
+}

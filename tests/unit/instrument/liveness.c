@@ -34,7 +34,7 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	CHECK_EQ(live.flags[2], IR_CF);
 	CHECK_EQ(live.flags[3], IR_CF);
 	CHECK(live.flags[4] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, false), 0);
 	/* inc keeps cf: live up to the first if the end needs it */
 	COMPUTE("\x48\xff\xc0\x48\xff\xc0\x72\x00\xcc", false);
 	CHECK_EQ(live.flags[0], IR_CF);
@@ -45,12 +45,12 @@ UNIT_TEST(flags, "instrument/liveness: flags inside a block")
 	/* je; je: zf before, in one block only the first */
 	COMPUTE("\x48\x89\xc3\x74\x02\xcc\xcc", false);
 	CHECK(live.flags[0] & IR_ZF);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, false), 0);
 	/* setne; test; ret: cheapest is behind the setne */
 	COMPUTE("\x0f\x95\xc0\x48\x85\xc0\xc3", false);
 	CHECK_EQ(live.flags[0], IR_ZF);
 	CHECK_EQ(live.flags[1], 0);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 1);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, false), 1);
 }
 
 UNIT_TEST(direction, "instrument/liveness: where strings run backwards")
@@ -335,9 +335,10 @@ UNIT_TEST(cheapest, "instrument/liveness: the cheapest place")
 	CHECK_EQ(live.flags[0], IR_OF | IR_CF);
 	CHECK_EQ(live.flags[1], IR_CF);
 	CHECK_EQ(live.flags[2], 0);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 2);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, false), 2);
 	/* push %rax; push %rcx; xor both: behind the pushes they are dead */
 	COMPUTE("\x50\x51\x31\xc0\x31\xc9\xc3", true);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, false), 0);
-	CHECK_EQ(jifl_liveness_cheapest(&block, &live, true), 2);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, false), 0);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 0, block.ninsns - 1, true), 2);
+	CHECK_EQ(jifl_liveness_cheapest(&live, 1, 1, true), 1);
 }

@@ -47,7 +47,7 @@ UNIT_TEST(sequence, "run/records: each instruction leaves one, with the stack it
 		context = jifl_engine_context_create(insert_records, NULL);
 		insert_begin();
 		user_host_call(context, t->fn, 3);
-		REQUIRE(total() > 1 && total() < JIFL_ARRAY_LEN(records), "%llu", total());
+		REQUIRE(total() > 1 && total() < 1 << RECORDS_ORDER, "%llu", total());
 		CHECK_EQ_IN(t->name, records[0].what, (u32)(unsigned long)t->fn);
 		CHECK_EQ_IN(t->name, records[total()].what, 0);
 		known += check_stack(t, total());
@@ -66,8 +66,66 @@ UNIT_TEST(wrapped, "run/records: a ring goes round and its cell says how often")
 	insert_begin();
 	user_host_call(context, t->fn, 3);
 	once = total();
-	for (i = 1; total() < 3 * JIFL_ARRAY_LEN(records); i++)
+	for (i = 1; total() < 3 << RECORDS_ORDER; i++)
 		user_host_call(context, t->fn, 3);
 	CHECK_EQ(total(), once * (u64)i);
 	CHECK(records_cell >> 32 >= 3);
+}
+
+/* What add_checked() looks up of instruction `at`'s registers, each in two ways. */
+static const struct ir_lookup looked[] = {
+	{ .how = IR_LOOK_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE, .disp = 0x100 },
+	{ .how = IR_LOOK_REG, .base = IR_RBX, .index = IR_REG_NONE },
+	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_REG_NONE, .disp = -8 },
+	{ .how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE },
+	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_RAX, .scale = 2, .disp = 5 },
+};
+#define LOOKED JIFL_ARRAY_LEN(looked)
+
+static void insert_checked(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins;
+	u16 i;
+
+	insert_records(b, arg);
+	for (i = 0; i < b->ninserts; i++) {
+		ins = &b->inserts[i];
+		ins->nargs = LOOKED;
+		ins->looked_up = (1u << LOOKED) - 1;
+		memcpy(ins->lookups, looked, sizeof(looked));
+	}
+}
+
+static u64 check_words(const struct target *t, u32 at)
+{
+	u64 words[LOOKED];
+
+	memcpy(words, &records[at + 1], sizeof(words));
+	CHECK_EQ_IN(t->name, (u32)words[0], records[at].rsp + 0x100);
+	CHECK_EQ_IN(t->name, words[2], words[1] - 8);
+	CHECK_EQ_IN(t->name, words[4], words[1] + 2 * words[3] + 5);
+	return words[1] ^ words[3];
+}
+
+UNIT_TEST(words, "run/records: what is looked up stands behind them, behind the ring's end, too")
+{
+	const struct target *t;
+	u64 at, seen = 0, some = 0;
+	int context;
+
+	for (t = targets_plain; t->name; t++) {
+		user_host_init(UNIT_CODE, UNIT_SIDE);
+		context = jifl_engine_context_create(insert_checked, NULL);
+		insert_begin();
+		/* The last one is cut. */
+		records_cell = (u64)(u32)((1u << RECORDS_ORDER) - 1) << (32 - RECORDS_ORDER);
+		user_host_call(context, t->fn, 3);
+		if (total() >= 2 << RECORDS_ORDER)
+			continue;
+		CHECK_EQ_IN(t->name, records[(1 << RECORDS_ORDER) - 1].what, (u32)(unsigned long)t->fn);
+		check_words(t, (1 << RECORDS_ORDER) - 1);
+		for (at = LOOKED; at < total() - (1 << RECORDS_ORDER); at += 1 + LOOKED, seen++)
+			some |= check_words(t, at);
+	}
+	CHECK(seen > 1000 && some, "%llu", seen);
 }
