@@ -85,11 +85,16 @@ static u32 jifl_control_flags(u32 kind)
 	}
 }
 
+static bool jifl_control_has_kind(u32 kind)
+{
+	return kind <= JIFL_KIND_PROFILE || kind == JIFL_KIND_MEM;
+}
+
 static bool jifl_control_knows(const struct jifl_start *req)
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_PROFILE || req->reserved)
+	if (req->kind == JIFL_KIND_PLUGIN || !jifl_control_has_kind(req->kind) || req->reserved)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
@@ -331,6 +336,12 @@ static int jifl_control_keys(struct jifl_file *f, void *arg)
 	return jifl_control_may_read(f, req->reserved) ?: jifl_keys_read(f->session, req);
 }
 
+static int jifl_control_accesses(struct jifl_file *f, void *arg)
+{
+	return jifl_control_may_see("accesses") ?: jifl_control_may_read(f, 0) ?:
+	       jifl_mem_read(f->session, arg);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -353,6 +364,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_RECORDS, jifl_control_records },
 	{ JIFL_IOC_COUNTS, jifl_control_counts },
 	{ JIFL_IOC_KEYS, jifl_control_keys },
+	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
 };
 
 /*

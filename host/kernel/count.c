@@ -174,6 +174,15 @@ static void jifl_count_begin_trace(unsigned long nr)
 	preempt_enable_notrace();
 }
 
+/* KIND_MEM: likewise. */
+static void jifl_count_begin_mem(unsigned long nr)
+{
+	preempt_disable_notrace();
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
+	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
+	preempt_enable_notrace();
+}
+
 /* KIND_CALL without a cell: counts the call where it begins. */
 static void jifl_count_begin_slow(struct jifl_stats *st)
 {
@@ -319,7 +328,8 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 		.imm = 0,
 	};
 	if (jifl_ring_is_for(s->kind))
-		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_trace, nr);
+		entry[(*nentry)++] = jifl_count_call_of(s->kind == JIFL_KIND_MEM ? jifl_count_begin_mem :
+										   jifl_count_begin_trace, nr);
 	if (s->flags & JIFL_FLAG_DURATION)
 		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
 	if (s->flags & JIFL_FLAG_RETVAL)
@@ -460,4 +470,12 @@ void jifl_count_exit(void)
 {
 	jifl_switch_exit();
 	jifl_stats_exit();
+}
+
+void jifl_count_mem(struct ir_block *b, void *arg)
+{
+	struct jifl_session *s = arg;
+
+	jifl_count_attribute(s);
+	jifl_mem_insert(s->mem, b);
 }

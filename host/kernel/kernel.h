@@ -189,18 +189,22 @@ u64 jifl_evict_return_site(void);
 /* Do sessions of this kind record? */
 static inline bool jifl_ring_is_for(u32 kind)
 {
-	return kind == JIFL_KIND_TRACE;
+	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_MEM;
 }
 
 /*
- * Makes the rings s's own. -EALREADY with *busy_session set when another session has
+ * Makes the rings s's own; words: its records may have some. -EALREADY with *busy_session set when another session has
  * them, -ENOMEM. Sleeps.
  */
-int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
+int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session);
 /* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
 void jifl_ring_close(const struct jifl_session *s);
-/* Adds a record of what, and of rsp, before instruction `at`, where a function begins or returns. */
+/* Adds a record of what, and of rsp; NULL: there was no room for it. */
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
+/* ... before instruction `at`, where a function begins or returns. */
 void jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
+/* Records what and a value. With preemption off. */
+void jifl_ring_put(u32 what, u32 value);
 /* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
 void jifl_ring_mark(u32 what, u32 value);
 /* JIFL_IOC_RECORDS. Sleeps. */
@@ -209,6 +213,9 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
 /* --- profile.c: executions of each block, for JIFL_KIND_PROFILE ------------------ */
 
 struct jifl_profile;
+
+/* FNV-1a of its bytes: who decodes the block later can tell whether it still has these. */
+u32 jifl_profile_hash(const struct ir_block *b);
 
 int jifl_profile_init(void);
 /* Makes s's cells; -ENOMEM. Sleeps. */
@@ -219,6 +226,19 @@ void jifl_profile_close(struct jifl_session *s);
 void jifl_profile_insert(struct jifl_profile *p, struct ir_block *b);
 /* JIFL_IOC_COUNTS. Sleeps. */
 int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req);
+
+/* --- mem.c: what blocks load and store, for JIFL_KIND_MEM -------------------------- */
+
+struct jifl_mem;
+
+/* Makes s's tables; -ENOMEM. Sleeps. */
+int jifl_mem_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_mem_close(struct jifl_session *s);
+/* Adds what records the accesses of b. Under the engine lock. */
+void jifl_mem_insert(struct jifl_mem *m, struct ir_block *b);
+/* JIFL_IOC_ACCESSES. Sleeps. */
+int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req);
 
 /* --- keys.c: counts by what the tasks are, for JIFL_FLAG_BY_* ----------------------- */
 
@@ -283,6 +303,8 @@ void jifl_count_blocks(struct ir_block *b, void *arg);
 void jifl_count_functions(struct ir_block *b, void *arg);
 /* ... for JIFL_KIND_PROFILE */
 void jifl_count_profile(struct ir_block *b, void *arg);
+/* ... for JIFL_KIND_MEM */
+void jifl_count_mem(struct ir_block *b, void *arg);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
@@ -384,6 +406,7 @@ struct jifl_session {
 	atomic64_t missed[JIFL_NR_MAX];
 	bool running;		/* jifl_session_mutex */
 	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
+	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
 };

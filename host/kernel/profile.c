@@ -114,8 +114,7 @@ void jifl_profile_close(struct jifl_session *s)
 
 /* --- inserting -------------------------------------------------------------------- */
 
-/* FNV-1a: who decodes the block later can tell whether it still has these bytes. */
-static u32 jifl_profile_hash(const struct ir_block *b)
+u32 jifl_profile_hash(const struct ir_block *b)
 {
 	u32 hash = 0x811c9dc5, i, j;
 

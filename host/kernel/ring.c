@@ -10,6 +10,12 @@
  * was: reading stops there. Only in the half ring behind an overrun such a place
  * may hold a record of the round before; the loss that is reported says so.
  *
+ * Records may carry words (JIFL_RECORD_WORDS), which lie behind the ring's end where they
+ * do not fit in: behind each is room for a second one. Where they do, reading goes from
+ * record to record, and behind an overrun on from where the writer was when it was seen.
+ * For the round that follows it the newest records are left for later: there, what is not
+ * written yet is not told by its zeroes.
+ *
  * One session at a time has the rings: their CPU cells are at fixed addresses.
  */
 #include <linux/mutex.h>
@@ -24,8 +30,12 @@
 #include "compat/compat.h"
 
 #define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
-#define JIFL_RING_RECORDS	(1u << JIFL_RING_ORDER)
-#define JIFL_RING_ONE		(1ull << (32 - JIFL_RING_ORDER))	/* of a cell */
+/* With words: 2 MiB, and as much behind; less where there are so many CPUs. */
+#define JIFL_RING_WORDS_ORDER	18
+#define JIFL_RING_WORDS_LEAST	14
+#define JIFL_RING_WORDS_SIZE	SZ_64M	/* of all */
+/* Newest records of a running session that are left for later behind an overrun. */
+#define JIFL_RING_MARGIN	256
 
 #define JIFL_RING_TIME_BITS	28	/* in the first word */
 
@@ -40,7 +50,10 @@ static struct {
 	union jifl_ring_slot *slots;	/* nr_cpu_ids rings */
 	struct jifl_ring_reader {
 		u64 read, lost;
+		u64 unsafe;		/* up to there places may hold records of the round before */
 	} *readers;			/* nr_cpu_ids */
+	unsigned int order;		/* of a ring's records, log 2 */
+	bool words;			/* records may have some */
 } ring = {
 	.lock = __MUTEX_INITIALIZER(ring.lock),
 };
@@ -54,26 +67,59 @@ static void jifl_ring_free(void)
 	ring.owner = NULL;
 }
 
-/* In reach of an absolute 32-bit address, like the code that writes there. */
-static int jifl_ring_alloc(void)
+static u32 jifl_ring_records(void)
 {
-	size_t size = array3_size(nr_cpu_ids, JIFL_RING_RECORDS, sizeof(*ring.slots));
+	return 1u << ring.order;
+}
+
+/* One place of a cell's value. */
+static u64 jifl_ring_one(void)
+{
+	return 1ull << (32 - ring.order);
+}
+
+/* Rings from one CPU's to the next one's. */
+static u32 jifl_ring_distance(void)
+{
+	return ring.words ? 2 : 1;
+}
+
+static size_t jifl_ring_size(void)
+{
+	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(*ring.slots));
+}
+
+static void jifl_ring_choose(bool words)
+{
+	ring.words = words;
+	ring.order = words ? JIFL_RING_WORDS_ORDER : JIFL_RING_ORDER;
+	while (words && ring.order > JIFL_RING_WORDS_LEAST && jifl_ring_size() > JIFL_RING_WORDS_SIZE)
+		ring.order--;
+}
+
+/* In reach of an absolute 32-bit address, like the code that writes there. */
+static int jifl_ring_alloc(bool words)
+{
+	size_t size;
 	int cpu;
 
+	jifl_ring_choose(words);
+	size = jifl_ring_size();
 	ring.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
 	ring.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*ring.readers), GFP_KERNEL));
 	if (!ring.slots || !ring.readers ||
-	    !jifl_fits_s32((s64)(unsigned long)ring.slots)) {
+	    !jifl_fits_s32((s64)(unsigned long)ring.slots) ||
+	    !jifl_fits_s32((s64)((unsigned long)ring.slots + size))) {
 		jifl_ring_free();
 		return -ENOMEM;
 	}
 	memset(ring.slots, 0, size);
 	for_each_possible_cpu(cpu)
-		per_cpu(jifl_cpu.ring, cpu) = cpu;
+		per_cpu(jifl_cpu.ring, cpu) = cpu * jifl_ring_distance();
 	return 0;
 }
 
-int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
+int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session)
 {
 	int ret = 0;
 
@@ -82,7 +128,7 @@ int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
 		*busy_session = ring.owner->id;
 		ret = -EALREADY;
 	} else {
-		ret = jifl_ring_alloc();
+		ret = jifl_ring_alloc(words);
 	}
 	if (!ret)
 		ring.owner = s;
@@ -98,6 +144,20 @@ void jifl_ring_close(const struct jifl_session *s)
 	mutex_unlock(&ring.lock);
 }
 
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	if (!ins)
+		return NULL;
+	ins->kind = IR_INSERT_RECORD;
+	ins->cell = jifl_cpu_operand(ring);
+	ins->rings = (s32)(unsigned long)ring.slots;
+	ins->order = ring.order;
+	ins->imm = (s32)what;
+	return ins;
+}
+
 /*
  * A function with an ftrace site has been made by a compiler, and keeps to the
  * System V ABI (section 3.2.3): r11 and the flags say nothing when it begins and when
@@ -106,80 +166,108 @@ void jifl_ring_close(const struct jifl_session *s)
  */
 void jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 {
-	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, at);
+	struct ir_insert *ins = jifl_ring_record(b, IR_BEFORE, at, what);
 
-	if (!ins)
-		return;
-	ins->kind = IR_INSERT_RECORD;
-	ins->cell = jifl_cpu_operand(ring);
-	ins->rings = (s32)(unsigned long)ring.slots;
-	ins->order = JIFL_RING_ORDER;
-	ins->imm = (s32)what;
-	ins->convention = jifl_ksym_fentry(jifl_ksym_start(b->addr.v)) != 0;
+	if (ins)
+		ins->convention = jifl_ksym_fentry(jifl_ksym_start(b->addr.v)) != 0;
 }
 
 /* The place of a cell's value is the record's own from here on. */
 static void jifl_ring_store(u64 cell, u32 what, u32 value)
 {
-	union jifl_ring_slot *slot = &ring.slots[rol32((u32)cell, JIFL_RING_ORDER)];
+	union jifl_ring_slot *slot = &ring.slots[rol32((u32)cell, ring.order)];
 
 	WRITE_ONCE(slot->record.value, value);
 	smp_wmb();	/* the reader looks at `what` first */
 	WRITE_ONCE(slot->record.what, what);
 }
 
+void jifl_ring_put(u32 what, u32 value)
+{
+	const u64 one = jifl_ring_one();
+
+	jifl_ring_store(this_cpu_add_return(jifl_cpu.ring, one) - one, what, value);
+}
+
 void jifl_ring_mark(u32 what, u32 value)
 {
+	const u64 one = jifl_ring_one();
 	u64 now = ktime_get_mono_fast_ns();
-	u64 after = this_cpu_add_return(jifl_cpu.ring, 2 * JIFL_RING_ONE);
+	u64 after = this_cpu_add_return(jifl_cpu.ring, 2 * one);
 
-	jifl_ring_store(after - 2 * JIFL_RING_ONE, what, value);
-	jifl_ring_store(after - JIFL_RING_ONE,
+	jifl_ring_store(after - 2 * one, what, value);
+	jifl_ring_store(after - one,
 			JIFL_RECORD_TIME | (now & ((1u << JIFL_RING_TIME_BITS) - 1)),
 			(u32)(now >> JIFL_RING_TIME_BITS));
 }
 
-/* Records ever, stored or about to be. */
+/* Records and words ever, stored or about to be. */
 static u64 jifl_ring_total(unsigned int cpu)
 {
 	u64 cell = READ_ONCE(per_cpu(jifl_cpu.ring, cpu));
 
-	return (cell >> 32 << JIFL_RING_ORDER) | (u32)cell >> (32 - JIFL_RING_ORDER);
+	return (cell >> 32 << ring.order) | (u32)cell >> (32 - ring.order);
 }
 
 /* Behind an overrun half a ring is kept, lest it overtakes again at once. */
 static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 {
-	u64 first = total - JIFL_RING_RECORDS / 2;
+	u64 first = ring.words ? total : total - jifl_ring_records() / 2;
 
-	if (total - r->read <= JIFL_RING_RECORDS)
+	if (total - r->read <= jifl_ring_records())
 		return;
 	if (!JIFL_HOST_PLANTED(losses_untold))
 		r->lost += first - r->read;
 	r->read = first;
+	r->unsafe = first + jifl_ring_records();
 }
 
-/* Takes at most n; returns how many. */
+/* How far may be read? */
+static u64 jifl_ring_end(const struct jifl_ring_reader *r, u64 total)
+{
+	if (!ring.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
+		return total;
+	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
+}
+
+/* Words behind a record. */
+static u32 jifl_ring_words(u32 what)
+{
+	return ring.words ? JIFL_RECORD_WORDS(what) : 0;
+}
+
+/* A record and its words, which are all there. They are zeroed, but not what came between. */
+static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = READ_ONCE(slot[i]);
+		cmpxchg(&slot[i], to[i], 0);
+	}
+}
+
+/* Takes at most n words, no record in part; returns how many. */
 static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n)
 {
-	union jifl_ring_slot *slots = &ring.slots[(size_t)cpu << JIFL_RING_ORDER];
+	u64 *slots = &ring.slots[(size_t)cpu * jifl_ring_distance() << ring.order].whole;
 	struct jifl_ring_reader *r = &ring.readers[cpu];
-	u64 total = jifl_ring_total(cpu);
-	u32 taken = 0;
+	u64 total = jifl_ring_total(cpu), end;
+	u32 taken = 0, words;
 
 	jifl_ring_skip(r, total);
-	for (; taken < n && r->read + taken != total; taken++) {
-		u64 *slot = &slots[(r->read + taken) % JIFL_RING_RECORDS].whole;
-		u64 value = READ_ONCE(*slot);
+	for (end = jifl_ring_end(r, total); r->read + taken < end; taken += words) {
+		u64 *slot = &slots[(r->read + taken) % jifl_ring_records()];
+		u32 what = READ_ONCE(*(u32 *)slot);
 
-		if (!(u32)value)
+		words = 1 + jifl_ring_words(what);
+		if (!what || words > n - taken || r->read + taken + words > end)
 			break;
-		to[taken] = value;
-		/* Not a new one that came between. */
-		cmpxchg(slot, value, 0);
+		smp_rmb();	/* what belongs to it was written before */
+		jifl_ring_take_one(slot, &to[taken], words);
 	}
 	/* Overtaken meanwhile: nobody knows by how much of these. */
-	if (jifl_ring_total(cpu) - r->read > JIFL_RING_RECORDS)
+	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
 		return 0;
 	r->read += taken;
 	return taken;
@@ -202,12 +290,12 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 	while (!ret && done < req->n) {
 		n = min(room, req->n - done);
 		taken = jifl_ring_take(req->cpu, page, n);
+		if (!taken)
+			break;
 		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(u64)), page,
 				 taken * sizeof(u64)))
 			ret = -EFAULT;
 		done += taken;
-		if (taken < n)
-			break;
 		cond_resched();
 	}
 	req->n = done;

@@ -191,10 +191,13 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 		return 0;
 	case JIFL_KIND_TRACE:
 		s->instrument = jifl_count_functions;
-		return jifl_ring_open(s, busy_session);
+		return jifl_ring_open(s, false, busy_session);
 	case JIFL_KIND_PROFILE:
 		s->instrument = jifl_count_profile;
 		return jifl_profile_open(s);
+	case JIFL_KIND_MEM:
+		s->instrument = jifl_count_mem;
+		return jifl_mem_open(s) ?: jifl_ring_open(s, true, busy_session);
 	case JIFL_KIND_PLUGIN:
 		s->instrument = jifl_plugin_instrument;
 		s->instrument_arg = s->plugin;
@@ -329,6 +332,7 @@ void jifl_session_free(struct jifl_session *s)
 		return;
 	jifl_ring_close(s);
 	jifl_profile_close(s);
+	jifl_mem_close(s);
 	jifl_keys_close(s);
 	jifl_count_free(s);
 	jifl_filter_release(&s->filter);

@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	5
+#define JIFL_ABI_VERSION	6
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -39,6 +39,7 @@ enum jifl_kind {
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
 	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
 	JIFL_KIND_PROFILE = 6,	/* executions of each basic block, see JIFL_IOC_COUNTS */
+	JIFL_KIND_MEM = 9,	/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
 };
 
 /* The kernel that answers, whatever the ABI versions. */
@@ -314,18 +315,30 @@ struct jifl_record {
 #define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
 
 /*
+ * JIFL_KIND_MEM has, of the above, BEGIN, RESUME and END; behind a BEGIN the high half of
+ * the stack pointer; and records of what blocks access, which have words behind them: a
+ * struct jifl_record each that is one number of 64 bits, low half first. Their value is the low half
+ * of the stack pointer.
+ */
+#define JIFL_RECORD_STACK	0x60000000u	/* alone; value: the high half */
+#define JIFL_RECORD_ACCESS	0x70000000u	/* + words << 25, at most 6; + its number, from 0 */
+#define JIFL_RECORD_WORDS(what)	(((what) & JIFL_RECORD_TYPE) == JIFL_RECORD_ACCESS ? (what) >> 25 & 7 : 0)
+#define JIFL_RECORD_NUMBER(what) ((what) & 0x1ffffffu)
+
+/*
  * Takes what this file's session has recorded on one CPU since the last time, the
  * oldest first; until the file is closed or starts another session. Errors: EPERM, EACCES
  * for who may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of
- * JIFL_KIND_TRACE, EINVAL for a CPU that cannot be.
+ * JIFL_KIND_TRACE or JIFL_KIND_MEM, EINVAL for a CPU that cannot be. A record and its words
+ * come together.
  */
 struct jifl_records {
 	__u32 size;
 	__u32 cpu;			/* in */
-	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 n;			/* in: how many buf has room for, 8 or more; out: how many came */
 	__u32 reserved;			/* 0 */
 	__u64 buf;			/* in: user pointer to struct jifl_record */
-	__u64 lost;			/* out: of this CPU, overwritten before they were taken */
+	__u64 lost;			/* out: of this CPU, overwritten before they were taken; words too */
 };
 
 #define JIFL_COUNT_NO_BRANCH	0xffffffffu
@@ -390,6 +403,51 @@ struct jifl_keys {
 	__u64 other_sum;		/* out: likewise */
 };
 
+#define JIFL_ACCESS_LOAD	(1u << 0)
+#define JIFL_ACCESS_STORE	(1u << 1)
+#define JIFL_ACCESS_PERCPU	(1u << 2)	/* + where the CPU's own data are */
+#define JIFL_ACCESS_BACKWARDS	(1u << 3)	/* repetitions go to lower addresses */
+/* Of base, repeats and left: not a word. */
+#define JIFL_ACCESS_NO_WORD	0xff
+#define JIFL_ACCESS_STACK	0xfe		/* of base: the stack pointer at the record */
+
+/*
+ * One operand in memory of one instruction of a block, and where its address is told each
+ * time that the block is executed. An execution of a block is told by one record, or by
+ * several, in whatever order, but for those that a fault has cut off; none of them comes twice.
+ */
+struct jifl_access {
+	__u64 insn;			/* the instruction's address */
+	__s64 disp;			/* is added to the base */
+	__u32 block;			/* number of the first record of its block */
+	__u32 record;			/* number of the record whose word is the base */
+	__u32 repeats_record;		/* likewise */
+	__u32 left_record;
+	__u16 size;			/* bytes; of one repetition; 0: not fixed */
+	__u8  base;			/* word of the record, JIFL_ACCESS_STACK or JIFL_ACCESS_NO_WORD: 0 */
+	__u8  flags;			/* JIFL_ACCESS_* */
+	__u8  repeats;			/* word: how often it is repeated; JIFL_ACCESS_NO_WORD: once */
+	__u8  left;			/* word: how often less, as it was not equal, or was */
+	__u16 insn_len;			/* bytes of the instruction */
+};
+
+/*
+ * Reads accesses of this file's session, while it runs or after its end. They are in the
+ * order of blocks as these were first translated, and of execution in each. Their number only grows,
+ * until the file is closed or starts another session. Errors: EPERM, EACCES for who may not see
+ * kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of JIFL_KIND_MEM; EINVAL for a CPU that
+ * cannot be.
+ */
+struct jifl_accesses {
+	__u32 size;
+	__u32 from;			/* in: the first to read */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 cpu;			/* in: whose percpu is asked for */
+	__u64 buf;			/* in: user pointer to struct jifl_access */
+	__u64 percpu;			/* out: where this CPU's own data are */
+	__u64 refused;			/* out: copies of blocks that are not recorded, for want of room */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -405,5 +463,7 @@ struct jifl_keys {
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
 #define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
 #define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
+
+#define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
 
 #endif /* _UAPI_JIFL_H */

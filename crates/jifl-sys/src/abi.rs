@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -138,6 +138,8 @@ pub enum Kind {
     Trace = 5,
     /// Executions of each basic block.
     Profile = 6,
+    /// What is loaded and stored, recorded.
+    Mem = 9,
 }
 
 impl Kind {
@@ -151,6 +153,7 @@ impl Kind {
             Kind::Plugin,
             Kind::Trace,
             Kind::Profile,
+            Kind::Mem,
         ]
         .into_iter()
         .find(|kind| *kind as u32 == number)
@@ -166,6 +169,7 @@ impl Kind {
             Kind::Plugin => "plugin",
             Kind::Trace => "trace",
             Kind::Profile => "profile",
+            Kind::Mem => "mem",
         }
     }
 }
@@ -532,6 +536,23 @@ pub const RECORD_END: u32 = 0x3000_0000;
 pub const RECORD_RETURN: u32 = 0x5000_0000;
 /// With the low 28 bits of nanoseconds; those above are the value.
 pub const RECORD_TIME: u32 = 0x4000_0000;
+/// Of [`Kind::Mem`], behind a [`RECORD_BEGIN`]: the high half of the stack pointer.
+pub const RECORD_STACK: u32 = 0x6000_0000;
+/// With `words << 25` and a number: what a block accesses; so many words stand behind it.
+pub const RECORD_ACCESS: u32 = 0x7000_0000;
+/// Bits of the number.
+pub const RECORD_NUMBER: u32 = 0x01ff_ffff;
+/// Words behind a record at most.
+pub const RECORD_WORDS_MAX: usize = 6;
+
+/// How many words, 64 bits each, stand behind a record.
+pub const fn record_words(what: u32) -> usize {
+    if what & RECORD_TYPE == RECORD_ACCESS {
+        (what >> 25 & 7) as usize
+    } else {
+        0
+    }
+}
 
 abi_struct! {
     /// `struct jifl_records`: takes what has been recorded on one CPU.
@@ -610,6 +631,80 @@ impl Counts {
         Counts {
             from,
             ..Counts::default()
+        }
+    }
+}
+
+/// [`Access::flags`]: it loads.
+pub const ACCESS_LOAD: u8 = 1 << 0;
+/// It stores.
+pub const ACCESS_STORE: u8 = 1 << 1;
+/// Where the CPU's own data are is to be added.
+pub const ACCESS_PERCPU: u8 = 1 << 2;
+/// Repetitions go to lower addresses.
+pub const ACCESS_BACKWARDS: u8 = 1 << 3;
+/// Of [`Access::base`], [`Access::repeats`] and [`Access::left`]: no word.
+pub const ACCESS_NO_WORD: u8 = 0xff;
+/// Of [`Access::base`]: the stack pointer at the record.
+pub const ACCESS_STACK: u8 = 0xfe;
+
+/// `struct jifl_access`: an operand in memory of an instruction of a block, and where its address is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Access {
+    /// The instruction's address.
+    pub insn: u64,
+    /// Is added to the base.
+    pub disp: i64,
+    /// Number of the first record of its block.
+    pub block: u32,
+    /// Of the record whose word is the base.
+    pub record: u32,
+    /// Likewise.
+    pub repeats_record: u32,
+    /// Likewise.
+    pub left_record: u32,
+    /// Bytes of one repetition; 0: not fixed.
+    pub size: u16,
+    /// Word of the record, [`ACCESS_STACK`] or [`ACCESS_NO_WORD`].
+    pub base: u8,
+    /// `ACCESS_*`
+    pub flags: u8,
+    /// Word: how often it is repeated.
+    pub repeats: u8,
+    /// Word: how often less.
+    pub left: u8,
+    /// Bytes of the instruction.
+    pub insn_len: u16,
+}
+
+abi_struct! {
+    /// `struct jifl_accesses`: reads accesses of a session of [`Kind::Mem`].
+    Accesses {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// In: whose `percpu` is asked for.
+        pub cpu: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: where this CPU's own data are.
+        pub percpu: u64,
+        /// Out: copies of blocks that are not recorded, for want of room.
+        pub refused: u64,
+    }
+}
+
+impl Accesses {
+    /// The question for those from a number on, and for a CPU.
+    pub fn from(from: u32, cpu: u32) -> Accesses {
+        Accesses {
+            from,
+            cpu,
+            ..Accesses::default()
         }
     }
 }

@@ -50,6 +50,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_records", Records::layout());
     layout("jifl_count", count_layout());
     layout("jifl_counts", Counts::layout());
+    layout("jifl_access", access_layout());
+    layout("jifl_accesses", Accesses::layout());
     layout("jifl_key", key_layout());
     layout("jifl_keys", Keys::layout());
 
@@ -68,6 +70,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
         ("JIFL_KIND_TRACE", Kind::Trace as u64),
         ("JIFL_KIND_PROFILE", Kind::Profile as u64),
+        ("JIFL_KIND_MEM", Kind::Mem as u64),
         ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
         ("JIFL_FLAG_BY_COMM", u64::from(FLAG_BY_COMM)),
         ("JIFL_FLAG_BY_PID", u64::from(FLAG_BY_PID)),
@@ -84,6 +87,20 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_END", u64::from(RECORD_END)),
         ("JIFL_RECORD_RETURN", u64::from(RECORD_RETURN)),
         ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
+        ("JIFL_RECORD_STACK", u64::from(RECORD_STACK)),
+        ("JIFL_RECORD_ACCESS", u64::from(RECORD_ACCESS)),
+        ("JIFL_RECORD_NUMBER(~0u)", u64::from(RECORD_NUMBER)),
+        (
+            "JIFL_RECORD_WORDS(0x7c000001u)",
+            record_words(0x7c00_0001) as u64,
+        ),
+        ("JIFL_RECORD_WORDS(0x5c000001u)", 0),
+        ("JIFL_ACCESS_LOAD", u64::from(ACCESS_LOAD)),
+        ("JIFL_ACCESS_STORE", u64::from(ACCESS_STORE)),
+        ("JIFL_ACCESS_PERCPU", u64::from(ACCESS_PERCPU)),
+        ("JIFL_ACCESS_BACKWARDS", u64::from(ACCESS_BACKWARDS)),
+        ("JIFL_ACCESS_NO_WORD", u64::from(ACCESS_NO_WORD)),
+        ("JIFL_ACCESS_STACK", u64::from(ACCESS_STACK)),
         ("JIFL_FILTER_PID", u64::from(FILTER_PID)),
         ("JIFL_FILTER_TGID", u64::from(FILTER_TGID)),
         ("JIFL_FILTER_COMM", u64::from(FILTER_COMM)),
@@ -128,6 +145,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
         ("JIFL_IOC_COUNTS", req::<Counts>(12)),
         ("JIFL_IOC_KEYS", req::<Keys>(13)),
+        ("JIFL_IOC_ACCESSES", req::<Accesses>(15)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -185,6 +203,26 @@ fn count_layout() -> Vec<(&'static str, usize, usize)> {
         ("branch", offset_of!(Count, branch), 4),
         ("hash", offset_of!(Count, hash), 4),
         ("", 0, size_of::<Count>()),
+    ]
+}
+
+/// Likewise.
+fn access_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("insn", offset_of!(Access, insn), 8),
+        ("disp", offset_of!(Access, disp), 8),
+        ("block", offset_of!(Access, block), 4),
+        ("record", offset_of!(Access, record), 4),
+        ("repeats_record", offset_of!(Access, repeats_record), 4),
+        ("left_record", offset_of!(Access, left_record), 4),
+        ("size", offset_of!(Access, size), 2),
+        ("base", offset_of!(Access, base), 1),
+        ("flags", offset_of!(Access, flags), 1),
+        ("repeats", offset_of!(Access, repeats), 1),
+        ("left", offset_of!(Access, left), 1),
+        ("insn_len", offset_of!(Access, insn_len), 2),
+        ("", 0, size_of::<Access>()),
     ]
 }
 

@@ -8,8 +8,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, PluginCtl, PluginInfo, Record,
-    Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, request,
+    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, PluginCtl,
+    PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop,
+    request,
 };
 
 /// Room for one histogram.
@@ -55,6 +56,8 @@ pub enum Request<'a> {
     Records(&'a mut Records, &'a mut [Record]),
     /// What this file's session has counted of blocks, as many as there is room for.
     Counts(&'a mut Counts, &'a mut [Count]),
+    /// What this file's session's records are about, as many as there is room for.
+    Accesses(&'a mut Accesses, &'a mut [Access]),
     /// What this file's session has counted by keys, as many as there is room for.
     Keys(&'a mut Keys, &'a mut [Key]),
 }
@@ -84,8 +87,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's, Records', Counts', Keys' and Block's, are private to this crate and set in
-        // `call`, `fill` and `block` below.
+        // in it, Stat's, Records', Counts', Accesses', Keys' and Block's, are private to this crate and
+        // set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -177,6 +180,9 @@ impl Door for Device {
             }),
             Request::Counts(argument, room) => self.fill(12, argument, room, |counts| {
                 (&mut counts.buf, &mut counts.n)
+            }),
+            Request::Accesses(argument, room) => self.fill(15, argument, room, |accesses| {
+                (&mut accesses.buf, &mut accesses.n)
             }),
             Request::Keys(argument, room) => {
                 self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))

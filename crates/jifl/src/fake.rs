@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Count, Key, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
+    ABI_VERSION, Access, Block, Count, Key, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
@@ -36,6 +36,8 @@ pub struct State {
     pub records: Vec<Vec<Record>>,
     /// Of blocks, and how many had no counter.
     pub counts: (Vec<Count>, u64),
+    /// Of records, where per-CPU data are, and how many had no room.
+    pub accesses: (Vec<Access>, u64, u64),
     /// And the calls and the sum of those without room.
     pub keys: (Vec<Key>, u64, u64),
     pub draining: u32,
@@ -63,6 +65,7 @@ impl Default for Fake {
             hidden: None,
             records: Vec::new(),
             counts: (Vec::new(), 0),
+            accesses: (Vec::new(), 0, 0),
             keys: (Vec::new(), 0, 0),
             draining: 0,
             drain_ns: 0,
@@ -195,6 +198,14 @@ impl Door for Fake {
                 room[..n].copy_from_slice(&rest[..n]);
                 counts.n = n as u32;
                 counts.refused = *refused;
+            }
+            Request::Accesses(accesses, room) => {
+                let (all, percpu, refused) = &state.accesses;
+                let rest = all.get(accesses.from as usize..).unwrap_or_default();
+                let n = rest.len().min(room.len());
+                room[..n].copy_from_slice(&rest[..n]);
+                accesses.n = n as u32;
+                (accesses.percpu, accesses.refused) = (*percpu, *refused);
             }
             Request::Keys(keys, room) => {
                 let (all, calls, sum) = &state.keys;

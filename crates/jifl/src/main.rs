@@ -23,6 +23,7 @@ mod images;
 mod kcore;
 mod lines;
 mod list;
+mod mem;
 mod output;
 #[cfg(test)]
 mod parse;
@@ -30,6 +31,7 @@ mod plugin;
 mod prof;
 mod profile;
 mod recording;
+mod records;
 mod report;
 mod root;
 mod scope;
@@ -68,6 +70,8 @@ enum Command {
     Prof(prof::ProfArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
+    /// Show what system calls load and store, by cache line and object, or as a trace
+    Mem(mem::MemArgs),
     /// Count now, to be shown by `report` later, elsewhere, without privileges
     Record(recording::RecordArgs),
     /// Show a recording, as prof, cover, branch or count
@@ -122,6 +126,7 @@ fn main() -> ExitCode {
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Branch(args) => branch::run(&args),
+        Command::Mem(args) => mem::run(&args),
         Command::Record(args) => recording::run_record(&args),
         Command::Report(args) => recording::run_report(&args),
         Command::Diff(args) => recording::run_diff(&args),

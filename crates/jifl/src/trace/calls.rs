@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::pieces::{Event, Piece};
+use super::events::Event;
+use crate::records::Piece;
 
 /// A function that was entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,10 @@ impl Open {
 }
 
 /// Gives `show` each call when it ends, then those that have not ended.
-pub fn each<E>(pieces: &[Piece], mut show: impl FnMut(&Call) -> Result<(), E>) -> Result<(), E> {
+pub fn each<E>(
+    pieces: &[Piece<Event>],
+    mut show: impl FnMut(&Call) -> Result<(), E>,
+) -> Result<(), E> {
     let mut open: HashMap<u32, Open> = HashMap::new();
     for piece in pieces {
         for event in &piece.events {
@@ -106,15 +110,16 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece {
+    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece<Event> {
         Piece {
             time,
             thread,
+            cpu: 0,
             events: events.to_vec(),
         }
     }
 
-    fn shape(pieces: &[Piece]) -> Vec<String> {
+    fn shape(pieces: &[Piece<Event>]) -> Vec<String> {
         let mut all = Vec::new();
         let done: Result<(), Infallible> = each(pieces, |call| {
             let functions = call.functions.iter();

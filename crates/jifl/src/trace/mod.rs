@@ -2,29 +2,25 @@
 //! `jifl trace`: which functions system calls enter, in their order.
 
 mod calls;
+pub mod events;
 mod folded;
-mod pieces;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, Record, Records, Start};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::{Kind, Start};
 use serde::Serialize;
 
 use self::calls::Call;
 use self::folded::Folded;
 use crate::exit::Failure;
-use crate::scope::{self, Outcome, Scope};
+use crate::records::{self, Taken};
+use crate::scope::{Outcome, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
 use crate::{device, duration, output, session, target};
-
-/// Records that one request may take.
-const ROOM: usize = 1 << 16;
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -74,19 +70,6 @@ pub struct TraceArgs {
     scope: Scope,
 }
 
-/// What has been taken from the module.
-#[derive(Default)]
-struct Taken {
-    cpus: Vec<Vec<Record>>,
-    /// Of each CPU: overwritten before they could be taken.
-    lost: Vec<u64>,
-    /// There was no room for.
-    refused: u64,
-    /// Where they go first.
-    room: Vec<Record>,
-    error: Option<std::io::Error>,
-}
-
 /// Runs the command; the result is the exit status.
 pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
@@ -98,28 +81,14 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
-    let cpus = device::info(&door)?.cpus;
-    let taken = Mutex::new(Taken::new(cpus));
-    let take = || {
-        let mut taken = taken
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        taken.take(&door, args.limit);
-    };
-    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, Some(&take), |_| ())?;
-    let mut taken = taken
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(error) = taken.error.take() {
-        return Err(device::failed("taking the records", &error));
-    }
+    let (taken, outcome) = records::observe(&args.scope, &door, start, &table, args.limit)?;
     let symbols = Symbols::of_kernel();
     if symbols.is_empty() {
         output::note(
             "jifl: /proc/kallsyms shows no addresses here, so functions have no names: be root, and see kernel.kptr_restrict",
         );
     }
-    let (pieces, stray) = pieces::pieces(taken.cpus.iter().map(Vec::as_slice));
+    let (pieces, stray) = records::pieces(taken.each());
     let mut text = String::new();
     let mut folded = Folded::default();
     calls::each(&pieces, |call| {
@@ -141,49 +110,6 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     sink.write(&text)?;
     note_losses(&taken, stray, &outcome);
     Ok(outcome.exit_status())
-}
-
-impl Taken {
-    fn new(cpus: u32) -> Taken {
-        Taken {
-            cpus: vec![Vec::new(); cpus as usize],
-            lost: vec![0; cpus as usize],
-            room: vec![Record::default(); ROOM],
-            ..Taken::default()
-        }
-    }
-
-    /// Takes what there is.
-    fn take(&mut self, door: &impl Door, limit: usize) {
-        for cpu in 0..self.cpus.len() {
-            while let Some(n) = self.take_some(door, cpu) {
-                let kept: usize = self.cpus.iter().map(Vec::len).sum();
-                let fits = n.min(limit.saturating_sub(kept));
-                self.cpus[cpu].extend_from_slice(&self.room[..fits]);
-                self.refused += (n - fits) as u64;
-                if n < self.room.len() {
-                    break;
-                }
-            }
-        }
-    }
-
-    fn take_some(&mut self, door: &impl Door, cpu: usize) -> Option<usize> {
-        let mut records = Records::of(cpu as u32);
-        match door.call(Request::Records(&mut records, &mut self.room)) {
-            Ok(()) => {
-                self.lost[cpu] = records.lost;
-                Some(records.n as usize)
-            }
-            Err(error) => {
-                // A number that no CPU has.
-                if error.kind() != std::io::ErrorKind::InvalidInput {
-                    self.error = Some(error);
-                }
-                None
-            }
-        }
-    }
 }
 
 fn is_shown(call: &Call, longer: Option<Duration>) -> bool {
@@ -239,7 +165,7 @@ struct Object<'a> {
 
 /// Always: that nothing was lost is worth knowing, too.
 fn note_losses(taken: &Taken, stray: u64, outcome: &Outcome) {
-    let lost: u64 = taken.lost.iter().sum();
+    let lost = taken.lost();
     let mut text = format!(
         "{} calls, {} functions entered; records lost {lost}, calls missed {}",
         outcome.report.rows.iter().map(|row| row.calls).sum::<u64>(),
@@ -257,10 +183,10 @@ fn note_losses(taken: &Taken, stray: u64, outcome: &Outcome) {
 
 #[cfg(test)]
 mod tests {
-    use super::pieces::tests::{enter, mark};
     use super::*;
     use crate::fake::Fake;
     use crate::parse::parse;
+    use crate::records::pieces::tests::{enter, mark};
     use jifl_sys::abi::{RECORD_BEGIN, RECORD_END};
 
     #[test]
@@ -290,11 +216,10 @@ mod tests {
             .concat(),
             Vec::new(),
         ];
-        let mut taken = Taken::new(2);
-        taken.take(&fake, usize::MAX);
+        let taken = crate::records::tests::taken(&fake, 2);
         let symbols = Symbols::parse("ffffffff81000000 T outer\nffffffff81000010 t inner\t[nfs]\n");
-        let (pieces, stray) = pieces::pieces(taken.cpus.iter().map(Vec::as_slice));
-        assert_eq!((stray, taken.error.is_none()), (0, true));
+        let (pieces, stray) = records::pieces(taken.each());
+        assert_eq!(stray, 0);
         let mut text = String::new();
         let args = parse(line).unwrap();
         calls::each(&pieces, |call| {
@@ -331,14 +256,5 @@ mod tests {
             serde_json::from_str(&written("sys:openat -f ndjson")).unwrap();
         assert_eq!(value["duration_ns"], 2500);
         assert_eq!(value["functions"][1][1], "inner [nfs]");
-    }
-
-    #[test]
-    fn what_is_beyond_the_limit_is_counted() {
-        let fake = Fake::default();
-        fake.state().records = vec![vec![enter(0, 900); 100]];
-        let mut taken = Taken::new(1);
-        taken.take(&fake, 60);
-        assert_eq!((taken.cpus[0].len(), taken.refused), (60, 40));
     }
 }

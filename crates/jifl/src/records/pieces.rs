@@ -2,67 +2,69 @@
 //! From each CPU's records to what all threads did, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_FUNCTION, RECORD_RESUME, RECORD_RETURN, RECORD_TIME,
-    RECORD_TYPE, Record,
+    RECORD_BEGIN, RECORD_END, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record, record_words,
 };
 
 /// Bits of the time in a record's first word.
 const TIME_BITS: u32 = 28;
 
-/// What a thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+/// What a thread does, of a kind of session.
+pub trait Event: Sized {
     /// Makes this system call.
-    Begin(u32),
-    /// Enters the function at this address, with this stack pointer's low half.
-    Enter(u64, u32),
-    /// Returns from the function entered with this stack pointer.
-    Return(u32),
+    fn begin(nr: u32) -> Self;
+
     /// Its system call comes to its end, at this time.
-    End(u64),
+    fn end(time: u64) -> Self;
+
+    /// What happens inside calls, and has no time: it is in the first of these records, whose
+    /// place among its CPU's is `at`.
+    fn inside(record: &Record, at: usize) -> Option<Self>;
 }
 
 /// What a thread did while it ran on one CPU.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct Piece<E> {
     /// When that began, in nanoseconds.
     pub time: u64,
     /// The thread.
     pub thread: u32,
+    /// The CPU: its place among those that were given.
+    pub cpu: usize,
     /// In their order.
-    pub events: Vec<Event>,
+    pub events: Vec<E>,
 }
 
 /// All pieces, and how many records are nobody's: what is left where others were lost.
-pub fn pieces<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> (Vec<Piece>, u64) {
+pub fn pieces<'a, E: Event>(cpus: impl IntoIterator<Item = &'a [Record]>) -> (Vec<Piece<E>>, u64) {
     let mut all = Vec::new();
     let mut stray = 0;
-    for records in cpus {
-        stray += cut(records, &mut all);
+    for (cpu, records) in cpus.into_iter().enumerate() {
+        stray += cut(cpu, records, &mut all);
     }
-    all.sort_by_key(|piece| piece.time);
+    all.sort_by_key(|piece: &Piece<E>| piece.time);
     (all, stray)
 }
 
 /// Those of one CPU.
-fn cut(records: &[Record], all: &mut Vec<Piece>) -> u64 {
-    let mut open: Option<Piece> = None;
+fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64 {
+    let mut open: Option<Piece<E>> = None;
     let mut stray = 0;
-    let mut rest = records;
-    while let Some((record, after)) = rest.split_first() {
-        rest = after;
-        if let Some(event) = inside(record) {
+    let mut at = 0;
+    while let Some(record) = records.get(at) {
+        let here = at;
+        at += 1 + record_words(record.what);
+        if let Some(event) = E::inside(record, here) {
             match &mut open {
                 Some(piece) => piece.events.push(event),
                 None => stray += 1,
             }
             continue;
         }
-        let Some(time) = after.first().and_then(time_of) else {
+        let Some(time) = records.get(at).and_then(time_of) else {
             stray += 1;
             continue;
         };
-        rest = &after[1..];
+        at += 1;
         let (kind, number) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
         match (kind, &mut open) {
             (RECORD_BEGIN | RECORD_RESUME, _) => {
@@ -71,27 +73,18 @@ fn cut(records: &[Record], all: &mut Vec<Piece>) -> u64 {
                 open = Some(Piece {
                     time,
                     thread: record.value,
-                    events: begins.then_some(Event::Begin(number)).into_iter().collect(),
+                    cpu,
+                    events: begins.then(|| E::begin(number)).into_iter().collect(),
                 });
             }
             (RECORD_END, Some(piece)) if piece.thread == record.value => {
-                piece.events.push(Event::End(time));
+                piece.events.push(E::end(time));
             }
             _ => stray += 2,
         }
     }
     all.extend(open);
     stray
-}
-
-/// What happens inside calls has no time.
-fn inside(record: &Record) -> Option<Event> {
-    let address = u64::from(u32::MAX) << 32 | u64::from(record.what);
-    match record.what {
-        RECORD_FUNCTION.. => Some(Event::Enter(address, record.value)),
-        RECORD_RETURN => Some(Event::Return(record.value)),
-        _ => None,
-    }
 }
 
 fn time_of(record: &Record) -> Option<u64> {
@@ -102,6 +95,7 @@ fn time_of(record: &Record) -> Option<u64> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::trace::events::Event as Traced;
 
     pub fn mark(kind: u32, number: u32, value: u32, time: u64) -> [Record; 2] {
         let mask = (1 << TIME_BITS) - 1;
@@ -149,9 +143,9 @@ pub mod tests {
         assert_eq!(threads, [(1, 70), (5, 70), (9, 71)]);
         assert_eq!(
             found[0].events,
-            [Event::Begin(3), Event::Enter(0xffff_ffff_8100_0001, 90)]
+            [Traced::Begin(3), Traced::Enter(0xffff_ffff_8100_0001, 90)]
         );
-        assert_eq!(found[1].events[1], Event::End(LATE + 6));
+        assert_eq!(found[1].events[1], Traced::End(LATE + 6));
     }
 
     #[test]
@@ -164,7 +158,7 @@ pub mod tests {
             &[enter(2, 90)],
         ]
         .concat();
-        let (found, stray) = pieces([&records[..]]);
+        let (found, stray) = pieces::<Traced>([&records[..]]);
         assert_eq!((found.len(), stray), (1, 4));
         assert_eq!(found[0].thread, 71);
     }

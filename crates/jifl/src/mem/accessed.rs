@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From records to accesses: what each execution of a block loads and stores.
+
+use std::collections::HashMap;
+
+use jifl_sys::abi::{
+    ACCESS_BACKWARDS, ACCESS_LOAD, ACCESS_NO_WORD, ACCESS_PERCPU, ACCESS_STACK, ACCESS_STORE,
+    Access, RECORD_ACCESS, RECORD_NUMBER, RECORD_STACK, RECORD_TYPE, Record, record_words,
+};
+
+use super::layout::{Block, Layout};
+use crate::records::{self, Piece, Taken};
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Makes this system call.
+    Begin(u32),
+    /// The high half of its stack pointer.
+    Stack(u32),
+    /// Executes a block: the record at this place tells of it.
+    Access(u32),
+    /// Its system call comes to its end, at this time.
+    End(u64),
+}
+
+impl records::Event for Event {
+    fn begin(nr: u32) -> Event {
+        Event::Begin(nr)
+    }
+
+    fn end(time: u64) -> Event {
+        Event::End(time)
+    }
+
+    fn inside(record: &Record, at: usize) -> Option<Event> {
+        match record.what & RECORD_TYPE {
+            RECORD_STACK => Some(Event::Stack(record.value)),
+            RECORD_ACCESS => Some(Event::Access(at as u32)),
+            _ => None,
+        }
+    }
+}
+
+/// An operand in memory that an instruction has accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accessed {
+    /// The instruction's address.
+    pub insn: u64,
+    /// Its bytes.
+    pub insn_len: u16,
+    /// The lowest address.
+    pub address: u64,
+    /// Bytes of one repetition; 0: not known.
+    pub size: u16,
+    /// How many there were, one after the other.
+    pub times: u64,
+    /// It is read.
+    pub loads: bool,
+    /// It is written.
+    pub stores: bool,
+    /// Relative to the stack pointer.
+    pub stack: bool,
+    /// Where it is among the data that each CPU has of its own.
+    pub percpu: Option<u64>,
+}
+
+impl Accessed {
+    /// All of them.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.size).saturating_mul(self.times)
+    }
+}
+
+/// What is told of a piece.
+pub trait Sink {
+    /// Its accesses come next.
+    fn piece(&mut self, piece: &Piece<Event>);
+
+    /// One of them.
+    fn accessed(&mut self, accessed: &Accessed);
+
+    /// There was a system call, and this is its end.
+    fn end(&mut self, _time: u64) {}
+}
+
+/// What is left untold.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Untold {
+    /// Records that nothing is known of.
+    pub records: u64,
+    /// Executions of blocks whose thread's stack is not known: its call's beginning was lost.
+    pub blocks: u64,
+}
+
+/// What is known of a record that came.
+#[derive(Debug, Clone, Copy)]
+struct Came {
+    cpu: usize,
+    at: u32,
+}
+
+/// A block that is executed.
+struct Executing {
+    block: Block,
+    /// Which of its records came, by their numbers less the first.
+    came: Vec<(u32, Came)>,
+}
+
+/// A thread in a call.
+#[derive(Default)]
+struct Thread {
+    stack: Option<u32>,
+    executing: Option<Executing>,
+}
+
+/// Tells all accesses, in the order of time in each thread.
+pub fn tell(
+    taken: &Taken,
+    layout: &Layout,
+    pieces: &[Piece<Event>],
+    sinks: &mut [&mut dyn Sink],
+) -> Untold {
+    let mut telling = Telling {
+        taken,
+        layout,
+        sinks,
+        untold: Untold::default(),
+    };
+    let mut threads: HashMap<u32, Thread> = HashMap::new();
+    for piece in pieces {
+        let thread = threads.entry(piece.thread).or_default();
+        for sink in &mut *telling.sinks {
+            sink.piece(piece);
+        }
+        for event in &piece.events {
+            telling.event(thread, piece.cpu, *event);
+        }
+        // What comes next may be another thread's; a block that is not at its end goes on there.
+        telling.finish_if_whole(thread);
+    }
+    for mut thread in threads.into_values() {
+        telling.finish(&mut thread);
+    }
+    telling.untold
+}
+
+struct Telling<'a, 'b> {
+    taken: &'a Taken,
+    layout: &'a Layout,
+    sinks: &'a mut [&'b mut dyn Sink],
+    untold: Untold,
+}
+
+impl Telling<'_, '_> {
+    fn event(&mut self, thread: &mut Thread, cpu: usize, event: Event) {
+        match event {
+            Event::Begin(_) => {
+                self.finish(thread);
+                thread.stack = None;
+            }
+            Event::Stack(high) => thread.stack = Some(high),
+            Event::Access(at) => self.access(thread, Came { cpu, at }),
+            Event::End(time) => {
+                self.finish(thread);
+                thread.stack = None;
+                for sink in &mut *self.sinks {
+                    sink.end(time);
+                }
+            }
+        }
+    }
+
+    fn record(&self, came: Came) -> &Record {
+        &self.taken.of(came.cpu)[came.at as usize]
+    }
+
+    fn access(&mut self, thread: &mut Thread, came: Came) {
+        let number = self.record(came).what & RECORD_NUMBER;
+        let Some(block) = self.layout.block(number) else {
+            self.untold.records += 1;
+            return;
+        };
+        let number = number - self.layout.first_record(block);
+        let goes_on = thread.executing.as_ref().is_some_and(|executing| {
+            executing.block == block && executing.came.iter().all(|(known, _)| *known != number)
+        });
+        if !goes_on {
+            self.finish(thread);
+            thread.executing = Some(Executing {
+                block,
+                came: Vec::new(),
+            });
+        }
+        if let Some(executing) = &mut thread.executing {
+            executing.came.push((number, came));
+        }
+    }
+
+    fn finish_if_whole(&mut self, thread: &mut Thread) {
+        let whole = thread.executing.as_ref().is_some_and(|executing| {
+            let first = self.layout.first_record(executing.block);
+            let accesses = self.layout.accesses(executing.block).iter();
+            accesses.flat_map(records_of).all(|record| {
+                executing
+                    .came
+                    .iter()
+                    .any(|(known, _)| *known == record - first)
+            })
+        });
+        if whole {
+            self.finish(thread);
+        }
+    }
+
+    /// Tells what the block has accessed, as far as its records came.
+    fn finish(&mut self, thread: &mut Thread) {
+        let Some(executing) = thread.executing.take() else {
+            return;
+        };
+        let Some(stack) = thread.stack else {
+            self.untold.blocks += 1;
+            return;
+        };
+        let layout = self.layout;
+        for access in layout.accesses(executing.block) {
+            let Some(accessed) = self.resolve(&executing, access, stack) else {
+                continue;
+            };
+            for sink in &mut *self.sinks {
+                sink.accessed(&accessed);
+            }
+        }
+    }
+
+    /// `None`: it was not come to, or nothing was left to do.
+    fn resolve(&self, executing: &Executing, access: &Access, stack: u32) -> Option<Accessed> {
+        let came = self.came(executing, access.record)?;
+        let times = match access.repeats {
+            ACCESS_NO_WORD => 1,
+            word => {
+                let repeats = self.word(self.came(executing, access.repeats_record)?, word)?;
+                let left = match access.left {
+                    ACCESS_NO_WORD => 0,
+                    word => self.word(self.came(executing, access.left_record)?, word)?,
+                };
+                repeats.checked_sub(left).filter(|times| *times > 0)?
+            }
+        };
+        let base = match access.base {
+            ACCESS_NO_WORD => 0,
+            ACCESS_STACK => u64::from(stack) << 32 | u64::from(self.record(came).value),
+            word => self.word(came, word)?,
+        };
+        let percpu = access.flags & ACCESS_PERCPU != 0;
+        let offset = base.wrapping_add_signed(access.disp);
+        let mut address = offset;
+        if percpu {
+            address = address.wrapping_add(self.layout.percpu(came.cpu));
+        }
+        if access.flags & ACCESS_BACKWARDS != 0 {
+            address = address.wrapping_sub((times - 1).wrapping_mul(access.size.into()));
+        }
+        Some(Accessed {
+            insn: access.insn,
+            insn_len: access.insn_len,
+            address,
+            size: access.size,
+            times,
+            loads: access.flags & ACCESS_LOAD != 0,
+            stores: access.flags & ACCESS_STORE != 0,
+            stack: access.base == ACCESS_STACK,
+            percpu: percpu.then_some(offset),
+        })
+    }
+
+    fn came(&self, executing: &Executing, record: u32) -> Option<Came> {
+        let number = record - self.layout.first_record(executing.block);
+        let found = executing.came.iter().find(|(known, _)| *known == number);
+        found.map(|(_, came)| *came)
+    }
+
+    /// One of those behind a record.
+    fn word(&self, came: Came, word: u8) -> Option<u64> {
+        if usize::from(word) >= record_words(self.record(came).what) {
+            return None;
+        }
+        let at = came.at as usize + 1 + usize::from(word);
+        let half = self.taken.of(came.cpu).get(at)?;
+        Some(u64::from(half.value) << 32 | u64::from(half.what))
+    }
+}
+
+/// The numbers of those that tell of an access.
+fn records_of(access: &Access) -> impl Iterator<Item = u32> {
+    let of = |word: u8, record: u32| (word != ACCESS_NO_WORD).then_some(record);
+    [
+        Some(access.record),
+        of(access.repeats, access.repeats_record),
+        of(access.left, access.left_record),
+    ]
+    .into_iter()
+    .flatten()
+}
