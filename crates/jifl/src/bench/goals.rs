@@ -19,6 +19,8 @@ const MEANS: &[Mean] = &[
     mean("insn", 1.20, 1.20),
     mean("trace", 1.35, 1.35),
     mean("blocks", 1.35, 1.35),
+    mean("branches", 1.35, 1.35),
+    mean("mem", 3.00, 3.00),
 ];
 
 const fn mean(key: &'static str, limit: f64, without_retpolines: f64) -> Mean {

@@ -77,8 +77,8 @@ pub trait Sink {
     /// Its accesses come next.
     fn piece(&mut self, piece: &Piece<Event>);
 
-    /// One of them.
-    fn accessed(&mut self, accessed: &Accessed);
+    /// What one instruction accesses; at least one operand.
+    fn instruction(&mut self, operands: &[Accessed]);
 
     /// There was a system call, and this is its end.
     fn end(&mut self, _time: u64) {}
@@ -125,6 +125,7 @@ pub fn tell(
         taken,
         layout,
         sinks,
+        operands: Vec::new(),
         untold: Untold::default(),
     };
     let mut threads: HashMap<u32, Thread> = HashMap::new();
@@ -149,6 +150,8 @@ struct Telling<'a, 'b> {
     taken: &'a Taken,
     layout: &'a Layout,
     sinks: &'a mut [&'b mut dyn Sink],
+    /// Of the instruction that is told.
+    operands: Vec<Accessed>,
     untold: Untold,
 }
 
@@ -223,12 +226,18 @@ impl Telling<'_, '_> {
             return;
         };
         let layout = self.layout;
-        for access in layout.accesses(executing.block) {
-            let Some(accessed) = self.resolve(&executing, access, stack) else {
+        let accesses = layout.accesses(executing.block);
+        for of_one in accesses.chunk_by(|a, b| a.insn == b.insn) {
+            self.operands.clear();
+            for access in of_one {
+                let resolved = self.resolve(&executing, access, stack);
+                self.operands.extend(resolved);
+            }
+            if self.operands.is_empty() {
                 continue;
-            };
+            }
             for sink in &mut *self.sinks {
-                sink.accessed(&accessed);
+                sink.instruction(&self.operands);
             }
         }
     }
@@ -301,4 +310,175 @@ fn records_of(access: &Access) -> impl Iterator<Item = u32> {
     ]
     .into_iter()
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Fake;
+    use crate::records::pieces::tests::mark;
+    use crate::records::tests::taken;
+    use jifl_sys::abi::{RECORD_BEGIN, RECORD_END, RECORD_RESUME};
+
+    /// A record of number `n`, with words.
+    fn record(n: u32, stack: u32, words: &[u64]) -> Vec<Record> {
+        let head = Record {
+            what: RECORD_ACCESS | (words.len() as u32) << 25 | n,
+            value: stack,
+        };
+        let words = words.iter().map(|word| Record {
+            what: *word as u32,
+            value: (word >> 32) as u32,
+        });
+        std::iter::once(head).chain(words).collect()
+    }
+
+    fn stack(high: u32) -> Record {
+        Record {
+            what: RECORD_STACK,
+            value: high,
+        }
+    }
+
+    /// Block 0 of one record: a push, a load at word 0 + 8, a per-CPU variable. Block 1 of the records 1 and 2:
+    /// a string store and, of the second one, a fixed address.
+    fn layout() -> Vec<Access> {
+        let access = |insn, block, base, flags| Access {
+            insn,
+            block,
+            record: block,
+            base,
+            flags,
+            size: 8,
+            insn_len: 3,
+            repeats: ACCESS_NO_WORD,
+            left: ACCESS_NO_WORD,
+            ..Access::default()
+        };
+        let mut all = [
+            access(0x10, 0, ACCESS_STACK, ACCESS_STORE),
+            access(0x11, 0, 0, ACCESS_LOAD),
+            access(
+                0x12,
+                0,
+                ACCESS_NO_WORD,
+                ACCESS_LOAD | ACCESS_STORE | ACCESS_PERCPU,
+            ),
+            access(0x20, 1, 0, ACCESS_STORE | ACCESS_BACKWARDS),
+            access(0x23, 1, ACCESS_NO_WORD, ACCESS_LOAD),
+        ];
+        (all[0].disp, all[1].disp, all[2].disp) = (-8, 8, 0x40);
+        (all[3].repeats, all[3].repeats_record) = (1, 1);
+        (all[3].left, all[3].left_record) = (0, 2);
+        (all[4].disp, all[4].record) = (-0x7000_0000, 2);
+        all.to_vec()
+    }
+
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl Sink for Told {
+        fn piece(&mut self, piece: &Piece<Event>) {
+            self.0.push(format!("[{}]", piece.thread));
+        }
+
+        fn instruction(&mut self, operands: &[Accessed]) {
+            for one in operands {
+                let way = match (one.loads, one.stores) {
+                    (true, true) => "rw",
+                    (true, false) => "r",
+                    _ => "w",
+                };
+                self.0.push(format!(
+                    "{:x} {way} {:x} {}",
+                    one.insn, one.address, one.times
+                ));
+            }
+        }
+
+        fn end(&mut self, _time: u64) {
+            self.0.push("end".into());
+        }
+    }
+
+    fn told(cpus: Vec<Vec<Record>>) -> (Vec<String>, Untold) {
+        let fake = Fake::default();
+        let n = cpus.len();
+        fake.state().records = cpus;
+        fake.state().accesses = (layout(), 0xffff_8880_0000_0000, 0);
+        let taken = taken(&fake, n as u32);
+        let layout = Layout::of(&fake, n).unwrap();
+        let (pieces, _) = records::pieces(taken.each());
+        let mut told = Told::default();
+        let untold = tell(&taken, &layout, &pieces, &mut [&mut told]);
+        (told.0, untold)
+    }
+
+    #[test]
+    fn addresses_are_put_together() {
+        let (told, untold) = told(vec![
+            [
+                &mark(RECORD_BEGIN, 3, 70, 1)[..],
+                &[stack(0xffff_c900)],
+                &record(0, 0x1000, &[0xffff_8881_0000_0000]),
+                &record(1, 0x1000, &[0x5000, 10]),
+                &record(2, 0x1000, &[4]),
+                &mark(RECORD_END, 3, 70, 2),
+            ]
+            .concat(),
+        ]);
+        assert_eq!(untold, Untold::default());
+        assert_eq!(
+            told,
+            [
+                "[70]",
+                "10 w ffffc90000000ff8 1",
+                "11 r ffff888100000008 1",
+                "12 rw ffff888000000040 1",
+                // Six times, from 0x5000 down.
+                "20 w 4fd8 6",
+                "23 r ffffffff90000000 1",
+                "end",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_block_goes_on_where_its_thread_does_and_is_cut_by_the_next() {
+        let (told, untold) = told(vec![
+            [
+                &mark(RECORD_BEGIN, 3, 70, 1)[..],
+                &[stack(0xffff_c900)],
+                &record(1, 0x1000, &[0x5000, 1]),
+                &mark(RECORD_RESUME, 0, 71, 5),
+                &record(0, 0x2000, &[1]),
+            ]
+            .concat(),
+            [
+                &mark(RECORD_RESUME, 0, 70, 8)[..],
+                &record(2, 0x1000, &[0]),
+                &record(1, 0x1000, &[0x6000, 1]),
+                &record(0, 0x1000, &[0x7000]),
+                &mark(RECORD_END, 3, 70, 9),
+            ]
+            .concat(),
+        ]);
+        // Of thread 71 it is not known where its stack is.
+        assert_eq!((untold.blocks, untold.records), (1, 0));
+        assert_eq!(
+            told,
+            [
+                "[70]",
+                "[71]",
+                "[70]",
+                "20 w 5000 1",
+                "23 r ffffffff90000000 1",
+                // The second time it was cut short: what was left of it is not known.
+                "10 w ffffc90000000ff8 1",
+                "11 r 7008 1",
+                "12 rw ffff888000000040 1",
+                "end",
+            ]
+        );
+    }
 }

@@ -146,26 +146,93 @@ impl Sink for Trace {
     }
 
     /// A repetition is an instruction that is not fetched again.
-    fn accessed(&mut self, accessed: &Accessed) {
-        for k in 0..accessed.times {
+    fn instruction(&mut self, operands: &[Accessed]) {
+        let times = operands.iter().map(|operand| operand.times).max();
+        for k in 0..times.unwrap_or(0) {
             let kind = if k == 0 {
                 entry::INSTR
             } else {
                 entry::INSTR_NO_FETCH
             };
-            let address = accessed
-                .address
-                .wrapping_add(k.wrapping_mul(accessed.size.into()));
-            self.put(kind, accessed.insn_len, accessed.insn);
-            if accessed.loads {
-                self.put(entry::READ, accessed.size, address);
-            }
-            if accessed.stores {
-                self.put(entry::WRITE, accessed.size, address);
+            self.put(kind, operands[0].insn_len, operands[0].insn);
+            for operand in operands.iter().filter(|operand| k < operand.times) {
+                let address = operand
+                    .address
+                    .wrapping_add(k.wrapping_mul(operand.size.into()));
+                if operand.loads {
+                    self.put(entry::READ, operand.size, address);
+                }
+                if operand.stores {
+                    self.put(entry::WRITE, operand.size, address);
+                }
             }
             if self.error.is_some() {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetitions_are_fetched_once_and_operands_stand_behind_their_instruction() {
+        let dir = std::env::temp_dir().join(format!("jifl-drmemtrace-{}", std::process::id()));
+        let mut trace = Trace::create(&dir).unwrap();
+        trace.piece(&Piece {
+            time: 5_000_000,
+            thread: 70,
+            cpu: 1,
+            events: Vec::new(),
+        });
+        let from = Accessed {
+            insn: 0x10,
+            insn_len: 3,
+            address: 0x1000,
+            size: 8,
+            times: 2,
+            loads: true,
+            stores: false,
+            stack: false,
+            percpu: None,
+        };
+        let to = Accessed {
+            address: 0x2000,
+            loads: false,
+            stores: true,
+            ..from
+        };
+        trace.instruction(&[to, from]);
+        assert_eq!(trace.finish().unwrap(), 1);
+        let bytes = fs::read(dir.join("trace/jifl.70.trace")).unwrap();
+        let again = Trace::create(&dir);
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(again.is_err());
+        let entries: Vec<(u16, u16, u64)> = bytes
+            .chunks(12)
+            .map(|entry| {
+                let half = |at| u16::from_le_bytes([entry[at], entry[at + 1]]);
+                let number = u64::from_le_bytes(entry[4..].try_into().unwrap());
+                (half(0), half(2), number)
+            })
+            .collect();
+        let own = entries.iter().position(|entry| entry.0 == entry::INSTR);
+        assert_eq!(
+            entries[own.unwrap()..],
+            [
+                (entry::INSTR, 3, 0x10),
+                (entry::WRITE, 8, 0x2000),
+                (entry::READ, 8, 0x1000),
+                (entry::INSTR_NO_FETCH, 3, 0x10),
+                (entry::WRITE, 8, 0x2008),
+                (entry::READ, 8, 0x1008),
+                (entry::THREAD_EXIT, 0, 70),
+                (entry::FOOTER, 0, 0),
+            ]
+        );
+        assert_eq!(entries[0], (entry::HEADER, 0, VERSION));
+        assert!(entries.contains(&(entry::MARKER, marker::TIMESTAMP, 5000)));
     }
 }

@@ -225,13 +225,15 @@ impl Sink for Summary<'_> {
         (self.thread, self.cpu) = (piece.thread, piece.cpu);
     }
 
-    fn accessed(&mut self, accessed: &Accessed) {
-        let region = Region::of(accessed);
-        self.regions.entry(region).or_default().add(accessed);
-        if let Some(object) = self.object(region, accessed) {
-            self.objects.entry(object).or_default().add(accessed);
+    fn instruction(&mut self, operands: &[Accessed]) {
+        for accessed in operands {
+            let region = Region::of(accessed);
+            self.regions.entry(region).or_default().add(accessed);
+            if let Some(object) = self.object(region, accessed) {
+                self.objects.entry(object).or_default().add(accessed);
+            }
+            self.add_lines(region, accessed);
         }
-        self.add_lines(region, accessed);
     }
 }
 

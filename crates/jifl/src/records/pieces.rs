@@ -134,7 +134,7 @@ pub mod tests {
             &mark(RECORD_END, 3, 70, LATE + 6),
         ]
         .concat();
-        let (found, stray) = pieces([&second[..], &first[..]]);
+        let (found, stray) = pieces::<Traced>([&second[..], &first[..]]);
         assert_eq!(stray, 0);
         let threads: Vec<_> = found
             .iter()
