@@ -12,9 +12,9 @@
  *
  * Records may carry words (JIFL_RECORD_WORDS), which lie behind the ring's end where they
  * do not fit in: behind each is room for a second one. Where they do, reading goes from
- * record to record, and behind an overrun on from where the writer was when it was seen.
- * For the round that follows it the newest records are left for later: there, what is not
- * written yet is not told by its zeroes.
+ * record to record, and behind an overrun on from a mark whose place is known. For the round
+ * that follows it the newest records are left for later: there, what is not written yet is
+ * not told by its zeroes.
  *
  * One session at a time has the rings: their CPU cells are at fixed addresses.
  */
@@ -30,8 +30,8 @@
 #include "compat/compat.h"
 
 #define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
-/* With words: 2 MiB, and as much behind; less where there are so many CPUs. */
-#define JIFL_RING_WORDS_ORDER	18
+/* With words: 8 MiB, and as much behind; less where there are so many CPUs. */
+#define JIFL_RING_WORDS_ORDER	20
 #define JIFL_RING_WORDS_LEAST	14
 #define JIFL_RING_WORDS_SIZE	SZ_64M	/* of all */
 /* Newest records of a running session that are left for later behind an overrun. */
@@ -51,6 +51,7 @@ static struct {
 	struct jifl_ring_reader {
 		u64 read, lost;
 		u64 unsafe;		/* up to there places may hold records of the round before */
+		u64 marks[2];		/* places of some, the older first; written by its CPU */
 	} *readers;			/* nr_cpu_ids */
 	unsigned int order;		/* of a ring's records, log 2 */
 	bool words;			/* records may have some */
@@ -189,12 +190,31 @@ void jifl_ring_put(u32 what, u32 value)
 	jifl_ring_store(this_cpu_add_return(jifl_cpu.ring, one) - one, what, value);
 }
 
+/* Records and words up to a cell's value. */
+static u64 jifl_ring_count(u64 cell)
+{
+	return (cell >> 32 << ring.order) | (u32)cell >> (32 - ring.order);
+}
+
+/* Where reading can begin anew: two, a quarter of a ring apart or more. */
+static void jifl_ring_note(u64 place)
+{
+	u64 *marks = ring.readers[smp_processor_id()].marks;
+
+	if (place - marks[1] < jifl_ring_records() / 4)
+		return;
+	WRITE_ONCE(marks[0], marks[1]);
+	WRITE_ONCE(marks[1], place);
+}
+
 void jifl_ring_mark(u32 what, u32 value)
 {
 	const u64 one = jifl_ring_one();
 	u64 now = ktime_get_mono_fast_ns();
 	u64 after = this_cpu_add_return(jifl_cpu.ring, 2 * one);
 
+	if (ring.words)
+		jifl_ring_note(jifl_ring_count(after - 2 * one));
 	jifl_ring_store(after - 2 * one, what, value);
 	jifl_ring_store(after - one,
 			JIFL_RECORD_TIME | (now & ((1u << JIFL_RING_TIME_BITS) - 1)),
@@ -204,18 +224,32 @@ void jifl_ring_mark(u32 what, u32 value)
 /* Records and words ever, stored or about to be. */
 static u64 jifl_ring_total(unsigned int cpu)
 {
-	u64 cell = READ_ONCE(per_cpu(jifl_cpu.ring, cpu));
+	return jifl_ring_count(READ_ONCE(per_cpu(jifl_cpu.ring, cpu)));
+}
 
-	return (cell >> 32 << ring.order) | (u32)cell >> (32 - ring.order);
+/* A mark in the newer half, or there is none: what comes next. */
+static u64 jifl_ring_mark_behind(const struct jifl_ring_reader *r, u64 half, u64 total)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(r->marks); i++) {
+		u64 mark = READ_ONCE(r->marks[i]);
+
+		if (mark > half && mark <= total)
+			return mark;
+	}
+	return total;
 }
 
 /* Behind an overrun half a ring is kept, lest it overtakes again at once. */
 static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 {
-	u64 first = ring.words ? total : total - jifl_ring_records() / 2;
+	u64 first = total - jifl_ring_records() / 2;
 
 	if (total - r->read <= jifl_ring_records())
 		return;
+	if (ring.words)
+		first = jifl_ring_mark_behind(r, first, total);
 	if (!JIFL_HOST_PLANTED(losses_untold))
 		r->lost += first - r->read;
 	r->read = first;

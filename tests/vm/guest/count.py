@@ -13,6 +13,7 @@ import signal
 import time
 from pathlib import Path
 
+import touches
 from lib import (Device, check, figure, interrupt, is_loaded, main, module_file, plant, run, same,
                  session, state_of, status, wait_for)
 
@@ -77,22 +78,6 @@ def opcodes():
     figure("instructions by opcode, opcodes", f"{truth}, {len(found)}")
 
 
-def touched(text):
-    """(reads, writes) of memory by an instruction in the syntax of the GNU tools, of those that the calls below have."""
-    name, _, operands = re.sub(r"^(lock|data16|cs|ds|notrack) ", "", text).partition(" ")
-    operands = re.split(r",(?![^(]*\))", operands)
-    places = ["(" in operand or "%gs:" in operand for operand in operands]
-    if not any(places) or re.match("lea|nop", name):
-        return 0, 0
-    if re.match("mov|set", name):
-        return (0, 1) if places[-1] else (1, 0)
-    if not places[-1] or re.match("cmp|test|push|call|jmp", name) and not name.startswith("cmpxchg"):
-        return 1, 0
-    if re.match("(add|sub|inc|dec|and|or|xor|xadd|cmpxchg|xchg|bt[rsc])", name):
-        return 1, 1
-    raise RuntimeError(f"what does {text} do?")
-
-
 def memory():
     """Read off what is shown of the code, for calls with simple code."""
     names = ["getppid", "umask", "getpgid"]
@@ -112,13 +97,7 @@ def memory():
         load, store = at_once(work, ["load", *targets], ["store", *targets, "--by", "func"])
         device.stop()
         executed = {(count.orig, count.length): count.executed for count in device.counts()[0]}
-    reads = writes = 0
-    for block in blocks:
-        times = executed.get((int(block["orig"], 16), len(block["src"]) // 2), 0)
-        for segment in block["segments"]:
-            if times and segment["kind"] == "original" and "native" not in block["flags"]:
-                r, w = touched(segment["original"])
-                reads, writes = reads + r * times, writes + w * times
+    reads, writes = touches.executed(blocks, executed, touches.named)
     check("there are some", reads > 10 * TIMES and writes > TIMES, (reads, writes))
     same("reads of memory", load["total"]["loads"], reads)
     same("writes of memory, by function", store["total"]["stores"], writes)

@@ -134,14 +134,14 @@ def status():
     return json.loads(run("jifl", "status", "-f", "json").stdout)
 
 
-def session(*arguments):
-    """Starts `jifl count` in the background; returns when its session runs, beside those there are."""
+def session(*arguments, command="count"):
+    """Starts `jifl COMMAND` in the background; returns when its session runs, beside those there are."""
     before = len(status()["sessions"])
-    process = background("jifl", "count", *arguments)
+    process = background("jifl", command, *arguments)
 
     def started():
         if process.poll() is not None:
-            raise RuntimeError(f"jifl count {arguments} ended: {process.stderr.read()}")
+            raise RuntimeError(f"jifl {command} {arguments} ended: {process.stderr.read()}")
         return len(status()["sessions"]) > before
 
     wait_for("the session", started)
