@@ -64,7 +64,7 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
         ..Start::default()
     };
     args.scope.check()?;
-    let mut sink = output::Sink::open(args.show.output.as_deref())?;
+    let mut sink = args.show.extent.sink()?;
     let mut trace = args.drmemtrace.as_deref().map(Trace::create).transpose()?;
     let door = device::open()?;
     let (taken, outcome) = records::observe(&args.scope, &door, start, &table, args.records)?;
