@@ -11,6 +11,9 @@ use crate::symbols::Symbols;
 pub const LINE: u64 = 64;
 /// The kernel's image and its modules begin here (Documentation/arch/x86/x86_64/mm.rst).
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
+/// The kernel keeps so much, `PERCPU_MODULE_RESERVE`, behind its own per-CPU variables for those of
+/// modules.
+const PERCPU_OF_MODULES: u64 = 8192;
 /// Below are user addresses.
 const KERNEL: u64 = 1 << 63;
 
@@ -113,6 +116,8 @@ impl Line {
 /// What has been accessed.
 pub struct Summary<'a> {
     symbols: &'a Symbols,
+    /// Behind it per-CPU data are allocated.
+    percpu_end: u64,
     regions: HashMap<Region, Sums>,
     objects: HashMap<String, Sums>,
     lines: HashMap<u64, Line>,
@@ -126,6 +131,9 @@ impl<'a> Summary<'a> {
     pub fn new(symbols: &'a Symbols) -> Summary<'a> {
         Summary {
             symbols,
+            percpu_end: symbols
+                .address("__per_cpu_end")
+                .map_or(u64::MAX, |end| end + PERCPU_OF_MODULES),
             regions: HashMap::new(),
             objects: HashMap::new(),
             lines: HashMap::new(),
@@ -181,9 +189,10 @@ impl<'a> Summary<'a> {
         }
     }
 
+    /// Of what has a name.
     fn object(&self, region: Region, accessed: &Accessed) -> Option<String> {
         let at = match region {
-            Region::Percpu => accessed.percpu?,
+            Region::Percpu => accessed.percpu.filter(|at| *at < self.percpu_end)?,
             Region::Static => accessed.address,
             _ => return None,
         };
