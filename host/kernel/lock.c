@@ -99,6 +99,7 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr)
 
 /* --- slow paths -------------------------------------------------------------------------- */
 
+/* The stack pointer is looked at as an address: what the insert pushes is taken off it then. */
 static struct ir_lookup look_at(enum ir_look how, u8 base)
 {
 	return (struct ir_lookup){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
@@ -127,7 +128,7 @@ static void insert_begin(struct ir_block *b, struct jifl_locks_table *t,
 		return;
 	ins->looked_up = 1 << 1 | 1 << 2;
 	ins->lookups[1] = look_at(IR_LOOK_REG, IR_RDI);
-	ins->lookups[2] = look_at(IR_LOOK_REG, IR_RSP);
+	ins->lookups[2] = look_at(IR_LOOK_ADDRESS, IR_RSP);
 	ins->args[3] = (unsigned long)slow;
 }
 
@@ -144,7 +145,7 @@ static void insert_end(struct ir_block *b, struct jifl_locks_table *t)
 	if (!ins)
 		return;
 	ins->looked_up = 1 << 1;
-	ins->lookups[1] = look_at(IR_LOOK_REG, IR_RSP);
+	ins->lookups[1] = look_at(IR_LOOK_ADDRESS, IR_RSP);
 }
 
 /* --- retries ----------------------------------------------------------------------------- */
@@ -219,8 +220,8 @@ static void look_up_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg
 	};
 }
 
-/* Callers in between of the cmpxchg and who wants it. */
-static unsigned int helpers_at(u64 addr)
+/* How many calls outside of the cmpxchg is who wants it? */
+static unsigned int outer_of(u64 addr)
 {
 	char name[JIFL_SYMBOL_MAX];
 	unsigned int i;
@@ -256,7 +257,7 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 		return;
 	look_up_operand(ins, cmpxchg, written);
 	ins->args[2] = cmpxchg->addr.v;
-	ins->args[3] = helpers_at(cmpxchg->addr.v);
+	ins->args[3] = outer_of(cmpxchg->addr.v);
 }
 
 /* What a slow path tries inside is part of its wait. */

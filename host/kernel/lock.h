@@ -71,7 +71,7 @@ void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned lo
 		     const struct jifl_lock_slow *slow);
 /* Before it is left, with the stack pointer as it was. */
 void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp);
-/* The cmpxchg at site is tried again; of `outer` callers, it is the next one that matters. */
+/* The cmpxchg at site is tried again, for who is so many calls outside of it. */
 void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
 		     unsigned long outer);
 

@@ -154,12 +154,16 @@ void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
 	smp_store_release(&wait->sp, 0);
 }
 
+/*
+ * The stack is looked at only where another function wants it: the longer this takes, the
+ * sooner the next try fails, too.
+ */
 void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
 		     unsigned long outer)
 {
 	const struct jifl_lock_name name = {
 		.lock = lock,
-		.caller = caller_of(outer),
+		.caller = outer ? caller_of(outer) : site,
 		.site = site,
 		.type = JIFL_LOCK_CMPXCHG,
 	};
