@@ -9,9 +9,12 @@
  *
  * Contexts: jifl_lock_init sleeps; jifl_lock_instrument under the engine lock.
  */
+#include <linux/bitops.h>
+#include <linux/kernel.h>
 #include <linux/string.h>
 
 #include "lock.h"
+#include "plant.h"
 #include "plugin.h"
 
 /*
@@ -42,13 +45,8 @@ static const char * const suffixes[] = { "", ".constprop.0", ".isra.0", ".part.0
 static struct jifl_lock_slow slows[ARRAY_SIZE(names)];
 static unsigned int nslows;
 
-/*
- * Functions that do a locked cmpxchg for others: whose caller is to be known is theirs.
- */
+/* Functions that do a locked cmpxchg for others: who wants it is their caller. */
 static const char * const helpers[] = { "lockref_", "refcount_", "rcuref_", "_atomic_dec_and_" };
-
-int jifl_lock_table_init(void);
-void jifl_lock_wait_init(void);
 
 static void find_slow(const char *function, u8 type)
 {
@@ -250,7 +248,8 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 		return;
 	cmpxchg = &b->insns[at];
 	on_taken = last->cc == INS_IF_NOT_EQUAL;
-	if (!jifl_engine_leads_to(on_taken ? last->target : b->next, cmpxchg->addr))
+	if (!jifl_engine_leads_to(on_taken ? last->target : b->next, cmpxchg->addr) &&
+	    !JIFL_HOST_PLANTED(once_is_retry))
 		return;
 	ins = insert_call(b, on_taken ? IR_TAKEN : IR_AFTER, b->ninsns - 1, jifl_lock_retry, 4, t);
 	if (!ins)

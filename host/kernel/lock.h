@@ -26,6 +26,9 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr);
 
 /* --- lock_table.c ------------------------------------------------------------------ */
 
+/* 0, or -EINVAL after one line in the log. Sleeps. */
+int jifl_lock_table_init(void);
+
 /* Without padding: compared and hashed as bytes. */
 struct jifl_lock_name {
 	u64 lock, caller, site;
@@ -43,6 +46,9 @@ struct jifl_lock_cell {
 struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name);
 
 /* --- lock_wait.c ------------------------------------------------------------------- */
+
+/* Sleeps. */
+void jifl_lock_wait_init(void);
 
 /* A wait that has begun: whose stack pointer was sp where the slow path was entered. */
 struct jifl_lock_wait {

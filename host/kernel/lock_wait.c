@@ -19,6 +19,7 @@
 #include <linux/stacktrace.h>
 
 #include "lock.h"
+#include "plant.h"
 
 /* Frames of locking functions, and of ours, that a caller is looked for behind. */
 #define DEPTH	12
@@ -58,6 +59,12 @@ static unsigned long caller_of(unsigned long outer)
 }
 
 /* --- waits ------------------------------------------------------------------------------- */
+
+/* What a wait is known by. */
+static unsigned long place_of(unsigned long sp)
+{
+	return JIFL_HOST_PLANTED(waits_by_task) ? (unsigned long)current : sp;
+}
 
 static struct jifl_lock_wait *wait_at(struct jifl_lock_waits *w, unsigned long sp, unsigned int i)
 {
@@ -124,7 +131,7 @@ void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned lo
 	};
 	cell = jifl_lock_cell(t, &name);
 	atomic64_inc(&cell->contended);
-	wait = take_wait(w, sp);
+	wait = take_wait(w, place_of(sp));
 	if (!wait) {
 		atomic64_inc(&w->untimed);
 		return;
@@ -145,7 +152,7 @@ static void add_wait(struct jifl_lock_cell *cell, s64 ns)
 
 void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
 {
-	struct jifl_lock_wait *wait = find_wait(jifl_lock_waits(t), sp);
+	struct jifl_lock_wait *wait = find_wait(jifl_lock_waits(t), place_of(sp));
 
 	if (!wait)
 		return;

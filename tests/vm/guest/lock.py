@@ -57,19 +57,32 @@ def known(rows):
     return [row for row in rows if row["lock"].startswith("known_")]
 
 
+def lines():
+    """What the module says of each kind: how often, how long, how long at most."""
+    said = (line.split() for line in LOCKS.read_text().splitlines())
+    return {kind: [int(value) for value in values] for kind, *values in said}
+
+
 def counted():
-    """By lock and caller, what the module says."""
+    """The same by type, lock and caller."""
     sums = {}
-    for line in LOCKS.read_text().splitlines():
-        kind, *values = line.split()
-        sums.setdefault(KNOWN[kind], []).append([int(value) for value in values])
+    for kind, values in lines().items():
+        if kind in KNOWN:
+            sums.setdefault(KNOWN[kind], []).append(values)
     return {name: (sum(v[0] for v in values), sum(v[1] for v in values), max(v[2] for v in values))
             for name, values in sums.items()}
 
 
 def known_waits():
-    """Each lock that is known to have been waited for is there, by its caller, as often and as long."""
-    rows, stderr = jifl("sys:write", *orders(MS))
+    """Each lock that is known to have been waited for is there, by its caller, as often and as long; in both of two sessions."""
+    inner = Path("/run/inner")
+    outer, stderr = jifl("sys:write", "--", "jifl", "lock", "-f", "ndjson", "-o", inner, "sys:write", *orders(MS))
+    check("all ends were seen", stderr.count("waits whose end was not seen 0") == 2, stderr)
+    judge(outer)
+    judge([json.loads(line) for line in inner.read_text().splitlines()])
+
+
+def judge(rows):
     found = {(row["type"], row["lock"], row["caller"].partition("+")[0]): row for row in known(rows)}
     want = {(kind, f"known_{lock} [jifl_locks]", f"take_{caller}"): value for (kind, lock, caller), value in counted().items()}
     same("the known locks, types and callers are those found", sorted(found), sorted(want))
@@ -82,16 +95,30 @@ def known_waits():
         check(f"{name}: and at most", LEAST * longest <= row["max_ns"] <= longest, (row, longest))
         check(f"{name}: its caller is the module's", row["caller"].endswith(" [jifl_locks]"), row)
         figure(f"{name[0]}: of the module's time", f"{row['wait_ns'] / ns:.4f}")
-    check("all ends were seen", "waits whose end was not seen 0" in stderr, stderr)
+
+
+def nested():
+    """A wait within a wait is one of its own, and a part of the other."""
+    rows, _ = jifl("sys:write", *orders(MS, ["nested"]))
+    found = {(row["type"], row["lock"]): row for row in known(rows)}
+    outside, inside = ("rwlock:W", "known_rwlock [jifl_locks]"), ("spinlock", "known_rwlock+0x4 [jifl_locks]")
+    if not same("both locks are there", sorted(found), sorted([outside, inside])):
+        return
+    same("waited for as often", [(row["contended"], row["unfinished"]) for row in found.values()], [(TIMES, 0)] * 2)
+    same("by the same", len({row["caller"] for row in found.values()}), 1)
+    (outside, inside), ns = (found[outside]["wait_ns"], found[inside]["wait_ns"]), lines()["nested"][1]
+    part = LEAST * MS * TIMES * 1e6
+    check("the one within for its part", part <= inside <= outside - part, (inside, outside))
+    check("the other for all of it", LEAST * ns <= outside <= ns, (outside, ns))
 
 
 def known_text():
     """The text has the same, by lock, by caller and by both; the heading is the page's."""
     for by, heading in (("lock,caller", "LOCK +CALLER +TYPE"), ("lock", "LOCK +TYPE"), ("caller", "CALLER +TYPE")):
         end = run("jifl", "lock", "sys:write", "--by", by, *orders(MS, ["rwsem:R", "rwsem:W"]))
-        lines = end.stdout.splitlines()
-        check(f"--by {by}: the heading", re.fullmatch(heading + " +CONTENDED +TOTAL WAIT +MAX WAIT +AVG WAIT", lines[0]), end)
-        mine = [re.split("  +", line) for line in lines if re.match(r"known_rwsem|take_rwsem", line)]
+        text = end.stdout.splitlines()
+        check(f"--by {by}: the heading", re.fullmatch(heading + " +CONTENDED +TOTAL WAIT +MAX WAIT +AVG WAIT", text[0]), end)
+        mine = [re.split("  +", line) for line in text if re.match(r"known_rwsem|take_rwsem", line)]
         same(f"--by {by}: the types", sorted(line[-5] for line in mine), ["rwsem:R", "rwsem:W"])
         same(f"--by {by}: how often", [line[-4] for line in mine], [str(TIMES)] * 2)
 
@@ -110,8 +137,8 @@ def uncontended():
 
 
 def retries():
-    """A cmpxchg that fails so often is tried again so often, whether the flag is asked or the value."""
-    before = {name: value for name, value in counted().items()}
+    """A cmpxchg that fails so often is tried again so often, whether the flag is asked or the value; another is not."""
+    before = counted()
     rows, _ = jifl("sys:write", "--", "sh", "-c", f"echo 'cmpxchg 0 7' >{LOCKS}")
     found = sorted((row["type"], row["lock"], row["caller"].partition("+")[0], row["cmpxchg"] == row["caller"], row["retries"])
                    for row in known(rows))
@@ -167,14 +194,15 @@ def page():
         check(f"the page has {command}", f"    {command}\n" in text)
         words = command.replace("jifl lock ", "jifl lock -o /run/page ")
         end = run("sh", "-c", words, cwd="/")
-        lines = Path("/run/page").read_text().splitlines()
-        check(f"{command}: prints that", end.returncode == 0 and re.fullmatch(heading, lines[0]), (end.stderr, lines[:3]))
+        shown = Path("/run/page").read_text().splitlines()
+        check(f"{command}: prints that", end.returncode == 0 and re.fullmatch(heading, shown[0]), (end.stderr, shown[:3]))
     same("the page shows no other", {line.strip() for line in text.splitlines() if line.startswith("    jifl lock ")}, set(PAGE))
 
 
 def program(contend):
     same("jifl_locks is loaded", run("insmod", MODULES / "jifl_locks.ko").returncode, 0)
     known_waits()
+    nested()
     known_text()
     uncontended()
     retries()

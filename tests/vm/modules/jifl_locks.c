@@ -4,7 +4,8 @@
  * /proc/jifl_locks is
  *	KIND MS N	a lock is taken N times, each while a thread on another processor
  *			holds it, for MS ms more; MS 0: while nobody does
- *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds
+ *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds; another fails N times
+ *			and is not tried again
  * and reading it gives, for each kind: KIND, how often it was waited for, how long in
  * nanoseconds all together, and at most. Who writes must not run on the last processor.
  */
@@ -57,6 +58,15 @@ TAKE(give_percpu_read, percpu_up_read(&known_percpu_rwsem))
 TAKE(take_percpu_write, percpu_down_write(&known_percpu_rwsem))
 TAKE(give_percpu_write, percpu_up_write(&known_percpu_rwsem))
 
+/* Who waits for the read-write lock waits first, as a part of that, for its spinlock. */
+static void hold_nested(void)
+{
+	take_rwlock_write();
+	arch_spin_lock(&known_rwlock.raw_lock.wait_lock);
+}
+
+static void release_nested(void);
+
 static struct kind {
 	const char *name;
 	void (*take)(void), (*give)(void);
@@ -76,12 +86,20 @@ static struct kind {
 	  true },
 	/* Whose holder runs is waited for without sleeping. */
 	{ "mutex-spin", take_mutex, give_mutex, take_mutex, give_mutex },
+	{ "nested", take_rwlock_write, give_rwlock_write, hold_nested, release_nested },
 };
 
 static struct task_struct *holder;
 static struct kind *wanted;		/* by who writes; NULL again when it is released */
 static unsigned int wanted_ms;
 static bool held, coming;
+
+static void release_nested(void)
+{
+	arch_spin_unlock(&known_rwlock.raw_lock.wait_lock);
+	mdelay(wanted_ms);
+	give_rwlock_write();
+}
 
 static void keep(const struct kind *kind)
 {
@@ -167,6 +185,19 @@ static KNOWN void retry_cell_compared(unsigned int n)
 	} while (found != seen);
 }
 
+static KNOWN bool fail_cell(void)
+{
+	int seen = atomic_read(&known_cell) - 1;
+
+	return atomic_try_cmpxchg(&known_cell, &seen, 0);
+}
+
+static void fail_often(unsigned int n)
+{
+	while (n--)
+		WARN_ON(fail_cell());
+}
+
 static int wait_often(const char *name, unsigned int ms, unsigned int n)
 {
 	unsigned int i;
@@ -203,6 +234,7 @@ static ssize_t locks_write(struct file *file, const char __user *from, size_t si
 	if (!strcmp(name, "cmpxchg")) {
 		retry_cell(n);
 		retry_cell_compared(n);
+		fail_often(n);
 	} else {
 		ret = wait_often(name, ms, n);
 	}

@@ -167,10 +167,8 @@ mod tests {
             ..Lock::default()
         };
         let n = 2 * ROOM as u64;
-        let rest = Locks {
-            untimed: 3,
-            ..Locks::default()
-        };
+        let mut rest = Locks::from(0);
+        rest.untimed = 3;
         fake.state().locks = ((0..n).map(lock).collect(), rest);
         let (all, rest) = read(&fake).unwrap();
         assert_eq!((all.len() as u64, rest.untimed), (n, 3));
