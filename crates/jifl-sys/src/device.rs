@@ -189,9 +189,9 @@ impl Door for Device {
             Request::Keys(argument, room) => {
                 self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))
             }
-            Request::Locks(argument, room) => self.fill(14, argument, room, |locks| {
-                (&mut locks.buf, &mut locks.n)
-            }),
+            Request::Locks(argument, room) => {
+                self.fill(14, argument, room, |locks| (&mut locks.buf, &mut locks.n))
+            }
         }
     }
 }

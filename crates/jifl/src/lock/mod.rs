@@ -4,17 +4,16 @@
 mod rows;
 mod show;
 
-use std::path::PathBuf;
-
 use clap::{Args, ValueEnum};
 use jifl_sys::abi::{Kind, Lock, Locks, Start};
 use jifl_sys::device::{Door, Request};
 
 use crate::exit::Failure;
+use crate::output::Extent;
 use crate::scope::{self, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
-use crate::{device, output, profile, session, target};
+use crate::{device, output, session, target};
 
 /// Locks that one request may take.
 const ROOM: usize = 1 << 10;
@@ -66,23 +65,15 @@ pub struct LockArgs {
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// So many lines of each table at most; of text 30 unless given
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
-    /// Write to FILE
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    extent: Extent,
     #[command(flatten)]
     scope: Scope,
 }
 
 impl LockArgs {
     fn limit(&self) -> usize {
-        match (self.limit, self.format) {
-            (Some(limit), _) => limit,
-            (None, Format::Text) => profile::LINES,
-            (None, Format::Ndjson) => usize::MAX,
-        }
+        self.extent.lines(self.format == Format::Text)
     }
 }
 
@@ -95,7 +86,7 @@ pub fn run(args: &LockArgs) -> Result<u8, Failure> {
         ..Start::default()
     };
     args.scope.check()?;
-    let mut sink = output::Sink::open(args.output.as_deref())?;
+    let mut sink = args.extent.sink()?;
     let door = device::open()?;
     let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
     let (locks, rest) = read(&door)?;
@@ -107,7 +98,7 @@ pub fn run(args: &LockArgs) -> Result<u8, Failure> {
         symbols: Symbols::of_kernel(),
     };
     found.note();
-    let width = output::width(args.output.as_deref());
+    let width = args.extent.width();
     match args.format {
         Format::Text => sink.write(&output::fit(found.text(args, width), width))?,
         Format::Ndjson => {
@@ -156,7 +147,7 @@ mod tests {
             assert!(parse::<LockArgs>(line).is_err(), "{line}");
         }
         let args: LockArgs = parse("sys:read").unwrap();
-        assert_eq!((args.by.len(), args.limit()), (2, profile::LINES));
+        assert_eq!((args.by.len(), args.limit()), (2, 30));
     }
 
     #[test]

@@ -261,7 +261,7 @@ mod tests {
         let args: LockArgs = parse("sys:read").unwrap();
         assert_eq!(
             found(&sample(), &args).text(&args, None),
-            "LOCK                   CALLER      TYPE  CONTENDED  TOTAL WAIT  MAX WAIT  AVG WAIT\n\
+            "LOCK                    CALLER      TYPE  CONTENDED  TOTAL WAIT  MAX WAIT  AVG WAIT\n\
              the_mutex           outer+0x10     mutex          1      1.5 ms    1.5 ms    1.5 ms\n\
              runqueues of CPU 3  outer+0x10  spinlock          1           -         -         -\n\
              \n\
