@@ -6,7 +6,7 @@
  * returns: so waits within waits are told apart (a mutex's slow path takes a spinlock), and it
  * does not matter where the task has run meanwhile. A wait whose end is not met, as its session
  * ended or its return was made native, stays until something begins at the same place of the same
- * stack, and has no time.
+ * stack, and has no time. What is entered natively is left natively: no end is met without a begin.
  *
  * Contexts: any lock may be held, that of a run queue too; interrupts on or off. Nothing is
  * allocated, and no lock taken but the table's own, a leaf.
@@ -93,11 +93,21 @@ static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long
 
 	for (i = 0; !wait && i < WINDOW; i++) {
 		wait = wait_at(w, sp, i);
-		/* Pairs with the release in jifl_lock_end. */
+		/* Pairs with the releases in jifl_lock_end and forget_wait. */
 		if (READ_ONCE(wait->sp) || cmpxchg_acquire(&wait->sp, 0, sp))
 			wait = NULL;
 	}
 	return wait;
+}
+
+/* One that was there before at this place of the stack is not to be taken for what begins. */
+static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
+{
+	struct jifl_lock_wait *wait = find_wait(w, sp);
+
+	/* Pairs with the acquire in take_wait. */
+	if (wait)
+		smp_store_release(&wait->sp, 0);
 }
 
 /*
@@ -121,8 +131,10 @@ void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned lo
 	struct jifl_lock_cell *cell;
 
 	static_assert(!offsetof(struct mutex, owner));
-	if (is_free(slow, lock))
+	if (is_free(slow, lock)) {
+		forget_wait(w, place_of(sp));
 		return;
+	}
 	name = (struct jifl_lock_name){
 		.lock = lock,
 		.caller = caller_of(0),
