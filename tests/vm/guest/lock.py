@@ -17,6 +17,7 @@ from lib import background, check, figure, interrupt, main, run, same, status, w
 
 MODULES = Path(os.environ["JIFL_ROOT"], "build/modules", os.uname().release)
 LOCKS = Path("/proc/jifl_locks")
+TRACING = Path("/sys/kernel/tracing")
 # So long that a thread which a busy host keeps from running for a moment still comes to wait.
 MS, TIMES = 100, 3
 # The line of it, and the type: what is waited for is known_LOCK, by take_CALLER.
@@ -33,6 +34,9 @@ KNOWN = {
     "mutex": ("mutex", "mutex", "mutex"),
     "mutex-spin": ("mutex", "mutex", "mutex"),
 }
+# What the kernel's own tracepoint says of each, which leaves out spinlocks that one waits for alone.
+FLAGS = {"rwlock:R": "SPIN|READ", "rwlock:W": "SPIN|WRITE", "rwsem:R": "READ", "rwsem:W": "WRITE", "semaphore": "",
+         "rt-mutex": "RT", "pcpu-sem": "READ|PERCPU", "mutex": "SPIN|MUTEX"}
 # Behind the slow path's entry the wait is all there is, before it the module's own function, the fast path, and, the
 # first time, their translation.
 LEAST = 0.8
@@ -46,10 +50,10 @@ def jifl(*arguments, status=0):
     return [json.loads(line) for line in out.read_text().splitlines()], end.stderr
 
 
-def orders(ms, kinds=KNOWN):
-    """A command that takes known locks, each TIMES times."""
-    lines = [f"echo '{kind} {ms} {TIMES}' >{LOCKS}" for kind in kinds]
-    return ["--", "taskset", "-c", "0", "sh", "-ec", "\n".join(lines)]
+def orders(ms, kinds=KNOWN, times=TIMES, shell="sh"):
+    """A command that takes known locks, each so many times."""
+    words = [f"echo '{kind} {ms} {times}' >{LOCKS}" for kind in kinds]
+    return ["--", "taskset", "-c", "0", shell, "-ec", "\n".join(words)]
 
 
 def known(rows):
@@ -95,6 +99,20 @@ def judge(rows):
         check(f"{name}: and at most", LEAST * longest <= row["max_ns"] <= longest, (row, longest))
         check(f"{name}: its caller is the module's", row["caller"].endswith(" [jifl_locks]"), row)
         figure(f"{name[0]}: of the module's time", f"{row['wait_ns'] / ns:.4f}")
+
+
+def tracepoint():
+    """The kernel's own tracepoint, whose calls are patched into the slow paths, sees the same."""
+    event = TRACING / "events/lock/contention_begin/enable"
+    shell = Path("/run/known")
+    shell.write_bytes(Path("/bin/sh").read_bytes())
+    shell.chmod(0o755)
+    event.write_text("1")
+    rows, _ = jifl("sys:*", "-n", "known", *orders(MS, times=1, shell=shell))
+    event.write_text("0")
+    flags = re.findall(r" known-\d+ .* contention_begin: .*\(flags=(.*)\)", (TRACING / "trace").read_text())
+    for kind, flag in FLAGS.items():
+        same(f"{kind}: as often as the tracepoint says", sum(row["contended"] for row in rows if row["type"] == kind), flags.count(flag))
 
 
 def nested():
@@ -202,6 +220,7 @@ def page():
 def program(contend):
     same("jifl_locks is loaded", run("insmod", MODULES / "jifl_locks.ko").returncode, 0)
     known_waits()
+    tracepoint()
     nested()
     known_text()
     uncontended()
