@@ -510,7 +510,6 @@ struct jifl_accesses {
 #define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
 #define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
 #define JIFL_IOC_LOCKS		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_locks)
-
 #define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
 
 #endif /* _UAPI_JIFL_H */

@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks, PluginCtl,
-    PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop,
-    request,
+    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
+    PluginCtl, PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status,
+    Stop, request,
 };
 
 /// Room for one histogram.

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
+    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, NR_MAX, Record, SessionInfo, Stat, Status,
+    to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;

@@ -160,7 +160,7 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
 }
 
 fn shows_addresses(kind: u32) -> bool {
-    let kinds = [Kind::Trace, Kind::Profile, Kind::Lock];
+    let kinds = [Kind::Trace, Kind::Profile, Kind::Lock, Kind::Mem];
     kinds.map(|kind| kind as u32).contains(&kind)
 }
 
