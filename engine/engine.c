@@ -105,6 +105,11 @@ u32 jifl_engine_properties(const struct ir_insn *insn)
 	return jifl_decode_properties(insn);
 }
 
+bool jifl_engine_leads_to(jifl_orig from, jifl_orig to)
+{
+	return jifl_decode_leads_to(from, to);
+}
+
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
 {
 	unsigned long cookie = jifl_host_lock();

@@ -109,6 +109,12 @@ bool jifl_engine_stack_moves(const struct ir_insn *insn, s32 *by);
 void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
 u32 jifl_engine_properties(const struct ir_insn *insn);
 
+/*
+ * Likewise: does what is at `from` lead to `to` within a few dozen instructions, over direct
+ * branches, stepping over calls? A loop does.
+ */
+bool jifl_engine_leads_to(jifl_orig from, jifl_orig to);
+
 /* Returns 0, or -JIFL_EINVAL for a configuration that cannot work. */
 int jifl_engine_init(const struct jifl_config *config);
 

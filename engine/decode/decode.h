@@ -53,6 +53,12 @@ bool jifl_decode_stack_moves(const struct ir_insn *insn, s32 *by);
 void jifl_decode_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
 u32 jifl_decode_properties(const struct ir_insn *insn);
 
+/*
+ * Does what is at `from` lead to `to` within a few dozen instructions, over direct branches,
+ * stepping over calls? leads.c
+ */
+bool jifl_decode_leads_to(jifl_orig from, jifl_orig to);
+
 /* The class of a decoded instruction that does not branch; ins_type.c. */
 struct ZydisDecodedInstruction_;
 enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *zi);

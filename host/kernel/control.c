@@ -87,7 +87,7 @@ static u32 jifl_control_flags(u32 kind)
 
 static bool jifl_control_has_kind(u32 kind)
 {
-	return kind <= JIFL_KIND_PROFILE || kind == JIFL_KIND_MEM;
+	return kind <= JIFL_KIND_PROFILE || kind == JIFL_KIND_LOCK || kind == JIFL_KIND_MEM;
 }
 
 static bool jifl_control_knows(const struct jifl_start *req)
@@ -116,8 +116,9 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 		return -EBUSY;
 	if (!jifl_control_knows(req))
 		return -EINVAL;
-	/* Records are addresses of functions, profiles have those of blocks. */
-	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE) {
+	/* Records are addresses of functions, profiles have those of blocks, locks their own. */
+	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE ||
+	    req->kind == JIFL_KIND_LOCK) {
 		ret = jifl_require_addresses();
 		if (ret)
 			return ret;
@@ -336,6 +337,14 @@ static int jifl_control_keys(struct jifl_file *f, void *arg)
 	return jifl_control_may_read(f, req->reserved) ?: jifl_keys_read(f->session, req);
 }
 
+static int jifl_control_locks(struct jifl_file *f, void *arg)
+{
+	struct jifl_locks *req = arg;
+
+	return jifl_control_may_see("locks") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_lock_read(f->session, req);
+}
+
 static int jifl_control_accesses(struct jifl_file *f, void *arg)
 {
 	return jifl_control_may_see("accesses") ?: jifl_control_may_read(f, 0) ?:
@@ -364,6 +373,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_RECORDS, jifl_control_records },
 	{ JIFL_IOC_COUNTS, jifl_control_counts },
 	{ JIFL_IOC_KEYS, jifl_control_keys },
+	{ JIFL_IOC_LOCKS, jifl_control_locks },
 	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
 };
 

@@ -309,7 +309,7 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 	*nentry = 0;
 	*nexit = 0;
 	if (!jifl_count_kind(s)) {
-		if (s->kind == JIFL_KIND_CALL)
+		if (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK)
 			jifl_count_entry_call(s, nr, &entry[(*nentry)++]);
 		return;
 	}

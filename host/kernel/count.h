@@ -62,7 +62,7 @@ struct jifl_stats {
 /* Cells for JIFL_KIND_CALL, shared by sessions: does it count calls there? */
 static inline bool jifl_stats_in_cells(const struct jifl_session *s)
 {
-	return s->kind == JIFL_KIND_CALL && !s->lane &&
+	return (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) && !s->lane &&
 	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
 }
 

@@ -256,6 +256,20 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value);
 /* JIFL_IOC_KEYS. Sleeps. */
 int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
 
+/* --- lock.c, lock_wait.c, lock_table.c: waits for locks, for JIFL_KIND_LOCK ----------- */
+
+struct jifl_locks_table;
+
+int jifl_lock_init(void);
+/* Makes s's table; -ENOMEM. Sleeps. */
+int jifl_lock_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_lock_close(struct jifl_session *s);
+/* Instruments a block; arg: the session. Under the engine lock. */
+void jifl_lock_instrument(struct ir_block *b, void *arg);
+/* JIFL_IOC_LOCKS. Sleeps. */
+int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
+
 /* --- count.c, stats.c, switch.c: per-call counts that follow their task ------ */
 
 /* A value of each call instead of a count. */
@@ -408,6 +422,7 @@ struct jifl_session {
 	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
 	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
+	struct jifl_locks_table *locks; /* JIFL_KIND_LOCK; else NULL */
 	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
 };
 

@@ -124,6 +124,7 @@ static const struct jifl_part {
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "profiles", jifl_profile_init },
 	{ "keys", jifl_keys_init },
+	{ "locks", jifl_lock_init },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },

@@ -30,6 +30,8 @@
 	X(full_unnoticed, "calls of which parts ran natively are counted") \
 	X(addresses_shown, "whoever has the device sees kernel addresses") \
 	X(losses_untold, "records that were overwritten are not counted as lost") \
+	X(waits_by_task, "of waits within waits the last to begin takes the others' place") \
+	X(once_is_retry, "a cmpxchg that failed is taken for one that is tried again") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

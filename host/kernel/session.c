@@ -195,6 +195,9 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 	case JIFL_KIND_PROFILE:
 		s->instrument = jifl_count_profile;
 		return jifl_profile_open(s);
+	case JIFL_KIND_LOCK:
+		s->instrument = jifl_lock_instrument;
+		return jifl_lock_open(s);
 	case JIFL_KIND_MEM:
 		s->instrument = jifl_count_mem;
 		return jifl_mem_open(s) ?: jifl_ring_open(s, true, busy_session);
@@ -334,6 +337,7 @@ void jifl_session_free(struct jifl_session *s)
 	jifl_profile_close(s);
 	jifl_mem_close(s);
 	jifl_keys_close(s);
+	jifl_lock_close(s);
 	jifl_count_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s);

@@ -39,6 +39,7 @@ enum jifl_kind {
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
 	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
 	JIFL_KIND_PROFILE = 6,	/* executions of each basic block, see JIFL_IOC_COUNTS */
+	JIFL_KIND_LOCK = 8,	/* waits for locks, retries of locked cmpxchg, see JIFL_IOC_LOCKS */
 	JIFL_KIND_MEM = 9,	/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
 };
 
@@ -94,8 +95,8 @@ struct jifl_info {
  * Errors: EBUSY when this file has a session, or as many others as can have one
  * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EALREADY when there is a session of
- * KIND_TRACE, of which there can be one (busy_session names it); EPERM for KIND_TRACE
- * and KIND_PROFILE where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
+ * KIND_TRACE, of which there can be one (busy_session names it); EPERM for KIND_TRACE,
+ * KIND_PROFILE and KIND_LOCK where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
@@ -403,6 +404,51 @@ struct jifl_keys {
 	__u64 other_sum;		/* out: likewise */
 };
 
+/* What was waited for. */
+enum jifl_lock_type {
+	JIFL_LOCK_SPIN = 0,		/* spinlock_t, raw_spinlock_t */
+	JIFL_LOCK_RWLOCK_READ = 1,
+	JIFL_LOCK_RWLOCK_WRITE = 2,
+	JIFL_LOCK_MUTEX = 3,		/* struct mutex, struct ww_mutex */
+	JIFL_LOCK_RWSEM_READ = 4,
+	JIFL_LOCK_RWSEM_WRITE = 5,
+	JIFL_LOCK_SEMAPHORE = 6,
+	JIFL_LOCK_RT_MUTEX = 7,
+	JIFL_LOCK_PERCPU_RWSEM = 8,	/* readers, and writers that wait for others */
+	JIFL_LOCK_CMPXCHG = 9,		/* a locked cmpxchg that failed and is tried again */
+};
+
+/* One lock, where it is taken and how, of a session of JIFL_KIND_LOCK. */
+struct jifl_lock {
+	__u64 lock;			/* its address; 0: not known */
+	__u64 percpu;			/* of per-CPU data: the variable's, as in kallsyms; else 0 */
+	__u64 caller;			/* return address in who takes it; 0: not known */
+	__u64 site;			/* CMPXCHG: its address; else where the slow path begins */
+	__u64 contended;		/* times that it was not got at once; CMPXCHG: retries */
+	__u64 ended;			/* of these, waits whose end was seen; CMPXCHG: 0 */
+	__u64 wait_ns;			/* all those together; CMPXCHG: 0 */
+	__u64 max_ns;			/* the longest of them */
+	__u32 type;			/* enum jifl_lock_type */
+	__u32 cpu;			/* with percpu: whose it is */
+};
+
+/*
+ * Reads the locks of this file's session, in the order in which they were first seen, while it
+ * runs or after its end. Their number only grows, until the file is closed or starts another
+ * session. Errors: EPERM, EACCES for who may not see kernel addresses (as JIFL_IOC_BLOCK);
+ * ENOENT when it is not of JIFL_KIND_LOCK.
+ */
+struct jifl_locks {
+	__u32 size;
+	__u32 from;			/* in: the first to read */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 reserved;			/* 0 */
+	__u64 buf;			/* in: user pointer to struct jifl_lock */
+	__u64 other_contended;		/* out: of those that there was no room for, retries too */
+	__u64 other_wait_ns;		/* out: likewise */
+	__u64 untimed;			/* out: waits that found no room for the time they began at */
+};
+
 #define JIFL_ACCESS_LOAD	(1u << 0)
 #define JIFL_ACCESS_STORE	(1u << 1)
 #define JIFL_ACCESS_PERCPU	(1u << 2)	/* + where the CPU's own data are */
@@ -463,7 +509,7 @@ struct jifl_accesses {
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
 #define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
 #define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
-
+#define JIFL_IOC_LOCKS		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_locks)
 #define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
 
 #endif /* _UAPI_JIFL_H */

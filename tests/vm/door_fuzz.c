@@ -60,6 +60,7 @@ static const struct {
 	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
 	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
 	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
+	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -118,7 +119,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	int few = below(f, 8);
 
-	s->kind = below(f, 7);
+	s->kind = below(f, 9);
 	if (one_in(f, 8))
 		memset(s->nrs, 0xff, sizeof(s->nrs));
 	else
@@ -164,6 +165,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_records *records = buf;
 	struct jifl_counts *counts = buf;
 	struct jifl_keys *keys = buf;
+	struct jifl_locks *locks = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -209,6 +211,12 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		keys->reserved = one_in(f, 16);
 		keys->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
+	case JIFL_IOC_LOCKS:
+		locks->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		locks->n = below(f, ARENA_ASIDE / sizeof(struct jifl_lock) + 1);
+		locks->reserved = one_in(f, 16);
+		locks->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
@@ -234,6 +242,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_counts, n);
 	if (requests[which].cmd == JIFL_IOC_KEYS)
 		size = offsetof(struct jifl_keys, n);
+	if (requests[which].cmd == JIFL_IOC_LOCKS)
+		size = offsetof(struct jifl_locks, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);

@@ -138,6 +138,8 @@ pub enum Kind {
     Trace = 5,
     /// Executions of each basic block.
     Profile = 6,
+    /// Waits for locks, and retries of locked cmpxchg.
+    Lock = 8,
     /// What is loaded and stored, recorded.
     Mem = 9,
 }
@@ -153,6 +155,7 @@ impl Kind {
             Kind::Plugin,
             Kind::Trace,
             Kind::Profile,
+            Kind::Lock,
             Kind::Mem,
         ]
         .into_iter()
@@ -169,6 +172,7 @@ impl Kind {
             Kind::Plugin => "plugin",
             Kind::Trace => "trace",
             Kind::Profile => "profile",
+            Kind::Lock => "lock",
             Kind::Mem => "mem",
         }
     }
@@ -751,6 +755,81 @@ impl Keys {
         Keys {
             from,
             ..Keys::default()
+        }
+    }
+}
+
+/// What locks are called, by [`Lock::kind`], as perf has them; the last is none, but a locked
+/// cmpxchg that failed and is tried again.
+pub const LOCK_TYPES: [&str; 10] = [
+    "spinlock",
+    "rwlock:R",
+    "rwlock:W",
+    "mutex",
+    "rwsem:R",
+    "rwsem:W",
+    "semaphore",
+    "rt-mutex",
+    "pcpu-sem",
+    "cmpxchg",
+];
+/// The last of them.
+pub const LOCK_CMPXCHG: u32 = 9;
+
+/// `struct jifl_lock`: one lock, where it is taken and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lock {
+    /// Its address; 0: not known.
+    pub lock: u64,
+    /// Of per-CPU data: the variable's, as in kallsyms; else 0.
+    pub percpu: u64,
+    /// Return address in who takes it; 0: not known.
+    pub caller: u64,
+    /// Address of the cmpxchg, or where the slow path begins.
+    pub site: u64,
+    /// Times that it was not got at once, or retries.
+    pub contended: u64,
+    /// Of these, waits whose end was seen.
+    pub ended: u64,
+    /// All those together.
+    pub wait_ns: u64,
+    /// The longest of them.
+    pub max_ns: u64,
+    /// Index into [`LOCK_TYPES`].
+    pub kind: u32,
+    /// With `percpu`: whose it is.
+    pub cpu: u32,
+}
+
+abi_struct! {
+    /// `struct jifl_locks`: reads locks of a session of [`Kind::Lock`].
+    Locks {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: of those that there was no room for.
+        pub other_contended: u64,
+        /// Out: likewise.
+        pub other_wait_ns: u64,
+        /// Out: waits that found no room for the time they began at.
+        pub untimed: u64,
+    }
+}
+
+impl Locks {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Locks {
+        Locks {
+            from,
+            ..Locks::default()
         }
     }
 }

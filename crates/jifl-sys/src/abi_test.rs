@@ -54,6 +54,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_accesses", Accesses::layout());
     layout("jifl_key", key_layout());
     layout("jifl_keys", Keys::layout());
+    layout("jifl_lock", lock_layout());
+    layout("jifl_locks", Locks::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -70,6 +72,17 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
         ("JIFL_KIND_TRACE", Kind::Trace as u64),
         ("JIFL_KIND_PROFILE", Kind::Profile as u64),
+        ("JIFL_KIND_LOCK", Kind::Lock as u64),
+        ("JIFL_LOCK_SPIN", lock_type("spinlock")),
+        ("JIFL_LOCK_RWLOCK_READ", lock_type("rwlock:R")),
+        ("JIFL_LOCK_RWLOCK_WRITE", lock_type("rwlock:W")),
+        ("JIFL_LOCK_MUTEX", lock_type("mutex")),
+        ("JIFL_LOCK_RWSEM_READ", lock_type("rwsem:R")),
+        ("JIFL_LOCK_RWSEM_WRITE", lock_type("rwsem:W")),
+        ("JIFL_LOCK_SEMAPHORE", lock_type("semaphore")),
+        ("JIFL_LOCK_RT_MUTEX", lock_type("rt-mutex")),
+        ("JIFL_LOCK_PERCPU_RWSEM", lock_type("pcpu-sem")),
+        ("JIFL_LOCK_CMPXCHG", u64::from(LOCK_CMPXCHG)),
         ("JIFL_KIND_MEM", Kind::Mem as u64),
         ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
         ("JIFL_FLAG_BY_COMM", u64::from(FLAG_BY_COMM)),
@@ -145,6 +158,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
         ("JIFL_IOC_COUNTS", req::<Counts>(12)),
         ("JIFL_IOC_KEYS", req::<Keys>(13)),
+        ("JIFL_IOC_LOCKS", req::<Locks>(14)),
         ("JIFL_IOC_ACCESSES", req::<Accesses>(15)),
     ];
     for (name, value) in numbers {
@@ -237,6 +251,29 @@ fn key_layout() -> Vec<(&'static str, usize, usize)> {
         ("sum", offset_of!(Key, sum), 8),
         ("", 0, size_of::<Key>()),
     ]
+}
+
+/// Likewise; the type has another name, as `type` is a word of Rust's.
+fn lock_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("lock", offset_of!(Lock, lock), 8),
+        ("percpu", offset_of!(Lock, percpu), 8),
+        ("caller", offset_of!(Lock, caller), 8),
+        ("site", offset_of!(Lock, site), 8),
+        ("contended", offset_of!(Lock, contended), 8),
+        ("ended", offset_of!(Lock, ended), 8),
+        ("wait_ns", offset_of!(Lock, wait_ns), 8),
+        ("max_ns", offset_of!(Lock, max_ns), 8),
+        ("type", offset_of!(Lock, kind), 4),
+        ("cpu", offset_of!(Lock, cpu), 4),
+        ("", 0, size_of::<Lock>()),
+    ]
+}
+
+/// Index of a name.
+fn lock_type(name: &str) -> u64 {
+    LOCK_TYPES.iter().position(|known| *known == name).unwrap() as u64
 }
 
 #[test]

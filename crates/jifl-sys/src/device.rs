@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::abi::{
-    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, PluginCtl,
-    PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop,
-    request,
+    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
+    PluginCtl, PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status,
+    Stop, request,
 };
 
 /// Room for one histogram.
@@ -60,6 +60,8 @@ pub enum Request<'a> {
     Accesses(&'a mut Accesses, &'a mut [Access]),
     /// What this file's session has counted by keys, as many as there is room for.
     Keys(&'a mut Keys, &'a mut [Key]),
+    /// What this file's session knows of locks, as many as there is room for.
+    Locks(&'a mut Locks, &'a mut [Lock]),
 }
 
 /// What answers requests.
@@ -87,8 +89,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's, Records', Counts', Accesses', Keys' and Block's, are private to this crate and
-        // set in `call`, `fill` and `block` below.
+        // in it, Stat's, Records', Counts', Accesses', Keys', Locks' and Block's, are private to this
+        // crate and set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -186,6 +188,9 @@ impl Door for Device {
             }),
             Request::Keys(argument, room) => {
                 self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))
+            }
+            Request::Locks(argument, room) => {
+                self.fill(14, argument, room, |locks| (&mut locks.buf, &mut locks.n))
             }
         }
     }

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Access, Block, Count, Key, NR_MAX, Record, SessionInfo, Stat, Status, to_name,
+    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, NR_MAX, Record, SessionInfo, Stat, Status,
+    to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
@@ -40,6 +41,8 @@ pub struct State {
     pub accesses: (Vec<Access>, u64, u64),
     /// And the calls and the sum of those without room.
     pub keys: (Vec<Key>, u64, u64),
+    /// And what else the answer says.
+    pub locks: (Vec<Lock>, Locks),
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -67,6 +70,7 @@ impl Default for Fake {
             counts: (Vec::new(), 0),
             accesses: (Vec::new(), 0, 0),
             keys: (Vec::new(), 0, 0),
+            locks: (Vec::new(), Locks::default()),
             draining: 0,
             drain_ns: 0,
         }))
@@ -214,6 +218,14 @@ impl Door for Fake {
                 room[..n].copy_from_slice(&rest[..n]);
                 keys.n = n as u32;
                 (keys.other_calls, keys.other_sum) = (*calls, *sum);
+            }
+            Request::Locks(locks, room) => {
+                let (all, answer) = &state.locks;
+                let rest = all.get(locks.from as usize..).unwrap_or_default();
+                let n = rest.len().min(room.len());
+                room[..n].copy_from_slice(&rest[..n]);
+                *locks = *answer;
+                locks.n = n as u32;
             }
             Request::Routine(info) => match state.routines.get(info.index as usize) {
                 Some((name, copies, calls, reason)) => {

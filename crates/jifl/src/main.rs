@@ -23,6 +23,7 @@ mod images;
 mod kcore;
 mod lines;
 mod list;
+mod lock;
 mod mem;
 mod output;
 #[cfg(test)]
@@ -70,6 +71,8 @@ enum Command {
     Prof(prof::ProfArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
+    /// Show which locks system calls wait for, and what they try again
+    Lock(lock::LockArgs),
     /// Show what system calls load and store, by cache line and object, or as a trace
     Mem(mem::MemArgs),
     /// Count now, to be shown by `report` later, elsewhere, without privileges
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Branch(args) => branch::run(&args),
+        Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),
         Command::Record(args) => recording::run_record(&args),
         Command::Report(args) => recording::run_report(&args),

@@ -134,12 +134,10 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
             "starting the session: another tracer or a livepatch has hooked the kernel's system \
              calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
         ),
-        Some(Errno::PERM) if [Kind::Trace as u32, Kind::Profile as u32].contains(&start.kind) => {
-            Failure::cannot(
-                "functions are not shown to who may not see kernel addresses: set \
+        Some(Errno::PERM) if shows_addresses(start.kind) => Failure::cannot(
+            "functions are not shown to who may not see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
-            )
-        }
+        ),
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records functions already, and one at a time can: wait for its end, or `jifl detach {}`",
             holder(door, start.busy_session),
@@ -159,6 +157,11 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
         Some(Errno::SRCH) => Failure::failed("starting the session: no such process"),
         _ => device::failed("starting the session", error),
     }
+}
+
+fn shows_addresses(kind: u32) -> bool {
+    let kinds = [Kind::Trace, Kind::Profile, Kind::Lock, Kind::Mem];
+    kinds.map(|kind| kind as u32).contains(&kind)
 }
 
 fn holder(door: &impl Door, id: u64) -> String {

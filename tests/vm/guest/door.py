@@ -27,7 +27,7 @@ RATE_LIMIT_SECONDS = 6
 # What the rest of the kernel takes meanwhile.
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
-TRACE, PROFILE = 5, 6  # kinds of sessions
+TRACE, PROFILE, LOCK = 5, 6, 8  # kinds of sessions
 
 
 def error_of(function, *arguments):
@@ -201,8 +201,10 @@ def addresses():
         with Device() as another:
             same("nor are functions recorded for them", error_of(another.start, TRACE, [GETPID]), "EPERM")
             same("nor blocks counted", error_of(another.start, PROFILE, [GETPID]), "EPERM")
+            same("nor locks looked at", error_of(another.start, LOCK, [GETPID]), "EPERM")
         same("nor given", error_of(device.call, "records"), "EPERM")
         same("nor their counts", error_of(device.call, "counts"), "EPERM")
+        same("nor their locks", error_of(device.call, "locks"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
               and len(end.stderr.splitlines()) == 1, end)
@@ -340,6 +342,7 @@ def lockdown():
     with Device() as device:
         same("the cache is not shown any more", error_of(device.call, "block"), "EACCES")
         same("nor are counts", error_of(device.call, "counts"), "EACCES")
+        same("nor are locks", error_of(device.call, "locks"), "EACCES")
     is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
     out, err = interrupt(owner)
     check("and ends as ever, with its report",

@@ -180,7 +180,7 @@ def terminals():
     for arguments in (["prof", "sys:read", "--annotate", "__x64_sys_read"], ["cover", "--edges", "sys:read"],
                       ["branch", "--hints", "sys:read"], ["count", "insn", "sys:read"],
                       ["count", "insn", "sys:read", "--by", "comm,pid,cpu"], ["count", "hist:retval", "sys:read"],
-                      ["count", "branch", "--by", "func", "sys:read"]):
+                      ["count", "branch", "--by", "func", "sys:read"], ["lock", "sys:read"]):
         text = on_terminal(40, *arguments, "--", "/bin/true")
         long = [line for line in re.sub(r"\x1b\[\d*m", "", text).splitlines() if len(line) > 40]
         check(f"{arguments}: no line is wider than the terminal", text and not long, long[:3])

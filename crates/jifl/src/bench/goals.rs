@@ -19,6 +19,7 @@ const MEANS: &[Mean] = &[
     mean("insn", 1.20, 1.20),
     mean("trace", 1.35, 1.35),
     mean("blocks", 1.35, 1.35),
+    mean("lock", 1.05, 1.05),
     mean("branches", 1.35, 1.35),
     mean("mem", 3.00, 3.00),
 ];

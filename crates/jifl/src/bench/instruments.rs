@@ -51,6 +51,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("trace", "call trace", What::Session(Kind::Trace, 0)),
     row("blocks", "executions of each block", What::Session(Kind::Profile, 0)),
     row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
+    row("lock", "waits for locks, retries", What::Session(Kind::Lock, 0)),
     row("mem", "loads and stores, recorded", What::Session(Kind::Mem, 0)),
     row("cold", "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),

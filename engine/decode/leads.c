@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Is an instruction reached from another soon? So a loop is told from what is done once.
+ *
+ * What is seen holds for the text as it is now; it may change later.
+ */
+#include "decode.h"
+
+enum {
+	INSNS = 64,		/* looked at, on all ways together */
+	WAYS = 8,		/* that branches have left to be looked at */
+};
+
+struct search {
+	jifl_orig ways[WAYS];
+	u32 n, insns;
+};
+
+static void add_way(struct search *s, jifl_orig addr)
+{
+	if (s->n < WAYS)
+		s->ways[s->n++] = addr;
+}
+
+/* Where the instruction leads, v 0: nowhere that is known; one more way where it branches. */
+static jifl_orig step(struct search *s, const struct ir_insn *insn)
+{
+	const jifl_orig behind = jifl_orig_at(insn->addr.v + insn->len);
+
+	switch (insn->kind) {
+	case IR_PLAIN:
+	case IR_NOP:
+	case IR_CALL:
+	case IR_CALL_IND:
+		return behind;
+	case IR_JMP:
+		return insn->target;
+	case IR_JCC:
+	case IR_JCXZ:
+		add_way(s, insn->target);
+		return behind;
+	default:
+		return jifl_orig_at(0);
+	}
+}
+
+bool jifl_decode_leads_to(jifl_orig from, jifl_orig to)
+{
+	struct search s = { .ways = { from }, .n = 1 };
+	struct ir_insn insn;
+	jifl_orig addr;
+
+	while (s.n) {
+		addr = s.ways[--s.n];
+		for (; addr.v; addr = step(&s, &insn)) {
+			if (addr.v == to.v)
+				return true;
+			if (s.insns++ == INSNS)
+				return false;
+			jifl_decode_insn(addr, &insn);
+		}
+	}
+	return false;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locks of which is known how often they are waited for, and how long. A line written to
+ * /proc/jifl_locks is
+ *	KIND MS N	a lock is taken N times, each while a thread on another processor
+ *			holds it, for MS ms more; MS 0: while nobody does
+ *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds; another fails N times
+ *			and is not tried again
+ * and reading it gives, for each kind: KIND, how often it was waited for, how long in
+ * nanoseconds all together, and at most. Who writes must not run on the last processor.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu-rwsem.h>
+#include <linux/proc_fs.h>
+#include <linux/rtmutex.h>
+#include <linux/rwsem.h>
+#include <linux/semaphore.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/uaccess.h>
+
+/* As it stands: not cloned, not inlined, no tail of another. */
+#define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
+
+static DEFINE_SPINLOCK(known_spinlock);
+static DEFINE_RWLOCK(known_rwlock);
+static DEFINE_MUTEX(known_mutex);
+static DECLARE_RWSEM(known_rwsem);
+static struct semaphore known_semaphore;
+static DEFINE_RT_MUTEX(known_rt_mutex);
+DEFINE_STATIC_PERCPU_RWSEM(known_percpu_rwsem);
+
+/* A function for each: it is who is said to take the lock. */
+#define TAKE(name, call) static KNOWN void name(void) { call; }
+
+TAKE(take_spinlock, spin_lock(&known_spinlock))
+TAKE(give_spinlock, spin_unlock(&known_spinlock))
+TAKE(take_rwlock_read, read_lock(&known_rwlock))
+TAKE(give_rwlock_read, read_unlock(&known_rwlock))
+TAKE(take_rwlock_write, write_lock(&known_rwlock))
+TAKE(give_rwlock_write, write_unlock(&known_rwlock))
+TAKE(take_mutex, mutex_lock(&known_mutex))
+TAKE(give_mutex, mutex_unlock(&known_mutex))
+TAKE(take_rwsem_read, down_read(&known_rwsem))
+TAKE(give_rwsem_read, up_read(&known_rwsem))
+TAKE(take_rwsem_write, down_write(&known_rwsem))
+TAKE(give_rwsem_write, up_write(&known_rwsem))
+TAKE(take_semaphore, down(&known_semaphore))
+TAKE(give_semaphore, up(&known_semaphore))
+TAKE(take_rt_mutex, rt_mutex_lock(&known_rt_mutex))
+TAKE(give_rt_mutex, rt_mutex_unlock(&known_rt_mutex))
+TAKE(take_percpu_read, percpu_down_read(&known_percpu_rwsem))
+TAKE(give_percpu_read, percpu_up_read(&known_percpu_rwsem))
+TAKE(take_percpu_write, percpu_down_write(&known_percpu_rwsem))
+TAKE(give_percpu_write, percpu_up_write(&known_percpu_rwsem))
+
+/* Who waits for the read-write lock waits first, as a part of that, for its spinlock. */
+static void hold_nested(void)
+{
+	take_rwlock_write();
+	arch_spin_lock(&known_rwlock.raw_lock.wait_lock);
+}
+
+static void release_nested(void);
+
+static struct kind {
+	const char *name;
+	void (*take)(void), (*give)(void);
+	void (*hold)(void), (*release)(void);	/* what the other thread does */
+	bool sleeps;				/* ... while it has it */
+	u64 waits, ns, max;
+} kinds[] = {
+	{ "spinlock", take_spinlock, give_spinlock, take_spinlock, give_spinlock },
+	{ "rwlock:R", take_rwlock_read, give_rwlock_read, take_rwlock_write, give_rwlock_write },
+	{ "rwlock:W", take_rwlock_write, give_rwlock_write, take_rwlock_write, give_rwlock_write },
+	{ "mutex", take_mutex, give_mutex, take_mutex, give_mutex, true },
+	{ "rwsem:R", take_rwsem_read, give_rwsem_read, take_rwsem_write, give_rwsem_write, true },
+	{ "rwsem:W", take_rwsem_write, give_rwsem_write, take_rwsem_write, give_rwsem_write, true },
+	{ "semaphore", take_semaphore, give_semaphore, take_semaphore, give_semaphore, true },
+	{ "rt-mutex", take_rt_mutex, give_rt_mutex, take_rt_mutex, give_rt_mutex, true },
+	{ "pcpu-sem", take_percpu_read, give_percpu_read, take_percpu_write, give_percpu_write,
+	  true },
+	/* Whose holder runs is waited for without sleeping. */
+	{ "mutex-spin", take_mutex, give_mutex, take_mutex, give_mutex },
+	{ "nested", take_rwlock_write, give_rwlock_write, hold_nested, release_nested },
+};
+
+static struct task_struct *holder;
+static struct kind *wanted;		/* by who writes; NULL again when it is released */
+static unsigned int wanted_ms;
+static bool held, coming;
+
+static void release_nested(void)
+{
+	arch_spin_unlock(&known_rwlock.raw_lock.wait_lock);
+	mdelay(wanted_ms);
+	give_rwlock_write();
+}
+
+static void keep(const struct kind *kind)
+{
+	while (!smp_load_acquire(&coming))
+		if (kind->sleeps)
+			usleep_range(100, 200);
+		else
+			cpu_relax();
+	if (kind->sleeps)
+		msleep(wanted_ms);
+	else
+		mdelay(wanted_ms);
+}
+
+static int hold(void *unused)
+{
+	struct kind *kind;
+
+	while (!kthread_should_stop()) {
+		kind = smp_load_acquire(&wanted);
+		if (!kind) {
+			usleep_range(500, 1000);
+			continue;
+		}
+		kind->hold();
+		smp_store_release(&held, true);
+		keep(kind);
+		kind->release();
+		smp_store_release(&wanted, NULL);
+	}
+	return 0;
+}
+
+static void wait_once(struct kind *kind, unsigned int ms)
+{
+	u64 began;
+
+	wanted_ms = ms;
+	held = coming = false;
+	smp_store_release(&wanted, kind);
+	while (!smp_load_acquire(&held))
+		usleep_range(100, 200);
+	smp_store_release(&coming, true);
+	began = ktime_get_ns();
+	kind->take();
+	began = ktime_get_ns() - began;
+	kind->give();
+	kind->waits++;
+	kind->ns += began;
+	kind->max = max(kind->max, began);
+	while (smp_load_acquire(&wanted))
+		usleep_range(100, 200);
+}
+
+static atomic_t known_cell;
+
+static KNOWN void retry_cell(unsigned int n)
+{
+	int seen = atomic_read(&known_cell);
+
+	do {
+		if (n) {
+			n--;
+			seen--;
+		}
+	} while (!atomic_try_cmpxchg(&known_cell, &seen, seen + 1));
+}
+
+/* Of this cmpxchg the old value is compared, not the flag. */
+static KNOWN void retry_cell_compared(unsigned int n)
+{
+	int seen, found = atomic_read(&known_cell);
+
+	do {
+		seen = found;
+		if (n) {
+			n--;
+			seen--;
+		}
+		asm volatile("lock cmpxchg %2, %1"
+			     : "=a" (found), "+m" (known_cell.counter)
+			     : "r" (seen + 1), "0" (seen) : "memory", "cc");
+	} while (found != seen);
+}
+
+static KNOWN bool fail_cell(void)
+{
+	int seen = atomic_read(&known_cell) - 1;
+
+	return atomic_try_cmpxchg(&known_cell, &seen, 0);
+}
+
+static void fail_often(unsigned int n)
+{
+	while (n--)
+		WARN_ON(fail_cell());
+}
+
+static int wait_often(const char *name, unsigned int ms, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strcmp(kinds[i].name, name))
+			continue;
+		for (; n; n--) {
+			if (ms) {
+				wait_once(&kinds[i], ms);
+				continue;
+			}
+			kinds[i].take();
+			kinds[i].give();
+		}
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static ssize_t locks_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char line[64], name[32];
+	unsigned int ms, n;
+	int ret = 0;
+
+	if (size >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, size))
+		return -EFAULT;
+	line[size] = 0;
+	if (sscanf(line, "%31s %u %u", name, &ms, &n) != 3)
+		return -EINVAL;
+	if (!strcmp(name, "cmpxchg")) {
+		retry_cell(n);
+		retry_cell_compared(n);
+		fail_often(n);
+	} else {
+		ret = wait_often(name, ms, n);
+	}
+	return ret ?: size;
+}
+
+static int locks_show(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		seq_printf(s, "%s %llu %llu %llu\n", kinds[i].name, kinds[i].waits, kinds[i].ns,
+			   kinds[i].max);
+	return 0;
+}
+
+static int locks_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, locks_show, NULL);
+}
+
+static const struct proc_ops locks_ops = {
+	.proc_open = locks_open,
+	.proc_read = seq_read,
+	.proc_write = locks_write,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+};
+
+static int __init locks_init(void)
+{
+	sema_init(&known_semaphore, 1);
+	holder = kthread_create(hold, NULL, "jifl_locks");
+	if (IS_ERR(holder))
+		return PTR_ERR(holder);
+	kthread_bind(holder, num_online_cpus() - 1);
+	if (!proc_create("jifl_locks", 0600, NULL, &locks_ops)) {
+		kthread_stop(holder);
+		return -ENOMEM;
+	}
+	wake_up_process(holder);
+	return 0;
+}
+
+static void __exit locks_exit(void)
+{
+	remove_proc_entry("jifl_locks", NULL);
+	kthread_stop(holder);
+}
+
+module_init(locks_init);
+module_exit(locks_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JIFL's tests: locks that are waited for");
