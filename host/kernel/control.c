@@ -87,7 +87,7 @@ static u32 jifl_control_flags(u32 kind)
 
 static bool jifl_control_has_kind(u32 kind)
 {
-	return kind <= JIFL_KIND_PROFILE || kind == JIFL_KIND_MEM;
+	return kind <= JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
 }
 
 static bool jifl_control_knows(const struct jifl_start *req)
@@ -116,7 +116,7 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 		return -EBUSY;
 	if (!jifl_control_knows(req))
 		return -EINVAL;
-	/* Records are addresses of functions, profiles have those of blocks. */
+	/* Records and profiles have addresses of functions and blocks. */
 	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE) {
 		ret = jifl_require_addresses();
 		if (ret)
