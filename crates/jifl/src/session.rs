@@ -119,6 +119,13 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
+/// Does what such a session has contain addresses of the kernel?
+fn shows_addresses(kind: u32) -> bool {
+    [Kind::Trace, Kind::Path, Kind::Profile]
+        .into_iter()
+        .any(|shown| shown as u32 == kind)
+}
+
 /// Why a session was refused.
 pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
     match Errno::from_io_error(error) {
@@ -134,12 +141,10 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
             "starting the session: another tracer or a livepatch has hooked the kernel's system \
              calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
         ),
-        Some(Errno::PERM) if [Kind::Trace as u32, Kind::Profile as u32].contains(&start.kind) => {
-            Failure::cannot(
-                "functions are not shown to who may not see kernel addresses: set \
+        Some(Errno::PERM) if shows_addresses(start.kind) => Failure::cannot(
+            "functions are not shown to who may not see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
-            )
-        }
+        ),
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records functions already, and one at a time can: wait for its end, or `jifl detach {}`",
             holder(door, start.busy_session),
