@@ -94,7 +94,7 @@ impl<'a> Code<'a> {
     }
 
     fn has_name(&self, address: u64, is: impl Fn(&str) -> bool) -> bool {
-        let place = self.symbols.function(address);
+        let place = self.symbols.function(self.function(address));
         place.is_some_and(|place| is(place.function()))
     }
 
@@ -109,15 +109,23 @@ impl<'a> Code<'a> {
         self.has_name(address, |name| name.starts_with("__x86_indirect"))
     }
 
-    /// Where the function that an address lies in begins.
+    /// Where the function that an address lies in begins. Some calls go to the padding before it,
+    /// where the kernel has put something to do first (call depth tracking).
     pub fn function(&self, address: u64) -> u64 {
-        let place = self.symbols.function(address);
-        place.map_or(address, |place| place.start())
+        let Some(place) = self.symbols.function(address) else {
+            return address;
+        };
+        let behind = if place.function().starts_with("__pfx_") {
+            self.symbols.end(address)
+        } else {
+            None
+        };
+        behind.unwrap_or(place.start())
     }
 
     /// Is an address of the function that begins at another, or of its cold part?
     pub fn is_of(&self, function: u64, address: u64) -> bool {
-        let place = self.symbols.function(address);
+        let place = self.symbols.function(self.function(address));
         let whole = self.symbols.function(function);
         let (Some(place), Some(whole)) = (place, whole) else {
             return false;

@@ -271,7 +271,7 @@ impl Decider<'_, '_> {
     }
 
     fn never_returns(&self, target: u64) -> bool {
-        let place = self.code.symbols.function(target);
+        let place = self.code.symbols.function(self.code.function(target));
         place.is_some_and(|place| NO_RETURN.contains(&place.function()))
     }
 }

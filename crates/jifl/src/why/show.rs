@@ -202,7 +202,7 @@ impl Shower<'_, '_> {
     }
 
     fn function(&self, at: u64) -> String {
-        match self.code.symbols.function(at) {
+        match self.code.symbols.function(self.code.function(at)) {
             Some(place) => place.function().to_owned(),
             None => format!("{at:#x}"),
         }

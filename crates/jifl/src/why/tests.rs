@@ -206,6 +206,21 @@ fn what_chooses_between_errors_comes_behind() {
 }
 
 #[test]
+fn what_stands_before_a_function_is_of_it() {
+    let symbols = Symbols::parse("1000 t f\n1030 t __pfx_g\n1040 t g\n1060 t g.cold\n");
+    let mut memory = (0, Vec::new());
+    let code = Code::new(&mut memory, &symbols);
+    assert_eq!(
+        (code.function(0x1034), code.function(0x1044)),
+        (0x1040, 0x1040)
+    );
+    assert_eq!(code.function(0x100f), 0x1000);
+    assert!(
+        code.is_of(0x1040, 0x1034) && code.is_of(0x1040, 0x1064) && !code.is_of(0x1000, 0x1034)
+    );
+}
+
+#[test]
 fn exceptions_end_in_what_the_table_says() {
     let mut marks = blocks(&[(0xd0, 1000)]);
     marks.push(Mark::Fault(AT + 0xd3));
