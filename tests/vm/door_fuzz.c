@@ -118,7 +118,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	int few = below(f, 8);
 
-	s->kind = below(f, 7);
+	s->kind = below(f, 10);
 	if (one_in(f, 8))
 		memset(s->nrs, 0xff, sizeof(s->nrs));
 	else
