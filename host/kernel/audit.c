@@ -34,6 +34,7 @@ static const char * const jifl_kinds[] = {
 	[JIFL_KIND_PLUGIN] = "plugin",
 	[JIFL_KIND_TRACE] = "trace",
 	[JIFL_KIND_PROFILE] = "profile",
+	[JIFL_KIND_PATH] = "path",
 	[JIFL_KIND_LOCK] = "lock",
 	[JIFL_KIND_MEM] = "mem",
 };

@@ -85,16 +85,11 @@ static u32 jifl_control_flags(u32 kind)
 	}
 }
 
-static bool jifl_control_has_kind(u32 kind)
-{
-	return kind <= JIFL_KIND_PROFILE || kind == JIFL_KIND_LOCK || kind == JIFL_KIND_MEM;
-}
-
 static bool jifl_control_knows(const struct jifl_start *req)
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (req->kind == JIFL_KIND_PLUGIN || !jifl_control_has_kind(req->kind) || req->reserved)
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM || req->reserved)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))

@@ -158,6 +158,15 @@ static void jifl_count_end_special(unsigned long lane)
 	jifl_count_end_by(lane, jifl_count_finish_special);
 }
 
+/* KIND_TRACE, KIND_PATH: likewise. */
+static void jifl_count_end_recorded(unsigned long lane, u64 result)
+{
+	preempt_disable_notrace();
+	jifl_ring_put(JIFL_RECORD_RESULT | ((u32)(result >> 32) & JIFL_RECORD_HIGH), (u32)result);
+	jifl_count_end_by(lane, jifl_count_finish);
+	preempt_enable_notrace();
+}
+
 /* JIFL_FLAG_DURATION: an insert of the entry piece, where the call has its identity. */
 static void jifl_count_begin_time(unsigned long lane)
 {
@@ -181,6 +190,19 @@ static void jifl_count_begin_mem(unsigned long nr)
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
 	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
 	preempt_enable_notrace();
+}
+
+void jifl_count_fault(unsigned long addr)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (s && s->kind == JIFL_KIND_PATH)
+			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
+	}
 }
 
 /* KIND_CALL without a cell: counts the call where it begins. */
@@ -291,6 +313,25 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 	};
 }
 
+/* At the exit of a call, by what is done at its end. */
+static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
+{
+	struct ir_insert ins;
+
+	if (jifl_count_is_special(s))
+		return jifl_count_call_of(jifl_count_end_special, s->lane);
+	if (s->kind != JIFL_KIND_TRACE && s->kind != JIFL_KIND_PATH)
+		return jifl_count_call_of(jifl_count_end, s->lane);
+	ins = jifl_count_call_of(NULL, s->lane);
+	ins.fn = (unsigned long)jifl_count_end_recorded;
+	ins.nargs = 2;
+	ins.looked_up = 1 << 1;
+	ins.lookups[1] = (struct ir_lookup){
+		.how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE,
+	};
+	return ins;
+}
+
 /* At the exit of a call of which count is still 0. */
 static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 {
@@ -334,9 +375,7 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
 	if (s->flags & JIFL_FLAG_RETVAL)
 		exit[(*nexit)++] = jifl_count_add_result(s);
-	exit[(*nexit)++] = jifl_count_call_of(jifl_count_is_special(s) ? jifl_count_end_special :
-									 jifl_count_end,
-					      s->lane);
+	exit[(*nexit)++] = jifl_count_exit_insert(s);
 }
 
 void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr)
@@ -439,6 +478,12 @@ void jifl_count_functions(struct ir_block *b, void *arg)
 	}
 	if (b->insns[last].kind == IR_RET || b->insns[last].kind == IR_RET_THUNK)
 		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+}
+
+void jifl_count_path(struct ir_block *b, void *arg)
+{
+	jifl_count_attribute(arg);
+	jifl_ring_insert(b, 0, (u32)b->addr.v);
 }
 
 void jifl_count_profile(struct ir_block *b, void *arg)

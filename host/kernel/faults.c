@@ -41,8 +41,10 @@ static void on_fixup_exception(struct pt_regs *regs)
 {
 	struct pt_regs *fault = (struct pt_regs *)regs->di;
 
-	if (replace(&fault->ip))
-		atomic64_inc(&faults);
+	if (!replace(&fault->ip))
+		return;
+	atomic64_inc(&faults);
+	jifl_count_fault(fault->ip);
 }
 
 static void on_search_tables(struct pt_regs *regs)

@@ -189,7 +189,7 @@ u64 jifl_evict_return_site(void);
 /* Do sessions of this kind record? */
 static inline bool jifl_ring_is_for(u32 kind)
 {
-	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_MEM;
+	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
 }
 
 /*
@@ -201,9 +201,9 @@ int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session);
 void jifl_ring_close(const struct jifl_session *s);
 /* Adds a record of what, and of rsp; NULL: there was no room for it. */
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
-/* ... before instruction `at`, where a function begins or returns. */
+/* ... before instruction `at`. */
 void jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
-/* Records what and a value. With preemption off. */
+/* Records what and a value. */
 void jifl_ring_put(u32 what, u32 value);
 /* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
 void jifl_ring_mark(u32 what, u32 value);
@@ -315,6 +315,13 @@ void jifl_count_repeats(struct ir_block *b, void *arg);
 void jifl_count_blocks(struct ir_block *b, void *arg);
 /* ... for JIFL_KIND_TRACE */
 void jifl_count_functions(struct ir_block *b, void *arg);
+/* ... for JIFL_KIND_PATH */
+void jifl_count_path(struct ir_block *b, void *arg);
+/*
+ * The fixup of an exception goes on natively in place of the original instruction at addr:
+ * said to the session that records the running call's path, if one does. Any context.
+ */
+void jifl_count_fault(unsigned long addr);
 /* ... for JIFL_KIND_PROFILE */
 void jifl_count_profile(struct ir_block *b, void *arg);
 /* ... for JIFL_KIND_MEM */

@@ -163,14 +163,20 @@ struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 
  * A function with an ftrace site has been made by a compiler, and keeps to the
  * System V ABI (section 3.2.3): r11 and the flags say nothing when it begins and when
  * it returns. Compiled with -pg, it has no other agreement with its callers either:
- * GCC does not use -fipa-ra then.
+ * GCC does not use -fipa-ra then. Inside a function they may.
  */
+static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
+{
+	return (what == JIFL_RECORD_RETURN || jifl_ksym_starts(b->addr.v)) &&
+	       jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
+}
+
 void jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 {
 	struct ir_insert *ins = jifl_ring_record(b, IR_BEFORE, at, what);
 
 	if (ins)
-		ins->convention = jifl_ksym_fentry(jifl_ksym_start(b->addr.v)) != 0;
+		ins->convention = jifl_ring_at_edge(b, what);
 }
 
 /* The place of a cell's value is the record's own from here on. */
@@ -281,6 +287,12 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 	}
 }
 
+/* Has it to skip some before it can take more? */
+static bool jifl_ring_overrun(unsigned int cpu)
+{
+	return jifl_ring_total(cpu) - ring.readers[cpu].read > jifl_ring_records();
+}
+
 /* Takes at most n words, no record in part; returns how many. */
 static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n)
 {
@@ -301,7 +313,7 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n)
 		jifl_ring_take_one(slot, &to[taken], words);
 	}
 	/* Overtaken meanwhile: nobody knows by how much of these. */
-	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
+	if (jifl_ring_overrun(cpu))
 		return 0;
 	r->read += taken;
 	return taken;
@@ -330,6 +342,9 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 				 taken * sizeof(u64)))
 			ret = -EFAULT;
 		done += taken;
+		/* A loss lies before what is taken, not inside. */
+		if (jifl_ring_overrun(req->cpu))
+			break;
 		cond_resched();
 	}
 	req->n = done;

@@ -192,6 +192,9 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 	case JIFL_KIND_TRACE:
 		s->instrument = jifl_count_functions;
 		return jifl_ring_open(s, false, busy_session);
+	case JIFL_KIND_PATH:
+		s->instrument = jifl_count_path;
+		return jifl_ring_open(s, false, busy_session);
 	case JIFL_KIND_PROFILE:
 		s->instrument = jifl_count_profile;
 		return jifl_profile_open(s);

@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	6
+#define JIFL_ABI_VERSION	7
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -39,6 +39,7 @@ enum jifl_kind {
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
 	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
 	JIFL_KIND_PROFILE = 6,	/* executions of each basic block, see JIFL_IOC_COUNTS */
+	JIFL_KIND_PATH = 7,	/* basic blocks executed, recorded in their order */
 	JIFL_KIND_LOCK = 8,	/* waits for locks, retries of locked cmpxchg, see JIFL_IOC_LOCKS */
 	JIFL_KIND_MEM = 9,	/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
 };
@@ -95,8 +96,9 @@ struct jifl_info {
  * Errors: EBUSY when this file has a session, or as many others as can have one
  * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EALREADY when there is a session of
- * KIND_TRACE, of which there can be one (busy_session names it); EPERM for KIND_TRACE,
- * KIND_PROFILE and KIND_LOCK where the caller may not see kernel addresses (kernel.kptr_restrict); EACCES when the kernel is locked
+ * KIND_TRACE, KIND_PATH or KIND_MEM, of which there can be one (busy_session names it); EPERM for
+ * these, KIND_PROFILE and KIND_LOCK where the caller may not see kernel addresses
+ * (kernel.kptr_restrict); EACCES when the kernel is locked
  * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
  */
 struct jifl_start {
@@ -297,11 +299,12 @@ struct jifl_block {
 };
 
 /*
- * A record of JIFL_KIND_TRACE. `what` is never 0. From 0x80000000 on it is the
- * low half of a function's address, whose high half is all ones, and value the low
- * half of the stack pointer at its entry, where its return address is. Others
- * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of
- * JIFL_RECORD_TIME.
+ * A record of JIFL_KIND_TRACE or JIFL_KIND_PATH. `what` is never 0. From 0x80000000 on it
+ * is the low half of an address, whose high half is all ones, and value the low half of the
+ * stack pointer there: of TRACE a function's, at its entry, where its return address is; of
+ * PATH that of a basic block as it begins. Others come in pairs: one of JIFL_RECORD_BEGIN,
+ * _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN (TRACE), _FAULT (PATH) and _RESULT
+ * (both, before _END where the call returns) come alone.
  */
 struct jifl_record {
 	__u32 what;
@@ -313,6 +316,10 @@ struct jifl_record {
 #define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
 #define JIFL_RECORD_END		0x30000000u	/* + system call; value: the thread's id */
 #define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
+#define JIFL_RECORD_RESULT	0x08000000u	/* + bits 32 to 58 of what the call returns; value: its low half */
+#define JIFL_RECORD_HIGH	0x07ffffffu	/* of RESULT: these bits */
+/* value: low half of the address of an instruction in whose place the kernel's fixup goes on */
+#define JIFL_RECORD_FAULT	0x04000000u
 #define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
 
 /*
@@ -328,9 +335,10 @@ struct jifl_record {
 
 /*
  * Takes what this file's session has recorded on one CPU since the last time, the
- * oldest first; until the file is closed or starts another session. Errors: EPERM, EACCES
+ * oldest first; until the file is closed or starts another session. What has been lost since
+ * then lies before the first that comes. Errors: EPERM, EACCES
  * for who may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of
- * JIFL_KIND_TRACE or JIFL_KIND_MEM, EINVAL for a CPU that cannot be. A record and its words
+ * JIFL_KIND_TRACE, _PATH or _MEM, EINVAL for a CPU that cannot be. A record and its words
  * come together.
  */
 struct jifl_records {

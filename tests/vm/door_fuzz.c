@@ -61,6 +61,7 @@ static const struct {
 	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
 	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
 	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
+	{ JIFL_IOC_ACCESSES, sizeof(struct jifl_accesses) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -119,7 +120,7 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	int few = below(f, 8);
 
-	s->kind = below(f, 9);
+	s->kind = below(f, 10);
 	if (one_in(f, 8))
 		memset(s->nrs, 0xff, sizeof(s->nrs));
 	else
@@ -166,6 +167,7 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_counts *counts = buf;
 	struct jifl_keys *keys = buf;
 	struct jifl_locks *locks = buf;
+	struct jifl_accesses *accesses = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -217,6 +219,12 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		locks->reserved = one_in(f, 16);
 		locks->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
+	case JIFL_IOC_ACCESSES:
+		accesses->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		accesses->n = below(f, ARENA_ASIDE / sizeof(struct jifl_access) + 1);
+		accesses->cpu = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 3);
+		accesses->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
 }
@@ -244,6 +252,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_keys, n);
 	if (requests[which].cmd == JIFL_IOC_LOCKS)
 		size = offsetof(struct jifl_locks, n);
+	if (requests[which].cmd == JIFL_IOC_ACCESSES)
+		size = offsetof(struct jifl_accesses, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);

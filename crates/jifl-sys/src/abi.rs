@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -138,6 +138,8 @@ pub enum Kind {
     Trace = 5,
     /// Executions of each basic block.
     Profile = 6,
+    /// Basic blocks executed, recorded in their order.
+    Path = 7,
     /// Waits for locks, and retries of locked cmpxchg.
     Lock = 8,
     /// What is loaded and stored, recorded.
@@ -155,6 +157,7 @@ impl Kind {
             Kind::Plugin,
             Kind::Trace,
             Kind::Profile,
+            Kind::Path,
             Kind::Lock,
             Kind::Mem,
         ]
@@ -172,6 +175,7 @@ impl Kind {
             Kind::Plugin => "plugin",
             Kind::Trace => "trace",
             Kind::Profile => "profile",
+            Kind::Path => "path",
             Kind::Lock => "lock",
             Kind::Mem => "mem",
         }
@@ -516,17 +520,17 @@ impl Block {
     }
 }
 
-/// `struct jifl_record`: of a session of [`Kind::Trace`].
+/// `struct jifl_record`: of a session of [`Kind::Trace`] or [`Kind::Path`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Record {
-    /// Never 0. A function's address, its low half, or `RECORD_*`.
+    /// Never 0. A function's or a block's address, its low half, or `RECORD_*`.
     pub what: u32,
     /// What is said of it.
     pub value: u32,
 }
 
-/// From here on [`Record::what`] is a function; [`Record::value`] its stack pointer.
+/// From here on [`Record::what`] is a function, or a block; [`Record::value`] its stack pointer.
 pub const RECORD_FUNCTION: u32 = 0x8000_0000;
 /// Mask of the `RECORD_*` below.
 pub const RECORD_TYPE: u32 = 0xf000_0000;
@@ -538,6 +542,12 @@ pub const RECORD_RESUME: u32 = 0x2000_0000;
 pub const RECORD_END: u32 = 0x3000_0000;
 /// The function returns; [`Record::value`] is what it was at its entry.
 pub const RECORD_RETURN: u32 = 0x5000_0000;
+/// With bits 32 to 58 of what the call returns; those below are the value.
+pub const RECORD_RESULT: u32 = 0x0800_0000;
+/// Of [`RECORD_RESULT`]: these bits.
+pub const RECORD_HIGH: u32 = 0x07ff_ffff;
+/// In place of the instruction at [`Record::value`] the kernel's fixup of its exception goes on.
+pub const RECORD_FAULT: u32 = 0x0400_0000;
 /// With the low 28 bits of nanoseconds; those above are the value.
 pub const RECORD_TIME: u32 = 0x4000_0000;
 /// Of [`Kind::Mem`], behind a [`RECORD_BEGIN`]: the high half of the stack pointer.

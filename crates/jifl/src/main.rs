@@ -13,6 +13,7 @@ mod device;
 mod doctor;
 mod dump;
 mod duration;
+mod errno;
 mod exit;
 #[cfg(test)]
 mod fake;
@@ -43,6 +44,7 @@ mod syscalls;
 mod target;
 mod trace;
 mod vm;
+mod why;
 
 /// JIT instrumentation of a live Linux kernel
 #[derive(Debug, Parser)]
@@ -65,6 +67,8 @@ enum Command {
     Count(count::CountArgs),
     /// Show which functions system calls enter
     Trace(trace::TraceArgs),
+    /// Show which branch led to the error of a system call that failed
+    Why(why::WhyArgs),
     /// Show which code system calls execute, for coverage tools too
     Cover(cover::CoverArgs),
     /// Show where system calls execute instructions, exactly
@@ -126,6 +130,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Count(args) => count::run(args),
         Command::Trace(args) => trace::run(args),
+        Command::Why(args) => why::run(&args),
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Branch(args) => branch::run(&args),

@@ -46,12 +46,17 @@ impl Extent {
 
     /// Columns that a line has on the terminal where data goes; `None` where it goes elsewhere.
     pub fn width(&self) -> Option<usize> {
-        if self.output.is_some() {
-            return None;
-        }
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-        (size.ws_col > 0).then_some(size.ws_col.into())
+        width(self.output.as_deref())
     }
+}
+
+/// Likewise, where data goes to a file or, without one, to standard output.
+pub fn width(output: Option<&Path>) -> Option<usize> {
+    if output.is_some() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// The place. A file is made at once, so that a wrong path shows early.

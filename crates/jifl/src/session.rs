@@ -119,6 +119,12 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
+/// Does what such a session has contain addresses of the kernel?
+fn shows_addresses(kind: u32) -> bool {
+    let kinds = [Kind::Trace, Kind::Path, Kind::Profile, Kind::Lock, Kind::Mem];
+    kinds.map(|kind| kind as u32).contains(&kind)
+}
+
 /// Why a session was refused.
 pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
     match Errno::from_io_error(error) {
@@ -139,7 +145,7 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
                  kernel.kptr_restrict=1, and be root",
         ),
         Some(Errno::ALREADY) => Failure::failed(format!(
-            "{} records functions already, and one at a time can: wait for its end, or `jifl detach {}`",
+            "{} records already, and one session at a time can: wait for its end, or `jifl detach {}`",
             holder(door, start.busy_session),
             start.busy_session
         )),
@@ -157,11 +163,6 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
         Some(Errno::SRCH) => Failure::failed("starting the session: no such process"),
         _ => device::failed("starting the session", error),
     }
-}
-
-fn shows_addresses(kind: u32) -> bool {
-    let kinds = [Kind::Trace, Kind::Profile, Kind::Lock, Kind::Mem];
-    kinds.map(|kind| kind as u32).contains(&kind)
 }
 
 fn holder(door: &impl Door, id: u64) -> String {

@@ -27,7 +27,7 @@ RATE_LIMIT_SECONDS = 6
 # What the rest of the kernel takes meanwhile.
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
-TRACE, PROFILE, LOCK = 5, 6, 8  # kinds of sessions
+TRACE, PROFILE, PATH, LOCK, MEM = 5, 6, 7, 8, 9  # kinds of sessions
 
 
 def error_of(function, *arguments):
@@ -202,9 +202,12 @@ def addresses():
             same("nor are functions recorded for them", error_of(another.start, TRACE, [GETPID]), "EPERM")
             same("nor blocks counted", error_of(another.start, PROFILE, [GETPID]), "EPERM")
             same("nor locks looked at", error_of(another.start, LOCK, [GETPID]), "EPERM")
+            same("nor paths and accesses recorded", [error_of(another.start, kind, [GETPID]) for kind in (PATH, MEM)],
+                 ["EPERM"] * 2)
         same("nor given", error_of(device.call, "records"), "EPERM")
         same("nor their counts", error_of(device.call, "counts"), "EPERM")
         same("nor their locks", error_of(device.call, "locks"), "EPERM")
+        same("nor what they access", error_of(device.call, "accesses"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
               and len(end.stderr.splitlines()) == 1, end)
@@ -343,6 +346,7 @@ def lockdown():
         same("the cache is not shown any more", error_of(device.call, "block"), "EACCES")
         same("nor are counts", error_of(device.call, "counts"), "EACCES")
         same("nor are locks", error_of(device.call, "locks"), "EACCES")
+        same("nor is what is accessed", error_of(device.call, "accesses"), "EACCES")
     is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
     out, err = interrupt(owner)
     check("and ends as ever, with its report",

@@ -156,7 +156,7 @@ def one_at_a_time():
     wait_for("the session", lambda: status()["sessions"])
     second = run("jifl", "trace", "sys:getpid", "--for", "1s")
     check("a second trace is refused, by name", second.returncode == 1 and
-          "records functions already" in second.stderr and f"process {owner.pid}" in second.stderr, second)
+          "records already" in second.stderr and f"process {owner.pid}" in second.stderr, second)
     counting = session("insn", "sys:getpid", "-f", "json")
     check("counting goes on beside it", report(interrupt(counting)[0])["command"] == "count", counting)
     interrupt(owner)

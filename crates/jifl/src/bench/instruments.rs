@@ -49,6 +49,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("block", "block count", What::Session(Kind::Block, 0)),
     row("insn", "instruction count", What::Session(Kind::Insn, 0)),
     row("trace", "call trace", What::Session(Kind::Trace, 0)),
+    row("path", "path of blocks", What::Session(Kind::Path, 0)),
     row("blocks", "executions of each block", What::Session(Kind::Profile, 0)),
     row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
     row("lock", "waits for locks, retries", What::Session(Kind::Lock, 0)),

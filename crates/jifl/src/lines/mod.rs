@@ -8,6 +8,7 @@
 
 mod find;
 mod module;
+pub mod sources;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,7 +172,7 @@ impl LinesArgs {
             return Ok(());
         }
         Err(Failure::usage(
-            "--vmlinux and --source go with --annotate and --inlined of prof, --lcov and --html of cover",
+            "--vmlinux and --source go with --annotate and --inlined of prof, --lcov and --html of cover, and with why",
         ))
     }
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 
 use iced_x86::{Instruction, Mnemonic};
 use serde::Serialize;
@@ -13,6 +12,7 @@ use crate::dump::disasm::{self, Disassembler};
 use crate::exit::Failure;
 use crate::kcore::Memory;
 use crate::lines::Lines;
+use crate::lines::sources::Sources;
 use crate::output;
 use crate::profile::{self, Function, Profile, executed_at, percent};
 use crate::report::{grouped, table};
@@ -211,7 +211,7 @@ fn one(function: &Annotated, lines: &Lines, width: Option<usize>) -> String {
     for (row, shown) in function.lines.iter().zip(rows(&function.lines)) {
         let place = (&row.file, row.line, &row.inlined);
         if last.replace(place) != Some(place) {
-            text += &output::fit(sources.line(row, lines), width);
+            text += &output::fit(source(row, &mut sources, lines), width);
         }
         let shown = output::fit(shown + "\n", width);
         text += &match colour(row.share).filter(|_| width.is_some()) {
@@ -266,28 +266,18 @@ fn rows(rows: &[Row]) -> Vec<String> {
         .collect()
 }
 
-/// Texts of source files that have been read.
-#[derive(Default)]
-struct Sources(BTreeMap<String, Vec<String>>);
-
-impl Sources {
-    /// `fs/read_write.c:450 (inlined fdget): text`; nothing where lines are not known.
-    fn line(&mut self, row: &Row, lines: &Lines) -> String {
-        let (Some(file), Some(line)) = (&row.file, row.line) else {
-            return String::new();
-        };
-        let texts = self.0.entry(file.clone()).or_insert_with(|| {
-            let text = fs::read_to_string(lines.path(file)).unwrap_or_default();
-            text.lines().map(str::to_owned).collect()
-        });
-        let inlined = match row.inlined.first() {
-            Some(name) => format!(" ({name})"),
-            None => String::new(),
-        };
-        match texts.get(line as usize - 1) {
-            Some(text) => format!("{file}:{line}{inlined}: {}\n", text.trim()),
-            None => format!("{file}:{line}{inlined}\n"),
-        }
+/// `fs/read_write.c:450 (inlined fdget): text`; nothing where lines are not known.
+fn source(row: &Row, sources: &mut Sources, lines: &Lines) -> String {
+    let (Some(file), Some(line)) = (&row.file, row.line) else {
+        return String::new();
+    };
+    let inlined = match row.inlined.first() {
+        Some(name) => format!(" ({name})"),
+        None => String::new(),
+    };
+    match sources.text(file, line, lines) {
+        Some(text) => format!("{file}:{line}{inlined}: {text}\n"),
+        None => format!("{file}:{line}{inlined}\n"),
     }
 }
 
@@ -390,14 +380,14 @@ mod tests {
         (row.file, row.line) = (Some("program.c".into()), Some(3));
         row.inlined = vec!["inner".into()];
         let mut sources = Sources::default();
-        assert_eq!(sources.line(&row, &lines), "program.c:3 (inner)\n");
+        assert_eq!(source(&row, &mut sources, &lines), "program.c:3 (inner)\n");
         let file = program.dir.join("program.c").display().to_string();
         row.file = Some(file.clone());
         assert_eq!(
-            sources.line(&row, &lines),
+            source(&row, &mut sources, &lines),
             format!("{file}:3 (inner): __asm__ volatile(\"imul $3, %0, %0\" : \"+r\"(a));\n")
         );
         row.line = None;
-        assert_eq!(sources.line(&row, &lines), "");
+        assert_eq!(source(&row, &mut sources, &lines), "");
     }
 }

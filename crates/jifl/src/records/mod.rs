@@ -5,9 +5,12 @@ pub mod pieces;
 
 use std::sync::Mutex;
 
-use jifl_sys::abi::{RECORD_WORDS_MAX, Record, Records, Start};
+use jifl_sys::abi::{
+    RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records, Start,
+};
 use jifl_sys::device::{Door, Request};
 
+use self::pieces::GAP;
 pub use self::pieces::{Event, Piece, pieces};
 use crate::device;
 use crate::exit::Failure;
@@ -17,17 +20,36 @@ use crate::syscalls::Table;
 /// Records that one request may take.
 const ROOM: usize = 1 << 16;
 
+/// Is a call kept that returns this?
+pub type Wanted = fn(i64) -> bool;
+
 /// What has been taken from the module.
 #[derive(Default)]
 pub struct Taken {
+    /// Of each CPU, with [`GAP`] where some were lost.
     cpus: Vec<Vec<Record>>,
     /// Of each CPU: overwritten before they could be taken.
     lost: Vec<u64>,
     /// There was no room for.
     pub refused: u64,
+    /// Calls that were let go.
+    pub unwanted: u64,
     /// Where they go first.
     room: Vec<Record>,
     error: Option<std::io::Error>,
+    /// Calls that are not are let go as soon as they end, if they have run on one CPU; of records
+    /// without words.
+    wanted: Option<Wanted>,
+    /// Of each CPU.
+    open: Vec<Open>,
+}
+
+/// The call that is running on a CPU since it began.
+#[derive(Default, Clone, Copy)]
+struct Open {
+    /// Where its records begin.
+    from: Option<usize>,
+    result: Option<i64>,
 }
 
 /// Runs a session and takes what it records, `limit` records at most.
@@ -41,7 +63,22 @@ pub fn observe(
     table: &Table,
     limit: usize,
 ) -> Result<(Taken, Outcome), Failure> {
-    let taken = Mutex::new(Taken::new(device::info(door)?.cpus));
+    observe_wanted(scope, door, start, table, limit, None)
+}
+
+/// Likewise, of calls that return what is `wanted`.
+///
+/// # Errors
+/// As of all.
+pub fn observe_wanted(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    start: Start,
+    table: &Table,
+    limit: usize,
+    wanted: Option<Wanted>,
+) -> Result<(Taken, Outcome), Failure> {
+    let taken = Mutex::new(Taken::new(device::info(door)?.cpus, wanted));
     let take = || {
         let mut taken = taken
             .lock()
@@ -59,8 +96,10 @@ pub fn observe(
 }
 
 impl Taken {
-    fn new(cpus: u32) -> Taken {
+    fn new(cpus: u32, wanted: Option<Wanted>) -> Taken {
         Taken {
+            wanted,
+            open: vec![Open::default(); cpus as usize],
             cpus: vec![Vec::new(); cpus as usize],
             lost: vec![0; cpus as usize],
             room: vec![Record::default(); ROOM],
@@ -89,8 +128,11 @@ impl Taken {
             while let Some(n) = self.take_some(door, cpu) {
                 let kept: usize = self.cpus.iter().map(Vec::len).sum();
                 let fits = n.min(limit.saturating_sub(kept));
-                self.cpus[cpu].extend_from_slice(&self.room[..fits]);
-                self.refused += (n - fits) as u64;
+                self.keep(cpu, fits);
+                if fits < n {
+                    self.refused += (n - fits) as u64;
+                    self.keep_gap(cpu);
+                }
                 // A record for whose words there is no room waits for the next time.
                 if n + RECORD_WORDS_MAX < self.room.len() {
                     break;
@@ -103,6 +145,10 @@ impl Taken {
         let mut records = Records::of(cpu as u32);
         match door.call(Request::Records(&mut records, &mut self.room)) {
             Ok(()) => {
+                // They lie before what came.
+                if records.lost > self.lost[cpu] {
+                    self.keep_gap(cpu);
+                }
                 self.lost[cpu] = records.lost;
                 Some(records.n as usize)
             }
@@ -115,17 +161,63 @@ impl Taken {
             }
         }
     }
+
+    fn keep_gap(&mut self, cpu: usize) {
+        self.open[cpu] = Open::default();
+        if self.cpus[cpu].last() != Some(&GAP) {
+            self.cpus[cpu].push(GAP);
+        }
+    }
+
+    /// The first `n` of those that came.
+    fn keep(&mut self, cpu: usize, n: usize) {
+        match self.wanted {
+            None => self.cpus[cpu].extend_from_slice(&self.room[..n]),
+            Some(wanted) => (0..n).for_each(|index| self.keep_one(cpu, self.room[index], wanted)),
+        }
+    }
+
+    fn keep_one(&mut self, cpu: usize, record: Record, wanted: Wanted) {
+        let (records, open) = (&mut self.cpus[cpu], &mut self.open[cpu]);
+        records.push(record);
+        match record.what {
+            // The second of a pair.
+            what if what & RECORD_TYPE == RECORD_TIME => {
+                let first = records.len().saturating_sub(2);
+                match records[first].what & RECORD_TYPE {
+                    RECORD_BEGIN => {
+                        *open = Open {
+                            from: Some(first),
+                            result: None,
+                        }
+                    }
+                    RECORD_END => {
+                        let ended = std::mem::take(open);
+                        if let Some(from) = ended.from
+                            && !ended.result.is_some_and(wanted)
+                        {
+                            records.truncate(from);
+                            self.unwanted += 1;
+                        }
+                    }
+                    _ => *open = Open::default(),
+                }
+            }
+            _ => open.result = pieces::result(&record).or(open.result),
+        }
+    }
 }
 
 #[cfg(test)]
 pub mod tests {
-    use super::pieces::tests::enter;
+    use super::pieces::tests::{enter, mark, result};
     use super::*;
     use crate::fake::Fake;
+    use jifl_sys::abi::RECORD_RESUME;
 
     /// All that there is.
     pub fn taken(fake: &Fake, cpus: u32) -> Taken {
-        let mut taken = Taken::new(cpus);
+        let mut taken = Taken::new(cpus, None);
         taken.take(fake, usize::MAX);
         assert!(taken.error.is_none());
         taken
@@ -135,8 +227,35 @@ pub mod tests {
     fn what_is_beyond_the_limit_is_counted() {
         let fake = Fake::default();
         fake.state().records = vec![vec![enter(0, 900); 100]];
-        let mut taken = Taken::new(1);
+        let mut taken = Taken::new(1, None);
         taken.take(&fake, 60);
-        assert_eq!((taken.of(0).len(), taken.refused), (60, 40));
+        assert_eq!((taken.of(0).len(), taken.refused), (61, 40));
+        assert_eq!(taken.of(0)[60], GAP);
+    }
+
+    #[test]
+    fn calls_that_are_not_wanted_are_let_go() {
+        let call = |thread, value| {
+            [
+                &mark(RECORD_BEGIN, 1, thread, 1)[..],
+                &[enter(0, 900), result(value)],
+                &mark(RECORD_END, 1, thread, 2),
+            ]
+            .concat()
+        };
+        let moved = [
+            &mark(RECORD_RESUME, 0, 9, 3)[..],
+            &[result(5)],
+            &mark(RECORD_END, 1, 9, 4),
+        ]
+        .concat();
+        let fake = Fake::default();
+        let failed = call(7, -2);
+        fake.state().records =
+            vec![[call(7, 5), failed.clone(), moved.clone(), call(8, 0)].concat()];
+        let mut taken = Taken::new(1, Some(|value| value < 0));
+        taken.take(&fake, usize::MAX);
+        assert_eq!(taken.of(0), [failed, moved].concat());
+        assert_eq!(taken.unwanted, 2);
     }
 }

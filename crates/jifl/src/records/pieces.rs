@@ -2,8 +2,12 @@
 //! From each CPU's records to what all threads did, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record, record_words,
+    RECORD_BEGIN, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME, RECORD_TYPE,
+    Record, record_words,
 };
+
+/// Stands where records have been lost: no other's first word is 0.
+pub const GAP: Record = Record { what: 0, value: 0 };
 
 /// Bits of the time in a record's first word.
 const TIME_BITS: u32 = 28;
@@ -19,6 +23,11 @@ pub trait Event: Sized {
     /// What happens inside calls, and has no time: it is in the first of these records, whose
     /// place among its CPU's is `at`.
     fn inside(record: &Record, at: usize) -> Option<Self>;
+
+    /// Records are lost from here on.
+    fn lost() -> Option<Self> {
+        None
+    }
 }
 
 /// What a thread did while it ran on one CPU.
@@ -53,6 +62,13 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
     while let Some(record) = records.get(at) {
         let here = at;
         at += 1 + record_words(record.what);
+        if *record == GAP {
+            all.extend(open.take().map(|mut piece| {
+                piece.events.extend(E::lost());
+                piece
+            }));
+            continue;
+        }
         if let Some(event) = E::inside(record, here) {
             match &mut open {
                 Some(piece) => piece.events.push(event),
@@ -87,6 +103,31 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
     stray
 }
 
+/// When records were lost: between two times, of which the latter is the greatest there is where
+/// nothing comes behind.
+pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    for records in cpus {
+        let (mut last, mut from) = (0, None);
+        for record in records {
+            if *record == GAP {
+                from = from.or(Some(last));
+            } else if let Some(time) = time_of(record) {
+                all.extend(from.take().map(|from| (from, time)));
+                last = time;
+            }
+        }
+        all.extend(from.map(|from| (from, u64::MAX)));
+    }
+    all
+}
+
+/// What a call returns, if that is what a record is about: it has 59 bits of it.
+pub fn result(record: &Record) -> Option<i64> {
+    let high = i64::from(record.what & RECORD_HIGH) << 37 >> 5;
+    (record.what & !RECORD_HIGH == RECORD_RESULT).then_some(high | i64::from(record.value))
+}
+
 fn time_of(record: &Record) -> Option<u64> {
     (record.what & RECORD_TYPE == RECORD_TIME)
         .then(|| u64::from(record.value) << TIME_BITS | u64::from(record.what & !RECORD_TYPE))
@@ -115,6 +156,13 @@ pub mod tests {
         Record {
             what: 0x8100_0000 + low,
             value: stack,
+        }
+    }
+
+    pub fn result(value: i64) -> Record {
+        Record {
+            what: RECORD_RESULT | ((value >> 32) as u32 & RECORD_HIGH),
+            value: value as u32,
         }
     }
 
@@ -161,5 +209,38 @@ pub mod tests {
         let (found, stray) = pieces::<Traced>([&records[..]]);
         assert_eq!((found.len(), stray), (1, 4));
         assert_eq!(found[0].thread, 71);
+    }
+
+    #[test]
+    fn results_and_faults_are_alone_and_losses_end_a_piece() {
+        let fault = Record {
+            what: jifl_sys::abi::RECORD_FAULT,
+            value: 0x8100_0005,
+        };
+        let records = [
+            &mark(RECORD_BEGIN, 3, 70, 5)[..],
+            &[
+                fault,
+                result(-2),
+                result(0x7fff_1234_5678),
+                GAP,
+                enter(1, 90),
+            ],
+            &mark(RECORD_RESUME, 0, 70, 9),
+            &[GAP],
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&records[..]]);
+        assert_eq!((found.len(), stray), (2, 1));
+        assert_eq!(
+            found[0].events[1..],
+            [
+                Traced::Fault(0xffff_ffff_8100_0005),
+                Traced::Result(-2),
+                Traced::Result(0x7fff_1234_5678),
+                Traced::Lost
+            ]
+        );
+        assert_eq!(gaps([&records[..]]), [(5, 9), (9, u64::MAX)]);
     }
 }

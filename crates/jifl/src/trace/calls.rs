@@ -26,6 +26,8 @@ pub struct Call {
     pub began: u64,
     /// When it ended, if it did.
     pub ended: Option<u64>,
+    /// What it returned, if it did.
+    pub result: Option<i64>,
     /// In their order.
     pub functions: Vec<Entered>,
 }
@@ -91,6 +93,12 @@ pub fn each<E>(
                         open.leave(stack);
                     }
                 }
+                Event::Result(value) => {
+                    if let Some(open) = open.get_mut(&piece.thread) {
+                        open.call.result = Some(value);
+                    }
+                }
+                Event::Fault(_) | Event::Lost => {}
                 Event::End(time) => {
                     if let Some(mut open) = open.remove(&piece.thread) {
                         open.call.ended = Some(time);

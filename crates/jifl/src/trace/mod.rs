@@ -20,7 +20,7 @@ use crate::records::{self, Taken};
 use crate::scope::{Outcome, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
-use crate::{device, duration, output, session, target};
+use crate::{device, duration, errno, output, session, target};
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -128,6 +128,7 @@ fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, s
             syscall: table.name(call.nr),
             began_ns: call.began,
             duration_ns: call.ended.map(|ended| ended.saturating_sub(call.began)),
+            result: call.result,
             functions: functions
                 .map(|entered| (entered.depth, symbols.name(entered.address)))
                 .collect(),
@@ -142,9 +143,11 @@ fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, s
     };
     let _ = writeln!(
         text,
-        "[{}] sys:{}  {time}",
+        "[{}] sys:{}{}  {time}",
         call.thread,
-        table.name(call.nr)
+        table.name(call.nr),
+        call.result
+            .map_or_else(String::new, |value| format!(" = {}", errno::result(value)))
     );
     for entered in functions {
         let indent = 2 * (entered.depth as usize + 1);
@@ -159,6 +162,7 @@ struct Object<'a> {
     syscall: String,
     began_ns: u64,
     duration_ns: Option<u64>,
+    result: Option<i64>,
     /// Depth and name.
     functions: Vec<(u32, std::borrow::Cow<'a, str>)>,
 }
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
     use crate::fake::Fake;
     use crate::parse::parse;
-    use crate::records::pieces::tests::{enter, mark};
+    use crate::records::pieces::tests::{enter, mark, result};
     use jifl_sys::abi::{RECORD_BEGIN, RECORD_END};
 
     #[test]
@@ -210,7 +214,7 @@ mod tests {
         fake.state().records = vec![
             [
                 &mark(RECORD_BEGIN, 257, 70, 1000)[..],
-                &[enter(0, 900), enter(16, 800)],
+                &[enter(0, 900), enter(16, 800), result(-2)],
                 &mark(RECORD_END, 257, 70, 3500),
             ]
             .concat(),
@@ -246,15 +250,16 @@ mod tests {
     fn calls_are_written_as_they_nest() {
         assert_eq!(
             written("sys:openat"),
-            "[70] sys:openat  2.5 us\n  outer\n    inner [nfs]\n"
+            "[70] sys:openat = -ENOENT  2.5 us\n  outer\n    inner [nfs]\n"
         );
         assert_eq!(
             written("sys:openat -D 1"),
-            "[70] sys:openat  2.5 us\n  outer\n"
+            "[70] sys:openat = -ENOENT  2.5 us\n  outer\n"
         );
         let value: serde_json::Value =
             serde_json::from_str(&written("sys:openat -f ndjson")).unwrap();
         assert_eq!(value["duration_ns"], 2500);
+        assert_eq!(value["result"], -2);
         assert_eq!(value["functions"][1][1], "inner [nfs]");
     }
 }
