@@ -121,7 +121,13 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
 
 /// Does what such a session has contain addresses of the kernel?
 fn shows_addresses(kind: u32) -> bool {
-    let kinds = [Kind::Trace, Kind::Path, Kind::Profile, Kind::Lock, Kind::Mem];
+    let kinds = [
+        Kind::Trace,
+        Kind::Path,
+        Kind::Profile,
+        Kind::Lock,
+        Kind::Mem,
+    ];
     kinds.map(|kind| kind as u32).contains(&kind)
 }
 
