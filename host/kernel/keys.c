@@ -3,25 +3,21 @@
  * Counts by what the tasks are: by command name, process, CPU, or each combination of these
  * (JIFL_FLAG_BY_*).
  *
- * A table of as many keys as there is room for, found by their hash. What has been found once is
- * found without a lock; a new key is added at the head of its bucket's list under one. All
- * processors add to the same cells: it is done once a call. Keys that find no room are
- * counted together.
+ * All processors add to the same cells (cells.h): it is done once a call. Keys that find no room
+ * are counted together.
  *
  * Contexts: add in process context with preemption off, or with a run queue locked; the
  * others sleep.
  */
 #include <linux/atomic.h>
-#include <linux/jhash.h>
-#include <linux/log2.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "cells.h"
 #include "kernel.h"
 #include "plant.h"
 
@@ -30,7 +26,6 @@ module_param(count_keys, uint, 0444);
 MODULE_PARM_DESC(count_keys,
 		 "keys that a session can count by, 16 to 1048576 (default 4096)");
 
-/* Without padding: compared and hashed as bytes. */
 struct jifl_keys_name {
 	u32 cpu;
 	s32 tgid;
@@ -38,19 +33,15 @@ struct jifl_keys_name {
 };
 
 struct jifl_keys_cell {
+	struct jifl_cell cell;
 	struct jifl_keys_name name;	/* does not change once it is published */
-	u32 next;			/* in its bucket: index + 1; likewise */
 	atomic64_t calls;
 	atomic64_t sum;
 };
 
 struct jifl_keys_table {
 	u32 flags;			/* JIFL_FLAG_BY_* */
-	u32 max, bits;			/* cells; buckets, log 2 */
-	raw_spinlock_t lock;		/* adding a key; a leaf */
-	u32 n;				/* cells in use */
-	u32 *buckets;			/* heads of lists of cells: index + 1 */
-	struct jifl_keys_cell *cells;
+	struct jifl_cells cells;	/* struct jifl_keys_cell */
 	struct jifl_keys_cell other;	/* of keys without a cell */
 };
 
@@ -66,8 +57,7 @@ void jifl_keys_close(struct jifl_session *s)
 {
 	if (!s->keys)
 		return;
-	vfree(s->keys->cells);
-	vfree(s->keys->buckets);
+	jifl_cells_close(&s->keys->cells);
 	vfree(s->keys);
 	s->keys = NULL;
 }
@@ -80,12 +70,7 @@ int jifl_keys_open(struct jifl_session *s)
 		return -ENOMEM;
 	s->keys = t;
 	t->flags = s->flags;
-	t->max = count_keys;
-	t->bits = ilog2(t->max);
-	raw_spin_lock_init(&t->lock);
-	t->buckets = JIFL_ALLOC(vcalloc(1u << t->bits, sizeof(*t->buckets)));
-	t->cells = JIFL_ALLOC(vcalloc(t->max, sizeof(*t->cells)));
-	if (t->buckets && t->cells)
+	if (!jifl_cells_open(&t->cells, count_keys, sizeof(struct jifl_keys_cell)))
 		return 0;
 	jifl_keys_close(s);
 	return -ENOMEM;
@@ -105,54 +90,24 @@ static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_nam
 		strscpy_pad(name->comm, current->comm, sizeof(name->comm));
 }
 
-/* NULL: not in the bucket. */
-static struct jifl_keys_cell *jifl_keys_find(struct jifl_keys_table *t, const u32 *bucket,
+/* Its cell, or that of all which find no room. */
+static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
 					     const struct jifl_keys_name *name)
 {
-	/* Pairs with the release in jifl_keys_insert. */
-	u32 at = smp_load_acquire(bucket);
+	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_keys_cell),
+						name, sizeof(*name));
 
-	for (; at; at = t->cells[at - 1].next)
-		if (!memcmp(&t->cells[at - 1].name, name, sizeof(*name)))
-			return &t->cells[at - 1];
-	return NULL;
-}
-
-/* Under the lock. */
-static struct jifl_keys_cell *jifl_keys_insert(struct jifl_keys_table *t, u32 *bucket,
-					       const struct jifl_keys_name *name)
-{
-	struct jifl_keys_cell *cell = jifl_keys_find(t, bucket, name);
-
-	if (cell)
-		return cell;
-	if (t->n == t->max)
-		return &t->other;
-	cell = &t->cells[t->n];
-	cell->name = *name;
-	cell->next = *bucket;
-	/* Pairs with the acquire in jifl_keys_find. */
-	smp_store_release(bucket, t->n + 1);
-	/* Pairs with the acquire in jifl_keys_read. */
-	smp_store_release(&t->n, t->n + 1);
-	return cell;
+	static_assert(offsetof(struct jifl_keys_cell, name) == sizeof(struct jifl_cell));
+	return cell ? container_of(cell, struct jifl_keys_cell, cell) : &t->other;
 }
 
 void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 {
 	struct jifl_keys_name name;
 	struct jifl_keys_cell *cell;
-	unsigned long flags;
-	u32 *bucket;
 
 	jifl_keys_name(t, &name);
-	bucket = &t->buckets[jhash2((u32 *)&name, sizeof(name) / sizeof(u32), 0) >> (32 - t->bits)];
-	cell = jifl_keys_find(t, bucket, &name);
-	if (!cell) {
-		raw_spin_lock_irqsave(&t->lock, flags);
-		cell = jifl_keys_insert(t, bucket, &name);
-		raw_spin_unlock_irqrestore(&t->lock, flags);
-	}
+	cell = jifl_keys_cell(t, &name);
 	atomic64_inc(&cell->calls);
 	atomic64_add(value, &cell->sum);
 }
@@ -181,11 +136,12 @@ int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req)
 
 	if (!t)
 		return -ENOENT;
-	/* Pairs with the release in jifl_keys_insert. */
-	n = smp_load_acquire(&t->n);
+	n = jifl_cells_count(&t->cells);
 	n = req->from < n ? min(req->n, n - req->from) : 0;
 	for (done = 0; done < n; done++) {
-		key = jifl_keys_key(&t->cells[req->from + done]);
+		key = jifl_keys_key((struct jifl_keys_cell *)
+				    jifl_cells_at(&t->cells, sizeof(struct jifl_keys_cell),
+						  req->from + done));
 		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(key)), &key, sizeof(key)))
 			return -EFAULT;
 		cond_resched();

@@ -10,6 +10,7 @@
 
 #include <linux/atomic.h>
 
+#include "cells.h"
 #include "kernel.h"
 
 /* --- lock.c ------------------------------------------------------------------------ */
@@ -29,15 +30,14 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr);
 /* 0, or -EINVAL after one line in the log. Sleeps. */
 int jifl_lock_table_init(void);
 
-/* Without padding: compared and hashed as bytes. */
 struct jifl_lock_name {
 	u64 lock, caller, site;
 	u64 type;		/* enum jifl_lock_type */
 };
 
 struct jifl_lock_cell {
+	struct jifl_cell cell;
 	struct jifl_lock_name name;	/* does not change once it is published */
-	u32 next;			/* in its bucket: index + 1; likewise */
 	atomic64_t contended, ended;
 	atomic64_t wait_ns, max_ns;
 };

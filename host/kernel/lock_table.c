@@ -2,17 +2,12 @@
 /*
  * Sums of a session of JIFL_KIND_LOCK: one for each lock, who takes it and how.
  *
- * As in keys.c: as many cells as there is room for, found by their hash without a lock; a new one
- * goes to the head of its bucket's list under one. What finds no room is counted together.
+ * As in keys.c: as many cells (cells.h) as there is room for; what finds none is counted together.
  *
  * Contexts: jifl_lock_cell in any but NMI, whatever is held; the others sleep.
  */
-#include <linux/jhash.h>
-#include <linux/log2.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
-#include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
@@ -25,11 +20,7 @@ MODULE_PARM_DESC(lock_cells,
 		 "locks and callers that a session can have waits of, 16 to 1048576 (default 4096)");
 
 struct jifl_locks_table {
-	u32 max, bits;			/* cells; buckets, log 2 */
-	raw_spinlock_t lock;		/* adding a cell; a leaf, with interrupts off */
-	u32 n;				/* cells in use */
-	u32 *buckets;			/* heads of lists of cells: index + 1 */
-	struct jifl_lock_cell *cells;
+	struct jifl_cells cells;	/* struct jifl_lock_cell */
 	struct jifl_lock_cell other;	/* of all without one */
 	struct jifl_lock_waits waits;
 };
@@ -57,8 +48,7 @@ void jifl_lock_close(struct jifl_session *s)
 	if (!s->locks)
 		return;
 	vfree(s->locks->waits.waits);
-	vfree(s->locks->cells);
-	vfree(s->locks->buckets);
+	jifl_cells_close(&s->locks->cells);
 	vfree(s->locks);
 	s->locks = NULL;
 }
@@ -66,17 +56,14 @@ void jifl_lock_close(struct jifl_session *s)
 int jifl_lock_open(struct jifl_session *s)
 {
 	struct jifl_locks_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
+	int ret;
 
 	if (!t)
 		return -ENOMEM;
 	s->locks = t;
-	t->max = lock_cells;
-	t->bits = ilog2(t->max);
-	raw_spin_lock_init(&t->lock);
-	t->buckets = JIFL_ALLOC(vcalloc(1u << t->bits, sizeof(*t->buckets)));
-	t->cells = JIFL_ALLOC(vcalloc(t->max, sizeof(*t->cells)));
+	ret = jifl_cells_open(&t->cells, lock_cells, sizeof(struct jifl_lock_cell));
 	t->waits.waits = JIFL_ALLOC(vcalloc(1u << JIFL_LOCK_WAITS_BITS, sizeof(*t->waits.waits)));
-	if (t->buckets && t->cells && t->waits.waits)
+	if (!ret && t->waits.waits)
 		return 0;
 	jifl_lock_close(s);
 	return -ENOMEM;
@@ -84,52 +71,13 @@ int jifl_lock_open(struct jifl_session *s)
 
 /* --- finding and adding -------------------------------------------------------------- */
 
-/* NULL: not in the bucket. */
-static struct jifl_lock_cell *jifl_lock_find(struct jifl_locks_table *t, const u32 *bucket,
-					     const struct jifl_lock_name *name)
-{
-	/* Pairs with the release in jifl_lock_insert. */
-	u32 at = smp_load_acquire(bucket);
-
-	for (; at; at = t->cells[at - 1].next)
-		if (!memcmp(&t->cells[at - 1].name, name, sizeof(*name)))
-			return &t->cells[at - 1];
-	return NULL;
-}
-
-/* Under the lock. */
-static struct jifl_lock_cell *jifl_lock_insert(struct jifl_locks_table *t, u32 *bucket,
-					       const struct jifl_lock_name *name)
-{
-	struct jifl_lock_cell *cell = jifl_lock_find(t, bucket, name);
-
-	if (cell)
-		return cell;
-	if (t->n == t->max)
-		return &t->other;
-	cell = &t->cells[t->n];
-	cell->name = *name;
-	cell->next = *bucket;
-	/* Pairs with the acquire in jifl_lock_find. */
-	smp_store_release(bucket, t->n + 1);
-	/* Pairs with the acquire in jifl_lock_read. */
-	smp_store_release(&t->n, t->n + 1);
-	return cell;
-}
-
 struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name)
 {
-	const u32 hash = jhash2((const u32 *)name, sizeof(*name) / sizeof(u32), 0);
-	u32 *bucket = &t->buckets[hash >> (32 - t->bits)];
-	struct jifl_lock_cell *cell = jifl_lock_find(t, bucket, name);
-	unsigned long flags;
+	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_lock_cell),
+						name, sizeof(*name));
 
-	if (cell)
-		return cell;
-	raw_spin_lock_irqsave(&t->lock, flags);
-	cell = jifl_lock_insert(t, bucket, name);
-	raw_spin_unlock_irqrestore(&t->lock, flags);
-	return cell;
+	static_assert(offsetof(struct jifl_lock_cell, name) == sizeof(struct jifl_cell));
+	return cell ? container_of(cell, struct jifl_lock_cell, cell) : &t->other;
 }
 
 /* --- reading ------------------------------------------------------------------------- */
@@ -175,11 +123,12 @@ int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
 
 	if (!t)
 		return -ENOENT;
-	/* Pairs with the release in jifl_lock_insert. */
-	n = smp_load_acquire(&t->n);
+	n = jifl_cells_count(&t->cells);
 	n = req->from < n ? min(req->n, n - req->from) : 0;
 	for (done = 0; done < n; done++) {
-		l = jifl_lock_answer(&t->cells[req->from + done]);
+		l = jifl_lock_answer((struct jifl_lock_cell *)
+				     jifl_cells_at(&t->cells, sizeof(struct jifl_lock_cell),
+						   req->from + done));
 		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(l)), &l, sizeof(l)))
 			return -EFAULT;
 		cond_resched();

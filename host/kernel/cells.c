@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory of the tables of cells.h. */
+#include <linux/log2.h>
+#include <linux/vmalloc.h>
+
+#include "cells.h"
+#include "kernel.h"
+#include "plant.h"
+
+int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size)
+{
+	c->max = max;
+	c->bits = ilog2(max);
+	raw_spin_lock_init(&c->lock);
+	c->buckets = JIFL_ALLOC(vcalloc(1u << c->bits, sizeof(*c->buckets)));
+	c->cells = JIFL_ALLOC(vcalloc(max, size));
+	return c->buckets && c->cells ? 0 : -ENOMEM;
+}
+
+void jifl_cells_close(struct jifl_cells *c)
+{
+	vfree(c->cells);
+	vfree(c->buckets);
+}
