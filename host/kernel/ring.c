@@ -287,21 +287,16 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 	}
 }
 
-/* Has it to skip some before it can take more? */
-static bool jifl_ring_overrun(unsigned int cpu)
-{
-	return jifl_ring_total(cpu) - ring.readers[cpu].read > jifl_ring_records();
-}
-
-/* Takes at most n words, no record in part; returns how many. */
-static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n)
+/* Takes at most n words, no record in part; returns how many. first: it may skip what is lost before. */
+static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 {
 	u64 *slots = &ring.slots[(size_t)cpu * jifl_ring_distance() << ring.order].whole;
 	struct jifl_ring_reader *r = &ring.readers[cpu];
 	u64 total = jifl_ring_total(cpu), end;
 	u32 taken = 0, words;
 
-	jifl_ring_skip(r, total);
+	if (first)
+		jifl_ring_skip(r, total);
 	for (end = jifl_ring_end(r, total); r->read + taken < end; taken += words) {
 		u64 *slot = &slots[(r->read + taken) % jifl_ring_records()];
 		u32 what = READ_ONCE(*(u32 *)slot);
@@ -313,7 +308,7 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n)
 		jifl_ring_take_one(slot, &to[taken], words);
 	}
 	/* Overtaken meanwhile: nobody knows by how much of these. */
-	if (jifl_ring_overrun(cpu))
+	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
 		return 0;
 	r->read += taken;
 	return taken;
@@ -335,16 +330,14 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 		ret = -EINVAL;
 	while (!ret && done < req->n) {
 		n = min(room, req->n - done);
-		taken = jifl_ring_take(req->cpu, page, n);
+		/* A loss lies before what is taken, not inside. */
+		taken = jifl_ring_take(req->cpu, page, n, !done);
 		if (!taken)
 			break;
 		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(u64)), page,
 				 taken * sizeof(u64)))
 			ret = -EFAULT;
 		done += taken;
-		/* A loss lies before what is taken, not inside. */
-		if (jifl_ring_overrun(req->cpu))
-			break;
 		cond_resched();
 	}
 	req->n = done;
