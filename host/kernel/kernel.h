@@ -270,7 +270,7 @@ void jifl_lock_instrument(struct ir_block *b, void *arg);
 /* JIFL_IOC_LOCKS. Sleeps. */
 int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 
-/* --- count.c, stats.c, switch.c: per-call counts that follow their task ------ */
+/* --- count.c, count_blocks.c, stats.c, switch.c: counts that follow their task - */
 
 /* A value of each call instead of a count. */
 #define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
