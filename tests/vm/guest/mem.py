@@ -183,6 +183,21 @@ def same_results():
     figure("a shell's calls", seen.stderr.strip())
 
 
+def to_the_byte():
+    """Each byte of the buffer is stored to once, and nothing beside it."""
+    size, directory = 12345, Path("/run/bytes")
+    end = run("jifl", "mem", "sys:preadv2", "-o", "/dev/null", "--drmemtrace", directory, "--", *PYTHON,
+              f"import ctypes, os; f = os.open('/run/file', 2); b = bytearray({size}); os.preadv(f, [b], 0); "
+              f"print(ctypes.addressof((ctypes.c_char * {size}).from_buffer(b)))")
+    buffer, stored = int(end.stdout), Counter()
+    for _, found in entries(directory):
+        for kind, length, address in found:
+            if kind == WRITE and address < 1 << 63:
+                stored.update(range(address, address + length))
+    same("the buffer is what is stored to", (min(stored), max(stored), len(stored)), (buffer, buffer + size - 1, size))
+    same("each byte of it once", set(stored.values()), {1})
+
+
 def documented():
     """What docs/command.md shows of 6.1 is what there is; where the stack lies in its lines is another place each time."""
     page = (Path(__file__).resolve().parents[3] / "docs/command.md").read_text().split("\n## mem\n")[1].split("\n## ")[0]
@@ -201,6 +216,7 @@ def documented():
 
 def program():
     copies()
+    to_the_byte()
     documented()
     by_code()
     overrun()

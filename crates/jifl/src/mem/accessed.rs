@@ -11,6 +11,9 @@ use jifl_sys::abi::{
 use super::layout::{Block, Layout};
 use crate::records::{self, Piece, Taken};
 
+/// Bytes: no instruction of the kernel accesses more. Records that are taken to say so are wrong.
+const MOST: u64 = 1 << 30;
+
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -231,6 +234,10 @@ impl Telling<'_, '_> {
             self.operands.clear();
             for access in of_one {
                 let resolved = self.resolve(&executing, access, stack);
+                if resolved.is_some_and(|accessed| accessed.bytes() > MOST) {
+                    self.untold.records += 1;
+                    continue;
+                }
                 self.operands.extend(resolved);
             }
             if self.operands.is_empty() {
@@ -441,6 +448,22 @@ mod tests {
                 "end",
             ]
         );
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_told() {
+        let (told, untold) = told(vec![
+            [
+                &mark(RECORD_BEGIN, 3, 70, 1)[..],
+                &[stack(0xffff_c900)],
+                &record(1, 0x1000, &[0x5000, 1 << 40]),
+                &record(2, 0x1000, &[0]),
+                &mark(RECORD_END, 3, 70, 2),
+            ]
+            .concat(),
+        ]);
+        assert_eq!((untold.records, untold.blocks), (1, 0));
+        assert_eq!(told, ["[70]", "23 r ffffffff90000000 1", "end"]);
     }
 
     #[test]
