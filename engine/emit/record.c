@@ -12,7 +12,7 @@
  *	movl	$imm, rings(, %r11, 8)
  *
  * n is 1 and how many words are looked up, here two; they may lie behind the ring's end,
- * where there must be room for them. The cell's low half holds, from the top, `order` bits
+ * where there must be room for them. The time stamp counter, if it is one of them, is stored by rdtsc as two halves. The cell's low half holds, from the top, `order` bits
  * of position and, times the distance of two rings, the processor's number; what is carried
  * out of it counts how often the ring was filled. One instruction takes the place, so
  * whatever comes between the two, an interrupt, another thread or another processor, the
@@ -37,14 +37,26 @@ static bool is_direct(const struct ir_lookup *l)
 	return l->how == IR_LOOK_REG && l->base != IR_RSP;
 }
 
+static bool has_tsc(const struct ir_insert *ins)
+{
+	return ins->nargs && ins->lookups[ins->nargs - 1].how == IR_LOOK_TSC;
+}
+
 static bool needs_value(const struct ir_insert *ins)
 {
 	u32 i;
 
 	for (i = 0; i < ins->nargs; i++)
-		if (!is_direct(&ins->lookups[i]))
+		if (!is_direct(&ins->lookups[i]) && ins->lookups[i].how != IR_LOOK_TSC)
 			return true;
 	return false;
+}
+
+static void store_tsc(struct x86_writer *w, s32 at, enum ir_reg place)
+{
+	x86_rdtsc(w);
+	x86_store_word(w, at, place, IR_RAX);
+	x86_store_word(w, at + SECOND, place, IR_RDX);
 }
 
 static void store_words(struct x86_writer *w, const struct ir_insert *ins,
@@ -54,11 +66,15 @@ static void store_words(struct x86_writer *w, const struct ir_insert *ins,
 
 	for (i = 0; i < ins->nargs; i++) {
 		const struct ir_lookup *l = &ins->lookups[i];
+		const s32 at = ins->rings + WORD * (s32)(i + 1);
 
+		if (l->how == IR_LOOK_TSC) {
+			store_tsc(w, at, r->place);
+			continue;
+		}
 		if (!is_direct(l))
 			emit_arg(w, ins, l, r->value);
-		x86_store_quad(w, ins->rings + WORD * (s32)(i + 1), r->place,
-			       is_direct(l) ? l->base : r->value);
+		x86_store_quad(w, at, r->place, is_direct(l) ? l->base : r->value);
 	}
 }
 
@@ -77,6 +93,7 @@ static void append(struct x86_writer *w, const struct ir_insert *ins, const stru
 void emit_record(struct x86_writer *w, const struct emit_config *config,
 		 const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
+	const u16 tsc = has_tsc(ins) ? 1u << IR_RAX | 1u << IR_RDX : 0;
 	u16 reads = ir_insert_reads(ins);
 	struct record_regs r;
 	struct emit_body body = { .flags = !ins->convention, .reads = reads };
@@ -85,9 +102,9 @@ void emit_record(struct x86_writer *w, const struct emit_config *config,
 
 	if (ins->convention)
 		regs &= ~(1u << IR_R11);
-	r.place = emit_scratch(regs, reads);
-	r.value = needs_value(ins) ? emit_scratch(regs, reads | 1u << r.place) : r.place;
-	body.changes = 1u << r.place | 1u << r.value;
+	r.place = emit_scratch(regs, reads | tsc);
+	r.value = needs_value(ins) ? emit_scratch(regs, reads | tsc | 1u << r.place) : r.place;
+	body.changes = 1u << r.place | 1u << r.value | tsc;
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
 	with.pushed = code->pushed;
 	emit_saved_lookups(&saved, &with);

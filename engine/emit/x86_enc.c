@@ -215,6 +215,12 @@ void x86_cld(struct x86_writer *w)
 	x86_u8(w, 0xfc);
 }
 
+void x86_rdtsc(struct x86_writer *w)
+{
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0x31);
+}
+
 void x86_ret(struct x86_writer *w)
 {
 	x86_u8(w, 0xc3);

@@ -121,6 +121,7 @@ enum ir_look {
 	IR_LOOK_ADDRESS,	/* the address of it */
 	IR_LOOK_CELL,		/* the 64-bit cell at disp, relative to gs */
 	IR_LOOK_THEN,		/* the same, and on from what it points to: see ir_insert.then */
+	IR_LOOK_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
 };
 
 /* Such an argument. Registers are as the kernel left them, like those of struct ir_source. */

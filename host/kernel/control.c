@@ -80,6 +80,8 @@ static u32 jifl_control_flags(u32 kind)
 		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
 	case JIFL_KIND_PROFILE:
 		return JIFL_FLAG_BRANCHES;
+	case JIFL_KIND_TRACE:
+		return JIFL_FLAGS_FUNCTIONS;
 	default:
 		return 0;
 	}

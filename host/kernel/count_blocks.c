@@ -6,6 +6,7 @@
 #include <linux/percpu.h>
 
 #include "count.h"
+#include "plugin.h"
 
 /* The block is new: it is the first time for the call that is running. */
 static void jifl_count_attribute(struct jifl_session *s)
@@ -82,17 +83,74 @@ void jifl_count_blocks(struct ir_block *b, void *arg)
 	jifl_count_insert(b, arg, 1);
 }
 
+/* The words behind a record of what. */
+static void jifl_count_words(struct ir_insert *ins, u32 what, const struct ir_lookup *words)
+{
+	if (!ins)
+		return;
+	ins->nargs = JIFL_RECORD_WORDS(what);
+	ins->looked_up = (1u << ins->nargs) - 1;
+	memcpy(ins->lookups, words, ins->nargs * sizeof(*words));
+}
+
+#define JIFL_REG(r) { .how = IR_LOOK_REG, .base = (r), .index = IR_REG_NONE }
+static const struct ir_lookup jifl_tsc[] = { { .how = IR_LOOK_TSC } };
+
+static void jifl_count_enter(struct ir_block *b, const struct jifl_session *s, bool values)
+{
+	/* System V ABI, section 3.2.3. */
+	static const struct ir_lookup arguments[] = {
+		JIFL_REG(IR_RDI), JIFL_REG(IR_RSI), JIFL_REG(IR_RDX), JIFL_REG(IR_RCX),
+		JIFL_REG(IR_R8), JIFL_REG(IR_R9),
+	};
+
+	jifl_count_insert(b, s, 1);
+	jifl_ring_insert(b, 0, (u32)b->addr.v);
+	if (values)
+		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS),
+				 JIFL_RECORD_ARGUMENTS, arguments);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED),
+				 JIFL_RECORD_ENTERED, jifl_tsc);
+}
+
+static void jifl_count_leave(struct ir_block *b, const struct jifl_session *s, bool values)
+{
+	static const struct ir_lookup returned[] = { JIFL_REG(IR_RAX) };
+	const u16 last = b->ninsns - 1;
+
+	if (values)
+		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_RETURNED),
+				 JIFL_RECORD_RETURNED, returned);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_LEFT),
+				 JIFL_RECORD_LEFT, jifl_tsc);
+	jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+}
+
+/* It may jump to another, which returns for it. */
+static void jifl_count_jump(struct ir_block *b, const struct jifl_session *s, enum ir_place place)
+{
+	if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_count_words(jifl_ring_record(b, place, b->ninsns - 1, JIFL_RECORD_LEFT),
+				 JIFL_RECORD_LEFT, jifl_tsc);
+}
+
 void jifl_count_functions(struct ir_block *b, void *arg)
 {
-	u16 last = b->ninsns - 1;
+	const struct jifl_session *s = arg;
+	/* Assembly has agreements of its own. */
+	const bool values = s->flags & JIFL_FLAG_VALUES && jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
+	struct jifl_way_out out;
 
 	jifl_count_attribute(arg);
-	if (jifl_ksym_starts(b->addr.v)) {
-		jifl_count_insert(b, arg, 1);
-		jifl_ring_insert(b, 0, (u32)b->addr.v);
-	}
-	if (b->insns[last].kind == IR_RET || b->insns[last].kind == IR_RET_THUNK)
-		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+	if (jifl_ksym_starts(b->addr.v))
+		jifl_count_enter(b, s, values);
+	jifl_routine_way_out(b, &out);
+	if (out.kind == JIFL_RETURNS)
+		jifl_count_leave(b, s, values);
+	else if (out.kind == JIFL_JUMPS)
+		jifl_count_jump(b, s, out.place);
 }
 
 void jifl_count_path(struct ir_block *b, void *arg)

@@ -196,13 +196,13 @@ static inline bool jifl_ring_is_for(u32 kind)
  * Makes the rings s's own; words: its records may have some. -EALREADY with *busy_session set when another session has
  * them, -ENOMEM. Sleeps.
  */
-int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session);
+int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
 /* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
 void jifl_ring_close(const struct jifl_session *s);
 /* Adds a record of what, and of rsp; NULL: there was no room for it. */
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
-/* ... before instruction `at`. */
-void jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
+/* ... before instruction `at`, of a function's, that begins a block or returns. */
+struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 /* Records what and a value. */
 void jifl_ring_put(u32 what, u32 value);
 /* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
@@ -275,6 +275,8 @@ int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 /* A value of each call instead of a count. */
 #define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
 			 JIFL_FLAG_ARG(3) | JIFL_FLAG_ARG(4) | JIFL_FLAG_ARG(5))
+/* Of traces: records with words. */
+#define JIFL_FLAGS_FUNCTIONS (JIFL_FLAG_VALUES | JIFL_FLAG_CLOCK)
 #define JIFL_FLAGS_VALUE (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG)
 
 struct jifl_stats;		/* figures of one system call of a session, by CPU */

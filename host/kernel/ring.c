@@ -24,6 +24,7 @@
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <asm/msr.h>
 
 #include "kernel.h"
 #include "plant.h"
@@ -55,6 +56,7 @@ static struct {
 	} *readers;			/* nr_cpu_ids */
 	unsigned int order;		/* of a ring's records, log 2 */
 	bool words;			/* records may have some */
+	bool clock;			/* marks have the time stamp counter */
 } ring = {
 	.lock = __MUTEX_INITIALIZER(ring.lock),
 };
@@ -120,8 +122,9 @@ static int jifl_ring_alloc(bool words)
 	return 0;
 }
 
-int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session)
+int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
 {
+	const bool words = s->kind == JIFL_KIND_MEM || s->flags & JIFL_FLAGS_FUNCTIONS;
 	int ret = 0;
 
 	mutex_lock(&ring.lock);
@@ -131,8 +134,10 @@ int jifl_ring_open(const struct jifl_session *s, bool words, u64 *busy_session)
 	} else {
 		ret = jifl_ring_alloc(words);
 	}
-	if (!ret)
+	if (!ret) {
 		ring.owner = s;
+		ring.clock = s->flags & JIFL_FLAG_CLOCK;
+	}
 	mutex_unlock(&ring.lock);
 	return ret;
 }
@@ -167,16 +172,19 @@ struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 
  */
 static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
 {
-	return (what == JIFL_RECORD_RETURN || jifl_ksym_starts(b->addr.v)) &&
+	return (what == JIFL_RECORD_RETURN || what == JIFL_RECORD_RETURNED ||
+		what == JIFL_RECORD_LEFT ||
+		jifl_ksym_starts(b->addr.v)) &&
 	       jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
 }
 
-void jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
+struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 {
 	struct ir_insert *ins = jifl_ring_record(b, IR_BEFORE, at, what);
 
 	if (ins)
 		ins->convention = jifl_ring_at_edge(b, what);
+	return ins;
 }
 
 /* The place of a cell's value is the record's own from here on. */
@@ -187,6 +195,13 @@ static void jifl_ring_store(u64 cell, u32 what, u32 value)
 	WRITE_ONCE(slot->record.value, value);
 	smp_wmb();	/* the reader looks at `what` first */
 	WRITE_ONCE(slot->record.what, what);
+}
+
+/* A record with a word behind it, which may lie behind the ring's end. */
+static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
+{
+	WRITE_ONCE(ring.slots[rol32((u32)cell, ring.order) + 1].whole, word);
+	jifl_ring_store(cell, what, 0);
 }
 
 void jifl_ring_put(u32 what, u32 value)
@@ -217,14 +232,17 @@ void jifl_ring_mark(u32 what, u32 value)
 {
 	const u64 one = jifl_ring_one();
 	u64 now = ktime_get_mono_fast_ns();
-	u64 after = this_cpu_add_return(jifl_cpu.ring, 2 * one);
+	u64 tsc = ring.clock ? rdtsc_ordered() : 0;
+	u64 n = (ring.clock ? 4 : 2) * one;
+	u64 at = this_cpu_add_return(jifl_cpu.ring, n) - n;
 
 	if (ring.words)
-		jifl_ring_note(jifl_ring_count(after - 2 * one));
-	jifl_ring_store(after - 2 * one, what, value);
-	jifl_ring_store(after - one,
-			JIFL_RECORD_TIME | (now & ((1u << JIFL_RING_TIME_BITS) - 1)),
+		jifl_ring_note(jifl_ring_count(at));
+	jifl_ring_store(at, what, value);
+	jifl_ring_store(at + one, JIFL_RECORD_TIME | (now & ((1u << JIFL_RING_TIME_BITS) - 1)),
 			(u32)(now >> JIFL_RING_TIME_BITS));
+	if (ring.clock)
+		jifl_ring_store_word(at + 2 * one, JIFL_RECORD_CLOCK, tsc);
 }
 
 /* Records and words ever, stored or about to be. */

@@ -191,10 +191,10 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 		return 0;
 	case JIFL_KIND_TRACE:
 		s->instrument = jifl_count_functions;
-		return jifl_ring_open(s, false, busy_session);
+		return jifl_ring_open(s, busy_session);
 	case JIFL_KIND_PATH:
 		s->instrument = jifl_count_path;
-		return jifl_ring_open(s, false, busy_session);
+		return jifl_ring_open(s, busy_session);
 	case JIFL_KIND_PROFILE:
 		s->instrument = jifl_count_profile;
 		return jifl_profile_open(s);
@@ -203,7 +203,7 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 		return jifl_lock_open(s);
 	case JIFL_KIND_MEM:
 		s->instrument = jifl_count_mem;
-		return jifl_mem_open(s) ?: jifl_ring_open(s, true, busy_session);
+		return jifl_mem_open(s) ?: jifl_ring_open(s, busy_session);
 	case JIFL_KIND_PLUGIN:
 		s->instrument = jifl_plugin_instrument;
 		s->instrument_arg = s->plugin;

@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	7
+#define JIFL_ABI_VERSION	8
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -90,6 +90,10 @@ struct jifl_info {
 #define JIFL_FLAG_DURATION	(1u << 8)
 #define JIFL_FLAG_RETVAL	(1u << 9)
 #define JIFL_FLAG_ARG(n)	(1u << (10 + (n)))
+/* With KIND_TRACE: records of what functions get and return, see JIFL_RECORD_ARGUMENTS. */
+#define JIFL_FLAG_VALUES	(1u << 16)
+/* ... and of when they are entered and left, see JIFL_RECORD_ENTERED. */
+#define JIFL_FLAG_CLOCK		(1u << 17)
 
 /*
  * Starts a session on this file.
@@ -332,6 +336,23 @@ struct jifl_record {
 #define JIFL_RECORD_ACCESS	0x70000000u	/* + words << 25, at most 6; + its number, from 0 */
 #define JIFL_RECORD_WORDS(what)	(((what) & JIFL_RECORD_TYPE) == JIFL_RECORD_ACCESS ? (what) >> 25 & 7 : 0)
 #define JIFL_RECORD_NUMBER(what) ((what) & 0x1ffffffu)
+
+/*
+ * JIFL_KIND_TRACE with JIFL_FLAG_VALUES has records with words, too; value: the low half of the
+ * stack pointer. They are of functions with an ftrace site, which a compiler has made: behind
+ * the entry's record the registers rdi, rsi, rdx, rcx, r8 and r9, before a _RETURN rax.
+ */
+#define JIFL_RECORD_ARGUMENTS	0x7c000000u	/* with six words */
+#define JIFL_RECORD_RETURNED	0x72000001u	/* with one */
+
+/*
+ * With JIFL_FLAG_CLOCK there are records whose word is the time stamp counter: behind a
+ * function's entry, before a _RETURN and before jumping to another function (tail calls, as far
+ * as they can be told), and behind each _TIME; the last gives what it was then on that CPU.
+ */
+#define JIFL_RECORD_ENTERED	0x72000002u
+#define JIFL_RECORD_LEFT	0x72000003u
+#define JIFL_RECORD_CLOCK	0x72000004u
 
 /*
  * Takes what this file's session has recorded on one CPU since the last time, the

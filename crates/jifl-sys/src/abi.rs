@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -81,6 +81,11 @@ pub const FLAG_RETVAL: u32 = 1 << 9;
 pub const fn flag_arg(n: u32) -> u32 {
     1 << (10 + n)
 }
+
+/// With [`Kind::Trace`]: records of what functions get and return.
+pub const FLAG_VALUES: u32 = 1 << 16;
+/// Likewise, of when they are entered and left.
+pub const FLAG_CLOCK: u32 = 1 << 17;
 
 /// All that ask for a value of each call.
 pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));
@@ -554,6 +559,16 @@ pub const RECORD_TIME: u32 = 0x4000_0000;
 pub const RECORD_STACK: u32 = 0x6000_0000;
 /// With `words << 25` and a number: what a block accesses; so many words stand behind it.
 pub const RECORD_ACCESS: u32 = 0x7000_0000;
+/// Of [`Kind::Trace`] with [`FLAG_VALUES`], behind a function's entry: six registers.
+pub const RECORD_ARGUMENTS: u32 = 0x7c00_0000;
+/// Likewise, before a [`RECORD_RETURN`]: rax.
+pub const RECORD_RETURNED: u32 = 0x7200_0001;
+/// With [`FLAG_CLOCK`], behind a function's entry: the time stamp counter.
+pub const RECORD_ENTERED: u32 = 0x7200_0002;
+/// Likewise, before a [`RECORD_RETURN`].
+pub const RECORD_LEFT: u32 = 0x7200_0003;
+/// Likewise, behind each [`RECORD_TIME`]: what it was at that time.
+pub const RECORD_CLOCK: u32 = 0x7200_0004;
 /// Bits of the number.
 pub const RECORD_NUMBER: u32 = 0x01ff_ffff;
 /// Words behind a record at most.

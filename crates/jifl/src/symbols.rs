@@ -2,7 +2,7 @@
 //! Names of the kernel's functions and variables, from /proc/kallsyms.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// No function or variable is looked for farther below an address.
 const REACH: u64 = 1 << 20;
@@ -167,6 +167,13 @@ impl Symbols {
         let mut all = self.text.iter().chain(&self.data);
         all.find(|symbol| symbol.full == name)
             .map(|symbol| symbol.addr)
+    }
+
+    /// Names that several functions of one module have, with it.
+    pub fn repeated(&self) -> HashSet<&str> {
+        let mut seen = HashSet::new();
+        let names = self.text.iter().map(|symbol| symbol.full.as_str());
+        names.filter(|name| !seen.insert(*name)).collect()
     }
 
     /// What of all this says the same of these addresses as all of it: the functions that they lie

@@ -72,13 +72,14 @@ UNIT_TEST(wrapped, "run/records: a ring goes round and its cell says how often")
 	CHECK(records_cell >> 32 >= 3);
 }
 
-/* What add_checked() looks up of instruction `at`'s registers, each in two ways. */
+/* What insert_checked() looks up of registers, each in two ways; and the time. */
 static const struct ir_lookup looked[] = {
 	{ .how = IR_LOOK_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE, .disp = 0x100 },
 	{ .how = IR_LOOK_REG, .base = IR_RBX, .index = IR_REG_NONE },
 	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_REG_NONE, .disp = -8 },
 	{ .how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE },
 	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_RAX, .scale = 2, .disp = 5 },
+	{ .how = IR_LOOK_TSC },
 };
 #define LOOKED JIFL_ARRAY_LEN(looked)
 
@@ -98,12 +99,15 @@ static void insert_checked(struct ir_block *b, void *arg)
 
 static u64 check_words(const struct target *t, u32 at)
 {
+	static u64 last;
 	u64 words[LOOKED];
 
 	memcpy(words, &records[at + 1], sizeof(words));
 	CHECK_EQ_IN(t->name, (u32)words[0], records[at].rsp + 0x100);
 	CHECK_EQ_IN(t->name, words[2], words[1] - 8);
 	CHECK_EQ_IN(t->name, words[4], words[1] + 2 * words[3] + 5);
+	CHECK(words[5] >= last && words[5] <= __builtin_ia32_rdtsc(), "%s %llu", t->name, words[5]);
+	last = words[5];
 	return words[1] ^ words[3];
 }
 

@@ -60,10 +60,10 @@ def commonest(sequences):
 # --- both tracers ---------------------------------------------------------------------
 
 
-def jifl_trace():
-    """Sequences of functions by system call."""
+def jifl_trace(*options):
+    """Sequences of depths and functions by system call."""
     targets = [f"sys:{NUMBERED.get(name, name)}" for name in [MARK, *CALLS]]
-    end = run("jifl", "trace", *targets, "-f", "ndjson", "-o", "/run/calls", "--", *COMMAND)
+    end = run("jifl", "trace", *options, *targets, "-f", "ndjson", "-o", "/run/calls", "--", *COMMAND)
     said = re.fullmatch(r"(\d+) calls, (\d+) functions entered; records lost (\d+), calls missed (\d+)",
                         end.stderr.strip())
     check("the trace ends well", end.returncode == 0 and said, end)
@@ -73,7 +73,12 @@ def jifl_trace():
     same("every function is there", sum(len(call["functions"]) for call in calls), functions)
     same("nothing is lost or missed", (lost, missed), (0, 0))
     check("every call has an end", all(call["duration_ns"] for call in calls), calls[-1])
-    return by_call([function.split(" ")[0] for _, function in call["functions"]] for call in calls)
+    return calls
+
+
+def names(calls):
+    """Of functions alone."""
+    return by_call([function["name"].split(" ")[0] for function in call["functions"]] for call in calls)
 
 
 def graph_trace():
@@ -108,7 +113,10 @@ def compare():
     (TRACING / "tracing_cpumask").write_text("1")
     (TRACING / "buffer_size_kb").write_text("8192")
     traceable = {line.split()[0] for line in (TRACING / "available_filter_functions").read_text().splitlines()}
-    graph, traced = graph_trace(), jifl_trace()
+    graph, plain, valued = graph_trace(), jifl_trace(), jifl_trace("-A")
+    traced, again = names(plain), names(valued)
+    nested = [by_call([call["functions"][0]["name"], *((f["depth"], f["name"]) for f in call["functions"])] for call in calls)
+              for calls in (plain, valued)]
     compared = 0
     for name in CALLS:
         theirs, n = commonest(graph[name])
@@ -118,6 +126,8 @@ def compare():
         check(f"{name}: the same functions in the same order", ours == theirs,
               list(unified_diff(theirs, ours, "function_graph", "jifl", n=3, lineterm="")))
         compared += len(ours)
+        same(f"{name}: the same functions with their values", commonest(again[name])[0], commonest(traced[name])[0])
+        same(f"{name}: and as deep", *(commonest(calls[name])[0] for calls in nested))
     figure("functions compared in order", compared)
     os.sched_setaffinity(0, set(range(os.cpu_count())))
 
@@ -141,8 +151,9 @@ def lost():
         words, gone = device.records(0)
         taken = len(words) // 2
         same("every call was counted", calls, 30000)
-        # Each call has a begin and an end, of two records each; so has each time it comes to run again.
-        more = taken + gone - 4 * calls - 2 * functions
+        # Each call has a begin and an end, of two records each, and one of what it returns; each time it
+        # comes to run again has two, too.
+        more = taken + gone - 5 * calls - 2 * functions
         check("records taken and lost are those there were", gone > 0 and more >= 0 and more % 2 == 0,
               (taken, gone, calls, functions))
         check("what is left is whole", all(words[0::2]), words.index(0) if 0 in words else None)
@@ -171,10 +182,10 @@ def moved():
     check("a pipeline is traced", end.returncode == 0 and "records lost 0" in end.stderr, end)
     heads = {"read": "__x64_sys_read", "write": "__x64_sys_write", "clone": "__x64_sys_clone",
              "wait4": "__x64_sys_wait4"}
-    wrong = [call for call in calls if call["functions"][0] != [0, heads[call["syscall"]]]]
+    wrong = [call for call in calls if call["functions"][0] != {"depth": 0, "name": heads[call["syscall"]]}]
     check("each call begins with its handler", not wrong and len(calls) > 50, (len(calls), wrong[:1]))
     # Deeper by one at a time; a handler may jump to what does its work.
-    depths = [[depth for depth, _ in call["functions"]] for call in calls]
+    depths = [[function["depth"] for function in call["functions"]] for call in calls]
     check("functions nest", all(after <= before + 1 for call in depths for before, after in zip(call, call[1:])),
           depths[0])
 
@@ -196,8 +207,111 @@ def longer():
     check("all of them were seen", end.stderr.startswith("4 calls"), end.stderr)
 
 
+VALUES = """
+import os
+f = os.open("/etc/passwd", 0)
+os.lseek(f, 17, 0)
+os.umask(18)
+os.umask(7)
+os.getpgid(os.getpid())
+os.kill(os.getpid(), 0)
+for fails in (lambda: os.lseek(999, 5, 1), lambda: os.getpgid(9999), lambda: os.open("/no/such", 0)):
+    try:
+        fails()
+    except OSError:
+        pass
+"""
+POINTER = "0xffff[0-9a-f]{12}"
+# Lines that are to come in this order: of what is passed and returned by one known program.
+SHOWN = [
+    r"\[\d+\] sys:lseek = 17  .*",
+    r"  ksys_lseek\(fd=3, offset=17, whence=0\) = 17",
+    rf" +ovl_llseek\(file={POINTER}, offset=17, whence=0\) \[overlay\] = 17",
+    rf" +ovl_real_fdget_meta\(file={POINTER}, real={POINTER}, allow_meta=false\) \[overlay\] = 0",
+    rf" +vfs_llseek\(file={POINTER}, offset=17, whence=0\)",
+    rf" +generic_file_llseek_size\(file={POINTER}, offset=17, whence=0, maxsize={2 ** 63 - 1}, eof=\d+\) = 17",
+    rf"  __x64_sys_umask\(regs={POINTER}\) = \d+",
+    rf"  __x64_sys_umask\(regs={POINTER}\) = 18",
+    r" +do_getpgid\(pid=(\d+)\) = \d+",
+    rf" +find_task_by_vpid\(vnr=\d+\) = {POINTER}",
+    rf" +pid_task\(pid={POINTER}, type=PIDTYPE_PID\) = {POINTER}",
+    r"  ksys_lseek\(fd=999, offset=5, whence=1\) = -9 \(EBADF\)",
+    r" +do_getpgid\(pid=9999\) = -3 \(ESRCH\)",
+    r" +find_task_by_vpid\(vnr=9999\) = NULL",
+    r" +__radix_tree_lookup\(\?\)",
+    rf" +do_filp_open\(dfd=-100, pathname={POINTER}, op={POINTER}\) = ERR_PTR\(-ENOENT\)",
+]
+
+
+def values():
+    Path("/run/values.py").write_text(VALUES)
+    end = run("jifl", "trace", "-A", "sys:lseek", "sys:umask", "sys:getpgid", "sys:kill", "sys:openat", "--",
+              "/usr/bin/python3", "-S", "-E", "/run/values.py")
+    check("values are traced", end.returncode == 0 and "records lost 0, calls missed 0" in end.stderr, end.stderr)
+    lines = iter(end.stdout[end.stdout.rindex("] sys:lseek = 17  ") - 12:].splitlines())
+    for wanted in SHOWN:
+        check(f"shown, in its turn: {wanted}", any(re.fullmatch(wanted, line) for line in lines), end.stderr)
+    end = run("jifl", "trace", "-A", "-f", "ndjson", "sys:lseek", "--", "/usr/bin/python3", "-S", "-E", "/run/values.py")
+    last = json.loads(end.stdout.splitlines()[-1])
+    same("and as JSON", last["functions"][1], {"depth": 0, "name": "ksys_lseek", "arguments": {"fd": 999, "offset": 5, "whence": 1},
+                                                  "result": -9})
+
+
+# Its timers are relative, so they begin inside the call.
+SLEEPS = """
+import os, signal
+os.sched_setaffinity(0, {0})
+for _ in range(20):
+    signal.sigtimedwait([signal.SIGUSR1], 0.01)
+    os.stat("/etc/passwd")
+"""
+
+
+def inside(call):
+    """Each function with those that it calls."""
+    open_, all_ = [], []
+    for function in call["functions"]:
+        del open_[function["depth"]:]
+        all_.append((function, []))
+        if open_:
+            open_[-1][1].append(function)
+        open_.append(all_[-1])
+    return all_
+
+
+def durations():
+    Path("/run/sleeps.py").write_text(SLEEPS)
+    command = ["--", "/usr/bin/python3", "-S", "-E", "/run/sleeps.py"]
+    end = run("jifl", "trace", "-d", "sys:rt_sigtimedwait", "sys:newfstatat", "-f", "ndjson", *command)
+    check("times are traced", end.returncode == 0 and "records lost 0, calls missed 0" in end.stderr, end.stderr)
+    calls = [json.loads(line) for line in end.stdout.splitlines()]
+    sleeps = [call for call in calls if call["syscall"] == "rt_sigtimedwait"]
+    same("sleeps", len(sleeps), 20)
+    known = [f["duration_ns"] for call in calls for f in call["functions"]]
+    # Of those that return natively nothing is known.
+    check("nearly all have one", sum(took is not None for took in known) > 0.9 * len(known) > 1000,
+          (sum(took is not None for took in known), len(known)))
+    late = [call for call in calls for f in call["functions"]
+            if not call["began_ns"] <= f["began_ns"] <= call["began_ns"] + call["duration_ns"]]
+    same("functions begin during their calls", late, [])
+    longer = [(f, called) for call in calls for f, called in inside(call)
+              if f["duration_ns"] is not None and f["duration_ns"] < sum(c["duration_ns"] or 0 for c in called)]
+    same("no function takes less than what it calls", longer, [])
+    times = [f["duration_ns"] for call in sleeps for f in call["functions"] if f["name"] == "schedule_hrtimeout_range_clock"]
+    # The counter's rate is measured.
+    check("sleeping takes 10 ms", len(times) == 20 and 9_900_000 < min(times), times)
+    end = run("jifl", "trace", "--threshold", "10ms", "sys:rt_sigtimedwait", "sys:newfstatat", *command)
+    lines = end.stdout.splitlines()
+    shown = [re.fullmatch(r"(\S.*)  (\S+) m?s", line.strip()) for line in lines]
+    check("what takes longer is shown, with its time", all(shown) and all(10 <= float(line[2]) or line[0].endswith(" s")
+                                                                         for line in shown), lines)
+    same("among it the sleeps", sum("sys:rt_sigtimedwait" in line for line in lines), 20)
+
+
 def program():
     compare()
+    values()
+    durations()
     moved()
     folded()
     longer()

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use jifl_sys::abi::{
     RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records, Start,
+    record_words,
 };
 use jifl_sys::device::{Door, Request};
 
@@ -115,6 +116,18 @@ impl Taken {
     /// Of one.
     pub fn of(&self, cpu: usize) -> &[Record] {
         &self.cpus[cpu]
+    }
+
+    /// The words behind a CPU's record, if it has so many.
+    pub fn words<const N: usize>(&self, cpu: usize, at: u32) -> Option<[u64; N]> {
+        let records = self.of(cpu).get(at as usize..)?;
+        if record_words(records.first()?.what) != N {
+            return None;
+        }
+        let words = records.get(1..=N)?;
+        Some(std::array::from_fn(|i| {
+            u64::from(words[i].value) << 32 | u64::from(words[i].what)
+        }))
     }
 
     /// Overwritten before they could be taken.

@@ -2,8 +2,8 @@
 //! From each CPU's records to what all threads did, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME, RECORD_TYPE,
-    Record, record_words,
+    RECORD_BEGIN, RECORD_CLOCK, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME,
+    RECORD_TYPE, Record, record_words,
 };
 
 /// Stands where records have been lost: no other's first word is 0.
@@ -81,6 +81,10 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
             continue;
         };
         at += 1;
+        // What the clock was then is for those who ask.
+        if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
+            at += 1 + record_words(clock.what);
+        }
         let (kind, number) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
         match (kind, &mut open) {
             (RECORD_BEGIN | RECORD_RESUME, _) => {
@@ -128,7 +132,8 @@ pub fn result(record: &Record) -> Option<i64> {
     (record.what & !RECORD_HIGH == RECORD_RESULT).then_some(high | i64::from(record.value))
 }
 
-fn time_of(record: &Record) -> Option<u64> {
+/// When that was, if a record tells, in nanoseconds.
+pub fn time_of(record: &Record) -> Option<u64> {
     (record.what & RECORD_TYPE == RECORD_TIME)
         .then(|| u64::from(record.value) << TIME_BITS | u64::from(record.what & !RECORD_TYPE))
 }

@@ -3,16 +3,25 @@
 
 use std::collections::HashMap;
 
+use super::clocks::{Clocks, Stamp};
 use super::events::Event;
-use crate::records::Piece;
+use crate::records::{Piece, Taken};
 
 /// A function that was entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Entered {
     /// Its address.
     pub address: u64,
     /// How many of those entered before it have not returned; from 0 on.
     pub depth: u32,
+    /// The registers that arguments come in, where they were asked for.
+    pub arguments: Option<[u64; 6]>,
+    /// What it returned, where that was asked for and it did; not if it jumped to another.
+    pub result: Option<u64>,
+    /// When it was entered, in nanoseconds, where that was asked for.
+    pub began: Option<u64>,
+    /// From then until it returned, or jumped to another; not if it did so natively.
+    pub duration: Option<u64>,
 }
 
 /// One system call.
@@ -32,19 +41,28 @@ pub struct Call {
     pub functions: Vec<Entered>,
 }
 
+impl Call {
+    /// In nanoseconds.
+    pub fn duration(&self) -> Option<u64> {
+        Some(self.ended?.saturating_sub(self.began))
+    }
+}
+
 /// A thread's call that has not ended.
 #[derive(Default)]
 struct Open {
     call: Call,
-    /// Stack pointers of those functions that have not returned.
-    frames: Vec<u32>,
+    /// Those functions that have not returned: their stack pointers and places in the call.
+    frames: Vec<(u32, usize)>,
+    /// When each was entered, in the order of the call's functions, where that was asked for.
+    entered: Vec<Option<Stamp>>,
 }
 
 impl Open {
     /// What has no higher a stack pointer is left, though it has not returned: one
     /// function has jumped to another (a tail call), or its return ran natively.
     fn leave(&mut self, stack: u32) {
-        while self.frames.last().is_some_and(|frame| *frame <= stack) {
+        while self.frames.last().is_some_and(|(frame, _)| *frame <= stack) {
             self.frames.pop();
         }
     }
@@ -54,16 +72,74 @@ impl Open {
         self.call.functions.push(Entered {
             address,
             depth: self.frames.len() as u32,
+            ..Entered::default()
         });
-        self.frames.push(stack);
+        self.frames.push((stack, self.call.functions.len() - 1));
+        self.entered.push(None);
+    }
+
+    /// The innermost function, if that was entered with this stack pointer: its place.
+    fn inside(&self, stack: u32) -> Option<usize> {
+        let (frame, index) = *self.frames.last()?;
+        (frame == stack).then_some(index)
+    }
+
+    /// The function that was entered just before, with this stack pointer.
+    fn newest(&self, stack: u32) -> Option<usize> {
+        self.inside(stack)
+            .filter(|index| index + 1 == self.call.functions.len())
+    }
+
+    /// The function that is about to be left. Those farther inside have been, without a record of it.
+    fn leaving(&mut self, stack: u32) -> Option<usize> {
+        while self.frames.last().is_some_and(|(frame, _)| *frame < stack) {
+            self.frames.pop();
+        }
+        self.inside(stack)
+    }
+
+    /// What happens inside, on this CPU.
+    fn add(&mut self, event: Event, taken: &Taken, clocks: &Clocks, cpu: usize) {
+        let stamp = |at| taken.words(cpu, at).map(|[tsc]| Stamp { cpu, tsc });
+        match event {
+            Event::Enter(address, stack) => self.enter(address, stack),
+            Event::Return(stack) => self.leave(stack),
+            Event::Arguments(stack, at) => {
+                if let Some(index) = self.newest(stack) {
+                    self.call.functions[index].arguments = taken.words(cpu, at);
+                }
+            }
+            Event::Returned(stack, at) => {
+                if let Some(index) = self.leaving(stack) {
+                    self.call.functions[index].result = taken.words(cpu, at).map(|[value]| value);
+                }
+            }
+            Event::Entered(stack, at) => {
+                if let (Some(index), Some(stamp)) = (self.newest(stack), stamp(at)) {
+                    self.call.functions[index].began = clocks.time(stamp);
+                    self.entered[index] = Some(stamp);
+                }
+            }
+            Event::Left(stack, at) => {
+                if let (Some(index), Some(to)) = (self.leaving(stack), stamp(at))
+                    && let Some(from) = self.entered[index]
+                {
+                    self.call.functions[index].duration = clocks.between(from, to);
+                }
+            }
+            Event::Result(value) => self.call.result = Some(value),
+            Event::Begin(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {}
+        }
     }
 }
 
 /// Gives `show` each call when it ends, then those that have not ended.
 pub fn each<E>(
+    taken: &Taken,
     pieces: &[Piece<Event>],
     mut show: impl FnMut(&Call) -> Result<(), E>,
 ) -> Result<(), E> {
+    let clocks = Clocks::of(taken);
     let mut open: HashMap<u32, Open> = HashMap::new();
     for piece in pieces {
         for event in &piece.events {
@@ -77,32 +153,21 @@ pub fn each<E>(
                     };
                     let new = Open {
                         call,
-                        frames: Vec::new(),
+                        ..Open::default()
                     };
                     if let Some(unended) = open.insert(piece.thread, new) {
                         show(&unended.call)?;
                     }
                 }
-                Event::Enter(address, stack) => {
-                    if let Some(open) = open.get_mut(&piece.thread) {
-                        open.enter(address, stack);
-                    }
-                }
-                Event::Return(stack) => {
-                    if let Some(open) = open.get_mut(&piece.thread) {
-                        open.leave(stack);
-                    }
-                }
-                Event::Result(value) => {
-                    if let Some(open) = open.get_mut(&piece.thread) {
-                        open.call.result = Some(value);
-                    }
-                }
-                Event::Fault(_) | Event::Lost => {}
                 Event::End(time) => {
                     if let Some(mut open) = open.remove(&piece.thread) {
                         open.call.ended = Some(time);
                         show(&open.call)?;
+                    }
+                }
+                _ => {
+                    if let Some(open) = open.get_mut(&piece.thread) {
+                        open.add(*event, taken, &clocks, piece.cpu);
                     }
                 }
             }
@@ -129,7 +194,7 @@ mod tests {
 
     fn shape(pieces: &[Piece<Event>]) -> Vec<String> {
         let mut all = Vec::new();
-        let done: Result<(), Infallible> = each(pieces, |call| {
+        let done: Result<(), Infallible> = each(&Taken::default(), pieces, |call| {
             let functions = call.functions.iter();
             let shape: Vec<String> = functions
                 .map(|entered| format!("{}{}", "-".repeat(entered.depth as usize), entered.address))

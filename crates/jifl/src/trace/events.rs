@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a thread does in a session of functions, or of blocks.
 
-use jifl_sys::abi::{RECORD_FAULT, RECORD_FUNCTION, RECORD_RETURN, Record};
+use jifl_sys::abi::{
+    RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_LEFT, RECORD_RETURN,
+    RECORD_RETURNED, Record,
+};
 
 use crate::records;
 
@@ -15,6 +18,15 @@ pub enum Event {
     Enter(u64, u32),
     /// Returns from the function entered with this stack pointer.
     Return(u32),
+    /// What the function gets that was entered just before: with this stack pointer, in the words
+    /// behind this place among the CPU's records.
+    Arguments(u32, u32),
+    /// Likewise, what the function returns that was entered with this stack pointer.
+    Returned(u32, u32),
+    /// When the function was entered that has this stack pointer: in the word behind this place.
+    Entered(u32, u32),
+    /// Likewise, when it is left.
+    Left(u32, u32),
     /// The kernel's fixup goes on natively in place of the instruction at this address.
     Fault(u64),
     /// Its system call returns this.
@@ -34,10 +46,14 @@ impl records::Event for Event {
         Event::End(time)
     }
 
-    fn inside(record: &Record, _at: usize) -> Option<Event> {
+    fn inside(record: &Record, at: usize) -> Option<Event> {
         match record.what {
             RECORD_FUNCTION.. => Some(Event::Enter(address(record.what), record.value)),
             RECORD_RETURN => Some(Event::Return(record.value)),
+            RECORD_ARGUMENTS => Some(Event::Arguments(record.value, at as u32)),
+            RECORD_RETURNED => Some(Event::Returned(record.value, at as u32)),
+            RECORD_ENTERED => Some(Event::Entered(record.value, at as u32)),
+            RECORD_LEFT => Some(Event::Left(record.value, at as u32)),
             RECORD_FAULT => Some(Event::Fault(address(record.value))),
             _ => records::pieces::result(record).map(Event::Result),
         }

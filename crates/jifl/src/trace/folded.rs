@@ -57,6 +57,7 @@ mod tests {
                 .map(|(offset, depth)| Entered {
                     address: 0xffff_ffff_8100_0000 + offset,
                     depth,
+                    ..Entered::default()
                 })
                 .into(),
             ..Call::default()

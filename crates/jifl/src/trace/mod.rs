@@ -2,19 +2,27 @@
 //! `jifl trace`: which functions system calls enter, in their order.
 
 mod calls;
+mod clocks;
 pub mod events;
 mod folded;
+mod names;
+mod prototypes;
+mod values;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, Start};
+use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind, Start};
 use serde::Serialize;
+use serde_json::Value;
 
-use self::calls::Call;
+use self::calls::{Call, Entered};
 use self::folded::Folded;
+use self::names::Names;
+use self::prototypes::Prototypes;
 use crate::exit::Failure;
 use crate::records::{self, Taken};
 use crate::scope::{Outcome, Scope};
@@ -45,12 +53,23 @@ has inlined are part of their callers; what runs natively is not seen (`jifl sta
 Examples:
   jifl trace sys:openat -- cat /etc/hostname
   jifl trace 'sys:*' -D 3 -n nginx --for 1s -o calls.txt
+  jifl trace -A sys:lseek -- tail -n 1 /etc/passwd
+  jifl trace -d sys:openat --threshold 10us -- ls
   jifl trace 'sys:*' --longer 10us -- ls
   jifl trace 'sys:*' -f folded -o stacks.txt -- ls")]
 pub struct TraceArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
+    /// Show what functions get and return, by the kernel's BTF
+    #[arg(short = 'A', long)]
+    args: bool,
+    /// Show how long functions take, too
+    #[arg(short, long)]
+    durations: bool,
+    /// Show only functions, and calls, that took at least so long, such as 10us; with --durations
+    #[arg(long, value_parser = duration::parse, value_name = "TIME")]
+    threshold: Option<Duration>,
     /// Show functions down to this depth only
     #[arg(short = 'D', long, value_name = "DEPTH")]
     depth: Option<u32>,
@@ -73,7 +92,7 @@ pub struct TraceArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = Start {
+    let mut start = Start {
         kind: Kind::Trace as u32,
         nrs: session::bits(&target::select(&args.targets, &table)?),
         ..Start::default()
@@ -81,6 +100,13 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
+    let prototypes = args.args.then(prototypes).flatten();
+    if prototypes.is_some() {
+        start.flags |= FLAG_VALUES;
+    }
+    if args.timed() {
+        start.flags |= FLAG_CLOCK;
+    }
     let (taken, outcome) = records::observe(&args.scope, &door, start, &table, args.limit)?;
     let symbols = Symbols::of_kernel();
     if symbols.is_empty() {
@@ -89,15 +115,16 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         );
     }
     let (pieces, stray) = records::pieces(taken.each());
+    let names = Names::new(&symbols, prototypes.as_ref());
     let mut text = String::new();
     let mut folded = Folded::default();
-    calls::each(&pieces, |call| {
-        if !is_shown(call, args.longer) {
+    calls::each(&taken, &pieces, |call| {
+        if !args.shows(call) {
             return Ok(());
         }
         match args.format {
             Format::Folded => folded.add(call, args.depth),
-            _ => write_call(&mut text, call, &args, &table, &symbols),
+            _ => write_call(&mut text, call, &args, &table, &names),
         }
         if text.len() < 1 << 16 {
             return Ok(());
@@ -112,35 +139,67 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-fn is_shown(call: &Call, longer: Option<Duration>) -> bool {
-    let (Some(longer), Some(ended)) = (longer, call.ended) else {
-        return true;
-    };
-    u128::from(ended.saturating_sub(call.began)) > longer.as_nanos()
+/// What is needed for --args; it is said if there is none.
+fn prototypes() -> Option<Prototypes> {
+    match Prototypes::of_kernel() {
+        Ok(found) => Some(found),
+        Err(error) => {
+            output::note(&format!(
+                "jifl: no arguments and results of functions: the kernel tells no types ({error}); it needs CONFIG_DEBUG_INFO_BTF"
+            ));
+            None
+        }
+    }
 }
 
-fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, symbols: &Symbols) {
-    let shown = |depth: u32| args.depth.is_none_or(|limit| depth < limit);
-    let functions = call.functions.iter().filter(|entered| shown(entered.depth));
+impl TraceArgs {
+    /// Are functions' times asked for?
+    fn timed(&self) -> bool {
+        self.durations || self.threshold.is_some()
+    }
+
+    /// Those that did not end always.
+    fn shows(&self, call: &Call) -> bool {
+        let took = call.duration().map(Duration::from_nanos);
+        self.longer
+            .is_none_or(|longer| took.is_none_or(|took| took > longer))
+            && self.shows_time(call.duration())
+    }
+
+    fn shows_function(&self, entered: &Entered) -> bool {
+        self.depth.is_none_or(|limit| entered.depth < limit) && self.shows_time(entered.duration)
+    }
+
+    fn shows_time(&self, nanoseconds: Option<u64>) -> bool {
+        let took = nanoseconds.map(Duration::from_nanos);
+        self.threshold
+            .is_none_or(|least| took.is_none_or(|took| took >= least))
+    }
+}
+
+fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, names: &Names) {
+    let functions = call
+        .functions
+        .iter()
+        .filter(|entered| args.shows_function(entered));
     if args.format == Format::Ndjson {
         let object = Object {
             thread: call.thread,
             syscall: table.name(call.nr),
             began_ns: call.began,
-            duration_ns: call.ended.map(|ended| ended.saturating_sub(call.began)),
+            duration_ns: call.duration(),
             result: call.result,
             functions: functions
-                .map(|entered| (entered.depth, symbols.name(entered.address)))
+                .map(|entered| Function::of(entered, args, names))
                 .collect(),
         };
         *text += &serde_json::to_string(&object).expect("plain structures always serialize");
         text.push('\n');
         return;
     }
-    let time = match call.ended {
-        Some(ended) => duration::show(ended.saturating_sub(call.began)),
-        None => "did not end".into(),
-    };
+    let time = call
+        .duration()
+        .map_or_else(|| "did not end".into(), duration::show);
     let _ = writeln!(
         text,
         "[{}] sys:{}{}  {time}",
@@ -151,7 +210,11 @@ fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, s
     );
     for entered in functions {
         let indent = 2 * (entered.depth as usize + 1);
-        let _ = writeln!(text, "{:indent$}{}", "", symbols.name(entered.address));
+        let _ = write!(text, "{:indent$}{}", "", names.text(entered));
+        if let Some(took) = entered.duration {
+            let _ = write!(text, "  {}", duration::show(took));
+        }
+        text.push('\n');
     }
 }
 
@@ -163,8 +226,48 @@ struct Object<'a> {
     began_ns: u64,
     duration_ns: Option<u64>,
     result: Option<i64>,
-    /// Depth and name.
-    functions: Vec<(u32, std::borrow::Cow<'a, str>)>,
+    functions: Vec<Function<'a>>,
+}
+
+/// In it; null is what is not known, and what was not asked for is not there.
+#[derive(Serialize)]
+struct Function<'a> {
+    depth: u32,
+    name: Cow<'a, str>,
+    #[serde(flatten)]
+    values: Option<Values>,
+    #[serde(flatten)]
+    times: Option<Times>,
+}
+
+/// What it gets, by name, and returns.
+#[derive(Serialize)]
+struct Values {
+    arguments: Value,
+    result: Value,
+}
+
+/// When it was entered and how long it took.
+#[derive(Serialize)]
+struct Times {
+    began_ns: Option<u64>,
+    duration_ns: Option<u64>,
+}
+
+impl<'a> Function<'a> {
+    fn of(entered: &Entered, args: &TraceArgs, names: &Names<'a>) -> Function<'a> {
+        Function {
+            depth: entered.depth,
+            name: names.name(entered),
+            values: names
+                .values(entered)
+                .map(|(arguments, result)| Values { arguments, result }),
+            times: args.timed().then(|| Times {
+                began_ns: entered.began,
+                duration_ns: entered.duration,
+            }),
+        }
+    }
 }
 
 /// Always: that nothing was lost is worth knowing, too.
@@ -200,6 +303,7 @@ mod tests {
             "sys:* -D 3 -n nginx --for 1s -o calls.txt",
             "sys:read -f ndjson -p 1",
             "sys:* --longer 10us -- ls",
+            "-d sys:openat --threshold 10us -- ls",
             "sys:* -f folded -o stacks.txt -- ls",
         ] {
             assert!(parse::<TraceArgs>(line).is_ok(), "{line}");
@@ -226,8 +330,9 @@ mod tests {
         assert_eq!(stray, 0);
         let mut text = String::new();
         let args = parse(line).unwrap();
-        calls::each(&pieces, |call| {
-            write_call(&mut text, call, &args, &Table::all(), &symbols);
+        let names = Names::new(&symbols, None);
+        calls::each(&taken, &pieces, |call| {
+            write_call(&mut text, call, &args, &Table::all(), &names);
             Ok::<_, ()>(())
         })
         .unwrap();
@@ -235,15 +340,23 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_short_are_left_out() {
+    fn what_was_short_is_left_out() {
         let call = |ended| Call {
             began: 1000,
             ended,
             ..Call::default()
         };
-        let longer = duration::parse("2us").ok();
-        assert!(is_shown(&call(Some(3001)), longer) && is_shown(&call(None), longer));
-        assert!(!is_shown(&call(Some(3000)), longer) && is_shown(&call(Some(1000)), None));
+        let longer = parse::<TraceArgs>("sys:read --longer 2us").unwrap();
+        assert!(longer.shows(&call(Some(3001))) && longer.shows(&call(None)));
+        assert!(!longer.shows(&call(Some(3000))));
+        let least = parse::<TraceArgs>("sys:read --threshold 2us").unwrap();
+        assert!(least.shows(&call(Some(3000))) && !least.shows(&call(Some(2999))));
+        let entered = |duration| Entered {
+            duration,
+            ..Entered::default()
+        };
+        assert!(least.shows_function(&entered(Some(2000))) && least.shows_function(&entered(None)));
+        assert!(!least.shows_function(&entered(Some(1999))));
     }
 
     #[test]
@@ -260,6 +373,9 @@ mod tests {
             serde_json::from_str(&written("sys:openat -f ndjson")).unwrap();
         assert_eq!(value["duration_ns"], 2500);
         assert_eq!(value["result"], -2);
-        assert_eq!(value["functions"][1][1], "inner [nfs]");
+        assert_eq!(
+            value["functions"][1],
+            serde_json::json!({"depth": 1, "name": "inner [nfs]"})
+        );
     }
 }

@@ -97,7 +97,7 @@ pub fn trails(
                         found.add(ended, gaps, &wanted);
                     }
                 }
-                Event::Begin(_) | Event::Return(_) => {}
+                _ => {}
             }
         }
     }
