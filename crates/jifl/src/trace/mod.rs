@@ -262,7 +262,7 @@ impl<'a> Function<'a> {
             values: names
                 .values(entered)
                 .map(|(arguments, result)| Values { arguments, result }),
-            times: args.timed().then(|| Times {
+            times: args.timed().then_some(Times {
                 began_ns: entered.began,
                 duration_ns: entered.duration,
             }),
