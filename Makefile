@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
-	man install demo lint fmt clean help debug-kernel soak
+	man install demo lint fmt clean help debug-kernel race-kernel soak
 
 MINUTES ?= 60
 
@@ -20,6 +20,7 @@ help:
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
+	@echo "race-kernel  builds one with KCSAN"
 	@echo "bench  what it costs, with charts, into build/bench"
 	@echo "bench-native  what the engine costs in user space, beside Frida and Valgrind"
 	@echo "all    modules (for every kernel with headers) and cli, into build/"
@@ -86,8 +87,8 @@ test-vm:
 	@tests/vm/run
 
 # A kernel that finds defects by itself; JIFL_TEST_KERNELS=debug tests under it.
-debug-kernel: setup
-	@scripts/debug-kernel
+debug-kernel race-kernel: setup
+	@scripts/debug-kernel $(@:-kernel=)
 
 # The matrix of machines, loads and tests for so many MINUTES.
 soak: setup

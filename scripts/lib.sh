@@ -89,10 +89,11 @@ install_lacking_stopped() {
 # Prints the directory to build modules in for a release; fails without one.
 kernel_build_directory() {
 	local directory
-	if [ "$1" = "$(cat "$BUILD/debug-kernel/release" 2>/dev/null)" ]; then
-		echo "$BUILD/debug-kernel/build"
+	for directory in "$BUILD/debug-kernel" "$BUILD/race-kernel"; do
+		[ "$1" = "$(cat "$directory/release" 2>/dev/null)" ] || continue
+		echo "$directory/build"
 		return
-	fi
+	done
 	for directory in "$BUILD/kernels/usr/src/linux-headers-$1" "/lib/modules/$1/build"; do
 		[ -e "$directory/Makefile" ] || continue
 		echo "$directory"
@@ -101,15 +102,15 @@ kernel_build_directory() {
 	return 1
 }
 
-# The releases (uname -r) to build for: the fetched kernels, the debug kernel where
-# it has been built, and the running one where its headers are installed.
+# The releases (uname -r) to build for: the fetched kernels, the debug kernels that
+# have been built, and the running one where its headers are installed.
 kernel_releases() {
 	local directory
 	{
 		for directory in "$BUILD"/kernels/lib/modules/*; do
 			[ ! -d "$directory" ] || basename "$directory"
 		done
-		cat "$BUILD/debug-kernel/release" 2>/dev/null || true
+		cat "$BUILD"/{debug,race}-kernel/release 2>/dev/null || true
 		[ ! -e "/lib/modules/$(uname -r)/build/Makefile" ] || uname -r
 	} | sort -uV
 }

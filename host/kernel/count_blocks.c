@@ -125,15 +125,16 @@ static void jifl_count_leave(struct ir_block *b, const struct jifl_session *s, b
 	if (s->flags & JIFL_FLAG_CLOCK)
 		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_LEFT),
 				 JIFL_RECORD_LEFT, jifl_tsc);
-	jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+	else
+		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
 }
 
 /* It may jump to another, which returns for it. */
 static void jifl_count_jump(struct ir_block *b, const struct jifl_session *s, enum ir_place place)
 {
 	if (s->flags & JIFL_FLAG_CLOCK)
-		jifl_count_words(jifl_ring_record(b, place, b->ninsns - 1, JIFL_RECORD_LEFT),
-				 JIFL_RECORD_LEFT, jifl_tsc);
+		jifl_count_words(jifl_ring_record(b, place, b->ninsns - 1, JIFL_RECORD_JUMPED),
+				 JIFL_RECORD_JUMPED, jifl_tsc);
 }
 
 void jifl_count_functions(struct ir_block *b, void *arg)

@@ -228,21 +228,38 @@ static void jifl_ring_note(u64 place)
 	WRITE_ONCE(marks[1], place);
 }
 
-void jifl_ring_mark(u32 what, u32 value)
+static void jifl_ring_store_mark(u64 cell, u32 what, u32 value, u64 time)
+{
+	jifl_ring_store(cell, what, value);
+	jifl_ring_store(cell + jifl_ring_one(),
+			JIFL_RECORD_TIME | (time & ((1u << JIFL_RING_TIME_BITS) - 1)),
+			(u32)(time >> JIFL_RING_TIME_BITS));
+}
+
+/* In a ring whose records may have words. */
+static noinline void jifl_ring_mark_words(u32 what, u32 value, u64 time)
 {
 	const u64 one = jifl_ring_one();
-	u64 now = ktime_get_mono_fast_ns();
 	u64 tsc = ring.clock ? rdtsc_ordered() : 0;
 	u64 n = (ring.clock ? 4 : 2) * one;
 	u64 at = this_cpu_add_return(jifl_cpu.ring, n) - n;
 
-	if (ring.words)
-		jifl_ring_note(jifl_ring_count(at));
-	jifl_ring_store(at, what, value);
-	jifl_ring_store(at + one, JIFL_RECORD_TIME | (now & ((1u << JIFL_RING_TIME_BITS) - 1)),
-			(u32)(now >> JIFL_RING_TIME_BITS));
+	jifl_ring_note(jifl_ring_count(at));
+	jifl_ring_store_mark(at, what, value, time);
 	if (ring.clock)
 		jifl_ring_store_word(at + 2 * one, JIFL_RECORD_CLOCK, tsc);
+}
+
+void jifl_ring_mark(u32 what, u32 value)
+{
+	const u64 one = jifl_ring_one();
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (ring.words)
+		jifl_ring_mark_words(what, value, now);
+	else
+		jifl_ring_store_mark(this_cpu_add_return(jifl_cpu.ring, 2 * one) - 2 * one,
+				     what, value, now);
 }
 
 /* Records and words ever, stored or about to be. */

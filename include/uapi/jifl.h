@@ -347,12 +347,13 @@ struct jifl_record {
 
 /*
  * With JIFL_FLAG_CLOCK there are records whose word is the time stamp counter: behind a
- * function's entry, before a _RETURN and before jumping to another function (tail calls, as far
+ * function's entry, in place of a _RETURN, before jumping to another function (tail calls, as far
  * as they can be told), and behind each _TIME; the last gives what it was then on that CPU.
  */
 #define JIFL_RECORD_ENTERED	0x72000002u
 #define JIFL_RECORD_LEFT	0x72000003u
-#define JIFL_RECORD_CLOCK	0x72000004u
+#define JIFL_RECORD_JUMPED	0x72000004u
+#define JIFL_RECORD_CLOCK	0x72000005u
 
 /*
  * Takes what this file's session has recorded on one CPU since the last time, the

@@ -59,7 +59,7 @@ def test_stack_overflow(kernel, show):
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_crash_kernel(kernel, show):
     # Any kernel will do, and one with KASAN needs more memory than is put aside.
-    release = harness.release_of("6.12" if kernel == "debug" else kernel)
+    release = harness.release_of("6.12" if kernel in harness.FINDERS else kernel)
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{release}"
     lines = panic("sysrq", "insn", image, harness.compile_program("crash_init"), kernel=kernel,
                   append="crashkernel=192M")

@@ -565,10 +565,12 @@ pub const RECORD_ARGUMENTS: u32 = 0x7c00_0000;
 pub const RECORD_RETURNED: u32 = 0x7200_0001;
 /// With [`FLAG_CLOCK`], behind a function's entry: the time stamp counter.
 pub const RECORD_ENTERED: u32 = 0x7200_0002;
-/// Likewise, before a [`RECORD_RETURN`].
+/// Likewise, in place of a [`RECORD_RETURN`].
 pub const RECORD_LEFT: u32 = 0x7200_0003;
+/// Likewise, before the function jumps to another.
+pub const RECORD_JUMPED: u32 = 0x7200_0004;
 /// Likewise, behind each [`RECORD_TIME`]: what it was at that time.
-pub const RECORD_CLOCK: u32 = 0x7200_0004;
+pub const RECORD_CLOCK: u32 = 0x7200_0005;
 /// Bits of the number.
 pub const RECORD_NUMBER: u32 = 0x01ff_ffff;
 /// Words behind a record at most.

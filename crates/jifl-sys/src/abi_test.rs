@@ -111,6 +111,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_RETURNED", u64::from(RECORD_RETURNED)),
         ("JIFL_RECORD_ENTERED", u64::from(RECORD_ENTERED)),
         ("JIFL_RECORD_LEFT", u64::from(RECORD_LEFT)),
+        ("JIFL_RECORD_JUMPED", u64::from(RECORD_JUMPED)),
         ("JIFL_RECORD_CLOCK", u64::from(RECORD_CLOCK)),
         ("JIFL_RECORD_ACCESS", u64::from(RECORD_ACCESS)),
         ("JIFL_RECORD_NUMBER(~0u)", u64::from(RECORD_NUMBER)),

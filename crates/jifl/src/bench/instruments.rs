@@ -3,7 +3,7 @@
 //! on, and what it says it has counted.
 
 use jifl_sys::abi::{
-    FLAG_BRANCHES, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
+    FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
 };
 use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
 use jifl_sys::device::{Device, Door, Request};
@@ -52,6 +52,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("insn", "instruction count", What::Session(Kind::Insn, 0)),
     row("trace", "call trace", What::Session(Kind::Trace, 0)),
     row("values", "call trace with arguments and results", What::Session(Kind::Trace, FLAG_VALUES)),
+    row("times", "call trace with functions' times", What::Session(Kind::Trace, FLAG_CLOCK)),
     row("path", "path of blocks", What::Session(Kind::Path, 0)),
     row("blocks", "executions of each block", What::Session(Kind::Profile, 0)),
     row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),

@@ -98,6 +98,15 @@ impl Open {
         self.inside(stack)
     }
 
+    /// The function is about to be left, at this time.
+    fn lasted(&mut self, stack: u32, to: Option<Stamp>, clocks: &Clocks) {
+        if let (Some(index), Some(to)) = (self.leaving(stack), to)
+            && let Some(from) = self.entered[index]
+        {
+            self.call.functions[index].duration = clocks.between(from, to);
+        }
+    }
+
     /// What happens inside, on this CPU.
     fn add(&mut self, event: Event, taken: &Taken, clocks: &Clocks, cpu: usize) {
         let stamp = |at| taken.words(cpu, at).map(|[tsc]| Stamp { cpu, tsc });
@@ -120,12 +129,10 @@ impl Open {
                     self.entered[index] = Some(stamp);
                 }
             }
+            Event::Jumped(stack, at) => self.lasted(stack, stamp(at), clocks),
             Event::Left(stack, at) => {
-                if let (Some(index), Some(to)) = (self.leaving(stack), stamp(at))
-                    && let Some(from) = self.entered[index]
-                {
-                    self.call.functions[index].duration = clocks.between(from, to);
-                }
+                self.lasted(stack, stamp(at), clocks);
+                self.leave(stack);
             }
             Event::Result(value) => self.call.result = Some(value),
             Event::Begin(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {}

@@ -2,8 +2,8 @@
 //! What a thread does in a session of functions, or of blocks.
 
 use jifl_sys::abi::{
-    RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_LEFT, RECORD_RETURN,
-    RECORD_RETURNED, Record,
+    RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_JUMPED, RECORD_LEFT,
+    RECORD_RETURN, RECORD_RETURNED, Record,
 };
 
 use crate::records;
@@ -25,8 +25,10 @@ pub enum Event {
     Returned(u32, u32),
     /// When the function was entered that has this stack pointer: in the word behind this place.
     Entered(u32, u32),
-    /// Likewise, when it is left.
+    /// Likewise, when it returns.
     Left(u32, u32),
+    /// Likewise, when it jumps to another, which returns in its stead.
+    Jumped(u32, u32),
     /// The kernel's fixup goes on natively in place of the instruction at this address.
     Fault(u64),
     /// Its system call returns this.
@@ -54,6 +56,7 @@ impl records::Event for Event {
             RECORD_RETURNED => Some(Event::Returned(record.value, at as u32)),
             RECORD_ENTERED => Some(Event::Entered(record.value, at as u32)),
             RECORD_LEFT => Some(Event::Left(record.value, at as u32)),
+            RECORD_JUMPED => Some(Event::Jumped(record.value, at as u32)),
             RECORD_FAULT => Some(Event::Fault(address(record.value))),
             _ => records::pieces::result(record).map(Event::Result),
         }
