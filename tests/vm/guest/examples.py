@@ -24,6 +24,8 @@ LIMIT = 60
 # What the pages' sessions without a CMD look at: a server that reads, writes and fails, and what starts processes.
 SERVER, SERVER_PID = "nginx", 1234
 LOCKED = "/run/locked"
+# The distribution's programs, which read no files of a language.
+ENVIRONMENT = {**os.environ, "LC_ALL": "C", "PATH": f"/usr/bin:{os.environ['PATH']}"}
 
 
 def serve():
@@ -80,7 +82,7 @@ def printed_by(command, interrupted=False):
     """(what it printed, exit status); interrupted: it is ended by Ctrl-C."""
     process = subprocess.Popen(["bash", "-c", f"exec {command}" if interrupted else command], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**os.environ, "LC_ALL": "C"})
+                               env=ENVIRONMENT)
     if interrupted:
         time.sleep(SECONDS * SLOWNESS)
         process.send_signal(signal.SIGINT)
