@@ -293,33 +293,8 @@ def refused():
             check("a session without keys has none", False)
 
 
-# As docs/command.md has them, and what the first line is.
-PAGE = {
-    "jifl count opcode sys:openat -- cat /etc/hostname": r"OPCODE +EXECUTED +SHARE",
-    "jifl count branch --by func sys:openat -- cat /etc/hostname": r"FUNC +EXECUTED +TAKEN +NOT TAKEN +TAKEN%",
-    "jifl count load sys:read sys:write -- cat /etc/hostname": r"LOADS +INSNS +LOADS/INSN",
-    "jifl count func sys:openat -- cat /etc/hostname": r"FUNC +CALLS +SHARE",
-    "jifl count insn sys:read sys:write --by comm,cpu -- sh -c 'ls | cat'": r"COMM +CPU +CALLS +INSNS +INSN/CALL",
-    "jifl count hist:retval sys:read -- cat /etc/hostname": r"@retval\[read\]: \d+ calls",
-    "jifl count hist:duration sys:openat -- ls": r"@duration\[openat\]: \d+ calls, p50 .*, p99 .*, max .*; nanoseconds:",
-}
-
-
-def page():
-    text = (Path(os.environ["JIFL_ROOT"]) / "docs/command.md").read_text()
-    for command, heading in PAGE.items():
-        check(f"the page has {command}", f"    {command}\n" in text)
-        words = command.replace(" -- ", " -o /run/page -- ")
-        end = run("sh", "-c", words, cwd="/")
-        lines = Path("/run/page").read_text().splitlines()
-        check(f"{command}: prints that", end.returncode == 0 and re.fullmatch(heading, lines[0]), (end, lines[:3]))
-    same("the page shows no other", {line.strip() for line in text.splitlines()
-                                      if re.match(r"    jifl count (opcode|branch|load|store|func|hist|\w+ .*--by)", line)},
-         set(PAGE))
-
-
 def program():
-    for part in (opcodes, memory, functions, changed_code, keys, few_keys, sizes, durations, refused, page):
+    for part in (opcodes, memory, functions, changed_code, keys, few_keys, sizes, durations, refused):
         begin = time.monotonic()
         part()
         figure(f"{part.__name__}: seconds", round(time.monotonic() - begin, 1))

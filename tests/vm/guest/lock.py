@@ -197,26 +197,6 @@ def ended_meanwhile(contend):
     same("the thread goes on", writer.returncode, 0)
 
 
-# As docs/command.md has them, and what the first line is.
-ANY = r"LOCK +(CALLER +)?(TYPE +CONTENDED +TOTAL WAIT +MAX WAIT +AVG WAIT|CMPXCHG +RETRIES)|# no lock was waited for .*"
-PAGE = {
-    "jifl lock 'sys:*' -- sh -c 'ls -lR /bin & ls -lR /bin; wait'": ANY,
-    "jifl lock --by lock 'sys:*' --for 1s": ANY,
-    "jifl lock sys:getppid -- sh -c :": r"# no lock was waited for and nothing tried again in 1 calls",
-}
-
-
-def page():
-    text = Path(os.environ["JIFL_ROOT"], "docs/command.md").read_text()
-    for command, heading in PAGE.items():
-        check(f"the page has {command}", f"    {command}\n" in text)
-        words = command.replace("jifl lock ", "jifl lock -o /run/page ")
-        end = run("sh", "-c", words, cwd="/")
-        shown = Path("/run/page").read_text().splitlines()
-        check(f"{command}: prints that", end.returncode == 0 and re.fullmatch(heading, shown[0]), (end.stderr, shown[:3]))
-    same("the page shows no other", {line.strip() for line in text.splitlines() if line.startswith("    jifl lock ")}, set(PAGE))
-
-
 def program(contend):
     same("jifl_locks is loaded", run("insmod", MODULES / "jifl_locks.ko").returncode, 0)
     known_waits()
@@ -228,7 +208,6 @@ def program(contend):
     same("jifl_locks is unloaded", run("rmmod", "jifl_locks").returncode, 0)
     writers(contend)
     ended_meanwhile(contend)
-    page()
     same("no session is left", status()["sessions"], [])
 
 

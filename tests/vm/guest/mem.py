@@ -198,26 +198,9 @@ def to_the_byte():
     same("each byte of it once", set(stored.values()), {1})
 
 
-def documented():
-    """What docs/command.md shows of 6.1 is what there is; where the stack lies in its lines is another place each time."""
-    page = (Path(__file__).resolve().parents[3] / "docs/command.md").read_text().split("\n## mem\n")[1].split("\n## ")[0]
-    lines = re.findall(r"^    (.*)$|^$", page, re.M)
-    commands = [line for line in lines if line.startswith("jifl ")]
-    ends = [run("sh", "-c", command) for command in commands]
-    same("the page's commands end well", [end.returncode for end in ends], [0] * len(commands))
-    check("nothing is lost", all("records lost 0, calls missed 0" in end.stderr for end in ends),
-          [end.stderr for end in ends])
-    if os.uname().release.startswith("6.1."):
-        tables = [line for line in lines if line and not line.startswith("jifl ")]
-        shown = [line for line in ends[0].stdout.splitlines() if line][:len(tables)]
-        same("the page shows what is printed", tables[:-1], shown[:-1])
-        same("and so is its cache line", tables[-1].split()[1], shown[-1].split()[1])
-
-
 def program():
     copies()
     to_the_byte()
-    documented()
     by_code()
     overrun()
     trouble()

@@ -182,22 +182,6 @@ def counts():
     check("nothing is written then", not list(HERE.glob("x.jifl*")), list(HERE.iterdir()))
 
 
-def documented():
-    """The lines with which docs/command.md begins."""
-    page = Path(os.environ["JIFL_ROOT"], "docs/command.md").read_text()
-    section = page.split("\n## record, ")[1].split("\n## ")[0]
-    lines = re.findall(r"^    (jifl .*)$", section, re.M)
-    check("the page has lines", len(lines) > 4, lines)
-    for line in lines:
-        end = run("bash", "-c", line, cwd=HERE)
-        same(line, end.returncode, 0)
-        if "diff" in line:
-            titles = re.search(r"^    (FUNCTION .*)$", section, re.M)[1]
-            same("diff's titles", end.stdout.split("\n")[0].split(), titles.split())
-            check("diff's sums", re.search(r"# in all [\d,]+ and [\d,]+ \(\S+%\), system calls \d+ and \d+\n", end.stdout),
-                  end.stdout)
-
-
 # --- trouble ---------------------------------------------------------------------------------
 
 
@@ -243,7 +227,6 @@ def program():
     record_twice()
     merge_and_diff()
     counts()
-    documented()
     full_disk()
     interrupted()
     figure("seconds", round(time.monotonic() - begin))

@@ -119,22 +119,6 @@ def whofails():
     check("what has not failed is not named", not {"known_loop", "known_leaf", "known_tail", "known_read"} & set(counts), counts)
 
 
-def tutorial():
-    """The example of docs/plugins.md."""
-    good("whofails is loaded", "load", MODULES / "whofails.ko")
-    mark = log_mark()
-    good("whofails starts", "start", "whofails")
-    end = run("cat", "/no/such/file")
-    check("cat fails", end.returncode == 1 and "No such file or directory" in end.stderr, end)
-    good("whofails stops", "stop", "whofails")
-    lines = [line for line in kernel_log(mark) if line.startswith("whofails: ")]
-    figure("the tutorial's lines", lines)
-    check("its lines", lines and all(re.fullmatch(r"whofails: [\w.]+( \[\w+\])? \d+", line) for line in lines), lines)
-    names = {line.split()[1] for line in lines}
-    check("who says that there is no such file", {"do_filp_open", "path_openat", "do_sys_openat2"} <= names, names)
-    good("whofails is unloaded", "unload", "whofails")
-
-
 def program(directory):
     same("jifl_known is loaded", run("insmod", MODULES / "jifl_known.ko").returncode, 0)
     values(Path(directory) / os.uname().release)
@@ -142,7 +126,6 @@ def program(directory):
     branchhints()
     lockretry()
     whofails()
-    tutorial()
     same("jifl_known is unloaded", run("rmmod", "jifl_known").returncode, 0)
 
 

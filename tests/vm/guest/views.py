@@ -192,20 +192,6 @@ def terminals():
     check("there is no colour in a pipe", "\x1b" not in closed.stdout, closed.stdout)
 
 
-def documented():
-    """README.md's commands that look at something, and those that docs/command.md has of these three."""
-    root = Path(os.environ["JIFL_ROOT"])
-    page = (root / "docs/command.md").read_text().split("\n## cover, prof, branch")[1].split("\n## ")[0]
-    lines = re.findall(r"^    (jifl .*)$", (root / "README.md").read_text() + page, re.M)
-    lines = {line.split("  #")[0].replace("--for 10s", "--for 500ms").strip() for line in lines}
-    lines = {line for line in lines if line.split()[1] not in ("reads", "load")}
-    check("there are some of each", {line.split()[1] for line in lines} >=
-          {"count", "trace", "cover", "prof", "branch", "record", "dump"}, lines)
-    for line in sorted(lines):
-        end = run("bash", "-c", line.replace(" #", "\n#"), cwd="/run")
-        check(f"{line}: ends well", end.returncode == 0 and len(end.stdout.splitlines()) > 1, end)
-
-
 def full_disk():
     """What cannot be written beside the report does not cost the report."""
     for command, option in [("cover", "--drcov"), ("cover", "--lcov"), ("prof", "--folded"), ("prof", "--svg")]:
@@ -230,8 +216,6 @@ def program(vmlinux=None):
     terminals()
     full_disk()
     refusals()
-    if not vmlinux:
-        documented()
 
 
 main(program)

@@ -183,28 +183,6 @@ def texts(lines, expected):
     same("errors have numbers, too", re.findall(r"^\w+ = -\w+", end.stdout, re.M), ["kill = -EPERM"])
 
 
-def shape(text):
-    """Of a text: its heading, the functions, what was decided and what was set; where code stands depends on the build."""
-    lines = text.splitlines()
-    functions = [re.match(r"  ([\w.]+)", line)[1] for line in lines if re.match(r"  \w", line)]
-    asked = [re.search(r"(\w+ \S+); j", line)[1] for line in lines if "<-- decided here" in line]
-    return lines[0], functions, asked, lines[-1].split()[-1]
-
-
-def documented():
-    """The page's example."""
-    page = Path(os.environ["JIFL_ROOT"], "docs/command.md").read_text().split("\n## why\n")[1].split("\n## ")[0]
-    command = re.search(r"^    (jifl why .*)$", page, re.M)[1]
-    example = re.search(r"^(    openat = .*\n(?:     .*\n)*)", page, re.M)[1]
-    end = run("sh", "-c", command + " 2>/run/why/notes | sed '/^$/,$d'")
-    check("the example is of a call that fails so", "ENOTDIR" in end.stdout, end)
-    same("it prints what the page says", shape(end.stdout), shape(re.sub("^    ", "", example, flags=re.M)))
-    note = re.search(r"`(\d+ calls, .* missed 0)`", page)[1]
-    said = Path("/run/why/notes").read_text()
-    numbers = re.compile(r"\d+")
-    check("and says so", numbers.sub("N", note) in numbers.sub("N", said), said)
-
-
 def alike():
     """Many calls that fail alike are one; none that fails is none."""
     end = why("-n", NAME, command=("often",), targets=["sys:close"])
@@ -243,7 +221,6 @@ def tests(vmlinux=None):
     lines = ["--vmlinux", vmlinux] if vmlinux else []
     texts(lines, causes(lines))
     alike()
-    documented()
 
 
 if sys.argv[1:] == ["fail"]:
