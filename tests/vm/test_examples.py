@@ -23,7 +23,8 @@ LISTED = {
     "bench/native/run --program lua --without valgrind": "packages from the network",
     "jifl bench --kernel 6.1 --kernel 6.12 --json results.json --svg charts": "hours; test_bench.py has its options",
     "jifl bench --set micro --clock instructions": "many minutes; the same of fewer operations and rows is run",
-    'JIFL_TEST_KERNELS=debug tests/vm/run -k "churn or programs"': "needs what `make debug-kernel` builds",
+    "make race-kernel": "likewise",
+    'JIFL_TEST_KERNELS="debug race" tests/vm/run -k "churn or programs"': "needs what these build",
 }
 
 # Blocks that are no examples, by their first line, and what they are instead.
@@ -46,7 +47,7 @@ ON_HOST = re.compile(r"(build/bin/)?jifl (vm|bench (?!--here))|make ")
 
 EXAMPLES, BLOCKS = pages.everything()
 # What pages show is of Debian's kernels on the machine that `jifl vm` makes.
-KERNELS = [] if harness.CELL else [kernel for kernel in harness.KERNELS if kernel != "debug"]
+KERNELS = [] if harness.CELL else [kernel for kernel in harness.KERNELS if kernel not in harness.FINDERS]
 
 
 def commands(on_host):
