@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The plugin API, include/jifl.h: plugins come, go, start and stop here, with
- * what they instrument. Their callbacks are plugin_insert.c's.
+ * what they instrument. Their callbacks are called in plugin_round.c.
  *
  * Context: process, under jifl_plugin_mutex.
  *

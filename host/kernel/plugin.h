@@ -2,7 +2,9 @@
 /*
  * What the files of the plugin API, include/jifl.h, know of each other:
  *   plugin.c          plugins and their syscall_s: come, go, start, stop
- *   plugin_insert.c   callbacks, and what they do through handles
+ *   plugin_round.c    their callbacks are called, with handles
+ *   plugin_tell.c     what handles tell
+ *   plugin_insert.c   what is inserted through handles
  *   plugin_exit.c     where routines are left
  *   plugin_want.c     what they ask to have inserted
  *   plugin_lookup.c   ... with which arguments, where these are no constants
@@ -47,6 +49,41 @@ struct jifl_way_out {
 };
 
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
+
+/* --- rounds of callbacks: plugin_round.c ------------------------------------------------ */
+
+enum jifl_handle {
+	JIFL_HANDLE_POINT = 1,
+	JIFL_HANDLE_ROUTINE,
+	JIFL_HANDLE_BB,
+	JIFL_HANDLE_INS,
+};
+
+/* What the callbacks that run on this CPU are about. Interrupts are off. */
+struct jifl_round {
+	struct jifl_plugin *plugin;	/* NULL: no callback runs */
+	u64 number;
+	syscall_s *syscall;
+	struct ir_block *block;		/* routine, bb, ins */
+	struct jifl_way_out out;	/* routine: how the block leaves it */
+	bool enters;			/* routine: it begins with the block */
+	struct ir_insert *inserts;	/* entry, exit */
+	u32 ninserts;
+	u32 refused;			/* inserts, for want of room */
+	unsigned int nr;
+	enum jifl_callback_kind kind;	/* ENTRY or EXIT, where inserts is set */
+};
+
+DECLARE_PER_CPU(struct jifl_round, jifl_round);
+
+/* A handle of the round, which is this CPU's. */
+void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index);
+u32 jifl_handle_index(const void *handle);
+/* The round that the handle is of, NULL and a line in the log if it is over. */
+struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+				     enum jifl_handle kind, const char *what);
+
+/* --- what is inserted: plugin_want.c, plugin_lookup.c ------------------------------------- */
 
 /* What a plugin wants inserted, and which function of the API it asks. */
 struct jifl_wanted {
