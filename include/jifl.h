@@ -97,6 +97,16 @@ typedef void (*routine_callback)(routine_s *routine, void *arg);
 typedef void (*bb_callback)(bb_s *bb, void *arg);
 typedef void (*ins_callback)(ins_s *ins, void *arg);
 
+/* A module of the kernel that has come or goes: see syscall_add_module_callback. */
+struct module_event {
+	const char *name;
+	unsigned long text, size;	/* its code, without that of its init */
+	bool going;
+};
+
+typedef void (*module_callback)(const struct module_event *event, void *arg);
+typedef void (*event_callback)(void *arg);
+
 /* --- system calls ------------------------------------------------------------------ */
 
 enum jifl_callback_kind {
@@ -105,6 +115,9 @@ enum jifl_callback_kind {
 	JIFL_CALLBACK_ROUTINE,
 	JIFL_CALLBACK_BB,
 	JIFL_CALLBACK_INS,
+	JIFL_CALLBACK_MODULE,
+	JIFL_CALLBACK_FLUSH,
+	JIFL_CALLBACK_END,
 	JIFL_CALLBACK_KINDS
 };
 
@@ -128,6 +141,7 @@ typedef struct jifl_syscall {
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
+	struct list_head events;		/* of those that are told of events */
 	bool exits;				/* of routines have been asked for */
 } syscall_s;
 
@@ -177,6 +191,40 @@ typedef struct jifl_syscall {
 	jifl_add_bb_callback(&jifl_this_plugin, s, fn, arg)
 #define syscall_add_ins_instrumentation(s, fn, arg) \
 	jifl_add_ins_callback(&jifl_this_plugin, s, fn, arg)
+
+/*
+ * int syscall_add_module_callback(syscall_s *s, module_callback fn, void *arg)
+ * int syscall_add_flush_callback(syscall_s *s, event_callback fn, void *arg)
+ * int syscall_add_end_callback(syscall_s *s, event_callback fn, void *arg)
+ *
+ * Events. From the next start on, fn is called
+ * - module: fn(event, arg), when a module of the kernel has been put into memory, before any of
+ *   its code is executed and thus instrumented, plugins too; and, with event->going, when it
+ *   goes: its code is not executed any more, its symbols are still there. One whose init
+ *   fails goes, too. Those that were there at the start are not told of.
+ * - flush: fn(arg), when the code cache has been emptied because it was full. All that was
+ *   inserted is gone with it, and the other callbacks will be called anew for what is
+ *   executed again. Until fn returns neither callbacks of code nor analysis functions run, of
+ *   any plugin: tables that both use can be changed without a lock, heap_reset() be called. System calls
+ *   are not instrumented meanwhile, and are counted as missed: be quick.
+ * - end: fn(arg), once for each start, when no analysis function of s runs or will run any
+ *   more: in syscall_stop_instrumenting() before it returns, behind plugin_stop or a failed plugin_start
+ *   that left s instrumenting, and where JIFL has ended it. It is the last event.
+ *
+ * Events come in process context and may sleep, one at a time over all plugins, in the order in which the
+ * syscall_s were started and the callbacks added. They may call all that process
+ * context may but the syscall_*() functions (-EPERM), and must not load or unload modules,
+ * nor wait for who does. A lock that is held over syscall_start_instrumenting() or
+ * syscall_stop_instrumenting() must not be taken in them.
+ *
+ * Process context. Errors: as above.
+ */
+#define syscall_add_module_callback(s, fn, arg) \
+	jifl_add_module_callback(&jifl_this_plugin, s, fn, arg)
+#define syscall_add_flush_callback(s, fn, arg) \
+	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_FLUSH, fn, arg)
+#define syscall_add_end_callback(s, fn, arg) \
+	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_END, fn, arg)
 
 /*
  * int syscall_start_instrumenting(syscall_s *s)
@@ -589,7 +637,7 @@ enum jifl_ipoint {
 
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	2
+#define JIFL_PLUGIN_ABI	3
 
 struct jifl_plugin {
 	unsigned int size;
@@ -677,6 +725,19 @@ static inline int jifl_add_ins_callback(struct jifl_plugin *p, syscall_s *s,
 					ins_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_INS, (void *)fn, arg);
+}
+
+static inline int jifl_add_module_callback(struct jifl_plugin *p, syscall_s *s,
+					   module_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, JIFL_CALLBACK_MODULE, (void *)fn, arg);
+}
+
+static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_s *s,
+					  enum jifl_callback_kind kind,
+					  event_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, kind, (void *)fn, arg);
 }
 
 #ifndef JIFL_HOST

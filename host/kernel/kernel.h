@@ -488,6 +488,8 @@ void jifl_plugin_entry(struct jifl_session *s, unsigned int nr,
 		       struct ir_insert *entry, u32 *nentry,
 		       struct ir_insert *exit, u32 *nexit);
 void jifl_plugin_instrument(struct ir_block *b, void *arg);
+/* The cache has been emptied, and nobody is inside. Under jifl_session_mutex; sleeps. */
+void jifl_plugin_flushed(void);
 
 int jifl_control_init(void);
 void jifl_control_exit(void);

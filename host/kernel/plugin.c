@@ -6,7 +6,7 @@
  * Context: process, under jifl_plugin_mutex.
  *
  * Locks: jifl_plugin_mutex, outside jifl_plugin_api_mutex, outside
- * jifl_session_mutex.
+ * jifl_session_mutex, outside plugin_event.c's.
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -49,12 +49,14 @@ void jifl_plugin_expel(struct jifl_plugin *p)
 
 /*
  * Begins every function on a syscall_s. From inside callbacks and analysis
- * functions none of them can work: they sleep.
+ * functions none of them can work: they sleep, and would wait for the end of an event.
  */
 static int jifl_plugin_enter(struct jifl_plugin *p, syscall_s *s, const char *what)
 {
 	if (!preemptible())
 		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
+	if (jifl_event_runs_here())
+		return jifl_plugin_mistake(p, -EPERM, what, "inside the callback of an event");
 	if (!s)
 		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a syscall_s");
 	mutex_lock(&jifl_plugin_api_mutex);
@@ -122,6 +124,9 @@ int jifl_add_callback(struct jifl_plugin *p, syscall_s *s, enum jifl_callback_ki
 		[JIFL_CALLBACK_ROUTINE] = "syscall_add_routine_instrumentation",
 		[JIFL_CALLBACK_BB] = "syscall_add_bb_instrumentation",
 		[JIFL_CALLBACK_INS] = "syscall_add_ins_instrumentation",
+		[JIFL_CALLBACK_MODULE] = "syscall_add_module_callback",
+		[JIFL_CALLBACK_FLUSH] = "syscall_add_flush_callback",
+		[JIFL_CALLBACK_END] = "syscall_add_end_callback",
 	};
 	const char *what;
 	int ret;
@@ -182,8 +187,10 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
 	session = jifl_syscall_session(s);
 	if (!session)
 		return jifl_plugin_leave(-ENOMEM);
+	jifl_event_listen(s);
 	ret = jifl_session_start(session, &busy_nr, &busy_session);
 	if (ret) {
+		jifl_event_ignore(s);
 		jifl_session_free(session);
 		if (ret == -EBUSY)
 			jifl_plugin_mistake(p, ret, what,
@@ -203,6 +210,7 @@ static void jifl_syscall_end(syscall_s *s)
 	jifl_session_stop(s->session, &drain);
 	jifl_session_free(s->session);
 	s->session = NULL;
+	jifl_event_end(s);
 }
 
 int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s)
@@ -381,13 +389,13 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 
 int jifl_plugin_init(void)
 {
-	return 0;
+	return jifl_event_init();
 }
 
 void jifl_plugin_exit(void)
 {
+	jifl_event_exit();
 	jifl_plugin_mistake_exit();
 	irq_work_sync(&jifl_plugin_expel_irq);
 	cancel_work_sync(&jifl_plugin_expel_work);
 }
-

@@ -8,6 +8,7 @@
  *   plugin_exit.c     where routines are left
  *   plugin_want.c     what they ask to have inserted
  *   plugin_lookup.c   ... with which arguments, where these are no constants
+ *   plugin_event.c    events: modules, flushes, ends
  *   plugin_mistake.c  what is said of wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -26,6 +27,19 @@ void jifl_plugin_mistake_exit(void);
 
 /* Ends all that p instruments, soon; its callbacks are not called any more. Likewise. */
 void jifl_plugin_expel(struct jifl_plugin *p);
+
+/* --- events: plugin_event.c ----------------------------------------------------------------- */
+
+int jifl_event_init(void);
+void jifl_event_exit(void);
+/* From here on s is told of them. Sleeps. */
+void jifl_event_listen(syscall_s *s);
+/* ... and no more, and no callback of its events runs. Sleeps. */
+void jifl_event_ignore(syscall_s *s);
+/* The same, and its callbacks for the end are called. */
+void jifl_event_end(syscall_s *s);
+/* Is this the callback of an event? */
+bool jifl_event_runs_here(void);
 
 /* Where something is to be inserted: that decides which values are there. */
 enum jifl_want_at {
