@@ -76,6 +76,7 @@
 #include <asm/unistd.h>		/* __NR_* */
 
 #include "jifl_ins.h"
+#include "jifl_store.h"
 
 struct jifl_plugin;
 struct jifl_session;
@@ -510,7 +511,7 @@ static inline void hist_clear(hist_s *h)
  * int routine_module(routine_s *routine, char *name, size_t size)
  *
  * The routine's name, and that of the module it is in, empty for the kernel's own; cut to
- * size. They take some microseconds. After instrumentation printk's %ps names addresses.
+ * size. They take some microseconds. symbol_name() names any address, as printk's %ps does.
  */
 #define routine_name(routine, name, size) \
 	jifl_routine_name(&jifl_this_plugin, routine, name, size)
@@ -635,6 +636,38 @@ enum jifl_ipoint {
 #define ins_insert_bt_call(ins, ...)  ins_insert_call(ins, IPOINT_TAKEN, __VA_ARGS__)
 #define ins_insert_bnt_call(ins, ...) ins_insert_call(ins, IPOINT_NOT_TAKEN, __VA_ARGS__)
 
+/* --- symbols -------------------------------------------------------------------------------- */
+
+/*
+ * int symbol_name(unsigned long address, char *name, size_t size)
+ * int symbol_module(unsigned long address, char *name, size_t size)
+ *
+ * The name of the kernel's symbol that the address is in, without offset; and that of the module it is in, empty for
+ * the kernel's own; cut to size. Process context and callbacks, where they take some
+ * microseconds; analysis functions should keep addresses, as names also take a kilobyte of the stack.
+ * A module's names go with it: its going is the last that they can be asked (syscall_add_module_callback).
+ * Errors: -ENOENT in none, the name is the address then; -EINVAL no room for a name.
+ */
+#define symbol_name(address, name, size) \
+	jifl_symbol_name(&jifl_this_plugin, address, name, size)
+#define symbol_module(address, name, size) \
+	jifl_symbol_module(&jifl_this_plugin, address, name, size)
+
+/*
+ * unsigned long symbol_start(unsigned long address)
+ *
+ * The address of the symbol that it is in, 0 if in none. Any context but NMI.
+ */
+#define symbol_start(address)	jifl_symbol_start(address)
+
+/*
+ * unsigned long symbol_address(const char *name)
+ *
+ * The address of the symbol of that name, the first there is; 0 if there is none. Process
+ * context (else 0, and a line in the log); it may take some milliseconds.
+ */
+#define symbol_address(name)	jifl_symbol_address(&jifl_this_plugin, name)
+
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
 #define JIFL_PLUGIN_ABI	3
@@ -651,6 +684,7 @@ struct jifl_plugin {
 	/* jifl.ko's: */
 	struct list_head list;
 	struct list_head syscalls;	/* of syscall_s */
+	struct list_head stores;	/* of struct jifl_store */
 	unsigned int state;
 	bool complained;
 	bool expelled;			/* went on inserting without room */
@@ -679,6 +713,10 @@ int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, his
 				  int value, ...);
 int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
 int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
+int jifl_symbol_name(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
+int jifl_symbol_module(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
+unsigned long jifl_symbol_start(unsigned long address);
+unsigned long jifl_symbol_address(struct jifl_plugin *p, const char *name);
 int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
 unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);

@@ -483,6 +483,8 @@ int jifl_plugin_init(void);
 void jifl_plugin_exit(void);
 int jifl_plugin_ctl(const char *name, bool start);
 int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info);
+/* JIFL_IOC_PLUGIN_READ. Sleeps. */
+int jifl_plugin_read(struct jifl_plugin_read *req);
 /* A plugin session's parts of jifl_count_entry and jifl_count_insns. */
 void jifl_plugin_entry(struct jifl_session *s, unsigned int nr,
 		       struct ir_insert *entry, u32 *nentry,

@@ -45,6 +45,11 @@ void jifl_plugin_expel(struct jifl_plugin *p)
 	irq_work_queue(&jifl_plugin_expel_irq);
 }
 
+bool jifl_plugin_is_started(const struct jifl_plugin *p)
+{
+	return READ_ONCE(p->state) == JIFL_PLUGIN_STARTED;
+}
+
 /* --- syscall_s ------------------------------------------------------------------------------ */
 
 /*
@@ -178,7 +183,7 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
 		return ret;
 	if (READ_ONCE(p->expelled))
 		return jifl_plugin_leave(-EPERM);
-	if (READ_ONCE(p->state) != JIFL_PLUGIN_STARTED)
+	if (!jifl_plugin_is_started(p))
 		return jifl_plugin_leave(jifl_plugin_mistake(p, -EPERM, what,
 							     "the plugin is not started"));
 	if (s->session)
@@ -269,6 +274,16 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 	mutex_unlock(&jifl_plugin_mutex);
 }
 
+/* Whatever its plugin_start or plugin_stop has left. */
+static void jifl_plugin_end(struct jifl_plugin *p, bool all)
+{
+	jifl_plugin_end_syscalls(p);
+	jifl_store_tell(p);
+	jifl_store_release(p, all);
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
+	module_put(p->owner);
+}
+
 static int jifl_plugin_start_locked(struct jifl_plugin *p)
 {
 	int ret;
@@ -280,13 +295,12 @@ static int jifl_plugin_start_locked(struct jifl_plugin *p)
 	WRITE_ONCE(p->complained, false);
 	WRITE_ONCE(p->expelled, false);
 	p->told = false;
+	jifl_store_release(p, true);
 	WRITE_ONCE(p->state, JIFL_PLUGIN_STARTED);
 	ret = p->start();
 	if (!ret)
 		return 0;
-	jifl_plugin_end_syscalls(p);
-	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
-	module_put(p->owner);
+	jifl_plugin_end(p, true);
 	return ret < 0 ? ret : -EINVAL;
 }
 
@@ -295,9 +309,7 @@ static int jifl_plugin_stop_locked(struct jifl_plugin *p)
 	if (p->state != JIFL_PLUGIN_STARTED)
 		return -EALREADY;
 	p->stop();
-	jifl_plugin_end_syscalls(p);
-	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
-	module_put(p->owner);
+	jifl_plugin_end(p, false);
 	return 0;
 }
 
@@ -333,6 +345,21 @@ int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info)
 	return ret;
 }
 
+int jifl_plugin_read(struct jifl_plugin_read *req)
+{
+	struct jifl_plugin *p;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_plugin_mutex);
+	p = jifl_plugin_find(req->name);
+	if (p) {
+		req->started = jifl_plugin_is_started(p);
+		ret = jifl_plugin_ring_read(p, req);
+	}
+	mutex_unlock(&jifl_plugin_mutex);
+	return ret;
+}
+
 static int jifl_plugin_check(const struct jifl_plugin *p)
 {
 	if (p->size != sizeof(*p) || p->abi != JIFL_PLUGIN_ABI) {
@@ -360,6 +387,7 @@ int jifl_plugin_register(struct jifl_plugin *p)
 	if (ret)
 		goto out;
 	INIT_LIST_HEAD(&p->syscalls);
+	INIT_LIST_HEAD(&p->stores);
 	p->state = JIFL_PLUGIN_STOPPED;
 	p->complained = false;
 	p->expelled = false;
@@ -381,6 +409,7 @@ void jifl_plugin_unregister(struct jifl_plugin *p)
 	/* A started plugin's module is in use, but it may have been forced out. */
 	if (p->state == JIFL_PLUGIN_STARTED)
 		jifl_plugin_stop_locked(p);
+	jifl_store_release(p, true);
 	list_del(&p->list);
 	p->exit();
 	mutex_unlock(&jifl_plugin_mutex);
@@ -389,6 +418,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 
 int jifl_plugin_init(void)
 {
+	jifl_task_init();
 	return jifl_event_init();
 }
 

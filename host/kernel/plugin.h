@@ -9,6 +9,10 @@
  *   plugin_want.c     what they ask to have inserted
  *   plugin_lookup.c   ... with which arguments, where these are no constants
  *   plugin_event.c    events: modules, flushes, ends
+ *   plugin_store.c    what they have made: heaps, storage of CPUs
+ *   plugin_task.c     ... storage of tasks
+ *   plugin_ring.c     ... rings of records
+ *   plugin_symbol.c   names of addresses
  *   plugin_mistake.c  what is said of wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -40,6 +44,40 @@ void jifl_event_ignore(syscall_s *s);
 void jifl_event_end(syscall_s *s);
 /* Is this the callback of an event? */
 bool jifl_event_runs_here(void);
+
+/* --- what plugins have made: plugin_store.c, plugin_task.c, plugin_ring.c -------------------- */
+
+struct jifl_store_type {
+	const char *name;	/* for the log */
+	bool single;		/* a plugin has one at most */
+	bool outlives;		/* the plugin's stop */
+	void (*release)(struct jifl_store *s); /* what has been allocated, in part perhaps */
+	u64 (*refused)(const struct jifl_store *s); /* NULL: as s says */
+};
+
+/* Is p, or is it about to be, or not yet stopped? plugin.c */
+bool jifl_plugin_is_started(const struct jifl_plugin *p);
+
+/* Zeroed; NULL. Freed by vfree(). Sleeps. */
+void *jifl_store_alloc(size_t size);
+/* May p make s, NULL for none, or use what it has made? 0, or a mistake, which has been told. */
+int jifl_store_check(struct jifl_plugin *p, const struct jifl_store *s, const char *what);
+int jifl_store_check_made(struct jifl_plugin *p, const struct jifl_store *s, const char *what);
+/* From here on s is p's; 0 or a mistake, likewise. Its type says how to release it. */
+int jifl_store_add(struct jifl_plugin *p, struct jifl_store *s, const struct jifl_store_type *type,
+		   const char *what);
+void jifl_store_remove(struct jifl_store *s);
+/* NULL: p has none. Under jifl_plugin_mutex it stays. */
+struct jifl_store *jifl_store_find(struct jifl_plugin *p, const struct jifl_store_type *type);
+/* Says in the log what found no room. Under jifl_plugin_mutex. */
+void jifl_store_tell(struct jifl_plugin *p);
+/* Frees all that p has made; or what does not outlive its stop. Likewise. */
+void jifl_store_release(struct jifl_plugin *p, bool all);
+
+/* Looks for what the storage of tasks needs of the kernel. */
+void jifl_task_init(void);
+/* JIFL_IOC_PLUGIN_READ, of p. Under jifl_plugin_mutex. */
+int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req);
 
 /* Where something is to be inserted: that decides which values are there. */
 enum jifl_want_at {
