@@ -368,7 +368,11 @@ enum jifl_value {
  * arguments; -ENOSPC the block has no room for more. For a plugin that goes on for
  * thousands of times after that, all that it instruments is ended: one line in
  * the log says so, and until the next start nothing can be started.
- * What is inserted at the same place is done in the order of insertion.
+ *
+ * What is inserted at the same place is done in the order of insertion: what one callback
+ * inserts, then what the one behind it does. Of several syscall_s, of one plugin or several, that have
+ * the same system call, those started first come first, behind what the command's own sessions
+ * (`jifl count` and others) insert into code.
  */
 
 /* --- histograms -------------------------------------------------------------------------- */
