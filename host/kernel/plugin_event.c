@@ -79,7 +79,8 @@ void jifl_event_end(syscall_s *s)
 
 void jifl_plugin_flushed(void)
 {
-	jifl_event_tell(JIFL_CALLBACK_FLUSH, NULL);
+	if (!JIFL_HOST_PLANTED(flushes_untold))
+		jifl_event_tell(JIFL_CALLBACK_FLUSH, NULL);
 }
 
 /* COMING is before init: text.c lets nothing be translated before LIVE. */

@@ -194,7 +194,8 @@ static void jifl_task_end(struct jifl_task_table *t, const struct task_struct *t
 /* The probe of sched_process_free; data: the table. */
 static void jifl_task_freed(void *data, struct task_struct *task)
 {
-	jifl_task_end(data, task);
+	if (!JIFL_HOST_PLANTED(tasks_kept))
+		jifl_task_end(data, task);
 }
 
 int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_s *s)
