@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	8
+#define JIFL_ABI_VERSION	9
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */

@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
