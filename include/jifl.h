@@ -70,6 +70,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/ptrace.h>	/* struct pt_regs, for ARG_CONTEXT */
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/proto.h>		/* declares a syscall_init of its own */
@@ -306,6 +307,16 @@ enum jifl_arg {
 	 */
 	ARG_MEMORY_ADDRESS,
 	ARG_MEMORY_SIZE,
+	/*
+	 * const struct pt_regs *: all registers, flags, sp, and as ip where the original code goes on: the address of the
+	 * instruction; behind it of the next, on the edge of a jump that is taken of its target. At
+	 * the entry of a system call the registers of user space that it came with, not at its exit. Good
+	 * until the function returns, and not to be written to: what is changed may become the kernel's own.
+	 * As with single registers (enum jifl_value) and as with flags, what the kernel no longer needs may hold
+	 * anything; return addresses on the stack may be those of copies. Once in a call, which has no condition
+	 * and is not inlined: some thirty instructions.
+	 */
+	ARG_CONTEXT,
 };
 
 #define JIFL_ARGS_MAX	6

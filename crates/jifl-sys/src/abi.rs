@@ -44,6 +44,7 @@ pub const INLINES: &[&str] = &[
     "has an instruction that cannot be copied",
     "calls others, which want an aligned stack",
     "called at entry or exit of a system call",
+    "given all registers",
 ];
 /// Room for causes in the ABI.
 pub const CAUSES_MAX: usize = 32;

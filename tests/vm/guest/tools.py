@@ -68,7 +68,7 @@ def values(directory):
     want = {
         "leaves": 2, "arguments": 10 + 21, "low_arguments": 10 + 21, "returns": 2, "returned": 31 + 64,
         "tails": 1, "branches": 300, "taken": 299, "edges_taken": 299, "edges_not_taken": 1, "exchanges": 2,
-        "reads": 1, "any_reads": 2, "errors": 1, "cell": 5,
+        "reads": 1, "any_reads": 2, "contexts": 2 + 300 + 299, "errors": 1, "cell": 5,
     }
     for name, each in want.items():
         same(f"{name}, looked up", got.get(name), each * READS)

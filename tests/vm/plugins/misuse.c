@@ -88,6 +88,8 @@ static void on_point(syscall_point_s *point, void *arg)
 	note("its number", syscall_nr(point), __NR_getppid);
 	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
 	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
+	if (!arg)
+		note("registers at the exit", syscall_insert_call(point, never, ARG_CONTEXT, ARG_END), -EINVAL);
 	note(arg ? "a result at the entry" : "an argument at the exit",
 	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
 }
@@ -147,6 +149,9 @@ static void on_bb(bb_s *bb, void *arg)
 	note("two conditions",
 	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX, ARG_INT32, 1,
 			    ARG_END), -EINVAL);
+	note("all registers on a condition",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, ARG_CONTEXT, ARG_END), -EINVAL);
+	note("all registers twice", bb_insert_call(bb, never, ARG_CONTEXT, ARG_CONTEXT, ARG_END), -EINVAL);
 	note("no value to be looked up", bb_insert_call(bb, never, ARG_REG, 17, ARG_END), -EINVAL);
 	note("an argument to be looked up in a block",
 	     bb_insert_call(bb, never, ARG_REG, VALUE_ARG1, ARG_END), -EINVAL);
