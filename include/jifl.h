@@ -25,10 +25,11 @@
  *
  * Two kinds of functions of a plugin run at other times:
  *
- * - Callbacks (the *_callback types below) are called once for each piece of
+ * - Callbacks (the *_callback types below; those of events apart, which run in process
+ *   context) are called once for each piece of
  *   code when it is translated, and insert calls and counts into it. They run with
  *   interrupts off and with whatever locks the translated code holds: they must
- *   not sleep, take locks, print or allocate, and must be quick. The handle they
+ *   not sleep, take locks, print or allocate but by heap_alloc(), and must be quick. The handle they
  *   are given is good until they return. Code is translated anew when the code
  *   cache was emptied or when the kernel changed the code, so a callback may see
  *   an address more than once. Those of routines, blocks and instructions run one
@@ -213,11 +214,11 @@ typedef struct jifl_syscall {
  *   more: in syscall_stop_instrumenting() before it returns, behind plugin_stop or a failed plugin_start
  *   that left s instrumenting, and where JIFL has ended it. It is the last event.
  *
- * Events come in process context and may sleep, one at a time over all plugins, in the order in which the
- * syscall_s were started and the callbacks added. They may call all that process
- * context may but the syscall_*() functions (-EPERM), and must not load or unload modules,
- * nor wait for who does. A lock that is held over syscall_start_instrumenting() or
- * syscall_stop_instrumenting() must not be taken in them.
+ * Events come in process context and may sleep, one at a time over all plugins, in the order in
+ * which the syscall_s were started and the callbacks added. They may call all that process context
+ * may but the syscall_*() functions (-EPERM), and must not load or unload modules, nor wait for
+ * who does. A lock that is held over syscall_start_instrumenting() or syscall_stop_instrumenting()
+ * must not be taken in them.
  *
  * Process context. Errors: as above.
  */
@@ -308,13 +309,14 @@ enum jifl_arg {
 	ARG_MEMORY_ADDRESS,
 	ARG_MEMORY_SIZE,
 	/*
-	 * const struct pt_regs *: all registers, flags, sp, and as ip where the original code goes on: the address of the
-	 * instruction; behind it of the next, on the edge of a jump that is taken of its target. At
-	 * the entry of a system call the registers of user space that it came with, not at its exit. Good
-	 * until the function returns, and not to be written to: what is changed may become the kernel's own.
-	 * As with single registers (enum jifl_value) and as with flags, what the kernel no longer needs may hold
-	 * anything; return addresses on the stack may be those of copies. Once in a call, which has no condition
-	 * and is not inlined: some thirty instructions.
+	 * const struct pt_regs *: all registers, flags, sp, and as ip where the original code goes
+	 * on: the address of the instruction; behind it of the next, on the edge of a jump that is
+	 * taken of its target. At the entry of a system call the registers of user space that it
+	 * came with, not at its exit. Good until the function returns, and not to be written to:
+	 * what is changed may become the kernel's own. As with single registers (enum jifl_value)
+	 * and as with flags, what the kernel no longer needs may hold anything; return addresses
+	 * on the stack may be those of copies. Once in a call, which has no condition and is not
+	 * inlined: some thirty instructions.
 	 */
 	ARG_CONTEXT,
 };
@@ -380,10 +382,10 @@ enum jifl_value {
  * thousands of times after that, all that it instruments is ended: one line in
  * the log says so, and until the next start nothing can be started.
  *
- * What is inserted at the same place is done in the order of insertion: what one callback
- * inserts, then what the one behind it does. Of several syscall_s, of one plugin or several, that have
- * the same system call, those started first come first, behind what the command's own sessions
- * (`jifl count` and others) insert into code.
+ * What is inserted at the same place is done in the order of insertion: what one callback inserts,
+ * then what the one behind it does. Of several syscall_s, of one plugin or several, that have the
+ * same system call, those started first come first, behind what the command's own sessions (`jifl
+ * count` and others) insert into code.
  */
 
 /* --- histograms -------------------------------------------------------------------------- */
@@ -657,11 +659,12 @@ enum jifl_ipoint {
  * int symbol_name(unsigned long address, char *name, size_t size)
  * int symbol_module(unsigned long address, char *name, size_t size)
  *
- * The name of the kernel's symbol that the address is in, without offset; and that of the module it is in, empty for
- * the kernel's own; cut to size. Process context and callbacks, where they take some
- * microseconds; analysis functions should keep addresses, as names also take a kilobyte of the stack.
- * A module's names go with it: its going is the last that they can be asked (syscall_add_module_callback).
- * Errors: -ENOENT in none, the name is the address then; -EINVAL no room for a name.
+ * The name of the kernel's symbol that the address is in, without offset; and that of the module
+ * it is in, empty for the kernel's own; cut to size. Process context and callbacks, where they
+ * take some microseconds; analysis functions should keep addresses, as names also take a kilobyte
+ * of the stack. A module's names go with it: its going is the last that they can be asked
+ * (syscall_add_module_callback). Errors: -ENOENT in none, the name is the address then; -EINVAL no
+ * room for a name.
  */
 #define symbol_name(address, name, size) \
 	jifl_symbol_name(&jifl_this_plugin, address, name, size)

@@ -2,19 +2,20 @@
 /*
  * jifl_store.h: where plugins keep what they find, and how they hand it on. Included by jifl.h.
  *
- * Callbacks and analysis functions cannot allocate: they run with interrupts off and with whatever locks
- * the kernel's code holds. What they need is made beforehand, by the *_init functions below, which
- * plugin_start calls before it starts instrumenting; the variables are static ones of the plugin, whose
- * members are not for it. All of it is freed when plugin_stop has returned, or a plugin_start that
- * failed, but for a ring, which can be read until the plugin is started again or unloaded.
+ * Callbacks and analysis functions cannot allocate: they run with interrupts off and with whatever
+ * locks the kernel's code holds. What they need is made beforehand, by the *_init functions below,
+ * which plugin_start calls before it starts instrumenting; the variables are static ones of the
+ * plugin, whose members are not for it. All of it is freed when plugin_stop has returned, or a
+ * plugin_start that failed, but for a ring, which can be read until the plugin is started again or
+ * unloaded.
  *
  * Where there is no room for more, that is counted, and one line of the log says so when the
  * plugin stops: nothing is lost in silence.
  *
- * All *_init: process context, between the beginning of plugin_start and the end of plugin_stop; in
- * callbacks of events, too. Sleep. Errors: -EINVAL for sizes or numbers out of their range, or
- * NULL; -EPERM the plugin has not been started, or not in process context; -EBUSY it has been made since
- * the start; -ENOMEM.
+ * All *_init: process context, between the beginning of plugin_start and the end of plugin_stop;
+ * in callbacks of events, too. Sleep. Errors: -EINVAL for sizes or numbers out of their range, or
+ * NULL; -EPERM the plugin has not been started, or not in process context; -EBUSY it has been made
+ * since the start; -ENOMEM.
  */
 #ifndef _JIFL_STORE_H
 #define _JIFL_STORE_H
@@ -126,11 +127,11 @@ typedef void (*task_gone)(void *data);
 /*
  * int task_storage_init(task_storage_s *t, size_t size, unsigned int max, task_gone gone)
  *
- * size bytes, at most TASK_STORAGE_SIZE_MAX, for each of at most max tasks (threads) at a time,
- * 1 to 1048576. Each task_storage_s is a key. A task that has been freed by the kernel, some time after its end,
- * gives its place back; before that gone, unless it is NULL, is called for it, once.
- * gone runs in any context, perhaps with interrupts off, and several CPUs call it at once: it may
- * do what analysis functions may.
+ * size bytes, at most TASK_STORAGE_SIZE_MAX, for each of at most max tasks (threads) at a time, 1
+ * to 1048576. Each task_storage_s is a key. A task that has been freed by the kernel, some time
+ * after its end, gives its place back; before that gone, unless it is NULL, is called for it,
+ * once. gone runs in any context, perhaps with interrupts off, and several CPUs call it at once:
+ * it may do what analysis functions may.
  */
 #define task_storage_init(t, size, max, gone) \
 	jifl_task_storage_init(&jifl_this_plugin, t, size, max, gone)
@@ -138,8 +139,8 @@ typedef void (*task_gone)(void *data);
 /*
  * void *task_storage(task_storage_s *t)
  *
- * The current task's, at a multiple of 16, zeroed when it is asked for first; NULL where max tasks have theirs. Any
- * context but NMI; takes no lock but at a task's first time.
+ * The current task's, at a multiple of 16, zeroed when it is asked for first; NULL where max tasks
+ * have theirs. Any context but NMI; takes no lock but at a task's first time.
  */
 #define task_storage(t)		jifl_task_storage(t)
 
@@ -176,7 +177,8 @@ struct ring_info {
 
 /*
  * Makes a line of a record, for `jifl read`: at most size - 1 characters, ended by a 0; as
- * scnprintf(line, size, ...) does. Process context, may sleep; plugins are not started or stopped meanwhile.
+ * scnprintf(line, size, ...) does. Process context, may sleep; plugins are not started or stopped
+ * meanwhile.
  */
 typedef void (*ring_show)(const void *record, const struct ring_info *info, char *line, size_t size);
 
@@ -197,17 +199,19 @@ typedef struct jifl_plugin_ring {
 /*
  * int ring_init(ring_s *r, size_t size, unsigned int n, ring_show show)
  *
- * Room for n records, 1 to 16777216, of size bytes, at most RING_RECORD_MAX, on each CPU. What
- * is in it `jifl read NAME` takes out, while the plugin is started and afterwards, a line of at most RING_LINE_MAX characters for each, in the
- * order of their times. A plugin has one ring at most (-EBUSY).
+ * Room for n records, 1 to 16777216, of size bytes, at most RING_RECORD_MAX, on each CPU. What is
+ * in it `jifl read NAME` takes out, while the plugin is started and afterwards, a line of at most
+ * RING_LINE_MAX characters for each, in the order of their times. A plugin has one ring at most
+ * (-EBUSY).
  */
 #define ring_init(r, size, n, show) jifl_plugin_ring_init(&jifl_this_plugin, r, size, n, show)
 
 /*
  * void ring_put(ring_s *r, const void *record)
  *
- * Copies a record into this CPU's ring, with the time. Where that is full, the record is lost, and counted: `jifl read` says
- * how many. Any context but NMI; takes no lock, but has interrupts off for a moment.
+ * Copies a record into this CPU's ring, with the time. Where that is full, the record is lost, and
+ * counted: `jifl read` says how many. Any context but NMI; takes no lock, but has interrupts off
+ * for a moment.
  */
 #define ring_put(r, record)	jifl_plugin_ring_put(r, record)
 

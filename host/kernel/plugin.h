@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the files of the plugin API, include/jifl.h, know of each other:
- *   plugin.c          plugins and their syscall_s: come, go, start, stop
+ *   plugin.c          plugins: come, go, start, stop
+ *   plugin_syscall.c  what they instrument, each syscall_s
  *   plugin_round.c    their callbacks are called, with handles
  *   plugin_tell.c     what handles tell
  *   plugin_insert.c   what is inserted through handles
@@ -101,6 +102,9 @@ struct jifl_way_out {
 };
 
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
+
+/* Ends what the plugin itself did not: all that it instruments. Sleeps. plugin_syscall.c */
+void jifl_plugin_end_syscalls(struct jifl_plugin *p);
 
 /* --- rounds of callbacks: plugin_round.c ------------------------------------------------ */
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rings of records for plugins. Analysis functions put records in, and the command takes them out as
- * lines (JIFL_IOC_PLUGIN_READ).
+ * Rings of records for plugins. Analysis functions put records in, and the command takes them out
+ * as lines (JIFL_IOC_PLUGIN_READ).
  *
- * Each CPU has a ring of its own, with one writer, as interrupts are off while it
- * writes, and one reader, who has jifl_plugin_mutex: so two counters are all they need. What finds no room is
- * lost, not what was there: what comes out is whole up to there, and what is being read is not written
- * to. ring.c, of which there is one for all sessions, overwrites instead: its writers are five inserted
- * instructions that look at nothing, and its reader is always there.
+ * Each CPU has a ring of its own, with one writer, as interrupts are off while it writes, and one
+ * reader, who has jifl_plugin_mutex: so two counters are all they need. What finds no room is
+ * lost, not what was there: what comes out is whole up to there, and what is being read is not
+ * written to. ring.c, of which there is one for all sessions, overwrites instead: its writers are
+ * five inserted instructions that look at nothing, and its reader is always there.
  *
  * Contexts: ring_put any but NMI; the others sleep.
  */
