@@ -25,10 +25,11 @@
  *
  * Two kinds of functions of a plugin run at other times:
  *
- * - Callbacks (the *_callback types below) are called once for each piece of
+ * - Callbacks (the *_callback types below; those of events apart, which run in process
+ *   context) are called once for each piece of
  *   code when it is translated, and insert calls and counts into it. They run with
  *   interrupts off and with whatever locks the translated code holds: they must
- *   not sleep, take locks, print or allocate, and must be quick. The handle they
+ *   not sleep, take locks, print or allocate but by heap_alloc(), and must be quick. The handle they
  *   are given is good until they return. Code is translated anew when the code
  *   cache was emptied or when the kernel changed the code, so a callback may see
  *   an address more than once. Those of routines, blocks and instructions run one
@@ -70,12 +71,14 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/ptrace.h>	/* struct pt_regs, for ARG_CONTEXT */
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/proto.h>		/* declares a syscall_init of its own */
 #include <asm/unistd.h>		/* __NR_* */
 
 #include "jifl_ins.h"
+#include "jifl_store.h"
 
 struct jifl_plugin;
 struct jifl_session;
@@ -97,6 +100,16 @@ typedef void (*routine_callback)(routine_s *routine, void *arg);
 typedef void (*bb_callback)(bb_s *bb, void *arg);
 typedef void (*ins_callback)(ins_s *ins, void *arg);
 
+/* A module of the kernel that has come or goes: see syscall_add_module_callback. */
+struct module_event {
+	const char *name;
+	unsigned long text, size;	/* its code, without that of its init */
+	bool going;
+};
+
+typedef void (*module_callback)(const struct module_event *event, void *arg);
+typedef void (*event_callback)(void *arg);
+
 /* --- system calls ------------------------------------------------------------------ */
 
 enum jifl_callback_kind {
@@ -105,6 +118,9 @@ enum jifl_callback_kind {
 	JIFL_CALLBACK_ROUTINE,
 	JIFL_CALLBACK_BB,
 	JIFL_CALLBACK_INS,
+	JIFL_CALLBACK_MODULE,
+	JIFL_CALLBACK_FLUSH,
+	JIFL_CALLBACK_END,
 	JIFL_CALLBACK_KINDS
 };
 
@@ -128,6 +144,7 @@ typedef struct jifl_syscall {
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
+	struct list_head events;		/* of those that are told of events */
 	bool exits;				/* of routines have been asked for */
 } syscall_s;
 
@@ -177,6 +194,40 @@ typedef struct jifl_syscall {
 	jifl_add_bb_callback(&jifl_this_plugin, s, fn, arg)
 #define syscall_add_ins_instrumentation(s, fn, arg) \
 	jifl_add_ins_callback(&jifl_this_plugin, s, fn, arg)
+
+/*
+ * int syscall_add_module_callback(syscall_s *s, module_callback fn, void *arg)
+ * int syscall_add_flush_callback(syscall_s *s, event_callback fn, void *arg)
+ * int syscall_add_end_callback(syscall_s *s, event_callback fn, void *arg)
+ *
+ * Events. From the next start on, fn is called
+ * - module: fn(event, arg), when a module of the kernel has been put into memory, before any of
+ *   its code is executed and thus instrumented, plugins too; and, with event->going, when it
+ *   goes: its code is not executed any more, its symbols are still there. One whose init
+ *   fails goes, too. Those that were there at the start are not told of.
+ * - flush: fn(arg), when the code cache has been emptied because it was full. All that was
+ *   inserted is gone with it, and the other callbacks will be called anew for what is
+ *   executed again. Until fn returns neither callbacks of code nor analysis functions run, of
+ *   any plugin: tables that both use can be changed without a lock, heap_reset() be called. System calls
+ *   are not instrumented meanwhile, and are counted as missed: be quick.
+ * - end: fn(arg), once for each start, when no analysis function of s runs or will run any
+ *   more: in syscall_stop_instrumenting() before it returns, behind plugin_stop or a failed plugin_start
+ *   that left s instrumenting, and where JIFL has ended it. It is the last event.
+ *
+ * Events come in process context and may sleep, one at a time over all plugins, in the order in
+ * which the syscall_s were started and the callbacks added. They may call all that process context
+ * may but the syscall_*() functions (-EPERM), and must not load or unload modules, nor wait for
+ * who does. A lock that is held over syscall_start_instrumenting() or syscall_stop_instrumenting()
+ * must not be taken in them.
+ *
+ * Process context. Errors: as above.
+ */
+#define syscall_add_module_callback(s, fn, arg) \
+	jifl_add_module_callback(&jifl_this_plugin, s, fn, arg)
+#define syscall_add_flush_callback(s, fn, arg) \
+	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_FLUSH, fn, arg)
+#define syscall_add_end_callback(s, fn, arg) \
+	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_END, fn, arg)
 
 /*
  * int syscall_start_instrumenting(syscall_s *s)
@@ -257,6 +308,17 @@ enum jifl_arg {
 	 */
 	ARG_MEMORY_ADDRESS,
 	ARG_MEMORY_SIZE,
+	/*
+	 * const struct pt_regs *: all registers, flags, sp, and as ip where the original code goes
+	 * on: the address of the instruction; behind it of the next, on the edge of a jump that is
+	 * taken of its target. At the entry of a system call the registers of user space that it
+	 * came with, not at its exit. Good until the function returns, and not to be written to:
+	 * what is changed may become the kernel's own. As with single registers (enum jifl_value)
+	 * and as with flags, what the kernel no longer needs may hold anything; return addresses
+	 * on the stack may be those of copies. Once in a call, which has no condition and is not
+	 * inlined: some thirty instructions.
+	 */
+	ARG_CONTEXT,
 };
 
 #define JIFL_ARGS_MAX	6
@@ -319,7 +381,11 @@ enum jifl_value {
  * arguments; -ENOSPC the block has no room for more. For a plugin that goes on for
  * thousands of times after that, all that it instruments is ended: one line in
  * the log says so, and until the next start nothing can be started.
- * What is inserted at the same place is done in the order of insertion.
+ *
+ * What is inserted at the same place is done in the order of insertion: what one callback inserts,
+ * then what the one behind it does. Of several syscall_s, of one plugin or several, that have the
+ * same system call, those started first come first, behind what the command's own sessions (`jifl
+ * count` and others) insert into code.
  */
 
 /* --- histograms -------------------------------------------------------------------------- */
@@ -462,7 +528,7 @@ static inline void hist_clear(hist_s *h)
  * int routine_module(routine_s *routine, char *name, size_t size)
  *
  * The routine's name, and that of the module it is in, empty for the kernel's own; cut to
- * size. They take some microseconds. After instrumentation printk's %ps names addresses.
+ * size. They take some microseconds. symbol_name() names any address, as printk's %ps does.
  */
 #define routine_name(routine, name, size) \
 	jifl_routine_name(&jifl_this_plugin, routine, name, size)
@@ -587,9 +653,42 @@ enum jifl_ipoint {
 #define ins_insert_bt_call(ins, ...)  ins_insert_call(ins, IPOINT_TAKEN, __VA_ARGS__)
 #define ins_insert_bnt_call(ins, ...) ins_insert_call(ins, IPOINT_NOT_TAKEN, __VA_ARGS__)
 
+/* --- symbols -------------------------------------------------------------------------------- */
+
+/*
+ * int symbol_name(unsigned long address, char *name, size_t size)
+ * int symbol_module(unsigned long address, char *name, size_t size)
+ *
+ * The name of the kernel's symbol that the address is in, without offset; and that of the module
+ * it is in, empty for the kernel's own; cut to size. Process context and callbacks, where they
+ * take some microseconds; analysis functions should keep addresses, as names also take a kilobyte
+ * of the stack. A module's names go with it: its going is the last that they can be asked
+ * (syscall_add_module_callback). Errors: -ENOENT in none, the name is the address then; -EINVAL no
+ * room for a name.
+ */
+#define symbol_name(address, name, size) \
+	jifl_symbol_name(&jifl_this_plugin, address, name, size)
+#define symbol_module(address, name, size) \
+	jifl_symbol_module(&jifl_this_plugin, address, name, size)
+
+/*
+ * unsigned long symbol_start(unsigned long address)
+ *
+ * The address of the symbol that it is in, 0 if in none. Any context but NMI.
+ */
+#define symbol_start(address)	jifl_symbol_start(address)
+
+/*
+ * unsigned long symbol_address(const char *name)
+ *
+ * The address of the symbol of that name, the first there is; 0 if there is none. Process
+ * context (else 0, and a line in the log); it may take some milliseconds.
+ */
+#define symbol_address(name)	jifl_symbol_address(&jifl_this_plugin, name)
+
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	2
+#define JIFL_PLUGIN_ABI	3
 
 struct jifl_plugin {
 	unsigned int size;
@@ -603,6 +702,7 @@ struct jifl_plugin {
 	/* jifl.ko's: */
 	struct list_head list;
 	struct list_head syscalls;	/* of syscall_s */
+	struct list_head stores;	/* of struct jifl_store */
 	unsigned int state;
 	bool complained;
 	bool expelled;			/* went on inserting without room */
@@ -631,6 +731,10 @@ int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, his
 				  int value, ...);
 int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
 int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
+int jifl_symbol_name(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
+int jifl_symbol_module(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
+unsigned long jifl_symbol_start(unsigned long address);
+unsigned long jifl_symbol_address(struct jifl_plugin *p, const char *name);
 int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
 unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
 int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);
@@ -677,6 +781,19 @@ static inline int jifl_add_ins_callback(struct jifl_plugin *p, syscall_s *s,
 					ins_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_INS, (void *)fn, arg);
+}
+
+static inline int jifl_add_module_callback(struct jifl_plugin *p, syscall_s *s,
+					   module_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, JIFL_CALLBACK_MODULE, (void *)fn, arg);
+}
+
+static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_s *s,
+					  enum jifl_callback_kind kind,
+					  event_callback fn, void *arg)
+{
+	return jifl_add_callback(p, s, kind, (void *)fn, arg);
 }
 
 #ifndef JIFL_HOST

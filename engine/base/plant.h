@@ -36,6 +36,7 @@
 	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \
 	X(argument_dead_at_call, "rdi, an argument, is dead at calls of compiled code") \
+	X(context_flags_late, "flags of a register context are those behind what makes it") \
 	X(constant_not_loaded, "an inlined routine's constants are not put into registers")
 
 #define JIFL_PLANT_NAME(name, what) jifl_plant_##name,

@@ -81,6 +81,9 @@ void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir
 	case IR_LOOK_ADDRESS:
 		put(w, IR_OP_LEA, 8, to, memory(ins, from));
 		return;
+	case IR_LOOK_CONTEXT:	/* made right before: call.c */
+		x86_mov(w, to, IR_RSP);
+		return;
 	default:
 		load_cell(w, ins, from, to);
 		return;

@@ -50,6 +50,71 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 	emit_restore(w, config, &saved);
 }
 
+/* --- with all registers ---------------------------------------------------------------- */
+
+/* From its top, struct pt_regs of x86-64: ss, sp, flags, cs, ip, orig_ax, and these. */
+static const u8 context_regs[] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_RAX, IR_R8, IR_R9, IR_R10, IR_R11,
+				   IR_RBX, IR_RBP, IR_R12, IR_R13, IR_R14, IR_R15 };
+
+enum {
+	CONTEXT_WORDS = 6 + sizeof(context_regs),
+	CONTEXT_CALLER_SAVED = 9,	/* of them; what is called keeps those behind */
+	CONTEXT_KEPT = sizeof(context_regs) - CONTEXT_CALLER_SAVED,
+	KERNEL_CS = 0x10, KERNEL_DS = 0x18,
+};
+
+/* moved: bytes that rsp is below where it was. */
+static void push_context(struct x86_writer *w, s32 moved, s32 ip)
+{
+	u32 i;
+
+	x86_push(w, IR_RSP);
+	x86_push_top(w);
+	x86_store_stack_imm(w, 8, KERNEL_DS);
+	if (JIFL_PLANTED(context_flags_late))
+		x86_add_stack_imm(w, 0, 0);
+	x86_pushf(w);
+	if (moved)
+		x86_add_stack_imm(w, 8, moved);
+	x86_push_imm(w, KERNEL_CS);
+	x86_push_imm(w, ip);
+	x86_push_imm(w, -1);
+	for (i = 0; i < sizeof(context_regs); i++)
+		x86_push(w, context_regs[i]);
+}
+
+static void pop_context(struct x86_writer *w)
+{
+	u32 i;
+
+	x86_move_stack(w, CONTEXT_KEPT * 8);
+	for (i = CONTEXT_CALLER_SAVED; i-- > 0;)
+		x86_pop(w, context_regs[i]);
+	x86_move_stack(w, 3 * 8);
+	x86_popf(w);
+	x86_move_stack(w, 2 * 8);
+}
+
+/* What saves the registers for the kernel is what the routine is given. */
+static void emit_call_in_context(struct x86_writer *w, const struct emit_config *config,
+				 const struct ir_insert *ins, u8 flags)
+{
+	struct ir_insert with = *ins;
+
+	with.pushed += CONTEXT_WORDS + config->red_zone / 8;
+	if (config->red_zone)
+		x86_move_stack(w, -(s32)config->red_zone);
+	push_context(w, (s32)config->red_zone, ir_insert_context(ins)->disp);
+	if (flags & IR_DF)
+		x86_cld(w);
+	call_aligned(w, config, &with);
+	pop_context(w);
+	if (config->red_zone)
+		x86_move_stack(w, (s32)config->red_zone);
+}
+
+/* --- what is inserted ------------------------------------------------------------------- */
+
 static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg)
 {
 	if (ins->kind == IR_INSERT_ADD_REG)
@@ -86,7 +151,10 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 		x86_store_cell(w, ins->cell, ins->imm);
 		return;
 	case IR_INSERT_CALL:
-		emit_call(w, config, ins, flags, regs);
+		if (ir_insert_context(ins))
+			emit_call_in_context(w, config, ins, flags);
+		else
+			emit_call(w, config, ins, flags, regs);
 		return;
 	case IR_INSERT_HIST:
 		emit_hist(w, config, ins, flags, regs);

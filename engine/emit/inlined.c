@@ -145,7 +145,8 @@ bool emit_inlined_needs_registers(const struct ir_insert *ins)
 {
 	const struct ir_routine *r = routine_of(ins->fn);
 
-	if (r->verdict != JIFL_INLINE_YES || (ins->without & IR_WITHOUT_INLINING))
+	if (r->verdict != JIFL_INLINE_YES || (ins->without & IR_WITHOUT_INLINING) ||
+	    ir_insert_context(ins))
 		return true;
 	specialise(r, ins);
 	return special.full || special.registers || ins->looked_up;
@@ -175,6 +176,8 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 
 	if (r->verdict != JIFL_INLINE_YES)
 		return r->verdict;
+	if (ir_insert_context(ins))
+		return JIFL_INLINE_CONTEXT;
 	specialise(r, ins);
 	if (special.full)
 		return JIFL_INLINE_LONG;

@@ -294,6 +294,30 @@ void x86_store_stack(struct x86_writer *w, enum ir_reg reg, s8 n)
 	stack_operand(w, 0x89, reg, n);
 }
 
+/* op $imm32, n(%rsp): 64 bits */
+static void stack_imm(struct x86_writer *w, u8 opcode, s8 n, s32 imm)
+{
+	stack_operand(w, opcode, IR_RAX, n);
+	x86_u32(w, (u32)imm);
+}
+
+void x86_store_stack_imm(struct x86_writer *w, s8 n, s32 imm)
+{
+	stack_imm(w, 0xc7, n, imm);
+}
+
+void x86_add_stack_imm(struct x86_writer *w, s8 n, s32 imm)
+{
+	stack_imm(w, 0x81, n, imm);
+}
+
+void x86_push_top(struct x86_writer *w)
+{
+	static const u8 push_top[] = { 0xff, 0x34, 0x24 };
+
+	x86_bytes(w, push_top, sizeof(push_top));
+}
+
 void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm)
 {
 	x86_u8(w, REX_W | (reg >> 3));

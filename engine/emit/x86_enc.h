@@ -93,6 +93,11 @@ void x86_mov_imm(struct x86_writer *w, enum ir_reg reg, u64 value);
 /* mov n(%rsp), reg and mov reg, n(%rsp); n fits a signed byte */
 void x86_load_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
 void x86_store_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
+/* What is there becomes imm, or more by it. */
+void x86_store_stack_imm(struct x86_writer *w, s8 n, s32 imm);
+void x86_add_stack_imm(struct x86_writer *w, s8 n, s32 imm);
+/* Once more what is on top. */
+void x86_push_top(struct x86_writer *w);
 /* cmp $imm, reg and cmpq $imm, (%rsp) */
 void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm);
 void x86_cmp_top_imm(struct x86_writer *w, s32 imm);

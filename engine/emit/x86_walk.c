@@ -68,8 +68,10 @@ static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 		return 7;
 	case 0x63:					/* movslq */
 		return 2;
-	case 0x81:					/* op $imm32, reg, cell or disp8(reg) */
-	case 0xc7:					/* mov $imm32, reg or cell */
+	case 0x81:					/* op $imm32, reg, cell, disp8(reg) or n(%rsp) */
+	case 0xc7:					/* mov $imm32, reg, cell or n(%rsp) */
+		if (p[1] == 0x44)
+			return 8;
 		return p[1] >= 0xc0 ? 6 : p[1] >> 6 == 1 ? 7 : 11;
 	case 0x83:					/* op $imm8, reg, cell or disp8(reg) */
 		return p[1] >> 6 ? 2 + plain_operand(p + 1) : 8;
@@ -121,6 +123,9 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	case 0x6a:					/* push $imm8 */
 		*pushed += 8;
 		return 2;
+	case 0xff:					/* push (%rsp) */
+		*pushed += 8;
+		return 3;
 	case 0xfc:					/* cld */
 		return 1;
 	case 0xe8:					/* call */

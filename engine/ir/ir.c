@@ -37,11 +37,22 @@ u16 ir_lookup_reads(const struct ir_lookup *l)
 	return regs;
 }
 
-u16 ir_insert_reads(const struct ir_insert *ins)
+const struct ir_lookup *ir_insert_context(const struct ir_insert *ins)
 {
-	u16 regs = source_reads(&ins->when) | source_reads(&ins->value);
 	u32 i;
 
+	for (i = 0; ins->looked_up >> i; i++)
+		if (ins->looked_up & 1u << i && ins->lookups[i].how == IR_LOOK_CONTEXT)
+			return &ins->lookups[i];
+	return NULL;
+}
+
+u16 ir_insert_reads(const struct ir_insert *ins)
+{
+	u16 regs = ir_insert_context(ins) ? 0xffff & ~(1u << IR_RSP) : 0;
+	u32 i;
+
+	regs |= source_reads(&ins->when) | source_reads(&ins->value);
 	for (i = 0; ins->looked_up >> i; i++)
 		if (ins->looked_up & 1u << i)
 			regs |= ir_lookup_reads(&ins->lookups[i]);

@@ -121,6 +121,12 @@ enum ir_look {
 	IR_LOOK_ADDRESS,	/* the address of it */
 	IR_LOOK_CELL,		/* the 64-bit cell at disp, relative to gs */
 	IR_LOOK_THEN,		/* the same, and on from what it points to: see ir_insert.then */
+	/*
+	 * The address of a struct pt_regs of the kernel's: all registers, flags, and disp, the low half of
+	 * the original address. One of a call's arguments, which has no condition then, and is not
+	 * inlined; in blocks alone.
+	 */
+	IR_LOOK_CONTEXT,
 	IR_LOOK_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
 };
 
@@ -227,5 +233,7 @@ struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 a
 /* The registers whose values it looks at, but rsp. */
 u16 ir_lookup_reads(const struct ir_lookup *l);
 u16 ir_insert_reads(const struct ir_insert *ins);
+/* Its argument of IR_LOOK_CONTEXT, NULL: it has none. */
+const struct ir_lookup *ir_insert_context(const struct ir_insert *ins);
 
 #endif

@@ -272,6 +272,25 @@ static int jifl_control_plugin(struct jifl_file *f, void *arg)
 	return jifl_plugin_info(req->index, req);
 }
 
+/* Answers with kernel addresses are for who may see them. */
+static int jifl_control_may_see(const char *what)
+{
+	int ret = jifl_require_addresses();
+
+	if (ret)
+		jifl_audit_refused(what, ret);
+	return ret;
+}
+
+static int jifl_control_plugin_read(struct jifl_file *f, void *arg)
+{
+	struct jifl_plugin_read *req = arg;
+
+	if (strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
+		return -EINVAL;
+	return jifl_control_may_see("plugin read") ?: jifl_plugin_read(req);
+}
+
 static int jifl_control_routine(struct jifl_file *f, void *arg)
 {
 	struct jifl_routine_info *req = arg;
@@ -286,16 +305,6 @@ static int jifl_control_routine(struct jifl_file *f, void *arg)
 	memset(req->name, 0, sizeof(req->name));
 	snprintf(req->name, sizeof(req->name), "%ps", (void *)(unsigned long)found.fn);
 	return 0;
-}
-
-/* Answers with kernel addresses are for who may see them. */
-static int jifl_control_may_see(const char *what)
-{
-	int ret = jifl_require_addresses();
-
-	if (ret)
-		jifl_audit_refused(what, ret);
-	return ret;
 }
 
 static int jifl_control_block(struct jifl_file *f, void *arg)
@@ -372,6 +381,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_KEYS, jifl_control_keys },
 	{ JIFL_IOC_LOCKS, jifl_control_locks },
 	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
+	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
 };
 
 /*

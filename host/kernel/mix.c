@@ -38,6 +38,28 @@ static bool jifl_mix_paused;		/* jifl_entry_lock */
 	for ((lane) = 0; (lane) < JIFL_LANES; (lane)++) \
 		if (((s) = (m)->members[lane]))
 
+/* The member that was started next after s, or first for NULL; NULL at the end. */
+static struct jifl_session *jifl_mix_next(const struct jifl_mix *m, const struct jifl_session *s)
+{
+	struct jifl_session *other, *next = NULL;
+	unsigned int lane;
+
+	for_each_member(other, m, lane) {
+		if (JIFL_HOST_PLANTED(start_order_lost)) {
+			if (!next && (!s || lane > s->lane))
+				next = other;
+			continue;
+		}
+		if ((!s || other->id > s->id) && (!next || other->id < next->id))
+			next = other;
+	}
+	return next;
+}
+
+/* Not by lanes, which are given anew: what is inserted at the same place is done in this order. */
+#define for_each_in_order(s, m) \
+	for ((s) = jifl_mix_next(m, NULL); (s); (s) = jifl_mix_next(m, s))
+
 /* --- contexts ------------------------------------------------------------------------ */
 
 /* Counts first: a plugin may use up the room for inserts. */
@@ -45,12 +67,11 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 {
 	const struct jifl_mix *m = arg;
 	struct jifl_session *s;
-	unsigned int lane;
 
-	for_each_member(s, m, lane)
+	for_each_in_order(s, m)
 		if (s->instrument && s->kind != JIFL_KIND_PLUGIN)
 			s->instrument(b, s->instrument_arg);
-	for_each_member(s, m, lane)
+	for_each_in_order(s, m)
 		if (s->instrument && s->kind == JIFL_KIND_PLUGIN)
 			s->instrument(b, s->instrument_arg);
 }
@@ -116,12 +137,11 @@ static struct ir_insert jifl_mix_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
 static void jifl_mix_inserts(const struct jifl_mix *m, unsigned int nr, u32 *nentry, u32 *nexit)
 {
 	struct jifl_session *s;
-	unsigned int lane;
 	u32 n, k;
 
 	*nentry = 0;
 	*nexit = 0;
-	for_each_member(s, m, lane) {
+	for_each_in_order(s, m) {
 		if (s->kind == JIFL_KIND_PLUGIN)
 			jifl_plugin_entry(s, nr, jifl_mix_entry + *nentry, &n,
 					  jifl_mix_exit + *nexit, &k);

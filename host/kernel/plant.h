@@ -34,6 +34,9 @@
 	X(once_is_retry, "a cmpxchg that failed is taken for one that is tried again") \
 	X(names_cut, "keys that begin alike are one") \
 	X(bases_kept, "addresses are made of registers as they were before") \
+	X(flushes_untold, "plugins do not hear of an emptied cache") \
+	X(tasks_kept, "storage of tasks that are gone is not given back") \
+	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \
 	X(faults_untold, "paths that a fault has cut look whole") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The plugin API, include/jifl.h: plugins come, go, start and stop here, with
- * what they instrument. Their callbacks are plugin_insert.c's.
+ * The plugin API, include/jifl.h: plugins come, go, start and stop here. What they
+ * instrument is plugin_syscall.c's.
  *
  * Context: process, under jifl_plugin_mutex.
  *
- * Locks: jifl_plugin_mutex, outside jifl_plugin_api_mutex, outside
- * jifl_session_mutex.
+ * Locks: jifl_plugin_mutex, outside plugin_syscall.c's, outside jifl_session_mutex,
+ * outside plugin_event.c's.
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
@@ -24,7 +23,6 @@ enum {
 };
 
 static DEFINE_MUTEX(jifl_plugin_mutex);		/* the list, states */
-static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_s */
 static LIST_HEAD(jifl_plugins);
 
 /* --- plugins that do not stop inserting --------------------------------------------- */
@@ -45,181 +43,10 @@ void jifl_plugin_expel(struct jifl_plugin *p)
 	irq_work_queue(&jifl_plugin_expel_irq);
 }
 
-/* --- syscall_s ------------------------------------------------------------------------------ */
-
-/*
- * Begins every function on a syscall_s. From inside callbacks and analysis
- * functions none of them can work: they sleep.
- */
-static int jifl_plugin_enter(struct jifl_plugin *p, syscall_s *s, const char *what)
+bool jifl_plugin_is_started(const struct jifl_plugin *p)
 {
-	if (!preemptible())
-		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
-	if (!s)
-		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a syscall_s");
-	mutex_lock(&jifl_plugin_api_mutex);
-	return 0;
+	return READ_ONCE(p->state) == JIFL_PLUGIN_STARTED;
 }
-
-/* ... and of those that need an initialised one. */
-static int jifl_plugin_enter_ready(struct jifl_plugin *p, syscall_s *s, const char *what)
-{
-	int ret = jifl_plugin_enter(p, s, what);
-
-	if (ret || s->plugin == p)
-		return ret;
-	mutex_unlock(&jifl_plugin_api_mutex);
-	return jifl_plugin_mistake(p, -EINVAL, what, "the syscall_s was not initialised");
-}
-
-static int jifl_plugin_leave(int ret)
-{
-	mutex_unlock(&jifl_plugin_api_mutex);
-	return ret;
-}
-
-static int jifl_syscall_prepare(struct jifl_plugin *p, syscall_s *s, int nr,
-				const char *what)
-{
-	int ret = jifl_plugin_enter(p, s, what);
-
-	if (ret)
-		return ret;
-	if (s->plugin && s->session)
-		return jifl_plugin_leave(jifl_plugin_mistake(p, -EBUSY, what,
-							     "it is instrumenting"));
-	if (s->plugin)
-		list_del(&s->list);
-	memset(s, 0, sizeof(*s));
-	s->plugin = p;
-	s->nr = nr;
-	list_add_tail(&s->list, &p->syscalls);
-	return jifl_plugin_leave(0);
-}
-
-int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr)
-{
-	static const char what[] = "syscall_init";
-
-	if (nr < 0 || nr >= JIFL_NR_MAX || !jifl_entry_handler(nr))
-		return jifl_plugin_mistake(p, -EINVAL, what, "no such system call");
-	return jifl_syscall_prepare(p, s, nr, what);
-}
-EXPORT_SYMBOL_GPL(jifl_syscall_init);
-
-int jifl_syscall_init_all(struct jifl_plugin *p, syscall_s *s)
-{
-	return jifl_syscall_prepare(p, s, -1, "syscall_init_all");
-}
-EXPORT_SYMBOL_GPL(jifl_syscall_init_all);
-
-int jifl_add_callback(struct jifl_plugin *p, syscall_s *s, enum jifl_callback_kind kind,
-		      void *fn, void *arg)
-{
-	static const char * const names[] = {
-		[JIFL_CALLBACK_ENTRY] = "syscall_add_entry_instrumentation",
-		[JIFL_CALLBACK_EXIT] = "syscall_add_exit_instrumentation",
-		[JIFL_CALLBACK_ROUTINE] = "syscall_add_routine_instrumentation",
-		[JIFL_CALLBACK_BB] = "syscall_add_bb_instrumentation",
-		[JIFL_CALLBACK_INS] = "syscall_add_ins_instrumentation",
-	};
-	const char *what;
-	int ret;
-
-	if ((unsigned int)kind >= JIFL_CALLBACK_KINDS)
-		return -EINVAL;
-	what = names[kind];
-	ret = jifl_plugin_enter_ready(p, s, what);
-	if (ret)
-		return ret;
-	if (!fn)
-		ret = jifl_plugin_mistake(p, -EINVAL, what, "a null callback");
-	else if (s->session)
-		ret = jifl_plugin_mistake(p, -EBUSY, what, "it is instrumenting");
-	else if (s->ncallbacks[kind] == JIFL_CALLBACKS_MAX)
-		ret = jifl_plugin_mistake(p, -ENOSPC, what, "too many callbacks");
-	else
-		s->callbacks[kind][s->ncallbacks[kind]++] =
-			(struct jifl_callback){ fn, arg };
-	return jifl_plugin_leave(ret);
-}
-EXPORT_SYMBOL_GPL(jifl_add_callback);
-
-static struct jifl_session *jifl_syscall_session(syscall_s *s)
-{
-	struct jifl_session *session = jifl_session_alloc();
-
-	if (!session)
-		return NULL;
-	session->kind = JIFL_KIND_PLUGIN;
-	session->plugin = s;
-	strscpy(session->name, s->plugin->name, sizeof(session->name));
-	if (s->nr < 0)
-		bitmap_fill(session->nrs, JIFL_NR_MAX);
-	else
-		set_bit(s->nr, session->nrs);
-	return session;
-}
-
-int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
-{
-	static const char what[] = "syscall_start_instrumenting";
-	int ret = jifl_plugin_enter_ready(p, s, what);
-	struct jifl_session *session;
-	unsigned int busy_nr;
-	u64 busy_session;
-
-	if (ret)
-		return ret;
-	if (READ_ONCE(p->expelled))
-		return jifl_plugin_leave(-EPERM);
-	if (READ_ONCE(p->state) != JIFL_PLUGIN_STARTED)
-		return jifl_plugin_leave(jifl_plugin_mistake(p, -EPERM, what,
-							     "the plugin is not started"));
-	if (s->session)
-		return jifl_plugin_leave(jifl_plugin_mistake(p, -EALREADY, what,
-							     "it is instrumenting"));
-	session = jifl_syscall_session(s);
-	if (!session)
-		return jifl_plugin_leave(-ENOMEM);
-	ret = jifl_session_start(session, &busy_nr, &busy_session);
-	if (ret) {
-		jifl_session_free(session);
-		if (ret == -EBUSY)
-			jifl_plugin_mistake(p, ret, what,
-					    "one of the system calls has as many sessions as can be");
-		return jifl_plugin_leave(ret);
-	}
-	s->session = session;
-	return jifl_plugin_leave(0);
-}
-EXPORT_SYMBOL_GPL(jifl_syscall_start);
-
-/* Under jifl_plugin_api_mutex. */
-static void jifl_syscall_end(syscall_s *s)
-{
-	struct jifl_drain drain;
-
-	jifl_session_stop(s->session, &drain);
-	jifl_session_free(s->session);
-	s->session = NULL;
-}
-
-int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s)
-{
-	static const char what[] = "syscall_stop_instrumenting";
-	int ret = jifl_plugin_enter_ready(p, s, what);
-
-	if (ret)
-		return ret;
-	if (!s->session)
-		return jifl_plugin_leave(READ_ONCE(p->expelled) ? -ENOENT :
-					 jifl_plugin_mistake(p, -ENOENT, what,
-							     "it is not instrumenting"));
-	jifl_syscall_end(s);
-	return jifl_plugin_leave(0);
-}
-EXPORT_SYMBOL_GPL(jifl_syscall_stop);
 
 /* --- plugins ---------------------------------------------------------------------------------- */
 
@@ -231,18 +58,6 @@ static struct jifl_plugin *jifl_plugin_find(const char *name)
 		if (!strncmp(p->name, name, JIFL_NAME_MAX))
 			return p;
 	return NULL;
-}
-
-/* Ends what the plugin itself did not. */
-static void jifl_plugin_end_syscalls(struct jifl_plugin *p)
-{
-	syscall_s *s;
-
-	mutex_lock(&jifl_plugin_api_mutex);
-	list_for_each_entry(s, &p->syscalls, list)
-		if (s->session)
-			jifl_syscall_end(s);
-	mutex_unlock(&jifl_plugin_api_mutex);
 }
 
 static void jifl_plugin_expel_all(struct work_struct *work)
@@ -261,6 +76,16 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 	mutex_unlock(&jifl_plugin_mutex);
 }
 
+/* Whatever its plugin_start or plugin_stop has left. */
+static void jifl_plugin_end(struct jifl_plugin *p, bool all)
+{
+	jifl_plugin_end_syscalls(p);
+	jifl_store_tell(p);
+	jifl_store_release(p, all);
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
+	module_put(p->owner);
+}
+
 static int jifl_plugin_start_locked(struct jifl_plugin *p)
 {
 	int ret;
@@ -272,13 +97,12 @@ static int jifl_plugin_start_locked(struct jifl_plugin *p)
 	WRITE_ONCE(p->complained, false);
 	WRITE_ONCE(p->expelled, false);
 	p->told = false;
+	jifl_store_release(p, true);
 	WRITE_ONCE(p->state, JIFL_PLUGIN_STARTED);
 	ret = p->start();
 	if (!ret)
 		return 0;
-	jifl_plugin_end_syscalls(p);
-	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
-	module_put(p->owner);
+	jifl_plugin_end(p, true);
 	return ret < 0 ? ret : -EINVAL;
 }
 
@@ -287,9 +111,7 @@ static int jifl_plugin_stop_locked(struct jifl_plugin *p)
 	if (p->state != JIFL_PLUGIN_STARTED)
 		return -EALREADY;
 	p->stop();
-	jifl_plugin_end_syscalls(p);
-	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
-	module_put(p->owner);
+	jifl_plugin_end(p, false);
 	return 0;
 }
 
@@ -325,6 +147,21 @@ int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info)
 	return ret;
 }
 
+int jifl_plugin_read(struct jifl_plugin_read *req)
+{
+	struct jifl_plugin *p;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_plugin_mutex);
+	p = jifl_plugin_find(req->name);
+	if (p) {
+		req->started = jifl_plugin_is_started(p);
+		ret = jifl_plugin_ring_read(p, req);
+	}
+	mutex_unlock(&jifl_plugin_mutex);
+	return ret;
+}
+
 static int jifl_plugin_check(const struct jifl_plugin *p)
 {
 	if (p->size != sizeof(*p) || p->abi != JIFL_PLUGIN_ABI) {
@@ -352,6 +189,7 @@ int jifl_plugin_register(struct jifl_plugin *p)
 	if (ret)
 		goto out;
 	INIT_LIST_HEAD(&p->syscalls);
+	INIT_LIST_HEAD(&p->stores);
 	p->state = JIFL_PLUGIN_STOPPED;
 	p->complained = false;
 	p->expelled = false;
@@ -373,6 +211,7 @@ void jifl_plugin_unregister(struct jifl_plugin *p)
 	/* A started plugin's module is in use, but it may have been forced out. */
 	if (p->state == JIFL_PLUGIN_STARTED)
 		jifl_plugin_stop_locked(p);
+	jifl_store_release(p, true);
 	list_del(&p->list);
 	p->exit();
 	mutex_unlock(&jifl_plugin_mutex);
@@ -381,13 +220,14 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 
 int jifl_plugin_init(void)
 {
-	return 0;
+	jifl_task_init();
+	return jifl_event_init();
 }
 
 void jifl_plugin_exit(void)
 {
+	jifl_event_exit();
 	jifl_plugin_mistake_exit();
 	irq_work_sync(&jifl_plugin_expel_irq);
 	cancel_work_sync(&jifl_plugin_expel_work);
 }
-

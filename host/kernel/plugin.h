@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What the files of the plugin API, include/jifl.h, know of each other:
- *   plugin.c          plugins and their syscall_s: come, go, start, stop
- *   plugin_insert.c   callbacks, and what they do through handles
+ *   plugin.c          plugins: come, go, start, stop
+ *   plugin_syscall.c  what they instrument, each syscall_s
+ *   plugin_round.c    their callbacks are called, with handles
+ *   plugin_tell.c     what handles tell
+ *   plugin_insert.c   what is inserted through handles
  *   plugin_exit.c     where routines are left
  *   plugin_want.c     what they ask to have inserted
  *   plugin_lookup.c   ... with which arguments, where these are no constants
+ *   plugin_event.c    events: modules, flushes, ends
+ *   plugin_store.c    what they have made: heaps, storage of CPUs
+ *   plugin_task.c     ... storage of tasks
+ *   plugin_ring.c     ... rings of records
+ *   plugin_symbol.c   names of addresses
  *   plugin_mistake.c  what is said of wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -24,6 +32,53 @@ void jifl_plugin_mistake_exit(void);
 
 /* Ends all that p instruments, soon; its callbacks are not called any more. Likewise. */
 void jifl_plugin_expel(struct jifl_plugin *p);
+
+/* --- events: plugin_event.c ----------------------------------------------------------------- */
+
+int jifl_event_init(void);
+void jifl_event_exit(void);
+/* From here on s is told of them. Sleeps. */
+void jifl_event_listen(syscall_s *s);
+/* ... and no more, and no callback of its events runs. Sleeps. */
+void jifl_event_ignore(syscall_s *s);
+/* The same, and its callbacks for the end are called. */
+void jifl_event_end(syscall_s *s);
+/* Is this the callback of an event? */
+bool jifl_event_runs_here(void);
+
+/* --- what plugins have made: plugin_store.c, plugin_task.c, plugin_ring.c -------------------- */
+
+struct jifl_store_type {
+	const char *name;	/* for the log */
+	bool single;		/* a plugin has one at most */
+	bool outlives;		/* the plugin's stop */
+	void (*release)(struct jifl_store *s); /* what has been allocated, in part perhaps */
+	u64 (*refused)(const struct jifl_store *s); /* NULL: as s says */
+};
+
+/* Is p, or is it about to be, or not yet stopped? plugin.c */
+bool jifl_plugin_is_started(const struct jifl_plugin *p);
+
+/* Zeroed; NULL. Freed by vfree(). Sleeps. */
+void *jifl_store_alloc(size_t size);
+/* May p make s, NULL for none, or use what it has made? 0, or a mistake, which has been told. */
+int jifl_store_check(struct jifl_plugin *p, const struct jifl_store *s, const char *what);
+int jifl_store_check_made(struct jifl_plugin *p, const struct jifl_store *s, const char *what);
+/* From here on s is p's; 0 or a mistake, likewise. Its type says how to release it. */
+int jifl_store_add(struct jifl_plugin *p, struct jifl_store *s, const struct jifl_store_type *type,
+		   const char *what);
+void jifl_store_remove(struct jifl_store *s);
+/* NULL: p has none. Under jifl_plugin_mutex it stays. */
+struct jifl_store *jifl_store_find(struct jifl_plugin *p, const struct jifl_store_type *type);
+/* Says in the log what found no room. Under jifl_plugin_mutex. */
+void jifl_store_tell(struct jifl_plugin *p);
+/* Frees all that p has made; or what does not outlive its stop. Likewise. */
+void jifl_store_release(struct jifl_plugin *p, bool all);
+
+/* Looks for what the storage of tasks needs of the kernel. */
+void jifl_task_init(void);
+/* JIFL_IOC_PLUGIN_READ, of p. Under jifl_plugin_mutex. */
+int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req);
 
 /* Where something is to be inserted: that decides which values are there. */
 enum jifl_want_at {
@@ -47,6 +102,44 @@ struct jifl_way_out {
 };
 
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
+
+/* Ends what the plugin itself did not: all that it instruments. Sleeps. plugin_syscall.c */
+void jifl_plugin_end_syscalls(struct jifl_plugin *p);
+
+/* --- rounds of callbacks: plugin_round.c ------------------------------------------------ */
+
+enum jifl_handle {
+	JIFL_HANDLE_POINT = 1,
+	JIFL_HANDLE_ROUTINE,
+	JIFL_HANDLE_BB,
+	JIFL_HANDLE_INS,
+};
+
+/* What the callbacks that run on this CPU are about. Interrupts are off. */
+struct jifl_round {
+	struct jifl_plugin *plugin;	/* NULL: no callback runs */
+	u64 number;
+	syscall_s *syscall;
+	struct ir_block *block;		/* routine, bb, ins */
+	struct jifl_way_out out;	/* routine: how the block leaves it */
+	bool enters;			/* routine: it begins with the block */
+	struct ir_insert *inserts;	/* entry, exit */
+	u32 ninserts;
+	u32 refused;			/* inserts, for want of room */
+	unsigned int nr;
+	enum jifl_callback_kind kind;	/* ENTRY or EXIT, where inserts is set */
+};
+
+DECLARE_PER_CPU(struct jifl_round, jifl_round);
+
+/* A handle of the round, which is this CPU's. */
+void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index);
+u32 jifl_handle_index(const void *handle);
+/* The round that the handle is of, NULL and a line in the log if it is over. */
+struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+				     enum jifl_handle kind, const char *what);
+
+/* --- what is inserted: plugin_want.c, plugin_lookup.c ------------------------------------- */
 
 /* What a plugin wants inserted, and which function of the API it asks. */
 struct jifl_wanted {

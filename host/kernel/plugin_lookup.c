@@ -42,6 +42,31 @@ static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
 	return NULL;
 }
 
+/* Where the kernel goes on: before the instruction, behind it, or where it branches to. */
+static u64 jifl_lookup_ip(const struct jifl_wanted *w)
+{
+	if (!w->insn || w->place == IR_BEFORE)
+		return w->address;
+	return w->place == IR_TAKEN ? w->insn->target.v : w->insn->addr.v + w->insn->len;
+}
+
+/* All registers: at a system call's entry those of its caller, which its handler is given. */
+static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
+{
+	if (w->at == JIFL_AT_EXIT)
+		return "there are no registers at the exit of a system call";
+	if (w->at == JIFL_AT_ENTRY) {
+		jifl_lookup_begin(w, i, IR_LOOK_REG)->base = IR_RDI;
+		return NULL;
+	}
+	if (ir_insert_context(&w->ins))
+		return "ARG_CONTEXT more than once";
+	if (w->ins.when.width)
+		return "ARG_CONTEXT with IF_EQUAL";
+	jifl_lookup_begin(w, i, IR_LOOK_CONTEXT)->disp = (s32)jifl_lookup_ip(w);
+	return NULL;
+}
+
 /* The number that the current task's call has on its stack, if the session has several. */
 static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 {
@@ -136,6 +161,8 @@ const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value)
 	case ARG_TASK:
 		jifl_lookup_begin(w, i, IR_LOOK_CELL)->disp = jifl_compat_current_cell();
 		return NULL;
+	case ARG_CONTEXT:
+		return jifl_lookup_context(w, i);
 	case ARG_INS_ADDRESS:
 		w->ins.args[i] = w->address;
 		return w->address ? NULL : "there is no instruction";

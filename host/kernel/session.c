@@ -11,7 +11,7 @@
  *	1. pause: no entry leads into the cache; calls of the sessions that stay
  *	   are let pass and counted as missed
  *	2. drain the entry stub and the cache (jifl_evict)
- *	3. empty the cache
+ *	3. empty the cache; plugins are told
  *	4. go on
  *
  * Everything sleeps and runs under jifl_session_mutex.
@@ -83,6 +83,7 @@ static void jifl_session_renew(struct jifl_drain *drain)
 	jifl_count_drain_end();
 	jifl_mix_free_others();
 	jifl_session_empty_cache();
+	jifl_plugin_flushed();
 	jifl_mix_resume();
 }
 

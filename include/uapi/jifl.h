@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	8
+#define JIFL_ABI_VERSION	9
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -221,6 +221,25 @@ struct jifl_plugin_info {
 	__u32 started;			/* out */
 	__u32 reserved;
 	char  name[JIFL_NAME_MAX];	/* out */
+};
+
+#define JIFL_PLUGIN_LINE_MAX	1024	/* bytes, its end included */
+
+/*
+ * Takes records out of a plugin's ring, as lines that the plugin makes of them, each ended by a line feed: the oldest first, over all
+ * CPUs. While the plugin is started and afterwards, until it is started again. Errors:
+ * ENOENT no such plugin; ENODATA it has no ring; EINVAL too little room; EPERM, EACCES for who may not
+ * see kernel addresses (as JIFL_IOC_BLOCK); ENOMEM.
+ */
+struct jifl_plugin_read {
+	__u32 size;
+	__u32 n;			/* in: bytes there is room for, JIFL_PLUGIN_LINE_MAX or more; out: of lines */
+	char  name[JIFL_NAME_MAX];
+	__u64 buf;			/* in: user pointer to n bytes */
+	__u64 until;			/* in: CLOCK_MONOTONIC's ns: no newer ones; 0: all */
+	__u64 lost;			/* out: records that found no room since the plugin's start */
+	__u32 records;			/* out: how many came */
+	__u32 started;			/* out: 1: more may come */
 };
 
 /*
@@ -541,5 +560,6 @@ struct jifl_accesses {
 #define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
 #define JIFL_IOC_LOCKS		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_locks)
 #define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
+#define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_plugin_read)
 
 #endif /* _UAPI_JIFL_H */

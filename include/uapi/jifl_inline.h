@@ -15,7 +15,8 @@
 	X(JIFL_INLINE_PATCHED,	"has code that the kernel may change") \
 	X(JIFL_INLINE_SYSTEM,	"has an instruction that cannot be copied") \
 	X(JIFL_INLINE_CALLS,	"calls others, which want an aligned stack") \
-	X(JIFL_INLINE_PLACE,	"called at entry or exit of a system call")
+	X(JIFL_INLINE_PLACE,	"called at entry or exit of a system call") \
+	X(JIFL_INLINE_CONTEXT,	"given all registers")
 
 enum jifl_inline {
 #define X(name, reason) name,

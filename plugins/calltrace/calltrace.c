@@ -1,60 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * calltrace: which functions of the kernel call which, in one system call of one task.
+ * calltrace: which functions of the kernel call which, in one system call.
  *
  *	echo 39 > /sys/module/calltrace/parameters/call		(getpid; see asm/unistd.h)
  *	echo 1234 > /sys/module/calltrace/parameters/pid
- *	jifl start calltrace; ...; jifl stop calltrace; dmesg
+ *	jifl start calltrace; ...; jifl stop calltrace; jifl read calltrace
  *
  * Each routine gets a call where it begins and one where it is left. A tail call leaves
- * the one routine before it enters the other: both stand at the same depth.
+ * the one routine before it enters the other: both stand at the same depth. How deep a task is
+ * stands in its own storage; what it enters goes into the ring, which `jifl read` shows.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 
-#undef pr_fmt
-#define pr_fmt(fmt) fmt
-
-enum { EVENTS = 8192, DEPTH_MAX = 64 };
+enum { RECORDS = 65536, TASKS = 4096, DEPTH_MAX = 64 };
 
 static int call = __NR_getpid, pid;
 module_param(call, int, 0644);
 MODULE_PARM_DESC(call, "number of the system call");
 module_param(pid, int, 0644);
-MODULE_PARM_DESC(pid, "whose; of a thread, its own number");
+MODULE_PARM_DESC(pid, "whose; of a thread, its own number; 0: of all");
 
 static syscall_s traced;
+static task_storage_s depths;
+static ring_s ring;
 
-/* One task writes them, so the two need no protection. */
-static struct event {
-	unsigned long routine;
+struct record {
+	pid_t pid;
 	int depth;
-} events[EVENTS];
-static int nevents, depth;
+	unsigned long routine;
+};
 
 /* --- analysis: each time that the code runs ----------------------------------------------- */
 
+/* NULL: not to be traced. */
+static int *depth_of(struct task_struct *task)
+{
+	return pid && task->pid != pid ? NULL : task_storage(&depths);
+}
+
 static void begin(struct task_struct *task)
 {
-	if (task->pid == pid)
-		depth = 0;
+	int *depth = depth_of(task);
+
+	if (depth)
+		*depth = 0;
 }
 
 static void enter(struct task_struct *task, unsigned long routine)
 {
-	if (task->pid != pid)
+	int *depth = depth_of(task);
+	struct record record = { .pid = task->pid, .routine = routine };
+
+	if (!depth)
 		return;
-	if (nevents < EVENTS)
-		events[nevents] = (struct event){ routine, depth };
-	nevents++;
-	depth++;
+	record.depth = (*depth)++;
+	ring_put(&ring, &record);
 }
 
 static void leave(struct task_struct *task)
 {
-	if (task->pid == pid)
-		depth--;
+	int *depth = depth_of(task);
+
+	if (depth)
+		(*depth)--;
 }
 
 /* --- instrumentation: when it is translated -------------------------------------------------- */
@@ -70,6 +80,16 @@ static void instrument_routine(routine_s *routine, void *arg)
 	routine_insert_exit_call(routine, leave, ARG_TASK, ARG_END);
 }
 
+/* --- reading: a line for each record ---------------------------------------------------------- */
+
+static void show(const void *data, const struct ring_info *info, char *line, size_t size)
+{
+	const struct record *record = data;
+
+	scnprintf(line, size, "[%d] %*s%ps", record->pid, 2 * clamp(record->depth, 0, DEPTH_MAX), "",
+		  (void *)record->routine);
+}
+
 static int plugin_init(void)
 {
 	return 0;
@@ -81,9 +101,10 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
-	int ret = syscall_init(&traced, call);
+	int ret = ring_init(&ring, sizeof(struct record), RECORDS, show);
 
-	nevents = 0;
+	ret = ret ?: task_storage_init(&depths, sizeof(int), TASKS, NULL);
+	ret = ret ?: syscall_init(&traced, call);
 	ret = ret ?: syscall_add_entry_instrumentation(&traced, instrument_entry, NULL);
 	ret = ret ?: syscall_add_routine_instrumentation(&traced, instrument_routine, NULL);
 	return ret ?: syscall_start_instrumenting(&traced);
@@ -91,12 +112,5 @@ static int plugin_start(void)
 
 static void plugin_stop(void)
 {
-	int i;
-
 	syscall_stop_instrumenting(&traced);
-	for (i = 0; i < nevents && i < EVENTS; i++)
-		pr_info("calltrace: %*s%ps\n", 2 * clamp(events[i].depth, 0, DEPTH_MAX), "",
-			(void *)events[i].routine);
-	if (nevents > EVENTS)
-		pr_info("calltrace: and %d calls more\n", nevents - EVENTS);
 }

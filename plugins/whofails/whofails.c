@@ -18,12 +18,13 @@ module_param(error, int, 0644);
 MODULE_PARM_DESC(error, "number of the error");
 
 static syscall_s watched;
+static heap_s heap;
 
 static struct routine {
+	struct routine *next;
 	unsigned long address;
 	atomic64_t returned;
-} routines[4096];
-static unsigned int nroutines, without_room;
+} *routines;
 
 /* Analysis: runs each time a routine returns the error. */
 static void count(atomic64_t *returned)
@@ -31,20 +32,21 @@ static void count(atomic64_t *returned)
 	atomic64_inc(returned);
 }
 
-/* Code may be translated more than once: the same address gets the same place. */
+/* Code may be translated more than once: the same address gets the same counter. */
 static struct routine *routine_at(unsigned long address)
 {
-	unsigned int i;
+	struct routine *r;
 
-	for (i = 0; i < nroutines; i++)
-		if (routines[i].address == address)
-			return &routines[i];
-	if (nroutines == ARRAY_SIZE(routines)) {
-		without_room++;
+	for (r = routines; r; r = r->next)
+		if (r->address == address)
+			return r;
+	r = heap_alloc(&heap, sizeof(*r));
+	if (!r)
 		return NULL;
-	}
-	routines[nroutines].address = address;
-	return &routines[nroutines++];
+	r->address = address;
+	r->next = routines;
+	routines = r;
+	return r;
 }
 
 /* Instrumentation: runs when a routine's beginning or one of its ends is translated. */
@@ -68,23 +70,21 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
-	int ret = syscall_init(&watched, call);
+	int ret = heap_init(&heap, 1 << 20);
 
-	memset(routines, 0, sizeof(routines));
-	nroutines = without_room = 0;
+	routines = NULL;
+	ret = ret ?: syscall_init(&watched, call);
 	ret = ret ?: syscall_add_routine_instrumentation(&watched, instrument_routine, NULL);
 	return ret ?: syscall_start_instrumenting(&watched);
 }
 
 static void plugin_stop(void)
 {
-	unsigned int i;
+	struct routine *r;
 
 	syscall_stop_instrumenting(&watched);
-	for (i = 0; i < nroutines; i++)
-		if (atomic64_read(&routines[i].returned))
-			pr_info("whofails: %ps %lld\n", (void *)routines[i].address,
-				atomic64_read(&routines[i].returned));
-	if (without_room)
-		pr_info("whofails: no room for all, %u times\n", without_room);
+	for (r = routines; r; r = r->next)
+		if (atomic64_read(&r->returned))
+			pr_info("whofails: %ps %lld\n", (void *)r->address,
+				atomic64_read(&r->returned));
 }

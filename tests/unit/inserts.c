@@ -22,6 +22,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "calls with arguments", insert_args },
 	{ "records", insert_records },
 	{ "records with words", insert_words },
+	{ "calls with all registers", insert_contexts },
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
 	{ "edges", insert_edges },
@@ -125,6 +126,50 @@ void insert_args(struct ir_block *b, void *arg)
 
 	for (i = 0; i < b->ninsns; i++)
 		call_args(b, IR_BEFORE, i);
+}
+
+/* struct pt_regs of the kernel's */
+struct context {
+	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	u64 orig_rax, ip, cs, flags, sp, ss;
+};
+
+/* What is told one by one is in it, too. */
+__attribute__((target("general-regs-only"), noinline))
+static void check_context(const struct context *c, u64 ip, u64 sp, u64 rax, u64 rdi, u64 r11)
+{
+	args_calls++;
+	if (c->ip != ip || c->sp != sp || c->rax != rax || c->rdi != rdi || c->r11 != r11 ||
+	    c->orig_rax != (u64)-1 || c->cs != 0x10 || c->ss != 0x18)
+		args_wrong++;
+}
+
+static void call_in_context(struct ir_block *b, enum ir_place place, u16 at, bool poisons)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+	s32 ip = (s32)b->insns[at].addr.v;
+
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = poisons ? (u64)(unsigned long)poison : (u64)(unsigned long)check_context;
+	ins->nargs = 6;
+	ins->looked_up = 0x3d;
+	ins->lookups[0] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = ip };
+	ins->args[1] = (u64)(s64)ip;
+	ins->lookups[2] = (struct ir_lookup){ .how = IR_LOOK_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE };
+	ins->lookups[3] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RAX };
+	ins->lookups[4] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RDI };
+	ins->lookups[5] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_R11 };
+}
+
+void insert_contexts(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++) {
+		call_in_context(b, IR_BEFORE, i, i % 2);
+		if (!ir_kind_ends_block(b->insns[i].kind))
+			call_in_context(b, IR_AFTER, i, !(i % 2));
+	}
 }
 
 static struct ir_insert *add_record(struct ir_block *b, enum ir_place place, u16 at)
@@ -312,6 +357,8 @@ void insert_mixture(struct ir_block *b, void *arg)
 		place = any_place(&b->insns[at]);
 		switch (next_random() % 4) {
 		case 0:
+			if (place != IR_ANYWHERE && next_random() % 2)
+				call_in_context(b, place, at, false);
 			call_args(b, place, at);
 			break;
 		case 1:

@@ -15,6 +15,7 @@ void insert_on_edges(struct ir_block *b, void *arg);	/* calls and more, where it
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_words(struct ir_block *b, void *arg);	/* the same, with what is looked up */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
+void insert_contexts(struct ir_block *b, void *arg);	/* calls that are given all registers, before and after each */
 void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
 void insert_whens(struct ir_block *b, void *arg);	/* of all, before each, if a register is ... */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
@@ -51,7 +52,7 @@ void insert_begin(void);
 extern const char poison[];
 
 /* Nothing and every kind above; ends with name NULL. */
-enum { INSERT_MODES = 13 };
+enum { INSERT_MODES = 14 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;

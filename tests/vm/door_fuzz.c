@@ -62,6 +62,7 @@ static const struct {
 	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
 	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
 	{ JIFL_IOC_ACCESSES, sizeof(struct jifl_accesses) },
+	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
 };
 enum { REQUESTS = sizeof(requests) / sizeof(requests[0]) };
 
@@ -155,6 +156,23 @@ static void fill_block(struct fuzzer *f, struct jifl_block *block, void *aside)
 		*places[i] = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 }
 
+static const char *plugin_name(struct fuzzer *f)
+{
+	static const char *const names[] = { "icount", "calltrace" };
+
+	return one_in(f, 8) ? "nobody" : names[below(f, 2)];
+}
+
+static void fill_plugin_read(struct fuzzer *f, struct jifl_plugin_read *read)
+{
+	static char lines[4 * JIFL_PLUGIN_LINE_MAX];	/* all threads': nobody looks at it */
+
+	strcpy(read->name, plugin_name(f));
+	read->n = below(f, sizeof(lines));
+	read->until = one_in(f, 2) ? 0 : odd_value(f);
+	read->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)lines;
+}
+
 /* A request as it should be, or nearly so. */
 static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 {
@@ -184,10 +202,13 @@ static void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		break;
 	case JIFL_IOC_PLUGIN_CTL:
 		ctl->start = below(f, 2);
-		strcpy(ctl->name, one_in(f, 8) ? "nobody" : "icount");
+		strcpy(ctl->name, plugin_name(f));
 		break;
 	case JIFL_IOC_PLUGIN:
 		plugin->index = below(f, 3);
+		break;
+	case JIFL_IOC_PLUGIN_READ:
+		fill_plugin_read(f, buf);
 		break;
 	case JIFL_IOC_ROUTINE:
 		routine->index = below(f, 3);
@@ -254,6 +275,8 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_locks, n);
 	if (requests[which].cmd == JIFL_IOC_ACCESSES)
 		size = offsetof(struct jifl_accesses, n);
+	if (requests[which].cmd == JIFL_IOC_PLUGIN_READ)
+		size = offsetof(struct jifl_plugin_read, n);
 
 	while (n--) {
 		unsigned int at = below(f, size);
@@ -270,7 +293,7 @@ static int mutate(struct fuzzer *f, unsigned int which, char *buf)
 static int is_known_error(int error)
 {
 	static const int known[] = { 0, EINVAL, EFAULT, EBUSY, ENOENT, ESRCH, ENOMEM, ENOSPC,
-				     EALREADY, EBADF, ENOTTY };
+				     EALREADY, EBADF, ENOTTY, ENODATA };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)

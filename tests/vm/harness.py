@@ -189,8 +189,8 @@ def build_test_module(kernel):
     return ROOT / f"build/modules-test/{release}/jifl.ko"
 
 
-def build_module(source):
-    """Builds tests/vm/SOURCE (DIRECTORY/NAME.c) as a module for every kernel there is.
+def build_module(source, name=None):
+    """Builds tests/vm/SOURCE (DIRECTORY/NAME.c) as a module for every kernel there is, under another name if need be.
 
     Returns the directory with RELEASE/NAME.ko.
     """
@@ -198,22 +198,22 @@ def build_module(source):
     built = ROOT / "build/tests/modules"
     with building():
         for kernel in (ROOT / "build/modules").glob("*/jifl.ko"):
-            build_module_for(kernel.parent.name, source, built)
+            build_module_for(kernel.parent.name, source, built, name or source.stem)
     return built
 
 
-def build_module_for(release, source, built):
+def build_module_for(release, source, built, name):
     """The same for one kernel."""
-    tree = built / release / "tree" / source.stem
+    tree = built / release / "tree" / name
     tree.mkdir(parents=True, exist_ok=True)
-    (tree / "Makefile").write_text(f"PLUGIN := {source.stem}\ninclude {ROOT}/plugins/plugin.mk\n")
-    link = tree / source.name
+    (tree / "Makefile").write_text(f"PLUGIN := {name}\ninclude {ROOT}/plugins/plugin.mk\n")
+    link = tree / f"{name}.c"
     link.unlink(missing_ok=True)
     link.symlink_to(source)
     done = subprocess.run(["make", "-s", "-C", tree, f"RELEASE={release}"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    shutil.copy2(tree / f"{source.stem}.ko", built / release)
+    shutil.copy2(tree / f"{name}.ko", built / release)
 
 
 def built_for(directory, kernel):

@@ -26,6 +26,16 @@ def test_tools(kernel, show):
     harness.guest("tools", plugins, kernel=kernel, timeout=300, show=show)
 
 
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_store(kernel, show):
+    harness.build_module("plugins/store.c")
+    harness.build_module("plugins/order.c")
+    plugins = harness.build_module("plugins/order.c", "other")
+    calls = harness.compile_program("calls", "-pthread")
+    module = harness.build_test_module(kernel)
+    harness.guest("store", plugins, calls, module, kernel=kernel, timeout=300, trouble=True, show=show)
+
+
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/plugins.md").read_text()
 
@@ -43,9 +53,10 @@ def test_tutorial_is_the_plugin():
 
 
 def test_every_call_is_in_the_guide():
-    public = (ROOT / "include/jifl.h").read_text().partition("not for plugins")[0]
+    headers = [(ROOT / "include" / name).read_text() for name in ("jifl.h", "jifl_store.h")]
+    public = "".join(header.partition("not for plugins")[0] for header in headers)
     names = set(re.findall(r"^#define ((?!DEFINE|VALUE|JIFL)\w+)\(", public, re.MULTILINE))
     names |= set(re.findall(r"^\t(ARG_(?!END)\w+)", public, re.MULTILINE))
-    names |= set(re.findall(r"^static inline \w+ (\w+)\(", public, re.MULTILINE))
-    assert len(names) > 40
+    names |= set(re.findall(r"^static inline \w+ \*?(\w+)\(", public, re.MULTILINE))
+    assert len(names) > 70
     assert not {name for name in names if f"`{name}`" not in GUIDE}

@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -12,6 +12,8 @@ pub const NR_MAX: usize = 512;
 pub const NAME_MAX: usize = 32;
 /// Size of a function's name, its NUL included.
 pub const SYMBOL_MAX: usize = 64;
+/// Bytes of a line that a plugin makes of a record, its end included.
+pub const PLUGIN_LINE_MAX: usize = 1024;
 /// Size of a command name, its NUL included.
 pub const COMM_MAX: usize = 16;
 
@@ -42,6 +44,7 @@ pub const INLINES: &[&str] = &[
     "has an instruction that cannot be copied",
     "calls others, which want an aligned stack",
     "called at entry or exit of a system call",
+    "given all registers",
 ];
 /// Room for causes in the ABI.
 pub const CAUSES_MAX: usize = 32;
@@ -442,6 +445,27 @@ abi_struct! {
         pub reserved: u32,
         /// Out.
         pub name: [u8; NAME_MAX],
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_plugin_read`: takes records out of a plugin's ring, as lines.
+    PluginRead {
+        /// Of this structure.
+        pub size: u32,
+        /// In: bytes there is room for; out: of lines.
+        pub n: u32,
+        /// Of the plugin.
+        pub name: [u8; NAME_MAX],
+        pub(crate) buf: u64,
+        /// In: no records that are newer than this CLOCK_MONOTONIC, in nanoseconds; 0: all.
+        pub until: u64,
+        /// Out: records that found no room since the plugin's start.
+        pub lost: u64,
+        /// Out: how many came.
+        pub records: u32,
+        /// Out: 1: more may come.
+        pub started: u32,
     }
 }
 

@@ -44,6 +44,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_detach", Detach::layout());
     layout("jifl_plugin_ctl", PluginCtl::layout());
     layout("jifl_plugin_info", PluginInfo::layout());
+    layout("jifl_plugin_read", PluginRead::layout());
     layout("jifl_routine_info", RoutineInfo::layout());
     layout("jifl_block", Block::layout());
     layout("jifl_segment", segment_layout());
@@ -172,6 +173,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_KEYS", req::<Keys>(13)),
         ("JIFL_IOC_LOCKS", req::<Locks>(14)),
         ("JIFL_IOC_ACCESSES", req::<Accesses>(15)),
+        ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(16)),
+        ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::abi::{
     Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
-    PluginCtl, PluginInfo, Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status,
-    Stop, request,
+    PluginCtl, PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Start,
+    Stat, Status, Stop, request,
 };
 
 /// Room for one histogram.
@@ -48,6 +48,8 @@ pub enum Request<'a> {
     PluginCtl(&'a mut PluginCtl),
     /// One loaded plugin.
     Plugin(&'a mut PluginInfo),
+    /// Takes lines out of a plugin's ring, as many as there is room for.
+    PluginRead(&'a mut PluginRead, &'a mut [u8]),
     /// What became of the calls of one analysis routine.
     Routine(&'a mut RoutineInfo),
     /// The next block of the code cache, from an index on.
@@ -89,8 +91,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's, Records', Counts', Accesses', Keys', Locks' and Block's, are private to this
-        // crate and set in `call`, `fill` and `block` below.
+        // in it, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's and Block's, are private
+        // to this crate and set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -175,6 +177,9 @@ impl Door for Device {
             Request::Detach(argument) => self.ioctl(6, argument),
             Request::PluginCtl(argument) => self.ioctl(7, argument),
             Request::Plugin(argument) => self.ioctl(8, argument),
+            Request::PluginRead(argument, room) => {
+                self.fill(16, argument, room, |read| (&mut read.buf, &mut read.n))
+            }
             Request::Routine(argument) => self.ioctl(9, argument),
             Request::Block(argument, parts) => self.block(argument, parts),
             Request::Records(argument, room) => self.fill(11, argument, room, |records| {

@@ -27,6 +27,8 @@ pub struct State {
     pub after: Status,
     pub sessions: Vec<SessionInfo>,
     pub plugins: Vec<(String, bool)>,
+    /// Lines of each plugin's ring, and how many are lost; none without a ring.
+    pub lines: BTreeMap<String, (Vec<String>, u64)>,
     /// Analysis routines: name, copies, calls, reason.
     pub routines: Vec<(String, u64, u64, u32)>,
     /// The cache; an index is a place here.
@@ -63,6 +65,7 @@ impl Default for Fake {
             after: Status::default(),
             sessions: Vec::new(),
             plugins: Vec::new(),
+            lines: BTreeMap::new(),
             routines: Vec::new(),
             blocks: Vec::new(),
             hidden: None,
@@ -186,6 +189,27 @@ impl Door for Fake {
                 }
                 None => return refuse(Errno::NOENT),
             },
+            Request::PluginRead(read, room) => {
+                let name = jifl_sys::abi::from_name(&read.name);
+                let known = state.plugins.iter().find(|known| known.0 == name);
+                read.started = match known {
+                    Some((_, started)) => u32::from(*started),
+                    None => return refuse(Errno::NOENT),
+                };
+                let Some((lines, lost)) = state.lines.get_mut(&name) else {
+                    return refuse(Errno::NODATA);
+                };
+                // One at a time: those who ask must go on asking.
+                let line = if lines.is_empty() {
+                    String::new()
+                } else {
+                    lines.remove(0)
+                };
+                room[..line.len()].copy_from_slice(line.as_bytes());
+                read.n = line.len() as u32;
+                read.records = u32::from(!line.is_empty());
+                read.lost = *lost;
+            }
             Request::Records(records, room) => {
                 let Some(all) = state.records.get_mut(records.cpu as usize) else {
                     return refuse(Errno::INVAL);

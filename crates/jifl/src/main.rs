@@ -32,6 +32,7 @@ mod parse;
 mod plugin;
 mod prof;
 mod profile;
+mod read;
 mod recording;
 mod records;
 mod report;
@@ -103,6 +104,8 @@ enum Command {
     Start(plugin::NameArgs),
     /// Stop a plugin
     Stop(plugin::NameArgs),
+    /// Show the records of a plugin
+    Read(read::ReadArgs),
     /// Unload a plugin, or JIFL's module
     Unload(plugin::NameArgs),
     /// Measure what instrumentation costs
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Command::Load(args) => plugin::run_load(&args),
         Command::Start(args) => plugin::run_switch(&args, true),
         Command::Stop(args) => plugin::run_switch(&args, false),
+        Command::Read(args) => read::run(&args),
         Command::Unload(args) => plugin::run_unload(&args),
         Command::Bench(args) => bench::run(args),
         Command::Vm(args) => vm::run(args),

@@ -141,7 +141,8 @@ pub fn switch(door: &impl Door, name: &str, start: bool) -> Result<(), Failure> 
     })
 }
 
-fn no_plugin(door: &impl Door, name: &str) -> String {
+/// Why there is no plugin of that name.
+pub fn no_plugin(door: &impl Door, name: &str) -> String {
     let loaded: Vec<String> = device::plugins(door)
         .unwrap_or_default()
         .iter()

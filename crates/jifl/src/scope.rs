@@ -314,7 +314,7 @@ fn not_run(command: &[OsString], error: &io::Error) -> Failure {
 }
 
 /// Waits for what comes first: the child's end, an interrupt, the time.
-fn wait(
+pub fn wait(
     child: Option<&mut Child>,
     interrupt: BorrowedFd<'_>,
     time: Option<Duration>,

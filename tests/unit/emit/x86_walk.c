@@ -55,6 +55,8 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 		WALKS(0, x86_cmp_imm(w, reg, 0x1234567));
 		WALKS(0, x86_load_stack(w, reg, 16));
 		WALKS(0, x86_store_stack(w, reg, 16));
+		WALKS(0, x86_store_stack_imm(w, 8 * (s8)reg, 0x1234567));
+		WALKS(0, x86_add_stack_imm(w, 8 * (s8)reg, 0x1234567));
 		WALKS(0, x86_count_cell(w, percpu, reg));
 		WALKS(0, x86_count_cell(w, cell, reg));
 		if (reg != IR_RSP && reg != IR_R12)
@@ -73,6 +75,7 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 	WALKS(8, x86_push_imm(w, 5));
 	WALKS(8, x86_push_imm(w, 500));
 	WALKS(8, x86_pushf(w));
+	WALKS(8, x86_push_top(w));
 	WALKS(-8, x86_popf(w));
 	WALKS(0, x86_cld(w));
 	WALKS(0, x86_endbr64(w));
@@ -96,11 +99,13 @@ UNIT_TEST(inserts, "emit/x86_walk: inserted calls are balanced")
 	const struct emit_config config = { 0 };
 	const struct ir_insert call = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 3,
 					.args = { 1, -1ull, 0x123456789abcull } };
+	const struct ir_insert context = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 1, .looked_up = 1,
+					   .lookups = { { .how = IR_LOOK_CONTEXT, .disp = 0x1234567 } } };
 	const struct ir_insert add = { .kind = IR_INSERT_ADD, .imm = 7, .cell = { .disp = 0x1000 } };
-	const struct ir_insert *const each[] = { &call, &add };
+	const struct ir_insert *const each[] = { &call, &context, &add };
 	u32 i, flags;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < JIFL_ARRAY_LEN(each); i++) {
 		for (flags = 0; flags < 2; flags++) {
 			struct x86_writer w = writer();
 			s32 pushed = 0, most = 0;
@@ -115,7 +120,7 @@ UNIT_TEST(inserts, "emit/x86_walk: inserted calls are balanced")
 			}
 			CHECK_EQ(at, w.len);
 			CHECK_EQ(pushed, 0);
-			CHECK_EQ(most, flags ? 8 + (i ? 0 : 72) : 0);
+			CHECK_EQ(most, i == 1 ? 21 * 8 : flags ? 8 + (i ? 0 : 72) : 0);
 		}
 	}
 }

@@ -267,6 +267,71 @@ UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
 	CHECK_EQ(pushed, 0);
 }
 
+/* As struct pt_regs has them, by hardware number. */
+static const u8 context_order[] = { 15, 14, 13, 12, IR_RBP, IR_RBX, 11, 10, 9, 8, IR_RAX, IR_RCX, IR_RDX,
+				    IR_RSI, IR_RDI };
+enum { CONTEXT_IP = 16, CONTEXT_FLAGS = 18, CONTEXT_SP, CONTEXT_WORDS = 21 };
+static u64 context_seen[CONTEXT_WORDS];
+
+__attribute__((target("general-regs-only"), noinline))
+static void see_context(u64 a, const u64 *context, u64 b)
+{
+	u32 i;
+
+	for (i = 0; i < CONTEXT_WORDS; i++)
+		context_seen[i] = context[i];
+	seen[0] = a;
+	seen[1] = b;
+	nseen++;
+}
+
+static void check_contexts(bool kernel)
+{
+	static struct state native, cached, was;
+	enum jifl_cause cause;
+	u64 seed = 3, code;
+	int context;
+	u32 i, n;
+
+	place_begin(kernel);
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 3, .looked_up = 6, .args = { 0x123456789 },
+				   .fn = (u64)(unsigned long)see_context };
+	call.lookups[1] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	call.lookups[2] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RSI };
+	context = jifl_engine_context_create(insert_call, NULL);
+	place_write(&places[0]);
+	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
+	REQUIRE(code);
+	for (n = 0; n < 200; n++, seed += n) {
+		prepare(&native, seed);
+		state_run(&native, (u64)(unsigned long)place_text);
+		prepare(&cached, seed);
+		was = cached;
+		nseen = 0;
+		state_run(&cached, code);
+		state_compare(&native, &cached, "context");
+		CHECK_EQ(nseen, 1);
+		CHECK_EQ(seen[0], call.args[0]);
+		CHECK_EQ(seen[1], was.gpr[IR_RSI]);
+		for (i = 0; i < JIFL_ARRAY_LEN(context_order); i++)
+			CHECK_EQ(context_seen[i], was.gpr[context_order[i]]);
+		CHECK_EQ(context_seen[CONTEXT_IP], (u64)(unsigned long)place_text);
+		CHECK_EQ(context_seen[CONTEXT_SP], was.gpr[IR_RSP] - 8);
+		CHECK_EQ(context_seen[CONTEXT_FLAGS] & 0xcd5, place_flags & 0xcd5);
+	}
+	check_cache("contexts");
+}
+
+UNIT_TEST(contexts, "run/lookups: all registers, flags and the stack pointer at once")
+{
+	check_contexts(false);
+}
+
+UNIT_TEST(contexts_kernel, "run/lookups: the same configured like a kernel")
+{
+	check_contexts(true);
+}
+
 static void insert_many(struct ir_block *b, void *arg)
 {
 	struct ir_insert *ins;
@@ -311,6 +376,26 @@ UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		CHECK_EQ(seen[i], call.args[i]);
 	check_cache("longest");
+}
+
+UNIT_TEST(longest_context, "run/lookups: the same with all registers")
+{
+	struct jifl_engine_stats st;
+	enum jifl_cause cause;
+	u32 i;
+
+	place_begin(true);
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 1,
+				   .fn = (u64)(unsigned long)see_all };
+	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	for (i = 1; i < IR_CALL_ARGS; i++)
+		call.args[i] = 0xfedcba9876543210 + i;
+	place_write(&places[0]);
+	REQUIRE(jifl_engine_enter(jifl_engine_context_create(insert_many, NULL),
+				  jifl_orig_at((u64)(unsigned long)place_text), &cause));
+	jifl_engine_stats(&st);
+	CHECK_EQ(st.full, 0);
+	check_cache("longest context");
 }
 
 /* Each instruction is read back for stack walks, and emit_args_changed says what it writes. */

@@ -27,6 +27,7 @@ RATE_LIMIT_SECONDS = 6
 # What the rest of the kernel takes meanwhile.
 SLAB_NOISE_KIB = 768
 GETPID, GETPPID = 39, 110
+PLUGINS = ["icount", "calltrace"]   # which door_fuzz asks for
 TRACE, PROFILE, PATH, LOCK, MEM = 5, 6, 7, 8, 9  # kinds of sessions
 
 
@@ -208,6 +209,7 @@ def addresses():
         same("nor their counts", error_of(device.call, "counts"), "EPERM")
         same("nor their locks", error_of(device.call, "locks"), "EPERM")
         same("nor what they access", error_of(device.call, "accesses"), "EPERM")
+        same("nor what plugins have recorded", error_of(device.call, "plugin_read"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
               and len(end.stderr.splitlines()) == 1, end)
@@ -307,9 +309,9 @@ def fuzz(program, operations, seed):
     else:
         started = 0
     # A plugin that was started last stays so: it belongs to no file.
-    run("jifl", "stop", "icount")
+    for name in PLUGINS:
+        run("jifl", "stop", name)
     same("no session is left", status()["sessions"], [])
-    run("jifl", "stop", "icount")
     same("no block is left", status()["blocks"], 0)
     return started
 
@@ -385,7 +387,8 @@ def program(fuzzer, operations, seed):
     before, before_slab = vmalloc(), slab()
 
     load()
-    load("icount")
+    for name in PLUGINS:
+        load(name)
     privileges()
     owners()
     audit()
@@ -393,7 +396,8 @@ def program(fuzzer, operations, seed):
     pages()
     sessions = fuzz(fuzzer, operations, seed)
     still_works()
-    unload("icount")
+    for name in PLUGINS:
+        unload(name)
     unload()
 
     text = Path("/proc/jifl_text").read_text()

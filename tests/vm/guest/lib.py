@@ -208,7 +208,7 @@ class Device:
 
     SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 32, "counts": 32, "keys": 40,
-             "locks": 48, "accesses": 40}
+             "locks": 48, "accesses": 40, "plugin_read": 72}
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)

@@ -35,18 +35,27 @@ def known_reads(size=1):
     os.close(known)
 
 
-def said_by(name, file, size=1, **parameters):
-    """What the plugin says of READS reads by this process."""
+def started(name, file, **parameters):
     good(f"{name} is loaded", "load", file)
     for parameter, value in parameters.items():
         Path(f"/sys/module/{name}/parameters/{parameter}").write_text(str(value))
     mark = log_mark()
     good(f"{name} starts", "start", name)
+    return mark
+
+
+def no_mistakes(name, lines):
+    check(f"{name} makes no mistakes", not [line for line in lines if line.startswith("jifl: plugin")], lines)
+
+
+def said_by(name, file, size=1, **parameters):
+    """What the plugin says of READS reads by this process."""
+    mark = started(name, file, **parameters)
     known_reads(size)
     good(f"{name} stops", "stop", name)
     lines = kernel_log(mark)
     good(f"{name} is unloaded", "unload", name)
-    check(f"{name} makes no mistakes", not [line for line in lines if line.startswith("jifl: plugin")], lines)
+    no_mistakes(name, lines)
     return [line.removeprefix(f"{name}: ") for line in lines if line.startswith(f"{name}: ")]
 
 
@@ -59,7 +68,7 @@ def values(directory):
     want = {
         "leaves": 2, "arguments": 10 + 21, "low_arguments": 10 + 21, "returns": 2, "returned": 31 + 64,
         "tails": 1, "branches": 300, "taken": 299, "edges_taken": 299, "edges_not_taken": 1, "exchanges": 2,
-        "reads": 1, "any_reads": 2, "errors": 1, "cell": 5,
+        "reads": 1, "any_reads": 2, "contexts": 2 + 300 + 299, "errors": 1, "cell": 5,
     }
     for name, each in want.items():
         same(f"{name}, looked up", got.get(name), each * READS)
@@ -70,7 +79,17 @@ def values(directory):
 
 def calltrace():
     """The tree below known_read; a tail call stands beside who makes it: known_error, and one known_leaf."""
-    said = said_by("calltrace", MODULES / "calltrace.ko", call=0, pid=os.getpid())
+    mark = started("calltrace", MODULES / "calltrace.ko", call=0, pid=os.getpid())
+    known_reads()
+    good("calltrace stops", "stop", "calltrace")
+    no_mistakes("calltrace", kernel_log(mark))
+    end = run("jifl", "read", "calltrace")
+    lines = end.stdout.splitlines()
+    check("calltrace is read", end.returncode == 0 and end.stderr == f"# records {len(lines)}, lost 0\n", end)
+    good("calltrace is unloaded", "unload", "calltrace")
+    prefix = f"[{os.getpid()}] "
+    said = [line.removeprefix(prefix) for line in lines]
+    same("of this process alone", [line for line in lines if not line.startswith(prefix)], [])
     trace = [(len(line) - len(line.lstrip()), line.split()[0]) for line in said]
     starts = [at for at, (_, name) in enumerate(trace) if name == "known_read"]
     same("it has each read", len(starts), READS)

@@ -103,7 +103,8 @@ static void at_bb(bb_s *bb, void *arg)
 	else if (told("forever"))
 		insert_much(bb, 50000);
 	else if (told("walk"))
-		bb_insert_call(bb, walk, ARG_INT64, (long long)bb_address(bb), ARG_END);
+		/* Behind a whole frame of registers. */
+		bb_insert_call(bb, walk, ARG_INT64, (long long)bb_address(bb), ARG_CONTEXT, ARG_END);
 }
 
 static void at_ins(ins_s *ins, void *arg)

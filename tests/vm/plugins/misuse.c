@@ -8,6 +8,9 @@
  * "misuse: in a callback: " where it was.
  */
 #include <jifl.h>
+#include <linux/kallsyms.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) fmt
@@ -31,7 +34,7 @@ static void expect(const char *step, long got, long want)
 
 /* --- in callbacks, where nothing can be printed ------------------------------- */
 
-enum { STEPS = 60 };
+enum { STEPS = 80 };
 
 static struct result {
 	const char *step;
@@ -59,6 +62,10 @@ static ins_s *kept_ins;
 static routine_s *kept_routine;
 static syscall_point_s *kept_point;
 static hist_s no_hist;
+static heap_s heap, no_heap;
+static cpu_storage_s cpus;
+static task_storage_s tasks, no_tasks;
+static ring_s ring, no_ring;
 DEFINE_HIST(hist, 4);
 
 static void add_count(atomic64_t *total, int n)
@@ -81,6 +88,8 @@ static void on_point(syscall_point_s *point, void *arg)
 	note("its number", syscall_nr(point), __NR_getppid);
 	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
 	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
+	if (!arg)
+		note("registers at the exit", syscall_insert_call(point, never, ARG_CONTEXT, ARG_END), -EINVAL);
 	note(arg ? "a result at the entry" : "an argument at the exit",
 	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
 }
@@ -98,6 +107,10 @@ static void on_routine(routine_s *routine, void *arg)
 	note("a null function where it is left", routine_insert_exit_call(routine, NULL, ARG_END), -EINVAL);
 	note("a name without room", routine_name(routine, NULL, 10), -EINVAL);
 	note("a module without room", routine_module(routine, NULL, 10), -EINVAL);
+}
+
+static void show(const void *record, const struct ring_info *info, char *line, size_t size)
+{
 }
 
 static void on_bb(bb_s *bb, void *arg)
@@ -136,6 +149,9 @@ static void on_bb(bb_s *bb, void *arg)
 	note("two conditions",
 	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX, ARG_INT32, 1,
 			    ARG_END), -EINVAL);
+	note("all registers on a condition",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, ARG_CONTEXT, ARG_END), -EINVAL);
+	note("all registers twice", bb_insert_call(bb, never, ARG_CONTEXT, ARG_CONTEXT, ARG_END), -EINVAL);
 	note("no value to be looked up", bb_insert_call(bb, never, ARG_REG, 17, ARG_END), -EINVAL);
 	note("an argument to be looked up in a block",
 	     bb_insert_call(bb, never, ARG_REG, VALUE_ARG1, ARG_END), -EINVAL);
@@ -145,6 +161,17 @@ static void on_bb(bb_s *bb, void *arg)
 	note("a block is no instruction", ins_insert_call((ins_s *)bb, IPOINT_BEFORE, never, ARG_END),
 	     -EPERM);
 	note("a block is no routine", (long)routine_address((routine_s *)bb), 0);
+	note("a heap in a callback", heap_init(&no_heap, 100), -EPERM);
+	note("emptying one in a callback", heap_reset(&heap), -EPERM);
+	note("storage of CPUs in a callback", cpu_storage_init(&cpus, 100), -EPERM);
+	note("storage of tasks in a callback", task_storage_init(&no_tasks, 100, 100, NULL), -EPERM);
+	note("a ring in a callback", ring_init(&no_ring, 100, 100, show), -EPERM);
+	note("a piece of no heap", (long)heap_alloc(&no_heap, 1), 0);
+	note("a piece of no bytes", (long)heap_alloc(&heap, 0), 0);
+	note("a piece that is too large", (long)heap_alloc(&heap, SIZE_MAX), 0);
+	note("a symbol's address in a callback", symbol_address("vfs_read"), 0);
+	note("a symbol's name without room", symbol_name((unsigned long)on_point, NULL, 10), -EINVAL);
+	note("a symbol's module without room", symbol_module((unsigned long)on_point, NULL, 0), -EINVAL);
 	note("starting in a callback", syscall_start_instrumenting(&other), -EPERM);
 	note("stopping in a callback", syscall_stop_instrumenting(&good), -EPERM);
 	note("adding in a callback", syscall_add_bb_instrumentation(&other, on_bb, NULL), -EPERM);
@@ -173,6 +200,52 @@ static void on_ins(ins_s *ins, void *arg)
 		note("after a branch", ins_insert_call(ins, IPOINT_AFTER, never, ARG_END), -EINVAL);
 }
 
+/* In process context, when `good` has ended. */
+static void on_end(void *arg)
+{
+	expect("stopping at an event", syscall_stop_instrumenting(arg), -EPERM);
+	expect("starting at an event", syscall_start_instrumenting(&other), -EPERM);
+	expect("adding at an event", syscall_add_bb_instrumentation(&other, on_bb, NULL), -EPERM);
+}
+
+static void storage(void)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	expect("a null heap", heap_init(NULL, 100), -EINVAL);
+	expect("a heap of nothing", heap_init(&heap, 0), -EINVAL);
+	expect("a heap without end", heap_init(&heap, SIZE_MAX), -EINVAL);
+	expect("a heap that there is no memory for", heap_init(&heap, 1ul << 50) == -ENOMEM, 1);
+	expect("emptying no heap", heap_reset(&heap), -EINVAL);
+	expect("a heap", heap_init(&heap, 100), 0);
+	expect("a second time", heap_init(&heap, 100), -EBUSY);
+	expect("null storage of CPUs", cpu_storage_init(NULL, 100), -EINVAL);
+	expect("of nothing", cpu_storage_init(&cpus, 0), -EINVAL);
+	expect("of too much", cpu_storage_init(&cpus, SIZE_MAX), -EINVAL);
+	expect("null storage of tasks", task_storage_init(NULL, 8, 8, NULL), -EINVAL);
+	expect("of nothing, for tasks", task_storage_init(&tasks, 0, 8, NULL), -EINVAL);
+	expect("of too much, for tasks", task_storage_init(&tasks, TASK_STORAGE_SIZE_MAX + 1, 8, NULL), -EINVAL);
+	expect("of no tasks", task_storage_init(&tasks, 8, 0, NULL), -EINVAL);
+	expect("of too many", task_storage_init(&tasks, 8, (1 << 20) + 1, NULL), -EINVAL);
+	expect("draining none", task_storage_drain(&tasks), -EINVAL);
+	expect("a task's, of none", !task_storage(&tasks) && !task_storage_of(&tasks, current), 1);
+	expect("storage of tasks", task_storage_init(&tasks, 8, 8, NULL), 0);
+	expect("a task's", task_storage(&tasks) && task_storage(&tasks) == task_storage_of(&tasks, current), 1);
+	expect("another task's", !task_storage_of(&tasks, NULL) && !task_storage_of(&tasks, &init_task), 1);
+	expect("storage of tasks, a second time", task_storage_init(&tasks, 8, 8, NULL), -EBUSY);
+	expect("a null ring", ring_init(NULL, 8, 8, show), -EINVAL);
+	expect("a ring of nothing", ring_init(&ring, 0, 8, show), -EINVAL);
+	expect("a ring of too large records", ring_init(&ring, RING_RECORD_MAX + 1, 8, show), -EINVAL);
+	expect("a ring of none", ring_init(&ring, 8, 0, show), -EINVAL);
+	expect("a ring of too many", ring_init(&ring, 8, (1 << 24) + 1, show), -EINVAL);
+	expect("a ring that is not shown", ring_init(&ring, 8, 8, NULL), -EINVAL);
+	ring_put(&ring, "into none");
+	expect("a ring", ring_init(&ring, 8, 8, show), 0);
+	expect("another ring", ring_init(&no_ring, 8, 8, show), -EBUSY);
+	expect("the name of nothing", symbol_name(0, name, sizeof(name)) == -ENOENT, 1);
+	expect("the symbol of nothing", symbol_start(0) || symbol_address("no such symbol"), 0);
+}
+
 /* --- in process context ---------------------------------------------------------- */
 
 static int plugin_init(void)
@@ -196,6 +269,12 @@ static int plugin_init(void)
 	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null bb callback", syscall_add_bb_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null ins callback", syscall_add_ins_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null module callback", syscall_add_module_callback(&good, NULL, NULL), -EINVAL);
+	expect("null flush callback", syscall_add_flush_callback(&good, NULL, NULL), -EINVAL);
+	expect("null end callback", syscall_add_end_callback(&good, NULL, NULL), -EINVAL);
+	expect("end callback", syscall_add_end_callback(&good, on_end, &good), 0);
+	expect("a heap before the plugin is started", heap_init(&heap, 100), -EPERM);
+	expect("a ring before the plugin is started", ring_init(&ring, 8, 8, show), -EPERM);
 	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, &good), 0);
 	expect("exit callback", syscall_add_exit_instrumentation(&good, on_point, NULL), 0);
 	expect("routine callback", syscall_add_routine_instrumentation(&good, on_routine, NULL), 0);
@@ -227,6 +306,7 @@ static int plugin_start(void)
 	kept_ins = NULL;
 	kept_routine = NULL;
 	kept_point = NULL;
+	storage();
 	expect("stopping what does not run", syscall_stop_instrumenting(&good), -ENOENT);
 	expect("starting what was not initialised", syscall_start_instrumenting(&raw), -EINVAL);
 	expect("starting null", syscall_start_instrumenting(NULL), -EINVAL);

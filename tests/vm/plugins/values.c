@@ -6,14 +6,16 @@
  */
 #include <jifl.h>
 #include <linux/kallsyms.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) fmt
 
 static syscall_s read_call, all_calls;
 static atomic64_t leaves, arguments, low_arguments, returns, returned, tails, tail_values, branches, taken,
-	edges_taken, edges_not_taken, exchanges, reads, any_reads, wrong, refused;
+	edges_taken, edges_not_taken, exchanges, reads, any_reads, contexts, wrong, refused;
 static unsigned long hinted, cell, known_read, last_target;
 static struct ins_memory operand;
 static bool uses;
@@ -90,6 +92,39 @@ static void on_read(int nr, unsigned long descriptor, unsigned long size)
 	expect(nr == __NR_read && descriptor < 1000);
 }
 
+/* All registers: the same that is told one by one, and more. */
+static void on_context(const struct pt_regs *regs, unsigned long rax, unsigned long rsi, unsigned long ip,
+		       unsigned long r12)
+{
+	atomic64_inc(&contexts);
+	expect(regs->ax == rax && regs->si == rsi && regs->ip == ip && regs->r12 == r12);
+	expect(!user_mode(regs) && regs->orig_ax == -1ul);
+	/* They lie right below it. */
+	expect(regs->sp == (unsigned long)(regs + 1) && object_is_on_stack((void *)regs->sp));
+	expect((regs->flags & X86_EFLAGS_FIXED) && !(regs->flags & X86_EFLAGS_DF));
+}
+
+static void on_leaf_context(const struct pt_regs *regs, unsigned long n, unsigned long address)
+{
+	on_context(regs, regs->ax, regs->si, address, regs->r12);
+	expect(regs->di == n);
+}
+
+static void on_return_context(const struct pt_regs *regs, long value)
+{
+	expect(regs->ax == value);
+}
+
+static void on_edge_context(const struct pt_regs *regs, unsigned long ip)
+{
+	on_context(regs, regs->ax, regs->si, ip, regs->r12);
+}
+
+static void on_user_context(const struct pt_regs *regs, unsigned long size)
+{
+	expect(user_mode(regs) && regs->dx == size && regs->orig_ax == __NR_read);
+}
+
 /* --- instrumentation --------------------------------------------------------------------- */
 
 static bool is_known(routine_s *routine, char *name)
@@ -105,6 +140,7 @@ static void at_read(syscall_point_s *point, void *arg)
 {
 	note(syscall_insert_call(point, on_read, ARG_SYSCALL_NR, ARG_REG, VALUE_ARG0, ARG_VALUE, VALUE_ARG2,
 				 ARG_END));
+	note(syscall_insert_call(point, on_user_context, ARG_CONTEXT, ARG_REG, VALUE_ARG2, ARG_END));
 }
 
 static void at_routine(routine_s *routine, void *arg)
@@ -120,6 +156,10 @@ static void at_routine(routine_s *routine, void *arg)
 					 ARG_INS_ADDRESS, ARG_REG, VALUE_32(VALUE_RDI), ARG_INT64,
 					 (long long)routine_address(routine), ARG_END));
 		note(routine_insert_exit_call(routine, on_return, ARG_REG, VALUE_RETVAL, ARG_END));
+		note(routine_insert_call(routine, on_leaf_context, ARG_CONTEXT, ARG_REG, VALUE_ARG0, ARG_INS_ADDRESS,
+					 ARG_END));
+		note(routine_insert_exit_call(routine, on_return_context, ARG_CONTEXT, ARG_REG, VALUE_RETVAL,
+					      ARG_END));
 	}
 	if (!strcmp(name, "known_tail")) {
 		note(routine_insert_exit_call(routine, add_one, ARG_VOID_PTR, &tails, ARG_END));
@@ -149,6 +189,10 @@ static void at_jump(ins_s *ins)
 	note(ins_insert_call(ins, IPOINT_BEFORE, on_branch, ARG_BRANCH_TAKEN, ARG_BRANCH_TARGET, ARG_INT64,
 			     (long long)ins_target(ins), ARG_REG, VALUE_RCX, ARG_END));
 	note(ins_insert_bt_call(ins, add_one, ARG_VOID_PTR, &edges_taken, ARG_END));
+	note(ins_insert_call(ins, IPOINT_BEFORE, on_context, ARG_CONTEXT, ARG_REG, VALUE_RAX, ARG_REG, VALUE_RSI,
+			     ARG_INS_ADDRESS, ARG_REG, VALUE_R12, ARG_END));
+	note(ins_insert_bt_call(ins, on_edge_context, ARG_CONTEXT, ARG_INT64, (long long)ins_target(ins),
+				ARG_END));
 	note(ins_insert_bnt_call(ins, add_one, ARG_VOID_PTR, &edges_not_taken, ARG_END));
 }
 
@@ -211,13 +255,13 @@ static void plugin_stop(void)
 #define SUM(n) " " #n " %lld"
 	pr_info("values:" SUM(leaves) SUM(arguments) SUM(low_arguments) SUM(returns) SUM(returned) SUM(tails)
 		SUM(tail_values) SUM(branches) SUM(taken) SUM(edges_taken) SUM(edges_not_taken) SUM(exchanges)
-		SUM(reads) SUM(any_reads) SUM(wrong) SUM(refused)
+		SUM(reads) SUM(any_reads) SUM(contexts) SUM(wrong) SUM(refused)
 		" hinted %d errors %llu cell %ld target %d operand %d uses %d\n",
 		atomic64_read(&leaves), atomic64_read(&arguments), atomic64_read(&low_arguments),
 		atomic64_read(&returns), atomic64_read(&returned), atomic64_read(&tails),
 		atomic64_read(&tail_values), atomic64_read(&branches), atomic64_read(&taken),
 		atomic64_read(&edges_taken), atomic64_read(&edges_not_taken), atomic64_read(&exchanges),
-		atomic64_read(&reads), atomic64_read(&any_reads), atomic64_read(&wrong),
+		atomic64_read(&reads), atomic64_read(&any_reads), atomic64_read(&contexts), atomic64_read(&wrong),
 		atomic64_read(&refused), !!hinted,
 		hist_count(&errors, 64), cell ? *(long *)cell : -1, last_target && last_target == known_read,
 		operand.loads && operand.stores && operand.size == 8, uses);

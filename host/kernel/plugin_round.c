@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Plugins' callbacks are called here, in rounds: one for each block that is translated, one
+ * for each side of a system call. Handles belong to a round.
+ *
+ * Handles are not pointers. A handle says on which CPU and in which round of
+ * callbacks it was given, and of what kind it is, so one that was kept for
+ * later, or that belongs to another CPU's callback, is told from a live one
+ * without touching memory.
+ *
+ * Contexts: jifl_plugin_instrument under the engine lock; jifl_plugin_entry
+ * under jifl_entry_lock.
+ */
+#include <linux/percpu.h>
+
+#include "plugin.h"
+
+/* --- handles ------------------------------------------------------------------------- */
+
+DEFINE_PER_CPU(struct jifl_round, jifl_round);
+
+/*
+ * number of the round : 38, CPU : 13, kind : 3, index : 10. A CPU has its own
+ * numbers, from 1 on, so no handle is NULL.
+ */
+#define JIFL_HANDLE_INDEX_BITS	10
+#define JIFL_HANDLE_KIND_SHIFT	10
+#define JIFL_HANDLE_CPU_SHIFT	13
+#define JIFL_HANDLE_ROUND_SHIFT	26
+
+void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
+{
+	return (void *)(r->number << JIFL_HANDLE_ROUND_SHIFT |
+			(u64)raw_smp_processor_id() << JIFL_HANDLE_CPU_SHIFT |
+			(u64)kind << JIFL_HANDLE_KIND_SHIFT | index);
+}
+
+u32 jifl_handle_index(const void *handle)
+{
+	return (unsigned long)handle & ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
+}
+
+struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+				     enum jifl_handle kind, const char *what)
+{
+	/* With interrupts on, no callback is running here. */
+	if (irqs_disabled()) {
+		struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+		if (r->plugin == p &&
+		    handle == jifl_handle(r, kind, jifl_handle_index(handle)))
+			return r;
+	}
+	jifl_plugin_mistake(p, -EPERM, what, "not a handle of the callback that runs");
+	return NULL;
+}
+
+static struct jifl_round *jifl_round_begin(syscall_s *s)
+{
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
+
+	r->number++;
+	r->syscall = s;
+	r->block = NULL;
+	r->inserts = NULL;
+	r->ninserts = 0;
+	r->refused = 0;
+	r->plugin = s->plugin;
+	return r;
+}
+
+static void jifl_round_end(struct jifl_round *r)
+{
+	r->plugin = NULL;
+}
+
+/* --- calling callbacks -------------------------------------------------------------------- */
+
+static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
+{
+	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_INS];
+	unsigned int at, i;
+
+	for (at = 0; n && at < r->block->ninsns; at++)
+		for (i = 0; i < n; i++) {
+			struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_INS][i];
+
+			((ins_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_INS, at), c->arg);
+		}
+}
+
+/*
+ * Called where a routine begins; and, once the plugin has asked for exits, where one is
+ * left: so nobody has to remember what was asked for at its beginning.
+ */
+static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
+{
+	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
+	unsigned int i;
+
+	if (!n)
+		return;
+	r->enters = jifl_ksym_starts(r->block->addr.v);
+	if (!r->enters && !s->exits)
+		return;
+	jifl_routine_way_out(r->block, &r->out);
+	if (!r->enters && r->out.kind == JIFL_STAYS)
+		return;
+	for (i = 0; i < n; i++) {
+		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
+
+		((routine_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_ROUTINE, 0), c->arg);
+	}
+}
+
+/* The engine's callback for plugin sessions; arg: the syscall_s. */
+void jifl_plugin_instrument(struct ir_block *b, void *arg)
+{
+	syscall_s *s = arg;
+	struct jifl_callback *c;
+	struct jifl_round *r;
+	unsigned int i;
+
+	if (READ_ONCE(s->plugin->expelled))
+		return;
+	r = jifl_round_begin(s);
+	r->block = b;
+	jifl_plugin_call_routine(s, r);
+	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
+		c = &s->callbacks[JIFL_CALLBACK_BB][i];
+		((bb_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_BB, 0), c->arg);
+	}
+	jifl_plugin_call_ins(s, r);
+	jifl_round_end(r);
+}
+
+static u32 jifl_plugin_point(syscall_s *s, enum jifl_callback_kind kind, unsigned int nr,
+			     struct ir_insert *inserts)
+{
+	struct jifl_round *r = jifl_round_begin(s);
+	unsigned int i;
+
+	r->inserts = inserts;
+	r->nr = nr;
+	r->kind = kind;
+	for (i = 0; i < s->ncallbacks[kind]; i++) {
+		struct jifl_callback *c = &s->callbacks[kind][i];
+
+		((syscall_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_POINT, 0), c->arg);
+	}
+	jifl_round_end(r);
+	return r->ninserts;
+}
+
+void jifl_plugin_entry(struct jifl_session *session, unsigned int nr,
+		       struct ir_insert *entry, u32 *nentry,
+		       struct ir_insert *exit, u32 *nexit)
+{
+	syscall_s *s = session->plugin;
+
+	*nentry = jifl_plugin_point(s, JIFL_CALLBACK_ENTRY, nr, entry);
+	*nexit = jifl_plugin_point(s, JIFL_CALLBACK_EXIT, nr, exit);
+}

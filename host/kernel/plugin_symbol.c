@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Names of addresses, and addresses of names, for plugins. Contexts are ksym.c's.
+ */
+#include <linux/module.h>
+#include <linux/preempt.h>
+
+#include "plugin.h"
+
+/* Is there room for a name? */
+static int jifl_symbol_check(struct jifl_plugin *p, const char *name, size_t size, const char *what)
+{
+	return name && size ? 0 : jifl_plugin_mistake(p, -EINVAL, what, "no room for a name");
+}
+
+int jifl_symbol_name(struct jifl_plugin *p, unsigned long address, char *name, size_t size)
+{
+	int ret = jifl_symbol_check(p, name, size, "symbol_name");
+
+	if (ret)
+		return ret;
+	jifl_ksym_name(address, name, size);
+	return jifl_ksym_start(address) ? 0 : -ENOENT;
+}
+EXPORT_SYMBOL_GPL(jifl_symbol_name);
+
+int jifl_symbol_module(struct jifl_plugin *p, unsigned long address, char *name, size_t size)
+{
+	int ret = jifl_symbol_check(p, name, size, "symbol_module");
+
+	if (ret)
+		return ret;
+	jifl_ksym_module(address, name, size);
+	return jifl_ksym_start(address) ? 0 : -ENOENT;
+}
+EXPORT_SYMBOL_GPL(jifl_symbol_module);
+
+unsigned long jifl_symbol_start(unsigned long address)
+{
+	return jifl_ksym_start(address);
+}
+EXPORT_SYMBOL_GPL(jifl_symbol_start);
+
+unsigned long jifl_symbol_address(struct jifl_plugin *p, const char *name)
+{
+	static const char what[] = "symbol_address";
+
+	if (!preemptible()) {
+		jifl_plugin_mistake(p, -EPERM, what, "not in process context");
+		return 0;
+	}
+	if (!name || !*name) {
+		jifl_plugin_mistake(p, -EINVAL, what, "no name");
+		return 0;
+	}
+	return jifl_ksym(name);
+}
+EXPORT_SYMBOL_GPL(jifl_symbol_address);
