@@ -2,7 +2,7 @@
 //! Where data goes: standard output or a file.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
@@ -82,6 +82,33 @@ impl Sink {
     /// Opens a file.
     pub fn file(path: &Path) -> Result<Sink, Failure> {
         Sink::open(Some(path))
+    }
+
+    /// Is it one that a person looks at?
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Sink::Stdout => io::stdout().is_terminal(),
+            Sink::File(file, _) => file.is_terminal(),
+        }
+    }
+
+    /// Bytes that a file has.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Sink::Stdout => None,
+            Sink::File(file, _) => Some(file.metadata().ok()?.len()),
+        }
+    }
+
+    /// Makes a whole of a file that has no room for more: its first bytes, and an end. That may
+    /// fail, too; why writing did is what is told.
+    pub fn cut(&mut self, length: u64, end: &[u8]) {
+        if let Sink::File(file, _) = self {
+            let _ = file
+                .set_len(length)
+                .and_then(|()| file.seek(SeekFrom::Start(length)))
+                .and_then(|_| file.write_all(end));
+        }
     }
 
     /// Writes all of `text`. A reader that has gone away (`| head`) is no error.

@@ -15,6 +15,7 @@ from collections import Counter
 from difflib import unified_diff
 from pathlib import Path
 
+import trace_forms
 from lib import Device, background, check, figure, interrupt, main, report, run, same, session, status, wait_for
 
 TRACING = Path("/sys/kernel/tracing")
@@ -257,16 +258,6 @@ def values():
                                                   "result": -9})
 
 
-# Its timers are relative, so they begin inside the call.
-SLEEPS = """
-import os, signal
-os.sched_setaffinity(0, {0})
-for _ in range(20):
-    signal.sigtimedwait([signal.SIGUSR1], 0.01)
-    os.stat("/etc/passwd")
-"""
-
-
 def inside(call):
     """Each function with those that it calls."""
     open_, all_ = [], []
@@ -280,7 +271,7 @@ def inside(call):
 
 
 def durations():
-    Path("/run/sleeps.py").write_text(SLEEPS)
+    Path("/run/sleeps.py").write_text(trace_forms.SLEEPS)
     command = ["--", "/usr/bin/python3", "-S", "-E", "/run/sleeps.py"]
     end = run("jifl", "trace", "-d", "sys:rt_sigtimedwait", "sys:newfstatat", "-f", "ndjson", *command)
     check("times are traced", end.returncode == 0 and "records lost 0, calls missed 0" in end.stderr, end.stderr)
@@ -297,7 +288,7 @@ def durations():
     longer = [(f, called) for call in calls for f, called in inside(call)
               if f["duration_ns"] is not None and f["duration_ns"] < sum(c["duration_ns"] or 0 for c in called)]
     same("no function takes less than what it calls", longer, [])
-    times = [f["duration_ns"] for call in sleeps for f in call["functions"] if f["name"] == "schedule_hrtimeout_range_clock"]
+    times = [f["duration_ns"] for call in sleeps for f in call["functions"] if f["name"] == trace_forms.SLEEPER]
     # The counter's rate is measured.
     check("sleeping takes 10 ms", len(times) == 20 and 9_900_000 < min(times), times)
     end = run("jifl", "trace", "--threshold", "10ms", "sys:rt_sigtimedwait", "sys:newfstatat", *command)
@@ -315,6 +306,7 @@ def program():
     moved()
     folded()
     longer()
+    trace_forms.forms()
     one_at_a_time()
     lost()
     same("no session is left", status()["sessions"], [])

@@ -2,33 +2,45 @@
 //! `jifl trace`: which functions system calls enter, in their order.
 
 mod calls;
+mod chrome;
 mod clocks;
 pub mod events;
 mod folded;
+mod form;
+mod losses;
 mod names;
+mod ndjson;
+mod out;
+mod perfetto;
 mod prototypes;
+mod spans;
+mod text;
+mod threads;
 mod values;
 
-use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind, Start};
-use serde::Serialize;
-use serde_json::Value;
 
 use self::calls::{Call, Entered};
+use self::chrome::Chrome;
 use self::folded::Folded;
+use self::form::{Form, Shown, View};
+use self::losses::Losses;
 use self::names::Names;
+use self::ndjson::Ndjson;
+use self::out::Out;
+use self::perfetto::Perfetto;
 use self::prototypes::Prototypes;
+use self::text::Text;
 use crate::exit::Failure;
-use crate::records::{self, Taken};
-use crate::scope::{Outcome, Scope};
+use crate::output::Sink;
+use crate::scope::Scope;
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
-use crate::{device, duration, errno, output, session, target};
+use crate::{device, duration, output, records, session, target};
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,8 +49,13 @@ enum Format {
     Text,
     /// A JSON object in a line for each call
     Ndjson,
-    /// A line for each stack of functions, with how often its last was entered: for flame graphs
+    /// A line for each stack of functions, with how often its last was entered, or with --durations
+    /// its own nanoseconds: for flame graphs
     Folded,
+    /// Chrome's trace events, JSON, with --durations: for chrome://tracing and ui.perfetto.dev
+    Chrome,
+    /// Perfetto's own, binary, with --durations: for ui.perfetto.dev
+    Perfetto,
 }
 
 /// Arguments of `jifl trace`.
@@ -56,7 +73,8 @@ Examples:
   jifl trace -A sys:lseek -- tail -n 1 /etc/passwd
   jifl trace -d sys:openat --threshold 10us -- ls
   jifl trace 'sys:*' --longer 10us -- ls
-  jifl trace 'sys:*' -f folded -o stacks.txt -- ls")]
+  jifl trace 'sys:*' -f folded -o stacks.txt -- ls
+  jifl trace -A 'sys:*' -f perfetto -o ls.pftrace -- ls")]
 pub struct TraceArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
@@ -98,7 +116,7 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         ..Start::default()
     };
     args.scope.check()?;
-    let mut sink = output::Sink::open(args.output.as_deref())?;
+    let sink = args.sink()?;
     let door = device::open()?;
     let prototypes = args.args.then(prototypes).flatten();
     if prototypes.is_some() {
@@ -115,27 +133,19 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         );
     }
     let (pieces, stray) = records::pieces(taken.each());
-    let names = Names::new(&symbols, prototypes.as_ref());
-    let mut text = String::new();
-    let mut folded = Folded::default();
-    calls::each(&taken, &pieces, |call| {
-        if !args.shows(call) {
-            return Ok(());
-        }
-        match args.format {
-            Format::Folded => folded.add(call, args.depth),
-            _ => write_call(&mut text, call, &args, &table, &names),
-        }
-        if text.len() < 1 << 16 {
-            return Ok(());
-        }
-        let result = sink.write(&text);
-        text.clear();
-        result
+    let losses = Losses::of(&taken, stray, &outcome);
+    let view = View {
+        table: &table,
+        names: Names::new(&symbols, prototypes.as_ref()),
+        timed: args.timed(),
+    };
+    let mut out = Out::open(args.form(), sink)?;
+    calls::each(&taken, &pieces, |call| match args.shown(call) {
+        Some(shown) => out.call(&shown, &view),
+        None => Ok(()),
     })?;
-    text += &folded.text(&table, &symbols);
-    sink.write(&text)?;
-    note_losses(&taken, stray, &outcome);
+    out.close(&view, &losses)?;
+    output::note(&losses.text());
     Ok(outcome.exit_status())
 }
 
@@ -155,15 +165,44 @@ fn prototypes() -> Option<Prototypes> {
 impl TraceArgs {
     /// Are functions' times asked for?
     fn timed(&self) -> bool {
-        self.durations || self.threshold.is_some()
+        let viewed = matches!(self.format, Format::Chrome | Format::Perfetto);
+        self.durations || self.threshold.is_some() || viewed
     }
 
-    /// Those that did not end always.
-    fn shows(&self, call: &Call) -> bool {
+    /// What no terminal can show is not written to one.
+    fn sink(&self) -> Result<Sink, Failure> {
+        let sink = Sink::open(self.output.as_deref())?;
+        if self.format == Format::Perfetto && sink.is_terminal() {
+            return Err(Failure::usage(
+                "a Perfetto trace is binary and not for a terminal: write it to a file with -o FILE",
+            ));
+        }
+        Ok(sink)
+    }
+
+    fn form(&self) -> Box<dyn Form> {
+        match self.format {
+            Format::Text => Box::new(Text),
+            Format::Ndjson => Box::new(Ndjson),
+            Format::Folded => Box::new(Folded::new(self.timed())),
+            Format::Chrome => Box::new(Chrome::default()),
+            Format::Perfetto => Box::new(Perfetto::default()),
+        }
+    }
+
+    /// A call is shown as a whole or not at all; those that did not end always.
+    fn shown<'a>(&self, call: &'a Call) -> Option<Shown<'a>> {
         let took = call.duration().map(Duration::from_nanos);
-        self.longer
-            .is_none_or(|longer| took.is_none_or(|took| took > longer))
-            && self.shows_time(call.duration())
+        let longer = self
+            .longer
+            .is_none_or(|longer| took.is_none_or(|took| took > longer));
+        let functions = call.functions.iter();
+        (longer && self.shows_time(call.duration())).then(|| Shown {
+            call,
+            functions: functions
+                .filter(|entered| self.shows_function(entered))
+                .collect(),
+        })
     }
 
     fn shows_function(&self, entered: &Entered) -> bool {
@@ -177,205 +216,5 @@ impl TraceArgs {
     }
 }
 
-fn write_call(text: &mut String, call: &Call, args: &TraceArgs, table: &Table, names: &Names) {
-    let functions = call
-        .functions
-        .iter()
-        .filter(|entered| args.shows_function(entered));
-    if args.format == Format::Ndjson {
-        let object = Object {
-            thread: call.thread,
-            syscall: table.name(call.nr),
-            began_ns: call.began,
-            duration_ns: call.duration(),
-            result: call.result,
-            functions: functions
-                .map(|entered| Function::of(entered, args, names))
-                .collect(),
-        };
-        *text += &serde_json::to_string(&object).expect("plain structures always serialize");
-        text.push('\n');
-        return;
-    }
-    let time = call
-        .duration()
-        .map_or_else(|| "did not end".into(), duration::show);
-    let _ = writeln!(
-        text,
-        "[{}] sys:{}{}  {time}",
-        call.thread,
-        table.name(call.nr),
-        call.result
-            .map_or_else(String::new, |value| format!(" = {}", errno::result(value)))
-    );
-    for entered in functions {
-        let indent = 2 * (entered.depth as usize + 1);
-        let _ = write!(text, "{:indent$}{}", "", names.text(entered));
-        if let Some(took) = entered.duration {
-            let _ = write!(text, "  {}", duration::show(took));
-        }
-        text.push('\n');
-    }
-}
-
-/// A line of ndjson.
-#[derive(Serialize)]
-struct Object<'a> {
-    thread: u32,
-    syscall: String,
-    began_ns: u64,
-    duration_ns: Option<u64>,
-    result: Option<i64>,
-    functions: Vec<Function<'a>>,
-}
-
-/// In it; null is what is not known, and what was not asked for is not there.
-#[derive(Serialize)]
-struct Function<'a> {
-    depth: u32,
-    name: Cow<'a, str>,
-    #[serde(flatten)]
-    values: Option<Values>,
-    #[serde(flatten)]
-    times: Option<Times>,
-}
-
-/// What it gets, by name, and returns.
-#[derive(Serialize)]
-struct Values {
-    arguments: Value,
-    result: Value,
-}
-
-/// When it was entered and how long it took.
-#[derive(Serialize)]
-struct Times {
-    began_ns: Option<u64>,
-    duration_ns: Option<u64>,
-}
-
-impl<'a> Function<'a> {
-    fn of(entered: &Entered, args: &TraceArgs, names: &Names<'a>) -> Function<'a> {
-        Function {
-            depth: entered.depth,
-            name: names.name(entered),
-            values: names
-                .values(entered)
-                .map(|(arguments, result)| Values { arguments, result }),
-            times: args.timed().then_some(Times {
-                began_ns: entered.began,
-                duration_ns: entered.duration,
-            }),
-        }
-    }
-}
-
-/// Always: that nothing was lost is worth knowing, too.
-fn note_losses(taken: &Taken, stray: u64, outcome: &Outcome) {
-    let lost = taken.lost();
-    let mut text = format!(
-        "{} calls, {} functions entered; records lost {lost}, calls missed {}",
-        outcome.report.rows.iter().map(|row| row.calls).sum::<u64>(),
-        outcome.report.rows.iter().map(|row| row.sum).sum::<u64>(),
-        outcome.report.missed()
-    );
-    if stray > 0 {
-        let _ = write!(text, "; {stray} that follow lost ones are not shown");
-    }
-    if taken.refused > 0 {
-        let _ = write!(text, "; {} beyond --limit are not shown", taken.refused);
-    }
-    output::note(&text);
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fake::Fake;
-    use crate::parse::parse;
-    use crate::records::pieces::tests::{enter, mark, result};
-    use jifl_sys::abi::{RECORD_BEGIN, RECORD_END};
-
-    #[test]
-    fn the_documented_lines_parse() {
-        for line in [
-            "sys:openat -- cat /etc/hostname",
-            "sys:* -D 3 -n nginx --for 1s -o calls.txt",
-            "sys:read -f ndjson -p 1",
-            "sys:* --longer 10us -- ls",
-            "-d sys:openat --threshold 10us -- ls",
-            "sys:* -f folded -o stacks.txt -- ls",
-        ] {
-            assert!(parse::<TraceArgs>(line).is_ok(), "{line}");
-        }
-        for line in ["", "sys:read -f xml", "sys:read -D x"] {
-            assert!(parse::<TraceArgs>(line).is_err(), "{line}");
-        }
-    }
-
-    fn written(line: &str) -> String {
-        let fake = Fake::default();
-        fake.state().records = vec![
-            [
-                &mark(RECORD_BEGIN, 257, 70, 1000)[..],
-                &[enter(0, 900), enter(16, 800), result(-2)],
-                &mark(RECORD_END, 257, 70, 3500),
-            ]
-            .concat(),
-            Vec::new(),
-        ];
-        let taken = crate::records::tests::taken(&fake, 2);
-        let symbols = Symbols::parse("ffffffff81000000 T outer\nffffffff81000010 t inner\t[nfs]\n");
-        let (pieces, stray) = records::pieces(taken.each());
-        assert_eq!(stray, 0);
-        let mut text = String::new();
-        let args = parse(line).unwrap();
-        let names = Names::new(&symbols, None);
-        calls::each(&taken, &pieces, |call| {
-            write_call(&mut text, call, &args, &Table::all(), &names);
-            Ok::<_, ()>(())
-        })
-        .unwrap();
-        text
-    }
-
-    #[test]
-    fn what_was_short_is_left_out() {
-        let call = |ended| Call {
-            began: 1000,
-            ended,
-            ..Call::default()
-        };
-        let longer = parse::<TraceArgs>("sys:read --longer 2us").unwrap();
-        assert!(longer.shows(&call(Some(3001))) && longer.shows(&call(None)));
-        assert!(!longer.shows(&call(Some(3000))));
-        let least = parse::<TraceArgs>("sys:read --threshold 2us").unwrap();
-        assert!(least.shows(&call(Some(3000))) && !least.shows(&call(Some(2999))));
-        let entered = |duration| Entered {
-            duration,
-            ..Entered::default()
-        };
-        assert!(least.shows_function(&entered(Some(2000))) && least.shows_function(&entered(None)));
-        assert!(!least.shows_function(&entered(Some(1999))));
-    }
-
-    #[test]
-    fn calls_are_written_as_they_nest() {
-        assert_eq!(
-            written("sys:openat"),
-            "[70] sys:openat = -ENOENT  2.5 us\n  outer\n    inner [nfs]\n"
-        );
-        assert_eq!(
-            written("sys:openat -D 1"),
-            "[70] sys:openat = -ENOENT  2.5 us\n  outer\n"
-        );
-        let value: serde_json::Value =
-            serde_json::from_str(&written("sys:openat -f ndjson")).unwrap();
-        assert_eq!(value["duration_ns"], 2500);
-        assert_eq!(value["result"], -2);
-        assert_eq!(
-            value["functions"][1],
-            serde_json::json!({"depth": 1, "name": "inner [nfs]"})
-        );
-    }
-}
+mod tests;

@@ -33,7 +33,12 @@ impl<'a> Names<'a> {
 
     /// `name [module]`
     pub fn name(&self, entered: &Entered) -> Cow<'a, str> {
-        self.symbols.name(entered.address)
+        self.at(entered.address)
+    }
+
+    /// Likewise, of the function at an address.
+    pub fn at(&self, address: u64) -> Cow<'a, str> {
+        self.symbols.name(address)
     }
 
     /// `name(argument=value, ...) [module] = result`, as far as it was asked for; `name(?)` where
