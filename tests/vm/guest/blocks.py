@@ -115,9 +115,9 @@ def parallel(name, child, numbers):
 
 
 def two_processes():
-    """Each on a processor of its own, both add to the same counters at the same time, some of them often."""
+    """Each on a processor of its own if there are two, both add to the same counters at the same time, some of them often."""
     pid = os.fork()
-    os.sched_setaffinity(0, {1 if pid else 0})
+    os.sched_setaffinity(0, {os.cpu_count() - 1 if pid else 0})
     make_calls(50)
     for _ in range(100):
         os.access("/usr/.." * 500, os.F_OK)
