@@ -83,12 +83,12 @@ void jifl_count_blocks(struct ir_block *b, void *arg)
 	jifl_count_insert(b, arg, 1);
 }
 
-/* The words behind a record of what. */
-static void jifl_count_words(struct ir_insert *ins, u32 what, const struct ir_lookup *words)
+/* The words behind a record; NULL: there was no room for it. */
+static void jifl_count_words(struct ir_insert *ins, const struct ir_lookup *words)
 {
 	if (!ins)
 		return;
-	ins->nargs = JIFL_RECORD_WORDS(what);
+	ins->nargs = JIFL_RECORD_WORDS((u32)ins->imm);
 	ins->looked_up = (1u << ins->nargs) - 1;
 	memcpy(ins->lookups, words, ins->nargs * sizeof(*words));
 }
@@ -107,11 +107,9 @@ static void jifl_count_enter(struct ir_block *b, const struct jifl_session *s, b
 	jifl_count_insert(b, s, 1);
 	jifl_ring_insert(b, 0, (u32)b->addr.v);
 	if (values)
-		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS),
-				 JIFL_RECORD_ARGUMENTS, arguments);
+		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS), arguments);
 	if (s->flags & JIFL_FLAG_CLOCK)
-		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED),
-				 JIFL_RECORD_ENTERED, jifl_tsc);
+		jifl_count_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED), jifl_tsc);
 }
 
 static void jifl_count_leave(struct ir_block *b, const struct jifl_session *s, bool values)
@@ -120,38 +118,38 @@ static void jifl_count_leave(struct ir_block *b, const struct jifl_session *s, b
 	const u16 last = b->ninsns - 1;
 
 	if (values)
-		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_RETURNED),
-				 JIFL_RECORD_RETURNED, returned);
+		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_RETURNED), returned);
 	if (s->flags & JIFL_FLAG_CLOCK)
-		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_LEFT),
-				 JIFL_RECORD_LEFT, jifl_tsc);
+		jifl_count_words(jifl_ring_insert(b, last, JIFL_RECORD_LEFT), jifl_tsc);
 	else
 		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
 }
 
-/* It may jump to another, which returns for it. */
-static void jifl_count_jump(struct ir_block *b, const struct jifl_session *s, enum ir_place place)
+/* JIFL_FLAG_CLOCK: it may jump to another, which returns for it. Symbols are looked up for that. */
+static void jifl_count_jump(struct ir_block *b)
 {
-	if (s->flags & JIFL_FLAG_CLOCK)
-		jifl_count_words(jifl_ring_record(b, place, b->ninsns - 1, JIFL_RECORD_JUMPED),
-				 JIFL_RECORD_JUMPED, jifl_tsc);
+	struct jifl_way_out out;
+
+	jifl_routine_way_out(b, &out);
+	if (out.kind == JIFL_JUMPS)
+		jifl_count_words(jifl_ring_record(b, out.place, b->ninsns - 1, JIFL_RECORD_JUMPED),
+				 jifl_tsc);
 }
 
 void jifl_count_functions(struct ir_block *b, void *arg)
 {
 	const struct jifl_session *s = arg;
+	const u8 last = b->insns[b->ninsns - 1].kind;
 	/* Assembly has agreements of its own. */
 	const bool values = s->flags & JIFL_FLAG_VALUES && jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
-	struct jifl_way_out out;
 
 	jifl_count_attribute(arg);
 	if (jifl_ksym_starts(b->addr.v))
 		jifl_count_enter(b, s, values);
-	jifl_routine_way_out(b, &out);
-	if (out.kind == JIFL_RETURNS)
+	if (last == IR_RET || last == IR_RET_THUNK)
 		jifl_count_leave(b, s, values);
-	else if (out.kind == JIFL_JUMPS)
-		jifl_count_jump(b, s, out.place);
+	else if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_count_jump(b);
 }
 
 void jifl_count_path(struct ir_block *b, void *arg)
