@@ -374,6 +374,7 @@ struct jifl_mix {
 	struct list_head list;	/* jifl_entry_lock; unused in a session's own */
 	struct list_head doomed; /* jifl_session_mutex; likewise */
 	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
+	struct jifl_session *in_order[JIFL_LANES + 1]; /* ... as they insert; NULL behind the last */
 	int context;		/* of the engine */
 	u64 pieces[JIFL_NR_MAX]; /* entry pieces; jifl_entry_lock; 0: not made yet */
 	DECLARE_BITMAP(native, JIFL_NR_MAX); /* handlers not to be tried for now */

@@ -38,48 +38,50 @@ static bool jifl_mix_paused;		/* jifl_entry_lock */
 	for ((lane) = 0; (lane) < JIFL_LANES; (lane)++) \
 		if (((s) = (m)->members[lane]))
 
-/* The member that was started next after s, or first for NULL; NULL at the end. */
-static struct jifl_session *jifl_mix_next(const struct jifl_mix *m, const struct jifl_session *s)
+/*
+ * Not by lanes, which are given anew: what is inserted at the same place is done in this order.
+ * Plugins come last, since they may use up the room for inserts.
+ */
+static bool jifl_mix_precedes(const struct jifl_session *s, const struct jifl_session *other)
 {
-	struct jifl_session *other, *next = NULL;
-	unsigned int lane;
+	const bool plugin = s->kind == JIFL_KIND_PLUGIN;
 
-	for_each_member(other, m, lane) {
-		if (JIFL_HOST_PLANTED(start_order_lost)) {
-			if (!next && (!s || lane > s->lane))
-				next = other;
-			continue;
-		}
-		if ((!s || other->id > s->id) && (!next || other->id < next->id))
-			next = other;
-	}
-	return next;
+	if (plugin != (other->kind == JIFL_KIND_PLUGIN))
+		return !plugin;
+	return JIFL_HOST_PLANTED(start_order_lost) ? s->lane < other->lane : s->id < other->id;
 }
 
-/* Not by lanes, which are given anew: what is inserted at the same place is done in this order. */
-#define for_each_in_order(s, m) \
-	for ((s) = jifl_mix_next(m, NULL); (s); (s) = jifl_mix_next(m, s))
+/* Once for each mix: blocks are translated one after the other. */
+static void jifl_mix_arrange(struct jifl_mix *m)
+{
+	struct jifl_session *s;
+	unsigned int lane, n = 0, i;
+
+	for_each_member(s, m, lane) {
+		for (i = n++; i && jifl_mix_precedes(s, m->in_order[i - 1]); i--)
+			m->in_order[i] = m->in_order[i - 1];
+		m->in_order[i] = s;
+	}
+	m->in_order[n] = NULL;
+}
 
 /* --- contexts ------------------------------------------------------------------------ */
 
-/* Counts first: a plugin may use up the room for inserts. */
 static void jifl_mix_instrument(struct ir_block *b, void *arg)
 {
 	const struct jifl_mix *m = arg;
-	struct jifl_session *s;
+	struct jifl_session *const *s;
 
-	for_each_in_order(s, m)
-		if (s->instrument && s->kind != JIFL_KIND_PLUGIN)
-			s->instrument(b, s->instrument_arg);
-	for_each_in_order(s, m)
-		if (s->instrument && s->kind == JIFL_KIND_PLUGIN)
-			s->instrument(b, s->instrument_arg);
+	for (s = m->in_order; *s; s++)
+		if ((*s)->instrument)
+			(*s)->instrument(b, (*s)->instrument_arg);
 }
 
 int jifl_mix_init_alone(struct jifl_session *s)
 {
 	memset(s->alone.members, 0, sizeof(s->alone.members));
 	s->alone.members[s->lane] = s;
+	jifl_mix_arrange(&s->alone);
 	s->alone.context = jifl_engine_context_create(s->instrument, s->instrument_arg);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
@@ -91,6 +93,7 @@ static struct jifl_mix *jifl_mix_create(struct jifl_session *const members[JIFL_
 	if (!m)
 		return NULL;
 	memcpy(m->members, members, sizeof(m->members));
+	jifl_mix_arrange(m);
 	m->context = jifl_engine_context_create(jifl_mix_instrument, m);
 	if (m->context < 0) {
 		kfree(m);
@@ -136,17 +139,17 @@ static struct ir_insert jifl_mix_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
 
 static void jifl_mix_inserts(const struct jifl_mix *m, unsigned int nr, u32 *nentry, u32 *nexit)
 {
-	struct jifl_session *s;
+	struct jifl_session *const *s;
 	u32 n, k;
 
 	*nentry = 0;
 	*nexit = 0;
-	for_each_in_order(s, m) {
-		if (s->kind == JIFL_KIND_PLUGIN)
-			jifl_plugin_entry(s, nr, jifl_mix_entry + *nentry, &n,
+	for (s = m->in_order; *s; s++) {
+		if ((*s)->kind == JIFL_KIND_PLUGIN)
+			jifl_plugin_entry(*s, nr, jifl_mix_entry + *nentry, &n,
 					  jifl_mix_exit + *nexit, &k);
 		else
-			jifl_count_entry(s, nr, jifl_mix_entry + *nentry, &n,
+			jifl_count_entry(*s, nr, jifl_mix_entry + *nentry, &n,
 					 jifl_mix_exit + *nexit, &k);
 		*nentry += n;
 		*nexit += k;
