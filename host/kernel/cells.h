@@ -37,12 +37,18 @@ struct jifl_cells {
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
 void jifl_cells_close(struct jifl_cells *c);
 
-/* How many may be looked at; they are filled in. */
-static inline u32 jifl_cells_count(const struct jifl_cells *c)
-{
-	/* Pairs with the release in jifl_cells_insert. */
-	return smp_load_acquire(&c->n);
-}
+/* Bytes of what a cell is told as, at most. */
+#define JIFL_CELL_ANSWER_MAX	128
+
+/* How cells are told. */
+struct jifl_cells_answer {
+	size_t cell, size;	/* bytes of a cell, and of what is told of it */
+	void (*fill)(const struct jifl_cell *cell, void *answer);
+};
+
+/* Tells user space of at most *n cells from one on, and in *n of how many. Sleeps. 0 or -EFAULT. */
+int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *answer, u64 buf,
+		    u32 from, u32 *n);
 
 static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size, u32 i)
 {

@@ -114,40 +114,35 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static struct jifl_key jifl_keys_key(const struct jifl_keys_cell *cell)
+static void jifl_keys_fill(const struct jifl_cell *c, void *answer)
 {
-	struct jifl_key key = {
+	const struct jifl_keys_cell *cell = container_of(c, struct jifl_keys_cell, cell);
+	struct jifl_key *key = answer;
+
+	*key = (struct jifl_key){
 		.cpu = cell->name.cpu,
 		.tgid = cell->name.tgid,
 		.calls = atomic64_read(&cell->calls),
 		.sum = atomic64_read(&cell->sum),
 	};
 
-	static_assert(sizeof(key.comm) == sizeof(cell->name.comm));
-	memcpy(key.comm, cell->name.comm, sizeof(key.comm));
-	return key;
+	static_assert(sizeof(key->comm) == sizeof(cell->name.comm));
+	memcpy(key->comm, cell->name.comm, sizeof(key->comm));
 }
 
 int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req)
 {
+	static const struct jifl_cells_answer answer = {
+		.cell = sizeof(struct jifl_keys_cell),
+		.size = sizeof(struct jifl_key),
+		.fill = jifl_keys_fill,
+	};
 	const struct jifl_keys_table *t = s->keys;
-	struct jifl_key key;
-	u32 n, done;
 
+	static_assert(sizeof(struct jifl_key) <= JIFL_CELL_ANSWER_MAX);
 	if (!t)
 		return -ENOENT;
-	n = jifl_cells_count(&t->cells);
-	n = req->from < n ? min(req->n, n - req->from) : 0;
-	for (done = 0; done < n; done++) {
-		key = jifl_keys_key((struct jifl_keys_cell *)
-				    jifl_cells_at(&t->cells, sizeof(struct jifl_keys_cell),
-						  req->from + done));
-		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(key)), &key, sizeof(key)))
-			return -EFAULT;
-		cond_resched();
-	}
-	req->n = done;
 	req->other_calls = atomic64_read(&t->other.calls);
 	req->other_sum = atomic64_read(&t->other.sum);
-	return 0;
+	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
 }

@@ -98,9 +98,12 @@ static void jifl_lock_name_percpu(struct jifl_lock *l)
 	}
 }
 
-static struct jifl_lock jifl_lock_answer(const struct jifl_lock_cell *cell)
+static void jifl_lock_fill(const struct jifl_cell *c, void *answer)
 {
-	struct jifl_lock l = {
+	const struct jifl_lock_cell *cell = container_of(c, struct jifl_lock_cell, cell);
+	struct jifl_lock *l = answer;
+
+	*l = (struct jifl_lock){
 		.lock = cell->name.lock,
 		.caller = cell->name.caller,
 		.site = cell->name.site,
@@ -111,31 +114,23 @@ static struct jifl_lock jifl_lock_answer(const struct jifl_lock_cell *cell)
 		.type = cell->name.type,
 	};
 
-	jifl_lock_name_percpu(&l);
-	return l;
+	jifl_lock_name_percpu(l);
 }
 
 int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
 {
+	static const struct jifl_cells_answer answer = {
+		.cell = sizeof(struct jifl_lock_cell),
+		.size = sizeof(struct jifl_lock),
+		.fill = jifl_lock_fill,
+	};
 	const struct jifl_locks_table *t = s->locks;
-	struct jifl_lock l;
-	u32 n, done;
 
+	static_assert(sizeof(struct jifl_lock) <= JIFL_CELL_ANSWER_MAX);
 	if (!t)
 		return -ENOENT;
-	n = jifl_cells_count(&t->cells);
-	n = req->from < n ? min(req->n, n - req->from) : 0;
-	for (done = 0; done < n; done++) {
-		l = jifl_lock_answer((struct jifl_lock_cell *)
-				     jifl_cells_at(&t->cells, sizeof(struct jifl_lock_cell),
-						   req->from + done));
-		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(l)), &l, sizeof(l)))
-			return -EFAULT;
-		cond_resched();
-	}
-	req->n = done;
 	req->other_contended = atomic64_read(&t->other.contended);
 	req->other_wait_ns = atomic64_read(&t->other.wait_ns);
 	req->untimed = atomic64_read(&t->waits.untimed);
-	return 0;
+	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
 }
