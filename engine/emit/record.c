@@ -12,8 +12,9 @@
  *	movl	$imm, rings(, %r11, 8)
  *
  * n is 1 and how many words are looked up, here two; they may lie behind the ring's end,
- * where there must be room for them. The time stamp counter, if it is one of them, is stored by rdtsc as two halves. The cell's low half holds, from the top, `order` bits
- * of position and, times the distance of two rings, the processor's number; what is carried
+ * where there must be room for them. The time stamp counter, if it is one of them, is
+ * stored as the two halves that rdtsc gives. The cell's low half holds, from the top, `order`
+ * bits of position and, times the distance of two rings, the processor's number; what is carried
  * out of it counts how often the ring was filled. One instruction takes the place, so
  * whatever comes between the two, an interrupt, another thread or another processor, the
  * place is this record's alone.

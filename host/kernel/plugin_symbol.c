@@ -7,31 +7,25 @@
 
 #include "plugin.h"
 
-/* Is there room for a name? */
-static int jifl_symbol_check(struct jifl_plugin *p, const char *name, size_t size, const char *what)
+/* What ask() says of an address. */
+static int jifl_symbol_ask(struct jifl_plugin *p, unsigned long address, char *name, size_t size,
+			   const char *what, void (*ask)(unsigned long, char *, size_t))
 {
-	return name && size ? 0 : jifl_plugin_mistake(p, -EINVAL, what, "no room for a name");
+	if (!name || !size)
+		return jifl_plugin_mistake(p, -EINVAL, what, "no room for a name");
+	ask(address, name, size);
+	return jifl_ksym_start(address) ? 0 : -ENOENT;
 }
 
 int jifl_symbol_name(struct jifl_plugin *p, unsigned long address, char *name, size_t size)
 {
-	int ret = jifl_symbol_check(p, name, size, "symbol_name");
-
-	if (ret)
-		return ret;
-	jifl_ksym_name(address, name, size);
-	return jifl_ksym_start(address) ? 0 : -ENOENT;
+	return jifl_symbol_ask(p, address, name, size, "symbol_name", jifl_ksym_name);
 }
 EXPORT_SYMBOL_GPL(jifl_symbol_name);
 
 int jifl_symbol_module(struct jifl_plugin *p, unsigned long address, char *name, size_t size)
 {
-	int ret = jifl_symbol_check(p, name, size, "symbol_module");
-
-	if (ret)
-		return ret;
-	jifl_ksym_module(address, name, size);
-	return jifl_ksym_start(address) ? 0 : -ENOENT;
+	return jifl_symbol_ask(p, address, name, size, "symbol_module", jifl_ksym_module);
 }
 EXPORT_SYMBOL_GPL(jifl_symbol_module);
 
