@@ -26,6 +26,8 @@ NAME = "failing"
 AT_FDCWD = -100
 NUMBERS = {"read": 0, "write": 1, "close": 3, "lseek": 8, "mmap": 9, "ioctl": 16, "dup": 32, "getpid": 39, "kill": 62, "rmdir": 84,
            "setuid": 105, "lookup_dcookie": 212, "openat": 257, "dup3": 292, "pipe2": 293, "renameat2": 316}
+# Calls that `often` makes. A ring holds the records of all, however late they are taken.
+OFTEN = 2000
 NEW = os.uname().release.split(".")[:2] != ["6", "1"]
 # Where file descriptors are looked up, and calls are made of what they are.
 READ, OPEN = "fs/read_write.c", "fs/namei.c"
@@ -186,13 +188,16 @@ def texts(lines, expected):
 def alike():
     """Many calls that fail alike are one; none that fails is none."""
     end = why("-n", NAME, command=("often",), targets=["sys:close"])
-    same("alike ones are counted", re.findall(r"^close = .*$", end.stdout, re.M), ["close = -EBADF (Bad file descriptor), 5000 times"])
+    same("alike ones are counted", re.findall(r"^close = .*$", end.stdout, re.M), [f"close = -EBADF (Bad file descriptor), {OFTEN} times"])
     end = why("-n", NAME, command=("often",), targets=["sys:getpid"])
     same("no call failed", (end.returncode, end.stdout), (0, ""))
     check("which is said", re.search(r"^\d+ calls, none failed; ", end.stderr, re.M), end.stderr)
-    end = why("-n", NAME, "--limit", "300", command=("often",), targets=["sys:close"])
-    shown = re.search(r"(\d+) failed; .*; (\d+) records beyond --limit are not looked at", end.stderr)
-    check("what there was no room for is said", shown and 0 < int(shown[1]) < 5000 and int(shown[2]) > 5000, end.stderr)
+    # One call that succeeds comes first; how much it executes depends on what the kernel has cached.
+    end = why("-n", NAME, "--limit", "20000", command=("often",), targets=["sys:close"])
+    shown = re.search(r"(\d+) failed; records lost 0, calls missed 0; (\d+) calls are not looked at, of which records came "
+                      r"beyond --limit; (\d+) records beyond --limit are not looked at", end.stderr)
+    check("what there was no room for is said", shown and 0 < int(shown[1]) < OFTEN and int(shown[1]) + int(shown[2]) == OFTEN
+          and int(shown[3]) > 5000, end.stderr)
     end = run("jifl", "why", "sys:read", "sys:write", "--", "/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=60000", "status=none")
     shown = re.search(r"^(\d+) calls, none failed; records lost (\d+), calls missed 0(?:; (\d+) calls are not looked at, )?", end.stderr, re.M)
     # Where there is another CPU, the records are taken in time.
@@ -205,7 +210,7 @@ def alike():
 def often():
     Path("/proc/self/comm").write_text(NAME)
     libc = ctypes.CDLL(None)
-    for _ in range(5000):
+    for _ in range(OFTEN):
         libc.syscall(NUMBERS["close"], 99)
     for _ in range(10):
         libc.syscall(NUMBERS["getpid"])

@@ -146,7 +146,9 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
 
 /// Always: that nothing was lost is worth knowing, too.
 fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<i64>) {
-    let calls: u64 = outcome.report.rows.iter().map(|row| row.calls).sum();
+    let rows = &outcome.report.rows;
+    let calls: u64 = rows.iter().map(|row| row.calls).sum();
+    let endless: u64 = rows.iter().map(|row| row.no_return).sum();
     let how = errno.map_or_else(String::new, |errno| format!(" with {}", errno::name(errno)));
     let failed = match trails.failed.len() {
         0 => "none".to_owned(),
@@ -157,17 +159,18 @@ fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<
         taken.lost(),
         outcome.report.missed()
     );
-    let unknown = calls.saturating_sub(trails.whole + taken.unwanted);
+    let unknown = calls.saturating_sub(endless + trails.whole + taken.unwanted);
     if unknown > 0 {
-        text += &format!(
-            "; {unknown} calls are not looked at, of which records were lost: name fewer system calls, or processes"
-        );
-    }
-    if taken.refused > 0 {
-        text += &format!(
-            "; {} records beyond --limit are not looked at",
-            taken.refused
-        );
+        let of_which = match (taken.lost(), taken.refused) {
+            (0, 0) => "of which not all is known",
+            (0, _) => "of which records came beyond --limit",
+            (_, 0) => "of which records were lost: name fewer system calls, or processes",
+            _ => {
+                "of which records were lost, or came beyond --limit: name fewer system calls, or \
+                 processes"
+            }
+        };
+        text += &format!("; {unknown} calls are not looked at, {of_which}");
     }
     output::note(&text);
 }
