@@ -302,8 +302,7 @@ impl Telling<'_, '_> {
             return None;
         }
         let at = came.at as usize + 1 + usize::from(word);
-        let half = self.taken.of(came.cpu).get(at)?;
-        Some(u64::from(half.value) << 32 | u64::from(half.what))
+        Some(self.taken.of(came.cpu).get(at)?.word())
     }
 }
 

@@ -125,9 +125,7 @@ impl Taken {
             return None;
         }
         let words = records.get(1..=N)?;
-        Some(std::array::from_fn(|i| {
-            u64::from(words[i].value) << 32 | u64::from(words[i].what)
-        }))
+        Some(std::array::from_fn(|i| words[i].word()))
     }
 
     /// Overwritten before they could be taken.

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What sessions keep in tables: counts of blocks, accesses, keys and locks.
+
+use super::*;
+
+/// `struct jifl_count`: how often a block was executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Count {
+    /// Its original address.
+    pub orig: u64,
+    /// Times that it was.
+    pub executed: u64,
+    /// Of these, times that its branch was taken.
+    pub taken: u64,
+    /// Where its branch leads.
+    pub target: u64,
+    /// Bytes of the original.
+    pub src_len: u32,
+    /// Original instructions that it stands for.
+    pub insns: u32,
+    /// Offset of the branch on a condition that ends it, or [`NO_BRANCH`].
+    pub branch: u32,
+    /// FNV-1a of its bytes as they were translated.
+    pub hash: u32,
+}
+
+/// Of [`Count::branch`].
+pub const NO_BRANCH: u32 = 0xffff_ffff;
+
+abi_struct! {
+    /// `struct jifl_counts`: reads counts of a session of [`Kind::Profile`].
+    Counts {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: copies of blocks made without a counter, for want of room.
+        pub refused: u64,
+    }
+}
+
+impl Counts {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Counts {
+        Counts {
+            from,
+            ..Counts::default()
+        }
+    }
+}
+
+/// [`Access::flags`]: it loads.
+pub const ACCESS_LOAD: u8 = 1 << 0;
+/// It stores.
+pub const ACCESS_STORE: u8 = 1 << 1;
+/// Where the CPU's own data are is to be added.
+pub const ACCESS_PERCPU: u8 = 1 << 2;
+/// Repetitions go to lower addresses.
+pub const ACCESS_BACKWARDS: u8 = 1 << 3;
+/// Of [`Access::base`], [`Access::repeats`] and [`Access::left`]: no word.
+pub const ACCESS_NO_WORD: u8 = 0xff;
+/// Of [`Access::base`]: the stack pointer at the record.
+pub const ACCESS_STACK: u8 = 0xfe;
+
+/// `struct jifl_access`: an operand in memory of an instruction of a block, and where its address is told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Access {
+    /// The instruction's address.
+    pub insn: u64,
+    /// Is added to the base.
+    pub disp: i64,
+    /// Number of the first record of its block.
+    pub block: u32,
+    /// Of the record whose word is the base.
+    pub record: u32,
+    /// Likewise.
+    pub repeats_record: u32,
+    /// Likewise.
+    pub left_record: u32,
+    /// Bytes of one repetition; 0: not fixed.
+    pub size: u16,
+    /// Word of the record, [`ACCESS_STACK`] or [`ACCESS_NO_WORD`].
+    pub base: u8,
+    /// `ACCESS_*`
+    pub flags: u8,
+    /// Word: how often it is repeated.
+    pub repeats: u8,
+    /// Word: how often less.
+    pub left: u8,
+    /// Bytes of the instruction.
+    pub insn_len: u16,
+}
+
+abi_struct! {
+    /// `struct jifl_accesses`: reads accesses of a session of [`Kind::Mem`].
+    Accesses {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// In: whose `percpu` is asked for.
+        pub cpu: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: where this CPU's own data are.
+        pub percpu: u64,
+        /// Out: copies of blocks that are not recorded, for want of room.
+        pub refused: u64,
+    }
+}
+
+impl Accesses {
+    /// The question for those from a number on, and for a CPU.
+    pub fn from(from: u32, cpu: u32) -> Accesses {
+        Accesses {
+            from,
+            cpu,
+            ..Accesses::default()
+        }
+    }
+}
+
+/// `struct jifl_key`: what a command name, process or CPU has of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Key {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// The process.
+    pub tgid: i32,
+    /// The command name.
+    pub comm: [u8; COMM_MAX],
+    /// Calls.
+    pub calls: u64,
+    /// What was counted in them.
+    pub sum: u64,
+}
+
+abi_struct! {
+    /// `struct jifl_keys`: reads keys of a session with `FLAG_BY_*`.
+    Keys {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: calls of keys that there was no room for.
+        pub other_calls: u64,
+        /// Out: what was counted in these.
+        pub other_sum: u64,
+    }
+}
+
+impl Keys {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Keys {
+        Keys {
+            from,
+            ..Keys::default()
+        }
+    }
+}
+
+/// What locks are called, by [`Lock::kind`], as perf has them; the last is none, but a locked
+/// cmpxchg that failed and is tried again.
+pub const LOCK_TYPES: [&str; 10] = [
+    "spinlock",
+    "rwlock:R",
+    "rwlock:W",
+    "mutex",
+    "rwsem:R",
+    "rwsem:W",
+    "semaphore",
+    "rt-mutex",
+    "pcpu-sem",
+    "cmpxchg",
+];
+/// The last of them.
+pub const LOCK_CMPXCHG: u32 = 9;
+
+/// `struct jifl_lock`: one lock, where it is taken and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lock {
+    /// Its address; 0: not known.
+    pub lock: u64,
+    /// Of per-CPU data: the variable's, as in kallsyms; else 0.
+    pub percpu: u64,
+    /// Return address in who takes it; 0: not known.
+    pub caller: u64,
+    /// Address of the cmpxchg, or where the slow path begins.
+    pub site: u64,
+    /// Times that it was not got at once, or retries.
+    pub contended: u64,
+    /// Of these, waits whose end was seen.
+    pub ended: u64,
+    /// All those together.
+    pub wait_ns: u64,
+    /// The longest of them.
+    pub max_ns: u64,
+    /// Index into [`LOCK_TYPES`].
+    pub kind: u32,
+    /// With `percpu`: whose it is.
+    pub cpu: u32,
+}
+
+abi_struct! {
+    /// `struct jifl_locks`: reads locks of a session of [`Kind::Lock`].
+    Locks {
+        /// Of this structure.
+        pub size: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: of those that there was no room for.
+        pub other_contended: u64,
+        /// Out: likewise.
+        pub other_wait_ns: u64,
+        /// Out: waits that found no room for the time they began at.
+        pub untimed: u64,
+    }
+}
+
+impl Locks {
+    /// The question for those from a number on.
+    pub fn from(from: u32) -> Locks {
+        Locks {
+            from,
+            ..Locks::default()
+        }
+    }
+}
