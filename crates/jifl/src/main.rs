@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod bench;
 mod branch;
+mod clock;
 mod count;
 mod cover;
 mod device;

@@ -18,7 +18,7 @@ use rustix::time::ClockId;
 use crate::exit::{DONE, Failure};
 use crate::output::{self, Sink};
 use crate::scope::{self, End};
-use crate::{device, duration, plugin};
+use crate::{clock, device, duration, plugin};
 
 /// How much is taken at a time.
 const ROOM: usize = 256 << 10;
@@ -92,7 +92,8 @@ fn read(
     let mut room = vec![0; ROOM];
     let mut sums = Sums::default();
     loop {
-        let mut until = now();
+        // The clock of the module's records.
+        let mut until = clock::now(ClockId::Monotonic);
         loop {
             let got = take(door, name, until, &mut room)?;
             sink.write_bytes(room.get(..got.n as usize).unwrap_or_default())?;
@@ -112,12 +113,6 @@ fn read(
             return Ok(sums);
         }
     }
-}
-
-/// CLOCK_MONOTONIC, as the module has it in records.
-fn now() -> u64 {
-    let time = rustix::time::clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn take(door: &impl Door, name: &str, until: u64, room: &mut [u8]) -> Result<PluginRead, Failure> {

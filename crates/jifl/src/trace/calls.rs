@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System calls with the functions they entered, nested.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use super::clocks::{Clocks, Stamp};
@@ -48,21 +49,48 @@ impl Call {
     }
 }
 
+/// A function that has not returned.
+#[derive(Clone, Copy)]
+struct Frame {
+    /// The low half of its stack pointer.
+    stack: u32,
+    /// Its place among the call's functions.
+    index: usize,
+    /// When it was entered, where that was asked for.
+    entered: Option<Stamp>,
+}
+
 /// A thread's call that has not ended.
 #[derive(Default)]
 struct Open {
     call: Call,
-    /// Those functions that have not returned: their stack pointers and places in the call.
-    frames: Vec<(u32, usize)>,
-    /// When each was entered, in the order of the call's functions, where that was asked for.
-    entered: Vec<Option<Stamp>>,
+    frames: Vec<Frame>,
+}
+
+/// The records that calls are made of.
+struct Source<'a> {
+    taken: &'a Taken,
+    clocks: OnceCell<Clocks>,
+}
+
+impl Source<'_> {
+    /// All records are read for them, so only where times were asked for.
+    fn clocks(&self) -> &Clocks {
+        self.clocks.get_or_init(|| Clocks::of(self.taken))
+    }
+
+    /// What was taken on a CPU, in the record there.
+    fn stamp(&self, cpu: usize, at: u32) -> Option<Stamp> {
+        let [tsc] = self.taken.words(cpu, at)?;
+        Some(Stamp { cpu, tsc })
+    }
 }
 
 impl Open {
     /// What has no higher a stack pointer is left, though it has not returned: one
     /// function has jumped to another (a tail call), or its return ran natively.
     fn leave(&mut self, stack: u32) {
-        while self.frames.last().is_some_and(|(frame, _)| *frame <= stack) {
+        while self.frames.last().is_some_and(|frame| frame.stack <= stack) {
             self.frames.pop();
         }
     }
@@ -74,64 +102,70 @@ impl Open {
             depth: self.frames.len() as u32,
             ..Entered::default()
         });
-        self.frames.push((stack, self.call.functions.len() - 1));
-        self.entered.push(None);
+        self.frames.push(Frame {
+            stack,
+            index: self.call.functions.len() - 1,
+            entered: None,
+        });
     }
 
-    /// The innermost function, if that was entered with this stack pointer: its place.
-    fn inside(&self, stack: u32) -> Option<usize> {
-        let (frame, index) = *self.frames.last()?;
-        (frame == stack).then_some(index)
+    /// The innermost function, if that was entered with this stack pointer.
+    fn inside(&mut self, stack: u32) -> Option<&mut Frame> {
+        self.frames.last_mut().filter(|frame| frame.stack == stack)
     }
 
     /// The function that was entered just before, with this stack pointer.
-    fn newest(&self, stack: u32) -> Option<usize> {
+    fn newest(&mut self, stack: u32) -> Option<&mut Frame> {
+        let functions = self.call.functions.len();
         self.inside(stack)
-            .filter(|index| index + 1 == self.call.functions.len())
+            .filter(|frame| frame.index + 1 == functions)
     }
 
     /// The function that is about to be left. Those farther inside have been, without a record of it.
-    fn leaving(&mut self, stack: u32) -> Option<usize> {
-        while self.frames.last().is_some_and(|(frame, _)| *frame < stack) {
+    fn leaving(&mut self, stack: u32) -> Option<&mut Frame> {
+        while self.frames.last().is_some_and(|frame| frame.stack < stack) {
             self.frames.pop();
         }
         self.inside(stack)
     }
 
     /// The function is about to be left, at this time.
-    fn lasted(&mut self, stack: u32, to: Option<Stamp>, clocks: &Clocks) {
-        if let (Some(index), Some(to)) = (self.leaving(stack), to)
-            && let Some(from) = self.entered[index]
+    fn lasted(&mut self, stack: u32, to: Option<Stamp>, source: &Source<'_>) {
+        if let Some(Frame { index, entered, .. }) = self.leaving(stack).copied()
+            && let (Some(from), Some(to)) = (entered, to)
         {
-            self.call.functions[index].duration = clocks.between(from, to);
+            self.call.functions[index].duration = source.clocks().between(from, to);
         }
     }
 
     /// What happens inside, on this CPU.
-    fn add(&mut self, event: Event, taken: &Taken, clocks: &Clocks, cpu: usize) {
-        let stamp = |at| taken.words(cpu, at).map(|[tsc]| Stamp { cpu, tsc });
+    fn add(&mut self, event: Event, source: &Source<'_>, cpu: usize) {
+        let taken = source.taken;
         match event {
             Event::Enter(address, stack) => self.enter(address, stack),
             Event::Return(stack) => self.leave(stack),
             Event::Arguments(stack, at) => {
-                if let Some(index) = self.newest(stack) {
+                if let Some(&mut Frame { index, .. }) = self.newest(stack) {
                     self.call.functions[index].arguments = taken.words(cpu, at);
                 }
             }
             Event::Returned(stack, at) => {
-                if let Some(index) = self.leaving(stack) {
+                if let Some(&mut Frame { index, .. }) = self.leaving(stack) {
                     self.call.functions[index].result = taken.words(cpu, at).map(|[value]| value);
                 }
             }
             Event::Entered(stack, at) => {
-                if let (Some(index), Some(stamp)) = (self.newest(stack), stamp(at)) {
-                    self.call.functions[index].began = clocks.time(stamp);
-                    self.entered[index] = Some(stamp);
+                let stamp = source.stamp(cpu, at);
+                if let Some(frame) = self.newest(stack) {
+                    frame.entered = stamp;
+                    let index = frame.index;
+                    self.call.functions[index].began =
+                        stamp.and_then(|stamp| source.clocks().time(stamp));
                 }
             }
-            Event::Jumped(stack, at) => self.lasted(stack, stamp(at), clocks),
+            Event::Jumped(stack, at) => self.lasted(stack, source.stamp(cpu, at), source),
             Event::Left(stack, at) => {
-                self.lasted(stack, stamp(at), clocks);
+                self.lasted(stack, source.stamp(cpu, at), source);
                 self.leave(stack);
             }
             Event::Result(value) => self.call.result = Some(value),
@@ -146,7 +180,10 @@ pub fn each<E>(
     pieces: &[Piece<Event>],
     mut show: impl FnMut(&Call) -> Result<(), E>,
 ) -> Result<(), E> {
-    let clocks = Clocks::of(taken);
+    let source = Source {
+        taken,
+        clocks: OnceCell::new(),
+    };
     let mut open: HashMap<u32, Open> = HashMap::new();
     for piece in pieces {
         for event in &piece.events {
@@ -174,7 +211,7 @@ pub fn each<E>(
                 }
                 _ => {
                     if let Some(open) = open.get_mut(&piece.thread) {
-                        open.add(*event, taken, &clocks, piece.cpu);
+                        open.add(*event, &source, piece.cpu);
                     }
                 }
             }

@@ -71,7 +71,7 @@ fn known(records: &[Record]) -> Vec<(u64, u64)> {
         if record.what == RECORD_CLOCK
             && let (Some(time), Some(word)) = (time, records.get(at + 1))
         {
-            let tsc = u64::from(word.value) << 32 | u64::from(word.what);
+            let tsc = word.word();
             if all.last().is_none_or(|last| last.0 < tsc && last.1 <= time) {
                 all.push((tsc, time));
             }

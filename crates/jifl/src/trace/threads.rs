@@ -5,7 +5,9 @@
 use std::collections::{HashMap, hash_map};
 use std::fs;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
+
+use crate::clock::now;
 
 /// Those that have been asked for.
 #[derive(Default)]
@@ -73,12 +75,6 @@ fn started(stat: &str) -> Option<u64> {
 /// while the machine sleeps.
 fn ahead() -> u64 {
     now(ClockId::Boottime).saturating_sub(now(ClockId::Monotonic))
-}
-
-/// In nanoseconds.
-pub fn now(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use self::messages::{
 };
 use super::form::{Details, Form, Shown, View};
 use super::spans::{Span, spans};
-use super::threads::{Thread, Threads, now};
+use super::threads::{Thread, Threads};
+use crate::clock::now;
 
 /// There is one sequence of packets.
 const SEQUENCE: u32 = 1;
