@@ -17,14 +17,11 @@
  */
 static inline u32 jifl_hist_bucket(u64 value)
 {
-	u32 top, bucket;
+	/* How far the highest bit is above those that choose; what is shifted has SUB parts and that bit. */
+	u32 shift = 63 - __builtin_clzll(value | JIFL_HIST_SUB) - JIFL_HIST_SUB_BITS;
+	u32 bucket = (shift << JIFL_HIST_SUB_BITS) + (u32)(value >> shift);
 
-	if (value < JIFL_HIST_EXACT)
-		return value;
-	top = 63 - __builtin_clzll(value);
-	bucket = JIFL_HIST_EXACT +
-		 (top - JIFL_HIST_SUB_BITS - 1) * JIFL_HIST_SUB +
-		 ((value >> (top - JIFL_HIST_SUB_BITS)) & (JIFL_HIST_SUB - 1));
+	_Static_assert(JIFL_HIST_EXACT == 2 * JIFL_HIST_SUB, "or the exact ones end elsewhere");
 	return bucket < JIFL_HIST_BUCKETS ? bucket : JIFL_HIST_BUCKETS - 1;
 }
 
