@@ -22,10 +22,12 @@ ccflags-remove-y += $(CC_FLAGS_FTRACE)
 else
 
 RELEASE ?= $(shell uname -r)
-# Headers that the set-up unpacked, the debug kernel's, else those that are installed.
-DEBUG := $(JIFL)/build/debug-kernel
+# Headers that the set-up unpacked, those of a kernel made here (scripts/debug-kernel), else those
+# that are installed.
+MADE := $(wildcard $(addprefix $(JIFL)/build/,debug-kernel race-kernel))
 KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
-	$(if $(filter $(RELEASE),$(file <$(DEBUG)/release)),$(DEBUG)/build) /lib/modules/$(RELEASE)/build)
+	$(foreach made,$(MADE),$(if $(filter $(RELEASE),$(file <$(made)/release)),$(made)/build)) \
+	/lib/modules/$(RELEASE)/build)
 JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
 
 .PHONY: all clean
