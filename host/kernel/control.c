@@ -24,6 +24,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "ring.h"
 
 struct jifl_file {
 	struct mutex lock;		/* outside jifl_session_mutex */
@@ -81,7 +82,10 @@ static u32 jifl_control_flags(u32 kind)
 	case JIFL_KIND_PROFILE:
 		return JIFL_FLAG_BRANCHES;
 	case JIFL_KIND_TRACE:
-		return JIFL_FLAGS_FUNCTIONS;
+		return JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT;
+	case JIFL_KIND_PATH:
+	case JIFL_KIND_MEM:
+		return JIFL_FLAG_WAIT;
 	default:
 		return 0;
 	}

@@ -28,6 +28,7 @@
 
 #include "count.h"
 #include "plant.h"
+#include "ring.h"
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
@@ -82,24 +83,18 @@ static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_sessio
 	return NULL;
 }
 
-/* A call came to its end. Preemption is off. */
-static void jifl_count_finish(u64 call, u64 count, bool no_return)
+/* A call came to its end. Preemption is off. Inlined: it is what the end of each call costs. */
+static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
-	unsigned int nr = jifl_count_nr(call);
-	struct jifl_stats_cpu *st;
+	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
 
-	if (!s)
-		return;
-	if (jifl_ring_is_for(s->kind))
-		jifl_ring_mark(JIFL_RECORD_END | nr, task_pid_nr(current));
-	st = jifl_count_into(s, nr);
 	if (st)
 		jifl_stats_add(st, count, no_return);
 }
 
 /* Likewise, of a session of which jifl_count_is_special. */
-static void jifl_count_finish_special(u64 call, u64 count, bool no_return)
+static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
 	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
@@ -122,10 +117,25 @@ void jifl_count_finish_dead(u64 call, u64 count)
 {
 	const struct jifl_session *s = jifl_count_session(call);
 
-	if (s && jifl_count_is_special(s))
+	if (!s)
+		return;
+	if (jifl_count_is_special(s)) {
 		jifl_count_finish_special(call, count, true);
-	else
-		jifl_count_finish(call, count, true);
+		return;
+	}
+	if (jifl_ring_is_for(s->kind))
+		jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call), task_pid_nr(current), NULL);
+	jifl_count_finish(call, count, true);
+}
+
+/* Takes the running call off the CPU; 0: the table had no room for it once, and it was counted as missed. */
+static __always_inline u64 jifl_count_take(unsigned long lane)
+{
+	u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+
+	if (call)
+		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+	return call;
 }
 
 static __always_inline void jifl_count_end_by(unsigned long lane,
@@ -138,12 +148,9 @@ static __always_inline void jifl_count_end_by(unsigned long lane,
 	 * own. From here on there is none until they have been used.
 	 */
 	preempt_disable_notrace();
-	call = this_cpu_read(jifl_cpu.lanes[lane].call);
-	/* 0: the table had no room for it once, and it was counted as missed. */
-	if (call) {
-		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+	call = jifl_count_take(lane);
+	if (call)
 		finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
-	}
 	preempt_enable_notrace();
 }
 
@@ -158,13 +165,31 @@ static void jifl_count_end_special(unsigned long lane)
 	jifl_count_end_by(lane, jifl_count_finish_special);
 }
 
+static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result)
+{
+	u64 call;
+
+	preempt_disable_notrace();
+	call = jifl_count_take(lane);
+	if (call) {
+		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
+		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call),
+					   task_pid_nr(current), result)))
+			jifl_ring_end_wait();
+	}
+	preempt_enable_notrace();
+}
+
+/* KIND_MEM: likewise. */
+static void jifl_count_end_mem(unsigned long lane)
+{
+	jifl_count_end_by_record(lane, NULL);
+}
+
 /* KIND_TRACE, KIND_PATH: likewise. */
 static void jifl_count_end_recorded(unsigned long lane, u64 result)
 {
-	preempt_disable_notrace();
-	jifl_ring_put(JIFL_RECORD_RESULT | ((u32)(result >> 32) & JIFL_RECORD_HIGH), (u32)result);
-	jifl_count_end_by(lane, jifl_count_finish);
-	preempt_enable_notrace();
+	jifl_count_end_by_record(lane, &result);
 }
 
 /* JIFL_FLAG_DURATION: an insert of the entry piece, where the call has its identity. */
@@ -320,7 +345,9 @@ static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
 
 	if (jifl_count_is_special(s))
 		return jifl_count_call_of(jifl_count_end_special, s->lane);
-	if (s->kind != JIFL_KIND_TRACE && s->kind != JIFL_KIND_PATH)
+	if (s->kind == JIFL_KIND_MEM)
+		return jifl_count_call_of(jifl_count_end_mem, s->lane);
+	if (!jifl_ring_is_for(s->kind))
 		return jifl_count_call_of(jifl_count_end, s->lane);
 	ins = jifl_count_call_of(NULL, s->lane);
 	ins.fn = (unsigned long)jifl_count_end_recorded;

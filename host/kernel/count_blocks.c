@@ -7,6 +7,7 @@
 
 #include "count.h"
 #include "plugin.h"
+#include "ring.h"
 
 /* The block is new: it is the first time for the call that is running. */
 static void jifl_count_attribute(struct jifl_session *s)

@@ -104,6 +104,7 @@ struct jifl_cpu {
 	u64 exits[JIFL_CAUSES_MAX];
 	u64 stack_top;		/* of the private stack the dispatcher runs on */
 	u64 ring;		/* ring.c's cell */
+	u64 ring_limit;		/* ... from there on it is too full */
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
@@ -183,32 +184,6 @@ struct jifl_drain {
 void jifl_evict(struct jifl_drain *drain, bool all);
 /* An original `ret`, reached with the stack as at a handler's return. */
 u64 jifl_evict_return_site(void);
-
-/* --- ring.c: records of one session, a ring for each CPU ---------------------- */
-
-/* Do sessions of this kind record? */
-static inline bool jifl_ring_is_for(u32 kind)
-{
-	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
-}
-
-/*
- * Makes the rings s's own; words: its records may have some. -EALREADY with *busy_session set when another session has
- * them, -ENOMEM. Sleeps.
- */
-int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
-/* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
-void jifl_ring_close(const struct jifl_session *s);
-/* Adds a record of what, and of rsp; NULL: there was no room for it. */
-struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
-/* ... before instruction `at`, of a function's, that begins a block or returns. */
-struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
-/* Records what and a value. */
-void jifl_ring_put(u32 what, u32 value);
-/* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
-void jifl_ring_mark(u32 what, u32 value);
-/* JIFL_IOC_RECORDS. Sleeps. */
-int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
 
 /* --- profile.c: executions of each block, for JIFL_KIND_PROFILE ------------------ */
 

@@ -13,6 +13,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "ring.h"
 
 static unsigned int cache_kb = 8192;
 module_param(cache_kb, uint, 0444);
@@ -125,6 +126,7 @@ static const struct jifl_part {
 	{ "profiles", jifl_profile_init },
 	{ "keys", jifl_keys_init },
 	{ "locks", jifl_lock_init },
+	{ "rings", jifl_ring_wait_init, jifl_ring_wait_exit },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },

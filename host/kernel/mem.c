@@ -22,6 +22,7 @@
 #include "kernel.h"
 #include "mem_plan.h"
 #include "plant.h"
+#include "ring.h"
 
 #define JIFL_MEM_BLOCKS		(1u << 17)
 #define JIFL_MEM_ALL		(3u << 17)	/* accesses */

@@ -37,6 +37,7 @@
 	X(flushes_untold, "plugins do not hear of an emptied cache") \
 	X(tasks_kept, "storage of tasks that are gone is not given back") \
 	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \
+	X(rings_not_waited_for, "tasks do not wait for the reader of their records") \
 	X(faults_untold, "paths that a fault has cut look whole") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 

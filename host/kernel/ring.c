@@ -3,7 +3,9 @@
  * The records of a session: a ring for each CPU, which inserted code appends to
  * (engine/emit/record.c says how) and one reader takes from. The writer asks
  * nobody: what the reader does not take in time is overwritten, and counted as
- * lost, since each CPU's cell tells how many records there have ever been.
+ * lost, since each CPU's cell tells how many records there have ever been. A session may ask
+ * that calls wait for the reader at their ends (JIFL_FLAG_WAIT): what one call records must
+ * fit into half a ring then, lest it be lost.
  *
  * A reader zeroes what it has taken, so that a place that was given away but
  * not written yet, by a thread preempted between the two, is told from one that
@@ -26,105 +28,131 @@
 #include <linux/vmalloc.h>
 #include <asm/msr.h>
 
-#include "kernel.h"
 #include "plant.h"
+#include "ring.h"
 #include "compat/compat.h"
 
 #define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
-/* With words: 8 MiB, and as much behind; less where there are so many CPUs. */
+/* Of each block one: 2 MiB. */
+#define JIFL_RING_PATH_ORDER	18
+/* With words: 8 MiB, and as much behind. */
 #define JIFL_RING_WORDS_ORDER	20
-#define JIFL_RING_WORDS_LEAST	14
-#define JIFL_RING_WORDS_SIZE	SZ_64M	/* of all */
+/* Less where there are so many CPUs. */
+#define JIFL_RING_LEAST		14
+#define JIFL_RING_SIZE		SZ_64M	/* of all */
 /* Newest records of a running session that are left for later behind an overrun. */
 #define JIFL_RING_MARGIN	256
-
-#define JIFL_RING_TIME_BITS	28	/* in the first word */
-
-union jifl_ring_slot {
-	struct jifl_record record;
-	u64 whole;
-};
 
 static struct {
 	struct mutex lock;		/* all but the slots */
 	const struct jifl_session *owner;
-	union jifl_ring_slot *slots;	/* nr_cpu_ids rings */
 	struct jifl_ring_reader {
 		u64 read, lost;
 		u64 unsafe;		/* up to there places may hold records of the round before */
 		u64 marks[2];		/* places of some, the older first; written by its CPU */
 	} *readers;			/* nr_cpu_ids */
-	unsigned int order;		/* of a ring's records, log 2 */
-	bool words;			/* records may have some */
-	bool clock;			/* marks have the time stamp counter */
+	bool waits;			/* tasks wait for the reader */
 } ring = {
 	.lock = __MUTEX_INITIALIZER(ring.lock),
 };
 
+struct jifl_ring_layout jifl_ring_layout;
+
 static void jifl_ring_free(void)
 {
-	vfree(ring.slots);
+	vfree(jifl_ring_layout.slots);
 	kvfree(ring.readers);
-	ring.slots = NULL;
+	jifl_ring_layout.slots = NULL;
 	ring.readers = NULL;
 	ring.owner = NULL;
 }
 
 static u32 jifl_ring_records(void)
 {
-	return 1u << ring.order;
-}
-
-/* One place of a cell's value. */
-static u64 jifl_ring_one(void)
-{
-	return 1ull << (32 - ring.order);
+	return 1u << jifl_ring_layout.order;
 }
 
 /* Rings from one CPU's to the next one's. */
 static u32 jifl_ring_distance(void)
 {
-	return ring.words ? 2 : 1;
+	return jifl_ring_layout.words ? 2 : 1;
 }
 
 static size_t jifl_ring_size(void)
 {
-	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(*ring.slots));
+	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(struct jifl_record));
 }
 
-static void jifl_ring_choose(bool words)
+static void jifl_ring_choose(const struct jifl_session *s)
 {
-	ring.words = words;
-	ring.order = words ? JIFL_RING_WORDS_ORDER : JIFL_RING_ORDER;
-	while (words && ring.order > JIFL_RING_WORDS_LEAST && jifl_ring_size() > JIFL_RING_WORDS_SIZE)
-		ring.order--;
+	jifl_ring_layout.words = s->kind == JIFL_KIND_MEM || s->flags & JIFL_FLAGS_FUNCTIONS;
+	jifl_ring_layout.clock = s->flags & JIFL_FLAG_CLOCK;
+	jifl_ring_layout.order = jifl_ring_layout.words ? JIFL_RING_WORDS_ORDER :
+		     s->kind == JIFL_KIND_PATH ? JIFL_RING_PATH_ORDER : JIFL_RING_ORDER;
+	while (jifl_ring_layout.order > JIFL_RING_LEAST && jifl_ring_size() > JIFL_RING_SIZE)
+		jifl_ring_layout.order--;
+	jifl_ring_layout.one = 1ull << (32 - jifl_ring_layout.order);
 }
+
+/* --- when it is too full ---------------------------------------------------------- */
+
+/* A cell's value when so many records and words have been stored. */
+static u64 jifl_ring_cell(u64 count)
+{
+	return count >> jifl_ring_layout.order << 32 | (u32)(count << (32 - jifl_ring_layout.order));
+}
+
+/* ring.lock. Half a ring behind what has been read. */
+static void jifl_ring_limit(unsigned int cpu)
+{
+	const u64 count = ring.readers[cpu].read + jifl_ring_records() / 2;
+
+	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), ring.waits ? jifl_ring_cell(count) : U64_MAX);
+}
+
+void jifl_ring_limits_lift(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), U64_MAX);
+}
+
+void jifl_ring_end_wait(void)
+{
+	jifl_ring_wait(raw_cpu_ptr(&jifl_cpu.ring_limit));
+}
+
+/* --- life ------------------------------------------------------------------------- */
 
 /* In reach of an absolute 32-bit address, like the code that writes there. */
-static int jifl_ring_alloc(bool words)
+static int jifl_ring_alloc(const struct jifl_session *s)
 {
 	size_t size;
 	int cpu;
 
-	jifl_ring_choose(words);
+	jifl_ring_choose(s);
 	size = jifl_ring_size();
-	ring.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
+	jifl_ring_layout.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
 	ring.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*ring.readers), GFP_KERNEL));
-	if (!ring.slots || !ring.readers ||
-	    !jifl_fits_s32((s64)(unsigned long)ring.slots) ||
-	    !jifl_fits_s32((s64)((unsigned long)ring.slots + size))) {
+	if (!jifl_ring_layout.slots || !ring.readers ||
+	    !jifl_fits_s32((s64)(unsigned long)jifl_ring_layout.slots) ||
+	    !jifl_fits_s32((s64)((unsigned long)jifl_ring_layout.slots + size))) {
 		jifl_ring_free();
 		return -ENOMEM;
 	}
-	memset(ring.slots, 0, size);
-	for_each_possible_cpu(cpu)
+	memset(jifl_ring_layout.slots, 0, size);
+	ring.waits = s->flags & JIFL_FLAG_WAIT;
+	for_each_possible_cpu(cpu) {
 		per_cpu(jifl_cpu.ring, cpu) = cpu * jifl_ring_distance();
+		jifl_ring_limit(cpu);
+	}
+	jifl_ring_wait_open(ring.waits ? s->owner : 0);
 	return 0;
 }
 
 int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
 {
-	const bool words = s->kind == JIFL_KIND_MEM || s->flags & JIFL_FLAGS_FUNCTIONS;
 	int ret = 0;
 
 	mutex_lock(&ring.lock);
@@ -132,23 +160,42 @@ int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
 		*busy_session = ring.owner->id;
 		ret = -EALREADY;
 	} else {
-		ret = jifl_ring_alloc(words);
+		ret = jifl_ring_alloc(s);
 	}
-	if (!ret) {
+	if (!ret)
 		ring.owner = s;
-		ring.clock = s->flags & JIFL_FLAG_CLOCK;
-	}
 	mutex_unlock(&ring.lock);
 	return ret;
+}
+
+static void jifl_ring_stop_waits(void)
+{
+	if (!ring.waits)
+		return;
+	ring.waits = false;
+	jifl_ring_limits_lift();
+	jifl_ring_wait_close();
+}
+
+void jifl_ring_stop(const struct jifl_session *s)
+{
+	mutex_lock(&ring.lock);
+	if (ring.owner == s)
+		jifl_ring_stop_waits();
+	mutex_unlock(&ring.lock);
 }
 
 void jifl_ring_close(const struct jifl_session *s)
 {
 	mutex_lock(&ring.lock);
-	if (ring.owner == s)
+	if (ring.owner == s) {
+		jifl_ring_stop_waits();
 		jifl_ring_free();
+	}
 	mutex_unlock(&ring.lock);
 }
+
+/* --- writing ---------------------------------------------------------------------- */
 
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
 {
@@ -158,8 +205,8 @@ struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 
 		return NULL;
 	ins->kind = IR_INSERT_RECORD;
 	ins->cell = jifl_cpu_operand(ring);
-	ins->rings = (s32)(unsigned long)ring.slots;
-	ins->order = ring.order;
+	ins->rings = (s32)(unsigned long)jifl_ring_layout.slots;
+	ins->order = jifl_ring_layout.order;
 	ins->imm = (s32)what;
 	return ins;
 }
@@ -187,34 +234,20 @@ struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 	return ins;
 }
 
-/* The place of a cell's value is the record's own from here on. */
-static void jifl_ring_store(u64 cell, u32 what, u32 value)
-{
-	union jifl_ring_slot *slot = &ring.slots[rol32((u32)cell, ring.order)];
-
-	WRITE_ONCE(slot->record.value, value);
-	smp_wmb();	/* the reader looks at `what` first */
-	WRITE_ONCE(slot->record.what, what);
-}
-
 /* A record with a word behind it, which may lie behind the ring's end. */
 static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
 {
-	WRITE_ONCE(ring.slots[rol32((u32)cell, ring.order) + 1].whole, word);
-	jifl_ring_store(cell, what, 0);
-}
+	const struct jifl_ring_layout l = jifl_ring_layout;
+	u64 *slot = (u64 *)&l.slots[rol32((u32)cell, l.order)];
 
-void jifl_ring_put(u32 what, u32 value)
-{
-	const u64 one = jifl_ring_one();
-
-	jifl_ring_store(this_cpu_add_return(jifl_cpu.ring, one) - one, what, value);
+	WRITE_ONCE(slot[1], word);
+	jifl_ring_store(&l, cell, what, 0);
 }
 
 /* Records and words up to a cell's value. */
 static u64 jifl_ring_count(u64 cell)
 {
-	return (cell >> 32 << ring.order) | (u32)cell >> (32 - ring.order);
+	return (cell >> 32 << jifl_ring_layout.order) | (u32)cell >> (32 - jifl_ring_layout.order);
 }
 
 /* Where reading can begin anew: two, a quarter of a ring apart or more. */
@@ -228,39 +261,20 @@ static void jifl_ring_note(u64 place)
 	WRITE_ONCE(marks[1], place);
 }
 
-static void jifl_ring_store_mark(u64 cell, u32 what, u32 value, u64 time)
+u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
 {
-	jifl_ring_store(cell, what, value);
-	jifl_ring_store(cell + jifl_ring_one(),
-			JIFL_RECORD_TIME | (time & ((1u << JIFL_RING_TIME_BITS) - 1)),
-			(u32)(time >> JIFL_RING_TIME_BITS));
-}
-
-/* In a ring whose records may have words. */
-static noinline void jifl_ring_mark_words(u32 what, u32 value, u64 time)
-{
-	const u64 one = jifl_ring_one();
-	u64 tsc = ring.clock ? rdtsc_ordered() : 0;
-	u64 n = (ring.clock ? 4 : 2) * one;
-	u64 at = this_cpu_add_return(jifl_cpu.ring, n) - n;
+	const struct jifl_ring_layout l = jifl_ring_layout;
+	u64 tsc = l.clock ? rdtsc_ordered() : 0;
+	u64 at = jifl_ring_reserve(&l, l.clock ? 4 : 2);
 
 	jifl_ring_note(jifl_ring_count(at));
-	jifl_ring_store_mark(at, what, value, time);
-	if (ring.clock)
-		jifl_ring_store_word(at + 2 * one, JIFL_RECORD_CLOCK, tsc);
+	jifl_ring_store_mark(&l, at, what, value, time);
+	if (l.clock)
+		jifl_ring_store_word(at + 2 * l.one, JIFL_RECORD_CLOCK, tsc);
+	return at;
 }
 
-void jifl_ring_mark(u32 what, u32 value)
-{
-	const u64 one = jifl_ring_one();
-	u64 now = ktime_get_mono_fast_ns();
-
-	if (ring.words)
-		jifl_ring_mark_words(what, value, now);
-	else
-		jifl_ring_store_mark(this_cpu_add_return(jifl_cpu.ring, 2 * one) - 2 * one,
-				     what, value, now);
-}
+/* --- reading ---------------------------------------------------------------------- */
 
 /* Records and words ever, stored or about to be. */
 static u64 jifl_ring_total(unsigned int cpu)
@@ -289,7 +303,7 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 
 	if (total - r->read <= jifl_ring_records())
 		return;
-	if (ring.words)
+	if (jifl_ring_layout.words)
 		first = jifl_ring_mark_behind(r, first, total);
 	if (!JIFL_HOST_PLANTED(losses_untold))
 		r->lost += first - r->read;
@@ -298,9 +312,9 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 }
 
 /* How far may be read? */
-static u64 jifl_ring_end(const struct jifl_ring_reader *r, u64 total)
+static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
-	if (!ring.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
+	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
 		return total;
 	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
 }
@@ -308,7 +322,7 @@ static u64 jifl_ring_end(const struct jifl_ring_reader *r, u64 total)
 /* Words behind a record. */
 static u32 jifl_ring_words(u32 what)
 {
-	return ring.words ? JIFL_RECORD_WORDS(what) : 0;
+	return jifl_ring_layout.words ? JIFL_RECORD_WORDS(what) : 0;
 }
 
 /* A record and its words, which are all there. They are zeroed, but not what came between. */
@@ -325,14 +339,14 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 /* Takes at most n words, no record in part; returns how many. first: it may skip what is lost before. */
 static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 {
-	u64 *slots = &ring.slots[(size_t)cpu * jifl_ring_distance() << ring.order].whole;
+	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() << jifl_ring_layout.order];
 	struct jifl_ring_reader *r = &ring.readers[cpu];
 	u64 total = jifl_ring_total(cpu), end;
 	u32 taken = 0, words;
 
 	if (first)
 		jifl_ring_skip(r, total);
-	for (end = jifl_ring_end(r, total); r->read + taken < end; taken += words) {
+	for (end = jifl_ring_readable(r, total); r->read + taken < end; taken += words) {
 		u64 *slot = &slots[(r->read + taken) % jifl_ring_records()];
 		u32 what = READ_ONCE(*(u32 *)slot);
 
@@ -377,6 +391,11 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 	}
 	req->n = done;
 	req->lost = ret ? 0 : ring.readers[req->cpu].lost;
+	if (done) {
+		jifl_ring_limit(req->cpu);
+		jifl_ring_wait_wake();
+	}
+	jifl_ring_wait_count(&req->waits, &req->waited_ns);
 	mutex_unlock(&ring.lock);
 	free_page((unsigned long)page);
 	return ret;

@@ -31,6 +31,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "ring.h"
 
 /* Sessions come, go and are renewed one at a time. */
 DEFINE_MUTEX(jifl_session_mutex);
@@ -286,6 +287,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		return -ENOENT;
 	jifl_mix_disarm(s);
 	list_del(&s->list);
+	jifl_ring_stop(s);
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
 	if (list_empty(&jifl_sessions))

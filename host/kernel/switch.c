@@ -18,6 +18,7 @@
 
 #include "count.h"
 #include "plant.h"
+#include "ring.h"
 
 static bool jifl_switch_marking;	/* both: written under jifl_session_mutex */
 static bool jifl_switch_draining;

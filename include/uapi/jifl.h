@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	9
+#define JIFL_ABI_VERSION	10
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -94,6 +94,13 @@ struct jifl_info {
 #define JIFL_FLAG_VALUES	(1u << 16)
 /* ... and of when they are entered and left, see JIFL_RECORD_ENTERED. */
 #define JIFL_FLAG_CLOCK		(1u << 17)
+/*
+ * With KIND_TRACE, _PATH, _MEM: a thread whose call ends where a CPU's ring of records is more than
+ * half full waits, behind that call, until the ring has been read, so that none is lost of calls
+ * which record less than half a ring. The threads of the process that has started the session
+ * do not, and nobody does for longer than a second in which it is not read.
+ */
+#define JIFL_FLAG_WAIT		(1u << 18)
 
 /*
  * Starts a session on this file.
@@ -389,6 +396,8 @@ struct jifl_records {
 	__u32 reserved;			/* 0 */
 	__u64 buf;			/* in: user pointer to struct jifl_record */
 	__u64 lost;			/* out: of this CPU, overwritten before they were taken; words too */
+	__u64 waits;			/* out: how often threads have waited (JIFL_FLAG_WAIT), on all CPUs */
+	__u64 waited_ns;		/* out: how long, all together */
 };
 
 #define JIFL_COUNT_NO_BRANCH	0xffffffffu

@@ -27,6 +27,8 @@ RULES = [(re.compile(pattern), put) for pattern, put in [
     (r"^jifl: no source lines of .*", ""),
     (r"^ *\| .*", ""),
     (r"\s*[\w/-]+\.[chS]:\d+(?: \([\w.]+\))?", ""),
+    # Whether threads had to wait for their records to be taken is chance.
+    (r"; threads waited \d+ times for records to be taken, .* in all", ""),
     # Which code ran natively, and why, is chance.
     (r"native exits \d[\d,]*(?: \([^)]*\))?", "native exits N"),
     # Compilers choose registers.

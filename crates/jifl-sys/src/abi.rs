@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -89,6 +89,9 @@ pub const fn flag_arg(n: u32) -> u32 {
 pub const FLAG_VALUES: u32 = 1 << 16;
 /// Likewise, of when they are entered and left.
 pub const FLAG_CLOCK: u32 = 1 << 17;
+/// Of [`Kind::Trace`], [`Kind::Path`] and [`Kind::Mem`]: threads wait, at the ends of their calls, for a
+/// ring that is half full to be read.
+pub const FLAG_WAIT: u32 = 1 << 18;
 
 /// All that ask for a value of each call.
 pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));

@@ -89,6 +89,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
         ("JIFL_FLAG_VALUES", u64::from(FLAG_VALUES)),
         ("JIFL_FLAG_CLOCK", u64::from(FLAG_CLOCK)),
+        ("JIFL_FLAG_WAIT", u64::from(FLAG_WAIT)),
         ("JIFL_FLAG_BY_COMM", u64::from(FLAG_BY_COMM)),
         ("JIFL_FLAG_BY_PID", u64::from(FLAG_BY_PID)),
         ("JIFL_FLAG_BY_CPU", u64::from(FLAG_BY_CPU)),

@@ -126,6 +126,10 @@ def state_of(pid, tid=None):
         return ""
 
 
+# A program that makes many calls and does nothing else.
+DD = ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=20000", "status=none"]
+
+
 # --- jifl ----------------------------------------------------------------------------
 
 
@@ -207,7 +211,7 @@ class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
     SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
-             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 32, "counts": 32, "keys": 40,
+             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "counts": 32, "keys": 40,
              "locks": 48, "accesses": 40, "plugin_read": 72}
 
     def __init__(self):
@@ -253,10 +257,15 @@ class Device:
 
     def records(self, cpu, room=1 << 17):
         """Takes what a session of kind trace has recorded on a CPU: (words, lost)."""
+        words, lost, _ = self.records_and_waits(cpu, room)
+        return words, lost
+
+    def records_and_waits(self, cpu, room=1 << 17):
+        """Likewise, and how often threads have waited for it."""
         buffer = (ctypes.c_uint32 * (2 * room))()
-        answer = self.call("records", struct.pack("<IIIQQ", cpu, room, 0, ctypes.addressof(buffer), 0))
-        n, lost = struct.unpack("<8xI4x8xQ", answer)
-        return buffer[:2 * n], lost
+        answer = self.call("records", struct.pack("<IIIQ", cpu, room, 0, ctypes.addressof(buffer)))
+        n, lost, waits = struct.unpack("<8xI4x8xQQ8x", answer)
+        return buffer[:2 * n], lost, waits
 
     def counts(self, room=1 << 13):
         """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""

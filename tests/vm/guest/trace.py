@@ -65,7 +65,7 @@ def jifl_trace(*options):
     """Sequences of depths and functions by system call."""
     targets = [f"sys:{NUMBERED.get(name, name)}" for name in [MARK, *CALLS]]
     end = run("jifl", "trace", *options, *targets, "-f", "ndjson", "-o", "/run/calls", "--", *COMMAND)
-    said = re.fullmatch(r"(\d+) calls, (\d+) functions entered; records lost (\d+), calls missed (\d+)",
+    said = re.fullmatch(r"(\d+) calls, (\d+) functions entered; records lost (\d+), calls missed (\d+)(?:; threads waited .*)?",
                         end.stderr.strip())
     check("the trace ends well", end.returncode == 0 and said, end)
     calls = [json.loads(line) for line in Path("/run/calls").read_text().splitlines()]

@@ -85,6 +85,10 @@ abi_struct! {
         pub(crate) buf: u64,
         /// Out: overwritten before they were taken.
         pub lost: u64,
+        /// Out: how often threads have waited for it, on all CPUs.
+        pub waits: u64,
+        /// Out: how long, all together, in nanoseconds.
+        pub waited_ns: u64,
     }
 }
 

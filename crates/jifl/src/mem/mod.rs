@@ -19,7 +19,7 @@ use self::summary::{Region, Summary};
 use crate::exit::Failure;
 use crate::output::{self, Format};
 use crate::profile::Show;
-use crate::records;
+use crate::records::{self, WaitArgs, Waits};
 use crate::report::{grouped, table_within};
 use crate::scope::{Outcome, Scope};
 use crate::symbols::Symbols;
@@ -52,6 +52,8 @@ pub struct MemArgs {
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
     scope: Scope,
 }
 
@@ -61,6 +63,7 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
     let start = Start {
         kind: Kind::Mem as u32,
         nrs: session::bits(&target::select(&args.targets, &table)?),
+        flags: args.wait.flag(),
         ..Start::default()
     };
     args.scope.check()?;
@@ -83,6 +86,7 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
         stray: stray + untold.records + untold.blocks,
         unrecorded_blocks: layout.refused,
         missed: outcome.report.missed(),
+        waits: taken.waits,
     };
     let width = args.show.width();
     sink.write(&match args.show.format {
@@ -109,6 +113,9 @@ struct Losses {
     unrecorded_blocks: u64,
     /// System calls.
     missed: u64,
+    /// No loss, but what it took to have none.
+    #[serde(flatten)]
+    waits: Waits,
 }
 
 impl Losses {
@@ -271,7 +278,7 @@ fn note(summary: &Summary<'_>, outcome: &Outcome, losses: &Losses) {
     if !losses.are_none() {
         text += ": the figures are too low";
     }
-    output::note(&text);
+    output::note(&(text + &losses.waits.text()));
 }
 
 #[cfg(test)]

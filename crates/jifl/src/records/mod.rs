@@ -2,6 +2,7 @@
 //! What sessions record: taken from the module while they run, put in order afterwards.
 
 pub mod pieces;
+mod waits;
 
 use std::sync::Mutex;
 
@@ -13,6 +14,7 @@ use jifl_sys::device::{Door, Request};
 
 use self::pieces::GAP;
 pub use self::pieces::{Event, Piece, pieces};
+pub use self::waits::{WaitArgs, Waits};
 use crate::device;
 use crate::exit::Failure;
 use crate::scope::{self, Outcome, Scope};
@@ -33,6 +35,8 @@ pub struct Taken {
     lost: Vec<u64>,
     /// There was no room for.
     pub refused: u64,
+    /// Threads have waited for them to be taken.
+    pub waits: Waits,
     /// Calls that were let go.
     pub unwanted: u64,
     /// Where they go first.
@@ -161,6 +165,7 @@ impl Taken {
                     self.keep_gap(cpu);
                 }
                 self.lost[cpu] = records.lost;
+                self.waits = Waits::of(&records);
                 Some(records.n as usize)
             }
             Err(error) => {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::records::Taken;
+use crate::records::{Taken, Waits};
 use crate::scope::Outcome;
 
 /// Numbers of it.
@@ -21,6 +21,8 @@ pub struct Losses {
     pub stray: u64,
     /// Records that there was no room for.
     pub refused: u64,
+    /// What waiting there was so that none are lost.
+    pub waits: Waits,
 }
 
 impl Losses {
@@ -34,6 +36,7 @@ impl Losses {
             missed: outcome.report.missed(),
             stray,
             refused: taken.refused,
+            waits: taken.waits,
         }
     }
 
@@ -49,6 +52,6 @@ impl Losses {
         if self.refused > 0 {
             let _ = write!(text, "; {} beyond --limit are not shown", self.refused);
         }
-        text
+        text + &self.waits.text()
     }
 }

@@ -37,6 +37,7 @@ use self::prototypes::Prototypes;
 use self::text::Text;
 use crate::exit::Failure;
 use crate::output::Sink;
+use crate::records::WaitArgs;
 use crate::scope::Scope;
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
@@ -104,6 +105,8 @@ pub struct TraceArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
     scope: Scope,
 }
 
@@ -113,6 +116,7 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
     let mut start = Start {
         kind: Kind::Trace as u32,
         nrs: session::bits(&target::select(&args.targets, &table)?),
+        flags: args.wait.flag(),
         ..Start::default()
     };
     args.scope.check()?;

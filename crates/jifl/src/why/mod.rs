@@ -28,7 +28,7 @@ use crate::dump::disasm::Disassembler;
 use crate::exit::Failure;
 use crate::kcore::Kcore;
 use crate::lines::{Build, LinesArgs};
-use crate::records::{self, Taken};
+use crate::records::{self, Taken, WaitArgs};
 use crate::scope::{Outcome, Scope};
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
@@ -81,6 +81,8 @@ pub struct WhyArgs {
     #[command(flatten)]
     lines: LinesArgs,
     #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
     scope: Scope,
 }
 
@@ -91,6 +93,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let start = Start {
         kind: Kind::Path as u32,
         nrs: session::bits(&target::select(&args.targets, &table)?),
+        flags: args.wait.flag(),
         ..Start::default()
     };
     args.scope.check()?;
@@ -172,7 +175,10 @@ fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<
         };
         text += &format!("; {unknown} calls are not looked at, {of_which}");
     }
-    output::note(&text);
+    if taken.refused > 0 {
+        text += &format!("; {} records beyond --limit are not kept", taken.refused);
+    }
+    output::note(&(text + &taken.waits.text()));
 }
 
 #[cfg(test)]

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""No record is lost of programs that make calls as fast as they can, since these wait; nobody waits in vain."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_waits(kernel, show):
+    harness.guest("waits", kernel=kernel, smp=1, show=show)
