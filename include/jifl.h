@@ -105,6 +105,7 @@ struct module_event {
 	const char *name;
 	unsigned long text, size;	/* its code, without that of its init */
 	bool going;
+	bool there;			/* since before the start */
 };
 
 typedef void (*module_callback)(const struct module_event *event, void *arg);
@@ -201,10 +202,11 @@ typedef struct jifl_syscall {
  * int syscall_add_end_callback(syscall_s *s, event_callback fn, void *arg)
  *
  * Events. From the next start on, fn is called
- * - module: fn(event, arg), when a module of the kernel has been put into memory, before any of
- *   its code is executed and thus instrumented, plugins too; and, with event->going, when it
- *   goes: its code is not executed any more, its symbols are still there. One whose init
- *   fails goes, too. Those that were there at the start are not told of.
+ * - module: fn(event, arg), with event->there, for each module of the kernel that is there at
+ *   the start, before that returns, the oldest first; without, when one has been put into memory,
+ *   before any of its code is executed and thus instrumented, plugins too; and, with
+ *   event->going, when it goes: its code is not executed any more, its symbols are still there.
+ *   One whose init fails goes, too.
  * - flush: fn(arg), when the code cache has been emptied because it was full. All that was
  *   inserted is gone with it, and the other callbacks will be called anew for what is
  *   executed again. Until fn returns neither callbacks of code nor analysis functions run, of
@@ -688,7 +690,7 @@ enum jifl_ipoint {
 
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	3
+#define JIFL_PLUGIN_ABI	4
 
 struct jifl_plugin {
 	unsigned int size;

@@ -10,6 +10,7 @@
  *   plugin_want.c     what they ask to have inserted
  *   plugin_lookup.c   ... with which arguments, where these are no constants
  *   plugin_event.c    events: modules, flushes, ends
+ *   plugin_modules.c  ... of which modules there are
  *   plugin_store.c    what they have made: heaps, storage of CPUs
  *   plugin_task.c     ... storage of tasks
  *   plugin_ring.c     ... rings of records
@@ -45,6 +46,17 @@ void jifl_event_ignore(syscall_s *s);
 void jifl_event_end(syscall_s *s);
 /* Is this the callback of an event? */
 bool jifl_event_runs_here(void);
+
+/* --- the kernel's modules: plugin_modules.c; all under plugin_event.c's mutex ------------------ */
+
+/* Reads which there are, but for those of whose coming it has been told. 0 or -errno after a line in the log. */
+int jifl_modules_read(void);
+void jifl_modules_forget(void);
+/* The kernel's notifier says so. */
+void jifl_modules_come(const struct module *mod);
+void jifl_modules_go(const struct module *mod);
+/* Calls fn for each that there is, the oldest first. */
+void jifl_modules_each(module_callback fn, void *arg);
 
 /* --- what plugins have made: plugin_store.c, plugin_task.c, plugin_ring.c -------------------- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of which plugins are told while a syscall_s of theirs is instrumenting: modules come
- * and go, the code cache is emptied, instrumentation has ended.
+ * Events of which plugins are told while a syscall_s of theirs is instrumenting: modules are
+ * there, come and go, the code cache is emptied, instrumentation has ended.
  *
  * Callbacks run one at a time under jifl_event_mutex, which is the innermost of those that
  * plugins' callbacks see: it is taken under jifl_session_mutex when the cache is emptied, and
@@ -45,19 +45,28 @@ static void jifl_event_call(const syscall_s *s, enum jifl_callback_kind kind,
 	WRITE_ONCE(jifl_event_task, NULL);
 }
 
+/* jifl_event_mutex. */
 static void jifl_event_tell(enum jifl_callback_kind kind, const struct module_event *event)
 {
 	const syscall_s *s;
 
-	mutex_lock(&jifl_event_mutex);
 	list_for_each_entry(s, &jifl_event_list, events)
 		jifl_event_call(s, kind, event);
-	mutex_unlock(&jifl_event_mutex);
+}
+
+static void jifl_event_tell_there(const struct module_event *module, void *arg)
+{
+	struct module_event event = *module;
+
+	event.there = true;
+	jifl_event_call(arg, JIFL_CALLBACK_MODULE, &event);
 }
 
 void jifl_event_listen(syscall_s *s)
 {
 	mutex_lock(&jifl_event_mutex);
+	if (s->ncallbacks[JIFL_CALLBACK_MODULE])
+		jifl_modules_each(jifl_event_tell_there, s);
 	list_add_tail(&s->events, &jifl_event_list);
 	mutex_unlock(&jifl_event_mutex);
 }
@@ -79,8 +88,10 @@ void jifl_event_end(syscall_s *s)
 
 void jifl_plugin_flushed(void)
 {
+	mutex_lock(&jifl_event_mutex);
 	if (!JIFL_HOST_PLANTED(flushes_untold))
 		jifl_event_tell(JIFL_CALLBACK_FLUSH, NULL);
+	mutex_unlock(&jifl_event_mutex);
 }
 
 /* COMING is before init: text.c lets nothing be translated before LIVE. */
@@ -95,7 +106,13 @@ static int jifl_event_module(struct notifier_block *nb, unsigned long state, voi
 	if (state != MODULE_STATE_COMING && state != MODULE_STATE_GOING)
 		return NOTIFY_DONE;
 	jifl_compat_module_text(mod, &event.text, &event.size);
+	mutex_lock(&jifl_event_mutex);
 	jifl_event_tell(JIFL_CALLBACK_MODULE, &event);
+	if (event.going)
+		jifl_modules_go(mod);
+	else
+		jifl_modules_come(mod);
+	mutex_unlock(&jifl_event_mutex);
 	return NOTIFY_OK;
 }
 
@@ -105,10 +122,21 @@ static struct notifier_block jifl_event_notifier = {
 
 int jifl_event_init(void)
 {
-	return JIFL_TRY(register_module_notifier(&jifl_event_notifier));
+	int ret = JIFL_TRY(register_module_notifier(&jifl_event_notifier));
+
+	if (ret)
+		return ret;
+	/* Behind that: what comes meanwhile is told of by either, or by both. */
+	mutex_lock(&jifl_event_mutex);
+	ret = jifl_modules_read();
+	mutex_unlock(&jifl_event_mutex);
+	if (ret)
+		jifl_event_exit();
+	return ret;
 }
 
 void jifl_event_exit(void)
 {
 	unregister_module_notifier(&jifl_event_notifier);
+	jifl_modules_forget();
 }

@@ -34,23 +34,25 @@ def good(name, *words):
 def start(name, **parameters):
     for parameter, value in parameters.items():
         Path(f"/sys/module/{name}/parameters/{parameter}").write_text(str(value))
+    mark = log_mark()
     good(f"{name} starts", "start", name)
-    return log_mark()
+    return mark
 
 
 def stop(mark):
     """Its sums, and what else is in the log."""
     good("store stops", "stop", "store")
     lines = kernel_log(mark)
-    sums = next(line for line in lines if line.startswith("store: calls"))
-    counts = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", sums)}
+    sums = [line for line in lines if line.startswith(("store: calls", "store: ends"))]
+    same("sums, and how often it ended", len(sums), 2)
+    counts = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", " ".join(sums))}
     figure("store", counts)
     same("nothing is wrong", counts["wrong"], 0)
     same("each CPU's counts", counts["cpus"], counts["calls"])
     same("calls of tasks, and of those without room", counts["task_calls"] + counts["without_task"], counts["calls"])
     same("which were counted", counts["refused"], counts["without_task"])
     same("pieces of the heap that there were not", counts["heap_refused"], counts["without_room"])
-    return counts, [line for line in lines if line is not sums]
+    return counts, [line for line in lines if line not in sums]
 
 
 def read(name="store", *words):
@@ -116,7 +118,7 @@ def full():
     same("records, and those lost", (len(taken) + lost, lost), (counts["calls"], counts["lost"]))
     check("as many as there is room for", 0 < len(taken) <= 100 * os.cpu_count() and lost, (len(taken), lost))
     check("pieces of a heap", counts["heap_refused"] and counts["routines"] == 1024 // 16, counts)
-    said = sorted(line.partition("plugin store: ")[2] for line in lines if "plugin store" in line)
+    said = sorted(line.partition("plugin store: ")[2] for line in lines if "plugin store: " in line)
     times = {"heap": counts["heap_refused"], "ring": lost, "storage of tasks": counts["refused"]}
     same("the log says so", said, [f"{name}: {n} times there was no room" for name, n in times.items()])
     Path("/sys/module/store/parameters/heap_kb").write_text(str(1 << 31))
@@ -124,8 +126,10 @@ def full():
 
 
 def modules():
-    """Of modules that come and go it is told, in this order."""
+    """Of modules that are there, come and go it is told, in this order."""
     mark = start("store", tasks=64, records=10, heap_kb=4096)
+    # The newest comes first there.
+    there = [line.split()[0] for line in Path("/proc/modules").read_text().splitlines()][::-1]
     for _ in range(2):
         same("a module comes", run("insmod", MODULES / "jifl_known.ko").returncode, 0)
         same("it goes", run("rmmod", "jifl_known").returncode, 0)
@@ -133,9 +137,10 @@ def modules():
     good("it goes", "unload", "order")
     counts, lines = stop(mark)
     told = [line.removeprefix("store: module ") for line in lines if line.startswith("store: module")]
-    want = ["jifl_known comes", "jifl_known goes"] * 2 + ["order comes", "order goes"]
+    want = [f"{name} is there" for name in there]
+    want += ["jifl_known comes", "jifl_known goes"] * 2 + ["order comes", "order goes"]
     same("modules", told, want)
-    same("their number", (counts["came"], counts["went"]), (3, 3))
+    same("their number", (counts["there"], counts["came"], counts["went"]), (len(there), 3, 3))
 
 
 def order():

@@ -25,7 +25,7 @@ static ring_s ring;
 
 static atomic64_t calls, without_task, gone_tasks, gone_calls, wrong;
 /* Callbacks and flushes take turns; events are one at a time. */
-static unsigned long routines, without_room, flushes, ends, came, went, again;
+static unsigned long routines, without_room, flushes, ends, there, came, went, again;
 
 /* Larger than what all modules together have of static per-CPU data. */
 struct cpu {
@@ -126,13 +126,16 @@ static void on_module(const struct module_event *event, void *arg)
 {
 	char name[KSYM_NAME_LEN], module[MODULE_NAME_LEN];
 
-	event->going ? went++ : came++;
+	if (event->there)
+		there++;
+	else
+		event->going ? went++ : came++;
 	/* Its text may begin with what has no symbol. */
 	expect(!symbol_name(event->text + event->size / 2, name, sizeof(name)) &&
 	       !symbol_module(event->text + event->size / 2, module, sizeof(module)) &&
 	       !strcmp(module, event->name));
 	expect(preemptible() && event->size > 0 && arg == &came);
-	pr_info("store: module %s %s\n", event->name, event->going ? "goes" : "comes");
+	pr_info("store: module %s %s\n", event->name, event->there ? "is there" : event->going ? "goes" : "comes");
 }
 
 static void on_flush(void *arg)
@@ -147,7 +150,9 @@ static void on_flush(void *arg)
 static void on_end(void *arg)
 {
 	expect(preemptible() && arg == &ends);
-	ends++;
+	/* The last event: until then the cache may be emptied. */
+	if (++ends == 2)
+		pr_info("store: ends flushes %lu again %lu\n", flushes, again);
 }
 
 static void on_gone(void *data)
@@ -198,7 +203,7 @@ static int plugin_start(void)
 	atomic64_set(&without_task, 0);
 	atomic64_set(&gone_tasks, 0);
 	atomic64_set(&gone_calls, 0);
-	routines = without_room = flushes = ends = came = went = again = 0;
+	routines = without_room = flushes = ends = there = came = went = again = 0;
 	seen = NULL;
 	expect(!!symbol_address("vfs_read") && !symbol_address("no such symbol"));
 	ret = ret ?: syscall_start_instrumenting(&getppid_call);
@@ -224,10 +229,10 @@ static void plugin_stop(void)
 	expect(ends == 1);
 	before = atomic64_read(&gone_tasks);
 	expect(!task_storage_drain(&by_task));
-	pr_info("store: calls %lld cpus %llu tasks %lld drained %lld task_calls %lld without_task %lld refused %llu lost %llu heap_refused %llu wrong %lld routines %lu without_room %lu flushes %lu again %lu came %lu went %lu used %zu\n",
+	pr_info("store: calls %lld cpus %llu tasks %lld drained %lld task_calls %lld without_task %lld refused %llu lost %llu heap_refused %llu wrong %lld routines %lu without_room %lu there %lu came %lu went %lu used %zu\n",
 		atomic64_read(&calls), sum_of_cpus(), atomic64_read(&gone_tasks),
 		atomic64_read(&gone_tasks) - before, atomic64_read(&gone_calls),
 		atomic64_read(&without_task), task_storage_refused(&by_task), ring_lost(&ring),
-		heap_refused(&heap), atomic64_read(&wrong), routines, without_room, flushes, again,
-		came, went, heap_used(&heap));
+		heap_refused(&heap), atomic64_read(&wrong), routines, without_room,
+		there, came, went, heap_used(&heap));
 }
