@@ -20,6 +20,17 @@ pub fn bounds(bucket: usize) -> (u64, u64) {
     (low, low + width - 1)
 }
 
+/// All buckets, of those that are not empty. Numbers that none has are left out.
+pub fn dense(filled: &[(usize, u64)]) -> Vec<u64> {
+    let mut all = vec![0; HIST_BUCKETS];
+    for (bucket, count) in filled {
+        if let Some(place) = all.get_mut(*bucket) {
+            *place = *count;
+        }
+    }
+    all
+}
+
 /// The value that `percent` of all counted values do not exceed: the middle of
 /// its bucket, kept between `min` and `max`, which are exact. `None` when
 /// nothing was counted.

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::{At, Block, Destination, Image, Recording, Symbol, keep};
 use crate::exit::{DONE, Failure};
+use crate::histogram;
 use crate::report::{Report, Row};
 
 /// What is laid elsewhere begins at such an address.
@@ -194,15 +195,20 @@ fn add_report(report: &mut Report, other: Report) {
     }
 }
 
-/// Of percentiles there is no sum.
 fn add_row(row: &mut Row, other: &Row) {
+    // Each has them whose calls were counted inside.
+    let lacks = |row: &Row| row.calls > 0 && row.p50.is_none();
+    let has_percentiles = !lacks(row) && !lacks(other);
     (row.min, row.max) = match (row.calls, other.calls) {
         (_, 0) => (row.min, row.max),
         (0, _) => (other.min, other.max),
         _ => (row.min.min(other.min), row.max.max(other.max)),
     };
-    (row.p50, row.p99) = (None, None);
     row.histogram = add_histograms(row, other);
+    let histogram = histogram::dense(&row.histogram);
+    [row.p50, row.p99] = [50, 99].map(|percent| {
+        histogram::percentile(&histogram, percent, row.min, row.max).filter(|_| has_percentiles)
+    });
     row.calls = row.calls.saturating_add(other.calls);
     row.sum = row.sum.saturating_add(other.sum);
     row.blocks = row.blocks.saturating_add(other.blocks);
@@ -310,25 +316,26 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_counts_add_up_without_percentiles() {
+    fn rows_of_counts_add_up() {
         let mut sum = sample(Kind::Insn);
         let mut other = sample(Kind::Insn);
-        other.rows[0].min = 7;
+        (sum.rows[0].min, other.rows[0].min) = (3, 2);
         other.rows.remove(1);
         sum.rows[0].histogram = vec![(3, 1204)];
         other.rows[0].histogram = vec![(2, 4), (3, 1200)];
         other.cost.native_exits.push(("hlt".into(), 1));
         add_report(&mut sum, other);
         let clone = &sum.rows[0];
-        assert_eq!((clone.calls, clone.sum, clone.min), (2408, 76_422_696, 7));
+        assert_eq!((clone.calls, clone.sum, clone.min), (2408, 76_422_696, 2));
         assert_eq!(clone.histogram, [(2, 4), (3, 2404)]);
+        assert_eq!((clone.p50, clone.p99), (Some(3), Some(3)));
         let mut earlier = clone.clone();
         earlier.histogram.clear();
         assert!(add_histograms(clone, &earlier).is_empty());
-        assert_eq!(
-            (clone.p50, sum.rows[1].calls, sum.cost.exits()),
-            (None, 3, 25)
-        );
+        let mut both = clone.clone();
+        add_row(&mut both, &earlier);
+        assert_eq!((both.calls, both.p50, both.p99), (4816, None, None));
+        assert_eq!((sum.rows[1].calls, sum.cost.exits()), (3, 25));
     }
 
     #[test]
