@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     }
     let result = match Cli::parse().command {
         Command::Count(args) => count::run(args),
-        Command::Trace(args) => trace::run(args),
+        Command::Trace(args) => trace::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),

@@ -98,6 +98,43 @@ def views():
     return printed
 
 
+def traces():
+    """A trace is written from its recording in the form that it had, to the byte, and in others."""
+    said = {}
+    for form in ("text", "ndjson", "folded", "chrome", "perfetto"):
+        end = jifl("trace", "-A", "-d", "sys:openat", "-f", form, "-o", f"live.{form}", "--record", f"{form}.jifl", "--", *WORK)
+        same(f"{form}: status", end.returncode, 0)
+        said[form] = next(line for line in end.stderr.splitlines() if "functions entered; records lost 0" in line)
+        give(f"{form}.jifl")
+    end = jifl("trace", "sys:openat", "-o", "live", "--record", "plain.jifl", "--", *WORK)
+    give("plain.jifl")
+    hide_addresses()
+    for form in said:
+        end = nobody("report", f"{form}.jifl", "-f", form, "-o", f"again.{form}")
+        same(f"{form}: report's status, and what it says", (end.returncode, end.stderr), (0, said[form] + "\n"))
+        live, again = ((HERE / f"{name}.{form}").read_bytes() for name in ("live", "again"))
+        check(f"{form}: it is what was written", live == again and len(live) > 5000, (len(live), len(again)))
+    end = nobody("report", "text.jifl", "-f", "ndjson")
+    calls = [json.loads(line) for line in end.stdout.splitlines()]
+    entered = int(re.search(r"(\d+) functions entered", said["text"])[1])
+    same("in another form: functions", sum(len(call["functions"]) for call in calls), entered)
+    check("with what they get and how long they take", all("arguments" in call["functions"][0] and "duration_ns" in call["functions"][0]
+                                                         for call in calls), calls[0]["functions"][:1])
+    end = nobody("report", "text.jifl", "-f", "ndjson", "--depth", "1")
+    depths = {function["depth"] for line in end.stdout.splitlines() for function in json.loads(line)["functions"]}
+    same("less of it", depths, {0})
+    same("a trace without times", nobody("report", "plain.jifl").stdout, (HERE / "live").read_text())
+    for words, word in [(["report", "plain.jifl", "-f", "chrome"], "trace -d"), (["report", "plain.jifl", "--as", "prof"], "--as trace"),
+                        (["report", "prof.jifl", "--as", "trace"], "jifl trace --record"), (["report", "plain.jifl", "-f", "json"], "ndjson"),
+                        (["diff", "plain.jifl", "plain.jifl"], "no difference"), (["merge", "-o", "sum", "plain.jifl", "plain.jifl"], "no sum")]:
+        end = nobody(*words)
+        check(f"{words[0]} {words[-1]} is refused", end.returncode in (1, 2) and end.stderr.count("\n") == 1 and word in end.stderr, end)
+    info = nobody("report", "plain.jifl", "--as", "info").stdout
+    check("what it is", re.search(r"^counted +[\d,]+ functions in [\d,]+ system calls$", info, re.M), info)
+    figure("bytes of a recorded trace, for each function", round((HERE / "text.jifl").stat().st_size / entered, 1))
+    show_addresses()
+
+
 def another_view(printed):
     """A recording of one is one of all three."""
     functions = json.loads(printed["prof"])["functions"]
@@ -223,6 +260,7 @@ def program():
     begin = time.monotonic()
     printed = views()
     another_view(printed)
+    traces()
     info()
     record_twice()
     merge_and_diff()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of a recording before anything is done with it: it may come from anywhere.
 
-use super::{At, Block, Recording};
+use super::{At, Block, Recording, Trace};
 
 /// What is wrong, in one line.
 pub fn check(recording: &Recording) -> Result<(), String> {
@@ -38,6 +38,13 @@ fn names_are_plain(recording: &Recording) -> bool {
         .chain(exits.map(|(name, _)| plain(name)))
         .chain(texts.into_iter().map(|text| plain(text)))
         .chain([plain(&header.kernel.build_id)])
+        .chain(
+            recording
+                .trace
+                .iter()
+                .flat_map(|trace| trace.kept.names())
+                .map(plain),
+        )
         .chain([shown(&header.cpu), shown(&header.kernel.version)])
         .all(|good| good)
 }
@@ -54,7 +61,12 @@ fn places_exist(recording: &Recording) -> bool {
         exists(block.at, block.bytes)
             && branch.is_none_or(|branch| exists(block.at, branch.offset) && exists(branch.to, 0))
     };
-    recording.blocks.iter().all(block) && recording.symbols.iter().all(|s| exists(s.at, 0))
+    let trace = |trace: &Trace| {
+        trace.functions.iter().all(|at| exists(*at, 0)) && trace.kept.fits(trace.functions.len())
+    };
+    recording.blocks.iter().all(block)
+        && recording.symbols.iter().all(|s| exists(s.at, 0))
+        && recording.trace.iter().all(trace)
 }
 
 /// Of whatever is added up.
@@ -80,12 +92,37 @@ fn fits(values: impl Iterator<Item = u128>) -> bool {
 mod tests {
     use super::super::tests::recorded;
     use super::*;
+    use crate::trace::Losses;
+    use serde_json::json;
+
+    /// A call that enters a function of this number; an argument has this name. There is one function,
+    /// in this image.
+    fn traced(argument: &str, function: u32, image: usize) -> Trace {
+        let parameter = json!({"name": argument, "kind": "Pointer", "register": 0});
+        let kept = json!({
+            "timed": false,
+            "valued": true,
+            "moment": {"monotonic": 1, "boottime": 2, "realtime": 3},
+            "losses": Losses::default(),
+            "threads": {"7": {"process": 7, "process_name": null, "name": null}},
+            "prototypes": [{"parameters": [parameter], "variadic": false, "result": null}],
+            "calls": [{"thread": 7, "nr": 0, "began": 5, "ended": null, "result": null,
+                       "functions": [[function, 0, null, null, null, null]]}],
+        });
+        Trace {
+            kept: serde_json::from_value(kept).unwrap(),
+            functions: vec![At { image, offset: 0 }],
+        }
+    }
 
     #[test]
     fn what_would_mislead_or_overflow_is_refused() {
         assert_eq!(check(&recorded()), Ok(()));
+        let mut whole = recorded();
+        whole.trace = Some(traced("x", 0, 0));
+        assert_eq!(check(&whole), Ok(()));
         type Spoil = fn(&mut Recording);
-        let spoil: [(&str, Spoil); 8] = [
+        let spoil: [(&str, Spoil); 11] = [
             ("a name", |r| r.symbols[0].name = "a\x1b[2J".into()),
             ("a name", |r| r.symbols[0].name = String::new()),
             ("a name", |r| r.symbols[0].kind = '\n'),
@@ -94,6 +131,9 @@ mod tests {
             ("an address", |r| r.blocks[0].at.offset = u64::MAX),
             ("an address", |r| r.symbols[0].at.image = 99),
             ("counts", |r| r.blocks[0].executed = u64::MAX),
+            ("an address", |r| r.trace = Some(traced("x", 0, 99))),
+            ("an address", |r| r.trace = Some(traced("x", 9, 0))),
+            ("a name", |r| r.trace = Some(traced("a\x1b", 0, 0))),
         ];
         for (word, spoil) in spoil {
             let mut recording = recorded();

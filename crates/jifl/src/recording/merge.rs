@@ -61,6 +61,11 @@ pub fn comparable(a: (&str, &Recording), b: (&str, &Recording)) -> Result<(), Fa
             kernel_a.shown()
         )));
     }
+    if let Some((name, _)) = [a, b].into_iter().find(|one| one.1.trace.is_some()) {
+        return Err(Failure::failed(format!(
+            "{name}: of `jifl trace`: of calls one by one there is no sum and no difference"
+        )));
+    }
     if a.1.report.kind != b.1.report.kind {
         return Err(Failure::failed(format!(
             "{}: of kind {}, but {} is of kind {}",

@@ -35,6 +35,7 @@ use crate::output;
 use crate::profile::Profile;
 use crate::report::{Report, grouped};
 use crate::symbols::Symbols;
+use crate::trace::Kept;
 use jifl_sys::abi::{Count, Kind, NO_BRANCH};
 
 pub use diff::run as run_diff;
@@ -58,6 +59,16 @@ pub struct Recording {
     /// In the order of their addresses.
     symbols: Vec<Symbol>,
     blocks: Vec<Block>,
+    /// Of a session of kind trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Trace>,
+}
+
+/// What `jifl trace` has kept, and where the functions are that were entered, by their numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Trace {
+    kept: Kept,
+    functions: Vec<At>,
 }
 
 /// A place in one.
@@ -104,6 +115,16 @@ impl Recording {
         writer::of_profile(profile)
     }
 
+    /// Of a session of kind trace, with the addresses of functions by their numbers.
+    pub fn of_trace(
+        report: &Report,
+        symbols: &Symbols,
+        kept: Kept,
+        functions: &[u64],
+    ) -> Recording {
+        writer::of_trace(report, symbols, kept, functions)
+    }
+
     /// Of one that has its report's rows only.
     pub fn of_report(report: &Report) -> Recording {
         Recording {
@@ -113,6 +134,7 @@ impl Recording {
             images: Vec::new(),
             symbols: Vec::new(),
             blocks: Vec::new(),
+            trace: None,
         }
     }
 
@@ -176,6 +198,23 @@ impl Recording {
         self.report.kind == Kind::Profile
     }
 
+    /// What calls have inside, and how many: `12 blocks`; nothing where only their sums are known.
+    fn inside(&self) -> Option<String> {
+        if let Some(trace) = &self.trace {
+            return Some(format!("{} functions", grouped(trace.kept.functions())));
+        }
+        self.is_profile()
+            .then(|| format!("{} blocks", grouped(self.blocks.len() as u64)))
+    }
+
+    /// Which command has recorded it.
+    fn made_by(&self) -> String {
+        match &self.trace {
+            Some(_) => "jifl trace".to_owned(),
+            None => format!("jifl count {}", self.kind()),
+        }
+    }
+
     /// What it is about: `profile`, `insn`, ...
     fn kind(&self) -> &'static str {
         self.report.kind.name()
@@ -205,12 +244,11 @@ pub fn keep(destination: Destination, recording: &Recording) -> Result<(), Failu
     let bytes = file::encode(recording);
     let shown = destination.shown();
     destination.write(&bytes)?;
-    let blocks = match recording.is_profile() {
-        true => format!("{} blocks, ", grouped(recording.blocks.len() as u64)),
-        false => String::new(),
-    };
+    let inside = recording
+        .inside()
+        .map_or_else(String::new, |inside| inside + ", ");
     output::note(&format!(
-        "jifl: {shown}: {blocks}{} calls, {} bytes; `jifl report {shown}` shows them",
+        "jifl: {shown}: {inside}{} calls, {} bytes; `jifl report {shown}` shows them",
         grouped(recording.calls()),
         grouped(bytes.len() as u64)
     ));

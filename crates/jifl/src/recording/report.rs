@@ -16,19 +16,22 @@ use crate::output::{self, Extent};
 use crate::prof::ProfOptions;
 use crate::profile::{self, Show, Shown, View};
 use crate::report::{Format, grouped};
+use crate::symbols::Symbols;
+use crate::trace::{self, Choice};
 
 /// Arguments of `jifl report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 It takes no privileges and no module: names are in the recording.
-Without --as it is the view that the options are of, else prof, or count where only calls
-were counted.
+Without --as it is the view that the options are of, else prof, trace of what `jifl trace` has
+kept, or count where only calls were counted.
 
 Examples:
   jifl report
   jifl report nginx.jifl --as branch --hints
   jifl report nginx.jifl --as cover --lcov kernel.info --vmlinux vmlinux
   jifl report nginx.jifl --inlined --svg flames.svg
+  jifl report ls.jifl --as trace -f perfetto -o ls.pftrace
   jifl report nginx.jifl --as info")]
 pub struct ReportArgs {
     /// The recording
@@ -37,9 +40,9 @@ pub struct ReportArgs {
     /// What it is shown as
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     shown_as: Option<As>,
-    /// How it is written; csv with --as count only
+    /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
-    format: Format,
+    format: Form,
     #[command(flatten)]
     extent: Extent,
     #[command(flatten)]
@@ -49,7 +52,50 @@ pub struct ReportArgs {
     #[command(flatten)]
     branch: BranchOptions,
     #[command(flatten)]
+    trace: Choice,
+    #[command(flatten)]
     lines: LinesArgs,
+}
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// One object on one line; not with --as trace
+    Json,
+    /// With --as count: one line for each target, a heading first
+    Csv,
+    /// With --as trace: a JSON object in a line for each call
+    Ndjson,
+    /// With --as trace: stacks, and how often, or how long, for flame graphs
+    Folded,
+    /// With --as trace: Chrome's trace events
+    Chrome,
+    /// With --as trace: Perfetto's own
+    Perfetto,
+}
+
+impl Form {
+    fn of_counts(self) -> Option<Format> {
+        Some(match self {
+            Form::Text => Format::Text,
+            Form::Json => Format::Json,
+            Form::Csv => Format::Csv,
+            _ => return None,
+        })
+    }
+
+    fn of_trace(self) -> Option<trace::Format> {
+        Some(match self {
+            Form::Text => trace::Format::Text,
+            Form::Ndjson => trace::Format::Ndjson,
+            Form::Folded => trace::Format::Folded,
+            Form::Chrome => trace::Format::Chrome,
+            Form::Perfetto => trace::Format::Perfetto,
+            _ => return None,
+        })
+    }
 }
 
 /// What a recording is shown as.
@@ -63,6 +109,8 @@ enum As {
     Branch,
     /// System calls
     Count,
+    /// Calls and the functions in them, in their order
+    Trace,
     /// Where, when and how it was recorded
     Info,
 }
@@ -85,24 +133,64 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let view = match wanted {
         Some(view) => view,
         None if recording.is_profile() => As::Prof,
+        None if recording.trace.is_some() => As::Trace,
         None => As::Count,
     };
-    if matches!(view, As::Branch | As::Count | As::Info) {
+    if matches!(view, As::Branch | As::Count | As::Trace | As::Info) {
         args.lines.need_none()?;
     }
-    if args.format == Format::Csv && view != As::Count {
-        return Err(Failure::usage("-f csv goes with --as count only"));
+    if view == As::Trace {
+        return traced(&recording, args);
     }
+    let format = args
+        .format
+        .of_counts()
+        .filter(|format| *format != Format::Csv || view == As::Count);
+    let format = format.ok_or_else(|| {
+        Failure::usage(
+            "-f csv goes with --as count only; ndjson, folded, chrome and perfetto with --as trace",
+        )
+    })?;
     // Before the old one is gone.
     let shown = match view {
-        As::Count => Shown::text(recording.report.render(args.format, args.extent.width())),
+        As::Count => Shown::text(recording.report.render(format, args.extent.width())),
         As::Info => Shown::text(info(&recording, args)?),
         _ => shown(&recording, view, args)?,
     };
     shown.write(&mut args.extent.sink()?)?;
-    if let Some(notes) = recording.report.notes(args.format) {
+    if let Some(notes) = recording.report.notes(format) {
         output::note(notes.trim_end());
     }
+    Ok(DONE)
+}
+
+/// As `jifl trace` has it.
+fn traced(recording: &Recording, args: &ReportArgs) -> Result<u8, Failure> {
+    let Some(trace) = &recording.trace else {
+        return Err(Failure::failed(format!(
+            "{}: of `{}`, which does not keep calls one by one: `jifl trace --record FILE` does",
+            args.file.display(),
+            recording.made_by()
+        )));
+    };
+    let Some(format) = args.format.of_trace() else {
+        return Err(Failure::usage(
+            "--as trace is written as text, ndjson, folded, chrome or perfetto",
+        ));
+    };
+    if !trace.kept.timed && (format.needs_times() || args.trace.needs_times()) {
+        return Err(Failure::failed(format!(
+            "{}: without functions' times: `jifl trace -d --record FILE` keeps them",
+            args.file.display()
+        )));
+    }
+    let sink = format.sink(args.extent.output.as_deref())?;
+    let functions = trace.functions.iter().map(|at| recording.address(*at));
+    let functions: Vec<u64> = functions.collect();
+    let symbols = Symbols::parse(&recording.kallsyms());
+    trace
+        .kept
+        .write(&symbols, &functions, &args.trace, (format, sink))?;
     Ok(DONE)
 }
 
@@ -115,13 +203,14 @@ impl ReportArgs {
             (As::Prof, self.prof.are_given()),
             (As::Cover, self.cover.are_given()),
             (As::Branch, self.branch.are_given()),
+            (As::Trace, self.trace.is_given()),
         ];
         let mut view = self.shown_as;
         for (of, _) in special.into_iter().filter(|(_, given)| *given) {
             if *view.get_or_insert(of) != of {
                 return Err(Failure::usage(
                     "--folded, --svg and --inlined go with --as prof, --drcov, --lcov, --html and --edges with \
-                     --as cover, --hints with --as branch",
+                     --as cover, --hints with --as branch, --threshold, --depth and --longer with --as trace",
                 ));
             }
         }
@@ -131,8 +220,8 @@ impl ReportArgs {
     fn show(&self) -> Show {
         Show {
             format: match self.format {
-                Format::Json => output::Format::Json,
-                Format::Text | Format::Csv => output::Format::Text,
+                Form::Json => output::Format::Json,
+                _ => output::Format::Text,
             },
             extent: self.extent.clone(),
         }
@@ -143,10 +232,14 @@ impl ReportArgs {
 fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Failure> {
     if !recording.is_profile() {
         return Err(Failure::failed(format!(
-            "{}: of `jifl count {}`, without blocks and functions: only --as count and info show it \
-             (`jifl record` records blocks)",
+            "{}: of `{}`, without blocks: only --as {} and info show it (`jifl record` records blocks)",
             args.file.display(),
-            recording.kind()
+            recording.made_by(),
+            if recording.trace.is_some() {
+                "trace"
+            } else {
+                "count"
+            }
         )));
     }
     let profile = recording.profile();
@@ -167,7 +260,7 @@ fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Fa
 
 /// What the recording says of itself.
 fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
-    if args.format == Format::Json {
+    if args.format == Form::Json {
         return Ok(profile::json(&Object {
             command: "report",
             kind: recording.kind(),
@@ -213,12 +306,9 @@ fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
 
 fn counted(recording: &Recording) -> String {
     let calls = format!("{} system calls", grouped(recording.calls()));
-    match recording.is_profile() {
-        true => format!(
-            "{} blocks in {calls}",
-            grouped(recording.blocks.len() as u64)
-        ),
-        false => format!("{} of {calls}", recording.kind()),
+    match recording.inside() {
+        Some(inside) => format!("{inside} in {calls}"),
+        None => format!("{} of {calls}", recording.kind()),
     }
 }
 
@@ -254,7 +344,8 @@ mod tests {
         assert_eq!(view("--annotate vfs_read"), Err(USAGE));
         assert_eq!(view("--per-call"), Err(USAGE));
         assert_eq!(view("--folded x --drcov y"), Err(USAGE));
-        assert!(parse::<ReportArgs>("--as trace").is_err());
+        assert_eq!(view("--depth 3"), Ok(Some(As::Trace)));
+        assert!(parse::<ReportArgs>("--as mem").is_err());
     }
 
     /// Runs the command over a recording; what it has written, or said.

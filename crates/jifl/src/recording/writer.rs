@@ -4,9 +4,12 @@
 use jifl_sys::abi::{Count, NO_BRANCH};
 
 use super::header::Header;
-use super::{At, Block, Branch, Image, Recording, Symbol};
-use crate::images::KERNEL;
+use super::{At, Block, Branch, Image, Recording, Symbol, Trace};
+use crate::images::{Images, KERNEL};
 use crate::profile::Profile;
+use crate::report::Report;
+use crate::symbols::{Entry, Symbols};
+use crate::trace::Kept;
 
 /// All of a profile, with the symbols that its addresses need.
 pub fn of_profile(profile: &Profile) -> Recording {
@@ -16,15 +19,7 @@ pub fn of_profile(profile: &Profile) -> Recording {
     let symbols = profile.symbols.around(addresses.clone());
     let code = addresses.map(|address| (address, profile.symbols.module(address)));
     let symbols_at = symbols.iter().map(|entry| (entry.addr, entry.module));
-    let places = Places::of(profile, &header.boot_id, code.chain(symbols_at));
-    let symbols = symbols.iter().map(|entry| Symbol {
-        at: places.at(entry.addr, entry.module),
-        kind: entry.kind,
-        name: entry.name.to_owned(),
-        module: entry
-            .module
-            .map_or_else(String::new, |name| format!("[{name}]")),
-    });
+    let places = Places::of(&profile.images, &header.boot_id, code.chain(symbols_at));
     let at = |address| places.at(address, profile.symbols.module(address));
     let block = |block: &Count| Block {
         at: at(block.orig),
@@ -38,10 +33,37 @@ pub fn of_profile(profile: &Profile) -> Recording {
         }),
     };
     Recording {
-        symbols: symbols.collect(),
+        symbols: places.symbols(&symbols),
+        trace: None,
         blocks: profile.blocks.iter().map(block).collect(),
         report: profile.report.clone(),
         without_counter: profile.refused,
+        header,
+        images: places.images,
+    }
+}
+
+/// All of a trace, with the symbols of the functions at these addresses.
+pub fn of_trace(report: &Report, symbols: &Symbols, kept: Kept, functions: &[u64]) -> Recording {
+    let images = Images::of_kernel(symbols);
+    let kernel = images.kernel();
+    let header = Header::here(kernel.map_or_else(String::new, |image| image.build_id.clone()));
+    let around = symbols.around(functions.iter().copied());
+    let code = functions
+        .iter()
+        .map(|address| (*address, symbols.module(*address)));
+    let symbols_at = around.iter().map(|entry| (entry.addr, entry.module));
+    let places = Places::of(&images, &header.boot_id, code.chain(symbols_at));
+    let at = |address: &u64| places.at(*address, symbols.module(*address));
+    Recording {
+        symbols: places.symbols(&around),
+        trace: Some(Trace {
+            kept,
+            functions: functions.iter().map(at).collect(),
+        }),
+        blocks: Vec::new(),
+        report: report.clone(),
+        without_counter: 0,
         header,
         images: places.images,
     }
@@ -64,11 +86,11 @@ struct Places {
 impl Places {
     /// `code`: addresses, each with the module that its symbol is of.
     fn of<'a>(
-        profile: &Profile,
+        images: &Images,
         boot_id: &str,
         code: impl Iterator<Item = (u64, Option<&'a str>)>,
     ) -> Places {
-        let all = profile.images.all();
+        let all = images.all();
         let mut places = Places {
             images: all.to_vec(),
             other: all.len(),
@@ -93,6 +115,18 @@ impl Places {
             });
         }
         places
+    }
+
+    fn symbols(&self, entries: &[Entry<'_>]) -> Vec<Symbol> {
+        let symbol = |entry: &Entry<'_>| Symbol {
+            at: self.at(entry.addr, entry.module),
+            kind: entry.kind,
+            name: entry.name.to_owned(),
+            module: entry
+                .module
+                .map_or_else(String::new, |name| format!("[{name}]")),
+        };
+        entries.iter().map(symbol).collect()
     }
 
     fn at(&self, address: u64, module: Option<&str>) -> At {

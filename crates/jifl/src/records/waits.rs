@@ -3,7 +3,7 @@
 
 use clap::Args;
 use jifl_sys::abi::{FLAG_WAIT, Records};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::duration;
 
@@ -23,7 +23,7 @@ impl WaitArgs {
 }
 
 /// What waiting there was.
-#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// How often a thread waited.
     pub waits: u64,

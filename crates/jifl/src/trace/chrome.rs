@@ -13,11 +13,20 @@ use super::spans::{Span, spans};
 use super::threads::{Thread, Threads};
 
 /// Events, each on a line.
-#[derive(Default)]
 pub struct Chrome {
     threads: Threads,
     /// Is there an event yet? What it would be parted from by a comma.
     some: bool,
+}
+
+impl Chrome {
+    /// With the names of threads.
+    pub fn new(threads: Threads) -> Chrome {
+        Chrome {
+            threads,
+            some: false,
+        }
+    }
 }
 
 impl Form for Chrome {
@@ -152,10 +161,10 @@ mod tests {
     fn wherever_it_is_cut_the_rest_is_a_whole() {
         let text = written("sys:openat -f chrome");
         let head = text.iter().position(|byte| *byte == b'[').unwrap() + 1;
-        assert_eq!(Chrome::default().whole(&text[..head]), None);
+        assert_eq!(Chrome::new(Threads::default()).whole(&text[..head]), None);
         let form = Chrome {
             some: true,
-            ..Chrome::default()
+            ..Chrome::new(Threads::default())
         };
         let mut events = 0;
         for end in head..text.len() {

@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use crate::records::{Taken, Waits};
 use crate::scope::Outcome;
 
 /// Numbers of it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// Calls that were made.
     pub calls: u64,

@@ -2,11 +2,13 @@
 //! `jifl trace`: which functions system calls enter, in their order.
 
 mod calls;
+mod choice;
 mod chrome;
 mod clocks;
 pub mod events;
 mod folded;
 mod form;
+mod kept;
 mod losses;
 mod names;
 mod ndjson;
@@ -19,45 +21,27 @@ mod threads;
 mod values;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind, Start};
 
-use self::calls::{Call, Entered};
-use self::chrome::Chrome;
-use self::folded::Folded;
-use self::form::{Form, Shown, View};
-use self::losses::Losses;
+pub use self::choice::{Choice, Format};
+use self::form::View;
+use self::kept::Keeper;
+pub use self::kept::Kept;
+pub use self::losses::Losses;
 use self::names::Names;
-use self::ndjson::Ndjson;
 use self::out::Out;
-use self::perfetto::Perfetto;
 use self::prototypes::Prototypes;
-use self::text::Text;
+use self::threads::Threads;
+use crate::clock::Moment;
 use crate::exit::Failure;
-use crate::output::Sink;
-use crate::records::WaitArgs;
+use crate::recording::{self, Destination, Recording};
+use crate::records::{Piece, Taken, WaitArgs};
 use crate::scope::Scope;
 use crate::symbols::Symbols;
 use crate::syscalls::Table;
-use crate::{device, duration, output, records, session, target};
-
-/// How it is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A line for each call and each function, indented
-    Text,
-    /// A JSON object in a line for each call
-    Ndjson,
-    /// A line for each stack of functions, with how often its last was entered, or with --durations
-    /// its own nanoseconds: for flame graphs
-    Folded,
-    /// Chrome's trace events, JSON, with --durations: for chrome://tracing and ui.perfetto.dev
-    Chrome,
-    /// Perfetto's own, binary, with --durations: for ui.perfetto.dev
-    Perfetto,
-}
+use crate::{device, output, records, session, target};
 
 /// Arguments of `jifl trace`.
 #[derive(Debug, Args)]
@@ -75,7 +59,8 @@ Examples:
   jifl trace -d sys:openat --threshold 10us -- ls
   jifl trace 'sys:*' --longer 10us -- ls
   jifl trace 'sys:*' -f folded -o stacks.txt -- ls
-  jifl trace -A 'sys:*' -f perfetto -o ls.pftrace -- ls")]
+  jifl trace -A 'sys:*' -f perfetto -o ls.pftrace -- ls
+  jifl trace -A -d 'sys:*' --record ls.jifl -o /dev/null -- ls")]
 pub struct TraceArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
@@ -86,15 +71,8 @@ pub struct TraceArgs {
     /// Show how long functions take, too
     #[arg(short, long)]
     durations: bool,
-    /// Show only functions, and calls, that took at least so long, such as 10us; with --durations
-    #[arg(long, value_parser = duration::parse, value_name = "TIME")]
-    threshold: Option<Duration>,
-    /// Show functions down to this depth only
-    #[arg(short = 'D', long, value_name = "DEPTH")]
-    depth: Option<u32>,
-    /// Show only calls that took longer, such as 10us, and those that did not end
-    #[arg(long, value_parser = duration::parse, value_name = "TIME")]
-    longer: Option<Duration>,
+    #[command(flatten)]
+    choice: Choice,
     /// Keep this many records, 8 bytes each; what comes later is lost
     #[arg(long, value_name = "N", default_value_t = 1 << 24)]
     limit: usize,
@@ -104,6 +82,9 @@ pub struct TraceArgs {
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also keep all of it in FILE, for `jifl report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     wait: WaitArgs,
     #[command(flatten)]
@@ -111,7 +92,7 @@ pub struct TraceArgs {
 }
 
 /// Runs the command; the result is the exit status.
-pub fn run(args: TraceArgs) -> Result<u8, Failure> {
+pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
     let mut start = Start {
         kind: Kind::Trace as u32,
@@ -120,7 +101,8 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         ..Start::default()
     };
     args.scope.check()?;
-    let sink = args.sink()?;
+    let sink = args.format.sink(args.output.as_deref())?;
+    let record = args.record.as_deref().map(Destination::open).transpose()?;
     let door = device::open()?;
     let prototypes = args.args.then(prototypes).flatten();
     if prototypes.is_some() {
@@ -130,6 +112,7 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         start.flags |= FLAG_CLOCK;
     }
     let (taken, outcome) = records::observe(&args.scope, &door, start, &table, args.limit)?;
+    let moment = Moment::now();
     let symbols = Symbols::of_kernel();
     if symbols.is_empty() {
         output::note(
@@ -143,14 +126,39 @@ pub fn run(args: TraceArgs) -> Result<u8, Failure> {
         names: Names::new(&symbols, prototypes.as_ref()),
         timed: args.timed(),
     };
-    let mut out = Out::open(args.form(), sink)?;
-    calls::each(&taken, &pieces, |call| match args.shown(call) {
-        Some(shown) => out.call(&shown, &view),
-        None => Ok(()),
+    let form = args.format.form(view.timed, moment, Threads::default());
+    let shown = Out::open(form, sink).and_then(|mut out| {
+        calls::each(&taken, &pieces, |call| {
+            args.choice
+                .shown(call)
+                .map_or(Ok(()), |shown| out.call(&shown, &view))
+        })?;
+        out.close(&view, &losses)
+    });
+    // Whatever became of what is shown.
+    recording::keep_in(record, || {
+        let (kept, functions) = keep(&taken, &pieces, &view, moment, &losses);
+        Recording::of_trace(&outcome.report, &symbols, kept, &functions)
     })?;
-    out.close(&view, &losses)?;
+    shown?;
     output::note(&losses.text());
     Ok(outcome.exit_status())
+}
+
+/// For a recording, and the addresses of functions, by their numbers there.
+fn keep(
+    taken: &Taken,
+    pieces: &[Piece<events::Event>],
+    view: &View<'_>,
+    moment: Moment,
+    losses: &Losses,
+) -> (Kept, Vec<u64>) {
+    let mut keeper = Keeper::default();
+    let Ok(()) = calls::each(taken, pieces, |call| {
+        keeper.add(call);
+        Ok::<_, std::convert::Infallible>(())
+    });
+    keeper.keep(view, moment, losses.clone())
 }
 
 /// What is needed for --args; it is said if there is none.
@@ -169,54 +177,7 @@ fn prototypes() -> Option<Prototypes> {
 impl TraceArgs {
     /// Are functions' times asked for?
     fn timed(&self) -> bool {
-        let viewed = matches!(self.format, Format::Chrome | Format::Perfetto);
-        self.durations || self.threshold.is_some() || viewed
-    }
-
-    /// What no terminal can show is not written to one.
-    fn sink(&self) -> Result<Sink, Failure> {
-        let sink = Sink::open(self.output.as_deref())?;
-        if self.format == Format::Perfetto && sink.is_terminal() {
-            return Err(Failure::usage(
-                "a Perfetto trace is binary and not for a terminal: write it to a file with -o FILE",
-            ));
-        }
-        Ok(sink)
-    }
-
-    fn form(&self) -> Box<dyn Form> {
-        match self.format {
-            Format::Text => Box::new(Text),
-            Format::Ndjson => Box::new(Ndjson),
-            Format::Folded => Box::new(Folded::new(self.timed())),
-            Format::Chrome => Box::new(Chrome::default()),
-            Format::Perfetto => Box::new(Perfetto::default()),
-        }
-    }
-
-    /// A call is shown as a whole or not at all; those that did not end always.
-    fn shown<'a>(&self, call: &'a Call) -> Option<Shown<'a>> {
-        let took = call.duration().map(Duration::from_nanos);
-        let longer = self
-            .longer
-            .is_none_or(|longer| took.is_none_or(|took| took > longer));
-        let functions = call.functions.iter();
-        (longer && self.shows_time(call.duration())).then(|| Shown {
-            call,
-            functions: functions
-                .filter(|entered| self.shows_function(entered))
-                .collect(),
-        })
-    }
-
-    fn shows_function(&self, entered: &Entered) -> bool {
-        self.depth.is_none_or(|limit| entered.depth < limit) && self.shows_time(entered.duration)
-    }
-
-    fn shows_time(&self, nanoseconds: Option<u64>) -> bool {
-        let took = nanoseconds.map(Duration::from_nanos);
-        self.threshold
-            .is_none_or(|least| took.is_none_or(|took| took >= least))
+        self.durations || self.choice.needs_times() || self.format.needs_times()
     }
 }
 

@@ -31,6 +31,11 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// Was it asked what functions get and return?
+    pub fn have_values(&self) -> bool {
+        self.prototypes.is_some()
+    }
+
     /// `name [module]`
     pub fn name(&self, entered: &Entered) -> Cow<'a, str> {
         self.at(entered.address)
@@ -72,6 +77,11 @@ impl<'a> Names<'a> {
             registers.map_or(Value::Null, |registers| known.arguments_json(registers)),
             result.map_or(Value::Null, |(kind, value)| kind.json(value)),
         ))
+    }
+
+    /// What the function at an address gets and returns, if that was asked for and is known.
+    pub fn prototype_at(&self, address: u64) -> Option<Rc<Prototype>> {
+        self.prototype(&self.at(address))
     }
 
     fn prototype(&self, full: &str) -> Option<Rc<Prototype>> {
@@ -154,13 +164,16 @@ mod tests {
         );
         let prototype =
             |parameter: &str| Prototype::new([(parameter.to_owned(), INT)], false, Some(INT));
-        let prototypes = Prototypes::known([
-            ("a", prototype("x")),
-            ("b [nfs]", prototype("y")),
-            ("c", prototype("z")),
-            ("d", prototype("z")),
-            ("e", prototype("z")),
-        ]);
+        let prototypes = Prototypes::known(
+            [
+                ("a", prototype("x")),
+                ("b [nfs]", prototype("y")),
+                ("c", prototype("z")),
+                ("d", prototype("z")),
+                ("e", prototype("z")),
+            ]
+            .map(|(name, prototype)| (name.to_owned(), prototype)),
+        );
         let names = Names::new(&symbols, Some(&prototypes));
         let (pieces, stray) = crate::records::pieces(taken.each());
         assert_eq!(stray, 0);

@@ -52,12 +52,13 @@ impl Prototypes {
         found
     }
 
-    /// Those of a test.
-    #[cfg(test)]
-    pub fn known<const N: usize>(known: [(&str, Prototype); N]) -> Prototypes {
-        let known = known.map(|(name, prototype)| (name.to_owned(), Some(Rc::new(prototype))));
+    /// Only these, by their functions' names.
+    pub fn known(known: impl IntoIterator<Item = (String, Prototype)>) -> Prototypes {
+        let known = known
+            .into_iter()
+            .map(|(name, prototype)| (name, Some(Rc::new(prototype))));
         Prototypes {
-            known: RefCell::new(known.into()),
+            known: RefCell::new(known.collect()),
             ..Prototypes::default()
         }
     }

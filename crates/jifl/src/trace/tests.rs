@@ -97,16 +97,19 @@ pub fn written(line: &str) -> Vec<u8> {
         signed: true,
     };
     let parameters = [("x".into(), int.clone()), ("y".into(), Type::Whole(24))];
-    let known = Prototypes::known([("outer", Prototype::new(parameters, false, Some(int)))]);
+    let outer = Prototype::new(parameters, false, Some(int));
+    let known = Prototypes::known([("outer".to_owned(), outer)]);
     let view = View {
         table: &Table::all(),
         names: Names::new(&symbols, args.args.then_some(&known)),
         timed: args.timed(),
     };
-    let (mut form, mut out) = (args.form(), Vec::new());
+    let moment = Moment::default();
+    let form = args.format.form(view.timed, moment, Threads::default());
+    let (mut form, mut out) = (form, Vec::new());
     form.begin(&mut out);
     calls::each(&taken, &pieces, |call| {
-        if let Some(shown) = args.shown(call) {
+        if let Some(shown) = args.choice.shown(call) {
             form.call(&mut out, &shown, &view);
         }
         Ok::<_, ()>(())
@@ -117,32 +120,32 @@ pub fn written(line: &str) -> Vec<u8> {
         ..Losses::default()
     };
     form.end(&mut out, &view, &losses);
+    let (kept, functions) = keep(&taken, &pieces, &view, moment, &losses);
+    assert_eq!(again(&args, &symbols, &kept, &functions), out);
     out
+}
+
+/// Written from what was kept of it.
+fn again(args: &TraceArgs, symbols: &Symbols, kept: &Kept, functions: &[u64]) -> Vec<u8> {
+    assert!(kept.fits(functions.len()));
+    let text = serde_json::to_string(kept).unwrap();
+    let kept: Kept = serde_json::from_str(&text).unwrap();
+    let name = format!(
+        "jifl-kept-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    let path = std::env::temp_dir().join(name.replace(['(', ')'], ""));
+    let sink = crate::output::Sink::file(&path).unwrap();
+    kept.write(symbols, functions, &args.choice, (args.format, sink))
+        .unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    bytes
 }
 
 fn text(line: &str) -> String {
     String::from_utf8(written(line)).unwrap()
-}
-
-#[test]
-fn what_was_short_is_left_out() {
-    let call = |ended| Call {
-        began: 1000,
-        ended,
-        ..Call::default()
-    };
-    let shows = |args: &TraceArgs, call: &Call| args.shown(call).is_some();
-    let longer = parse::<TraceArgs>("sys:read --longer 2us").unwrap();
-    assert!(shows(&longer, &call(Some(3001))) && shows(&longer, &call(None)));
-    assert!(!shows(&longer, &call(Some(3000))));
-    let least = parse::<TraceArgs>("sys:read --threshold 2us").unwrap();
-    assert!(shows(&least, &call(Some(3000))) && !shows(&least, &call(Some(2999))));
-    let entered = |duration| Entered {
-        duration,
-        ..Entered::default()
-    };
-    assert!(least.shows_function(&entered(Some(2000))) && least.shows_function(&entered(None)));
-    assert!(!least.shows_function(&entered(Some(1999))));
 }
 
 #[test]

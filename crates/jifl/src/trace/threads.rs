@@ -2,19 +2,23 @@
 //! Whose threads they are and what they are called, of those that are still there when the
 //! session is over. Records have their numbers alone.
 
-use std::collections::{HashMap, hash_map};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use rustix::time::ClockId;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::now;
 
 /// Those that have been asked for.
 #[derive(Default)]
-pub struct Threads(HashMap<u32, Thread>);
+pub struct Threads {
+    known: BTreeMap<u32, Thread>,
+    told: HashSet<u32>,
+}
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// Its process; its own number where that is not known.
     pub process: u32,
@@ -25,13 +29,25 @@ pub struct Thread {
 }
 
 impl Threads {
+    /// Those of a recording.
+    pub fn recorded(known: BTreeMap<u32, Thread>) -> Threads {
+        Threads {
+            known,
+            told: HashSet::new(),
+        }
+    }
+
     /// A thread that made a call at this time (CLOCK_MONOTONIC, in nanoseconds), and whether it is
     /// asked for the first time.
     pub fn find(&mut self, thread: u32, began: u64) -> (&Thread, bool) {
-        match self.0.entry(thread) {
-            hash_map::Entry::Occupied(known) => (known.into_mut(), false),
-            hash_map::Entry::Vacant(new) => (new.insert(Thread::of(thread, began)), true),
-        }
+        let new = self.told.insert(thread);
+        let known = self.known.entry(thread);
+        (known.or_insert_with(|| Thread::of(thread, began)), new)
+    }
+
+    /// All.
+    pub fn into_known(self) -> BTreeMap<u32, Thread> {
+        self.known
     }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What functions get and return, as their types say it: from registers to text and to JSON.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::errno;
 
 /// What a register holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// `true` or `false`.
     Bool,
@@ -33,7 +34,7 @@ pub enum Kind {
 }
 
 /// An argument of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
     /// As in the source.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct Parameter {
 }
 
 /// What a function gets and returns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prototype {
     /// In their order.
     pub parameters: Vec<Parameter>,

@@ -6,7 +6,6 @@ mod interning;
 mod messages;
 
 use prost::Message;
-use rustix::time::ClockId;
 use serde_json::Value;
 
 use self::interning::Interning;
@@ -18,7 +17,7 @@ use self::messages::{
 use super::form::{Details, Form, Shown, View};
 use super::spans::{Span, spans};
 use super::threads::{Thread, Threads};
-use crate::clock::now;
+use crate::clock::Moment;
 
 /// There is one sequence of packets.
 const SEQUENCE: u32 = 1;
@@ -28,23 +27,34 @@ const THREAD: u64 = 1 << 32;
 const PROCESS: u64 = 2 << 32;
 
 /// Packets.
-#[derive(Default)]
 pub struct Perfetto {
+    moment: Moment,
     threads: Threads,
     names: Interning,
+}
+
+impl Perfetto {
+    /// Of a session at whose end the clocks said this, with the names of threads.
+    pub fn new(moment: Moment, threads: Threads) -> Perfetto {
+        Perfetto {
+            moment,
+            threads,
+            names: Interning::default(),
+        }
+    }
 }
 
 impl Form for Perfetto {
     /// Times are of CLOCK_MONOTONIC; what the others were at one moment lets viewers show the date.
     fn begin(&mut self, out: &mut Vec<u8>) {
-        let clock = |number, clock| Clock {
+        let clock = |number, time| Clock {
             clock_id: Some(number),
-            timestamp: Some(now(clock)),
+            timestamp: Some(time),
         };
         let clocks = [
-            clock(MONOTONIC, ClockId::Monotonic),
-            clock(BOOTTIME, ClockId::Boottime),
-            clock(REALTIME, ClockId::Realtime),
+            clock(MONOTONIC, self.moment.monotonic),
+            clock(BOOTTIME, self.moment.boottime),
+            clock(REALTIME, self.moment.realtime),
         ];
         put(
             out,
