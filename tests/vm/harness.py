@@ -80,7 +80,7 @@ class Run:
 
 
 def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, append="",
-       timeout=300, check=True, rw=None, options=()):
+       timeout=600, check=True, rw=None, options=()):
     """Runs the shell script in a machine.
 
     With check, asserts exit status 0, the end marker and a clean kernel log.

@@ -82,7 +82,7 @@ def seconds(results):
 def test_examples(kernel, tmp_path, show):
     wanted = commands(on_host=False)
     (tmp_path / "commands").write_text(json.dumps(wanted))
-    run = harness.guest("examples", tmp_path / "commands", kernel=kernel, smp=2, timeout=400)
+    run = harness.guest("examples", tmp_path / "commands", kernel=kernel, smp=2, timeout=1200)
     lines = [json.loads(line.partition(" ")[2]) for line in run.stdout.splitlines() if line.startswith("example ")]
     results = {command: result for command, *result in lines}
     show(seconds(results))
@@ -98,7 +98,7 @@ def on_host(command, where):
         # What `setup` would install is there.
         command, where = command.replace("make ", "make -o setup "), harness.ROOT
     done = subprocess.run(["bash", "-c", command], cwd=where, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300, check=False,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=1200, check=False,
                           env={**os.environ, "PATH": f"{harness.JIFL.parent}:{os.environ['PATH']}"})
     return done.stdout, done.returncode, time.monotonic() - begin
 

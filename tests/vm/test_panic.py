@@ -9,7 +9,8 @@ import harness
 
 # What is this run's own: when and where, registers, and words of the stack that are no frames.
 NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |Modules linked|\[last unloaded|R(?!IP: 0010)[A-Z0-9]{2}: |"
-                          r"[CDFG][RS]\d?: |PKRU|\? |Kernel Offset|Shutting down")
+                          r"[CDFG][RS]\d?: |PKRU|\? |Kernel Offset|Shutting down|hrtimer: interrupt took|INFO: NMI handler|"
+                          r"clocksource:")
 
 # Frames from the crash to user space.
 CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger", "proc_reg_write", "vfs_write",

@@ -9,4 +9,4 @@ import harness
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_surroundings(kernel, show):
     calls = harness.compile_program("calls", "-pthread")
-    harness.guest("surroundings", calls, kernel=kernel, show=show)
+    harness.guest("surroundings", calls, kernel=kernel, smp=2, show=show)

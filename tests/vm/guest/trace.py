@@ -120,15 +120,17 @@ def compare():
               for calls in (plain, valued)]
     compared = 0
     for name in CALLS:
+        seen = [[function for function in call if function in traceable] for call in traced[name]]
         theirs, n = commonest(graph[name])
         check(f"{name}: function_graph has seen the calls", n >= TIMES // 4, n)
-        ours, n = commonest([function for function in call if function in traceable] for call in traced[name])
+        ours, n = commonest(seen)
         check(f"{name}: most calls are alike", n >= TIMES // 4, n)
-        check(f"{name}: the same functions in the same order", ours == theirs,
+        # Which of two ways is the commoner may differ between two runs, but neither is in one of them only.
+        check(f"{name}: the same functions in the same order", ours in graph[name] and theirs in seen,
               list(unified_diff(theirs, ours, "function_graph", "jifl", n=3, lineterm="")))
         compared += len(ours)
-        same(f"{name}: the same functions with their values", commonest(again[name])[0], commonest(traced[name])[0])
-        same(f"{name}: and as deep", *(commonest(calls[name])[0] for calls in nested))
+        check(f"{name}: the same functions with their values", commonest(again[name])[0] in map(list, traced[name]), commonest(again[name]))
+        check(f"{name}: and as deep", commonest(nested[0][name])[0] in map(list, nested[1][name]), commonest(nested[0][name]))
     figure("functions compared in order", compared)
     os.sched_setaffinity(0, set(range(os.cpu_count())))
 
@@ -201,8 +203,9 @@ def folded():
 
 
 def longer():
-    end = run("jifl", "trace", "sys:clock_nanosleep", "--longer", "90ms", "-f", "ndjson", "--",
-              "/usr/bin/python3", "-S", "-E", "-c", "import time; [time.sleep(s) for s in (.1, .001, .001, .2)]")
+    # Whose time begins inside the call; time.sleep() waits until a time that was chosen before it.
+    program = "import signal; [signal.sigtimedwait({signal.SIGUSR1}, s) for s in (.1, .001, .001, .2)]"
+    end = run("jifl", "trace", "sys:rt_sigtimedwait", "--longer", "90ms", "-f", "ndjson", "--", "/usr/bin/python3", "-S", "-E", "-c", program)
     durations = [json.loads(line)["duration_ns"] for line in end.stdout.splitlines()]
     check("calls that took longer are shown", len(durations) >= 2 and min(durations) > 90e6, durations)
     check("all of them were seen", end.stderr.startswith("4 calls"), end.stderr)
