@@ -173,6 +173,11 @@ fn traced(recording: &Recording, args: &ReportArgs) -> Result<u8, Failure> {
             recording.made_by()
         )));
     };
+    if args.extent.limit.is_some() {
+        return Err(Failure::usage(
+            "--limit is for tables; of a trace --depth, --threshold and --longer leave less",
+        ));
+    }
     let Some(format) = args.format.of_trace() else {
         return Err(Failure::usage(
             "--as trace is written as text, ndjson, folded, chrome or perfetto",
