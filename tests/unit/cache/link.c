@@ -269,6 +269,31 @@ UNIT_TEST(inside, "cache/link: a thread inside changed code sees the change")
 	check_cache("changed inside");
 }
 
+static void remove_probe(void)
+{
+	text[8] = 0x90;
+	jifl_engine_invalidate(jifl_orig_at(at(8)), 1);
+}
+
+/* An int3 has no copy: the call's has a branch behind it, for good. Who returns over it meets no trap. */
+UNIT_TEST(probed, "cache/link: a call is translated while a probe stands behind it")
+{
+	int context = begin(insert_block_count);
+
+	insert_begin();
+	/* The code of the test before, with the probe in the place of its first nop. */
+	put(0, BYTES("\xb8\x01\0\0\0\x50\xff\xd7\xcc\x58\x90\x90\x90\x90"));
+	put(14, BYTES("\x0f\x1f\x44\0\0\x83\xc0\x02\xc3"));
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)remove_probe), 3);
+	CHECK(exit_to(8)->linked, "linked when the probe is gone");
+	check_cache("the probe is gone");
+	changes = 0;
+	CHECK_EQ(user_host_call(context, text, (u64)(unsigned long)change_behind), 0x43);
+	CHECK(exit_to(8)->linked, "linked again");
+	CHECK_EQ(user_host_traps, 0);
+	check_cache("changed behind the branch");
+}
+
 /* A native block, too, is looked at again when its bytes change. */
 UNIT_TEST(native, "cache/link: what could not be translated can be later")
 {

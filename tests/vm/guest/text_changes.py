@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 from lib import (Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
-                 session, status, wait_for)
+                 session, state_of, status, wait_for)
 
 MODULES = Path(module_file()).parent
 WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
@@ -96,12 +96,17 @@ def send_signals(n=CALLS):
 # --- tracing ----------------------------------------------------------------------------------
 
 
-def hits(pattern, tracing=MINE):
-    """Lines of this process in a trace that match. Nothing is added while it is read."""
+def trace_lines(tracing=MINE):
+    """What a trace holds. Nothing is added while it is read."""
     must(tracing / "tracing_on", "0")
     text = (tracing / "trace").read_text(errors="replace")
     must(tracing / "tracing_on", "1")
-    return len([line for line in text.splitlines()
+    return text.splitlines()
+
+
+def hits(pattern, tracing=MINE):
+    """Lines of this process in a trace that match."""
+    return len([line for line in trace_lines(tracing)
                 if re.search(rf"-{os.getpid()} +[\[(]", line) and re.search(pattern, line)])
 
 
@@ -287,35 +292,102 @@ def optimised_natively():
 SLEEPERS = 5
 
 
+def in_pipe():
+    """Where readers of a pipe sleep, as the load does too: the function, descriptors, what sleeps, what wakes n."""
+    gate, wake = os.pipe()
+    return "pipe_read", [gate, wake], lambda: os.read(gate, 1) == b"w", lambda n: os.write(wake, b"w" * n)
+
+
+def in_eventfd():
+    """Likewise, where nobody else is."""
+    fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+    return "eventfd_read", [fd], lambda: os.eventfd_read(fd) == 1, lambda n: os.eventfd_write(fd, n)
+
+
+class Sleepers:
+    """Processes that have fallen asleep in a function; place is where they go on, there or below: NAME+OFFSET."""
+
+    def __init__(self, kind, n=SLEEPERS):
+        self.function, self.fds, sleep, self.rouse = kind()
+        self.pids = [self.start(sleep) for _ in range(n)]
+        wait_for("the sleepers", lambda: len(found := self.places()) == 1 and None not in found)
+        self.place = self.places().pop()
+
+    @staticmethod
+    def start(sleep):
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if sleep() else 1)
+        return pid
+
+    def place_of(self, pid):
+        """None while it does not sleep there."""
+        stack = Path(f"/proc/{pid}/stack").read_text() if state_of(pid) == "S" else ""
+        return stack.split()[1].partition("/")[0] if self.function in stack else None
+
+    def places(self):
+        return {self.place_of(pid) for pid in self.pids}
+
+    def wake(self, name, run_into):
+        """Checks that they get what they wait for, and that the probe at their place sees all of them, or none."""
+        clear()
+        self.rouse(len(self.pids))
+        ends = [os.waitpid(pid, 0)[1] for pid in self.pids]
+        same(f"{name}: sleepers wake at {self.place}", ends, [0] * len(self.pids))
+        text = "\n".join(line for line in trace_lines() if " asleep: " in line)
+        same(f"{name}: those that run into the probe",
+             [pid for pid in self.pids if re.search(rf"-{pid} +[\[(]", text)], self.pids if run_into else [])
+        for fd in self.fds:
+            os.close(fd)
+
+
+def sleepers_trap():
+    """The copy of what they return to lies behind the copy of the call, and is dropped under them.
+
+    It lies there if no probe was at that place when the call was translated. So they sleep where nobody else
+    does: a load that sleeps there too makes the call anew while the probe is still there, and from then on it
+    is as in sleepers_branch. What a user relies on, that each runs into the probe, is the same on both ways.
+    """
+    before = status() if is_loaded() else None
+    waiting = Sleepers(in_eventfd)
+    with probes("kprobe", f"p:jt/asleep {waiting.place}"):
+        must(MINE / "events/jt/asleep/enable", "1")
+        waiting.wake("a probe comes", run_into=True)
+        must(MINE / "events/jt/asleep/enable", "0")
+    if before:
+        after = status()
+        # If the cache was emptied meanwhile, they have returned to the kernel's own code.
+        check("they came by traps in dropped blocks",
+              after["traps"] - before["traps"] >= SLEEPERS or after["flushes"] != before["flushes"], (before, after))
+
+
+def sleepers_branch():
+    """The call is translated while a probe is at the place that it returns to.
+
+    An int3 has no copy, so a branch lies behind the copy of the call, for good: linked while there is no
+    probe, and cut when one comes. Who returns over it meets no trap.
+    """
+    enable = MINE / "events/jt/asleep/enable"
+    # The jump in the int3's place would have a copy.
+    must("/proc/sys/debug/kprobes-optimization", "0")
+    waiting = Sleepers(in_pipe)
+    with probes("kprobe", f"p:jt/asleep {waiting.place}"):
+        must(enable, "1")
+        waiting.wake("a probe comes, others sleep there too", run_into=True)
+        first, others = Sleepers(in_pipe, 1), Sleepers(in_pipe)
+        must(enable, "0")
+        first.wake("the probe has gone", run_into=False)
+        must(enable, "1")
+        others.wake("the probe is there again", run_into=True)
+        must(enable, "0")
+    must("/proc/sys/debug/kprobes-optimization", "1")
+
+
 def sleepers(rounds):
     """Code changes that tasks return to, which sleep in what it called."""
     for _ in range(rounds):
-        gate, wake = os.pipe()
-        pids = []
-        for _ in range(SLEEPERS):
-            pid = os.fork()
-            if not pid:
-                os._exit(0 if os.read(gate, 1) == b"w" else 1)
-            pids.append(pid)
-        wait_for("the sleepers", lambda: all("pipe_read" in Path(f"/proc/{pid}/stack").read_text() for pid in pids))
-        place = Path(f"/proc/{pids[0]}/stack").read_text().split()[1].partition("/")[0]
-        traps = status()["traps"] if is_loaded() else 0
-        with probes("kprobe", f"p:jt/asleep {place}"):
-            must(MINE / "events/jt/asleep/enable", "1")
-            clear()
-            os.write(wake, b"w" * SLEEPERS)
-            ends = [os.waitpid(pid, 0)[1] for pid in pids]
-            same(f"sleepers wake at the probed {place}", ends, [0] * SLEEPERS)
-            must(MINE / "tracing_on", "0")
-            text = (MINE / "trace").read_text(errors="replace")
-            must(MINE / "tracing_on", "1")
-            hit = [pid for pid in pids if re.search(rf"-{pid} +[\[(].* asleep: ", text)]
-            same("each runs into the probe", hit, pids)
-            must(MINE / "events/jt/asleep/enable", "0")
-        if is_loaded():
-            check("they came by traps in dropped blocks", status()["traps"] - traps >= SLEEPERS, status())
-        os.close(gate)
-        os.close(wake)
+        sleepers_trap()
+        sleepers_branch()
 
 
 def uprobes(rounds):
