@@ -305,6 +305,8 @@ void jifl_count_profile(struct ir_block *b, void *arg);
 void jifl_count_mem(struct ir_block *b, void *arg);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
+/* Is a task in one whose death its parent may know of, or that may be about to? */
+bool jifl_count_has_dead(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
 void jifl_count_miss(struct jifl_session *s, unsigned int nr);
 u64 jifl_count_missed(void);	/* all sessions ever */

@@ -45,8 +45,9 @@ static unsigned long jifl_session_renewed_at;	/* jiffies; jifl_session_mutex */
 /* Not more often: emptying the cache stops the machine for a moment. */
 #define JIFL_RENEW_PERIOD	HZ
 
-/* For calls that are about to end to do so and be counted, at most. */
+/* At most: for calls that run to end and be counted, and for dead tasks to leave theirs. */
 #define JIFL_GRACE_MS		200
+#define JIFL_GRACE_DEAD_MS	1000
 #define JIFL_GRACE_STEP_MS	5
 
 static void jifl_session_poll(struct work_struct *work);
@@ -275,8 +276,11 @@ int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_
 static void jifl_session_grace(const struct jifl_session *s)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(JIFL_GRACE_MS);
+	unsigned long end_dead = jiffies + msecs_to_jiffies(JIFL_GRACE_DEAD_MS);
 
 	while (time_before(jiffies, end) && jifl_count_is_ending(s))
+		msleep(JIFL_GRACE_STEP_MS);
+	while (time_before(jiffies, end_dead) && jifl_count_has_dead(s))
 		msleep(JIFL_GRACE_STEP_MS);
 }
 

@@ -10,6 +10,7 @@
  * The hook runs with a run queue locked. Nothing here allocates.
  */
 #include <linux/hash.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -145,37 +146,50 @@ static bool jifl_count_is_exit(u64 call)
 	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
 }
 
-/* Does the CPU run a call of s? On this CPU it is the one that asks for the session's end. */
-static bool jifl_count_is_running(const struct jifl_session *s, int cpu)
+/* Of another CPU's calls: on this one it is that which asks for the session's end. */
+static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 {
-	u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
-
-	return call && cpu != smp_processor_id() && jifl_count_session(call) == s;
-}
-
-/* Looks without a lock: a call may come or go meanwhile. */
-bool jifl_count_is_ending(const struct jifl_session *s)
-{
-	bool ending = false;
-	u32 at;
+	bool runs = false;
 	int cpu;
 
-	if (!s->slot)
-		return false;
 	preempt_disable();
-	for_each_online_cpu(cpu)
-		ending |= jifl_count_is_running(s, cpu);
+	for_each_online_cpu(cpu) {
+		u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
+
+		runs |= call && cpu != smp_processor_id() && jifl_count_session(call) == s &&
+			(!to_exit || jifl_count_is_exit(call));
+	}
 	preempt_enable();
-	if (ending)
-		return true;
-	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
+	return runs;
+}
+
+/* Is there a task that was switched away on its way out? */
+static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
+{
+	bool found = false;
+	u32 at;
+
+	rcu_read_lock();	/* it lives, or has until just now */
+	for (at = 0; at < JIFL_SAVED_PLACES && !found; at++) {
+		const struct task_struct *task = READ_ONCE(jifl_saved_task[at]);
 		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
 
-		if (READ_ONCE(jifl_saved_task[at]) && jifl_count_session(call) == s &&
-		    jifl_count_is_exit(call))
-			return true;
+		found = task && jifl_count_session(call) == s && jifl_count_is_exit(call) &&
+			(!dead || READ_ONCE(task->exit_state));
 	}
-	return false;
+	rcu_read_unlock();
+	return found;
+}
+
+/* Both look without a lock: a call may come or go meanwhile. */
+bool jifl_count_is_ending(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, false) || jifl_count_is_exiting(s, false));
+}
+
+bool jifl_count_has_dead(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
 }
 
 void jifl_count_lose(void)
