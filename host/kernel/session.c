@@ -59,7 +59,7 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
 	jifl_mix_doom(s);
-	jifl_count_drain_begin();
+	jifl_count_drain_begin(JIFL_MISS_END);
 	jifl_evict(drain, false);
 	jifl_count_drain_end();
 	jifl_count_stop(s);
@@ -80,7 +80,7 @@ static void jifl_session_empty_cache(void)
 static void jifl_session_renew(struct jifl_drain *drain)
 {
 	jifl_mix_pause(&jifl_sessions);
-	jifl_count_drain_begin();
+	jifl_count_drain_begin(JIFL_MISS_FLUSH);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
 	jifl_mix_free_others();
@@ -389,13 +389,16 @@ int jifl_session_info(struct jifl_session_info *info)
 void jifl_session_status(struct jifl_status *st)
 {
 	struct jifl_session *s;
+	unsigned int miss;
 
 	mutex_lock(&jifl_session_mutex);
 	st->sessions = 0;
 	list_for_each_entry(s, &jifl_sessions, list)
 		st->sessions++;
 	st->flushes = jifl_session_renewals;
-	st->missed = jifl_count_missed();
+	memset(st->missed, 0, sizeof(st->missed));
+	for (miss = 0; miss < JIFL_NR_MISSES; miss++)
+		st->missed[miss] = jifl_count_missed(miss);
 	mutex_unlock(&jifl_session_mutex);
 }
 

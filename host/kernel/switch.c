@@ -21,8 +21,9 @@
 #include "plant.h"
 #include "ring.h"
 
-static bool jifl_switch_marking;	/* both: written under jifl_session_mutex */
+static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
 static bool jifl_switch_draining;
+static enum jifl_miss jifl_switch_drain;
 
 /*
  * An open-addressed table: a task's record is in one of the JIFL_SAVED_WINDOW
@@ -56,7 +57,7 @@ static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 		return;
 	}
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v->lanes[lane].call);
+		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
 }
 
 /* All lanes are 0 when the task has no record. */
@@ -90,7 +91,8 @@ static void jifl_switch_die(const struct jifl_saved *v)
 		if (!s)
 			continue;
 		if (READ_ONCE(jifl_switch_draining))
-			jifl_count_miss_call(call);	/* it may have died natively */
+			/* It may have died natively. */
+			jifl_count_miss_call(call, READ_ONCE(jifl_switch_drain));
 		else
 			jifl_count_finish_dead(call, count);
 	}
@@ -198,7 +200,7 @@ void jifl_count_lose(void)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
-		jifl_count_miss_call(lanes[lane].call);
+		jifl_count_miss_call(lanes[lane].call, JIFL_MISS_TEXT);
 		lanes[lane].call = 0;
 	}
 }
@@ -208,8 +210,9 @@ void jifl_switch_marks(bool wanted)
 	WRITE_ONCE(jifl_switch_marking, wanted);
 }
 
-void jifl_count_drain_begin(void)
+void jifl_count_drain_begin(enum jifl_miss why)
 {
+	WRITE_ONCE(jifl_switch_drain, why);
 	WRITE_ONCE(jifl_switch_draining, true);
 }
 
@@ -228,7 +231,7 @@ void jifl_count_cut(struct task_struct *task)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v.lanes[lane].call);
+		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
 }
 
 /* --- the hook -------------------------------------------------------------------- */

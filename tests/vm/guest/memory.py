@@ -69,6 +69,7 @@ def too_small_for_a_call(module):
     same("64 KiB of code cache: status of a program", end.returncode, 0)
     target = report(Path("/tmp/report").read_text())["by_name"]["execve"]
     same("64 KiB of code cache: executions counted and missed", (target["calls"], target["missed"]), (0, 4))
+    same("64 KiB of code cache: why", status()["missed_by"], {"cache-full": 4})
     remove()
 
 
