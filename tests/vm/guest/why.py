@@ -70,7 +70,7 @@ def cases(r, w, file, known):
         case(("ioctl", r, 0x5421, 8), "EFAULT", "__get_user_4", fixup="__get_user_handle_exception" if NEW else "bad_get_user"),
         case(("write", w, -4096, 1), "EFAULT", "vfs_write"),
         # Reads that fault in a module, which has them in a table of its own.
-        case(("write", known, 8, 4), "EFAULT", "known_int", fixup="" if NEW else "known_int"),
+        case(("write", known, 8, 4), "EFAULT", "known_int", fixup="known_int"),
         case(("write", known, 8, 1), "EFAULT", "known_byte", fixup="known_byte"),
         # What is not done with such a file, or at once.
         case(("read", r, 0, 1), "EAGAIN", "pipe_read", file="fs/pipe.c"),
