@@ -70,8 +70,8 @@ def too_small_for_a_call(module):
     target = report(Path("/tmp/report").read_text())["by_name"]["execve"]
     same("64 KiB of code cache: executions counted and missed", (target["calls"], target["missed"]), (0, 4))
     why = status()["missed_by"]
-    # Some of them are on their way when it is emptied, to be tried again.
-    check("64 KiB of code cache: why", why.get("cache-full") and why["cache-full"] + why.get("flush", 0) == 4, why)
+    # Any of them may be on its way when it is emptied, to be tried again.
+    same("64 KiB of code cache: why", why.get("cache-full", 0) + why.get("flush", 0), 4)
     remove()
 
 
