@@ -32,7 +32,7 @@
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
-static atomic64_t jifl_count_missed_ever;
+static atomic64_t jifl_count_missed_ever[JIFL_NR_MISSES];
 
 /* Is something known of a call at its end, and so the call has to be known by its identity? */
 static bool jifl_count_kind(const struct jifl_session *s)
@@ -51,23 +51,23 @@ static bool jifl_count_is_special(const struct jifl_session *s)
 
 /* --- a call's end ------------------------------------------------------------------ */
 
-void jifl_count_miss(struct jifl_session *s, unsigned int nr)
+void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why)
 {
 	atomic64_inc(&s->missed[nr]);
-	atomic64_inc(&jifl_count_missed_ever);
+	atomic64_inc(&jifl_count_missed_ever[why]);
 }
 
-u64 jifl_count_missed(void)
+u64 jifl_count_missed(enum jifl_miss why)
 {
-	return atomic64_read(&jifl_count_missed_ever);
+	return atomic64_read(&jifl_count_missed_ever[why]);
 }
 
-void jifl_count_miss_call(u64 call)
+void jifl_count_miss_call(u64 call, enum jifl_miss why)
 {
 	struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
 	if (s)
-		jifl_count_miss(s, jifl_count_nr(call));
+		jifl_count_miss(s, jifl_count_nr(call), why);
 }
 
 /* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
@@ -79,7 +79,7 @@ static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_sessio
 	/* A full cache means that parts of calls run natively, uncounted. */
 	if (st && (!jifl_engine_is_full() || JIFL_HOST_PLANTED(full_unnoticed)))
 		return st->cpu[raw_smp_processor_id()];
-	jifl_count_miss(s, nr);
+	jifl_count_miss(s, nr, st ? JIFL_MISS_FULL : JIFL_MISS_ROOM);
 	return NULL;
 }
 

@@ -41,7 +41,7 @@ static inline unsigned int jifl_count_nr(u64 call)
 /* What the call has counted is final: the task died in it. With preemption off. */
 void jifl_count_finish_dead(u64 call, u64 count);
 /* The call is missed; it may be 0. */
-void jifl_count_miss_call(u64 call);
+void jifl_count_miss_call(u64 call, enum jifl_miss why);
 
 /* --- stats.c: the figures of one system call of a session --------------------- */
 

@@ -305,16 +305,18 @@ void jifl_count_profile(struct ir_block *b, void *arg);
 void jifl_count_mem(struct ir_block *b, void *arg);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
+/* Is a task in one whose death its parent may know of, or that may be about to? */
+bool jifl_count_has_dead(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
-void jifl_count_miss(struct jifl_session *s, unsigned int nr);
-u64 jifl_count_missed(void);	/* all sessions ever */
+void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why);
+u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
 /*
  * What the call that runs on this CPU has counted is not exact: it is missed.
  * With preemption off, from NMI too.
  */
 void jifl_count_lose(void);
-/* Around jifl_evict: a task that dies may have lost its way out already. */
-void jifl_count_drain_begin(void);
+/* Around jifl_evict: calls are cut, and a task that dies may have lost its way out already. */
+void jifl_count_drain_begin(enum jifl_miss why);
 void jifl_count_drain_end(void);
 /*
  * The task's way back does not lead through an exit piece any more: its call is

@@ -274,6 +274,19 @@ static u64 jifl_mix_way_in(struct jifl_mix *m, unsigned int nr)
 	return jifl_mix_piece(m, nr);
 }
 
+/* There was no way into m; s is one of its members, in that lane. */
+static enum jifl_miss jifl_mix_reason(const struct jifl_mix *m, unsigned int nr,
+				      const struct jifl_session *s, unsigned int lane)
+{
+	if (READ_ONCE(jifl_mix_paused))
+		return JIFL_MISS_FLUSH;
+	if (READ_ONCE(jifl_mix_armed[nr][lane]) != s)
+		return JIFL_MISS_END;
+	if (jifl_engine_is_full())
+		return JIFL_MISS_FULL;
+	return m && test_bit(nr, m->native) ? JIFL_MISS_NATIVE : JIFL_MISS_ROOM;
+}
+
 /*
  * Does not sleep: jifl_evict waits for tasks that are in here, and so for the
  * sessions, mixes and pieces that they have seen.
@@ -293,9 +306,12 @@ u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr)
 	m = jifl_mix_of(members, n);
 	if (m)
 		piece = jifl_mix_way_in(m, nr);
-	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
-		if (members[lane])
-			jifl_count_miss(members[lane], nr);
+	for (lane = 0; !piece && lane < JIFL_LANES; lane++) {
+		struct jifl_session *s = members[lane];
+
+		if (s)
+			jifl_count_miss(s, nr, jifl_mix_reason(m, nr, s, lane));
+	}
 	return piece;
 }
 

@@ -4,13 +4,15 @@
  * more than half full goes on when some of it has been taken, so that nothing is overwritten.
  *
  * It waits on its way back to user space (task_work_add), where nothing of the code cache is on
- * its stack and it holds no lock of the kernel's. Nothing stops it before: signals and tracers
- * let such work be done first (get_signal, ptrace_notify). If the reader does not come for a
- * second, because it is stopped or needs something that such a task has to do, nobody waits
+ * its stack and it holds no lock of the kernel's. Only what kills it ends that: signals and tracers
+ * let such work be done first (get_signal, ptrace_notify). If the reader does not come for
+ * ring_patience_ms, because it is stopped or needs something that such a task has to do, nobody waits
  * until it does.
  */
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -22,7 +24,10 @@
 #include "plant.h"
 #include "ring.h"
 
-#define JIFL_RING_PATIENCE	HZ
+static unsigned int ring_patience_ms = 1000;
+module_param(ring_patience_ms, uint, 0644);
+MODULE_PARM_DESC(ring_patience_ms,
+		 "how long a thread waits at most for records that nobody takes, in ms (default 1000)");
 
 struct jifl_ring_waiter {
 	struct callback_head work;
@@ -56,14 +61,26 @@ static bool jifl_ring_wait_is_over(const struct jifl_ring_waiter *w)
 	return READ_ONCE(*w->limit) != w->full || !READ_ONCE(jifl_ring_reader);
 }
 
+/*
+ * As wait_event_killable_timeout(), without a part in the load average: jiffies that are left,
+ * 0 when the time is over, or -ERESTARTSYS.
+ */
+static long jifl_ring_wait_idle(const struct jifl_ring_waiter *w)
+{
+	const long patience = msecs_to_jiffies(READ_ONCE(ring_patience_ms));
+
+	return ___wait_event(jifl_ring_room, ___wait_cond_timeout(jifl_ring_wait_is_over(w)),
+			     (TASK_IDLE | TASK_WAKEKILL), 0, patience,
+			     __ret = schedule_timeout(__ret));
+}
+
 /* On the way back to user space. Sleeps. */
 static void jifl_ring_wait_here(struct callback_head *work)
 {
 	struct jifl_ring_waiter *w = container_of(work, struct jifl_ring_waiter, work);
 	u64 start = ktime_get_ns();
 
-	if (!(current->flags & PF_EXITING) &&
-	    !wait_event_idle_timeout(jifl_ring_room, jifl_ring_wait_is_over(w), JIFL_RING_PATIENCE))
+	if (!(current->flags & PF_EXITING) && !jifl_ring_wait_idle(w))
 		jifl_ring_limits_lift();
 	atomic64_inc(&jifl_ring_waits);
 	atomic64_add(ktime_get_ns() - start, &jifl_ring_waited_ns);

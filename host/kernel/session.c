@@ -45,8 +45,9 @@ static unsigned long jifl_session_renewed_at;	/* jiffies; jifl_session_mutex */
 /* Not more often: emptying the cache stops the machine for a moment. */
 #define JIFL_RENEW_PERIOD	HZ
 
-/* For calls that are about to end to do so and be counted, at most. */
+/* At most: for calls that run to end and be counted, and for dead tasks to leave theirs. */
 #define JIFL_GRACE_MS		200
+#define JIFL_GRACE_DEAD_MS	1000
 #define JIFL_GRACE_STEP_MS	5
 
 static void jifl_session_poll(struct work_struct *work);
@@ -58,7 +59,7 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
 	jifl_mix_doom(s);
-	jifl_count_drain_begin();
+	jifl_count_drain_begin(JIFL_MISS_END);
 	jifl_evict(drain, false);
 	jifl_count_drain_end();
 	jifl_count_stop(s);
@@ -79,7 +80,7 @@ static void jifl_session_empty_cache(void)
 static void jifl_session_renew(struct jifl_drain *drain)
 {
 	jifl_mix_pause(&jifl_sessions);
-	jifl_count_drain_begin();
+	jifl_count_drain_begin(JIFL_MISS_FLUSH);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
 	jifl_mix_free_others();
@@ -275,8 +276,11 @@ int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_
 static void jifl_session_grace(const struct jifl_session *s)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(JIFL_GRACE_MS);
+	unsigned long end_dead = jiffies + msecs_to_jiffies(JIFL_GRACE_DEAD_MS);
 
 	while (time_before(jiffies, end) && jifl_count_is_ending(s))
+		msleep(JIFL_GRACE_STEP_MS);
+	while (time_before(jiffies, end_dead) && jifl_count_has_dead(s))
 		msleep(JIFL_GRACE_STEP_MS);
 }
 
@@ -385,13 +389,16 @@ int jifl_session_info(struct jifl_session_info *info)
 void jifl_session_status(struct jifl_status *st)
 {
 	struct jifl_session *s;
+	unsigned int miss;
 
 	mutex_lock(&jifl_session_mutex);
 	st->sessions = 0;
 	list_for_each_entry(s, &jifl_sessions, list)
 		st->sessions++;
 	st->flushes = jifl_session_renewals;
-	st->missed = jifl_count_missed();
+	memset(st->missed, 0, sizeof(st->missed));
+	for (miss = 0; miss < JIFL_NR_MISSES; miss++)
+		st->missed[miss] = jifl_count_missed(miss);
 	mutex_unlock(&jifl_session_mutex);
 }
 

@@ -10,6 +10,7 @@
  * The hook runs with a run queue locked. Nothing here allocates.
  */
 #include <linux/hash.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -20,8 +21,9 @@
 #include "plant.h"
 #include "ring.h"
 
-static bool jifl_switch_marking;	/* both: written under jifl_session_mutex */
+static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
 static bool jifl_switch_draining;
+static enum jifl_miss jifl_switch_drain;
 
 /*
  * An open-addressed table: a task's record is in one of the JIFL_SAVED_WINDOW
@@ -55,7 +57,7 @@ static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
 		return;
 	}
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v->lanes[lane].call);
+		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
 }
 
 /* All lanes are 0 when the task has no record. */
@@ -89,7 +91,8 @@ static void jifl_switch_die(const struct jifl_saved *v)
 		if (!s)
 			continue;
 		if (READ_ONCE(jifl_switch_draining))
-			jifl_count_miss_call(call);	/* it may have died natively */
+			/* It may have died natively. */
+			jifl_count_miss_call(call, READ_ONCE(jifl_switch_drain));
 		else
 			jifl_count_finish_dead(call, count);
 	}
@@ -145,37 +148,50 @@ static bool jifl_count_is_exit(u64 call)
 	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
 }
 
-/* Does the CPU run a call of s? On this CPU it is the one that asks for the session's end. */
-static bool jifl_count_is_running(const struct jifl_session *s, int cpu)
+/* Of another CPU's calls: on this one it is that which asks for the session's end. */
+static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 {
-	u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
-
-	return call && cpu != smp_processor_id() && jifl_count_session(call) == s;
-}
-
-/* Looks without a lock: a call may come or go meanwhile. */
-bool jifl_count_is_ending(const struct jifl_session *s)
-{
-	bool ending = false;
-	u32 at;
+	bool runs = false;
 	int cpu;
 
-	if (!s->slot)
-		return false;
 	preempt_disable();
-	for_each_online_cpu(cpu)
-		ending |= jifl_count_is_running(s, cpu);
+	for_each_online_cpu(cpu) {
+		u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
+
+		runs |= call && cpu != smp_processor_id() && jifl_count_session(call) == s &&
+			(!to_exit || jifl_count_is_exit(call));
+	}
 	preempt_enable();
-	if (ending)
-		return true;
-	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
+	return runs;
+}
+
+/* Is there a task that was switched away on its way out? */
+static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
+{
+	bool found = false;
+	u32 at;
+
+	rcu_read_lock();	/* it lives, or has until just now */
+	for (at = 0; at < JIFL_SAVED_PLACES && !found; at++) {
+		const struct task_struct *task = READ_ONCE(jifl_saved_task[at]);
 		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
 
-		if (READ_ONCE(jifl_saved_task[at]) && jifl_count_session(call) == s &&
-		    jifl_count_is_exit(call))
-			return true;
+		found = task && jifl_count_session(call) == s && jifl_count_is_exit(call) &&
+			(!dead || READ_ONCE(task->exit_state));
 	}
-	return false;
+	rcu_read_unlock();
+	return found;
+}
+
+/* Both look without a lock: a call may come or go meanwhile. */
+bool jifl_count_is_ending(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, false) || jifl_count_is_exiting(s, false));
+}
+
+bool jifl_count_has_dead(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
 }
 
 void jifl_count_lose(void)
@@ -184,7 +200,7 @@ void jifl_count_lose(void)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
-		jifl_count_miss_call(lanes[lane].call);
+		jifl_count_miss_call(lanes[lane].call, JIFL_MISS_TEXT);
 		lanes[lane].call = 0;
 	}
 }
@@ -194,8 +210,9 @@ void jifl_switch_marks(bool wanted)
 	WRITE_ONCE(jifl_switch_marking, wanted);
 }
 
-void jifl_count_drain_begin(void)
+void jifl_count_drain_begin(enum jifl_miss why)
 {
+	WRITE_ONCE(jifl_switch_drain, why);
 	WRITE_ONCE(jifl_switch_draining, true);
 }
 
@@ -214,7 +231,7 @@ void jifl_count_cut(struct task_struct *task)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v.lanes[lane].call);
+		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
 }
 
 /* --- the hook -------------------------------------------------------------------- */

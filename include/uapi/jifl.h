@@ -22,7 +22,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	10
+#define JIFL_ABI_VERSION	11
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -170,6 +170,19 @@ struct jifl_stat {
 	__u64 hist;			/* in: user pointer to JIFL_HIST_BUCKETS __u64, or 0 */
 };
 
+/* Why a call was not counted. */
+enum jifl_miss {
+	JIFL_MISS_FULL,		/* the code cache was full: all or part of it ran natively */
+	JIFL_MISS_FLUSH,	/* in flight, or made, while the cache was emptied */
+	JIFL_MISS_END,		/* in flight when its session, or one beside it, ended */
+	JIFL_MISS_TEXT,		/* in the middle of code that the kernel changed */
+	JIFL_MISS_NATIVE,	/* its handler cannot run in the cache, as with a probe at its entry */
+	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
+	JIFL_NR_MISSES,
+};
+
+#define JIFL_MISSES_MAX		8
+
 /* Totals of the whole module, all sessions. */
 struct jifl_status {
 	__u32 size;
@@ -188,7 +201,7 @@ struct jifl_status {
 	__u64 invalidated;		/* blocks dropped because the kernel's text changed */
 	__u64 traps;			/* threads brought out of such blocks, ever */
 	__u64 faults;			/* exceptions taken on cache addresses */
-	__u64 missed;			/* calls not counted, all sessions ever */
+	__u64 missed[JIFL_MISSES_MAX];	/* calls not counted, all sessions ever, by enum jifl_miss */
 	__u64 native_exits[JIFL_CAUSES_MAX];
 };
 

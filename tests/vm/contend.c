@@ -5,7 +5,7 @@
  * until another has seen that a second writer sleeps, and some time longer.
  *
  * usage: contend FILE TIMES MS	prints how long all second writers' calls took, in ns
- *        contend FILE hold MS	one of them, which goes on for MS after "waiting" was printed
+ *        contend FILE hold 0	one of them, which prints "waiting" and goes on until stdin ends
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -113,6 +113,8 @@ static void once(int faults, unsigned int ms, int tell)
 	if (tell) {
 		puts("waiting");
 		fflush(stdout);
+		while (getchar() != EOF)
+			;
 	}
 	nap(ms);
 	if (ioctl(faults, UFFDIO_ZEROPAGE, &zero))

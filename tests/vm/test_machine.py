@@ -43,7 +43,8 @@ def test_writes_stay_inside_but_where_allowed(tmp_path):
 
 
 def test_panic():
-    run = vm("echo before; echo c > /proc/sysrq-trigger; sleep 60", **BARE)
+    # What it printed has to come here first.
+    run = vm("echo before; sleep 2; echo c > /proc/sysrq-trigger; sleep 60", **BARE)
     assert run.status == 123, run.shown()
     assert run.stdout == "before\n"
     assert "the guest panicked" in run.stderr and "sysrq triggered crash" in run.stderr

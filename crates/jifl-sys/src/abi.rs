@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -48,6 +48,17 @@ pub const INLINES: &[&str] = &[
 ];
 /// Room for causes in the ABI.
 pub const CAUSES_MAX: usize = 32;
+/// Why calls were not counted, by their index into [`Status::missed`].
+pub const MISSES: &[&str] = &[
+    "cache-full",
+    "flush",
+    "session-end",
+    "text-change",
+    "native",
+    "no-room",
+];
+/// Room for these in the ABI.
+pub const MISSES_MAX: usize = 8;
 
 /// Thread id.
 pub const FILTER_PID: u32 = 1 << 0;
@@ -382,8 +393,8 @@ abi_struct! {
         pub traps: u64,
         /// Exceptions taken on cache addresses.
         pub faults: u64,
-        /// Calls not counted, all sessions ever.
-        pub missed: u64,
+        /// Calls not counted, all sessions ever, see [`MISSES`].
+        pub missed: [u64; MISSES_MAX],
         /// By cause, see [`CAUSES`].
         pub native_exits: [u64; CAUSES_MAX],
     }

@@ -66,6 +66,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_NR_CAUSES", CAUSES.len() as u64),
         ("JIFL_NR_INLINES", INLINES.len() as u64),
         ("JIFL_CAUSES_MAX", CAUSES_MAX as u64),
+        ("JIFL_NR_MISSES", MISSES.len() as u64),
+        ("JIFL_MISSES_MAX", MISSES_MAX as u64),
         ("JIFL_KIND_NONE", Kind::None as u64),
         ("JIFL_KIND_CALL", Kind::Call as u64),
         ("JIFL_KIND_INSN", Kind::Insn as u64),

@@ -70,7 +70,7 @@ fn connect() -> Result<File> {
         insert(&module)?;
     }
     // Probing the devices has begun, but may not have ended.
-    for _ in 0..500 {
+    for _ in 0..6000 {
         if let Some(device) = find_port() {
             if let Ok(port) = File::options().read(true).write(true).open(device) {
                 return Ok(port);

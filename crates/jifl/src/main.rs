@@ -39,6 +39,7 @@ mod records;
 mod report;
 mod root;
 mod scope;
+mod sections;
 mod session;
 mod status;
 mod symbols;

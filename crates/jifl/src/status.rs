@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use jifl_sys::abi::{
-    Detach, INLINES, Kind, PluginInfo, RoutineInfo, SessionInfo, Status, from_name,
+    CAUSES, Detach, INLINES, Kind, MISSES, PluginInfo, RoutineInfo, SessionInfo, from_name,
 };
 use jifl_sys::device::{Door, Request};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::exit::{DONE, Failure};
 use crate::output::{self, Format};
-use crate::report::{cause_name, grouped, table};
+use crate::report::{grouped, table};
 use crate::{device, duration};
 
 /// Arguments of `jifl status`.
@@ -56,6 +56,7 @@ struct Object {
     faults: u64,
     native_exits: BTreeMap<String, u64>,
     missed: u64,
+    missed_by: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize)]
@@ -170,16 +171,22 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
         invalidated: status.invalidated,
         traps: status.traps,
         faults: status.faults,
-        native_exits: exits(&status),
-        missed: status.missed,
+        native_exits: named(&status.native_exits, CAUSES, 1),
+        missed: status.missed.iter().sum(),
+        missed_by: named(&status.missed, MISSES, 0),
     })
 }
 
-fn exits(status: &Status) -> BTreeMap<String, u64> {
-    let counts = status.native_exits.iter().enumerate().skip(1);
+/// Those from `first` on that are not 0; a number is one that a newer module added.
+fn named(counts: &[u64], names: &[&str], first: usize) -> BTreeMap<String, u64> {
+    let name = |index: usize| match names.get(index) {
+        Some(name) => (*name).to_owned(),
+        None => format!("cause-{index}"),
+    };
+    let counts = counts.iter().enumerate().skip(first);
     counts
         .filter(|(_, count)| **count > 0)
-        .map(|(cause, count)| (cause_name(cause), *count))
+        .map(|(index, count)| (name(index), *count))
         .collect()
 }
 
@@ -246,12 +253,16 @@ fn text(object: &Object) -> String {
     ] {
         text += &format!("{name:<13} {value}\n");
     }
-    let total: u64 = object.native_exits.values().sum();
-    text += &format!("{:<13} {}\n", "native exits", grouped(total));
-    for (cause, count) in &object.native_exits {
+    text += &by_cause("native exits", &object.native_exits);
+    text += &by_cause("missed", &object.missed_by);
+    text
+}
+
+fn by_cause(title: &str, counts: &BTreeMap<String, u64>) -> String {
+    let mut text = format!("{title:<13} {}\n", grouped(counts.values().sum()));
+    for (cause, count) in counts {
         text += &format!("  {cause:<13}{}\n", grouped(*count));
     }
-    text += &format!("{:<13} {}\n", "missed", grouped(object.missed));
     text
 }
 
@@ -290,6 +301,7 @@ mod tests {
             .map(|(name, copies, calls, reason)| (name.into(), copies, calls, reason))
             .into();
         fake.state().before.native_exits[1] = 5;
+        fake.state().before.missed[1] = 7;
         fake.state().before.blocks = 1234;
         let object = read(&fake).unwrap();
         let text = text(&object);
@@ -300,13 +312,16 @@ mod tests {
             "  look: inlined at 2 places, called at 3: uses the stack\n",
             "1,234 in the cache",
             "schedule",
-            "missed        0",
+            "missed        7",
+            "  flush        7",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         let value = serde_json::to_value(&object).unwrap();
         assert_eq!(value["sessions"][0]["id"], 3);
         assert_eq!(value["native_exits"]["schedule"], 5);
+        assert_eq!(value["missed"], 7);
+        assert_eq!(value["missed_by"]["flush"], 7);
         assert_eq!(value["routines"][1]["called"], 3);
     }
 

@@ -72,6 +72,7 @@ def killed(name, sleepers, seconds, *what):
 
 def interrupted(name, sleepers, seconds, *what):
     """The owner ends it itself and sees how many threads were inside."""
+    before = status()["missed_by"].get("session-end", 0)
     owner = session(*what, "-f", "json")
     process, pids = asleep(sleepers)
     with Device() as device:
@@ -86,6 +87,7 @@ def interrupted(name, sleepers, seconds, *what):
     figure(f"{name}: end after SIGINT", err.strip())
     data = report(out)
     check(f"{name}: calls in flight are missed, not lost", data["missed"] >= len(pids), data["missed"])
+    same(f"{name}: since it ended", status()["missed_by"].get("session-end", 0) - before, data["missed"])
     wake(name, process, pids)
 
 

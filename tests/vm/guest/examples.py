@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import SLOWNESS, complaints, interrupt, is_loaded, main, run, same, session, status
+from lib import SLOWNESS, Device, complaints, interrupt, is_loaded, main, run, same, session, status, wait_for
 
 HERE = Path("/run/examples")
 # Of a session: it has neither a CMD nor an end of its own, but Ctrl-C.
@@ -84,7 +84,9 @@ def printed_by(command, interrupted=False):
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                env=ENVIRONMENT)
     if interrupted:
-        time.sleep(SECONDS * SLOWNESS)
+        with Device() as device:
+            wait_for("the session", lambda: device.sessions() or process.poll() is not None)
+        time.sleep(SECONDS)
         process.send_signal(signal.SIGINT)
     try:
         return process.communicate(timeout=LIMIT * SLOWNESS)[0], process.returncode

@@ -8,7 +8,7 @@ import re
 import time
 from pathlib import Path
 
-from lib import background, check, figure, interrupt, main, report, run, same, session, status
+from lib import background, check, figure, interrupt, main, report, run, same, session, state_of, status, wait_for
 
 # Both kinds meet the same faults; what they insert where these happen differs.
 PARTS = {"insn": ["table", "misc", "sleep", "race"], "block": ["misc", "sleep"]}
@@ -38,11 +38,14 @@ def stacks(sleepers):
     """What /proc/PID/stack shows of each kind of sleeper; and the process."""
     process = background(sleepers, 2, stdin=-1)
     pids = process.stdout.readline().split()[1:]
-    texts = []
-    for pid in pids:
-        for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
-            texts.append((task / "stack").read_text())
-    return process, texts
+
+    def tasks():
+        return [(pid, task) for pid in pids for task in sorted(Path(f"/proc/{pid}/task").iterdir())]
+
+    for _ in range(3):  # not just on their way
+        wait_for("threads besides the first", lambda: all(state_of(pid, task.name) not in "R" for pid, task in tasks()))
+        time.sleep(0.05)
+    return process, [(task / "stack").read_text() for _, task in tasks()]
 
 
 def end(process):

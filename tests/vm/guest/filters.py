@@ -7,7 +7,7 @@ usage: filters.py CALLS
 import os
 from pathlib import Path
 
-from lib import background, check, figure, interrupt, main, report, run, same, session, status
+from lib import background, check, figure, interrupt, main, report, run, same, session, status, wait_for
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -29,8 +29,8 @@ class Tree:
 
 
 def exact(name, data, want, kind="insn"):
-    """The report has exactly so many calls of getppid, each of the same cost."""
-    target = data["by_name"].get("getppid", {"calls": 0, "missed": 0, "min": None, "max": None})
+    """The report has exactly so many calls of getresuid, each of the same cost."""
+    target = data["by_name"].get("getresuid", {"calls": 0, "missed": 0, "min": None, "max": None})
     same(f"{name}: calls", target["calls"], want)
     same(f"{name}: missed", target["missed"], 0)
     if want and kind != "call":
@@ -40,7 +40,7 @@ def exact(name, data, want, kind="insn"):
 def filtered(name, calls, want, arguments, kind="insn", before=lambda tree: None):
     tree = Tree(calls)
     before(tree)
-    owner = session(kind, "sys:getppid", "-f", "json", *arguments(tree))
+    owner = session(kind, "sys:getresuid", "-f", "json", *arguments(tree))
     same(f"{name}: the program ends well", tree.go(), 0)
     out, err = interrupt(owner)
     same(f"{name}: exit status", owner.returncode, 0)
@@ -51,7 +51,7 @@ def of_command(name, want, *words, filters=(), status=0):
     """`jifl count -- CMD`: CMD and its descendants."""
     Path("/tmp/go").write_text("go\n")
     with open("/tmp/go") as go:
-        end = run("jifl", "count", "insn", "sys:getppid", *filters, "-f", "json", "-o", "/tmp/report", "--", *words,
+        end = run("jifl", "count", "insn", "sys:getresuid", *filters, "-f", "json", "-o", "/tmp/report", "--", *words,
                   stdin=go)
     same(f"{name}: exit status", end.returncode, status)
     exact(name, report(Path("/tmp/report").read_text()), want)
@@ -102,11 +102,13 @@ def by_command(calls):
 
 def at_once(calls):
     """Many processes on all CPUs lose no call, and two sessions do not disturb each other."""
-    first = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
+    first = session("insn", "sys:getresuid", "-n", "calls", "-f", "json")
     second = session("block", "sys:exit_group", "-n", "calls", "-f", "json")
     same("two sessions run", len(status()["sessions"]), 2)
     processes = [background(calls, 2000) for _ in range(8)]
     same("all end well", [process.wait() for process in processes], [0] * 8)
+    # They are dead where their parent knows it, and a moment later done with their last call.
+    wait_for("the ends of all", lambda: status()["sessions"][1]["calls"] == 8)
     out, _ = interrupt(first)
     exact("eight at once", report(out), 8 * 2000)
     out, _ = interrupt(second)

@@ -64,6 +64,8 @@ def add_totals():
             add(name, totals[name])
     for cause, count in totals["native_exits"].items():
         add(f"native exits: {cause}", count)
+    for cause, count in totals["missed_by"].items():
+        add(f"missed: {cause}", count)
 
 
 def main(function):
@@ -210,7 +212,7 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 384, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 440, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "counts": 32, "keys": 40,
              "locks": 48, "accesses": 40, "plugin_read": 72}
 

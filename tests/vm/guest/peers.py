@@ -6,6 +6,7 @@ usage: peers.py
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -18,6 +19,12 @@ KPROBES = Path("/sys/kernel/debug/kprobes")
 TRACING = Path("/sys/kernel/tracing")
 OPTIMISATION = Path("/proc/sys/debug/kprobes-optimization")
 MODULE = Path("/proc/jifl_bench_peers")
+
+
+def returns_by_thunks():
+    """Whether a mitigation has the kernel's returns go through code elsewhere, as it says itself."""
+    said = "".join(path.read_text() for path in Path("/sys/devices/system/cpu/vulnerabilities").iterdir())
+    return re.search("return thunk|Stuffing|Safe RET", said)
 
 
 def left_behind():
@@ -66,7 +73,9 @@ def all_there():
     for job in ("count blocks", "trace calls"):
         same(f"no jump where int3 is asked for: {job}", found["kprobes int3", job]["jumps"], 0)
         row = found["kprobes jump-optimised", job]
-        check(f"jumps: {job}", row["jumps"] > row["covered"] / 2, row)
+        # Kernels up to 6.4 take a return through a thunk for an indirect jump, and place none in such functions.
+        least = 0 if returns_by_thunks() else row["covered"] / 2
+        check(f"jumps: {job}", least <= row["jumps"] <= row["covered"], row)
     missing(found, "function tracer", "count blocks", "not basic blocks")
     missing(found, "BPF fentry", "count blocks", "not to basic blocks")
     for method in ("function tracer", "BPF fentry"):

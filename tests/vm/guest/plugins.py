@@ -108,10 +108,8 @@ def exercise(directory, calls, faults):
     said = [line for line in kernel_log() if line.startswith("exercise: ")]
     first, last = ({name: int(value) for name, value in re.findall(r"(\w+) (\d+)", line)} for line in said)
     figure("exercise", first)
-    insn, block = (counted(kind, "sys:getppid", calls, CALLS) for kind in ("insn", "block"))
-    # Shells ask for their parent, too.
-    extra = first["entries"] - CALLS
-    check("entries", 0 <= extra < 50, first)
+    insn, block = (counted(kind, "sys:getresuid", calls, CALLS) for kind in ("insn", "block"))
+    same("entries", first["entries"], CALLS)
     same("exits", first["exits"], first["entries"])
     same("instructions", first["instructions"], insn["min"] * first["entries"])
     same("blocks", first["blocks"], block["min"] * first["entries"])
@@ -212,8 +210,7 @@ def misuse(directory, calls):
     for _ in range(2):
         good("misuse starts", "start", "misuse")
         same("its sessions", len(status()["sessions"]), 3)
-        # Of the same calls: one preempted while it reads under RCU takes a longer way out.
-        target = counted("insn", "sys:getppid", calls, CALLS)
+        target = counted("insn", "sys:getresuid", calls, CALLS)
         wanted.append(target["instructions"])
         same("they stay", len(status()["sessions"]), 3)
         good("misuse stops", "stop", "misuse")

@@ -14,16 +14,16 @@ LANES = 4   # sessions that one system call can have
 
 
 def alone(calls, kind):
-    """What one call of getppid comes to when nobody else looks."""
-    run("jifl", "count", kind, "sys:getppid", "-f", "json", "-o", "/tmp/alone", "--", calls, N)
-    return report(Path("/tmp/alone").read_text())["by_name"]["getppid"]
+    """What one call of getresuid comes to when nobody else looks."""
+    run("jifl", "count", kind, "sys:getresuid", "-f", "json", "-o", "/tmp/alone", "--", calls, N)
+    return report(Path("/tmp/alone").read_text())["by_name"]["getresuid"]
 
 
 def end(name, owner, want):
     """The session's report: N calls, none missed, each of the cost it has alone."""
     out, err = interrupt(owner)
     same(f"{name}: exit status", owner.returncode, 0)
-    target = report(out)["by_name"]["getppid"]
+    target = report(out)["by_name"]["getresuid"]
     same(f"{name}: calls", (target["calls"], target["missed"]), (N, 0))
     if want.get("min"):
         same(f"{name}: cost of a call", (target["min"], target["max"]), (want["min"], want["max"]))
@@ -33,8 +33,8 @@ def together(calls):
     want = {kind: alone(calls, kind) for kind in ("insn", "block", "call")}
     figure("alone", {kind: target.get("min") for kind, target in want.items()})
     kinds = ["insn", "call", "block", "insn"]
-    owners = [session(kind, "sys:getppid", "-n", "calls", "-f", "json") for kind in kinds]
-    refused = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
+    owners = [session(kind, "sys:getresuid", "-n", "calls", "-f", "json") for kind in kinds]
+    refused = run("jifl", "count", "insn", "sys:getresuid", "--for", "1s")
     check("one more is refused with the name of a holder",
           refused.returncode == 1 and "as many sessions as can be" in refused.stderr and
           refused.stderr.count("\n") == 1, refused)
@@ -48,7 +48,7 @@ def together(calls):
 def asleep_by_turns(calls):
     """Calls in which tasks sleep are counted for those who made them, on one CPU, too."""
     def counts(n):
-        end = run("jifl", "count", "insn", "sys:read", "sys:write", "sys:getppid", "-f", "json", "-o", "/tmp/turns",
+        end = run("jifl", "count", "insn", "sys:read", "sys:write", "sys:getresuid", "-f", "json", "-o", "/tmp/turns",
                   "--", calls, "pipe", n)
         same(f"{n} turns: the program ends well", end.returncode, 0)
         data = report(Path("/tmp/turns").read_text())
@@ -59,26 +59,26 @@ def asleep_by_turns(calls):
         return targets[name]["calls"] if name in targets else 0
 
     before, after = counts(0), counts(N)    # the first are those of its loading
-    same("calls of read, write, getppid",
-         [calls_of(after, name) - calls_of(before, name) for name in ("read", "write", "getppid")], [2 * N, 2 * N, N])
-    same("each getppid at the same cost", after["getppid"]["min"], after["getppid"]["max"])
+    same("calls of read, write, getresuid",
+         [calls_of(after, name) - calls_of(before, name) for name in ("read", "write", "getresuid")], [2 * N, 2 * N, N])
+    same("each getresuid at the same cost", after["getresuid"]["min"], after["getresuid"]["max"])
 
 
 def one_ends_others_stay(calls):
     """Sessions come and go around one that stays and misses nothing, as long as the cache has room."""
-    stays = session("insn", "sys:getppid", "-n", "calls", "-f", "json")
+    stays = session("insn", "sys:getresuid", "-n", "calls", "-f", "json")
     before = status()["flushes"]
     for round_ in range(6):
-        goes = session("block", "sys:getppid", "sys:read", "sys:ioctl", "-f", "json")
+        goes = session("block", "sys:getresuid", "sys:read", "sys:ioctl", "-f", "json")
         run(calls, N // 10)
         out, _ = interrupt(goes)
         same(f"round {round_}: exit status", goes.returncode, 0)
-        got = report(out)["by_name"]["getppid"]
+        got = report(out)["by_name"]["getresuid"]
         check(f"round {round_}: the one that goes has counted", got["calls"] >= N // 10, got)
         run(calls, N // 10)
     same("the cache was not emptied meanwhile", status()["flushes"], before)
     out, _ = interrupt(stays)
-    target = report(out)["by_name"]["getppid"]
+    target = report(out)["by_name"]["getresuid"]
     same("the one that stays has counted every call", (target["calls"], target["missed"]), (12 * (N // 10), 0))
     check("each at the same cost", target["min"] == target["max"], target)
 

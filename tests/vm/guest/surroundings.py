@@ -84,12 +84,12 @@ def cgroup_moves(calls):
     inside, outside = CGROUPS / "inside", CGROUPS / "outside"
     inside.mkdir()
     outside.mkdir()
-    owner = session("insn", "sys:getppid", "--cgroup", inside, "-f", "json")
+    owner = session("insn", "sys:getresuid", "--cgroup", inside, "-f", "json")
     script = f"{calls} {N}; echo $$ > {inside}/cgroup.procs; {calls} {N}; " \
              f"echo $$ > {outside}/cgroup.procs; {calls} {N}"
     same("the program ends well", run("sh", "-c", script).returncode, 0)
     out, _ = interrupt(owner)
-    target = report(out)["by_name"]["getppid"]
+    target = report(out)["by_name"]["getresuid"]
     same("calls in the cgroup", (target["calls"], target["missed"]), (N, 0))
     for cgroup in (inside, outside):
         cgroup.rmdir()
@@ -99,9 +99,9 @@ def namespaces(calls):
     """Tasks in other namespaces are found by the ids that the command's own namespace has for them."""
     command = ["unshare", "--time", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net", "--boottime", "100000",
                calls, N]
-    end = run("jifl", "count", "insn", "sys:getppid", "-f", "json", "-o", "/tmp/report", "--", *command)
+    end = run("jifl", "count", "insn", "sys:getresuid", "-f", "json", "-o", "/tmp/report", "--", *command)
     same("exit status", end.returncode, 0)
-    target = report(Path("/tmp/report").read_text())["by_name"]["getppid"]
+    target = report(Path("/tmp/report").read_text())["by_name"]["getresuid"]
     same("calls in namespaces", (target["calls"], target["missed"]), (N, 0))
 
 

@@ -25,7 +25,7 @@ def implied(text):
     name, _, operand = text.partition(" ")
     if re.match("push|call", name):
         return 0, 1
-    if re.match("pop|leave|ret", name) or name == "jmp" and operand == "__x86_return_thunk":
+    if re.match("pop|leave|ret", name) or name == "jmp" and operand.endswith("_return_thunk"):
         return 1, 0
     return 0, 0
 

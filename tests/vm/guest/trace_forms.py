@@ -205,7 +205,7 @@ def named():
     program = background(*PYTHON, "-c", LIVES)
     pid = int(program.stdout.readline())
     for form, decode in DECODED.items():
-        end = run("jifl", "trace", "sys:getppid", "-p", pid, "-f", form, "-o", "/run/viewed", "--for", "300ms")
+        end = run("jifl", "trace", "sys:getppid", "-p", pid, "-f", form, "-o", "/run/viewed", "--for", "2s")
         events, names, _ = decode(Path("/run/viewed").read_bytes())
         threads = {(event.process, event.thread) for event in events}
         check(f"{form}: one thread's calls", end.returncode == 0 and len(threads) == 1, (end, threads))

@@ -94,21 +94,27 @@ def stacktrace():
     return re.findall(r"^ => (.*)$", (tracing / "trace").read_text(), re.MULTILINE)
 
 
+def said():
+    """The module's last line of the log."""
+    return [line for line in kernel_log() if line.startswith("trouble: ")][-1]
+
+
 def kept(*what):
     """What the log says of data that looks like return addresses, when the session ends meanwhile."""
     owner = session(*what)
     # What it does there is fresh in the cache, not on the way into it.
     process = background("/bin/sh", "-c", "printf sleep > /proc/trouble; printf keep > /proc/trouble")
-    wait_for("sleep", lambda: kernel_log()[-1].startswith("trouble: keep: asleep"))
+    wait_for("sleep", lambda: said().startswith("trouble: keep: asleep"))
     interrupt(owner)
+    run("/bin/sh", "-c", "printf wake > /proc/trouble")
     process.communicate()
-    return kernel_log()[-1]
+    return said()
 
 
 def stack_used():
     """Bytes from the top of the kernel's stack to the end of what was written, by the same branches each time."""
     run("/bin/sh", "-c", "printf used > /proc/trouble")
-    below, above = re.search(r"used: (\d+) below (\d+)", kernel_log()[-1]).groups()
+    below, above = re.search(r"used: (\d+) below (\d+)", said()).groups()
     return int(below) + int(above)
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 import time
+from pathlib import Path
 
 from lib import DD, Device, check, figure, is_loaded, main, module_file, plant, run, same, state_of, wait_for
 
@@ -16,10 +17,18 @@ WAIT = 1 << 18
 # Records of a ring that may lie there before a thread waits.
 HALF = 1 << 15
 WAITING = "jifl_ring_wait_here"
+# Milliseconds: so long that a reader is back before, and so short that it is not.
+LONG, SHORT = 300_000, 300
+
+
+def patience(ms):
+    """How long a thread waits from now on where nobody reads; the module's own is a second."""
+    Path("/sys/module/jifl/parameters/ring_patience_ms").write_text(str(ms))
 
 
 def nothing_is_lost():
     """However busy a program is."""
+    patience(LONG)
     waited = 0
     for command in (["trace", "-o", "/dev/null"], ["trace", "-A", "-d", "-o", "/dev/null"], ["why"],
                     ["mem", "--records", "100000000", "-o", "/dev/null"]):
@@ -58,28 +67,34 @@ def is_waiting(pid):
 
 
 def nobody_waits_for_ever():
-    """A second, then not again until the ring is read."""
+    """A while, then not again until the ring is read."""
     pid, order, answer = caller()
     with Device() as device:
         device.start(TRACE, [GETPPID], filters=BY_TGID, tgid=pid, flags=WAIT)
         for rounds in (1, 2):
+            patience(SHORT)
             os.write(order, struct.pack("<Q", 30000))
             os.read(answer, 8)
             words, lost, waits = device.records_and_waits(0)
             check("what it overwrote then is counted", lost > 0, (len(words), lost))
             same("all its calls were counted", device.stat(GETPPID)[0], 30000 * rounds)
         same("it waited once each time", waits, 2)
-        # What ends the session ends the waiting; and so does the thread's own end.
+        # The thread's own end ends the waiting.
+        patience(LONG)
         os.write(order, struct.pack("<Q", 10 ** 9))
         wait_for("a thread that waits", lambda: is_waiting(pid))
+        began = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+        seconds = time.monotonic() - began
+        check("it can be killed meanwhile", seconds < LONG / 2000, seconds)
     os.close(order)
     os.close(answer)
 
 
 def ends():
     """The session ends while a thread waits: that goes on at once, and the module can go."""
+    patience(LONG)
     pid, order, answer = caller()
     with Device() as device:
         device.start(TRACE, [GETPPID], filters=BY_TGID, tgid=pid, flags=WAIT)

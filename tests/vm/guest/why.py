@@ -19,7 +19,7 @@ import sys
 from collections import namedtuple
 from pathlib import Path
 
-from lib import DD, check, figure, main, run, same
+from lib import DD, check, figure, main, module_file, run, same
 
 HERE = "/run/why"
 NAME = "failing"
@@ -33,16 +33,17 @@ NEW = os.uname().release.split(".")[:2] != ["6", "1"]
 READ, OPEN = "fs/read_write.c", "fs/namei.c"
 
 # error: that the call returns; function: in which it was decided; asks: the deciding instructions,
-# where they tell the cause; file, inlined: where that is, and the inlined function, with debug information.
-Case = namedtuple("Case", "call error function asks file inlined")
+# where they tell the cause; file, inlined: where that is, and the inlined function, with debug information;
+# fixup: of an exception, the name of where the kernel's fixup sets the error; empty: that is not known.
+Case = namedtuple("Case", "call error function asks file inlined fixup")
 
 
-def case(call, error, function, asks="", file=None, inlined=None):
-    return Case(call, error, function, asks, file, inlined)
+def case(call, error, function, asks="", file=None, inlined=None, fixup=None):
+    return Case(call, error, function, asks, file, inlined, fixup)
 
 
-def cases(r, w, file):
-    """Each call fails for one reason. r, w: ends of a pipe; file: a file of tmpfs, open."""
+def cases(r, w, file, known):
+    """Each call fails for one reason. r, w: ends of a pipe; file: a file of tmpfs, known: that of modules/jifl_known.c, open."""
     step = "step_into"
     pid = "kill_pid_info_type" if NEW else "kill_pid_info"
     return [
@@ -65,9 +66,12 @@ def cases(r, w, file):
         case(("lseek", file, 0, 99), "EINVAL", "ksys_lseek", r"cmp \$0x4,.*", READ),
         case(("renameat2", AT_FDCWD, b"/a", AT_FDCWD, b"/b", 99), "EINVAL", "do_renameat2", r"cmp \$0x7,.*", OPEN),
         # Pointers: a read of a name, and of a number, that faults; one that the kernel does not even try to write.
-        case(("openat", AT_FDCWD, 1, 0, 0), "EFAULT", "strncpy_from_user"),
-        case(("ioctl", r, 0x5421, 8), "EFAULT", "__get_user_4"),
+        case(("openat", AT_FDCWD, 1, 0, 0), "EFAULT", "strncpy_from_user", fixup=""),
+        case(("ioctl", r, 0x5421, 8), "EFAULT", "__get_user_4", fixup="__get_user_handle_exception" if NEW else "bad_get_user"),
         case(("write", w, -4096, 1), "EFAULT", "vfs_write"),
+        # Reads that fault in a module, which has them in a table of its own.
+        case(("write", known, 8, 4), "EFAULT", "known_int", fixup="known_int"),
+        case(("write", known, 8, 1), "EFAULT", "known_byte", fixup="known_byte"),
         # What is not done with such a file, or at once.
         case(("read", r, 0, 1), "EAGAIN", "pipe_read", file="fs/pipe.c"),
         case(("lseek", r, 0, 0), "ESPIPE", "ksys_lseek", "testb .*", READ, "vfs_llseek"),
@@ -114,10 +118,11 @@ def fail():
     r, w = os.pipe()
     os.set_blocking(r, False)
     file = os.open(f"{HERE}/file", os.O_RDWR)
+    known = os.open("/proc/jifl_known", os.O_WRONLY)
     Path("/proc/self/comm").write_text(NAME)
-    make(cases(r, w, file))
+    make(cases(r, w, file, known))
     full = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (file + 1, full[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (known + 1, full[1]))
     resource.setrlimit(resource.RLIMIT_AS, (1 << 29, -1))
     make(limited())
     resource.setrlimit(resource.RLIMIT_NOFILE, full)
@@ -147,7 +152,7 @@ def causes(lines):
     end = why("-n", NAME, "--all", "-f", "ndjson", *lines)
     check("jifl why ends well", end.returncode == 0, end)
     groups = [json.loads(line) for line in end.stdout.splitlines()]
-    expected = cases(0, 0, 0) + limited() + forbidden()
+    expected = cases(0, 0, 0, 0) + limited() + forbidden()
     same("calls that failed", [(g["syscall"], g["errno"]) for g in groups], [(one.call[0], one.error) for one in expected])
     for one, group in zip(expected, groups):
         name, asks = decided(group)
@@ -158,10 +163,16 @@ def causes(lines):
               and (not name or any(link["function"].split(" ")[0] == name.split("+")[0] for link in group["chain"])), group["chain"])
         check(f"{what}: branches are whole", all(b["taken"] is not None or b["text"].startswith(("cmov", "sbb", "set"))
               for b in group["branches"]), group["branches"])
+        if one.fixup is not None:
+            fixup = re.search(r"; the kernel's fixup set it, at (\w+)", group["origin"]["note"])
+            same(f"{what}: where the fixup sets it", fixup[1] if fixup else "", one.fixup)
         if lines and group["decided"] is not None and one.file:
             at = group["branches"][group["decided"]]["at"]
             same(f"{what}: its file", at["file"], one.file)
             check(f"{what}: its line", at["line"] and (not one.inlined or at["inlined"][0] == one.inlined), at)
+    byte = next(g["origin"] for g in groups if g["origin"]["at"]["name"].startswith("known_byte"))
+    offsets = [int(offset, 16) for offset in re.findall(r"known_byte\+0x(\w+)", byte["at"]["name"] + byte["note"])]
+    same("known_byte's fixup goes on where the instruction ends", [offset - offsets[0] for offset in offsets], [0, 2])
     check("what was not lost is said", re.search(r"^\d+ calls, \d+ failed; records lost 0, calls missed 0(?:; threads waited .*)?$", end.stderr, re.M), end.stderr)
     check("what is missing is said once", end.stderr.count("no source lines of the kernel") == (0 if lines else 1), end.stderr)
     figure("calls that failed, branches that they executed", f"{len(groups)}, {sum(len(g['branches']) for g in groups)}")
@@ -174,7 +185,7 @@ def texts(lines, expected):
     heads = re.findall(r"^(\w+) = -(\w+) \(.*\)(?:, (\d+) times)?$", end.stdout, re.M)
     same("each is there", [head[:2] for head in heads], [(one.call[0], one.error) for one in expected])
     always = sum(not one.function for one in expected)
-    faults = sum(one.function in ("strncpy_from_user", "__get_user_4") for one in expected)
+    faults = sum(one.fixup is not None for one in expected)
     same("each has a branch that decided", end.stdout.count("<-- decided here"), len(expected) - always - faults)
     same("some an exception", end.stdout.count("exception; "), faults)
     same("one is returned always", end.stdout.count("it is returned always"), always)
@@ -224,7 +235,9 @@ def tests(vmlinux=None):
     os.chmod(f"{HERE}/secret", 0o600)
     os.symlink("loop", f"{HERE}/loop")
     lines = ["--vmlinux", vmlinux] if vmlinux else []
+    same("jifl_known is loaded", run("insmod", Path(module_file()).parent / "jifl_known.ko").returncode, 0)
     texts(lines, causes(lines))
+    same("jifl_known is unloaded", run("rmmod", "jifl_known").returncode, 0)
     alike()
 
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Code of which is known what it does, to judge by it what plugins say: each read of
- * /proc/jifl_known executes it once, and is -ERANGE at the end.
+ * Code of which is known what it does, to judge by it what plugins and tools say: each read of
+ * /proc/jifl_known executes it once, and is -ERANGE at the end. A write of an int, or of one byte,
+ * reads it from user memory with an instruction of this module, and its result is that.
  */
 #include <linux/module.h>
 #include <linux/proc_fs.h>
+#include <linux/uaccess.h>
 
 /* As it stands: not cloned, not inlined. */
 #define KNOWN __attribute__((noipa))
@@ -62,11 +64,47 @@ static ssize_t known_read(struct file *file, char __user *to, size_t size, loff_
 	return known_error(n);
 }
 
-static const struct proc_ops known_ops = { .proc_read = known_read };
+/* A bad pointer ends at a label. */
+static KNOWN long known_int(const int __user *from)
+{
+	int value;
+
+	if (!user_access_begin(from, sizeof(*from)))
+		return -EFAULT;
+	unsafe_get_user(value, from, failed);
+	user_access_end();
+	return value;
+failed:
+	user_access_end();
+	return -EFAULT;
+}
+
+/* A bad pointer sets a register, behind the instruction of 2 bytes that met it. */
+static KNOWN long known_byte(const u8 __user *from)
+{
+	long value = 0;
+
+	__uaccess_begin_nospec();
+	asm volatile("1:	movb	(%[from]), %b[value]\n"
+		     "2:\n"
+		     _ASM_EXTABLE_TYPE_REG(1b, 2b, EX_TYPE_EFAULT_REG, %k[value])
+		     : [value] "+a" (value) : [from] "c" (from));
+	__uaccess_end();
+	return value;
+}
+
+static ssize_t known_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	if (size == sizeof(int))
+		return known_int((const int __user *)from);
+	return size == 1 ? known_byte((const u8 __user *)from) : -EINVAL;
+}
+
+static const struct proc_ops known_ops = { .proc_read = known_read, .proc_write = known_write };
 
 static int __init known_init(void)
 {
-	return proc_create("jifl_known", 0444, NULL, &known_ops) ? 0 : -ENOMEM;
+	return proc_create("jifl_known", 0666, NULL, &known_ops) ? 0 : -ENOMEM;
 }
 module_init(known_init);
 

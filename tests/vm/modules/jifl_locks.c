@@ -6,20 +6,24 @@
  *			holds it, for MS ms more; MS 0: while nobody does
  *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds; another fails N times
  *			and is not tried again
- * and reading it gives, for each kind: KIND, how often it was waited for, how long in
- * nanoseconds all together, and at most. Who writes must not run on the last processor.
+ * and reading it gives, for each kind: KIND, how often it was waited for; how long taking it
+ * lasted, in nanoseconds, all together and at most; and how long it was held behind a waiter's
+ * back, from when it was seen to wait, all together and at most. The wait is between both.
+ * Who writes must not run on the last processor.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/osq_lock.h>
 #include <linux/percpu-rwsem.h>
 #include <linux/proc_fs.h>
 #include <linux/rtmutex.h>
 #include <linux/rwsem.h>
 #include <linux/semaphore.h>
 #include <linux/seq_file.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/uaccess.h>
 
@@ -58,6 +62,17 @@ TAKE(give_percpu_read, percpu_up_read(&known_percpu_rwsem))
 TAKE(take_percpu_write, percpu_down_write(&known_percpu_rwsem))
 TAKE(give_percpu_write, percpu_up_write(&known_percpu_rwsem))
 
+/* Whether somebody is seen to wait, so in the lock's slow path. */
+#define WAITED_FOR(name, condition) static bool name(void) { return condition; }
+
+WAITED_FOR(rwlock_waited_for, arch_spin_is_locked(&known_rwlock.raw_lock.wait_lock))
+WAITED_FOR(mutex_waited_for, !list_empty_careful(&known_mutex.wait_list))
+WAITED_FOR(mutex_spun_for, osq_is_locked(&known_mutex.osq) || mutex_waited_for())
+WAITED_FOR(rwsem_waited_for, rwsem_is_contended(&known_rwsem))
+WAITED_FOR(semaphore_waited_for, !list_empty_careful(&known_semaphore.wait_list))
+WAITED_FOR(rt_mutex_waited_for, !RB_EMPTY_ROOT(&known_rt_mutex.rtmutex.waiters.rb_root))
+WAITED_FOR(percpu_waited_for, waitqueue_active(&known_percpu_rwsem.waiters))
+
 /* Who waits for the read-write lock waits first, as a part of that, for its spinlock. */
 static void hold_nested(void)
 {
@@ -71,47 +86,94 @@ static struct kind {
 	const char *name;
 	void (*take)(void), (*give)(void);
 	void (*hold)(void), (*release)(void);	/* what the other thread does */
-	bool sleeps;				/* ... while it has it */
-	u64 waits, ns, max;
+	bool (*waited_for)(void);		/* none: it cannot be seen */
+	bool sleeps;				/* the other thread, while it has it */
+	u64 waits, ns, max, kept, kept_max;
 } kinds[] = {
 	{ "spinlock", take_spinlock, give_spinlock, take_spinlock, give_spinlock },
-	{ "rwlock:R", take_rwlock_read, give_rwlock_read, take_rwlock_write, give_rwlock_write },
-	{ "rwlock:W", take_rwlock_write, give_rwlock_write, take_rwlock_write, give_rwlock_write },
-	{ "mutex", take_mutex, give_mutex, take_mutex, give_mutex, true },
-	{ "rwsem:R", take_rwsem_read, give_rwsem_read, take_rwsem_write, give_rwsem_write, true },
-	{ "rwsem:W", take_rwsem_write, give_rwsem_write, take_rwsem_write, give_rwsem_write, true },
-	{ "semaphore", take_semaphore, give_semaphore, take_semaphore, give_semaphore, true },
-	{ "rt-mutex", take_rt_mutex, give_rt_mutex, take_rt_mutex, give_rt_mutex, true },
+	{ "rwlock:R", take_rwlock_read, give_rwlock_read, take_rwlock_write, give_rwlock_write,
+	  rwlock_waited_for },
+	{ "rwlock:W", take_rwlock_write, give_rwlock_write, take_rwlock_write, give_rwlock_write,
+	  rwlock_waited_for },
+	{ "mutex", take_mutex, give_mutex, take_mutex, give_mutex, mutex_waited_for, true },
+	{ "rwsem:R", take_rwsem_read, give_rwsem_read, take_rwsem_write, give_rwsem_write,
+	  rwsem_waited_for, true },
+	{ "rwsem:W", take_rwsem_write, give_rwsem_write, take_rwsem_write, give_rwsem_write,
+	  rwsem_waited_for, true },
+	{ "semaphore", take_semaphore, give_semaphore, take_semaphore, give_semaphore,
+	  semaphore_waited_for, true },
+	{ "rt-mutex", take_rt_mutex, give_rt_mutex, take_rt_mutex, give_rt_mutex,
+	  rt_mutex_waited_for, true },
 	{ "pcpu-sem", take_percpu_read, give_percpu_read, take_percpu_write, give_percpu_write,
-	  true },
+	  percpu_waited_for, true },
 	/* Whose holder runs is waited for without sleeping. */
-	{ "mutex-spin", take_mutex, give_mutex, take_mutex, give_mutex },
+	{ "mutex-spin", take_mutex, give_mutex, take_mutex, give_mutex, mutex_spun_for },
 	{ "nested", take_rwlock_write, give_rwlock_write, hold_nested, release_nested },
 };
 
 static struct task_struct *holder;
 static struct kind *wanted;		/* by who writes; NULL again when it is released */
 static unsigned int wanted_ms;
+static int waiter_cpu;
 static bool held, coming;
+
+static void spin(unsigned int ms)
+{
+	u64 began = ktime_get_ns();
+
+	while (ktime_get_ns() - began < ms * (u64)NSEC_PER_MSEC)
+		cpu_relax();
+}
 
 static void release_nested(void)
 {
 	arch_spin_unlock(&known_rwlock.raw_lock.wait_lock);
-	mdelay(wanted_ms);
+	/* Only now is the one within over. */
+	while (!arch_spin_is_locked(&known_rwlock.raw_lock.wait_lock))
+		cpu_relax();
+	spin(wanted_ms);
 	give_rwlock_write();
 }
 
-static void keep(const struct kind *kind)
+static void nothing(void *unused)
 {
+}
+
+/*
+ * A spinlock of a guest, which has no queue (virt_spin_lock), shows nobody that waits. But
+ * between two interrupts of the waiter's processor this runs, so after many it is there.
+ */
+static void await_coming(void)
+{
+	int i;
+
 	while (!smp_load_acquire(&coming))
+		cpu_relax();
+	for (i = 0; i < 300; i++) {
+		smp_call_function_single(waiter_cpu, nothing, NULL, 1);
+		udelay(50);
+	}
+}
+
+static void keep(struct kind *kind)
+{
+	u64 seen;
+
+	if (!kind->waited_for)
+		await_coming();
+	while (kind->waited_for && !kind->waited_for())
 		if (kind->sleeps)
 			usleep_range(100, 200);
 		else
 			cpu_relax();
+	seen = ktime_get_ns();
 	if (kind->sleeps)
 		msleep(wanted_ms);
 	else
-		mdelay(wanted_ms);
+		spin(wanted_ms);
+	seen = ktime_get_ns() - seen;
+	kind->kept += seen;
+	kind->kept_max = max(kind->kept_max, seen);
 }
 
 static int hold(void *unused)
@@ -138,6 +200,7 @@ static void wait_once(struct kind *kind, unsigned int ms)
 	u64 began;
 
 	wanted_ms = ms;
+	waiter_cpu = raw_smp_processor_id();
 	held = coming = false;
 	smp_store_release(&wanted, kind);
 	while (!smp_load_acquire(&held))
@@ -246,8 +309,8 @@ static int locks_show(struct seq_file *s, void *unused)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		seq_printf(s, "%s %llu %llu %llu\n", kinds[i].name, kinds[i].waits, kinds[i].ns,
-			   kinds[i].max);
+		seq_printf(s, "%s %llu %llu %llu %llu %llu\n", kinds[i].name, kinds[i].waits,
+			   kinds[i].ns, kinds[i].max, kinds[i].kept, kinds[i].kept_max);
 	return 0;
 }
 

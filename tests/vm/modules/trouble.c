@@ -195,6 +195,13 @@ static noinline void do_sleep(void)
  * Data that looks like the return address of a frame must outlive a session's
  * end: of a copy that runs in the code cache, its own return address is such.
  */
+static bool kept_asleep;
+
+static noinline void do_wake(void)
+{
+	WRITE_ONCE(kept_asleep, false);
+}
+
 static noinline void do_keep(void)
 {
 	static unsigned long want;
@@ -204,8 +211,10 @@ static noinline void do_keep(void)
 	want = _RET_IP_;
 	for (i = 0; i < ARRAY_SIZE(kept); i++)
 		WRITE_ONCE(kept[i], want);
+	WRITE_ONCE(kept_asleep, true);
 	pr_info("keep: asleep\n");
-	msleep(3000);
+	while (READ_ONCE(kept_asleep))
+		msleep(10);
 	for (i = 0; i < ARRAY_SIZE(kept); i++)
 		changed += READ_ONCE(kept[i]) != want;
 	pr_info("keep: %d changed, %s\n", changed,
@@ -316,6 +325,7 @@ static const struct {
 	{ "put_nofault", do_put_nofault }, { "zeropad", do_zeropad }, { "msr", do_msr },
 	{ "unsafe_msr", do_unsafe_msr }, { "segment", do_segment }, { "copy_mc", do_copy_mc },
 	{ "spin", do_spin }, { "sleep", do_sleep }, { "keep", do_keep },
+	{ "wake", do_wake },
 	{ "deep", do_deep }, { "used", do_used }, { "overflow", do_overflow },
 };
 

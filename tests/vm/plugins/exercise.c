@@ -2,7 +2,7 @@
 /*
  * exercise: every kind of callback and of insertion.
  *
- * Of getppid everything is counted; of all other system calls every block, and
+ * Of getresuid everything is counted; of all other system calls every block, and
  * with `every` set every instruction of some, gets calls to functions that
  * leave nothing as they found it that a C function need not keep.
  */
@@ -16,7 +16,7 @@ static bool every;
 module_param(every, bool, 0644);
 MODULE_PARM_DESC(every, "calls before and after every instruction of some system calls");
 
-static syscall_s getppid_call;
+static syscall_s getresuid_call;
 static syscall_s others[6];
 static const int numbers[] = { __NR_read, __NR_write, __NR_openat, __NR_newfstatat, __NR_mmap, __NR_clone };
 
@@ -82,7 +82,7 @@ static void clobber_any(unsigned long rsi, unsigned long rdx, unsigned long rdi,
 
 static void at_entry(syscall_point_s *point, void *arg)
 {
-	bad_handles += syscall_nr(point) != __NR_getppid || arg != &entries;
+	bad_handles += syscall_nr(point) != __NR_getresuid || arg != &entries;
 	refused += !!syscall_insert_call(point, on_entry, ARG_VOID_PTR, &entries, ARG_INT32, -7,
 					 ARG_INT64, 0x123456789abcdef0, ARG_INT32, 0xfffffff0,
 					 ARG_VOID_PTR, NULL, ARG_INT32, 5, ARG_END);
@@ -169,13 +169,13 @@ static void at_any_point(syscall_point_s *point, void *arg)
 
 static int plugin_init(void)
 {
-	int i, ret = syscall_init(&getppid_call, __NR_getppid);
+	int i, ret = syscall_init(&getresuid_call, __NR_getresuid);
 
-	ret = ret ?: syscall_add_entry_instrumentation(&getppid_call, at_entry, &entries);
-	ret = ret ?: syscall_add_exit_instrumentation(&getppid_call, at_exit, &exits);
-	ret = ret ?: syscall_add_routine_instrumentation(&getppid_call, at_routine, &routines);
-	ret = ret ?: syscall_add_bb_instrumentation(&getppid_call, at_bb, NULL);
-	ret = ret ?: syscall_add_ins_instrumentation(&getppid_call, at_ins, NULL);
+	ret = ret ?: syscall_add_entry_instrumentation(&getresuid_call, at_entry, &entries);
+	ret = ret ?: syscall_add_exit_instrumentation(&getresuid_call, at_exit, &exits);
+	ret = ret ?: syscall_add_routine_instrumentation(&getresuid_call, at_routine, &routines);
+	ret = ret ?: syscall_add_bb_instrumentation(&getresuid_call, at_bb, NULL);
+	ret = ret ?: syscall_add_ins_instrumentation(&getresuid_call, at_ins, NULL);
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		ret = ret ?: syscall_init(&others[i], numbers[i]);
 		ret = ret ?: syscall_add_entry_instrumentation(&others[i], at_any_point, NULL);
@@ -192,7 +192,7 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
-	int i, ret = syscall_start_instrumenting(&getppid_call);
+	int i, ret = syscall_start_instrumenting(&getresuid_call);
 
 	for (i = 0; i < ARRAY_SIZE(others); i++)
 		ret = ret ?: syscall_start_instrumenting(&others[i]);
@@ -204,7 +204,7 @@ static void plugin_stop(void)
 {
 	int i, all = 0;
 
-	syscall_stop_instrumenting(&getppid_call);
+	syscall_stop_instrumenting(&getresuid_call);
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		all += types[i];
 	pr_info("exercise: entries %lld exits %lld routines %lld blocks %lld instructions %lld befores %lld afters %lld wrong %lld clobbers %lld bad_handles %d refused %d seen %d\n",

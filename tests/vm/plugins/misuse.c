@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * misuse: calls the API wrongly in every way there is. Each mistake must give
- * its error and change nothing: the one good session, which counts getppid's
+ * its error and change nothing: the one good session, which counts getresuid's
  * instructions, goes on as if nothing had been.
  *
  * Prints "misuse: STEP: ERROR good" or "misuse: STEP: ERROR BAD" for each, with
@@ -85,7 +85,7 @@ static void on_point(syscall_point_s *point, void *arg)
 	kept_point = point;
 	note("a point is no block", bb_insert_call((bb_s *)point, never, ARG_END), -EPERM);
 	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
-	note("its number", syscall_nr(point), __NR_getppid);
+	note("its number", syscall_nr(point), __NR_getresuid);
 	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
 	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
 	if (!arg)
@@ -252,7 +252,7 @@ static int plugin_init(void)
 {
 	int i;
 
-	expect("a null syscall_s", syscall_init(NULL, __NR_getppid), -EINVAL);
+	expect("a null syscall_s", syscall_init(NULL, __NR_getresuid), -EINVAL);
 	expect("system call -1", syscall_init(&other, -1), -EINVAL);
 	expect("system call 400", syscall_init(&other, 400), -EINVAL);
 	expect("system call 511", syscall_init(&other, 511), -EINVAL);
@@ -263,7 +263,7 @@ static int plugin_init(void)
 	       -EINVAL);
 	expect("adding to null", syscall_add_bb_instrumentation(NULL, on_bb, NULL), -EINVAL);
 
-	expect("the good one", syscall_init(&good, __NR_getppid), 0);
+	expect("the good one", syscall_init(&good, __NR_getresuid), 0);
 	expect("null entry callback", syscall_add_entry_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null exit callback", syscall_add_exit_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL), -EINVAL);
@@ -282,7 +282,7 @@ static int plugin_init(void)
 	expect("ins callback", syscall_add_ins_instrumentation(&good, on_ins, NULL), 0);
 
 	expect("another", syscall_init(&other, __NR_getpid), 0);
-	expect("the same", syscall_init(&same, __NR_getppid), 0);
+	expect("the same", syscall_init(&same, __NR_getresuid), 0);
 	expect("all", syscall_init_all(&all), 0);
 	expect("full", syscall_init(&full, __NR_getuid), 0);
 	for (i = 0; i < JIFL_CALLBACKS_MAX; i++)

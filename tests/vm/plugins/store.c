@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * store: everything of include/jifl_store.h, with events and symbols. Of each getppid it
+ * store: everything of include/jifl_store.h, with events and symbols. Of each getresuid it
  * counts in whatever can count, so that all must agree; of all other calls it looks at routines alone, for
  * which it takes pieces of a heap. Stopping prints all sums: "store: NAME SUM...".
  */
@@ -17,7 +17,7 @@ module_param(tasks, uint, 0644);
 module_param(records, uint, 0644);
 module_param(heap_kb, uint, 0644);
 
-static syscall_s getppid_call, all_calls;
+static syscall_s getresuid_call, all_calls;
 static heap_s heap;
 static cpu_storage_s cpus;
 static task_storage_s by_task;
@@ -96,7 +96,7 @@ static void at_routine(routine_s *routine, void *arg)
 	       !symbol_name(routine_address(routine), same, sizeof(same)) && !strcmp(name, same));
 	expect(symbol_start(routine_address(routine)) == routine_address(routine));
 	/* It has two names, and which is found first differs. */
-	if (strstr(name, "_sys_getppid"))
+	if (strstr(name, "_sys_getresuid"))
 		expect(!routine_insert_call(routine, on_call, ARG_INS_ADDRESS, ARG_END));
 }
 
@@ -177,13 +177,13 @@ static void show(const void *data, const struct ring_info *info, char *line, siz
 
 static int plugin_init(void)
 {
-	int ret = syscall_init(&getppid_call, __NR_getppid);
+	int ret = syscall_init(&getresuid_call, __NR_getresuid);
 
 	ret = ret ?: syscall_init_all(&all_calls);
-	ret = ret ?: syscall_add_routine_instrumentation(&getppid_call, at_routine, NULL);
+	ret = ret ?: syscall_add_routine_instrumentation(&getresuid_call, at_routine, NULL);
 	ret = ret ?: syscall_add_routine_instrumentation(&all_calls, at_any_routine, NULL);
-	ret = ret ?: syscall_add_module_callback(&getppid_call, on_module, &came);
-	ret = ret ?: syscall_add_end_callback(&getppid_call, on_end, &ends);
+	ret = ret ?: syscall_add_module_callback(&getresuid_call, on_module, &came);
+	ret = ret ?: syscall_add_end_callback(&getresuid_call, on_end, &ends);
 	ret = ret ?: syscall_add_end_callback(&all_calls, on_end, &ends);
 	return ret ?: syscall_add_flush_callback(&all_calls, on_flush, &flushes);
 }
@@ -206,7 +206,7 @@ static int plugin_start(void)
 	routines = without_room = flushes = ends = there = came = went = again = 0;
 	seen = NULL;
 	expect(!!symbol_address("vfs_read") && !symbol_address("no such symbol"));
-	ret = ret ?: syscall_start_instrumenting(&getppid_call);
+	ret = ret ?: syscall_start_instrumenting(&getresuid_call);
 	return ret ?: syscall_start_instrumenting(&all_calls);
 }
 
@@ -225,7 +225,7 @@ static void plugin_stop(void)
 	s64 before;
 
 	/* The other one is left to JIFL: its end comes behind this function. */
-	syscall_stop_instrumenting(&getppid_call);
+	syscall_stop_instrumenting(&getresuid_call);
 	expect(ends == 1);
 	before = atomic64_read(&gone_tasks);
 	expect(!task_storage_drain(&by_task));

@@ -13,6 +13,7 @@ use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
 
 use super::{Frame, Line, frames_of, line};
+use crate::sections::Sections;
 
 type Data = EndianRcSlice<RunTimeEndian>;
 type Elf<'a> = ElfFile64<'a, object::Endianness>;
@@ -24,11 +25,8 @@ impl Module {
     /// Reads its debug information.
     pub fn open(name: &str, path: &Path) -> Option<Module> {
         let bytes = fs::read(path).ok()?;
-        Module::read(&bytes, |section| {
-            let path = format!("/sys/module/{name}/sections/{section}");
-            let text = fs::read_to_string(path).ok()?;
-            u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
-        })
+        let sections = Sections::of(Path::new("/"), name);
+        Module::read(&bytes, |section| sections.address(section))
     }
 
     /// `place`: where a section has been put.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
+use super::extable::Tables;
 use crate::kcore::Memory;
 use crate::symbols::Symbols;
 
@@ -36,6 +37,8 @@ pub struct Code<'a> {
     memory: RefCell<&'a mut dyn Memory>,
     /// Names of functions.
     pub symbols: &'a Symbols,
+    /// Where it goes on behind exceptions.
+    pub tables: Tables,
     decoded: RefCell<HashMap<u64, Option<Instruction>>>,
 }
 
@@ -45,6 +48,7 @@ impl<'a> Code<'a> {
         Code {
             memory: RefCell::new(memory),
             symbols,
+            tables: Tables::of("/"),
             decoded: RefCell::default(),
         }
     }

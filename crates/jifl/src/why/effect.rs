@@ -131,6 +131,14 @@ pub fn writes_flags(instruction: &Instruction) -> bool {
     instruction.rflags_modified() != 0
 }
 
+/// The register that it compares with 0, 32 bits of it at least.
+pub fn compared(instruction: &Instruction) -> Option<u8> {
+    let is_whole = || instruction.op0_register().size() >= 4;
+    (instruction.mnemonic() == Mnemonic::Test && is_same(instruction) && is_whole())
+        .then(|| operand_register(instruction, 0))
+        .flatten()
+}
+
 /// Does it depend on them, by a condition?
 pub fn is_conditional(instruction: &Instruction) -> bool {
     instruction.condition_code() != ConditionCode::None

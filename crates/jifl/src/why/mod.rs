@@ -6,6 +6,7 @@ mod cause;
 mod code;
 mod decide;
 mod effect;
+mod extable;
 mod fixup;
 mod origin;
 mod show;

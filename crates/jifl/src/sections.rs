@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the kernel has put the sections of a module that is loaded (/sys/module/NAME/sections,
+//! for root only). How long they are is not said, and those of its initialization are named, too,
+//! when their memory has long been freed.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// Their addresses, by name.
+#[derive(Debug, Default)]
+pub struct Sections(HashMap<String, u64>);
+
+impl Sections {
+    /// Those of the module `name` of the machine whose files are below `root`; none where it is
+    /// not loaded or its addresses are hidden.
+    pub fn of(root: &Path, name: &str) -> Sections {
+        let directory = root.join("sys/module").join(name).join("sections");
+        let files = fs::read_dir(directory).into_iter().flatten().flatten();
+        let section = |file: fs::DirEntry| {
+            let name = file.file_name().into_string().ok()?;
+            let text = fs::read_to_string(file.path()).ok()?;
+            let address = u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()?;
+            // Hidden ones are all 0.
+            (address > 0).then_some((name, address))
+        };
+        Sections(files.filter_map(section).collect())
+    }
+
+    /// Where one begins.
+    pub fn address(&self, section: &str) -> Option<u64> {
+        self.0.get(section).copied()
+    }
+
+    /// Where the next one begins above an address.
+    pub fn above(&self, address: u64) -> Option<u64> {
+        let above = self.0.values().filter(|other| **other > address);
+        above.min().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_unless_they_are_hidden() {
+        let root = std::env::temp_dir().join(format!("jifl-sections-{}", std::process::id()));
+        let directory = root.join("sys/module/mod/sections");
+        fs::create_dir_all(&directory).unwrap();
+        for (name, text) in [
+            (".text", "0xffffffffc0001000\n"),
+            ("__ex_table", "0xffffffffc0003010\n"),
+            (".rodata", "0xffffffffc0003000\n"),
+            (".data", "0xffffffffc0005000\n"),
+            (".bss", "0x0000000000000000\n"),
+            (".broken", "nothing\n"),
+        ] {
+            fs::write(directory.join(name), text).unwrap();
+        }
+        let sections = Sections::of(&root, "mod");
+        let gone = Sections::of(&root, "gone");
+        fs::remove_dir_all(root).unwrap();
+
+        let table = sections.address("__ex_table").unwrap();
+        assert_eq!(table, 0xffff_ffff_c000_3010);
+        assert_eq!(sections.above(table), Some(0xffff_ffff_c000_5000));
+        assert_eq!(sections.above(0xffff_ffff_c000_5000), None);
+        for name in [".bss", ".broken", ".none"] {
+            assert_eq!(sections.address(name), None, "{name}");
+        }
+        assert_eq!((gone.address(".text"), gone.above(0)), (None, None));
+    }
+}
