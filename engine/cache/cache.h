@@ -49,15 +49,22 @@ struct cache_block {
 struct cache_exit {
 	u32 site;		/* rel32 of the branch; INDIRECT: or its table */
 	u32 stub;
-	u32 target;		/* DIRECT: low half of the original address */
+	union {
+		u32 target;	/* DIRECT: low half of the original address */
+		struct {	/* INDIRECT */
+			u8 chained;	/* targets that its inline cache was made anew for */
+			u8 reg;		/* through this */
+			bool memory;	/* ... or through memory */
+		};
+	};
 	/* Linked: next of its block's; else next that waits. INDIRECT: its first hit, others follow. */
 	u32 next;
-	u32 block : 25;		/* that it belongs to */
+	u32 block : 30;		/* that it belongs to */
 	u32 kind : 2;		/* enum cache_exit_kind */
-	u32 memory : 1;		/* INDIRECT through memory */
-	u32 reg : 4;		/* INDIRECT through this */
-	u8 linked;		/* DIRECT: linked; INDIRECT: length of the inline cache */
 };
+
+_Static_assert(sizeof(struct cache_block) == 32 && sizeof(struct cache_exit) == 20,
+	       "there are some of these for each block that runs");
 
 enum cache_exit_kind {
 	CACHE_EXIT_DIRECT,

@@ -14,10 +14,14 @@ static void add_exit(const struct emit_exit *e, u32 first_block)
 	memset(x, 0, sizeof(*x));
 	x->site = e->site;
 	x->stub = e->stub;
-	x->target = (u32)e->target.v;
 	x->next = CACHE_NONE;
 	x->block = first_block + e->block;
-	x->kind = e->kind == EMIT_EXIT_DIRECT ? CACHE_EXIT_DIRECT : CACHE_EXIT_INDIRECT;
+	if (e->kind == EMIT_EXIT_DIRECT) {
+		x->kind = CACHE_EXIT_DIRECT;
+		x->target = (u32)e->target.v;
+		return;
+	}
+	x->kind = CACHE_EXIT_INDIRECT;
 	x->reg = e->reg & 0xf;
 	x->memory = e->reg == IR_REG_NONE;
 }

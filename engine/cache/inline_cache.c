@@ -170,7 +170,7 @@ static void make_chain(struct cache_exit *x, struct emit_chain *chain)
 	w = jifl_cache_cold_begin(buf, sizeof(buf));
 	chain->stub = x->stub;
 	chain->miss = x->stub;
-	if (x->linked > jifl_cache_chain_max())
+	if (x->chained > jifl_cache_chain_max())
 		chain->miss = emit_chain_end(&w, &cache.config, x->reg,
 					     cache.contexts[context].lookup);
 	emit_chain(&w, &cache.config, o, x->reg, chain);
@@ -181,7 +181,7 @@ static void make_chain(struct cache_exit *x, struct emit_chain *chain)
 
 static u32 chain_length(const struct cache_exit *x)
 {
-	return x->linked < jifl_cache_chain_max() ? x->linked : jifl_cache_chain_max();
+	return x->chained < jifl_cache_chain_max() ? x->chained : jifl_cache_chain_max();
 }
 
 static void get_chain(const struct cache_exit *x, struct emit_chain *chain)
@@ -200,7 +200,7 @@ static void grow(u32 exit, jifl_orig target, u32 block)
 	struct emit_chain chain;
 
 	get_chain(x, &chain);
-	if (x->linked++ < jifl_cache_chain_max())
+	if (x->chained++ < jifl_cache_chain_max())
 		chain.targets[chain.n++] = target;
 	else
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
@@ -232,7 +232,7 @@ static void end_in_table(struct cache_exit *x, jifl_orig target)
 		return;
 	lead_to(x, lookup);
 	x->site = table;
-	x->linked++;
+	x->chained++;
 	if (jifl_cache_has_room(0, EMIT_LANDING))
 		jifl_cache_landing_add(x, target);
 }
@@ -240,7 +240,7 @@ static void end_in_table(struct cache_exit *x, jifl_orig target)
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 {
 	struct cache_exit *x = &cache.exits[exit];
-	bool ended = x->linked > jifl_cache_chain_max(), jumping = cache.config.thread_word;
+	bool ended = x->chained > jifl_cache_chain_max(), jumping = cache.config.thread_word;
 
 	if (has_hit(x, block, ended && jumping ? x->site : cache.hot_end)) {
 		jifl_cache_training_look(exit);
@@ -250,7 +250,7 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 		return;
 	} else if (ended) {
 		jifl_cache_landing_add(x, target);
-	} else if (jumping && x->linked == jifl_cache_chain_max()) {
+	} else if (jumping && x->chained == jifl_cache_chain_max()) {
 		end_in_table(x, target);
 	} else {
 		grow(exit, target, block);

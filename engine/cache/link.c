@@ -23,7 +23,6 @@ static void link(u32 exit, u32 block)
 	struct cache_block *b = &cache.blocks[block];
 
 	patch(x->site, b->start);
-	x->linked = 1;
 	x->next = b->links;
 	b->links = exit;
 	cache.links++;
@@ -34,7 +33,6 @@ static void wait_for_block(u32 exit)
 	struct cache_exit *x = &cache.exits[exit];
 	u32 *head = jifl_cache_waiting(context_of(x), x->target);
 
-	x->linked = 0;
 	x->next = *head;
 	*head = exit;
 }

@@ -3,6 +3,10 @@
 #ifndef JIFL_UNIT_INVARIANTS_H
 #define JIFL_UNIT_INVARIANTS_H
 
+#include "../../engine/base/types.h"
+
+/* Where a branch leads; site: cache offset of its rel32. */
+u32 goes_to(u32 site);
 /* Checks all of it; `when` goes into the messages. */
 void check_cache(const char *when);
 

@@ -81,7 +81,7 @@ UNIT_TEST(growth, "cache/inline_cache: grows by one target at a time, then looks
 		CHECK_EQ(user_host_call(context, through_register, 5, function(i)), 5 + i);
 		/* One dispatch adds a target; the one that makes the cache full looks up. */
 		CHECK_EQ(dispatches(), before + 1);
-		CHECK_EQ(indirect_exit()->linked, i < CACHE_CHAIN_MAX ? i + 1 :
+		CHECK_EQ(indirect_exit()->chained, i < CACHE_CHAIN_MAX ? i + 1 :
 			 CACHE_CHAIN_MAX + 1);
 		check_cache("growing");
 	}
@@ -121,7 +121,7 @@ static void grow_jumping(const u8 *site, bool memory)
 			CHECK_EQ(user_host_call(context, site, 5, argument), 5 + k);
 		}
 		CHECK_EQ(dispatches(), before + 1 + (i == max + 1 ? max : 0));
-		CHECK_EQ(indirect_exit()->linked, i < max ? i + 1 : max + 1);
+		CHECK_EQ(indirect_exit()->chained, i < max ? i + 1 : max + 1);
 		check_cache("growing");
 	}
 	CHECK_EQ(block_count, 3 * NFUNCTIONS * (NFUNCTIONS + 1));
@@ -146,7 +146,7 @@ static void change(bool jumping)
 		jifl_engine_invalidate(jifl_orig_at(function(0)), 32);
 		check_cache("changed");
 		CHECK_EQ(user_host_call(context, through_register, 0, function(0)), round);
-		CHECK_EQ(indirect_exit()->linked, 1);
+		CHECK_EQ(indirect_exit()->chained, 1);
 		CHECK_EQ(user_host_call(context, through_memory, 0,
 					(u64)(unsigned long)&cell), round + 1);
 		check_cache("made anew");

@@ -83,7 +83,7 @@ static u32 order(int context, u32 n)
 	u32 i, digits = 0;
 
 	check_cache("order");
-	for (i = 0; i < x->linked && i < CACHE_CHAIN_MAX; i++)
+	for (i = 0; i < x->chained && i < CACHE_CHAIN_MAX; i++)
 		digits = 10 * digits +
 			 (cache.exits[x->next + i].target - (u32)function(0)) / 16;
 	return digits;

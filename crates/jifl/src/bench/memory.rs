@@ -162,10 +162,10 @@ fn judge(translated: u64, flushes: u64, from: &Counts, to: &Counts) -> Result<()
     }
     let calls = |counts: &Counts| counts.calls.iter().sum::<u64>();
     let (counted, missed) = (calls(to) - calls(from), to.missed - from.missed);
-    if counted == 0 {
+    if calls(to) == 0 {
         return Err("too small to hold the code of one call: nothing was counted".into());
     }
-    let share = missed as f64 / (counted + missed) as f64;
+    let share = missed as f64 / (counted + missed).max(1) as f64;
     if share > MISSED {
         return Err(format!(
             "missed {:.1} % of the calls, and the cache was emptied {flushes} times",
