@@ -219,6 +219,51 @@ typedef struct jifl_plugin_ring {
 u64 jifl_plugin_ring_lost(const ring_s *r);
 #define ring_lost(r)		jifl_plugin_ring_lost(r)
 
+/* --- a queue ------------------------------------------------------------------------------- */
+
+struct jifl_queue_ends;
+
+typedef struct jifl_queue {
+	struct jifl_store store;
+	struct jifl_queue_ends *ends;
+	char *memory;
+	size_t size, stride;	/* of a record; from one to the next */
+	u32 n;			/* a power of two */
+} queue_s;
+
+#define QUEUE_RECORD_MAX	4096
+
+/*
+ * int queue_init(queue_s *q, size_t size, unsigned int n)
+ *
+ * Room for at least n records, 1 to 16777216, of size bytes, at most QUEUE_RECORD_MAX, that all CPUs
+ * share: the next power of two. What one puts in another takes, be it an analysis function or
+ * a thread of the plugin's.
+ */
+#define queue_init(q, size, n)	jifl_queue_init(&jifl_this_plugin, q, size, n)
+
+/*
+ * bool queue_put(queue_s *q, const void *record)
+ *
+ * Copies a record to its end; false where there is no room, which is counted. Any context; takes no
+ * lock, but has interrupts off for a moment.
+ */
+#define queue_put(q, record)	jifl_queue_put(q, record)
+
+/*
+ * bool queue_take(queue_s *q, void *record)
+ *
+ * Copies the first record out, the one that was put in earliest; false where there is none.
+ * Likewise. In NMI context either may say so too, where it has interrupted the other.
+ */
+#define queue_take(q, record)	jifl_queue_take(q, record)
+
+/* How often there was no room. Any context. */
+static inline u64 queue_refused(const queue_s *q)
+{
+	return atomic64_read(&q->store.refused);
+}
+
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
 int jifl_heap_init(struct jifl_plugin *p, heap_s *h, size_t bytes);
@@ -233,5 +278,8 @@ int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_s *t);
 int jifl_plugin_ring_init(struct jifl_plugin *p, ring_s *r, size_t size, unsigned int n,
 			  ring_show show);
 void jifl_plugin_ring_put(ring_s *r, const void *record);
+int jifl_queue_init(struct jifl_plugin *p, queue_s *q, size_t size, unsigned int n);
+bool jifl_queue_put(queue_s *q, const void *record);
+bool jifl_queue_take(queue_s *q, void *record);
 
 #endif /* _JIFL_STORE_H */

@@ -14,6 +14,7 @@
  *   plugin_store.c    what they have made: heaps, storage of CPUs
  *   plugin_task.c     ... storage of tasks
  *   plugin_ring.c     ... rings of records
+ *   plugin_queue.c    ... queues
  *   plugin_symbol.c   names of addresses
  *   plugin_mistake.c  what is said of wrong calls
  */
@@ -58,7 +59,7 @@ void jifl_modules_go(const struct module *mod);
 /* Calls fn for each that there is, the oldest first. */
 void jifl_modules_each(module_callback fn, void *arg);
 
-/* --- what plugins have made: plugin_store.c, plugin_task.c, plugin_ring.c -------------------- */
+/* --- what plugins have made: plugin_store.c, _task.c, _ring.c, _queue.c ----------------------- */
 
 struct jifl_store_type {
 	const char *name;	/* for the log */

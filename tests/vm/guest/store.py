@@ -43,8 +43,8 @@ def stop(mark):
     """Its sums, and what else is in the log."""
     good("store stops", "stop", "store")
     lines = kernel_log(mark)
-    sums = [line for line in lines if line.startswith(("store: calls", "store: ends"))]
-    same("sums, and how often it ended", len(sums), 2)
+    sums = [line for line in lines if line.startswith(("store: calls", "store: queue", "store: ends"))]
+    same("sums, and how often it ended", len(sums), 3)
     counts = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", " ".join(sums))}
     figure("store", counts)
     same("nothing is wrong", counts["wrong"], 0)
@@ -52,6 +52,8 @@ def stop(mark):
     same("calls of tasks, and of those without room", counts["task_calls"] + counts["without_task"], counts["calls"])
     same("which were counted", counts["refused"], counts["without_task"])
     same("pieces of the heap that there were not", counts["heap_refused"], counts["without_room"])
+    same("what was put into the queue, and found no room", counts["put"] + counts["queue_refused"], counts["calls"])
+    same("what was put in comes out", (counts["taken"], counts["taken_sum"]), (counts["put"], counts["put_sum"]))
     return counts, [line for line in lines if line not in sums]
 
 
@@ -99,13 +101,14 @@ def whole(calls):
     check("of the routine", len(names) == 1 and names.pop().endswith("_sys_getresuid"), followed[:3])
     check("tasks that made them", PROCESSES <= counts["tasks"] < 100, counts)
     check("most were gone when it stopped", counts["drained"] < counts["tasks"], counts)
+    same("what is left in the queue", counts["left"], counts["calls"] - PROCESSES * (CALLS // 3))
     check("routines", counts["routines"] > 300 and counts["used"] == 16 * counts["routines"], counts)
     same("there is no mistake, and room for all", complaints(lines), [])
 
 
 def full():
     """Without room: what is lost is counted, to the last."""
-    mark = start("store", tasks=4, records=100, heap_kb=1)
+    mark = start("store", tasks=4, records=100, heap_kb=1, queued=33)
     processes = [subprocess.Popen([PYTHON, "-S", "-E", "-c", STAYS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                  for _ in range(PROCESSES)]
     for process in processes:
@@ -117,9 +120,10 @@ def full():
     taken, lost = read()
     same("records, and those lost", (len(taken) + lost, lost), (counts["calls"], counts["lost"]))
     check("as many as there is room for", 0 < len(taken) <= 100 * os.cpu_count() and lost, (len(taken), lost))
+    check("the queue, of 64, is full but for what was taken last", 64 - PROCESSES <= counts["left"] <= 64, counts)
     check("pieces of a heap", counts["heap_refused"] and counts["routines"] == 1024 // 16, counts)
     said = sorted(line.partition("plugin store: ")[2] for line in lines if "plugin store: " in line)
-    times = {"heap": counts["heap_refused"], "ring": lost, "storage of tasks": counts["refused"]}
+    times = {"heap": counts["heap_refused"], "queue": counts["queue_refused"], "ring": lost, "storage of tasks": counts["refused"]}
     same("the log says so", said, [f"{name}: {n} times there was no room" for name, n in times.items()])
     Path("/sys/module/store/parameters/heap_kb").write_text(str(1 << 31))
     refused("what there is no memory for", "did not start: Cannot allocate memory", "start", "store")
@@ -127,7 +131,7 @@ def full():
 
 def modules():
     """Of modules that are there, come and go it is told, in this order."""
-    mark = start("store", tasks=64, records=10, heap_kb=4096)
+    mark = start("store", tasks=64, records=10, heap_kb=4096, queued=65536)
     # The newest comes first there.
     there = [line.split()[0] for line in Path("/proc/modules").read_text().splitlines()][::-1]
     for _ in range(2):

@@ -66,6 +66,7 @@ static heap_s heap, no_heap;
 static cpu_storage_s cpus;
 static task_storage_s tasks, no_tasks;
 static ring_s ring, no_ring;
+static queue_s queue, no_queue;
 DEFINE_HIST(hist, 4);
 
 static void add_count(atomic64_t *total, int n)
@@ -166,6 +167,7 @@ static void on_bb(bb_s *bb, void *arg)
 	note("storage of CPUs in a callback", cpu_storage_init(&cpus, 100), -EPERM);
 	note("storage of tasks in a callback", task_storage_init(&no_tasks, 100, 100, NULL), -EPERM);
 	note("a ring in a callback", ring_init(&no_ring, 100, 100, show), -EPERM);
+	note("a queue in a callback", queue_init(&no_queue, 100, 100), -EPERM);
 	note("a piece of no heap", (long)heap_alloc(&no_heap, 1), 0);
 	note("a piece of no bytes", (long)heap_alloc(&heap, 0), 0);
 	note("a piece that is too large", (long)heap_alloc(&heap, SIZE_MAX), 0);
@@ -211,6 +213,7 @@ static void on_end(void *arg)
 static void storage(void)
 {
 	char name[KSYM_SYMBOL_LEN];
+	u64 word;
 
 	expect("a null heap", heap_init(NULL, 100), -EINVAL);
 	expect("a heap of nothing", heap_init(&heap, 0), -EINVAL);
@@ -242,6 +245,15 @@ static void storage(void)
 	ring_put(&ring, "into none");
 	expect("a ring", ring_init(&ring, 8, 8, show), 0);
 	expect("another ring", ring_init(&no_ring, 8, 8, show), -EBUSY);
+	expect("a null queue", queue_init(NULL, 8, 8), -EINVAL);
+	expect("a queue of nothing", queue_init(&queue, 0, 8), -EINVAL);
+	expect("a queue of too large records", queue_init(&queue, QUEUE_RECORD_MAX + 1, 8), -EINVAL);
+	expect("a queue of none", queue_init(&queue, 8, 0), -EINVAL);
+	expect("a queue of too many", queue_init(&queue, 8, (1 << 24) + 1), -EINVAL);
+	expect("taking from a queue that is not there", queue_take(&queue, &word), 0);
+	expect("a queue", queue_init(&queue, 8, 3), 0);
+	expect("the same queue", queue_init(&queue, 8, 3), -EBUSY);
+	expect("another queue", queue_init(&no_queue, 8, 1), 0);
 	expect("the name of nothing", symbol_name(0, name, sizeof(name)) == -ENOENT, 1);
 	expect("the symbol of nothing", symbol_start(0) || symbol_address("no such symbol"), 0);
 }
@@ -275,6 +287,7 @@ static int plugin_init(void)
 	expect("end callback", syscall_add_end_callback(&good, on_end, &good), 0);
 	expect("a heap before the plugin is started", heap_init(&heap, 100), -EPERM);
 	expect("a ring before the plugin is started", ring_init(&ring, 8, 8, show), -EPERM);
+	expect("a queue before the plugin is started", queue_init(&queue, 8, 8), -EPERM);
 	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, &good), 0);
 	expect("exit callback", syscall_add_exit_instrumentation(&good, on_point, NULL), 0);
 	expect("routine callback", syscall_add_routine_instrumentation(&good, on_routine, NULL), 0);

@@ -8,22 +8,27 @@
 #include <linux/kallsyms.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
+#include <linux/threads.h>
 
 #undef pr_fmt
 #define pr_fmt(fmt) fmt
 
-static unsigned int tasks = 1024, records = 65536, heap_kb = 4096;
+static unsigned int tasks = 1024, records = 65536, heap_kb = 4096, queued = 65536;
 module_param(tasks, uint, 0644);
 module_param(records, uint, 0644);
 module_param(heap_kb, uint, 0644);
+module_param(queued, uint, 0644);
 
 static syscall_s getresuid_call, all_calls;
 static heap_s heap;
 static cpu_storage_s cpus;
 static task_storage_s by_task;
 static ring_s ring;
+static queue_s queue;
 
 static atomic64_t calls, without_task, gone_tasks, gone_calls, wrong;
+/* Of the queue: how many, and the sums of what was in them. */
+static atomic64_t put, put_sum, taken, taken_sum;
 /* Callbacks and flushes take turns; events are one at a time. */
 static unsigned long routines, without_room, flushes, ends, there, came, went, again;
 
@@ -58,6 +63,28 @@ static void expect(bool good)
 
 /* --- analysis ------------------------------------------------------------------------------ */
 
+static bool take_one(struct record *record)
+{
+	if (!queue_take(&queue, record))
+		return false;
+	atomic64_inc(&taken);
+	atomic64_add(record->pid * record->n, &taken_sum);
+	return true;
+}
+
+/* What one CPU has put in any may take; of three calls one does. */
+static void pass_on(const struct record *record)
+{
+	struct record other;
+
+	if (queue_put(&queue, record)) {
+		atomic64_inc(&put);
+		atomic64_add(record->pid * record->n, &put_sum);
+	}
+	if (record->n % 3 == 0)
+		take_one(&other);
+}
+
 static void on_call(unsigned long address)
 {
 	struct task *task = task_storage(&by_task);
@@ -80,6 +107,7 @@ static void on_call(unsigned long address)
 		atomic64_inc(&without_task);
 	}
 	ring_put(&ring, &record);
+	pass_on(&record);
 }
 
 static void nothing(void)
@@ -199,6 +227,11 @@ static int plugin_start(void)
 	ret = ret ?: cpu_storage_init(&cpus, sizeof(struct cpu));
 	ret = ret ?: task_storage_init(&by_task, sizeof(struct task), tasks, on_gone);
 	ret = ret ?: ring_init(&ring, sizeof(struct record), records, show);
+	ret = ret ?: queue_init(&queue, sizeof(struct record), queued);
+	atomic64_set(&put, 0);
+	atomic64_set(&put_sum, 0);
+	atomic64_set(&taken, 0);
+	atomic64_set(&taken_sum, 0);
 	atomic64_set(&calls, 0);
 	atomic64_set(&without_task, 0);
 	atomic64_set(&gone_tasks, 0);
@@ -220,13 +253,33 @@ static u64 sum_of_cpus(void)
 	return sum;
 }
 
+/* What is left comes out in the order in which each task has put it in. */
+static u64 drain_queue(void)
+{
+	static u64 last[PID_MAX_DEFAULT];
+	struct record record;
+	u64 n = 0;
+
+	memset(last, 0, sizeof(last));
+	for (; take_one(&record); n++) {
+		u64 *before = &last[record.pid % PID_MAX_DEFAULT];
+
+		/* Of a task without storage it is always 0. */
+		expect(!record.n || record.n > *before);
+		*before = record.n;
+	}
+	return n;
+}
+
 static void plugin_stop(void)
 {
+	u64 left;
 	s64 before;
 
 	/* The other one is left to JIFL: its end comes behind this function. */
 	syscall_stop_instrumenting(&getresuid_call);
 	expect(ends == 1);
+	left = drain_queue();
 	before = atomic64_read(&gone_tasks);
 	expect(!task_storage_drain(&by_task));
 	pr_info("store: calls %lld cpus %llu tasks %lld drained %lld task_calls %lld without_task %lld refused %llu lost %llu heap_refused %llu wrong %lld routines %lu without_room %lu there %lu came %lu went %lu used %zu\n",
@@ -235,4 +288,7 @@ static void plugin_stop(void)
 		atomic64_read(&without_task), task_storage_refused(&by_task), ring_lost(&ring),
 		heap_refused(&heap), atomic64_read(&wrong), routines, without_room,
 		there, came, went, heap_used(&heap));
+	pr_info("store: queue put %lld put_sum %lld taken %lld taken_sum %lld left %llu queue_refused %llu\n",
+		atomic64_read(&put), atomic64_read(&put_sum), atomic64_read(&taken),
+		atomic64_read(&taken_sum), left, queue_refused(&queue));
 }

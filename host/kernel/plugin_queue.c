@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queues for plugins: bounded, any number of writers and readers, in any context. Each place has a
+ * turn, the number of the put or take that may use it next, so whoever has counted the one end or
+ * the other up by a compare-and-exchange has a place for itself (D. Vyukov, "Bounded MPMC queue",
+ * 1024cores.net).
+ *
+ * Interrupts are off from the count to the turn: a writer that was preempted between them would
+ * make the queue look empty to all readers, though others have put in more.
+ */
+#include <linux/cache.h>
+#include <linux/irqflags.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "plugin.h"
+
+#define JIFL_QUEUE_MAX	(1u << 24)	/* records */
+
+struct jifl_queue_end {
+	atomic64_t at;			/* ever */
+} ____cacheline_aligned;
+
+struct jifl_queue_ends {
+	struct jifl_queue_end put, take;
+};
+
+/* Of the place i of n: i + n * k before the k-th put, one more before the k-th take. */
+struct jifl_queue_place {
+	u64 turn;
+	char record[];
+};
+
+static struct jifl_queue_place *jifl_queue_place(const queue_s *q, u64 at)
+{
+	return (struct jifl_queue_place *)(q->memory + (at & (q->n - 1)) * q->stride);
+}
+
+/*
+ * The next place whose turn it is, counted from *end, that many turns later; NULL where
+ * that has not come. *at: its number.
+ */
+static struct jifl_queue_place *jifl_queue_claim(const queue_s *q, atomic64_t *end, unsigned int later,
+						 s64 *at)
+{
+	struct jifl_queue_place *place;
+	s64 ahead;
+
+	*at = atomic64_read(end);
+	for (;;) {
+		place = jifl_queue_place(q, *at);
+		/* Pairs with the releases below: what is there has been written, or read. */
+		ahead = (s64)(smp_load_acquire(&place->turn) - (u64)*at - later);
+		if (ahead < 0)
+			return NULL;
+		if (ahead > 0)
+			*at = atomic64_read(end);
+		else if (atomic64_try_cmpxchg(end, at, *at + 1))
+			return place;
+	}
+}
+
+bool jifl_queue_put(queue_s *q, const void *record)
+{
+	struct jifl_queue_place *place;
+	unsigned long flags;
+	s64 at;
+
+	if (!q->ends)
+		return false;
+	local_irq_save(flags);
+	place = jifl_queue_claim(q, &q->ends->put.at, 0, &at);
+	if (place) {
+		memcpy(place->record, record, q->size);
+		smp_store_release(&place->turn, (u64)at + 1);
+	}
+	local_irq_restore(flags);
+	if (!place)
+		atomic64_inc(&q->store.refused);
+	return place;
+}
+EXPORT_SYMBOL_GPL(jifl_queue_put);
+
+bool jifl_queue_take(queue_s *q, void *record)
+{
+	struct jifl_queue_place *place;
+	unsigned long flags;
+	s64 at;
+
+	if (!q->ends)
+		return false;
+	local_irq_save(flags);
+	place = jifl_queue_claim(q, &q->ends->take.at, 1, &at);
+	if (place) {
+		memcpy(record, place->record, q->size);
+		smp_store_release(&place->turn, (u64)at + q->n);
+	}
+	local_irq_restore(flags);
+	return place;
+}
+EXPORT_SYMBOL_GPL(jifl_queue_take);
+
+/* --- making ------------------------------------------------------------------------------------ */
+
+static void jifl_queue_release(struct jifl_store *s)
+{
+	queue_s *q = container_of(s, queue_s, store);
+
+	vfree(q->ends);
+	vfree(q->memory);
+	q->ends = NULL;
+	q->memory = NULL;
+}
+
+static const struct jifl_store_type jifl_queue_type = {
+	.name = "queue",
+	.release = jifl_queue_release,
+};
+
+int jifl_queue_init(struct jifl_plugin *p, queue_s *q, size_t size, unsigned int n)
+{
+	static const char what[] = "queue_init";
+	struct jifl_queue_ends *ends;
+	int ret = jifl_store_check(p, q ? &q->store : NULL, what);
+	u32 i;
+
+	if (ret)
+		return ret;
+	if (!size || size > QUEUE_RECORD_MAX)
+		return jifl_plugin_mistake(p, -EINVAL, what, "records of no size that can be");
+	if (!n || n > JIFL_QUEUE_MAX)
+		return jifl_plugin_mistake(p, -EINVAL, what, "a number of records that cannot be");
+	ret = jifl_store_add(p, &q->store, &jifl_queue_type, what);
+	if (ret)
+		return ret;
+	q->size = size;
+	q->stride = ALIGN(sizeof(struct jifl_queue_place) + size, sizeof(u64));
+	q->n = max(roundup_pow_of_two(n), 2ul);	/* of one, taken and put in again would be the same turn */
+	q->memory = jifl_store_alloc(array_size(q->n, q->stride));
+	ends = jifl_store_alloc(sizeof(*ends));
+	for (i = 0; q->memory && i < q->n; i++)
+		jifl_queue_place(q, i)->turn = i;
+	/* Now it can be used, if the place for records is there. */
+	q->ends = ends;
+	if (q->memory && ends)
+		return 0;
+	jifl_store_remove(&q->store);
+	return -ENOMEM;
+}
+EXPORT_SYMBOL_GPL(jifl_queue_init);
