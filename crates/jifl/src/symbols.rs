@@ -2,7 +2,7 @@
 //! Names of the kernel's functions and variables, from /proc/kallsyms.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// No function or variable is looked for farther below an address.
 const REACH: u64 = 1 << 20;
@@ -174,6 +174,15 @@ impl Symbols {
         let mut seen = HashSet::new();
         let names = self.text.iter().map(|symbol| symbol.full.as_str());
         names.filter(|name| !seen.insert(*name)).collect()
+    }
+
+    /// Where functions begin, by their names, with the module.
+    pub fn starts(&self) -> HashMap<&str, Vec<u64>> {
+        let mut starts: HashMap<&str, Vec<u64>> = HashMap::new();
+        for symbol in &self.text {
+            starts.entry(&symbol.full).or_default().push(symbol.addr);
+        }
+        starts
     }
 
     /// What of all this says the same of these addresses as all of it: the functions that they lie

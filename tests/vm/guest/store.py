@@ -21,6 +21,8 @@ MODULES = Path(module_file()).parent
 PLUGINS = Path(sys.argv[1]) / os.uname().release
 CALLS = 1000
 PROCESSES = 6
+# A record of plugins/order.c, which names a place in the kernel.
+PLACE = re.compile(r"\d+ [12] [\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+")
 
 # Makes calls, says so, and stays until it is told to end.
 STAYS = f"import os, sys\nfor _ in range({CALLS}): os.getresuid()\nprint(flush=True); sys.stdin.read()"
@@ -147,6 +149,11 @@ def modules():
     same("their number", (counts["there"], counts["came"], counts["went"]), (len(there), 3, 3))
 
 
+def places(lines):
+    """Lines of order's records, without the name of the plugin that its own code has behind it."""
+    return [[word for word in line if not word.startswith("[")] for line in lines]
+
+
 def order():
     """Of two plugins at the same places the one that was started first is first, whatever lanes they have."""
     for name in ("order", "other"):
@@ -160,14 +167,52 @@ def order():
         same("nothing is lost", (lost, lost_too), (0, 0))
         check("records of both", len(one) >= len(two) >= 4 * CALLS, (len(one), len(two)))
         one = one[-len(two):]
-        same("at the same places", [place for _, place in one], [place for _, place in two])
-        times = [int(time) for pair in zip(one, two) for time, _ in pair]
+        same("at the same places", [place for _, *place in places(one)], [place for _, *place in places(two)])
+        times = [int(line[0]) for pair in zip(one, two) for line in pair]
         same(f"{first} and {second} take turns, in this order", times, sorted(times))
         # Its place among the sessions is taken by the one that starts next.
         good(f"{first} stops", "stop", first)
     good("other stops", "stop", "other")
     for name in ("order", "other"):
         good(f"{name} is unloaded", "unload", name)
+
+
+def source_lines():
+    """Behind the places that records name, where there is debug information: the plugin's own, not the kernel's."""
+    good("order is loaded", "load", PLUGINS / "order.ko")
+    start("order", pid=os.getpid())
+
+    def shown(**environment):
+        for _ in range(CALLS):
+            os.getppid()
+        end = run("jifl", "read", "order", "--lines", env=os.environ | environment)
+        lines = end.stdout.splitlines()
+        notes = end.stderr.splitlines()
+        check("order is read", end.returncode == 0 and len(notes) == 2 and len(lines) >= 4 * CALLS
+              and notes[1] == f"# records {len(lines)}, lost 0", end.stderr)
+        check("what is missing is said once", re.fullmatch(
+            "jifl: no source lines of the kernel: its debug information is not here; install .*", notes[0]), notes)
+        own = {place for place in (line.split(" ", 2)[2] for line in lines) if place.startswith("at_point+")}
+        kernel = [line for line in lines if "at_point+" not in line]
+        same("of the kernel there are none", [line for line in kernel if not PLACE.fullmatch(line)], [])
+        return own
+
+    (plain,) = shown()
+    check("nor of the plugin", re.fullmatch(r"at_point\+0x0/0x[0-9a-f]+ \[order\]", plain), plain)
+    finder = Path("/tmp/bin/debuginfod-find")
+    finder.parent.mkdir()
+    # $2 is a build id; find.rs passes over what has another.
+    finder.write_text(f"#!/bin/sh\necho {PLUGINS}/order.ko\n")
+    finder.chmod(0o755)
+    (start_of,) = re.findall(r"(\w+) t at_point$", run("nm", PLUGINS / "order.ko").stdout, re.MULTILINE)
+    # The code that a function begins with is of its first line or of the one before: binutils says which.
+    line = run("addr2line", "-e", PLUGINS / "order.ko", "-j", ".text", start_of).stdout.strip()
+    check("the line is the plugin's", re.fullmatch(r"/.*/order\.c:\d+", line), line)
+    same("and shown", shown(DEBUGINFOD_URLS="here", PATH=f"{finder.parent}:{os.environ['PATH']}"), {f"{plain} ({line})"})
+    good("order stops", "stop", "order")
+    good("order is unloaded", "unload", "order")
+    end = run("jifl", "read", "order", "--source", "/")
+    check("what is of no use is refused", end.returncode == 2 and "--lines of read" in end.stderr, end)
 
 
 def flushes(calls, module):
@@ -198,6 +243,7 @@ def program(_, calls, module):
     full()
     modules()
     order()
+    source_lines()
     flushes(calls, module)
 
 

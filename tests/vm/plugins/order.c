@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * order: built under several names, which are started at the same time. Each puts a record into its
- * ring at the same places of a task's getppid; the times of these say who came first.
+ * ring at the same places of a task's getppid; the times of these say who came first. A record names
+ * the instruction that it was put in at; where the call begins and ends, the callback that had it put in.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>
@@ -13,28 +14,40 @@ module_param(pid, int, 0644);
 static syscall_s watched;
 static ring_s ring;
 
-static void note(struct task_struct *task, int place)
+struct record {
+	int place;
+	const void *at;
+};
+
+static void note(struct task_struct *task, int place, const void *at)
 {
+	struct record record = { .place = place, .at = at };
+
 	if (task->tgid == pid)
-		ring_put(&ring, &place);
+		ring_put(&ring, &record);
 }
 
 static void at_point(syscall_point_s *point, void *place)
 {
-	syscall_insert_call(point, note, ARG_TASK, ARG_INT32, (int)(long)place, ARG_END);
+	syscall_insert_call(point, note, ARG_TASK, ARG_INT32, (int)(long)place, ARG_VOID_PTR,
+			    at_point, ARG_END);
 }
 
 static void at_ins(ins_s *ins, void *arg)
 {
 	if (ins_type(ins) == INS_TYPE_RETURN)
-		ins_insert_call(ins, IPOINT_BEFORE, note, ARG_TASK, ARG_INT32, 2, ARG_END);
+		ins_insert_call(ins, IPOINT_BEFORE, note, ARG_TASK, ARG_INT32, 2, ARG_INS_ADDRESS,
+				ARG_END);
 	else if (symbol_start(ins_address(ins)) == ins_address(ins))
-		ins_insert_call(ins, IPOINT_AFTER, note, ARG_TASK, ARG_INT32, 1, ARG_END);
+		ins_insert_call(ins, IPOINT_AFTER, note, ARG_TASK, ARG_INT32, 1, ARG_INS_ADDRESS,
+				ARG_END);
 }
 
-static void show(const void *place, const struct ring_info *info, char *line, size_t size)
+static void show(const void *data, const struct ring_info *info, char *line, size_t size)
 {
-	scnprintf(line, size, "%llu %d", info->ns, *(const int *)place);
+	const struct record *record = data;
+
+	scnprintf(line, size, "%llu %d %pS", info->ns, record->place, record->at);
 }
 
 static int plugin_init(void)
@@ -52,7 +65,7 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
-	return ring_init(&ring, sizeof(int), 65536, show) ?: syscall_start_instrumenting(&watched);
+	return ring_init(&ring, sizeof(struct record), 65536, show) ?: syscall_start_instrumenting(&watched);
 }
 
 static void plugin_stop(void)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl read`: takes the records out of a plugin's ring and shows them, as the lines that the
-//! plugin makes of them.
+//! plugin makes of them; with source lines behind the places that these name, if that is wanted.
+
+mod places;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,9 +17,12 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 
+use self::places::Places;
 use crate::exit::{DONE, Failure};
+use crate::lines::{Build, Lines, LinesArgs};
 use crate::output::{self, Sink};
 use crate::scope::{self, End};
+use crate::symbols::Symbols;
 use crate::{clock, device, duration, plugin};
 
 /// How much is taken at a time.
@@ -31,7 +36,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 Examples:
   jifl read calltrace
   jifl read calltrace --follow | less
-  jifl read calltrace --for 10s -o calls.txt")]
+  jifl read calltrace --for 10s -o calls.txt
+  jifl read mine --lines")]
 pub struct ReadArgs {
     /// Name of the plugin
     name: String,
@@ -41,6 +47,11 @@ pub struct ReadArgs {
     /// Likewise, for so long at most (5s, 100ms, 2m, 1h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
+    /// Show the source line behind each name+0x12/0x34 (%pS, %pB), where it is known
+    #[arg(long)]
+    lines: bool,
+    #[command(flatten)]
+    debug: LinesArgs,
     /// Write to FILE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -51,6 +62,20 @@ pub struct ReadArgs {
 struct Sums {
     records: u64,
     lost: u64,
+}
+
+impl ReadArgs {
+    /// What source lines are known by; nothing where none are wanted.
+    fn sources(&self) -> Result<(Symbols, Lines), Failure> {
+        if !self.lines {
+            self.debug.need_none()?;
+            return Ok(Default::default());
+        }
+        let opened = self.debug.open(Build::running())?;
+        let symbols = Symbols::of_kernel();
+        let lines = opened.lines(&symbols);
+        Ok((symbols, lines))
+    }
 }
 
 /// Runs `jifl read`.
@@ -67,7 +92,16 @@ pub fn run(args: &ReadArgs) -> Result<u8, Failure> {
         let waited = scope::wait(None, interrupt.as_fd(), Some(PERIOD));
         matches!(waited, Ok(End::Time)) && !(args.output.is_none() && is_closed(io::stdout()))
     };
-    let sums = read(&door, &args.name, &mut sink, goes_on)?;
+    let (symbols, lines) = args.sources()?;
+    let mut places = args.lines.then(|| Places::new(&symbols, &lines));
+    let put = |text: &[u8]| match &mut places {
+        Some(places) => sink.write_bytes(&places.with_lines(text)),
+        None => sink.write_bytes(text),
+    };
+    let sums = read(&door, &args.name, put, goes_on)?;
+    if let Some(places) = places {
+        places.note();
+    }
     output::note(&format!("# records {}, lost {}", sums.records, sums.lost));
     Ok(DONE)
 }
@@ -86,7 +120,7 @@ fn is_closed(fd: impl AsFd) -> bool {
 fn read(
     door: &impl Door,
     name: &str,
-    sink: &mut Sink,
+    mut put: impl FnMut(&[u8]) -> Result<(), Failure>,
     mut goes_on: impl FnMut() -> bool,
 ) -> Result<Sums, Failure> {
     let mut room = vec![0; ROOM];
@@ -96,7 +130,7 @@ fn read(
         let mut until = clock::now(ClockId::Monotonic);
         loop {
             let got = take(door, name, until, &mut room)?;
-            sink.write_bytes(room.get(..got.n as usize).unwrap_or_default())?;
+            put(room.get(..got.n as usize).unwrap_or_default())?;
             sums.records += u64::from(got.records);
             sums.lost = got.lost;
             if got.records > 0 {
@@ -139,12 +173,13 @@ mod tests {
     use crate::fake::Fake;
 
     fn read_to_text(fake: &Fake, goes_on: impl FnMut() -> bool) -> Result<(String, Sums), Failure> {
-        let path = std::env::temp_dir().join(format!("jifl-read-{}", std::process::id()));
-        let mut sink = Sink::file(&path).unwrap();
-        let sums = read(fake, "tool", &mut sink, goes_on);
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        Ok((text, sums?))
+        let mut text = Vec::new();
+        let put = |bytes: &[u8]| {
+            text.extend_from_slice(bytes);
+            Ok(())
+        };
+        let sums = read(fake, "tool", put, goes_on)?;
+        Ok((String::from_utf8(text).unwrap(), sums))
     }
 
     #[test]
