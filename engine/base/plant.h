@@ -32,6 +32,7 @@
 	X(link_crosses_words, "rel32 fields may cross 8 bytes") \
 	X(link_in_two_stores, "the in-process host links in two halves") \
 	X(thunk_wrong_register, "an indirect thunk is folded to another register") \
+	X(depth_not_apart, "what counts a call before a function is in one block with its beginning") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
 	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \

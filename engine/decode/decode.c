@@ -3,6 +3,7 @@
 #include "decode.h"
 #include "form.h"
 #include "thunk.h"
+#include "../base/plant.h"
 #include "../host.h"
 
 /* From an std to its cld, with some to spare. */
@@ -180,6 +181,12 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 		addr.v += insn->len;
 		if (ir_kind_ends_block(insn->kind))
 			break;
+		/* Behind it a function begins, and so does a block. */
+		if (b->ninsns == 1 && jifl_thunk_tracks_depth(insn->bytes) &&
+		    !JIFL_PLANTED(depth_not_apart)) {
+			b->next = addr;
+			return JIFL_CAUSE_NONE;
+		}
 		if (b->ninsns == IR_BLOCK_INSNS) {
 			b->next = addr;
 			return JIFL_CAUSE_NONE;

@@ -23,9 +23,9 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn);
 /*
  * Decodes the basic block that starts at addr: instructions up to and with
  * the first that branches, or up to and without the first that must run
- * natively, at most IR_BLOCK_INSNS. Inserts are emptied. Returns the cause
- * when the very first instruction must run natively (b->ninsns is 0 then),
- * else JIFL_CAUSE_NONE.
+ * natively, at most IR_BLOCK_INSNS; what counts a call before a function is a
+ * block of its own. Inserts are emptied. Returns the cause when the very first
+ * instruction must run natively (b->ninsns is 0 then), else JIFL_CAUSE_NONE.
  */
 enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b);
 

@@ -213,3 +213,8 @@ void jifl_thunk_follow(jifl_orig addr, struct jifl_thunk *thunk)
 	if (JIFL_PLANTED(return_thunk_miscounted) && s == DONE_RETURN)
 		thunk->insns--;
 }
+
+bool jifl_thunk_tracks_depth(const u8 *bytes)
+{
+	return depth_shift_length(bytes);
+}

@@ -26,4 +26,11 @@ struct jifl_thunk {
  */
 void jifl_thunk_follow(jifl_orig addr, struct jifl_thunk *thunk);
 
+/*
+ * Do the bytes, ten or more of them, begin with an instruction of call depth tracking? Calls then
+ * go to such a one, in the padding before the function, and into that from there
+ * (arch/x86/kernel/callthunks.c).
+ */
+bool jifl_thunk_tracks_depth(const u8 *bytes);
+
 #endif

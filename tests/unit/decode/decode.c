@@ -331,6 +331,15 @@ UNIT_TEST(blocks, "decode/decode: where blocks end")
 	put(0, BYTES("\x0f\x0b"));
 	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_UD2);
 	CHECK_EQ(b.ninsns, 0);
+	/* Call depth tracking, sarq $5, %gs:0x10 in both forms: what follows begins a block. */
+	put(0, BYTES("\x65\x48\xc1\x3d\x10\0\0\0\x05\x90\xc3"));
+	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_NONE);
+	CHECK_EQ(b.ninsns, 1);
+	CHECK_EQ(b.next.v, at(9).v);
+	put(0, BYTES("\x65\x48\xc1\x3c\x25\x10\0\0\0\x05\x90\xc3"));
+	jifl_decode_block(at(0), &b);
+	CHECK_EQ(b.ninsns, 1);
+	CHECK_EQ(b.next.v, at(10).v);
 	/* A long run is cut. */
 	for (i = 0; i < sizeof(text); i++)
 		text[i] = 0x50;

@@ -53,6 +53,14 @@ def build(*before):
     return end, time.monotonic() - start
 
 
+def functions():
+    """Of calls whatever the mitigation makes of them; not through what stands between."""
+    end = run("jifl", "trace", "sys:getppid", "--", "sh", "-c", ":")
+    entered = [line.strip() for line in end.stdout.splitlines() if line.startswith("  ")]
+    check("functions are entered where they begin", "__task_pid_nr_ns" in entered and
+          not any("__pfx_" in name for name in entered), end)
+
+
 def program(preempt, mitigation):
     the_machine_is_as_said(preempt, mitigation)
     native, native_time = build()
@@ -66,6 +74,7 @@ def program(preempt, mitigation):
     for call in ("execve", "openat", "read", "write", "mmap", "wait4", "exit_group"):
         target = data["by_name"].get(call, {"calls": 0})
         check(f"{call} was counted", target["calls"] and 0 < target["min"] <= target["max"], target)
+    functions()
     same("no session and no block is left", (status()["sessions"], status()["blocks"]), ([], 0))
     figure("native exits", data["native_exits"])
     end = run("jifl", "unload", "jifl")

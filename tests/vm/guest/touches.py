@@ -15,7 +15,7 @@ def named(text):
         return (0, 1) if places[-1] else (1, 0)
     if not places[-1] or re.match("cmp|test|push|call|jmp", name) and not name.startswith("cmpxchg"):
         return 1, 0
-    if re.match("(add|sub|inc|dec|and|or|xor|xadd|cmpxchg|xchg|bt[rsc])", name):
+    if re.match("(add|sub|inc|dec|and|or|xor|xadd|cmpxchg|xchg|bt[rsc]|s[ah][lr])", name):
         return 1, 1
     raise RuntimeError(f"what does {text} do?")
 
