@@ -15,37 +15,52 @@
 #define MIX		0x9e3779b97f4a7c15ull	/* 2^64 over the golden ratio: Knuth, vol. 3, 6.4 */
 
 static struct decode_form forms[1 << FORM_BITS];
-/* By opcode, those behind 0f, 0f 38 and 0f 3a for themselves. */
-static bool has_modrm[4 << 8];
+/*
+ * What is known of a byte: of one before the opcode whether it is a prefix (26, 2e, 36, 3e; REX;
+ * 64 to 67; f0, f2, f3) or leads to another map of opcodes, and of opcodes whether a ModRM follows, those
+ * behind 0f, 0f 38 and 0f 3a for themselves. Opcodes are learnt.
+ */
+enum { PREFIX = 1 << 0, ESCAPE = 1 << 1, MODRM = 1 << 2 };
+static u8 known[4 << 8] = {
+	[0x26] = PREFIX, [0x2e] = PREFIX, [0x36] = PREFIX, [0x3e] = PREFIX,
+	[0x40] = PREFIX, [0x41] = PREFIX, [0x42] = PREFIX, [0x43] = PREFIX,
+	[0x44] = PREFIX, [0x45] = PREFIX, [0x46] = PREFIX, [0x47] = PREFIX,
+	[0x48] = PREFIX, [0x49] = PREFIX, [0x4a] = PREFIX, [0x4b] = PREFIX,
+	[0x4c] = PREFIX, [0x4d] = PREFIX, [0x4e] = PREFIX, [0x4f] = PREFIX,
+	[0x64] = PREFIX, [0x65] = PREFIX, [0x66] = PREFIX, [0x67] = PREFIX,
+	[0xf0] = PREFIX, [0xf2] = PREFIX, [0xf3] = PREFIX,
+	[0x0f] = ESCAPE, [1 << 8 | 0x38] = ESCAPE, [1 << 8 | 0x3a] = ESCAPE,
+};
 
-/* 26, 2e, 36, 3e; REX; 64 to 67; f0, f2, f3 */
-static const u32 prefixes[8] = { 0, 0x40404040, 0xffff, 0xf0, 0, 0, 0, 0xd0000 };
-
-/* Where the opcode of the instruction at these 8 bytes ends, and its number in has_modrm. */
-static u32 opcode_end(u64 bytes, u32 *opcode)
+/* What is known of the opcode of the instruction at these 8 bytes; *end: where it ends. */
+static u8 *opcode_of(u64 bytes, u32 *end)
 {
+	u8 *k = &known[(u8)bytes];
 	u32 n = 1;
 
-	for (; prefixes[(u8)bytes >> 5] >> (bytes & 31) & 1 && n < KEY_MAX; n++)
+	for (; *k & PREFIX && n < KEY_MAX; n++) {
 		bytes >>= 8;
-	*opcode = (u8)bytes;
-	if (*opcode != 0x0f)
-		return n;
-	bytes >>= 8;
-	*opcode = 1 << 8 | (u8)bytes;
-	if ((bytes & 0xfd) != 0x38)
-		return n + 1;
-	*opcode = ((u8)bytes == 0x38 ? 2 : 3) << 8 | (u8)(bytes >> 8);
-	return n + 2;
+		k = &known[(u8)bytes];
+	}
+	if (*k & ESCAPE) {
+		n++;
+		k = &known[1 << 8 | (u8)(bytes >> 8)];
+		if (*k & ESCAPE) {
+			n++;
+			k = &known[((u8)(bytes >> 8) == 0x38 ? 2 : 3) << 8 | (u8)(bytes >> 16)];
+		}
+	}
+	*end = n;
+	return k;
 }
 
 /* How many bytes make the form, as far as is known. */
 static u32 key_len(u64 bytes)
 {
-	u32 opcode, n = opcode_end(bytes, &opcode);
+	u32 n;
 	u8 modrm;
 
-	if (!has_modrm[opcode] || n >= KEY_MAX)
+	if (!(*opcode_of(bytes, &n) & MODRM) || n >= KEY_MAX)
 		return n;
 	modrm = (u8)(bytes >> 8 * n);
 	return n + 1 + ((modrm & 7) == 4 && modrm < 0xc0);
@@ -71,12 +86,16 @@ static const struct decode_form *recall(u64 bytes, u32 n)
 static const struct decode_form *remember(u64 bytes, const struct decode_form *f)
 {
 	struct decode_form *to;
-	u32 opcode;
+	u32 end;
+	u8 *k;
 
 	if (!f->key_len || f->key_len > KEY_MAX)
 		return f;
-	opcode_end(bytes, &opcode);
-	has_modrm[opcode] = f->modrm_at;
+	k = opcode_of(bytes, &end);
+	if (f->modrm_at)
+		*k |= MODRM;
+	else
+		*k &= ~MODRM;
 	to = slot(bytes, key_len(bytes));
 	*to = *f;
 	to->key = first(bytes, f->key_len);
