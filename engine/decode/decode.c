@@ -111,7 +111,7 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 		memset(insn->bytes, 0, IR_INSN_MAX);
 		memcpy(insn->bytes, p, n);
 	}
-	f = n ? jifl_form_of(insn->bytes, n, false) : NULL;
+	f = n ? jifl_form_of(insn->bytes, n) : NULL;
 	if (!f) {
 		insn->traits = (struct ir_traits){ .reg = IR_REG_NONE };
 		set_native(insn, JIFL_CAUSE_UNDECODED);
@@ -193,8 +193,8 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 
 void jifl_decode_registers(struct ir_insn *insn)
 {
-	const struct decode_form *f = jifl_form_of(insn->bytes, insn->len, true);
-
-	insn->regs_read = f ? f->regs_read : 0xffff;
-	insn->regs_written = f ? f->regs_written : 0;
+	if (jifl_form_registers(insn->bytes, insn->len, &insn->regs_read, &insn->regs_written))
+		return;
+	insn->regs_read = 0xffff;
+	insn->regs_written = 0;
 }

@@ -459,6 +459,5 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 	}
 	if (with_registers && !set_registers(&form))
 		form.regs_read = 0xffff;
-	form.has_registers = with_registers;
 	return &form;
 }

@@ -19,7 +19,6 @@ struct decode_form {
 	u8 rel_at, rel_len;	/* where a direct branch has its offset; bytes, 0: none */
 	u8 count_at;		/* offset of a shift's immediate count, 0: none */
 	u8 flags_counted;	/* written when that is not zero, and then not read */
-	bool has_registers;	/* traits' registers are known */
 	/* kind and type: thunks are still the branches to them */
 	union {
 		struct {
@@ -33,13 +32,16 @@ int jifl_form_init(void);
 
 /*
  * The form of the instruction of which n bytes are at bytes, with its registers
- * if asked for. NULL: not an instruction. Good until the next call.
+ * if asked for, else without any. NULL: not an instruction. Good until the next call.
  */
 const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_registers);
 
 /* --- memo.c: the same, remembered ----------------------------------------------------- */
 
-/* bytes: at least 8 may be read, whatever n is. */
-const struct decode_form *jifl_form_of(const u8 *bytes, u32 n, bool with_registers);
+/* Its form without registers. bytes: at least 8 may be read, whatever n is. */
+const struct decode_form *jifl_form_of(const u8 *bytes, u32 n);
+
+/* Its registers, as in struct ir_insn; the bytes hold all of it. False: not an instruction. */
+bool jifl_form_registers(const u8 *bytes, u32 n, u16 *read, u16 *written);
 
 #endif
