@@ -73,6 +73,8 @@ static void add_liveness(struct jifl_dump *d)
 static void fill(u32 i, struct jifl_dump *d)
 {
 	const struct cache_block *b = &cache.blocks[i];
+	const u8 *src;
+	u32 n;
 
 	d->orig = cache_orig(b->orig);
 	d->code_at = cache_address(b->start);
@@ -83,7 +85,9 @@ static void fill(u32 i, struct jifl_dump *d)
 	memcpy(d->code, (const void *)(unsigned long)d->code_at, d->code_len);
 	memset(d->src, 0, sizeof(d->src));
 	/* Text of a module that has gone cannot be read any more: zeroes. */
-	jifl_host_fetch(d->orig, d->src, d->src_len);
+	src = jifl_host_text(d->orig, &n);
+	if (src)
+		memcpy(d->src, src, n < d->src_len ? n : d->src_len);
 	add_liveness(d);
 }
 

@@ -28,10 +28,11 @@ enum jifl_text {
 enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause);
 
 /*
- * Reads original code as it is executed now. Returns how many bytes of the n
- * asked for were readable, 0 when none.
+ * Original code as it is executed now, to be read in place: it may change under
+ * the reader. *n becomes the number of bytes that are readable from there on.
+ * NULL when there are none.
  */
-u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n);
+const u8 *jifl_host_text(jifl_orig addr, u32 *n);
 
 /* Copies n bytes to the code cache at pos, through its writable alias. */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n);

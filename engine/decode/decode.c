@@ -49,35 +49,13 @@ static void follow_direct(struct ir_insn *insn, s64 rel)
 	jifl_thunk_follow(insn->target, &thunk);
 	if (thunk.kind == JIFL_THUNK_INDIRECT) {
 		insn->kind = kind == IR_CALL ? IR_CALL_IND : IR_JMP_IND;
+		insn->type = kind == IR_CALL ? INS_TYPE_CALL_INDIRECT : INS_TYPE_JUMP_INDIRECT;
 		insn->reg = thunk.reg;
 		insn->folded = thunk.insns;
 	} else if (thunk.kind == JIFL_THUNK_RETURN && kind == IR_JMP) {
 		insn->kind = IR_RET_THUNK;
+		insn->type = INS_TYPE_RETURN;
 		insn->folded = thunk.insns;
-	}
-}
-
-static enum jifl_ins_type type_of(const struct ir_insn *insn, const struct decode_form *f)
-{
-	switch (insn->kind) {
-	case IR_NOP:
-		return INS_TYPE_NOP;
-	case IR_JMP:
-		return INS_TYPE_JUMP;
-	case IR_JCC:
-	case IR_JCXZ:
-		return INS_TYPE_COND_JUMP;
-	case IR_CALL:
-		return INS_TYPE_CALL;
-	case IR_JMP_IND:
-		return INS_TYPE_JUMP_INDIRECT;
-	case IR_CALL_IND:
-		return INS_TYPE_CALL_INDIRECT;
-	case IR_RET:
-	case IR_RET_THUNK:
-		return INS_TYPE_RETURN;
-	default:
-		return f->type;
 	}
 }
 
@@ -96,18 +74,7 @@ static s64 offset_of(const struct ir_insn *insn, const struct decode_form *f)
 
 static void take(struct ir_insn *insn, const struct decode_form *f)
 {
-	insn->len = f->len;
-	insn->kind = f->kind;
-	insn->cause = f->cause;
-	insn->cc = f->cc;
-	insn->reg = f->reg;
-	insn->disp_at = f->disp_at;
-	insn->modrm_at = f->modrm_at;
-	insn->flags_read = f->flags_read;
-	insn->flags_written = f->flags_written;
-	insn->repeat = f->repeat;
-	insn->sets_df = f->sets_df;
-	insn->clears_df = f->clears_df;
+	insn->traits = f->traits;
 	if (f->count_at && insn->bytes[f->count_at] & COUNT_MASK) {
 		insn->flags_read &= ~f->flags_counted;
 		insn->flags_written |= f->flags_counted;
@@ -130,32 +97,49 @@ static bool gives_flags_to_call(const struct ir_insn *insn)
 	return next.kind == IR_CALL_IND;
 }
 
-void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
+/* Like jifl_decode_insn, of the n bytes at p, which are those at addr. */
+static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 {
 	const struct decode_form *f;
-	u32 n;
 
-	memset(insn, 0, sizeof(*insn));
 	insn->addr = addr;
-	n = jifl_host_fetch(addr, insn->bytes, sizeof(insn->bytes));
-	f = n ? jifl_form_of(insn->bytes, n, false) : NULL;
+	insn->target = jifl_orig_at(0);
+	if (n >= IR_INSN_MAX) {
+		n = IR_INSN_MAX;
+		memcpy(insn->bytes, p, IR_INSN_MAX);
+	} else {
+		memset(insn->bytes, 0, IR_INSN_MAX);
+		memcpy(insn->bytes, p, n);
+	}
+	f = n ? jifl_form_of(insn->bytes, n) : NULL;
 	if (!f) {
-		insn->reg = IR_REG_NONE;
+		insn->traits = (struct ir_traits){ .reg = IR_REG_NONE };
 		set_native(insn, JIFL_CAUSE_UNDECODED);
 		return;
 	}
 	take(insn, f);
-	if (f->rel_len && f->kind != IR_PLAIN && f->kind != IR_NATIVE)
+	if (f->rel_len && ir_kind_ends_block(insn->kind) && insn->kind != IR_NATIVE)
 		follow_direct(insn, offset_of(insn, f));
 	if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
 		set_native(insn, JIFL_CAUSE_PRIVILEGED);
-	insn->type = type_of(insn, f);
+}
+
+void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
+{
+	u32 n = 0;
+	const u8 *p = jifl_host_text(addr, &n);
+
+	decode(addr, p, p ? n : 0, insn);
 }
 
 enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 {
 	struct ir_insn *insn;
+	u32 n = 0;
+	const u8 *p = jifl_host_text(addr, &n);
 
+	if (!p)
+		n = 0;
 	b->addr = addr;
 	b->next = jifl_orig_at(0);
 	b->ninsns = 0;
@@ -165,7 +149,7 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 	b->inserts_full = false;
 	for (;;) {
 		insn = &b->insns[b->ninsns];
-		jifl_decode_insn(addr, insn);
+		decode(addr, p, n, insn);
 		if (insn->kind == IR_NATIVE) {
 			b->next = addr;
 			return b->ninsns ? JIFL_CAUSE_NONE : insn->cause;
@@ -179,6 +163,8 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 		b->count += 1 + insn->folded;
 		b->src_len += insn->len;
 		addr.v += insn->len;
+		p += insn->len;
+		n -= insn->len;
 		if (ir_kind_ends_block(insn->kind))
 			break;
 		/* Behind it a function begins, and so does a block. */
@@ -207,8 +193,8 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 
 void jifl_decode_registers(struct ir_insn *insn)
 {
-	const struct decode_form *f = jifl_form_of(insn->bytes, insn->len, true);
-
-	insn->regs_read = f ? f->regs_read : 0xffff;
-	insn->regs_written = f ? f->regs_written : 0;
+	if (jifl_form_registers(insn->bytes, insn->len, &insn->regs_read, &insn->regs_written))
+		return;
+	insn->regs_read = 0xffff;
+	insn->regs_written = 0;
 }

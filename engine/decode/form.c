@@ -338,6 +338,29 @@ static u8 branch_kind(struct decode_form *form)
 	}
 }
 
+static enum jifl_ins_type type_of(u8 kind)
+{
+	switch (kind) {
+	case IR_NOP:
+		return INS_TYPE_NOP;
+	case IR_JMP:
+		return INS_TYPE_JUMP;
+	case IR_JCC:
+	case IR_JCXZ:
+		return INS_TYPE_COND_JUMP;
+	case IR_CALL:
+		return INS_TYPE_CALL;
+	case IR_JMP_IND:
+		return INS_TYPE_JUMP_INDIRECT;
+	case IR_CALL_IND:
+		return INS_TYPE_CALL_INDIRECT;
+	case IR_RET:
+		return INS_TYPE_RETURN;
+	default:
+		return jifl_decode_ins_type(&jifl_zi);
+	}
+}
+
 static void classify(struct decode_form *form)
 {
 	form->cause = native_cause();
@@ -427,8 +450,8 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 	form.repeat = repeat_of();
 	form.sets_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_STD;
 	form.clears_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_CLD;
-	form.type = jifl_decode_ins_type(&jifl_zi);
 	classify(&form);
+	form.type = type_of(form.kind);
 	/* Half an address size: no kernel code, and eip-relative is not rip-relative. */
 	if (jifl_zi.address_width != 64 && form.disp_at) {
 		form.kind = IR_NATIVE;
@@ -436,6 +459,5 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 	}
 	if (with_registers && !set_registers(&form))
 		form.regs_read = 0xffff;
-	form.has_registers = with_registers;
 	return &form;
 }

@@ -16,34 +16,32 @@
 struct decode_form {
 	u64 key;		/* its first key_len bytes, those of a form; others 0 */
 	u8 key_len;		/* 0: has no form of its own, must not be remembered */
-	u8 len;
-	u8 kind;		/* enum ir_kind; thunks are still the branches to them */
-	u8 cause;		/* NATIVE */
-	u8 cc, reg;		/* as in struct ir_insn, and so on */
-	u8 disp_at, modrm_at;
 	u8 rel_at, rel_len;	/* where a direct branch has its offset; bytes, 0: none */
-	u8 flags_read, flags_written;
 	u8 count_at;		/* offset of a shift's immediate count, 0: none */
 	u8 flags_counted;	/* written when that is not zero, and then not read */
-	u8 type;
-	u8 repeat;
-	u8 sets_df, clears_df;
-	u16 regs_read, regs_written;
-	bool has_registers;	/* these are known */
-	u8 reserved[1];
+	/* kind and type: thunks are still the branches to them */
+	union {
+		struct {
+			IR_TRAITS
+		};
+		struct ir_traits traits;
+	};
 };
 
 int jifl_form_init(void);
 
 /*
  * The form of the instruction of which n bytes are at bytes, with its registers
- * if asked for. NULL: not an instruction. Good until the next call.
+ * if asked for, else without any. NULL: not an instruction. Good until the next call.
  */
 const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_registers);
 
 /* --- memo.c: the same, remembered ----------------------------------------------------- */
 
-/* bytes: at least 8 may be read, whatever n is. */
-const struct decode_form *jifl_form_of(const u8 *bytes, u32 n, bool with_registers);
+/* Its form without registers. bytes: at least 8 may be read, whatever n is. */
+const struct decode_form *jifl_form_of(const u8 *bytes, u32 n);
+
+/* Its registers, as in struct ir_insn; the bytes hold all of it. False: not an instruction. */
+bool jifl_form_registers(const u8 *bytes, u32 n, u16 *read, u16 *written);
 
 #endif

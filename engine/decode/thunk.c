@@ -149,10 +149,13 @@ static enum step step_call(struct walk *w, u64 next, s32 rel)
 static enum step step(struct walk *w, u8 *reg)
 {
 	u8 b[15], n;
+	u32 there = 0;
+	const u8 *p = jifl_host_text(jifl_orig_at(w->pc), &there);
 
-	memset(b, 0xcc, sizeof(b));
-	if (jifl_host_fetch(jifl_orig_at(w->pc), b, sizeof(b)) < 1)
+	if (!p)
 		return GIVE_UP;
+	memset(b, 0xcc, sizeof(b));
+	memcpy(b, p, there < sizeof(b) ? there : sizeof(b));
 	if (b[0] == 0xc3 || (b[0] == 0xf3 && b[1] == 0xc3))
 		return step_ret(w, reg);
 	if (b[0] == 0xe8)

@@ -26,16 +26,6 @@ void x86_bytes(struct x86_writer *w, const void *bytes, u32 n)
 	w->len += n;
 }
 
-void x86_u8(struct x86_writer *w, u8 v)
-{
-	x86_bytes(w, &v, 1);
-}
-
-void x86_u32(struct x86_writer *w, u32 v)
-{
-	x86_bytes(w, &v, 4);
-}
-
 /* Prefixes until a field that follows `opcode_len` bytes lies in 8 bytes. */
 static void align_field(struct x86_writer *w, u32 opcode_len)
 {
@@ -533,12 +523,23 @@ static u32 relocated_disp(struct x86_writer *w, const struct ir_insn *insn, u64 
 	return (u32)disp;
 }
 
+/* Copies all that it may have of bytes, which is two moves; what is too much is written over. */
+static void put_insn(struct x86_writer *w, const struct ir_insn *insn)
+{
+	if (w->len + IR_INSN_MAX > w->cap) {
+		w->full = true;
+		return;
+	}
+	memcpy(w->buf + w->len, insn->bytes, IR_INSN_MAX);
+	w->len += insn->len;
+}
+
 void x86_copy(struct x86_writer *w, const struct ir_insn *insn)
 {
 	u32 disp;
 
 	if (!insn->disp_at) {
-		x86_bytes(w, insn->bytes, insn->len);
+		put_insn(w, insn);
 		return;
 	}
 	disp = relocated_disp(w, insn, w->code_base + x86_here(w) + insn->len);

@@ -29,8 +29,24 @@ static inline u32 x86_here(const struct x86_writer *w)
 }
 
 void x86_bytes(struct x86_writer *w, const void *bytes, u32 n);
-void x86_u8(struct x86_writer *w, u8 v);
-void x86_u32(struct x86_writer *w, u32 v);
+
+static inline void x86_u8(struct x86_writer *w, u8 v)
+{
+	if (w->len < w->cap)
+		w->buf[w->len++] = v;
+	else
+		w->full = true;
+}
+
+static inline void x86_u32(struct x86_writer *w, u32 v)
+{
+	if (w->len + sizeof(v) > w->cap) {
+		w->full = true;
+		return;
+	}
+	memcpy(w->buf + w->len, &v, sizeof(v));
+	w->len += sizeof(v);
+}
 
 /*
  * Branches to a cache offset. Each returns the cache offset of its rel32

@@ -67,25 +67,43 @@ enum ir_repeat {
 	IR_REPEAT_WHILE,	/* repe, repne: at most so often */
 };
 
+#define IR_INSN_MAX	15	/* bytes, the processor's limit */
+
+/*
+ * What the bytes of an instruction say of it, wherever it stands: members of struct ir_insn,
+ * and of the forms that are remembered (decode/form.h), so that one is copied from the other whole.
+ */
+#define IR_TRAITS \
+	u8 len; \
+	u8 kind;		/* enum ir_kind */ \
+	u8 cc;			/* JCC: low nibble of its opcode */ \
+	u8 reg;			/* *_IND: enum ir_reg, IR_REG_NONE for memory */ \
+	u8 disp_at;		/* offset of a rip-relative disp32, 0: none */ \
+	u8 modrm_at;		/* offset of the ModRM byte, 0: none */ \
+	u8 flags_read;		/* enum ir_flag */ \
+	u8 flags_written;	/* written or left undefined, whatever happens */ \
+	u8 cause;		/* NATIVE: enum jifl_cause */ \
+	u8 type;		/* enum jifl_ins_type, for tools */ \
+	u8 repeat;		/* enum ir_repeat */ \
+	u8 sets_df, clears_df;	/* std, cld */ \
+	u8 folded;		/* further original instructions it stands for; of a form 0 */ \
+	u16 regs_read;		/* registers that must hold their values before it */ \
+	u16 regs_written;	/* registers whose old values end with it */
+
+struct ir_traits {
+	IR_TRAITS
+};
+
 struct ir_insn {
 	jifl_orig addr;
 	jifl_orig target;	/* JMP, JCC, JCXZ, CALL */
-	u8 bytes[15];
-	u8 len;
-	u8 kind;		/* enum ir_kind */
-	u8 cc;			/* JCC: low nibble of its opcode */
-	u8 reg;			/* *_IND: enum ir_reg, IR_REG_NONE for memory */
-	u8 folded;		/* further original instructions it stands for */
-	u8 disp_at;		/* offset of a rip-relative disp32, 0: none */
-	u8 modrm_at;		/* offset of the ModRM byte, 0: none */
-	u8 flags_read;		/* enum ir_flag */
-	u8 flags_written;	/* written or left undefined, whatever happens */
-	u8 cause;		/* NATIVE: enum jifl_cause */
-	u8 type;		/* enum jifl_ins_type, for tools */
-	u8 repeat;		/* enum ir_repeat */
-	u8 sets_df, clears_df;	/* std, cld */
-	u16 regs_read;		/* registers that must hold their values before it */
-	u16 regs_written;	/* registers whose old values end with it */
+	u8 bytes[IR_INSN_MAX];
+	union {
+		struct {
+			IR_TRAITS
+		};
+		struct ir_traits traits;
+	};
 };
 
 /*

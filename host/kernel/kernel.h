@@ -77,7 +77,7 @@ u32 jifl_codemem_size(void);
 int jifl_codemem_open(void);
 void jifl_codemem_close(void);
 
-/* --- text.c: what stands at an address (jifl_host_classify, jifl_host_fetch) */
+/* --- text.c: what stands at an address (jifl_host_classify, jifl_host_text) */
 
 int jifl_text_init(void);
 void jifl_text_exit(void);

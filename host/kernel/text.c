@@ -3,11 +3,12 @@
  * What stands at an address of original code: may it be copied, is it a thunk,
  * must it run natively?
  *
- * init and exit: process context. jifl_host_classify and jifl_host_fetch: under
+ * init and exit: process context. jifl_host_classify and jifl_host_text: under
  * the engine lock with interrupts off, any context but NMI; they take no lock.
  * Interrupts being off is what keeps a module's text and a replaced blacklist
  * alive meanwhile: both are freed only after an RCU grace period.
  */
+#include <linux/bitmap.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -92,11 +93,18 @@ static struct {
 	u32 nthunks;
 	struct text_range special[ARRAY_SIZE(specials)];	/* sorted */
 	u32 nspecial;
+	/*
+	 * A bit for each 2^PLAIN_SHIFT bytes of core text in which nothing of the above or of the
+	 * blacklist lies: nearly all. The blacklist's part of core text is settled at boot.
+	 */
+	unsigned long *plain;
 	struct blacklist __rcu *blacklist;
 	bool blacklist_stale;		/* a module's part is missing */
 	struct list_head *kprobe_blacklist;
 	struct mutex *kprobe_mutex;	/* guards it */
 } text;
+
+#define PLAIN_SHIFT	10
 
 static struct module *proto_module_address(unsigned long addr)
 {
@@ -226,6 +234,36 @@ static struct blacklist *make_blacklist(void)
 	return b;
 }
 
+static void not_plain(const struct text_range *r, u32 n)
+{
+	unsigned long from, to;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		from = max(r[i].start, text.start);
+		to = min(r[i].end, text.end);
+		if (from >= to)
+			continue;
+		from = (from - text.start) >> PLAIN_SHIFT;
+		to = (to - 1 - text.start) >> PLAIN_SHIFT;
+		bitmap_clear(text.plain, from, to - from + 1);
+	}
+}
+
+static int find_plain(const struct blacklist *b)
+{
+	unsigned long n = ((text.end - 1 - text.start) >> PLAIN_SHIFT) + 1;
+
+	text.plain = JIFL_ALLOC(bitmap_alloc(n, GFP_KERNEL));
+	if (!text.plain)
+		return -ENOMEM;
+	bitmap_fill(text.plain, n);
+	not_plain(text.thunks, text.nthunks);
+	not_plain(text.special, text.nspecial);
+	not_plain(b->ranges, b->n);
+	return 0;
+}
+
 static void renew_blacklist(void)
 {
 	struct blacklist *new = make_blacklist();
@@ -275,6 +313,14 @@ static int find_symbols(void)
 	return 0;
 }
 
+static void free_lists(void)
+{
+	bitmap_free(text.plain);
+	text.plain = NULL;
+	kvfree(rcu_dereference_protected(text.blacklist, true));
+	RCU_INIT_POINTER(text.blacklist, NULL);
+}
+
 int jifl_text_init(void)
 {
 	struct blacklist *b;
@@ -288,9 +334,11 @@ int jifl_text_init(void)
 	if (!b)
 		return -ENOMEM;
 	RCU_INIT_POINTER(text.blacklist, b);
-	err = JIFL_TRY(register_module_notifier(&module_notifier));
+	err = find_plain(b);
+	if (!err)
+		err = JIFL_TRY(register_module_notifier(&module_notifier));
 	if (err) {
-		kvfree(b);
+		free_lists();
 		return err;
 	}
 	/* A module may have come between the copy and the notifier. */
@@ -301,8 +349,7 @@ int jifl_text_init(void)
 void jifl_text_exit(void)
 {
 	unregister_module_notifier(&module_notifier);
-	kvfree(rcu_dereference_protected(text.blacklist, true));
-	RCU_INIT_POINTER(text.blacklist, NULL);
+	free_lists();
 }
 
 /* --- questions, asked by the engine --------------------------------------------- */
@@ -336,6 +383,8 @@ static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
 	const struct text_range *r;
 	u32 i;
 
+	if (test_bit((addr - text.start) >> PLAIN_SHIFT, text.plain))
+		return JIFL_TEXT_CODE;
 	for (i = 0; i < text.nthunks; i++) {
 		if (addr >= text.thunks[i].start && addr < text.thunks[i].end)
 			return JIFL_TEXT_THUNK;
@@ -423,11 +472,11 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 }
 
 /*
- * A plain copy: text that is being patched is seen either as it was or with an
- * int3 in front, because the kernel changes it in steps that each wait for
- * this CPU to take an interrupt.
+ * Text that is being patched is seen either as it was or with an int3 in front,
+ * because the kernel changes it in steps that each wait for this CPU to take an
+ * interrupt.
  */
-u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n)
+const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {
 	unsigned long a = addr.v;
 	const struct module *mod;
@@ -441,10 +490,8 @@ u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n)
 		if (!end && !mod && is_its_thunk(a))
 			end = a + 4;
 		if (!end)
-			return 0;
+			return NULL;
 	}
-	if (n > end - a)
-		n = end - a;
-	memcpy(buf, (void *)a, n);
-	return n;
+	*n = end - a;
+	return (const u8 *)a;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What stands at an address of this program: jifl_host_classify and jifl_host_fetch. */
+/* What stands at an address of this program: jifl_host_classify and jifl_host_text. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -77,14 +77,13 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	return r.text;
 }
 
-u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n)
+const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {
 	struct range r = range_of(addr.v);
+	u64 left = r.end - addr.v;
 
 	if (!r.end)
-		return 0;
-	if (n > r.end - addr.v)
-		n = (u32)(r.end - addr.v);
-	memcpy(buf, (const void *)(unsigned long)addr.v, n);
-	return n;
+		return NULL;
+	*n = left < ~0u ? (u32)left : ~0u;
+	return (const u8 *)(unsigned long)addr.v;
 }

@@ -61,16 +61,13 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	return host_is_thunk(addr.v) ? JIFL_TEXT_THUNK : JIFL_TEXT_CODE;
 }
 
-u32 jifl_host_fetch(jifl_orig addr, void *buf, u32 n)
+const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {
 	u64 left;
 	const u8 *p = host_original(addr.v, &left);
 
-	if (!p)
-		return 0;
-	n = n < left ? n : (u32)left;
-	memcpy(buf, p, n);
-	return n;
+	*n = left < ~0u ? (u32)left : ~0u;
+	return p;
 }
 
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)

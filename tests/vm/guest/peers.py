@@ -21,10 +21,14 @@ OPTIMISATION = Path("/proc/sys/debug/kprobes-optimization")
 MODULE = Path("/proc/jifl_bench_peers")
 
 
-def returns_by_thunks():
-    """Whether a mitigation has the kernel's returns go through code elsewhere, as it says itself."""
+def mitigated(pattern):
+    """Whether the kernel says of itself that it has a mitigation that is called so."""
     said = "".join(path.read_text() for path in Path("/sys/devices/system/cpu/vulnerabilities").iterdir())
-    return re.search("return thunk|Stuffing|Safe RET", said)
+    return re.search(pattern, said)
+
+
+def returns_by_thunks():
+    return mitigated("return thunk|Stuffing|Safe RET")
 
 
 def left_behind():
@@ -59,13 +63,18 @@ def missing(found, method, job, words):
     check(f"{method}, {job}: says that it is missing", words in why and "\n" not in why, found[method, job])
 
 
+def blocks_covered():
+    """At least this part: no probe can stand before a function, where what counts its calls is a block."""
+    return 0.7 if mitigated("Stuffing") else 0.9
+
+
 def all_there():
     before = left_behind()
     first, found = rows()
     same("one handler, each call", first["calls"], [1, CALLS])
     check("places", first["blocks"][0] > first["functions"][0] > 5, first)
     for method in ("kprobes int3", "kprobes jump-optimised"):
-        blocks = counted(method, "count blocks", found, 0.9)
+        blocks = counted(method, "count blocks", found, blocks_covered())
         same(f"{method}: JIFL's blocks", blocks["executions"], first["blocks"][1])
         calls = counted(method, "trace calls", found, 0.9)
         same(f"{method}: JIFL's functions", calls["executions"], first["functions"][1])
@@ -102,7 +111,7 @@ def some_missing():
         subprocess.run(["umount", "-l", place], check=True)
     found = null_rows()
     missing(found, "function tracer", "trace calls", "mount -t tracefs")
-    counted("kprobes jump-optimised", "count blocks", found, 0.9)
+    counted("kprobes jump-optimised", "count blocks", found, blocks_covered())
     counted("BPF fentry", "count calls", found, 1)
     for kind, place in (("tracefs", "tracing"), ("debugfs", "debug")):
         subprocess.run(["mount", "-t", kind, kind, f"/sys/kernel/{place}"], check=True)
