@@ -4,11 +4,18 @@
 import re
 
 
+def is_memory(name, operand):
+    """Is the operand one in memory? One at an absolute address is a mere symbol or number, like a branch's target."""
+    if re.match("j|call|loop", name) and not operand.startswith("*"):
+        return False
+    return operand.lstrip("*")[:1] not in ("", "$", "%") or "(" in operand or "%gs:" in operand
+
+
 def named(text):
     """(reads, writes) of memory by an instruction in the syntax of the GNU tools, of those that the calls below have."""
     name, _, operands = re.sub(r"^(lock|data16|cs|ds|notrack) ", "", text).partition(" ")
     operands = re.split(r",(?![^(]*\))", operands)
-    places = ["(" in operand or "%gs:" in operand for operand in operands]
+    places = [is_memory(name, operand) for operand in operands]
     if not any(places) or re.match("lea|nop", name):
         return 0, 0
     if re.match("mov|set", name):
