@@ -100,6 +100,7 @@ soak: setup
 bench: setup
 	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all
+	@mkdir -p build/bench
 	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --json build/bench/results.json --svg build/bench $(BENCH)
 
 # No virtual machine: the in-process host.
