@@ -32,6 +32,8 @@ JIFL_SYMVERS ?= $(JIFL)/build/modules/$(RELEASE)/tree/host/kernel/Module.symvers
 
 .PHONY: all clean
 all:
+	@# Kbuild does not look whether these have changed, which the versions of JIFL's functions are taken from.
+	@[ ! $(JIFL_SYMVERS) -nt $(PLUGIN).ko ] || rm -f Module.symvers
 	$(MAKE) -C $(KERNEL) M=$(CURDIR) \
 		KBUILD_EXTRA_SYMBOLS=$(JIFL_SYMVERS) modules
 clean:
