@@ -110,12 +110,16 @@ static u64 register_bits(u64 bytes, u8 opcode, u32 n, u32 rex)
 	return drop;
 }
 
-static struct key key_of(u64 bytes, bool with_registers)
+/* Of the instruction that starts at code, where at least 8 bytes may be read. */
+static struct key key_of(const u8 *code, bool with_registers)
 {
-	struct key k = { .bytes = bytes, .opcode = &known[(u8)bytes] };
+	struct key k = { .opcode = &known[code[0]] };
 	u32 n = 1, rex = 0;
+	u64 bytes;
 	u8 modrm;
 
+	memcpy(&bytes, code, sizeof(bytes));
+	k.bytes = bytes;
 	for (; *k.opcode & PREFIX && n < KEY_MAX; n++) {
 		rex = (bytes & 0xf0) == 0x40 ? n : 0;
 		bytes >>= 8;
@@ -155,14 +159,10 @@ static bool is_form(const struct decode_form *f, const struct key *k, u32 n)
 
 const struct decode_form *jifl_form_of(const u8 *bytes, u32 n)
 {
+	struct key k = key_of(bytes, false);
+	struct decode_form *set = forms[set_of(&k)];
 	const struct decode_form *f;
-	struct decode_form *set;
-	struct key k;
-	u64 head;
 
-	memcpy(&head, bytes, sizeof(head));
-	k = key_of(head, false);
-	set = forms[set_of(&k)];
 	if (is_form(&set[0], &k, n))
 		return &set[0];
 	if (is_form(&set[1], &k, n))
@@ -171,7 +171,7 @@ const struct decode_form *jifl_form_of(const u8 *bytes, u32 n)
 	if (!f || !f->key_len || f->key_len > KEY_MAX)
 		return f;
 	learn(&k, f);
-	k = key_of(head, false);
+	k = key_of(bytes, false);
 	set = forms[set_of(&k)];
 	set[1] = set[0];
 	set[0] = *f;
@@ -200,14 +200,10 @@ static struct registers *registers_of(const struct key *k)
 
 bool jifl_form_registers(const u8 *bytes, u32 n, u16 *read, u16 *written)
 {
+	struct key k = key_of(bytes, true);
+	struct registers *r = registers_of(&k);
 	const struct decode_form *f;
-	struct registers *r;
-	struct key k;
-	u64 head;
 
-	memcpy(&head, bytes, sizeof(head));
-	k = key_of(head, true);
-	r = registers_of(&k);
 	if (!r->key_len) {
 		f = jifl_form_decode(bytes, n, true);
 		if (!f)
