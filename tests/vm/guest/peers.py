@@ -65,7 +65,7 @@ def missing(found, method, job, words):
 
 def blocks_covered():
     """At least this part: no probe can stand before a function, where what counts its calls is a block."""
-    return 0.7 if mitigated("Stuffing") else 0.9
+    return 0.8 if mitigated("Stuffing") else 0.9
 
 
 def all_there():
