@@ -86,7 +86,7 @@ static void fill(u32 i, struct jifl_dump *d)
 	memset(d->src, 0, sizeof(d->src));
 	/* Text of a module that has gone cannot be read any more: zeroes. */
 	src = jifl_host_text(d->orig, &n);
-	if (src)
+	if (n)
 		memcpy(d->src, src, n < d->src_len ? n : d->src_len);
 	add_liveness(d);
 }

@@ -29,8 +29,8 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause);
 
 /*
  * Original code as it is executed now, to be read in place: it may change under
- * the reader. *n becomes the number of bytes that are readable from there on.
- * NULL when there are none.
+ * the reader. *n becomes the number of bytes that are readable from there on, 0
+ * where none are; what is returned then is not to be looked at.
  */
 const u8 *jifl_host_text(jifl_orig addr, u32 *n);
 

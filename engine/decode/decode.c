@@ -101,6 +101,7 @@ static bool gives_flags_to_call(const struct ir_insn *insn)
 static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 {
 	const struct decode_form *f;
+	u32 i;
 
 	insn->addr = addr;
 	insn->target = jifl_orig_at(0);
@@ -108,8 +109,8 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 		n = IR_INSN_MAX;
 		memcpy(insn->bytes, p, IR_INSN_MAX);
 	} else {
-		memset(insn->bytes, 0, IR_INSN_MAX);
-		memcpy(insn->bytes, p, n);
+		for (i = 0; i < IR_INSN_MAX; i++)
+			insn->bytes[i] = i < n ? p[i] : 0;
 	}
 	f = n ? jifl_form_of(insn->bytes, n) : NULL;
 	if (!f) {
@@ -126,20 +127,18 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 
 void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 {
-	u32 n = 0;
+	u32 n;
 	const u8 *p = jifl_host_text(addr, &n);
 
-	decode(addr, p, p ? n : 0, insn);
+	decode(addr, p, n, insn);
 }
 
 enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 {
 	struct ir_insn *insn;
-	u32 n = 0;
+	u32 n;
 	const u8 *p = jifl_host_text(addr, &n);
 
-	if (!p)
-		n = 0;
 	b->addr = addr;
 	b->next = jifl_orig_at(0);
 	b->ninsns = 0;

@@ -149,10 +149,10 @@ static enum step step_call(struct walk *w, u64 next, s32 rel)
 static enum step step(struct walk *w, u8 *reg)
 {
 	u8 b[15], n;
-	u32 there = 0;
+	u32 there;
 	const u8 *p = jifl_host_text(jifl_orig_at(w->pc), &there);
 
-	if (!p)
+	if (!there)
 		return GIVE_UP;
 	memset(b, 0xcc, sizeof(b));
 	memcpy(b, p, there < sizeof(b) ? there : sizeof(b));

@@ -489,9 +489,7 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 		end = module_text_end(mod, a);
 		if (!end && !mod && is_its_thunk(a))
 			end = a + 4;
-		if (!end)
-			return NULL;
 	}
-	*n = end - a;
+	*n = end ? end - a : 0;
 	return (const u8 *)a;
 }

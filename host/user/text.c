@@ -80,10 +80,8 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {
 	struct range r = range_of(addr.v);
-	u64 left = r.end - addr.v;
+	u64 left = r.end ? r.end - addr.v : 0;
 
-	if (!r.end)
-		return NULL;
 	*n = left < ~0u ? (u32)left : ~0u;
 	return (const u8 *)(unsigned long)addr.v;
 }

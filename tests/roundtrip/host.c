@@ -66,7 +66,7 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 	u64 left;
 	const u8 *p = host_original(addr.v, &left);
 
-	*n = left < ~0u ? (u32)left : ~0u;
+	*n = !p ? 0 : left < ~0u ? (u32)left : ~0u;
 	return p;
 }
 
