@@ -42,6 +42,7 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     let map = Map::new(8 + 8 * ring as u32).map_err(|error| not_allowed(&error))?;
     let mut programs = Vec::new();
     let mut covered = Vec::new();
+    let mut why = "no function of the operation has a type of its own in BTF".to_owned();
     let mut progress = Progress::new("BPF programs", sites.len());
     for (i, site) in sites.iter().enumerate() {
         let id = site
@@ -53,11 +54,18 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
             _ => count(map.number()),
         };
         // The kernel refuses what it must not trace, and types it cannot pass.
-        if let Some(Ok(program)) = id.map(|&id| Fentry::attach(&code, id)) {
-            programs.push(program);
-            covered.push(site);
+        match id.map(|&id| Fentry::attach(&code, id)) {
+            Some(Ok(program)) => {
+                programs.push(program);
+                covered.push(site);
+            }
+            Some(Err(error)) => why = format!("the kernel refused to attach: {error}"),
+            None => {}
         }
         progress.at(i + 1);
+    }
+    if covered.is_empty() {
+        return Err(Missing(why));
     }
     let cpus = possible_cpus();
     Started::new(
