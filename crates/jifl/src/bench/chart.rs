@@ -14,7 +14,7 @@ use super::sheet::{Cell, NATIVE, Row, Sheet};
 const BAR: u32 = 9;
 const GAP: u32 = 16;
 const MARGINS: u32 = 130;
-const HEIGHT: u32 = 460;
+const HEIGHT: u32 = 490;
 const LEGEND: u32 = 300;
 
 /// What one bar shows.
@@ -172,7 +172,7 @@ fn draw_into(
     let mut chart = ChartBuilder::on(&root)
         .caption(caption, ("sans-serif", 20))
         .margin(12)
-        .x_label_area_size(70)
+        .x_label_area_size(105)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..right, (least..largest).log_scale())?;
     chart

@@ -18,6 +18,9 @@ const RING: i32 = 1024;
 /// Kernels before 6.5 attach there all the same, and never come back.
 const UNTRACEABLE: [&str; 2] = ["__rcu_read_lock", "__rcu_read_unlock"];
 
+/// Its number.
+const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
+
 /// Attaches a program to each site's function.
 pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     if job == Job::CountBlocks {
@@ -58,6 +61,15 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
             Some(Ok(program)) => {
                 programs.push(program);
                 covered.push(site);
+            }
+            // What is attached so far would be passed off as all.
+            Some(Err(error)) if error.raw_os_error() == Some(EMFILE) => {
+                return Err(Missing(format!(
+                    "{} functions take two file descriptors each, and no more could be had \
+                     after {}: see ulimit -n",
+                    sites.len(),
+                    programs.len()
+                )));
             }
             Some(Err(error)) => why = format!("the kernel refused to attach: {error}"),
             None => {}
