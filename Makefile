@@ -96,7 +96,7 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
-# Takes hours on two cores. BENCH: more options of `jifl bench`.
+# Takes about an hour on two cores that do nothing else. BENCH: more options of `jifl bench`.
 bench: setup
 	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all

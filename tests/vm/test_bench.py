@@ -30,7 +30,7 @@ def options(name, values):
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_micro(kernel, tmp_path):
-    keys = ["none", "call", "block", "insn", "cold", "int3-block"]
+    keys = ["none", "call", "block", "insn", "cold", "int3-block", "opt-block"]
     done, results, charts = bench("--kernel", kernel, "--set", "micro", "--clock", "instructions", "--rounds", 40,
                                   *options("--op", OPS), *options("--row", keys), tmp_path=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -56,8 +56,22 @@ def test_micro(kernel, tmp_path):
     assert peer["cells"] or (peer["missing"] and "\n" not in peer["missing"]), peer
     for line in (["OPERATION", "NATIVE", "NONE", "CALL"], ["null"], ["pipe"]):
         assert any(text.split()[:len(line)] == line for text in done.stdout.splitlines()), done.stdout
-    assert charts == [f"micro-instructions-{machine['kernel']}.svg"]
-    assert (tmp_path / charts[0]).read_text().startswith("<svg")
+    # The same probes, breakpoints first and then jumps, are cheaper as jumps.
+    jumps = rows["opt-block"]
+    for op, cells in zip(OPS, zip(peer["cells"], jumps["cells"]), strict=True) if peer["cells"] else ():
+        assert [cell["op"] for cell in cells] == [op, op]
+        if not any(cell["void"] for cell in cells):
+            assert cells[0]["value"] > cells[1]["value"], cells
+    names = [f"micro-instructions-{machine['kernel']}{end}.svg" for end in ("", "-cold", "-peers")]
+    assert charts == sorted(names)
+    drawn = [(tmp_path / name).read_text() for name in names]
+    assert all(text.startswith("<svg") for text in drawn)
+    # What was written is shown and drawn again without measuring.
+    again = tmp_path / "again"
+    shown = subprocess.run([harness.JIFL, "bench", "--from", tmp_path / "results.json", "--svg", again],
+                           capture_output=True, text=True, check=True)
+    assert shown.stdout == done.stdout
+    assert [(again / name).read_text() for name in names] == drawn
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
@@ -96,6 +110,6 @@ def test_what_cannot_be_measured_is_said_and_the_rest_is(kernel):
 
 
 def test_bad_usage():
-    for words, part in ((["--op", "nul"], "no operation"), (["--row", "x"], "no row"), (["--here", "--kernel", "6.1"], "")):
+    for words, part in ((["--op", "nul"], "no operation"), (["--from", "/x", "--here"], ""), (["--row", "x"], "no row"), (["--here", "--kernel", "6.1"], "")):
         done = subprocess.run([harness.JIFL, "bench", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and part in done.stderr, done.stderr

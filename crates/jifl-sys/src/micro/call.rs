@@ -7,8 +7,14 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Keeps the calling thread, and what it forks meanwhile, on the CPU that it
-/// runs on, until it is dropped.
-pub struct Pinned(libc::cpu_set_t);
+/// runs on, until it is dropped; and has nobody whom it wakes there preempt it.
+///
+/// Whether the woken does would else depend on how long both have run before: an
+/// operation of two processes would have two costs.
+pub struct Pinned {
+    cpus: libc::cpu_set_t,
+    policy: libc::c_int,
+}
 
 impl Pinned {
     /// From now on.
@@ -20,15 +26,30 @@ impl Pinned {
             check(i64::from(libc::sched_getaffinity(0, size, &mut before)))?;
             libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut one);
             check(i64::from(libc::sched_setaffinity(0, size, &one)))?;
-            Ok(Pinned(before))
+            let policy = libc::sched_getscheduler(0);
+            set_policy(libc::SCHED_BATCH);
+            Ok(Pinned {
+                cpus: before,
+                policy,
+            })
         }
     }
+}
+
+/// Where that is forbidden the old one stays.
+fn set_policy(policy: libc::c_int) {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is only read.
+    unsafe { libc::sched_setscheduler(0, policy, &param) };
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
         // SAFETY: the set that the kernel gave us; it is only read.
-        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.cpus) };
+        if self.policy >= 0 {
+            set_policy(self.policy);
+        }
     }
 }
 

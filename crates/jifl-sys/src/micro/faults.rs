@@ -83,35 +83,24 @@ pub(super) fn protection() -> io::Result<Box<dyn Round>> {
     Ok(Box::new(Protection { page, before }))
 }
 
-const PAGES: usize = 256;
-
-/// Each round is the first store to a page.
-struct FirstTouch {
-    pages: Mapping,
-    next: usize,
-}
+/// Each round is the first store to a page, which is given back behind it.
+struct FirstTouch(Mapping);
 
 impl Round for FirstTouch {
     fn once(&mut self) -> io::Result<()> {
-        // SAFETY: within the mapping: `between` keeps `next` below PAGES.
-        unsafe { self.pages.address.add(self.next * PAGE).write_volatile(1) };
+        // SAFETY: within the mapping.
+        unsafe { self.0.address.write_volatile(1) };
         Ok(())
     }
 
     fn between(&mut self) -> io::Result<()> {
-        self.next += 1;
-        if self.next == PAGES {
-            self.next = 0;
-            self.pages.advise(libc::MADV_DONTNEED)?;
-        }
+        self.0.advise(libc::MADV_DONTNEED)?;
         // SAFETY: no memory is concerned.
         unsafe { raw(libc::SYS_getppid, [0; 5]) }.map(drop)
     }
 }
 
 pub(super) fn page() -> io::Result<Box<dyn Round>> {
-    let pages = Mapping::new(PAGES * PAGE, libc::PROT_READ | libc::PROT_WRITE, -1)?;
-    // A kernel without huge pages has nothing against small ones.
-    let _ = pages.advise(libc::MADV_NOHUGEPAGE);
-    Ok(Box::new(FirstTouch { pages, next: 0 }))
+    let page = Mapping::new(PAGE, libc::PROT_READ | libc::PROT_WRITE, -1)?;
+    Ok(Box::new(FirstTouch(page)))
 }

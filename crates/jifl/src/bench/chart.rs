@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sheet as a chart: for each operation a group of bars, one for each row,
-//! their height the normalised slowdown on a logarithmic scale.
+//! A sheet as charts: for each operation a group of bars, one for each row,
+//! their height the normalised slowdown on a logarithmic scale. What is ours is one chart,
+//! peers beside our rows with the same jobs another, translation anew in each call a third.
 
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::sheet::{NATIVE, Row, Sheet};
+use super::instruments::{COLD, INSTRUMENTS, What};
+use super::peers::Job;
+use super::sheet::{Cell, NATIVE, Row, Sheet};
 
 /// Pixels.
 const BAR: u32 = 9;
 const GAP: u32 = 16;
 const MARGINS: u32 = 130;
-const HEIGHT: u32 = 460;
+const HEIGHT: u32 = 490;
 const LEGEND: u32 = 300;
 
 /// What one bar shows.
@@ -21,29 +25,74 @@ struct Bar {
     ratio: f64,
 }
 
-/// The chart's file name: set, clock and kernel.
-pub fn file_name(sheet: &Sheet) -> String {
-    format!("{}-{}-{}.svg", sheet.set, sheet.clock, sheet.machine.kernel)
-}
-
-/// Draws it; `None` where nothing valid is to be drawn.
+/// Draws those in which there is something valid: file names and what they hold.
 ///
 /// # Errors
 /// Of the drawing: one line.
-pub fn draw(sheet: &Sheet) -> Result<Option<String>, String> {
-    let rows = drawn_rows(sheet);
-    let bars = bars(sheet, &rows);
-    if bars.is_empty() {
-        return Ok(None);
+pub fn draw(sheet: &Sheet) -> Result<Vec<(String, String)>, String> {
+    let mut charts = Vec::new();
+    let groups = [
+        ("", own_rows(sheet)),
+        ("-cold", cold_rows(sheet)),
+        ("-peers", peers_rows(sheet)),
+    ];
+    for (suffix, rows) in groups {
+        let bars = bars(sheet, &rows);
+        if bars.is_empty() {
+            continue;
+        }
+        let mut svg = String::new();
+        draw_into(&mut svg, sheet, &rows, &bars).map_err(|error| format!("drawing: {error}"))?;
+        let name = format!(
+            "{}-{}-{}{suffix}.svg",
+            sheet.set, sheet.clock, sheet.machine.kernel
+        );
+        charts.push((name, svg));
     }
-    let mut text = String::new();
-    draw_into(&mut text, sheet, &rows, &bars).map_err(|error| format!("drawing: {error}"))?;
-    Ok(Some(text))
+    Ok(charts)
 }
 
-fn drawn_rows(sheet: &Sheet) -> Vec<&Row> {
-    let drawn = |row: &&Row| row.key != NATIVE && row.cells.iter().any(|cell| cell.is_valid());
-    sheet.rows.iter().filter(drawn).collect()
+/// The job of a peer's row.
+fn job(row: &Row) -> Option<Job> {
+    let instrument = INSTRUMENTS.iter().find(|other| other.key == row.key)?;
+    match instrument.what {
+        What::Peer(_, job) => Some(job),
+        _ => None,
+    }
+}
+
+/// Rows in which something is valid.
+fn drawn_rows(sheet: &Sheet) -> impl Iterator<Item = &Row> {
+    let drawn = |row: &&Row| row.key != NATIVE && row.cells.iter().any(Cell::is_valid);
+    sheet.rows.iter().filter(drawn)
+}
+
+fn own_rows(sheet: &Sheet) -> Vec<&Row> {
+    let own = |row: &&Row| row.key != COLD && job(row).is_none();
+    drawn_rows(sheet).filter(own).collect()
+}
+
+/// A bar of hundreds of times leaves others no room.
+fn cold_rows(sheet: &Sheet) -> Vec<&Row> {
+    drawn_rows(sheet).filter(|row| row.key == COLD).collect()
+}
+
+/// Each job's together, ours first.
+fn peers_rows(sheet: &Sheet) -> Vec<&Row> {
+    let jobs = [
+        ("call", Job::CountCalls),
+        ("trace", Job::TraceCalls),
+        ("block", Job::CountBlocks),
+    ];
+    let of = |(key, wanted)| {
+        let peers: Vec<&Row> = drawn_rows(sheet)
+            .filter(|row| job(row) == Some(wanted))
+            .collect();
+        let ours = drawn_rows(sheet).filter(move |row| row.key == key);
+        let ours: Vec<&Row> = ours.take(peers.len().min(1)).collect();
+        ours.into_iter().chain(peers)
+    };
+    jobs.into_iter().flat_map(of).collect()
 }
 
 /// Group n covers n to n + 1, a part of it left free.
@@ -76,8 +125,29 @@ fn limits(bars: &[Bar]) -> (f64, f64) {
     ((least * 0.9).min(0.8), (largest * 1.15).max(1.5))
 }
 
+/// Of the scale: so many that they can be read.
+fn ticks(least: f64, largest: f64) -> Vec<f64> {
+    let digits: &[u32] = match largest / least {
+        range if range < 2.5 => &[10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 25, 80, 90],
+        range if range < 10.0 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 80],
+        range if range < 50.0 => &[10, 15, 20, 30, 50, 70],
+        _ => &[10, 20, 50],
+    };
+    let powers = -2..=5;
+    let all = powers.flat_map(|power| {
+        digits.iter().map(move |digit| {
+            // As it is written: 1.2, not 1.2000000000000002.
+            format!("{digit}e{}", power - 1).parse().unwrap_or(1.0)
+        })
+    });
+    all.filter(|value| (least..=largest).contains(value))
+        .collect()
+}
+
 fn color(row: usize, rows: usize) -> HSLColor {
-    HSLColor(row as f64 / rows.max(1) as f64, 0.65, 0.45)
+    // Bars that stand beside each other differ in more than in a little hue.
+    let lightness = [0.36, 0.58][row % 2];
+    HSLColor(row as f64 / rows.max(1) as f64, 0.65, lightness)
 }
 
 fn draw_into(
@@ -102,17 +172,27 @@ fn draw_into(
     let mut chart = ChartBuilder::on(&root)
         .caption(caption, ("sans-serif", 20))
         .margin(12)
-        .x_label_area_size(70)
+        .x_label_area_size(105)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..right, (least..largest).log_scale())?;
     chart
         .configure_mesh()
         .disable_x_mesh()
         .disable_x_axis()
+        .disable_y_mesh()
+        .y_label_formatter(&|_| String::new())
         .label_style(("sans-serif", 14))
         .y_desc("normalised slowdown")
-        .y_label_formatter(&|value| format!("{value}"))
         .draw()?;
+    // The library labels powers only, of which there may be one.
+    for value in ticks(least, largest) {
+        let line = PathElement::new(vec![(0.0, value), (end, value)], BLACK.mix(0.15));
+        chart.draw_series([line])?;
+        let (x, y) = chart.backend_coord(&(0.0, value));
+        let style = TextStyle::from(("sans-serif", 14).into_font());
+        let style = style.pos(Pos::new(HPos::Right, VPos::Center));
+        root.draw(&Text::new(format!("{value}"), (x - 6, y), style))?;
+    }
     for (index, row) in rows.iter().enumerate() {
         let style = color(index, rows.len()).filled();
         let own = bars.iter().filter(|bar| bar.row == index);
@@ -140,10 +220,7 @@ fn draw_into(
                 .into_font()
                 .transform(FontTransform::Rotate270),
         );
-        let style = style.pos(plotters::style::text_anchor::Pos::new(
-            plotters::style::text_anchor::HPos::Right,
-            plotters::style::text_anchor::VPos::Bottom,
-        ));
+        let style = style.pos(Pos::new(HPos::Right, VPos::Bottom));
         root.draw(&Text::new(op.name.clone(), (x, bottom.end + 8), style))?;
     }
     root.present()?;
@@ -158,7 +235,10 @@ mod tests {
     #[test]
     fn bars_are_of_valid_cells() {
         let sheet = sample();
-        let svg = draw(&sheet).unwrap().unwrap();
+        let [(name, svg)] = &draw(&sheet).unwrap()[..] else {
+            panic!("one chart");
+        };
+        assert_eq!(name, "micro-instructions-.svg");
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         for part in [
             "null",
@@ -170,15 +250,38 @@ mod tests {
             assert!(svg.contains(part), "{part}");
         }
         assert!(!svg.contains("BPF"));
-        let rows = drawn_rows(&sheet);
-        assert_eq!(bars(&sheet, &rows).len(), 3);
+        assert_eq!(bars(&sheet, &own_rows(&sheet)).len(), 3);
+    }
+
+    #[test]
+    fn peers_stand_beside_our_row_with_their_job() {
+        let mut sheet = sample();
+        let mut peer = sheet.rows[2].clone();
+        peer.key = "opt-block".into();
+        sheet.rows.push(peer);
+        let keys: Vec<&str> = peers_rows(&sheet)
+            .iter()
+            .map(|row| row.key.as_str())
+            .collect();
+        assert_eq!(keys, ["block", "opt-block"]);
+        assert_eq!(own_rows(&sheet).len(), 2);
+        assert_eq!(draw(&sheet).unwrap().len(), 2);
     }
 
     #[test]
     fn nothing_valid_is_no_chart() {
         let mut sheet = sample();
         sheet.rows.truncate(1);
-        assert_eq!(draw(&sheet), Ok(None));
+        assert_eq!(draw(&sheet), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn every_scale_has_some_labels() {
+        for (least, largest) in [(0.8, 1.5), (0.8, 3.0), (0.8, 30.0), (0.8, 600.0)] {
+            let count = ticks(least, largest).len();
+            assert!((5..=11).contains(&count), "{least} {largest}: {count}");
+        }
+        assert!(ticks(0.8, 1.5).contains(&1.2));
     }
 
     #[test]

@@ -5,11 +5,13 @@
 
 use jifl_sys::abi::Kind;
 
+use super::environment::release;
 use super::instruments::{self, Instrument, Live, What};
 use super::programs::{Compile, Program};
 use super::series::{self, Series, Trouble};
 use super::sheet::{Figure, Goal, Row};
 use super::stats::median;
+use crate::output;
 
 /// Names of the operations.
 pub const OPS: [&str; 2] = ["first ls", "later ls"];
@@ -34,6 +36,7 @@ pub fn rows(rows: &[Instrument]) -> Vec<Row> {
         .filter(|row| matches!(row.what, What::Native | What::Session(..)));
     wanted
         .map(|row| {
+            output::note(&format!("jifl bench: cold, {}: row {}", release(), row.key));
             let found = match (&native, row.what) {
                 (Err(why), _) => Err(Trouble::Missing(why.clone())),
                 (Ok(native), What::Native) => Ok([native.clone(), native.clone()]),

@@ -16,7 +16,7 @@ use crate::syscalls::Table;
 use crate::{device, session};
 
 /// Probes of a peer's row, at most.
-const PLACES_MAX: usize = 1500;
+const PLACES_MAX: usize = 2000;
 
 /// How a row instruments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,9 @@ pub struct Instrument {
     pub what: What,
 }
 
+/// The key of the row in which all is translated again and again.
+pub const COLD: &str = "cold";
+
 /// The rows of all sets but one. A kind of session is one line here.
 #[rustfmt::skip]
 pub const INSTRUMENTS: &[Instrument] = &[
@@ -58,7 +61,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
     row("lock", "waits for locks, retries", What::Session(Kind::Lock, 0)),
     row("mem", "loads and stores, recorded", What::Session(Kind::Mem, 0)),
-    row("cold", "block count, a new session for each call", What::Cold(Kind::Block)),
+    row(COLD, "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
     row("int3-block", "kprobes (int3), block count", What::Peer(Method::KprobeInt3, Job::CountBlocks)),
@@ -130,6 +133,17 @@ impl Live {
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("its addresses are not known".into()),
             },
+        }
+    }
+
+    /// Kprobes that are breakpoints become jumps.
+    ///
+    /// # Errors
+    /// Why they do not: one line.
+    pub fn optimise(&mut self) -> Result<(), String> {
+        match self {
+            Live::Peer(peer) => peer.optimise().map_err(|missing| missing.0),
+            _ => Err("only kprobes become jumps".into()),
         }
     }
 

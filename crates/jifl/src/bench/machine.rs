@@ -4,11 +4,15 @@
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
 
 use super::clock::Clock;
 use super::results::Results;
 use super::sheet::Sheet;
 use super::{BenchArgs, Set};
+use crate::exit::Failure;
 use crate::output;
 
 /// A set by one clock on one kernel.
@@ -22,11 +26,11 @@ pub struct Job {
     pub clock: Clock,
 }
 
-/// The machines that are needed, in their order.
-pub fn jobs(args: &BenchArgs) -> Vec<Job> {
+/// The machines that are needed, set by set.
+fn jobs(args: &BenchArgs) -> Vec<Job> {
     let mut jobs = Vec::new();
-    for kernel in &args.kernel {
-        for set in args.sets() {
+    for set in args.sets() {
+        for kernel in &args.kernel {
             for clock in set.clocks(&args.clock) {
                 jobs.push(Job {
                     kernel: kernel.clone(),
@@ -39,22 +43,64 @@ pub fn jobs(args: &BenchArgs) -> Vec<Job> {
     jobs
 }
 
+/// Machines that run side by side where the clock counts instructions, which whatever
+/// else runs does not change.
+const SIDE_BY_SIDE: usize = 2;
+
+/// Runs all, those whose clock shows time last and each alone; `show` gets what each has
+/// found, as they end.
+pub fn run_all(
+    args: &BenchArgs,
+    mut show: impl FnMut(Sheet) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let jobs = jobs(args);
+    let (exact, timed): (Vec<Job>, Vec<Job>) = jobs
+        .into_iter()
+        .partition(|job| job.clock == Clock::Instructions);
+    let count = exact.len() + timed.len();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(SIDE_BY_SIDE) {
+            let sender = sender.clone();
+            scope.spawn(|| {
+                let sender = sender;
+                while let Some(job) = exact.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody listens where the results cannot be shown.
+                    if sender.send(run(job, args, &ended, count)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        receiver.into_iter().flatten().try_for_each(&mut show)
+    })?;
+    let timed = timed.iter().flat_map(|job| run(job, args, &ended, count));
+    timed.into_iter().try_for_each(&mut show)
+}
+
 /// Runs one. A machine that fails leaves one line and no sheet.
-pub fn run(job: &Job, args: &BenchArgs) -> Vec<Sheet> {
+fn run(job: &Job, args: &BenchArgs, ended: &AtomicUsize, of: usize) -> Vec<Sheet> {
     let name = format!(
         "{} by {} on {}",
         job.set.name(),
         job.clock.name(),
         job.kernel
     );
-    output::note(&format!("jifl bench: {name}"));
-    match measure(job, args) {
-        Ok(sheets) => sheets,
-        Err(why) => {
-            output::note(&format!("jifl bench: no {name}: {why}"));
-            Vec::new()
-        }
-    }
+    output::note(&format!("jifl bench: {name} begins"));
+    let began = Instant::now();
+    let sheets = measure(job, args).unwrap_or_else(|why| {
+        output::note(&format!("jifl bench: no {name}: {why}"));
+        Vec::new()
+    });
+    let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    output::note(&format!(
+        "jifl bench: {name} took {minutes:.1} minutes; {ended} of {of} done"
+    ));
+    sheets
 }
 
 fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {

@@ -5,6 +5,7 @@
 
 use std::ffi::CString;
 
+use super::environment::release;
 use super::instruments::{self, Counts, Instrument, Live, What};
 use super::programs::Compile;
 use super::series::{self, Series, Trouble};
@@ -14,7 +15,7 @@ use crate::exit::Failure;
 use crate::{output, plugin};
 
 /// KiB of code, and as much of tables.
-pub const SIZES: [u64; 6] = [512, 1024, 2048, 3072, 4096, 8192];
+pub const SIZES: [u64; 5] = [1024, 1536, 2048, 4096, 8192];
 
 /// KiB.
 const LEAST_SIDE: u64 = 64;
@@ -107,7 +108,7 @@ fn measure_size(
     size: u64,
 ) -> Vec<Series> {
     let op = op_name(size);
-    output::note(&format!("jifl bench: {op}"));
+    output::note(&format!("jifl bench: memory, {}: {op}", release()));
     // The module refuses tables that are smaller.
     let loaded = insert(size, size.max(LEAST_SIDE));
     let found = wanted.iter().map(|row| {

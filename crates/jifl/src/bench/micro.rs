@@ -3,24 +3,30 @@
 //! under every instrumentation, in the steady state.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Stopwatch;
 use super::instruments::{self, Counts, Instrument, Live, Sites, What};
+use super::pace::{Budget, LEAST_ROUNDS, Pace, Reporter};
+use super::peers::Method;
 use super::series::{self, Series, Trouble};
 use super::sheet::Row;
 use super::stats::median;
-use super::validity::{Seen, judge};
-use crate::output;
+use super::validity::{self, Seen, judge};
 
-/// An operation's rounds are never fewer.
-const LEAST_ROUNDS: u64 = 10;
+/// Of these a round's cost is taken, which says how many there will be.
+const FIRST: u64 = 5;
+/// What is not steady is measured on so many halves longer.
+const MORE_HALVES: usize = 4;
 /// Sessions of a cold row.
 const COLD: usize = 5;
 
 /// What is to be measured, and how often.
 pub struct Plan {
+    /// Of what, on which kernel: for the lines that say how far it has come.
+    pub title: String,
     /// Operations.
     pub ops: Vec<Op>,
     /// Rows; the first is the uninstrumented one.
@@ -28,15 +34,18 @@ pub struct Plan {
     /// Of the clock.
     pub stopwatch: Stopwatch,
     /// Rounds of an operation under an instrumentation.
-    pub rounds: u64,
+    pub pace: Pace,
     /// How often all instrumentations take turns.
     pub repeats: u64,
+    /// Time of an operation for which a peer goes on to take turns.
+    pub patience: Option<Duration>,
 }
 
 /// One figure.
 struct Sample {
     cost: f64,
     counted: Option<f64>,
+    rounds: Option<u64>,
 }
 
 /// Measures all of it. Rows that nothing could switch on are missing.
@@ -44,11 +53,11 @@ pub fn measure(plan: &Plan) -> Vec<Row> {
     // Where that is forbidden, it is noise, not an error.
     let _pinned = Pinned::here();
     let mut columns: Vec<Vec<Series>> = Vec::new();
+    let mut say = Reporter::new(plan.title.clone(), plan.pace.clock());
     for (index, op) in plan.ops.iter().enumerate() {
-        let of = format!("{} of {}", index + 1, plan.ops.len());
-        output::note(&format!("jifl bench: {} ({of})", op.name));
+        say.op(op.name, index, plan.ops.len());
         columns.push(match (op.prepare)() {
-            Ok(mut round) => measure_op(plan, op, round.as_mut()),
+            Ok(mut round) => measure_op(plan, op, round.as_mut(), &mut say),
             Err(error) => {
                 let why = format!("cannot be prepared: {error}");
                 vec![Series::without(Trouble::Void(why)); plan.rows.len()]
@@ -64,25 +73,143 @@ pub fn measure(plan: &Plan) -> Vec<Row> {
     .collect()
 }
 
-fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round) -> Vec<Series> {
+fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round, say: &mut Reporter) -> Vec<Series> {
     let sites = needed_sites(plan, round);
     let mut found = vec![Series::default(); plan.rows.len()];
-    for _ in 0..plan.repeats {
+    let mut budget = Budget::new(plan);
+    let mut measuring = Measuring { plan, op, round };
+    for turn in 0..plan.repeats {
         for (index, row) in plan.rows.iter().enumerate() {
-            if found[index].has_failed() {
+            if is_second_of_pair(plan, row) || !budget.has(index, turn) {
                 continue;
             }
-            match sample(plan, row, op, round, sites.as_ref()) {
-                Ok(sample) => {
-                    let native = found[0].last().filter(|_| index > 0);
-                    found[index].push(sample.cost, sample.cost / native.unwrap_or(sample.cost));
-                    found[index].counted = sample.counted;
-                }
-                Err(trouble) => found[index].fail(trouble),
-            }
+            say.row(row.key, turn, plan.repeats);
+            let started = Instant::now();
+            measuring.turn(index, sites.as_ref(), &mut found);
+            budget.spent(index, started.elapsed());
         }
     }
     found
+}
+
+/// The row of the same probes when they have become jumps: measured right behind those.
+fn jumps_of(plan: &Plan, row: &Instrument) -> Option<usize> {
+    let What::Peer(Method::KprobeInt3, job) = row.what else {
+        return None;
+    };
+    let jumps = What::Peer(Method::KprobeOptimised, job);
+    plan.rows.iter().position(|row| row.what == jumps)
+}
+
+fn is_second_of_pair(plan: &Plan, row: &Instrument) -> bool {
+    let What::Peer(Method::KprobeOptimised, job) = row.what else {
+        return false;
+    };
+    let breakpoints = What::Peer(Method::KprobeInt3, job);
+    plan.rows.iter().any(|row| row.what == breakpoints)
+}
+
+/// One operation, prepared.
+struct Measuring<'a> {
+    plan: &'a Plan,
+    op: &'a Op,
+    round: &'a mut dyn Round,
+}
+
+impl Measuring<'_> {
+    /// A turn of a row, and of the one whose probes are the same.
+    fn turn(&mut self, index: usize, sites: Option<&Result<Sites, String>>, found: &mut [Series]) {
+        let row = &self.plan.rows[index];
+        let second = jumps_of(self.plan, row);
+        if found[index].has_failed() && second.is_none_or(|second| found[second].has_failed()) {
+            return;
+        }
+        if let What::Cold(_) = row.what {
+            let sample = cold_sample(self.plan, row.what, self.op, self.round);
+            return push(found, index, sample);
+        }
+        let translated_before = instruments::translated();
+        let mut live = match Live::start(row.what, sites) {
+            Ok(live) => live,
+            Err(why) => {
+                for index in [Some(index), second].into_iter().flatten() {
+                    found[index].fail(Trouble::Missing(why.clone()));
+                }
+                return;
+            }
+        };
+        if !found[index].has_failed() {
+            let sample = self.sample(&live, translated_before);
+            push(found, index, sample);
+        }
+        if let Some(second) = second.filter(|second| !found[*second].has_failed()) {
+            let sample = live.optimise().map_err(Trouble::Missing);
+            let sample = sample.and_then(|()| self.sample(&live, None));
+            push(found, second, sample);
+        }
+    }
+
+    fn sample(&mut self, live: &Live, translated_before: Option<u64>) -> Result<Sample, Trouble> {
+        let Measuring { plan, op, round } = self;
+        let failed = |error: io::Error| Trouble::Void(format!("the operation failed: {error}"));
+        let numbers: Vec<u32> = op.calls.iter().map(|(nr, _)| *nr).collect();
+        let counts = || live.counts(&numbers).map_err(Trouble::Void);
+        let mut costs = Vec::new();
+        timed(plan, *round, FIRST, &mut costs).map_err(failed)?;
+        let rounds = plan.pace.rounds(op.share, median(&costs));
+        // As many as are measured: the kernel's own caches take their time, too.
+        repeat(*round, rounds.saturating_sub(FIRST)).map_err(failed)?;
+
+        let mut half = |rounds: u64| {
+            let mut costs = Vec::with_capacity(rounds as usize);
+            timed(plan, *round, rounds, &mut costs).map_err(failed)?;
+            Ok((costs, counts()?))
+        };
+        let mut rounds = [rounds / 2, rounds - rounds / 2];
+        let begin = counts()?;
+        let (mut first, middle) = half(rounds[0])?;
+        let (mut second, end) = half(rounds[1])?;
+        let mut seen = Seen {
+            counts: [begin, middle, end],
+            translated_before,
+            rounds,
+        };
+        // It may have gone over to another state, or somebody else may have been at work.
+        for _ in 0..MORE_HALVES {
+            if validity::is_steady(&seen) {
+                break;
+            }
+            rounds = [rounds[1]; 2];
+            let (costs, end) = half(rounds[1])?;
+            first = std::mem::replace(&mut second, costs);
+            let [_, begin, middle] = seen.counts;
+            seen.counts = [begin, middle, end];
+            seen.rounds = rounds;
+        }
+        let model = live
+            .expected()
+            .map(|hits| hits as f64 / LEAST_ROUNDS as f64);
+        judge(&seen, op.calls, model).map_err(Trouble::Void)?;
+        first.append(&mut second);
+        Ok(Sample {
+            cost: median(&first),
+            counted: seen.per_round().or(seen.calls_per_round()),
+            rounds: Some(rounds.iter().sum()),
+        })
+    }
+}
+
+/// Ratios are to the uninstrumented row, the first, of the same turn.
+fn push(found: &mut [Series], index: usize, sample: Result<Sample, Trouble>) {
+    match sample {
+        Ok(sample) => {
+            let native = found[0].last().filter(|_| index > 0);
+            found[index].push(sample.cost, sample.cost / native.unwrap_or(sample.cost));
+            found[index].counted = sample.counted;
+            found[index].rounds = sample.rounds;
+        }
+        Err(trouble) => found[index].fail(trouble),
+    }
 }
 
 /// Only peers need them.
@@ -92,47 +219,6 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
         instruments::sites(&mut || {
             let _ = repeat(round, LEAST_ROUNDS);
         })
-    })
-}
-
-fn sample(
-    plan: &Plan,
-    row: &Instrument,
-    op: &Op,
-    round: &mut dyn Round,
-    sites: Option<&Result<Sites, String>>,
-) -> Result<Sample, Trouble> {
-    if let What::Cold(_) = row.what {
-        return cold_sample(plan, row.what, op, round);
-    }
-    let failed = |error: io::Error| Trouble::Void(format!("the operation failed: {error}"));
-    let rounds = (plan.rounds * op.share / 100).max(LEAST_ROUNDS);
-    let numbers: Vec<u32> = op.calls.iter().map(|(nr, _)| *nr).collect();
-    let translated_before = instruments::translated();
-    let live = Live::start(row.what, sites).map_err(Trouble::Missing)?;
-    let counts = || live.counts(&numbers).map_err(Trouble::Void);
-    // As many as are measured: the kernel's own caches take their time, too.
-    repeat(round, rounds).map_err(failed)?;
-
-    let halves = [rounds / 2, rounds - rounds / 2];
-    let mut costs = Vec::with_capacity(rounds as usize);
-    let begin = counts()?;
-    timed(plan, round, halves[0], &mut costs).map_err(failed)?;
-    let middle = counts()?;
-    timed(plan, round, halves[1], &mut costs).map_err(failed)?;
-    let seen = Seen {
-        counts: [begin, middle, counts()?],
-        translated_before,
-        rounds: halves,
-    };
-    let model = live
-        .expected()
-        .map(|hits| hits as f64 / LEAST_ROUNDS as f64);
-    drop(live);
-    judge(&seen, op.calls, model).map_err(Trouble::Void)?;
-    Ok(Sample {
-        cost: median(&costs),
-        counted: seen.per_round().or(seen.calls_per_round()),
     })
 }
 
@@ -161,6 +247,7 @@ fn cold_sample(plan: &Plan, what: What, op: &Op, round: &mut dyn Round) -> Resul
     Ok(Sample {
         cost: median(&costs),
         counted: None,
+        rounds: None,
     })
 }
 
@@ -204,8 +291,10 @@ mod tests {
             ops: OPS[..2].to_vec(),
             rows: rows.iter().map(named).collect(),
             stopwatch: Stopwatch::new(Clock::Time),
-            rounds: 20,
+            title: "micro".into(),
+            pace: Pace::fixed(Clock::Time, 20),
             repeats: 3,
+            patience: None,
         }
     }
 

@@ -11,9 +11,11 @@ mod instruments;
 mod machine;
 mod memory;
 mod micro;
+mod pace;
 pub mod peers;
 mod peers_command;
 mod programs;
+mod report;
 mod results;
 mod series;
 mod sheet;
@@ -30,12 +32,12 @@ pub use environment::Environment;
 use jifl_sys::micro::{OPS, Op};
 pub use peers_command::{PeersArgs, run as run_peers};
 
-use crate::exit::{DONE, FAILED, Failure};
-use crate::output::{self, Format, Sink};
+use crate::exit::Failure;
+use crate::output::Format;
 use clock::Clock;
 use instruments::{EFFECTS, INSTRUMENTS, Instrument, What};
-use results::Results;
-use sheet::Sheet;
+use peers::Job;
+use report::Report;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -69,6 +71,22 @@ impl Set {
         match self {
             Set::Effect => EFFECTS,
             Set::Micro | Set::Cold | Set::Memory | Set::Web => INSTRUMENTS,
+        }
+    }
+
+    /// Whether it has this row where none is asked for. Under an emulator time says little of
+    /// what differs from another row by a few instructions; that is `slow`.
+    fn has_by_itself(self, row: &Instrument, slow: bool) -> bool {
+        let keys: &[&str] = match self {
+            Set::Micro if slow => &["none", "call", "block", "trace", "blocks"],
+            Set::Memory => &["none", "call", "block", "insn", "trace"],
+            Set::Web => &["none", "call", "block", "trace"],
+            Set::Micro | Set::Effect | Set::Cold => return true,
+        };
+        match row.what {
+            What::Native => true,
+            What::Peer(_, job) => self != Set::Web || job == Job::TraceCalls,
+            What::Session(..) | What::Cold(_) => keys.contains(&row.key),
         }
     }
 
@@ -111,6 +129,9 @@ pub struct BenchArgs {
         conflicts_with = "here"
     )]
     kernel: Vec<String>,
+    /// Measure nothing: show, draw and join what was written to FILE as JSON; may be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "here")]
+    from: Vec<PathBuf>,
     /// What to measure; may be given several times [default: all]
     #[arg(long, value_enum, value_name = "SET")]
     set: Vec<Set>,
@@ -146,7 +167,7 @@ pub struct BenchArgs {
     /// How results are written to stdout
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// Write the results to FILE as JSON, too
+    /// Write the results to FILE as JSON, too: after each table those that there are
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw a chart of each table into DIRECTORY
@@ -202,11 +223,11 @@ impl BenchArgs {
     }
 
     /// The uninstrumented one comes first, whether it is asked for or not.
-    fn rows(&self, set: Set) -> Vec<Instrument> {
-        let wanted = |row: &&Instrument| {
-            row.what == What::Native
-                || self.row.is_empty()
-                || self.row.iter().any(|key| key == row.key)
+    fn rows(&self, set: Set, clock: Clock) -> Vec<Instrument> {
+        let slow = clock == Clock::Time && Environment::here().accelerator == "tcg";
+        let wanted = |row: &&Instrument| match self.row.as_slice() {
+            [] => set.has_by_itself(row, slow),
+            keys => row.what == What::Native || keys.iter().any(|key| key == row.key),
         };
         set.rows().iter().filter(wanted).copied().collect()
     }
@@ -216,59 +237,13 @@ impl BenchArgs {
 pub fn run(args: BenchArgs) -> Result<u8, Failure> {
     args.ops()?;
     args.check_rows()?;
-    // Before hours are spent on what could not be written.
-    let mut file = args
-        .json
-        .as_deref()
-        .map(|path| Sink::open(Some(path)))
-        .transpose()?;
-    if let Some(directory) = &args.svg {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
-    }
-    let sheets = if args.here {
-        here::measure(&args, |sheet| show(&args, sheet))?
+    let mut report = Report::new(&args)?;
+    if !args.from.is_empty() {
+        report.add_earlier(&args.from)?;
+    } else if args.here {
+        here::measure(&args, |sheet| report.add(sheet))?;
     } else {
-        measure_in_machines(&args, |sheet| show(&args, sheet))?
-    };
-    let results = Results::new(sheets);
-    if let Some(file) = &mut file {
-        file.write(&results.json())?;
+        machine::run_all(&args, |sheet| report.add(sheet))?;
     }
-    if args.format == Format::Json {
-        output::print(&results.json())?;
-    }
-    Ok(if results.sheets.is_empty() {
-        FAILED
-    } else {
-        DONE
-    })
-}
-
-/// Each sheet is shown as soon as there is one.
-fn show(args: &BenchArgs, sheet: &Sheet) -> Result<(), Failure> {
-    if args.format == Format::Text {
-        output::print(&(text::render(sheet) + "\n"))?;
-    }
-    if let Some(directory) = &args.svg {
-        if let Some(svg) = chart::draw(sheet).map_err(Failure::failed)? {
-            let path = directory.join(chart::file_name(sheet));
-            Sink::open(Some(&path))?.write(&svg)?;
-        }
-    }
-    Ok(())
-}
-
-fn measure_in_machines(
-    args: &BenchArgs,
-    mut show: impl FnMut(&Sheet) -> Result<(), Failure>,
-) -> Result<Vec<Sheet>, Failure> {
-    let mut all = Vec::new();
-    for job in machine::jobs(args) {
-        for sheet in machine::run(&job, args) {
-            show(&sheet)?;
-            all.push(sheet);
-        }
-    }
-    Ok(all)
+    report.end()
 }

@@ -84,6 +84,11 @@ pub struct Peer {
 trait Tool {
     fn hits(&self) -> u64;
     fn missed(&self) -> u64;
+
+    /// Has the kernel turn it into jumps; how many it did.
+    fn optimise(&mut self) -> Result<usize, Missing> {
+        Err(Missing("only kprobes become jumps".into()))
+    }
 }
 
 impl Peer {
@@ -104,18 +109,20 @@ impl Peer {
             ..Coverage::default()
         };
         let started = match method {
-            Method::KprobeInt3 => kprobes::start(job, &sites, false)?,
-            Method::KprobeOptimised => kprobes::start(job, &sites, true)?,
+            Method::KprobeInt3 | Method::KprobeOptimised => kprobes::start(job, &sites)?,
             Method::FunctionTracer => tracer::start(job, &sites)?,
             Method::BpfFentry => bpf::start(job, &sites)?,
         };
         coverage.covered = started.covered.len();
-        coverage.jumps = started.jumps;
         coverage.expected = started.covered.iter().map(|site| site.executions).sum();
-        Ok(Peer {
+        let mut peer = Peer {
             tool: started.tool,
             coverage,
-        })
+        };
+        if method == Method::KprobeOptimised {
+            peer.optimise()?;
+        }
+        Ok(peer)
     }
 
     /// Hits since the start, of all tasks. Asking makes system calls, which hit too.
@@ -128,6 +135,16 @@ impl Peer {
         self.tool.missed()
     }
 
+    /// Makes [`Method::KprobeOptimised`] of a [`Method::KprobeInt3`]: putting it there again
+    /// would take as long as the first time.
+    ///
+    /// # Errors
+    /// This kernel has no such kprobes, or did not come to an end.
+    pub fn optimise(&mut self) -> Result<(), Missing> {
+        self.coverage.jumps = self.tool.optimise()?;
+        Ok(())
+    }
+
     /// Where it is.
     pub fn coverage(&self) -> Coverage {
         self.coverage
@@ -138,7 +155,6 @@ impl Peer {
 struct Started<'a> {
     tool: Box<dyn Tool>,
     covered: Vec<&'a Site>,
-    jumps: usize,
 }
 
 impl<'a> Started<'a> {
@@ -152,7 +168,6 @@ impl<'a> Started<'a> {
         Ok(Started {
             tool: Box::new(tool),
             covered,
-            jumps: 0,
         })
     }
 }

@@ -22,6 +22,8 @@ pub struct Series {
     ratios: Vec<f64>,
     /// Counted in a round, the last time.
     pub counted: Option<f64>,
+    /// Rounds of a turn, the last time.
+    pub rounds: Option<u64>,
     trouble: Option<Trouble>,
 }
 
@@ -85,6 +87,8 @@ impl Series {
                 ratio: median(&self.ratios),
                 spread: self.spread(),
                 counted: self.counted,
+                rounds: self.rounds,
+                turns: self.values.len(),
                 void: None,
             },
         }

@@ -63,6 +63,10 @@ pub struct Cell {
     pub spread: [f64; 2],
     /// Counted in one round, where the row counts.
     pub counted: Option<f64>,
+    /// Rounds of a turn, where they are counted.
+    pub rounds: Option<u64>,
+    /// How many turns the figures are medians of.
+    pub turns: usize,
     /// Why the figure means nothing.
     pub void: Option<String>,
 }

@@ -67,6 +67,11 @@ fn every_call(seen: &Seen, calls: &[(u32, u64)]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether as much was counted in the second half as in the first.
+pub fn is_steady(seen: &Seen) -> bool {
+    same_in_both_halves(seen).is_ok()
+}
+
 fn same_in_both_halves(seen: &Seen) -> Result<(), String> {
     let (Some(first), Some(second)) = (seen.rate(0), seen.rate(1)) else {
         return Ok(());

@@ -46,15 +46,40 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
+/// What is to be measured, and how often.
+pub struct Plan {
+    /// Rows; the first is the uninstrumented one.
+    pub rows: Vec<Instrument>,
+    /// Of a turn, at most.
+    pub requests: u64,
+    /// So many also of a row under which they take long.
+    pub fixed: bool,
+    /// How often the rows take turns. Peers take one: switching them on takes minutes.
+    pub repeats: u64,
+}
+
+impl Plan {
+    /// Requests of a turn where they are answered so fast.
+    fn requests(&self, throughput: f64) -> u64 {
+        const SECONDS: f64 = 5.0;
+        const LEAST: u64 = 200;
+        if self.fixed {
+            return self.requests;
+        }
+        self.requests.min(LEAST.max((SECONDS * throughput) as u64))
+    }
+}
+
 /// Measures the rows in turns.
-pub fn measure(rows: &[Instrument], requests: u64, repeats: u64) -> Vec<Row> {
+pub fn measure(plan: &Plan) -> Vec<Row> {
+    let rows = &plan.rows;
     let mut found = vec![vec![Series::default(); 3]; rows.len()];
     match Server::start() {
         Err(why) => {
             let missing = Series::without(Trouble::Missing(why));
             found = vec![vec![missing; 3]; rows.len()];
         }
-        Ok(server) => turns(&server, rows, requests, repeats, &mut found),
+        Ok(server) => turns(&server, plan, &mut found),
     }
     let names: Vec<String> = operations().into_iter().map(|op| op.name).collect();
     let rows = rows.iter().zip(&found).filter(|(row, _)| !is_cold(row));
@@ -70,13 +95,8 @@ fn is_cold(row: &Instrument) -> bool {
     matches!(row.what, What::Cold(_))
 }
 
-fn turns(
-    server: &Server,
-    rows: &[Instrument],
-    requests: u64,
-    repeats: u64,
-    found: &mut [Vec<Series>],
-) {
+fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
+    let (rows, requests, repeats) = (&plan.rows, plan.requests, plan.repeats);
     // Its first requests make it start threads.
     let _ = server.bench(requests);
     let peers = rows.iter().any(|row| matches!(row.what, What::Peer(..)));
@@ -86,13 +106,17 @@ fn turns(
         })
     });
     for repeat in 1..=repeats {
-        output::note(&format!("jifl bench: round {repeat} of {repeats}"));
+        output::note(&format!("jifl bench: web, turn {repeat} of {repeats}"));
         let mut native = None;
         for (row, series) in rows.iter().zip(&mut *found) {
-            if is_cold(row) || series[0].has_failed() {
+            let is_peer = matches!(row.what, What::Peer(..));
+            if is_cold(row) || series[0].has_failed() || (is_peer && repeat > 1) {
                 continue;
             }
-            match one(server, row, sites.as_ref(), requests) {
+            if is_peer {
+                output::note(&format!("jifl bench: web, row {}", row.key));
+            }
+            match one(server, row, sites.as_ref(), plan) {
                 Ok(run) => push(series, run, *native.get_or_insert(run)),
                 Err(trouble) => {
                     for series in series {
@@ -114,10 +138,11 @@ fn one(
     server: &Server,
     row: &Instrument,
     sites: Option<&Result<instruments::Sites, String>>,
-    requests: u64,
+    plan: &Plan,
 ) -> Result<Run, Trouble> {
     let live = Live::start(row.what, sites).map_err(Trouble::Missing)?;
-    server.bench(requests / 4).map_err(Trouble::Void)?;
+    let first = server.bench(plan.requests / 10).map_err(Trouble::Void)?;
+    let requests = plan.requests(first.throughput);
     let before = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;
     let run = server.bench(requests).map_err(Trouble::Void)?;
     let after = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;

@@ -18,6 +18,9 @@ const RING: i32 = 1024;
 /// Kernels before 6.5 attach there all the same, and never come back.
 const UNTRACEABLE: [&str; 2] = ["__rcu_read_lock", "__rcu_read_unlock"];
 
+/// Its number.
+const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
+
 /// Attaches a program to each site's function.
 pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     if job == Job::CountBlocks {
@@ -42,6 +45,7 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     let map = Map::new(8 + 8 * ring as u32).map_err(|error| not_allowed(&error))?;
     let mut programs = Vec::new();
     let mut covered = Vec::new();
+    let mut why = "no function of the operation has a type of its own in BTF".to_owned();
     let mut progress = Progress::new("BPF programs", sites.len());
     for (i, site) in sites.iter().enumerate() {
         let id = site
@@ -53,11 +57,27 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
             _ => count(map.number()),
         };
         // The kernel refuses what it must not trace, and types it cannot pass.
-        if let Some(Ok(program)) = id.map(|&id| Fentry::attach(&code, id)) {
-            programs.push(program);
-            covered.push(site);
+        match id.map(|&id| Fentry::attach(&code, id)) {
+            Some(Ok(program)) => {
+                programs.push(program);
+                covered.push(site);
+            }
+            // What is attached so far would be passed off as all.
+            Some(Err(error)) if error.raw_os_error() == Some(EMFILE) => {
+                return Err(Missing(format!(
+                    "{} functions take two file descriptors each, and no more could be had \
+                     after {}: see ulimit -n",
+                    sites.len(),
+                    programs.len()
+                )));
+            }
+            Some(Err(error)) => why = format!("the kernel refused to attach: {error}"),
+            None => {}
         }
         progress.at(i + 1);
+    }
+    if covered.is_empty() {
+        return Err(Missing(why));
     }
     let cpus = possible_cpus();
     Started::new(

@@ -14,33 +14,27 @@ use crate::output;
 const OPTIMISATION: &str = "/proc/sys/debug/kprobes-optimization";
 const ENABLED: &str = "/sys/kernel/debug/kprobes/enabled";
 
-/// Probes each site.
-pub fn start<'a>(job: Job, sites: &'a [Site], jumps: bool) -> Result<Started<'a>, Missing> {
+/// Probes each site, with breakpoints.
+pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     check_enabled()?;
     // The optimiser would run, and have each probe wait for it, while they are put in.
-    let sysctl = Sysctl::off(jumps)?;
+    let sysctl = Sysctl::off()?;
     let probes = Probes::open()?;
     let addresses: Vec<u64> = sites.iter().map(|site| site.probe).collect();
     probes.add("kprobe", job, &addresses)?;
-    if jumps {
-        sysctl.write("1").map_err(not_settled)?;
-        probes.request("settle").map_err(not_settled)?;
-    }
     let state = probes.state().map_err(|error| Missing(error.to_string()))?;
     let refused: HashSet<u64> = state.refused.into_iter().collect();
     let covered = sites
         .iter()
         .filter(|site| !refused.contains(&site.probe))
         .collect();
-    let mut started = Started::new(
+    Started::new(
         Kprobes {
             probes: Some(probes),
             sysctl,
         },
         covered,
-    )?;
-    started.jumps = state.jumps as usize;
-    Ok(started)
+    )
 }
 
 /// Where debugfs is not mounted nobody can have switched them off.
@@ -73,6 +67,17 @@ impl Tool for Kprobes {
     fn missed(&self) -> u64 {
         self.probes.as_ref().map_or(0, Tool::missed)
     }
+
+    fn optimise(&mut self) -> Result<usize, Missing> {
+        let Some(probes) = self.probes.as_ref().filter(|_| self.sysctl.0.is_some()) else {
+            return Err(Missing(
+                "this kernel was built without jump-optimised kprobes (CONFIG_OPTPROBES)".into(),
+            ));
+        };
+        self.sysctl.write("1").map_err(not_settled)?;
+        probes.request("settle").map_err(not_settled)?;
+        Ok(probes.state().map_err(not_settled)?.jumps as usize)
+    }
 }
 
 impl Drop for Kprobes {
@@ -88,16 +93,9 @@ struct Sysctl(Option<String>);
 
 impl Sysctl {
     /// Where there is none, the kernel has no jumps.
-    fn off(must_be: bool) -> Result<Sysctl, Missing> {
+    fn off() -> Result<Sysctl, Missing> {
         let Ok(old) = fs::read_to_string(OPTIMISATION) else {
-            return if must_be {
-                Err(Missing(
-                    "this kernel was built without jump-optimised kprobes (CONFIG_OPTPROBES)"
-                        .into(),
-                ))
-            } else {
-                Ok(Sysctl(None))
-            };
+            return Ok(Sysctl(None));
         };
         let sysctl = Sysctl(Some(old));
         sysctl
