@@ -20,7 +20,14 @@ struct jifl_liveness {
 	 */
 	u8 flags[IR_BLOCK_INSNS + 2];
 	u16 regs[IR_BLOCK_INSNS + 2];
+	bool without_regs;	/* nothing was asked of them: all are live */
 };
+
+/* Registers that are live at that entry. */
+static inline u16 jifl_liveness_regs(const struct jifl_liveness *l, u16 entry)
+{
+	return l->without_regs ? 0xffff : l->regs[entry];
+}
 
 /* The entry for what is inserted there. */
 static inline u16 jifl_liveness_at(u16 at, enum ir_place place)
