@@ -244,20 +244,33 @@ static void emit_at(struct emit_unit *u, const struct ir_block *b, const struct 
 	emit_inserts(u, b, l, IR_AFTER, i);
 }
 
+/* Most blocks have one insert, a counter, and a place where nothing need be saved for it. */
+static bool emit_with_counter(struct emit_unit *u, const struct ir_block *b, bool followed)
+{
+	const struct ir_insert *ins = &b->inserts[0];
+	u32 from;
+	u16 at;
+
+	if (b->ninserts != 1 || ins->kind != IR_INSERT_ADD || ins->place != IR_ANYWHERE ||
+	    ins->when.width || ins->without || u->config->poison || b->sets_df)
+		return false;
+	at = jifl_liveness_flags_dead(b);
+	if (at == b->ninsns)
+		return false;
+	emit_insns(u, b, 0, at, followed);
+	from = x86_here(&u->hot);
+	x86_add_cell(&u->hot, ins->cell, ins->imm);
+	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+	emit_insns(u, b, at, b->ninsns, followed);
+	return true;
+}
+
 static void emit_with_inserts(struct emit_unit *u, struct ir_block *b, bool followed)
 {
 	static struct jifl_liveness l;	/* under the engine lock, like all scratch */
-	const struct ir_insert *first = &b->inserts[0];
 	u16 i;
 
 	emit_place_inserts(u, b, &l);
-	/* Most have one, a counter. */
-	if (b->ninserts == 1 && first->place == IR_BEFORE) {
-		emit_insns(u, b, 0, first->at, followed);
-		emit_inserts_at(u, b, &l, IR_BEFORE, first->at);
-		emit_insns(u, b, first->at, b->ninsns, followed);
-		return;
-	}
 	for (i = 0; i < b->ninsns; i++)
 		emit_at(u, b, &l, i, followed);
 }
@@ -267,10 +280,10 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 	struct emit_block *eb = block_begin(u);
 	u32 from;
 
-	if (b->ninserts)
-		emit_with_inserts(u, b, followed);
-	else
+	if (!b->ninserts)
 		emit_insns(u, b, 0, b->ninsns, followed);
+	else if (!emit_with_counter(u, b, followed))
+		emit_with_inserts(u, b, followed);
 	if (b->next.v && !followed) {
 		from = x86_here(&u->hot);
 		emit_jmp_exit(u, b->next);

@@ -327,9 +327,10 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm)
 }
 
 /* ModRM + SIB of an absolute disp32: mod 0, rm 4; no base, no index */
-static void cell_operand_reg(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell)
+static void cell_insn(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell, bool locked,
+		      u64 imm, u32 imm_len)
 {
-	/* From its last byte, SIB, to its first. */
+	/* Up to the displacement from its last byte, SIB, to its first. */
 	u64 bytes = 0x250400 | (reg & 7) << 11 | (u8)opcode;
 	u32 n = 4;
 
@@ -342,43 +343,35 @@ static void cell_operand_reg(struct x86_writer *w, u16 opcode, u8 reg, struct ir
 		bytes = bytes << 8 | PREFIX_GS;
 		n++;
 	}
+	if (locked) {
+		bytes = bytes << 8 | PREFIX_LOCK;
+		n++;
+	}
 	x86_put(w, bytes, n);
-	x86_put(w, (u32)cell.disp, 4);
+	x86_put(w, (u32)cell.disp | imm << 32, 4 + imm_len);
 }
 
-static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell)
+static void cell_operand_reg(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell)
 {
-	cell_operand_reg(w, opcode, 0, cell);
-}
-
-static void lock(struct x86_writer *w, struct ir_operand cell)
-{
-	if (cell.locked)
-		x86_u8(w, PREFIX_LOCK);
+	cell_insn(w, opcode, reg, cell, false, 0, 0);
 }
 
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract)
 {
-	lock(w, cell);
-	cell_operand_reg(w, subtract ? 0x29 : 0x01, reg, cell);
+	cell_insn(w, subtract ? 0x29 : 0x01, reg, cell, cell.locked, 0, 0);
 }
 
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
-	lock(w, cell);
-	if (imm == (s8)imm) {
-		cell_operand(w, 0x83, cell);
-		x86_u8(w, (u8)imm);
-	} else {
-		cell_operand(w, 0x81, cell);
-		x86_u32(w, (u32)imm);
-	}
+	if (imm == (s8)imm)
+		cell_insn(w, 0x83, 0, cell, cell.locked, (u8)imm, 1);
+	else
+		cell_insn(w, 0x81, 0, cell, cell.locked, (u32)imm, 4);
 }
 
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
-	cell_operand(w, 0xc7, cell);
-	x86_u32(w, (u32)imm);
+	cell_insn(w, 0xc7, 0, cell, false, (u32)imm, 4);
 }
 
 void x86_load_cell(struct x86_writer *w, enum ir_reg reg, struct ir_operand cell)

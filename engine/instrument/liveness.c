@@ -54,6 +54,12 @@ static const struct ir_insn *last_of(const struct ir_block *b, u16 n)
 	return b->ninsns < n ? NULL : &b->insns[b->ninsns - n];
 }
 
+/* Without looking there. */
+static u8 flags_behind(const struct ir_block *b)
+{
+	return jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
+}
+
 /* Looks behind the block's end, which costs decoding. */
 static void look_behind(const struct ir_block *b, struct jifl_live asked, struct jifl_liveness *l)
 {
@@ -118,7 +124,7 @@ void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct 
 	l->without_regs = of == JIFL_LIVENESS_FLAGS;
 	l->regs[b->ninsns] = ALL_REGS;
 	l->flags[b->ninsns + 1] = IR_FLAGS;
-	l->flags[b->ninsns] = jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
+	l->flags[b->ninsns] = flags_behind(b);
 	for (i = 0; i < b->ninsns && !l->without_regs; i++)
 		jifl_ahead_registers(&b->insns[i]);
 	if (at_end & 1u << IR_TAKEN)
@@ -131,6 +137,19 @@ void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct 
 		walk_registers(b, l);
 	if (b->sets_df)
 		mark_backwards(b, l);
+}
+
+u16 jifl_liveness_flags_dead(const struct ir_block *b)
+{
+	const struct ir_insn *insn = &b->insns[b->ninsns], *dead = insn;
+	u8 live = flags_behind(b);
+
+	while (insn-- > b->insns) {
+		live = (live & ~insn->flags_written) | insn->flags_read;
+		if (!live)
+			dead = insn;
+	}
+	return dead - b->insns;
 }
 
 static u32 count_bits(u32 bits)
