@@ -54,6 +54,10 @@ static inline bool jifl_fits_s32(s64 v)
 	return v == (s64)(s32)v;
 }
 
+/* Of what is executed for each instruction that is translated, and of what is rare in it. */
+#define JIFL_ALWAYS_INLINE inline __attribute__((__always_inline__))
+#define JIFL_NOINLINE __attribute__((__noinline__))
+
 #define JIFL_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Errors, the values Linux uses; functions return them negated. */

@@ -13,6 +13,7 @@
 
 int jifl_decode_init(void)
 {
+	jifl_form_memo_init();
 	return jifl_form_init();
 }
 
@@ -27,7 +28,7 @@ static void set_native(struct ir_insn *insn, enum jifl_cause cause)
  * for; where it goes to what is not known text, it runs natively (the caller of a
  * trampoline is identified by its return address).
  */
-static void follow_direct(struct ir_insn *insn, s64 rel)
+static JIFL_NOINLINE void follow_direct(struct ir_insn *insn, s64 rel)
 {
 	enum jifl_cause cause = JIFL_CAUSE_FOREIGN;
 	struct jifl_thunk thunk;
@@ -86,7 +87,7 @@ static void take(struct ir_insn *insn, const struct decode_form *f)
  * emulator executes guest instructions so, by: popf; call *reg; pushf. What finds
  * the callee's block changes flags, and inserts count on their having no value.
  */
-static bool gives_flags_to_call(const struct ir_insn *insn)
+static JIFL_NOINLINE bool gives_flags_to_call(const struct ir_insn *insn)
 {
 	static const u8 lfence[] = { 0x0f, 0xae, 0xe8 };
 	struct ir_insn next;
@@ -97,31 +98,41 @@ static bool gives_flags_to_call(const struct ir_insn *insn)
 	return next.kind == IR_CALL_IND;
 }
 
-/* Like jifl_decode_insn, of the n bytes at p, which are those at addr. */
+static JIFL_NOINLINE void set_undecoded(struct ir_insn *insn)
+{
+	insn->traits = (struct ir_traits){ .reg = IR_REG_NONE };
+	set_native(insn, JIFL_CAUSE_UNDECODED);
+}
+
+/* At the end of known text. */
+static JIFL_NOINLINE void copy_last_bytes(struct ir_insn *insn, const u8 *p, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < IR_INSN_MAX; i++)
+		insn->bytes[i] = i < n ? p[i] : 0;
+}
+
+/* Like jifl_decode_insn, of the n bytes at p, which are those at addr. What is rare is done elsewhere. */
 static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 {
 	const struct decode_form *f;
-	u32 i;
 
 	insn->addr = addr;
 	insn->target = jifl_orig_at(0);
-	if (n >= IR_INSN_MAX) {
-		n = IR_INSN_MAX;
+	if (n >= IR_INSN_MAX)
 		memcpy(insn->bytes, p, IR_INSN_MAX);
-	} else {
-		for (i = 0; i < IR_INSN_MAX; i++)
-			insn->bytes[i] = i < n ? p[i] : 0;
-	}
+	else
+		copy_last_bytes(insn, p, n);
 	f = n ? jifl_form_of(insn->bytes, n) : NULL;
 	if (!f) {
-		insn->traits = (struct ir_traits){ .reg = IR_REG_NONE };
-		set_native(insn, JIFL_CAUSE_UNDECODED);
+		set_undecoded(insn);
 		return;
 	}
 	take(insn, f);
 	if (f->rel_len && ir_kind_ends_block(insn->kind) && insn->kind != IR_NATIVE)
 		follow_direct(insn, offset_of(insn, f));
-	if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
+	else if (insn->bytes[0] == OPCODE_POPF && gives_flags_to_call(insn))
 		set_native(insn, JIFL_CAUSE_PRIVILEGED);
 }
 
@@ -133,60 +144,75 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	decode(addr, p, n, insn);
 }
 
-enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
+/* Decodes into b->insns up to its end, or to what is not understood: then returns why. */
+static enum jifl_cause decode_insns(struct ir_block *b, jifl_orig *end)
 {
-	struct ir_insn *insn;
+	struct ir_insn *insn = b->insns;
+	jifl_orig addr = b->addr;
 	u32 n;
 	const u8 *p = jifl_host_text(addr, &n);
+
+	for (;;) {
+		decode(addr, p, n, insn);
+		*end = addr;
+		if (insn->kind == IR_NATIVE)
+			return insn->cause;
+		/* Liveness sees DF in the block that sets it: no cut before it is cleared. */
+		if (insn->sets_df) {
+			if (insn - b->insns > IR_BLOCK_INSNS - BACKWARDS_INSNS)
+				return JIFL_CAUSE_NONE;
+			b->sets_df = true;
+		}
+		addr.v += insn->len;
+		p += insn->len;
+		n -= insn->len;
+		b->ninsns++;
+		*end = addr;
+		/* Behind the latter a function begins, and so does a block. */
+		if (ir_kind_ends_block(insn->kind) || b->ninsns == IR_BLOCK_INSNS ||
+		    (insn == b->insns && jifl_thunk_tracks_depth(insn->bytes) &&
+		     !JIFL_PLANTED(depth_not_apart)))
+			return JIFL_CAUSE_NONE;
+		insn++;
+	}
+}
+
+/* Does it go on behind its last instruction? */
+static bool goes_on(const struct ir_insn *last)
+{
+	switch (last->kind) {
+	case IR_JMP:
+	case IR_JMP_IND:
+	case IR_RET:
+	case IR_RET_THUNK:
+		return false;
+	default:
+		return true;
+	}
+}
+
+enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
+{
+	enum jifl_cause cause;
+	jifl_orig end;
 
 	b->addr = addr;
 	b->next = jifl_orig_at(0);
 	b->ninsns = 0;
 	b->ninserts = 0;
 	b->count = 0;
-	b->src_len = 0;
 	b->inserts_full = false;
-	for (;;) {
-		insn = &b->insns[b->ninsns];
-		decode(addr, p, n, insn);
-		if (insn->kind == IR_NATIVE) {
-			b->next = addr;
-			return b->ninsns ? JIFL_CAUSE_NONE : insn->cause;
-		}
-		/* Liveness sees DF in the block that sets it: no cut before it is cleared. */
-		if (insn->sets_df && b->ninsns > IR_BLOCK_INSNS - BACKWARDS_INSNS) {
-			b->next = addr;
-			return JIFL_CAUSE_NONE;
-		}
-		b->ninsns++;
-		b->count += 1 + insn->folded;
-		b->src_len += insn->len;
-		addr.v += insn->len;
-		p += insn->len;
-		n -= insn->len;
-		if (ir_kind_ends_block(insn->kind))
-			break;
-		/* Behind it a function begins, and so does a block. */
-		if (b->ninsns == 1 && jifl_thunk_tracks_depth(insn->bytes) &&
-		    !JIFL_PLANTED(depth_not_apart)) {
-			b->next = addr;
-			return JIFL_CAUSE_NONE;
-		}
-		if (b->ninsns == IR_BLOCK_INSNS) {
-			b->next = addr;
-			return JIFL_CAUSE_NONE;
-		}
+	b->sets_df = false;
+	cause = decode_insns(b, &end);
+	b->src_len = end.v - addr.v;
+	if (!b->ninsns) {
+		b->next = end;
+		return cause;
 	}
-	switch (insn->kind) {
-	case IR_JCC:
-	case IR_JCXZ:
-	case IR_CALL:
-	case IR_CALL_IND:
-		b->next = addr;
-		break;
-	default:
-		break;
-	}
+	/* Only branches stand for others, too, and are last. */
+	b->count = b->ninsns + b->insns[b->ninsns - 1].folded;
+	if (goes_on(&b->insns[b->ninsns - 1]))
+		b->next = end;
 	return JIFL_CAUSE_NONE;
 }
 

@@ -14,7 +14,7 @@
 #include "../ir/ir.h"
 
 struct decode_form {
-	u64 key;		/* its first key_len bytes, those of a form; others 0 */
+	u64 key;		/* memo.c's: of its first key_len bytes what makes a form */
 	u8 key_len;		/* 0: has no form of its own, must not be remembered */
 	u8 rel_at, rel_len;	/* where a direct branch has its offset; bytes, 0: none */
 	u8 count_at;		/* offset of a shift's immediate count, 0: none */
@@ -37,6 +37,8 @@ int jifl_form_init(void);
 const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_registers);
 
 /* --- memo.c: the same, remembered ----------------------------------------------------- */
+
+void jifl_form_memo_init(void);
 
 /* Its form without registers. bytes: at least 8 may be read, whatever n is. */
 const struct decode_form *jifl_form_of(const u8 *bytes, u32 n);

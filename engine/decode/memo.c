@@ -4,8 +4,8 @@
  *
  * Found by a hash of the bytes that make a form: prefixes, opcode, ModRM and SIB. Which opcodes
  * have a ModRM is learnt from what was decoded. Where these bytes are told wrongly a form is
- * not found and decoded once more, never taken for another: it is compared by
- * the bytes that its own decoding says make it.
+ * not found and decoded once more, never taken for another: its own decoding says
+ * how many bytes make it.
  *
  * Which registers they are matters little to most forms, but for the form's registers. These have
  * a table of their own, which few instructions need, so that the other holds nearly all
@@ -14,7 +14,7 @@
 #include "form.h"
 
 #define SET_BITS	11
-#define KEY_MAX		8	/* longer ones are rare, and are not remembered */
+#define NOT_A_LENGTH	0xff
 #define MIX		0x9e3779b97f4a7c15ull	/* 2^64 over the golden ratio: Knuth, vol. 3, 6.4 */
 
 /* Two places a set, the newer first. */
@@ -26,10 +26,10 @@ static struct registers {
 	u8 key_len;		/* 0: none */
 } registers[1 << SET_BITS][2];
 
-/* The bytes that make a form, and what follows them. */
+/* The bytes that make a form. */
 struct key {
 	u64 bytes;
-	u32 len;		/* as far as is known */
+	u32 len;		/* as far as is known; NOT_A_LENGTH: too long, not remembered */
 	u8 *opcode;		/* what is known of its opcode */
 };
 
@@ -39,7 +39,7 @@ struct key {
  * themselves: a ModRM follows, which is learnt; its reg, and its rm if it is no memory, are registers
  * and decide nothing else, unless one is rsp. Of the latter those that are common are here.
  */
-enum { PREFIX = 1 << 0, ESCAPE = 1 << 1, MODRM = 1 << 2, REG = 1 << 3, RM = 1 << 4 };
+enum { REG = 1 << 0, RM = 1 << 1, REG_RM = REG | RM, PREFIX = 1 << 2, ESCAPE = 1 << 3, MODRM = 1 << 4 };
 #define BEHIND_0F(opcode) (1 << 8 | (opcode))
 static u8 known[4 << 8] = {
 	[0x26] = PREFIX, [0x2e] = PREFIX, [0x36] = PREFIX, [0x3e] = PREFIX,
@@ -65,123 +65,151 @@ static u8 known[4 << 8] = {
 	[BEHIND_0F(0xba)] = RM, [BEHIND_0F(0x90) ... BEHIND_0F(0x9f)] = RM,
 };
 
-static u64 first(u64 bytes, u32 n)
-{
-	return bytes & (~0ull >> (64 - 8 * (n < KEY_MAX ? n : KEY_MAX)));
-}
-
-static u32 set_of(const struct key *k)
-{
-	return first(k->bytes, k->len) * MIX >> (64 - SET_BITS);
-}
-
 enum { MODRM_RM = 0x07, MODRM_REG = 0x38, REX_B = 1, REX_X = 2, REX_R = 4 };
 
-static u64 at(u32 byte, u64 bits)
-{
-	return byte < KEY_MAX ? bits << 8 * byte : 0;
-}
-
 /*
- * What says which registers there are, and nothing else. ModRM is at byte n, REX before byte
- * rex; 0: there is none. Kept is whether memory has a SIB, whether a base, and whether that is rip.
+ * What says which registers there are, and nothing else, by what is known of an opcode (REG, RM) and
+ * by its ModRM. Kept is whether memory has a SIB, whether a base, and whether that is rip.
  */
-static u64 register_bits(u64 bytes, u8 opcode, u32 n, u32 rex)
+static struct which {
+	u8 modrm, rex;		/* bits of them */
+	u8 has_sib, pad;
+} which[1 << 2][1 << 8];
+
+static struct which which_of(u8 opcode, u8 modrm)
 {
-	u8 modrm = (u8)(bytes >> 8 * n), sib;
 	bool reg = opcode & REG && (modrm & MODRM_REG) != IR_RSP << 3, rm = modrm < 0xc0;
-	u64 drop = 0;
+	struct which w = { 0 };
 
 	if (modrm >= 0xc0) {
 		/* Moves into rsp and out of it are more than moves. */
 		rm = opcode & RM && (modrm & MODRM_RM) != IR_RSP && (reg || !(opcode & REG));
 		reg &= rm;
-		drop = rm ? at(n, MODRM_RM) : 0;
+		w.modrm = rm ? MODRM_RM : 0;
 	} else if ((modrm & MODRM_RM) == IR_RSP) {
-		sib = n + 1 < KEY_MAX ? (u8)(bytes >> 8 * (n + 1)) : 0;
-		drop = at(n + 1, (sib & 7) == IR_RBP ? 0xf8 : 0xff);
+		w.has_sib = true;
 	} else if (modrm >= 0x40 || (modrm & MODRM_RM) != IR_RBP) {
-		drop = at(n, MODRM_RM);
+		w.modrm = MODRM_RM;
 	}
-	if (reg)
-		drop |= at(n, MODRM_REG);
-	if (rex)
-		drop |= at(rex - 1, (reg ? REX_R : 0) | (rm ? REX_B | REX_X : 0));
-	return drop;
+	w.modrm |= reg ? MODRM_REG : 0;
+	w.rex = (reg ? REX_R : 0) | (rm ? REX_B | REX_X : 0);
+	return w;
 }
 
-/* Of the instruction that starts at code, where at least 8 bytes may be read. */
-static struct key key_of(const u8 *code, bool with_registers)
+void jifl_form_memo_init(void)
 {
-	struct key k = { .opcode = &known[code[0]] };
-	u32 n = 1, rex = 0;
-	u64 bytes;
-	u8 modrm;
+	u32 opcode, modrm;
 
-	memcpy(&bytes, code, sizeof(bytes));
-	k.bytes = bytes;
-	for (; *k.opcode & PREFIX && n < KEY_MAX; n++) {
-		rex = (bytes & 0xf0) == 0x40 ? n : 0;
-		bytes >>= 8;
-		k.opcode = &known[(u8)bytes];
-	}
+	for (opcode = 0; opcode < JIFL_ARRAY_LEN(which); opcode++)
+		for (modrm = 0; modrm < JIFL_ARRAY_LEN(which[0]); modrm++)
+			which[opcode][modrm] = which_of(opcode, modrm);
+}
+
+enum { KEY_MAX = 8, MODRM_MAX = KEY_MAX - 2 };	/* a SIB may follow ModRM */
+
+/* As many bytes of 8. */
+static const u64 first[KEY_MAX + 1] = {
+	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, ~0ull,
+};
+
+/*
+ * Of the instruction that starts at code, where at least 8 bytes may be read. Executed for each instruction
+ * that is decoded: what varies with ModRM is looked up.
+ */
+static JIFL_ALWAYS_INLINE struct key key_of(const u8 *code, bool with_registers)
+{
+	const u8 *at = code;
+	struct key k = { .opcode = &known[*at++] };
+	u32 rex = KEY_MAX;	/* where it is, if there is one */
+	u64 drop = 0;
+	struct which w;
+
+	memcpy(&k.bytes, code, sizeof(k.bytes));
+	k.len = NOT_A_LENGTH;
+	for (; *k.opcode & PREFIX && at < code + MODRM_MAX; k.opcode = &known[*at++])
+		rex = (at[-1] & 0xf0) == 0x40 ? at - 1 - code : KEY_MAX;
 	if (*k.opcode & ESCAPE) {
-		n++;
-		k.opcode = &known[1 << 8 | (u8)(bytes >> 8)];
+		k.opcode = &known[1 << 8 | *at++];
 		if (*k.opcode & ESCAPE) {
-			n++;
-			k.opcode = &known[((u8)(bytes >> 8) == 0x38 ? 2 : 3) << 8 | (u8)(bytes >> 16)];
+			k.opcode = &known[(at[-1] == 0x38 ? 2 : 3) << 8 | *at];
+			at++;
 		}
 	}
-	k.len = n;
-	if (!(*k.opcode & MODRM) || n >= KEY_MAX)
+	if (at > code + MODRM_MAX)
 		return k;
-	modrm = (u8)(k.bytes >> 8 * n);
-	k.len += 1 + (modrm < 0xc0 && (modrm & MODRM_RM) == IR_RSP);
+	if (*k.opcode & MODRM) {
+		w = which[*k.opcode & REG_RM][*at];
+		drop = (u64)w.modrm << 8 * (at++ - code);
+		if (rex < KEY_MAX)
+			drop |= (u64)w.rex << 8 * rex;
+		if (w.has_sib) {
+			drop |= ((*at & 7) == IR_RBP ? 0xf8ull : 0xffull) << 8 * (at - code);
+			at++;
+		}
+	}
+	k.len = at - code;
+	k.bytes &= first[k.len];
 	if (!with_registers)
-		k.bytes &= ~register_bits(k.bytes, *k.opcode, n, rex);
+		k.bytes &= ~drop;
 	return k;
 }
 
-/* What form tells of its opcode. */
-static void learn(const struct key *k, const struct decode_form *f)
+static inline u32 set_of(const struct key *k)
 {
-	if (f->modrm_at)
-		*k->opcode |= MODRM;
-	else
-		*k->opcode &= ~MODRM;
+	return k->bytes * MIX >> (64 - SET_BITS);
 }
 
-static bool is_form(const struct decode_form *f, const struct key *k, u32 n)
+/* What form tells of its opcode. */
+static void learn(const u8 *bytes, const struct decode_form *f)
 {
-	return f->key_len && f->len <= n && first(k->bytes, f->key_len) == f->key;
+	struct key k = key_of(bytes, true);
+
+	if (f->modrm_at)
+		*k.opcode |= MODRM;
+	else
+		*k.opcode &= ~MODRM;
+}
+
+static inline bool is_form(const struct decode_form *f, const struct key *k, u32 n)
+{
+	return f->key == k->bytes && f->key_len == k->len && f->len <= n;
+}
+
+/* Decodes what is not remembered. */
+static JIFL_NOINLINE const struct decode_form *form_anew(const u8 *bytes, u32 n)
+{
+	const struct decode_form *f = jifl_form_decode(bytes, n < IR_INSN_MAX ? n : IR_INSN_MAX, false);
+	struct decode_form *set;
+	struct key k;
+
+	if (!f || !f->key_len)
+		return f;
+	learn(bytes, f);
+	k = key_of(bytes, false);
+	if (k.len != f->key_len)
+		return f;
+	set = forms[set_of(&k)];
+	set[1] = set[0];
+	set[0] = *f;
+	set[0].key = k.bytes;
+	return &set[0];
 }
 
 const struct decode_form *jifl_form_of(const u8 *bytes, u32 n)
 {
 	struct key k = key_of(bytes, false);
-	struct decode_form *set = forms[set_of(&k)];
-	const struct decode_form *f;
+	const struct decode_form *set = forms[set_of(&k)];
 
 	if (is_form(&set[0], &k, n))
 		return &set[0];
 	if (is_form(&set[1], &k, n))
 		return &set[1];
-	f = jifl_form_decode(bytes, n, false);
-	if (!f || !f->key_len || f->key_len > KEY_MAX)
-		return f;
-	learn(&k, f);
-	k = key_of(bytes, false);
-	set = forms[set_of(&k)];
-	set[1] = set[0];
-	set[0] = *f;
-	set[0].key = first(k.bytes, f->key_len);
-	return &set[0];
+	return form_anew(bytes, n);
 }
 
 static bool is_registers(const struct registers *r, const struct key *k)
 {
-	return r->key_len && first(k->bytes, r->key_len) == r->key;
+	return r->key == k->bytes && r->key_len == k->len;
 }
 
 /* ... where they are remembered, or else the place for them. */
@@ -209,9 +237,9 @@ bool jifl_form_registers(const u8 *bytes, u32 n, u16 *read, u16 *written)
 		if (!f)
 			return false;
 		*r = (struct registers){ .read = f->regs_read, .written = f->regs_written };
-		if (f->key_len && f->key_len <= KEY_MAX) {
+		if (f->key_len == k.len) {
 			r->key_len = f->key_len;
-			r->key = first(k.bytes, f->key_len);
+			r->key = k.bytes;
 		}
 	}
 	*read = r->read;

@@ -123,17 +123,12 @@ static void add_to_cell(struct x86_writer *w, const struct ir_insert *ins, enum 
 		x86_add_cell(w, ins->cell, ins->imm);
 }
 
-static void emit_add(struct x86_writer *w, const struct emit_config *config,
-		     const struct ir_insert *ins, u8 flags, u16 regs)
+static JIFL_NOINLINE void emit_add_saved(struct x86_writer *w, const struct emit_config *config,
+					 const struct ir_insert *ins, u8 flags, u16 regs)
 {
 	struct emit_body body = { .flags = true, .reads = ir_insert_reads(ins) };
 	struct emit_saved saved;
 
-	/* Nearly all of them: add leaves DF alone. */
-	if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved)) {
-		add_to_cell(w, ins, ins->reg);
-		return;
-	}
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
 	add_to_cell(w, ins, emit_saved_at(&saved, ins->reg));
 	emit_restore(w, config, &saved);
@@ -145,7 +140,11 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 	switch (ins->kind) {
 	case IR_INSERT_ADD:
 	case IR_INSERT_ADD_REG:
-		emit_add(w, config, ins, flags, regs);
+		/* Nearly all of them: add leaves DF alone. */
+		if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved))
+			add_to_cell(w, ins, ins->reg);
+		else
+			emit_add_saved(w, config, ins, flags, regs);
 		return;
 	case IR_INSERT_STORE:
 		x86_store_cell(w, ins->cell, ins->imm);

@@ -90,6 +90,7 @@ struct emit_unit {
 	u32 lookup;		/* cache offset of the context's hash lookup */
 	u32 nexits, nblocks, nmap;
 	bool full;		/* of exits, blocks or map */
+	bool continues;		/* something was inserted since the last instruction */
 	struct emit_exit exits[EMIT_UNIT_EXITS];
 	struct emit_block blocks[EMIT_UNIT_BLOCKS];
 	/*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "inlined.h"
-#include "record.h"
+#include "inserts.h"
 #include "when.h"
 #include "../base/plant.h"
 
@@ -19,24 +19,6 @@ void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 
 	u->nblocks = 0;
 	u->nmap = 0;
 	u->full = false;
-}
-
-/* Notes that hot code [from, to) was made from src original bytes, or is enum emit_map. */
-static void map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
-{
-	u32 len = to - from, part;
-
-	/* Runs of inserted code may be long: a pair with 255 is gone on with. */
-	do {
-		part = len < EMIT_MAP_GOES_ON ? len : EMIT_MAP_GOES_ON;
-		if (u->nmap + 2 > sizeof(u->map)) {
-			u->full = true;
-			return;
-		}
-		u->map[u->nmap++] = part;
-		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ? src : 0;
-		len -= part;
-	} while (part == EMIT_MAP_GOES_ON);
 }
 
 static struct emit_exit *exit_add(struct emit_unit *u, u8 kind)
@@ -162,111 +144,6 @@ static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool foll
 	}
 }
 
-/* Notes a piece of inserted code from there to here. */
-static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what, bool *continues)
-{
-	if (from == to)
-		return;
-	map_add(u, from, to, what | (*continues ? EMIT_MAP_CONTINUES : 0));
-	*continues = true;
-}
-
-/* ... of a body that neither pushes nor pops, between saves and restores */
-static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code, bool *continues)
-{
-	map_inserted(u, from, code->body, EMIT_MAP_WALKED, continues);
-	map_inserted(u, code->body, code->restore, EMIT_MAP_FIXED | code->pushed, continues);
-	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed, continues);
-}
-
-/* True: code says where the body is, which neither pushes nor pops. */
-static bool emit_kind(struct emit_unit *u, const struct emit_config *config,
-		      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
-{
-	enum jifl_inline verdict;
-
-	if (ins->kind == IR_INSERT_RECORD) {
-		emit_record(&u->hot, config, ins, flags, regs, code);
-		return true;
-	}
-	if (ins->kind == IR_INSERT_CALL && !(ins->without & IR_WITHOUT_INLINING)) {
-		verdict = emit_inlined(&u->hot, config, ins, flags, regs, code);
-		emit_inlined_note(ins->fn, verdict);
-		if (verdict == JIFL_INLINE_YES)
-			return true;
-	}
-	emit_insert(&u->hot, config, ins, flags, regs);
-	return false;
-}
-
-/* With its condition round it. */
-static bool emit_conditional(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
-			     struct inlined *code)
-{
-	struct emit_when when;
-	bool has_body;
-
-	emit_when_begin(&u->hot, u->config, ins, flags, regs, &when);
-	code->pushed = when.saved.pushed;
-	has_body = emit_kind(u, &when.config, &when.ins, when.flags, when.regs, code);
-	emit_when_end(&u->hot, u->config, &when);
-	code->end = x86_here(&u->hot);
-	return has_body;
-}
-
-/* Emits it as it costs least. */
-static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
-		     bool *continues)
-{
-	u32 from = x86_here(&u->hot);
-	struct inlined code = { 0 };
-
-	if (ins->without & IR_WITHOUT_LIVENESS) {
-		flags |= IR_FLAGS;
-		regs = 0xffff;
-	}
-	if (ins->when.width ? emit_conditional(u, ins, flags, regs, &code) :
-			      emit_kind(u, u->config, ins, flags, regs, &code))
-		map_saved(u, from, &code, continues);
-	else
-		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, continues);
-}
-
-static bool is_at(const struct ir_insert *ins, enum ir_place place, u16 i)
-{
-	return ins->place == place && ins->at == i;
-}
-
-/* Most blocks have one insert, and nothing to be looked for elsewhere. */
-static bool may_be_at(const struct ir_block *b, enum ir_place place, u16 i)
-{
-	return b->ninserts == 1 ? is_at(b->inserts, place, i) : b->ninserts;
-}
-
-/* Inserts of the given place at instruction i, in the order they were added. */
-static void emit_inserts(struct emit_unit *u, const struct ir_block *b,
-			 const struct jifl_liveness *l, enum ir_place place, u16 i)
-{
-	const struct ir_insert *ins;
-	/* A thread that stands on a taken edge is not where the map would have it: nowhere exact. */
-	bool continues = place == IR_TAKEN && !JIFL_PLANTED(taken_edge_exact), first = true;
-	u16 k, live = jifl_liveness_at(i, place);
-	u32 from;
-
-	for (k = 0; k < b->ninserts; k++) {
-		ins = &b->inserts[k];
-		if (!is_at(ins, place, i))
-			continue;
-		if (first && u->config->poison) {
-			from = x86_here(&u->hot);
-			emit_poison(&u->hot, u->config, l->flags[live], l->regs[live]);
-			map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
-		}
-		first = false;
-		emit_one(u, ins, l->flags[live], l->regs[live], &continues);
-	}
-}
-
 /* Branches where insn does not. Returns the rel32. */
 static u32 emit_not_taken(struct emit_unit *u, const struct ir_insn *insn)
 {
@@ -286,88 +163,13 @@ static void emit_taken(struct emit_unit *u, const struct ir_block *b,
 {
 	const struct ir_insn *insn = &b->insns[i];
 	u32 from = x86_here(&u->hot), around = emit_not_taken(u, insn);
-	bool continues = true;
 
-	map_add(u, from, x86_here(&u->hot), insn->len);
+	emit_map_add(u, from, x86_here(&u->hot), insn->len);
 	emit_inserts(u, b, l, IR_TAKEN, i);
 	from = x86_here(&u->hot);
 	emit_jmp_exit(u, insn->target);
-	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED, &continues);
+	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED | EMIT_MAP_CONTINUES);
 	x86_set_rel32(&u->hot, around, x86_here(&u->hot));
-}
-
-static bool has_taken(const struct ir_block *b, u16 i)
-{
-	u16 k;
-
-	for (k = 0; k < b->ninserts; k++)
-		if (is_at(&b->inserts[k], IR_TAKEN, i))
-			return true;
-	return false;
-}
-
-/* Inserts that may stand at several places get theirs. */
-static void choose_places(struct ir_block *b, const struct jifl_liveness *l)
-{
-	struct ir_insert *ins;
-	u16 k;
-
-	for (k = 0; k < b->ninserts; k++) {
-		ins = &b->inserts[k];
-		if (ins->place == IR_ANYWHERE) {
-			ins->from = 0;
-			ins->at = b->ninsns - 1;
-		} else if (ins->place != IR_BETWEEN) {
-			continue;
-		}
-		ins->place = IR_BEFORE;
-		ins->at = ins->without & IR_WITHOUT_LIVENESS ? ins->from :
-			jifl_liveness_cheapest(l, ins->from, ins->at, ins->kind == IR_INSERT_CALL);
-	}
-}
-
-/* Does the code of inserts depend on registers, wherever they are put? */
-static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
-{
-	const struct ir_insert *ins;
-	u16 k;
-
-	if (u->config->poison)
-		return true;
-	for (k = 0; k < b->ninserts; k++) {
-		ins = &b->inserts[k];
-		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
-		    ins->kind == IR_INSERT_HIST ||
-		    (ins->kind == IR_INSERT_RECORD && !ins->convention))
-			return true;
-	}
-	return false;
-}
-
-/* Do any stand where flags are live, and may have to save them? */
-static bool meets_flags(const struct ir_block *b, const struct jifl_liveness *l)
-{
-	const struct ir_insert *ins;
-	u16 k;
-
-	for (k = 0; k < b->ninserts; k++) {
-		ins = &b->inserts[k];
-		if ((ins->kind != IR_INSERT_STORE || ins->when.width) &&
-		    l->flags[jifl_liveness_at(ins->at, ins->place)])
-			return true;
-	}
-	return false;
-}
-
-/* Puts inserts where they cost least. Registers are looked at where that pays. */
-static void place_inserts(const struct emit_unit *u, struct ir_block *b, struct jifl_liveness *l)
-{
-	bool with_registers = needs_registers(u, b);
-
-	jifl_liveness_compute(b, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS, l);
-	choose_places(b, l);
-	if (!with_registers && meets_flags(b, l))
-		jifl_liveness_compute(b, JIFL_LIVENESS_BLOCK, l);
 }
 
 static struct emit_block *block_begin(struct emit_unit *u)
@@ -391,32 +193,101 @@ static void block_end(struct emit_unit *u, struct emit_block *eb)
 	u->nblocks++;
 }
 
-void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
+/*
+ * Instructions from i on that are copied as they are, or left out, up to end. Most are:
+ * two moves for each, and its pair in the map. Returns the first that is neither.
+ */
+static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 end)
+{
+	const struct ir_insn *insn = &b->insns[i];
+	u8 *to = u->hot.buf + u->hot.len, *map = u->map + u->nmap;
+
+	if (u->hot.len + (end - i) * IR_INSN_MAX > u->hot.cap || u->nmap + (end - i) * 2u > sizeof(u->map))
+		return i;
+	for (; i < end && insn->kind <= IR_NOP && !insn->disp_at; i++, insn++) {
+		map[0] = insn->kind == IR_NOP ? 0 : insn->len;
+		map[1] = insn->len;
+		/* What is too much is written over. */
+		memcpy(to, insn->bytes, IR_INSN_MAX);
+		to += map[0];
+		map += 2;
+	}
+	u->hot.len = to - u->hot.buf;
+	u->nmap = map - u->map;
+	return i;
+}
+
+/* Instructions from i up to end, with nothing between them. */
+static void emit_insns(struct emit_unit *u, const struct ir_block *b, u16 i, u16 end, bool followed)
+{
+	u32 from;
+
+	for (; i < end; i++) {
+		i = emit_run(u, b, i, end);
+		if (i == end)
+			break;
+		from = x86_here(&u->hot);
+		emit_insn(u, &b->insns[i], followed);
+		emit_map_add(u, from, x86_here(&u->hot), b->insns[i].len);
+	}
+}
+
+/* Instruction i, and what is inserted around it. */
+static void emit_at(struct emit_unit *u, const struct ir_block *b, const struct jifl_liveness *l,
+		    u16 i, bool followed)
+{
+	emit_inserts(u, b, l, IR_BEFORE, i);
+	if (ir_kind_is_conditional(b->insns[i].kind) && emit_has_inserts(b, IR_TAKEN, i))
+		emit_taken(u, b, l, i);
+	else
+		emit_insns(u, b, i, i + 1, followed);
+	emit_inserts(u, b, l, IR_AFTER, i);
+}
+
+/* Most blocks have one insert, a counter, and a place where nothing need be saved for it. */
+static bool emit_with_counter(struct emit_unit *u, const struct ir_block *b, bool followed)
+{
+	const struct ir_insert *ins = &b->inserts[0];
+	u32 from;
+	u16 at;
+
+	if (b->ninserts != 1 || ins->kind != IR_INSERT_ADD || ins->place != IR_ANYWHERE ||
+	    ins->when.width || ins->without || u->config->poison || b->sets_df)
+		return false;
+	at = jifl_liveness_flags_dead(b);
+	if (at == b->ninsns)
+		return false;
+	emit_insns(u, b, 0, at, followed);
+	from = x86_here(&u->hot);
+	x86_add_cell(&u->hot, ins->cell, ins->imm);
+	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+	emit_insns(u, b, at, b->ninsns, followed);
+	return true;
+}
+
+static void emit_with_inserts(struct emit_unit *u, struct ir_block *b, bool followed)
 {
 	static struct jifl_liveness l;	/* under the engine lock, like all scratch */
-	struct emit_block *eb = block_begin(u);
-	u32 from;
 	u16 i;
 
-	if (b->ninserts)
-		place_inserts(u, b, &l);
-	for (i = 0; i < b->ninsns; i++) {
-		if (may_be_at(b, IR_BEFORE, i))
-			emit_inserts(u, b, &l, IR_BEFORE, i);
-		if (ir_kind_is_conditional(b->insns[i].kind) && has_taken(b, i)) {
-			emit_taken(u, b, &l, i);
-		} else {
-			from = x86_here(&u->hot);
-			emit_insn(u, &b->insns[i], followed);
-			map_add(u, from, x86_here(&u->hot), b->insns[i].len);
-		}
-		if (may_be_at(b, IR_AFTER, i))
-			emit_inserts(u, b, &l, IR_AFTER, i);
-	}
+	emit_place_inserts(u, b, &l);
+	for (i = 0; i < b->ninsns; i++)
+		emit_at(u, b, &l, i, followed);
+}
+
+void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
+{
+	struct emit_block *eb = block_begin(u);
+	u32 from;
+
+	if (!b->ninserts)
+		emit_insns(u, b, 0, b->ninsns, followed);
+	else if (!emit_with_counter(u, b, followed))
+		emit_with_inserts(u, b, followed);
 	if (b->next.v && !followed) {
 		from = x86_here(&u->hot);
 		emit_jmp_exit(u, b->next);
-		map_add(u, from, x86_here(&u->hot), 0);
+		emit_map_add(u, from, x86_here(&u->hot), 0);
 	}
 	block_end(u, eb);
 }
@@ -435,7 +306,7 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 	x86_popf(&u->hot);
 	if (u->config->red_zone)
 		x86_move_stack(&u->hot, (s32)u->config->red_zone);
-	map_add(u, from, x86_here(&u->hot), 0);
+	emit_map_add(u, from, x86_here(&u->hot), 0);
 	x86_jmp_out(&u->hot, addr.v);
 	block_end(u, eb);
 }

@@ -26,49 +26,50 @@ void x86_bytes(struct x86_writer *w, const void *bytes, u32 n)
 	w->len += n;
 }
 
+void x86_put_last(struct x86_writer *w, u64 v, u32 n)
+{
+	x86_bytes(w, &v, n);
+}
+
 /* Prefixes until a field that follows `opcode_len` bytes lies in 8 bytes. */
 static void align_field(struct x86_writer *w, u32 opcode_len)
 {
-	if (JIFL_PLANTED(link_crosses_words))
-		return;
-	while ((x86_here(w) + opcode_len) % 8 > 4 && !w->full)
-		x86_u8(w, PREFIX_CS);
+	u32 field = (x86_here(w) + opcode_len) % 8;
+
+	if (field > 4 && !JIFL_PLANTED(link_crosses_words))
+		x86_put(w, PREFIX_CS * 0x10101ull, 8 - field);
 }
 
-static u32 put_rel32(struct x86_writer *w, u32 to)
+/* A branch with an opcode of n bytes, the lowest first. */
+static u32 put_branch(struct x86_writer *w, u64 opcode, u32 n, u32 to)
 {
-	u32 field = x86_here(w);
+	u32 field = x86_here(w) + n;
 
-	x86_u32(w, x86_rel32(field, to));
+	x86_put(w, opcode | (u64)x86_rel32(field, to) << 8 * n, n + 4);
 	return field;
 }
 
 u32 x86_jmp(struct x86_writer *w, u32 to)
 {
 	align_field(w, 1);
-	x86_u8(w, 0xe9);
-	return put_rel32(w, to);
+	return put_branch(w, 0xe9, 1, to);
 }
 
 u32 x86_jmp_unlinked(struct x86_writer *w)
 {
-	x86_u8(w, 0xe9);
-	return put_rel32(w, 0);
+	return put_branch(w, 0xe9, 1, 0);
 }
 
 u32 x86_call(struct x86_writer *w, u32 to)
 {
 	align_field(w, 1);
-	x86_u8(w, 0xe8);
-	return put_rel32(w, to);
+	return put_branch(w, 0xe8, 1, to);
 }
 
 u32 x86_jcc(struct x86_writer *w, u8 cc, u32 to)
 {
 	align_field(w, 2);
-	x86_u8(w, 0x0f);
-	x86_u8(w, 0x80 | cc);
-	return put_rel32(w, to);
+	return put_branch(w, 0x0f | (0x80 | cc) << 8, 2, to);
 }
 
 void x86_set_rel32(struct x86_writer *w, u32 field, u32 to)
@@ -149,13 +150,10 @@ void x86_pop(struct x86_writer *w, enum ir_reg reg)
 
 void x86_push_imm(struct x86_writer *w, s32 imm)
 {
-	if (imm == (s8)imm) {
-		x86_u8(w, 0x6a);
-		x86_u8(w, (u8)imm);
-		return;
-	}
-	x86_u8(w, 0x68);
-	x86_u32(w, (u32)imm);
+	if (imm == (s8)imm)
+		x86_put(w, 0x6a | (u64)(u8)imm << 8, 2);
+	else
+		x86_put(w, 0x68 | (u64)(u32)imm << 8, 5);
 }
 
 void x86_pushf(struct x86_writer *w)
@@ -329,52 +327,51 @@ void x86_cmp_top_imm(struct x86_writer *w, s32 imm)
 }
 
 /* ModRM + SIB of an absolute disp32: mod 0, rm 4; no base, no index */
+static void cell_insn(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell, bool locked,
+		      u64 imm, u32 imm_len)
+{
+	/* Up to the displacement from its last byte, SIB, to its first. */
+	u64 bytes = 0x250400 | (reg & 7) << 11 | (u8)opcode;
+	u32 n = 4;
+
+	if (opcode > 0xff) {
+		bytes = bytes << 8 | opcode >> 8;
+		n++;
+	}
+	bytes = bytes << 8 | REX_W | (reg >= 8 ? REX_R : 0);
+	if (cell.gs) {
+		bytes = bytes << 8 | PREFIX_GS;
+		n++;
+	}
+	if (locked) {
+		bytes = bytes << 8 | PREFIX_LOCK;
+		n++;
+	}
+	x86_put(w, bytes, n);
+	x86_put(w, (u32)cell.disp | imm << 32, 4 + imm_len);
+}
+
 static void cell_operand_reg(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell)
 {
-	if (cell.gs)
-		x86_u8(w, PREFIX_GS);
-	x86_u8(w, REX_W | (reg >= 8 ? REX_R : 0));
-	if (opcode > 0xff)
-		x86_u8(w, opcode >> 8);
-	x86_u8(w, (u8)opcode);
-	x86_u8(w, 0x04 | (reg & 7) << 3);
-	x86_u8(w, 0x25);
-	x86_u32(w, (u32)cell.disp);
-}
-
-static void cell_operand(struct x86_writer *w, u8 opcode, struct ir_operand cell)
-{
-	cell_operand_reg(w, opcode, 0, cell);
-}
-
-static void lock(struct x86_writer *w, struct ir_operand cell)
-{
-	if (cell.locked)
-		x86_u8(w, PREFIX_LOCK);
+	cell_insn(w, opcode, reg, cell, false, 0, 0);
 }
 
 void x86_add_cell_reg(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg, bool subtract)
 {
-	lock(w, cell);
-	cell_operand_reg(w, subtract ? 0x29 : 0x01, reg, cell);
+	cell_insn(w, subtract ? 0x29 : 0x01, reg, cell, cell.locked, 0, 0);
 }
 
 void x86_add_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
-	lock(w, cell);
-	if (imm == (s8)imm) {
-		cell_operand(w, 0x83, cell);
-		x86_u8(w, (u8)imm);
-	} else {
-		cell_operand(w, 0x81, cell);
-		x86_u32(w, (u32)imm);
-	}
+	if (imm == (s8)imm)
+		cell_insn(w, 0x83, 0, cell, cell.locked, (u8)imm, 1);
+	else
+		cell_insn(w, 0x81, 0, cell, cell.locked, (u32)imm, 4);
 }
 
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm)
 {
-	cell_operand(w, 0xc7, cell);
-	x86_u32(w, (u32)imm);
+	cell_insn(w, 0xc7, 0, cell, false, (u32)imm, 4);
 }
 
 void x86_load_cell(struct x86_writer *w, enum ir_reg reg, struct ir_operand cell)

@@ -38,6 +38,20 @@ static inline void x86_u8(struct x86_writer *w, u8 v)
 		w->full = true;
 }
 
+/* Of v, where there is no room for 8 bytes. */
+void x86_put_last(struct x86_writer *w, u64 v, u32 n);
+
+/* The low n bytes of v, at most 8, of which the lowest is first: one move. */
+static inline void x86_put(struct x86_writer *w, u64 v, u32 n)
+{
+	if (w->len + sizeof(v) > w->cap) {
+		x86_put_last(w, v, n);
+		return;
+	}
+	memcpy(w->buf + w->len, &v, sizeof(v));
+	w->len += n;
+}
+
 static inline void x86_u32(struct x86_writer *w, u32 v)
 {
 	if (w->len + sizeof(v) > w->cap) {

@@ -23,22 +23,41 @@ static u16 inserts_read(const struct ir_block *b, u16 at)
 	return regs;
 }
 
-static void walk(const struct ir_block *b, bool with_registers, struct jifl_liveness *l)
+/* True: flags are dead before one of the instructions. */
+static bool walk_flags(const struct ir_block *b, struct jifl_liveness *l)
+{
+	const struct ir_insn *insn = &b->insns[b->ninsns];
+	u8 *at = &l->flags[b->ninsns], live = *at;
+	bool dead = false;
+
+	while (insn-- > b->insns) {
+		live = (live & ~insn->flags_written) | insn->flags_read;
+		*--at = live;
+		dead |= !live;
+	}
+	return dead;
+}
+
+static void walk_registers(const struct ir_block *b, struct jifl_liveness *l)
 {
 	const struct ir_insn *insn;
 	u16 i;
 
 	for (i = b->ninsns; i-- > 0;) {
 		insn = &b->insns[i];
-		l->flags[i] = (l->flags[i + 1] & ~insn->flags_written) | insn->flags_read;
-		l->regs[i] = with_registers ? (l->regs[i + 1] & ~insn->regs_written) |
-			insn->regs_read | inserts_read(b, i) : ALL_REGS;
+		l->regs[i] = (l->regs[i + 1] & ~insn->regs_written) | insn->regs_read | inserts_read(b, i);
 	}
 }
 
 static const struct ir_insn *last_of(const struct ir_block *b, u16 n)
 {
 	return b->ninsns < n ? NULL : &b->insns[b->ninsns - n];
+}
+
+/* Without looking there. */
+static u8 flags_behind(const struct ir_block *b)
+{
+	return jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
 }
 
 /* Looks behind the block's end, which costs decoding. */
@@ -84,47 +103,53 @@ static void mark_backwards(const struct ir_block *b, struct jifl_liveness *l)
 	}
 }
 
-static bool has_dead_point(const struct ir_block *b, const struct jifl_liveness *l)
+/* Where something is inserted at the last instruction, which may be a branch: 1 << enum ir_place. */
+static u32 places_at_end(const struct ir_block *b)
 {
-	u16 i;
+	const struct ir_insert *ins;
+	u32 places = 0;
 
-	for (i = 0; i < b->ninsns; i++)
-		if (!l->flags[i])
-			return true;
-	return false;
-}
-
-/* Is something inserted at that place of the last instruction, which may be a branch? */
-static bool has_insert_at_end(const struct ir_block *b, enum ir_place place)
-{
-	u16 k;
-
-	for (k = 0; k < b->ninserts; k++)
-		if (b->inserts[k].place == place && b->inserts[k].at + 1 == b->ninsns)
-			return true;
-	return false;
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
+		if (ins->at + 1 == b->ninsns)
+			places |= 1u << ins->place;
+	return places;
 }
 
 void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l)
 {
 	struct jifl_live asked = { of == JIFL_LIVENESS_AHEAD ? ALL_REGS : 0, IR_FLAGS };
-	bool with_registers = of != JIFL_LIVENESS_FLAGS;
-	bool taken = has_insert_at_end(b, IR_TAKEN);
+	u32 at_end = places_at_end(b);
 	u16 i;
 
+	l->without_regs = of == JIFL_LIVENESS_FLAGS;
 	l->regs[b->ninsns] = ALL_REGS;
 	l->flags[b->ninsns + 1] = IR_FLAGS;
-	l->flags[b->ninsns] = jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
-	for (i = 0; i < b->ninsns && with_registers; i++)
+	l->flags[b->ninsns] = flags_behind(b);
+	for (i = 0; i < b->ninsns && !l->without_regs; i++)
 		jifl_ahead_registers(&b->insns[i]);
-	if (taken)
+	if (at_end & 1u << IR_TAKEN)
 		look_at_target(b, asked, l);
-	walk(b, with_registers, l);
-	if (asked.regs || !has_dead_point(b, l) || taken || has_insert_at_end(b, IR_AFTER)) {
+	if (!walk_flags(b, l) || asked.regs || at_end & (1u << IR_TAKEN | 1u << IR_AFTER)) {
 		look_behind(b, asked, l);
-		walk(b, with_registers, l);
+		walk_flags(b, l);
 	}
-	mark_backwards(b, l);
+	if (!l->without_regs)
+		walk_registers(b, l);
+	if (b->sets_df)
+		mark_backwards(b, l);
+}
+
+u16 jifl_liveness_flags_dead(const struct ir_block *b)
+{
+	const struct ir_insn *insn = &b->insns[b->ninsns], *dead = insn;
+	u8 live = flags_behind(b);
+
+	while (insn-- > b->insns) {
+		live = (live & ~insn->flags_written) | insn->flags_read;
+		if (!live)
+			dead = insn;
+	}
+	return dead - b->insns;
 }
 
 static u32 count_bits(u32 bits)
@@ -139,7 +164,7 @@ static u32 count_bits(u32 bits)
 /* In instructions, about: flags go into rax, OF apart; a register is pushed and popped. */
 static u32 cost_at(const struct jifl_liveness *l, u16 i, bool calls)
 {
-	u32 cost = calls ? 2 * count_bits(l->regs[i] & IR_CALLER_SAVED) : 0;
+	u32 cost = calls ? 2 * count_bits(jifl_liveness_regs(l, i) & IR_CALLER_SAVED) : 0;
 
 	if (l->flags[i])
 		cost += 4 + (l->flags[i] & IR_OF ? 2 : 0);

@@ -20,7 +20,14 @@ struct jifl_liveness {
 	 */
 	u8 flags[IR_BLOCK_INSNS + 2];
 	u16 regs[IR_BLOCK_INSNS + 2];
+	bool without_regs;	/* nothing was asked of them: all are live */
 };
+
+/* Registers that are live at that entry. */
+static inline u16 jifl_liveness_regs(const struct jifl_liveness *l, u16 entry)
+{
+	return l->without_regs ? 0xffff : l->regs[entry];
+}
 
 /* The entry for what is inserted there. */
 static inline u16 jifl_liveness_at(u16 at, enum ir_place place)
@@ -37,6 +44,12 @@ enum jifl_liveness_of {
 
 /* Fills l for b. */
 void jifl_liveness_compute(struct ir_block *b, enum jifl_liveness_of of, struct jifl_liveness *l);
+
+/*
+ * The first instruction of b before which, by the block alone, no flag is live; ninsns: there is none. As
+ * JIFL_LIVENESS_FLAGS finds, which costs four times as much.
+ */
+u16 jifl_liveness_flags_dead(const struct ir_block *b);
 
 /*
  * Of the instructions `from` to `to` that before which an insert costs least, the first of

@@ -226,6 +226,7 @@ struct ir_block {
 	u32 count;		/* original instructions it stands for, folded ones too */
 	u32 src_len;		/* bytes of original code */
 	bool inserts_full;	/* an insert was refused for want of room */
+	bool sets_df;		/* an instruction of it does */
 	struct ir_insn insns[IR_BLOCK_INSNS];
 	struct ir_insert inserts[IR_BLOCK_INSERTS];
 };

@@ -181,7 +181,7 @@ UNIT_TEST(registers, "instrument/liveness: registers")
 	CHECK(!(live.regs[2] & R(RCX)), "behind the load rcx is dead");
 	/* Not asked for: all. */
 	COMPUTE("\x48\x89\xc1\xc3", false);
-	CHECK_EQ(live.regs[0], 0xffff);
+	CHECK_EQ(jifl_liveness_regs(&live, 0), 0xffff);
 }
 
 /* --- beyond the block --------------------------------------------------------------------- */

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Inserts of a block; see inserts.h. */
+#include "inserts.h"
+#include "inlined.h"
+#include "record.h"
+#include "when.h"
+#include "../base/plant.h"
+
+void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
+{
+	u32 len = to - from, part;
+
+	/* Runs of inserted code may be long: a pair with 255 is gone on with. */
+	do {
+		part = len < EMIT_MAP_GOES_ON ? len : EMIT_MAP_GOES_ON;
+		if (u->nmap + 2 > sizeof(u->map)) {
+			u->full = true;
+			return;
+		}
+		u->map[u->nmap++] = part;
+		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ? src : 0;
+		len -= part;
+	} while (part == EMIT_MAP_GOES_ON);
+}
+
+/* Notes a piece of inserted code from there to here. */
+static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
+{
+	if (from == to)
+		return;
+	emit_map_add(u, from, to, what | (u->continues ? EMIT_MAP_CONTINUES : 0));
+	u->continues = true;
+}
+
+/* ... of a body that neither pushes nor pops, between saves and restores */
+static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code)
+{
+	map_inserted(u, from, code->body, EMIT_MAP_WALKED);
+	map_inserted(u, code->body, code->restore, EMIT_MAP_FIXED | code->pushed);
+	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed);
+}
+
+/* True: code says where the body is, which neither pushes nor pops. */
+static bool emit_kind(struct emit_unit *u, const struct emit_config *config,
+		      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
+{
+	enum jifl_inline verdict;
+
+	if (ins->kind == IR_INSERT_RECORD) {
+		emit_record(&u->hot, config, ins, flags, regs, code);
+		return true;
+	}
+	if (ins->kind == IR_INSERT_CALL && !(ins->without & IR_WITHOUT_INLINING)) {
+		verdict = emit_inlined(&u->hot, config, ins, flags, regs, code);
+		emit_inlined_note(ins->fn, verdict);
+		if (verdict == JIFL_INLINE_YES)
+			return true;
+	}
+	emit_insert(&u->hot, config, ins, flags, regs);
+	return false;
+}
+
+/* With its condition round it. */
+static bool emit_conditional(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
+			     struct inlined *code)
+{
+	struct emit_when when;
+	bool has_body;
+
+	emit_when_begin(&u->hot, u->config, ins, flags, regs, &when);
+	code->pushed = when.saved.pushed;
+	has_body = emit_kind(u, &when.config, &when.ins, when.flags, when.regs, code);
+	emit_when_end(&u->hot, u->config, &when);
+	code->end = x86_here(&u->hot);
+	return has_body;
+}
+
+static JIFL_NOINLINE void emit_with_body(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
+					 u16 regs)
+{
+	u32 from = x86_here(&u->hot);
+	struct inlined code = { 0 };
+
+	if (ins->when.width ? emit_conditional(u, ins, flags, regs, &code) :
+			      emit_kind(u, u->config, ins, flags, regs, &code))
+		map_saved(u, from, &code);
+	else
+		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+}
+
+static bool is_plain(const struct ir_insert *ins)
+{
+	return !ins->when.width && ins->kind != IR_INSERT_CALL && ins->kind != IR_INSERT_RECORD;
+}
+
+/* Emits it as it costs least. */
+static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs)
+{
+	u32 from = x86_here(&u->hot);
+
+	if (ins->without & IR_WITHOUT_LIVENESS) {
+		flags |= IR_FLAGS;
+		regs = 0xffff;
+	}
+	if (!is_plain(ins)) {
+		emit_with_body(u, ins, flags, regs);
+		return;
+	}
+	emit_insert(&u->hot, u->config, ins, flags, regs);
+	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+}
+
+void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct jifl_liveness *l,
+		     enum ir_place place, u16 i)
+{
+	u16 entry = jifl_liveness_at(i, place), regs = jifl_liveness_regs(l, entry);
+	u32 from = x86_here(&u->hot);
+	const struct ir_insert *ins;
+
+	/* A thread that stands on a taken edge is not where the map would have it: nowhere exact. */
+	u->continues = place == IR_TAKEN && !JIFL_PLANTED(taken_edge_exact);
+	if (u->config->poison) {
+		emit_poison(&u->hot, u->config, l->flags[entry], regs);
+		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+	}
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
+		if (ins->place == place && ins->at == i)
+			emit_one(u, ins, l->flags[entry], regs);
+}
+
+/* Does the code of inserts depend on registers, wherever they are put? */
+static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
+{
+	const struct ir_insert *ins;
+
+	if (u->config->poison)
+		return true;
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++) {
+		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
+		    ins->kind == IR_INSERT_HIST ||
+		    (ins->kind == IR_INSERT_RECORD && !ins->convention))
+			return true;
+	}
+	return false;
+}
+
+/* Inserts that may stand at several places get theirs. */
+static void choose_place(const struct ir_block *b, const struct jifl_liveness *l, struct ir_insert *ins)
+{
+	if (ins->place == IR_ANYWHERE) {
+		ins->from = 0;
+		ins->at = b->ninsns - 1;
+	} else if (ins->place != IR_BETWEEN) {
+		return;
+	}
+	ins->place = IR_BEFORE;
+	ins->at = ins->without & IR_WITHOUT_LIVENESS ? ins->from :
+		jifl_liveness_cheapest(l, ins->from, ins->at, ins->kind == IR_INSERT_CALL);
+}
+
+/* Does it stand where flags are live, and may it have to save them? */
+static bool meets_flags(const struct ir_insert *ins, const struct jifl_liveness *l)
+{
+	return l->flags[jifl_liveness_at(ins->at, ins->place)] &&
+	       (ins->kind != IR_INSERT_STORE || ins->when.width);
+}
+
+/* Registers are looked at where that pays. */
+void emit_place_inserts(const struct emit_unit *u, struct ir_block *b, struct jifl_liveness *l)
+{
+	bool with_registers = needs_registers(u, b), meets = false;
+	struct ir_insert *ins;
+
+	jifl_liveness_compute(b, with_registers ? JIFL_LIVENESS_AHEAD : JIFL_LIVENESS_FLAGS, l);
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++) {
+		choose_place(b, l, ins);
+		meets |= meets_flags(ins, l);
+	}
+	if (meets && !with_registers)
+		jifl_liveness_compute(b, JIFL_LIVENESS_BLOCK, l);
+}
