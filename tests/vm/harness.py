@@ -89,6 +89,8 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     slowness = FINDERS_SLOWNESS if kernel in FINDERS else 1
     if kernel in FINDERS:
         append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768"
+    if kernel == "debug":
+        append = f"{append} kasan_multi_shot"   # each report, not the first alone
     if CELL:
         machine = CELL.machine()
         smp = smp or machine["smp"]
