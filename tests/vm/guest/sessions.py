@@ -7,7 +7,7 @@ usage: sessions.py CALLS SLEEPERS
 import json
 from pathlib import Path
 
-from lib import background, check, figure, interrupt, main, report, run, same, same_cost, session, status
+from lib import background, check, costs_the_same, figure, interrupt, main, report, run, same, same_cost, session, status
 
 N = 5000
 LANES = 4   # sessions that one system call can have
@@ -61,7 +61,7 @@ def asleep_by_turns(calls):
     before, after = counts(0), counts(N)    # the first are those of its loading
     same("calls of read, write, getresuid",
          [calls_of(after, name) - calls_of(before, name) for name in ("read", "write", "getresuid")], [2 * N, 2 * N, N])
-    same_cost("each getresuid at the same cost", after["getresuid"]["min"], after["getresuid"]["max"])
+    costs_the_same("each getresuid at the same cost", after["getresuid"])
 
 
 def one_ends_others_stay(calls):
@@ -80,7 +80,7 @@ def one_ends_others_stay(calls):
     out, _ = interrupt(stays)
     target = report(out)["by_name"]["getresuid"]
     same("the one that stays has counted every call", (target["calls"], target["missed"]), (12 * (N // 10), 0))
-    same_cost("each at the same cost", target["min"], target["max"])
+    costs_the_same("each at the same cost", target)
 
 
 def load_while_others_come_and_go(sleepers):
