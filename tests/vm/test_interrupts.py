@@ -8,7 +8,7 @@ import harness
 PERIOD = 200_000    # nanoseconds; a translated machine does little else at a fifth of that
 
 # Where the kernel may be preempted, with one CPU and with two. JIFL_SOAK=1: every kernel in both ways.
-CASES = [("6.1", 2, "full"), ("6.12", 1, "none")]
+CASES = [("6.1", 2, "full"), ("6.12", 1, "none"), ("debug", 2, "full"), ("race", 2, "full")]
 if harness.SOAK:
     CASES += [("6.1", 1, "voluntary"), ("6.1", 2, "none"), ("6.12", 2, "full"), ("6.12", 2, "voluntary")]
 
@@ -17,5 +17,5 @@ if harness.SOAK:
 def test_interrupts(kernel, smp, preempt, show):
     events = harness.compile_program("events", "-pthread")
     sampler = harness.compile_program("sampler")
-    harness.guest("interrupts", events, sampler, PERIOD, kernel=kernel, smp=smp, append=f"preempt={preempt}",
-                  trouble=True, show=show)
+    harness.guest("interrupts", events, sampler, PERIOD, kernel=kernel, smp=smp, trouble=True, show=show,
+                  append=f"preempt={preempt} log_buf_len=16M")    # room for all those stacks

@@ -32,7 +32,9 @@ def test_load(kernel, show):
         harness.guest("load", 0, *ASKED_FOR, kernel=kernel, memory="4G", timeout=3600, show=show)
         return
     if harness.SOAK:
-        loads = random.Random(SEED).sample(STRESS + FILES + LARGE, k=len(STRESS + FILES + LARGE))
+        # The large ones take hours on a kernel with checks of its own.
+        loads = STRESS + FILES + ([] if kernel in harness.FINDERS else LARGE)
+        random.Random(SEED).shuffle(loads)
         show(f"JIFL_TEST_SEED={SEED}")
         harness.guest("load", harness.SOAK, *loads, kernel=kernel, memory="4G", timeout=harness.SOAK + 1800, show=show)
         return

@@ -109,6 +109,22 @@ def background(*command, **options):
                             text=True, errors="replace", **options)
 
 
+def same_cost(name, got, want):
+    """Checks that instructions or blocks of a call, least and most, are the same.
+
+    On a kernel with checks of its own some calls execute more: lockdep a few, and each thousandth access
+    is watched by KCSAN, for thousands. There, the least is the same within 1 %.
+    """
+    if SLOWNESS == 1:
+        return same(name, got, want)
+    return check(f"{name}, the least within 1 %", abs(got[0] - want[0]) <= want[0] / 100, f"got {got!r}, want {want!r}")
+
+
+def costs_the_same(name, target):
+    """Checks that all calls of a report's target executed as many instructions, or blocks."""
+    same_cost(name, (target["min"], target["max"]), (target["min"], target["min"]))
+
+
 def wait_for(what, condition, timeout=60):
     """Waits until condition() holds, and returns the seconds that took."""
     start = time.monotonic()

@@ -7,7 +7,7 @@ usage: sessions.py CALLS SLEEPERS
 import json
 from pathlib import Path
 
-from lib import background, check, figure, interrupt, main, report, run, same, session, status
+from lib import background, check, costs_the_same, figure, interrupt, main, report, run, same, same_cost, session, status
 
 N = 5000
 LANES = 4   # sessions that one system call can have
@@ -26,7 +26,7 @@ def end(name, owner, want):
     target = report(out)["by_name"]["getresuid"]
     same(f"{name}: calls", (target["calls"], target["missed"]), (N, 0))
     if want.get("min"):
-        same(f"{name}: cost of a call", (target["min"], target["max"]), (want["min"], want["max"]))
+        same_cost(f"{name}: cost of a call", (target["min"], target["max"]), (want["min"], want["max"]))
 
 
 def together(calls):
@@ -61,7 +61,7 @@ def asleep_by_turns(calls):
     before, after = counts(0), counts(N)    # the first are those of its loading
     same("calls of read, write, getresuid",
          [calls_of(after, name) - calls_of(before, name) for name in ("read", "write", "getresuid")], [2 * N, 2 * N, N])
-    same("each getresuid at the same cost", after["getresuid"]["min"], after["getresuid"]["max"])
+    costs_the_same("each getresuid at the same cost", after["getresuid"])
 
 
 def one_ends_others_stay(calls):
@@ -80,7 +80,7 @@ def one_ends_others_stay(calls):
     out, _ = interrupt(stays)
     target = report(out)["by_name"]["getresuid"]
     same("the one that stays has counted every call", (target["calls"], target["missed"]), (12 * (N // 10), 0))
-    check("each at the same cost", target["min"] == target["max"], target)
+    costs_the_same("each at the same cost", target)
 
 
 def load_while_others_come_and_go(sleepers):

@@ -408,6 +408,9 @@ def uprobes(rounds):
 
 # --- BPF, livepatch, modules ----------------------------------------------------------------------
 
+# The debug kernels have no type information, without which no BPF program is attached to a function.
+HAS_BTF = Path("/sys/kernel/btf/vmlinux").exists()
+
 
 def fentry(program, function, where):
     """An attached BPF program, or the number of the error."""
@@ -430,6 +433,9 @@ def detach(process):
 
 
 def bpf(program, rounds):
+    if not HAS_BTF:
+        figure("BPF", "left out: this kernel has no BTF")
+        return
     for where in ["entry", "exit"]:
         for _ in range(rounds):
             show_cmdline()
@@ -514,11 +520,12 @@ def entry_before_us(program):
     check("a direct call takes the entry", end.returncode == 0, end)
     refusal("jifl_direct")
     remove("jifl_direct")
-    attached = fentry(program, ENTRY, "entry")
-    check("BPF takes the entry", not isinstance(attached, int), attached)
-    if not isinstance(attached, int):
-        refusal("bpf_trampoline")
-        check("and went on counting", detach(attached) > 0)
+    if HAS_BTF:
+        attached = fentry(program, ENTRY, "entry")
+        check("BPF takes the entry", not isinstance(attached, int), attached)
+        if not isinstance(attached, int):
+            refusal("bpf_trampoline")
+            check("and went on counting", detach(attached) > 0)
     with Device() as device:
         device.start(2, [GETPPID])
         are_counted("when they are gone", device)
@@ -529,7 +536,7 @@ def entry_after_us(program, device):
     end = insert("jifl_direct", f"function={ENTRY}")
     check("a direct call on the entry is refused", end.returncode and "busy" in end.stderr.lower(), end)
     are_counted("after a refused direct call", device)
-    for where in ["entry", "exit"]:
+    for where in ["entry", "exit"] if HAS_BTF else []:
         attached = fentry(program, ENTRY, where)
         same(f"BPF f{where} on the entry is refused", attached, errno.EBUSY)
         are_counted(f"after a refused f{where}", device)

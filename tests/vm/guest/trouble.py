@@ -23,7 +23,7 @@ KINDS = {"insn": list(TROUBLES), "block": ["warn", "null", "divide", "stack", "n
 # What each must have said natively, so that a machine on which it does nothing is noticed.
 SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "0000000000000008",
         "read_null": "0000000000000010", "user_null": "0000000000010000", "divide": "divide error",
-        "not_canonical": "probably for non-canonical address 0x8000dead00000000",
+        "not_canonical": "0x8000dead00000000",
         "jump_nowhere": "NULL pointer", "stack": "do_stack", "recurse": "recurse", "nofault": "nofault 0: mended 1",
         "put_nofault": "put: mended", "zeropad": "zeropad 1: 7a", "msr": "rdmsr: -5", "unsafe_msr": "unchecked MSR",
         "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done",
@@ -33,9 +33,10 @@ SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "
 # the entry, and what a branch that is not linked yet pushes on the way to the dispatcher's own stack.
 STACK_COST = 256
 
-# Lines that say when, where and after what it happened.
+# Lines that say when, where and after what it happened; lockdep, which gives up at the first oops, has some of its own.
 NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code:|Modules linked|\[last unloaded|PGD |FS: |CS: |CR2: |"
-                          r"DR[03]: |PKRU|\? | ?Tainted|hrtimer: interrupt took|INFO: NMI handler|clocksource:")
+                          r"DR[03]: |PKRU|\? | ?Tainted|hrtimer: interrupt took|INFO: NMI handler|clocksource:|"
+                          r"irq event stamp: |(hard|soft)irqs last ")
 REGISTER = re.compile(r"\b(R[A-Z0-9]{2}): ([0-9a-f]{16})")
 
 
@@ -53,6 +54,7 @@ def normal(line):
     line = re.sub(r"(RSP: \w+):[0-9a-f]{16}", r"\1", line)
     line = REGISTER.sub(register, line)
     line = re.sub(r"CPU: \d+ PID: \d+", "CPU PID", line)
+    line = re.sub(r"by task sh/\d+", "by task sh", line)
     line = re.sub(r"\[#\d+\]|\[\d+\]", "[N]", line)
     line = re.sub(r"RIP: 0033:.*", "RIP: user", line)
     return re.sub(r"\b(0x)?ffff[0-9a-f]{12}\b", "ADDRESS", line)
