@@ -88,8 +88,7 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     kernel = kernel or KERNELS[0]
     slowness = FINDERS_SLOWNESS if kernel in FINDERS else 1
     if kernel in FINDERS:
-        # On a busy host their timer may not have ticked when they look whether it does, and they panic for that.
-        append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768 no_timer_check"
+        append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768"
     if kernel == "debug":
         append = f"{append} kasan_multi_shot"   # each report, not the first alone
     if CELL:

@@ -18,8 +18,10 @@ pub const MINIMUM: u32 = 10;
 pub(crate) const ROOT_TAG: &str = "root";
 
 /// Always there. An oops ends the machine (`panic=-1` reboots, `-no-reboot`
-/// turns that into an exit), and the console has everything up to KERN_INFO.
-const KERNEL_PARAMETERS: &str = "console=ttyS0 loglevel=7 oops=panic panic=-1";
+/// turns that into an exit), and the console has everything up to KERN_INFO. The kernel
+/// does not look whether its timer ticks: where the host is busy it may not have, and the kernel
+/// panics for that (`check_timer` in arch/x86/kernel/apic/io_apic.c).
+const KERNEL_PARAMETERS: &str = "console=ttyS0 loglevel=7 oops=panic panic=-1 no_timer_check";
 
 /// Descriptors that QEMU inherits.
 pub(crate) struct Inherited {
