@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Attaches a BPF program to a kernel function's entry or exit, without any
- * library, and counts how often this thread group's parent runs into it.
+ * Attaches a BPF program to a kernel function's entry or exit, or to a hook of the security
+ * modules, without any library, and counts how often this thread group's parent runs into it.
  *
- *	fentry FUNCTION entry|exit
+ *	fentry FUNCTION entry|exit|lsm
+ *
+ * lsm: FUNCTION is bpf_lsm_HOOK, and what the parent wants there is denied (EACCES).
  *
  * Prints "attached", or "refused ERRNO" and ends; waits for a line; detaches and
  * prints how often the process that started it executed the function.
@@ -110,14 +112,31 @@ static int new_map(void)
 	return fd;
 }
 
-/* if (pid of the process == this one's parent) map[0]++; return 0 */
-static int load(const char *function, int exit_type, int map)
+static const struct way {
+	const char *name;
+	int program, attach, verdict;
+} ways[] = {
+	{ "entry", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, 0 },
+	{ "exit", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, 0 },
+	{ "lsm", BPF_PROG_TYPE_LSM, BPF_LSM_MAC, -EACCES },
+};
+
+static const struct way *way_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (!strcmp(ways[i].name, name))
+			return &ways[i];
+	return NULL;
+}
+
+/* if (pid of the process == this one's parent) { map[0]++; return verdict; } return 0 */
+static int load(const char *function, const struct way *way, int map)
 {
 	static char log[65536];
 	struct bpf_insn program[] = {
 		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_pid_tgid),
 		INSN(BPF_ALU64 | BPF_RSH | BPF_K, 0, 0, 0, 32),
-		INSN(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 9, getppid()),
+		INSN(BPF_JMP | BPF_JNE | BPF_K, 0, 0, 11, getppid()),
 		INSN(BPF_ST | BPF_MEM | BPF_W, 10, 0, -4, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_X, 2, 10, 0, 0),
 		INSN(BPF_ALU64 | BPF_ADD | BPF_K, 2, 0, 0, -4),
@@ -127,12 +146,14 @@ static int load(const char *function, int exit_type, int map)
 		INSN(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 1, 0, 0, 1),
 		INSN(BPF_STX | BPF_ATOMIC | BPF_DW, 0, 1, 0, BPF_ADD),
+		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, way->verdict),
+		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0),
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_TRACING,
-		.expected_attach_type = exit_type ? BPF_TRACE_FEXIT : BPF_TRACE_FENTRY,
+		.prog_type = way->program,
+		.expected_attach_type = way->attach,
 		.insn_cnt = sizeof(program) / sizeof(program[0]),
 		.insns = (uintptr_t)program,
 		.license = (uintptr_t)"GPL",
@@ -164,15 +185,16 @@ static uint64_t count_in(int map)
 int main(int argc, char **argv)
 {
 	union bpf_attr attr = { 0 };
+	const struct way *way = argc == 3 ? way_of(argv[2]) : NULL;
 	int map, link;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: fentry FUNCTION entry|exit\n");
+	if (!way) {
+		fprintf(stderr, "usage: fentry FUNCTION entry|exit|lsm\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	map = new_map();
-	attr.raw_tracepoint.prog_fd = load(argv[1], !strcmp(argv[2], "exit"), map);
+	attr.raw_tracepoint.prog_fd = load(argv[1], way, map);
 	link = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
 	if (link < 0) {
 		printf("refused %d\n", errno);

@@ -3,7 +3,9 @@
  * Tasks that sleep for ever in system calls until they are told to go on, and
  * then say whether the calls gave what they should.
  *
- *	sleepers N
+ *	sleepers N [MOUNT]
+ *
+ * MOUNT: a file system, which is frozen while processes write to it.
  *
  * Starts N processes of each kind, prints "asleep PID ..." once all are inside
  * their calls, and waits for a line on stdin. Then it wakes them all and prints
@@ -11,6 +13,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -199,6 +204,43 @@ static void wake_restart(int i, pid_t pid)
 	kill(pid, SIGCONT);
 }
 
+static int mount_fd = -1, files[MAX];
+
+/* Nothing but the thaw ends that sleep. */
+static int sleep_frozen(int i)
+{
+	char buf[64] = "", want[64];
+	int len = snprintf(want, sizeof(want), "written by %d", i);
+
+	return write(files[i], want, len) == len && pread(files[i], buf, sizeof(buf), 0) == len &&
+	       !strcmp(buf, want);
+}
+
+static void wake_frozen(int i, pid_t pid)
+{
+	if (!i && ioctl(mount_fd, FITHAW))
+		perror("FITHAW");
+}
+
+static void freeze(const char *mount)
+{
+	char path[256];
+
+	mount_fd = open(mount, O_RDONLY);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%d", mount, i);
+		files[i] = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		if (files[i] < 0) {
+			perror(path);
+			exit(1);
+		}
+	}
+	if (ioctl(mount_fd, FIFREEZE)) {
+		perror("FIFREEZE");
+		exit(1);
+	}
+}
+
 static const struct kind {
 	const char *name;
 	int (*sleep)(int i);
@@ -216,11 +258,13 @@ static const struct kind {
 	{ "sigwait", sleep_sigwait, wake_nanosleep, 'S' },
 	{ "thread", sleep_thread, wake_thread, 'S' },
 	{ "stopped", sleep_restart, wake_restart, 'T' },
+	{ "frozen", sleep_frozen, wake_frozen, 'D' },	/* the last: with MOUNT alone */
 };
 
-#define KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
+#define ALL_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS (mount_fd < 0 ? ALL_KINDS - 1 : ALL_KINDS)
 
-static pid_t pids[KINDS][MAX];
+static pid_t pids[ALL_KINDS][MAX];
 
 static char state_of(pid_t pid)
 {
@@ -282,12 +326,14 @@ int main(int argc, char **argv)
 	char line[64];
 
 	setlinebuf(stdout);
-	n = argc == 2 ? atoi(argv[1]) : 0;
+	n = argc == 2 || argc == 3 ? atoi(argv[1]) : 0;
 	if (n < 1 || n > MAX) {
-		fprintf(stderr, "usage: sleepers N (1 to %d)\n", MAX);
+		fprintf(stderr, "usage: sleepers N [MOUNT] (1 to %d)\n", MAX);
 		return 2;
 	}
 	prepare();
+	if (argc == 3)
+		freeze(argv[2]);
 	for (int k = 0; k < KINDS; k++)
 		for (int i = 0; i < n; i++)
 			pids[k][i] = start(k, i);

@@ -14,12 +14,27 @@ from pathlib import Path
 from lib import (Device, add, background, check, figure, interrupt, is_loaded, main, module_file, report, run, same,
                  session, status, wait_for)
 
-EACH = 4  # processes of each kind
+EACH = 20  # processes of each kind
+
+
+def file_system():
+    """Where one is mounted that can be frozen; nothing if this kernel has none."""
+    if run("modprobe", "-a", "loop", "ext4").returncode:
+        figure("writers to a frozen file system", "left out: this kernel has no ext4")
+        return []
+    image, mount = Path("/tmp/image"), Path("/tmp/mount")
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    mount.mkdir()
+    for command in [("mkfs.ext4", "-q", image), ("mount", "-o", "loop", image, mount)]:
+        end = run(*command)
+        check(f"{command[0]} of an image", end.returncode == 0, end)
+    return [mount]
 
 
 def asleep(sleepers):
     """Starts them; returns the process and the pids that sleep."""
-    process = background(sleepers, EACH, stdin=-1)
+    process = background(*sleepers, stdin=-1)
     line = process.stdout.readline().split()
     if not line or line[0] != "asleep":
         raise RuntimeError(f"sleepers: {line} {process.communicate()}")
@@ -125,6 +140,7 @@ def twice(name, sleepers):
 
 def program(sleepers, seconds):
     seconds = float(seconds)
+    sleepers = [sleepers, EACH, *file_system()]
     check("the module is there", is_loaded(), module_file())
     # First, as the module that is loaded later has no planted bug.
     traced("insn, traced, killed", sleepers, seconds)

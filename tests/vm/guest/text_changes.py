@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import struct
 import time
@@ -442,6 +443,25 @@ def bpf(program, rounds):
             attached = fentry(program, "cmdline_proc_show", where)
             show_cmdline()
             same(f"BPF f{where}: as many hits as calls", detach(attached), CALLS)
+    for _ in range(rounds):
+        same("sockets are made", sockets(), [0] * CALLS)
+        attached = fentry(program, "bpf_lsm_socket_create", "lsm")
+        check("the BPF LSM program is attached", not isinstance(attached, int), attached)
+        same("a BPF LSM program denies them", sockets(), [errno.EACCES] * CALLS)
+        same("BPF LSM: as many hits as calls", detach(attached), CALLS)
+        same("sockets are made again", sockets(), [0] * CALLS)
+
+
+def sockets():
+    """The numbers of the errors of making as many."""
+    errors = []
+    for _ in range(CALLS):
+        try:
+            socket.socket(socket.AF_UNIX).close()
+            errors.append(0)
+        except OSError as error:
+            errors.append(error.errno)
+    return errors
 
 
 def livepatch(rounds):

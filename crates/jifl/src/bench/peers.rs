@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::output;
 
+mod apart;
 mod bpf;
 mod btf;
 mod kprobes;

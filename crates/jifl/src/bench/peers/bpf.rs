@@ -8,6 +8,7 @@ use std::io;
 
 use jifl_sys::bpf::{Fentry, Map};
 
+use super::apart::Apart;
 use super::sites::Site;
 use super::{Job, Missing, Progress, Started, Tool, btf};
 
@@ -41,38 +42,59 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     })?;
     let ids = btf::functions(&btf, &names)
         .ok_or_else(|| Missing(format!("{} has a format of its own", btf::VMLINUX)))?;
+    let places: Vec<Place> = sites
+        .iter()
+        .enumerate()
+        .filter_map(|(site, at)| {
+            let id = at.own_names.iter().find_map(|name| ids.get(name.as_str()));
+            id.map(|&id| Place {
+                site,
+                addr: at.addr,
+                id,
+            })
+        })
+        .collect();
+    let (programs, covered) = Apart::start(move || attach(job, &places))?;
+    Started::new(programs, covered.into_iter().map(|at| &sites[at]).collect())
+}
+
+/// A site whose function has a type.
+struct Place {
+    site: usize,
+    addr: u64,
+    /// The function's, in BTF.
+    id: u32,
+}
+
+/// With the sites where there is one.
+fn attach(job: Job, places: &[Place]) -> Result<(Programs, Vec<usize>), Missing> {
     let ring = if job == Job::TraceCalls { RING } else { 0 };
     let map = Map::new(8 + 8 * ring as u32).map_err(|error| not_allowed(&error))?;
     let mut programs = Vec::new();
     let mut covered = Vec::new();
     let mut why = "no function of the operation has a type of its own in BTF".to_owned();
-    let mut progress = Progress::new("BPF programs", sites.len());
-    for (i, site) in sites.iter().enumerate() {
-        let id = site
-            .own_names
-            .iter()
-            .find_map(|name| ids.get(name.as_str()));
+    let mut progress = Progress::new("BPF programs", places.len());
+    for (i, place) in places.iter().enumerate() {
         let code = match job {
-            Job::TraceCalls => append(map.number(), site.addr),
+            Job::TraceCalls => append(map.number(), place.addr),
             _ => count(map.number()),
         };
         // The kernel refuses what it must not trace, and types it cannot pass.
-        match id.map(|&id| Fentry::attach(&code, id)) {
-            Some(Ok(program)) => {
+        match Fentry::attach(&code, place.id) {
+            Ok(program) => {
                 programs.push(program);
-                covered.push(site);
+                covered.push(place.site);
             }
             // What is attached so far would be passed off as all.
-            Some(Err(error)) if error.raw_os_error() == Some(EMFILE) => {
+            Err(error) if error.raw_os_error() == Some(EMFILE) => {
                 return Err(Missing(format!(
                     "{} functions take two file descriptors each, and no more could be had \
-                     after {}: see ulimit -n",
-                    sites.len(),
+                     after {}: see ulimit -Hn",
+                    places.len(),
                     programs.len()
                 )));
             }
-            Some(Err(error)) => why = format!("the kernel refused to attach: {error}"),
-            None => {}
+            Err(error) => why = format!("the kernel refused to attach: {error}"),
         }
         progress.at(i + 1);
     }
@@ -80,14 +102,12 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
         return Err(Missing(why));
     }
     let cpus = possible_cpus();
-    Started::new(
-        Programs {
-            programs,
-            map,
-            cpus,
-        },
-        covered,
-    )
+    let programs = Programs {
+        programs,
+        map,
+        cpus,
+    };
+    Ok((programs, covered))
 }
 
 fn not_allowed(error: &io::Error) -> Missing {

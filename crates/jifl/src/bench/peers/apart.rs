@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A tool of many file descriptors, held by a thread whose table of them is its own. In
+//! the process's they would be copied by each fork that is measured, and there are more than
+//! a process may usually have.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use jifl_sys::os;
+
+use super::{Missing, Tool};
+
+/// The tool, as others see it; dropped, it ends.
+pub struct Apart {
+    /// None: it is being dropped.
+    asks: Option<Sender<(Ask, Sender<u64>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Ask {
+    Hits,
+    Missed,
+}
+
+impl Apart {
+    /// Has `make` start the tool over there. Returns it with what else `make` found.
+    ///
+    /// # Errors
+    /// Those of `make`; or there is no such thread.
+    pub fn start<T: Tool, R: Send + 'static>(
+        make: impl FnOnce() -> Result<(T, R), Missing> + Send + 'static,
+    ) -> Result<(Apart, R), Missing> {
+        let (asks, asked) = mpsc::channel();
+        let (made, found) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .spawn(move || {
+                let own = os::own_descriptors()
+                    .map_err(|error| Missing(format!("a table of file descriptors: {error}")));
+                match own.and_then(|()| make()) {
+                    Ok((tool, result)) => {
+                        if made.send(Ok(result)).is_ok() {
+                            answer(&tool, &asked);
+                        }
+                    }
+                    // Nobody receives it: then nobody wants to know.
+                    Err(why) => {
+                        made.send(Err(why)).ok();
+                    }
+                }
+            })
+            .map_err(|error| Missing(format!("a thread: {error}")))?;
+        let apart = Apart {
+            asks: Some(asks),
+            thread: Some(thread),
+        };
+        let ended = || Missing("the thread that starts it has ended".into());
+        Ok((apart, found.recv().map_err(|_| ended())??))
+    }
+
+    fn ask(&self, ask: Ask) -> u64 {
+        let (to, answer) = mpsc::channel();
+        let sent = self.asks.as_ref().map(|asks| asks.send((ask, to)));
+        match sent {
+            Some(Ok(())) => answer.recv().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+fn answer(tool: &impl Tool, asked: &Receiver<(Ask, Sender<u64>)>) {
+    for (ask, to) in asked {
+        let value = match ask {
+            Ask::Hits => tool.hits(),
+            Ask::Missed => tool.missed(),
+        };
+        // Who asked may have gone.
+        to.send(value).ok();
+    }
+}
+
+impl Tool for Apart {
+    fn hits(&self) -> u64 {
+        self.ask(Ask::Hits)
+    }
+
+    fn missed(&self) -> u64 {
+        self.ask(Ask::Missed)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            // It panicked: then its descriptors are closed, too.
+            thread.join().ok();
+        }
+    }
+}
