@@ -192,7 +192,7 @@ def addresses():
         answers["plugin"] = device.call("plugin")
         for name, answer in answers.items():
             words = struct.unpack_from(f"<{len(answer) // 8}Q", answer)
-            check(f"{name} holds no address", all(word < 0xffff800000000000 or word == 2 ** 64 - 1 for word in words),
+            check(f"{name} holds no address", all(word < 0xff10000000000000 or word == 2 ** 64 - 1 for word in words),
                   [hex(word) for word in words])
         same("the cache is shown to who may see addresses", error_of(device.call, "block"), "ENOSPC")
         restrict = Path("/proc/sys/kernel/kptr_restrict")

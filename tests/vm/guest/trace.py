@@ -225,7 +225,8 @@ for fails in (lambda: os.lseek(999, 5, 1), lambda: os.getpgid(9999), lambda: os.
     except OSError:
         pass
 """
-POINTER = "0xffff[0-9a-f]{12}"
+# With page tables of five levels kernel addresses begin at 0xff10000000000000.
+POINTER = "0xff[0-9a-f]{14}"
 # Lines that are to come in this order: of what is passed and returned by one known program.
 SHOWN = [
     r"\[\d+\] sys:lseek = 17  .*",
