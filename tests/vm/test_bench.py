@@ -72,6 +72,10 @@ def test_micro(kernel, tmp_path):
                            capture_output=True, text=True, check=True)
     assert shown.stdout == done.stdout
     assert [(again / name).read_text() for name in names] == drawn
+    # Into the file that is read, too.
+    subprocess.run([harness.JIFL, "bench", "--from", tmp_path / "results.json", "--json", tmp_path / "results.json"],
+                   capture_output=True, check=True)
+    assert json.loads((tmp_path / "results.json").read_text()) == results
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
@@ -110,6 +114,7 @@ def test_what_cannot_be_measured_is_said_and_the_rest_is(kernel):
 
 
 def test_bad_usage():
-    for words, part in ((["--op", "nul"], "no operation"), (["--from", "/x", "--here"], ""), (["--row", "x"], "no row"), (["--here", "--kernel", "6.1"], "")):
+    for words, part in ((["--op", "nul"], "no operation"), (["--row", "x"], "no row"), (["--here", "--kernel", "6.1"], "--kernel"),
+                        (["--from", "/x", "--here"], "--here"), (["--from", "/x", "--set", "micro"], "--set")):
         done = subprocess.run([harness.JIFL, "bench", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and part in done.stderr, done.stderr

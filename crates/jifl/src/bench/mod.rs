@@ -130,7 +130,13 @@ pub struct BenchArgs {
     )]
     kernel: Vec<String>,
     /// Measure nothing: show, draw and join what was written to FILE as JSON; may be given several times
-    #[arg(long, value_name = "FILE", conflicts_with = "here")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "here", "kernel", "set", "clock", "op", "row", "cache_kb", "rounds", "repeats", "append",
+        ]
+    )]
     from: Vec<PathBuf>,
     /// What to measure; may be given several times [default: all]
     #[arg(long, value_enum, value_name = "SET")]
@@ -237,9 +243,11 @@ impl BenchArgs {
 pub fn run(args: BenchArgs) -> Result<u8, Failure> {
     args.ops()?;
     args.check_rows()?;
+    // Before what is written, which may be the same file.
+    let earlier = report::read_all(&args.from)?;
     let mut report = Report::new(&args)?;
     if !args.from.is_empty() {
-        report.add_earlier(&args.from)?;
+        report.add_earlier(earlier)?;
     } else if args.here {
         here::measure(&args, |sheet| report.add(sheet))?;
     } else {

@@ -54,12 +54,7 @@ impl Report<'_> {
     }
 
     /// Shows sheets of earlier runs.
-    ///
-    /// # Errors
-    /// A file cannot be read, or is none of this command's.
-    pub fn add_earlier(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
-        let all: Result<Vec<Results>, Failure> = files.iter().map(|file| read(file)).collect();
-        let all = all?;
+    pub fn add_earlier(&mut self, all: Vec<Results>) -> Result<(), Failure> {
         let mut commits: Vec<&str> = all.iter().map(|one| one.commit.as_str()).collect();
         commits.dedup();
         self.results.commit = commits.join(", ");
@@ -79,6 +74,14 @@ impl Report<'_> {
             false => DONE,
         })
     }
+}
+
+/// What earlier runs have written.
+///
+/// # Errors
+/// A file cannot be read, or is none of this command's.
+pub fn read_all(files: &[PathBuf]) -> Result<Vec<Results>, Failure> {
+    files.iter().map(|file| read(file)).collect()
 }
 
 fn read(file: &Path) -> Result<Results, Failure> {
