@@ -73,7 +73,8 @@ enum { MODRM_RM = 0x07, MODRM_REG = 0x38, REX_B = 1, REX_X = 2, REX_R = 4 };
  */
 static struct which {
 	u8 modrm, rex;		/* bits of them */
-	u8 has_sib, pad;
+	u8 has_sib;
+	u8 unused;		/* four bytes: found by a scaled index */
 } which[1 << 2][1 << 8];
 
 static struct which which_of(u8 opcode, u8 modrm)

@@ -23,7 +23,7 @@ import struct
 import time
 from pathlib import Path
 
-from lib import (Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
+from lib import (SLOWNESS, Device, background, check, figure, is_loaded, kernel_log, log_mark, main, module_file, run, same,
                  session, state_of, status, wait_for)
 
 MODULES = Path(module_file()).parent
@@ -435,6 +435,7 @@ def detach(process):
 
 def bpf(program, rounds):
     if not HAS_BTF:
+        check("Debian's kernels have BTF", SLOWNESS > 1)
         figure("BPF", "left out: this kernel has no BTF")
         return
     for where in ["entry", "exit"]:

@@ -7,7 +7,7 @@ Needs the module trouble. An oops ends the process that caused it, here, not the
 import re
 from pathlib import Path
 
-from lib import (background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, run, same, session,
+from lib import (SLOWNESS, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, run, same, session,
                  status, wait_for)
 
 # What has no result but a text, and whether the process survives it.
@@ -23,7 +23,8 @@ KINDS = {"insn": list(TROUBLES), "block": ["warn", "null", "divide", "stack", "n
 # What each must have said natively, so that a machine on which it does nothing is noticed.
 SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "0000000000000008",
         "read_null": "0000000000000010", "user_null": "0000000000010000", "divide": "divide error",
-        "not_canonical": "0x8000dead00000000",
+        # KASAN has words of its own for it.
+        "not_canonical": ("probably for non-canonical address " if SLOWNESS == 1 else "") + "0x8000dead00000000",
         "jump_nowhere": "NULL pointer", "stack": "do_stack", "recurse": "recurse", "nofault": "nofault 0: mended 1",
         "put_nofault": "put: mended", "zeropad": "zeropad 1: 7a", "msr": "rdmsr: -5", "unsafe_msr": "unchecked MSR",
         "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done",
