@@ -141,11 +141,13 @@ void jifl_count_functions(struct ir_block *b, void *arg)
 {
 	const struct jifl_session *s = arg;
 	const u8 last = b->insns[b->ninsns - 1].kind;
+	const struct jifl_function *f = jifl_function_at(b->addr.v);
 	/* Assembly has agreements of its own. */
-	const bool values = s->flags & JIFL_FLAG_VALUES && jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
+	const bool values = s->flags & JIFL_FLAG_VALUES && f->fentry;
+	const bool starts = f->start == b->addr.v;
 
 	jifl_count_attribute(arg);
-	if (jifl_ksym_starts(b->addr.v))
+	if (starts)
 		jifl_count_enter(b, s, values);
 	if (last == IR_RET || last == IR_RET_THUNK)
 		jifl_count_leave(b, s, values);

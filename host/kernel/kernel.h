@@ -32,9 +32,9 @@ int jifl_ksym_init(void);
 unsigned long jifl_ksym(const char *name);
 /* Address of the fentry call of the function at addr, 0 when it has none. */
 unsigned long jifl_ksym_fentry(unsigned long addr);
-/* Does a function start at addr? Any context, interrupts off. */
-bool jifl_ksym_starts(unsigned long addr);
-/* Where the function starts that addr is in, 0 if in none. Likewise. */
+/* The function that addr is in, up to the next symbol; false: in none. Any context, interrupts off. */
+bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size);
+/* Its start, or 0. Likewise. */
 unsigned long jifl_ksym_start(unsigned long addr);
 /*
  * Its name, without offset and module, and its module's, empty for the kernel's own; cut
@@ -44,6 +44,20 @@ void jifl_ksym_name(unsigned long addr, char *name, size_t size);
 void jifl_ksym_module(unsigned long addr, char *name, size_t size);
 /* End of the function that is at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
+
+/* --- function.c: functions by the addresses in them, remembered ---------------- */
+
+struct jifl_function {
+	unsigned long start;	/* 0: there is none */
+	unsigned long size;	/* up to the next symbol */
+	unsigned long fentry;	/* its fentry call, 0: none */
+};
+
+/* The one that addr is in, until the next call. Under the engine lock, as the next. */
+const struct jifl_function *jifl_function_at(unsigned long addr);
+bool jifl_function_starts(unsigned long addr);
+/* Of a module that goes. */
+void jifl_function_forget(void);
 
 /* --- require.c: may this kernel be instrumented at all? -------------------- */
 

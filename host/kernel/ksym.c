@@ -88,16 +88,21 @@ unsigned long jifl_ksym_fentry(unsigned long addr)
 	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
 }
 
-unsigned long jifl_ksym_start(unsigned long addr)
+bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size)
 {
-	unsigned long size, offset = 0;
+	unsigned long offset = 0;
 
-	return static_call(jifl_kallsyms_size)(addr, &size, &offset) ? addr - offset : 0;
+	if (!static_call(jifl_kallsyms_size)(addr, size, &offset))
+		return false;
+	*start = addr - offset;
+	return true;
 }
 
-bool jifl_ksym_starts(unsigned long addr)
+unsigned long jifl_ksym_start(unsigned long addr)
 {
-	return jifl_ksym_start(addr) == addr;
+	unsigned long start, size;
+
+	return jifl_ksym_range(addr, &start, &size) ? start : 0;
 }
 
 /* "NAME", "NAME [MODULE]" or a number */
@@ -124,9 +129,7 @@ void jifl_ksym_module(unsigned long addr, char *name, size_t size)
 
 unsigned long jifl_ksym_end(unsigned long addr)
 {
-	unsigned long size = 0, offset = 0;
+	unsigned long start, size;
 
-	if (!static_call(jifl_kallsyms_size)(addr, &size, &offset))
-		return addr + 1;
-	return addr - offset + size;
+	return jifl_ksym_range(addr, &start, &size) ? start + size : addr + 1;
 }

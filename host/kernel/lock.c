@@ -160,6 +160,19 @@ static bool compares_rax(const struct ir_insn *insn)
 	return reads & 1u << IR_RAX && hweight16(reads) == 2;
 }
 
+enum { PREFIX_LOCK = 0xf0 };	/* SDM vol. 2, 2.1.1 */
+
+/* A lock prefix, or a byte like it. Most blocks have none, and what an instruction does is dear to tell. */
+static bool may_lock(const struct ir_block *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		if (memchr(b->insns[i].bytes, PREFIX_LOCK, b->insns[i].len))
+			return true;
+	return false;
+}
+
 /*
  * The locked cmpxchg whose outcome decides the branch that ends the block, an index, or -1;
  * *written: registers that have changed since it found its operand.
@@ -241,7 +254,8 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 	int at;
 
 	/* Equal: exchanged. The conditions' numbers are those of opcodes. */
-	if (last->kind != IR_JCC || (last->cc != INS_IF_EQUAL && last->cc != INS_IF_NOT_EQUAL))
+	if (last->kind != IR_JCC || (last->cc != INS_IF_EQUAL && last->cc != INS_IF_NOT_EQUAL) ||
+	    !may_lock(b))
 		return;
 	at = cmpxchg_of(b, &written);
 	if (at < 0)

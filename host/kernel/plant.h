@@ -17,6 +17,7 @@
 	X(unwinder_off, "stack walks see cache addresses") \
 	X(pokes_ignored, "blocks stay when the kernel's text is poked") \
 	X(module_text_kept, "blocks stay when their module goes") \
+	X(functions_kept, "functions of a module that is gone are taken for those of the next") \
 	X(traps_ignored, "traps in dropped blocks are nobody's") \
 	X(filter_ignored, "every task passes the filters") \
 	X(capability_skipped, "anyone may open the device") \

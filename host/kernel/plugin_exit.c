@@ -22,7 +22,7 @@ static bool jifl_is_cold_part(unsigned long addr)
 
 static bool jifl_is_another_routine(const struct ir_block *b, unsigned long target)
 {
-	return jifl_ksym_starts(target) && target != jifl_ksym_start(b->addr.v) &&
+	return jifl_function_starts(target) && jifl_function_at(b->addr.v)->start != target &&
 	       !jifl_is_cold_part(target);
 }
 

@@ -100,7 +100,7 @@ static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 
 	if (!n)
 		return;
-	r->enters = jifl_ksym_starts(r->block->addr.v);
+	r->enters = jifl_function_starts(r->block->addr.v);
 	if (!r->enters && !s->exits)
 		return;
 	jifl_routine_way_out(r->block, &r->out);

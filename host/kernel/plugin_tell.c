@@ -11,7 +11,7 @@
 /* Where the routine begins that the round is about. */
 static unsigned long jifl_round_routine(const struct jifl_round *r)
 {
-	return r->enters ? r->block->addr.v : jifl_ksym_start(r->block->addr.v);
+	return r->enters ? r->block->addr.v : jifl_function_at(r->block->addr.v)->start;
 }
 
 int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point)

@@ -219,10 +219,10 @@ struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 
  */
 static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
 {
-	return (what == JIFL_RECORD_RETURN || what == JIFL_RECORD_RETURNED ||
-		what == JIFL_RECORD_LEFT ||
-		jifl_ksym_starts(b->addr.v)) &&
-	       jifl_ksym_fentry(jifl_ksym_start(b->addr.v));
+	const struct jifl_function *f = jifl_function_at(b->addr.v);
+
+	return f->fentry && (what == JIFL_RECORD_RETURN || what == JIFL_RECORD_RETURNED ||
+			     what == JIFL_RECORD_LEFT || f->start == b->addr.v);
 }
 
 struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)

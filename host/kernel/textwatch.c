@@ -63,6 +63,8 @@ static int module_changed(struct notifier_block *nb, unsigned long state, void *
 	if (state == MODULE_STATE_GOING && !JIFL_HOST_PLANTED(module_text_kept)) {
 		jifl_compat_module_text(data, &base, &size);
 		drop(base, size);
+		if (!JIFL_HOST_PLANTED(functions_kept))
+			jifl_function_forget();
 	}
 	return NOTIFY_OK;
 }

@@ -492,6 +492,9 @@ def modules(rounds):
         check(f"jifl_swap_{which} loads", end.returncode == 0, end)
         places[which].add(Path(f"/sys/module/jifl_swap_{which}/sections/.text").read_text())
         same(f"jifl_swap_{which} answers", [Path("/proc/jifl_swap").read_text() for _ in range(3)], [answer] * 3)
+        end = run("jifl", "trace", "sys:read", "--", "cat", "/proc/jifl_swap")
+        same(f"functions of jifl_swap_{which} in a trace", sorted(re.findall(r"\bswap_\w+", end.stdout)),
+             ([f"swap_piece_{c}" for c in "abcdefghijklmnop"] if which == "b" else []) + ["swap_show"])
         remove(f"jifl_swap_{which}")
     shared = places["a"] & places["b"]
     check("they stood at the same address", shared, places)
