@@ -16,6 +16,8 @@ ZydisDecodedOperand jifl_zops[ZYDIS_MAX_OPERAND_COUNT];
 
 static ZydisDecoder decoder;
 static ZydisDecoderContext context;
+/* What both of them hold; n 0: something else. */
+static struct { u8 bytes[IR_INSN_MAX]; u32 n; } decoded;
 
 int jifl_form_init(void)
 {
@@ -398,10 +400,20 @@ static bool decode_operands(void)
 						       jifl_zi.operand_count));
 }
 
+/* Several questions are asked of one instruction, one after the other: it is decoded once for them. */
 bool jifl_zydis_decode(const u8 *bytes, u32 n)
 {
-	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &jifl_zi)) &&
-	       decode_operands();
+	if (n && n == decoded.n && !memcmp(decoded.bytes, bytes, n))
+		return true;
+	decoded.n = 0;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &jifl_zi)) ||
+	    !decode_operands())
+		return false;
+	if (n <= IR_INSN_MAX) {
+		memcpy(decoded.bytes, bytes, n);
+		decoded.n = n;
+	}
+	return true;
 }
 
 static bool set_registers(struct decode_form *form)
@@ -441,6 +453,7 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 {
 	static struct decode_form form;
 
+	decoded.n = 0;
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &jifl_zi)))
 		return NULL;
 	memset(&form, 0, sizeof(form));
