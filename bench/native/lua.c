@@ -3,11 +3,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <lua5.4/lauxlib.h>
 #include <lua5.4/lua.h>
 #include <lua5.4/lualib.h>
 
 #include "program.h"
+
+/*
+ * In place of the C library's: Lua seeds its string hashes by the time, and table.sort chooses its
+ * pivots by both. Each round is to do the same work.
+ */
+time_t time(time_t *t)
+{
+	if (t)
+		*t = 1;
+	return 1;
+}
+
+clock_t clock(void)
+{
+	return 1;
+}
 
 static const char script[] =
 	"local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end\n"

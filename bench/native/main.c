@@ -77,7 +77,7 @@ static void init_engine(void)
 {
 	u32 i;
 
-	user_host_init_jumping(CODE_SIZE, SIDE_SIZE);
+	user_host_init_jumping(CODE_SIZE, SIDE_SIZE, true);
 	for (i = 0; i < JIFL_ARRAY_LEN(ways); i++)
 		contexts[i] = ways[i].native ? USER_HOST_NATIVE :
 					       jifl_engine_context_create(ways[i].fn, NULL);
