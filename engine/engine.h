@@ -28,7 +28,7 @@ struct jifl_config {
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
 	/*
 	 * s64 per CPU, JIFL_TRAINING_CELLS of them: inline caches are put in order by their hits
-	 * as soon as one target has so many; 0: never. Not with thread_word.
+	 * as soon as one target has so many; 0: never.
 	 */
 	struct ir_operand training;
 	u32 training_hits;
@@ -36,10 +36,19 @@ struct jifl_config {
 	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
 	bool endbr;		/* entries start with endbr64 */
 	/*
-	 * A u64 of each thread's own, relative to fs. Where there is one, indirect branches with
-	 * many targets execute unprotected indirect jumps; 0: none, and they execute returns.
+	 * Two u64 of each thread's own, relative to fs. Where they are, indirect branches execute
+	 * unprotected indirect jumps, and have no inline caches; 0: none, and lookups execute returns.
 	 */
-	s32 thread_word;
+	s32 thread_words;
+	/*
+	 * With them: gives a context's table of so many u32, one for each address from 0 on, all of them 0
+	 * each time it is called, in the low 2 GiB, as the code cache is then; 0: there is no memory. Most
+	 * of it is never touched.
+	 */
+	u64 (*targets)(int context);
+	u32 targets_end;
+	/* With them: calls may pass r11, or get it back, which compiled code does not. */
+	bool keeps_r11;
 	bool lahf;		/* the processor has lahf and sahf in 64-bit mode */
 	bool fentry;		/* all compiled functions begin with 5 bytes for tracers, nothing else does */
 	/* For tests: where something is inserted, what liveness calls dead is made garbage. */

@@ -102,7 +102,8 @@ static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block
 static void begin(int context)
 {
 	emit_unit_begin(&unit, &cache.config, cache.code_base, cache.hot, cache.cold,
-			cache.nexits, cache.contexts[context].lookup);
+			cache.nexits, cache.contexts[context].lookup,
+			(s32)cache.contexts[context].targets);
 }
 
 /* Commits the unit if it is whole and fits. */
@@ -116,10 +117,11 @@ static u32 finish(int context, enum jifl_cause *cause)
 	return jifl_cache_commit(&unit, context, source);
 }
 
-/* Room for the side tables of any unit, and the way to the context's hash lookup. */
+/* Room for the side tables of any unit, and the context's ways to what it has. */
 static bool prepare(int context, enum jifl_cause *cause)
 {
-	if (jifl_cache_has_room(0, 0) && !jifl_cache_lookup_create(context))
+	if (jifl_cache_has_room(0, 0) && !jifl_cache_lookup_create(context) &&
+	    jifl_cache_targets_create(context))
 		return true;
 	jifl_translated.refused++;
 	*cause = JIFL_CAUSE_MEMORY;

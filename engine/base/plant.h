@@ -25,6 +25,8 @@
 	X(jrcxz_never_taken, "jrcxz and loops go to what follows them") \
 	X(chain_wrong_target, "an inline cache compares with another target") \
 	X(lookup_not_forgotten, "a dropped block stays in the hash lookup") \
+	X(jump_scratch_lost, "an indirect jump leaves something else in the register that it works with") \
+	X(jump_operand_lost, "an indirect call is looked up by a register that it has changed") \
 	X(block_not_dropped, "a block stays when its source has changed") \
 	X(traps_not_set, "threads in a dropped block go on to its end") \
 	X(falls_not_dropped, "a dropped block is still run into from the one before it") \

@@ -19,9 +19,7 @@
 #define CACHE_NONE 0xffffffffu
 #define CACHE_CONTEXTS 4096
 #define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2, at most */
-#define CACHE_LANDING_BITS 10	/* entries of a site's table of landings, log 2, at most */
 #define CACHE_CHAIN_MAX JIFL_CHAIN_MAX	/* targets of an inline cache; more use the lookup */
-#define CACHE_CHAIN_JUMPING 2	/* the same where lookups jump: they are cheaper */
 #define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
 #define CACHE_PAGES 2048
 
@@ -47,14 +45,13 @@ struct cache_block {
 };
 
 struct cache_exit {
-	u32 site;		/* rel32 of the branch; INDIRECT: or its table */
+	u32 site;		/* rel32 of the branch */
 	u32 stub;
 	union {
 		u32 target;	/* DIRECT: low half of the original address */
 		struct {	/* INDIRECT */
 			u8 chained;	/* targets that its inline cache was made anew for */
 			u8 reg;		/* through this */
-			bool memory;	/* ... or through memory */
 		};
 	};
 	/* Linked: next of its block's; else next that waits. INDIRECT: its first hit, others follow. */
@@ -82,6 +79,7 @@ struct cache_context {
 	u32 gate;		/* cache offset of where the first units reach the lookup */
 	u32 gate_site;		/* its rel32 */
 	u32 table;		/* cache offset of the lookup's table; CACHE_NONE: no table */
+	u64 targets;		/* address of its table for jumps (targets.c); 0: none */
 };
 
 struct cache {
@@ -113,7 +111,7 @@ struct cache {
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
-	u32 landing_bits;	/* entries of a site's table of landings, log 2 */
+	u64 (*host_targets)(int context);	/* struct jifl_config, targets */
 	/* Indirect exits whose inline caches count, CACHE_NONE: none; and who is next to end. */
 	u32 training[JIFL_TRAINING_SITES];
 	u32 training_next;
@@ -195,15 +193,9 @@ void jifl_cache_lookup_reset(struct cache_context *c);
 int jifl_cache_lookup_create(int context);
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
 void jifl_cache_lookup_forget(const struct cache_block *b);
-u32 jifl_cache_chain_max(void);
 /* Makes the inline cache anew with its targets in this order, without counters; there is room. */
 void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX]);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
-/* Code is put off the hot path: the writer for so much of it, and its end. */
-struct x86_writer jifl_cache_cold_begin(u8 *buf, u32 cap);
-void jifl_cache_cold_end(const struct x86_writer *w);
-/* Adds an exit and returns its number. */
-u32 jifl_cache_exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target);
 
 /* --- training.c --- */
 void jifl_cache_training_reset(void);
@@ -212,13 +204,12 @@ u32 jifl_cache_training_begin(u32 exit);
 /* A hit has come to the dispatcher: is it by a counter that is at its end? */
 void jifl_cache_training_look(u32 exit);
 
-/* --- landing.c: where there is a config.thread_word --- */
-/* Makes a table for an indirect exit, and its lookup, whose cache offset it returns, or CACHE_NONE. */
-u32 jifl_cache_landing_create(const struct cache_exit *x, u32 *table);
-/* For one that has a table, in site; there is room. */
-void jifl_cache_landing_add(const struct cache_exit *x, jifl_orig target);
-/* The operand of an exit through memory, read from its stub; else NULL. */
-const struct ir_insn *jifl_cache_exit_operand(const struct cache_exit *x, struct ir_insn *operand);
+/* --- targets.c: where there are config.thread_words --- */
+/* True unless it needs a table and there is none. */
+bool jifl_cache_targets_create(int context);
+/* False for what is in no table. */
+bool jifl_cache_targets_store(const struct cache_context *c, jifl_orig addr, u32 block);
+void jifl_cache_targets_forget(const struct cache_context *c, jifl_orig addr);
 
 /* --- where.c --- */
 enum cache_at {

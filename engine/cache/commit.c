@@ -22,8 +22,7 @@ static void add_exit(const struct emit_exit *e, u32 first_block)
 		return;
 	}
 	x->kind = CACHE_EXIT_INDIRECT;
-	x->reg = e->reg & 0xf;
-	x->memory = e->reg == IR_REG_NONE;
+	x->reg = e->reg;
 }
 
 static void add_block(const struct emit_unit *u, u32 k, int context,

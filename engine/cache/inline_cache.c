@@ -3,8 +3,8 @@
  * Indirect branches: the inline cache of a site has a compare and a branch for
  * each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
  * context's hash lookup, whose table lies in the cache's own memory so that code
- * reaches it by a 32-bit address. Where unprotected jumps may be executed, landing.c
- * has other lookups.
+ * reaches it by a 32-bit address. Where unprotected jumps may be executed there are no
+ * inline caches (targets.c).
  *
  * An inline cache is made anew for each target that is added, and once more when its
  * order is known (training.c); one store to the site's branch puts it in the old one's
@@ -15,19 +15,20 @@
 #include "../base/plant.h"
 #include "../host.h"
 
-void jifl_cache_cold_end(const struct x86_writer *w)
+static void cold_end(const struct x86_writer *w)
 {
 	jifl_host_code_write(jifl_pos_at(w->start), w->buf, w->len);
 	cache.cold += w->len;
 }
 
-struct x86_writer jifl_cache_cold_begin(u8 *buf, u32 cap)
+/* Code is put off the hot path: the writer for so much of it, and its end. */
+static struct x86_writer cold_begin(u8 *buf, u32 cap)
 {
 	return (struct x86_writer){ .buf = buf, .cap = cap, .start = cache.cold,
 				    .code_base = cache.code_base };
 }
 
-u32 jifl_cache_exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
+static u32 exit_new(u8 kind, u32 block, u32 site, u32 stub, jifl_orig target)
 {
 	struct cache_exit *x = &cache.exits[cache.nexits];
 
@@ -46,6 +47,7 @@ void jifl_cache_lookup_reset(struct cache_context *c)
 	c->lookup = CACHE_NONE;
 	c->gate = CACHE_NONE;
 	c->table = CACHE_NONE;
+	c->targets = 0;
 }
 
 /* The gate: jmp to the lookup, while there is none to push $exit; jmp dispatch_indirect. */
@@ -59,15 +61,15 @@ int jifl_cache_lookup_create(int context)
 		return 0;
 	if (!jifl_cache_has_room(0, sizeof(buf)))
 		return -JIFL_ENOMEM;
-	w = jifl_cache_cold_begin(buf, sizeof(buf));
+	w = cold_begin(buf, sizeof(buf));
 	c->lookup = w.start;
 	c->gate = w.start;
 	c->gate_site = x86_jmp(&w, 0);
 	x86_set_rel32(&w, c->gate_site, x86_here(&w));
 	x86_push_imm(&w, (s32)cache.nexits);
 	x86_jmp(&w, cache.config.dispatch_indirect);
-	jifl_cache_cold_end(&w);
-	c->lookup_exit = jifl_cache_exit_new(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
+	cold_end(&w);
+	c->lookup_exit = exit_new(CACHE_EXIT_LOOKUP, context, 0, 0, jifl_orig_at(0));
 	return 0;
 }
 
@@ -85,10 +87,10 @@ static int make_table(struct cache_context *c)
 	for (i = 0; i < 1u << cache.lookup_bits; i++)
 		jifl_host_code_store64(jifl_pos_at(c->table + 8 * i), 0);
 	cache.cold += 8u << cache.lookup_bits;
-	w = jifl_cache_cold_begin(buf, sizeof(buf));
+	w = cold_begin(buf, sizeof(buf));
 	emit_hash_lookup(&w, &cache.config, cache_address(c->table), cache.lookup_bits,
 			 c->lookup_exit);
-	jifl_cache_cold_end(&w);
+	cold_end(&w);
 	jifl_host_code_store32(jifl_pos_at(c->gate_site), x86_rel32(c->gate_site, w.start));
 	c->lookup = w.start;	/* new code need not go through the gate */
 	return 0;
@@ -104,6 +106,8 @@ void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
 	struct cache_context *c = &cache.contexts[context];
 	u64 to = cache_address(cache.blocks[block].start);
 
+	if (jifl_cache_targets_store(c, addr, block))
+		return;
 	/* Without a table the dispatcher finds the block each time. */
 	if (c->table == CACHE_NONE && make_table(c))
 		return;
@@ -116,28 +120,26 @@ void jifl_cache_lookup_forget(const struct cache_block *b)
 {
 	const struct cache_context *c = &cache.contexts[b->context];
 
-	if (c->table != CACHE_NONE && !JIFL_PLANTED(lookup_not_forgotten))
+	if (JIFL_PLANTED(lookup_not_forgotten))
+		return;
+	jifl_cache_targets_forget(c, cache_orig(b->orig));
+	if (c->table != CACHE_NONE)
 		jifl_host_code_store64(jifl_pos_at(table_slot(c, b->orig)), 0);
 }
 
 /*
- * True when x's inline cache has the block already, at from or behind it: another
- * CPU was faster, or the block is new for a target that was in there. A block has one
- * indirect branch, so its exits off the hot path are that one's.
+ * True when x's inline cache has the block already: another CPU was faster, or the block is new
+ * for a target that was in there. A block has one indirect branch, so its exits off the hot path
+ * are that one's.
  */
-static bool has_hit(const struct cache_exit *x, u32 block, u32 from)
+static bool has_hit(const struct cache_exit *x, u32 block)
 {
 	u32 exit;
 
 	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
-		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= from)
+		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end)
 			return true;
 	return false;
-}
-
-u32 jifl_cache_chain_max(void)
-{
-	return cache.config.thread_word ? CACHE_CHAIN_JUMPING : CACHE_CHAIN_MAX;
 }
 
 static void lead_to(const struct cache_exit *x, u32 to)
@@ -152,8 +154,8 @@ static void add_hits(struct cache_exit *x, const struct emit_chain *chain)
 
 	x->next = cache.nexits;
 	for (i = 0; i < chain->n; i++) {
-		hit = jifl_cache_exit_new(CACHE_EXIT_DIRECT, x->block, chain->hit_sites[i],
-					  x->stub, chain->targets[i]);
+		hit = exit_new(CACHE_EXIT_DIRECT, x->block, chain->hit_sites[i], x->stub,
+			       chain->targets[i]);
 		jifl_cache_exit_add(hit);
 	}
 }
@@ -161,27 +163,24 @@ static void add_hits(struct cache_exit *x, const struct emit_chain *chain)
 static void make_chain(struct cache_exit *x, struct emit_chain *chain)
 {
 	int context = cache.blocks[x->block].context;
-	const struct ir_insn *o;
-	struct ir_insn operand;
 	struct x86_writer w;
 	u8 buf[EMIT_CHAIN];
 
-	o = jifl_cache_exit_operand(x, &operand);
-	w = jifl_cache_cold_begin(buf, sizeof(buf));
+	w = cold_begin(buf, sizeof(buf));
 	chain->stub = x->stub;
 	chain->miss = x->stub;
-	if (x->chained > jifl_cache_chain_max())
+	if (x->chained > CACHE_CHAIN_MAX)
 		chain->miss = emit_chain_end(&w, &cache.config, x->reg,
 					     cache.contexts[context].lookup);
-	emit_chain(&w, &cache.config, o, x->reg, chain);
-	jifl_cache_cold_end(&w);
+	emit_chain(&w, &cache.config, x->reg, chain);
+	cold_end(&w);
 	add_hits(x, chain);
 	lead_to(x, chain->start);
 }
 
 static u32 chain_length(const struct cache_exit *x)
 {
-	return x->chained < jifl_cache_chain_max() ? x->chained : jifl_cache_chain_max();
+	return x->chained < CACHE_CHAIN_MAX ? x->chained : CACHE_CHAIN_MAX;
 }
 
 static void get_chain(const struct cache_exit *x, struct emit_chain *chain)
@@ -200,7 +199,7 @@ static void grow(u32 exit, jifl_orig target, u32 block)
 	struct emit_chain chain;
 
 	get_chain(x, &chain);
-	if (x->chained++ < jifl_cache_chain_max())
+	if (x->chained++ < CACHE_CHAIN_MAX)
 		chain.targets[chain.n++] = target;
 	else
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
@@ -223,36 +222,14 @@ void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX])
 	make_chain(x, &chain);
 }
 
-/* The site has a table instead of it; what was in there is met once more. */
-static void end_in_table(struct cache_exit *x, jifl_orig target)
-{
-	u32 table, lookup = jifl_cache_landing_create(x, &table);
-
-	if (lookup == CACHE_NONE)
-		return;
-	lead_to(x, lookup);
-	x->site = table;
-	x->chained++;
-	if (jifl_cache_has_room(0, EMIT_LANDING))
-		jifl_cache_landing_add(x, target);
-}
-
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 {
 	struct cache_exit *x = &cache.exits[exit];
-	bool ended = x->chained > jifl_cache_chain_max(), jumping = cache.config.thread_word;
 
-	if (has_hit(x, block, ended && jumping ? x->site : cache.hot_end)) {
+	if (has_hit(x, block))
 		jifl_cache_training_look(exit);
-	} else if (ended && !jumping) {
+	else if (x->chained > CACHE_CHAIN_MAX)
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
-	} else if (!jifl_cache_has_room(0, 2 * EMIT_CHAIN)) {
-		return;
-	} else if (ended) {
-		jifl_cache_landing_add(x, target);
-	} else if (jumping && x->chained == jifl_cache_chain_max()) {
-		end_in_table(x, target);
-	} else {
+	else if (jifl_cache_has_room(0, 2 * EMIT_CHAIN))
 		grow(exit, target, block);
-	}
 }

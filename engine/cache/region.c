@@ -42,9 +42,10 @@ static void set_side(void *side, u64 size)
 }
 
 /* The tables of some contexts leave the better part of the cold code for stubs. */
-static u32 lookup_bits(u32 code_size, u32 bits)
+static u32 lookup_bits(u32 code_size)
 {
 	u64 cold = (u64)code_size * (128 - SHARE_HOT) / 128;
+	u32 bits = CACHE_LOOKUP_BITS;
 
 	while (bits > 3 && (64ull << bits) > cold)
 		bits--;
@@ -56,7 +57,8 @@ int jifl_cache_init(const struct jifl_config *config)
 	if (config->code_size < 4096 || config->code_size > (1u << 30) ||
 	    config->side_size < 65536 || !config->side ||
 	    !jifl_fits_s32((s64)config->code_base) ||
-	    !jifl_fits_s32((s64)(config->code_base + config->code_size)))
+	    !jifl_fits_s32((s64)(config->code_base + config->code_size)) ||
+	    (config->thread_words && config->code_base >> 31))
 		return -JIFL_EINVAL;
 	memset(&cache, 0, sizeof(cache));
 	cache.code_base = config->code_base;
@@ -71,14 +73,15 @@ int jifl_cache_init(const struct jifl_config *config)
 		.red_zone = config->red_zone,
 		.align_stack = config->align_stack,
 		.endbr = config->endbr,
-		.thread_word = config->thread_word,
+		.thread_words = config->thread_words,
+		.targets_end = config->targets_end,
+		.keeps_r11 = config->keeps_r11,
 		.lahf = config->lahf,
 		.poison = config->poison,
 	};
-	/* Where sites jump they have tables instead. */
-	cache.training_hits = config->thread_word ? 0 : config->training_hits;
-	cache.lookup_bits = lookup_bits(config->code_size, CACHE_LOOKUP_BITS);
-	cache.landing_bits = lookup_bits(config->code_size, CACHE_LANDING_BITS);
+	cache.host_targets = config->targets;
+	cache.training_hits = config->training_hits;
+	cache.lookup_bits = lookup_bits(config->code_size);
 	set_side(config->side, config->side_size);
 	jifl_cache_reset();
 	return 0;

@@ -19,7 +19,8 @@
  * being begun, the one behind it, and what is there already.
  */
 #define EMIT_INSERT	192
-#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + 16)
+#define EMIT_JUMP	96	/* the branch at its end */
+#define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + EMIT_JUMP)
 /* Poison at each place where there may be inserts: before an instruction, behind it, and where it branches. */
 #define EMIT_POISON	112
 #define EMIT_BLOCK_POISON ((2 * IR_BLOCK_INSNS + 1) * EMIT_POISON)
@@ -40,7 +41,7 @@ struct emit_exit {
 	u32 stub;		/* where it goes while unlinked */
 	jifl_orig target;	/* DIRECT */
 	u8 kind;		/* enum emit_exit_kind */
-	u8 reg;			/* INDIRECT: what the inline cache compares; IR_REG_NONE: memory */
+	u8 reg;			/* INDIRECT: what the inline cache compares */
 	u8 block;		/* index in the unit */
 };
 
@@ -59,7 +60,9 @@ struct emit_config {
 	u32 red_zone;
 	bool align_stack;
 	bool endbr;
-	s32 thread_word;	/* relative to fs; 0: no unprotected indirect jumps */
+	s32 thread_words;	/* this and the next two as in struct jifl_config */
+	u32 targets_end;
+	bool keeps_r11;
 	bool lahf;		/* the processor has it in 64-bit mode */
 	bool poison;		/* put garbage into what is dead where something is inserted */
 };
@@ -88,6 +91,7 @@ struct emit_unit {
 	struct x86_writer hot, cold;
 	u32 exit_base;		/* number of exits[0] in the code cache */
 	u32 lookup;		/* cache offset of the context's hash lookup */
+	s32 targets;		/* the context's table (jump.c) */
 	u32 nexits, nblocks, nmap;
 	bool full;		/* of exits, blocks or map */
 	bool continues;		/* something was inserted since the last instruction */
@@ -103,9 +107,9 @@ struct emit_unit {
 	u8 hot_buf[EMIT_UNIT_HOT], cold_buf[EMIT_UNIT_COLD];
 };
 
-/* lookup: cache offset of the context's hash lookup. */
+/* lookup: cache offset of the context's hash lookup; targets: its table for jump.c, or 0. */
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
-		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup);
+		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup, s32 targets);
 
 /*
  * Emits b. With followed, the block at which it goes on (b->next, or the
@@ -146,7 +150,7 @@ static inline bool emit_unit_is_full(const struct emit_unit *u)
 /* Does a site of this indirect branch get an inline cache? */
 static inline bool emit_has_chain(const struct emit_config *config, const struct ir_insn *insn)
 {
-	return insn->reg != IR_REG_NONE || config->thread_word;
+	return insn->reg != IR_REG_NONE && !config->thread_words;
 }
 
 u32 emit_direct_stub(struct emit_unit *u, u32 exit);
@@ -163,24 +167,11 @@ struct emit_chain {
 	u32 start;		/* out; and for each target the rel32 of the branch to its block */
 	u32 hit_sites[JIFL_CHAIN_MAX];
 };
-/* operand: what x86_pushed_operand found in the site's stub, NULL: reg is compared. */
-void emit_chain(struct x86_writer *w, const struct emit_config *config,
-		const struct ir_insn *operand, u8 reg, struct emit_chain *chain);
+void emit_chain(struct x86_writer *w, const struct emit_config *config, u8 reg,
+		struct emit_chain *chain);
 
 /* Behind a full one: goes to the context's hash lookup. */
 u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup);
-
-/* One target of a site with a table, emitted when it is met. */
-struct emit_chain_piece {
-	u32 start;
-	u32 hit_site;		/* rel32 of the branch to the target's block */
-	u32 hit_stub;		/* where that goes while unlinked */
-	u32 next_site;		/* rel32 of the branch taken on a miss */
-};
-/* operand as above */
-void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
-		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
-		      struct emit_chain_piece *piece);
 
 /*
  * A context's hash lookup: expects the original target on top of the stack,
@@ -191,23 +182,11 @@ u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64
 		     u32 bits, u32 exit);
 #define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
 
-#define EMIT_SKIP_RED_ZONE 5	/* bytes of code at the start of a stub that do that */
+/* --- jump.c: indirect branches where they may jump: config.thread_words ------- */
 
-/* --- landing.c: indirect branches with many targets, where they may jump ------ */
-
-/* A site's own lookup; operand and reg as for a chain. table, mask: see cache/landing.c. */
-u32 emit_site_lookup(struct x86_writer *w, const struct emit_config *config,
-		     const struct ir_insn *operand, u8 reg, u64 table, u32 mask);
-
-#define EMIT_LANDING 96	/* bytes, at most */
-
-/* Where it lands: the piece of a chain that goes on to the landing next. */
-void emit_landing(struct x86_writer *w, const struct emit_config *config,
-		  const struct ir_insn *operand, u8 reg, jifl_orig target, u32 next,
-		  struct emit_chain_piece *piece);
-
-/* Where it lands when nobody knows the target: goes to the site's stub. */
-u32 emit_landing_miss(struct x86_writer *w, const struct emit_config *config, u32 stub);
+/* Puts a scratch register aside, where that is needed: true; and the branch behind it. */
+bool emit_jump_begin(struct emit_unit *u, const struct ir_insn *insn);
+void emit_jump(struct emit_unit *u, const struct ir_insn *insn);
 
 /* --- call.c: inserted code -------------------------------------------------- */
 

@@ -31,9 +31,8 @@ u32 emit_direct_stub(struct emit_unit *u, u32 exit)
 /*
  * Where a site's inline cache ends. A register's: push it; push $exit; jmp
  * dispatch_indirect, which lets the inline cache grow. An operand in memory may
- * change between two comparisons, and is looked up instead: push it; jmp lookup.
- * With unprotected jumps it gets an inline cache as well, which reads it once for each
- * comparison: what one of them has seen is where the branch goes.
+ * change between two comparisons, and is looked up instead: push it; jmp lookup. So is
+ * all that jump.c's table does not know.
  */
 u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit)
 {
@@ -55,15 +54,9 @@ u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit
 	return start;
 }
 
-static void emit_compare(struct x86_writer *w, const struct emit_config *config,
-			 const struct ir_insn *operand, u8 reg, jifl_orig target)
+static void emit_compare(struct x86_writer *w, u8 reg, jifl_orig target)
 {
-	s32 compared = (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target);
-
-	if (operand)
-		x86_cmp_operand_of_imm(w, operand, -(s32)config->red_zone, compared);
-	else
-		x86_cmp_imm(w, reg, compared);
+	x86_cmp_imm(w, reg, (s32)target.v + 16 * JIFL_PLANTED(chain_wrong_target));
 }
 
 /* jne 1f; add $-1, cell; js stub; jmp block; 1: */
@@ -79,11 +72,11 @@ static u32 emit_counted_hit(struct x86_writer *w, struct ir_operand cell, u32 st
 }
 
 /*
- * For each target: cmp $target, reg or operand; je block
+ * For each target: cmp $target, reg; je block
  * and at the end: jmp miss
  */
-void emit_chain(struct x86_writer *w, const struct emit_config *config,
-		const struct ir_insn *operand, u8 reg, struct emit_chain *chain)
+void emit_chain(struct x86_writer *w, const struct emit_config *config, u8 reg,
+		struct emit_chain *chain)
 {
 	struct ir_operand cell = config->training;
 	u32 i;
@@ -91,24 +84,11 @@ void emit_chain(struct x86_writer *w, const struct emit_config *config,
 	cell.disp += (s32)(8 * JIFL_CHAIN_MAX * chain->training);
 	chain->start = x86_here(w);
 	for (i = 0; i < chain->n; i++, cell.disp += 8) {
-		emit_compare(w, config, operand, reg, chain->targets[i]);
+		emit_compare(w, reg, chain->targets[i]);
 		chain->hit_sites[i] = chain->counts ? emit_counted_hit(w, cell, chain->stub) :
 						      x86_jcc(w, X86_CC_E, chain->stub);
 	}
 	x86_jmp(w, chain->miss);
-}
-
-/* cmp $target, reg or operand; je block; jmp miss */
-void emit_chain_piece(struct x86_writer *w, const struct emit_config *config,
-		      const struct ir_insn *operand, u8 reg, jifl_orig target, u32 miss,
-		      struct emit_chain_piece *piece)
-{
-	piece->start = x86_here(w);
-	emit_compare(w, config, operand, reg, target);
-	piece->hit_site = x86_jcc(w, X86_CC_E, 0);
-	piece->hit_stub = x86_here(w);
-	x86_set_rel32(w, piece->hit_site, piece->hit_stub);
-	piece->next_site = x86_jmp(w, miss);
 }
 
 u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 reg, u32 lookup)

@@ -6,7 +6,7 @@
 #include "../base/plant.h"
 
 void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 code_base,
-		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup)
+		     u32 hot_start, u32 cold_start, u32 exit_base, u32 lookup, s32 targets)
 {
 	u->config = config;
 	u->hot = (struct x86_writer){ .buf = u->hot_buf, .cap = sizeof(u->hot_buf),
@@ -15,6 +15,7 @@ void emit_unit_begin(struct emit_unit *u, const struct emit_config *config, u64 
 				       .start = cold_start, .code_base = code_base };
 	u->exit_base = exit_base;
 	u->lookup = lookup;
+	u->targets = targets;
 	u->nexits = 0;
 	u->nblocks = 0;
 	u->nmap = 0;
@@ -95,6 +96,10 @@ static void emit_indirect(struct emit_unit *u, const struct ir_insn *insn)
 	struct emit_exit *e = NULL;
 	u32 stub, site;
 
+	if (u->targets) {
+		emit_jump(u, insn);
+		return;
+	}
 	if (emit_has_chain(u->config, insn))
 		e = exit_add(u, EMIT_EXIT_INDIRECT);
 	stub = emit_indirect_stub(u, insn, e ? u->exit_base + (u32)(e - u->exits) : 0);
@@ -217,6 +222,17 @@ static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 en
 	return i;
 }
 
+/* What an indirect branch needs before it: a fault at it is at the original's. */
+static void emit_aside(struct emit_unit *u, const struct ir_insn *insn)
+{
+	u32 from = x86_here(&u->hot);
+
+	if (!u->targets || (insn->kind != IR_CALL_IND && insn->kind != IR_JMP_IND))
+		return;
+	if (emit_jump_begin(u, insn))
+		emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_FIXED);
+}
+
 /* Instructions from i up to end, with nothing between them. */
 static void emit_insns(struct emit_unit *u, const struct ir_block *b, u16 i, u16 end, bool followed)
 {
@@ -226,6 +242,7 @@ static void emit_insns(struct emit_unit *u, const struct ir_block *b, u16 i, u16
 		i = emit_run(u, b, i, end);
 		if (i == end)
 			break;
+		emit_aside(u, &b->insns[i]);
 		from = x86_here(&u->hot);
 		emit_insn(u, &b->insns[i], followed);
 		emit_map_add(u, from, x86_here(&u->hot), b->insns[i].len);

@@ -555,50 +555,24 @@ static bool based_on_rsp(const struct ir_insn *insn)
 	       !((before_opcode & 0xf0) == 0x40 && (before_opcode & 1));
 }
 
-/* Of the ModRM byte, what follows it without an immediate, and itself. */
-static u32 modrm_len(const u8 *m)
-{
-	u32 mod = m[0] >> 6, sib = (m[0] & 7) == 4;
-	bool disp32 = mod == 2 || (mod == 0 && ((m[0] & 7) == 5 || (sib && (m[1] & 7) == 5)));
-
-	return 1 + sib + (mod == 1 ? 1 : disp32 ? 4 : 0);
-}
-
 static bool is_rex(u8 byte)
 {
 	return (byte & 0xf0) == REX;
 }
 
-/* The branch's prefixes; for another opcode with REX.W, and without REX.R and bnd. */
-static void put_prefixes(struct x86_writer *w, const struct ir_insn *insn, bool wide)
-{
-	u32 n = insn->modrm_at - 1, i;
-	u8 rex = 0;
-
-	for (i = 0; i < n; i++) {
-		if (wide && is_rex(insn->bytes[i]))
-			rex = insn->bytes[i] & ~4;
-		else if (!wide || insn->bytes[i] != PREFIX_BND)
-			x86_u8(w, insn->bytes[i]);
-	}
-	if (wide)
-		x86_u8(w, rex | REX_W);
-}
-
 /*
- * Opcode and ModRM.reg before the operand of a branch, an immediate of imm_len
- * behind it. An operand on the stack is further away by what was pushed since: its
- * displacement becomes a disp32 that says so.
+ * Opcode and ModRM.reg before the operand of a branch. One on the stack is further away by what was
+ * pushed since: its displacement becomes a disp32 that says so.
  */
 static void put_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved,
-			   u8 opcode, u8 reg, u32 imm_len)
+			   u8 opcode, u8 reg)
 {
 	const u8 *m = insn->bytes + insn->modrm_at;
-	u8 modrm = (m[0] & 0xc7) | reg << 3;
+	u8 modrm = (m[0] & 0xc7) | (reg & 7) << 3;
 	s32 disp = 0;
 
 	x86_u8(w, opcode);
-	if (based_on_rsp(insn) && m[0] >> 6 != 3) {
+	if (rsp_moved && based_on_rsp(insn) && m[0] >> 6 != 3) {
 		if (m[0] >> 6 == 1)
 			disp = (s8)m[2];
 		else if (m[0] >> 6 == 2)
@@ -610,45 +584,31 @@ static void put_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32
 	}
 	x86_u8(w, modrm);
 	if (insn->disp_at)
-		x86_u32(w, relocated_disp(w, insn, w->code_base + x86_here(w) + 4 + imm_len));
+		x86_u32(w, relocated_disp(w, insn, w->code_base + x86_here(w) + 4));
 	else
-		x86_bytes(w, m + 1, modrm_len(m) - 1);
+		x86_bytes(w, m + 1, x86_operand_len(m) - 1);
 }
 
-/* ff /2 and ff /4 differ from push (ff /6) only in ModRM.reg. */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved)
 {
-	put_prefixes(w, insn, false);
-	put_operand_of(w, insn, rsp_moved, 0xff, 6, 0);
+	x86_bytes(w, insn->bytes, insn->modrm_at - 1);
+	put_operand_of(w, insn, rsp_moved, 0xff, 6);
 }
 
-void x86_load_rcx_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved)
+/* With the branch's prefixes, but for bnd and with another REX. */
+void x86_load_operand_of(struct x86_writer *w, enum ir_reg reg, const struct ir_insn *insn)
 {
-	put_prefixes(w, insn, true);
-	put_operand_of(w, insn, rsp_moved, 0x8b, IR_RCX, 0);
-}
+	u8 rex = REX_W | (reg >= 8 ? REX_R : 0);
+	u32 i;
 
-void x86_cmp_operand_of_imm(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved,
-			    s32 imm)
-{
-	put_prefixes(w, insn, true);
-	put_operand_of(w, insn, rsp_moved, 0x81, 7, 4);
-	x86_u32(w, (u32)imm);
-}
-
-void x86_pushed_operand(const u8 *p, u64 addr, struct ir_insn *insn)
-{
-	const u8 *m = p;
-
-	memset(insn, 0, sizeof(*insn));
-	while (*m++ != 0xff)
-		;
-	insn->addr = jifl_orig_at(addr);
-	insn->modrm_at = (u8)(m - p);
-	insn->len = (u8)(insn->modrm_at + modrm_len(m));
-	if ((m[0] & 0xc7) == 5)
-		insn->disp_at = insn->modrm_at + 1;
-	memcpy(insn->bytes, p, insn->len);
+	for (i = 0; i < insn->modrm_at - 1u; i++) {
+		if (is_rex(insn->bytes[i]))
+			rex |= insn->bytes[i] & (REX_B | REX_X);
+		else if (insn->bytes[i] != PREFIX_BND)
+			x86_u8(w, insn->bytes[i]);
+	}
+	x86_u8(w, rex);
+	put_operand_of(w, insn, 0, 0x8b, reg);
 }
 
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg)
@@ -663,15 +623,37 @@ void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell)
 	cell_operand_reg(w, 0x8b, reg, (struct ir_operand){ .disp = cell });
 }
 
-void x86_jmp_table(struct x86_writer *w, u64 table, u32 mask)
+void x86_branch_thread(struct x86_writer *w, bool call, s32 cell)
 {
-	static const u8 and_ecx[] = { 0x81, 0xe1 };
-	static const u8 jmp_table_rcx[] = { 0xff, 0xa1 };
+	static const u8 call_cell[] = { PREFIX_FS, 0xff, 0x14, 0x25 };
+	static const u8 jmp_cell[] = { PREFIX_FS, 0xff, 0x24, 0x25 };
 
-	if (!jifl_fits_s32((s64)table))
-		w->full = true;
-	x86_bytes(w, and_ecx, sizeof(and_ecx));
-	x86_u32(w, mask);
-	x86_bytes(w, jmp_table_rcx, sizeof(jmp_table_rcx));
+	x86_bytes(w, call ? call_cell : jmp_cell, sizeof(call_cell));
+	x86_u32(w, (u32)cell);
+}
+
+void x86_call_reg(struct x86_writer *w, enum ir_reg reg)
+{
+	if (reg >= 8)
+		x86_u8(w, REX_B);
+	x86_u8(w, 0xff);
+	x86_u8(w, 0xd0 | (reg & 7));
+}
+
+void x86_load_entry(struct x86_writer *w, enum ir_reg reg, s32 table)
+{
+	if (reg >= 8)
+		x86_u8(w, REX_R | REX_X);
+	x86_u8(w, 0x8b);
+	x86_u8(w, 0x04 | (reg & 7) << 3);
+	x86_u8(w, 0x85 | (reg & 7) << 3);
 	x86_u32(w, (u32)table);
+}
+
+void x86_test(struct x86_writer *w, enum ir_reg reg)
+{
+	if (reg >= 8)
+		x86_u8(w, REX_R | REX_B);
+	x86_u8(w, 0x85);
+	x86_u8(w, 0xc0 | (reg & 7) << 3 | (reg & 7));
 }

@@ -91,7 +91,7 @@ void x86_set_rel8_here(struct x86_writer *w, u32 at);
 /* ... to another place of the buffer */
 void x86_set_rel8(struct x86_writer *w, u32 at, u32 to);
 
-enum { X86_CC_E = 4, X86_CC_NE = 5, X86_CC_S = 8, X86_CC_LE = 14 };
+enum { X86_CC_AE = 3, X86_CC_E = 4, X86_CC_NE = 5, X86_CC_S = 8, X86_CC_LE = 14 };
 
 void x86_push(struct x86_writer *w, enum ir_reg reg);
 void x86_pop(struct x86_writer *w, enum ir_reg reg);
@@ -166,23 +166,25 @@ void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg in
 /* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
-/* and $mask, %ecx; jmp *table(%rcx) */
-void x86_jmp_table(struct x86_writer *w, u64 table, u32 mask);
+/* call or jmp *cell, unprotected, of such a cell */
+void x86_branch_thread(struct x86_writer *w, bool call, s32 cell);
+void x86_call_reg(struct x86_writer *w, enum ir_reg reg);
+/* mov table(, reg, 4), reg32; test reg32, reg32 */
+void x86_load_entry(struct x86_writer *w, enum ir_reg reg, s32 table);
+void x86_test(struct x86_writer *w, enum ir_reg reg);
 /*
- * The memory operand of an original indirect branch, where rsp is rsp_moved lower
- * than there: push operand; mov operand, %rcx; cmpq $imm, operand.
+ * The memory operand of an original indirect branch: push operand, where rsp is rsp_moved lower
+ * than there; mov operand, reg.
  */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
-void x86_load_rcx_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
-void x86_cmp_operand_of_imm(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved,
-			    s32 imm);
-/* Reads back what the first of them wrote at p, to be run at addr, for another of them. */
-void x86_pushed_operand(const u8 *p, u64 addr, struct ir_insn *insn);
+void x86_load_operand_of(struct x86_writer *w, enum ir_reg reg, const struct ir_insn *insn);
 /*
  * x86_walk.c: length of the instruction at p, one that inserted code or a stub
  * is made of, and to *pushed what it adds. 0: another one, or it goes elsewhere.
  */
 u32 x86_walk(const u8 *p, s32 *pushed);
+/* Bytes of the operand whose ModRM is at p, with its SIB and displacement: SDM vol. 2, table 2-2 */
+u32 x86_operand_len(const u8 *p);
 /* x86_op.c: a step of an analysis routine whose operands were changed */
 void x86_op(struct x86_writer *w, const struct ir_step *s);
 /* an original instruction, its rip-relative operand relocated */

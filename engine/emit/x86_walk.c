@@ -29,8 +29,7 @@ static u32 plain_operand(const u8 *p)
 	return p[0] >= 0xc0 ? 1 : 2;
 }
 
-/* From ModRM on, of any: with SIB and displacement. SDM vol. 2, table 2-2 */
-static u32 any_operand(const u8 *p)
+u32 x86_operand_len(const u8 *p)
 {
 	u32 mod = p[0] >> 6, sib = mod != 3 && (p[0] & 7) == 4;
 	bool disp32 = mod == 2 || (!mod && ((p[0] & 7) == 5 || (sib && (p[1] & 7) == 5)));
@@ -48,7 +47,7 @@ static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 		return p[1] == 0xbd ? 2 + plain_operand(p + 2) : 0;
 	case 0x8d:					/* lea n(%rsp), %rsp; lea memory, reg */
 		if ((p[1] & 0x38) != 0x20 || rex & REX_R)
-			return 1 + any_operand(p + 1);
+			return 1 + x86_operand_len(p + 1);
 		if (p[1] == 0x64) {
 			*pushed -= (s8)p[3];
 			return 4;
@@ -56,7 +55,7 @@ static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 		*pushed -= load_s32(p + 3);
 		return 7;
 	case 0x8b:					/* mov memory, reg */
-		return 1 + any_operand(p + 1);
+		return 1 + x86_operand_len(p + 1);
 	case 0x01:					/* add reg, cell */
 	case 0x29:					/* sub reg, cell */
 	case 0x39:					/* cmp reg, to n(%rsp), reg or disp8(reg) */
@@ -138,7 +137,7 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	case 0x83:					/* cmp $imm8, reg32 or disp8(reg) */
 		return 2 + plain_operand(p + 1);
 	case 0x8b:					/* mov reg32 or memory, reg32 */
-		return 1 + any_operand(p + 1);
+		return 1 + x86_operand_len(p + 1);
 	case 0x0f:					/* jcc, not taken; seto %al */
 		if (p[1] == 0x90)
 			return 3;

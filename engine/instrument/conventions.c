@@ -11,6 +11,7 @@
  *   conditional jump		as on both sides; registers too, with [6]
  *   nop of 2 or 5 bytes	as behind it [7] all live [6]
  *   what runs natively	all live	all live
+ *   user space, where lookups jump: a call through a register or memory changes r11 [8]
  *
  * Flags: System V ABI 3.2.1 gives them no value at calls and returns, and kernel
  * assembly keeps to that but for
@@ -62,6 +63,9 @@
  *	lock prefixes	change nothing of this
  * [7] Each of these is an asm statement, and gcc takes all of them to change flags, or a
  *     call: flags are dead there, whatever stands there.
+ * [8] System V ABI 3.2.1: the caller's to save, no argument, and linkers' stubs change it on the
+ *     way. Not trusted where the host says otherwise (jifl_config.keeps_r11), and not at jumps,
+ *     which may stay in a function. emit/jump.c
  */
 #include "conventions.h"
 #include "../base/plant.h"

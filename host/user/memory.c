@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../engine/base/plant.h"
+#include "targets.h"
 #include "user.h"
 
 /* --- dispatch.S --- */
@@ -42,7 +43,7 @@ static const char *trap_stub;
 u64 user_host_traps;
 
 /* For the code cache. */
-static __thread u64 thread_word;
+static __thread u64 thread_words[2];
 
 static void die(const char *what)
 {
@@ -57,6 +58,7 @@ static u64 address(const void *p)
 
 static void unmap(void)
 {
+	user_host_targets_unmap();
 	if (!code_bytes)
 		return;
 	munmap(executable, code_bytes);
@@ -203,11 +205,14 @@ static s32 from_fs(const void *p)
 	return (s32)(address(p) - fs);
 }
 
-void user_host_init_jumping(u32 code_size, u64 side_size)
+void user_host_init_jumping(u32 code_size, u64 side_size, bool compiled)
 {
 	struct jifl_config config = user_host_config(code_size, side_size);
 
-	config.thread_word = from_fs(&thread_word);
+	config.thread_words = from_fs(thread_words);
+	config.targets = user_host_targets;
+	config.targets_end = user_host_targets_end();
+	config.keeps_r11 = !compiled;
 	init(&config);
 }
 

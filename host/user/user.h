@@ -32,9 +32,9 @@ void user_host_init(u32 code_size, u64 side_size);
 
 /*
  * The same with unprotected indirect jumps, which user space may execute and
- * the kernel may not: struct jifl_config, thread_word.
+ * the kernel may not: struct jifl_config, thread_words. compiled: its calls keep to the System V ABI.
  */
-void user_host_init_jumping(u32 code_size, u64 side_size);
+void user_host_init_jumping(u32 code_size, u64 side_size, bool compiled);
 
 /*
  * Runs fn(args) through the cache in a context and returns what it returns;

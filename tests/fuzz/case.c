@@ -271,7 +271,7 @@ void fuzz_begin(u32 code_size, bool jumping)
 	u32 i;
 
 	if (jumping)
-		user_host_init_jumping(code_size, 4 << 20);
+		user_host_init_jumping(code_size, 4 << 20, false);
 	else
 		user_host_init(code_size, 4 << 20);
 	for (i = 0; insert_modes[i].name; i++)

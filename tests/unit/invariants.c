@@ -47,10 +47,8 @@ static void check_chain(const struct cache_exit *x, const char *when)
 		CHECK_EQ_IN(when, goes_to(x->site), x->stub);
 		return;
 	}
-	if (x->memory || (x->chained > jifl_cache_chain_max() && cache.config.thread_word))
-		return;
 	at = goes_to(x->site);
-	for (i = 0; i < x->chained && i < jifl_cache_chain_max(); i++) {
+	for (i = 0; i < x->chained && i < CACHE_CHAIN_MAX; i++) {
 		const struct cache_exit *hit = &cache.exits[x->next + i];
 
 		memcpy(&imm, user_host_code() + at + (x->reg ? 3 : 2), 4);
@@ -94,6 +92,23 @@ static void check_lookup(u32 context, const char *when)
 		CHECK(block != CACHE_NONE &&
 		      (u32)(entry >> 32) == (u32)cache_address(cache.blocks[block].start),
 		      "%s: lookup of context %u, entry %#llx", when, context, entry);
+	}
+}
+
+/* Each block that is in the table of targets is what is found. */
+static void check_targets(u32 context, const char *when)
+{
+	const u32 *table = (const u32 *)(unsigned long)cache.contexts[context].targets;
+	u32 i, found;
+
+	for (i = 0; table && i < cache.nblocks; i++) {
+		u32 orig = cache.blocks[i].orig;
+
+		if (cache.blocks[i].context != context || orig >= cache.config.targets_end || !table[orig])
+			continue;
+		found = jifl_cache_find((int)context, cache_orig(orig));
+		CHECK(found != CACHE_NONE && table[orig] == (u32)cache_address(cache.blocks[found].start),
+		      "%s: target %#x of context %u is at %#x", when, orig, context, table[orig]);
 	}
 }
 
@@ -198,8 +213,10 @@ void check_cache(const char *when)
 	CHECK_EQ_IN(when, cache.live, live);
 	for (i = 0; i < cache.nexits; i++)
 		check_exit(i, when);
-	for (i = 0; i < cache.ncontexts; i++)
+	for (i = 0; i < cache.ncontexts; i++) {
 		check_lookup(i, when);
+		check_targets(i, when);
+	}
 	check_free(cache.hot, cache.hot_end, when);
 	check_free(cache.cold, cache.cold_end, when);
 }

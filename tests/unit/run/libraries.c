@@ -24,7 +24,7 @@ static void compare(const char *name, target_fn fn, unsigned long n)
 		if (i % 2)
 			user_host_init(64 << 20, 32 << 20);
 		else
-			user_host_init_jumping(64 << 20, 32 << 20);
+			user_host_init_jumping(64 << 20, 32 << 20, true);
 		insert_begin();
 		context = jifl_engine_context_create(modes[i].fn, NULL);
 		for (round = 0; round < 2; round++)

@@ -151,7 +151,7 @@ static void try_programs(bool jumping)
 
 	end = seed + number("UNIT_ROUNDS", UNIT_SANITIZED ? 100 : 600);
 	if (jumping)
-		user_host_init_jumping(8 << 20, 8 << 20);
+		user_host_init_jumping(8 << 20, 8 << 20, false);
 	else
 		user_host_init(8 << 20, 8 << 20);
 	program_init();

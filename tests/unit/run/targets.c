@@ -45,7 +45,7 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 	for (mode = insert_modes; mode->name; mode++) {
 		/* With each form of lookups. */
 		if ((mode - insert_modes) % 2)
-			user_host_init_jumping(UNIT_CODE, UNIT_SIDE);
+			user_host_init_jumping(UNIT_CODE, UNIT_SIDE, true);
 		else
 			user_host_init(UNIT_CODE, UNIT_SIDE);
 		insert_begin();

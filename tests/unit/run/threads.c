@@ -62,7 +62,7 @@ static void change_under_threads(bool jumping)
 	long i;
 
 	if (jumping)
-		user_host_init_jumping(64 << 20, 64 << 20);
+		user_host_init_jumping(64 << 20, 64 << 20, true);
 	else
 		user_host_init(64 << 20, 64 << 20);
 	contexts[0] = jifl_engine_context_create(NULL, NULL);

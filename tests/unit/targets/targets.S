@@ -102,6 +102,13 @@ asm_indirect:
 	call	*table(,%rcx,8)
 	mov	table(,%rcx,8), %r11
 	call	*%r11
+	/* To what nothing else leads to. */
+	mov	table+16(,%rcx,8), %r11
+	call	*%r11
+	lea	table+32(,%rcx,8), %r11
+	call	*(%r11)
+	mov	%rcx, %r11
+	call	*table+48(,%r11,8)
 	call	*%rbp
 	dec	%rbx
 	jz	2f
@@ -120,6 +127,13 @@ table_1:
 11:	lea	1(%rax,%rax), %rax
 	and	$0xffffff, %eax
 	ret
+
+	.irp	n, 2, 3, 4, 5, 6, 7
+table_\n:
+	lea	\n(%rax,%rax,2), %rax
+	and	$0xffffff, %eax
+	ret
+	.endr
 
 /* rsp-relative with a byte, a word and no displacement; with an index; jmp *(rsp) */
 asm_stack_jumps:
@@ -283,7 +297,7 @@ buffer:	.skip	64
 	.balign	16
 data:	.quad	0, 0x1122334455667788
 	.quad	0, 0
-table:	.quad	table_0, table_1
+table:	.quad	table_0, table_1, table_2, table_3, table_4, table_5, table_6, table_7
 after:	.quad	table_after
 
 	.section .rodata
