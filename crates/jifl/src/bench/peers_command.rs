@@ -83,6 +83,9 @@ pub fn run(args: &PeersArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
+/// How often a tool is asked for its hits before the work, so that nobody else hits it in one of them.
+const ASKED: usize = 16;
+
 fn show(row: &serde_json::Value) -> Result<(), Failure> {
     output::print(&format!("{row}\n"))
 }
@@ -124,11 +127,11 @@ fn measure(
 ) -> Result<(serde_json::Value, f64), Missing> {
     let peer = Peer::start(method, job, sites)?;
     work();
-    // What asking itself hits, to be taken off; others hit now and then, too.
-    let asked: Vec<u64> = (0..4).map(|_| peer.hits()).collect();
+    // What asking itself hits, to be taken off: the least, as others hit now and then, too.
+    let asked: Vec<u64> = (0..=ASKED).map(|_| peer.hits()).collect();
     let asking = asked.windows(2).map(|two| two[1] - two[0]).min();
     let ns = nanoseconds(work);
-    let hits = peer.hits() - asked[3] - asking.unwrap_or(0);
+    let hits = peer.hits() - asked[ASKED] - asking.unwrap_or(0);
     let coverage = peer.coverage();
     let row = json!({
         "sites": coverage.sites, "covered": coverage.covered, "jumps": coverage.jumps,

@@ -60,7 +60,11 @@ fn start_tracer(sites: &[Site]) -> Result<Started<'_>, Missing> {
 }
 
 /// A directory of tracefs with a ring buffer and a tracer of its own.
-struct Instance(PathBuf);
+struct Instance {
+    path: PathBuf,
+    /// `tracing_on`, open: opening it each time would hit much more than writing to it.
+    switch: File,
+}
 
 impl Instance {
     fn create() -> Result<Instance, Missing> {
@@ -82,22 +86,29 @@ impl Instance {
             ));
         }
         let path = tracefs.join(format!("instances/jifl-bench-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| Missing(format!("{}: {error}", path.display())))?;
-        Ok(Instance(path))
+        let failed = |error: io::Error| Missing(format!("{}: {error}", path.display()));
+        fs::create_dir(&path).map_err(failed)?;
+        match File::options().write(true).open(path.join("tracing_on")) {
+            Ok(switch) => Ok(Instance { path, switch }),
+            Err(error) => {
+                fs::remove_dir(&path).ok();
+                Err(failed(error))
+            }
+        }
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), Missing> {
-        let path = self.0.join(file);
+        let path = self.path.join(file);
         fs::write(&path, text).map_err(|error| Missing(format!("{}: {error}", path.display())))
     }
 
     /// Has the sites' functions traced and no others; returns those that can be.
     fn filter<'a>(&self, sites: &'a [Site]) -> Result<Vec<&'a Site>, Missing> {
         let read = |error: io::Error| Missing(format!("filter of the function tracer: {error}"));
-        let tracefs = self.0.join("../../available_filter_functions");
+        let tracefs = self.path.join("../../available_filter_functions");
         let available = fs::read_to_string(tracefs).map_err(read)?;
         let numbers = numbers(&available, sites);
-        let path = self.0.join("set_ftrace_filter");
+        let path = self.path.join("set_ftrace_filter");
         let mut file = File::options().append(true).open(path).map_err(read)?;
         let mut progress = Progress::new("functions", sites.len());
         let mut covered = Vec::new();
@@ -121,7 +132,9 @@ impl Instance {
 
     /// A sum over the CPUs' statistics.
     fn sum(&self, names: &[&str]) -> u64 {
-        let per_cpu = fs::read_dir(self.0.join("per_cpu")).into_iter().flatten();
+        let per_cpu = fs::read_dir(self.path.join("per_cpu"))
+            .into_iter()
+            .flatten();
         per_cpu
             .flatten()
             .filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok())
@@ -156,8 +169,19 @@ fn sum_of(stats: &str, names: &[&str]) -> u64 {
 }
 
 impl Tool for Instance {
+    /// Stops tracing meanwhile: the CPUs' numbers are read one after the other, and what
+    /// reading them hits would be in some and not in others, depending on where it runs.
     fn hits(&self) -> u64 {
-        self.sum(&["entries", "overrun"])
+        let switch = |on: &[u8]| (&self.switch).write_all(on);
+        let switched = switch(b"0");
+        let hits = self.sum(&["entries", "overrun"]);
+        if let Err(error) = switched.and_then(|()| switch(b"1")) {
+            output::note(&format!(
+                "bench: {}: tracing_on: {error}",
+                self.path.display()
+            ));
+        }
+        hits
     }
 
     fn missed(&self) -> u64 {
@@ -168,9 +192,9 @@ impl Tool for Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let stopped = self.write("current_tracer", "nop");
-        if let Err(error) = fs::remove_dir(&self.0) {
+        if let Err(error) = fs::remove_dir(&self.path) {
             let why = stopped.err().map_or(error.to_string(), |missing| missing.0);
-            output::note(&format!("bench: {}: {why}", self.0.display()));
+            output::note(&format!("bench: {}: {why}", self.path.display()));
         }
     }
 }
