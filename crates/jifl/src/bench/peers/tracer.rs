@@ -56,15 +56,16 @@ fn start_tracer(sites: &[Site]) -> Result<Started<'_>, Missing> {
         instance.write("buffer_size_kb", BUFFER_KB)?;
         instance.write("current_tracer", "function")?;
     }
-    Started::new(instance, covered)
+    let path = instance.0.join("tracing_on");
+    let switch = File::options()
+        .write(true)
+        .open(&path)
+        .map_err(|error| Missing(format!("{}: {error}", path.display())))?;
+    Started::new(Tracer { switch, instance }, covered)
 }
 
 /// A directory of tracefs with a ring buffer and a tracer of its own.
-struct Instance {
-    path: PathBuf,
-    /// `tracing_on`, open: opening it each time would hit much more than writing to it.
-    switch: File,
-}
+struct Instance(PathBuf);
 
 impl Instance {
     fn create() -> Result<Instance, Missing> {
@@ -86,29 +87,22 @@ impl Instance {
             ));
         }
         let path = tracefs.join(format!("instances/jifl-bench-{}", std::process::id()));
-        let failed = |error: io::Error| Missing(format!("{}: {error}", path.display()));
-        fs::create_dir(&path).map_err(failed)?;
-        match File::options().write(true).open(path.join("tracing_on")) {
-            Ok(switch) => Ok(Instance { path, switch }),
-            Err(error) => {
-                fs::remove_dir(&path).ok();
-                Err(failed(error))
-            }
-        }
+        fs::create_dir(&path).map_err(|error| Missing(format!("{}: {error}", path.display())))?;
+        Ok(Instance(path))
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), Missing> {
-        let path = self.path.join(file);
+        let path = self.0.join(file);
         fs::write(&path, text).map_err(|error| Missing(format!("{}: {error}", path.display())))
     }
 
     /// Has the sites' functions traced and no others; returns those that can be.
     fn filter<'a>(&self, sites: &'a [Site]) -> Result<Vec<&'a Site>, Missing> {
         let read = |error: io::Error| Missing(format!("filter of the function tracer: {error}"));
-        let tracefs = self.path.join("../../available_filter_functions");
+        let tracefs = self.0.join("../../available_filter_functions");
         let available = fs::read_to_string(tracefs).map_err(read)?;
         let numbers = numbers(&available, sites);
-        let path = self.path.join("set_ftrace_filter");
+        let path = self.0.join("set_ftrace_filter");
         let mut file = File::options().append(true).open(path).map_err(read)?;
         let mut progress = Progress::new("functions", sites.len());
         let mut covered = Vec::new();
@@ -132,9 +126,7 @@ impl Instance {
 
     /// A sum over the CPUs' statistics.
     fn sum(&self, names: &[&str]) -> u64 {
-        let per_cpu = fs::read_dir(self.path.join("per_cpu"))
-            .into_iter()
-            .flatten();
+        let per_cpu = fs::read_dir(self.0.join("per_cpu")).into_iter().flatten();
         per_cpu
             .flatten()
             .filter_map(|cpu| fs::read_to_string(cpu.path().join("stats")).ok())
@@ -168,33 +160,39 @@ fn sum_of(stats: &str, names: &[&str]) -> u64 {
         .sum()
 }
 
-impl Tool for Instance {
+/// The tracer at work in an instance.
+struct Tracer {
+    /// `tracing_on`, open: opening it each time would hit much more than writing to it.
+    /// It is closed before the instance goes, which would be in use otherwise.
+    switch: File,
+    instance: Instance,
+}
+
+impl Tool for Tracer {
     /// Stops tracing meanwhile: the CPUs' numbers are read one after the other, and what
     /// reading them hits would be in some and not in others, depending on where it runs.
     fn hits(&self) -> u64 {
         let switch = |on: &[u8]| (&self.switch).write_all(on);
         let switched = switch(b"0");
-        let hits = self.sum(&["entries", "overrun"]);
+        let hits = self.instance.sum(&["entries", "overrun"]);
         if let Err(error) = switched.and_then(|()| switch(b"1")) {
-            output::note(&format!(
-                "bench: {}: tracing_on: {error}",
-                self.path.display()
-            ));
+            let instance = self.instance.0.display();
+            output::note(&format!("bench: {instance}: tracing_on: {error}"));
         }
         hits
     }
 
     fn missed(&self) -> u64 {
-        self.sum(&["commit overrun", "dropped events"])
+        self.instance.sum(&["commit overrun", "dropped events"])
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
         let stopped = self.write("current_tracer", "nop");
-        if let Err(error) = fs::remove_dir(&self.path) {
+        if let Err(error) = fs::remove_dir(&self.0) {
             let why = stopped.err().map_or(error.to_string(), |missing| missing.0);
-            output::note(&format!("bench: {}: {why}", self.path.display()));
+            output::note(&format!("bench: {}: {why}", self.0.display()));
         }
     }
 }
