@@ -681,7 +681,7 @@ int main(int argc, char **argv)
 			i++;
 		if (i == 4)
 			return 2;
-		alarm(100);
+		alarm(300);
 		parts[i].fn();
 		printf("%s done\n", argv[a]);
 	}

@@ -31,6 +31,8 @@ RULES = [(re.compile(pattern), put) for pattern, put in [
     (r"; threads waited \d+ times for records to be taken, .* in all", ""),
     # Which code ran natively, and why, is chance.
     (r"native exits \d[\d,]*(?: \([^)]*\))?", "native exits N"),
+    # So is which calls are under way when a session ends.
+    (r"^# missed: .*", ""),
     # Compilers choose registers.
     (r"%(?:r\d+[dwb]?|[re]?[abcd]x|[re]?[sd]i|[re]?[sb]p|[abcd][lh]|[sd]il|[sb]pl)\b", "%R"),
     # Releases, times, addresses, numbers, also with a sign or a K or M, but not within names.

@@ -21,7 +21,7 @@ SEED = os.environ.get("JIFL_TEST_SEED") or str(random.randrange(1000000))
 @pytest.mark.parametrize("kernel", harness.KERNELS)
 def test_churn(kernel, smp, show):
     rounds = ROUNDS if harness.SOAK or (kernel, smp) in MANY else FEWER
-    harness.guest("churn", rounds, SEED, kernel=kernel, smp=smp, timeout=900, show=show)
+    harness.guest("churn", rounds, SEED, kernel=kernel, smp=smp, timeout=2700, show=show)
 
 
 @pytest.mark.parametrize("kernel", harness.KERNELS)

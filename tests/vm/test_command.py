@@ -56,7 +56,7 @@ def test_filters():
 
 def test_ends_of_sessions():
     run = bash(LOAD + """
-        jifl count insn sys:openat sys:read --for 60s > cut.txt & held=$!
+        jifl count insn sys:openat sys:read --for 1h > cut.txt & held=$!
         until jifl status | grep -q 'jifl ('; do sleep 0.1; done
         jifl count insn sys:read --for 100ms; echo "step shared $?"
         jifl count block sys:getpid --for 100ms; echo "step beside $?"

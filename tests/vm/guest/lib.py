@@ -91,9 +91,11 @@ TOTALS = ["translated_blocks", "translated_insns", "dispatches", "links", "flush
 
 # What a kernel with checks of its own takes longer.
 SLOWNESS = int(os.environ.get("JIFL_TEST_SLOWNESS", "1"))
+# With what should end, in seconds: a host may be slow. The machine has a limit of its own.
+PATIENCE = 400
 
 
-def run(*command, timeout=120, **options):
+def run(*command, timeout=PATIENCE, **options):
     """A command's end: returncode, stdout, stderr, as text."""
     if command[:2] == ("jifl", "unload"):
         add_totals()    # they go with the module
@@ -135,6 +137,14 @@ def wait_for(what, condition, timeout=60):
     return time.monotonic() - start
 
 
+def settled(read, is_good, seconds=10):
+    """What read() returns as soon as is_good(it), or after that time: what is freed may go late, a leak does not."""
+    deadline = time.monotonic() + seconds * SLOWNESS
+    while not is_good(seen := read()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return seen
+
+
 def state_of(pid, tid=None):
     """A thread's state as /proc shows it: R, S, Z, ...; empty when it is gone."""
     try:
@@ -173,7 +183,7 @@ def session(*arguments, command="count"):
 def interrupt(process):
     """Ends a session as Ctrl-C does; returns its stdout and stderr."""
     process.send_signal(signal.SIGINT)
-    return process.communicate(timeout=60 * SLOWNESS)
+    return process.communicate(timeout=PATIENCE * SLOWNESS)
 
 
 def report(text):

@@ -24,8 +24,14 @@ PROCESSES = 6
 # A record of plugins/order.c, which names a place in the kernel.
 PLACE = re.compile(r"\d+ [12] [\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+")
 
-# Makes calls, says so, and stays until it is told to end.
-STAYS = f"import os, sys\nfor _ in range({CALLS}): os.getresuid()\nprint(flush=True); sys.stdin.read()"
+# Makes calls, says so, and stays until it is told to end. Then it makes them again, alone.
+STAYS = f"""import os, sys
+def calls():
+    for _ in range({CALLS}): os.getresuid()
+calls()
+print(flush=True)
+sys.stdin.read()
+calls()"""
 
 
 def good(name, *words):
@@ -87,7 +93,7 @@ def whole(calls):
         pids.append(process.pid)
         same("calls are made", process.wait(), 0)
     counts, lines = stop(mark)
-    check("a reader that follows ends with the plugin", follower.wait(20) == 0, follower)
+    check("a reader that follows ends with the plugin", follower.wait(60) == 0, follower)
     said = follower.stderr.read()
     followed = [line.split() for line in Path("/tmp/followed").read_text().splitlines()]
     rest, lost = read()
@@ -115,6 +121,7 @@ def full():
                  for _ in range(PROCESSES)]
     for process in processes:
         process.stdout.readline()
+    # One after the other: while several put in and take out, one whose CPU the host stops may leave the queue empty.
     for process in processes:
         process.communicate()
     counts, lines = stop(mark)

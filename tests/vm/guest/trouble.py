@@ -34,9 +34,10 @@ SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "
 # the entry, and what a branch that is not linked yet pushes on the way to the dispatcher's own stack.
 STACK_COST = 256
 
-# Lines that say when, where and after what it happened; lockdep, which gives up at the first oops, has some of its own.
+# Lines that say when, where and after what it happened, or that the host stopped a CPU for a while; lockdep, which gives up at the first oops, has some of its own.
 NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code:|Modules linked|\[last unloaded|PGD |FS: |CS: |CR2: |"
                           r"DR[03]: |PKRU|\? | ?Tainted|hrtimer: interrupt took|INFO: NMI handler|clocksource:|"
+                          r"sched: |sched_clock: |NOHZ |perf: |tsc: |TSC found|"
                           r"irq event stamp: |(hard|soft)irqs last ")
 REGISTER = re.compile(r"\b(R[A-Z0-9]{2}): ([0-9a-f]{16})")
 

@@ -81,6 +81,7 @@ static void hold_nested(void)
 }
 
 static void release_nested(void);
+static void release_semaphore(void);
 
 static struct kind {
 	const char *name;
@@ -100,7 +101,7 @@ static struct kind {
 	  rwsem_waited_for, true },
 	{ "rwsem:W", take_rwsem_write, give_rwsem_write, take_rwsem_write, give_rwsem_write,
 	  rwsem_waited_for, true },
-	{ "semaphore", take_semaphore, give_semaphore, take_semaphore, give_semaphore,
+	{ "semaphore", take_semaphore, give_semaphore, take_semaphore, release_semaphore,
 	  semaphore_waited_for, true },
 	{ "rt-mutex", take_rt_mutex, give_rt_mutex, take_rt_mutex, give_rt_mutex,
 	  rt_mutex_waited_for, true },
@@ -125,34 +126,52 @@ static void spin(unsigned int ms)
 		cpu_relax();
 }
 
-static void release_nested(void)
-{
-	arch_spin_unlock(&known_rwlock.raw_lock.wait_lock);
-	/* Only now is the one within over. */
-	while (!arch_spin_is_locked(&known_rwlock.raw_lock.wait_lock))
-		cpu_relax();
-	spin(wanted_ms);
-	give_rwlock_write();
-}
-
 static void nothing(void *unused)
 {
 }
 
-/*
- * A spinlock of a guest, which has no queue (virt_spin_lock), shows nobody that waits. But
- * between two interrupts of the waiter's processor this runs, so after many it is there.
- */
-static void await_coming(void)
+/* Between two interrupts of the waiter's processor it runs, whatever the host does with that processor. */
+static void let_waiter_run(int interrupts)
 {
 	int i;
 
-	while (!smp_load_acquire(&coming))
-		cpu_relax();
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < interrupts; i++) {
 		smp_call_function_single(waiter_cpu, nothing, NULL, 1);
 		udelay(50);
 	}
+}
+
+/* A spinlock of a guest, which has no queue (virt_spin_lock), shows nobody that waits. */
+static void await_coming(void)
+{
+	while (!smp_load_acquire(&coming))
+		cpu_relax();
+	let_waiter_run(300);
+}
+
+static void release_nested(void)
+{
+	arch_spin_unlock(&known_rwlock.raw_lock.wait_lock);
+	/* Only now is the one within over; its end is noted some instructions later. */
+	while (!arch_spin_is_locked(&known_rwlock.raw_lock.wait_lock))
+		cpu_relax();
+	let_waiter_run(20);
+	spin(wanted_ms);
+	give_rwlock_write();
+}
+
+static void give_semaphore_here(void *unused)
+{
+	give_semaphore();
+}
+
+/*
+ * up() wakes the waiter with the semaphore's spinlock still held, and the waiter takes that, too: it would
+ * wait for it if it ran at once. On its own processor it cannot, before up() is over.
+ */
+static void release_semaphore(void)
+{
+	smp_call_function_single(waiter_cpu, give_semaphore_here, NULL, 1);
 }
 
 static void keep(struct kind *kind)
@@ -200,11 +219,11 @@ static void wait_once(struct kind *kind, unsigned int ms)
 	u64 began;
 
 	wanted_ms = ms;
-	waiter_cpu = raw_smp_processor_id();
 	held = coming = false;
 	smp_store_release(&wanted, kind);
 	while (!smp_load_acquire(&held))
 		usleep_range(100, 200);
+	waiter_cpu = raw_smp_processor_id();
 	smp_store_release(&coming, true);
 	began = ktime_get_ns();
 	kind->take();
