@@ -17,6 +17,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -461,6 +462,20 @@ static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 	return -ENOTTY;
 }
 
+/* EPOLLHUP: the session has ended. Nothing else is told, nothing asked of who polls. */
+static __poll_t jifl_control_poll(struct file *file, poll_table *wait)
+{
+	struct jifl_file *f = file->private_data;
+	__poll_t events = 0;
+
+	poll_wait(file, &jifl_session_ended, wait);
+	mutex_lock(&f->lock);
+	if (f->session && !READ_ONCE(f->session->running))
+		events = EPOLLHUP;
+	mutex_unlock(&f->lock);
+	return events;
+}
+
 static int jifl_control_open(struct inode *inode, struct file *file)
 {
 	struct jifl_file *f;
@@ -494,6 +509,7 @@ static const struct file_operations jifl_control_fops = {
 	.owner = THIS_MODULE,
 	.open = jifl_control_open,
 	.release = jifl_control_release,
+	.poll = jifl_control_poll,
 	.unlocked_ioctl = jifl_control_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };

@@ -16,6 +16,7 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/percpu.h>
+#include <linux/wait.h>
 #include "../../include/uapi/jifl.h"
 #include "../../engine/engine.h"
 #include "../../engine/host.h"
@@ -428,6 +429,8 @@ struct jifl_session {
 };
 
 extern struct mutex jifl_session_mutex;
+/* Woken when any has ended and `running` says so. */
+extern wait_queue_head_t jifl_session_ended;
 
 int jifl_session_init(void);
 void jifl_session_exit(void);

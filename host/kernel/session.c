@@ -27,6 +27,7 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "kernel.h"
@@ -35,6 +36,8 @@
 
 /* Sessions come, go and are renewed one at a time. */
 DEFINE_MUTEX(jifl_session_mutex);
+
+DECLARE_WAIT_QUEUE_HEAD(jifl_session_ended);
 
 static LIST_HEAD(jifl_sessions);	/* jifl_session_mutex */
 static u64 jifl_session_last_id;	/* jifl_session_mutex */
@@ -296,7 +299,8 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	jifl_session_retire(s, drain);
 	if (list_empty(&jifl_sessions))
 		jifl_session_empty_cache();
-	s->running = false;
+	WRITE_ONCE(s->running, false);
+	wake_up_all(&jifl_session_ended);
 	jifl_session_close_host();
 	jifl_audit_ended(s);
 	return 0;

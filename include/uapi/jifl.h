@@ -8,7 +8,8 @@
  * to say so and stop (JIFL_IOC_INFO works across versions).
  *
  * A session belongs to the open file it was started on. Closing that file, in
- * whatever way, ends it. One file has at most one session.
+ * whatever way, ends it. One file has at most one session. poll() tells POLLHUP
+ * when it has ended, as others may do it (JIFL_IOC_DETACH); nothing else.
  *
  * Errors of every request: EPERM without CAP_SYS_ADMIN, EFAULT for a bad
  * pointer, EINVAL for a wrong size or an unknown value.

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
@@ -70,6 +70,12 @@ pub enum Request<'a> {
 pub trait Door {
     /// Carries out one request; the answer is in its structure, with an error too.
     fn call(&self, request: Request<'_>) -> io::Result<()>;
+
+    /// What poll(2) tells of: POLLHUP when the session has ended, which others may do. Nothing
+    /// where that cannot be waited for.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The device itself. Dropping it ends its session.
@@ -160,6 +166,10 @@ impl Device {
 }
 
 impl Door for Device {
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),

@@ -60,6 +60,8 @@ pub enum End {
     Interrupt,
     /// The command ended.
     Command(ExitStatus),
+    /// All sessions were ended from outside.
+    Detached,
 }
 
 /// How a session went.
@@ -97,7 +99,7 @@ pub fn observe<T>(
 ) -> Result<(Outcome, T), Failure> {
     let watch = Watch::new(scope, std::slice::from_mut(&mut start))?;
     let (report, run) = session::measure(door, start, table, |id| {
-        let ended = while_doing(beside, || watch.wait())?;
+        let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))?;
         Ok::<_, io::Error>((ended, at_end(id)))
     })?;
     let (ended, seen) = run.map_err(|error| not_ended(scope, &error))?;
@@ -122,7 +124,7 @@ pub fn observe_each(
 ) -> Result<(Vec<Report>, Option<u8>), Failure> {
     let watch = Watch::new(scope, &mut starts)?;
     let (mut watch, mut ended) = (Some(watch), None);
-    let mut wait = || ended = watch.take().map(Watch::wait);
+    let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));
     let mut reports = Vec::new();
     measure_each(doors, &starts, table, &mut wait, &mut reports)?;
     // The last to be started was the first to end.
@@ -186,9 +188,10 @@ impl Watch {
     }
 
     /// Lets the command run, and waits for the end.
-    fn wait(self) -> io::Result<Ended> {
+    fn wait(self, doors: &[impl Door]) -> io::Result<Ended> {
+        let sessions: Vec<_> = doors.iter().filter_map(Door::poll_fd).collect();
         let mut child = self.gated.map(Gated::open).transpose()?;
-        let end = wait(child.as_mut(), self.interrupt.as_fd(), self.time)?;
+        let end = wait(child.as_mut(), self.interrupt.as_fd(), &sessions, self.time)?;
         Ok((child, end))
     }
 }
@@ -210,7 +213,7 @@ fn status_of((child, end): Ended) -> Result<Option<u8>, Failure> {
     };
     let status = match end {
         End::Command(status) => status,
-        End::Time | End::Interrupt => child
+        End::Time | End::Interrupt | End::Detached => child
             .wait()
             .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
     };
@@ -313,10 +316,12 @@ fn not_run(command: &[OsString], error: &io::Error) -> Failure {
     }
 }
 
-/// Waits for what comes first: the child's end, an interrupt, the time.
+/// Waits for what comes first: the child's end, an interrupt, the end of all of `sessions` (of
+/// [`Door::poll_fd`]), the time.
 pub fn wait(
-    child: Option<&mut Child>,
+    mut child: Option<&mut Child>,
     interrupt: BorrowedFd<'_>,
+    sessions: &[BorrowedFd<'_>],
     time: Option<Duration>,
 ) -> io::Result<End> {
     // What no clock lives to see has no end.
@@ -329,9 +334,13 @@ pub fn wait(
         None => None,
     };
     let mut events = vec![PollFd::from_borrowed_fd(interrupt, PollFlags::IN)];
-    if let Some(pidfd) = &pidfd {
-        events.push(PollFd::new(pidfd, PollFlags::IN));
-    }
+    events.extend(pidfd.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+    let before_sessions = events.len();
+    events.extend(
+        sessions
+            .iter()
+            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::empty())),
+    );
     loop {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
@@ -340,15 +349,23 @@ pub fn wait(
         });
         match rustix::event::poll(&mut events, timeout.as_ref()) {
             Ok(0) => return Ok(End::Time),
-            Ok(_) => break,
-            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         }
-    }
-    let ended = events.get(1).is_some_and(|fd| !fd.revents().is_empty());
-    match child {
-        Some(child) if ended => Ok(End::Command(child.wait()?)),
-        _ => Ok(End::Interrupt),
+        if let Some(child) = &mut child
+            && !events[1].revents().is_empty()
+        {
+            return Ok(End::Command(child.wait()?));
+        }
+        if !events[0].revents().is_empty() {
+            return Ok(End::Interrupt);
+        }
+        let running = events.split_off(before_sessions);
+        events.extend(running.into_iter().filter(|fd| fd.revents().is_empty()));
+        if events.len() == before_sessions {
+            return Ok(End::Detached);
+        }
     }
 }
 
@@ -394,17 +411,31 @@ mod tests {
     fn waiting_ends_with_the_first_event() {
         let (read, mut write) = UnixStream::pair().unwrap();
         let short = Some(Duration::from_millis(20));
-        assert_eq!(wait(None, read.as_fd(), short).unwrap(), End::Time);
+        assert_eq!(wait(None, read.as_fd(), &[], short).unwrap(), End::Time);
         let ages = Some(Duration::from_secs(u64::MAX));
         let mut child = Command::new("true").spawn().unwrap();
-        let ended = wait(Some(&mut child), read.as_fd(), ages).unwrap();
+        let ended = wait(Some(&mut child), read.as_fd(), &[], ages).unwrap();
         assert!(matches!(ended, End::Command(_)));
         let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
-        match wait(Some(&mut child), read.as_fd(), None).unwrap() {
+        match wait(Some(&mut child), read.as_fd(), &[], None).unwrap() {
             End::Command(status) => assert_eq!(exit_status(status), 3),
             other => panic!("{other:?}"),
         }
+        // Sessions count as ended when the last is.
+        let (one, one_end) = UnixStream::pair().unwrap();
+        let (other, other_end) = UnixStream::pair().unwrap();
+        let sessions = [one.as_fd(), other.as_fd()];
+        drop(one_end);
+        assert_eq!(
+            wait(None, read.as_fd(), &sessions, short).unwrap(),
+            End::Time
+        );
+        drop(other_end);
+        assert_eq!(
+            wait(None, read.as_fd(), &sessions, None).unwrap(),
+            End::Detached
+        );
         write.write_all(b"!").unwrap();
-        assert_eq!(wait(None, read.as_fd(), None).unwrap(), End::Interrupt);
+        assert_eq!(wait(None, read.as_fd(), &[], None).unwrap(), End::Interrupt);
     }
 }

@@ -11,9 +11,11 @@ import ctypes
 import errno
 import os
 import re
+import select
 import signal
 import struct
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lib import (Device, add, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, module_file,
@@ -147,8 +149,13 @@ def owners():
         other.close()
         other.fd = os.open("/dev/null", os.O_RDONLY)
         same("only its own session ends with a file", one.sessions(), 1)
-        with Device() as third:
+        ended = select.poll()
+        ended.register(one.fd, 0)
+        same("poll says nothing of a session that runs", ended.poll(0), [])
+        with ThreadPoolExecutor(1) as threads, Device() as third:
+            waiting = threads.submit(ended.poll, 60_000)
             third.call("detach")
+            same("who polls is told of the end", waiting.result(), [(one.fd, select.POLLHUP)])
         same("detaching, by a privileged task, ends any", one.sessions(), 0)
         same("the owner is told", error_of(one.stop), "ENOENT")
         same("and can still read it", error_of(one.call, "stat", stat), "")

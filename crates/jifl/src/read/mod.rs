@@ -89,7 +89,7 @@ pub fn run(args: &ReadArgs) -> Result<u8, Failure> {
         if !(args.follow || args.time.is_some()) || end.is_some_and(|end| end <= Instant::now()) {
             return false;
         }
-        let waited = scope::wait(None, interrupt.as_fd(), Some(PERIOD));
+        let waited = scope::wait(None, interrupt.as_fd(), &[], Some(PERIOD));
         matches!(waited, Ok(End::Time)) && !(args.output.is_none() && is_closed(io::stdout()))
     };
     let (symbols, lines) = args.sources()?;
