@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ FINDERS = {name: ROOT / f"build/{name}-kernel" for name in ("debug", "race")}
 FINDERS_SLOWNESS = 6
 
 END_MARKER = "end-of-test-run"
+# `jifl vm`'s status when QEMU failed, not the guest (docs/vm.md).
+EMULATOR_FAILED = 121
 
 # What the kernel log of a good run never holds.
 TROUBLE = re.compile(
@@ -96,29 +99,37 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
         smp = smp or machine["smp"]
         append = f"{machine['append']} {append}"
         options = [*machine["options"], *options]
-    with tempfile.NamedTemporaryFile(suffix=".console") as console:
-        command = [JIFL, "vm", "--kernel", FINDERS[kernel] / "vmlinuz" if kernel in FINDERS else kernel, "--memory", memory,
-                   "--timeout", str(timeout * slowness), "--boot-timeout", str(180 * slowness),
-                   "--console", console.name]
-        command += ["--icount"] if icount else ["--smp", str(smp or 2)]
-        command += [] if module and not PLANT else ["--no-module"]
-        if module and PLANT:
-            command += ["--module", build_test_module(kernel)]
-            append += f" jifl.plant={PLANT}"
-        command += ["--append", append] if append else []
-        command += ["--rw", str(rw)] if rw else []
-        command += list(options)
-        command += ["--", "sh", "-c", f"export JIFL_TEST_SLOWNESS={slowness}\n"
-                    f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
-        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", cwd=ROOT,
-                              timeout=(timeout + 180) * slowness + 60)
-        log = Path(console.name).read_text(errors="replace")
-    run = Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
-              END_MARKER in done.stderr)
+    command = [JIFL, "vm", "--kernel", FINDERS[kernel] / "vmlinuz" if kernel in FINDERS else kernel, "--memory", memory,
+               "--timeout", str(timeout * slowness), "--boot-timeout", str(180 * slowness)]
+    command += ["--icount"] if icount else ["--smp", str(smp or 2)]
+    command += [] if module and not PLANT else ["--no-module"]
+    if module and PLANT:
+        command += ["--module", build_test_module(kernel)]
+        append += f" jifl.plant={PLANT}"
+    command += ["--append", append] if append else []
+    command += ["--rw", str(rw)] if rw else []
+    command += list(options)
+    command += ["--", "sh", "-c", f"export JIFL_TEST_SLOWNESS={slowness}\n"
+                f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
+    patience = (timeout + 180) * slowness + 60
+    run = in_machine(command, patience)
+    if run.status == EMULATOR_FAILED:
+        warnings.warn(f"run again, since the emulator failed: {run.stderr}")
+        run = in_machine(command, patience)
     if check:
         run.assert_good()
     return run
+
+
+def in_machine(command, patience):
+    """Runs a command of `jifl vm`, which ends within so many seconds."""
+    with tempfile.NamedTemporaryFile(suffix=".console") as console:
+        words = [*command[:2], "--console", console.name, *command[2:]]
+        done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", cwd=ROOT, timeout=patience)
+        log = Path(console.name).read_text(errors="replace")
+    return Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
+               END_MARKER in done.stderr)
 
 
 def guest(program, *arguments, show=None, trouble=False, **options):

@@ -52,6 +52,19 @@ def test_panic():
     assert "Kernel panic" in run.console
 
 
+def test_breakpoint_that_only_the_emulator_has():
+    """A kernel's log shows it by its dumps; the machine is run again, once."""
+    log = ["CPU: 0 PID: 93 Comm: bash", "RIP: 0010:asm_exc_int3+0x0/0x40", "Code: 00 00 <0f> 01 ca",
+           "RIP: 0010:__schedule+0x1bd/0xa00", "Code: 00 {} <1f> 44 00 00"]
+    script = "; ".join(f"echo '<3>{line}' > /dev/kmsg" for line in log)
+    run = vm(script.format("cc"), **BARE)
+    assert run.status == 0, run.shown()
+    with pytest.warns(UserWarning, match="the emulator failed"):
+        run = vm(f"{script.format('0f')}; sleep 1000", **BARE)
+    assert run.status == 121, run.shown()
+    assert "breakpoint at __schedule+0x1bd/0xa00" in run.stderr, run.shown()
+
+
 def test_hang():
     began = time.monotonic()
     run = vm("sleep 1000", timeout=2, **BARE)

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use crate::stale::StaleBreakpoint;
+
 /// Lines of the log that no healthy run has. Kept as text that stands in the
 /// kernel's sources, not as clever patterns.
 const TROUBLE: &[&str] = &[
@@ -39,6 +41,7 @@ pub struct Console {
     partial: Vec<u8>,
     trouble: Option<String>,
     panic: Option<String>,
+    stale: StaleBreakpoint,
 }
 
 impl Console {
@@ -64,6 +67,7 @@ impl Console {
         if self.panic.is_none() && PANIC.iter().any(|sign| line.contains(sign)) {
             self.panic = Some(line.clone());
         }
+        self.stale.line(&line);
         if self.tail.len() == Self::TAIL {
             self.tail.pop_front();
         }
@@ -78,6 +82,11 @@ impl Console {
     /// The first line of an oops or panic.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
+    }
+
+    /// Where the emulator executes a breakpoint that is not in memory.
+    pub fn stale_breakpoint(&self) -> Option<&str> {
+        self.stale.found()
     }
 
     /// The last `count` lines, a begun one included.

@@ -73,6 +73,8 @@ enum Event {
     Frame(Kind, Vec<u8>),
     Closed,
     OutputClosed,
+    /// See [`crate::stale`].
+    StaleBreakpoint,
 }
 
 /// Runs the command. Everything the user must know beyond the command's own
@@ -147,12 +149,12 @@ impl Machine {
             }
             String::from_utf8_lossy(&text).trim().to_owned()
         });
+        let (sender, events) = mpsc::channel();
         let shared = Arc::new(Mutex::new(Console::default()));
         let console_reader = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || read_console(console, log, &shared))
+            let (shared, sender) = (Arc::clone(&shared), sender.clone());
+            thread::spawn(move || read_console(console, log, &shared, &sender))
         };
-        let (sender, events) = mpsc::channel();
         let reader = port.try_clone().map_err(|e| say("socket", &e))?;
         thread::spawn(move || read_port(reader, &sender));
         Ok(Machine {
@@ -198,6 +200,8 @@ impl Machine {
                 }
                 Ok(Event::Frame(..)) => {}
                 Ok(Event::OutputClosed) => return Outcome::OutputClosed,
+                // `finish` names the place.
+                Ok(Event::StaleBreakpoint) => return Outcome::EmulatorFailed(String::new()),
                 Err(true) if ready => {
                     return Outcome::TimedOut(config.timeout.unwrap_or_default());
                 }
@@ -255,6 +259,10 @@ impl Machine {
         if let (true, Some(line)) = (ended_by_itself, console.panic()) {
             outcome = Outcome::Panicked(line.to_owned());
         }
+        let command_ended = matches!(outcome, Outcome::Exited(_) | Outcome::OutputClosed);
+        if let (false, Some(place)) = (command_ended, console.stale_breakpoint()) {
+            outcome = Outcome::EmulatorFailed(place.to_owned());
+        }
         if let (Outcome::Exited(0), true, Some(line)) = (&outcome, config.strict, console.trouble())
         {
             outcome = Outcome::Dirty(line.to_owned());
@@ -267,13 +275,16 @@ impl Machine {
 fn report(outcome: &Outcome, console: &Console, complaints: &str) {
     let status = outcome.status();
     let message = match outcome {
-        Outcome::Exited(Outcome::DIRTY..=Outcome::BOOT_FAILED) => {
+        Outcome::Exited(Outcome::EMULATOR_FAILED..=Outcome::BOOT_FAILED) => {
             eprintln!("jifl vm: the command itself ended with status {status}");
             return;
         }
         Outcome::Exited(_) | Outcome::OutputClosed => return,
         Outcome::Dirty(line) => format!("the kernel's log is not clean: {line}"),
         Outcome::Panicked(line) => format!("the guest panicked: {line}"),
+        Outcome::EmulatorFailed(place) => format!(
+            "QEMU still executes a breakpoint at {place}, which the kernel has removed (docs/vm.md): run it again"
+        ),
         Outcome::TimedOut(time) => format!("stopped after {} s, the time limit", time.as_secs()),
         Outcome::BootFailed(why) => format!("the machine failed to start: {why}"),
     };
@@ -342,10 +353,20 @@ fn same_output() -> bool {
     }
 }
 
-fn read_console(mut from: UnixStream, mut log: Option<File>, shared: &Mutex<Console>) {
+fn read_console(
+    mut from: UnixStream,
+    mut log: Option<File>,
+    shared: &Mutex<Console>,
+    events: &mpsc::Sender<Event>,
+) {
     let mut buffer = vec![0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        lock(shared).feed(&buffer[..count]);
+        let mut console = lock(shared);
+        console.feed(&buffer[..count]);
+        if console.stale_breakpoint().is_some() {
+            let _ = events.send(Event::StaleBreakpoint);
+        }
+        drop(console);
         if let Some(file) = &mut log {
             let _ = file.write_all(&buffer[..count]);
         }

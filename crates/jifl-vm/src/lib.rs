@@ -15,6 +15,7 @@ pub mod host;
 mod initramfs;
 pub mod kernel;
 mod qemu;
+mod stale;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,6 +74,8 @@ pub enum Outcome {
     Dirty(String),
     /// The guest's kernel panicked or the machine ended on its own.
     Panicked(String),
+    /// QEMU executed what is not in the guest's memory, at this place; what the guest did says nothing.
+    EmulatorFailed(String),
     /// The time was up.
     TimedOut(Duration),
     /// The command never started.
@@ -82,6 +85,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// QEMU's failure, not the guest's.
+    pub const EMULATOR_FAILED: u8 = 121;
     /// The log has warnings although the command succeeded (`--strict` only).
     pub const DIRTY: u8 = 122;
     /// The guest panicked.
@@ -97,6 +102,7 @@ impl Outcome {
             Outcome::Exited(status) => *status,
             Outcome::Dirty(_) => Self::DIRTY,
             Outcome::Panicked(_) => Self::PANICKED,
+            Outcome::EmulatorFailed(_) => Self::EMULATOR_FAILED,
             Outcome::TimedOut(_) => Self::TIMED_OUT,
             Outcome::BootFailed(_) => Self::BOOT_FAILED,
             Outcome::OutputClosed => 141, // as a death by SIGPIPE looks in a shell

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Breakpoints that the emulator still executes although the kernel has removed them.
+//!
+//! QEMU's TCG with a thread for each CPU drops the translations of code that is about to be written
+//! and writes it after that, not under one lock (accel/tcg/cputlb.c, `notdirty_write`, the same from 7.2 to
+//! 10.0 and later). A CPU that executes the code between the two translates the old bytes anew, and
+//! keeps them. The kernel puts a breakpoint over an instruction while it changes it
+//! (arch/x86/kernel/alternative.c, `text_poke_bp_batch`), so that CPU takes the breakpoint for ever:
+//! 6.1 returns to it each time, later kernels oops.
+//!
+//! The kernel's own dumps show it: a CPU is in the handler of a breakpoint, or oopses for one, and the bytes
+//! at the place, as the kernel reads them, have none. A processor shows that for the moment in which
+//! another CPU removes it; a CPU whose dump is printed has been where it is for some 20 seconds.
+
+/// Follows the lines of a kernel's log.
+#[derive(Debug, Default)]
+pub struct StaleBreakpoint {
+    dump: Dump,
+    /// What the last `RIP:` named, if its `Code:` shows whether a breakpoint is there.
+    place: Option<String>,
+    found: Option<String>,
+}
+
+/// Of one CPU.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Dump {
+    /// It says nothing about breakpoints.
+    #[default]
+    Other,
+    /// An oops; the CPU's registers come next.
+    OopsBegins,
+    /// What was interrupted, by its registers, took a breakpoint.
+    InHandler,
+}
+
+const INT3: u8 = 0xcc;
+
+impl StaleBreakpoint {
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        if line.contains("int3: 0000 [#") {
+            self.dump = Dump::OopsBegins;
+        } else if line.contains("] CPU: ") {
+            // Its registers are those at the breakpoint only in an oops.
+            self.dump = match self.dump {
+                Dump::OopsBegins => Dump::InHandler,
+                _ => Dump::Other,
+            };
+            self.place = None;
+        } else if let Some((_, at)) = line.split_once("RIP: 0010:") {
+            self.place = None;
+            if self.dump == Dump::InHandler {
+                self.place = function_of_kernel(at);
+                self.dump = Dump::Other;
+            } else if at.starts_with("asm_exc_int3+") || at.starts_with("exc_int3+") {
+                self.dump = Dump::InHandler;
+            }
+        } else if let Some((_, code)) = line.split_once("Code: ")
+            && let Some(place) = self.place.take()
+            && has_no_breakpoint(code)
+        {
+            self.found.get_or_insert(place);
+        }
+    }
+
+    /// Where, as the kernel names it (`function+0x12/0x34`), if there was one.
+    pub fn found(&self) -> Option<&str> {
+        self.found.as_deref()
+    }
+}
+
+/// Only kernel text is changed in this way; copies and JIFL's own code are not.
+fn function_of_kernel(at: &str) -> Option<String> {
+    let mut words = at.split_whitespace();
+    let place = words.next().filter(|place| place.contains('+'))?;
+    words.next().is_none().then(|| place.to_owned())
+}
+
+/// The instruction pointer, in `<>`, is behind a breakpoint that was taken, or at one that is to be
+/// executed again.
+fn has_no_breakpoint(code: &str) -> bool {
+    let byte = |word: &str| u8::from_str_radix(word.trim_matches(['<', '>']), 16).ok();
+    let words: Vec<&str> = code.split_whitespace().collect();
+    let Some(at) = words.iter().position(|word| word.starts_with('<')) else {
+        return false;
+    };
+    let before = at.checked_sub(1).and_then(|before| byte(words[before]));
+    match (before, byte(words[at])) {
+        (Some(before), Some(here)) => before != INT3 && here != INT3,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(log: &str) -> Option<String> {
+        let mut stale = StaleBreakpoint::default();
+        log.lines().for_each(|line| stale.line(line));
+        stale.found().map(str::to_owned)
+    }
+
+    /// Of a machine that hung (QEMU 10.0.2, 6.1.0-56-amd64).
+    const STALLED: &str = "\
+[   44.326658] Sending NMI from CPU 1 to CPUs 0:
+[   23.342859] CPU: 0 PID: 93 Comm: bash Tainted: G           OE      6.1.0-56-amd64 #1  Debian 6.1.192-2
+[   23.342859] RIP: 0010:asm_exc_int3+0x0/0x40
+[   23.342859] Code: 00 66 0f 1f 84 00 00 00 00 00 0f 01 ca fc 6a ff e8 75 09 00 00 0f 1f 44 00 00 <0f> 01 ca fc
+[   23.342859] RSP: 0018:ffffc90000427968 EFLAGS: 00010082
+[   23.342859] Call Trace:
+[   23.342859]  <TASK>
+[   23.342859] RIP: 0010:__schedule+0x1bd/0xa00
+[   23.342859] Code: 84 91 06 00 00 48 83 43 70 01 e9 53 03 00 00 0f <1f> 44 00 00 48 8b 83 68 09 00 00 49 39 c5
+[   23.342859]  schedule+0x5a/0xd0
+[   44.326658] CPU: 1 PID: 101 Comm: jifl Tainted: G           OE      6.1.0-56-amd64 #1  Debian 6.1.192-2
+[   44.326658] RIP: 0010:smp_call_function_many_cond+0xf1/0x330
+[   44.326658] Code: 7b 08 48 63 d0 e8 ef 9a 3c 00 83 e2 01 74 0a f3 90 <8b> 4e 08 83 e1 01 75 f6
+";
+
+    const OOPS: &str = "\
+[   23.342859] int3: 0000 [#1] PREEMPT SMP NOPTI
+[   23.342859] CPU: 0 PID: 93 Comm: bash Tainted: G           OE      6.1.0-56-amd64 #1
+[   23.342859] RIP: 0010:__schedule+0x1bd/0xa00
+[   23.342859] Code: e9 53 03 00 00 0f <1f> 44 00 00 48
+";
+
+    #[test]
+    fn one_that_is_not_in_memory_is_found() {
+        let place = Some("__schedule+0x1bd/0xa00".to_owned());
+        assert_eq!(found(STALLED), place);
+        assert_eq!(found(OOPS), place);
+    }
+
+    #[test]
+    fn one_that_is_in_memory_is_not() {
+        for (removed, there) in [("0f <1f>", "cc <1f>"), ("0f <1f>", "0f <cc>")] {
+            assert_eq!(found(&STALLED.replace(removed, there)), None);
+            assert_eq!(found(&OOPS.replace(removed, there)), None);
+        }
+    }
+
+    #[test]
+    fn other_dumps_are_not() {
+        let elsewhere = STALLED.replace("asm_exc_int3", "asm_exc_nmi");
+        assert_eq!(found(&elsewhere), None);
+        // The registers of another CPU are not what the handler interrupted.
+        let cut = STALLED.replace("RIP: 0010:__schedule", "");
+        assert_eq!(found(&cut), None);
+        for place in ["jifl_dispatch+0x1bd/0xa00 [jifl]", "0xffffffffa0001234"] {
+            assert_eq!(found(&OOPS.replace("__schedule+0x1bd/0xa00", place)), None);
+        }
+        assert_eq!(found(&OOPS.replace("int3:", "invalid opcode:")), None);
+    }
+}
