@@ -9,7 +9,8 @@
  * goes beyond what perf_event_paranoid or CAP_PERFMON allow, they change the
  * kernel's text and see every task. Each request asks again, of whoever makes
  * it: an open file that is passed on, or kept by a task that gives up its
- * privileges, is of no use but to keep its session alive and end it by closing.
+ * privileges, is of no use but to keep its session alive, to end it by closing
+ * and to learn by poll() that it has ended.
  */
 #include <linux/capability.h>
 #include <linux/cpumask.h>
