@@ -113,7 +113,8 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
                 f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
     patience = (timeout + 180) * slowness + 60
     run = in_machine(command, patience)
-    if run.status == EMULATOR_FAILED:
+    # With the end marker it is the command's own status.
+    if run.status == EMULATOR_FAILED and not run.ended:
         warnings.warn(f"run again, since the emulator failed: {run.stderr}")
         run = in_machine(command, patience)
     if check:
