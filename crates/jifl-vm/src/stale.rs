@@ -2,11 +2,12 @@
 //! Breakpoints that the emulator still executes although the kernel has removed them.
 //!
 //! QEMU's TCG with a thread for each CPU drops the translations of code that is about to be written
-//! and writes it after that, not under one lock (accel/tcg/cputlb.c, `notdirty_write`, the same from 7.2 to
-//! 10.0 and later). A CPU that executes the code between the two translates the old bytes anew, and
+//! and writes it after that, not under one lock (accel/tcg/cputlb.c, `notdirty_write`; seen with 7.2 and
+//! 10.0.2). A CPU that executes the code between the two translates the old bytes anew, and
 //! keeps them. The kernel puts a breakpoint over an instruction while it changes it
 //! (arch/x86/kernel/alternative.c, `text_poke_bp_batch`), so that CPU takes the breakpoint for ever:
-//! 6.1 returns to it each time, later kernels oops.
+//! 6.1 returns to it each time; 6.3 and later, which have no such return any more (8e791f7eba4c), oops. The kernel's
+//! maintainers found QEMU to be at fault, too (linux-kernel, 20240121104249.3997125b@rorschach.local.home).
 //!
 //! The kernel's own dumps show it: a CPU is in the handler of a breakpoint, or oopses for one, and the bytes
 //! at the place, as the kernel reads them, have none. A processor shows that for the moment in which
