@@ -146,7 +146,7 @@ struct jifl_hook {
 int jifl_hooks_add(struct jifl_hook *hooks, unsigned int n);
 void jifl_hooks_remove(struct jifl_hook *hooks, unsigned int n);
 
-/* --- faults.c, unwind.c, textwatch.c: users of hooks.c ---------------------- */
+/* --- faults.c, unwind.c, text/watch.c: users of hooks.c ---------------------- */
 
 int jifl_faults_init(void);
 void jifl_faults_exit(void);
@@ -162,7 +162,7 @@ int jifl_trap_init(void);
 void jifl_trap_exit(void);
 u64 jifl_trap_count(void);
 
-/* --- entry.c: x64_sys_call's direct call and the table behind it ------------ */
+/* --- enter/syscall.c: x64_sys_call's direct call and the table behind it ------------ */
 
 /*
  * Where a system call goes: 0 passes; otherwise an address to jump to, with
@@ -246,7 +246,7 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value);
 /* JIFL_IOC_KEYS. Sleeps. */
 int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
 
-/* --- lock.c, lock_wait.c, lock_table.c: waits for locks, for JIFL_KIND_LOCK ----------- */
+/* --- tools/lock/: waits for locks, for JIFL_KIND_LOCK ----------- */
 
 struct jifl_locks_table;
 
@@ -260,7 +260,7 @@ void jifl_lock_instrument(struct ir_block *b, void *arg);
 /* JIFL_IOC_LOCKS. Sleeps. */
 int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 
-/* --- count.c, count_blocks.c, stats.c, switch.c: counts that follow their task - */
+/* --- count.c, tools/blocks.c, stats.c, switch.c: counts that follow their task - */
 
 /* A value of each call instead of a count. */
 #define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \

@@ -13,7 +13,7 @@
 
 #include "kernel.h"
 #include "plant.h"
-#include "ring.h"
+#include "store/ring.h"
 
 static unsigned int cache_kb = 8192;
 module_param(cache_kb, uint, 0444);

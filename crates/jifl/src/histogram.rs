@@ -59,7 +59,7 @@ pub fn percentile(histogram: &[u64], percent: u64, min: u64, max: u64) -> Option
 mod tests {
     use super::*;
 
-    /// As the module does it (host/kernel/histogram.h).
+    /// As the module does it (host/kernel/store/histogram.h).
     fn bucket_of(value: u64) -> usize {
         if value < HIST_EXACT {
             return value as usize;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attaching an assembly stub to an fentry site. Called by entry.c, in process
+ * Attaching an assembly stub to an fentry site. Called by enter/syscall.c, in process
  * context. Linux 6.4 gave the interface that works on an ftrace_ops the name
  * that the older one by address had.
  */

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counts of single calls.
+ *
+ * While an instrumented call runs, its count and its identity live in this
+ * CPU's struct jifl_cpu, in its session's lane, where inserted code reaches them
+ * by one gs-relative instruction. They belong to the task, which takes them along when it
+ * is switched away (switch.c). So neither preemption nor migration between two instructions
+ * loses anything.
+ *
+ *	entry piece	call = (session, nr); count = 0
+ *	every block	count += its instructions, or 1
+ *	exit piece	jifl_count_end: into the statistics (stats.c); call = 0
+ *
+ * Where it is not the execution of blocks that is counted but a value of each call
+ * (JIFL_FLAG_DURATION and so on), count is the time of the call's beginning, or what it returned.
+ *
+ * Contexts: jifl_count_end in process context; the block callbacks under the engine lock.
+ * None of them allocates.
+ */
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/ktime.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+
+#include "count.h"
+#include "../plant.h"
+#include "../store/ring.h"
+
+struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
+static unsigned int jifl_count_users;	/* jifl_session_mutex */
+static atomic64_t jifl_count_missed_ever[JIFL_NR_MISSES];
+
+/* Is something known of a call at its end, and so the call has to be known by its identity? */
+static bool jifl_count_kind(const struct jifl_session *s)
+{
+	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
+		return true;
+	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK ||
+	       s->kind == JIFL_KIND_PROFILE || jifl_ring_is_for(s->kind);
+}
+
+/* Is there more to do at the end of its calls than to add up counts? */
+static bool jifl_count_is_special(const struct jifl_session *s)
+{
+	return s->keys || s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL);
+}
+
+/* --- a call's end ------------------------------------------------------------------ */
+
+void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why)
+{
+	atomic64_inc(&s->missed[nr]);
+	atomic64_inc(&jifl_count_missed_ever[why]);
+}
+
+u64 jifl_count_missed(enum jifl_miss why)
+{
+	return atomic64_read(&jifl_count_missed_ever[why]);
+}
+
+void jifl_count_miss_call(u64 call, enum jifl_miss why)
+{
+	struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+	if (s)
+		jifl_count_miss(s, jifl_count_nr(call), why);
+}
+
+/* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
+static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_session *s,
+							      unsigned int nr)
+{
+	struct jifl_stats *st = READ_ONCE(s->stats[nr]);
+
+	/* A full cache means that parts of calls run natively, uncounted. */
+	if (st && (!jifl_engine_is_full() || JIFL_HOST_PLANTED(full_unnoticed)))
+		return st->cpu[raw_smp_processor_id()];
+	jifl_count_miss(s, nr, st ? JIFL_MISS_FULL : JIFL_MISS_ROOM);
+	return NULL;
+}
+
+/* A call came to its end. Preemption is off. Inlined: it is what the end of each call costs. */
+static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_return)
+{
+	struct jifl_session *s = jifl_count_session(call);
+	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
+
+	if (st)
+		jifl_stats_add(st, count, no_return);
+}
+
+/* Likewise, of a session of which jifl_count_is_special. */
+static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool no_return)
+{
+	struct jifl_session *s = jifl_count_session(call);
+	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
+
+	if (!st)
+		return;
+	if (s->flags & JIFL_FLAG_DURATION)
+		count = ktime_get_ns() - count;
+	if (!(s->flags & JIFL_FLAG_RETVAL))
+		jifl_stats_add(st, count, no_return);
+	else if (no_return)
+		jifl_stats_call(st, true);
+	else
+		jifl_stats_add_signed(st, count);
+	if (s->keys)
+		jifl_keys_add(s->keys, count);
+}
+
+void jifl_count_finish_dead(u64 call, u64 count)
+{
+	const struct jifl_session *s = jifl_count_session(call);
+
+	if (!s)
+		return;
+	if (jifl_count_is_special(s)) {
+		jifl_count_finish_special(call, count, true);
+		return;
+	}
+	if (jifl_ring_is_for(s->kind))
+		jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call), task_pid_nr(current), NULL);
+	jifl_count_finish(call, count, true);
+}
+
+/* Takes the running call off the CPU; 0: the table had no room for it once, and it was counted as missed. */
+static __always_inline u64 jifl_count_take(unsigned long lane)
+{
+	u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+
+	if (call)
+		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+	return call;
+}
+
+static __always_inline void jifl_count_end_by(unsigned long lane,
+					      void (*finish)(u64 call, u64 count, bool no_return))
+{
+	u64 call;
+
+	/*
+	 * Whatever switches came before this line, both cells are this task's
+	 * own. From here on there is none until they have been used.
+	 */
+	preempt_disable_notrace();
+	call = jifl_count_take(lane);
+	if (call)
+		finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
+	preempt_enable_notrace();
+}
+
+/* The exit piece's insert. The call's result is safe in the piece's care. */
+static void jifl_count_end(unsigned long lane)
+{
+	jifl_count_end_by(lane, jifl_count_finish);
+}
+
+static void jifl_count_end_special(unsigned long lane)
+{
+	jifl_count_end_by(lane, jifl_count_finish_special);
+}
+
+static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result)
+{
+	u64 call;
+
+	preempt_disable_notrace();
+	call = jifl_count_take(lane);
+	if (call) {
+		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
+		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call),
+					   task_pid_nr(current), result)))
+			jifl_ring_end_wait();
+	}
+	preempt_enable_notrace();
+}
+
+/* KIND_MEM: likewise. */
+static void jifl_count_end_mem(unsigned long lane)
+{
+	jifl_count_end_by_record(lane, NULL);
+}
+
+/* KIND_TRACE, KIND_PATH: likewise. */
+static void jifl_count_end_recorded(unsigned long lane, u64 result)
+{
+	jifl_count_end_by_record(lane, &result);
+}
+
+/* JIFL_FLAG_DURATION: an insert of the entry piece, where the call has its identity. */
+static void jifl_count_begin_time(unsigned long lane)
+{
+	preempt_disable_notrace();
+	this_cpu_write(jifl_cpu.lanes[lane].count, ktime_get_ns());
+	preempt_enable_notrace();
+}
+
+/* Sessions that record: an insert of the entry piece, where the call has its identity. */
+static void jifl_count_begin_trace(unsigned long nr)
+{
+	preempt_disable_notrace();
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
+	preempt_enable_notrace();
+}
+
+/* KIND_MEM: likewise. */
+static void jifl_count_begin_mem(unsigned long nr)
+{
+	preempt_disable_notrace();
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
+	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
+	preempt_enable_notrace();
+}
+
+void jifl_count_fault(unsigned long addr)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (s && s->kind == JIFL_KIND_PATH && !JIFL_HOST_PLANTED(faults_untold))
+			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
+	}
+}
+
+/* KIND_CALL without a cell: counts the call where it begins. */
+static void jifl_count_begin_slow(struct jifl_stats *st)
+{
+	preempt_disable_notrace();
+	st->cpu[raw_smp_processor_id()]->calls++;
+	preempt_enable_notrace();
+}
+
+/* KIND_CALL with JIFL_FLAG_BY_*: likewise. */
+static void jifl_count_begin_key(struct jifl_stats *st, struct jifl_keys_table *keys)
+{
+	preempt_disable_notrace();
+	jifl_stats_call(st->cpu[raw_smp_processor_id()], false);
+	jifl_keys_add(keys, 0);
+	preempt_enable_notrace();
+}
+
+/* An argument of the system call that the current task is in. */
+static u64 jifl_count_arg(unsigned long n)
+{
+	const struct pt_regs *regs = task_pt_regs(current);
+	const u64 args[] = { regs->di, regs->si, regs->dx, regs->r10, regs->r8, regs->r9 };
+
+	return args[n % ARRAY_SIZE(args)];
+}
+
+/* JIFL_FLAG_ARG: likewise. */
+static void jifl_count_begin_arg(struct jifl_stats *st, unsigned long n)
+{
+	preempt_disable_notrace();
+	jifl_stats_add_signed(st->cpu[raw_smp_processor_id()], jifl_count_arg(n));
+	preempt_enable_notrace();
+}
+
+int jifl_count_start(struct jifl_session *s)
+{
+	u32 slot;
+	int ret;
+
+	s->slot = 0;
+	if (!jifl_count_kind(s))
+		return 0;
+	for (slot = 1; slot < JIFL_COUNT_SLOTS; slot++)
+		if (!jifl_count_slots[slot])
+			break;
+	if (slot == JIFL_COUNT_SLOTS)
+		return -ENOSPC;
+	if (!jifl_count_users) {
+		ret = jifl_switch_hook();
+		if (ret)
+			return ret;
+	}
+	jifl_count_users++;
+	jifl_count_slots[slot] = s;
+	s->slot = slot;
+	if (jifl_ring_is_for(s->kind))
+		jifl_switch_marks(true);
+	return 0;
+}
+
+void jifl_count_stop(struct jifl_session *s)
+{
+	if (jifl_stats_in_cells(s))
+		jifl_stats_settle(s);
+	if (!s->slot)
+		return;
+	jifl_count_slots[s->slot] = NULL;
+	s->slot = 0;
+	/* There can be one. */
+	if (jifl_ring_is_for(s->kind))
+		jifl_switch_marks(false);
+	if (!--jifl_count_users)
+		jifl_switch_unhook();
+}
+
+/* --- what is inserted ------------------------------------------------------------ */
+
+static void jifl_count_entry_call(struct jifl_session *s, unsigned int nr,
+				  struct ir_insert *ins)
+{
+	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
+	if (jifl_stats_in_cells(s) && jifl_stats_cell(nr, &ins->cell))
+		return;
+	*ins = (struct ir_insert){
+		.kind = IR_INSERT_CALL,
+		.fn = (unsigned long)jifl_count_begin_slow,
+		.nargs = 1,
+		.args = { (unsigned long)s->stats[nr] },
+	};
+	if (s->keys) {
+		ins->fn = (unsigned long)jifl_count_begin_key;
+		ins->args[ins->nargs++] = (unsigned long)s->keys;
+	} else if (s->flags & JIFL_FLAGS_ARG) {
+		ins->fn = (unsigned long)jifl_count_begin_arg;
+		ins->args[ins->nargs++] = __ffs(s->flags & JIFL_FLAGS_ARG) - __ffs(JIFL_FLAG_ARG(0));
+	}
+}
+
+static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned long arg)
+{
+	return (struct ir_insert){
+		.kind = IR_INSERT_CALL,
+		.fn = (unsigned long)fn,
+		.nargs = 1,
+		.args = { arg },
+	};
+}
+
+/* At the exit of a call, by what is done at its end. */
+static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
+{
+	struct ir_insert ins;
+
+	if (jifl_count_is_special(s))
+		return jifl_count_call_of(jifl_count_end_special, s->lane);
+	if (s->kind == JIFL_KIND_MEM)
+		return jifl_count_call_of(jifl_count_end_mem, s->lane);
+	if (!jifl_ring_is_for(s->kind))
+		return jifl_count_call_of(jifl_count_end, s->lane);
+	ins = jifl_count_call_of(NULL, s->lane);
+	ins.fn = (unsigned long)jifl_count_end_recorded;
+	ins.nargs = 2;
+	ins.looked_up = 1 << 1;
+	ins.lookups[1] = (struct ir_lookup){
+		.how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE,
+	};
+	return ins;
+}
+
+/* At the exit of a call of which count is still 0. */
+static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
+{
+	return (struct ir_insert){
+		.kind = IR_INSERT_ADD_REG,
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
+		.reg = IR_RAX,
+		.imm = 1,
+	};
+}
+
+void jifl_count_entry(struct jifl_session *s, unsigned int nr,
+		      struct ir_insert *entry, u32 *nentry,
+		      struct ir_insert *exit, u32 *nexit)
+{
+	*nentry = 0;
+	*nexit = 0;
+	if (!jifl_count_kind(s)) {
+		if (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK)
+			jifl_count_entry_call(s, nr, &entry[(*nentry)++]);
+		return;
+	}
+	/*
+	 * In this order: a task switched away between the two has its record,
+	 * and the count it takes along is overwritten when it is back.
+	 */
+	entry[(*nentry)++] = (struct ir_insert){
+		.kind = IR_INSERT_STORE,
+		.cell = jifl_cpu_operand(lanes[s->lane].call),
+		.imm = jifl_count_id(s, nr),
+	};
+	entry[(*nentry)++] = (struct ir_insert){
+		.kind = IR_INSERT_STORE,
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
+		.imm = 0,
+	};
+	if (jifl_ring_is_for(s->kind))
+		entry[(*nentry)++] = jifl_count_call_of(s->kind == JIFL_KIND_MEM ? jifl_count_begin_mem :
+										   jifl_count_begin_trace, nr);
+	if (s->flags & JIFL_FLAG_DURATION)
+		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
+	if (s->flags & JIFL_FLAG_RETVAL)
+		exit[(*nexit)++] = jifl_count_add_result(s);
+	exit[(*nexit)++] = jifl_count_exit_insert(s);
+}
+
+void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr)
+{
+	if (s->slot)
+		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(s, nr));
+}
+
+void jifl_count_translate_end(void)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+}
+
+/* --- the file's own life ---------------------------------------------------------- */
+
+int jifl_count_init(void)
+{
+	int ret;
+
+	/* Reached by inserted code as a sign-extended 32-bit offset from gs. */
+	if (!jifl_fits_s32((unsigned long)&jifl_cpu)) {
+		pr_err("per-CPU data lies out of reach of inserted code\n");
+		return -ENOMEM;
+	}
+	ret = jifl_stats_init() ?: jifl_switch_init();
+	if (ret)
+		jifl_count_exit();
+	return ret;
+}
+
+void jifl_count_exit(void)
+{
+	jifl_switch_exit();
+	jifl_stats_exit();
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls in flight belong to tasks: what a CPU's lanes hold is saved when the task leaves
+ * the CPU and restored when it comes back, here or elsewhere.
+ *
+ * A call that the task dies in is accounted when the task is switched away for
+ * the last time. A call whose way back no longer leads through its exit piece
+ * (jifl_evict) is cut: forgotten and counted as missed.
+ *
+ * The hook runs with a run queue locked. Nothing here allocates.
+ */
+#include <linux/hash.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <linux/vmalloc.h>
+#include <asm/unistd.h>
+
+#include "count.h"
+#include "../plant.h"
+#include "../store/ring.h"
+
+static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
+static bool jifl_switch_draining;
+static enum jifl_miss jifl_switch_drain;
+
+/*
+ * An open-addressed table: a task's record is in one of the JIFL_SAVED_WINDOW
+ * places from its hash on. Only the CPU that switches a task away writes its
+ * record and only the CPU that switches it in again removes it; the scheduler
+ * orders the two, so finding needs no lock and taking a place one cmpxchg.
+ */
+#define JIFL_SAVED_BITS		14
+#define JIFL_SAVED_WINDOW	16
+#define JIFL_SAVED_PLACES	((1u << JIFL_SAVED_BITS) + JIFL_SAVED_WINDOW)
+
+struct jifl_saved {
+	struct jifl_lane lanes[JIFL_LANES];
+};
+
+/* Apart from the values, so that a search reads two cache lines. */
+static struct task_struct **jifl_saved_task;
+static struct jifl_saved *jifl_saved_value;
+
+static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
+{
+	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
+	u32 end = at + JIFL_SAVED_WINDOW;
+	unsigned int lane;
+
+	for (; at < end; at++) {
+		if (READ_ONCE(jifl_saved_task[at]) ||
+		    cmpxchg(&jifl_saved_task[at], NULL, t))
+			continue;
+		jifl_saved_value[at] = *v;
+		return;
+	}
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
+}
+
+/* All lanes are 0 when the task has no record. */
+static struct jifl_saved jifl_saved_take(struct task_struct *t)
+{
+	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
+	u32 end = at + JIFL_SAVED_WINDOW;
+
+	for (; at < end; at++) {
+		struct jifl_saved v;
+
+		if (READ_ONCE(jifl_saved_task[at]) != t)
+			continue;
+		v = jifl_saved_value[at];
+		/* The next owner of the place writes only after we have read. */
+		smp_store_release(&jifl_saved_task[at], NULL);
+		return v;
+	}
+	return (struct jifl_saved){};
+}
+
+/* The task dies: what its calls have counted is final. */
+static void jifl_switch_die(const struct jifl_saved *v)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = v->lanes[lane].call, count = v->lanes[lane].count;
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (!s)
+			continue;
+		if (READ_ONCE(jifl_switch_draining))
+			/* It may have died natively. */
+			jifl_count_miss_call(call, READ_ONCE(jifl_switch_drain));
+		else
+			jifl_count_finish_dead(call, count);
+	}
+}
+
+static bool jifl_saved_is_empty(const struct jifl_saved *v)
+{
+	u64 any = 0;
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		any |= v->lanes[lane].call;
+	return !any;
+}
+
+/* What a CPU records next is of the thread that comes to run there. */
+static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_struct *next)
+{
+	unsigned int lane;
+
+	if (!READ_ONCE(jifl_switch_marking))
+		return;
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = v->lanes[lane].call;
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (s && jifl_ring_is_for(s->kind))
+			jifl_ring_mark(JIFL_RECORD_RESUME, task_pid_nr(next));
+	}
+}
+
+/* sched_switch: a run queue is locked, interrupts are off. */
+static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev,
+			      struct task_struct *next, unsigned int prev_state)
+{
+	struct jifl_saved *now = (struct jifl_saved *)this_cpu_ptr(jifl_cpu.lanes);
+
+	if (JIFL_HOST_PLANTED(switch_not_saved))
+		return;
+	if (!jifl_saved_is_empty(now)) {
+		if (preempt || !(prev_state & TASK_DEAD))
+			jifl_saved_put(prev, now);
+		else
+			jifl_switch_die(now);
+	}
+	/* Kernel threads make no system calls. */
+	*now = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
+	jifl_switch_mark_resumed(now, next);
+}
+
+static bool jifl_count_is_exit(u64 call)
+{
+	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
+}
+
+/* Of another CPU's calls: on this one it is that which asks for the session's end. */
+static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
+{
+	bool runs = false;
+	int cpu;
+
+	preempt_disable();
+	for_each_online_cpu(cpu) {
+		u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
+
+		runs |= call && cpu != smp_processor_id() && jifl_count_session(call) == s &&
+			(!to_exit || jifl_count_is_exit(call));
+	}
+	preempt_enable();
+	return runs;
+}
+
+/* Is there a task that was switched away on its way out? */
+static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
+{
+	bool found = false;
+	u32 at;
+
+	rcu_read_lock();	/* it lives, or has until just now */
+	for (at = 0; at < JIFL_SAVED_PLACES && !found; at++) {
+		const struct task_struct *task = READ_ONCE(jifl_saved_task[at]);
+		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
+
+		found = task && jifl_count_session(call) == s && jifl_count_is_exit(call) &&
+			(!dead || READ_ONCE(task->exit_state));
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+/* Both look without a lock: a call may come or go meanwhile. */
+bool jifl_count_is_ending(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, false) || jifl_count_is_exiting(s, false));
+}
+
+bool jifl_count_has_dead(const struct jifl_session *s)
+{
+	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
+}
+
+void jifl_count_lose(void)
+{
+	struct jifl_lane *lanes = this_cpu_ptr(jifl_cpu.lanes);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		jifl_count_miss_call(lanes[lane].call, JIFL_MISS_TEXT);
+		lanes[lane].call = 0;
+	}
+}
+
+void jifl_switch_marks(bool wanted)
+{
+	WRITE_ONCE(jifl_switch_marking, wanted);
+}
+
+void jifl_count_drain_begin(enum jifl_miss why)
+{
+	WRITE_ONCE(jifl_switch_drain, why);
+	WRITE_ONCE(jifl_switch_draining, true);
+}
+
+void jifl_count_drain_end(void)
+{
+	WRITE_ONCE(jifl_switch_draining, false);
+}
+
+/*
+ * While the machine is stopped every CPU runs its stopper thread, so whatever
+ * the task had in flight has been saved by jifl_switch_tasks.
+ */
+void jifl_count_cut(struct task_struct *task)
+{
+	struct jifl_saved v = jifl_saved_take(task);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
+}
+
+/* --- the hook -------------------------------------------------------------------- */
+
+static struct tracepoint *jifl_switch_tracepoint;
+
+static void jifl_switch_find_tracepoint(struct tracepoint *tp, void *unused)
+{
+	if (!strcmp(tp->name, "sched_switch"))
+		jifl_switch_tracepoint = tp;
+}
+
+int jifl_switch_hook(void)
+{
+	return JIFL_TRY(tracepoint_probe_register(jifl_switch_tracepoint,
+						  (void *)jifl_switch_tasks, NULL));
+}
+
+void jifl_switch_unhook(void)
+{
+	tracepoint_probe_unregister(jifl_switch_tracepoint,
+				    (void *)jifl_switch_tasks, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+int jifl_switch_init(void)
+{
+	for_each_kernel_tracepoint(jifl_switch_find_tracepoint, NULL);
+	if (!jifl_switch_tracepoint) {
+		pr_err("this kernel has no tracepoint sched_switch; it needs CONFIG_TRACEPOINTS\n");
+		return -EOPNOTSUPP;
+	}
+	jifl_saved_task = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_task)));
+	jifl_saved_value = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_value)));
+	return jifl_saved_task && jifl_saved_value ? 0 : -ENOMEM;
+}
+
+void jifl_switch_exit(void)
+{
+	vfree(jifl_saved_value);
+	vfree(jifl_saved_task);
+	jifl_saved_value = NULL;
+	jifl_saved_task = NULL;
+}

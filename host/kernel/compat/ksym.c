@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Addresses of symbols the kernel does not export. kallsyms_lookup_name is one
+ * of them: a kprobe that is registered by its name and removed again tells its
+ * address. Called at load, in process context.
+ */
+#include <linux/kallsyms.h>
+#include <linux/kprobes.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+
+#include "../kernel.h"
+
+static unsigned long proto_lookup(const char *name)
+{
+	return 0;
+}
+
+/*
+ * A static call, as an indirect one would need an endbr64 that the kernel may
+ * have removed from this function.
+ */
+DEFINE_STATIC_CALL(jifl_kallsyms_lookup, proto_lookup);
+
+static unsigned long proto_location(unsigned long addr)
+{
+	return 0;
+}
+
+DEFINE_STATIC_CALL(jifl_ftrace_location, proto_location);
+
+static int proto_size(unsigned long addr, unsigned long *size, unsigned long *offset)
+{
+	return 0;
+}
+
+DEFINE_STATIC_CALL(jifl_kallsyms_size, proto_size);
+
+/*
+ * kallsyms_lookup_size_offset needs no lock: the core kernel's symbols stay,
+ * modules' are guarded by RCU.
+ */
+static void find_helpers(void)
+{
+	unsigned long location = jifl_ksym("ftrace_location");
+	unsigned long size = jifl_ksym("kallsyms_lookup_size_offset");
+
+	if (location)
+		static_call_update(jifl_ftrace_location, (void *)location);
+	if (size)
+		static_call_update(jifl_kallsyms_size, (void *)size);
+}
+
+int jifl_ksym_init(void)
+{
+	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };
+	int err;
+
+	if (!IS_ENABLED(CONFIG_KPROBES) || !IS_ENABLED(CONFIG_KALLSYMS)) {
+		pr_err("this kernel has no %s: use one built with it\n",
+		       IS_ENABLED(CONFIG_KALLSYMS) ? "CONFIG_KPROBES" : "CONFIG_KALLSYMS");
+		return -EOPNOTSUPP;
+	}
+	err = register_kprobe(&probe);
+	if (err) {
+		pr_err("cannot find kernel symbols, a kprobe on kallsyms_lookup_name gave error %d: use a kernel that allows kprobes\n",
+		       err);
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_kallsyms_lookup, (void *)probe.addr);
+	unregister_kprobe(&probe);
+
+	find_helpers();
+	if (!jifl_ksym("sys_call_table")) {
+		pr_err("kallsyms has no data symbols: use a kernel built with CONFIG_KALLSYMS_ALL\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+unsigned long jifl_ksym(const char *name)
+{
+	return static_call(jifl_kallsyms_lookup)(name);
+}
+
+unsigned long jifl_ksym_fentry(unsigned long addr)
+{
+	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
+}
+
+bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size)
+{
+	unsigned long offset = 0;
+
+	if (!static_call(jifl_kallsyms_size)(addr, size, &offset))
+		return false;
+	*start = addr - offset;
+	return true;
+}
+
+unsigned long jifl_ksym_start(unsigned long addr)
+{
+	unsigned long start, size;
+
+	return jifl_ksym_range(addr, &start, &size) ? start : 0;
+}
+
+/* "NAME", "NAME [MODULE]" or a number */
+void jifl_ksym_name(unsigned long addr, char *name, size_t size)
+{
+	char symbol[KSYM_SYMBOL_LEN];
+
+	sprint_symbol_no_offset(symbol, addr);
+	*strchrnul(symbol, ' ') = '\0';
+	strscpy(name, symbol, size);
+}
+
+void jifl_ksym_module(unsigned long addr, char *name, size_t size)
+{
+	char symbol[KSYM_SYMBOL_LEN], *module;
+
+	sprint_symbol_no_offset(symbol, addr);
+	module = strchrnul(symbol, '[');
+	if (*module)
+		module++;
+	*strchrnul(module, ']') = '\0';
+	strscpy(name, module, size);
+}
+
+unsigned long jifl_ksym_end(unsigned long addr)
+{
+	unsigned long start, size;
+
+	return jifl_ksym_range(addr, &start, &size) ? start + size : addr + 1;
+}

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/jifl: the requests of include/uapi/jifl.h. Process context; sleeps.
+ *
+ * A file has at most one session, which ends with it. Others may end it
+ * earlier; its statistics stay readable.
+ *
+ * Only CAP_SYS_ADMIN in the first user namespace may open it: what sessions do
+ * goes beyond what perf_event_paranoid or CAP_PERFMON allow, they change the
+ * kernel's text and see every task. Each request asks again, of whoever makes
+ * it: an open file that is passed on, or kept by a task that gives up its
+ * privileges, is of no use but to keep its session alive, to end it by closing
+ * and to learn by poll() that it has ended.
+ */
+#include <linux/capability.h>
+#include <linux/cpumask.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/ring.h"
+
+struct jifl_file {
+	struct mutex lock;		/* outside jifl_session_mutex */
+	struct jifl_session *session;	/* running or ended; NULL: never had one */
+};
+
+/* --- requests ------------------------------------------------------------------- */
+
+static int jifl_control_info(struct jifl_file *f, void *arg)
+{
+	struct jifl_info *info = arg;
+
+	info->abi_version = JIFL_ABI_VERSION;
+	strscpy_pad(info->version, JIFL_VERSION, sizeof(info->version));
+	info->cpus = num_possible_cpus();
+	info->reserved = 0;
+	return 0;
+}
+
+static struct jifl_session *jifl_control_session(const struct jifl_start *req)
+{
+	struct jifl_session *s = jifl_session_alloc();
+	unsigned int nr;
+	int ret;
+
+	if (!s)
+		return ERR_PTR(-ENOMEM);
+	ret = jifl_filter_init(&s->filter, req);
+	if (ret) {
+		jifl_session_free(s);
+		return ERR_PTR(ret);
+	}
+	s->kind = req->kind;
+	s->flags = req->flags;
+	s->owner = task_tgid_nr(current);
+	strscpy(s->name, current->comm, TASK_COMM_LEN);
+	for (nr = 0; nr < JIFL_NR_MAX; nr++)
+		if (req->nrs[nr / 64] & (1ull << (nr % 64)))
+			set_bit(nr, s->nrs);
+	return s;
+}
+
+/* Those that a kind can have. */
+static u32 jifl_control_flags(u32 kind)
+{
+	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
+
+	switch (kind) {
+	case JIFL_KIND_INSN:
+		return JIFL_FLAG_REPEATS | effects | JIFL_FLAGS_BY;
+	case JIFL_KIND_BLOCK:
+		return effects | JIFL_FLAGS_BY;
+	case JIFL_KIND_CALL:
+		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
+	case JIFL_KIND_PROFILE:
+		return JIFL_FLAG_BRANCHES;
+	case JIFL_KIND_TRACE:
+		return JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT;
+	case JIFL_KIND_PATH:
+	case JIFL_KIND_MEM:
+		return JIFL_FLAG_WAIT;
+	default:
+		return 0;
+	}
+}
+
+static bool jifl_control_knows(const struct jifl_start *req)
+{
+	const u32 value = req->flags & JIFL_FLAGS_VALUE;
+
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM || req->reserved)
+		return false;
+	/* One value, and not of each key. */
+	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
+		return false;
+	return !(req->flags & ~jifl_control_flags(req->kind));
+}
+
+static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
+{
+	unsigned int busy_nr = 0;
+	u64 busy_session = 0;
+	struct jifl_session *s;
+	int ret;
+
+	req->busy_nr = 0;
+	req->busy_session = 0;
+	req->session = 0;
+	if (f->session && READ_ONCE(f->session->running))
+		return -EBUSY;
+	if (!jifl_control_knows(req))
+		return -EINVAL;
+	/* Records are addresses of functions, profiles have those of blocks, locks their own. */
+	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE ||
+	    req->kind == JIFL_KIND_LOCK) {
+		ret = jifl_require_addresses();
+		if (ret)
+			return ret;
+	}
+	s = jifl_control_session(req);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	ret = jifl_session_start(s, &busy_nr, &busy_session);
+	if (ret) {
+		req->busy_nr = busy_nr;
+		req->busy_session = busy_session;
+		jifl_session_free(s);
+		return ret;
+	}
+	req->session = s->id;
+	jifl_session_free(f->session);
+	f->session = s;
+	return 0;
+}
+
+static int jifl_control_start(struct jifl_file *f, void *arg)
+{
+	int ret = jifl_control_try_start(f, arg);
+
+	if (ret)
+		jifl_audit_refused("start", ret);
+	return ret;
+}
+
+static int jifl_control_stop(struct jifl_file *f, void *arg)
+{
+	struct jifl_stop *req = arg;
+	struct jifl_drain drain;
+	int ret;
+
+	if (!f->session)
+		return -ENOENT;
+	ret = jifl_session_stop(f->session, &drain);
+	req->draining = drain.threads;
+	req->drain_ns = drain.ns;
+	return ret;
+}
+
+static int jifl_control_stat(struct jifl_file *f, void *arg)
+{
+	const size_t size = JIFL_HIST_BUCKETS * sizeof(u64);
+	struct jifl_stat *req = arg;
+	u64 *hist = NULL;
+	int ret;
+
+	if (!f->session)
+		return -ENOENT;
+	if (req->hist) {
+		hist = JIFL_ALLOC(kmalloc(size, GFP_KERNEL));
+		if (!hist)
+			return -ENOMEM;
+	}
+	ret = jifl_count_read(f->session, req, hist);
+	if (!ret && hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
+		ret = -EFAULT;
+	kfree(hist);
+	return ret;
+}
+
+static void jifl_control_native_exits(u64 *exits)
+{
+	unsigned int cause;
+	int cpu;
+
+	memset(exits, 0, JIFL_CAUSES_MAX * sizeof(*exits));
+	for_each_possible_cpu(cpu)
+		for (cause = 0; cause < JIFL_CAUSES_MAX; cause++)
+			exits[cause] += READ_ONCE(per_cpu(jifl_cpu.exits[cause], cpu));
+}
+
+static int jifl_control_status(struct jifl_file *f, void *arg)
+{
+	struct jifl_status *st = arg;
+	struct jifl_engine_stats e;
+
+	jifl_session_status(st);
+	jifl_engine_stats(&e);
+	st->blocks = e.blocks;
+	st->translated_blocks = e.translated_blocks;
+	st->translated_insns = e.translated_insns;
+	st->translate_ns = e.translate_ns;
+	st->dispatches = e.dispatches;
+	st->links = e.links;
+	st->code_used = e.code_used;
+	st->code_size = jifl_codemem_size();
+	st->side_used = e.side_used;
+	st->side_size = jifl_side_size();
+	st->invalidated = e.invalidated;
+	st->traps = jifl_trap_count();
+	st->faults = jifl_faults_count();
+	jifl_control_native_exits(st->native_exits);
+	return 0;
+}
+
+static int jifl_control_session_info(struct jifl_file *f, void *arg)
+{
+	return jifl_session_info(arg);
+}
+
+static int jifl_control_detach(struct jifl_file *f, void *arg)
+{
+	struct jifl_detach *req = arg;
+	char plugin[JIFL_NAME_MAX];
+	struct jifl_drain drain;
+	int ret = -EINTR;
+
+	req->ended = 0;
+	req->drain_ns = 0;
+	/* Others may start sessions all the while. */
+	while (!fatal_signal_pending(current)) {
+		drain.ns = 0;
+		ret = jifl_session_detach(req->id, f->session, &drain, plugin);
+		if (ret == -EAGAIN) {
+			ret = jifl_plugin_ctl(plugin, false);
+			/* Someone else was stopping it: look again. */
+			if (ret == -EALREADY || ret == -ENOENT)
+				ret = 0;
+			cond_resched();
+		}
+		if (ret)
+			break;
+		req->ended++;
+		req->drain_ns += drain.ns;
+		if (req->id)
+			break;
+	}
+	if (ret == -ENOENT && (req->ended || !req->id))
+		ret = 0;
+	return ret;
+}
+
+static int jifl_control_plugin_ctl(struct jifl_file *f, void *arg)
+{
+	struct jifl_plugin_ctl *req = arg;
+	int ret;
+
+	if (req->start > 1 || strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
+		return -EINVAL;
+	ret = jifl_plugin_ctl(req->name, req->start);
+	if (ret && req->start)
+		jifl_audit_refused("plugin start", ret);
+	return ret;
+}
+
+static int jifl_control_plugin(struct jifl_file *f, void *arg)
+{
+	struct jifl_plugin_info *req = arg;
+
+	return jifl_plugin_info(req->index, req);
+}
+
+/* Answers with kernel addresses are for who may see them. */
+static int jifl_control_may_see(const char *what)
+{
+	int ret = jifl_require_addresses();
+
+	if (ret)
+		jifl_audit_refused(what, ret);
+	return ret;
+}
+
+static int jifl_control_plugin_read(struct jifl_file *f, void *arg)
+{
+	struct jifl_plugin_read *req = arg;
+
+	if (strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
+		return -EINVAL;
+	return jifl_control_may_see("plugin read") ?: jifl_plugin_read(req);
+}
+
+static int jifl_control_routine(struct jifl_file *f, void *arg)
+{
+	struct jifl_routine_info *req = arg;
+	struct ir_inlined found;
+
+	if (!jifl_engine_inlined(req->index, &found))
+		return -ENOENT;
+	req->copies = found.copies;
+	req->calls = found.calls;
+	req->reason = found.reason;
+	req->reserved = 0;
+	memset(req->name, 0, sizeof(req->name));
+	snprintf(req->name, sizeof(req->name), "%ps", (void *)(unsigned long)found.fn);
+	return 0;
+}
+
+static int jifl_control_block(struct jifl_file *f, void *arg)
+{
+	return jifl_control_may_see("dump") ?: jifl_dump_block(arg);
+}
+
+/* Only a session has something to read, be it over. */
+static int jifl_control_may_read(struct jifl_file *f, u32 reserved)
+{
+	if (!f->session)
+		return -ENOENT;
+	return reserved ? -EINVAL : 0;
+}
+
+static int jifl_control_records(struct jifl_file *f, void *arg)
+{
+	struct jifl_records *req = arg;
+
+	return jifl_control_may_see("records") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_ring_read(f->session, req);
+}
+
+static int jifl_control_counts(struct jifl_file *f, void *arg)
+{
+	struct jifl_counts *req = arg;
+
+	return jifl_control_may_see("counts") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_profile_read(f->session, req);
+}
+
+static int jifl_control_keys(struct jifl_file *f, void *arg)
+{
+	struct jifl_keys *req = arg;
+
+	return jifl_control_may_read(f, req->reserved) ?: jifl_keys_read(f->session, req);
+}
+
+static int jifl_control_locks(struct jifl_file *f, void *arg)
+{
+	struct jifl_locks *req = arg;
+
+	return jifl_control_may_see("locks") ?: jifl_control_may_read(f, req->reserved) ?:
+	       jifl_lock_read(f->session, req);
+}
+
+static int jifl_control_accesses(struct jifl_file *f, void *arg)
+{
+	return jifl_control_may_see("accesses") ?: jifl_control_may_read(f, 0) ?:
+	       jifl_mem_read(f->session, arg);
+}
+
+/* --- the device ------------------------------------------------------------------- */
+
+struct jifl_request {
+	unsigned int cmd;
+	int (*fn)(struct jifl_file *f, void *arg);
+	bool out_on_error;	/* the structure says more about the error */
+};
+
+static const struct jifl_request jifl_requests[] = {
+	{ JIFL_IOC_START, jifl_control_start, true },
+	{ JIFL_IOC_STOP, jifl_control_stop },
+	{ JIFL_IOC_STAT, jifl_control_stat },
+	{ JIFL_IOC_STATUS, jifl_control_status },
+	{ JIFL_IOC_SESSION, jifl_control_session_info },
+	{ JIFL_IOC_DETACH, jifl_control_detach, true },
+	{ JIFL_IOC_PLUGIN_CTL, jifl_control_plugin_ctl },
+	{ JIFL_IOC_PLUGIN, jifl_control_plugin },
+	{ JIFL_IOC_ROUTINE, jifl_control_routine },
+	{ JIFL_IOC_BLOCK, jifl_control_block, true },
+	{ JIFL_IOC_RECORDS, jifl_control_records },
+	{ JIFL_IOC_COUNTS, jifl_control_counts },
+	{ JIFL_IOC_KEYS, jifl_control_keys },
+	{ JIFL_IOC_LOCKS, jifl_control_locks },
+	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
+	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
+};
+
+/*
+ * JIFL_IOC_INFO answers every version of the command: what both sides know of
+ * the structure is filled, its size is the one that came.
+ */
+static long jifl_control_any_info(void __user *arg)
+{
+	struct jifl_info info = {};
+	u32 size;
+
+	if (get_user(size, (u32 __user *)arg))
+		return -EFAULT;
+	if (size < offsetofend(struct jifl_info, abi_version))
+		return -EINVAL;
+	jifl_control_info(NULL, &info);
+	info.size = size;
+	return copy_to_user(arg, &info, min_t(size_t, size, sizeof(info))) ? -EFAULT : 0;
+}
+
+static long jifl_control_call(struct jifl_file *f, const struct jifl_request *r,
+			      void __user *arg)
+{
+	const u32 size = _IOC_SIZE(r->cmd);
+	void *buf;
+	int ret;
+
+	/* Every structure begins with its size. */
+	buf = memdup_user(arg, size);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	if (*(u32 *)buf != size) {
+		ret = -EINVAL;
+		goto out;
+	}
+	mutex_lock(&f->lock);
+	ret = r->fn(f, buf);
+	mutex_unlock(&f->lock);
+	*(u32 *)buf = size;
+	if ((!ret || r->out_on_error) && copy_to_user(arg, buf, size))
+		ret = -EFAULT;
+out:
+	kfree(buf);
+	return ret;
+}
+
+static int jifl_control_may(const char *what)
+{
+	if (capable(CAP_SYS_ADMIN) || JIFL_HOST_PLANTED(capability_skipped))
+		return 0;
+	jifl_audit_refused(what, -EPERM);
+	return -EPERM;
+}
+
+static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	unsigned int i;
+	int ret = jifl_control_may("request");
+
+	if (ret)
+		return ret;
+	if (_IOC_TYPE(cmd) != JIFL_IOC_MAGIC)
+		return -ENOTTY;
+	if (_IOC_NR(cmd) == _IOC_NR(JIFL_IOC_INFO))
+		return jifl_control_any_info((void __user *)arg);
+	for (i = 0; i < ARRAY_SIZE(jifl_requests); i++) {
+		if (cmd == jifl_requests[i].cmd)
+			return jifl_control_call(file->private_data, &jifl_requests[i],
+						 (void __user *)arg);
+		if (_IOC_NR(cmd) == _IOC_NR(jifl_requests[i].cmd))
+			return -EINVAL;
+	}
+	return -ENOTTY;
+}
+
+/* EPOLLHUP: the session has ended. Nothing else is told, nothing asked of who polls. */
+static __poll_t jifl_control_poll(struct file *file, poll_table *wait)
+{
+	struct jifl_file *f = file->private_data;
+	__poll_t events = 0;
+
+	poll_wait(file, &jifl_session_ended, wait);
+	mutex_lock(&f->lock);
+	if (f->session && !READ_ONCE(f->session->running))
+		events = EPOLLHUP;
+	mutex_unlock(&f->lock);
+	return events;
+}
+
+static int jifl_control_open(struct inode *inode, struct file *file)
+{
+	struct jifl_file *f;
+	int ret = jifl_control_may("open");
+
+	if (ret)
+		return ret;
+	f = JIFL_ALLOC(kzalloc(sizeof(*f), GFP_KERNEL));
+	if (!f)
+		return -ENOMEM;
+	mutex_init(&f->lock);
+	file->private_data = f;
+	return 0;
+}
+
+/* However the owner went: its session ends here. */
+static int jifl_control_release(struct inode *inode, struct file *file)
+{
+	struct jifl_file *f = file->private_data;
+	struct jifl_drain drain;
+
+	if (f->session && !JIFL_HOST_PLANTED(owner_outlived)) {
+		jifl_session_stop(f->session, &drain);
+		jifl_session_free(f->session);
+	}
+	kfree(f);
+	return 0;
+}
+
+static const struct file_operations jifl_control_fops = {
+	.owner = THIS_MODULE,
+	.open = jifl_control_open,
+	.release = jifl_control_release,
+	.poll = jifl_control_poll,
+	.unlocked_ioctl = jifl_control_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+static struct miscdevice jifl_control_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "jifl",
+	.fops = &jifl_control_fops,
+	.mode = 0600,
+};
+
+int jifl_control_init(void)
+{
+	return JIFL_TRY(misc_register(&jifl_control_device));
+}
+
+void jifl_control_exit(void)
+{
+	misc_deregister(&jifl_control_device);
+}

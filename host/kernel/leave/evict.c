@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nobody is left inside what goes of the code cache, be it all of it or the code
+ * of destroyed contexts: every return address into it, on every kernel stack,
+ * becomes the original one. Called in process context, under
+ * jifl_session_mutex, when no entry leads there any more.
+ *
+ * Invariant at the end: no register, stack or tracer's record of any thread
+ * holds an address of code that goes and will ever be executed.
+ */
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/ptrace.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task_stack.h>
+#include <linux/stop_machine.h>
+#include <asm/text-patching.h>
+#include <asm/unwind.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../../../engine/host.h"
+#include "../compat/compat.h"
+
+#define RETRY_MS	5
+
+/* Where an entry piece's return address goes instead. */
+static u64 return_site;
+
+struct scan {
+	unsigned int threads;	/* that had an address of the cache */
+	unsigned int left;	/* of these, still inside */
+	bool found, inside;	/* in the thread that is looked at */
+	bool unwalked;		/* a stack could not be walked to its end */
+	bool all;		/* else only code of destroyed contexts */
+	const struct task_struct *caller;
+};
+
+static bool in_cache(unsigned long addr)
+{
+	return addr - jifl_codemem_base() < jifl_codemem_size();
+}
+
+/* Does code go that stands at addr? */
+static bool goes(unsigned long addr, const struct scan *scan)
+{
+	return in_cache(addr) && (scan->all || jifl_engine_is_doomed(addr));
+}
+
+/*
+ * Changes a word that the processor or a tracer will go on from. Where all
+ * registers are the original's, that is the original address. Where a stack cannot
+ * be walked, words are looked at that belong to nobody, which KASAN minds.
+ */
+static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
+{
+	struct scan *scan = arg;
+	jifl_orig orig;
+
+	if (!goes(*word, scan))
+		return;
+	switch (jifl_engine_where(*word, &orig)) {
+	case JIFL_WHERE_EXACT:
+		*word = orig.v;
+		scan->found = true;
+		break;
+	case JIFL_WHERE_INSIDE:
+		scan->inside = true;
+		break;
+	case JIFL_WHERE_OUTSIDE:
+		break;
+	}
+}
+
+/* What a thread has on its stack; no words if it has none. */
+struct words {
+	unsigned long *begin, *end;
+};
+
+static struct words words_of(struct task_struct *task)
+{
+	unsigned long *stack = task_stack_page(task);
+	struct words words = {
+		.begin = (unsigned long *)READ_ONCE(task->thread.sp),
+		.end = stack + THREAD_SIZE / sizeof(*stack),
+	};
+
+	if (words.begin < stack || words.begin >= words.end)
+		words.begin = words.end;
+	return words;
+}
+
+/* Of a whole stack words are looked at that belong to nobody, which KASAN minds. */
+static __no_sanitize_address bool holds_any(struct words words, const struct scan *scan)
+{
+	const unsigned long *word = words.begin;
+
+	while (word < words.end && !goes(READ_ONCE(*word), scan))
+		word++;
+	return word < words.end;
+}
+
+/*
+ * Does an interrupted thread go on with an address of the cache in a register,
+ * as in a thunk that inserted code jumps through? Of callers, too: their
+ * registers are the interrupted ones.
+ */
+static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
+{
+	const unsigned long *reg = (const unsigned long *)regs;
+
+	for (; reg < &regs->ip; reg++) {
+		if (goes(*reg, scan))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Cuts one frame that the unwinder has found, and says where the next one
+ * begins. Our own text counts as inside: jifl_entry_stub and what it calls
+ * carry the address of a piece they are about to jump to.
+ */
+static unsigned long *cut_frame(const struct unwind_state *state, struct words words,
+				struct scan *scan)
+{
+	struct pt_regs *regs = state->regs;
+	unsigned long *ip = regs ? &regs->ip : (unsigned long *)state->sp - 1;
+
+	if (ip < words.begin || ip >= words.end)
+		return words.begin;
+	cut_word(ip, scan);
+	if (within_module_core(state->ip, THIS_MODULE) ||
+	    (regs && state->full_regs && regs_inside(regs, scan)))
+		scan->inside = true;
+	return ip + 1;
+}
+
+/*
+ * Every frame's return address, and the address that an interrupt or an
+ * exception goes back to, and nothing else: any other word may be data, in whole
+ * or in part. A compiler that keeps a byte in a slot leaves the other seven as
+ * an earlier call left them, so that a flag beside an old return address looks
+ * like another one.
+ *
+ * Where the unwinder gives up before the system call's own frame, what is left
+ * of the stack is changed by its looks.
+ */
+static void cut_stack(struct task_struct *task, struct words words, struct scan *scan)
+{
+	struct unwind_state state;
+	unsigned long *word = words.begin;
+
+	for (unwind_start(&state, task, NULL, NULL);
+	     !unwind_done(&state) && !JIFL_HOST_PLANTED(data_taken_for_address);
+	     unwind_next_frame(&state)) {
+		if (state.regs && user_mode(state.regs))
+			return;
+		word = max(word, cut_frame(&state, words, scan));
+	}
+	if (!unwind_error(&state) && !JIFL_HOST_PLANTED(data_taken_for_address))
+		return;
+	scan->unwalked = true;
+	for (; word < words.end; word++)
+		cut_word(word, scan);
+}
+
+static void scan_task(struct task_struct *task, struct scan *scan)
+{
+	struct words words;
+
+	/* Running: only the stopper of a CPU. No stack: dead, not reaped yet. */
+	if (task->on_cpu || !refcount_read(&task->stack_refcount))
+		return;
+	scan->found = false;
+	scan->inside = false;
+	words = words_of(task);
+	if (holds_any(words, scan))
+		cut_stack(task, words, scan);
+	if (!JIFL_HOST_PLANTED(records_not_visited))
+		jifl_compat_visit_records(task, cut_word, scan);
+
+	/*
+	 * Only a thread that was preempted can be inside: neither inserted code nor
+	 * the stubs sleep. Whoever ends a session stands in our text for another
+	 * reason, and may be about to wait for the stop rather than waiting already.
+	 */
+	if (task == scan->caller || !task->on_rq)
+		scan->inside = false;
+	if (scan->inside)
+		scan->left++;
+	if (scan->found)
+		jifl_count_cut(task);
+	if (scan->found || scan->inside)
+		scan->threads++;
+}
+
+static int scan_all(void *arg)
+{
+	struct task_struct *group, *task;
+
+	for_each_process_thread(group, task)
+		scan_task(task, arg);
+	return 0;
+}
+
+/*
+ * 1. No entry leads into what goes, so nobody new comes in.
+ * 2. All CPUs are stopped. Each runs its stopper, which is in no system call;
+ *    interrupt stacks are empty, since a stopper is a thread. All other threads
+ *    are switched out with everything they will go on with on their kernel
+ *    stacks (at and above thread.sp) or in tracers' records. What is exact there
+ *    is replaced: callers' return addresses, faults and preemption at copied
+ *    instructions. A copy of a return address that code has made for itself
+ *    (_RET_IP_) stays: it is printed at most.
+ * 3. Remaining are threads preempted inside inserted code, a stub, or between
+ *    reading the entry table and jumping to what it said. These few
+ *    instructions end at an exact point, or in a call whose return address is
+ *    one; each needs only to run for a moment, and can come in only once. All
+ *    CPUs go on, and from 2 again after a while. That ends: a thread is inside
+ *    again at the next stop only if it was stopped there by chance, and what it
+ *    has returned from meanwhile is gone for good.
+ * 4. A thread that reaps itself leaves the list of tasks while it still runs
+ *    do_exit(), so it can be missed by 2. It never sleeps again before its
+ *    last switch, which synchronize_rcu_tasks() waits for.
+ */
+void jifl_evict(struct jifl_drain *drain, bool all)
+{
+	u64 start = ktime_get_ns();
+	struct scan scan;
+
+	drain->threads = 0;
+	if (JIFL_HOST_PLANTED(drain_skipped))
+		return;
+	for (;;) {
+		scan = (struct scan){ .caller = current, .all = all };
+		stop_machine(scan_all, &scan, NULL);
+		drain->threads = max(drain->threads, scan.threads);
+		if (scan.unwalked)
+			pr_info_once("a stack cannot be walked to its end: return addresses on it are taken for such by their looks\n");
+		if (!scan.left)
+			break;
+		msleep(RETRY_MS);
+	}
+	synchronize_rcu_tasks();
+	drain->ns = ktime_get_ns() - start;
+}
+
+static bool is_thunk(u64 addr)
+{
+	enum jifl_cause cause;
+	enum jifl_text text;
+
+	local_irq_disable();
+	text = jifl_host_classify(jifl_orig_at(addr), &cause);
+	local_irq_enable();
+	return text == JIFL_TEXT_THUNK;
+}
+
+/*
+ * A return instruction that the stack is right for, as is the unwinder's idea
+ * of the stack at the instruction before it: `mov $-ENOSYS, %rax; ret` in
+ * __x64_sys_ni_syscall, in whichever form the kernel runs returns. It is in no
+ * way the way out of a system call that x64_sys_call jumped to, but does the
+ * same.
+ */
+static u64 find_return_site(void)
+{
+	static const u8 mov[] = { 0x48, 0xc7, 0xc0, 0xda, 0xff, 0xff, 0xff };
+	const u8 *p = (const u8 *)jifl_ksym("__x64_sys_ni_syscall");
+	const u8 *end = p + 16;
+	u64 target;
+
+	if (!p)
+		return 0;
+	while (p < end && memcmp(p, mov, sizeof(mov)))
+		p++;
+	p += sizeof(mov);
+	if (p >= end + sizeof(mov))
+		return 0;
+	if (*p == RET_INSN_OPCODE)
+		return (unsigned long)p;
+	target = (unsigned long)p + JMP32_INSN_SIZE + *(const s32 *)(p + 1);
+	return *p == JMP32_INSN_OPCODE && is_thunk(target) ? (unsigned long)p : 0;
+}
+
+int jifl_evict_init(void)
+{
+	return_site = find_return_site();
+	if (return_site)
+		return 0;
+	pr_err("__x64_sys_ni_syscall is not as expected: this kernel needs a newer JIFL\n");
+	return -EOPNOTSUPP;
+}
+
+u64 jifl_evict_return_site(void)
+{
+	return return_site;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events of which plugins are told while a syscall_s of theirs is instrumenting: modules are
+ * there, come and go, the code cache is emptied, instrumentation has ended.
+ *
+ * Callbacks run one at a time under jifl_event_mutex, which is the innermost of those that
+ * plugins' callbacks see: it is taken under jifl_session_mutex when the cache is emptied, and
+ * from the kernel's notifier with none of ours. So who has stopped listening knows that none
+ * runs; and no function that takes one of the outer mutexes can be called from inside.
+ *
+ * Context: process.
+ */
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+
+#include "plugin.h"
+#include "../plant.h"
+#include "../compat/compat.h"
+
+static DEFINE_MUTEX(jifl_event_mutex);
+static LIST_HEAD(jifl_event_list);	/* syscall_s; jifl_event_mutex */
+static struct task_struct *jifl_event_task; /* whose callback runs; written under it */
+
+bool jifl_event_runs_here(void)
+{
+	return READ_ONCE(jifl_event_task) == current;
+}
+
+static void jifl_event_call(const syscall_s *s, enum jifl_callback_kind kind,
+			    const struct module_event *event)
+{
+	const struct jifl_callback *c = s->callbacks[kind];
+	unsigned int i;
+
+	lockdep_assert_held(&jifl_event_mutex);
+	WRITE_ONCE(jifl_event_task, current);
+	for (i = 0; i < s->ncallbacks[kind]; i++) {
+		if (kind == JIFL_CALLBACK_MODULE)
+			((module_callback)c[i].fn)(event, c[i].arg);
+		else
+			((event_callback)c[i].fn)(c[i].arg);
+	}
+	WRITE_ONCE(jifl_event_task, NULL);
+}
+
+/* jifl_event_mutex. */
+static void jifl_event_tell(enum jifl_callback_kind kind, const struct module_event *event)
+{
+	const syscall_s *s;
+
+	list_for_each_entry(s, &jifl_event_list, events)
+		jifl_event_call(s, kind, event);
+}
+
+static void jifl_event_tell_there(const struct module_event *module, void *arg)
+{
+	struct module_event event = *module;
+
+	event.there = true;
+	jifl_event_call(arg, JIFL_CALLBACK_MODULE, &event);
+}
+
+void jifl_event_listen(syscall_s *s)
+{
+	mutex_lock(&jifl_event_mutex);
+	if (s->ncallbacks[JIFL_CALLBACK_MODULE])
+		jifl_modules_each(jifl_event_tell_there, s);
+	list_add_tail(&s->events, &jifl_event_list);
+	mutex_unlock(&jifl_event_mutex);
+}
+
+void jifl_event_ignore(syscall_s *s)
+{
+	mutex_lock(&jifl_event_mutex);
+	list_del(&s->events);
+	mutex_unlock(&jifl_event_mutex);
+}
+
+void jifl_event_end(syscall_s *s)
+{
+	mutex_lock(&jifl_event_mutex);
+	list_del(&s->events);
+	jifl_event_call(s, JIFL_CALLBACK_END, NULL);
+	mutex_unlock(&jifl_event_mutex);
+}
+
+void jifl_plugin_flushed(void)
+{
+	mutex_lock(&jifl_event_mutex);
+	if (!JIFL_HOST_PLANTED(flushes_untold))
+		jifl_event_tell(JIFL_CALLBACK_FLUSH, NULL);
+	mutex_unlock(&jifl_event_mutex);
+}
+
+/* COMING is before init: text.c lets nothing be translated before LIVE. */
+static int jifl_event_module(struct notifier_block *nb, unsigned long state, void *data)
+{
+	const struct module *mod = data;
+	struct module_event event = {
+		.name = mod->name,
+		.going = state == MODULE_STATE_GOING,
+	};
+
+	if (state != MODULE_STATE_COMING && state != MODULE_STATE_GOING)
+		return NOTIFY_DONE;
+	jifl_compat_module_text(mod, &event.text, &event.size);
+	mutex_lock(&jifl_event_mutex);
+	jifl_event_tell(JIFL_CALLBACK_MODULE, &event);
+	if (event.going)
+		jifl_modules_go(mod);
+	else
+		jifl_modules_come(mod);
+	mutex_unlock(&jifl_event_mutex);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block jifl_event_notifier = {
+	.notifier_call = jifl_event_module,
+};
+
+int jifl_event_init(void)
+{
+	int ret = JIFL_TRY(register_module_notifier(&jifl_event_notifier));
+
+	if (ret)
+		return ret;
+	/* Behind that: what comes meanwhile is told of by either, or by both. */
+	mutex_lock(&jifl_event_mutex);
+	ret = jifl_modules_read();
+	mutex_unlock(&jifl_event_mutex);
+	if (ret)
+		jifl_event_exit();
+	return ret;
+}
+
+void jifl_event_exit(void)
+{
+	unregister_module_notifier(&jifl_event_notifier);
+	jifl_modules_forget();
+}

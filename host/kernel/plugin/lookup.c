@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arguments that plugins ask for and that are looked up each time, or follow from where
+ * something is inserted (ARG_REG and those behind it in jifl.h): to what the engine
+ * calls lookups, or to constants.
+ *
+ * Context: inside callbacks; interrupts are off, and the engine lock is held but at
+ * entries and exits, which ask for nothing of instructions.
+ */
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
+
+#include "plugin.h"
+#include "../compat/compat.h"
+
+static_assert(INS_REG_NONE == IR_REG_NONE);
+
+static struct ir_lookup *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_look how)
+{
+	w->ins.looked_up |= 1u << i;
+	w->ins.lookups[i] = (struct ir_lookup){ .how = how, .base = IR_REG_NONE,
+						.index = IR_REG_NONE, .scale = 1 };
+	return &w->ins.lookups[i];
+}
+
+/* A register, or memory that one points to: a condition's and a histogram's values too. */
+static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
+{
+	struct ir_lookup *l;
+	struct ir_source s;
+
+	if (!jifl_value_source(w->at, value, &s))
+		return "there is no such value there";
+	if (s.memory)
+		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_LOOK_LOAD32 : IR_LOOK_LOAD);
+	else
+		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_LOOK_REG32 : IR_LOOK_REG);
+	l->base = s.reg;
+	l->disp = s.disp;
+	w->needs_return |= (value & ~JIFL_VALUE_LOW) == VALUE_RETVAL;
+	return NULL;
+}
+
+/* Where the kernel goes on: before the instruction, behind it, or where it branches to. */
+static u64 jifl_lookup_ip(const struct jifl_wanted *w)
+{
+	if (!w->insn || w->place == IR_BEFORE)
+		return w->address;
+	return w->place == IR_TAKEN ? w->insn->target.v : w->insn->addr.v + w->insn->len;
+}
+
+/* All registers: at a system call's entry those of its caller, which its handler is given. */
+static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
+{
+	if (w->at == JIFL_AT_EXIT)
+		return "there are no registers at the exit of a system call";
+	if (w->at == JIFL_AT_ENTRY) {
+		jifl_lookup_begin(w, i, IR_LOOK_REG)->base = IR_RDI;
+		return NULL;
+	}
+	if (ir_insert_context(&w->ins))
+		return "ARG_CONTEXT more than once";
+	if (w->ins.when.width)
+		return "ARG_CONTEXT with IF_EQUAL";
+	jifl_lookup_begin(w, i, IR_LOOK_CONTEXT)->disp = (s32)jifl_lookup_ip(w);
+	return NULL;
+}
+
+/* The number that the current task's call has on its stack, if the session has several. */
+static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
+{
+	if (w->nr >= 0) {
+		w->ins.args[i] = w->nr;
+		return NULL;
+	}
+	if (w->ins.then[0])
+		return "ARG_SYSCALL_NR more than once";
+	jifl_lookup_begin(w, i, IR_LOOK_THEN)->disp = jifl_compat_current_cell();
+	w->ins.then[0] = offsetof(struct task_struct, stack);
+	w->ins.then[1] = THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING - sizeof(struct pt_regs) +
+			 offsetof(struct pt_regs, orig_ax);
+	return NULL;
+}
+
+/* What an operand says; how: its address or what it holds. */
+static const char *jifl_lookup_memory(struct jifl_wanted *w, u32 i, const struct ins_memory *m,
+				      enum ir_look how)
+{
+	struct ir_lookup *l;
+
+	if (m->segment != INS_SEGMENT_NONE)
+		return "its address is relative to a segment";
+	if (w->after)
+		return "registers may have changed: ask before the instruction";
+	if (how == IR_LOOK_ADDRESS && m->base == IR_REG_NONE && m->index == IR_REG_NONE) {
+		w->ins.args[i] = m->disp;
+		return NULL;
+	}
+	l = jifl_lookup_begin(w, i, how);
+	l->base = m->base;
+	l->index = m->index;
+	l->scale = m->scale;
+	l->disp = (s32)m->disp;
+	return NULL;
+}
+
+static const char *jifl_lookup_operand(struct jifl_wanted *w, u32 i, int type)
+{
+	struct ins_memory m;
+
+	if (!w->insn || !jifl_engine_memory(w->insn, &m, 1))
+		return "there is no operand in memory";
+	if (type == ARG_MEMORY_ADDRESS)
+		return jifl_lookup_memory(w, i, &m, IR_LOOK_ADDRESS);
+	w->ins.args[i] = m.size;
+	return NULL;
+}
+
+static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
+{
+	struct ins_memory m;
+
+	switch (w->insn ? w->insn->kind : IR_PLAIN) {
+	case IR_JMP:
+	case IR_JCC:
+	case IR_JCXZ:
+	case IR_CALL:
+		w->ins.args[i] = w->insn->target.v;
+		return NULL;
+	case IR_JMP_IND:
+	case IR_CALL_IND:
+		if (w->insn->reg != IR_REG_NONE)
+			jifl_lookup_begin(w, i, IR_LOOK_REG)->base = w->insn->reg;
+		else if (jifl_engine_memory(w->insn, &m, 1))
+			return jifl_lookup_memory(w, i, &m, IR_LOOK_LOAD);
+		return NULL;
+	default:
+		return "there is no branch whose target is known";
+	}
+}
+
+/* Before a conditional jump nobody knows: see jifl_wanted.taken. */
+static const char *jifl_lookup_taken(struct jifl_wanted *w, u32 i)
+{
+	if (!w->insn || !ir_kind_ends_block(w->insn->kind))
+		return "there is no branch";
+	w->ins.args[i] = w->place != IR_AFTER;
+	if (ir_kind_is_conditional(w->insn->kind) && w->place == IR_BEFORE)
+		w->taken |= 1u << i;
+	return NULL;
+}
+
+const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value)
+{
+	switch (type) {
+	case ARG_REG:
+		return jifl_lookup_value(w, i, value);
+	case ARG_SYSCALL_NR:
+		return jifl_lookup_nr(w, i);
+	case ARG_TASK:
+		jifl_lookup_begin(w, i, IR_LOOK_CELL)->disp = jifl_compat_current_cell();
+		return NULL;
+	case ARG_CONTEXT:
+		return jifl_lookup_context(w, i);
+	case ARG_INS_ADDRESS:
+		w->ins.args[i] = w->address;
+		return w->address ? NULL : "there is no instruction";
+	case ARG_BRANCH_TARGET:
+		return jifl_lookup_target(w, i);
+	case ARG_BRANCH_TAKEN:
+		return jifl_lookup_taken(w, i);
+	default:
+		return jifl_lookup_operand(w, i, type);
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The code cache's memory: executable and read-only in the module area, within
+ * reach of rel32 from kernel text, and int3 wherever the engine has not
+ * written. It is written through a second mapping of the same pages, which is
+ * never executable, stands at a random address and exists only between
+ * jifl_codemem_open and jifl_codemem_close.
+ *
+ * init, exit, open and close: process context. The host.h functions: under the
+ * engine lock, any context but NMI.
+ */
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/static_call.h>
+#include <linux/vmalloc.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../../../engine/host.h"
+#include "../compat/compat.h"
+
+/*
+ * The kernel never frees page tables of the vmalloc area, so an alias that
+ * went anywhere would cost some each time it is opened. It moves within a
+ * window that is chosen once a load.
+ */
+#define WINDOW_MIN	(256UL << 20)
+
+static struct {
+	u8 *exec;
+	u32 size;
+	struct page **pages;
+	unsigned long window;		/* where aliases are put, ... */
+	unsigned long window_size;	/* ... and in how many bytes */
+	struct mm_struct *init_mm;
+
+	struct mutex lock;		/* what follows */
+	unsigned int users;
+	struct vm_struct *area;
+	u8 *alias;			/* read under the engine lock: its user holds it open */
+} mem = {
+	.lock = __MUTEX_INITIALIZER(mem.lock),
+};
+
+static struct vm_struct *proto_get_area(unsigned long size, unsigned long flags,
+					unsigned long start, unsigned long end,
+					const void *caller)
+{
+	return NULL;
+}
+
+DEFINE_STATIC_CALL(jifl_get_vm_area, proto_get_area);
+
+static int find_symbols(void)
+{
+	unsigned long get_area = jifl_ksym("__get_vm_area_caller");
+
+	mem.init_mm = (struct mm_struct *)jifl_ksym("init_mm");
+	if (!get_area || !mem.init_mm) {
+		pr_err("no %s: use a kernel that has it\n",
+		       get_area ? "init_mm" : "__get_vm_area_caller");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_get_vm_area, (void *)get_area);
+	return jifl_compat_exec_init();
+}
+
+static void choose_window(void)
+{
+	unsigned long room = VMALLOC_END - VMALLOC_START;
+
+	mem.window_size = max(WINDOW_MIN, 4UL * mem.size);
+	mem.window = VMALLOC_START;
+	if (room > 2 * mem.window_size)
+		mem.window += get_random_u64() % (room - 2 * mem.window_size);
+	mem.window &= PAGE_MASK;
+}
+
+int jifl_codemem_init(u32 size)
+{
+	u32 i;
+	int err = find_symbols();
+
+	if (err)
+		return err;
+
+	mem.size = PAGE_ALIGN(size);
+	choose_window();
+	mem.pages = JIFL_ALLOC(kvmalloc_array(mem.size >> PAGE_SHIFT, sizeof(*mem.pages),
+					      GFP_KERNEL));
+	mem.exec = JIFL_ALLOC(jifl_compat_exec_alloc(mem.size));
+	if (!mem.pages || !mem.exec) {
+		pr_err("no %u bytes of executable memory: ask for less\n", mem.size);
+		jifl_codemem_exit();
+		return -ENOMEM;
+	}
+	for (i = 0; i < mem.size >> PAGE_SHIFT; i++)
+		mem.pages[i] = vmalloc_to_page(mem.exec + i * PAGE_SIZE);
+
+	memset(mem.exec, INT3_INSN_OPCODE, mem.size);
+	err = jifl_compat_exec_protect(mem.exec, mem.size);
+	if (err) {
+		pr_err("cannot make memory executable: error %d\n", err);
+		jifl_codemem_exit();
+	}
+	return err;
+}
+
+void jifl_codemem_exit(void)
+{
+	WARN_ON(mem.users);
+	vfree(mem.exec);
+	kvfree(mem.pages);
+	mem.exec = NULL;
+	mem.pages = NULL;
+}
+
+u64 jifl_codemem_base(void)
+{
+	return (unsigned long)mem.exec;
+}
+
+u32 jifl_codemem_size(void)
+{
+	return mem.size;
+}
+
+static int map_page(pte_t *pte, unsigned long addr, void *arg)
+{
+	unsigned long i = (addr - (unsigned long)mem.area->addr) >> PAGE_SHIFT;
+
+	set_pte(pte, mk_pte(mem.pages[i], PAGE_KERNEL));
+	return 0;
+}
+
+static int map_alias(void)
+{
+	unsigned long start = mem.window;
+	int err;
+
+	start += (get_random_u64() % (mem.window_size - mem.size)) & PAGE_MASK;
+	mem.area = static_call(jifl_get_vm_area)(mem.size, VM_MAP, start, VMALLOC_END,
+						 __builtin_return_address(0));
+	if (!mem.area)
+		return -ENOMEM;
+	err = apply_to_page_range(mem.init_mm, (unsigned long)mem.area->addr, mem.size,
+				  map_page, NULL);
+	if (err) {
+		free_vm_area(mem.area);
+		mem.area = NULL;
+		return err;
+	}
+	WRITE_ONCE(mem.alias, mem.area->addr);
+	return 0;
+}
+
+int jifl_codemem_open(void)
+{
+	int err = 0;
+
+	mutex_lock(&mem.lock);
+	if (!mem.users)
+		err = map_alias();
+	if (!err)
+		mem.users++;
+	mutex_unlock(&mem.lock);
+	return err;
+}
+
+void jifl_codemem_close(void)
+{
+	mutex_lock(&mem.lock);
+	if (!WARN_ON(!mem.users) && !--mem.users) {
+		WRITE_ONCE(mem.alias, NULL);
+		free_vm_area(mem.area);
+		mem.area = NULL;
+		/* Now, not when the kernel next finds it worth while. */
+		vm_unmap_aliases();
+	}
+	mutex_unlock(&mem.lock);
+}
+
+/* Writable address of n bytes at pos, NULL when that is not ours to write. */
+static void *writable(jifl_pos pos, u32 n)
+{
+	u8 *alias = READ_ONCE(mem.alias);
+
+	if (WARN_ON_ONCE(!alias || pos.off > mem.size || n > mem.size - pos.off))
+		return NULL;
+	return alias + pos.off;
+}
+
+/*
+ * By quadwords, not memcpy: where that is rep movsb, an emulated processor looks
+ * at each byte whether it changes code that it has translated.
+ */
+void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
+{
+	u8 *to = writable(pos, n);
+	const u8 *from = src;
+	u64 word;
+
+	if (!to)
+		return;
+	for (; n >= sizeof(word); n -= sizeof(word), to += sizeof(word), from += sizeof(word)) {
+		memcpy(&word, from, sizeof(word));
+		WRITE_ONCE(*(u64 *)to, word);
+	}
+	for (; n; n--)
+		WRITE_ONCE(*to++, *from++);
+}
+
+void jifl_host_code_store32(jifl_pos pos, u32 value)
+{
+	void *to = writable(pos, sizeof(value));
+
+	/* Not across an aligned quadword: that is what makes it one store. */
+	if (to && !WARN_ON_ONCE((pos.off & 7) > 4))
+		WRITE_ONCE(*(u32 *)to, value);
+}
+
+void jifl_host_code_store64(jifl_pos pos, u64 value)
+{
+	void *to = writable(pos, sizeof(value));
+
+	if (to && !WARN_ON_ONCE(pos.off & 7))
+		WRITE_ONCE(*(u64 *)to, value);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the dispatcher stands on: a private stack for each CPU, the engine
+ * lock, a clock and the counts of native exits. stubs.S switches to the stack
+ * and calls jifl_engine_dispatch.
+ *
+ * init and exit: process context. Everything else: with interrupts off, any
+ * context but NMI, whatever lock the interrupted code holds; nothing here
+ * calls code that can be traced, sleeps or takes another lock.
+ */
+#include <linux/atomic.h>
+#include <linux/irqflags.h>
+#include <linux/math64.h>
+#include <linux/percpu.h>
+#include <linux/processor.h>
+#include <linux/time64.h>
+#include <linux/topology.h>
+#include <linux/vmalloc.h>
+#include <asm/tsc.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "stubs.h"
+#include "../../../engine/host.h"
+
+/* Deep enough for a translation; vmalloc puts a hole below it. */
+#define STACK_SIZE	(16 * 1024)
+
+DEFINE_PER_CPU(struct jifl_cpu, jifl_cpu);
+
+static_assert(offsetof(struct jifl_cpu, stack_top) == JIFL_CPU_STACK_TOP);
+static_assert(sizeof(struct jifl_frame) == 16 && offsetof(struct jifl_frame, target) == 8);
+
+/*
+ * A plain test-and-set lock. The kernel's own would do too, but their slow
+ * paths can be traced, and may be what the interrupted code was executing.
+ */
+static atomic_t engine_lock;
+
+int jifl_dispatch_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		u8 *stack = JIFL_ALLOC(vzalloc_node(STACK_SIZE, cpu_to_node(cpu)));
+
+		if (!stack) {
+			jifl_dispatch_exit();
+			return -ENOMEM;
+		}
+		per_cpu(jifl_cpu, cpu).stack_top = (unsigned long)stack + STACK_SIZE;
+	}
+	return 0;
+}
+
+void jifl_dispatch_exit(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		unsigned long top = per_cpu(jifl_cpu, cpu).stack_top;
+
+		if (top)
+			vfree((void *)(top - STACK_SIZE));
+		per_cpu(jifl_cpu, cpu).stack_top = 0;
+	}
+}
+
+unsigned long jifl_host_lock(void)
+{
+	unsigned long flags;
+
+	raw_local_irq_save(flags);
+	/* Pairs with the release in jifl_host_unlock. */
+	while (atomic_cmpxchg_acquire(&engine_lock, 0, 1)) {
+		while (atomic_read(&engine_lock))
+			cpu_relax();
+	}
+	return flags;
+}
+
+void jifl_host_unlock(unsigned long cookie)
+{
+	/* Pairs with the acquire in jifl_host_lock. */
+	atomic_set_release(&engine_lock, 0);
+	raw_local_irq_restore(cookie);
+}
+
+/*
+ * Straight from the processor: the kernel's clocks may ask a clocksource that has
+ * a lock (read_hpet), and the call that is being translated may hold it.
+ */
+u64 jifl_host_clock(void)
+{
+	return tsc_khz ? mul_u64_u64_div_u64(rdtsc(), NSEC_PER_MSEC, tsc_khz) : 0;
+}
+
+void jifl_host_count_exit(enum jifl_cause cause)
+{
+	if ((unsigned int)cause < JIFL_CAUSES_MAX)
+		this_cpu_inc(jifl_cpu.exits[cause]);
+}
+
+const s64 *jifl_host_training(void)
+{
+	return this_cpu_ptr(&jifl_cpu)->training;
+}
+
+void jifl_host_training_set(u32 first, u32 n, s64 value)
+{
+	unsigned int cpu;
+	u32 i;
+
+	/* A CPU that counts meanwhile may lose this: it ends earlier, or later. */
+	for_each_possible_cpu(cpu)
+		for (i = first; i < first + n; i++)
+			WRITE_ONCE(per_cpu(jifl_cpu, cpu).training[i], value);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The doors between kernel, code cache and C.
+ *
+ *   jifl_entry_stub         x64_sys_call's fentry site calls it
+ *   jifl_entry_slow         stands in the entry table where C has to choose
+ *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
+ *   jifl_dispatch_indirect  ... and when a target was not found
+ *
+ * No SSE or x87 register is touched: they may hold user state.
+ */
+#include <linux/linkage.h>
+#include <asm/ibt.h>
+#include <asm/nospec-branch.h>
+#include <asm/percpu.h>
+#include <asm/processor-flags.h>
+#include <asm/segment.h>
+
+#include "../compat/unwind_hints.h"
+#include "stubs.h"
+
+	.text
+
+/*
+ * In: rdi registers, esi number of the system call (x64_sys_call's arguments);
+ * [rsp] x64_sys_call past its fentry call, [rsp + 8] do_syscall_64. The caller
+ * has clamped the number, under speculation too.
+ * Out: back to x64_sys_call, or at the table's address with [rsp] do_syscall_64,
+ * as if x64_sys_call had jumped to the handler. Changes rax and flags only.
+ */
+SYM_CODE_START(jifl_entry_stub)
+	UNWIND_HINT_FUNC
+	ENDBR
+	cmpl	$JIFL_ENTRY_TABLE_SIZE, %esi
+	jae	.Lpass
+	movl	%esi, %eax
+	movq	jifl_entry_table(, %rax, 8), %rax
+	testq	%rax, %rax
+	jz	.Lpass
+	leaq	8(%rsp), %rsp
+	UNWIND_HINT_FUNC
+	JMP_NOSPEC rax
+.Lpass:
+	UNWIND_HINT_FUNC
+	RET
+SYM_CODE_END(jifl_entry_stub)
+
+/*
+ * In: as a system call's handler, plus esi its number. Out: where
+ * jifl_entry_choose says, else in x64_sys_call past its fentry call, which the
+ * return predictor expects: jifl_entry_stub has been called from there.
+ */
+SYM_CODE_START(jifl_entry_slow)
+	UNWIND_HINT_FUNC
+	ENDBR
+	pushq	%rdi
+	pushq	%rsi
+	call	jifl_entry_choose
+	popq	%rsi
+	popq	%rdi
+	testq	%rax, %rax
+	jz	.Lresume
+	JMP_NOSPEC rax
+.Lresume:
+	pushq	jifl_entry_resume(%rip)
+	RET
+SYM_CODE_END(jifl_entry_slow)
+
+/*
+ * In: [rsp] number of the exit. Leaves at the address jifl_engine_dispatch puts
+ * into the frame, with all registers, flags and rsp as they were before the
+ * exit pushed anything.
+ *
+ * By IRET, since it is the one instruction that sets flags, interrupts, rsp and
+ * rip at once: a return thunk may change flags (call depth tracking), which a
+ * function's return may and a block's start may not; and a RET that no CALL
+ * goes with would make the return predictor miss all the way out.
+ */
+SYM_CODE_START(jifl_dispatch_direct)
+	JIFL_UNWIND_HINT_NONE
+	ENDBR
+	pushq	(%rsp)			/* the old place becomes frame.target */
+	jmp	.Ldispatch
+SYM_CODE_END(jifl_dispatch_direct)
+
+/* In: [rsp] number of the exit, [rsp + 8] original target. Out: as above. */
+SYM_CODE_START(jifl_dispatch_indirect)
+	JIFL_UNWIND_HINT_NONE
+	ENDBR
+.Ldispatch:
+	/* struct jifl_frame is at rsp; below it, what IRET takes. */
+	pushq	$__KERNEL_DS
+	pushq	%rsp			/* made right below, once flags are saved */
+	pushfq
+	pushq	$__KERNEL_CS
+	pushq	$0			/* the address to leave to */
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+
+	/* Interrupts off, direction up, no access to user memory, no NT. */
+	pushq	$X86_EFLAGS_FIXED
+	popfq
+	addq	$24, (15 * 8 + 24)(%rsp)	/* rsp was pushed 8 below the frame */
+
+	leaq	(20 * 8)(%rsp), %rdi
+	movq	%rsp, %rbx
+	movq	%rdi, %rbp
+	movq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK_TOP), %rsp
+	call	jifl_engine_dispatch
+	movq	%rbx, %rsp
+	movq	8(%rbp), %rax
+	movq	%rax, (15 * 8)(%rsp)
+
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rbp
+	popq	%rbx
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	iretq
+SYM_CODE_END(jifl_dispatch_indirect)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Numbers that stubs.S needs of C structures; dispatch.c and enter/syscall.c check them.
+ */
+#ifndef JIFL_HOST_STUBS_H
+#define JIFL_HOST_STUBS_H
+
+#define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
+#define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads in code of which the original has changed. The engine has put an int3
+ * before each of its instructions (jifl_engine_invalidate); who executes one
+ * goes on in what is translated anew.
+ *
+ * Runs where int3 exceptions do: in any context, as an NMI does. The engine's
+ * lock is not needed, and the dispatcher is reached only when the exception has
+ * returned.
+ */
+#include <linux/atomic.h>
+#include <linux/kdebug.h>
+#include <linux/limits.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+
+static atomic64_t traps;
+
+/*
+ * exc_int3's entry from kernel mode leaves a gap of six words above its frame,
+ * for text_poke's emulation of calls: struct jifl_frame is pushed into it.
+ */
+static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+	struct jifl_frame *frame;
+	enum jifl_trap trap;
+
+	if (val != DIE_INT3 || user_mode(regs) || JIFL_HOST_PLANTED(traps_ignored))
+		return NOTIFY_DONE;
+	frame = (struct jifl_frame *)regs->sp - 1;
+	trap = jifl_engine_trap(regs->ip - 1, frame);
+	if (trap == JIFL_TRAP_NONE)
+		return NOTIFY_DONE;
+	/* Part of a block has run, and what was counted of it is not known. */
+	if (trap == JIFL_TRAP_INSIDE)
+		jifl_count_lose();
+	regs->sp = (unsigned long)frame;
+	regs->ip = (unsigned long)jifl_dispatch_indirect;
+	atomic64_inc(&traps);
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block trap_notifier = {
+	.notifier_call = on_trap,
+	.priority = INT_MAX,
+};
+
+int jifl_trap_init(void)
+{
+	return JIFL_TRY(register_die_notifier(&trap_notifier));
+}
+
+void jifl_trap_exit(void)
+{
+	unregister_die_notifier(&trap_notifier);
+}
+
+u64 jifl_trap_count(void)
+{
+	return atomic64_read(&traps);
+}

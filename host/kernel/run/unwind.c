@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Stack walks and reports see original addresses: whoever unwinds the stack of
+ * an instrumented system call finds the frames a native one has, by name.
+ *
+ * All callbacks only rewrite arguments of a kernel function that is being
+ * called. They run wherever it is called, in NMI too.
+ */
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/sched/task_stack.h>
+#include <asm/unwind.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+
+/* do_syscall_64, which native handlers return to. */
+static unsigned long caller_start, caller_end;
+
+/* The original of a return address, or the address itself. */
+static unsigned long original(unsigned long addr)
+{
+	jifl_orig orig;
+	u32 pushed;
+
+	if (jifl_engine_where_stack(addr, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
+		return addr;
+	return orig.v;
+}
+
+static bool in_cache(unsigned long addr)
+{
+	return addr - jifl_codemem_base() < jifl_codemem_size();
+}
+
+/*
+ * Is it inside or right behind the call of an entry piece? That frame has no
+ * counterpart: natively x64_sys_call jumps to the handler, which returns to
+ * do_syscall_64.
+ */
+static bool in_entry_piece(unsigned long addr)
+{
+	jifl_orig orig;
+	u32 pushed;
+
+	return jifl_engine_where_stack(addr, true, &orig, &pushed) != JIFL_WHERE_OUTSIDE &&
+	       orig.v == jifl_evict_return_site();
+}
+
+/*
+ * Steps over a frame that consists of the return address alone: an entry
+ * piece's, or a stub's that an indirect branch has entered, of which nobody knows
+ * yet where it leads. Not where a tracer has put its trampoline, which only
+ * the unwinder can resolve.
+ */
+static bool step_over(struct unwind_state *state)
+{
+	unsigned long *sp = (unsigned long *)state->sp;
+	unsigned long ip;
+
+	if ((void *)sp < (void *)state->stack_info.begin ||
+	    (void *)(sp + 1) > (void *)state->stack_info.end)
+		return false;
+	ip = READ_ONCE_NOCHECK(*sp);
+	if (!in_cache(ip) && (ip < caller_start || ip >= caller_end))
+		return false;
+	state->ip = ip;
+	state->sp += sizeof(ip);
+	state->signal = false;
+	return true;
+}
+
+/*
+ * Makes of a frame in the cache the original one. The kernel looks a return
+ * address up by what precedes it, the call; where the return is into inserted
+ * code, the frame is as it is before the instruction that follows.
+ */
+static void settle(struct unwind_state *state)
+{
+	enum jifl_where where;
+	jifl_orig orig;
+	u32 pushed;
+
+	do {
+		where = jifl_engine_where_stack(state->ip, !state->signal, &orig, &pushed);
+		if (where == JIFL_WHERE_OUTSIDE)
+			return;
+		state->sp += pushed;
+		state->ip = orig.v;
+	} while (orig.v == jifl_evict_return_site() && step_over(state));
+	if (where == JIFL_WHERE_INSIDE && !state->signal)
+		state->ip++;
+}
+
+/* What can interrupt another of its kind; perf and the unwinder do not recur within one. */
+#define NR_LEVELS	4
+
+static unsigned int level(void)
+{
+	if (in_nmi())
+		return 3;
+	if (in_hardirq())
+		return 2;
+	return in_serving_softirq() ? 1 : 0;
+}
+
+/*
+ * Where a function realigns its stack, its frame is known by r10 alone. The
+ * unwinder takes that from an interrupt's registers, which do not exist where an
+ * analysis function is called; so it is shown what inserted code has saved. One for
+ * each level, like copies. If a task is preempted and another comes in between, the
+ * walk ends early, no more: the unwinder checks what it reads.
+ */
+static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
+
+static void show_saved(struct unwind_state *state)
+{
+	struct pt_regs *regs = raw_cpu_ptr(&saved[level()]);
+	unsigned long *slot;
+	u32 at;
+
+	if (state->regs || state->signal || !jifl_engine_where_r10(state->ip, &at))
+		return;
+	slot = (unsigned long *)(state->sp + at);
+	if ((void *)slot < (void *)state->stack_info.begin ||
+	    (void *)(slot + 1) > (void *)state->stack_info.end)
+		return;
+	regs->r10 = READ_ONCE_NOCHECK(*slot);
+	regs->cs = __KERNEL_CS;
+	state->regs = regs;
+	state->full_regs = true;
+}
+
+/* A frame is asked for its return address, or the next one is to be found. */
+static void on_frame(struct pt_regs *regs)
+{
+	struct unwind_state *state = (struct unwind_state *)regs->di;
+
+	if (unwind_done(state))
+		return;
+	show_saved(state);
+	settle(state);
+}
+
+/* Where it stands on the stack: below what inserted code has pushed. */
+static void on_get_return_address_ptr(struct pt_regs *regs)
+{
+	struct unwind_state *state = (struct unwind_state *)regs->di;
+
+	if (!unwind_done(state) && !state->regs && in_entry_piece(state->ip))
+		settle(state);
+}
+
+/* (address) */
+static void on_text_address(struct pt_regs *regs)
+{
+	regs->di = original(regs->di);
+}
+
+/*
+ * (address) A dump of the stack asks about each word of it: the return
+ * address into an entry piece is not to be listed.
+ */
+static void on_any_text_address(struct pt_regs *regs)
+{
+	if (in_entry_piece(regs->di))
+		regs->di = 0;
+	else
+		on_text_address(regs);
+}
+
+/* (address, ...) %pB asks for the return address less one, to be inside the call. */
+static void on_lookup(struct pt_regs *regs)
+{
+	jifl_orig orig;
+
+	if (jifl_engine_where(regs->di, &orig) == JIFL_WHERE_EXACT)
+		regs->di = orig.v;
+	else if (jifl_engine_where(regs->di + 1, &orig) == JIFL_WHERE_EXACT)
+		regs->di = orig.v - 1;
+	else
+		regs->di = original(regs->di);
+}
+
+/*
+ * perf reads the address out of registers that must stay as they are, so it is
+ * shown a copy: one for each level.
+ */
+static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], copies);
+
+/* As step_over: on the stack of the task, as the cache is nowhere else. */
+static void step_over_in(struct pt_regs *regs)
+{
+	unsigned long *sp = (unsigned long *)regs->sp;
+
+	if (regs->sp - (unsigned long)task_stack_page(current) > THREAD_SIZE - sizeof(*sp))
+		return;
+	regs->ip = original(READ_ONCE_NOCHECK(*sp));
+	regs->sp += sizeof(*sp);
+}
+
+/* Replaces a pointer to registers, argument of the hooked function. */
+static void show_copy(unsigned long *arg)
+{
+	const struct pt_regs *regs = (const struct pt_regs *)*arg;
+	struct pt_regs *copy;
+	jifl_orig orig;
+	u32 pushed;
+
+	if (jifl_engine_where_stack(regs->ip, false, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
+		return;
+	copy = this_cpu_ptr(&copies[level()]);
+	*copy = *regs;
+	copy->ip = orig.v;
+	copy->sp += pushed;
+	if (orig.v == jifl_evict_return_site())
+		step_over_in(copy);
+	*arg = (unsigned long)copy;
+}
+
+/* (regs) */
+static void on_perf_pointer(struct pt_regs *regs)
+{
+	show_copy(&regs->di);
+}
+
+/* (entry, regs) */
+static void on_perf_callchain(struct pt_regs *regs)
+{
+	show_copy(&regs->si);
+}
+
+static struct jifl_hook hooks[] = {
+	{ "unwind_next_frame", on_frame, true },
+	{ "unwind_get_return_address", on_frame, true },
+	{ "unwind_get_return_address_ptr", on_get_return_address_ptr, false },
+	{ "__kernel_text_address", on_any_text_address, true },
+	{ "kernel_text_address", on_text_address, true },
+	{ "kallsyms_lookup_buildid", on_lookup, true },
+	{ "perf_instruction_pointer", on_perf_pointer, false },
+	{ "perf_callchain_kernel", on_perf_callchain, false },
+};
+
+int jifl_unwind_init(void)
+{
+	caller_start = jifl_ksym("do_syscall_64");
+	if (caller_start)
+		caller_end = jifl_ksym_end(caller_start);
+	return JIFL_HOST_PLANTED(unwinder_off) ? 0 : jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
+}
+
+void jifl_unwind_exit(void)
+{
+	jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which tasks a session is about: thread, process, its descendants, command
+ * name, cgroup. All conditions of a filter must hold. Set up from a request in
+ * process context; matched at every entry of an armed system call by the task
+ * that makes it, without a lock and without sleeping.
+ */
+#include <linux/cgroup.h>
+#include <linux/pid.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+
+#define JIFL_FILTER_ALL	(JIFL_FILTER_PID | JIFL_FILTER_TGID | JIFL_FILTER_COMM | \
+			 JIFL_FILTER_CGROUP | JIFL_FILTER_CHILDREN)
+
+static int jifl_filter_pid(struct pid **pid, s32 nr)
+{
+	if (nr <= 0)
+		return -EINVAL;
+	*pid = find_get_pid(nr);
+	return *pid ? 0 : -ESRCH;
+}
+
+static int jifl_filter_cgroup(struct jifl_filter *f, u64 id)
+{
+	struct cgroup *cgrp = cgroup_get_from_id(id);
+
+	if (IS_ERR(cgrp))
+		return PTR_ERR(cgrp);
+	f->cgroup = cgrp;
+	return 0;
+}
+
+int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req)
+{
+	u32 mask = req->filters;
+	int ret = 0;
+
+	memset(f, 0, sizeof(*f));
+	if (mask & ~JIFL_FILTER_ALL)
+		return -EINVAL;
+	if ((mask & JIFL_FILTER_CHILDREN) && !(mask & JIFL_FILTER_TGID))
+		return -EINVAL;
+	if (mask & JIFL_FILTER_PID)
+		ret = jifl_filter_pid(&f->pid, req->pid);
+	if (!ret && (mask & JIFL_FILTER_TGID))
+		ret = jifl_filter_pid(&f->tgid, req->tgid);
+	if (!ret && (mask & JIFL_FILTER_CGROUP))
+		ret = jifl_filter_cgroup(f, req->cgroup);
+	if (ret) {
+		jifl_filter_release(f);
+		return ret;
+	}
+	strscpy(f->comm, req->comm, sizeof(f->comm));
+	f->mask = mask;
+	return 0;
+}
+
+void jifl_filter_release(struct jifl_filter *f)
+{
+	put_pid(f->pid);
+	put_pid(f->tgid);
+	if (f->cgroup)
+		cgroup_put(f->cgroup);
+	memset(f, 0, sizeof(*f));
+}
+
+/*
+ * A process whose parent has died is its reaper's child from then on and no
+ * descendant any more.
+ */
+static bool jifl_filter_descends(struct pid *tgid)
+{
+	struct task_struct *t = current;
+	bool found = false;
+
+	rcu_read_lock();
+	while (!found && !is_global_init(t) && t->pid) {
+		t = rcu_dereference(t->real_parent);
+		found = task_tgid(t) == tgid;
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+static bool jifl_filter_under(struct cgroup *cgrp)
+{
+	bool found;
+
+	rcu_read_lock();
+	found = task_under_cgroup_hierarchy(current, cgrp);
+	rcu_read_unlock();
+	return found;
+}
+
+bool jifl_filter_match(const struct jifl_filter *f)
+{
+	u32 mask = f->mask;
+
+	if (!mask || JIFL_HOST_PLANTED(filter_ignored))
+		return true;
+	if ((mask & JIFL_FILTER_PID) && task_pid(current) != f->pid)
+		return false;
+	if ((mask & JIFL_FILTER_COMM) &&
+	    strncmp(current->comm, f->comm, sizeof(f->comm)))
+		return false;
+	if ((mask & JIFL_FILTER_TGID) && task_tgid(current) != f->tgid &&
+	    !((mask & JIFL_FILTER_CHILDREN) && jifl_filter_descends(f->tgid)))
+		return false;
+	return !(mask & JIFL_FILTER_CGROUP) || jifl_filter_under(f->cgroup);
+}

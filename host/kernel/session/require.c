@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * May this kernel be instrumented? Each refusal is one line that names the
+ * cause and the remedy. Called once at load, after ksym.c; lockdown, which can
+ * be tightened at any time, is asked again at each session's start. Where an answer
+ * has kernel addresses, it is asked each time whether the task may see them.
+ *
+ * That kprobes are switched off (/sys/kernel/debug/kprobes/enabled) does not
+ * matter: nothing of ours stays on one. Signatures of modules are the loader's
+ * business.
+ */
+#include <linux/cred.h>
+#include <linux/ftrace.h>
+#include <linux/security.h>
+#include <linux/static_call.h>
+#include <asm/cpufeature.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+
+#ifndef CONFIG_X86_64
+#error "JIFL translates x86-64 code: other architectures are not supported"
+#endif
+
+/*
+ * Both of lockdown's levels forbid it. Confidentiality, as counts of
+ * instructions tell about secrets of the kernel, and as it forbids kprobes.
+ * Integrity, as the kernel would execute code that no signature vouches for.
+ */
+int jifl_require_unlocked(void)
+{
+	if (!security_locked_down(LOCKDOWN_KPROBES) &&
+	    !security_locked_down(LOCKDOWN_MODULE_SIGNATURE))
+		return 0;
+	pr_err_ratelimited("kernel lockdown forbids instrumentation: boot without lockdown= and with secure boot off\n");
+	return -EACCES;
+}
+
+static bool proto_shows_addresses(const struct cred *cred)
+{
+	return false;
+}
+
+/* What decides for /proc/kallsyms; kernel.kptr_restrict is part of it. */
+DEFINE_STATIC_CALL(jifl_shows_addresses, proto_shows_addresses);
+
+static void find_shows_addresses(void)
+{
+	unsigned long shows = jifl_ksym("kallsyms_show_value");
+
+	if (shows)
+		static_call_update(jifl_shows_addresses, (void *)shows);
+}
+
+int jifl_require_addresses(void)
+{
+	int ret = jifl_require_unlocked();
+
+	if (ret)
+		return ret;
+	return static_call(jifl_shows_addresses)(current_cred()) ||
+	       JIFL_HOST_PLANTED(addresses_shown) ? 0 : -EPERM;
+}
+
+static int require_machine(void)
+{
+	if (cpu_feature_enabled(X86_FEATURE_XENPV)) {
+		pr_err("a Xen PV guest runs its kernel in ring 3: use an HVM or PVH guest\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int require_ftrace(void)
+{
+	int *disabled = (int *)jifl_ksym("ftrace_disabled");
+	int *enabled = (int *)jifl_ksym("ftrace_enabled");
+
+	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !enabled) {
+		pr_err("this kernel has no ftrace direct calls: use one built with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS\n");
+		return -EOPNOTSUPP;
+	}
+	if (disabled && READ_ONCE(*disabled)) {
+		pr_err("ftrace has shut itself down after an error: reboot\n");
+		return -EOPNOTSUPP;
+	}
+	if (!READ_ONCE(*enabled)) {
+		pr_err("ftrace is switched off: run sysctl kernel.ftrace_enabled=1\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static int require_entry(void)
+{
+	unsigned long addr = jifl_ksym("x64_sys_call");
+
+	if (!addr) {
+		pr_err("this kernel has no x64_sys_call: use 6.1.85 or later of 6.1, 6.6.26 or later of 6.6, or 6.9 or later\n");
+		return -EOPNOTSUPP;
+	}
+	if (!jifl_ksym_fentry(addr)) {
+		pr_err("x64_sys_call cannot be hooked, it has no fentry site: use a kernel that traces it\n");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int jifl_require(void)
+{
+	int err = jifl_require_unlocked();
+
+	if (!err)
+		err = require_machine();
+	if (!err)
+		err = require_ftrace();
+	if (!err)
+		err = require_entry();
+	find_shows_addresses();
+	return err;
+}

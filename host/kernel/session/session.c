@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions: how they begin and how they end. What a running one does to system
+ * calls is in mix.c.
+ *
+ * Where others stay, the end of a session takes away its own code alone
+ * (jifl_session_retire): they lose only those calls in flight that were its,
+ * too. The code cache is shared and has one generation, so a full cache, and the
+ * end of the last session, are a new beginning for all (jifl_session_renew):
+ *
+ *	1. pause: no entry leads into the cache; calls of the sessions that stay
+ *	   are let pass and counted as missed
+ *	2. drain the entry stub and the cache (jifl_evict)
+ *	3. empty the cache; plugins are told
+ *	4. go on
+ *
+ * Everything sleeps and runs under jifl_session_mutex.
+ */
+#include <linux/bitmap.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/ring.h"
+
+/* Sessions come, go and are renewed one at a time. */
+DEFINE_MUTEX(jifl_session_mutex);
+
+DECLARE_WAIT_QUEUE_HEAD(jifl_session_ended);
+
+static LIST_HEAD(jifl_sessions);	/* jifl_session_mutex */
+static u64 jifl_session_last_id;	/* jifl_session_mutex */
+static u64 jifl_session_renewals;	/* jifl_session_mutex */
+static unsigned long jifl_session_renewed_at;	/* jiffies; jifl_session_mutex */
+
+#define JIFL_POLL_PERIOD	(HZ / 10)
+/* Not more often: emptying the cache stops the machine for a moment. */
+#define JIFL_RENEW_PERIOD	HZ
+
+/* At most: for calls that run to end and be counted, and for dead tasks to leave theirs. */
+#define JIFL_GRACE_MS		200
+#define JIFL_GRACE_DEAD_MS	1000
+#define JIFL_GRACE_STEP_MS	5
+
+static void jifl_session_poll(struct work_struct *work);
+static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
+
+/* --- new generation ---------------------------------------------------------------- */
+
+/* Of `s`, off the list and disarmed, nothing is left. */
+static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
+{
+	jifl_mix_doom(s);
+	jifl_count_drain_begin(JIFL_MISS_END);
+	jifl_evict(drain, false);
+	jifl_count_drain_end();
+	jifl_count_stop(s);
+	jifl_mix_free_doomed();
+}
+
+/* Nobody is inside. */
+static void jifl_session_empty_cache(void)
+{
+	jifl_engine_forget();
+	while (jifl_engine_erase())
+		cond_resched();
+	jifl_session_renewals++;
+	jifl_session_renewed_at = jiffies;
+}
+
+/* See the head of this file. */
+static void jifl_session_renew(struct jifl_drain *drain)
+{
+	jifl_mix_pause(&jifl_sessions);
+	jifl_count_drain_begin(JIFL_MISS_FLUSH);
+	jifl_evict(drain, true);
+	jifl_count_drain_end();
+	jifl_mix_free_others();
+	jifl_session_empty_cache();
+	jifl_plugin_flushed();
+	jifl_mix_resume();
+}
+
+/*
+ * Looks now and then whether the cache is full, which the dispatcher notices
+ * but can do nothing about, and lets handlers that ran natively be tried again.
+ */
+static void jifl_session_poll(struct work_struct *work)
+{
+	static unsigned int ticks;	/* jifl_session_mutex */
+	struct jifl_drain drain;
+
+	mutex_lock(&jifl_session_mutex);
+	if (list_empty(&jifl_sessions)) {
+		mutex_unlock(&jifl_session_mutex);
+		return;
+	}
+	if (jifl_engine_is_full() &&
+	    time_after_eq(jiffies, jifl_session_renewed_at + JIFL_RENEW_PERIOD)) {
+		jifl_session_renew(&drain);
+	} else if (++ticks % 16 == 0) {
+		jifl_mix_retry_native(&jifl_sessions);
+	}
+	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
+	mutex_unlock(&jifl_session_mutex);
+}
+
+/* --- start and stop ---------------------------------------------------------------- */
+
+/* What sessions need of the host while there is at least one. */
+static int jifl_session_open_host(void)
+{
+	int ret;
+
+	if (!list_empty(&jifl_sessions))
+		return 0;
+	ret = jifl_codemem_open();
+	if (ret)
+		return ret;
+	ret = jifl_entry_attach();
+	if (ret)
+		jifl_codemem_close();
+	return ret;
+}
+
+static void jifl_session_close_host(void)
+{
+	if (!list_empty(&jifl_sessions))
+		return;
+	jifl_entry_detach();
+	jifl_codemem_close();
+	cancel_delayed_work(&jifl_session_work);
+}
+
+/* Leaves only the targets that this kernel has. */
+static int jifl_session_check(struct jifl_session *s)
+{
+	unsigned int nr;
+
+	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX)
+		if (!jifl_entry_handler(nr))
+			clear_bit(nr, s->nrs);
+	return bitmap_empty(s->nrs, JIFL_NR_MAX) ? -EINVAL : 0;
+}
+
+/* A lane that no session with one of these system calls has. */
+static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_nr,
+				    u64 *busy_session)
+{
+	unsigned long taken = 0;
+	struct jifl_session *other;
+
+	list_for_each_entry(other, &jifl_sessions, list) {
+		if (!bitmap_intersects(s->nrs, other->nrs, JIFL_NR_MAX))
+			continue;
+		__set_bit(other->lane, &taken);
+		*busy_session = other->id;
+		for_each_set_bit(*busy_nr, s->nrs, JIFL_NR_MAX)
+			if (test_bit(*busy_nr, other->nrs))
+				break;
+	}
+	s->lane = JIFL_HOST_PLANTED(lane_shared) ? 0 : ffz(taken);
+	return s->lane < JIFL_LANES ? 0 : -EBUSY;
+}
+
+static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
+{
+	s->instrument_arg = s;
+	if (s->flags & JIFL_FLAGS_BY) {
+		int ret = jifl_keys_open(s);
+
+		if (ret)
+			return ret;
+	}
+	switch (s->kind) {
+	case JIFL_KIND_NONE:
+	case JIFL_KIND_CALL:
+		s->instrument = NULL;
+		return 0;
+	case JIFL_KIND_INSN:
+		s->instrument = s->flags & JIFL_FLAG_REPEATS ? jifl_count_repeats :
+							       jifl_count_insns;
+		return 0;
+	case JIFL_KIND_BLOCK:
+		s->instrument = jifl_count_blocks;
+		return 0;
+	case JIFL_KIND_TRACE:
+		s->instrument = jifl_count_functions;
+		return jifl_ring_open(s, busy_session);
+	case JIFL_KIND_PATH:
+		s->instrument = jifl_count_path;
+		return jifl_ring_open(s, busy_session);
+	case JIFL_KIND_PROFILE:
+		s->instrument = jifl_count_profile;
+		return jifl_profile_open(s);
+	case JIFL_KIND_LOCK:
+		s->instrument = jifl_lock_instrument;
+		return jifl_lock_open(s);
+	case JIFL_KIND_MEM:
+		s->instrument = jifl_count_mem;
+		return jifl_mem_open(s) ?: jifl_ring_open(s, busy_session);
+	case JIFL_KIND_PLUGIN:
+		s->instrument = jifl_plugin_instrument;
+		s->instrument_arg = s->plugin;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_nr,
+				     u64 *busy_session)
+{
+	int ret;
+
+	ret = jifl_require_unlocked();
+	if (!ret)
+		ret = jifl_session_check(s);
+	if (!ret)
+		ret = jifl_session_choose_lane(s, busy_nr, busy_session);
+	if (!ret)
+		ret = jifl_session_instrument(s, busy_session);
+	if (ret)
+		return ret;
+	ret = jifl_session_open_host();
+	if (ret)
+		return ret;
+	ret = jifl_mix_init_alone(s);
+	if (ret && jifl_engine_is_full()) {
+		struct jifl_drain drain;
+
+		jifl_session_renew(&drain);
+		ret = jifl_mix_init_alone(s);
+	}
+	if (ret)
+		goto close_host;
+	ret = jifl_count_start(s);
+	if (ret)
+		goto destroy_context;
+	s->id = ++jifl_session_last_id;
+	s->running = true;
+	list_add_tail(&s->list, &jifl_sessions);
+	jifl_mix_arm(s);
+	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
+	jifl_audit_started(s);
+	return 0;
+
+destroy_context:
+	jifl_engine_context_destroy(s->alone.context);
+close_host:
+	jifl_session_close_host();
+	return ret;
+}
+
+int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session)
+{
+	int ret;
+
+	mutex_lock(&jifl_session_mutex);
+	ret = jifl_session_start_locked(s, busy_nr, busy_session);
+	mutex_unlock(&jifl_session_mutex);
+	return ret;
+}
+
+/*
+ * A command whose end ends the session has told its parent so before it is
+ * done with exit_group().
+ */
+static void jifl_session_grace(const struct jifl_session *s)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(JIFL_GRACE_MS);
+	unsigned long end_dead = jiffies + msecs_to_jiffies(JIFL_GRACE_DEAD_MS);
+
+	while (time_before(jiffies, end) && jifl_count_is_ending(s))
+		msleep(JIFL_GRACE_STEP_MS);
+	while (time_before(jiffies, end_dead) && jifl_count_has_dead(s))
+		msleep(JIFL_GRACE_STEP_MS);
+}
+
+static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *drain)
+{
+	memset(drain, 0, sizeof(*drain));
+	if (!s->running)
+		return -ENOENT;
+	jifl_mix_disarm(s);
+	list_del(&s->list);
+	jifl_ring_stop(s);
+	jifl_session_grace(s);
+	jifl_session_retire(s, drain);
+	if (list_empty(&jifl_sessions))
+		jifl_session_empty_cache();
+	WRITE_ONCE(s->running, false);
+	wake_up_all(&jifl_session_ended);
+	jifl_session_close_host();
+	jifl_audit_ended(s);
+	return 0;
+}
+
+int jifl_session_stop(struct jifl_session *s, struct jifl_drain *drain)
+{
+	int ret;
+
+	mutex_lock(&jifl_session_mutex);
+	ret = jifl_session_stop_locked(s, drain);
+	mutex_unlock(&jifl_session_mutex);
+	return ret;
+}
+
+int jifl_session_detach(u64 id, const struct jifl_session *except,
+			struct jifl_drain *drain, char plugin[JIFL_NAME_MAX])
+{
+	struct jifl_session *s;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_session_mutex);
+	list_for_each_entry(s, &jifl_sessions, list) {
+		if (s == except || (id && s->id != id))
+			continue;
+		if (s->kind == JIFL_KIND_PLUGIN) {
+			strscpy(plugin, s->name, JIFL_NAME_MAX);
+			ret = -EAGAIN;
+		} else {
+			ret = jifl_session_stop_locked(s, drain);
+		}
+		break;
+	}
+	mutex_unlock(&jifl_session_mutex);
+	return ret;
+}
+
+struct jifl_session *jifl_session_alloc(void)
+{
+	return JIFL_ALLOC(kvzalloc(sizeof(struct jifl_session), GFP_KERNEL));
+}
+
+void jifl_session_free(struct jifl_session *s)
+{
+	if (!s)
+		return;
+	jifl_ring_close(s);
+	jifl_profile_close(s);
+	jifl_mem_close(s);
+	jifl_keys_close(s);
+	jifl_lock_close(s);
+	jifl_count_free(s);
+	jifl_filter_release(&s->filter);
+	kvfree(s);
+}
+
+/* --- what users see ------------------------------------------------------------------ */
+
+struct jifl_session *jifl_session_next(struct jifl_session *s)
+{
+	lockdep_assert_held(&jifl_session_mutex);
+	if (!s)
+		return list_first_entry_or_null(&jifl_sessions, struct jifl_session, list);
+	return list_is_last(&s->list, &jifl_sessions) ? NULL : list_next_entry(s, list);
+}
+
+int jifl_session_info(struct jifl_session_info *info)
+{
+	struct jifl_session *s;
+	int ret = -ENOENT;
+
+	mutex_lock(&jifl_session_mutex);
+	/* In the order of their numbers: they are added at the tail. */
+	list_for_each_entry(s, &jifl_sessions, list) {
+		if (s->id <= info->id)
+			continue;
+		info->kind = s->kind;
+		info->id = s->id;
+		info->owner = s->owner;
+		info->targets = bitmap_weight(s->nrs, JIFL_NR_MAX);
+		info->calls = jifl_count_calls(s);
+		strscpy_pad(info->name, s->name, sizeof(info->name));
+		ret = 0;
+		break;
+	}
+	mutex_unlock(&jifl_session_mutex);
+	return ret;
+}
+
+void jifl_session_status(struct jifl_status *st)
+{
+	struct jifl_session *s;
+	unsigned int miss;
+
+	mutex_lock(&jifl_session_mutex);
+	st->sessions = 0;
+	list_for_each_entry(s, &jifl_sessions, list)
+		st->sessions++;
+	st->flushes = jifl_session_renewals;
+	memset(st->missed, 0, sizeof(st->missed));
+	for (miss = 0; miss < JIFL_NR_MISSES; miss++)
+		st->missed[miss] = jifl_count_missed(miss);
+	mutex_unlock(&jifl_session_mutex);
+}
+
+int jifl_session_init(void)
+{
+	return 0;
+}
+
+/* The module is not in use: no file is open, no plugin loaded, no session runs. */
+void jifl_session_exit(void)
+{
+	cancel_delayed_work_sync(&jifl_session_work);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A table of as many cells as there is room for, found by their names. What has been found once
+ * is found without a lock; a new cell goes to the head of its bucket's list under one, a leaf.
+ * Cells stay.
+ *
+ * A cell begins with a struct jifl_cell and, right behind it, its name, without padding:
+ * it is compared and hashed as words. Sizes are constants of who calls: what is inlined there is
+ * made for them.
+ *
+ * Contexts: open and close sleep; the others in any but NMI.
+ */
+#ifndef JIFL_HOST_CELLS_H
+#define JIFL_HOST_CELLS_H
+
+#include <linux/jhash.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+#include "../plant.h"
+
+struct jifl_cell {
+	u32 next;		/* in its bucket: index + 1; does not change once it is published */
+	u32 reserved;
+};
+
+struct jifl_cells {
+	u32 max, bits;		/* cells; buckets, log 2 */
+	raw_spinlock_t lock;	/* adding a cell */
+	u32 n;			/* cells in use */
+	u32 *buckets;		/* heads of lists of cells: index + 1 */
+	void *cells;
+};
+
+/* Room for max cells, 16 or more, of so many bytes. 0 or -ENOMEM, then to be closed, too. */
+int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
+void jifl_cells_close(struct jifl_cells *c);
+
+/* Bytes of what a cell is told as, at most. */
+#define JIFL_CELL_ANSWER_MAX	128
+
+/* How cells are told. */
+struct jifl_cells_answer {
+	size_t cell, size;	/* bytes of a cell, and of what is told of it */
+	void (*fill)(const struct jifl_cell *cell, void *answer);
+};
+
+/* Tells user space of at most *n cells from one on, and in *n of how many. Sleeps. 0 or -EFAULT. */
+int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *answer, u64 buf,
+		    u32 from, u32 *n);
+
+static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size, u32 i)
+{
+	return c->cells + i * size;
+}
+
+/* NULL: not in the bucket. */
+static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells *c, const u32 *bucket,
+							 size_t size, const void *name, size_t len)
+{
+	struct jifl_cell *cell;
+	/* Pairs with the release in jifl_cells_insert. */
+	u32 at = smp_load_acquire(bucket);
+
+	for (; at; at = cell->next) {
+		cell = jifl_cells_at(c, size, at - 1);
+		if (!memcmp(cell + 1, name, JIFL_HOST_PLANTED(names_cut) ? sizeof(u32) : len))
+			return cell;
+	}
+	return NULL;
+}
+
+/* Under the lock. NULL: there is no room. */
+static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c, u32 *bucket, size_t size,
+							   const void *name, size_t len)
+{
+	struct jifl_cell *cell = jifl_cells_find(c, bucket, size, name, len);
+
+	if (cell || c->n == c->max)
+		return cell;
+	cell = jifl_cells_at(c, size, c->n);
+	memcpy(cell + 1, name, len);
+	cell->next = *bucket;
+	/* Pairs with the acquire in jifl_cells_find. */
+	smp_store_release(bucket, c->n + 1);
+	/* Pairs with the acquire in jifl_cells_count. */
+	smp_store_release(&c->n, c->n + 1);
+	return cell;
+}
+
+/* The cell of that name, a new one if need be; NULL: there is no room. len: bytes, of whole words. */
+static __always_inline struct jifl_cell *jifl_cells_get(struct jifl_cells *c, size_t size,
+							const void *name, size_t len)
+{
+	u32 *bucket = &c->buckets[jhash2(name, len / sizeof(u32), 0) >> (32 - c->bits)];
+	struct jifl_cell *cell = jifl_cells_find(c, bucket, size, name, len);
+	unsigned long flags;
+
+	if (cell)
+		return cell;
+	raw_spin_lock_irqsave(&c->lock, flags);
+	cell = jifl_cells_insert(c, bucket, size, name, len);
+	raw_spin_unlock_irqrestore(&c->lock, flags);
+	return cell;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which bucket of a histogram a value belongs to; see JIFL_HIST_* in
+ * uapi/jifl.h. Freestanding but for the integer types, so that a unit test can
+ * include it.
+ */
+#ifndef JIFL_HOST_HISTOGRAM_H
+#define JIFL_HOST_HISTOGRAM_H
+
+#include "../../../engine/base/types.h"
+#include "../../../include/uapi/jifl.h"
+
+/*
+ * Values below JIFL_HIST_EXACT are their own buckets. Above, the bits right
+ * below the highest one choose among the JIFL_HIST_SUB parts of its power of
+ * two. What lies beyond the last bucket is counted there.
+ */
+static inline u32 jifl_hist_bucket(u64 value)
+{
+	/* How far the highest bit is above those that choose; what is shifted has SUB parts and that bit. */
+	u32 shift = 63 - __builtin_clzll(value | JIFL_HIST_SUB) - JIFL_HIST_SUB_BITS;
+	u32 bucket = (shift << JIFL_HIST_SUB_BITS) + (u32)(value >> shift);
+
+	_Static_assert(JIFL_HIST_EXACT == 2 * JIFL_HIST_SUB, "or the exact ones end elsewhere");
+	return bucket < JIFL_HIST_BUCKETS ? bucket : JIFL_HIST_BUCKETS - 1;
+}
+
+/* Of what may be negative, by powers of two: see JIFL_HIST_NEGATIVE. */
+static inline u32 jifl_hist_power(u64 value)
+{
+	if ((s64)value < 0)
+		return JIFL_HIST_NEGATIVE;
+	return value ? 64 - __builtin_clzll(value) : 0;
+}
+
+#endif

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The records of a session: a ring for each CPU, which inserted code appends to
+ * (engine/emit/record.c says how) and one reader takes from. The writer asks
+ * nobody: what the reader does not take in time is overwritten, and counted as
+ * lost, since each CPU's cell tells how many records there have ever been. A session may ask
+ * that calls wait for the reader at their ends (JIFL_FLAG_WAIT): what one call records must
+ * fit into half a ring then, lest it be lost.
+ *
+ * A reader zeroes what it has taken, so that a place that was given away but
+ * not written yet, by a thread preempted between the two, is told from one that
+ * was: reading stops there. Only in the half ring behind an overrun such a place
+ * may hold a record of the round before; the loss that is reported says so.
+ *
+ * Records may carry words (JIFL_RECORD_WORDS), which lie behind the ring's end where they
+ * do not fit in: behind each is room for a second one. Where they do, reading goes from
+ * record to record, and behind an overrun on from a mark whose place is known. For the round
+ * that follows it the newest records are left for later: there, what is not written yet is
+ * not told by its zeroes.
+ *
+ * One session at a time has the rings: their CPU cells are at fixed addresses.
+ */
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/msr.h>
+
+#include "../plant.h"
+#include "ring.h"
+#include "../compat/compat.h"
+
+#define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
+/* Of each block one: 2 MiB. */
+#define JIFL_RING_PATH_ORDER	18
+/* With words: 8 MiB, and as much behind. */
+#define JIFL_RING_WORDS_ORDER	20
+/* Less where there are so many CPUs. */
+#define JIFL_RING_LEAST		14
+#define JIFL_RING_SIZE		SZ_64M	/* of all */
+/* Newest records of a running session that are left for later behind an overrun. */
+#define JIFL_RING_MARGIN	256
+
+static struct {
+	struct mutex lock;		/* all but the slots */
+	const struct jifl_session *owner;
+	struct jifl_ring_reader {
+		u64 read, lost;
+		u64 unsafe;		/* up to there places may hold records of the round before */
+		u64 marks[2];		/* places of some, the older first; written by its CPU */
+	} *readers;			/* nr_cpu_ids */
+	bool waits;			/* tasks wait for the reader */
+} ring = {
+	.lock = __MUTEX_INITIALIZER(ring.lock),
+};
+
+struct jifl_ring_layout jifl_ring_layout;
+
+static void jifl_ring_free(void)
+{
+	vfree(jifl_ring_layout.slots);
+	kvfree(ring.readers);
+	jifl_ring_layout.slots = NULL;
+	ring.readers = NULL;
+	ring.owner = NULL;
+}
+
+static u32 jifl_ring_records(void)
+{
+	return 1u << jifl_ring_layout.order;
+}
+
+/* Rings from one CPU's to the next one's. */
+static u32 jifl_ring_distance(void)
+{
+	return jifl_ring_layout.words ? 2 : 1;
+}
+
+static size_t jifl_ring_size(void)
+{
+	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(struct jifl_record));
+}
+
+static void jifl_ring_choose(const struct jifl_session *s)
+{
+	jifl_ring_layout.words = s->kind == JIFL_KIND_MEM || s->flags & JIFL_FLAGS_FUNCTIONS;
+	jifl_ring_layout.clock = s->flags & JIFL_FLAG_CLOCK;
+	jifl_ring_layout.order = jifl_ring_layout.words ? JIFL_RING_WORDS_ORDER :
+		     s->kind == JIFL_KIND_PATH ? JIFL_RING_PATH_ORDER : JIFL_RING_ORDER;
+	while (jifl_ring_layout.order > JIFL_RING_LEAST && jifl_ring_size() > JIFL_RING_SIZE)
+		jifl_ring_layout.order--;
+	jifl_ring_layout.one = 1ull << (32 - jifl_ring_layout.order);
+}
+
+/* --- when it is too full ---------------------------------------------------------- */
+
+/* A cell's value when so many records and words have been stored. */
+static u64 jifl_ring_cell(u64 count)
+{
+	return count >> jifl_ring_layout.order << 32 | (u32)(count << (32 - jifl_ring_layout.order));
+}
+
+/* ring.lock. Half a ring behind what has been read. */
+static void jifl_ring_limit(unsigned int cpu)
+{
+	const u64 count = ring.readers[cpu].read + jifl_ring_records() / 2;
+
+	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), ring.waits ? jifl_ring_cell(count) : U64_MAX);
+}
+
+void jifl_ring_limits_lift(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), U64_MAX);
+}
+
+void jifl_ring_end_wait(void)
+{
+	jifl_ring_wait(raw_cpu_ptr(&jifl_cpu.ring_limit));
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+/* In reach of an absolute 32-bit address, like the code that writes there. */
+static int jifl_ring_alloc(const struct jifl_session *s)
+{
+	size_t size;
+	int cpu;
+
+	jifl_ring_choose(s);
+	size = jifl_ring_size();
+	jifl_ring_layout.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
+	ring.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*ring.readers), GFP_KERNEL));
+	if (!jifl_ring_layout.slots || !ring.readers ||
+	    !jifl_fits_s32((s64)(unsigned long)jifl_ring_layout.slots) ||
+	    !jifl_fits_s32((s64)((unsigned long)jifl_ring_layout.slots + size))) {
+		jifl_ring_free();
+		return -ENOMEM;
+	}
+	memset(jifl_ring_layout.slots, 0, size);
+	ring.waits = s->flags & JIFL_FLAG_WAIT;
+	for_each_possible_cpu(cpu) {
+		per_cpu(jifl_cpu.ring, cpu) = cpu * jifl_ring_distance();
+		jifl_ring_limit(cpu);
+	}
+	jifl_ring_wait_open(ring.waits ? s->owner : 0);
+	return 0;
+}
+
+int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
+{
+	int ret = 0;
+
+	mutex_lock(&ring.lock);
+	if (ring.owner) {
+		*busy_session = ring.owner->id;
+		ret = -EALREADY;
+	} else {
+		ret = jifl_ring_alloc(s);
+	}
+	if (!ret)
+		ring.owner = s;
+	mutex_unlock(&ring.lock);
+	return ret;
+}
+
+static void jifl_ring_stop_waits(void)
+{
+	if (!ring.waits)
+		return;
+	ring.waits = false;
+	jifl_ring_limits_lift();
+	jifl_ring_wait_close();
+}
+
+void jifl_ring_stop(const struct jifl_session *s)
+{
+	mutex_lock(&ring.lock);
+	if (ring.owner == s)
+		jifl_ring_stop_waits();
+	mutex_unlock(&ring.lock);
+}
+
+void jifl_ring_close(const struct jifl_session *s)
+{
+	mutex_lock(&ring.lock);
+	if (ring.owner == s) {
+		jifl_ring_stop_waits();
+		jifl_ring_free();
+	}
+	mutex_unlock(&ring.lock);
+}
+
+/* --- writing ---------------------------------------------------------------------- */
+
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	if (!ins)
+		return NULL;
+	ins->kind = IR_INSERT_RECORD;
+	ins->cell = jifl_cpu_operand(ring);
+	ins->rings = (s32)(unsigned long)jifl_ring_layout.slots;
+	ins->order = jifl_ring_layout.order;
+	ins->imm = (s32)what;
+	return ins;
+}
+
+/*
+ * A function with an ftrace site has been made by a compiler, and keeps to the
+ * System V ABI (section 3.2.3): r11 and the flags say nothing when it begins and when
+ * it returns. Compiled with -pg, it has no other agreement with its callers either:
+ * GCC does not use -fipa-ra then. Inside a function they may.
+ */
+static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
+{
+	const struct jifl_function *f = jifl_function_at(b->addr.v);
+
+	return f->fentry && (what == JIFL_RECORD_RETURN || what == JIFL_RECORD_RETURNED ||
+			     what == JIFL_RECORD_LEFT || f->start == b->addr.v);
+}
+
+struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
+{
+	struct ir_insert *ins = jifl_ring_record(b, IR_BEFORE, at, what);
+
+	if (ins)
+		ins->convention = jifl_ring_at_edge(b, what);
+	return ins;
+}
+
+/* A record with a word behind it, which may lie behind the ring's end. */
+static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
+{
+	const struct jifl_ring_layout l = jifl_ring_layout;
+	u64 *slot = (u64 *)&l.slots[rol32((u32)cell, l.order)];
+
+	WRITE_ONCE(slot[1], word);
+	jifl_ring_store(&l, cell, what, 0);
+}
+
+/* Records and words up to a cell's value. */
+static u64 jifl_ring_count(u64 cell)
+{
+	return (cell >> 32 << jifl_ring_layout.order) | (u32)cell >> (32 - jifl_ring_layout.order);
+}
+
+/* Where reading can begin anew: two, a quarter of a ring apart or more. */
+static void jifl_ring_note(u64 place)
+{
+	u64 *marks = ring.readers[smp_processor_id()].marks;
+
+	if (place - marks[1] < jifl_ring_records() / 4)
+		return;
+	WRITE_ONCE(marks[0], marks[1]);
+	WRITE_ONCE(marks[1], place);
+}
+
+u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
+{
+	const struct jifl_ring_layout l = jifl_ring_layout;
+	u64 tsc = l.clock ? rdtsc_ordered() : 0;
+	u64 at = jifl_ring_reserve(&l, l.clock ? 4 : 2);
+
+	jifl_ring_note(jifl_ring_count(at));
+	jifl_ring_store_mark(&l, at, what, value, time);
+	if (l.clock)
+		jifl_ring_store_word(at + 2 * l.one, JIFL_RECORD_CLOCK, tsc);
+	return at;
+}
+
+/* --- reading ---------------------------------------------------------------------- */
+
+/* Records and words ever, stored or about to be. */
+static u64 jifl_ring_total(unsigned int cpu)
+{
+	return jifl_ring_count(READ_ONCE(per_cpu(jifl_cpu.ring, cpu)));
+}
+
+/* A mark in the newer half, or there is none: what comes next. */
+static u64 jifl_ring_mark_behind(const struct jifl_ring_reader *r, u64 half, u64 total)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(r->marks); i++) {
+		u64 mark = READ_ONCE(r->marks[i]);
+
+		if (mark > half && mark <= total)
+			return mark;
+	}
+	return total;
+}
+
+/* Behind an overrun half a ring is kept, lest it overtakes again at once. */
+static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
+{
+	u64 first = total - jifl_ring_records() / 2;
+
+	if (total - r->read <= jifl_ring_records())
+		return;
+	if (jifl_ring_layout.words)
+		first = jifl_ring_mark_behind(r, first, total);
+	if (!JIFL_HOST_PLANTED(losses_untold))
+		r->lost += first - r->read;
+	r->read = first;
+	r->unsafe = first + jifl_ring_records();
+}
+
+/* How far may be read? */
+static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
+{
+	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
+		return total;
+	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
+}
+
+/* Words behind a record. */
+static u32 jifl_ring_words(u32 what)
+{
+	return jifl_ring_layout.words ? JIFL_RECORD_WORDS(what) : 0;
+}
+
+/* A record and its words, which are all there. They are zeroed, but not what came between. */
+static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = READ_ONCE(slot[i]);
+		cmpxchg(&slot[i], to[i], 0);
+	}
+}
+
+/* Takes at most n words, no record in part; returns how many. first: it may skip what is lost before. */
+static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
+{
+	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() << jifl_ring_layout.order];
+	struct jifl_ring_reader *r = &ring.readers[cpu];
+	u64 total = jifl_ring_total(cpu), end;
+	u32 taken = 0, words;
+
+	if (first)
+		jifl_ring_skip(r, total);
+	for (end = jifl_ring_readable(r, total); r->read + taken < end; taken += words) {
+		u64 *slot = &slots[(r->read + taken) % jifl_ring_records()];
+		u32 what = READ_ONCE(*(u32 *)slot);
+
+		words = 1 + jifl_ring_words(what);
+		if (!what || words > n - taken || r->read + taken + words > end)
+			break;
+		smp_rmb();	/* what belongs to it was written before */
+		jifl_ring_take_one(slot, &to[taken], words);
+	}
+	/* Overtaken meanwhile: nobody knows by how much of these. */
+	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
+		return 0;
+	r->read += taken;
+	return taken;
+}
+
+int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
+{
+	const u32 room = PAGE_SIZE / sizeof(u64);
+	u64 *page = JIFL_ALLOC((u64 *)__get_free_page(GFP_KERNEL));
+	u32 n, taken, done = 0;
+	int ret = 0;
+
+	if (!page)
+		return -ENOMEM;
+	mutex_lock(&ring.lock);
+	if (ring.owner != s)
+		ret = -ENOENT;
+	else if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
+		ret = -EINVAL;
+	while (!ret && done < req->n) {
+		n = min(room, req->n - done);
+		/* A loss lies before what is taken, not inside. */
+		taken = jifl_ring_take(req->cpu, page, n, !done);
+		if (!taken)
+			break;
+		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(u64)), page,
+				 taken * sizeof(u64)))
+			ret = -EFAULT;
+		done += taken;
+		cond_resched();
+	}
+	req->n = done;
+	req->lost = ret ? 0 : ring.readers[req->cpu].lost;
+	if (done) {
+		jifl_ring_limit(req->cpu);
+		jifl_ring_wait_wake();
+	}
+	jifl_ring_wait_count(&req->waits, &req->waited_ns);
+	mutex_unlock(&ring.lock);
+	free_page((unsigned long)page);
+	return ret;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Records of one session.
+ *
+ *   ring.c		a ring for each CPU
+ *   ring_wait.c	who waits until they are taken
+ */
+#ifndef JIFL_RING_H
+#define JIFL_RING_H
+
+#include <linux/bitops.h>
+#include <linux/percpu.h>
+#include <linux/timekeeping.h>
+
+#include "../kernel.h"
+
+/* --- ring.c ------------------------------------------------------------------- */
+
+/* Do sessions of this kind record? */
+static inline bool jifl_ring_is_for(u32 kind)
+{
+	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
+}
+
+/*
+ * Makes the rings s's own. -EALREADY with *busy_session set when another session has them,
+ * -ENOMEM. Sleeps.
+ */
+int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
+/* Nobody waits for the rings to be read from here on. No-op if they are not s's. Sleeps. */
+void jifl_ring_stop(const struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
+void jifl_ring_close(const struct jifl_session *s);
+/* Adds a record of what, and of rsp; NULL: there was no room for it. */
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
+/* ... before instruction `at`, of a function's, that begins a block or returns. */
+struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
+/* The task waits on its way back to user space until some has been taken of this CPU's ring. */
+void jifl_ring_end_wait(void);
+/* Nobody waits until the ring is read again. */
+void jifl_ring_limits_lift(void);
+/* JIFL_IOC_RECORDS. Sleeps. */
+int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
+
+/* --- writing: what every call costs -------------------------------------------------- */
+
+#define JIFL_RING_TIME_BITS	28	/* in the first word */
+
+/* Does not change while a session has the rings. */
+extern struct jifl_ring_layout {
+	struct jifl_record *slots;	/* nr_cpu_ids rings */
+	u64 one;			/* one place of a cell's value */
+	unsigned int order;		/* of a ring's records, log 2 */
+	bool words;			/* records may have some */
+	bool clock;			/* marks have the time stamp counter */
+} jifl_ring_layout;
+
+/* The first of n places, as a cell's value. */
+static __always_inline u64 jifl_ring_reserve(const struct jifl_ring_layout *l, u32 n)
+{
+	return this_cpu_add_return(jifl_cpu.ring, n * l->one) - n * l->one;
+}
+
+/* The place of a cell's value is the record's own. */
+static __always_inline void jifl_ring_store(const struct jifl_ring_layout *l, u64 cell, u32 what,
+					    u32 value)
+{
+	struct jifl_record *slot = &l->slots[rol32((u32)cell, l->order)];
+
+	WRITE_ONCE(slot->value, value);
+	smp_wmb();	/* the reader looks at `what` first */
+	WRITE_ONCE(slot->what, what);
+}
+
+static __always_inline void jifl_ring_store_mark(const struct jifl_ring_layout *l, u64 cell,
+						 u32 what, u32 value, u64 time)
+{
+	jifl_ring_store(l, cell, what, value);
+	jifl_ring_store(l, cell + l->one,
+			JIFL_RECORD_TIME | (time & ((1u << JIFL_RING_TIME_BITS) - 1)),
+			(u32)(time >> JIFL_RING_TIME_BITS));
+}
+
+/* What a call returns. */
+static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout *l, u64 cell,
+						   u64 result)
+{
+	jifl_ring_store(l, cell, JIFL_RECORD_RESULT | ((u32)(result >> 32) & JIFL_RECORD_HIGH),
+			(u32)result);
+}
+
+/* ring.c: jifl_ring_mark in rings whose records may have words. Returns the cell's value. */
+u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
+
+/* Records what and a value. */
+static __always_inline void jifl_ring_put(u32 what, u32 value)
+{
+	const struct jifl_ring_layout l = jifl_ring_layout;
+
+	jifl_ring_store(&l, jifl_ring_reserve(&l, 1), what, value);
+}
+
+/* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
+static __always_inline void jifl_ring_mark(u32 what, u32 value)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	const struct jifl_ring_layout l = jifl_ring_layout;
+
+	if (l.words)
+		jifl_ring_mark_words(what, value, now);
+	else
+		jifl_ring_store_mark(&l, jifl_ring_reserve(&l, 2), what, value, now);
+}
+
+/* ... of a call's end; result: before that, what it returns. Should the task wait then? */
+static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result)
+{
+	u64 now = ktime_get_mono_fast_ns(), at;
+	const struct jifl_ring_layout l = jifl_ring_layout;
+
+	if (l.words) {
+		if (result)
+			jifl_ring_store_result(&l, jifl_ring_reserve(&l, 1), *result);
+		at = jifl_ring_mark_words(what, value, now);
+	} else {
+		/* One reservation for all costs less. */
+		at = jifl_ring_reserve(&l, result ? 3 : 2);
+		if (result)
+			jifl_ring_store_result(&l, at, *result);
+		jifl_ring_store_mark(&l, result ? at + l.one : at, what, value, now);
+	}
+	return at >= this_cpu_read(jifl_cpu.ring_limit);
+}
+
+/* --- ring_wait.c ---------------------------------------------------------------- */
+
+int jifl_ring_wait_init(void);
+void jifl_ring_wait_exit(void);
+/* From here on tasks may wait, but those of this process; 0: none may. */
+void jifl_ring_wait_open(pid_t reader);
+/* From here on nobody does. Sleeps. */
+void jifl_ring_wait_close(void);
+/* Current waits on its way back to user space until *limit has another value. */
+void jifl_ring_wait(const u64 *limit);
+/* Some limits have another value. */
+void jifl_ring_wait_wake(void);
+/* How often that was since it was opened, and nanoseconds of all together. */
+void jifl_ring_wait_count(u64 *waits, u64 *ns);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waiting for the reader of the rings (JIFL_FLAG_WAIT): a task whose call ends where the ring is
+ * more than half full goes on when some of it has been taken, so that nothing is overwritten.
+ *
+ * It waits on its way back to user space (task_work_add), where nothing of the code cache is on
+ * its stack and it holds no lock of the kernel's. Only what kills it ends that: signals and tracers
+ * let such work be done first (get_signal, ptrace_notify). If the reader does not come for
+ * ring_patience_ms, because it is stopped or needs something that such a task has to do, nobody waits
+ * until it does.
+ */
+#include <linux/atomic.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/moduleparam.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/static_call.h>
+#include <linux/task_work.h>
+#include <linux/wait.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "ring.h"
+
+static unsigned int ring_patience_ms = 1000;
+module_param(ring_patience_ms, uint, 0644);
+MODULE_PARM_DESC(ring_patience_ms,
+		 "how long a thread waits at most for records that nobody takes, in ms (default 1000)");
+
+struct jifl_ring_waiter {
+	struct callback_head work;
+	const u64 *limit;		/* of the CPU */
+	u64 full;			/* what it was */
+};
+
+static pid_t jifl_ring_reader;		/* 0: nobody waits */
+static atomic_t jifl_ring_waiters;	/* about to wait, or waiting */
+static DECLARE_WAIT_QUEUE_HEAD(jifl_ring_room);
+static atomic64_t jifl_ring_waits, jifl_ring_waited_ns;
+static bool jifl_ring_ever_waited;
+
+static int proto_add(struct task_struct *task, struct callback_head *work,
+		     enum task_work_notify_mode notify)
+{
+	return -ESRCH;
+}
+
+DEFINE_STATIC_CALL(jifl_task_work_add, proto_add);
+
+static void jifl_ring_waiter_gone(struct jifl_ring_waiter *w)
+{
+	kfree(w);
+	if (atomic_dec_and_test(&jifl_ring_waiters))
+		wake_up_all(&jifl_ring_room);
+}
+
+static bool jifl_ring_wait_is_over(const struct jifl_ring_waiter *w)
+{
+	return READ_ONCE(*w->limit) != w->full || !READ_ONCE(jifl_ring_reader);
+}
+
+/*
+ * As wait_event_killable_timeout(), without a part in the load average: jiffies that are left,
+ * 0 when the time is over, or -ERESTARTSYS.
+ */
+static long jifl_ring_wait_idle(const struct jifl_ring_waiter *w)
+{
+	const long patience = msecs_to_jiffies(READ_ONCE(ring_patience_ms));
+
+	return ___wait_event(jifl_ring_room, ___wait_cond_timeout(jifl_ring_wait_is_over(w)),
+			     (TASK_IDLE | TASK_WAKEKILL), 0, patience,
+			     __ret = schedule_timeout(__ret));
+}
+
+/* On the way back to user space. Sleeps. */
+static void jifl_ring_wait_here(struct callback_head *work)
+{
+	struct jifl_ring_waiter *w = container_of(work, struct jifl_ring_waiter, work);
+	u64 start = ktime_get_ns();
+
+	if (!(current->flags & PF_EXITING) && !jifl_ring_wait_idle(w))
+		jifl_ring_limits_lift();
+	atomic64_inc(&jifl_ring_waits);
+	atomic64_add(ktime_get_ns() - start, &jifl_ring_waited_ns);
+	jifl_ring_waiter_gone(w);
+}
+
+void jifl_ring_wait(const u64 *limit)
+{
+	struct jifl_ring_waiter *w;
+
+	if (task_tgid_nr(current) == READ_ONCE(jifl_ring_reader) ||
+	    JIFL_HOST_PLANTED(rings_not_waited_for))
+		return;
+	w = JIFL_ALLOC(kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN));
+	if (!w)
+		return;
+	w->limit = limit;
+	w->full = READ_ONCE(*limit);
+	init_task_work(&w->work, jifl_ring_wait_here);
+	WRITE_ONCE(jifl_ring_ever_waited, true);
+	/* Pairs with jifl_ring_wait_close: it sees this one, or this one sees it. */
+	atomic_inc(&jifl_ring_waiters);
+	smp_mb__after_atomic();
+	if (!READ_ONCE(jifl_ring_reader) ||
+	    static_call(jifl_task_work_add)(current, &w->work, TWA_RESUME))
+		jifl_ring_waiter_gone(w);
+}
+
+void jifl_ring_wait_wake(void)
+{
+	wake_up_all(&jifl_ring_room);
+}
+
+void jifl_ring_wait_open(pid_t reader)
+{
+	atomic64_set(&jifl_ring_waits, 0);
+	atomic64_set(&jifl_ring_waited_ns, 0);
+	WRITE_ONCE(jifl_ring_reader, reader);
+}
+
+void jifl_ring_wait_close(void)
+{
+	WRITE_ONCE(jifl_ring_reader, 0);
+	smp_mb();
+	wake_up_all(&jifl_ring_room);
+	wait_event(jifl_ring_room, !atomic_read(&jifl_ring_waiters));
+}
+
+void jifl_ring_wait_count(u64 *waits, u64 *ns)
+{
+	*waits = atomic64_read(&jifl_ring_waits);
+	*ns = atomic64_read(&jifl_ring_waited_ns);
+}
+
+int jifl_ring_wait_init(void)
+{
+	unsigned long add = jifl_ksym("task_work_add");
+
+	if (!add) {
+		pr_err("this kernel has no task_work_add\n");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_task_work_add, (void *)add);
+	return 0;
+}
+
+void jifl_ring_wait_exit(void)
+{
+	/* Who has waited may have an instruction or two of ours left, though counted no more. */
+	if (READ_ONCE(jifl_ring_ever_waited))
+		synchronize_rcu_tasks();
+}

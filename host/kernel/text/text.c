@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What stands at an address of original code: may it be copied, is it a thunk,
+ * must it run natively?
+ *
+ * init and exit: process context. jifl_host_classify and jifl_host_text: under
+ * the engine lock with interrupts off, any context but NMI; they take no lock.
+ * Interrupts being off is what keeps a module's text and a replaced blacklist
+ * alive meanwhile: both are freed only after an RCU grace period.
+ */
+#include <linux/bitmap.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/static_call.h>
+#include <linux/uaccess.h>
+#include <asm/cpufeature.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../../../engine/host.h"
+#include "../compat/compat.h"
+
+/* [start, end) */
+struct text_range {
+	unsigned long start, end;
+	u8 type;	/* enum jifl_text */
+	u8 cause;	/* enum jifl_cause */
+};
+
+/*
+ * Functions whose section says the wrong thing: ordinary text that must not be
+ * copied, and the other way round. Compilers rename functions they specialise,
+ * so both names are looked for.
+ */
+static const struct {
+	const char *name;
+	u8 type, cause;
+} specials[] = {
+	/* They change tasks: what returns from them is not what called them. */
+	{ "__schedule", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "__switch_to_asm", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "__switch_to", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "finish_task_switch", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "finish_task_switch.isra.0", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "schedule_tail", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "ret_from_fork", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	{ "ret_from_fork_asm", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
+	/* They put another stack under themselves or save this one for later. */
+	{ "rewind_stack_and_make_dead", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	{ "do_suspend_lowlevel", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	{ "swsusp_arch_suspend", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	{ "restore_image", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	{ "core_restore_code", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	{ "relocate_kernel", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
+	/*
+	 * They read the return address and what lies around it: a function
+	 * whose fentry site calls one runs natively from that call on.
+	 */
+	{ "ftrace_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	{ "ftrace_regs_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	{ "ftrace_stub_direct_tramp", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	/*
+	 * noinstr keeps traps and tracing out of entry code. These are there
+	 * because entry code may call them, but so does everyone else, and a
+	 * copy neither traps nor traces: ordinary code.
+	 */
+	{ "__memcpy", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memcpy_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memcpy_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "__memmove", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "__memset", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memset_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	{ "memset_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
+	/* They are returned to, with a stack that lacks the return address. */
+	{ "return_to_handler", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	{ "arch_rethook_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+	{ "__kretprobe_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
+};
+
+/* Where no instrumentation may go, kernel and modules; sorted and disjoint. */
+struct blacklist {
+	u32 n;
+	struct text_range ranges[];
+};
+
+static struct {
+	unsigned long start, end;	/* core kernel text */
+	struct text_range thunks[4];
+	u32 nthunks;
+	struct text_range special[ARRAY_SIZE(specials)];	/* sorted */
+	u32 nspecial;
+	/*
+	 * A bit for each 2^PLAIN_SHIFT bytes of core text in which nothing of the above or of the
+	 * blacklist lies: nearly all. The blacklist's part of core text is settled at boot.
+	 */
+	unsigned long *plain;
+	struct blacklist __rcu *blacklist;
+	bool blacklist_stale;		/* a module's part is missing */
+	struct list_head *kprobe_blacklist;
+	struct mutex *kprobe_mutex;	/* guards it */
+} text;
+
+#define PLAIN_SHIFT	10
+
+static struct module *proto_module_address(unsigned long addr)
+{
+	return NULL;
+}
+
+DEFINE_STATIC_CALL(jifl_module_address, proto_module_address);
+
+static bool proto_is_trampoline(unsigned long addr)
+{
+	return false;
+}
+
+DEFINE_STATIC_CALL(jifl_is_ftrace_trampoline, proto_is_trampoline);
+
+/* --- tables, made at load ---------------------------------------------------- */
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct text_range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void add_thunks(const char *from, const char *last)
+{
+	struct text_range *r = &text.thunks[text.nthunks];
+
+	r->start = jifl_ksym(from);
+	r->end = jifl_ksym(last);
+	if (!r->start || r->end < r->start || text.nthunks == ARRAY_SIZE(text.thunks))
+		return;
+	r->end = jifl_ksym_end(r->end);
+	r->type = JIFL_TEXT_THUNK;
+	text.nthunks++;
+}
+
+/*
+ * The thunks stand in two sections that all kernels put side by side, from the
+ * first indirect thunk to the default return thunk; SRSO's alias forms stand
+ * apart, at addresses chosen for their bits.
+ */
+static void find_thunks(void)
+{
+	add_thunks("__x86_indirect_thunk_array", "__x86_return_thunk");
+	add_thunks("srso_alias_untrain_ret", "srso_alias_untrain_ret");
+	add_thunks("srso_alias_safe_ret", "srso_alias_safe_ret");
+	add_thunks("srso_alias_return_thunk", "srso_alias_return_thunk");
+}
+
+static void find_specials(void)
+{
+	struct text_range *r = text.special;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(specials); i++) {
+		r->start = jifl_ksym(specials[i].name);
+		if (!r->start)
+			continue;
+		r->end = jifl_ksym_end(r->start);
+		r->type = specials[i].type;
+		r->cause = specials[i].cause;
+		r++;
+	}
+	text.nspecial = r - text.special;
+	sort(text.special, text.nspecial, sizeof(*r), compare_ranges, NULL);
+}
+
+static void add_section(struct blacklist *b, const char *start, const char *end)
+{
+	struct text_range *r = &b->ranges[b->n];
+
+	r->start = jifl_ksym(start);
+	r->end = jifl_ksym(end);
+	if (r->start && r->start < r->end)
+		b->n++;
+}
+
+/* Joins ranges that touch, so that a binary search finds the only one. */
+static void sort_blacklist(struct blacklist *b)
+{
+	struct text_range *r = b->ranges;
+	u32 i, n = 0;
+
+	sort(r, b->n, sizeof(*r), compare_ranges, NULL);
+	for (i = 0; i < b->n; i++) {
+		if (n && r[i].start <= r[n - 1].end)
+			r[n - 1].end = max(r[n - 1].end, r[i].end);
+		else
+			r[n++] = r[i];
+	}
+	b->n = n;
+}
+
+#define NR_SECTIONS	4
+
+/* The kernel's list, and the sections it may not hold. */
+static struct blacklist *make_blacklist(void)
+{
+	struct kprobe_blacklist_entry *e;
+	struct blacklist *b;
+	u32 i, n = NR_SECTIONS;
+
+	mutex_lock(text.kprobe_mutex);
+	list_for_each_entry(e, text.kprobe_blacklist, list)
+		n++;
+	b = JIFL_ALLOC(kvzalloc(struct_size(b, ranges, n), GFP_KERNEL));
+	if (!b) {
+		mutex_unlock(text.kprobe_mutex);
+		return NULL;
+	}
+	list_for_each_entry(e, text.kprobe_blacklist, list) {
+		b->ranges[b->n].start = e->start_addr;
+		b->ranges[b->n++].end = e->end_addr;
+	}
+	mutex_unlock(text.kprobe_mutex);
+
+	add_section(b, "__noinstr_text_start", "__noinstr_text_end");
+	add_section(b, "__entry_text_start", "__entry_text_end");
+	add_section(b, "__kprobes_text_start", "__kprobes_text_end");
+	add_section(b, "__cpuidle_text_start", "__cpuidle_text_end");
+	for (i = 0; i < b->n; i++) {
+		b->ranges[i].type = JIFL_TEXT_NATIVE;
+		b->ranges[i].cause = JIFL_CAUSE_NOINSTR;
+	}
+	sort_blacklist(b);
+	return b;
+}
+
+static void not_plain(const struct text_range *r, u32 n)
+{
+	unsigned long from, to;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		from = max(r[i].start, text.start);
+		to = min(r[i].end, text.end);
+		if (from >= to)
+			continue;
+		from = (from - text.start) >> PLAIN_SHIFT;
+		to = (to - 1 - text.start) >> PLAIN_SHIFT;
+		bitmap_clear(text.plain, from, to - from + 1);
+	}
+}
+
+static int find_plain(const struct blacklist *b)
+{
+	unsigned long n = ((text.end - 1 - text.start) >> PLAIN_SHIFT) + 1;
+
+	text.plain = JIFL_ALLOC(bitmap_alloc(n, GFP_KERNEL));
+	if (!text.plain)
+		return -ENOMEM;
+	bitmap_fill(text.plain, n);
+	not_plain(text.thunks, text.nthunks);
+	not_plain(text.special, text.nspecial);
+	not_plain(b->ranges, b->n);
+	return 0;
+}
+
+static void renew_blacklist(void)
+{
+	struct blacklist *new = make_blacklist();
+	struct blacklist *old;
+
+	WRITE_ONCE(text.blacklist_stale, !new);
+	if (!new)
+		return;
+	old = rcu_replace_pointer(text.blacklist, new, true);
+	/* Pairs with interrupts being off in jifl_host_classify. */
+	synchronize_rcu();
+	kvfree(old);
+}
+
+/* After kprobes' own notifier, which adds a module's entries to the list. */
+static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
+{
+	struct module *mod = data;
+
+	if ((state == MODULE_STATE_COMING || state == MODULE_STATE_GOING) &&
+	    (mod->num_kprobe_blacklist || mod->kprobes_text_size || mod->noinstr_text_size))
+		renew_blacklist();
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_changed,
+	.priority = -10,
+};
+
+static int find_symbols(void)
+{
+	unsigned long module_address = jifl_ksym("__module_address");
+	unsigned long is_trampoline = jifl_ksym("is_ftrace_trampoline");
+
+	text.start = jifl_ksym("_stext");
+	text.end = jifl_ksym("_etext");
+	text.kprobe_blacklist = (struct list_head *)jifl_ksym("kprobe_blacklist");
+	text.kprobe_mutex = (struct mutex *)jifl_ksym("kprobe_mutex");
+	if (!text.start || !text.end || !text.kprobe_blacklist || !text.kprobe_mutex ||
+	    !module_address || !is_trampoline) {
+		pr_err("kallsyms lacks symbols that say which text may be copied: use a kernel built with CONFIG_KALLSYMS_ALL\n");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_module_address, (void *)module_address);
+	static_call_update(jifl_is_ftrace_trampoline, (void *)is_trampoline);
+	return 0;
+}
+
+static void free_lists(void)
+{
+	bitmap_free(text.plain);
+	text.plain = NULL;
+	kvfree(rcu_dereference_protected(text.blacklist, true));
+	RCU_INIT_POINTER(text.blacklist, NULL);
+}
+
+int jifl_text_init(void)
+{
+	struct blacklist *b;
+	int err = find_symbols();
+
+	if (err)
+		return err;
+	find_thunks();
+	find_specials();
+	b = make_blacklist();
+	if (!b)
+		return -ENOMEM;
+	RCU_INIT_POINTER(text.blacklist, b);
+	err = find_plain(b);
+	if (!err)
+		err = JIFL_TRY(register_module_notifier(&module_notifier));
+	if (err) {
+		free_lists();
+		return err;
+	}
+	/* A module may have come between the copy and the notifier. */
+	renew_blacklist();
+	return 0;
+}
+
+void jifl_text_exit(void)
+{
+	unregister_module_notifier(&module_notifier);
+	free_lists();
+}
+
+/* --- questions, asked by the engine --------------------------------------------- */
+
+static const struct text_range *find_range(const struct text_range *r, u32 n, unsigned long addr)
+{
+	while (n) {
+		const struct text_range *mid = r + n / 2;
+
+		if (addr < mid->start) {
+			n /= 2;
+		} else if (addr >= mid->end) {
+			n -= mid + 1 - r;
+			r = mid + 1;
+		} else {
+			return mid;
+		}
+	}
+	return NULL;
+}
+
+static bool in_blacklist(unsigned long addr)
+{
+	const struct blacklist *b = rcu_dereference_sched(text.blacklist);
+
+	return find_range(b->ranges, b->n, addr);
+}
+
+static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
+{
+	const struct text_range *r;
+	u32 i;
+
+	if (test_bit((addr - text.start) >> PLAIN_SHIFT, text.plain))
+		return JIFL_TEXT_CODE;
+	for (i = 0; i < text.nthunks; i++) {
+		if (addr >= text.thunks[i].start && addr < text.thunks[i].end)
+			return JIFL_TEXT_THUNK;
+	}
+	r = find_range(text.special, text.nspecial, addr);
+	if (r) {
+		*cause = r->cause;
+		return r->type;
+	}
+	if (in_blacklist(addr)) {
+		*cause = JIFL_CAUSE_NOINSTR;
+		return JIFL_TEXT_NATIVE;
+	}
+	return JIFL_TEXT_CODE;
+}
+
+/* End of the module text that addr is in, 0 when it is in none that is live. */
+static unsigned long module_text_end(const struct module *mod, unsigned long addr)
+{
+	unsigned long base, size;
+
+	if (!mod || READ_ONCE(mod->state) != MODULE_STATE_LIVE)
+		return 0;
+	jifl_compat_module_text(mod, &base, &size);
+	return addr - base < size ? base + size : 0;
+}
+
+static enum jifl_text classify_module(unsigned long addr, enum jifl_cause *cause)
+{
+	if (in_blacklist(addr) || READ_ONCE(text.blacklist_stale)) {
+		*cause = JIFL_CAUSE_NOINSTR;
+		return JIFL_TEXT_NATIVE;
+	}
+	return JIFL_TEXT_CODE;
+}
+
+/*
+ * Thunks against indirect target selection are also made at run time, in pages
+ * nothing lists: `jmp *reg; int3` in the upper half of a cache line.
+ */
+static bool is_its_thunk(unsigned long addr)
+{
+#ifdef X86_FEATURE_INDIRECT_THUNK_ITS
+	u8 bytes[4];
+	int i;
+
+	if (!boot_cpu_has(X86_FEATURE_INDIRECT_THUNK_ITS) || !(addr & 0x20) ||
+	    addr < MODULES_VADDR || addr >= MODULES_END ||
+	    copy_from_kernel_nofault(bytes, (void *)addr, sizeof(bytes)))
+		return false;
+	i = bytes[0] == 0x41;
+	return bytes[i] == 0xff && (bytes[i + 1] & 0xf8) == 0xe0 && bytes[i + 2] == 0xcc;
+#else
+	return false;
+#endif
+}
+
+static bool is_core(unsigned long addr)
+{
+	return addr >= text.start && addr < text.end;
+}
+
+enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
+{
+	unsigned long a = addr.v;
+	const struct module *mod;
+
+	if (is_core(a))
+		return classify_core(a, cause);
+
+	mod = static_call(jifl_module_address)(a);
+	if (mod == THIS_MODULE) {
+		*cause = JIFL_CAUSE_OWN;
+		return JIFL_TEXT_NATIVE;
+	}
+	if (module_text_end(mod, a))
+		return classify_module(a, cause);
+	if (!mod && is_its_thunk(a))
+		return JIFL_TEXT_THUNK;
+
+	*cause = JIFL_CAUSE_FOREIGN;
+	if (static_call(jifl_is_ftrace_trampoline)(a))
+		*cause = JIFL_CAUSE_TRACER;
+	return JIFL_TEXT_FOREIGN;
+}
+
+/*
+ * Text that is being patched is seen either as it was or with an int3 in front,
+ * because the kernel changes it in steps that each wait for this CPU to take an
+ * interrupt.
+ */
+const u8 *jifl_host_text(jifl_orig addr, u32 *n)
+{
+	unsigned long a = addr.v;
+	const struct module *mod;
+	unsigned long end;
+
+	if (is_core(a)) {
+		end = text.end;
+	} else {
+		mod = static_call(jifl_module_address)(a);
+		end = module_text_end(mod, a);
+		if (!end && !mod && is_its_thunk(a))
+			end = a + 4;
+	}
+	*n = end ? end - a : 0;
+	return (const u8 *)a;
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kernel changes its text under us: what was translated from the old bytes
+ * is dropped. Called back in process context with text_mutex and whatever else
+ * the patching code holds; takes the engine lock and nothing more.
+ *
+ *   perf_event_text_poke  Jump labels, static calls, ftrace, kprobes and their
+ *      optimisation tell perf what they change. By then the new bytes are in
+ *      place behind an int3, or only that int3 is still in front of them; a
+ *      translation from here on sees the new bytes, or the int3 and runs
+ *      natively without being remembered.
+ *   text_poke  Lock prefixes that come back when a second CPU is brought up and
+ *      relocations of livepatches are written without telling. This is called
+ *      before the write, so each call also drops what the call before it wrote.
+ *   modules  Their text goes with them. It is not executed any more when the
+ *      notifier runs, and not translated again as the module is not live.
+ */
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/compat.h"
+
+/* What text_poke was last called for; text_mutex. */
+static struct {
+	unsigned long addr;
+	u32 len;
+} last;
+
+static void drop(unsigned long addr, u32 len)
+{
+	if (len)
+		jifl_engine_invalidate(jifl_orig_at(addr), len);
+}
+
+/* (addr, old bytes, old length, new bytes, new length) */
+static void on_perf_text_poke(struct pt_regs *regs)
+{
+	if (!JIFL_HOST_PLANTED(pokes_ignored))
+		drop(regs->di, max_t(u32, regs->dx, regs->r8));
+}
+
+/* (addr, bytes, length) */
+static void on_text_poke(struct pt_regs *regs)
+{
+	drop(last.addr, last.len);
+	last.addr = regs->di;
+	last.len = regs->dx;
+	drop(last.addr, last.len);
+}
+
+static struct jifl_hook hooks[] = {
+	{ "perf_event_text_poke", on_perf_text_poke, true },
+	{ "text_poke", on_text_poke, true },
+};
+
+static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
+{
+	unsigned long base, size;
+
+	if (state == MODULE_STATE_GOING && !JIFL_HOST_PLANTED(module_text_kept)) {
+		jifl_compat_module_text(data, &base, &size);
+		drop(base, size);
+		if (!JIFL_HOST_PLANTED(functions_kept))
+			jifl_function_forget();
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = {
+	.notifier_call = module_changed,
+};
+
+int jifl_textwatch_init(void)
+{
+	int err = jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
+
+	if (err)
+		return err;
+	err = JIFL_TRY(register_module_notifier(&module_notifier));
+	if (err)
+		jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));
+	return err;
+}
+
+void jifl_textwatch_exit(void)
+{
+	unregister_module_notifier(&module_notifier);
+	jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counts by what the tasks are: by command name, process, CPU, or each combination of these
+ * (JIFL_FLAG_BY_*).
+ *
+ * All processors add to the same cells (cells.h): it is done once a call. Keys that find no room
+ * are counted together.
+ *
+ * Contexts: add in process context with preemption off, or with a run queue locked; the
+ * others sleep.
+ */
+#include <linux/atomic.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "../store/cells.h"
+#include "../kernel.h"
+#include "../plant.h"
+
+static unsigned int count_keys = 4096;
+module_param(count_keys, uint, 0444);
+MODULE_PARM_DESC(count_keys,
+		 "keys that a session can count by, 16 to 1048576 (default 4096)");
+
+struct jifl_keys_name {
+	u32 cpu;
+	s32 tgid;
+	char comm[TASK_COMM_LEN];
+};
+
+struct jifl_keys_cell {
+	struct jifl_cell cell;
+	struct jifl_keys_name name;	/* does not change once it is published */
+	atomic64_t calls;
+	atomic64_t sum;
+};
+
+struct jifl_keys_table {
+	u32 flags;			/* JIFL_FLAG_BY_* */
+	struct jifl_cells cells;	/* struct jifl_keys_cell */
+	struct jifl_keys_cell other;	/* of keys without a cell */
+};
+
+int jifl_keys_init(void)
+{
+	if (count_keys >= 16 && count_keys <= 1 << 20)
+		return 0;
+	pr_err("count_keys must be 16 to 1048576\n");
+	return -EINVAL;
+}
+
+void jifl_keys_close(struct jifl_session *s)
+{
+	if (!s->keys)
+		return;
+	jifl_cells_close(&s->keys->cells);
+	vfree(s->keys);
+	s->keys = NULL;
+}
+
+int jifl_keys_open(struct jifl_session *s)
+{
+	struct jifl_keys_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
+
+	if (!t)
+		return -ENOMEM;
+	s->keys = t;
+	t->flags = s->flags;
+	if (!jifl_cells_open(&t->cells, count_keys, sizeof(struct jifl_keys_cell)))
+		return 0;
+	jifl_keys_close(s);
+	return -ENOMEM;
+}
+
+/* --- adding ----------------------------------------------------------------------- */
+
+static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_name *name)
+{
+	memset(name, 0, sizeof(*name));
+	if (t->flags & JIFL_FLAG_BY_CPU)
+		name->cpu = raw_smp_processor_id();
+	if (t->flags & JIFL_FLAG_BY_PID)
+		name->tgid = task_tgid_nr(current);
+	/* Not get_task_comm(): it takes a lock. Who is renamed just now may have either name. */
+	if (t->flags & JIFL_FLAG_BY_COMM)
+		strscpy_pad(name->comm, current->comm, sizeof(name->comm));
+}
+
+/* Its cell, or that of all which find no room. */
+static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
+					     const struct jifl_keys_name *name)
+{
+	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_keys_cell),
+						name, sizeof(*name));
+
+	static_assert(offsetof(struct jifl_keys_cell, name) == sizeof(struct jifl_cell));
+	return cell ? container_of(cell, struct jifl_keys_cell, cell) : &t->other;
+}
+
+void jifl_keys_add(struct jifl_keys_table *t, u64 value)
+{
+	struct jifl_keys_name name;
+	struct jifl_keys_cell *cell;
+
+	jifl_keys_name(t, &name);
+	cell = jifl_keys_cell(t, &name);
+	atomic64_inc(&cell->calls);
+	atomic64_add(value, &cell->sum);
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+static void jifl_keys_fill(const struct jifl_cell *c, void *answer)
+{
+	const struct jifl_keys_cell *cell = container_of(c, struct jifl_keys_cell, cell);
+	struct jifl_key *key = answer;
+
+	*key = (struct jifl_key){
+		.cpu = cell->name.cpu,
+		.tgid = cell->name.tgid,
+		.calls = atomic64_read(&cell->calls),
+		.sum = atomic64_read(&cell->sum),
+	};
+
+	static_assert(sizeof(key->comm) == sizeof(cell->name.comm));
+	memcpy(key->comm, cell->name.comm, sizeof(key->comm));
+}
+
+int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req)
+{
+	static const struct jifl_cells_answer answer = {
+		.cell = sizeof(struct jifl_keys_cell),
+		.size = sizeof(struct jifl_key),
+		.fill = jifl_keys_fill,
+	};
+	const struct jifl_keys_table *t = s->keys;
+
+	static_assert(sizeof(struct jifl_key) <= JIFL_CELL_ANSWER_MAX);
+	if (!t)
+		return -ENOENT;
+	req->other_calls = atomic64_read(&t->other.calls);
+	req->other_sum = atomic64_read(&t->other.sum);
+	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
+}

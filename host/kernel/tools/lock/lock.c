@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where locks are waited for: the kernel's slow paths, which are entered when a lock is not got at
+ * once, and loops that try a locked cmpxchg again.
+ *
+ * Nothing is inserted where locks are taken: a call of jifl_lock_begin at the entry of a slow
+ * path, one of jifl_lock_end before it is left, one of jifl_lock_retry on the edge on which a
+ * cmpxchg failed, if that leads back to it. So what does not contend costs nothing.
+ *
+ * Contexts: jifl_lock_init sleeps; jifl_lock_instrument under the engine lock.
+ */
+#include <linux/bitops.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "lock.h"
+#include "../../plant.h"
+#include "../../plugin/plugin.h"
+
+/*
+ * Functions that wait; all have the lock as their first argument. Compilers rename functions that
+ * they specialise. Waiters for a semaphore and an rt_mutex have tried without waiting before;
+ * jifl_lock_begin looks at mutexes. What a queued read-write lock or a semaphore has inside, a
+ * spinlock, is waited for apart.
+ */
+static const struct {
+	const char *name;
+	u8 type;
+} names[] = {
+	{ "native_queued_spin_lock_slowpath", JIFL_LOCK_SPIN },
+	{ "__pv_queued_spin_lock_slowpath", JIFL_LOCK_SPIN },
+	{ "queued_read_lock_slowpath", JIFL_LOCK_RWLOCK_READ },
+	{ "queued_write_lock_slowpath", JIFL_LOCK_RWLOCK_WRITE },
+	{ "__mutex_lock", JIFL_LOCK_MUTEX },
+	{ "__ww_mutex_lock", JIFL_LOCK_MUTEX },
+	{ "rwsem_down_read_slowpath", JIFL_LOCK_RWSEM_READ },
+	{ "rwsem_down_write_slowpath", JIFL_LOCK_RWSEM_WRITE },
+	{ "__down_common", JIFL_LOCK_SEMAPHORE },
+	{ "__rt_mutex_slowlock_locked", JIFL_LOCK_RT_MUTEX },
+	{ "percpu_rwsem_wait", JIFL_LOCK_PERCPU_RWSEM },
+};
+
+static const char * const suffixes[] = { "", ".constprop.0", ".isra.0", ".part.0" };
+
+static struct jifl_lock_slow slows[ARRAY_SIZE(names)];
+static unsigned int nslows;
+
+/* Functions that do a locked cmpxchg for others: who wants it is their caller. */
+static const char * const helpers[] = { "lockref_", "refcount_", "rcuref_", "_atomic_dec_and_" };
+
+static void find_slow(const char *function, u8 type)
+{
+	char name[JIFL_SYMBOL_MAX];
+	u64 start;
+
+	start = jifl_ksym(function);
+	if (!start)
+		return;
+	snprintf(name, sizeof(name), "%s.cold", function);
+	slows[nslows] = (struct jifl_lock_slow){
+		.start = start,
+		.end = jifl_ksym_end(start),
+		.cold = jifl_ksym(name),
+		.type = type,
+	};
+	if (slows[nslows].cold)
+		slows[nslows].cold_end = jifl_ksym_end(slows[nslows].cold);
+	nslows++;
+}
+
+int jifl_lock_init(void)
+{
+	char name[JIFL_SYMBOL_MAX];
+	unsigned int i, j, before;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		before = nslows;
+		for (j = 0; j < ARRAY_SIZE(suffixes) && nslows == before; j++) {
+			snprintf(name, sizeof(name), "%s%s", names[i].name, suffixes[j]);
+			find_slow(name, names[i].type);
+		}
+	}
+	jifl_lock_wait_init();
+	return jifl_lock_table_init();
+}
+
+const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nslows; i++)
+		if ((addr >= slows[i].start && addr < slows[i].end) ||
+		    (addr >= slows[i].cold && addr < slows[i].cold_end))
+			return &slows[i];
+	return NULL;
+}
+
+/* --- slow paths -------------------------------------------------------------------------- */
+
+/* The stack pointer is looked at as an address: what the insert pushes is taken off it then. */
+static struct ir_lookup look_at(enum ir_look how, u8 base)
+{
+	return (struct ir_lookup){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
+}
+
+static struct ir_insert *insert_call(struct ir_block *b, enum ir_place place, u16 at,
+				     const void *fn, u8 nargs, const struct jifl_locks_table *t)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	if (!ins)
+		return NULL;
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (unsigned long)fn;
+	ins->nargs = nargs;
+	ins->args[0] = (unsigned long)t;
+	return ins;
+}
+
+static void insert_begin(struct ir_block *b, struct jifl_locks_table *t,
+			 const struct jifl_lock_slow *slow)
+{
+	struct ir_insert *ins = insert_call(b, IR_BEFORE, 0, jifl_lock_begin, 4, t);
+
+	if (!ins)
+		return;
+	ins->looked_up = 1 << 1 | 1 << 2;
+	ins->lookups[1] = look_at(IR_LOOK_REG, IR_RDI);
+	ins->lookups[2] = look_at(IR_LOOK_ADDRESS, IR_RSP);
+	ins->args[3] = (unsigned long)slow;
+}
+
+/* Where it returns, or another function is jumped to, which returns in its stead. */
+static void insert_end(struct ir_block *b, struct jifl_locks_table *t)
+{
+	struct jifl_way_out out;
+	struct ir_insert *ins;
+
+	jifl_routine_way_out(b, &out);
+	if (out.kind == JIFL_STAYS)
+		return;
+	ins = insert_call(b, out.place, b->ninsns - 1, jifl_lock_end, 2, t);
+	if (!ins)
+		return;
+	ins->looked_up = 1 << 1;
+	ins->lookups[1] = look_at(IR_LOOK_ADDRESS, IR_RSP);
+}
+
+/* --- retries ----------------------------------------------------------------------------- */
+
+/* cmp of rax with another register: what cmpxchg has found with what it was to find. */
+static bool compares_rax(const struct ir_insn *insn)
+{
+	struct ins_memory m;
+	u16 reads, writes;
+
+	if (insn->type != INS_TYPE_COMPARE || jifl_engine_memory(insn, &m, 1))
+		return false;
+	jifl_engine_uses(insn, &reads, &writes);
+	return reads & 1u << IR_RAX && hweight16(reads) == 2;
+}
+
+enum { PREFIX_LOCK = 0xf0 };	/* SDM vol. 2, 2.1.1 */
+
+/* A lock prefix, or a byte like it. Most blocks have none, and what an instruction does is dear to tell. */
+static bool may_lock(const struct ir_block *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		if (memchr(b->insns[i].bytes, PREFIX_LOCK, b->insns[i].len))
+			return true;
+	return false;
+}
+
+/*
+ * The locked cmpxchg whose outcome decides the branch that ends the block, an index, or -1;
+ * *written: registers that have changed since it found its operand.
+ */
+static int cmpxchg_of(const struct ir_block *b, u16 *written)
+{
+	const u32 wanted = INS_LOCKED | INS_CMPXCHG;
+	const struct ir_insn *insn;
+	bool compared = false;
+	u16 reads, writes;
+	int i;
+
+	*written = 0;
+	for (i = b->ninsns - 2; i >= 0; i--) {
+		insn = &b->insns[i];
+		if (insn->type == INS_TYPE_NOP)
+			continue;
+		jifl_engine_uses(insn, &reads, &writes);
+		if ((jifl_engine_properties(insn) & wanted) == wanted) {
+			*written |= writes;
+			return i;
+		}
+		if (!compared && compares_rax(insn))
+			compared = true;
+		else if (insn->type != INS_TYPE_MOVE || (compared && writes & 1u << IR_RAX))
+			break;
+		*written |= writes;
+	}
+	return -1;
+}
+
+/* The lock's address: argument 1. 0 where it is not known any more. */
+static void look_up_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg, u16 written)
+{
+	struct ins_memory m;
+	u16 needed = 0;
+
+	ins->args[1] = 0;
+	if (!jifl_engine_memory(cmpxchg, &m, 1) || m.segment != INS_SEGMENT_NONE)
+		return;
+	needed |= m.base < 16 ? 1u << m.base : 0;
+	needed |= m.index < 16 ? 1u << m.index : 0;
+	if (!needed) {
+		ins->args[1] = m.disp;
+		return;
+	}
+	if (needed & written || m.disp != (s32)m.disp)
+		return;
+	ins->looked_up = 1 << 1;
+	ins->lookups[1] = (struct ir_lookup){
+		.how = IR_LOOK_ADDRESS,
+		.base = m.base,
+		.index = m.index,
+		.scale = m.scale,
+		.disp = m.disp,
+	};
+}
+
+/* How many calls outside of the cmpxchg is who wants it? */
+static unsigned int outer_of(u64 addr)
+{
+	char name[JIFL_SYMBOL_MAX];
+	unsigned int i;
+
+	jifl_ksym_name(addr, name, sizeof(name));
+	for (i = 0; i < ARRAY_SIZE(helpers); i++)
+		if (!strncmp(name, helpers[i], strlen(helpers[i])))
+			return 1;
+	return 0;
+}
+
+static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
+{
+	const struct ir_insn *last = &b->insns[b->ninsns - 1];
+	const struct ir_insn *cmpxchg;
+	struct ir_insert *ins;
+	bool on_taken;
+	u16 written;
+	int at;
+
+	/* Equal: exchanged. The conditions' numbers are those of opcodes. */
+	if (last->kind != IR_JCC || (last->cc != INS_IF_EQUAL && last->cc != INS_IF_NOT_EQUAL) ||
+	    !may_lock(b))
+		return;
+	at = cmpxchg_of(b, &written);
+	if (at < 0)
+		return;
+	cmpxchg = &b->insns[at];
+	on_taken = last->cc == INS_IF_NOT_EQUAL;
+	if (!jifl_engine_leads_to(on_taken ? last->target : b->next, cmpxchg->addr) &&
+	    !JIFL_HOST_PLANTED(once_is_retry))
+		return;
+	ins = insert_call(b, on_taken ? IR_TAKEN : IR_AFTER, b->ninsns - 1, jifl_lock_retry, 4, t);
+	if (!ins)
+		return;
+	look_up_operand(ins, cmpxchg, written);
+	ins->args[2] = cmpxchg->addr.v;
+	ins->args[3] = outer_of(cmpxchg->addr.v);
+}
+
+/* What a slow path tries inside is part of its wait. */
+void jifl_lock_instrument(struct ir_block *b, void *arg)
+{
+	const struct jifl_session *s = arg;
+	const struct jifl_lock_slow *slow = jifl_lock_slow_at(b->addr.v);
+
+	if (!slow) {
+		insert_retry(b, s->locks);
+		return;
+	}
+	if (b->addr.v == slow->start)
+		insert_begin(b, s->locks, slow);
+	insert_end(b, s->locks);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sums of a session of JIFL_KIND_LOCK: one for each lock, who takes it and how.
+ *
+ * As in keys.c: as many cells (cells.h) as there is room for; what finds none is counted together.
+ *
+ * Contexts: jifl_lock_cell in any but NMI, whatever is held; the others sleep.
+ */
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "lock.h"
+#include "../../plant.h"
+
+static unsigned int lock_cells = 4096;
+module_param(lock_cells, uint, 0444);
+MODULE_PARM_DESC(lock_cells,
+		 "locks and callers that a session can have waits of, 16 to 1048576 (default 4096)");
+
+struct jifl_locks_table {
+	struct jifl_cells cells;	/* struct jifl_lock_cell */
+	struct jifl_lock_cell other;	/* of all without one */
+	struct jifl_lock_waits waits;
+};
+
+/* Where the kernel's own per-CPU variables are, as kallsyms has them: [start, end). */
+static unsigned long percpu_start, percpu_end;
+
+int jifl_lock_table_init(void)
+{
+	percpu_start = jifl_ksym("__per_cpu_start");
+	percpu_end = jifl_ksym("__per_cpu_end");
+	if (lock_cells >= 16 && lock_cells <= 1 << 20)
+		return 0;
+	pr_err("lock_cells must be 16 to 1048576\n");
+	return -EINVAL;
+}
+
+struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t)
+{
+	return &t->waits;
+}
+
+void jifl_lock_close(struct jifl_session *s)
+{
+	if (!s->locks)
+		return;
+	vfree(s->locks->waits.waits);
+	jifl_cells_close(&s->locks->cells);
+	vfree(s->locks);
+	s->locks = NULL;
+}
+
+int jifl_lock_open(struct jifl_session *s)
+{
+	struct jifl_locks_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	s->locks = t;
+	ret = jifl_cells_open(&t->cells, lock_cells, sizeof(struct jifl_lock_cell));
+	t->waits.waits = JIFL_ALLOC(vcalloc(1u << JIFL_LOCK_WAITS_BITS, sizeof(*t->waits.waits)));
+	if (!ret && t->waits.waits)
+		return 0;
+	jifl_lock_close(s);
+	return -ENOMEM;
+}
+
+/* --- finding and adding -------------------------------------------------------------- */
+
+struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name)
+{
+	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_lock_cell),
+						name, sizeof(*name));
+
+	static_assert(offsetof(struct jifl_lock_cell, name) == sizeof(struct jifl_cell));
+	return cell ? container_of(cell, struct jifl_lock_cell, cell) : &t->other;
+}
+
+/* --- reading ------------------------------------------------------------------------- */
+
+/* Whose per-CPU variable it is, if it is one of the kernel's own. */
+static void jifl_lock_name_percpu(struct jifl_lock *l)
+{
+	unsigned int cpu;
+	u64 at;
+
+	for_each_possible_cpu(cpu) {
+		at = l->lock - per_cpu_offset(cpu);
+		if (at < percpu_start || at >= percpu_end)
+			continue;
+		l->percpu = at;
+		l->cpu = cpu;
+		return;
+	}
+}
+
+static void jifl_lock_fill(const struct jifl_cell *c, void *answer)
+{
+	const struct jifl_lock_cell *cell = container_of(c, struct jifl_lock_cell, cell);
+	struct jifl_lock *l = answer;
+
+	*l = (struct jifl_lock){
+		.lock = cell->name.lock,
+		.caller = cell->name.caller,
+		.site = cell->name.site,
+		.contended = atomic64_read(&cell->contended),
+		.ended = atomic64_read(&cell->ended),
+		.wait_ns = atomic64_read(&cell->wait_ns),
+		.max_ns = atomic64_read(&cell->max_ns),
+		.type = cell->name.type,
+	};
+
+	jifl_lock_name_percpu(l);
+}
+
+int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
+{
+	static const struct jifl_cells_answer answer = {
+		.cell = sizeof(struct jifl_lock_cell),
+		.size = sizeof(struct jifl_lock),
+		.fill = jifl_lock_fill,
+	};
+	const struct jifl_locks_table *t = s->locks;
+
+	static_assert(sizeof(struct jifl_lock) <= JIFL_CELL_ANSWER_MAX);
+	if (!t)
+		return -ENOENT;
+	req->other_contended = atomic64_read(&t->other.contended);
+	req->other_wait_ns = atomic64_read(&t->other.wait_ns);
+	req->untimed = atomic64_read(&t->waits.untimed);
+	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is done where a wait for a lock begins and ends, and where a locked cmpxchg is tried again.
+ *
+ * A wait is found again by the stack pointer at its slow path's entry, which is the same before it
+ * returns: so waits within waits are told apart (a mutex's slow path takes a spinlock), and it
+ * does not matter where the task has run meanwhile. A wait whose end is not met, as its session
+ * ended or its return was made native, stays until something begins at the same place of the same
+ * stack, and has no time. What is entered natively is left natively: no end is met without a begin.
+ *
+ * Contexts: any lock may be held, that of a run queue too; interrupts on or off. Nothing is
+ * allocated, and no lock taken but the table's own, a leaf.
+ */
+#include <linux/hash.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/stacktrace.h>
+
+#include "lock.h"
+#include "../../plant.h"
+
+/* Frames of locking functions, and of ours, that a caller is looked for behind. */
+#define DEPTH	12
+/* Places that a wait may be at, from the one that its hash says. */
+#define WINDOW	16
+
+/* Scheduler and mutexes: what in_sched_functions() knows, which is not exported. */
+static unsigned long sched_start, sched_end;
+
+void jifl_lock_wait_init(void)
+{
+	sched_start = jifl_ksym("__sched_text_start");
+	sched_end = jifl_ksym("__sched_text_end");
+}
+
+/* --- who wants the lock ------------------------------------------------------------------ */
+
+/* Is the call that returns to addr one of a function that takes locks for others? */
+static bool is_locking(unsigned long addr)
+{
+	const unsigned long call = addr - 1;
+
+	return within_module(call, THIS_MODULE) || in_lock_functions(call) ||
+	       (call >= sched_start && call < sched_end) || jifl_lock_slow_at(call);
+}
+
+/* The return address in who wants it; 0: not found. */
+static unsigned long caller_of(unsigned long outer)
+{
+	unsigned long frames[DEPTH];
+	unsigned int i, n = stack_trace_save(frames, DEPTH, 0);
+
+	for (i = 0; i < n; i++)
+		if (!is_locking(frames[i]) && !outer--)
+			return frames[i];
+	return 0;
+}
+
+/* --- waits ------------------------------------------------------------------------------- */
+
+/* What a wait is known by. */
+static unsigned long place_of(unsigned long sp)
+{
+	return JIFL_HOST_PLANTED(waits_by_task) ? (unsigned long)current : sp;
+}
+
+static struct jifl_lock_wait *wait_at(struct jifl_lock_waits *w, unsigned long sp, unsigned int i)
+{
+	return &w->waits[(hash_long(sp, JIFL_LOCK_WAITS_BITS) + i) &
+			 ((1u << JIFL_LOCK_WAITS_BITS) - 1)];
+}
+
+static struct jifl_lock_wait *find_wait(struct jifl_lock_waits *w, unsigned long sp)
+{
+	struct jifl_lock_wait *wait;
+	unsigned int i;
+
+	for (i = 0; i < WINDOW; i++) {
+		wait = wait_at(w, sp, i);
+		if (READ_ONCE(wait->sp) == sp)
+			return wait;
+	}
+	return NULL;
+}
+
+/* One that has not ended at this place of the stack will not any more: its own is taken. */
+static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long sp)
+{
+	struct jifl_lock_wait *wait = find_wait(w, sp);
+	unsigned int i;
+
+	for (i = 0; !wait && i < WINDOW; i++) {
+		wait = wait_at(w, sp, i);
+		/* Pairs with the releases in jifl_lock_end and forget_wait. */
+		if (READ_ONCE(wait->sp) || cmpxchg_acquire(&wait->sp, 0, sp))
+			wait = NULL;
+	}
+	return wait;
+}
+
+/* One that was there before at this place of the stack is not to be taken for what begins. */
+static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
+{
+	struct jifl_lock_wait *wait = find_wait(w, sp);
+
+	/* Pairs with the acquire in take_wait. */
+	if (wait)
+		smp_store_release(&wait->sp, 0);
+}
+
+/*
+ * mutex_lock_io() comes here without having tried, and so does mutex_lock() where locks are
+ * debugged.
+ */
+static bool is_free(const struct jifl_lock_slow *slow, unsigned long lock)
+{
+	return slow->type == JIFL_LOCK_MUTEX &&
+	       !atomic_long_read((const atomic_long_t *)lock);
+}
+
+void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned long sp,
+		     const struct jifl_lock_slow *slow)
+{
+	/* Before the walk: meanwhile it is waited, too. */
+	const u64 now = ktime_get_mono_fast_ns();
+	struct jifl_lock_waits *w = jifl_lock_waits(t);
+	struct jifl_lock_wait *wait;
+	struct jifl_lock_name name;
+	struct jifl_lock_cell *cell;
+
+	static_assert(!offsetof(struct mutex, owner));
+	if (is_free(slow, lock)) {
+		forget_wait(w, place_of(sp));
+		return;
+	}
+	name = (struct jifl_lock_name){
+		.lock = lock,
+		.caller = caller_of(0),
+		.site = slow->start,
+		.type = slow->type,
+	};
+	cell = jifl_lock_cell(t, &name);
+	atomic64_inc(&cell->contended);
+	wait = take_wait(w, place_of(sp));
+	if (!wait) {
+		atomic64_inc(&w->untimed);
+		return;
+	}
+	wait->since = now;
+	wait->cell = cell;
+}
+
+static void add_wait(struct jifl_lock_cell *cell, s64 ns)
+{
+	s64 max = atomic64_read(&cell->max_ns);
+
+	atomic64_inc(&cell->ended);
+	atomic64_add(ns, &cell->wait_ns);
+	while (ns > max && !atomic64_try_cmpxchg(&cell->max_ns, &max, ns))
+		;
+}
+
+void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
+{
+	struct jifl_lock_wait *wait = find_wait(jifl_lock_waits(t), place_of(sp));
+
+	if (!wait)
+		return;
+	add_wait(wait->cell, ktime_get_mono_fast_ns() - wait->since);
+	/* Pairs with the acquire in take_wait. */
+	smp_store_release(&wait->sp, 0);
+}
+
+/*
+ * The stack is looked at only where another function wants it: the longer this takes, the
+ * sooner the next try fails, too.
+ */
+void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
+		     unsigned long outer)
+{
+	const struct jifl_lock_name name = {
+		.lock = lock,
+		.caller = outer ? caller_of(outer) : site,
+		.site = site,
+		.type = JIFL_LOCK_CMPXCHG,
+	};
+
+	atomic64_inc(&jifl_lock_cell(t, &name)->contended);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What blocks load and store: the tables of a session of JIFL_KIND_MEM. Inserted
+ * records (ring.c) have numbers; here stands what accesses each is about, as
+ * plan.c has laid them out.
+ *
+ * A block of original code has its numbers for as long as the session exists: copies of
+ * it that are made anew, or for other contexts, have the same. One whose bytes have changed is
+ * another.
+ *
+ * Contexts: insert under the engine lock, whatever else is held; the others sleep.
+ */
+#include <linux/cpumask.h>
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "../../kernel.h"
+#include "plan.h"
+#include "../../plant.h"
+#include "../../store/ring.h"
+
+#define JIFL_MEM_BLOCKS		(1u << 17)
+#define JIFL_MEM_ALL		(3u << 17)	/* accesses */
+
+/* What does not change once it is published. */
+struct jifl_mem_block {
+	u32 orig;		/* low half of its address */
+	u32 hash;		/* of its bytes */
+	u32 next;		/* in its bucket: index + 1 */
+	u32 first;		/* number of its first record */
+	u16 src_len;		/* bytes */
+};
+
+struct jifl_mem_cell {
+	u32 block;		/* index */
+	struct jifl_mem_access access;
+};
+
+struct jifl_mem {
+	struct jifl_mem_block *blocks;
+	struct jifl_mem_cell *cells;
+	u32 *buckets;		/* heads of lists of blocks: index + 1 */
+	u32 nblocks, nrecords;	/* written under the engine lock */
+	u32 ncells;		/* likewise; what is below may be read */
+	u64 refused;		/* likewise */
+};
+
+/* The one that is inserted; under the engine lock. */
+static struct jifl_mem_plan jifl_mem_planned;
+
+static void jifl_mem_free(struct jifl_mem *m)
+{
+	if (!m)
+		return;
+	vfree(m->blocks);
+	vfree(m->cells);
+	vfree(m->buckets);
+	kfree(m);
+}
+
+int jifl_mem_open(struct jifl_session *s)
+{
+	struct jifl_mem *m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_KERNEL));
+
+	if (!m)
+		return -ENOMEM;
+	m->blocks = JIFL_ALLOC(vcalloc(JIFL_MEM_BLOCKS, sizeof(*m->blocks)));
+	m->cells = JIFL_ALLOC(vcalloc(JIFL_MEM_ALL, sizeof(*m->cells)));
+	m->buckets = JIFL_ALLOC(vcalloc(JIFL_MEM_BLOCKS, sizeof(*m->buckets)));
+	if (!m->blocks || !m->cells || !m->buckets) {
+		jifl_mem_free(m);
+		return -ENOMEM;
+	}
+	s->mem = m;
+	return 0;
+}
+
+void jifl_mem_close(struct jifl_session *s)
+{
+	jifl_mem_free(s->mem);
+	s->mem = NULL;
+}
+
+/* --- inserting -------------------------------------------------------------------- */
+
+static struct jifl_mem_block *jifl_mem_find(const struct jifl_mem *m, u32 head,
+					    const struct jifl_mem_block *b)
+{
+	struct jifl_mem_block *found;
+
+	for (; head; head = found->next) {
+		found = &m->blocks[head - 1];
+		if (found->orig == b->orig && found->hash == b->hash && found->src_len == b->src_len)
+			return found;
+	}
+	return NULL;
+}
+
+/* The block's entry, a new one if need be; NULL: there is no room. */
+static const struct jifl_mem_block *jifl_mem_enter(struct jifl_mem *m, const struct ir_block *b,
+						   const struct jifl_mem_plan *p)
+{
+	struct jifl_mem_block new = { .orig = (u32)b->addr.v, .hash = jifl_profile_hash(b),
+				      .src_len = b->src_len, .first = m->nrecords };
+	u32 *head = &m->buckets[hash_32(new.orig, ilog2(JIFL_MEM_BLOCKS))];
+	const struct jifl_mem_block *found = jifl_mem_find(m, *head, &new);
+	u32 i;
+
+	if (found)
+		return found;
+	if (m->nblocks == JIFL_MEM_BLOCKS || m->ncells + p->naccesses > JIFL_MEM_ALL ||
+	    m->nrecords + p->nrecords > JIFL_RECORD_NUMBER(~0u))
+		return NULL;
+	new.next = *head;
+	m->blocks[m->nblocks++] = new;
+	*head = m->nblocks;
+	m->nrecords += p->nrecords;
+	for (i = 0; i < p->naccesses; i++)
+		m->cells[m->ncells + i] = (struct jifl_mem_cell){ .block = m->nblocks - 1,
+								  .access = p->accesses[i] };
+	/* Pairs with the acquire in jifl_mem_read. */
+	smp_store_release(&m->ncells, m->ncells + p->naccesses);
+	return &m->blocks[m->nblocks - 1];
+}
+
+static void jifl_mem_add(struct ir_block *b, const struct jifl_mem_record *r, u32 number)
+{
+	const bool behind = r->at == b->ninsns;
+	struct ir_insert *ins = jifl_ring_record(b, behind ? IR_AFTER : IR_BETWEEN,
+						 behind ? r->at - 1 : r->at,
+						 JIFL_RECORD_ACCESS | r->nwords << 25 | number);
+
+	if (!ins)
+		return;
+	ins->from = r->from;
+	ins->nargs = r->nwords;
+	ins->looked_up = (1u << r->nwords) - 1;
+	memcpy(ins->lookups, r->words, sizeof(ins->lookups));
+}
+
+void jifl_mem_insert(struct jifl_mem *m, struct ir_block *b)
+{
+	const struct jifl_mem_plan *p = &jifl_mem_planned;
+	const struct jifl_mem_block *entry;
+	u32 i;
+
+	jifl_mem_plan(b, &jifl_mem_planned);
+	entry = p->full ? NULL : jifl_mem_enter(m, b, p);
+	if (!entry) {
+		WRITE_ONCE(m->refused, m->refused + 1);
+		return;
+	}
+	for (i = 0; i < p->nrecords; i++)
+		jifl_mem_add(b, &p->records[i], entry->first + i);
+}
+
+/* --- reading ----------------------------------------------------------------------- */
+
+static struct jifl_access jifl_mem_access(const struct jifl_mem *m, u32 i)
+{
+	const struct jifl_mem_access *a = &m->cells[i].access;
+	const struct jifl_mem_block *b = &m->blocks[m->cells[i].block];
+
+	return (struct jifl_access){
+		.insn = (u64)(s64)(s32)b->orig + a->offset,
+		.disp = a->disp,
+		.block = b->first,
+		.record = b->first + a->base.record,
+		.repeats_record = b->first + a->repeats.record,
+		.left_record = b->first + a->left.record,
+		.size = a->size,
+		.base = a->base.word,
+		.flags = a->flags,
+		.repeats = a->repeats.word,
+		.left = a->left.word,
+		.insn_len = a->insn_len,
+	};
+}
+
+int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req)
+{
+	const struct jifl_mem *m = s->mem;
+	struct jifl_access a;
+	u32 n, done;
+
+	if (!m)
+		return -ENOENT;
+	if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
+		return -EINVAL;
+	/* Pairs with the release in jifl_mem_enter. */
+	n = smp_load_acquire(&m->ncells);
+	n = req->from < n ? min(req->n, n - req->from) : 0;
+	for (done = 0; done < n; done++) {
+		a = jifl_mem_access(m, req->from + done);
+		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(a)), &a, sizeof(a)))
+			return -EFAULT;
+		cond_resched();
+	}
+	req->n = done;
+	req->percpu = per_cpu_offset(req->cpu);
+	req->refused = READ_ONCE(m->refused);
+	return 0;
+}
