@@ -378,11 +378,12 @@ int jifl_mix_init_alone(struct jifl_session *s);
 void jifl_mix_arm(struct jifl_session *s);
 void jifl_mix_disarm(const struct jifl_session *s);
 /*
- * Around a new generation: no entry leads into the cache and no piece is made;
- * with nobody inside, mixes of several sessions are freed.
+ * Around a new generation. After jifl_mix_pause no entry leads into the cache, no piece is made,
+ * and no mix of several sessions can be found. jifl_mix_free_paused frees these mixes: call it
+ * when jifl_evict has returned.
  */
 void jifl_mix_pause(struct list_head *sessions);
-void jifl_mix_free_others(void);
+void jifl_mix_free_paused(void);
 void jifl_mix_resume(void);
 /*
  * Around the end of one session among others, which is disarmed: its mixes'

@@ -17,6 +17,7 @@
  * and does not sleep; everything else under jifl_session_mutex.
  */
 #include <linux/bitmap.h>
+#include <linux/delay.h>
 #include <linux/list.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -33,6 +34,9 @@ static struct jifl_session *jifl_mix_armed[JIFL_NR_MAX][JIFL_LANES];
 static LIST_HEAD(jifl_mix_others);	/* mixes of more than one; likewise */
 static LIST_HEAD(jifl_mix_doomed);	/* off the former; jifl_session_mutex */
 static bool jifl_mix_paused;		/* jifl_entry_lock */
+
+/* How long a task looks at a mix, where a planted bug frees mixes too early. */
+#define JIFL_MIX_PLANTED_DELAY_US	200
 
 #define for_each_member(s, m, lane) \
 	for ((lane) = 0; (lane) < JIFL_LANES; (lane)++) \
@@ -106,10 +110,13 @@ static struct jifl_mix *jifl_mix_find(struct jifl_session *const members[JIFL_LA
 {
 	struct jifl_mix *m;
 
-	/* Freed only when nobody is here. */
-	list_for_each_entry_rcu(m, &jifl_mix_others, list, true)
+	/* Freed only when nobody is here: see jifl_mix_unlist. */
+	list_for_each_entry_rcu(m, &jifl_mix_others, list, true) {
+		if (JIFL_HOST_PLANTED(mixes_stay_listed))
+			udelay(JIFL_MIX_PLANTED_DELAY_US);
 		if (!memcmp(m->members, members, sizeof(m->members)))
 			return m;
+	}
 	return NULL;
 }
 
@@ -357,10 +364,21 @@ static void jifl_mix_forget_pieces(struct jifl_mix *m)
 	bitmap_zero(m->native, JIFL_NR_MAX);
 }
 
+/*
+ * Takes m off the list. A task in jifl_entry_choose may stand on m and go on along the list
+ * from there, so m keeps its link, and waits on the list of doomed mixes until jifl_evict has
+ * returned. Under jifl_entry_lock and jifl_session_mutex.
+ */
+static void jifl_mix_unlist(struct jifl_mix *m)
+{
+	list_del_rcu(&m->list);
+	list_add(&m->doomed, &jifl_mix_doomed);
+}
+
 void jifl_mix_pause(struct list_head *sessions)
 {
 	struct jifl_session *s;
-	struct jifl_mix *m;
+	struct jifl_mix *m, *next;
 	unsigned long flags;
 	unsigned int nr;
 
@@ -372,20 +390,12 @@ void jifl_mix_pause(struct list_head *sessions)
 		if (!JIFL_HOST_PLANTED(pieces_kept))
 			jifl_mix_forget_pieces(&s->alone);
 	}
-	list_for_each_entry(m, &jifl_mix_others, list)
-		jifl_mix_forget_pieces(m);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-}
-
-void jifl_mix_free_others(void)
-{
-	struct jifl_mix *m, *next;
-
 	list_for_each_entry_safe(m, next, &jifl_mix_others, list) {
-		jifl_engine_context_destroy(m->context);
-		list_del(&m->list);
-		kfree(m);
+		jifl_mix_forget_pieces(m);
+		if (!JIFL_HOST_PLANTED(mixes_stay_listed))
+			jifl_mix_unlist(m);
 	}
+	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
 }
 
 void jifl_mix_doom(struct jifl_session *s)
@@ -398,9 +408,7 @@ void jifl_mix_doom(struct jifl_session *s)
 		if (m->members[s->lane] != s)
 			continue;
 		jifl_engine_context_destroy(m->context);
-		/* Someone may stand on it and go on from there. */
-		list_del_rcu(&m->list);
-		list_add(&m->doomed, &jifl_mix_doomed);
+		jifl_mix_unlist(m);
 	}
 	jifl_engine_context_destroy(s->alone.context);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
@@ -413,6 +421,18 @@ void jifl_mix_free_doomed(void)
 	list_for_each_entry_safe(m, next, &jifl_mix_doomed, doomed)
 		kfree(m);
 	INIT_LIST_HEAD(&jifl_mix_doomed);
+}
+
+void jifl_mix_free_paused(void)
+{
+	struct jifl_mix *m, *next;
+
+	if (JIFL_HOST_PLANTED(mixes_stay_listed))
+		list_for_each_entry_safe(m, next, &jifl_mix_others, list)
+			jifl_mix_unlist(m);
+	list_for_each_entry(m, &jifl_mix_doomed, doomed)
+		jifl_engine_context_destroy(m->context);
+	jifl_mix_free_doomed();
 }
 
 void jifl_mix_resume(void)

@@ -86,7 +86,7 @@ static void jifl_session_renew(struct jifl_drain *drain)
 	jifl_count_drain_begin(JIFL_MISS_FLUSH);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
-	jifl_mix_free_others();
+	jifl_mix_free_paused();
 	jifl_session_empty_cache();
 	jifl_plugin_flushed();
 	jifl_mix_resume();
