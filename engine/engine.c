@@ -212,6 +212,14 @@ enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig)
 	return jifl_cache_where(addr, CACHE_AT_RETURN, orig);
 }
 
+u32 jifl_engine_insn_length(jifl_orig addr)
+{
+	struct ir_insn insn;
+
+	jifl_decode_insn(addr, &insn);
+	return insn.len;
+}
+
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig)
 {
 	return jifl_cache_where(addr, CACHE_AT_INSN, orig);

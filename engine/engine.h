@@ -188,6 +188,9 @@ enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
  */
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
+/* Bytes of the original instruction at addr, 0 or 1 where there is none. Under the engine lock. */
+u32 jifl_engine_insn_length(jifl_orig addr);
+
 /*
  * Does addr, an address of the code cache, belong to a destroyed context, or
  * perhaps to one? Any context, NMI too; takes no lock.

@@ -100,7 +100,8 @@ void jifl_text_exit(void);
 /* --- stubs.S --------------------------------------------------------------- */
 
 extern char jifl_dispatch_direct[], jifl_dispatch_indirect[];
-extern char jifl_entry_stub[];	/* x64_sys_call's fentry calls it */
+extern char jifl_entry_stub[];	/* do_syscall_64 calls it instead of x64_sys_call */
+extern char jifl_entry_stub_counts[]; /* ... where calls are counted before functions */
 extern char jifl_entry_slow[];	/* in the entry table: ask jifl_entry_choose */
 
 /* --- dispatch.c: per-CPU stacks, engine lock, C side of the stubs ----------- */
@@ -162,7 +163,7 @@ int jifl_trap_init(void);
 void jifl_trap_exit(void);
 u64 jifl_trap_count(void);
 
-/* --- enter/syscall.c: x64_sys_call's direct call and the table behind it ------------ */
+/* --- enter/syscall.c: the call of x64_sys_call and the table behind it -------------- */
 
 /*
  * Where a system call goes: 0 passes; otherwise an address to jump to, with
@@ -171,12 +172,13 @@ u64 jifl_trap_count(void);
  */
 extern u64 jifl_entry_table[JIFL_NR_MAX];
 extern raw_spinlock_t jifl_entry_lock;
-/* x64_sys_call past its fentry call: where jifl_entry_slow goes to let pass. */
-extern u64 jifl_entry_resume;
 
 int jifl_entry_init(void);
 void jifl_entry_exit(void);
-/* Hooks and unhooks x64_sys_call; nested calls count. Sleeps. */
+/*
+ * Redirect the call of x64_sys_call, and put it back; nested calls count. -EBUSY: somebody else has
+ * redirected it, whom a line in the log names. Sleep.
+ */
 int jifl_entry_attach(void);
 void jifl_entry_detach(void);
 /* Address of a system call's handler, 0 when it has none. */

@@ -31,7 +31,7 @@ LISTED = {
 LISTINGS = {
     "a program calls openat": "what happens, in README.md",
     "include/     jifl.h, the only header a plugin includes; uapi/jifl.h, the device's ABI": "the folders",
-    "x64_sys_call's fentry site           ftrace direct call, attached while a session runs": "the path of a call",
+    "do_syscall_64's call of x64_sys_call redirected while a session runs (enter/call_site.c)": "the path of a call",
     "jifl: session 5 started: kind insn targets 346 pid 96 uid 0 auid 1000 comm jifl": "the log; test_door.py compares it",
 }
 

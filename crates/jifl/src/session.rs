@@ -143,8 +143,8 @@ pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error
         )),
         // This file is new, so it has no session of its own.
         Some(Errno::BUSY) => Failure::failed(
-            "starting the session: another tracer or a livepatch has hooked the kernel's system \
-             calls (x64_sys_call): remove it first; the kernel's log (dmesg) names it",
+            "starting the session: somebody else has redirected the kernel's call of \
+             x64_sys_call: remove that first; the kernel's log (dmesg) names it",
         ),
         Some(Errno::PERM) if shows_addresses(start.kind) => Failure::cannot(
             "functions are not shown to who may not see kernel addresses: set \

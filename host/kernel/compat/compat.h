@@ -11,7 +11,6 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 
-struct ftrace_ops;
 struct task_struct;
 
 /* --- execmem.c: executable memory in the module area ----------------------- */
@@ -26,13 +25,6 @@ int jifl_compat_exec_init(void);
 void *jifl_compat_exec_alloc(unsigned long size);
 /* Makes it executable and read-only. Sleeps. */
 int jifl_compat_exec_protect(void *mem, unsigned long size);
-
-/* --- direct.c: ftrace direct calls ------------------------------------------ */
-
-/* ops has its filter set. Sleeps. */
-int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long stub);
-/* The filter stays set. Sleeps. */
-int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long stub);
 
 /* --- records.c: return addresses that tracers keep for a task ----------------- */
 

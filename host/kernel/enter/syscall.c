@@ -1,40 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The way in: a direct call from x64_sys_call's fentry site to jifl_entry_stub,
- * and the table that this looks a system call's number up in.
+ * The way in of system calls: do_syscall_64 calls jifl_entry_stub instead of x64_sys_call
+ * (call_site.c), and the stub looks the number up in a table.
  *
- * All functions: process context; those that sleep say so in kernel.h. The
- * table is read by the stub without any lock.
+ * Neither kernel.ftrace_enabled nor the switch of kprobes has a part in this. Tracers, probes and
+ * livepatches of x64_sys_call stay as they are; calls that pass go through them.
  *
- * kernel.ftrace_enabled=0 would detach us silently. It is refused as long as a
- * permanent ftrace user is there, which the hooks of faults.c are all the
- * time.
+ * Nobody is inside a stub when the module goes:
+ *
+ * 1. A task comes into a stub by the call in do_syscall_64 alone. jifl_entry_detach puts the
+ *    kernel's own call back, and text_poke_bp returns when no CPU executes the other any more.
+ * 2. Stubs, and what they call, do not sleep. A task that was in one at that moment is running,
+ *    or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks, so until each such
+ *    task has slept, or has been in user mode, and so has left the stub.
+ * 3. Between the two the stub stays: its table leads nowhere, since all sessions have ended, and
+ *    the calls pass.
+ *
+ * All functions: process context; those that sleep say so in kernel.h. The table is read by the
+ * stub without any lock.
  */
 #include <linux/cache.h>
-#include <linux/ftrace.h>
-#include <linux/kallsyms.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
-#include <linux/string.h>
-#include <asm/text-patching.h>
 #include <asm/unistd.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../run/stubs.h"
-#include "../compat/compat.h"
+#include "call_site.h"
 
 static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
 static_assert(NR_syscalls <= JIFL_NR_MAX);
 
 u64 jifl_entry_table[JIFL_NR_MAX] ____cacheline_aligned;
 DEFINE_RAW_SPINLOCK(jifl_entry_lock);
-u64 jifl_entry_resume;
 
 static struct {
 	struct mutex lock;		/* what follows */
-	struct ftrace_ops ops;
 	unsigned int users;
 } attach = {
 	.lock = __MUTEX_INITIALIZER(attach.lock),
@@ -42,57 +46,55 @@ static struct {
 
 static unsigned long *handlers;		/* sys_call_table */
 static unsigned long no_handler;	/* what stands there for a number without one */
+static unsigned long stub;		/* what is called instead of x64_sys_call */
 
-static unsigned long proto_find_direct(unsigned long ip)
+static long proto_sys_call(const struct pt_regs *regs, unsigned int nr)
 {
-	return 0;
+	return -ENOSYS;
 }
 
-DEFINE_STATIC_CALL(jifl_find_direct, proto_find_direct);
+/* How calls pass: where the kernel's own call leads to. stubs.S jumps there. */
+DEFINE_STATIC_CALL(jifl_entry_pass, proto_sys_call);
+/* ... and those that the stub has counted, to x64_sys_call itself. */
+DEFINE_STATIC_CALL(jifl_entry_resume, proto_sys_call);
+
+static int choose_stub(void)
+{
+	stub = (unsigned long)jifl_entry_stub;
+	if (jifl_call_site_target() == jifl_call_site_function())
+		return 0;
+#ifdef CONFIG_CALL_DEPTH_TRACKING
+	stub = (unsigned long)jifl_entry_stub_counts;
+	return 0;
+#else
+	pr_err("x64_sys_call is not called at its beginning: this kernel needs a newer JIFL\n");
+	return -EOPNOTSUPP;
+#endif
+}
 
 int jifl_entry_init(void)
 {
-	unsigned long site = jifl_ksym_fentry(jifl_ksym("x64_sys_call"));
-	unsigned long find_direct = jifl_ksym("ftrace_find_rec_direct");
 	int err;
 
 	handlers = (unsigned long *)jifl_ksym("sys_call_table");
 	no_handler = jifl_ksym("__x64_sys_ni_syscall");
-	if (!site || !handlers) {
-		pr_err("no %s: use a kernel that has it\n",
-		       site ? "sys_call_table" : "fentry site in x64_sys_call");
+	if (!handlers) {
+		pr_err("no sys_call_table: use a kernel that has it\n");
 		return -EOPNOTSUPP;
 	}
-	if (find_direct)
-		static_call_update(jifl_find_direct, (void *)find_direct);
-	jifl_entry_resume = site + CALL_INSN_SIZE;
-
-	err = ftrace_set_filter_ip(&attach.ops, site, 0, 0);
+	err = jifl_call_site_init() ?: choose_stub();
 	if (err)
-		pr_err("cannot hook x64_sys_call: error %d\n", err);
-	return err;
+		return err;
+	static_call_update(jifl_entry_pass, (void *)jifl_call_site_target());
+	static_call_update(jifl_entry_resume, (void *)jifl_call_site_function());
+	return 0;
 }
 
+/* See the head of this file. */
 void jifl_entry_exit(void)
 {
 	WARN_ON(attach.users);
-	ftrace_free_filter(&attach.ops);
-}
-
-/* One line that says who has x64_sys_call, as far as can be known. */
-static void name_owner(void)
-{
-	unsigned long owner = static_call(jifl_find_direct)(jifl_entry_resume - CALL_INSN_SIZE);
-	char name[KSYM_SYMBOL_LEN] = "";
-
-	if (owner)
-		sprint_symbol(name, owner);
-	/* Without a symbol that is its address, which the log must not hold. */
-	if (!owner || !strncmp(name, "0x", 2)) {
-		pr_err("x64_sys_call is taken by a livepatch or another user that redirects it: remove that first\n");
-		return;
-	}
-	pr_err("x64_sys_call is taken by %s: detach that first\n", name);
+	synchronize_rcu_tasks();
 }
 
 int jifl_entry_attach(void)
@@ -101,16 +103,13 @@ int jifl_entry_attach(void)
 
 	mutex_lock(&attach.lock);
 	if (!attach.users)
-		err = JIFL_TRY(jifl_compat_direct_register(&attach.ops,
-							   (unsigned long)jifl_entry_stub));
+		err = JIFL_TRY(jifl_call_site_redirect(stub));
 	if (!err)
 		attach.users++;
 	mutex_unlock(&attach.lock);
 
-	if (err == -EBUSY)
-		name_owner();
-	else if (err)
-		pr_err("cannot attach to x64_sys_call: error %d\n", err);
+	if (err && err != -EBUSY)
+		pr_err("cannot redirect the call of x64_sys_call: error %d\n", err);
 	return err;
 }
 
@@ -118,8 +117,7 @@ void jifl_entry_detach(void)
 {
 	mutex_lock(&attach.lock);
 	if (!WARN_ON(!attach.users) && !--attach.users)
-		WARN_ON(jifl_compat_direct_unregister(&attach.ops,
-						      (unsigned long)jifl_entry_stub));
+		WARN_ON(jifl_call_site_restore(stub));
 	mutex_unlock(&attach.lock);
 }
 

@@ -2,7 +2,7 @@
 /*
  * The doors between kernel, code cache and C.
  *
- *   jifl_entry_stub         x64_sys_call's fentry site calls it
+ *   jifl_entry_stub         do_syscall_64 calls it instead of x64_sys_call
  *   jifl_entry_slow         stands in the entry table where C has to choose
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  ... and when a target was not found
@@ -10,6 +10,7 @@
  * No SSE or x87 register is touched: they may hold user state.
  */
 #include <linux/linkage.h>
+#include <asm/asm-offsets.h>
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
 #include <asm/percpu.h>
@@ -22,11 +23,13 @@
 	.text
 
 /*
- * In: rdi registers, esi number of the system call (x64_sys_call's arguments);
- * [rsp] x64_sys_call past its fentry call, [rsp + 8] do_syscall_64. The caller
- * has clamped the number, under speculation too.
- * Out: back to x64_sys_call, or at the table's address with [rsp] do_syscall_64,
- * as if x64_sys_call had jumped to the handler. Changes rax and flags only.
+ * In: rdi registers, esi number of the system call (x64_sys_call's arguments); [rsp]
+ * do_syscall_64, as x64_sys_call and a handler find it. The caller has clamped the number, under
+ * speculation too.
+ * Out: at x64_sys_call, or at the table's address. Changes rax and flags only.
+ *
+ * Nothing here executes a return, or takes one away: what the processor expects of the returns
+ * up the stack stays right.
  */
 SYM_CODE_START(jifl_entry_stub)
 	UNWIND_HINT_FUNC
@@ -37,18 +40,38 @@ SYM_CODE_START(jifl_entry_stub)
 	movq	jifl_entry_table(, %rax, 8), %rax
 	testq	%rax, %rax
 	jz	.Lpass
-	leaq	8(%rsp), %rsp
-	UNWIND_HINT_FUNC
 	JMP_NOSPEC rax
 .Lpass:
 	UNWIND_HINT_FUNC
-	RET
+	jmp	JIFL_ENTRY_PASS
 SYM_CODE_END(jifl_entry_stub)
 
+#ifdef CONFIG_CALL_DEPTH_TRACKING
 /*
- * In: as a system call's handler, plus esi its number. Out: where
- * jifl_entry_choose says, else in x64_sys_call past its fentry call, which the
- * return predictor expects: jifl_entry_stub has been called from there.
+ * The same for kernels that count calls in the padding before the called function
+ * (retbleed=stuff; arch/x86/kernel/callthunks.c). There, jifl_entry_pass leads into the padding
+ * of x64_sys_call, which counts the call. A call that does not pass is counted here.
+ */
+SYM_CODE_START(jifl_entry_stub_counts)
+	UNWIND_HINT_FUNC
+	ENDBR
+	cmpl	$JIFL_ENTRY_TABLE_SIZE, %esi
+	jae	.Lpass_uncounted
+	movl	%esi, %eax
+	movq	jifl_entry_table(, %rax, 8), %rax
+	testq	%rax, %rax
+	jz	.Lpass_uncounted
+	INCREMENT_CALL_DEPTH
+	JMP_NOSPEC rax
+.Lpass_uncounted:
+	UNWIND_HINT_FUNC
+	jmp	JIFL_ENTRY_PASS
+SYM_CODE_END(jifl_entry_stub_counts)
+#endif
+
+/*
+ * In: as a system call's handler, plus esi its number. Out: where jifl_entry_choose says, else
+ * at x64_sys_call.
  */
 SYM_CODE_START(jifl_entry_slow)
 	UNWIND_HINT_FUNC
@@ -62,8 +85,8 @@ SYM_CODE_START(jifl_entry_slow)
 	jz	.Lresume
 	JMP_NOSPEC rax
 .Lresume:
-	pushq	jifl_entry_resume(%rip)
-	RET
+	UNWIND_HINT_FUNC
+	jmp	JIFL_ENTRY_RESUME
 SYM_CODE_END(jifl_entry_slow)
 
 /*

@@ -8,4 +8,8 @@
 #define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
+/* STATIC_CALL_TRAMP() of enter/syscall.c's static calls; the kernel's header of it is C. */
+#define JIFL_ENTRY_PASS		__SCT__jifl_entry_pass
+#define JIFL_ENTRY_RESUME	__SCT__jifl_entry_resume
+
 #endif

@@ -76,8 +76,8 @@ static int require_ftrace(void)
 	int *disabled = (int *)jifl_ksym("ftrace_disabled");
 	int *enabled = (int *)jifl_ksym("ftrace_enabled");
 
-	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !enabled) {
-		pr_err("this kernel has no ftrace direct calls: use one built with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS\n");
+	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS) || !enabled) {
+		pr_err("this kernel's ftrace has no registers: use one built with CONFIG_DYNAMIC_FTRACE_WITH_REGS\n");
 		return -EOPNOTSUPP;
 	}
 	if (disabled && READ_ONCE(*disabled)) {
@@ -93,14 +93,8 @@ static int require_ftrace(void)
 
 static int require_entry(void)
 {
-	unsigned long addr = jifl_ksym("x64_sys_call");
-
-	if (!addr) {
+	if (!jifl_ksym("x64_sys_call")) {
 		pr_err("this kernel has no x64_sys_call: use 6.1.85 or later of 6.1, 6.6.26 or later of 6.6, or 6.9 or later\n");
-		return -EOPNOTSUPP;
-	}
-	if (!jifl_ksym_fentry(addr)) {
-		pr_err("x64_sys_call cannot be hooked, it has no fentry site: use a kernel that traces it\n");
 		return -EOPNOTSUPP;
 	}
 	return 0;

@@ -536,42 +536,96 @@ def refusal(owner):
     end = run("jifl", "count", "insn", "sys:getppid", "--for", "1s")
     check(f"after {owner}: a session is refused with one line",
           end.returncode == 1 and len(end.stderr.splitlines()) == 1 and ENTRY in end.stderr, end)
-    lines = [line for line in kernel_log(mark) if line.startswith(f"jifl: {ENTRY} is taken by ")]
+    lines = [line for line in kernel_log(mark) if line.startswith(f"jifl: the call of {ENTRY} is taken by ")]
     check(f"after {owner}: the log names the owner", len(lines) == 1 and owner in lines[0], kernel_log(mark))
 
 
-def entry_before_us(program):
-    """Others have the entry point when a session is to start."""
-    end = insert("jifl_direct", f"function={ENTRY}")
-    check("a direct call takes the entry", end.returncode == 0, end)
-    refusal("jifl_direct")
-    remove("jifl_direct")
-    if HAS_BTF:
-        attached = fentry(program, ENTRY, "entry")
-        check("BPF takes the entry", not isinstance(attached, int), attached)
-        if not isinstance(attached, int):
-            refusal("bpf_trampoline")
-            check("and went on counting", detach(attached) > 0)
+def kernel_bytes(address, size):
+    """Bytes of the kernel's text, from /proc/kcore."""
+    with open("/proc/kcore", "rb") as core:
+        header = core.read(64)
+        start, entries = struct.unpack_from("<32xQ16xH", header)
+        for n in range(entries):
+            core.seek(start + 56 * n)
+            offset, virtual, length = struct.unpack("<8xQQ8xQ16x", core.read(56))
+            if virtual <= address < virtual + length:
+                core.seek(offset + address - virtual)
+                return core.read(size)
+    raise RuntimeError("not in /proc/kcore")
+
+
+def symbols(*names):
+    """Addresses of the kernel's symbols."""
+    lines = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
+    found = {words[2]: int(words[0], 16) for words in lines if words[2] in names and len(words) == 3}
+    return [found[name] for name in names]
+
+
+def call_of_entry():
+    """(address, bytes) of the call of the entry function; None: it is not there."""
+    caller, entry = symbols("do_syscall_64", ENTRY)
+    code = kernel_bytes(caller, 512)
+    for at in range(len(code) - 5):
+        # With call depth tracking it leads into the padding before the function.
+        if code[at] == 0xe8 and 0 <= entry - (caller + at + 5 + struct.unpack_from("<i", code, at + 1)[0]) <= 16:
+            return caller + at, code[at:at + 5]
+    return None
+
+
+def pass_by():
+    """Calls that no session is about."""
+    for _ in range(CALLS):
+        os.getuid()
+
+
+def redirected():
+    """Someone else redirects the call of the entry function."""
+    at, _ = call_of_entry()
+    entry, poke, mutex = symbols(ENTRY, "text_poke_bp", "text_mutex")
+    end = insert("jifl_redirect", f"call={at}", f"x64_sys_call={entry}", f"text_poke_bp={poke}", f"text_mutex={mutex}")
+    check("someone else redirects the call", end.returncode == 0, end)
+    refusal("jifl_redirected")
+    remove("jifl_redirect")
+
+
+def beside_us(program, before):
+    """Others have the entry function before a session starts, or want it while one runs: both work."""
+    def direct():
+        end = insert("jifl_direct", f"function={ENTRY}")
+        check("a direct call takes the entry function", end.returncode == 0, end)
+
+    def fentries():
+        for where in ["entry", "exit"] if HAS_BTF else []:
+            attached = fentry(program, ENTRY, where)
+            check(f"BPF takes the entry function's {where}", not isinstance(attached, int), attached)
+            yield where, attached
+
+    if before:
+        direct()
     with Device() as device:
         device.start(2, [GETPPID])
-        are_counted("when they are gone", device)
+        if not before:
+            direct()
+        are_counted("beside a direct call", device)
+        pass_by()
+        remove("jifl_direct")
+        are_counted("after the direct call", device)
+        for where, attached in fentries():
+            are_counted(f"beside BPF's f{where}", device)
+            pass_by()
+            check(f"BPF's f{where} sees calls that pass", detach(attached) >= CALLS)
+            are_counted(f"after BPF's f{where}", device)
 
 
-def entry_after_us(program, device):
-    """Others want the entry point while a session has it."""
-    end = insert("jifl_direct", f"function={ENTRY}")
-    check("a direct call on the entry is refused", end.returncode and "busy" in end.stderr.lower(), end)
-    are_counted("after a refused direct call", device)
-    for where in ["entry", "exit"] if HAS_BTF else []:
-        attached = fentry(program, ENTRY, where)
-        same(f"BPF f{where} on the entry is refused", attached, errno.EBUSY)
-        are_counted(f"after a refused f{where}", device)
+def probes_beside_us(device):
+    """The function tracer and a kprobe see calls that pass, and only those."""
     must(MINE / "set_ftrace_filter", ENTRY)
     for _ in range(2):
         must(MINE / "current_tracer", "function")
         clear()
         are_counted("beside the function tracer", device)
-        check("the function tracer sees the entry", hits(ENTRY) >= CALLS)
+        pass_by()
+        check("the function tracer sees calls that pass", hits(ENTRY) >= CALLS)
         must(MINE / "current_tracer", "nop")
         are_counted("after the function tracer", device)
     must(MINE / "set_ftrace_filter", "")
@@ -580,9 +634,26 @@ def entry_after_us(program, device):
         must(calls, "1")
         clear()
         are_counted("beside a kprobe", device)
-        check("the kprobe sees the entry", hits(" calls: ") >= CALLS)
+        pass_by()
+        check("the kprobe sees calls that pass", hits(" calls: ") >= CALLS)
         must(calls, "0")
         are_counted("after a kprobe", device)
+
+
+def entry(program):
+    """The call of the entry function is ours while sessions run, and the function itself is everybody's."""
+    native = call_of_entry()
+    check("do_syscall_64 calls the entry function", native)
+    redirected()
+    same("what someone else has redirected is as before", call_of_entry(), native)
+    beside_us(program, True)
+    same("after a session the call is as before", call_of_entry(), native)
+    beside_us(program, False)
+    with Device() as device:
+        device.start(2, [GETPPID])
+        same("while a session runs the call leads elsewhere", call_of_entry(), None)
+        probes_beside_us(device)
+    same("after all sessions the call is as before", call_of_entry(), native)
 
 
 # --- the whole --------------------------------------------------------------------------------------------
@@ -626,14 +697,13 @@ def program(fentry_program, rounds, *wanted):
     if not is_loaded():
         with_load(lambda: changes(fentry_program, rounds, wanted))
         return
-    entry_before_us(fentry_program)
+    entry(fentry_program)
     with Device() as device:
         device.start(2, range(512))
 
         def work():
             changes(fentry_program, rounds, wanted)
             switches(device)
-            entry_after_us(fentry_program, device)
 
         with_load(work)
         dropped = struct.unpack_from("<Q", device.call("status"), 96)[0]

@@ -71,7 +71,7 @@ struct Symbols(Option<BTreeSet<String>>);
 impl Symbols {
     const WANTED: &[&str] = &[
         "x64_sys_call",
-        "register_ftrace_direct",
+        "register_ftrace_function",
         "register_kprobe",
         "sys_call_table",
     ];
@@ -142,12 +142,12 @@ fn x64_sys_call(symbols: &Symbols) -> Finding {
 }
 
 fn ftrace(host: &Host, symbols: &Symbols) -> Finding {
-    let what = "ftrace direct calls";
-    match symbols.has("register_ftrace_direct") {
+    let what = "ftrace";
+    match symbols.has("register_ftrace_function") {
         Some(true) => {}
         Some(false) => {
             return finding(what, Verdict::Bad, "this kernel has none").mend(
-                "a kernel with CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS is needed, or `jifl vm`",
+                "a kernel with CONFIG_DYNAMIC_FTRACE_WITH_REGS is needed, or `jifl vm`",
             );
         }
         None => return finding(what, Verdict::Bad, HIDDEN).mend(KALLSYMS),
@@ -155,7 +155,7 @@ fn ftrace(host: &Host, symbols: &Symbols) -> Finding {
     match host.read("/proc/sys/kernel/ftrace_enabled").as_deref() {
         Some("0") => finding(what, Verdict::Bad, "ftrace is turned off")
             .mend("sysctl kernel.ftrace_enabled=1"),
-        _ => ok(what, "are there"),
+        _ => ok(what, "is there"),
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
     const GOOD: &[(&str, &str)] = &[
         (
             "proc/kallsyms",
-            "0 T x64_sys_call\n0 T register_ftrace_direct\n0 T register_kprobe\n",
+            "0 T x64_sys_call\n0 T register_ftrace_function\n0 T register_kprobe\n",
         ),
         ("proc/sys/kernel/ftrace_enabled", "1\n"),
         ("proc/sys/kernel/kptr_restrict", "0\n"),
@@ -400,15 +400,15 @@ mod tests {
             (
                 "x64_sys_call",
                 "proc/kallsyms",
-                "0 T register_ftrace_direct\n0 T register_kprobe\n",
+                "0 T register_ftrace_function\n0 T register_kprobe\n",
             ),
             (
-                "ftrace direct calls",
+                "ftrace",
                 "proc/kallsyms",
                 "0 T x64_sys_call\n0 T register_kprobe\n",
             ),
             (
-                "ftrace direct calls",
+                "ftrace",
                 "proc/sys/kernel/ftrace_enabled",
                 "0\n",
             ),

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The one call of x64_sys_call, in do_syscall_64: found, redirected, put back.
+ *
+ * In all kernels known, do_syscall_64 has exactly one direct call of x64_sys_call, and no other
+ * code refers to that function. The call's target is the function, or the padding before it
+ * where calls are counted there (retbleed=stuff; arch/x86/kernel/callthunks.c).
+ *
+ * The target is changed as the kernel itself changes calls of live text: by text_poke_bp, with
+ * text_mutex held. Its three steps let other CPUs execute the call meanwhile: they find the old
+ * call, an int3 whose handler emulates the new call, or the new call. The bytes are compared
+ * before each change and after it.
+ *
+ * All functions: process context; sleep.
+ */
+#include <linux/kallsyms.h>
+#include <linux/memory.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "call_site.h"
+
+static struct {
+	u8 *call;		/* the instruction; NULL: not found */
+	unsigned long target;	/* of the kernel's own making */
+	unsigned long function;	/* x64_sys_call */
+	struct mutex *text_mutex;
+} site;
+
+static void proto_poke(void *addr, const void *opcode, size_t len, const void *emulate)
+{
+}
+
+DEFINE_STATIC_CALL(jifl_text_poke_bp, proto_poke);
+
+static unsigned long target_of(const u8 *call)
+{
+	s32 rel;
+
+	memcpy(&rel, call + 1, sizeof(rel));
+	return (unsigned long)call + CALL_INSN_SIZE + rel;
+}
+
+/* Is it x64_sys_call, or an instruction of the padding before it? */
+static bool is_own_target(unsigned long target)
+{
+	unsigned long padding = 0;
+
+#ifdef CONFIG_FUNCTION_PADDING_BYTES
+	padding = CONFIG_FUNCTION_PADDING_BYTES;
+#endif
+	return target <= site.function && target >= site.function - padding;
+}
+
+/* Looks at each instruction of do_syscall_64. Returns how many calls of x64_sys_call it has. */
+static unsigned int find_calls(unsigned long start, unsigned long end)
+{
+	unsigned long cookie = jifl_host_lock();
+	unsigned int n = 0;
+	unsigned long at;
+
+	for (at = start; at < end;) {
+		u32 len = jifl_engine_insn_length(jifl_orig_at(at));
+		const u8 *insn = (const u8 *)at;
+
+		if (len == CALL_INSN_SIZE && *insn == CALL_INSN_OPCODE && is_own_target(target_of(insn))) {
+			site.call = (u8 *)at;
+			n++;
+		}
+		at += len ?: 1;
+	}
+	jifl_host_unlock(cookie);
+	return n;
+}
+
+/* The name of what is at addr goes into name. Without a symbol that is not its address. */
+static void name_of(unsigned long addr, char name[KSYM_SYMBOL_LEN])
+{
+	sprint_symbol(name, addr);
+	/* The log must not hold addresses. */
+	if (!strncmp(name, "0x", 2))
+		strscpy(name, "code without a name", KSYM_SYMBOL_LEN);
+}
+
+int jifl_call_site_init(void)
+{
+	unsigned long caller = jifl_ksym("do_syscall_64");
+	unsigned long poke = jifl_ksym("text_poke_bp");
+	unsigned int n;
+
+	site.function = jifl_ksym("x64_sys_call");
+	site.text_mutex = (struct mutex *)jifl_ksym("text_mutex");
+	if (!caller || !poke || !site.text_mutex || !site.function) {
+		pr_err("no %s: use a kernel that has it\n", !caller ? "do_syscall_64" :
+		       !poke ? "text_poke_bp" : !site.function ? "x64_sys_call" : "text_mutex");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_text_poke_bp, (void *)poke);
+
+	mutex_lock(site.text_mutex);
+	n = find_calls(caller, jifl_ksym_end(caller));
+	if (n == 1)
+		site.target = target_of(site.call);
+	mutex_unlock(site.text_mutex);
+	if (n == 1)
+		return 0;
+	pr_err("do_syscall_64 has %u calls of x64_sys_call instead of one: remove who redirects it, or use another kernel\n",
+	       n);
+	return -EOPNOTSUPP;
+}
+
+unsigned long jifl_call_site_target(void)
+{
+	return site.target;
+}
+
+unsigned long jifl_call_site_function(void)
+{
+	return site.function;
+}
+
+/* text_mutex. 0, -EBUSY after a line in the log, -EIO. */
+static int change(unsigned long from, unsigned long to)
+{
+	char name[KSYM_SYMBOL_LEN];
+	u8 insn[CALL_INSN_SIZE] = { CALL_INSN_OPCODE };
+	s32 rel = (s32)(to - (unsigned long)site.call - CALL_INSN_SIZE);
+
+	if (*site.call != CALL_INSN_OPCODE || target_of(site.call) != from) {
+		name_of(target_of(site.call), name);
+		pr_err("the call of x64_sys_call is taken by %s: remove that first\n",
+		       *site.call == CALL_INSN_OPCODE ? name : "a breakpoint or another instruction");
+		return -EBUSY;
+	}
+	memcpy(insn + 1, &rel, sizeof(rel));
+	static_call(jifl_text_poke_bp)(site.call, insn, sizeof(insn), NULL);
+	return memcmp(site.call, insn, sizeof(insn)) ? -EIO : 0;
+}
+
+int jifl_call_site_redirect(unsigned long stub)
+{
+	int err;
+
+	mutex_lock(site.text_mutex);
+	err = change(site.target, stub);
+	mutex_unlock(site.text_mutex);
+	return err;
+}
+
+int jifl_call_site_restore(unsigned long stub)
+{
+	int err;
+
+	mutex_lock(site.text_mutex);
+	err = change(stub, site.target);
+	mutex_unlock(site.text_mutex);
+	return err;
+}
