@@ -6,6 +6,7 @@
  */
 #include <linux/ftrace.h>
 
+#include "../kernel.h"
 #include "compat.h"
 
 int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long stub)

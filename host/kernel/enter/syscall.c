@@ -3,7 +3,7 @@
  * The way in: a direct call from x64_sys_call's fentry site to jifl_entry_stub,
  * and the table that this looks a system call's number up in.
  *
- * All functions: process context; those that sleep say so in kernel.h. The
+ * All functions: process context; those that sleep say so in syscall.h. The
  * table is read by the stub without any lock.
  *
  * kernel.ftrace_enabled=0 would detach us silently. It is refused as long as a
@@ -22,8 +22,10 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../run/stubs.h"
 #include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "../run/stubs.h"
+#include "syscall.h"
 
 static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
 static_assert(NR_syscalls <= JIFL_NR_MAX);
