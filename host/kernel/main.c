@@ -13,7 +13,26 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "compat/ksym.h"
+#include "text/text.h"
+#include "text/watch.h"
+#include "store/percpu.h"
 #include "store/ring.h"
+#include "run/codemem.h"
+#include "run/dispatch.h"
+#include "run/faults.h"
+#include "run/trap.h"
+#include "run/unwind.h"
+#include "leave/evict.h"
+#include "call/count.h"
+#include "enter/syscall.h"
+#include "session/require.h"
+#include "session/session.h"
+#include "tools/keys.h"
+#include "tools/lock/lock.h"
+#include "tools/profile.h"
+#include "plugin/plugins.h"
+#include "device/control.h"
 
 static unsigned int cache_kb = 8192;
 module_param(cache_kb, uint, 0444);

@@ -26,9 +26,15 @@
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
 
-#include "count.h"
+#include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../session/session.h"
+#include "../tools/keys.h"
+#include "count.h"
+#include "stats.h"
+#include "switch.h"
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */

@@ -1,13 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What count.c, stats.c and switch.c share: how a running call is known, and the figures
- * that it goes into at its end.
+ * Counts that follow their task: what sessions and hooks call, and how the files here know a
+ * running call.
  */
 #ifndef JIFL_HOST_COUNT_H
 #define JIFL_HOST_COUNT_H
 
 #include "../kernel.h"
-#include "../store/histogram.h"
+#include "../session/session.h"
+#include "../store/percpu.h"
+
+/* Room for a session's inserts on each side of an entry piece. */
+#define JIFL_ENTRY_INSERTS	4
+
+int jifl_count_init(void);
+void jifl_count_exit(void);
+/*
+ * Takes a session's number in the records of running calls. The first counting
+ * session brings the sched_switch hook, the last takes it away. Sleeps.
+ */
+int jifl_count_start(struct jifl_session *s);
+/* After the session's last call: its figures are final. Sleeps. */
+void jifl_count_stop(struct jifl_session *s);
+/* Makes room for the figures of one system call; -ENOMEM. Does not sleep. */
+int jifl_count_prepare(struct jifl_session *s, unsigned int nr);
+/*
+ * Inserts for the entry piece of (session, nr). Fills entry and exit
+ * (JIFL_ENTRY_INSERTS each), sets their numbers. Under jifl_entry_lock.
+ */
+void jifl_count_entry(struct jifl_session *s, unsigned int nr,
+		      struct ir_insert *entry, u32 *nentry,
+		      struct ir_insert *exit, u32 *nexit);
+/*
+ * Between these two, with interrupts off, blocks translated on this CPU count
+ * as blocks of (session, nr) although the call has not begun.
+ */
+void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr);
+void jifl_count_translate_end(void);
+/*
+ * The fixup of an exception goes on natively in place of the original instruction at addr:
+ * said to the session that records the running call's path, if one does. Any context.
+ */
+void jifl_count_fault(unsigned long addr);
+/* Are calls of a disarmed session running, or is a task just dying in one? */
+bool jifl_count_is_ending(const struct jifl_session *s);
+/* Is a task in one whose death its parent may know of, or that may be about to? */
+bool jifl_count_has_dead(const struct jifl_session *s);
+/* Counts a call that was let pass or cut short. Any context. */
+void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why);
+u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
+/*
+ * What the call that runs on this CPU has counted is not exact: it is missed.
+ * With preemption off, from NMI too.
+ */
+void jifl_count_lose(void);
+/* Around jifl_evict: calls are cut, and a task that dies may have lost its way out already. */
+void jifl_count_drain_begin(enum jifl_miss why);
+void jifl_count_drain_end(void);
+/*
+ * The task's way back does not lead through an exit piece any more: its call is
+ * counted as missed. By jifl_evict, with the machine stopped.
+ */
+void jifl_count_cut(struct task_struct *task);
+/* hist: JIFL_HIST_BUCKETS, or NULL. -ENOENT when nr is not a target. */
+int jifl_count_read(struct jifl_session *s, struct jifl_stat *st, u64 *hist);
+u64 jifl_count_calls(struct jifl_session *s);
+void jifl_count_free(struct jifl_session *s);
 
 /* --- the identity of a call -------------------------------------------------- */
 
@@ -42,84 +100,5 @@ static inline unsigned int jifl_count_nr(u64 call)
 void jifl_count_finish_dead(u64 call, u64 count);
 /* The call is missed; it may be 0. */
 void jifl_count_miss_call(u64 call, enum jifl_miss why);
-
-/* --- stats.c: the figures of one system call of a session --------------------- */
-
-/* One CPU's part. Written on this CPU with preemption off, read from any. */
-struct jifl_stats_cpu {
-	u64 calls;
-	u64 no_return;
-	u64 sum;
-	u64 min;
-	u64 max;
-	u32 hist[JIFL_HIST_BUCKETS];	/* a full bucket stays full */
-};
-
-struct jifl_stats {
-	DECLARE_FLEX_ARRAY(struct jifl_stats_cpu *, cpu);	/* nr_cpu_ids */
-};
-
-/* Cells for JIFL_KIND_CALL, shared by sessions: does it count calls there? */
-static inline bool jifl_stats_in_cells(const struct jifl_session *s)
-{
-	return (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) && !s->lane &&
-	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
-}
-
-int jifl_stats_init(void);
-void jifl_stats_exit(void);
-/* Fills in the cell of a system call; false when all are taken. Under jifl_entry_lock. */
-bool jifl_stats_cell(unsigned int nr, struct ir_operand *cell);
-/* What s has counted in shared cells becomes its own. */
-void jifl_stats_settle(struct jifl_session *s);
-
-/* Preemption is off, here and below. Inlined: it is what the end of each call costs. */
-static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)
-{
-	WRITE_ONCE(st->calls, st->calls + 1);
-	if (no_return)
-		WRITE_ONCE(st->no_return, st->no_return + 1);
-}
-
-static __always_inline void jifl_stats_sum(struct jifl_stats_cpu *st, u64 value)
-{
-	WRITE_ONCE(st->sum, st->sum + value);
-	if (value < st->min)
-		WRITE_ONCE(st->min, value);
-	if (value > st->max)
-		WRITE_ONCE(st->max, value);
-}
-
-static __always_inline void jifl_stats_bucket(struct jifl_stats_cpu *st, u32 bucket)
-{
-	if (st->hist[bucket] != U32_MAX)
-		WRITE_ONCE(st->hist[bucket], st->hist[bucket] + 1);
-}
-
-static __always_inline void jifl_stats_add(struct jifl_stats_cpu *st, u64 value, bool no_return)
-{
-	jifl_stats_call(st, no_return);
-	jifl_stats_sum(st, value);
-	jifl_stats_bucket(st, jifl_hist_bucket(value));
-}
-
-/* An argument, or what a call returned. */
-static inline void jifl_stats_add_signed(struct jifl_stats_cpu *st, u64 value)
-{
-	jifl_stats_call(st, false);
-	if ((s64)value >= 0)
-		jifl_stats_sum(st, value);
-	jifl_stats_bucket(st, jifl_hist_power(value));
-}
-
-/* --- switch.c: the calls of tasks that are not running ------------------------- */
-
-int jifl_switch_init(void);
-void jifl_switch_exit(void);
-/* The hook in sched_switch. Sleep. */
-int jifl_switch_hook(void);
-void jifl_switch_unhook(void);
-/* What a CPU records next is of the thread that comes to run there: is there a session that asks? */
-void jifl_switch_marks(bool wanted);
 
 #endif

@@ -7,8 +7,12 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "count.h"
+#include "../kernel.h"
 #include "../plant.h"
+#include "../enter/syscall.h"
+#include "../session/session.h"
+#include "count.h"
+#include "stats.h"
 
 static struct kmem_cache *jifl_stats_cache;
 

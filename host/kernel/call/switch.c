@@ -17,9 +17,13 @@
 #include <linux/vmalloc.h>
 #include <asm/unistd.h>
 
-#include "count.h"
+#include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../session/session.h"
+#include "count.h"
+#include "switch.h"
 
 static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
 static bool jifl_switch_draining;

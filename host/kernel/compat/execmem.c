@@ -12,6 +12,7 @@
 
 #include "../kernel.h"
 #include "compat.h"
+#include "ksym.h"
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 

@@ -10,6 +10,7 @@
 #include <linux/string.h>
 
 #include "../kernel.h"
+#include "ksym.h"
 
 static unsigned long proto_lookup(const char *name)
 {

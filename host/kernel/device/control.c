@@ -26,7 +26,24 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../run/codemem.h"
+#include "../run/faults.h"
+#include "../run/trap.h"
+#include "../leave/evict.h"
+#include "../call/count.h"
+#include "../session/audit.h"
+#include "../session/filter.h"
+#include "../session/require.h"
+#include "../session/session.h"
+#include "../tools/keys.h"
+#include "../tools/lock/lock.h"
+#include "../tools/mem/mem.h"
+#include "../tools/profile.h"
+#include "../plugin/plugins.h"
+#include "control.h"
+#include "dump.h"
 
 struct jifl_file {
 	struct mutex lock;		/* outside jifl_session_mutex */

@@ -18,6 +18,10 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
+#include "../session/mix.h"
+#include "../session/session.h"
+#include "dump.h"
 
 static_assert(JIFL_BLOCK_SESSIONS == JIFL_LANES);
 static_assert((int)JIFL_SEGMENT_ORIGINAL == JIFL_PIECE_ORIGINAL &&

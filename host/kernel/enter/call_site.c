@@ -20,7 +20,7 @@
 #include <asm/text-patching.h>
 
 #include "../kernel.h"
-#include "../plant.h"
+#include "../compat/ksym.h"
 #include "call_site.h"
 
 static struct {

@@ -16,7 +16,7 @@
  * 3. Between the two the stub stays: its table leads nowhere, since all sessions have ended, and
  *    the calls pass.
  *
- * All functions: process context; those that sleep say so in kernel.h. The table is read by the
+ * All functions: process context; those that sleep say so in syscall.h. The table is read by the
  * stub without any lock.
  */
 #include <linux/cache.h>
@@ -28,8 +28,10 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/ksym.h"
 #include "../run/stubs.h"
 #include "call_site.h"
+#include "syscall.h"
 
 static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
 static_assert(NR_syscalls <= JIFL_NR_MAX);

@@ -23,8 +23,11 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../../../engine/host.h"
 #include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "../run/codemem.h"
+#include "../call/count.h"
+#include "evict.h"
 
 #define RETRY_MS	5
 

@@ -15,9 +15,10 @@
 #include <linux/mutex.h>
 #include <linux/sched.h>
 
-#include "plugin.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "plugin.h"
+#include "plugins.h"
 
 static DEFINE_MUTEX(jifl_event_mutex);
 static LIST_HEAD(jifl_event_list);	/* syscall_s; jifl_event_mutex */

@@ -11,8 +11,8 @@
 #include <linux/sched.h>
 #include <linux/stddef.h>
 
-#include "plugin.h"
 #include "../compat/compat.h"
+#include "plugin.h"
 
 static_assert(INS_REG_NONE == IR_REG_NONE);
 

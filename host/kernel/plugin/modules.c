@@ -12,9 +12,10 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "plugin.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "plugin.h"
 
 struct jifl_module {
 	struct list_head list;

@@ -16,6 +16,7 @@
 #include <linux/workqueue.h>
 
 #include "plugin.h"
+#include "plugins.h"
 
 enum {
 	JIFL_PLUGIN_STOPPED,

@@ -6,7 +6,6 @@
  *   round.c    their callbacks are called, with handles
  *   tell.c     what handles tell
  *   insert.c   what is inserted through handles
- *   routine.c     where routines are left
  *   want.c     what they ask to have inserted
  *   lookup.c   ... with which arguments, where these are no constants
  *   event.c    events: modules, flushes, ends
@@ -26,6 +25,9 @@
 #include <linux/stdarg.h>
 
 #include "../kernel.h"
+#include "../call/count.h"
+#include "../session/session.h"
+#include "../text/routine.h"
 #include "../../../include/jifl.h"
 
 /* Says what is wrong and gives error back; what and mistake stay. Any context but NMI. */
@@ -101,20 +103,6 @@ enum jifl_want_at {
 	JIFL_AT_RETURN,		/* ... and returns, or jumps to another */
 	JIFL_AT_CODE,
 };
-
-/* How a block leaves the routine that it is of. routine.c */
-enum jifl_way_kind {
-	JIFL_STAYS,
-	JIFL_RETURNS,
-	JIFL_JUMPS,		/* to another routine, which returns in its stead */
-};
-
-struct jifl_way_out {
-	enum jifl_way_kind kind;
-	enum ir_place place;	/* of what is done there, at the last instruction */
-};
-
-void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
 
 /* Ends what the plugin itself did not: all that it instruments. Sleeps. syscall.c */
 void jifl_plugin_end_syscalls(struct jifl_plugin *p);

@@ -21,8 +21,8 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "plugin.h"
 #include "../plant.h"
+#include "plugin.h"
 
 #define JIFL_RECORDS_MAX	(1u << 24)
 

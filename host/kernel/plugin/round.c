@@ -13,7 +13,9 @@
  */
 #include <linux/percpu.h>
 
+#include "../text/function.h"
 #include "plugin.h"
+#include "plugins.h"
 
 /* --- handles ------------------------------------------------------------------------- */
 

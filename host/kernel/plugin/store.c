@@ -16,8 +16,8 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "plugin.h"
 #include "../plant.h"
+#include "plugin.h"
 
 static DEFINE_MUTEX(jifl_store_mutex);	/* lists, type of each */
 

@@ -5,6 +5,7 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 
+#include "../compat/ksym.h"
 #include "plugin.h"
 
 /* What ask() says of an address. */

@@ -12,6 +12,8 @@
 #include <linux/preempt.h>
 #include <linux/string.h>
 
+#include "../leave/evict.h"
+#include "../enter/syscall.h"
 #include "plugin.h"
 
 static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_s */

@@ -21,8 +21,8 @@
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 
-#include "plugin.h"
 #include "../plant.h"
+#include "plugin.h"
 
 #define JIFL_TASK_MAX	(1u << 20)
 /* Places that a walk without the lock looks at: more than lists commonly have. */

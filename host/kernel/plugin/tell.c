@@ -6,6 +6,8 @@
  */
 #include <linux/module.h>
 
+#include "../compat/ksym.h"
+#include "../text/function.h"
 #include "plugin.h"
 
 /* Where the routine begins that the round is about. */

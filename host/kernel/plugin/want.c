@@ -11,7 +11,6 @@
 #include <linux/string.h>
 
 #include "plugin.h"
-#include "../../../engine/host.h"
 
 static_assert(HIST_BUCKETS_MAX == IR_HIST_BUCKETS);
 static_assert(JIFL_ARGS_MAX == IR_CALL_ARGS);

@@ -19,8 +19,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../../../engine/host.h"
 #include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "codemem.h"
 
 /*
  * The kernel never frees page tables of the vmalloc area, so an alias that

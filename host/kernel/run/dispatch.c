@@ -20,8 +20,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
+#include "dispatch.h"
 #include "stubs.h"
-#include "../../../engine/host.h"
 
 /* Deep enough for a translation; vmalloc puts a hole below it. */
 #define STACK_SIZE	(16 * 1024)

@@ -22,6 +22,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../call/count.h"
+#include "faults.h"
+#include "hooks.h"
 
 static atomic64_t faults;
 

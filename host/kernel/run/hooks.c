@@ -18,6 +18,8 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/ksym.h"
+#include "hooks.h"
 
 struct jifl_hook_state {
 	struct ftrace_ops ops;

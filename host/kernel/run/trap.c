@@ -14,6 +14,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../call/count.h"
+#include "dispatch.h"
+#include "trap.h"
 
 static atomic64_t traps;
 

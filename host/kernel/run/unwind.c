@@ -13,6 +13,11 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/ksym.h"
+#include "../leave/evict.h"
+#include "codemem.h"
+#include "hooks.h"
+#include "unwind.h"
 
 /* do_syscall_64, which native handlers return to. */
 static unsigned long caller_start, caller_end;

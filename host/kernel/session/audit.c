@@ -25,6 +25,8 @@
 #include <linux/uidgid.h>
 
 #include "../kernel.h"
+#include "audit.h"
+#include "session.h"
 
 static const char * const jifl_kinds[] = {
 	[JIFL_KIND_NONE] = "none",

@@ -14,6 +14,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "filter.h"
 
 #define JIFL_FILTER_ALL	(JIFL_FILTER_PID | JIFL_FILTER_TGID | JIFL_FILTER_COMM | \
 			 JIFL_FILTER_CGROUP | JIFL_FILTER_CHILDREN)

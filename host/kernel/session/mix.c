@@ -25,6 +25,13 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
+#include "../call/count.h"
+#include "../enter/syscall.h"
+#include "../plugin/plugins.h"
+#include "filter.h"
+#include "mix.h"
+#include "session.h"
 
 /*
  * Written under jifl_entry_lock, read without it at system call entry: what is

@@ -17,6 +17,8 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/ksym.h"
+#include "require.h"
 
 #ifndef CONFIG_X86_64
 #error "JIFL translates x86-64 code: other architectures are not supported"

@@ -32,7 +32,23 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../run/codemem.h"
+#include "../leave/evict.h"
+#include "../call/count.h"
+#include "../enter/syscall.h"
+#include "../tools/blocks.h"
+#include "../tools/keys.h"
+#include "../tools/lock/lock.h"
+#include "../tools/mem/mem.h"
+#include "../tools/profile.h"
+#include "../plugin/plugins.h"
+#include "audit.h"
+#include "filter.h"
+#include "mix.h"
+#include "require.h"
+#include "session.h"
 
 /* Sessions come, go and are renewed one at a time. */
 DEFINE_MUTEX(jifl_session_mutex);

@@ -5,9 +5,9 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "cells.h"
 #include "../kernel.h"
 #include "../plant.h"
+#include "cells.h"
 
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size)
 {

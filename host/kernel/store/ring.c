@@ -28,9 +28,13 @@
 #include <linux/vmalloc.h>
 #include <asm/msr.h>
 
+#include "../kernel.h"
 #include "../plant.h"
-#include "ring.h"
 #include "../compat/compat.h"
+#include "../text/function.h"
+#include "../session/session.h"
+#include "percpu.h"
+#include "ring.h"
 
 #define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
 /* Of each block one: 2 MiB. */

@@ -10,9 +10,11 @@
 
 #include <linux/bitops.h>
 #include <linux/percpu.h>
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>	/* and timekeeping.h, which does not stand alone */
 
 #include "../kernel.h"
+#include "../session/session.h"
+#include "percpu.h"
 
 /* --- ring.c ------------------------------------------------------------------- */
 

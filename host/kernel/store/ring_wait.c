@@ -22,6 +22,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/ksym.h"
 #include "ring.h"
 
 static unsigned int ring_patience_ms = 1000;

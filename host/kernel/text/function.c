@@ -11,6 +11,8 @@
 #include <linux/string.h>
 
 #include "../kernel.h"
+#include "../compat/ksym.h"
+#include "function.h"
 
 enum {
 	FUNCTIONS = 256,

@@ -9,7 +9,10 @@
 #include <linux/kallsyms.h>
 #include <linux/string.h>
 
-#include "../plugin/plugin.h"
+#include "../kernel.h"
+#include "../compat/ksym.h"
+#include "function.h"
+#include "routine.h"
 
 /* gcc puts what is unlikely into a part of its own, which has a symbol: NAME.cold. */
 static bool jifl_is_cold_part(unsigned long addr)

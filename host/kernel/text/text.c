@@ -21,8 +21,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../../../engine/host.h"
 #include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "text.h"
 
 /* [start, end) */
 struct text_range {

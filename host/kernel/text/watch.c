@@ -22,6 +22,9 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../run/hooks.h"
+#include "function.h"
+#include "watch.h"
 
 /* What text_poke was last called for; text_mutex. */
 static struct {

@@ -5,9 +5,16 @@
  */
 #include <linux/percpu.h>
 
-#include "../call/count.h"
-#include "../plugin/plugin.h"
+#include "../kernel.h"
+#include "../text/function.h"
+#include "../text/routine.h"
+#include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../call/count.h"
+#include "../session/session.h"
+#include "mem/mem.h"
+#include "blocks.h"
+#include "profile.h"
 
 /* The block is new: it is the first time for the call that is running. */
 static void jifl_count_attribute(struct jifl_session *s)

@@ -17,9 +17,11 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "../store/cells.h"
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/cells.h"
+#include "../session/session.h"
+#include "keys.h"
 
 static unsigned int count_keys = 4096;
 module_param(count_keys, uint, 0444);

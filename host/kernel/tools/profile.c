@@ -29,6 +29,8 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../session/session.h"
+#include "profile.h"
 
 static unsigned int profile_blocks = 1 << 17;
 module_param(profile_blocks, uint, 0444);

@@ -13,9 +13,12 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "lock.h"
+#include "../../kernel.h"
 #include "../../plant.h"
-#include "../../plugin/plugin.h"
+#include "../../compat/ksym.h"
+#include "../../text/routine.h"
+#include "../../session/session.h"
+#include "lock.h"
 
 /*
  * Functions that wait; all have the lock as their first argument. Compilers rename functions that

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the files about waits for locks know of each other:
+ * Waits for locks, for JIFL_KIND_LOCK: what sessions call, and what the files here know of each
+ * other:
  *   lock.c        where something is inserted
  *   wait.c   ... and what: functions that are called where a wait begins and ends
  *   table.c  the sums, by lock, caller and type
@@ -10,8 +11,24 @@
 
 #include <linux/atomic.h>
 
-#include "../../store/cells.h"
 #include "../../kernel.h"
+#include "../../store/cells.h"
+
+/* --- what sessions call ------------------------------------------------------------- */
+
+struct ir_block;
+struct jifl_session;
+struct jifl_locks_table;
+
+int jifl_lock_init(void);
+/* Makes s's table; -ENOMEM. Sleeps. */
+int jifl_lock_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_lock_close(struct jifl_session *s);
+/* Instruments a block; arg: the session. Under the engine lock. */
+void jifl_lock_instrument(struct ir_block *b, void *arg);
+/* JIFL_IOC_LOCKS. Sleeps. */
+int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 
 /* --- lock.c ------------------------------------------------------------------------ */
 

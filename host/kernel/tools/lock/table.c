@@ -11,8 +11,12 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
-#include "lock.h"
+#include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/ksym.h"
+#include "../../store/cells.h"
+#include "../../session/session.h"
+#include "lock.h"
 
 static unsigned int lock_cells = 4096;
 module_param(lock_cells, uint, 0444);

@@ -18,8 +18,10 @@
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
 
-#include "lock.h"
+#include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/ksym.h"
+#include "lock.h"
 
 /* Frames of locking functions, and of ours, that a caller is looked for behind. */
 #define DEPTH	12

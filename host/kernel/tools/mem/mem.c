@@ -20,9 +20,12 @@
 #include <linux/vmalloc.h>
 
 #include "../../kernel.h"
-#include "plan.h"
 #include "../../plant.h"
 #include "../../store/ring.h"
+#include "../../session/session.h"
+#include "../profile.h"
+#include "mem.h"
+#include "plan.h"
 
 #define JIFL_MEM_BLOCKS		(1u << 17)
 #define JIFL_MEM_ALL		(3u << 17)	/* accesses */

@@ -14,8 +14,9 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "plan.h"
+#include "../../kernel.h"
 #include "../../plant.h"
+#include "plan.h"
 
 #define NO_KEY		0xff
 #define MAX_KEYS	(3 * IR_BLOCK_INSNS)

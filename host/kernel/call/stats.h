@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The figures of one system call of a session. */
+#ifndef JIFL_HOST_STATS_H
+#define JIFL_HOST_STATS_H
+
+#include <linux/types.h>
+#include "../../../engine/engine.h"
+#include "../session/session.h"
+#include "../store/histogram.h"
+
+/* One CPU's part. Written on this CPU with preemption off, read from any. */
+struct jifl_stats_cpu {
+	u64 calls;
+	u64 no_return;
+	u64 sum;
+	u64 min;
+	u64 max;
+	u32 hist[JIFL_HIST_BUCKETS];	/* a full bucket stays full */
+};
+
+struct jifl_stats {
+	DECLARE_FLEX_ARRAY(struct jifl_stats_cpu *, cpu);	/* nr_cpu_ids */
+};
+
+/* Cells for JIFL_KIND_CALL, shared by sessions: does it count calls there? */
+static inline bool jifl_stats_in_cells(const struct jifl_session *s)
+{
+	return (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) && !s->lane &&
+	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
+}
+
+int jifl_stats_init(void);
+void jifl_stats_exit(void);
+/* Fills in the cell of a system call; false when all are taken. Under jifl_entry_lock. */
+bool jifl_stats_cell(unsigned int nr, struct ir_operand *cell);
+/* What s has counted in shared cells becomes its own. */
+void jifl_stats_settle(struct jifl_session *s);
+
+/* Preemption is off, here and below. Inlined: it is what the end of each call costs. */
+static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)
+{
+	WRITE_ONCE(st->calls, st->calls + 1);
+	if (no_return)
+		WRITE_ONCE(st->no_return, st->no_return + 1);
+}
+
+static __always_inline void jifl_stats_sum(struct jifl_stats_cpu *st, u64 value)
+{
+	WRITE_ONCE(st->sum, st->sum + value);
+	if (value < st->min)
+		WRITE_ONCE(st->min, value);
+	if (value > st->max)
+		WRITE_ONCE(st->max, value);
+}
+
+static __always_inline void jifl_stats_bucket(struct jifl_stats_cpu *st, u32 bucket)
+{
+	if (st->hist[bucket] != U32_MAX)
+		WRITE_ONCE(st->hist[bucket], st->hist[bucket] + 1);
+}
+
+static __always_inline void jifl_stats_add(struct jifl_stats_cpu *st, u64 value, bool no_return)
+{
+	jifl_stats_call(st, no_return);
+	jifl_stats_sum(st, value);
+	jifl_stats_bucket(st, jifl_hist_bucket(value));
+}
+
+/* An argument, or what a call returned. */
+static inline void jifl_stats_add_signed(struct jifl_stats_cpu *st, u64 value)
+{
+	jifl_stats_call(st, false);
+	if ((s64)value >= 0)
+		jifl_stats_sum(st, value);
+	jifl_stats_bucket(st, jifl_hist_power(value));
+}
+
+#endif

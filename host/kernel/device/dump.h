@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The blocks of the cache, for JIFL_IOC_BLOCK. */
+#ifndef JIFL_HOST_DUMP_H
+#define JIFL_HOST_DUMP_H
+
+struct jifl_block;
+
+/* As the request: 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM. Sleeps. */
+int jifl_dump_block(struct jifl_block *req);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Nobody is left inside the code cache. */
+#ifndef JIFL_HOST_EVICT_H
+#define JIFL_HOST_EVICT_H
+
+#include <linux/types.h>
+
+/* 0, or -errno after one line in the log. Sleeps. */
+int jifl_evict_init(void);
+
+struct jifl_drain {
+	unsigned int threads;	/* that were inside */
+	u64 ns;
+};
+/*
+ * Replaces every return address into the code cache, or only into code of
+ * destroyed contexts, on every kernel stack by its original, and waits until no
+ * thread is inside. No entry leads there. Called under jifl_session_mutex; sleeps.
+ */
+void jifl_evict(struct jifl_drain *drain, bool all);
+/* An original `ret`, reached with the stack as at a handler's return. */
+u64 jifl_evict_return_site(void);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What each CPU has of ours, in reach of one gs-relative instruction. */
+#ifndef JIFL_HOST_PERCPU_H
+#define JIFL_HOST_PERCPU_H
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+#include "../../../engine/engine.h"
+
+/* Sessions that may have the same system call at a time; each then has a lane. */
+#define JIFL_LANES	4
+
+/* What one session counts about the call that runs on a CPU, see count.c. */
+struct jifl_lane {
+	u64 count;
+	u64 call;		/* 0: none; else session and system call */
+};
+
+struct jifl_cpu {
+	struct jifl_lane lanes[JIFL_LANES];
+	u64 exits[JIFL_CAUSES_MAX];
+	u64 stack_top;		/* of the private stack the dispatcher runs on */
+	u64 ring;		/* ring.c's cell */
+	u64 ring_limit;		/* ... from there on it is too full */
+	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
+};
+DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
+
+/* gs-relative operand of a field of struct jifl_cpu. */
+#define jifl_cpu_operand(field) \
+	((struct ir_operand){ .disp = (s32)(unsigned long)&jifl_cpu.field, .gs = true })
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Functions of the kernel by the addresses in them. */
+#ifndef JIFL_HOST_FUNCTION_H
+#define JIFL_HOST_FUNCTION_H
+
+#include <linux/types.h>
+
+struct jifl_function {
+	unsigned long start;	/* 0: there is none */
+	unsigned long size;	/* up to the next symbol */
+	unsigned long fentry;	/* its fentry call, 0: none */
+};
+
+/* The one that addr is in, until the next call. Under the engine lock. */
+const struct jifl_function *jifl_function_at(unsigned long addr);
+/* Does a function start at addr? Under the engine lock. */
+bool jifl_function_starts(unsigned long addr);
+/* A module goes: its functions are forgotten. Takes the engine lock. */
+void jifl_function_forget(void);
+
+#endif

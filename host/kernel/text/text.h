@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What stands at an address. The questions themselves are jifl_host_classify and jifl_host_text
+ * of engine/host.h.
+ */
+#ifndef JIFL_HOST_TEXT_H
+#define JIFL_HOST_TEXT_H
+
+int jifl_text_init(void);
+void jifl_text_exit(void);
+
+#endif

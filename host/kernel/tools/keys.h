@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Counts by what the tasks are, for JIFL_FLAG_BY_*. */
+#ifndef JIFL_HOST_KEYS_H
+#define JIFL_HOST_KEYS_H
+
+#include <linux/types.h>
+
+struct jifl_keys;
+struct jifl_session;
+
+struct jifl_keys_table;
+
+int jifl_keys_init(void);
+/* Makes s's table; -ENOMEM. Sleeps. */
+int jifl_keys_open(struct jifl_session *s);
+/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+void jifl_keys_close(struct jifl_session *s);
+/* A call of the current task, and what was counted of it. With preemption off, a run queue locked. */
+void jifl_keys_add(struct jifl_keys_table *t, u64 value);
+/* JIFL_IOC_KEYS. Sleeps. */
+int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
+
+#endif
