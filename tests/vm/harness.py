@@ -13,6 +13,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +37,7 @@ FINDERS = {name: ROOT / f"build/{name}-kernel" for name in ("debug", "race")}
 # Their checks make each instruction that touches memory several, and blocks larger.
 FINDERS_SLOWNESS = 6
 
-END_MARKER = "end-of-test-run"
+BEGIN_MARKER, END_MARKER = "begin-of-test-run", "end-of-test-run"
 # `jifl vm`'s status when QEMU failed, not the guest (docs/vm.md).
 EMULATOR_FAILED = 121
 
@@ -109,7 +111,7 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     command += ["--append", append] if append else []
     command += ["--rw", str(rw)] if rw else []
     command += list(options)
-    command += ["--", "sh", "-c", f"export JIFL_TEST_SLOWNESS={slowness}\n"
+    command += ["--", "sh", "-c", f"echo {BEGIN_MARKER} >&2; export JIFL_TEST_SLOWNESS={slowness}\n"
                 f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
     patience = (timeout + 180) * slowness + 60
     run = in_machine(command, patience)
@@ -122,15 +124,41 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     return run
 
 
+# Of this process's machines: seconds until the command began; what checks took, as guest/lib.py prints it. conftest.py
+# reads and empties both.
+BOOTS, CHECKS = [], []
+
+
 def in_machine(command, patience):
     """Runs a command of `jifl vm`, which ends within so many seconds."""
     with tempfile.NamedTemporaryFile(suffix=".console") as console:
         words = [*command[:2], "--console", console.name, *command[2:]]
-        done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", cwd=ROOT, timeout=patience)
+        start, written = time.monotonic(), []
+        with subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, errors="replace", cwd=ROOT) as process:
+            errors, process.stderr = process.stderr, None
+            reader = threading.Thread(target=read_errors, args=(errors, start, written))
+            reader.start()
+            try:
+                output = process.communicate(timeout=patience)[0]
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                reader.join()
         log = Path(console.name).read_text(errors="replace")
-    return Run(done.returncode, done.stdout, done.stderr.replace(END_MARKER + "\n", ""), log,
-               END_MARKER in done.stderr)
+    written = "".join(written)
+    return Run(process.returncode, output, written.replace(END_MARKER + "\n", ""), log, END_MARKER in written)
+
+
+def read_errors(file, start, written):
+    """Keeps the lines but the marker, whose time says how long the boot took."""
+    with file:
+        for line in file:
+            if line == BEGIN_MARKER + "\n":
+                BOOTS.append(time.monotonic() - start)
+            else:
+                written.append(line)
 
 
 def guest(program, *arguments, show=None, trouble=False, **options):
@@ -150,6 +178,7 @@ def guest(program, *arguments, show=None, trouble=False, **options):
         if show and line.startswith("figure "):
             show(line.removeprefix("figure "))
     keep_sums(lines)
+    CHECKS.extend(line.removeprefix("took ") for line in lines if line.startswith("took "))
     return run
 
 

@@ -22,15 +22,28 @@ from pathlib import Path
 
 _failed = 0
 _sums = {}
+# Seconds at the last check, and those that the processors had been idle.
+_last = (0.0, 0.0)
 
 
 def _say(word, name, detail):
     print(" ".join(f"{word} {name}{': ' if detail else ''}{detail}".splitlines()), flush=True)
 
 
+def _say_time(name):
+    """What a check took, with all that came between it and the one before, where that is a second or more."""
+    global _last
+    now = [float(word) for word in Path("/proc/uptime").read_text().split()]
+    seconds, idle = now[0] - _last[0], (now[1] - _last[1]) / os.cpu_count()
+    if seconds >= 1:
+        _say("took", f"{seconds:.1f} {max(idle, 0):.1f} {name}", "")
+    _last = now
+
+
 def check(name, good, detail=""):
     """Notes whether the condition called name holds; detail is shown if not."""
     global _failed
+    _say_time(name)
     if good:
         _say("ok", name, "")
     else:
@@ -70,6 +83,7 @@ def add_totals():
 
 def main(function):
     """Runs the program: its only exit."""
+    _say_time("the boot")
     try:
         function(*sys.argv[1:])
         add_totals()
