@@ -582,7 +582,7 @@ def redirected():
     """Someone else redirects the call of the entry function."""
     at, _ = call_of_entry()
     entry, poke, mutex = symbols(ENTRY, "text_poke_bp", "text_mutex")
-    end = insert("jifl_redirect", f"call={at}", f"x64_sys_call={entry}", f"text_poke_bp={poke}", f"text_mutex={mutex}")
+    end = insert("jifl_redirect", f"call={at}", f"function={entry}", f"poke={poke}", f"mutex={mutex}")
     check("someone else redirects the call", end.returncode == 0, end)
     refusal("jifl_redirected")
     remove("jifl_redirect")

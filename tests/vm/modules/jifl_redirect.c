@@ -8,50 +8,56 @@
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/objtool.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
+#include <asm/ibt.h>
 
-static unsigned long call, x64_sys_call, text_poke_bp, text_mutex;
+static unsigned long call;
 module_param(call, ulong, 0);
-module_param(x64_sys_call, ulong, 0);
-module_param(text_poke_bp, ulong, 0);
-module_param(text_mutex, ulong, 0);
+static unsigned long function;		/* x64_sys_call */
+module_param(function, ulong, 0);
+static unsigned long poke;		/* text_poke_bp */
+module_param(poke, ulong, 0);
+static unsigned long mutex;		/* text_mutex */
+module_param(mutex, ulong, 0);
 
 void jifl_redirected(void);
 asm("	.pushsection .text, \"ax\", @progbits\n"
     "	.type jifl_redirected, @function\n"
     "	.globl jifl_redirected\n"
     "jifl_redirected:\n"
-    "	.byte 0xe9\n"		/* jmp x64_sys_call */
-    "	.long 0\n"
+    ANNOTATE_NOENDBR
+    "	.byte 0xe9\n"		/* jmp, to itself until redirect_init says where to */
+    "	.long -5\n"
     "	int3\n"
     "	.size jifl_redirected, .-jifl_redirected\n"
     "	.popsection\n");
 
-static void poke(unsigned long at, u8 opcode, unsigned long target)
+static void change(unsigned long at, u8 opcode, unsigned long target)
 {
 	void (*fn)(void *addr, const void *opcode, size_t len, const void *emulate) =
-		(void *)text_poke_bp;
+		(void *)poke;
 	s32 rel = (s32)(target - at - 5);
 	u8 insn[5] = { opcode };
 
 	memcpy(insn + 1, &rel, sizeof(rel));
-	mutex_lock((struct mutex *)text_mutex);
+	mutex_lock((struct mutex *)mutex);
 	fn((void *)at, insn, sizeof(insn), NULL);
-	mutex_unlock((struct mutex *)text_mutex);
+	mutex_unlock((struct mutex *)mutex);
 }
 
 static int __init redirect_init(void)
 {
-	poke((unsigned long)jifl_redirected, 0xe9, x64_sys_call);
-	poke(call, 0xe8, (unsigned long)jifl_redirected);
+	change((unsigned long)jifl_redirected, 0xe9, function);
+	change(call, 0xe8, (unsigned long)jifl_redirected);
 	return 0;
 }
 module_init(redirect_init);
 
 static void __exit redirect_exit(void)
 {
-	poke(call, 0xe8, x64_sys_call);
+	change(call, 0xe8, function);
 	synchronize_rcu();
 }
 module_exit(redirect_exit);
