@@ -78,6 +78,22 @@ def test_micro(kernel, tmp_path):
     assert json.loads((tmp_path / "results.json").read_text()) == results
 
 
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_every_row_has_a_figure(kernel, tmp_path):
+    """Of one operation that every instrumentation can have: none is void, none is missing."""
+    done, results, _ = bench("--kernel", kernel, "--set", "micro", "--clock", "instructions", "--rounds", 40,
+                             "--op", "read", tmp_path=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [sheet] = results["sheets"]
+    keys = [row["key"] for row in sheet["rows"]]
+    assert keys == ["native", "none", "call", "block", "insn", "trace", "values", "times", "path", "blocks", "branches",
+                    "lock", "mem", "cold", "int3-call", "int3-trace", "int3-block", "opt-call", "opt-trace",
+                    "opt-block", "ftrace-call", "ftrace-trace", "bpf-call", "bpf-trace"]
+    without = {row["key"]: row["missing"] or row["cells"][0]["void"] for row in sheet["rows"]
+               if row["missing"] or row["cells"][0]["void"] or not row["cells"][0]["value"] > 0}
+    assert without == {}, without
+
+
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_effect(kernel):
     """However blocks are counted, they are the same ones."""

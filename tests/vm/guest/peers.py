@@ -92,6 +92,8 @@ def all_there():
     for method in ("function tracer", "BPF fentry"):
         counted(method, "count calls", found, 1)
         counted(method, "trace calls", found, 0.6)
+    same("every row counted, but for these", sorted(key for key, row in found.items() if "hits" not in row),
+         [("BPF fentry", "count blocks"), ("function tracer", "count blocks")])
     same("nothing is left", left_behind(), before)
 
 

@@ -3,6 +3,7 @@
 //! own, which nobody else's tracing meets. What only counts is a callback of the
 //! module's, as there is no such tracer.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -56,12 +57,7 @@ fn start_tracer(sites: &[Site]) -> Result<Started<'_>, Missing> {
         instance.write("buffer_size_kb", BUFFER_KB)?;
         instance.write("current_tracer", "function")?;
     }
-    let path = instance.0.join("tracing_on");
-    let switch = File::options()
-        .write(true)
-        .open(&path)
-        .map_err(|error| Missing(format!("{}: {error}", path.display())))?;
-    Started::new(Tracer { switch, instance }, covered)
+    Started::new(Tracer::new(instance)?, covered)
 }
 
 /// A directory of tracefs with a ring buffer and a tracer of its own.
@@ -165,25 +161,56 @@ struct Tracer {
     /// `tracing_on`, open: opening it each time would hit much more than writing to it.
     /// It is closed before the instance goes, which would be in use otherwise.
     switch: File,
+    /// The sum of all readings. Each reading empties the buffer.
+    hits: Cell<u64>,
+    missed: Cell<u64>,
     instance: Instance,
 }
 
-impl Tool for Tracer {
-    /// Stops tracing meanwhile: the CPUs' numbers are read one after the other, and what
-    /// reading them hits would be in some and not in others, depending on where it runs.
-    fn hits(&self) -> u64 {
-        let switch = |on: &[u8]| (&self.switch).write_all(on);
-        let switched = switch(b"0");
-        let hits = self.instance.sum(&["entries", "overrun"]);
-        if let Err(error) = switched.and_then(|()| switch(b"1")) {
-            let instance = self.instance.0.display();
-            output::note(&format!("bench: {instance}: tracing_on: {error}"));
-        }
-        hits
+impl Tracer {
+    fn new(instance: Instance) -> Result<Tracer, Missing> {
+        let path = instance.0.join("tracing_on");
+        let switch = File::options()
+            .write(true)
+            .open(&path)
+            .map_err(|error| Missing(format!("{}: {error}", path.display())))?;
+        let (hits, missed) = (Cell::new(0), Cell::new(0));
+        Ok(Tracer {
+            switch,
+            hits,
+            missed,
+            instance,
+        })
     }
 
+    /// Adds what the buffer's statistics say, and empties the buffer.
+    ///
+    /// Tracing is off meanwhile: the CPUs' numbers are read one after the other, and what
+    /// reading them hits would be in some and not in others, depending on where it runs.
+    /// The kernel resets the statistics when this tracer is switched on again
+    /// (function_trace_start). They are reset here, so that the sum does not hang on that.
+    fn take(&self) -> io::Result<()> {
+        (&self.switch).write_all(b"0")?;
+        let add = |cell: &Cell<u64>, names| cell.set(cell.get() + self.instance.sum(names));
+        add(&self.hits, &["entries", "overrun"]);
+        add(&self.missed, &["commit overrun", "dropped events"]);
+        File::create(self.instance.0.join("trace"))?;
+        (&self.switch).write_all(b"1")
+    }
+}
+
+impl Tool for Tracer {
+    fn hits(&self) -> u64 {
+        if let Err(error) = self.take() {
+            let instance = self.instance.0.display();
+            output::note(&format!("bench: {instance}: {error}"));
+        }
+        self.hits.get()
+    }
+
+    /// Up to the last [`Tool::hits`].
     fn missed(&self) -> u64 {
-        self.instance.sum(&["commit overrun", "dropped events"])
+        self.missed.get()
     }
 }
 
