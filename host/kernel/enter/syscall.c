@@ -20,6 +20,7 @@
  * stub without any lock.
  */
 #include <linux/cache.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
@@ -118,8 +119,11 @@ int jifl_entry_attach(void)
 void jifl_entry_detach(void)
 {
 	mutex_lock(&attach.lock);
-	if (!WARN_ON(!attach.users) && !--attach.users)
-		WARN_ON(jifl_call_site_restore(stub));
+	if (!WARN_ON(!attach.users) && !--attach.users && jifl_call_site_restore(stub)) {
+		/* Whoever has the call now may go on to the stub, or put the call of it back. */
+		__module_get(THIS_MODULE);
+		pr_err("the call of x64_sys_call was redirected while a session ran: the module stays until the next boot\n");
+	}
 	mutex_unlock(&attach.lock);
 }
 

@@ -146,9 +146,8 @@ fn ftrace(host: &Host, symbols: &Symbols) -> Finding {
     match symbols.has("register_ftrace_function") {
         Some(true) => {}
         Some(false) => {
-            return finding(what, Verdict::Bad, "this kernel has none").mend(
-                "a kernel with CONFIG_DYNAMIC_FTRACE_WITH_REGS is needed, or `jifl vm`",
-            );
+            return finding(what, Verdict::Bad, "this kernel has none")
+                .mend("a kernel with CONFIG_DYNAMIC_FTRACE_WITH_REGS is needed, or `jifl vm`");
         }
         None => return finding(what, Verdict::Bad, HIDDEN).mend(KALLSYMS),
     }
@@ -407,11 +406,7 @@ mod tests {
                 "proc/kallsyms",
                 "0 T x64_sys_call\n0 T register_kprobe\n",
             ),
-            (
-                "ftrace",
-                "proc/sys/kernel/ftrace_enabled",
-                "0\n",
-            ),
+            ("ftrace", "proc/sys/kernel/ftrace_enabled", "0\n"),
             ("kprobes", "sys/kernel/debug/kprobes/enabled", "0\n"),
             (
                 "lockdown",
