@@ -5,49 +5,17 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-mod bench;
-mod branch;
-mod clock;
-mod count;
-mod cover;
-mod device;
-mod doctor;
-mod dump;
-mod duration;
-mod errno;
-mod exit;
-#[cfg(test)]
-mod fake;
-mod generate;
-mod glob;
-mod histogram;
-mod images;
-mod kcore;
-mod lines;
-mod list;
-mod lock;
-mod mem;
-mod output;
-#[cfg(test)]
-mod parse;
-mod plugin;
-mod prof;
-mod profile;
-mod read;
-mod recording;
-mod records;
-mod report;
-mod root;
-mod scope;
-mod sections;
+mod base;
+mod cmd;
+mod kernel;
 mod session;
-mod status;
-mod symbols;
-mod syscalls;
-mod target;
-mod trace;
-mod vm;
-mod why;
+mod show;
+
+use cmd::{
+    bench, branch, count, cover, diff, doctor, dump, generate, list, lock, mem, merge, plugin,
+    prof, read, record, report, status, trace, vm, why,
+};
+use show::output;
 
 /// JIT instrumentation of a live Linux kernel
 #[derive(Debug, Parser)]
@@ -83,13 +51,13 @@ enum Command {
     /// Show what system calls load and store, by cache line and object, or as a trace
     Mem(mem::MemArgs),
     /// Count now, to be shown by `report` later, elsewhere, without privileges
-    Record(recording::RecordArgs),
+    Record(record::RecordArgs),
     /// Show a recording, as prof, cover, branch or count
-    Report(recording::ReportArgs),
+    Report(report::ReportArgs),
     /// Compare two recordings, by function
-    Diff(recording::DiffArgs),
+    Diff(diff::DiffArgs),
     /// Add up recordings of the same kernel build
-    Merge(recording::MergeArgs),
+    Merge(merge::MergeArgs),
     /// Show the code cache: blocks beside the original, what is inserted, liveness
     Dump(dump::DumpArgs),
     /// List targets
@@ -141,10 +109,10 @@ fn main() -> ExitCode {
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),
-        Command::Record(args) => recording::run_record(&args),
-        Command::Report(args) => recording::run_report(&args),
-        Command::Diff(args) => recording::run_diff(&args),
-        Command::Merge(args) => recording::run_merge(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Merge(args) => merge::run(&args),
         Command::Dump(args) => dump::run(args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every other folder may use: it knows neither the kernel nor a session.
+
+pub mod clock;
+pub mod duration;
+pub mod environment;
+pub mod exit;
+pub mod glob;
+#[cfg(test)]
+pub mod parse;
+pub mod root;

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rows of the sheets: a table of instrumentations, how each is switched
+//! on, and what it says it has counted.
+
+use jifl_sys::abi::{
+    FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
+};
+use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
+use jifl_sys::device::{Device, Door, Request};
+
+pub use super::peers::Sites;
+use super::peers::{self, Job, Method, Peer};
+use super::sheet::NATIVE;
+use crate::base::exit::Failure;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure;
+
+/// Probes of a peer's row, at most.
+const PLACES_MAX: usize = 2000;
+
+/// How a row instruments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Not at all.
+    Native,
+    /// A session over every system call, with `FLAG_*` of the ABI.
+    Session(Kind, u32),
+    /// The same, begun anew for every round: all is translated again.
+    Cold(Kind),
+    /// What a user would take instead.
+    Peer(Method, Job),
+}
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub struct Instrument {
+    /// Its short name, for options, headings and JSON.
+    pub key: &'static str,
+    /// In words.
+    pub title: &'static str,
+    /// What it does.
+    pub what: What,
+}
+
+/// The key of the row in which all is translated again and again.
+pub const COLD: &str = "cold";
+
+/// The rows of all sets but one. A kind of session is one line here.
+#[rustfmt::skip]
+pub const INSTRUMENTS: &[Instrument] = &[
+    row(NATIVE, "uninstrumented", What::Native),
+    row("none", "nothing inserted", What::Session(Kind::None, 0)),
+    row("call", "call count", What::Session(Kind::Call, 0)),
+    row("block", "block count", What::Session(Kind::Block, 0)),
+    row("insn", "instruction count", What::Session(Kind::Insn, 0)),
+    row("trace", "call trace", What::Session(Kind::Trace, 0)),
+    row("values", "call trace with arguments and results", What::Session(Kind::Trace, FLAG_VALUES)),
+    row("times", "call trace with functions' times", What::Session(Kind::Trace, FLAG_CLOCK)),
+    row("path", "path of blocks", What::Session(Kind::Path, 0)),
+    row("blocks", "executions of each block", What::Session(Kind::Profile, 0)),
+    row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
+    row("lock", "waits for locks, retries", What::Session(Kind::Lock, 0)),
+    row("mem", "loads and stores, recorded", What::Session(Kind::Mem, 0)),
+    row(COLD, "block count, a new session for each call", What::Cold(Kind::Block)),
+    row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
+    row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
+    row("int3-block", "kprobes (int3), block count", What::Peer(Method::KprobeInt3, Job::CountBlocks)),
+    row("opt-call", "kprobes (optimised), call count", What::Peer(Method::KprobeOptimised, Job::CountCalls)),
+    row("opt-trace", "kprobes (optimised), call trace", What::Peer(Method::KprobeOptimised, Job::TraceCalls)),
+    row("opt-block", "kprobes (optimised), block count", What::Peer(Method::KprobeOptimised, Job::CountBlocks)),
+    row("ftrace-call", "function tracer, call count", What::Peer(Method::FunctionTracer, Job::CountCalls)),
+    row("ftrace-trace", "function tracer, call trace", What::Peer(Method::FunctionTracer, Job::TraceCalls)),
+    row("bpf-call", "BPF fentry, call count", What::Peer(Method::BpfFentry, Job::CountCalls)),
+    row("bpf-trace", "BPF fentry, call trace", What::Peer(Method::BpfFentry, Job::TraceCalls)),
+];
+
+/// Those of the set that shows what liveness and inlining bring: blocks are counted by a
+/// function of C, and by the engine's own addition.
+#[rustfmt::skip]
+pub const EFFECTS: &[Instrument] = &[
+    row(NATIVE, "uninstrumented", What::Native),
+    row("neither", "by a function: called, all saved", effect(FLAG_FUNCTION | FLAG_NO_INLINING | FLAG_NO_LIVENESS)),
+    row("liveness", "by a function: liveness", effect(FLAG_FUNCTION | FLAG_NO_INLINING)),
+    row("inlining", "by a function: inlining", effect(FLAG_FUNCTION | FLAG_NO_LIVENESS)),
+    row("both", "by a function: liveness and inlining", effect(FLAG_FUNCTION)),
+    row("add-saved", "by an addition: all saved", effect(FLAG_NO_LIVENESS)),
+    row("add", "by an addition: liveness", effect(0)),
+];
+
+const fn effect(flags: u32) -> What {
+    What::Session(Kind::Block, flags)
+}
+
+const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
+    Instrument { key, title, what }
+}
+
+/// What has been counted up to a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls, in the order of the numbers asked for; empty where they are not counted.
+    pub calls: Vec<u64>,
+    /// What is counted inside calls.
+    pub inside: Option<u64>,
+    /// What is known not to have been counted.
+    pub missed: u64,
+    /// Basic blocks translated since the module was loaded.
+    pub translated: Option<u64>,
+}
+
+/// An instrumentation that is switched on, until it is dropped.
+pub enum Live {
+    /// Nothing.
+    Native,
+    /// Our own.
+    Session(Device, Kind),
+    /// A peer's.
+    Peer(Peer),
+}
+
+impl Live {
+    /// Switches it on.
+    ///
+    /// # Errors
+    /// Why this kernel, or this machine, lacks it: one line.
+    pub fn start(what: What, sites: Option<&Result<Sites, String>>) -> Result<Live, String> {
+        match what {
+            What::Native => Ok(Live::Native),
+            What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
+            What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
+            What::Peer(method, job) => match sites {
+                Some(Ok(sites)) => start_peer(method, job, sites),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("its addresses are not known".into()),
+            },
+        }
+    }
+
+    /// Kprobes that are breakpoints become jumps.
+    ///
+    /// # Errors
+    /// Why they do not: one line.
+    pub fn optimise(&mut self) -> Result<(), String> {
+        match self {
+            Live::Peer(peer) => peer.optimise().map_err(|missing| missing.0),
+            _ => Err("only kprobes become jumps".into()),
+        }
+    }
+
+    /// How often a peer must be hit where it is, when what [`sites`] was given is done again.
+    pub fn expected(&self) -> Option<u64> {
+        match self {
+            Live::Peer(peer) => Some(peer.coverage().expected),
+            _ => None,
+        }
+    }
+
+    /// What has been counted of these system calls.
+    pub fn counts(&self, numbers: &[u32]) -> Result<Counts, String> {
+        match self {
+            Live::Native => Ok(Counts::default()),
+            Live::Session(door, kind) => session_counts(door, *kind, numbers),
+            Live::Peer(peer) => Ok(Counts {
+                inside: Some(peer.hits()),
+                missed: peer.missed(),
+                ..Counts::default()
+            }),
+        }
+    }
+}
+
+/// The addresses that `work` executes, for [`Live::start`].
+pub fn sites(work: &mut dyn FnMut()) -> Result<Sites, String> {
+    peers::collect(work).map_err(|error| error.message)
+}
+
+/// Blocks translated since the module was loaded; `None` without the module.
+pub fn translated() -> Option<u64> {
+    status().ok().map(|status| status.translated_blocks)
+}
+
+/// The module's totals.
+pub fn status() -> Result<Status, String> {
+    let status = device::open().and_then(|door| device::status(&door));
+    status.map_err(|failure| failure.message)
+}
+
+/// What a session has counted of all system calls.
+pub fn all_counts(live: &Live) -> Result<Counts, String> {
+    let Live::Session(door, _) = live else {
+        return live.counts(&[]);
+    };
+    // Those that this kernel lacks have no statistics.
+    let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
+    let numbers: Vec<u32> = (0..NR_MAX as u32).filter(known).collect();
+    live.counts(&numbers)
+}
+
+/// The kernel decodes a whole function for each kprobe in it.
+fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
+    let places = match job {
+        Job::CountBlocks => sites.blocks().0,
+        Job::TraceCalls => sites.functions().0,
+        Job::CountCalls => sites.calls().0,
+    };
+    if places > PLACES_MAX {
+        return Err(format!(
+            "it would take {places} probes, which the kernel needs minutes to place; at most {PLACES_MAX} are tried"
+        ));
+    }
+    let peer = Peer::start(method, job, sites).map_err(|missing| missing.0)?;
+    Ok(Live::Peer(peer))
+}
+
+fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
+    let door = device::open()?;
+    let mut start = Start {
+        kind: kind as u32,
+        flags,
+        nrs: [u64::MAX; NR_MAX / 64],
+        ..Start::default()
+    };
+    door.call(Request::Start(&mut start))
+        .map_err(|error| measure::refused(&door, &start, &Table::all(), &error))?;
+    Ok(Live::Session(door, kind))
+}
+
+fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, String> {
+    let status = device::status(door).map_err(|failure| failure.message)?;
+    let mut counts = Counts {
+        translated: Some(status.translated_blocks),
+        ..Counts::default()
+    };
+    let inside = matches!(kind, Kind::Block | Kind::Insn | Kind::Trace);
+    let mut sum = 0;
+    for nr in numbers {
+        let mut stat = Stat::of(*nr);
+        door.call(Request::Stat(&mut stat, None))
+            .map_err(|error| device::failed("reading the statistics", &error).message)?;
+        sum += stat.sum;
+        counts.missed += stat.missed;
+        if kind != Kind::None {
+            counts.calls.push(stat.calls);
+        }
+    }
+    // A profile's counts are of all calls together, those that read it, too.
+    counts.inside = inside.then_some(sum);
+    Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_the_native_row_is_first() {
+        for rows in [INSTRUMENTS, EFFECTS] {
+            let keys: BTreeSet<&str> = rows.iter().map(|row| row.key).collect();
+            assert_eq!(keys.len(), rows.len());
+            assert_eq!(rows[0].what, What::Native);
+        }
+    }
+
+    #[test]
+    fn nothing_counts_nothing() {
+        let live = Live::start(What::Native, None).unwrap();
+        assert_eq!(live.counts(&[0, 1]).unwrap(), Counts::default());
+    }
+}

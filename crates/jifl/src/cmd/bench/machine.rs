@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measuring in throwaway machines: this program starts itself inside one, for
+//! one set and clock, and reads what it found from its output.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use super::clock::Clock;
+use super::results::Results;
+use super::sheet::Sheet;
+use super::{BenchArgs, Set};
+use crate::base::exit::Failure;
+use crate::show::output;
+
+/// A set by one clock on one kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// As `jifl vm --kernel` takes it.
+    pub kernel: String,
+    /// What to measure.
+    pub set: Set,
+    /// By which clock.
+    pub clock: Clock,
+}
+
+/// The machines that are needed, set by set.
+fn jobs(args: &BenchArgs) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for set in args.sets() {
+        for kernel in &args.kernel {
+            for clock in set.clocks(&args.clock) {
+                jobs.push(Job {
+                    kernel: kernel.clone(),
+                    set,
+                    clock,
+                });
+            }
+        }
+    }
+    jobs
+}
+
+/// Machines that run side by side where the clock counts instructions, which whatever
+/// else runs does not change.
+const SIDE_BY_SIDE: usize = 2;
+
+/// Runs all, those whose clock shows time last and each alone; `show` gets what each has
+/// found, as they end.
+pub fn run_all(
+    args: &BenchArgs,
+    mut show: impl FnMut(Sheet) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let jobs = jobs(args);
+    let (exact, timed): (Vec<Job>, Vec<Job>) = jobs
+        .into_iter()
+        .partition(|job| job.clock == Clock::Instructions);
+    let count = exact.len() + timed.len();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(SIDE_BY_SIDE) {
+            let sender = sender.clone();
+            scope.spawn(|| {
+                let sender = sender;
+                while let Some(job) = exact.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody listens where the results cannot be shown.
+                    if sender.send(run(job, args, &ended, count)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        receiver.into_iter().flatten().try_for_each(&mut show)
+    })?;
+    let timed = timed.iter().flat_map(|job| run(job, args, &ended, count));
+    timed.into_iter().try_for_each(&mut show)
+}
+
+/// Runs one. A machine that fails leaves one line and no sheet.
+fn run(job: &Job, args: &BenchArgs, ended: &AtomicUsize, of: usize) -> Vec<Sheet> {
+    let name = format!(
+        "{} by {} on {}",
+        job.set.name(),
+        job.clock.name(),
+        job.kernel
+    );
+    output::note(&format!("jifl bench: {name} begins"));
+    let began = Instant::now();
+    let sheets = measure(job, args).unwrap_or_else(|why| {
+        output::note(&format!("jifl bench: no {name}: {why}"));
+        Vec::new()
+    });
+    let ended = ended.fetch_add(1, Ordering::Relaxed) + 1;
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    output::note(&format!(
+        "jifl bench: {name} took {minutes:.1} minutes; {ended} of {of} done"
+    ));
+    sheets
+}
+
+fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
+    let mut command = Command::new(&program);
+    command.args(machine_words(job, args));
+    command.arg("--").arg(&program).args(inner_words(job, args));
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    // The machine ends with us, however we end.
+    jifl_sys::os::tie_to_parent(&mut command, &[]);
+    let ended = command
+        .spawn()
+        .and_then(|child| child.wait_with_output())
+        .map_err(|error| error.to_string())?;
+    if !ended.status.success() {
+        return Err(format!("the machine: {}", ended.status));
+    }
+    let results: Results = serde_json::from_slice(&ended.stdout)
+        .map_err(|error| format!("what it printed is no result: {error}"))?;
+    Ok(results.sheets)
+}
+
+fn machine_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec!["vm".into(), "--kernel".into(), job.kernel.clone().into()];
+    match job.clock {
+        Clock::Instructions => words.push("--icount".into()),
+        Clock::Time => words.extend(["--smp".into(), "2".into()]),
+    }
+    if job.set == Set::Memory {
+        // It loads the module with one size after the other.
+        words.push("--no-module".into());
+    }
+    for append in &args.append {
+        words.extend(["--append".into(), append.into()]);
+    }
+    words.extend(["--timeout".into(), args.timeout.to_string().into()]);
+    words
+}
+
+fn inner_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
+    let mut words: Vec<OsString> = ["bench", "--here", "-f", "json"].map(Into::into).into();
+    words.extend(["--set".into(), job.set.name().into()]);
+    words.extend(["--clock".into(), job.clock.name().into()]);
+    for (option, values) in [("--op", &args.op), ("--row", &args.row)] {
+        for value in values {
+            words.extend([option.into(), value.into()]);
+        }
+    }
+    for size in &args.cache_kb {
+        words.extend(["--cache-kb".into(), size.to_string().into()]);
+    }
+    for (option, value) in [("--rounds", args.rounds), ("--repeats", args.repeats)] {
+        if let Some(value) = value {
+            words.extend([option.into(), value.to_string().into()]);
+        }
+    }
+    words
+}

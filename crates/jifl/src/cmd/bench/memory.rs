@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory set: a compile's throughput with a session over every system
+//! call, against the memory given to the cache. The module is loaded anew with
+//! each size, and at the end as it was before.
+
+use std::ffi::CString;
+
+use super::instruments::{self, Counts, Instrument, Live, What};
+use super::programs::Compile;
+use super::series::{self, Series, Trouble};
+use super::sheet::Row;
+use super::stats::median;
+use crate::base::environment::release;
+use crate::base::exit::Failure;
+use crate::cmd::plugin;
+use crate::show::output;
+
+/// KiB of code, and as much of tables.
+pub const SIZES: [u64; 5] = [1024, 1536, 2048, 4096, 8192];
+
+/// KiB.
+const LEAST_SIDE: u64 = 64;
+/// Compiles that are measured, after a first one.
+const TIMES: usize = 2;
+
+/// What was found.
+pub struct Found {
+    /// With a cell for each size.
+    pub rows: Vec<Row>,
+    /// One line each.
+    pub notes: Vec<String>,
+}
+
+/// The name of the operation with this size.
+pub fn op_name(size: u64) -> String {
+    format!("{size} KB")
+}
+
+/// Measures rows that are sessions with each size.
+///
+/// # Errors
+/// The module, as loaded now, cannot be unloaded.
+pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
+    let before = parameters();
+    if before.is_some() {
+        plugin::remove("jifl")?;
+    }
+    let wanted: Vec<&Instrument> = rows
+        .iter()
+        .filter(|row| matches!(row.what, What::Native | What::Session(..)))
+        .collect();
+    let mut notes = Vec::new();
+    let columns: Vec<(String, Vec<Series>)> = match native() {
+        Ok((compile, native)) => sizes
+            .iter()
+            .map(|size| {
+                (
+                    op_name(*size),
+                    measure_size(&mut notes, &wanted, &compile, &native, *size),
+                )
+            })
+            .collect(),
+        Err(why) => {
+            let missing = Series::without(Trouble::Missing(why));
+            vec![(op_name(sizes[0]), vec![missing; wanted.len()])]
+        }
+    };
+    if let Some([cache, side]) = before {
+        insert(cache, side)?;
+    }
+    let rows = wanted.iter().enumerate().map(|(index, row)| {
+        let found = columns
+            .iter()
+            .map(|(op, column)| (op.as_str(), &column[index]));
+        series::row(row, &found.collect::<Vec<_>>())
+    });
+    Ok(Found {
+        rows: rows.collect(),
+        notes,
+    })
+}
+
+/// Of the module as it is loaded.
+fn parameters() -> Option<[u64; 2]> {
+    let read = |name| {
+        let text = std::fs::read_to_string(format!("/sys/module/jifl/parameters/{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    Some([read("cache_kb")?, read("side_kb")?])
+}
+
+fn insert(cache_kb: u64, side_kb: u64) -> Result<(), Failure> {
+    let text = CString::new(format!("cache_kb={cache_kb} side_kb={side_kb}"));
+    plugin::insert(None, &text.unwrap_or_default())
+}
+
+fn native() -> Result<(Compile, Vec<f64>), String> {
+    let compile = Compile::new()?;
+    compile.cost()?;
+    let costs: Result<Vec<f64>, String> = (0..=TIMES).map(|_| compile.cost()).collect();
+    Ok((compile, costs?))
+}
+
+fn measure_size(
+    notes: &mut Vec<String>,
+    wanted: &[&Instrument],
+    compile: &Compile,
+    native: &[f64],
+    size: u64,
+) -> Vec<Series> {
+    let op = op_name(size);
+    output::note(&format!("jifl bench: memory, {}: {op}", release()));
+    // The module refuses tables that are smaller.
+    let loaded = insert(size, size.max(LEAST_SIDE));
+    let found = wanted.iter().map(|row| {
+        let costs = match (&loaded, row.what) {
+            (_, What::Native) => Ok((native.to_vec(), None)),
+            (Err(failure), _) => Err(Trouble::Void(format!(
+                "this size cannot be had: {}",
+                failure.message
+            ))),
+            (Ok(()), what) => session_costs(compile, what),
+        };
+        match costs {
+            Ok((costs, note)) => {
+                notes.extend(note.map(|note| format!("{op}, {}: {note}", row.title)));
+                Series::of(&costs, median(native))
+            }
+            Err(trouble) => Series::without(trouble),
+        }
+    });
+    let found = found.collect();
+    if loaded.is_ok() {
+        notes.extend(plugin::remove("jifl").err().map(|failure| failure.message));
+    }
+    found
+}
+
+/// Costs, and a line where the cache was too small for all that ran.
+fn session_costs(compile: &Compile, what: What) -> Result<(Vec<f64>, Option<String>), Trouble> {
+    let before = instruments::status().map_err(Trouble::Void)?;
+    let live = Live::start(what, None).map_err(Trouble::Missing)?;
+    compile.cost().map_err(Trouble::Void)?;
+    let from = instruments::all_counts(&live).map_err(Trouble::Void)?;
+    let costs: Result<Vec<f64>, String> = (0..TIMES).map(|_| compile.cost()).collect();
+    let costs = costs.map_err(Trouble::Void)?;
+    let to = instruments::all_counts(&live).map_err(Trouble::Void)?;
+    let after = instruments::status().map_err(Trouble::Void)?;
+    let flushes = after.flushes - before.flushes;
+    let translated = after.translated_blocks - before.translated_blocks;
+    judge(translated, flushes, &from, &to).map_err(Trouble::Void)?;
+    let line = format!("the cache was emptied {flushes} times");
+    Ok((costs, (flushes > 0).then_some(line)))
+}
+
+/// What was not counted costs nothing, so a figure with many missed calls is void.
+fn judge(translated: u64, flushes: u64, from: &Counts, to: &Counts) -> Result<(), String> {
+    const MISSED: f64 = 0.01;
+    if translated == 0 {
+        return Err("too small to hold one block: nothing was translated".into());
+    }
+    if to.calls.is_empty() {
+        return Ok(());
+    }
+    let calls = |counts: &Counts| counts.calls.iter().sum::<u64>();
+    let (counted, missed) = (calls(to) - calls(from), to.missed - from.missed);
+    if calls(to) == 0 {
+        return Err("too small to hold the code of one call: nothing was counted".into());
+    }
+    let share = missed as f64 / (counted + missed).max(1) as f64;
+    if share > MISSED {
+        return Err(format!(
+            "missed {:.1} % of the calls, and the cache was emptied {flushes} times",
+            100.0 * share
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(calls: u64, missed: u64) -> Counts {
+        Counts {
+            calls: vec![calls],
+            missed,
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn a_size_that_holds_nothing_is_void() {
+        let none = counts(0, 0);
+        for (translated, to, why) in [
+            (0, counts(0, 0), "one block"),
+            (9, counts(0, 100), "one call"),
+            (9, counts(50, 50), "missed 50.0 %"),
+        ] {
+            let error = judge(translated, 3, &none, &to).unwrap_err();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
+        assert_eq!(judge(9, 1, &none, &counts(1000, 5)), Ok(()));
+        // A session that inserts nothing counts none.
+        assert_eq!(judge(9, 1, &Counts::default(), &Counts::default()), Ok(()));
+    }
+}

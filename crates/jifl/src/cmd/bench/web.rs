@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The web set: an Apache server and ApacheBench on the loopback interface,
+//! under every instrumentation in turn. Time only: server and clients overlap.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::instruments::{self, Instrument, Live, What};
+use super::programs::Scratch;
+use super::series::{self, Series, Trouble};
+use super::sheet::{Operation, Row};
+use crate::show::output;
+
+const PORT: u16 = 8093;
+const SERVER: &str = "/usr/sbin/apache2";
+const MODULES: &str = "/usr/lib/apache2/modules";
+const CLIENTS: &str = "4";
+/// Of the file that is served, in bytes.
+const SIZE: usize = 4096;
+/// Of x86-64; one for each connection, and each request is one.
+const ACCEPT: u32 = syscalls::Sysno::accept4 as u32;
+
+/// Measured of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Requests a second.
+    pub throughput: f64,
+    /// Milliseconds within which half of the requests were answered.
+    pub p50: f64,
+    /// And 99 of 100.
+    pub p99: f64,
+}
+
+/// What a sheet shows of it.
+pub fn operations() -> Vec<Operation> {
+    let operation = |name: &str, unit: &str| Operation {
+        name: name.into(),
+        unit: unit.into(),
+    };
+    vec![
+        operation("throughput", "requests/s"),
+        operation("latency p50", "ms"),
+        operation("latency p99", "ms"),
+    ]
+}
+
+/// What is to be measured, and how often.
+pub struct Plan {
+    /// Rows; the first is the uninstrumented one.
+    pub rows: Vec<Instrument>,
+    /// Of a turn, at most.
+    pub requests: u64,
+    /// So many also of a row under which they take long.
+    pub fixed: bool,
+    /// How often the rows take turns. Peers take one: switching them on takes minutes.
+    pub repeats: u64,
+}
+
+impl Plan {
+    /// Requests of a turn where they are answered so fast.
+    fn requests(&self, throughput: f64) -> u64 {
+        const SECONDS: f64 = 5.0;
+        const LEAST: u64 = 200;
+        if self.fixed {
+            return self.requests;
+        }
+        self.requests.min(LEAST.max((SECONDS * throughput) as u64))
+    }
+}
+
+/// Measures the rows in turns.
+pub fn measure(plan: &Plan) -> Vec<Row> {
+    let rows = &plan.rows;
+    let mut found = vec![vec![Series::default(); 3]; rows.len()];
+    match Server::start() {
+        Err(why) => {
+            let missing = Series::without(Trouble::Missing(why));
+            found = vec![vec![missing; 3]; rows.len()];
+        }
+        Ok(server) => turns(&server, plan, &mut found),
+    }
+    let names: Vec<String> = operations().into_iter().map(|op| op.name).collect();
+    let rows = rows.iter().zip(&found).filter(|(row, _)| !is_cold(row));
+    rows.map(|(row, found)| {
+        let found: Vec<_> = names.iter().map(String::as_str).zip(found).collect();
+        series::row(row, &found)
+    })
+    .collect()
+}
+
+/// A session for each request is no way to run a server.
+fn is_cold(row: &Instrument) -> bool {
+    matches!(row.what, What::Cold(_))
+}
+
+fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
+    let (rows, requests, repeats) = (&plan.rows, plan.requests, plan.repeats);
+    // Its first requests make it start threads.
+    let _ = server.bench(requests);
+    let peers = rows.iter().any(|row| matches!(row.what, What::Peer(..)));
+    let sites = peers.then(|| {
+        instruments::sites(&mut || {
+            let _ = server.bench(requests / 4);
+        })
+    });
+    for repeat in 1..=repeats {
+        output::note(&format!("jifl bench: web, turn {repeat} of {repeats}"));
+        let mut native = None;
+        for (row, series) in rows.iter().zip(&mut *found) {
+            let is_peer = matches!(row.what, What::Peer(..));
+            if is_cold(row) || series[0].has_failed() || (is_peer && repeat > 1) {
+                continue;
+            }
+            if is_peer {
+                output::note(&format!("jifl bench: web, row {}", row.key));
+            }
+            match one(server, row, sites.as_ref(), plan) {
+                Ok(run) => push(series, run, *native.get_or_insert(run)),
+                Err(trouble) => {
+                    for series in series {
+                        series.fail(trouble.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn push(series: &mut [Series], run: Run, native: Run) {
+    series[0].push(run.throughput, native.throughput / run.throughput);
+    series[1].push(run.p50, run.p50 / native.p50);
+    series[2].push(run.p99, run.p99 / native.p99);
+}
+
+fn one(
+    server: &Server,
+    row: &Instrument,
+    sites: Option<&Result<instruments::Sites, String>>,
+    plan: &Plan,
+) -> Result<Run, Trouble> {
+    let live = Live::start(row.what, sites).map_err(Trouble::Missing)?;
+    let first = server.bench(plan.requests / 10).map_err(Trouble::Void)?;
+    let requests = plan.requests(first.throughput);
+    let before = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;
+    let run = server.bench(requests).map_err(Trouble::Void)?;
+    let after = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;
+    if let (Some(from), Some(to)) = (before.calls.first(), after.calls.first()) {
+        // The last of them may be on its way yet.
+        let counted = to - from;
+        if counted + 1 < requests {
+            let why = format!("counted {counted} of {requests} connections");
+            return Err(Trouble::Void(why));
+        }
+    }
+    if before.inside.is_some() && after.inside <= before.inside {
+        return Err(Trouble::Void("counted nothing".into()));
+    }
+    Ok(run)
+}
+
+/// A server, until it is dropped.
+struct Server {
+    scratch: Scratch,
+    process: Child,
+}
+
+impl Server {
+    fn start() -> Result<Server, String> {
+        if !Path::new(SERVER).exists() {
+            return Err("apache2 is not installed (Debian's apache2 and apache2-utils)".into());
+        }
+        let scratch = Scratch::new()?;
+        scratch.write("file", &"x".repeat(SIZE))?;
+        let text = configuration(&scratch.path("."));
+        let file = scratch.write("apache2.conf", &text)?;
+        let mut command = Command::new(SERVER);
+        command.arg("-f").arg(file).arg("-DFOREGROUND");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        jifl_sys::os::tie_to_parent(&mut command, &[]);
+        let process = command
+            .spawn()
+            .map_err(|error| format!("{SERVER}: {error}"))?;
+        let server = Server { scratch, process };
+        server.wait()?;
+        Ok(server)
+    }
+
+    fn wait(&self) -> Result<(), String> {
+        let end = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect(("127.0.0.1", PORT)).is_err() {
+            if Instant::now() > end {
+                return Err("apache2 does not answer".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn bench(&self, requests: u64) -> Result<Run, String> {
+        let latencies = self.scratch.path("latencies");
+        let mut command = Command::new("ab");
+        command
+            .args(["-q", "-c", CLIENTS, "-n"])
+            .arg(requests.to_string());
+        command.arg("-e").arg(&latencies);
+        command.arg(format!("http://127.0.0.1:{PORT}/file"));
+        command.stdin(Stdio::null());
+        let done = command.output().map_err(|error| format!("ab: {error}"))?;
+        let text = String::from_utf8_lossy(&done.stdout);
+        let percentiles = std::fs::read_to_string(latencies).unwrap_or_default();
+        parse(&text, &percentiles, requests)
+            .ok_or_else(|| "ab: not every request was answered".into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+fn configuration(directory: &Path) -> String {
+    let directory = directory.display();
+    format!(
+        "ServerName localhost\n\
+         Listen 127.0.0.1:{PORT}\n\
+         User www-data\n\
+         Group www-data\n\
+         PidFile {directory}/pid\n\
+         ErrorLog {directory}/error.log\n\
+         DefaultRuntimeDir {directory}\n\
+         LoadModule mpm_event_module {MODULES}/mod_mpm_event.so\n\
+         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
+         DocumentRoot {directory}\n"
+    )
+}
+
+/// `None` unless all requests were answered well.
+fn parse(text: &str, percentiles: &str, requests: u64) -> Option<Run> {
+    let number = |name: &str| -> Option<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let percentile = |wanted: &str| -> Option<f64> {
+        let mut lines = percentiles.lines().filter_map(|line| line.split_once(','));
+        lines
+            .find(|(percent, _)| *percent == wanted)?
+            .1
+            .parse()
+            .ok()
+    };
+    let whole = number("Complete requests:")? == requests as f64
+        && number("Failed requests:")? == 0.0
+        && !text.contains("Non-2xx responses");
+    whole.then_some(Run {
+        throughput: number("Requests per second:")?,
+        p50: percentile("50")?,
+        p99: percentile("99")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "Complete requests:      100\nFailed requests:        0\n\
+                        Requests per second:    512.25 [#/sec] (mean)\n";
+    const PERCENTILES: &str = "Percentage served,Time in ms\n0,0.5\n50,1.250\n99,7.5\n";
+
+    #[test]
+    fn runs_are_read() {
+        let run = Run {
+            throughput: 512.25,
+            p50: 1.25,
+            p99: 7.5,
+        };
+        assert_eq!(parse(TEXT, PERCENTILES, 100), Some(run));
+    }
+
+    #[test]
+    fn a_run_that_failed_in_part_is_none() {
+        assert_eq!(parse(TEXT, PERCENTILES, 200), None);
+        assert_eq!(parse(TEXT, "", 100), None);
+        let refused = format!("{TEXT}Non-2xx responses:      3\n");
+        assert_eq!(parse(&refused, PERCENTILES, 100), None);
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl count`: what system calls execute.
+
+mod from_blocks;
+mod keys;
+mod sheet;
+mod values;
+mod what;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jifl_sys::abi::{FLAG_REPEATS, Kind, Start};
+use jifl_sys::device::Device;
+
+use self::sheet::Form;
+use self::what::{By, Plan, Value, What};
+use crate::base::exit::Failure;
+use crate::kernel::memory::Kcore;
+use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::blocks;
+use crate::session::device;
+use crate::session::measure;
+use crate::session::recording::{self, Destination, Recording};
+use crate::session::report::{self, Format, Report};
+use crate::session::scope::{self, Outcome, Scope};
+use crate::session::targets;
+use crate::show::output::{self, Extent, Sink};
+
+/// Arguments of `jifl count`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+WHAT is counted, inside system calls:
+  insn           instructions executed
+  block          basic blocks executed
+  call           the calls alone
+  none           nothing: what the code cache itself costs
+  branch         conditional branches executed, taken and not taken
+  load, store    memory that instructions read, or write
+  opcode         instructions by mnemonic
+  func           calls of each of the kernel's functions
+  hist:VALUE     calls by VALUE: duration, retval, or ARG0 to ARG5
+
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+The session ends with CMD, after --for, or with Ctrl-C. The report goes to stdout
+(after CMD's own output) or to FILE. With CMD the exit status is CMD's.
+
+Examples:
+  jifl count insn sys:clone --for 10s
+  jifl count insn 'sys:*' -f json -o counts.json -- make
+  jifl count insn 'sys:*' --by comm,cpu -- make
+  jifl count opcode sys:openat -- cat /etc/hostname
+  jifl count hist:duration sys:read sys:write -p 1234")]
+pub struct CountArgs {
+    /// What to count
+    what: What,
+    /// System calls: sys:openat, sys:*at, sys:*
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Not by system call but by this, or by each combination of several
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]
+    by: Vec<By>,
+    /// With insn: count a repeated string instruction once more for every
+    /// repetition, as processor clocks that tick per iteration see it
+    #[arg(long)]
+    repeats: bool,
+    /// How the report is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    extent: Extent,
+    /// Also keep all that was counted in FILE, for `jifl report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+impl CountArgs {
+    fn form(&self) -> Form {
+        Form {
+            format: self.format,
+            lines: self.extent.lines(self.format == Format::Text),
+            width: self.extent.width(),
+        }
+    }
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: CountArgs) -> Result<u8, Failure> {
+    let plan = what::plan(args.what, &args.by)?;
+    if args.repeats && (args.what != What::Insn || plan == Plan::Blocks(true)) {
+        return Err(Failure::usage(
+            "--repeats goes with `count insn` only, and not with --by func",
+        ));
+    }
+    if args.record.is_some() && !matches!(plan, Plan::Calls(_)) {
+        return Err(Failure::usage(
+            "--record goes with `count insn`, `block`, `call` and `none`, and not with --by: \
+             `jifl record` keeps what blocks have executed",
+        ));
+    }
+    if args.extent.limit.is_some() && matches!(plan, Plan::Calls(_) | Plan::Values(_)) {
+        return Err(Failure::usage(
+            "--limit goes with --by, branch, load, store, opcode and func: otherwise each system call is shown",
+        ));
+    }
+    match plan {
+        Plan::Calls(kind) => run_calls(&args, kind),
+        Plan::Keys(kind, by, flags) => run_keys(&args, kind, &by, flags),
+        Plan::Values(value) => run_values(&args, value),
+        Plan::Blocks(by_func) => run_blocks(&args, by_func),
+    }
+}
+
+/// Runs a session that counts call by call.
+fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device, Sink), Failure> {
+    let table = Table::all();
+    let start = Start {
+        kind: kind as u32,
+        flags: flags | if args.repeats { FLAG_REPEATS } else { 0 },
+        nrs: measure::bits(&targets::select(&args.targets, &table)?),
+        ..Start::default()
+    };
+    args.scope.check()?;
+    // Before anything is started: a report nobody can read is none.
+    let sink = args.extent.sink()?;
+    let door = device::open()?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
+    note(&outcome.report, args, &table, kind);
+    Ok((outcome, door, sink))
+}
+
+fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
+    let record = args.record.as_deref().map(Destination::open).transpose()?;
+    let (outcome, _, mut sink) = observe(args, kind, 0)?;
+    let kept = recording::keep_in(record, || Recording::of_report(&outcome.report));
+    let text = outcome.report.render(args.format, args.extent.width());
+    let written = sink.write(&text);
+    if let Some(notes) = outcome.report.notes(args.format) {
+        output::note(notes.trim_end());
+    }
+    kept.and(written)?;
+    Ok(outcome.exit_status())
+}
+
+fn run_keys(args: &CountArgs, kind: Kind, by: &[By], flags: u32) -> Result<u8, Failure> {
+    let (outcome, door, mut sink) = observe(args, kind, flags)?;
+    let sheet = keys::sheet(&door, kind, by)?;
+    if let Some(calls) = sheet
+        .other
+        .as_ref()
+        .map(|other| other[0])
+        .filter(|calls| *calls > 0)
+    {
+        output::note(&format!(
+            "jifl: {calls} calls found no room for their key, and are counted together: load the \
+             module with a larger count_keys"
+        ));
+    }
+    let cost = report::cost(&outcome.report);
+    sink.write(&sheet.render(args.form(), &outcome.report, &cost))?;
+    note_cost(args.format, &cost);
+    Ok(outcome.exit_status())
+}
+
+fn run_values(args: &CountArgs, value: Value) -> Result<u8, Failure> {
+    let (outcome, _, mut sink) = observe(args, Kind::Call, value.flag())?;
+    sink.write(&values::render(value, &outcome.report, args.form()))?;
+    note_cost(args.format, &report::cost(&outcome.report));
+    Ok(outcome.exit_status())
+}
+
+fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
+    let table = Table::all();
+    let start = blocks::start(&args.targets, from_blocks::flags(args.what), &table)?;
+    args.scope.check()?;
+    let mut sink = args.extent.sink()?;
+    let mut kcore = from_blocks::needs_code(args.what)
+        .then(Kcore::open)
+        .transpose()?;
+    // Reading them takes longer than all the rest.
+    let symbols = || {
+        if by_func {
+            Symbols::of_kernel()
+        } else {
+            Symbols::default()
+        }
+    };
+    let (profile, status) = blocks::observe(&args.scope, start, &table, symbols)?;
+    let (sheet, dark) = from_blocks::sheet(args.what, by_func, &profile, kcore.as_mut());
+    let cost = dark.text() + &profile.cost();
+    sink.write(&sheet.render(args.form(), &profile.report, &cost))?;
+    note_cost(args.format, &cost);
+    Ok(status)
+}
+
+/// What columns have no place for goes to standard error.
+fn note_cost(format: Format, cost: &str) {
+    if format == Format::Csv {
+        output::note(cost.trim_end());
+    }
+}
+
+/// Names the calls that were asked for one by one and are not in this kernel.
+fn note_absent(report: &Report, targets: &[String], table: &Table) {
+    for nr in &report.absent {
+        let name = format!("sys:{}", table.name(*nr));
+        if targets.contains(&name) || targets.contains(&format!("sys:{nr}")) {
+            output::note(&format!("jifl: this kernel has no {name}"));
+        }
+    }
+}
+
+/// What is to be known beside the report.
+fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
+    note_absent(report, &args.targets, table);
+    if report.cut_short {
+        output::note(
+            "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
+        );
+    }
+    if report.rows.is_empty() && kind != Kind::None {
+        output::note("jifl: none of the targets was called by what the filters select");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::check;
+
+    #[test]
+    fn the_documented_lines_parse() {
+        check::<CountArgs>(
+            &[
+                "insn sys:clone",
+                "block sys:* -p 1 --for 5s",
+                "insn sys:read sys:write -n bash --cgroup system.slice -f json -o x",
+                "call sys:read -- make -j2",
+                "none sys:read --for 100ms -f csv",
+                "insn sys:* --by comm,cpu -- make",
+                "opcode sys:openat -- cat /etc/hostname",
+                "load sys:* --by func --limit 5 -- ls",
+                "hist:duration sys:read sys:write -p 1",
+                "hist:ARG2 sys:read --for 1s",
+            ],
+            &[
+                "",
+                "insn",
+                "bogus sys:read",
+                "hist:ARG6 sys:read",
+                "insn sys:read --by thread",
+                "insn sys:read --for 5x",
+                "insn sys:read -p 1 -- true",
+            ],
+        );
+    }
+}

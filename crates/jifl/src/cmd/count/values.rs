@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Histograms of a value of each call, by powers of two.
+
+use std::collections::BTreeMap;
+
+use jifl_sys::abi::HIST_NEGATIVE;
+use serde::Serialize;
+
+use super::sheet::Form;
+use super::what::Value;
+use crate::base::duration;
+use crate::session::histogram;
+use crate::session::report::{Format, Report, Row, cost, grouped};
+use crate::show::output::fit;
+
+/// Characters of the longest bar, where there is room for it, and of all else in its line.
+const BAR: usize = 52;
+const BESIDE_BAR: usize = 31;
+
+/// Values from `low` on, below `high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Bucket {
+    low: u64,
+    high: u64,
+    count: u64,
+}
+
+/// One system call.
+#[derive(Debug, Serialize)]
+struct Target<'a> {
+    syscall: &'a str,
+    nr: u32,
+    calls: u64,
+    no_return: u64,
+    sum: u64,
+    min: u64,
+    max: u64,
+    p50: Option<u64>,
+    p99: Option<u64>,
+    negative: u64,
+    buckets: Vec<Bucket>,
+    missed: u64,
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    command: &'static str,
+    kind: &'static str,
+    value: &'static str,
+    targets: Vec<Target<'a>>,
+    missed: u64,
+    cut_short: bool,
+    duration_ns: u64,
+}
+
+/// The text of the report.
+pub fn render(value: Value, report: &Report, form: Form) -> String {
+    let targets: Vec<Target<'_>> = report.rows.iter().map(|row| target(value, row)).collect();
+    match form.format {
+        Format::Text => {
+            let bar = bar_within(form.width);
+            let all: Vec<String> = (targets.iter())
+                .map(|target| text(value, target, bar))
+                .collect();
+            fit(all.join("\n") + &cost(report), form.width)
+        }
+        Format::Json => crate::session::blocks::json(&Object {
+            command: "count",
+            kind: "hist",
+            value: value.name(),
+            targets,
+            missed: report.missed(),
+            cut_short: report.cut_short,
+            duration_ns: report.duration_ns,
+        }),
+        Format::Csv => csv(&targets),
+    }
+}
+
+fn target(value: Value, row: &Row) -> Target<'_> {
+    let timed = value == Value::Duration;
+    let mut powers: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut negative = 0;
+    for (bucket, count) in &row.histogram {
+        match (timed, *bucket) {
+            (false, HIST_NEGATIVE) => negative += count,
+            (false, bits) => *powers.entry(bits as u32).or_default() += count,
+            // Finer ones, each within a power of two.
+            (true, bucket) => {
+                *powers.entry(bits(histogram::bounds(bucket).0)).or_default() += count
+            }
+        }
+    }
+    Target {
+        syscall: &row.name,
+        nr: row.nr,
+        calls: row.calls,
+        no_return: row.no_return,
+        sum: row.sum,
+        min: row.min,
+        max: row.max,
+        p50: row.p50.filter(|_| timed),
+        p99: row.p99.filter(|_| timed),
+        negative,
+        buckets: filled(&powers),
+        missed: row.missed,
+    }
+}
+
+fn bits(value: u64) -> u32 {
+    u64::BITS - value.leading_zeros()
+}
+
+/// From the first to the last that is not empty, without a gap.
+fn filled(powers: &BTreeMap<u32, u64>) -> Vec<Bucket> {
+    let (Some((first, _)), Some((last, _))) = (powers.first_key_value(), powers.last_key_value())
+    else {
+        return Vec::new();
+    };
+    let bucket = |bits: u32| Bucket {
+        low: if bits == 0 { 0 } else { 1 << (bits - 1) },
+        high: 1u64.checked_shl(bits).unwrap_or(u64::MAX),
+        count: powers.get(&bits).copied().unwrap_or(0),
+    };
+    (*first..=*last).map(bucket).collect()
+}
+
+/// As bpftrace writes them.
+fn text(value: Value, target: &Target<'_>, bar: usize) -> String {
+    let mut text = format!(
+        "@{}[{}]: {}\n",
+        value.name(),
+        target.syscall,
+        figures(value, target)
+    );
+    let counts = target.buckets.iter().map(|bucket| bucket.count);
+    let most = counts.chain([target.negative]).max().unwrap_or(0);
+    if target.negative > 0 {
+        text += &line("(..., 0)", target.negative, most, bar);
+    }
+    for bucket in &target.buckets {
+        text += &line(&label(bucket), bucket.count, most, bar);
+    }
+    text
+}
+
+fn figures(value: Value, target: &Target<'_>) -> String {
+    let calls = if target.calls == 1 { "call" } else { "calls" };
+    let mut text = format!("{} {calls}", grouped(target.calls));
+    if let (Value::Duration, Some(p50), Some(p99)) = (value, target.p50, target.p99) {
+        let [p50, p99, max] = [p50, p99, target.max].map(duration::show);
+        text += &format!(", p50 {p50}, p99 {p99}, max {max}; nanoseconds:");
+    }
+    if value == Value::Retval && target.no_return > 0 {
+        text += &format!(", {} without an end", grouped(target.no_return));
+    }
+    text
+}
+
+/// Characters of the longest bar on a terminal of so many columns.
+fn bar_within(width: Option<usize>) -> usize {
+    width.map_or(BAR, |width| width.saturating_sub(BESIDE_BAR).clamp(1, BAR))
+}
+
+fn line(label: &str, count: u64, most: u64, bar: usize) -> String {
+    let length = (u128::from(count) * bar as u128 / u128::from(most.max(1))) as usize;
+    format!(
+        "{label:<16} {:>11} |{:<bar$}|\n",
+        grouped(count),
+        "@".repeat(length)
+    )
+}
+
+/// `[0]`, `[1]`, `[2, 4)`, `[1K, 2K)`
+fn label(bucket: &Bucket) -> String {
+    if bucket.high - bucket.low <= 1 {
+        return format!("[{}]", bucket.low);
+    }
+    format!("[{}, {})", short(bucket.low), short(bucket.high))
+}
+
+/// A power of two.
+fn short(number: u64) -> String {
+    const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
+    let unit = (number.trailing_zeros() / 10) as usize;
+    format!("{}{}", number >> (10 * unit), UNITS[unit])
+}
+
+fn csv(targets: &[Target<'_>]) -> String {
+    let mut text = "syscall,nr,low,high,count\n".to_owned();
+    for target in targets {
+        if target.negative > 0 {
+            text += &format!("{},{},,0,{}\n", target.syscall, target.nr, target.negative);
+        }
+        for Bucket { low, high, count } in &target.buckets {
+            text += &format!("{},{},{low},{high},{count}\n", target.syscall, target.nr);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::report::tests::sample;
+    use jifl_sys::abi::Kind;
+
+    fn form(format: Format) -> Form {
+        Form {
+            format,
+            lines: 9,
+            width: None,
+        }
+    }
+
+    /// Of the calls of `read` there are these.
+    fn report(histogram: &[(usize, u64)]) -> Report {
+        let mut report = sample(Kind::Call);
+        report.rows.remove(0);
+        report.rows[0].histogram = histogram.to_vec();
+        report
+    }
+
+    #[test]
+    fn results_are_drawn_without_gaps() {
+        let report = report(&[(0, 1), (1, 2), (4, 4), (HIST_NEGATIVE, 1)]);
+        let bar = |length| format!("{:<BAR$}", "@".repeat(length));
+        let lines = [
+            "@retval[read]: 3 calls, 1 without an end".to_owned(),
+            format!("(..., 0)                   1 |{}|", bar(13)),
+            format!("[0]                        1 |{}|", bar(13)),
+            format!("[1]                        2 |{}|", bar(26)),
+            format!("[2, 4)                     0 |{}|", bar(0)),
+            format!("[4, 8)                     0 |{}|", bar(0)),
+            format!("[8, 16)                    4 |{}|", bar(52)),
+        ];
+        let found = render(Value::Retval, &report, form(Format::Text));
+        assert!(
+            found.starts_with(&(lines.join("\n") + "\n# translation")),
+            "{found}"
+        );
+        let narrow = Form {
+            width: Some(40),
+            ..form(Format::Text)
+        };
+        let narrow = render(Value::Retval, &report, narrow);
+        assert!(
+            narrow.contains("[8, 16)                    4 |@@@@@@@@@|\n"),
+            "{narrow}"
+        );
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 40),
+            "{narrow}"
+        );
+        assert_eq!(
+            render(Value::Retval, &report, form(Format::Csv)),
+            "syscall,nr,low,high,count\nread,0,,0,1\nread,0,0,1,1\nread,0,1,2,2\nread,0,2,4,0\n\
+             read,0,4,8,0\nread,0,8,16,4\n"
+        );
+    }
+
+    #[test]
+    fn fine_buckets_of_durations_become_powers_of_two() {
+        let buckets: Vec<(usize, u64)> = (0..160).map(|bucket| (bucket, 1)).collect();
+        let report = report(&buckets);
+        let text = render(Value::Duration, &report, form(Format::Json));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let target = &value["targets"][0];
+        let counts: Vec<u64> = (target["buckets"].as_array().unwrap().iter())
+            .map(|bucket| bucket["count"].as_u64().unwrap())
+            .collect();
+        assert_eq!(counts, [1, 1, 2, 4, 8, 16, 16, 16, 16, 16, 16, 16, 16, 16]);
+        assert_eq!(target["buckets"][13]["high"], 8192);
+        assert_eq!(
+            (&target["p50"], &target["negative"]),
+            (&674.into(), &0.into())
+        );
+        assert_eq!(value["value"], "duration");
+    }
+
+    #[test]
+    fn labels_are_short() {
+        let of = |bits: u32| label(&filled(&BTreeMap::from([(bits, 1)]))[0]);
+        assert_eq!(
+            [0, 1, 2, 10, 11, 63].map(of),
+            ["[0]", "[1]", "[2, 4)", "[512, 1K)", "[1K, 2K)", "[4E, 8E)"]
+        );
+        assert!(filled(&BTreeMap::new()).is_empty());
+    }
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is counted, and by what: the words of the command line, and which go together.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use jifl_sys::abi::{
+    FLAG_BY_COMM, FLAG_BY_CPU, FLAG_BY_PID, FLAG_DURATION, FLAG_RETVAL, Kind, flag_arg,
+};
+
+use crate::base::exit::Failure;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Instructions executed.
+    Insn,
+    /// Basic blocks executed.
+    Block,
+    /// The calls alone.
+    Call,
+    /// Nothing.
+    None,
+    /// Conditional branches executed.
+    Branch,
+    /// Reads of memory.
+    Load,
+    /// Writes of memory.
+    Store,
+    /// Instructions by mnemonic.
+    Opcode,
+    /// Calls of functions.
+    Func,
+    /// Calls by a value of theirs.
+    Hist(Value),
+}
+
+/// A value of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// How long it lasts.
+    Duration,
+    /// What it returns.
+    Retval,
+    /// An argument.
+    Arg(u32),
+}
+
+impl Value {
+    /// As the module is asked for it.
+    pub fn flag(self) -> u32 {
+        match self {
+            Value::Duration => FLAG_DURATION,
+            Value::Retval => FLAG_RETVAL,
+            Value::Arg(n) => flag_arg(n),
+        }
+    }
+
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Value::Duration => "duration",
+            Value::Retval => "retval",
+            Value::Arg(n) => ["ARG0", "ARG1", "ARG2", "ARG3", "ARG4", "ARG5"][n as usize],
+        }
+    }
+}
+
+const KINDS: &str = "insn, block, call, none, branch, load, store, opcode, func, hist:duration, \
+                     hist:retval, hist:ARG0 to hist:ARG5";
+
+impl FromStr for What {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<What, String> {
+        Ok(match word {
+            "insn" => What::Insn,
+            "block" => What::Block,
+            "call" => What::Call,
+            "none" => What::None,
+            "branch" => What::Branch,
+            "load" => What::Load,
+            "store" => What::Store,
+            "opcode" => What::Opcode,
+            "func" => What::Func,
+            "hist:duration" => What::Hist(Value::Duration),
+            "hist:retval" => What::Hist(Value::Retval),
+            _ => What::Hist(Value::Arg(argument(word).ok_or(format!("one of {KINDS}"))?)),
+        })
+    }
+}
+
+/// `hist:ARG0`
+fn argument(word: &str) -> Option<u32> {
+    let digit = word.strip_prefix("hist:")?.to_ascii_uppercase();
+    let digit = digit.strip_prefix("ARG")?.parse().ok();
+    digit.filter(|n| *n < 6)
+}
+
+impl What {
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Insn => "insn",
+            What::Block => "block",
+            What::Call => "call",
+            What::None => "none",
+            What::Branch => "branch",
+            What::Load => "load",
+            What::Store => "store",
+            What::Opcode => "opcode",
+            What::Func => "func",
+            What::Hist(_) => "hist",
+        }
+    }
+
+    /// What the session inserts that counts it call by call.
+    fn kind(self) -> Kind {
+        match self {
+            What::Insn => Kind::Insn,
+            What::Block => Kind::Block,
+            What::None => Kind::None,
+            _ => Kind::Call,
+        }
+    }
+}
+
+/// What counts are by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum By {
+    /// Command names
+    Comm,
+    /// Processes
+    Pid,
+    /// CPUs
+    Cpu,
+    /// Functions of the kernel
+    Func,
+}
+
+impl By {
+    /// As the command line and reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Comm => "comm",
+            By::Pid => "pid",
+            By::Cpu => "cpu",
+            By::Func => "func",
+        }
+    }
+
+    fn flag(self) -> u32 {
+        match self {
+            By::Comm => FLAG_BY_COMM,
+            By::Pid => FLAG_BY_PID,
+            By::Cpu => FLAG_BY_CPU,
+            By::Func => 0,
+        }
+    }
+}
+
+/// How it is found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// For each system call.
+    Calls(Kind),
+    /// By what the tasks are: in this order, asked for by these flags.
+    Keys(Kind, Vec<By>, u32),
+    /// From how often each block is executed, by function or not.
+    Blocks(bool),
+    /// A histogram.
+    Values(Value),
+}
+
+/// Which way leads to that, if any does.
+pub fn plan(what: What, by: &[By]) -> Result<Plan, Failure> {
+    let mut by = by.to_vec();
+    by.sort_unstable();
+    by.dedup();
+    let by_func = by == [By::Func];
+    if by.contains(&By::Func) && !by_func {
+        return Err(Failure::usage(
+            "--by func cannot be combined with others: it counts by code, they by tasks",
+        ));
+    }
+    let no_key = by.is_empty() || by_func;
+    match what {
+        What::Insn | What::Block if by_func => Ok(Plan::Blocks(true)),
+        What::Call if by_func => Err(Failure::usage(
+            "--by func does not go with `count call`; `count func` counts calls of functions",
+        )),
+        What::Branch | What::Load | What::Store | What::Opcode if no_key => {
+            Ok(Plan::Blocks(by_func))
+        }
+        What::Func if no_key => Ok(Plan::Blocks(true)),
+        _ if by.is_empty() => Ok(match what {
+            What::Hist(value) => Plan::Values(value),
+            _ => Plan::Calls(what.kind()),
+        }),
+        What::Insn | What::Block | What::Call => {
+            let flags = by.iter().fold(0, |flags, by| flags | by.flag());
+            Ok(Plan::Keys(what.kind(), by, flags))
+        }
+        _ => Err(Failure::usage(format!(
+            "--by {} does not go with `count {}`; --by comm, pid and cpu go with insn, block and \
+             call, --by func with insn, block, branch, load, store and opcode",
+            by[0].name(),
+            what.name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(what: &str, by: &[By]) -> Result<Plan, Failure> {
+        plan(what.parse().unwrap(), by)
+    }
+
+    #[test]
+    fn all_kinds_are_known_and_others_are_answered_with_these() {
+        for word in KINDS.split(", ") {
+            for word in word.split(" to ") {
+                assert_eq!(
+                    word.parse::<What>().unwrap().name(),
+                    word.split(':').next().unwrap()
+                );
+            }
+        }
+        assert_eq!("hist:arg5".parse(), Ok(What::Hist(Value::Arg(5))));
+        for word in [
+            "",
+            "insns",
+            "hist",
+            "hist:",
+            "hist:ARG6",
+            "hist:ARG",
+            "ARG0",
+        ] {
+            assert!(
+                word.parse::<What>().unwrap_err().contains("opcode"),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_are_asked_for_in_one_order() {
+        assert_eq!(
+            planned("insn", &[By::Cpu, By::Comm, By::Cpu]).unwrap(),
+            Plan::Keys(
+                Kind::Insn,
+                vec![By::Comm, By::Cpu],
+                FLAG_BY_COMM | FLAG_BY_CPU
+            )
+        );
+        assert_eq!(planned("call", &[]).unwrap(), Plan::Calls(Kind::Call));
+        assert_eq!(planned("block", &[By::Func]).unwrap(), Plan::Blocks(true));
+        assert_eq!(planned("load", &[]).unwrap(), Plan::Blocks(false));
+        assert_eq!(planned("func", &[]).unwrap(), Plan::Blocks(true));
+        assert_eq!(
+            planned("hist:ARG2", &[]).unwrap(),
+            Plan::Values(Value::Arg(2))
+        );
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (what, by) in [
+            ("insn", &[By::Func, By::Pid][..]),
+            ("call", &[By::Func]),
+            ("none", &[By::Pid]),
+            ("none", &[By::Func]),
+            ("load", &[By::Pid]),
+            ("func", &[By::Cpu]),
+            ("hist:retval", &[By::Comm]),
+            ("hist:retval", &[By::Func]),
+        ] {
+            let failure = planned(what, by).unwrap_err();
+            assert_eq!(failure.status, crate::base::exit::USAGE, "{what}");
+            assert!(!failure.message.contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The checks, in the order in which they are worth mending.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use jifl_sys::abi::{ABI_VERSION, from_name};
+use jifl_vm::{accel, host as vm_host, kernel};
+
+use super::{Finding, Host, Verdict};
+use crate::base::root;
+use crate::session::device;
+
+/// The kernels JIFL is made for.
+const OLDEST: (u32, u32) = (6, 1);
+const TESTED: &[(u32, u32)] = &[(6, 1), (6, 12)];
+
+/// Capabilities, by their bits (linux/capability.h).
+const CAPABILITIES: &[(u32, &str)] = &[
+    (21, "CAP_SYS_ADMIN"),
+    (16, "CAP_SYS_MODULE"),
+    (34, "CAP_SYSLOG"),
+];
+
+/// Makes all checks.
+pub fn all(host: &Host, tree: Option<&Path>) -> Vec<Finding> {
+    let symbols = Symbols::read(host);
+    let mut findings = vec![
+        machine(host),
+        release(host),
+        x64_sys_call(&symbols),
+        ftrace(host, &symbols),
+        kprobes(host, &symbols),
+        lockdown(host),
+        signatures(host),
+        modules_allowed(host),
+        capabilities(host),
+        addresses(host),
+        headers(host),
+        built(host, tree),
+        loaded(host),
+    ];
+    if host.is_real() {
+        findings.extend(virtual_machine(tree));
+    }
+    findings
+}
+
+fn finding(what: &'static str, verdict: Verdict, found: impl Into<String>) -> Finding {
+    Finding {
+        what,
+        verdict,
+        found: found.into(),
+        remedy: String::new(),
+    }
+}
+
+fn ok(what: &'static str, found: impl Into<String>) -> Finding {
+    finding(what, Verdict::Ok, found)
+}
+
+impl Finding {
+    fn mend(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = remedy.into();
+        self
+    }
+}
+
+/// The symbols of /proc/kallsyms that checks ask for.
+struct Symbols(Option<BTreeSet<String>>);
+
+impl Symbols {
+    const WANTED: &[&str] = &[
+        "x64_sys_call",
+        "register_ftrace_function",
+        "register_kprobe",
+        "sys_call_table",
+    ];
+
+    fn read(host: &Host) -> Symbols {
+        let text = host.read("/proc/kallsyms").filter(|text| !text.is_empty());
+        Symbols(text.map(|text| {
+            text.lines()
+                .filter_map(|line| line.split_whitespace().nth(2))
+                .filter(|symbol| Self::WANTED.contains(symbol))
+                .map(str::to_owned)
+                .collect()
+        }))
+    }
+
+    /// `None`: the list cannot be read.
+    fn has(&self, symbol: &str) -> Option<bool> {
+        self.0.as_ref().map(|known| known.contains(symbol))
+    }
+}
+
+fn machine(host: &Host) -> Finding {
+    let what = "processor";
+    if host.machine == "x86_64" {
+        return ok(what, "x86_64");
+    }
+    finding(what, Verdict::Bad, host.machine.as_str())
+        .mend("JIFL translates 64-bit x86 code only; use another machine")
+}
+
+fn release(host: &Host) -> Finding {
+    let what = "kernel";
+    let mut numbers = host.release.split(['.', '-']).map(|part| part.parse().ok());
+    let version = match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor),
+        _ => (0, 0),
+    };
+    if version < OLDEST {
+        return finding(what, Verdict::Bad, host.release.as_str())
+            .mend("Linux 6.1 or later is needed; `jifl vm` brings a kernel of its own");
+    }
+    if !TESTED.contains(&version) {
+        return finding(
+            what,
+            Verdict::Note,
+            format!(
+                "{} (tested are 6.1 and 6.12 as Debian builds them)",
+                host.release
+            ),
+        );
+    }
+    ok(what, host.release.as_str())
+}
+
+const HIDDEN: &str = "/proc/kallsyms cannot be read here";
+const KALLSYMS: &str = "a kernel with CONFIG_KALLSYMS is needed, and /proc mounted";
+
+fn x64_sys_call(symbols: &Symbols) -> Finding {
+    let what = "x64_sys_call";
+    match symbols.has(what) {
+        Some(true) => ok(what, "is there"),
+        Some(false) => finding(what, Verdict::Bad, "this kernel has none").mend(
+            "JIFL enters at this function, which Linux 6.1.85 and 6.9 brought: \
+             upgrade the kernel, or use `jifl vm`",
+        ),
+        None => finding(what, Verdict::Bad, HIDDEN).mend(KALLSYMS),
+    }
+}
+
+fn ftrace(host: &Host, symbols: &Symbols) -> Finding {
+    let what = "ftrace";
+    match symbols.has("register_ftrace_function") {
+        Some(true) => {}
+        Some(false) => {
+            return finding(what, Verdict::Bad, "this kernel has none")
+                .mend("a kernel with CONFIG_DYNAMIC_FTRACE_WITH_REGS is needed, or `jifl vm`");
+        }
+        None => return finding(what, Verdict::Bad, HIDDEN).mend(KALLSYMS),
+    }
+    match host.read("/proc/sys/kernel/ftrace_enabled").as_deref() {
+        Some("0") => finding(what, Verdict::Bad, "ftrace is turned off")
+            .mend("sysctl kernel.ftrace_enabled=1"),
+        _ => ok(what, "is there"),
+    }
+}
+
+fn kprobes(host: &Host, symbols: &Symbols) -> Finding {
+    let what = "kprobes";
+    if symbols.has("register_kprobe") == Some(false) {
+        return finding(what, Verdict::Bad, "this kernel has none")
+            .mend("a kernel with CONFIG_KPROBES is needed, or `jifl vm`");
+    }
+    match host.read("/sys/kernel/debug/kprobes/enabled").as_deref() {
+        Some("0") => finding(what, Verdict::Bad, "are turned off")
+            .mend("echo 1 > /sys/kernel/debug/kprobes/enabled"),
+        Some(_) => ok(what, "are enabled"),
+        None => finding(
+            what,
+            Verdict::Note,
+            "whether they are enabled cannot be seen (debugfs is not mounted or not readable)",
+        ),
+    }
+}
+
+fn lockdown(host: &Host) -> Finding {
+    let what = "lockdown";
+    let Some(modes) = host.read("/sys/kernel/security/lockdown") else {
+        return finding(
+            what,
+            Verdict::Note,
+            "cannot be seen (securityfs is not mounted, or the kernel has no lockdown)",
+        );
+    };
+    let mode = modes
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+        .unwrap_or("none");
+    if mode == "none" {
+        return ok(what, "none");
+    }
+    finding(what, Verdict::Bad, mode).mend(
+        "it forbids changing kernel text: boot with secure boot off and without lockdown=, \
+         or use `jifl vm`",
+    )
+}
+
+fn signatures(host: &Host) -> Finding {
+    let what = "module signatures";
+    match host
+        .read("/sys/module/module/parameters/sig_enforce")
+        .as_deref()
+    {
+        Some("Y") => finding(what, Verdict::Bad, "are enforced").mend(
+            "sign jifl.ko with a key this kernel trusts, or boot without module.sig_enforce \
+             and secure boot, or use `jifl vm`",
+        ),
+        _ => ok(what, "are not enforced"),
+    }
+}
+
+fn modules_allowed(host: &Host) -> Finding {
+    let what = "loading modules";
+    match host.read("/proc/sys/kernel/modules_disabled").as_deref() {
+        Some("0") => ok(what, "is allowed"),
+        Some(_) => finding(what, Verdict::Bad, "is turned off until the next boot")
+            .mend("boot without kernel.modules_disabled=1"),
+        None => finding(what, Verdict::Bad, "this kernel has no modules")
+            .mend("a kernel with CONFIG_MODULES is needed, or `jifl vm`"),
+    }
+}
+
+fn capabilities(host: &Host) -> Finding {
+    let what = "capabilities";
+    let status = host.read("/proc/self/status").unwrap_or_default();
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    let lacking: Vec<&str> = CAPABILITIES
+        .iter()
+        .filter(|(bit, _)| effective >> bit & 1 == 0)
+        .map(|(_, name)| *name)
+        .collect();
+    if lacking.is_empty() {
+        return ok(what, "all that are needed");
+    }
+    finding(
+        what,
+        Verdict::Bad,
+        format!("without {}", lacking.join(", ")),
+    )
+    .mend("run jifl as root, or give it these capabilities")
+}
+
+/// Only reports become poorer by it: the module has its own way to addresses.
+fn addresses(host: &Host) -> Finding {
+    let what = "kptr_restrict";
+    match host.read("/proc/sys/kernel/kptr_restrict").as_deref() {
+        Some("2") => finding(what, Verdict::Note, "2: addresses are hidden from everyone")
+            .mend("sysctl kernel.kptr_restrict=1, should you want addresses in reports"),
+        Some(value) => ok(what, value),
+        None => finding(what, Verdict::Note, "cannot be read"),
+    }
+}
+
+fn headers(host: &Host) -> Finding {
+    let what = "kernel headers";
+    let build = format!("/lib/modules/{}/build", host.release);
+    if host.has(&format!("{build}/Makefile")) {
+        return ok(what, build);
+    }
+    finding(what, Verdict::Note, format!("none at {build}")).mend(format!(
+        "apt-get install linux-headers-{}, to build the module for this kernel",
+        host.release
+    ))
+}
+
+fn built(host: &Host, tree: Option<&Path>) -> Finding {
+    let what = "module built";
+    let Some(tree) = tree else {
+        return finding(what, Verdict::Note, "no source tree here to look in")
+            .mend("set JIFL_ROOT to one");
+    };
+    let module = root::module(tree, &host.release);
+    if module.exists() {
+        return ok(what, module.display().to_string());
+    }
+    finding(what, Verdict::Note, format!("not for {}", host.release)).mend("make modules")
+}
+
+fn loaded(host: &Host) -> Finding {
+    let what = "module loaded";
+    if !host.has("/sys/module/jifl") {
+        return finding(what, Verdict::Note, "no").mend("jifl load");
+    }
+    if !host.is_real() {
+        return ok(what, "yes");
+    }
+    // Opening and the ABI's version are checked there.
+    let info = device::open().and_then(|door| device::info(&door));
+    match info {
+        Ok(info) => ok(
+            what,
+            format!("{}, ABI {ABI_VERSION}", from_name(&info.version)),
+        ),
+        Err(failure) => finding(what, Verdict::Bad, "yes, but").mend(failure.message),
+    }
+}
+
+fn virtual_machine(tree: Option<&Path>) -> Vec<Finding> {
+    let qemu = match vm_host::qemu_version() {
+        Ok((major, line)) if major >= vm_host::QEMU_MINIMUM => ok("vm: QEMU", line),
+        Ok((_, line)) => finding("vm: QEMU", Verdict::Note, line)
+            .mend("10 or later is needed for `jifl vm`: make setup"),
+        Err(why) => finding("vm: QEMU", Verdict::Note, "none").mend(why),
+    };
+    let (accel, why) = accel::auto();
+    let accel = ok("vm: accelerator", format!("{accel:?}: {why}"));
+    let kernels = tree.map(|tree| tree.join("build/kernels"));
+    let found: Vec<String> = TESTED
+        .iter()
+        .filter_map(|(major, minor)| {
+            kernel::find(&format!("{major}.{minor}"), kernels.as_deref()?).ok()
+        })
+        .map(|kernel| kernel.release)
+        .collect();
+    let kernels = if found.is_empty() {
+        finding("vm: kernels", Verdict::Note, "none").mend("make setup")
+    } else {
+        ok("vm: kernels", found.join(", "))
+    };
+    vec![qemu, accel, kernels]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    const GOOD: &[(&str, &str)] = &[
+        (
+            "proc/kallsyms",
+            "0 T x64_sys_call\n0 T register_ftrace_function\n0 T register_kprobe\n",
+        ),
+        ("proc/sys/kernel/ftrace_enabled", "1\n"),
+        ("proc/sys/kernel/kptr_restrict", "0\n"),
+        ("proc/sys/kernel/modules_disabled", "0\n"),
+        ("proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n"),
+        ("sys/kernel/debug/kprobes/enabled", "1\n"),
+        (
+            "sys/kernel/security/lockdown",
+            "[none] integrity confidentiality\n",
+        ),
+        ("sys/module/module/parameters/sig_enforce", "N\n"),
+        ("sys/module/jifl/refcnt", "0\n"),
+        ("lib/modules/6.1.0-9-amd64/build/Makefile", ""),
+    ];
+
+    /// A directory that goes with its end.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, changes: &[(&str, &str)]) -> Tree {
+            let tree = std::env::temp_dir().join(format!("jifl-{name}-{}", std::process::id()));
+            for (path, text) in GOOD.iter().chain(changes) {
+                let path = tree.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(tree)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn bad(name: &str, release: &str, changes: &[(&str, &str)]) -> Vec<&'static str> {
+        let tree = Tree::new(name, changes);
+        let findings = all(&Host::made_up(&tree.0, "x86_64", release), None);
+        for finding in &findings {
+            assert!(finding.verdict != Verdict::Bad || !finding.remedy.is_empty());
+        }
+        findings
+            .iter()
+            .filter(|finding| finding.verdict == Verdict::Bad)
+            .map(|finding| finding.what)
+            .collect()
+    }
+
+    #[test]
+    fn a_good_machine_has_nothing_bad() {
+        assert!(bad("good", "6.1.0-9-amd64", &[]).is_empty());
+        assert!(bad("good12", "6.12.117+deb12-amd64", &[]).is_empty());
+    }
+
+    #[test]
+    fn each_lack_is_found_alone() {
+        let release = "6.1.0-9-amd64";
+        let table: &[(&str, &str, &str)] = &[
+            (
+                "x64_sys_call",
+                "proc/kallsyms",
+                "0 T register_ftrace_function\n0 T register_kprobe\n",
+            ),
+            (
+                "ftrace",
+                "proc/kallsyms",
+                "0 T x64_sys_call\n0 T register_kprobe\n",
+            ),
+            ("ftrace", "proc/sys/kernel/ftrace_enabled", "0\n"),
+            ("kprobes", "sys/kernel/debug/kprobes/enabled", "0\n"),
+            (
+                "lockdown",
+                "sys/kernel/security/lockdown",
+                "none [integrity] confidentiality\n",
+            ),
+            (
+                "module signatures",
+                "sys/module/module/parameters/sig_enforce",
+                "Y\n",
+            ),
+            ("loading modules", "proc/sys/kernel/modules_disabled", "1\n"),
+            (
+                "capabilities",
+                "proc/self/status",
+                "CapEff:\t0000000000000000\n",
+            ),
+        ];
+        for (index, (what, path, text)) in table.iter().enumerate() {
+            let name = format!("lack{index}");
+            assert_eq!(bad(&name, release, &[(path, text)]), [*what]);
+        }
+        assert_eq!(bad("old", "5.10.0-9-amd64", &[]), ["kernel"]);
+    }
+
+    #[test]
+    fn another_processor_is_refused() {
+        let tree = Tree::new("arm", &[]);
+        let findings = all(&Host::made_up(&tree.0, "aarch64", "6.1.0"), None);
+        assert_eq!(findings[0].verdict, Verdict::Bad);
+    }
+}

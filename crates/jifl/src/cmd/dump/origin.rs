@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where inserted code comes from, as far as that can be read off it.
+
+use std::collections::HashMap;
+
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use jifl_sys::abi::{
+    BLOCK_ENTRY, BLOCK_FALLS, BLOCK_NATIVE, Block, Kind, RoutineInfo, SEGMENT_INLINED,
+    SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment, SessionInfo, from_name,
+};
+
+use crate::kernel::disasm::{self, Disassembler};
+
+/// The module tells so many routines apart (engine/ir/routine.h); with as many there may be others.
+const ROUTINES_MAX: usize = 64;
+
+/// A segment.
+pub struct Part<'a> {
+    /// The block that it is of.
+    pub block: &'a Block,
+    /// All of the block's.
+    pub segments: &'a [Segment],
+    /// Its place among them.
+    pub index: usize,
+    /// Its instructions.
+    pub copy: &'a [Instruction],
+}
+
+/// What may have inserted something.
+pub struct Origins {
+    sessions: HashMap<u64, SessionInfo>,
+    /// The one routine that has been inlined, if it is one.
+    routine: Option<String>,
+}
+
+impl Origins {
+    /// Of these sessions, and all analysis routines.
+    pub fn of(sessions: &[SessionInfo], routines: &[RoutineInfo]) -> Origins {
+        let routines = if routines.len() < ROUTINES_MAX {
+            routines
+        } else {
+            &[]
+        };
+        let mut inlined = routines.iter().filter(|routine| routine.copies > 0);
+        let routine = match (inlined.next(), inlined.next()) {
+            (Some(only), None) => Some(from_name(&only.name)),
+            _ => None,
+        };
+        Origins {
+            sessions: sessions
+                .iter()
+                .map(|session| (session.id, *session))
+                .collect(),
+            routine,
+        }
+    }
+
+    /// Where its code comes from.
+    pub fn by(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
+        let Part {
+            block,
+            segments,
+            index,
+            copy,
+        } = *part;
+        let segment = segments[index];
+        let is_of = |kind: u8, index: Option<usize>| {
+            let segment = index.and_then(|index| segments.get(index));
+            segment.is_some_and(|segment| segment.kind == kind)
+        };
+        let is = |index| is_of(SEGMENT_INLINED, index);
+        match segment.kind {
+            SEGMENT_ORIGINAL => None,
+            SEGMENT_ONWARD if leaves_where_taken(block, segments, index) => Some("is taken".into()),
+            SEGMENT_ONWARD => Some("goes on".into()),
+            _ if block.flags & BLOCK_ENTRY != 0 => Some("entry".into()),
+            _ if block.flags & BLOCK_NATIVE != 0 => Some("counter of native exits".into()),
+            SEGMENT_INLINED if self.has(block, Kind::Trace) && is_record(copy) => {
+                Some("record of a trace".into())
+            }
+            SEGMENT_INLINED => Some(match &self.routine {
+                Some(name) => format!("{name}, inlined"),
+                None => "inlined routine".into(),
+            }),
+            _ => match (condition(copy), self.inserted(names, part)) {
+                (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
+                (None, Some(what)) => Some(what),
+                // Of what is inlined, behind it.
+                (Some(condition), None) => Some(condition),
+                // What was saved in registers has left nothing on the stack.
+                _ if is(index.checked_sub(1))
+                    && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
+                {
+                    Some("restores".into())
+                }
+                _ if is(Some(index + 1)) => Some("saves".into()),
+                _ => None,
+            },
+        }
+    }
+
+    /// What the engine itself has made, all in one piece.
+    fn inserted(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
+        let copy = part.copy;
+        if let Some(function) = copy.iter().find_map(out_of(copy)) {
+            return Some(format!("call of {}", names.name(function)));
+        }
+        if copy.iter().any(disasm::is_bucket) {
+            return Some("histogram".into());
+        }
+        if copy.iter().any(disasm::is_per_cpu) {
+            return Some(self.counter(part.block));
+        }
+        let counts = self.has(part.block, Kind::Profile) && copy.iter().any(disasm::is_counter);
+        counts.then(|| Self::cell(part.segments, part.index))
+    }
+
+    /// Is one of the block's sessions of this kind?
+    fn has(&self, block: &Block, kind: Kind) -> bool {
+        let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
+        sessions.any(|session| session.kind == kind as u32)
+    }
+
+    /// What a cell of a profile counts: behind the block's last instruction, a branch.
+    fn cell(segments: &[Segment], index: usize) -> String {
+        let behind = &segments[index + 1..];
+        if behind
+            .iter()
+            .any(|segment| segment.kind == SEGMENT_ORIGINAL)
+        {
+            "counter of the block".into()
+        } else {
+            "counter of the branch, not taken".into()
+        }
+    }
+
+    /// What a cell of the module's own counts.
+    fn counter(&self, block: &Block) -> String {
+        match [Kind::Insn, Kind::Block].map(|kind| self.has(block, kind)) {
+            [true, false] => "counter of instructions".into(),
+            [false, true] => "counter of blocks".into(),
+            _ => "counter".into(),
+        }
+    }
+}
+
+/// Whether this is the way on where the branch is taken: more stands behind it, or the block
+/// runs into another.
+pub fn leaves_where_taken(block: &Block, segments: &[Segment], index: usize) -> bool {
+    segments[index].kind == SEGMENT_ONWARD
+        && (index + 1 < segments.len() || block.flags & BLOCK_FALLS != 0)
+}
+
+/// Takes a place in a CPU's ring, as engine/emit/record.c does.
+fn is_record(copy: &[Instruction]) -> bool {
+    let start = copy.iter().take(3).map(Instruction::mnemonic);
+    start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
+}
+
+/// What has to hold for what follows to be done, as engine/emit/when.c asks it.
+fn condition(copy: &[Instruction]) -> Option<String> {
+    let asks = |pair: &&[Instruction]| {
+        [pair[0].mnemonic(), pair[1].mnemonic()] == [Mnemonic::Cmp, Mnemonic::Jne]
+    };
+    let compare = &copy.windows(2).find(asks)?[0];
+    let place = match compare.op0_kind() {
+        OpKind::Register => register(compare.op0_register()),
+        _ => format!(
+            "{:#x}({})",
+            compare.memory_displacement64(),
+            register(compare.memory_base())
+        ),
+    };
+    let constant = match compare.op1_kind() {
+        OpKind::Register => register(compare.op1_register()),
+        _ => format!("{:#x}", compare.immediate(1)),
+    };
+    Some(format!("if {place} is {constant}"))
+}
+
+fn register(register: Register) -> String {
+    format!("%{register:?}").to_lowercase()
+}
+
+/// The target of an instruction that calls something outside of `code`.
+fn out_of(code: &[Instruction]) -> impl Fn(&Instruction) -> Option<u64> {
+    let (first, last) = (
+        code.first().map(Instruction::ip),
+        code.last().map(Instruction::next_ip),
+    );
+    move |instruction| {
+        let target = disasm::direct_target(instruction)?;
+        if instruction.code() != Code::Call_rel32_64 {
+            return None;
+        }
+        (Some(target) < first || Some(target) > last).then_some(target)
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is shown of the cache, and as JSON: each block's pieces beside their
+//! source, with what is known of where inserted ones come from.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use iced_x86::Instruction;
+use jifl_sys::abi::{
+    BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, LIVE_FLAGS,
+    RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
+    SessionInfo,
+};
+use jifl_sys::device::BlockParts;
+use serde::Serialize;
+
+use super::origin::{self, Origins, Part};
+use crate::kernel::disasm::{self, Branch, Disassembler};
+use crate::kernel::images::hex;
+use crate::kernel::symbols::Symbols;
+
+const REGISTERS: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+/// A block.
+#[derive(Debug, Serialize)]
+pub struct View {
+    /// The function that it is of.
+    pub function: String,
+    /// The name with the offset.
+    pub name: String,
+    /// Where the original stands.
+    pub orig: String,
+    /// Where the copy stands.
+    pub cache: String,
+    /// Original instructions, where known.
+    pub insns: Option<u32>,
+    /// What it is.
+    pub flags: Vec<&'static str>,
+    /// Whose inserts it has.
+    pub sessions: Vec<u64>,
+    /// Bytes of the original as it is now.
+    pub src: String,
+    /// Bytes of the copy.
+    pub code: String,
+    /// In order.
+    pub segments: Vec<Piece>,
+}
+
+/// A piece of a block.
+#[derive(Debug, Serialize)]
+pub struct Piece {
+    /// What it is.
+    pub kind: &'static str,
+    /// Bytes of the original.
+    pub src_len: u8,
+    /// Bytes of the copy.
+    pub code_len: u16,
+    /// Bytes that inserted code has on the stack at its beginning.
+    pub pushed: u32,
+    /// Flags live before it, where known: `C-Z---`.
+    pub live_flags: Option<String>,
+    /// Registers live before it, likewise.
+    pub live_regs: Option<Vec<&'static str>>,
+    /// The original instruction.
+    pub original: Option<String>,
+    /// What became of it, or what was inserted.
+    pub copy: Vec<String>,
+    /// Where inserted code comes from, as far as that is known.
+    pub by: Option<String>,
+    /// Registers that are dead before it; for the text.
+    #[serde(skip)]
+    pub dead: Vec<&'static str>,
+}
+
+/// What the blocks are seen with.
+pub struct Viewer {
+    disassembler: Disassembler,
+    symbols: Rc<Symbols>,
+    /// Original addresses of blocks, by the addresses of their copies. Several, where a
+    /// block has no code: nops alone.
+    starts: HashMap<u64, Vec<u64>>,
+    origins: Origins,
+}
+
+impl Viewer {
+    /// For these blocks.
+    pub fn new(
+        symbols: Symbols,
+        blocks: &[(Block, BlockParts)],
+        sessions: &[SessionInfo],
+        routines: &[RoutineInfo],
+    ) -> Viewer {
+        let symbols = Rc::new(symbols);
+        let mut starts: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (block, _) in blocks {
+            if block.flags & BLOCK_ENTRY == 0 {
+                starts.entry(block.cache).or_default().push(block.orig);
+            }
+        }
+        Viewer {
+            disassembler: Disassembler::new(symbols.clone()),
+            symbols,
+            starts,
+            origins: Origins::of(sessions, routines),
+        }
+    }
+
+    /// What is to be shown of one block.
+    pub fn view(&mut self, block: &Block, parts: &BlockParts) -> View {
+        let place = self.symbols.function(block.orig);
+        let sessions: Vec<u64> = block.sessions.into_iter().filter(|id| *id != 0).collect();
+        View {
+            function: place.map_or("?", |place| place.function()).to_owned(),
+            name: self.disassembler.name(block.orig),
+            orig: format!("{:#x}", block.orig),
+            cache: format!("{:#x}", block.cache),
+            insns: (block.flags & BLOCK_LIVENESS != 0).then_some(block.insns),
+            flags: flags(block.flags),
+            sessions,
+            src: hex(&parts.src),
+            code: hex(&parts.code),
+            segments: self.pieces(block, parts),
+        }
+    }
+
+    fn pieces(&mut self, block: &Block, parts: &BlockParts) -> Vec<Piece> {
+        let (mut src_at, mut code_at) = (0, 0);
+        let mut taken = None;
+        let inside = block.cache + 1..block.cache + parts.code.len() as u64;
+        let mut pieces = Vec::new();
+        for index in 0..parts.segments.len() {
+            let segment = parts.segments[index];
+            let src = part(&parts.src, src_at, segment.src_len.into());
+            let code = part(&parts.code, code_at, segment.code_len.into());
+            let source = Disassembler::decode(src, block.orig + src_at as u64);
+            let copy = Disassembler::decode(code, block.cache + code_at as u64);
+            src_at += src.len();
+            code_at += code.len();
+            taken = source.first().and_then(disasm::direct_target).or(taken);
+            let onward = match taken {
+                Some(target) if origin::leaves_where_taken(block, &parts.segments, index) => target,
+                _ => block.orig + src_at as u64,
+            };
+            let part = Part {
+                block,
+                segments: &parts.segments,
+                index,
+                copy: &copy,
+            };
+            pieces.push(Piece {
+                kind: kind(segment.kind),
+                src_len: segment.src_len,
+                code_len: segment.code_len,
+                pushed: u32::from(segment.pushed) * 8,
+                original: source.first().map(|insn| self.original(insn)),
+                by: self.origins.by(&self.disassembler, &part),
+
+                copy: self.copy(source.first(), &copy, onward, segment.kind, &inside),
+                live_flags: None,
+                live_regs: None,
+                dead: Vec::new(),
+            });
+            if block.flags & BLOCK_LIVENESS != 0 {
+                set_liveness(pieces.last_mut().expect("just pushed"), &segment);
+            }
+        }
+        pieces
+    }
+
+    fn original(&mut self, instruction: &Instruction) -> String {
+        let label = disasm::direct_target(instruction).map(|at| self.disassembler.name(at));
+        self.disassembler.text(instruction, label)
+    }
+
+    /// `onward`: where the original goes on behind this; `inside`: where the block's code is.
+    fn copy(
+        &mut self,
+        source: Option<&Instruction>,
+        copy: &[Instruction],
+        onward: u64,
+        kind: u8,
+        inside: &Range<u64>,
+    ) -> Vec<String> {
+        let meant = match kind {
+            SEGMENT_ORIGINAL => source.and_then(|insn| self.disassembler.branch(insn)),
+            SEGMENT_ONWARD => Some(Branch::Direct(onward)),
+            _ => None,
+        };
+        let last = (copy.len() > 1).then(|| copy[copy.len() - 1].next_ip());
+        let mut lines = Vec::new();
+        for instruction in copy {
+            let label = disasm::direct_target(instruction).map(|target| {
+                // Around a jump, as jrcxz gets it, or what is inserted where a branch is taken.
+                if inside.contains(&target) || last == Some(target) {
+                    format!(".+{:#x}", target - instruction.ip())
+                } else {
+                    self.label(target, meant)
+                }
+            });
+            lines.push(self.disassembler.text(instruction, label));
+        }
+        lines
+    }
+
+    /// Where a branch of the copy goes: in terms of the original.
+    fn label(&self, target: u64, meant: Option<Branch>) -> String {
+        let there = self.starts.get(&target).map_or(&[][..], Vec::as_slice);
+        match (meant, there) {
+            (Some(Branch::Direct(orig)), there) if there.contains(&orig) => {
+                self.disassembler.name(orig)
+            }
+            (_, [.., orig]) => self.disassembler.name(*orig),
+            (Some(Branch::Direct(orig)), []) if orig != target => {
+                format!("{} (not linked)", self.disassembler.name(orig))
+            }
+            (Some(Branch::Register), []) => "<inline cache>".into(),
+            (Some(Branch::Memory), []) => "<lookup>".into(),
+            _ => self.disassembler.name(target),
+        }
+    }
+}
+
+fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
+    let end = bytes.len().min(at + len);
+    &bytes[at.min(end)..end]
+}
+
+fn set_liveness(piece: &mut Piece, segment: &Segment) {
+    let is_live = |register: usize| segment.live_regs >> register & 1 == 1;
+    let (live, dead) = (0..REGISTERS.len()).partition::<Vec<_>, _>(|register| is_live(*register));
+    let names = |numbers: Vec<usize>| numbers.into_iter().map(|n| REGISTERS[n]).collect();
+    piece.live_flags = Some(live_flags(segment.live_flags));
+    piece.live_regs = Some(names(live));
+    piece.dead = names(dead);
+}
+
+/// In the order in which they are commonly listed; D only if it may be set.
+fn live_flags(live: u8) -> String {
+    let bit = |name: char| LIVE_FLAGS.iter().position(|flag| *flag == name);
+    let is_live = |name: char| bit(name).is_some_and(|bit| live >> bit & 1 == 1);
+    let mut text: String = "CZSOPA"
+        .chars()
+        .map(|name| if is_live(name) { name } else { '-' })
+        .collect();
+    if is_live('D') {
+        text.push('D');
+    }
+    text
+}
+
+fn kind(kind: u8) -> &'static str {
+    match kind {
+        SEGMENT_ORIGINAL => "original",
+        SEGMENT_INSERTED => "inserted",
+        SEGMENT_INLINED => "inlined",
+        SEGMENT_ONWARD => "onward",
+        _ => "unknown",
+    }
+}
+
+fn flags(flags: u32) -> Vec<&'static str> {
+    let names = [
+        (BLOCK_DEAD, "dead"),
+        (BLOCK_NATIVE, "native"),
+        (BLOCK_ENTRY, "entry"),
+        (BLOCK_FALLS, "falls"),
+    ];
+    names
+        .iter()
+        .filter(|(flag, _)| flags & flag != 0)
+        .map(|(_, name)| *name)
+        .collect()
+}

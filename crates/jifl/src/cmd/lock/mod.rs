@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl lock`: which locks system calls wait for, and what they try again.
+
+mod rows;
+mod show;
+
+use clap::{Args, ValueEnum};
+use jifl_sys::abi::{Kind, Lock, Locks, Start};
+use jifl_sys::device::{Door, Request};
+
+use crate::base::exit::Failure;
+use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure;
+use crate::session::scope::{self, Scope};
+use crate::session::targets;
+use crate::show::output;
+use crate::show::output::Extent;
+
+/// Locks that one request may take.
+const ROOM: usize = 1 << 10;
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table of waits, and one of retries
+    Text,
+    /// A JSON object in a line for each
+    Ndjson,
+}
+
+/// What waits are added up by, beside their type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// The lock itself
+    Lock,
+    /// Who takes it
+    Caller,
+}
+
+/// Arguments of `jifl lock`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
+CONTENDED: times that a lock was not got at once. A wait lasts until the lock is had, or
+waiting was given up. RETRIES: of a locked cmpxchg that failed and was tried again.
+
+Examples:
+  jifl lock 'sys:*' -- make -j8
+  jifl lock --by lock sys:write -n nginx --for 10s
+  jifl lock sys:write -f ndjson -p 1234 --for 1s")]
+pub struct LockArgs {
+    /// System calls: sys:openat, sys:*at, sys:*
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Add up what is the same in this: lock, caller or both
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "lock,caller",
+        value_name = "WHAT"
+    )]
+    by: Vec<By>,
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    extent: Extent,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+impl LockArgs {
+    fn limit(&self) -> usize {
+        self.extent.lines(self.format == Format::Text)
+    }
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &LockArgs) -> Result<u8, Failure> {
+    let table = Table::all();
+    let start = Start {
+        kind: Kind::Lock as u32,
+        nrs: measure::bits(&targets::select(&args.targets, &table)?),
+        ..Start::default()
+    };
+    args.scope.check()?;
+    let mut sink = args.extent.sink()?;
+    let door = device::open()?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
+    let (locks, rest) = read(&door)?;
+    let status = outcome.exit_status();
+    let found = show::Found {
+        rows: rows::rows(&locks, &args.by),
+        rest,
+        report: outcome.report,
+        symbols: Symbols::of_kernel(),
+    };
+    found.note();
+    let width = args.extent.width();
+    match args.format {
+        Format::Text => sink.write(&output::fit(found.text(args, width), width))?,
+        Format::Ndjson => {
+            sink.write(&found.ndjson(args))?;
+            output::note(found.summary().trim_start_matches("# "));
+        }
+    }
+    Ok(status)
+}
+
+/// All locks of a door's session, and what the module says beside.
+///
+/// # Errors
+/// The module does not give them.
+fn read(door: &impl Door) -> Result<(Vec<Lock>, Locks), Failure> {
+    let mut all: Vec<Lock> = Vec::new();
+    let mut room = vec![Lock::default(); ROOM];
+    loop {
+        let mut locks = Locks::from(all.len() as u32);
+        door.call(Request::Locks(&mut locks, &mut room))
+            .map_err(|error| device::failed("reading the locks", &error))?;
+        all.extend_from_slice(&room[..locks.n as usize]);
+        if (locks.n as usize) < room.len() {
+            return Ok((all, locks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::parse;
+    use crate::session::fake::Fake;
+
+    #[test]
+    fn the_documented_lines_parse() {
+        for line in [
+            "sys:* -- make -j8",
+            "--by lock sys:write -n nginx --for 10s",
+            "sys:write -f ndjson -p 1234 --for 1s",
+            "--by caller,lock sys:write",
+        ] {
+            assert!(parse::<LockArgs>(line).is_ok(), "{line}");
+        }
+        for line in ["", "--by cpu sys:write", "sys:read -f xml"] {
+            assert!(parse::<LockArgs>(line).is_err(), "{line}");
+        }
+        let args: LockArgs = parse("sys:read").unwrap();
+        assert_eq!((args.by.len(), args.limit()), (2, 30));
+    }
+
+    #[test]
+    fn locks_are_read_to_the_last() {
+        let fake = Fake::default();
+        let lock = |n| Lock {
+            lock: n,
+            ..Lock::default()
+        };
+        let n = 2 * ROOM as u64;
+        let mut rest = Locks::from(0);
+        rest.untimed = 3;
+        fake.state().locks = ((0..n).map(lock).collect(), rest);
+        let (all, rest) = read(&fake).unwrap();
+        assert_eq!((all.len() as u64, rest.untimed), (n, 3));
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The subcommands: one file or folder each.
+
+pub mod bench;
+pub mod branch;
+pub mod count;
+pub mod cover;
+pub mod diff;
+pub mod doctor;
+pub mod dump;
+pub mod generate;
+pub mod list;
+pub mod lock;
+pub mod mem;
+pub mod merge;
+pub mod plugin;
+pub mod prof;
+pub mod read;
+pub mod record;
+pub mod report;
+pub mod status;
+pub mod trace;
+pub mod vm;
+pub mod why;

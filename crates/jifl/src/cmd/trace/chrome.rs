@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Chrome's trace event format (the object form of its document "Trace Event Format"), for
+//! chrome://tracing, ui.perfetto.dev and their like.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::form::{Described, Form, Shown, View};
+use super::spans::{Span, spans};
+use crate::session::calls::losses::Losses;
+use crate::session::calls::threads::{Thread, Threads};
+
+/// Events, each on a line.
+pub struct Chrome {
+    threads: Threads,
+    /// Is there an event yet? What it would be parted from by a comma.
+    some: bool,
+}
+
+impl Chrome {
+    /// With the names of threads.
+    pub fn new(threads: Threads) -> Chrome {
+        Chrome {
+            threads,
+            some: false,
+        }
+    }
+}
+
+impl Form for Chrome {
+    /// Without a displayTimeUnit: old versions of Perfetto took it for the unit of the times.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        out.extend(b"{\"traceEvents\":[");
+    }
+
+    fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
+        let call = shown.call;
+        let (thread, new) = self.threads.find(call.thread, call.began);
+        let process = thread.process;
+        if new {
+            let names = names(thread, call.thread);
+            names.iter().for_each(|name| self.event(out, name));
+        }
+        for span in spans(shown) {
+            let described = view.describe(shown, span.function);
+            self.event(out, &event(&described, &span, process, call.thread));
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>, _view: &View, losses: &Losses) {
+        let data = json!({
+            "clock": "CLOCK_MONOTONIC",
+            "calls": losses.calls,
+            "functions": losses.functions,
+            "records_lost": losses.lost + losses.stray + losses.refused,
+            "calls_missed": losses.missed,
+        });
+        let _ = writeln!(out, "\n],\"otherData\":{data}}}");
+    }
+
+    /// Up to an event, if what stands before all is there.
+    fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
+        if !self.some {
+            return None;
+        }
+        let events = part.windows(2).rposition(|two| two == b",\n");
+        Some((events.unwrap_or(0), b"\n]}\n"))
+    }
+}
+
+impl Chrome {
+    fn event(&mut self, out: &mut Vec<u8>, event: &str) {
+        let comma = if self.some { "," } else { "" };
+        let _ = write!(out, "{comma}\n{event}");
+        self.some = true;
+    }
+}
+
+/// A complete event, or an instant where there is no end.
+fn event(described: &Described, span: &Span, process: u32, thread: u32) -> String {
+    let mut text = format!(
+        "{{\"name\":{},\"cat\":\"{}\",\"pid\":{process},\"tid\":{thread},\"ts\":{}",
+        quoted(&described.name),
+        described.category,
+        microseconds(span.from)
+    );
+    text += &match span.duration {
+        Some(duration) => format!(",\"ph\":\"X\",\"dur\":{}", microseconds(duration)),
+        None => ",\"ph\":\"i\",\"s\":\"t\"".to_owned(),
+    };
+    if !described.details.is_empty() {
+        text = text + ",\"args\":" + &quoted(&described.details);
+    }
+    text + "}"
+}
+
+/// Metadata that name a thread and its process.
+fn names(thread: &Thread, number: u32) -> Vec<String> {
+    let named = |what, name: &Option<String>| {
+        let name = name.as_ref()?;
+        let event = json!({
+            "name": what,
+            "ph": "M",
+            "pid": thread.process,
+            "tid": number,
+            "args": { "name": name },
+        });
+        Some(event.to_string())
+    };
+    let both = [
+        named("process_name", &thread.process_name),
+        named("thread_name", &thread.name),
+    ];
+    both.into_iter().flatten().collect()
+}
+
+/// As JSON.
+fn quoted(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and maps of texts always serialize")
+}
+
+/// Of nanoseconds, with three digits behind the point: a double would not hold those of a machine that
+/// has run for months.
+fn microseconds(nanoseconds: u64) -> String {
+    format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::trace::tests::{GONE, written};
+    use serde_json::Value;
+
+    #[test]
+    fn calls_and_functions_are_events() {
+        let text = written("sys:openat -f chrome -A");
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(
+            value["traceEvents"],
+            json!([
+                {"name": "sys:openat", "cat": "syscall", "ph": "X", "pid": GONE, "tid": GONE,
+                 "ts": 1.0, "dur": 2.5, "args": {"result": -2, "error": "ENOENT"}},
+                {"name": "outer", "cat": "function", "ph": "X", "pid": GONE, "tid": GONE,
+                 "ts": 1.1, "dur": 2.0, "args": {"arguments": {"x": 7, "y": "..."}, "result": -2}},
+                // Returns natively.
+                {"name": "inner [nfs]", "cat": "function", "ph": "i", "s": "t", "pid": GONE, "tid": GONE,
+                 "ts": 1.5},
+            ])
+        );
+        assert_eq!(value["otherData"]["records_lost"], 3);
+        assert!(
+            std::str::from_utf8(&text)
+                .unwrap()
+                .contains("\"ts\":1.100,")
+        );
+    }
+
+    #[test]
+    fn wherever_it_is_cut_the_rest_is_a_whole() {
+        let text = written("sys:openat -f chrome");
+        let head = text.iter().position(|byte| *byte == b'[').unwrap() + 1;
+        assert_eq!(Chrome::new(Threads::default()).whole(&text[..head]), None);
+        let form = Chrome {
+            some: true,
+            ..Chrome::new(Threads::default())
+        };
+        let mut events = 0;
+        for end in head..text.len() {
+            let (keep, closing) = form.whole(&text[head..end]).unwrap();
+            let cut = [&text[..head + keep], closing].concat();
+            let value: Value = serde_json::from_slice(&cut).unwrap();
+            events = value["traceEvents"].as_array().unwrap().len();
+        }
+        assert_eq!(events, 2);
+    }
+}

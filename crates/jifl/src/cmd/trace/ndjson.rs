@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces for programs: an object on a line for each call.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::form::{Form, Shown, View};
+use crate::session::calls::Entered;
+
+/// Lines of JSON.
+pub struct Ndjson;
+
+impl Form for Ndjson {
+    fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
+        let call = shown.call;
+        let functions = shown.functions.iter();
+        let object = Object {
+            thread: call.thread,
+            syscall: view.table.name(call.nr),
+            began_ns: call.began,
+            duration_ns: call.duration(),
+            result: call.result,
+            functions: functions
+                .map(|entered| Function::of(entered, view))
+                .collect(),
+        };
+        serde_json::to_writer(&mut *out, &object).expect("plain structures always serialize");
+        out.push(b'\n');
+    }
+
+    /// Up to a line's end.
+    fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
+        let lines = part.iter().rposition(|byte| *byte == b'\n');
+        Some((lines.map_or(0, |last| last + 1), b""))
+    }
+}
+
+/// A line of ndjson.
+#[derive(Serialize)]
+struct Object<'a> {
+    thread: u32,
+    syscall: String,
+    began_ns: u64,
+    duration_ns: Option<u64>,
+    result: Option<i64>,
+    functions: Vec<Function<'a>>,
+}
+
+/// In it; null is what is not known, and what was not asked for is not there.
+#[derive(Serialize)]
+struct Function<'a> {
+    depth: u32,
+    name: Cow<'a, str>,
+    #[serde(flatten)]
+    values: Option<Values>,
+    #[serde(flatten)]
+    times: Option<Times>,
+}
+
+/// What it gets, by name, and returns.
+#[derive(Serialize)]
+struct Values {
+    arguments: Value,
+    result: Value,
+}
+
+/// When it was entered and how long it took.
+#[derive(Serialize)]
+struct Times {
+    began_ns: Option<u64>,
+    duration_ns: Option<u64>,
+}
+
+impl<'a> Function<'a> {
+    fn of(entered: &Entered, view: &View<'a>) -> Function<'a> {
+        Function {
+            depth: entered.depth,
+            name: view.names.name(entered),
+            values: view
+                .names
+                .values(entered)
+                .map(|(arguments, result)| Values { arguments, result }),
+            times: view.timed.then_some(Times {
+                began_ns: entered.began,
+                duration_ns: entered.duration,
+            }),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way of a trace to where it goes: in parts, each of whole calls.
+
+use super::form::{Form, Shown, View};
+use crate::base::exit::Failure;
+use crate::session::calls::losses::Losses;
+use crate::show::output::Sink;
+
+/// So much is written at once, and then what a call has more.
+const PART: usize = 1 << 16;
+
+/// A form and its place.
+pub struct Out {
+    form: Box<dyn Form>,
+    sink: Sink,
+    part: Vec<u8>,
+    /// Bytes written, of whole parts.
+    written: u64,
+}
+
+impl Out {
+    /// What stands before all calls is written at once.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(mut form: Box<dyn Form>, sink: Sink) -> Result<Out, Failure> {
+        let mut part = Vec::new();
+        form.begin(&mut part);
+        let mut out = Out {
+            form,
+            sink,
+            part,
+            written: 0,
+        };
+        out.flush()?;
+        Ok(out)
+    }
+
+    /// Writes a call, and what is shown of its functions.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn call(&mut self, shown: &Shown, view: &View) -> Result<(), Failure> {
+        self.form.call(&mut self.part, shown, view);
+        if self.part.len() < PART {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Writes what stands behind the last.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn close(mut self, view: &View, losses: &Losses) -> Result<(), Failure> {
+        self.form.end(&mut self.part, view, losses);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let result = self.sink.write_bytes(&self.part);
+        match result {
+            Ok(()) => self.written += self.part.len() as u64,
+            Err(_) => self.make_whole(),
+        }
+        self.part.clear();
+        result
+    }
+
+    /// Of a file that had no room for all of a part.
+    fn make_whole(&mut self) {
+        let Some(length) = self.sink.length() else {
+            return;
+        };
+        let fitted = length.saturating_sub(self.written) as usize;
+        let fitted = &self.part[..fitted.min(self.part.len())];
+        if let Some((keep, closing)) = self.form.whole(fitted) {
+            self.sink.cut(self.written + keep as u64, closing);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Perfetto's own format, for ui.perfetto.dev and its trace_processor: a track for each thread, on
+//! which slices begin and end.
+
+mod interning;
+mod messages;
+
+use prost::Message;
+use serde_json::Value;
+
+use self::interning::Interning;
+use self::messages::{
+    BOOTTIME, CLEARED, Clock, ClockSnapshot, DebugAnnotation, INSTANT, MONOTONIC, NEEDED,
+    ProcessDescriptor, REALTIME, SLICE_BEGIN, SLICE_END, ThreadDescriptor, Trace, TracePacket,
+    TracePacketDefaults, TrackDescriptor, TrackEvent,
+};
+use super::form::{Details, Form, Shown, View};
+use super::spans::{Span, spans};
+use crate::base::clock::Moment;
+use crate::session::calls::threads::{Thread, Threads};
+
+/// There is one sequence of packets.
+const SEQUENCE: u32 = 1;
+
+/// Numbers of tracks: a kind above a thread's or process' own.
+const THREAD: u64 = 1 << 32;
+const PROCESS: u64 = 2 << 32;
+
+/// Packets.
+pub struct Perfetto {
+    moment: Moment,
+    threads: Threads,
+    names: Interning,
+}
+
+impl Perfetto {
+    /// Of a session at whose end the clocks said this, with the names of threads.
+    pub fn new(moment: Moment, threads: Threads) -> Perfetto {
+        Perfetto {
+            moment,
+            threads,
+            names: Interning::default(),
+        }
+    }
+}
+
+impl Form for Perfetto {
+    /// Times are of CLOCK_MONOTONIC; what the others were at one moment lets viewers show the date.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        let clock = |number, time| Clock {
+            clock_id: Some(number),
+            timestamp: Some(time),
+        };
+        let clocks = [
+            clock(MONOTONIC, self.moment.monotonic),
+            clock(BOOTTIME, self.moment.boottime),
+            clock(REALTIME, self.moment.realtime),
+        ];
+        put(
+            out,
+            TracePacket {
+                clock_snapshot: Some(ClockSnapshot {
+                    clocks: clocks.into(),
+                    primary_trace_clock: Some(MONOTONIC),
+                }),
+                ..packet()
+            },
+        );
+        put(
+            out,
+            TracePacket {
+                sequence_flags: Some(CLEARED),
+                trace_packet_defaults: Some(TracePacketDefaults {
+                    timestamp_clock_id: Some(MONOTONIC),
+                }),
+                ..packet()
+            },
+        );
+    }
+
+    fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
+        let call = shown.call;
+        let (thread, new) = self.threads.find(call.thread, call.began);
+        if new {
+            for track_descriptor in tracks(thread, call.thread) {
+                let track_descriptor = Some(track_descriptor);
+                put(
+                    out,
+                    TracePacket {
+                        track_descriptor,
+                        ..packet()
+                    },
+                );
+            }
+        }
+        let track = Some(THREAD | u64::from(call.thread));
+        // What has not ended yet, the innermost last: its level and end.
+        let mut open: Vec<(usize, u64)> = Vec::new();
+        for span in spans(shown) {
+            end(out, track, &mut open, span.level);
+            let event = TrackEvent {
+                track_uuid: track,
+                ..self.event(&span, shown, view)
+            };
+            let interned = self.names.take();
+            put_event(out, span.from, event, interned);
+            open.extend(span.end().map(|end| (span.level, end)));
+        }
+        end(out, track, &mut open, 0);
+    }
+
+    /// Calls whose slices all end.
+    fn whole(&self, _part: &[u8]) -> Option<(usize, &'static [u8])> {
+        Some((0, b""))
+    }
+}
+
+impl Perfetto {
+    fn event(&mut self, span: &Span, shown: &Shown, view: &View) -> TrackEvent {
+        let described = view.describe(shown, span.function);
+        let kind = span.duration.map_or(INSTANT, |_| SLICE_BEGIN);
+        TrackEvent {
+            r#type: Some(kind),
+            name_iid: Some(self.names.events.number(&described.name)),
+            category_iids: vec![self.names.categories.number(described.category)],
+            debug_annotations: self.annotations(&described.details),
+            ..TrackEvent::default()
+        }
+    }
+
+    fn annotations(&mut self, details: &Details) -> Vec<DebugAnnotation> {
+        let each = details.iter();
+        each.map(|(name, value)| self.annotation(name, value))
+            .collect()
+    }
+
+    fn annotation(&mut self, name: &str, value: &Value) -> DebugAnnotation {
+        let mut annotation = DebugAnnotation {
+            name_iid: Some(self.names.annotations.number(name)),
+            ..DebugAnnotation::default()
+        };
+        match value {
+            Value::Bool(value) => annotation.bool_value = Some(*value),
+            Value::Number(value) => {
+                annotation.int_value = value.as_i64();
+                if annotation.int_value.is_none() {
+                    annotation.uint_value = value.as_u64();
+                }
+            }
+            Value::Object(entries) => annotation.dict_entries = self.annotations(entries),
+            Value::String(text) => annotation.string_value = Some(text.clone()),
+            // Details have none.
+            Value::Null | Value::Array(_) => {}
+        }
+        annotation
+    }
+}
+
+/// Slices that end before one of this level begins.
+fn end(out: &mut Vec<u8>, track: Option<u64>, open: &mut Vec<(usize, u64)>, level: usize) {
+    while let Some((_, time)) = open.last().filter(|open| open.0 >= level).copied() {
+        open.pop();
+        let event = TrackEvent {
+            r#type: Some(SLICE_END),
+            track_uuid: track,
+            ..TrackEvent::default()
+        };
+        put_event(out, time, event, None);
+    }
+}
+
+/// A thread's, and that of its process if that has a name.
+fn tracks(thread: &Thread, number: u32) -> Vec<TrackDescriptor> {
+    let process = thread.process_name.clone().map(|name| TrackDescriptor {
+        uuid: Some(PROCESS | u64::from(thread.process)),
+        process: Some(ProcessDescriptor {
+            pid: Some(thread.process as i32),
+            process_name: Some(name),
+        }),
+        thread: None,
+    });
+    let own = TrackDescriptor {
+        uuid: Some(THREAD | u64::from(number)),
+        process: None,
+        thread: Some(ThreadDescriptor {
+            pid: Some(thread.process as i32),
+            tid: Some(number.into()),
+            thread_name: thread.name.clone(),
+        }),
+    };
+    process.into_iter().chain([own]).collect()
+}
+
+/// One with nothing in it.
+fn packet() -> TracePacket {
+    TracePacket {
+        trusted_packet_sequence_id: Some(SEQUENCE),
+        ..TracePacket::default()
+    }
+}
+
+fn put_event(
+    out: &mut Vec<u8>,
+    time: u64,
+    event: TrackEvent,
+    interned: Option<messages::InternedData>,
+) {
+    put(
+        out,
+        TracePacket {
+            timestamp: Some(time),
+            sequence_flags: Some(NEEDED),
+            interned_data: interned,
+            track_event: Some(event),
+            ..packet()
+        },
+    );
+}
+
+/// A trace of one packet: those that follow each other are one trace.
+fn put(out: &mut Vec<u8>, packet: TracePacket) {
+    let packet = vec![packet];
+    out.extend(Trace { packet }.encode_to_vec());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls and functions on a time line, where what is inside something else is within its time.
+//!
+//! The order in which functions were entered and left is known for sure. Their times are those of
+//! their CPU's counter, and a virtual processor may rest while one is taken; so they may contradict the
+//! order, by as long as that. Then it is the order that holds: what would begin before what came
+//! before it, or end behind what it is inside, is moved, and shortened only where it would not fit.
+
+use super::form::Shown;
+use crate::session::calls::Call;
+
+/// A call, or a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its place among the functions that are shown; `None`: the call itself.
+    pub function: Option<usize>,
+    /// When it begins, in nanoseconds.
+    pub from: u64,
+    /// How long it takes; `None`: that is not known, so it has a beginning only.
+    pub duration: Option<u64>,
+    /// How many of those whose end is known it is inside.
+    pub level: usize,
+}
+
+impl Span {
+    /// Of those with an end.
+    pub fn end(&self) -> Option<u64> {
+        Some(self.from + self.duration?)
+    }
+}
+
+/// All of a call, in the order of their beginnings: the call first.
+pub fn spans(shown: &Shown) -> Vec<Span> {
+    let mut line = Line::of(shown.call);
+    for (index, entered) in shown.functions.iter().enumerate() {
+        line.leave(entered.depth);
+        line.enter(index, entered.depth, entered.began, entered.duration);
+    }
+    line.all
+}
+
+/// The line, up to now.
+struct Line {
+    all: Vec<Span>,
+    /// Depths and ends of what is not over, of functions.
+    open: Vec<(u32, u64)>,
+    /// Does the call's end bound them?
+    ended: Option<u64>,
+    now: u64,
+}
+
+impl Line {
+    fn of(call: &Call) -> Line {
+        let span = Span {
+            function: None,
+            from: call.began,
+            duration: call.duration(),
+            level: 0,
+        };
+        Line {
+            all: vec![span],
+            open: Vec::new(),
+            ended: span.end(),
+            now: call.began,
+        }
+    }
+
+    /// What is as deep is over.
+    fn leave(&mut self, depth: u32) {
+        while let Some((_, end)) = self.open.last().filter(|open| open.0 >= depth) {
+            self.now = self.now.max(*end);
+            self.open.pop();
+        }
+    }
+
+    fn enter(&mut self, index: usize, depth: u32, began: Option<u64>, duration: Option<u64>) {
+        let around = self.open.last().map(|(_, end)| *end).or(self.ended);
+        let latest = around.map_or(u64::MAX, |end| end.saturating_sub(duration.unwrap_or(0)));
+        let from = began.unwrap_or(self.now).min(latest).max(self.now);
+        let room = around.map_or(u64::MAX, |end| end - from);
+        let span = Span {
+            function: Some(index),
+            from,
+            duration: duration.map(|duration| duration.min(room)),
+            level: self.open.len() + usize::from(self.ended.is_some()),
+        };
+        self.now = from;
+        self.open.extend(span.end().map(|end| (depth, end)));
+        self.all.push(span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::calls::Entered;
+
+    /// Each as level, beginning and duration.
+    fn laid(
+        ended: Option<u64>,
+        functions: &[(u32, Option<u64>, Option<u64>)],
+    ) -> Vec<(usize, u64, Option<u64>)> {
+        let call = Call {
+            began: 100,
+            ended,
+            ..Call::default()
+        };
+        let functions: Vec<Entered> = functions
+            .iter()
+            .map(|(depth, began, duration)| Entered {
+                depth: *depth,
+                began: *began,
+                duration: *duration,
+                ..Entered::default()
+            })
+            .collect();
+        let shown = Shown {
+            call: &call,
+            functions: functions.iter().collect(),
+        };
+        let all = spans(&shown);
+        all.iter()
+            .map(|span| (span.level, span.from, span.duration))
+            .collect()
+    }
+
+    #[test]
+    fn what_fits_stays_as_it_was_measured() {
+        let functions = [
+            (0, Some(110), Some(80)),
+            (1, Some(120), Some(10)),
+            (1, Some(130), Some(0)),
+            (2, Some(130), Some(0)),
+            (0, Some(190), Some(10)),
+        ];
+        assert_eq!(
+            laid(Some(200), &functions),
+            [
+                (0, 100, Some(100)),
+                (1, 110, Some(80)),
+                (2, 120, Some(10)),
+                (2, 130, Some(0)),
+                (3, 130, Some(0)),
+                (1, 190, Some(10)),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_contradicts_the_order_is_moved_then_shortened() {
+        let functions = [
+            // Before its call, and behind it.
+            (0, Some(90), Some(60)),
+            (1, Some(130), Some(40)),
+            (1, Some(155), Some(20)),
+            (0, Some(250), Some(10)),
+        ];
+        assert_eq!(
+            laid(Some(200), &functions),
+            [
+                (0, 100, Some(100)),
+                (1, 100, Some(60)),
+                (2, 120, Some(40)),
+                (2, 160, Some(0)),
+                (1, 190, Some(10)),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_has_no_known_end_is_around_nothing() {
+        let functions = [
+            (0, Some(110), None),
+            (1, Some(120), Some(10)),
+            (2, None, None),
+            (0, Some(140), None),
+        ];
+        let inside = [
+            (1, 110, None),
+            (1, 120, Some(10)),
+            (2, 120, None),
+            (1, 140, None),
+        ];
+        assert_eq!(laid(Some(200), &functions)[1..], inside);
+        let outside = inside.map(|(level, from, duration)| (level - 1, from, duration));
+        assert_eq!(laid(None, &functions)[0], (0, 100, None));
+        assert_eq!(laid(None, &functions)[1..], outside);
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl vm`: a command in a throwaway machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use jifl_vm::{Accel, Config, accel, host, kernel};
+
+use crate::base::exit::Failure;
+use crate::base::root;
+
+/// Which accelerator the user wants.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Wanted {
+    /// KVM where the CPU shows that it can run it, else TCG
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+/// Arguments of `jifl vm`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: the command's own; and of the machine's, with a line on stderr:
+  2 usage, 3 this host cannot (no QEMU, kernel or module),
+  122 warnings in the kernel's log (--strict), 123 the guest panicked,
+  124 the time limit, 125 the machine failed to start.
+
+The guest sees the host's files. What it writes is gone with it, except below
+the directories given with --rw.")]
+pub struct VmArgs {
+    /// A series among build/kernels (6.1, 6.12), or the path of a kernel image
+    #[arg(long, default_value = "6.1", value_name = "6.1|6.12|PATH")]
+    kernel: String,
+    /// Boot as bootloaders do, with a randomized address of the kernel (slower)
+    #[arg(long)]
+    kaslr: bool,
+    /// Number of CPUs [default: 2, with --icount 1]
+    #[arg(long, value_name = "N")]
+    smp: Option<u32>,
+    /// Memory
+    #[arg(long, default_value = "2G", value_name = "SIZE")]
+    memory: String,
+    /// How QEMU runs the guest
+    #[arg(long, value_enum, default_value = "auto")]
+    accel: Wanted,
+    /// CPU model, in QEMU's words [default: max, with KVM host]
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<String>,
+    /// One nanosecond of guest time for each instruction: exact, repeatable counts
+    #[arg(long)]
+    icount: bool,
+    /// More kernel parameters; may be given several times
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    append: Vec<String>,
+    /// Stop the machine after so many seconds of the command; 0: never
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    timeout: u64,
+    /// The machine must be up after so many seconds
+    #[arg(long, default_value_t = 180, value_name = "S")]
+    boot_timeout: u64,
+    /// Leave the jifl module out
+    #[arg(long)]
+    no_module: bool,
+    /// Insert this module, too, after jifl's; may be given several times
+    #[arg(long, value_name = "FILE.ko")]
+    module: Vec<PathBuf>,
+    /// A directory in which the guest's writes reach the host; may be given several times
+    #[arg(long, value_name = "DIR")]
+    rw: Vec<PathBuf>,
+    /// Write the whole log of the guest's console to FILE
+    #[arg(long, value_name = "FILE")]
+    console: Option<PathBuf>,
+    /// Fail, too, when the kernel's log holds a warning
+    #[arg(long)]
+    strict: bool,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: VmArgs) -> Result<u8, Failure> {
+    let root = root::find().map_err(Failure::cannot)?;
+    let config = configure(args, &root)?;
+    host::check(&config).map_err(Failure::cannot)?;
+    let outcome = host::run(&config).map_err(Failure::failed)?;
+    Ok(outcome.status())
+}
+
+fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
+    let kernel =
+        kernel::find(&args.kernel, &root.join("build/kernels")).map_err(Failure::cannot)?;
+    let accel = match args.accel {
+        Wanted::Tcg => Accel::Tcg,
+        Wanted::Kvm if args.icount => {
+            return Err(Failure::usage(
+                "--icount counts instructions that QEMU translates: not with --accel kvm",
+            ));
+        }
+        Wanted::Kvm => Accel::Kvm,
+        Wanted::Auto if args.icount => Accel::Tcg,
+        Wanted::Auto => accel::auto().0,
+    };
+    let smp = args.smp.unwrap_or(if args.icount { 1 } else { 2 });
+    if args.icount && smp != 1 {
+        return Err(Failure::usage("--icount works with one CPU only"));
+    }
+    let default_cpu = if accel == Accel::Kvm { "host" } else { "max" };
+
+    let mut modules = Vec::new();
+    if !args.no_module {
+        let module = root::module(root, &kernel.release);
+        if !module.exists() {
+            return Err(Failure::cannot(format!(
+                "{} is not there: run `make modules`, or give --no-module",
+                module.display()
+            )));
+        }
+        modules.push(module);
+    }
+    for module in &args.module {
+        modules.push(absolute(module)?);
+    }
+    let mut writable = Vec::new();
+    for directory in &args.rw {
+        writable.push(absolute(directory)?);
+    }
+    let cwd = std::env::current_dir()
+        .map_err(|error| Failure::failed(format!("current directory: {error}")))?;
+    let init = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("/proc/self/exe: {error}")))?;
+    Ok(Config {
+        kaslr: args.kaslr,
+        smp,
+        memory: args.memory,
+        cpu: args.cpu.unwrap_or_else(|| default_cpu.into()),
+        accel,
+        icount: args.icount,
+        append: args.append,
+        modules,
+        writable,
+        console: args.console,
+        strict: args.strict,
+        boot_timeout: Duration::from_secs(args.boot_timeout),
+        timeout: (args.timeout > 0).then(|| Duration::from_secs(args.timeout)),
+        command: args.command,
+        env: environment(root),
+        cwd,
+        init,
+        kernel,
+    })
+}
+
+/// The caller's environment, with the tree's programs first on PATH.
+fn environment(root: &Path) -> Vec<(OsString, OsString)> {
+    let mut path = root.join("build/bin").into_os_string();
+    let inherited = std::env::var_os("PATH");
+    path.push(":");
+    path.push(inherited.unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into()));
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os()
+        .filter(|(name, _)| name != "PATH" && name != "JIFL_ROOT")
+        .collect();
+    env.push(("PATH".into(), path));
+    env.push(("JIFL_ROOT".into(), root.as_os_str().to_owned()));
+    env.push(("JIFL_VM".into(), "1".into()));
+    env
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::fs::canonicalize(path)
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}

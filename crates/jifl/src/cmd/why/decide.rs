@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which branch decided that a function returned an error.
+//!
+//! It is the last one executed in that function whose other way could have led to something else
+//! than an error. Before the error is set: there is a way to a return that sets none. Behind: there
+//! is one on which what is returned is something else, since compilers like to set an error first
+//! and branch to where it is returned then. What comes behind and leads to an error either way,
+//! (cleaning up, or another error), and what asks for the error itself, decides nothing. Where a
+//! function has no such branch, it returns an error always, and that of its caller is looked for
+//! which led to its call.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::code::{Code, Flow};
+use super::effect::{self, CALLER_SAVED, Effect, Effects, Place, RAX};
+use super::origin::Origin;
+use super::stack::Stack;
+use super::walk::{Next, Walk};
+use crate::kernel::errno;
+
+/// So many instructions are looked at for one branch; what needs more is taken to have another way.
+const EFFORT: usize = 200_000;
+
+/// Functions behind whose call nothing comes.
+const NO_RETURN: [&str; 8] = [
+    "__stack_chk_fail",
+    "panic",
+    "do_exit",
+    "make_task_dead",
+    "fortify_panic",
+    "__fortify_panic",
+    "rewind_stack_and_make_dead",
+    "do_group_exit",
+];
+
+/// Places that hold the value, or an error that is a constant: compilers keep one for each of
+/// several ways to the same return.
+type Held = BTreeSet<Place>;
+
+/// What decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// The branch, or what selects by flags; a place in the walk's steps.
+    pub step: usize,
+    /// What it asked: the last instruction that set the flags.
+    pub flags: Option<usize>,
+}
+
+/// How a function gets the value.
+struct Source {
+    /// The instruction's address.
+    at: u64,
+    /// Where it is behind that; none where the function is left by it.
+    place: Option<Place>,
+}
+
+/// An executed instruction that may have decided.
+struct Candidate {
+    step: usize,
+    flags: Option<usize>,
+    /// It asked for the value itself.
+    asks: bool,
+    held: Held,
+    stack: Stack,
+}
+
+/// Finds the decision, in the function where the error comes from or one that called it.
+pub fn decision(walk: &Walk, origin: &Origin, code: &Code<'_>) -> Option<Decision> {
+    let mut decider = Decider {
+        walk,
+        code,
+        effects: Effects::default(),
+    };
+    let mut step = origin.step;
+    let mut source = Source {
+        at: walk.steps[step].at,
+        place: Some(origin.place),
+    };
+    loop {
+        let frame = walk.frames[walk.steps[step].frame];
+        if let Some(found) = decider.in_frame(step, &source, &origin.chosen) {
+            return Some(found);
+        }
+        step = frame.site?;
+        source = Source {
+            at: walk.steps[step].at,
+            place: (!frame.is_tail).then_some(Place::Register(RAX)),
+        };
+    }
+}
+
+struct Decider<'a, 'b> {
+    walk: &'a Walk,
+    code: &'a Code<'b>,
+    effects: Effects,
+}
+
+impl Decider<'_, '_> {
+    /// In the frame of the step which the value comes from.
+    fn in_frame(&mut self, step: usize, source: &Source, chosen: &[usize]) -> Option<Decision> {
+        let candidates = self.candidates(step, source, chosen);
+        let function = self.walk.frames[self.walk.steps[step].frame].function;
+        candidates
+            .into_iter()
+            .rev()
+            .find(|candidate| !candidate.asks && self.has_other_way(candidate, source, function))
+            .map(|found| Decision {
+                step: found.step,
+                flags: found.flags,
+            })
+    }
+
+    /// What may have decided, in the order of execution.
+    fn candidates(&mut self, from: usize, source: &Source, chosen: &[usize]) -> Vec<Candidate> {
+        let frame = self.walk.steps[from].frame;
+        let mut all = Vec::new();
+        let mut stack = Stack::default();
+        stack.at(self.walk.frames[frame].stack);
+        let mut held = Held::new();
+        let mut flags: Option<(usize, bool)> = None;
+        // The value comes up once, however often the instruction was executed before.
+        for (index, step) in self.walk.steps.iter().enumerate() {
+            if step.frame != frame {
+                continue;
+            }
+            let Some(instruction) = self.code.at(step.at) else {
+                continue;
+            };
+            let by_flags = chosen.contains(&index);
+            if matches!(step.next, Next::Taken | Next::NotTaken) || by_flags {
+                all.push(Candidate {
+                    step: index,
+                    flags: flags.map(|(index, _)| index),
+                    asks: flags.is_some_and(|(_, asks)| asks),
+                    held: held.clone(),
+                    stack: stack.clone(),
+                });
+            }
+            let flow = self.code.flow(&instruction);
+            if effect::writes_flags(&instruction) {
+                let reads = self.effects.reads(&instruction, step.slot);
+                flags = Some((index, reads.iter().any(|place| held.contains(place))));
+            }
+            self.pass(&instruction, flow, &mut held, &mut stack);
+            if index == from {
+                held.extend(source.place);
+            } else if index > from && by_flags {
+                held.extend(effect::destination(&instruction, step.slot));
+            }
+            if matches!(flow, Flow::Call(_)) {
+                flags = None;
+            }
+        }
+        all
+    }
+
+    /// What an instruction does to places that hold the value, and to the stack.
+    fn pass(
+        &mut self,
+        instruction: &iced_x86::Instruction,
+        flow: Flow,
+        held: &mut Held,
+        stack: &mut Stack,
+    ) {
+        if let Flow::Call(_) = flow {
+            held.retain(|place| match place {
+                Place::Register(number) => CALLER_SAVED >> number & 1 == 0,
+                Place::Slot(_) => true,
+            });
+            stack.called();
+            return;
+        }
+        let slot = stack.operand(instruction);
+        let to = effect::destination(instruction, slot);
+        let comes = to.is_some_and(|to| match self.effects.of(instruction, slot, to) {
+            Effect::Copies(from) => held.contains(&from),
+            // Whichever it takes.
+            Effect::Selects(from) => held.contains(&from) && held.contains(&to),
+            Effect::Sets(value) => errno::is_error(i64::from(value as i32)),
+            Effect::Keeps => held.contains(&to),
+            _ => false,
+        });
+        let effects = &mut self.effects;
+        held.retain(|place| effects.of(instruction, slot, *place) == Effect::Keeps);
+        if comes {
+            held.extend(to);
+        }
+        if flow == Flow::On {
+            stack.step(instruction, &mut self.effects);
+        }
+    }
+
+    /// From where it would have gone on: is there a way to return something else?
+    fn has_other_way(&mut self, candidate: &Candidate, source: &Source, function: u64) -> bool {
+        let step = self.walk.steps[candidate.step];
+        let Some(instruction) = self.code.at(step.at) else {
+            return false;
+        };
+        let other = match step.next {
+            Next::Taken => instruction.next_ip(),
+            Next::NotTaken => instruction.near_branch_target(),
+            // What selects by flags has chosen this value, so not another.
+            _ => return true,
+        };
+        let mut todo = vec![(other, candidate.held.clone(), candidate.stack.clone())];
+        let mut seen = HashSet::new();
+        let mut effort = 0;
+        while let Some((at, held, stack)) = todo.pop() {
+            if !self.code.is_of(function, at) {
+                // A jump to another function, which returns what it likes.
+                return true;
+            }
+            if !seen.insert((at, held.clone(), stack.pointer())) {
+                continue;
+            }
+            match self.straight(at, held, stack, source, &mut effort) {
+                Way::Returns { value: false } => return true,
+                Way::Returns { value: true } | Way::Ends => {}
+                Way::On(next) => todo.extend(next),
+            }
+            if effort > EFFORT {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Up to the next branch.
+    fn straight(
+        &mut self,
+        mut at: u64,
+        mut held: Held,
+        mut stack: Stack,
+        source: &Source,
+        effort: &mut usize,
+    ) -> Way {
+        loop {
+            *effort += 1;
+            let Some(instruction) = self.code.at(at) else {
+                return Way::Ends;
+            };
+            if at == source.at && source.place.is_none() {
+                return Way::Returns { value: true };
+            }
+            let flow = self.code.flow(&instruction);
+            match flow {
+                Flow::Return => {
+                    return Way::Returns {
+                        value: held.contains(&Place::Register(RAX)),
+                    };
+                }
+                Flow::JumpAnywhere => return Way::Returns { value: false },
+                Flow::Stop => return Way::Ends,
+                Flow::Jump(target) => return Way::On(vec![(target, held, stack)]),
+                Flow::Branch(target) => {
+                    let behind = (instruction.next_ip(), held.clone(), stack.clone());
+                    return Way::On(vec![(target, held, stack), behind]);
+                }
+                Flow::Call(Some(target)) if self.never_returns(target) => return Way::Ends,
+                Flow::On | Flow::Call(_) => {}
+            }
+            self.pass(&instruction, flow, &mut held, &mut stack);
+            if at == source.at {
+                held.extend(source.place);
+            }
+            at = instruction.next_ip();
+            if *effort > EFFORT {
+                return Way::Returns { value: false };
+            }
+        }
+    }
+
+    fn never_returns(&self, target: u64) -> bool {
+        let place = self.code.symbols.function(self.code.function(target));
+        place.is_some_and(|place| NO_RETURN.contains(&place.function()))
+    }
+}
+
+/// How straight code goes on.
+enum Way {
+    Returns { value: bool },
+    On(Vec<(u64, Held, Stack)>),
+    Ends,
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an instruction does to a value's place: a register, or a word on the stack.
+
+use iced_x86::{
+    Code, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
+};
+
+/// Hardware numbers.
+pub const RAX: u8 = 0;
+/// The stack pointer's.
+pub const RSP: u8 = 4;
+/// Those that a called function may change (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8 to r11.
+pub const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
+
+/// Where a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// In the register of this hardware number.
+    Register(u8),
+    /// On the stack, at this address; what it counts from is the caller's business.
+    Slot(i64),
+}
+
+/// Arithmetic with a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Math {
+    /// `and`
+    And(i64),
+    /// `or`
+    Or(i64),
+    /// `xor`, `not`
+    Xor(i64),
+    /// `add`, `sub`, `lea`
+    Add(i64),
+    /// `neg`
+    Negate,
+    /// Of 32 bits the sign, or none, above.
+    Shift,
+}
+
+impl Math {
+    /// What it makes of a value; `None` where nobody looks so closely.
+    pub fn of(self, value: i64) -> Option<i64> {
+        Some(match self {
+            Math::And(with) => value & with,
+            Math::Or(with) => value | with,
+            Math::Xor(with) => value ^ with,
+            Math::Add(with) => value.wrapping_add(with),
+            Math::Negate => value.wrapping_neg(),
+            Math::Shift => return None,
+        })
+    }
+}
+
+/// What becomes of the value in a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It stays.
+    Keeps,
+    /// That of another place comes there.
+    Copies(Place),
+    /// A constant.
+    Sets(i64),
+    /// What is in memory, of which no more is known.
+    Loads,
+    /// What was in a place, after arithmetic.
+    Computes(Math, Place),
+    /// What was in another place, or it stays: by the flags.
+    Selects(Place),
+    /// 0 and 1, or 0 and -1: by the flags.
+    Flags,
+    /// Something else.
+    Changes,
+}
+
+/// Finds effects.
+pub struct Effects {
+    factory: InstructionInfoFactory,
+}
+
+impl Default for Effects {
+    fn default() -> Effects {
+        Effects {
+            factory: InstructionInfoFactory::new(),
+        }
+    }
+}
+
+/// The hardware number of the register that it is a part of.
+pub fn number(register: Register) -> Option<u8> {
+    let whole = register.full_register();
+    whole.is_gpr64().then(|| whole.number() as u8)
+}
+
+fn operand_register(instruction: &Instruction, operand: u32) -> Option<u8> {
+    (instruction.op_kind(operand) == OpKind::Register)
+        .then(|| number(instruction.op_register(operand)))
+        .flatten()
+}
+
+fn is_memory(instruction: &Instruction, operand: u32) -> bool {
+    operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Memory
+}
+
+fn is_immediate(instruction: &Instruction, operand: u32) -> bool {
+    operand < instruction.op_count()
+        && matches!(
+            instruction.op_kind(operand),
+            OpKind::Immediate8
+                | OpKind::Immediate16
+                | OpKind::Immediate32
+                | OpKind::Immediate64
+                | OpKind::Immediate8to16
+                | OpKind::Immediate8to32
+                | OpKind::Immediate8to64
+                | OpKind::Immediate32to64
+        )
+}
+
+/// A constant operand: errors are 32 bits wide often.
+fn immediate(instruction: &Instruction, operand: u32) -> i64 {
+    match instruction.op_kind(operand) {
+        OpKind::Immediate32 => i64::from(instruction.immediate32() as i32),
+        _ => instruction.immediate(operand) as i64,
+    }
+}
+
+/// Does it say something of the flags?
+pub fn writes_flags(instruction: &Instruction) -> bool {
+    instruction.rflags_modified() != 0
+}
+
+/// The register that it compares with 0, 32 bits of it at least.
+pub fn compared(instruction: &Instruction) -> Option<u8> {
+    let is_whole = || instruction.op0_register().size() >= 4;
+    (instruction.mnemonic() == Mnemonic::Test && is_same(instruction) && is_whole())
+        .then(|| operand_register(instruction, 0))
+        .flatten()
+}
+
+/// Does it depend on them, by a condition?
+pub fn is_conditional(instruction: &Instruction) -> bool {
+    instruction.condition_code() != ConditionCode::None
+}
+
+/// Where it writes: the first operand, or the word that it pushes. `slot` is its operand in memory,
+/// if that is on the stack; for `push` and `pop` the word there.
+pub fn destination(instruction: &Instruction, slot: Option<i64>) -> Option<Place> {
+    if instruction.mnemonic() == Mnemonic::Push {
+        return slot.map(Place::Slot);
+    }
+    if matches!(instruction.mnemonic(), Mnemonic::Cdqe | Mnemonic::Cwde) {
+        return Some(Place::Register(RAX));
+    }
+    if instruction.op_count() == 0 || instruction.flow_control() != FlowControl::Next {
+        return None;
+    }
+    if is_memory(instruction, 0) {
+        return slot.map(Place::Slot);
+    }
+    operand_register(instruction, 0).map(Place::Register)
+}
+
+impl Effects {
+    /// What it does to a place; of calls, and what runs natively, the caller knows.
+    pub fn of(&mut self, instruction: &Instruction, slot: Option<i64>, place: Place) -> Effect {
+        if !self.writes(instruction, slot, place) {
+            return Effect::Keeps;
+        }
+        if destination(instruction, slot) != Some(place) {
+            return Effect::Changes;
+        }
+        match instruction.mnemonic() {
+            Mnemonic::Mov
+            | Mnemonic::Movsx
+            | Mnemonic::Movsxd
+            | Mnemonic::Movzx
+            | Mnemonic::Movnti => source(instruction, 1, slot),
+            Mnemonic::Cdqe | Mnemonic::Cwde => Effect::Copies(Place::Register(RAX)),
+            Mnemonic::Push => source(instruction, 0, None),
+            Mnemonic::Pop => slot.map_or(Effect::Loads, |slot| Effect::Copies(Place::Slot(slot))),
+            Mnemonic::Sbb | Mnemonic::Sub | Mnemonic::Xor if is_same(instruction) => {
+                if instruction.mnemonic() == Mnemonic::Sbb {
+                    Effect::Flags
+                } else {
+                    Effect::Sets(0)
+                }
+            }
+            Mnemonic::Lea => lea(instruction),
+            _ if is_select(instruction) => match source(instruction, 1, slot) {
+                Effect::Copies(from) => Effect::Selects(from),
+                _ => Effect::Changes,
+            },
+            _ if is_conditional(instruction) => Effect::Flags,
+            _ => math(instruction, place),
+        }
+    }
+
+    fn writes(&mut self, instruction: &Instruction, slot: Option<i64>, place: Place) -> bool {
+        match place {
+            Place::Slot(wanted) => {
+                slot == Some(wanted)
+                    && match instruction.mnemonic() {
+                        Mnemonic::Push => true,
+                        Mnemonic::Pop => false,
+                        _ => {
+                            is_memory(instruction, 0)
+                                && is_written(self.factory.info(instruction).op0_access())
+                        }
+                    }
+            }
+            Place::Register(wanted) => self
+                .factory
+                .info(instruction)
+                .used_registers()
+                .iter()
+                .any(|used| is_written(used.access()) && number(used.register()) == Some(wanted)),
+        }
+    }
+
+    /// The registers that it writes, as a mask.
+    pub fn written(&mut self, instruction: &Instruction) -> u16 {
+        let used = self.factory.info(instruction).used_registers();
+        let written = used.iter().filter(|used| is_written(used.access()));
+        written
+            .filter_map(|used| number(used.register()))
+            .fold(0, |mask, register| mask | 1 << register)
+    }
+
+    /// The places that it reads.
+    pub fn reads(&mut self, instruction: &Instruction, slot: Option<i64>) -> Vec<Place> {
+        let info = self.factory.info(instruction);
+        let used = info.used_registers().iter();
+        let read =
+            used.filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite));
+        let mut all: Vec<Place> = read
+            .filter_map(|used| number(used.register()).map(Place::Register))
+            .collect();
+        all.extend(slot.map(Place::Slot));
+        all
+    }
+}
+
+fn is_written(access: OpAccess) -> bool {
+    matches!(
+        access,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
+}
+
+fn is_select(instruction: &Instruction) -> bool {
+    is_conditional(instruction)
+        && instruction.op_count() == 2
+        && instruction.flow_control() == FlowControl::Next
+}
+
+fn is_same(instruction: &Instruction) -> bool {
+    let first = operand_register(instruction, 0);
+    instruction.op_count() == 2 && first.is_some() && first == operand_register(instruction, 1)
+}
+
+/// What is moved.
+fn source(instruction: &Instruction, operand: u32, slot: Option<i64>) -> Effect {
+    if is_immediate(instruction, operand) {
+        return Effect::Sets(immediate(instruction, operand));
+    }
+    if is_memory(instruction, operand) {
+        return slot.map_or(Effect::Loads, |slot| Effect::Copies(Place::Slot(slot)));
+    }
+    let register = operand_register(instruction, operand);
+    register.map_or(Effect::Changes, |from| {
+        Effect::Copies(Place::Register(from))
+    })
+}
+
+fn lea(instruction: &Instruction) -> Effect {
+    let displacement = instruction.memory_displacement64() as i64;
+    match number(instruction.memory_base()) {
+        Some(base) if instruction.memory_index() == Register::None => {
+            Effect::Computes(Math::Add(displacement), Place::Register(base))
+        }
+        _ => Effect::Changes,
+    }
+}
+
+fn math(instruction: &Instruction, place: Place) -> Effect {
+    let one = instruction.op_count() == 1;
+    let op = match instruction.mnemonic() {
+        Mnemonic::Neg => Math::Negate,
+        Mnemonic::Not => Math::Xor(-1),
+        Mnemonic::Dec => Math::Add(-1),
+        Mnemonic::Inc => Math::Add(1),
+        _ if one || !is_immediate(instruction, 1) => return Effect::Changes,
+        Mnemonic::And => Math::And(immediate(instruction, 1)),
+        Mnemonic::Or => Math::Or(immediate(instruction, 1)),
+        Mnemonic::Xor => Math::Xor(immediate(instruction, 1)),
+        Mnemonic::Add => Math::Add(immediate(instruction, 1)),
+        Mnemonic::Sub => Math::Add(immediate(instruction, 1).wrapping_neg()),
+        Mnemonic::Sar | Mnemonic::Shr | Mnemonic::Shl if instruction.code() != Code::INVALID => {
+            Math::Shift
+        }
+        _ => return Effect::Changes,
+    };
+    Effect::Computes(op, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::disasm::Disassembler;
+
+    #[test]
+    fn values_are_followed() {
+        use Effect::*;
+        use Place::{Register, Slot};
+        let (rax, rbx) = (Register(0), Register(3));
+        let cases: [(&[u8], Option<i64>, Place, Effect); 20] = [
+            (&[0xb8, 0xfe, 0xff, 0xff, 0xff], None, rax, Sets(-2)), // mov $-2,%eax
+            (
+                &[0x48, 0xc7, 0xc0, 0xfe, 0xff, 0xff, 0xff],
+                None,
+                rax,
+                Sets(-2),
+            ),
+            (&[0x89, 0xd8], None, rax, Copies(rbx)), // mov %ebx,%eax
+            (&[0x89, 0xd8], None, rbx, Keeps),
+            (&[0x48, 0x63, 0xc3], None, rax, Copies(rbx)), // movslq %ebx,%rax
+            (&[0x48, 0x98], None, rax, Copies(rax)),       // cltq
+            (&[0x8b, 0x44, 0x24, 0x08], Some(8), rax, Copies(Slot(8))), // mov 8(%rsp),%eax
+            (&[0x8b, 0x07], None, rax, Loads),             // mov (%rdi),%eax
+            (&[0x89, 0x44, 0x24, 0x08], Some(8), Slot(8), Copies(rax)),
+            (&[0x89, 0x44, 0x24, 0x08], Some(8), Slot(16), Keeps),
+            (&[0x53], Some(-8), Slot(-8), Copies(rbx)), // push %rbx
+            (&[0x5b], Some(-8), rbx, Copies(Slot(-8))), // pop %rbx
+            (&[0x31, 0xc0], None, rax, Sets(0)),        // xor %eax,%eax
+            (&[0x19, 0xc0], None, rax, Flags),          // sbb %eax,%eax
+            (
+                &[0x83, 0xe0, 0xea],
+                None,
+                rax,
+                Computes(Math::And(-22), rax),
+            ),
+            (&[0x0f, 0x44, 0xc3], None, rax, Selects(rbx)), // cmove %ebx,%eax
+            (&[0x0f, 0x94, 0xc0], None, rax, Flags),        // sete %al
+            (
+                &[0x8d, 0x43, 0xf0],
+                None,
+                rax,
+                Computes(Math::Add(-16), rbx),
+            ), // lea -16(%rbx),%eax
+            (&[0xf7, 0xd8], None, rax, Computes(Math::Negate, rax)),
+            (&[0x85, 0xc0], None, rax, Keeps), // test %eax,%eax
+        ];
+        let mut effects = Effects::default();
+        for (bytes, slot, place, effect) in cases {
+            let instruction = Disassembler::decode(bytes, 0x1000)[0];
+            assert_eq!(
+                effects.of(&instruction, slot, place),
+                effect,
+                "{bytes:02x?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl why`: for system calls that failed, the path of branches that led to the error, and the
+//! one that decided.
+
+mod cause;
+mod code;
+mod decide;
+mod effect;
+mod extable;
+mod fixup;
+mod origin;
+mod show;
+mod stack;
+mod text;
+mod trail;
+mod walk;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::{Args, ValueEnum};
+use jifl_sys::abi::{Kind, Start};
+
+use self::code::Code;
+use self::show::Shower;
+use crate::base::exit::Failure;
+use crate::kernel::disasm::Disassembler;
+use crate::kernel::errno;
+use crate::kernel::lines::{Build, LinesArgs};
+use crate::kernel::memory::Kcore;
+use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure;
+use crate::session::ring::{self, Taken, WaitArgs};
+use crate::session::scope::{Outcome, Scope};
+use crate::session::targets;
+use crate::show::output;
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// A JSON object in a line for each group of calls
+    Ndjson,
+}
+
+/// Arguments of `jifl why`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+The session ends with CMD, after --for, or with Ctrl-C; then it is shown why calls failed,
+those that failed alike once. With CMD the exit status is CMD's.
+
+Examples:
+  jifl why -x ENOTDIR sys:openat -- cat /etc/hostname/x
+  jifl why -x EACCES 'sys:*' -p 1234 --for 10s
+  jifl why --all --path sys:bpf -- ./prog
+  jifl why -f ndjson -o why.ndjson 'sys:*' -- make")]
+pub struct WhyArgs {
+    /// System calls: sys:openat, sys:*at, sys:*
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Only calls that fail with this error: ENOENT, 2
+    #[arg(short = 'x', long, value_name = "ERRNO")]
+    errno: Option<String>,
+    /// Show each call that failed, not those that failed alike once
+    #[arg(long)]
+    all: bool,
+    /// Show all branches of the call, not only the last in the function that decided
+    #[arg(long)]
+    path: bool,
+    /// Keep this many records, 8 bytes each; what comes later is lost
+    #[arg(long, value_name = "N", default_value_t = 1 << 24)]
+    limit: usize,
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// Write to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    lines: LinesArgs,
+    #[command(flatten)]
+    wait: WaitArgs,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
+    let errno = args.errno.as_deref().map(errno::parse).transpose()?;
+    let table = Table::all();
+    let start = Start {
+        kind: Kind::Path as u32,
+        nrs: measure::bits(&targets::select(&args.targets, &table)?),
+        flags: args.wait.flag(),
+        ..Start::default()
+    };
+    args.scope.check()?;
+    let mut sink = output::Sink::open(args.output.as_deref())?;
+    let door = device::open()?;
+    let mut kcore = Kcore::open()?;
+    let lines = args.lines.open(Build::running())?;
+    let (taken, outcome) = ring::observe_wanted(
+        &args.scope,
+        &door,
+        start,
+        &table,
+        args.limit,
+        Some(errno::is_error),
+    )?;
+    let (pieces, _) = ring::pieces(taken.each());
+    let wanted = |result: i64| errno.is_none_or(|errno| result == -errno);
+    let trails = trail::trails(&pieces, &ring::pieces::gaps(taken.each()), wanted);
+
+    let symbols = Rc::new(Symbols::of_kernel());
+    let lines = lines.lines(&symbols);
+    let code = Code::new(&mut kcore, &symbols);
+    let mut names = Disassembler::new(symbols.clone());
+    let mut shower = Shower {
+        table: &table,
+        code: &code,
+        lines: &lines,
+        names: &mut names,
+        sources: RefCell::default(),
+        spots: RefCell::default(),
+    };
+    let whole = args.path || args.format == Format::Ndjson;
+    let width = output::width(args.output.as_deref());
+    let mut modules = BTreeSet::new();
+    for (index, group) in cause::groups(&trails.failed, args.all, &code)
+        .iter()
+        .enumerate()
+    {
+        let shown = shower.of(group, whole);
+        modules.extend(shown.addresses().map(|at| symbols.module(at)));
+        sink.write(&match args.format {
+            Format::Ndjson => shown.json(),
+            Format::Text => {
+                let between = if index > 0 { "\n" } else { "" };
+                output::fit(between.to_owned() + &text::text(&shown, args.path), width)
+            }
+        })?;
+    }
+    lines.note(modules);
+    note(&trails, &taken, &outcome, errno);
+    Ok(outcome.exit_status())
+}
+
+/// Always: that nothing was lost is worth knowing, too.
+fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<i64>) {
+    let rows = &outcome.report.rows;
+    let calls: u64 = rows.iter().map(|row| row.calls).sum();
+    let endless: u64 = rows.iter().map(|row| row.no_return).sum();
+    let how = errno.map_or_else(String::new, |errno| format!(" with {}", errno::name(errno)));
+    let failed = match trails.failed.len() {
+        0 => "none".to_owned(),
+        n => n.to_string(),
+    };
+    let mut text = format!(
+        "{calls} calls, {failed} failed{how}; records lost {}, calls missed {}",
+        taken.lost(),
+        outcome.report.missed()
+    );
+    let unknown = calls.saturating_sub(endless + trails.whole + taken.unwanted);
+    if unknown > 0 {
+        let of_which = match (taken.lost(), taken.refused) {
+            (0, 0) => "of which not all is known",
+            (0, _) => "of which records came beyond --limit",
+            (_, 0) => "of which records were lost: name fewer system calls, or processes",
+            _ => {
+                "of which records were lost, or came beyond --limit: name fewer system calls, or \
+                 processes"
+            }
+        };
+        text += &format!("; {unknown} calls are not looked at, {of_which}");
+    }
+    if taken.refused > 0 {
+        text += &format!("; {} records beyond --limit are not kept", taken.refused);
+    }
+    output::note(&(text + &taken.waits.text()));
+}
+
+#[cfg(test)]
+mod tests;

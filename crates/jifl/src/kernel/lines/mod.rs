@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Source lines of a kernel's code, and of its modules', from their debug information. The kernel is
+//! the one that runs, or the one of a recording, whose modules' sections nobody knows the places of.
+//!
+//! A vmlinux is the one that `--vmlinux` names, or found where distributions put it (find.rs).
+//! It must have the build id of what was counted: lines of another build would be wrong, silently. What
+//! has no debug information has no lines, which is said once, with the way to get it.
+
+mod find;
+mod module;
+pub mod sources;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use addr2line::Loader;
+use clap::Args;
+use gimli::Reader;
+
+use self::module::Module;
+use crate::base::exit::Failure;
+use crate::kernel::images;
+use crate::kernel::symbols::Symbols;
+use crate::show::output;
+
+/// Every kernel has these functions, and in these files: they tell where its source tree begins,
+/// which is not written the same for assembly as for C.
+const KNOWN: [(&str, &str); 2] = [
+    ("vfs_read", "fs/read_write.c"),
+    ("__memcpy", "arch/x86/lib/memcpy_64.S"),
+];
+
+/// Where lines come from.
+#[derive(Debug, Default, Args)]
+pub struct LinesArgs {
+    /// The kernel's, with debug information, if it is not where distributions put it
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
+    /// The kernel's source tree
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+/// The kernel that lines are wanted of.
+#[derive(Debug, Clone, Default)]
+pub struct Build {
+    /// `uname -r`.
+    pub release: String,
+    /// In hexadecimal; empty where it is not known.
+    pub build_id: String,
+    /// Whether it runs here, with its modules.
+    pub runs: bool,
+}
+
+impl Build {
+    /// Of the one that runs.
+    pub fn running() -> Build {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Build {
+            release: release.trim().to_owned(),
+            build_id: images::kernel_build_id(),
+            runs: true,
+        }
+    }
+}
+
+/// A part of a piece of code, and the line that it is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    /// Where it begins.
+    pub from: u64,
+    /// Behind its end.
+    pub to: u64,
+    /// From the beginning of the source tree.
+    pub file: String,
+    /// Its number.
+    pub line: u32,
+}
+
+/// A function that code is of: the innermost of those inlined first, that around all last.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its name.
+    pub function: String,
+    /// The file that it is in, from the beginning of the source tree.
+    pub file: String,
+    /// The line that the code is of there.
+    pub line: u32,
+}
+
+/// The kernel's debug information.
+struct Kernel {
+    loader: Loader,
+    /// To be added to an address of the running kernel.
+    slide: u64,
+}
+
+/// What is known of source lines.
+#[derive(Default)]
+pub struct Lines {
+    kernel: Option<Kernel>,
+    /// Modules that have been asked for; `None` without debug information.
+    modules: RefCell<BTreeMap<String, Option<Module>>>,
+    /// Where debug files are looked for.
+    roots: Vec<PathBuf>,
+    /// What file names begin with that is not of the source tree.
+    prefixes: Vec<String>,
+    source: Option<PathBuf>,
+    build: Build,
+}
+
+/// Debug information, before it is known where the kernel lies.
+pub struct Opened {
+    vmlinux: Option<Vmlinux>,
+    roots: Vec<PathBuf>,
+    source: Option<PathBuf>,
+    build: Build,
+}
+
+/// That of a vmlinux.
+struct Vmlinux {
+    loader: Loader,
+    path: PathBuf,
+    /// Where its text begins there.
+    text: u64,
+}
+
+impl Vmlinux {
+    /// Reads one, whose build id must be `wanted`, if that is known.
+    fn open(path: &Path, wanted: &str) -> Result<Vmlinux, Failure> {
+        let about = |what: &dyn std::fmt::Display| {
+            Failure::failed(format!("--vmlinux {}: {what}", path.display()))
+        };
+        find::check(path, wanted).map_err(|what| about(&what))?;
+        let loader = Loader::new(path).map_err(|error| about(&error))?;
+        let text = loader.get_section_range(b".text");
+        let text = text.ok_or_else(|| about(&"no section .text"))?.begin;
+        Ok(Vmlinux {
+            loader,
+            path: path.to_owned(),
+            text,
+        })
+    }
+}
+
+impl LinesArgs {
+    /// Finds a vmlinux, before anything is started: one that is named must be right.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn open(&self, build: Build) -> Result<Opened, Failure> {
+        let open = |path: &Path| Vmlinux::open(path, &build.build_id);
+        let vmlinux = match &self.vmlinux {
+            Some(path) => Some(open(path)?),
+            None => find::vmlinux(&build).and_then(|path| open(&path).ok()),
+        };
+        Ok(Opened {
+            vmlinux,
+            roots: find::roots(self.vmlinux.as_deref()),
+            source: self.source.clone(),
+            build,
+        })
+    }
+
+    /// What is of no use is refused.
+    ///
+    /// # Errors
+    /// Some were given.
+    pub fn need_none(&self) -> Result<(), Failure> {
+        if self.vmlinux.is_none() && self.source.is_none() {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "--vmlinux and --source go with --annotate and --inlined of prof, --lcov and --html of cover, \
+             --lines of read, and with why",
+        ))
+    }
+}
+
+impl Opened {
+    /// The kernel's code as its vmlinux has it, which is not all as it runs: the kernel changes
+    /// some of it when it boots. With its address; nothing without a vmlinux.
+    pub fn text(&self, symbols: &Symbols) -> (u64, Vec<u8>) {
+        let vmlinux = self.vmlinux.as_ref();
+        let text = vmlinux.and_then(|vmlinux| find::text(&vmlinux.path));
+        let at = symbols.address("_text").unwrap_or(0);
+        (at, text.unwrap_or_default())
+    }
+
+    /// All lines, of the kernel with these names.
+    pub fn lines(self, symbols: &Symbols) -> Lines {
+        let kernel = self.vmlinux.and_then(|vmlinux| {
+            Some(Kernel {
+                loader: vmlinux.loader,
+                slide: vmlinux.text.wrapping_sub(symbols.address("_text")?),
+            })
+        });
+        let mut lines = Lines {
+            kernel,
+            roots: self.roots,
+            source: self.source,
+            build: self.build,
+            ..Lines::default()
+        };
+        let prefixes = KNOWN.iter().filter_map(|(function, file)| {
+            let at = symbols.address(function)?;
+            let found = lines.of(None, at, at + 1).into_iter().next()?;
+            Some(found.file.strip_suffix(file)?.to_owned())
+        });
+        lines.prefixes = prefixes.collect();
+        lines
+    }
+}
+
+impl Lines {
+    /// The lines that code is of, in the order of their addresses; of `module`, or the kernel.
+    pub fn of(&self, module: Option<&str>, from: u64, to: u64) -> Vec<Line> {
+        let mut found = self.ask(
+            module,
+            |kernel| {
+                let slid = |at: u64| at.wrapping_add(kernel.slide);
+                let rows = kernel.loader.find_location_range(slid(from), slid(to));
+                let rows = rows.into_iter().flatten();
+                rows.filter_map(|row| line(row, kernel.slide)).collect()
+            },
+            |module| module.lines(from, to),
+        );
+        found.retain_mut(|line| {
+            (line.from, line.to) = (line.from.max(from), line.to.min(to));
+            line.file = self.shown(&line.file);
+            line.from < line.to
+        });
+        found
+    }
+
+    /// The functions that an instruction is of.
+    pub fn frames(&self, module: Option<&str>, at: u64) -> Vec<Frame> {
+        let mut found = self.ask(
+            module,
+            |kernel| {
+                let frames = kernel.loader.find_frames(at.wrapping_add(kernel.slide));
+                frames.map_or_else(|_| Vec::new(), frames_of)
+            },
+            |module| module.frames(at),
+        );
+        for frame in &mut found {
+            frame.file = self.shown(&frame.file);
+        }
+        found
+    }
+
+    fn ask<T: Default>(
+        &self,
+        module: Option<&str>,
+        kernel: impl FnOnce(&Kernel) -> T,
+        other: impl FnOnce(&Module) -> T,
+    ) -> T {
+        let Some(name) = module else {
+            return self.kernel.as_ref().map(kernel).unwrap_or_default();
+        };
+        let mut modules = self.modules.borrow_mut();
+        let found = modules.entry(name.to_owned()).or_insert_with(|| {
+            let build = Some(&self.build).filter(|build| build.runs)?;
+            let path = find::module(name, &build.release, &self.roots)?;
+            Module::open(name, &path)
+        });
+        found.as_ref().map(other).unwrap_or_default()
+    }
+
+    /// From the beginning of the source tree, without `.` and `..`.
+    fn shown(&self, file: &str) -> String {
+        let mut prefixes = self.prefixes.iter();
+        let file = prefixes
+            .find_map(|prefix| file.strip_prefix(prefix.as_str()))
+            .unwrap_or(file);
+        let mut kept: Vec<&str> = Vec::new();
+        for part in file.split('/') {
+            match part {
+                "." => {}
+                ".." if kept
+                    .last()
+                    .is_some_and(|last| !last.is_empty() && *last != "..") =>
+                {
+                    kept.pop();
+                }
+                _ => kept.push(part),
+            }
+        }
+        kept.join("/")
+    }
+
+    /// Where the text of a source file is to be found; its own name where it is not known.
+    pub fn path(&self, file: &str) -> PathBuf {
+        let there = self.source.as_ref().map(|source| source.join(file));
+        there.unwrap_or_else(|| file.into())
+    }
+
+    /// Says what is missing, if something is. `wanted`: modules of which lines are asked for,
+    /// `None` standing for the kernel.
+    pub fn note(&self, wanted: BTreeSet<Option<&str>>) {
+        let kernel = wanted.contains(&None) && self.kernel.is_none();
+        let known = self.modules.borrow();
+        let lacks = |name: &&str| !matches!(known.get(*name), Some(Some(_)));
+        let modules: Vec<&str> = wanted.into_iter().flatten().filter(lacks).collect();
+        if let Some(text) = missing_text(kernel, &modules, &self.build) {
+            output::note(&text);
+        }
+    }
+}
+
+fn missing_text(kernel: bool, modules: &[&str], build: &Build) -> Option<String> {
+    let whose = match (kernel, modules.is_empty()) {
+        (false, true) => return None,
+        (true, _) => "the kernel".to_owned(),
+        (false, false) => format!("module {}", modules.join(", ")),
+    };
+    if !kernel && !build.runs {
+        return Some(format!(
+            "jifl: no source lines of {whose}: a recording does not say where its sections lay"
+        ));
+    }
+    let release = &build.release;
+    Some(format!(
+        "jifl: no source lines of {whose}: its debug information is not here; install \
+         linux-image-{release}-dbg, or set DEBUGINFOD_URLS, or give --vmlinux FILE"
+    ))
+}
+
+/// A row of a table of lines; 0 is of no line.
+fn line((from, length, location): (u64, u64, addr2line::Location<'_>), slide: u64) -> Option<Line> {
+    let from = from.wrapping_sub(slide);
+    Some(Line {
+        from,
+        to: from + length,
+        file: location.file?.to_owned(),
+        line: location.line.filter(|line| *line > 0)?,
+    })
+}
+
+fn frames_of<R: Reader>(mut frames: addr2line::FrameIter<'_, R>) -> Vec<Frame> {
+    let mut found = Vec::new();
+    while let Ok(Some(frame)) = frames.next() {
+        let function = frame.function.and_then(|name| {
+            let name = name.raw_name().ok()?;
+            Some(name.into_owned())
+        });
+        let location = frame.location;
+        let Some(function) = function else { continue };
+        found.push(Frame {
+            function,
+            file: location
+                .as_ref()
+                .and_then(|place| place.file)
+                .unwrap_or_default()
+                .to_owned(),
+            line: location.and_then(|place| place.line).unwrap_or(0),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel that runs, or that a recording is of: its symbols, images, source lines, code, types.
+
+pub mod disasm;
+pub mod errno;
+pub mod images;
+pub mod lines;
+pub mod memory;
+pub mod prototypes;
+pub mod sections;
+pub mod symbols;
+pub mod syscalls;
+pub mod values;

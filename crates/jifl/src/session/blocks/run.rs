@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session that counts blocks, from the command's arguments to the text and files that show it.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use clap::Args;
+use jifl_sys::abi::{FLAG_BRANCHES, Kind, Start};
+
+use super::Profile;
+use crate::base::exit::{DONE, Failure, LIMIT};
+use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure;
+use crate::session::recording::{self, Destination, Recording};
+use crate::session::scope::{self, Scope};
+use crate::session::targets;
+use crate::show::output::{Extent, Format, Sink};
+
+/// How a profile is shown.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    pub format: Format,
+    #[command(flatten)]
+    pub extent: Extent,
+}
+
+/// Arguments that the three have in common.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// System calls: sys:openat, sys:*at, sys:*
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    #[command(flatten)]
+    pub show: Show,
+    /// Also keep all that was counted in FILE, for `jifl report`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    scope: Scope,
+}
+
+/// Makes the text of a profile, and writes what files were wanted beside it.
+pub type View<'a> = Box<dyn FnOnce(&Profile, &Show) -> Result<Shown, Failure> + 'a>;
+
+/// What a view has made.
+pub struct Shown {
+    /// To be written.
+    pub text: String,
+    /// How it went with the files. The text is written all the same: the session is over.
+    pub files: Result<(), Failure>,
+}
+
+impl Shown {
+    /// A text, beside which there are no files.
+    pub fn text(text: String) -> Shown {
+        Shown {
+            text,
+            files: Ok(()),
+        }
+    }
+
+    /// Writes the text.
+    ///
+    /// # Errors
+    /// It cannot be written, or one of the files could not.
+    pub fn write(self, sink: &mut Sink) -> Result<(), Failure> {
+        sink.write(&self.text).and(self.files)
+    }
+}
+
+impl Show {
+    /// Of `all` lines, as many as are wanted.
+    pub fn limited<'a, T>(&self, all: &'a [T]) -> &'a [T] {
+        let lines = self.extent.lines(self.format == Format::Text);
+        &all[..lines.min(all.len())]
+    }
+
+    /// Columns that there are for a line, where it goes to a terminal.
+    pub fn width(&self) -> Option<usize> {
+        self.extent.width()
+    }
+}
+
+impl ProfileArgs {
+    fn can_be_compared(&self) -> Result<(), Failure> {
+        if self.targets.len() < 2 {
+            return Err(Failure::usage(
+                "2 targets at least are needed, to be compared",
+            ));
+        }
+        if self.record.is_some() {
+            return Err(Failure::usage(
+                "--record does not go with --per-call: a recording is of one session, which `jifl record` makes",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a session, and hands what it has counted to `view`, whose text is written; the
+/// result is the exit status.
+///
+/// # Errors
+/// The session is refused, the command cannot be run, or something cannot be written: of
+/// several such, the recording.
+pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure> {
+    let table = Table::all();
+    let flags = flags
+        | if args.record.is_some() {
+            FLAG_BRANCHES
+        } else {
+            0
+        };
+    let start = start(&args.targets, flags, &table)?;
+    args.scope.check()?;
+    // Before anything is started: a report nobody can read is none.
+    let mut sink = args.show.extent.sink()?;
+    let record = args.record.as_deref().map(Destination::open).transpose()?;
+    let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;
+    let kept = recording::keep_in(record, || Recording::of_profile(&profile));
+    let shown = view(&profile, &args.show);
+    let written = shown.and_then(|shown| shown.write(&mut sink));
+    kept.and(written)?;
+    Ok(status)
+}
+
+/// Runs a session for each of the targets, all at the same time, and hands what each has counted
+/// to `view`, with the target; otherwise as `run`.
+///
+/// # Errors
+/// As of `run`; there is one target only, or a recording is wanted, which is of one session.
+pub fn run_each(
+    args: &ProfileArgs,
+    flags: u32,
+    view: impl FnOnce(&[(&str, Profile)], &Show) -> Result<String, Failure>,
+) -> Result<u8, Failure> {
+    args.can_be_compared()?;
+    let table = Table::all();
+    let starts = args
+        .targets
+        .iter()
+        .map(|target| start(std::slice::from_ref(target), flags, &table));
+    let starts = starts.collect::<Result<Vec<Start>, Failure>>()?;
+    args.scope.check()?;
+    let mut sink = args.show.extent.sink()?;
+    let doors = starts.iter().map(|_| device::open());
+    let doors = doors.collect::<Result<Vec<_>, Failure>>()?;
+    let (reports, status) = scope::observe_each(&args.scope, &doors, starts, &table)?;
+    let cut_short = reports.iter().any(|report| report.cut_short);
+    let symbols = Rc::new(Symbols::of_kernel());
+    let mut profiles = Vec::new();
+    for ((target, door), report) in args.targets.iter().zip(&doors).zip(reports) {
+        profiles.push((
+            target.as_str(),
+            Profile::of(door, report, || symbols.clone())?,
+        ));
+    }
+    sink.write(&view(&profiles, &args.show)?)?;
+    Ok(status.unwrap_or(if cut_short { LIMIT } else { DONE }))
+}
+
+/// Runs a session for its recording alone.
+///
+/// # Errors
+/// Likewise.
+pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
+    let table = Table::all();
+    let start = start(targets, FLAG_BRANCHES, &table)?;
+    scope.check()?;
+    let destination = Destination::open(path)?;
+    let (profile, status) = observe(scope, start, &table, Symbols::of_kernel)?;
+    recording::keep(destination, &Recording::of_profile(&profile))?;
+    Ok(status)
+}
+
+/// What a session is started with.
+///
+/// # Errors
+/// There is no such target.
+pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Failure> {
+    Ok(Start {
+        kind: Kind::Profile as u32,
+        flags,
+        nrs: measure::bits(&targets::select(targets, table)?),
+        ..Start::default()
+    })
+}
+
+/// Runs a session, and says what is to be known beside what it has counted; the other result is
+/// the exit status. Names are read when it is over: modules may have come.
+///
+/// # Errors
+/// The session is refused, or the command cannot be run.
+pub fn observe(
+    scope: &Scope,
+    start: Start,
+    table: &Table,
+    symbols: impl FnOnce() -> Symbols,
+) -> Result<(Profile, u8), Failure> {
+    let door = device::open()?;
+    let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
+    let status = outcome.exit_status();
+    let profile = Profile::of(&door, outcome.report, || Rc::new(symbols()))?;
+    Ok((profile, status))
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls with the functions they entered, nested.
+
+pub mod clocks;
+pub mod events;
+pub mod losses;
+pub mod threads;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use self::clocks::{Clocks, Stamp};
+use self::events::Event;
+use crate::session::ring::{Piece, Taken};
+
+/// A function that was entered.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Entered {
+    /// Its address.
+    pub address: u64,
+    /// How many of those entered before it have not returned; from 0 on.
+    pub depth: u32,
+    /// The registers that arguments come in, where they were asked for.
+    pub arguments: Option<[u64; 6]>,
+    /// What it returned, where that was asked for and it did; not if it jumped to another.
+    pub result: Option<u64>,
+    /// When it was entered, in nanoseconds, where that was asked for.
+    pub began: Option<u64>,
+    /// From then until it returned, or jumped to another; not if it did so natively.
+    pub duration: Option<u64>,
+}
+
+/// One system call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Who made it.
+    pub thread: u32,
+    /// Its number.
+    pub nr: u32,
+    /// When it began, in nanoseconds.
+    pub began: u64,
+    /// When it ended, if it did.
+    pub ended: Option<u64>,
+    /// What it returned, if it did.
+    pub result: Option<i64>,
+    /// In their order.
+    pub functions: Vec<Entered>,
+}
+
+impl Call {
+    /// In nanoseconds.
+    pub fn duration(&self) -> Option<u64> {
+        Some(self.ended?.saturating_sub(self.began))
+    }
+}
+
+/// A function that has not returned.
+#[derive(Clone, Copy)]
+struct Frame {
+    /// The low half of its stack pointer.
+    stack: u32,
+    /// Its place among the call's functions.
+    index: usize,
+    /// When it was entered, where that was asked for.
+    entered: Option<Stamp>,
+}
+
+/// A thread's call that has not ended.
+#[derive(Default)]
+struct Open {
+    call: Call,
+    frames: Vec<Frame>,
+}
+
+/// The records that calls are made of.
+struct Source<'a> {
+    taken: &'a Taken,
+    clocks: OnceCell<Clocks>,
+}
+
+impl Source<'_> {
+    /// All records are read for them, so only where times were asked for.
+    fn clocks(&self) -> &Clocks {
+        self.clocks.get_or_init(|| Clocks::of(self.taken))
+    }
+
+    /// What was taken on a CPU, in the record there.
+    fn stamp(&self, cpu: usize, at: u32) -> Option<Stamp> {
+        let [tsc] = self.taken.words(cpu, at)?;
+        Some(Stamp { cpu, tsc })
+    }
+}
+
+impl Open {
+    /// What has no higher a stack pointer is left, though it has not returned: one
+    /// function has jumped to another (a tail call), or its return ran natively.
+    fn leave(&mut self, stack: u32) {
+        while self.frames.last().is_some_and(|frame| frame.stack <= stack) {
+            self.frames.pop();
+        }
+    }
+
+    fn enter(&mut self, address: u64, stack: u32) {
+        self.leave(stack);
+        self.call.functions.push(Entered {
+            address,
+            depth: self.frames.len() as u32,
+            ..Entered::default()
+        });
+        self.frames.push(Frame {
+            stack,
+            index: self.call.functions.len() - 1,
+            entered: None,
+        });
+    }
+
+    /// The innermost function, if that was entered with this stack pointer.
+    fn inside(&mut self, stack: u32) -> Option<&mut Frame> {
+        self.frames.last_mut().filter(|frame| frame.stack == stack)
+    }
+
+    /// The function that was entered just before, with this stack pointer.
+    fn newest(&mut self, stack: u32) -> Option<&mut Frame> {
+        let functions = self.call.functions.len();
+        self.inside(stack)
+            .filter(|frame| frame.index + 1 == functions)
+    }
+
+    /// The function that is about to be left. Those farther inside have been, without a record of it.
+    fn leaving(&mut self, stack: u32) -> Option<&mut Frame> {
+        while self.frames.last().is_some_and(|frame| frame.stack < stack) {
+            self.frames.pop();
+        }
+        self.inside(stack)
+    }
+
+    /// The function is about to be left, at this time.
+    fn lasted(&mut self, stack: u32, to: Option<Stamp>, source: &Source<'_>) {
+        if let Some(Frame { index, entered, .. }) = self.leaving(stack).copied()
+            && let (Some(from), Some(to)) = (entered, to)
+        {
+            self.call.functions[index].duration = source.clocks().between(from, to);
+        }
+    }
+
+    /// What happens inside, on this CPU.
+    fn add(&mut self, event: Event, source: &Source<'_>, cpu: usize) {
+        let taken = source.taken;
+        match event {
+            Event::Enter(address, stack) => self.enter(address, stack),
+            Event::Return(stack) => self.leave(stack),
+            Event::Arguments(stack, at) => {
+                if let Some(&mut Frame { index, .. }) = self.newest(stack) {
+                    self.call.functions[index].arguments = taken.words(cpu, at);
+                }
+            }
+            Event::Returned(stack, at) => {
+                if let Some(&mut Frame { index, .. }) = self.leaving(stack) {
+                    self.call.functions[index].result = taken.words(cpu, at).map(|[value]| value);
+                }
+            }
+            Event::Entered(stack, at) => {
+                let stamp = source.stamp(cpu, at);
+                if let Some(frame) = self.newest(stack) {
+                    frame.entered = stamp;
+                    let index = frame.index;
+                    self.call.functions[index].began =
+                        stamp.and_then(|stamp| source.clocks().time(stamp));
+                }
+            }
+            Event::Jumped(stack, at) => self.lasted(stack, source.stamp(cpu, at), source),
+            Event::Left(stack, at) => {
+                self.lasted(stack, source.stamp(cpu, at), source);
+                self.leave(stack);
+            }
+            Event::Result(value) => self.call.result = Some(value),
+            Event::Begin(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {}
+        }
+    }
+}
+
+/// Gives `show` each call when it ends, then those that have not ended.
+pub fn each<E>(
+    taken: &Taken,
+    pieces: &[Piece<Event>],
+    mut show: impl FnMut(&Call) -> Result<(), E>,
+) -> Result<(), E> {
+    let source = Source {
+        taken,
+        clocks: OnceCell::new(),
+    };
+    let mut open: HashMap<u32, Open> = HashMap::new();
+    for piece in pieces {
+        for event in &piece.events {
+            match *event {
+                Event::Begin(nr) => {
+                    let call = Call {
+                        thread: piece.thread,
+                        nr,
+                        began: piece.time,
+                        ..Call::default()
+                    };
+                    let new = Open {
+                        call,
+                        ..Open::default()
+                    };
+                    if let Some(unended) = open.insert(piece.thread, new) {
+                        show(&unended.call)?;
+                    }
+                }
+                Event::End(time) => {
+                    if let Some(mut open) = open.remove(&piece.thread) {
+                        open.call.ended = Some(time);
+                        show(&open.call)?;
+                    }
+                }
+                _ => {
+                    if let Some(open) = open.get_mut(&piece.thread) {
+                        open.add(*event, &source, piece.cpu);
+                    }
+                }
+            }
+        }
+    }
+    let mut rest: Vec<Call> = open.into_values().map(|open| open.call).collect();
+    rest.sort_by_key(|call| call.began);
+    rest.iter().try_for_each(show)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece<Event> {
+        Piece {
+            time,
+            thread,
+            cpu: 0,
+            events: events.to_vec(),
+        }
+    }
+
+    fn shape(pieces: &[Piece<Event>]) -> Vec<String> {
+        let mut all = Vec::new();
+        let done: Result<(), Infallible> = each(&Taken::default(), pieces, |call| {
+            let functions = call.functions.iter();
+            let shape: Vec<String> = functions
+                .map(|entered| format!("{}{}", "-".repeat(entered.depth as usize), entered.address))
+                .collect();
+            all.push(format!(
+                "{} {} {:?} {}",
+                call.thread,
+                call.nr,
+                call.ended,
+                shape.join(" ")
+            ));
+            Ok(())
+        });
+        done.unwrap();
+        all
+    }
+
+    #[test]
+    fn returns_and_tail_calls_tell_who_is_inside_whom() {
+        use Event::{Begin, End, Enter, Return};
+        let events = [
+            Begin(1),
+            Enter(10, 1000),
+            Enter(11, 900),
+            Enter(12, 800),
+            // 12 jumps to 13, which returns for both.
+            Enter(13, 800),
+            Return(800),
+            Return(900),
+            // The first has pushed something before it calls the next.
+            Enter(14, 850),
+            End(50),
+        ];
+        assert_eq!(
+            shape(&[piece(1, 7, &events)]),
+            ["7 1 Some(50) 10 -11 --12 --13 -14"]
+        );
+    }
+
+    #[test]
+    fn calls_go_on_where_their_thread_does_and_come_in_the_order_of_their_ends() {
+        use Event::{Begin, End, Enter};
+        let pieces = [
+            piece(1, 7, &[Begin(1), Enter(10, 1000)]),
+            piece(2, 8, &[Begin(2), Enter(20, 1000), End(3)]),
+            piece(4, 7, &[Enter(11, 900), End(5), Begin(3)]),
+        ];
+        assert_eq!(
+            shape(&pieces),
+            ["8 2 Some(3) 20", "7 1 Some(5) 10 -11", "7 3 None "]
+        );
+    }
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sessions of the module: what they are about, how they run, what they have found, and the file
+//! that keeps it.
+
+pub mod blocks;
+pub mod calls;
+pub mod device;
+#[cfg(test)]
+pub mod fake;
+pub mod histogram;
+pub mod measure;
+pub mod recording;
+pub mod report;
+pub mod ring;
+pub mod scope;
+pub mod targets;

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What sessions record: taken from the module while they run, put in order afterwards.
+
+pub mod pieces;
+mod waits;
+
+use std::sync::Mutex;
+
+use jifl_sys::abi::{
+    RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records, Start,
+    record_words,
+};
+use jifl_sys::device::{Door, Request};
+
+use self::pieces::GAP;
+pub use self::pieces::{Event, Piece, pieces};
+pub use self::waits::{WaitArgs, Waits};
+use crate::base::exit::Failure;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::scope::{self, Outcome, Scope};
+
+/// Records that one request may take.
+const ROOM: usize = 1 << 16;
+
+/// Is a call kept that returns this?
+pub type Wanted = fn(i64) -> bool;
+
+/// What has been taken from the module.
+#[derive(Default)]
+pub struct Taken {
+    /// Of each CPU, with [`GAP`] where some were lost.
+    cpus: Vec<Vec<Record>>,
+    /// Of each CPU: overwritten before they could be taken.
+    lost: Vec<u64>,
+    /// There was no room for.
+    pub refused: u64,
+    /// Threads have waited for them to be taken.
+    pub waits: Waits,
+    /// Calls that were let go.
+    pub unwanted: u64,
+    /// Where they go first.
+    room: Vec<Record>,
+    error: Option<std::io::Error>,
+    /// Calls that are not are let go as soon as they end, if they have run on one CPU; of records
+    /// without words.
+    wanted: Option<Wanted>,
+    /// Of each CPU.
+    open: Vec<Open>,
+}
+
+/// The call that is running on a CPU since it began.
+#[derive(Default, Clone, Copy)]
+struct Open {
+    /// Where its records begin.
+    from: Option<usize>,
+    result: Option<i64>,
+}
+
+/// Runs a session and takes what it records, `limit` records at most.
+///
+/// # Errors
+/// The session is refused, the command cannot be run, or records cannot be taken.
+pub fn observe(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    start: Start,
+    table: &Table,
+    limit: usize,
+) -> Result<(Taken, Outcome), Failure> {
+    observe_wanted(scope, door, start, table, limit, None)
+}
+
+/// Likewise, of calls that return what is `wanted`.
+///
+/// # Errors
+/// As of all.
+pub fn observe_wanted(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    start: Start,
+    table: &Table,
+    limit: usize,
+    wanted: Option<Wanted>,
+) -> Result<(Taken, Outcome), Failure> {
+    let taken = Mutex::new(Taken::new(device::info(door)?.cpus, wanted));
+    let take = || {
+        let mut taken = taken
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        taken.take(door, limit);
+    };
+    let (outcome, ()) = scope::observe(scope, door, start, table, Some(&take), |_| ())?;
+    let mut taken = taken
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    match taken.error.take() {
+        Some(error) => Err(device::failed("taking the records", &error)),
+        None => Ok((taken, outcome)),
+    }
+}
+
+impl Taken {
+    fn new(cpus: u32, wanted: Option<Wanted>) -> Taken {
+        Taken {
+            wanted,
+            open: vec![Open::default(); cpus as usize],
+            cpus: vec![Vec::new(); cpus as usize],
+            lost: vec![0; cpus as usize],
+            room: vec![Record::default(); ROOM],
+            ..Taken::default()
+        }
+    }
+
+    /// Of each CPU.
+    pub fn each(&self) -> impl Iterator<Item = &[Record]> {
+        self.cpus.iter().map(Vec::as_slice)
+    }
+
+    /// Of one.
+    pub fn of(&self, cpu: usize) -> &[Record] {
+        &self.cpus[cpu]
+    }
+
+    /// The words behind a CPU's record, if it has so many.
+    pub fn words<const N: usize>(&self, cpu: usize, at: u32) -> Option<[u64; N]> {
+        let records = self.of(cpu).get(at as usize..)?;
+        if record_words(records.first()?.what) != N {
+            return None;
+        }
+        let words = records.get(1..=N)?;
+        Some(std::array::from_fn(|i| words[i].word()))
+    }
+
+    /// Overwritten before they could be taken.
+    pub fn lost(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+
+    /// Takes what there is.
+    fn take(&mut self, door: &impl Door, limit: usize) {
+        for cpu in 0..self.cpus.len() {
+            while let Some(n) = self.take_some(door, cpu) {
+                let kept: usize = self.cpus.iter().map(Vec::len).sum();
+                let fits = n.min(limit.saturating_sub(kept));
+                self.keep(cpu, fits);
+                if fits < n {
+                    self.refused += (n - fits) as u64;
+                    self.keep_gap(cpu);
+                }
+                // A record for whose words there is no room waits for the next time.
+                if n + RECORD_WORDS_MAX < self.room.len() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn take_some(&mut self, door: &impl Door, cpu: usize) -> Option<usize> {
+        let mut records = Records::of(cpu as u32);
+        match door.call(Request::Records(&mut records, &mut self.room)) {
+            Ok(()) => {
+                // They lie before what came.
+                if records.lost > self.lost[cpu] {
+                    self.keep_gap(cpu);
+                }
+                self.lost[cpu] = records.lost;
+                self.waits = Waits::of(&records);
+                Some(records.n as usize)
+            }
+            Err(error) => {
+                // A number that no CPU has.
+                if error.kind() != std::io::ErrorKind::InvalidInput {
+                    self.error = Some(error);
+                }
+                None
+            }
+        }
+    }
+
+    fn keep_gap(&mut self, cpu: usize) {
+        self.open[cpu] = Open::default();
+        if self.cpus[cpu].last() != Some(&GAP) {
+            self.cpus[cpu].push(GAP);
+        }
+    }
+
+    /// The first `n` of those that came.
+    fn keep(&mut self, cpu: usize, n: usize) {
+        match self.wanted {
+            None => self.cpus[cpu].extend_from_slice(&self.room[..n]),
+            Some(wanted) => (0..n).for_each(|index| self.keep_one(cpu, self.room[index], wanted)),
+        }
+    }
+
+    fn keep_one(&mut self, cpu: usize, record: Record, wanted: Wanted) {
+        let (records, open) = (&mut self.cpus[cpu], &mut self.open[cpu]);
+        records.push(record);
+        match record.what {
+            // The second of a pair.
+            what if what & RECORD_TYPE == RECORD_TIME => {
+                let first = records.len().saturating_sub(2);
+                match records[first].what & RECORD_TYPE {
+                    RECORD_BEGIN => {
+                        *open = Open {
+                            from: Some(first),
+                            result: None,
+                        }
+                    }
+                    RECORD_END => {
+                        let ended = std::mem::take(open);
+                        if let Some(from) = ended.from
+                            && !ended.result.is_some_and(wanted)
+                        {
+                            records.truncate(from);
+                            self.unwanted += 1;
+                        }
+                    }
+                    _ => *open = Open::default(),
+                }
+            }
+            _ => open.result = pieces::result(&record).or(open.result),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::pieces::tests::{enter, mark, result};
+    use super::*;
+    use crate::session::fake::Fake;
+    use jifl_sys::abi::RECORD_RESUME;
+
+    /// All that there is.
+    pub fn taken(fake: &Fake, cpus: u32) -> Taken {
+        let mut taken = Taken::new(cpus, None);
+        taken.take(fake, usize::MAX);
+        assert!(taken.error.is_none());
+        taken
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_counted() {
+        let fake = Fake::default();
+        fake.state().records = vec![vec![enter(0, 900); 100]];
+        let mut taken = Taken::new(1, None);
+        taken.take(&fake, 60);
+        assert_eq!((taken.of(0).len(), taken.refused), (61, 40));
+        assert_eq!(taken.of(0)[60], GAP);
+    }
+
+    #[test]
+    fn calls_that_are_not_wanted_are_let_go() {
+        let call = |thread, value| {
+            [
+                &mark(RECORD_BEGIN, 1, thread, 1)[..],
+                &[enter(0, 900), result(value)],
+                &mark(RECORD_END, 1, thread, 2),
+            ]
+            .concat()
+        };
+        let moved = [
+            &mark(RECORD_RESUME, 0, 9, 3)[..],
+            &[result(5)],
+            &mark(RECORD_END, 1, 9, 4),
+        ]
+        .concat();
+        let fake = Fake::default();
+        let failed = call(7, -2);
+        fake.state().records =
+            vec![[call(7, 5), failed.clone(), moved.clone(), call(8, 0)].concat()];
+        let mut taken = Taken::new(1, Some(|value| value < 0));
+        taken.take(&fake, usize::MAX);
+        assert_eq!(taken.of(0), [failed, moved].concat());
+        assert_eq!(taken.unwanted, 2);
+    }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From each CPU's records to what all threads did, in the order of time.
+
+use jifl_sys::abi::{
+    RECORD_BEGIN, RECORD_CLOCK, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME,
+    RECORD_TYPE, Record, record_words,
+};
+
+/// Stands where records have been lost: no other's first word is 0.
+pub const GAP: Record = Record { what: 0, value: 0 };
+
+/// Bits of the time in a record's first word.
+const TIME_BITS: u32 = 28;
+
+/// What a thread does, of a kind of session.
+pub trait Event: Sized {
+    /// Makes this system call.
+    fn begin(nr: u32) -> Self;
+
+    /// Its system call comes to its end, at this time.
+    fn end(time: u64) -> Self;
+
+    /// What happens inside calls, and has no time: it is in the first of these records, whose
+    /// place among its CPU's is `at`.
+    fn inside(record: &Record, at: usize) -> Option<Self>;
+
+    /// Records are lost from here on.
+    fn lost() -> Option<Self> {
+        None
+    }
+}
+
+/// What a thread did while it ran on one CPU.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece<E> {
+    /// When that began, in nanoseconds.
+    pub time: u64,
+    /// The thread.
+    pub thread: u32,
+    /// The CPU: its place among those that were given.
+    pub cpu: usize,
+    /// In their order.
+    pub events: Vec<E>,
+}
+
+/// All pieces, and how many records are nobody's: what is left where others were lost.
+pub fn pieces<'a, E: Event>(cpus: impl IntoIterator<Item = &'a [Record]>) -> (Vec<Piece<E>>, u64) {
+    let mut all = Vec::new();
+    let mut stray = 0;
+    for (cpu, records) in cpus.into_iter().enumerate() {
+        stray += cut(cpu, records, &mut all);
+    }
+    all.sort_by_key(|piece: &Piece<E>| piece.time);
+    (all, stray)
+}
+
+/// Those of one CPU.
+fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64 {
+    let mut open: Option<Piece<E>> = None;
+    let mut stray = 0;
+    let mut at = 0;
+    while let Some(record) = records.get(at) {
+        let here = at;
+        at += 1 + record_words(record.what);
+        if *record == GAP {
+            all.extend(open.take().map(|mut piece| {
+                piece.events.extend(E::lost());
+                piece
+            }));
+            continue;
+        }
+        if let Some(event) = E::inside(record, here) {
+            match &mut open {
+                Some(piece) => piece.events.push(event),
+                None => stray += 1,
+            }
+            continue;
+        }
+        let Some(time) = records.get(at).and_then(time_of) else {
+            stray += 1;
+            continue;
+        };
+        at += 1;
+        // What the clock was then is for those who ask.
+        if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
+            at += 1 + record_words(clock.what);
+        }
+        let (kind, number) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
+        match (kind, &mut open) {
+            (RECORD_BEGIN | RECORD_RESUME, _) => {
+                all.extend(open.take());
+                let begins = kind == RECORD_BEGIN;
+                open = Some(Piece {
+                    time,
+                    thread: record.value,
+                    cpu,
+                    events: begins.then(|| E::begin(number)).into_iter().collect(),
+                });
+            }
+            (RECORD_END, Some(piece)) if piece.thread == record.value => {
+                piece.events.push(E::end(time));
+            }
+            _ => stray += 2,
+        }
+    }
+    all.extend(open);
+    stray
+}
+
+/// When records were lost: between two times, of which the latter is the greatest there is where
+/// nothing comes behind.
+pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    for records in cpus {
+        let (mut last, mut from) = (0, None);
+        for record in records {
+            if *record == GAP {
+                from = from.or(Some(last));
+            } else if let Some(time) = time_of(record) {
+                all.extend(from.take().map(|from| (from, time)));
+                last = time;
+            }
+        }
+        all.extend(from.map(|from| (from, u64::MAX)));
+    }
+    all
+}
+
+/// What a call returns, if that is what a record is about: it has 59 bits of it.
+pub fn result(record: &Record) -> Option<i64> {
+    let high = i64::from(record.what & RECORD_HIGH) << 37 >> 5;
+    (record.what & !RECORD_HIGH == RECORD_RESULT).then_some(high | i64::from(record.value))
+}
+
+/// When that was, if a record tells, in nanoseconds.
+pub fn time_of(record: &Record) -> Option<u64> {
+    (record.what & RECORD_TYPE == RECORD_TIME)
+        .then(|| u64::from(record.value) << TIME_BITS | u64::from(record.what & !RECORD_TYPE))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::session::calls::events::Event as Traced;
+
+    pub fn mark(kind: u32, number: u32, value: u32, time: u64) -> [Record; 2] {
+        let mask = (1 << TIME_BITS) - 1;
+        [
+            Record {
+                what: kind | number,
+                value,
+            },
+            Record {
+                what: RECORD_TIME | (time & mask) as u32,
+                value: (time >> TIME_BITS) as u32,
+            },
+        ]
+    }
+
+    pub fn enter(low: u32, stack: u32) -> Record {
+        Record {
+            what: 0x8100_0000 + low,
+            value: stack,
+        }
+    }
+
+    pub fn result(value: i64) -> Record {
+        Record {
+            what: RECORD_RESULT | ((value >> 32) as u32 & RECORD_HIGH),
+            value: value as u32,
+        }
+    }
+
+    const LATE: u64 = 5 << TIME_BITS;
+
+    #[test]
+    fn a_thread_that_moves_is_put_together_in_the_order_of_time() {
+        let first = [
+            &mark(RECORD_BEGIN, 3, 70, LATE + 1)[..],
+            &[enter(1, 90)],
+            &mark(RECORD_RESUME, 0, 71, LATE + 9),
+        ]
+        .concat();
+        let second = [
+            &mark(RECORD_RESUME, 0, 70, LATE + 5)[..],
+            &[enter(2, 80)],
+            &mark(RECORD_END, 3, 70, LATE + 6),
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&second[..], &first[..]]);
+        assert_eq!(stray, 0);
+        let threads: Vec<_> = found
+            .iter()
+            .map(|piece| (piece.time - LATE, piece.thread))
+            .collect();
+        assert_eq!(threads, [(1, 70), (5, 70), (9, 71)]);
+        assert_eq!(
+            found[0].events,
+            [Traced::Begin(3), Traced::Enter(0xffff_ffff_8100_0001, 90)]
+        );
+        assert_eq!(found[1].events[1], Traced::End(LATE + 6));
+    }
+
+    #[test]
+    fn what_stands_behind_a_loss_is_nobodys_until_a_thread_is_named() {
+        let records = [
+            &[mark(RECORD_BEGIN, 3, 70, 1)[1]][..],
+            &[enter(1, 90)],
+            &mark(RECORD_END, 3, 70, 2),
+            &mark(RECORD_BEGIN, 0, 71, 9),
+            &[enter(2, 90)],
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&records[..]]);
+        assert_eq!((found.len(), stray), (1, 4));
+        assert_eq!(found[0].thread, 71);
+    }
+
+    #[test]
+    fn results_and_faults_are_alone_and_losses_end_a_piece() {
+        let fault = Record {
+            what: jifl_sys::abi::RECORD_FAULT,
+            value: 0x8100_0005,
+        };
+        let records = [
+            &mark(RECORD_BEGIN, 3, 70, 5)[..],
+            &[
+                fault,
+                result(-2),
+                result(0x7fff_1234_5678),
+                GAP,
+                enter(1, 90),
+            ],
+            &mark(RECORD_RESUME, 0, 70, 9),
+            &[GAP],
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&records[..]]);
+        assert_eq!((found.len(), stray), (2, 1));
+        assert_eq!(
+            found[0].events[1..],
+            [
+                Traced::Fault(0xffff_ffff_8100_0005),
+                Traced::Result(-2),
+                Traced::Result(0x7fff_1234_5678),
+                Traced::Lost
+            ]
+        );
+        assert_eq!(gaps([&records[..]]), [(5, 9), (9, u64::MAX)]);
+    }
+}

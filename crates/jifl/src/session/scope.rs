@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which tasks a session is about and how long it lasts: the options that all
+//! commands with a session share, and the session they describe.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use jifl_sys::abi::{
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, to_name,
+};
+use jifl_sys::device::Door;
+use jifl_sys::os::{self, Gated};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::base::duration;
+use crate::base::exit::{DONE, Failure, LIMIT};
+use crate::kernel::syscalls::Table;
+use crate::session::measure;
+use crate::session::report::Report;
+use crate::show::output;
+
+/// Options that say which tasks, and how long.
+#[derive(Debug, Args)]
+pub struct Scope {
+    /// Only this process, all its threads
+    #[arg(short, long, value_name = "PID")]
+    pub pid: Option<i32>,
+    /// Only this thread
+    #[arg(short, long, value_name = "TID")]
+    tid: Option<i32>,
+    /// Only tasks of this command name
+    #[arg(short = 'n', long = "name", value_name = "COMM")]
+    comm: Option<OsString>,
+    /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// End after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    time: Option<Duration>,
+    /// Run this, and count it and its descendants only
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
+    command: Vec<OsString>,
+}
+
+/// Why a session ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its time was up.
+    Time,
+    /// Ctrl-C, or SIGTERM.
+    Interrupt,
+    /// The command ended.
+    Command(ExitStatus),
+    /// All sessions were ended from outside.
+    Detached,
+}
+
+/// How a session went.
+pub struct Outcome {
+    /// What it counted.
+    pub report: Report,
+    /// The exit status of the command that was run, if one was.
+    pub status: Option<u8>,
+}
+
+impl Outcome {
+    /// Of this program: the command's, or whether the session ran to its end.
+    pub fn exit_status(&self) -> u8 {
+        let own = if self.report.cut_short { LIMIT } else { DONE };
+        self.status.unwrap_or(own)
+    }
+}
+
+/// How often what runs beside a session is called.
+const BESIDE_PERIOD: Duration = Duration::from_millis(5);
+
+/// Runs a session, from its start to its end. `beside` is called again and again
+/// meanwhile, and once more when nothing is instrumented any longer; `at_end` once,
+/// with the session's number, when it is about to end.
+///
+/// # Errors
+/// The session is refused, or the command cannot be run.
+pub fn observe<T>(
+    scope: &Scope,
+    door: &(impl Door + Sync),
+    mut start: Start,
+    table: &Table,
+    beside: Option<&(dyn Fn() + Sync)>,
+    at_end: impl FnOnce(u64) -> T,
+) -> Result<(Outcome, T), Failure> {
+    let watch = Watch::new(scope, std::slice::from_mut(&mut start))?;
+    let (report, run) = measure::measure(door, start, table, |id| {
+        let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))?;
+        Ok::<_, io::Error>((ended, at_end(id)))
+    })?;
+    let (ended, seen) = run.map_err(|error| not_ended(scope, &error))?;
+    note_end(std::slice::from_ref(&report), &ended.1);
+    if let Some(beside) = beside {
+        beside();
+    }
+    let status = status_of(ended)?;
+    Ok((Outcome { report, status }, seen))
+}
+
+/// Runs several sessions about the same tasks at the same time, each through its own door. The
+/// reports are in the order of the sessions; the status is that of the command, if one was run.
+///
+/// # Errors
+/// As of one.
+pub fn observe_each(
+    scope: &Scope,
+    doors: &[impl Door + Sync],
+    mut starts: Vec<Start>,
+    table: &Table,
+) -> Result<(Vec<Report>, Option<u8>), Failure> {
+    let watch = Watch::new(scope, &mut starts)?;
+    let (mut watch, mut ended) = (Some(watch), None);
+    let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));
+    let mut reports = Vec::new();
+    measure_each(doors, &starts, table, &mut wait, &mut reports)?;
+    // The last to be started was the first to end.
+    reports.reverse();
+    let ended = ended.expect("all sessions were started, so it was waited");
+    let ended = ended.map_err(|error| not_ended(scope, &error))?;
+    note_end(&reports, &ended.1);
+    Ok((reports, status_of(ended)?))
+}
+
+/// Each inside the one before.
+fn measure_each(
+    doors: &[impl Door],
+    starts: &[Start],
+    table: &Table,
+    wait: &mut dyn FnMut(),
+    reports: &mut Vec<Report>,
+) -> Result<(), Failure> {
+    let (Some(door), Some(start)) = (doors.first(), starts.first()) else {
+        wait();
+        return Ok(());
+    };
+    let (report, inner) = measure::measure(door, *start, table, |_| {
+        measure_each(&doors[1..], &starts[1..], table, wait, reports)
+    })?;
+    inner?;
+    reports.push(report);
+    Ok(())
+}
+
+/// What sessions wait for, made before they start, so that they can be about the command.
+struct Watch {
+    interrupt: UnixStream,
+    gated: Option<Gated>,
+    time: Option<Duration>,
+}
+
+impl Watch {
+    /// Sets the filters of the sessions that are to be started.
+    fn new(scope: &Scope, starts: &mut [Start]) -> Result<Watch, Failure> {
+        for start in starts.iter_mut() {
+            scope.set_filters(start)?;
+        }
+        let interrupt = os::catch_interrupts()
+            .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+        let gated = match scope.command.as_slice() {
+            [] => None,
+            command => Some(gate(command)?),
+        };
+        if let Some(gated) = &gated {
+            for start in starts {
+                start.filters |= FILTER_TGID | FILTER_CHILDREN;
+                start.tgid = gated.pid() as i32;
+            }
+        }
+        Ok(Watch {
+            interrupt,
+            gated,
+            time: scope.time,
+        })
+    }
+
+    /// Lets the command run, and waits for the end.
+    fn wait(self, doors: &[impl Door]) -> io::Result<Ended> {
+        let sessions: Vec<_> = doors.iter().filter_map(Door::poll_fd).collect();
+        let mut child = self.gated.map(Gated::open).transpose()?;
+        let end = wait(child.as_mut(), self.interrupt.as_fd(), &sessions, self.time)?;
+        Ok((child, end))
+    }
+}
+
+/// The command, if one was run, and why the sessions end.
+type Ended = (Option<Child>, End);
+
+fn not_ended(scope: &Scope, error: &io::Error) -> Failure {
+    match scope.command.as_slice() {
+        [] => Failure::failed(format!("waiting: {error}")),
+        command => not_run(command, error),
+    }
+}
+
+/// Of the command, if one was run. When only the session is over, it goes on to its own end.
+fn status_of((child, end): Ended) -> Result<Option<u8>, Failure> {
+    let Some(mut child) = child else {
+        return Ok(None);
+    };
+    let status = match end {
+        End::Command(status) => status,
+        End::Time | End::Interrupt | End::Detached => child
+            .wait()
+            .map_err(|error| Failure::failed(format!("waiting for the command: {error}")))?,
+    };
+    Ok(Some(exit_status(status)))
+}
+
+/// Calls `beside` from a thread of its own until `work` is done.
+fn while_doing<T>(beside: Option<&(dyn Fn() + Sync)>, work: impl FnOnce() -> T) -> T {
+    let Some(beside) = beside else {
+        return work();
+    };
+    let done = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                beside();
+                thread::sleep(BESIDE_PERIOD);
+            }
+        });
+        let value = work();
+        done.store(true, Ordering::Relaxed);
+        value
+    })
+}
+
+impl Scope {
+    /// Refuses what cannot be selected, before anything is started.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.set_filters(&mut Start::default())
+    }
+
+    fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
+        if let Some(pid) = self.pid {
+            exists(pid)?;
+            start.filters |= FILTER_TGID;
+            start.tgid = pid;
+        }
+        if let Some(tid) = self.tid {
+            exists(tid)?;
+            start.filters |= FILTER_PID;
+            start.pid = tid;
+        }
+        if let Some(comm) = &self.comm {
+            let shown = comm.to_string_lossy();
+            start.filters |= FILTER_COMM;
+            start.comm = to_name(comm.as_encoded_bytes())
+                .filter(|_| !comm.is_empty())
+                .ok_or_else(|| {
+                    Failure::usage(format!(
+                        "-n {shown}: command names have 1 to 15 bytes (see /proc/PID/comm)"
+                    ))
+                })?;
+        }
+        if let Some(path) = &self.cgroup {
+            start.filters |= FILTER_CGROUP;
+            start.cgroup = cgroup_id(path)?;
+        }
+        Ok(())
+    }
+}
+
+fn exists(pid: i32) -> Result<(), Failure> {
+    if pid > 0 && Path::new(&format!("/proc/{pid}")).exists() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("no process or thread {pid}")))
+}
+
+/// The id that the kernel knows a cgroup by: its directory's inode number.
+fn cgroup_id(path: &Path) -> Result<u64, Failure> {
+    let mounted = Path::new("/sys/fs/cgroup");
+    let full = if path.starts_with(mounted) {
+        path.to_owned()
+    } else {
+        mounted.join(path.strip_prefix("/").unwrap_or(path))
+    };
+    let about = |error: &dyn std::fmt::Display| {
+        Failure::failed(format!("--cgroup {}: {error}", full.display()))
+    };
+    if !full.join("cgroup.procs").exists() {
+        return Err(about(&"no cgroup (of version 2) there"));
+    }
+    std::fs::metadata(&full)
+        .map(|meta| meta.ino())
+        .map_err(|error| about(&error))
+}
+
+fn gate(command: &[OsString]) -> Result<Gated, Failure> {
+    let mut process = Command::new(&command[0]);
+    process.args(&command[1..]);
+    Gated::new(process).map_err(|error| Failure::failed(format!("starting a process: {error}")))
+}
+
+/// The statuses that shells give to what cannot be run.
+fn not_run(command: &[OsString], error: &io::Error) -> Failure {
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    Failure {
+        status: if missing { 127 } else { 126 },
+        message: format!("{}: {error}", command[0].to_string_lossy()),
+    }
+}
+
+/// Waits for what comes first: the child's end, an interrupt, the end of all of `sessions` (of
+/// [`Door::poll_fd`]), the time.
+pub fn wait(
+    mut child: Option<&mut Child>,
+    interrupt: BorrowedFd<'_>,
+    sessions: &[BorrowedFd<'_>],
+    time: Option<Duration>,
+) -> io::Result<End> {
+    // What no clock lives to see has no end.
+    let end = time.and_then(|time| Instant::now().checked_add(time));
+    let pidfd = match &child {
+        Some(child) => {
+            let pid = Pid::from_raw(child.id() as i32).ok_or(io::ErrorKind::InvalidInput)?;
+            Some(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
+        }
+        None => None,
+    };
+    let mut events = vec![PollFd::from_borrowed_fd(interrupt, PollFlags::IN)];
+    events.extend(pidfd.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
+    let before_sessions = events.len();
+    events.extend(
+        sessions
+            .iter()
+            .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::empty())),
+    );
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        match rustix::event::poll(&mut events, timeout.as_ref()) {
+            Ok(0) => return Ok(End::Time),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(child) = &mut child
+            && !events[1].revents().is_empty()
+        {
+            return Ok(End::Command(child.wait()?));
+        }
+        if !events[0].revents().is_empty() {
+            return Ok(End::Interrupt);
+        }
+        let running = events.split_off(before_sessions);
+        events.extend(running.into_iter().filter(|fd| fd.revents().is_empty()));
+        if events.len() == before_sessions {
+            return Ok(End::Detached);
+        }
+    }
+}
+
+/// Says on stderr how a session ended that did not end with its command.
+fn note_end(reports: &[Report], end: &End) {
+    if *end == End::Interrupt {
+        let draining: u32 = reports.iter().map(|report| report.draining).sum();
+        let missed: u64 = reports.iter().map(Report::missed).sum();
+        output::note(&format!(
+            "Detaching... {draining} {} draining, done in {}. missed {missed}.",
+            if draining == 1 { "thread" } else { "threads" },
+            duration::show(reports.iter().map(|report| report.drain_ns).sum())
+        ));
+    }
+}
+
+fn exit_status(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.unwrap_or(255) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::parse;
+    use std::io::Write;
+
+    #[test]
+    fn filters_are_set() {
+        let mut start = Start::default();
+        let own = std::process::id();
+        let scope: Scope = parse(&format!("-p {own} -n bash")).unwrap();
+        scope.set_filters(&mut start).unwrap();
+        assert_eq!(start.filters, FILTER_TGID | FILTER_COMM);
+        assert_eq!(start.tgid, own as i32);
+        assert_eq!(&start.comm[..5], b"bash\0");
+        for bad in ["-n sixteen-bytes-xx", "-p 999999999", "--cgroup no/such"] {
+            assert!(parse::<Scope>(bad).unwrap().check().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn waiting_ends_with_the_first_event() {
+        let (read, mut write) = UnixStream::pair().unwrap();
+        let short = Some(Duration::from_millis(20));
+        assert_eq!(wait(None, read.as_fd(), &[], short).unwrap(), End::Time);
+        let ages = Some(Duration::from_secs(u64::MAX));
+        let mut child = Command::new("true").spawn().unwrap();
+        let ended = wait(Some(&mut child), read.as_fd(), &[], ages).unwrap();
+        assert!(matches!(ended, End::Command(_)));
+        let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        match wait(Some(&mut child), read.as_fd(), &[], None).unwrap() {
+            End::Command(status) => assert_eq!(exit_status(status), 3),
+            other => panic!("{other:?}"),
+        }
+        // Sessions count as ended when the last is.
+        let (one, one_end) = UnixStream::pair().unwrap();
+        let (other, other_end) = UnixStream::pair().unwrap();
+        let sessions = [one.as_fd(), other.as_fd()];
+        drop(one_end);
+        assert_eq!(
+            wait(None, read.as_fd(), &sessions, short).unwrap(),
+            End::Time
+        );
+        drop(other_end);
+        assert_eq!(
+            wait(None, read.as_fd(), &sessions, None).unwrap(),
+            End::Detached
+        );
+        write.write_all(b"!").unwrap();
+        assert_eq!(wait(None, read.as_fd(), &[], None).unwrap(), End::Interrupt);
+    }
+}
