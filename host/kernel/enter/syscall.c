@@ -66,7 +66,7 @@ static int choose_stub(void)
 	stub = (unsigned long)jifl_entry_stub;
 	if (jifl_call_site_target() == jifl_call_site_function())
 		return 0;
-#ifdef CONFIG_CALL_DEPTH_TRACKING
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
 	stub = (unsigned long)jifl_entry_stub_counts;
 	return 0;
 #else

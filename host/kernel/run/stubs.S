@@ -46,7 +46,7 @@ SYM_CODE_START(jifl_entry_stub)
 	jmp	JIFL_ENTRY_PASS
 SYM_CODE_END(jifl_entry_stub)
 
-#ifdef CONFIG_CALL_DEPTH_TRACKING
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
 /*
  * The same for kernels that count calls in the padding before the called function
  * (retbleed=stuff; arch/x86/kernel/callthunks.c). There, jifl_entry_pass leads into the padding
