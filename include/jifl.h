@@ -5,14 +5,15 @@
  * A plugin is one C file that becomes a kernel module. It implements four
  * functions:
  *
- *	static int plugin_init(void)	the module is being loaded: choose system
- *					calls, add callbacks. 0 or -errno, which
- *					refuses the module.
- *	static void plugin_exit(void)	the module is being unloaded.
- *	static int plugin_start(void)	`jifl start NAME`: start instrumenting.
- *					0 or -errno, which leaves it stopped.
- *	static void plugin_stop(void)	`jifl stop NAME`: stop instrumenting and
- *					say what was found.
+ *	int plugin_init(void)	the module is being loaded: choose system calls, add
+ *				callbacks. 0 or -errno, which refuses the module.
+ *	void plugin_exit(void)	the module is being unloaded.
+ *	int plugin_start(void)	`jifl start NAME`: start instrumenting. 0 or -errno,
+ *				which leaves it stopped.
+ *	void plugin_stop(void)	`jifl stop NAME`: stop instrumenting and say what was found.
+ *
+ * All four may be static. plugin_init and plugin_start may also be void: then they always
+ * succeed. These two are macros, so the plugin itself cannot call them.
  *
  * All four run in process context, one at a time, and may sleep. A plugin that
  * has been started cannot be unloaded. What plugin_stop or a failed plugin_start
@@ -30,7 +31,7 @@
  *   code when it is translated, and insert calls and counts into it. They run with
  *   interrupts off and with whatever locks the translated code holds: they must
  *   not sleep, take locks, print or allocate but by heap_alloc(), and must be quick. The handle they
- *   are given is good until they return. Code is translated anew when the code
+ *   are given is good until they return; which routine it is, a routine's handle tells for ever. Code is translated anew when the code
  *   cache was emptied or when the kernel changed the code, so a callback may see
  *   an address more than once. Those of routines, blocks and instructions run one
  *   at a time, on whichever CPU.
@@ -44,7 +45,8 @@
  *   interrupts on, print, allocate, touch user memory, use the FPU, change the
  *   interrupt flag for good, or need much of the stack. Several CPUs execute them
  *   at once, and interrupt handlers between their instructions: count with
- *   this_cpu_add() or atomics where the sum must be exact.
+ *   this_cpu_add() or atomics where the sum must be exact. At the exit of a system call the
+ *   kernel's code holds no lock any more: there they may print and ask for names.
  *
  * An analysis function that is small, uses no stack of its own and branches only
  * within itself is copied to where it is inserted, with its arguments put in; a
@@ -68,6 +70,7 @@
 
 #include <linux/build_bug.h>
 #include <linux/cpumask.h>
+#include <linux/kallsyms.h>	/* KSYM_NAME_LEN */
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -85,20 +88,20 @@ struct jifl_session;
 
 /* --- handles --------------------------------------------------------------------- */
 
-typedef struct jifl_point syscall_point_s;	/* entry to or exit from a system call */
-typedef struct jifl_routine routine_s;		/* a function of the kernel */
-typedef struct jifl_bb bb_s;			/* a basic block */
-typedef struct jifl_ins ins_s;			/* an instruction of a basic block */
+typedef struct jifl_point syscall_point_t;	/* entry to or exit from a system call */
+typedef struct jifl_routine routine_t;		/* a function of the kernel */
+typedef struct jifl_bb bb_t;			/* a basic block */
+typedef struct jifl_ins ins_t;			/* an instruction of a basic block */
 
 /* --- callbacks ------------------------------------------------------------------- */
 
 /*
  * Each gets what was translated and the arg it was added with.
  */
-typedef void (*syscall_callback)(syscall_point_s *point, void *arg);
-typedef void (*routine_callback)(routine_s *routine, void *arg);
-typedef void (*bb_callback)(bb_s *bb, void *arg);
-typedef void (*ins_callback)(ins_s *ins, void *arg);
+typedef void (*syscall_callback)(syscall_point_t *point, void *arg);
+typedef void (*routine_callback)(routine_t *routine, void *arg);
+typedef void (*bb_callback)(bb_t *bb, void *arg);
+typedef void (*ins_callback)(ins_t *ins, void *arg);
 
 /* A module of the kernel that has come or goes: see syscall_add_module_callback. */
 struct module_event {
@@ -125,7 +128,7 @@ enum jifl_callback_kind {
 	JIFL_CALLBACK_KINDS
 };
 
-/* Callbacks of one kind that one syscall_s can have. */
+/* Callbacks of one kind that one syscall_t can have. */
 #define JIFL_CALLBACKS_MAX	4
 
 struct jifl_callback {
@@ -147,10 +150,10 @@ typedef struct jifl_syscall {
 	struct jifl_session *session;		/* not NULL: instrumenting */
 	struct list_head events;		/* of those that are told of events */
 	bool exits;				/* of routines have been asked for */
-} syscall_s;
+} syscall_t;
 
 /*
- * int syscall_init(syscall_s *s, int nr)
+ * int syscall_init(syscall_t *s, int nr)
  *
  * Prepares s for the system call nr (__NR_openat, ...), without callbacks.
  * Process context. May be called again while s is not instrumenting.
@@ -159,18 +162,18 @@ typedef struct jifl_syscall {
 #define syscall_init(s, nr)	jifl_syscall_init(&jifl_this_plugin, s, nr)
 
 /*
- * int syscall_init_all(syscall_s *s)
+ * int syscall_init_all(syscall_t *s)
  *
  * The same for all system calls at once.
  */
 #define syscall_init_all(s)	jifl_syscall_init_all(&jifl_this_plugin, s)
 
 /*
- * int syscall_add_entry_instrumentation(syscall_s *s, syscall_callback fn, void *arg)
- * int syscall_add_exit_instrumentation(syscall_s *s, syscall_callback fn, void *arg)
- * int syscall_add_routine_instrumentation(syscall_s *s, routine_callback fn, void *arg)
- * int syscall_add_bb_instrumentation(syscall_s *s, bb_callback fn, void *arg)
- * int syscall_add_ins_instrumentation(syscall_s *s, ins_callback fn, void *arg)
+ * int syscall_add_entry_instrumentation(syscall_t *s, syscall_callback fn, void *arg)
+ * int syscall_add_exit_instrumentation(syscall_t *s, syscall_callback fn, void *arg)
+ * int syscall_add_routine_instrumentation(syscall_t *s, routine_callback fn, void *arg)
+ * int syscall_add_bb_instrumentation(syscall_t *s, bb_callback fn, void *arg)
+ * int syscall_add_ins_instrumentation(syscall_t *s, ins_callback fn, void *arg)
  *
  * From the next start on, fn(handle, arg) is called
  * - entry, exit: once for each system call of s, before it is made first;
@@ -197,9 +200,9 @@ typedef struct jifl_syscall {
 	jifl_add_ins_callback(&jifl_this_plugin, s, fn, arg)
 
 /*
- * int syscall_add_module_callback(syscall_s *s, module_callback fn, void *arg)
- * int syscall_add_flush_callback(syscall_s *s, event_callback fn, void *arg)
- * int syscall_add_end_callback(syscall_s *s, event_callback fn, void *arg)
+ * int syscall_add_module_callback(syscall_t *s, module_callback fn, void *arg)
+ * int syscall_add_flush_callback(syscall_t *s, event_callback fn, void *arg)
+ * int syscall_add_end_callback(syscall_t *s, event_callback fn, void *arg)
  *
  * Events. From the next start on, fn is called
  * - module: fn(event, arg), with event->there, for each module of the kernel that is there at
@@ -217,7 +220,7 @@ typedef struct jifl_syscall {
  *   that left s instrumenting, and where JIFL has ended it. It is the last event.
  *
  * Events come in process context and may sleep, one at a time over all plugins, in the order in
- * which the syscall_s were started and the callbacks added. They may call all that process context
+ * which the instrumented syscall_t were started and the callbacks added. They may call all that process context
  * may but the syscall_*() functions (-EPERM), and must not load or unload modules, nor wait for
  * who does. A lock that is held over syscall_start_instrumenting() or syscall_stop_instrumenting()
  * must not be taken in them.
@@ -232,7 +235,7 @@ typedef struct jifl_syscall {
 	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_END, fn, arg)
 
 /*
- * int syscall_start_instrumenting(syscall_s *s)
+ * int syscall_start_instrumenting(syscall_t *s)
  *
  * From now on the system calls of s run instrumented, for every task. Process
  * context, between the beginning of plugin_start and the end of plugin_stop.
@@ -243,7 +246,7 @@ typedef struct jifl_syscall {
 #define syscall_start_instrumenting(s)	jifl_syscall_start(&jifl_this_plugin, s)
 
 /*
- * int syscall_stop_instrumenting(syscall_s *s)
+ * int syscall_stop_instrumenting(syscall_t *s)
  *
  * Ends that. When it returns no analysis function inserted for s runs or will
  * run any more. Process context; sleeps until every task has left the
@@ -268,7 +271,7 @@ typedef struct jifl_syscall {
  *			ARG_MEMORY_ADDRESS, ARG_END);
  *
  * Each is an unsigned long, or an int or a pointer where it fits, and costs an
- * instruction, ARG_SYSCALL_NR three where the syscall_s has all system calls. What follows
+ * instruction, ARG_SYSCALL_NR three where the syscall_t has all system calls. What follows
  * from the place alone costs nothing: it is a constant, and specialised as one. -EINVAL
  * where there is no such thing.
  */
@@ -385,7 +388,7 @@ enum jifl_value {
  * the log says so, and until the next start nothing can be started.
  *
  * What is inserted at the same place is done in the order of insertion: what one callback inserts,
- * then what the one behind it does. Of several syscall_s, of one plugin or several, that have the
+ * then what the one behind it does. Of several syscall_t, of one plugin or several, that have the
  * same system call, those started first come first, behind what the command's own sessions (`jifl
  * count` and others) insert into code.
  */
@@ -407,17 +410,17 @@ enum jifl_value {
 typedef struct jifl_hist {
 	u64 __percpu *buckets;
 	unsigned int nbuckets;
-} hist_s;
+} hist_t;
 
 /*
- * DEFINE_HIST(name, n): a static hist_s of n buckets, from 2 to HIST_BUCKETS_MAX. They
+ * DEFINE_HIST(name, n): a static hist_t of n buckets, from 2 to HIST_BUCKETS_MAX. They
  * lie in the static per-CPU data of the plugin, of which the kernel has 8 KiB for all
  * modules together; a module that finds no room there is not loaded.
  */
 #define DEFINE_HIST(name, n) \
 	static_assert((n) >= 2 && (n) <= HIST_BUCKETS_MAX); \
 	static DEFINE_PER_CPU(u64 [n], name##_buckets); \
-	static hist_s name = { .buckets = (u64 __percpu *)&name##_buckets, .nbuckets = (n) }
+	static hist_t name = { .buckets = (u64 __percpu *)&name##_buckets, .nbuckets = (n) }
 
 /* The smallest value of a bucket. */
 static inline u64 hist_low(unsigned int bucket)
@@ -429,7 +432,7 @@ static inline u64 hist_low(unsigned int bucket)
  * What a bucket has counted on all CPUs; 0 for one that h does not have. Any context.
  * While h is being counted in, buckets read one after the other need not be of one moment.
  */
-static inline u64 hist_count(const hist_s *h, unsigned int bucket)
+static inline u64 hist_count(const hist_t *h, unsigned int bucket)
 {
 	u64 n = 0;
 	int cpu;
@@ -442,7 +445,7 @@ static inline u64 hist_count(const hist_s *h, unsigned int bucket)
 }
 
 /* Zeroes it. Any context, while nobody counts in it. */
-static inline void hist_clear(hist_s *h)
+static inline void hist_clear(hist_t *h)
 {
 	int cpu;
 
@@ -451,10 +454,10 @@ static inline void hist_clear(hist_s *h)
 }
 
 /*
- * int syscall_insert_hist(syscall_point_s *point, hist_s *h, int value, ...)
- * int routine_insert_hist(routine_s *routine, hist_s *h, int value, ...)
- * int bb_insert_hist(bb_s *bb, hist_s *h, int value, ...)
- * int ins_insert_hist(ins_s *ins, enum jifl_ipoint where, hist_s *h, int value, ...)
+ * int syscall_insert_hist(syscall_point_t *point, hist_t *h, int value, ...)
+ * int routine_insert_hist(routine_t *routine, hist_t *h, int value, ...)
+ * int bb_insert_hist(bb_t *bb, hist_t *h, int value, ...)
+ * int ins_insert_hist(ins_t *ins, enum jifl_ipoint where, hist_t *h, int value, ...)
  *
  * Count a value (enum jifl_value) in h where and when the function of *_insert_call
  * would be called. Behind it ARG_END, before that perhaps a condition:
@@ -466,49 +469,51 @@ static inline void hist_clear(hist_s *h)
  * h stays until instrumentation has been stopped.
  */
 #define syscall_insert_hist(point, ...) \
-	jifl_syscall_insert_hist(&jifl_this_plugin, point, __VA_ARGS__)
+	jifl_insert_hist(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
 #define routine_insert_hist(routine, ...) \
-	jifl_routine_insert_hist(&jifl_this_plugin, routine, __VA_ARGS__)
+	jifl_insert_hist(&jifl_this_plugin, jifl_place_routine(routine), __VA_ARGS__)
 #define bb_insert_hist(bb, ...) \
-	jifl_bb_insert_hist(&jifl_this_plugin, bb, __VA_ARGS__)
+	jifl_insert_hist(&jifl_this_plugin, jifl_place_bb(bb), __VA_ARGS__)
 #define ins_insert_hist(ins, where, ...) \
-	jifl_ins_insert_hist(&jifl_this_plugin, ins, where, __VA_ARGS__)
+	jifl_insert_hist(&jifl_this_plugin, jifl_place_ins(ins, where), __VA_ARGS__)
 
 /* --- entry and exit -------------------------------------------------------------------- */
 
-/* int syscall_nr(syscall_point_s *point): the number of the system call, or -EPERM. */
+/* int syscall_nr(syscall_point_t *point): the number of the system call, or -EPERM. */
 #define syscall_nr(point)	jifl_syscall_nr(&jifl_this_plugin, point)
 
 /*
- * int syscall_insert_call(syscall_point_s *point, void *fn, ...)
+ * int syscall_insert_call(syscall_point_t *point, void *fn, ...)
  *
  * Calls fn each time the system call is entered, or when it returns. A call
  * that never returns (exit), or during which instrumentation ends, has no exit.
  * Room for 4 insertions at each.
  */
 #define syscall_insert_call(point, ...) \
-	jifl_syscall_insert_call(&jifl_this_plugin, point, __VA_ARGS__)
+	jifl_insert_call(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
 
 /* --- routines ---------------------------------------------------------------------------- */
 
 /*
- * unsigned long routine_address(routine_s *routine)
+ * unsigned long routine_address(routine_t *routine)
  *
- * The address at which the routine begins, 0 for a stale handle. Not to be shown to users.
+ * The address at which the routine begins; 0 for what is no handle of a routine. Any context but
+ * NMI, and behind the callback, too: what is kept of a routine may be its handle. Not to be shown
+ * to users.
  */
 #define routine_address(routine) jifl_routine_address(&jifl_this_plugin, routine)
 
 /*
- * int routine_insert_call(routine_s *routine, void *fn, ...)
+ * int routine_insert_call(routine_t *routine, void *fn, ...)
  *
  * Calls fn each time the routine is entered.
  */
 #define routine_insert_call(routine, ...) \
-	jifl_routine_insert_call(&jifl_this_plugin, routine, __VA_ARGS__)
+	jifl_insert_call(&jifl_this_plugin, jifl_place_routine(routine), __VA_ARGS__)
 
 /*
- * int routine_insert_exit_call(routine_s *routine, void *fn, ...)
- * int routine_insert_exit_hist(routine_s *routine, hist_s *h, int value, ...)
+ * int routine_insert_exit_call(routine_t *routine, void *fn, ...)
+ * int routine_insert_exit_hist(routine_t *routine, hist_t *h, int value, ...)
  *
  * Call fn, or count a value, each time the routine is left: before it returns, and before it
  * jumps to another routine, which then returns in its stead (a tail call). There is no
@@ -521,17 +526,21 @@ static inline void hist_clear(hist_s *h)
  * tail-calls. Exits in code that runs natively are not seen: `jifl status` says how much does.
  */
 #define routine_insert_exit_call(routine, ...) \
-	jifl_routine_insert_exit_call(&jifl_this_plugin, routine, __VA_ARGS__)
+	jifl_insert_call(&jifl_this_plugin, jifl_place_exit(routine), __VA_ARGS__)
 #define routine_insert_exit_hist(routine, ...) \
-	jifl_routine_insert_exit_hist(&jifl_this_plugin, routine, __VA_ARGS__)
+	jifl_insert_hist(&jifl_this_plugin, jifl_place_exit(routine), __VA_ARGS__)
 
 /*
- * int routine_name(routine_s *routine, char *name, size_t size)
- * int routine_module(routine_s *routine, char *name, size_t size)
+ * int routine_name(routine_t *routine, char *name, size_t size)
+ * int routine_module(routine_t *routine, char *name, size_t size)
  *
  * The routine's name, and that of the module it is in, empty for the kernel's own; cut to
- * size. They take some microseconds. symbol_name() names any address, as printk's %ps does.
+ * size, of which MAX_NAME_SIZE is enough for each. They take some microseconds. Also behind the
+ * callback, as routine_address(), and where symbol_name() may be called, which names any address,
+ * as printk's %ps does.
  */
+#define MAX_NAME_SIZE	KSYM_NAME_LEN
+
 #define routine_name(routine, name, size) \
 	jifl_routine_name(&jifl_this_plugin, routine, name, size)
 #define routine_module(routine, name, size) \
@@ -540,7 +549,7 @@ static inline void hist_clear(hist_s *h)
 /* --- basic blocks ------------------------------------------------------------------------ */
 
 /*
- * int bb_size(bb_s *bb)
+ * int bb_size(bb_t *bb)
  *
  * The number of the kernel's instructions in the block, or -EPERM. Includes
  * those of a mitigated branch or return that the block carries out at once.
@@ -548,25 +557,25 @@ static inline void hist_clear(hist_s *h)
 #define bb_size(bb)		jifl_bb_size(&jifl_this_plugin, bb)
 
 /*
- * unsigned long bb_address(bb_s *bb)
+ * unsigned long bb_address(bb_t *bb)
  *
  * The address of its first instruction, 0 for a stale handle.
  */
 #define bb_address(bb)		jifl_bb_address(&jifl_this_plugin, bb)
 
 /*
- * int bb_insert_call(bb_s *bb, void *fn, ...)
+ * int bb_insert_call(bb_t *bb, void *fn, ...)
  *
  * Calls fn each time the block is executed, before its first instruction.
  */
 #define bb_insert_call(bb, ...) \
-	jifl_bb_insert_call(&jifl_this_plugin, bb, __VA_ARGS__)
+	jifl_insert_call(&jifl_this_plugin, jifl_place_bb(bb), __VA_ARGS__)
 
 /* --- instructions -------------------------------------------------------------------------- */
 
 /*
- * ins_s *ins_first(bb_s *bb), ins_s *ins_last(bb_s *bb)
- * ins_s *ins_next(ins_s *ins), ins_s *ins_prev(ins_s *ins)
+ * ins_t *ins_first(bb_t *bb), ins_t *ins_last(bb_t *bb)
+ * ins_t *ins_next(ins_t *ins), ins_t *ins_prev(ins_t *ins)
  *
  * The instructions of a block in order. NULL past either end, and for a stale
  * handle.
@@ -577,42 +586,55 @@ static inline void hist_clear(hist_s *h)
 #define ins_prev(ins)		jifl_ins_prev(&jifl_this_plugin, ins)
 
 /*
- * enum jifl_ins_type ins_type(ins_s *ins)
+ * enum jifl_ins_type ins_type(ins_t *ins)
  *
- * Its class, INS_TYPE_OTHER for a stale handle.
+ * What kind it is (jifl_ins.h): a class, or for conditional jumps, direct jumps and calls, returns
+ * and cmpxchg the instruction. ins_other for a stale handle, and for NULL, which stands past the
+ * ends of a block.
+ *
+ * ins_jcc is any conditional jump: ins_type(ins) == ins_jcc for each. It is no constant (there can
+ * be none that equals both ins_je and ins_jne) but what ins_type() says of the conditional jump
+ * that ends the callback's block; and what it says of no instruction, where the block ends
+ * otherwise. So it is not for `case`, and only for callbacks of routines, blocks and instructions.
  */
 #define ins_type(ins)		jifl_ins_type(&jifl_this_plugin, ins)
+#define ins_jcc			jifl_ins_jcc(&jifl_this_plugin)
 
 /*
- * unsigned long ins_address(ins_s *ins)
+ * unsigned long ins_address(ins_t *ins)
  *
  * Its address, 0 for a stale handle.
  */
 #define ins_address(ins)	jifl_ins_address(&jifl_this_plugin, ins)
 
 /*
- * unsigned long ins_target(ins_s *ins)
+ * unsigned long ins_target(ins_t *ins)
  *
  * Where a direct jump or call goes, a conditional one if it is taken; 0 for others.
  */
 #define ins_target(ins)		jifl_ins_target(&jifl_this_plugin, ins)
 
 /*
- * enum jifl_ins_condition ins_condition(ins_s *ins)
+ * unsigned int ins_properties(ins_t *ins)
  *
- * On what a conditional jump jumps (jifl_ins.h); INS_IF_NONE for others.
- */
-#define ins_condition(ins)	jifl_ins_condition(&jifl_this_plugin, ins)
-
-/*
- * unsigned int ins_properties(ins_s *ins)
- *
- * Bits of enum jifl_ins_property: prefixes, loads and stores, cmpxchg. 0 for a stale handle.
+ * Bits of enum jifl_ins_property: whether it is atomic, repeats, loads, stores. 0 for a stale handle.
  */
 #define ins_properties(ins)	jifl_ins_properties(&jifl_this_plugin, ins)
 
 /*
- * bool ins_reads_reg(ins_s *ins, int reg), bool ins_writes_reg(ins_s *ins, int reg)
+ * bool ins_lock_prefix(ins_t *ins)
+ * bool ins_branch_hint(ins_t *ins)
+ * bool ins_bnt_prefix(ins_t *ins)
+ *
+ * Has it a lock prefix; is it a conditional jump with a prefix that says which way it mostly goes;
+ * and does that say "branch not taken"? Compilers no longer make such hints. False for a stale handle.
+ */
+#define ins_lock_prefix(ins)	jifl_ins_lock_prefix(&jifl_this_plugin, ins)
+#define ins_branch_hint(ins)	jifl_ins_branch_hint(&jifl_this_plugin, ins)
+#define ins_bnt_prefix(ins)	jifl_ins_bnt_prefix(&jifl_this_plugin, ins)
+
+/*
+ * bool ins_reads_reg(ins_t *ins, int reg), bool ins_writes_reg(ins_t *ins, int reg)
  *
  * Does it read, or write, any part of a register, VALUE_RAX to VALUE_R15? Also those that
  * it does not name, as a string instruction does rcx, and those in addresses.
@@ -621,7 +643,7 @@ static inline void hist_clear(hist_s *h)
 #define ins_writes_reg(ins, reg) jifl_ins_writes_reg(&jifl_this_plugin, ins, reg)
 
 /*
- * int ins_memory_operands(ins_s *ins, struct ins_memory *operands, int max)
+ * int ins_memory_operands(ins_t *ins, struct ins_memory *operands, int max)
  *
  * Fills in its operands in memory, up to max of them (an instruction has two at most, a
  * string move), and returns how many; without the stack of push, pop, call and ret.
@@ -637,18 +659,18 @@ enum jifl_ipoint {
 };
 
 /*
- * int ins_insert_call(ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+ * int ins_insert_call(ins_t *ins, enum jifl_ipoint where, void *fn, ...)
  *
  * Calls fn each time the instruction is about to be executed, or has been.
  * -EINVAL for IPOINT_AFTER on a jump, call or return, and for the two of conditional jumps on
  * others.
  */
 #define ins_insert_call(ins, where, ...) \
-	jifl_ins_insert_call(&jifl_this_plugin, ins, where, __VA_ARGS__)
+	jifl_insert_call(&jifl_this_plugin, jifl_place_ins(ins, where), __VA_ARGS__)
 
 /*
- * int ins_insert_bt_call(ins_s *ins, void *fn, ...)
- * int ins_insert_bnt_call(ins_s *ins, void *fn, ...)
+ * int ins_insert_bt_call(ins_t *ins, void *fn, ...)
+ * int ins_insert_bnt_call(ins_t *ins, void *fn, ...)
  *
  * The same for a conditional jump when it is taken, and when it is not.
  */
@@ -690,7 +712,7 @@ enum jifl_ipoint {
 
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	4
+#define JIFL_PLUGIN_ABI	5
 
 struct jifl_plugin {
 	unsigned int size;
@@ -703,7 +725,7 @@ struct jifl_plugin {
 	void (*stop)(void);
 	/* jifl.ko's: */
 	struct list_head list;
-	struct list_head syscalls;	/* of syscall_s */
+	struct list_head syscalls;	/* of syscall_t */
 	struct list_head stores;	/* of struct jifl_store */
 	unsigned int state;
 	bool complained;
@@ -714,84 +736,115 @@ struct jifl_plugin {
 int jifl_plugin_register(struct jifl_plugin *p);
 void jifl_plugin_unregister(struct jifl_plugin *p);
 
-int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr);
-int jifl_syscall_init_all(struct jifl_plugin *p, syscall_s *s);
-int jifl_add_callback(struct jifl_plugin *p, syscall_s *s,
+int jifl_syscall_init(struct jifl_plugin *p, syscall_t *s, int nr);
+int jifl_syscall_init_all(struct jifl_plugin *p, syscall_t *s);
+int jifl_add_callback(struct jifl_plugin *p, syscall_t *s,
 		      enum jifl_callback_kind kind, void *fn, void *arg);
-int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s);
-int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s);
+int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s);
+int jifl_syscall_stop(struct jifl_plugin *p, syscall_t *s);
 
-int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point);
-int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...);
-int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist_s *hist,
-			     int value, ...);
-unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine);
-int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
-int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist, int value, ...);
-int jifl_routine_insert_exit_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...);
-int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist,
-				  int value, ...);
-int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
-int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size);
+int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point);
+unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine);
+int jifl_routine_name(struct jifl_plugin *p, routine_t *routine, char *name, size_t size);
+int jifl_routine_module(struct jifl_plugin *p, routine_t *routine, char *name, size_t size);
 int jifl_symbol_name(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
 int jifl_symbol_module(struct jifl_plugin *p, unsigned long address, char *name, size_t size);
 unsigned long jifl_symbol_start(unsigned long address);
 unsigned long jifl_symbol_address(struct jifl_plugin *p, const char *name);
-int jifl_bb_size(struct jifl_plugin *p, bb_s *bb);
-unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb);
-int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...);
-int jifl_bb_insert_hist(struct jifl_plugin *p, bb_s *bb, hist_s *hist, int value, ...);
-ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb);
-ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb);
-ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins);
-ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins);
-enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins);
-unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins);
-unsigned long jifl_ins_target(struct jifl_plugin *p, ins_s *ins);
-enum jifl_ins_condition jifl_ins_condition(struct jifl_plugin *p, ins_s *ins);
-unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_s *ins);
-bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_s *ins, int value);
-bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_s *ins, int value);
-int jifl_ins_memory_operands(struct jifl_plugin *p, ins_s *ins, struct ins_memory *operands,
+int jifl_bb_size(struct jifl_plugin *p, bb_t *bb);
+unsigned long jifl_bb_address(struct jifl_plugin *p, bb_t *bb);
+ins_t *jifl_ins_first(struct jifl_plugin *p, bb_t *bb);
+ins_t *jifl_ins_last(struct jifl_plugin *p, bb_t *bb);
+ins_t *jifl_ins_next(struct jifl_plugin *p, ins_t *ins);
+ins_t *jifl_ins_prev(struct jifl_plugin *p, ins_t *ins);
+enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_t *ins);
+enum jifl_ins_type jifl_ins_jcc(struct jifl_plugin *p);
+unsigned long jifl_ins_address(struct jifl_plugin *p, ins_t *ins);
+unsigned long jifl_ins_target(struct jifl_plugin *p, ins_t *ins);
+unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_t *ins);
+bool jifl_ins_lock_prefix(struct jifl_plugin *p, ins_t *ins);
+bool jifl_ins_branch_hint(struct jifl_plugin *p, ins_t *ins);
+bool jifl_ins_bnt_prefix(struct jifl_plugin *p, ins_t *ins);
+bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_t *ins, int value);
+bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_t *ins, int value);
+int jifl_ins_memory_operands(struct jifl_plugin *p, ins_t *ins, struct ins_memory *operands,
 			     int max);
-int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
-			 void *fn, ...);
-int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, hist_s *hist,
-			 int value, ...);
 
-/* Inline, so that the compiler sees a callback of the wrong type. */
-static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_s *s,
+/* Where something is inserted. */
+struct jifl_place {
+	const void *handle;
+	enum {
+		JIFL_PLACE_POINT,
+		JIFL_PLACE_ROUTINE,
+		JIFL_PLACE_ROUTINE_EXIT,
+		JIFL_PLACE_BB,
+		JIFL_PLACE_INS,
+	} kind;
+	enum jifl_ipoint where;		/* INS */
+};
+
+int jifl_insert_call(struct jifl_plugin *p, struct jifl_place place, void *fn, ...);
+int jifl_insert_hist(struct jifl_plugin *p, struct jifl_place place, hist_t *hist, int value, ...);
+
+/* Inline, so that the compiler sees a handle of the wrong type. */
+static inline struct jifl_place jifl_place_point(syscall_point_t *point)
+{
+	return (struct jifl_place){ point, JIFL_PLACE_POINT };
+}
+
+static inline struct jifl_place jifl_place_routine(routine_t *routine)
+{
+	return (struct jifl_place){ routine, JIFL_PLACE_ROUTINE };
+}
+
+static inline struct jifl_place jifl_place_exit(routine_t *routine)
+{
+	return (struct jifl_place){ routine, JIFL_PLACE_ROUTINE_EXIT };
+}
+
+static inline struct jifl_place jifl_place_bb(bb_t *bb)
+{
+	return (struct jifl_place){ bb, JIFL_PLACE_BB };
+}
+
+static inline struct jifl_place jifl_place_ins(ins_t *ins, enum jifl_ipoint where)
+{
+	return (struct jifl_place){ ins, JIFL_PLACE_INS, where };
+}
+
+/* Likewise, of a callback. */
+static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_t *s,
 					    enum jifl_callback_kind kind,
 					    syscall_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, kind, (void *)fn, arg);
 }
 
-static inline int jifl_add_routine_callback(struct jifl_plugin *p, syscall_s *s,
+static inline int jifl_add_routine_callback(struct jifl_plugin *p, syscall_t *s,
 					    routine_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_ROUTINE, (void *)fn, arg);
 }
 
-static inline int jifl_add_bb_callback(struct jifl_plugin *p, syscall_s *s,
+static inline int jifl_add_bb_callback(struct jifl_plugin *p, syscall_t *s,
 				       bb_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_BB, (void *)fn, arg);
 }
 
-static inline int jifl_add_ins_callback(struct jifl_plugin *p, syscall_s *s,
+static inline int jifl_add_ins_callback(struct jifl_plugin *p, syscall_t *s,
 					ins_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_INS, (void *)fn, arg);
 }
 
-static inline int jifl_add_module_callback(struct jifl_plugin *p, syscall_s *s,
+static inline int jifl_add_module_callback(struct jifl_plugin *p, syscall_t *s,
 					   module_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, JIFL_CALLBACK_MODULE, (void *)fn, arg);
 }
 
-static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_s *s,
+static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_t *s,
 					  enum jifl_callback_kind kind,
 					  event_callback fn, void *arg)
 {
@@ -800,9 +853,25 @@ static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_s *s,
 
 #ifndef JIFL_HOST
 
-static int plugin_init(void);
+/*
+ * plugin_init and plugin_start return an int or nothing. Which, only their definitions say: so each
+ * of them brings a function of a known type with it, which calls it.
+ */
+#define JIFL_RETURNS_NOTHING(fn)	__builtin_types_compatible_p(typeof(fn()), void)
+#define JIFL_CALL_EITHER(fn) \
+	__builtin_choose_expr(JIFL_RETURNS_NOTHING(fn), (fn(), 0), fn())
+#define plugin_init(...) \
+	plugin_init(void); \
+	static int jifl_plugin_init(void) { return JIFL_CALL_EITHER((plugin_init)); } \
+	typeof((plugin_init)()) plugin_init(void)
+#define plugin_start(...) \
+	plugin_start(void); \
+	static int jifl_plugin_start(void) { return JIFL_CALL_EITHER((plugin_start)); } \
+	typeof((plugin_start)()) plugin_start(void)
+
+static int jifl_plugin_init(void);
 static void plugin_exit(void);
-static int plugin_start(void);
+static int jifl_plugin_start(void);
 static void plugin_stop(void);
 
 static struct jifl_plugin jifl_this_plugin = {
@@ -810,9 +879,9 @@ static struct jifl_plugin jifl_this_plugin = {
 	.abi = JIFL_PLUGIN_ABI,
 	.name = KBUILD_MODNAME,
 	.owner = THIS_MODULE,
-	.init = plugin_init,
+	.init = jifl_plugin_init,
 	.exit = plugin_exit,
-	.start = plugin_start,
+	.start = jifl_plugin_start,
 	.stop = plugin_stop,
 };
 

@@ -7,47 +7,45 @@
 #define _JIFL_INS_H
 
 enum jifl_ins_type {
-	INS_TYPE_OTHER,		/* none of the below */
-	INS_TYPE_NOP,		/* nops of every length, endbr64, prefetches */
-	INS_TYPE_MOVE,		/* mov, movzx, lea, cmov, xchg, set */
-	INS_TYPE_STACK,		/* push, pop, enter, leave, pushf, popf */
-	INS_TYPE_ARITH,		/* add, sub, inc, mul, div, neg, ... */
-	INS_TYPE_LOGIC,		/* and, or, xor, not, shifts, rotates, bit operations */
-	INS_TYPE_COMPARE,	/* cmp, test, bt */
-	INS_TYPE_STRING,	/* movs, stos, cmps, scas, lods, repeated or not */
-	INS_TYPE_VECTOR,	/* x87, MMX, SSE, AVX, and the saving of their state */
-	INS_TYPE_SYSTEM,	/* privileged, port, flag control, fences, cpuid, rdtsc */
-	INS_TYPE_JUMP,		/* direct jump */
-	INS_TYPE_COND_JUMP,	/* conditional jump, jrcxz, loop */
-	INS_TYPE_CALL,		/* direct call */
-	INS_TYPE_JUMP_INDIRECT,	/* through a register or memory, mitigated or not */
-	INS_TYPE_CALL_INDIRECT,
-	INS_TYPE_RETURN,
-};
-
-/* On what a conditional jump jumps, in the order of their numbers in opcodes. */
-enum jifl_ins_condition {
-	INS_IF_OVERFLOW, INS_IF_NOT_OVERFLOW,
-	INS_IF_BELOW, INS_IF_ABOVE_EQUAL,	/* unsigned; carry */
-	INS_IF_EQUAL, INS_IF_NOT_EQUAL,
-	INS_IF_BELOW_EQUAL, INS_IF_ABOVE,
-	INS_IF_SIGN, INS_IF_NOT_SIGN,
-	INS_IF_PARITY, INS_IF_NOT_PARITY,
-	INS_IF_LESS, INS_IF_GREATER_EQUAL,	/* signed */
-	INS_IF_LESS_EQUAL, INS_IF_GREATER,
-	INS_IF_COUNT,		/* jrcxz, loop and its like: on rcx */
-	INS_IF_NONE,		/* no conditional jump */
+	ins_other,		/* none of the below */
+	ins_nop,		/* nops of every length, endbr64, prefetches */
+	ins_move,		/* mov, movzx, lea, cmov, xchg, set */
+	ins_stack,		/* push, pop, enter, leave, pushf, popf */
+	ins_arith,		/* add, sub, inc, mul, div, neg, ... */
+	ins_logic,		/* and, or, xor, not, shifts, rotates, bit operations */
+	ins_compare,		/* cmp, test, bt */
+	ins_cmpxchg,		/* cmpxchg, cmpxchg8b, cmpxchg16b, locked or not */
+	ins_string,		/* movs, stos, cmps, scas, lods, repeated or not */
+	ins_vector,		/* x87, MMX, SSE, AVX, and the saving of their state */
+	ins_system,		/* privileged, port, flag control, fences, cpuid, rdtsc */
+	ins_jmp,		/* direct jump */
+	/* Conditional jumps, in the order of their numbers in opcodes. ins_jcc of jifl.h is each of them. */
+	ins_jo, ins_jno,
+	ins_jb, ins_jae,	/* unsigned; carry */
+	ins_je, ins_jne,
+	ins_jbe, ins_ja,
+	ins_js, ins_jns,
+	ins_jp, ins_jnp,
+	ins_jl, ins_jge,	/* signed */
+	ins_jle, ins_jg,
+	ins_jrcxz,		/* jrcxz, loop and its like: on rcx */
+	ins_call,		/* direct call */
+	ins_jmp_indirect,	/* through a register or memory, mitigated or not */
+	ins_call_indirect,
+	ins_ret,
+	INS_TYPES
 };
 
 /* Bits of ins_properties(). */
 enum jifl_ins_property {
 	INS_LOCKED = 1 << 0,	/* lock prefix, or xchg with memory: atomic among processors */
 	INS_REPEATED = 1 << 1,	/* rep, repe, repne */
-	INS_CMPXCHG = 1 << 2,	/* cmpxchg, cmpxchg8b, cmpxchg16b, locked or not */
-	INS_LOADS = 1 << 3,	/* reads memory, a stack's too */
-	INS_STORES = 1 << 4,
-	INS_HINT_TAKEN = 1 << 5, /* a conditional jump's prefix 3e */
-	INS_HINT_NOT_TAKEN = 1 << 6, /* ... 2e */
+	INS_LOADS = 1 << 2,	/* reads memory, a stack's too */
+	INS_STORES = 1 << 3,
+	/* Of jifl itself: what ins_lock_prefix(), ins_branch_hint() and ins_bnt_prefix() tell. */
+	INS_PREFIX_LOCK = 1 << 4,
+	INS_PREFIX_TAKEN = 1 << 5,	/* a conditional jump's prefix 3e */
+	INS_PREFIX_NOT_TAKEN = 1 << 6,	/* ... 2e */
 };
 
 enum jifl_ins_segment { INS_SEGMENT_NONE, INS_SEGMENT_FS, INS_SEGMENT_GS };

@@ -41,17 +41,17 @@ typedef struct jifl_heap {
 	char *memory;
 	size_t size;
 	atomic64_t used;
-} heap_s;
+} heap_t;
 
 /*
- * int heap_init(heap_s *h, size_t bytes)
+ * int heap_init(heap_t *h, size_t bytes)
  *
  * Memory for heap_alloc(), from which callbacks and analysis functions take pieces of any size.
  */
 #define heap_init(h, bytes)	jifl_heap_init(&jifl_this_plugin, h, bytes)
 
 /*
- * void *heap_alloc(heap_s *h, size_t size)
+ * void *heap_alloc(heap_t *h, size_t size)
  *
  * A piece of it, zeroed, at a multiple of 16; NULL where there is no room, or size is 0. Pieces
  * are not given back one by one. Any context, takes no lock.
@@ -59,7 +59,7 @@ typedef struct jifl_heap {
 #define heap_alloc(h, size)	jifl_heap_alloc(h, size)
 
 /*
- * int heap_reset(heap_s *h)
+ * int heap_reset(heap_t *h)
  *
  * Takes all pieces back. For a callback of a flush, and where nothing is instrumented: nobody
  * may use one, or ask for one. Process context. Errors: -EINVAL it was not made.
@@ -67,13 +67,13 @@ typedef struct jifl_heap {
 #define heap_reset(h)		jifl_heap_reset(&jifl_this_plugin, h)
 
 /* Bytes that have been given away. Any context. */
-static inline size_t heap_used(const heap_s *h)
+static inline size_t heap_used(const heap_t *h)
 {
 	return atomic64_read(&h->used);
 }
 
 /* How often there was no room. Any context. */
-static inline u64 heap_refused(const heap_s *h)
+static inline u64 heap_refused(const heap_t *h)
 {
 	return atomic64_read(&h->store.refused);
 }
@@ -84,17 +84,17 @@ typedef struct jifl_cpu_storage {
 	struct jifl_store store;
 	char *memory;
 	size_t stride;			/* bytes from one CPU's to the next one's */
-} cpu_storage_s;
+} cpu_storage_t;
 
 /*
- * int cpu_storage_init(cpu_storage_s *s, size_t size)
+ * int cpu_storage_init(cpu_storage_t *s, size_t size)
  *
  * So many bytes for each CPU, zeroed, of any size: DEFINE_PER_CPU shares 8 KiB with all modules.
  */
 #define cpu_storage_init(s, size)	jifl_cpu_storage_init(&jifl_this_plugin, s, size)
 
 /* Those of a CPU, 0 to nr_cpu_ids - 1. Any context, of what has been made. */
-static inline void *cpu_storage_of(const cpu_storage_s *s, unsigned int cpu)
+static inline void *cpu_storage_of(const cpu_storage_t *s, unsigned int cpu)
 {
 	return s->memory + cpu * s->stride;
 }
@@ -105,7 +105,7 @@ static inline void *cpu_storage_of(const cpu_storage_s *s, unsigned int cpu)
  * more than one instruction, or is not this_cpu_add()'s, wants interrupts off
  * (local_irq_save) or atomics.
  */
-static inline void *cpu_storage(const cpu_storage_s *s)
+static inline void *cpu_storage(const cpu_storage_t *s)
 {
 	return cpu_storage_of(s, raw_smp_processor_id());
 }
@@ -117,7 +117,7 @@ struct jifl_task_table;
 typedef struct jifl_task_storage {
 	struct jifl_store store;
 	struct jifl_task_table *table;
-} task_storage_s;
+} task_storage_t;
 
 /* Gets the storage of a task that is gone, see task_storage_init(). */
 typedef void (*task_gone)(void *data);
@@ -125,10 +125,10 @@ typedef void (*task_gone)(void *data);
 #define TASK_STORAGE_SIZE_MAX	4096
 
 /*
- * int task_storage_init(task_storage_s *t, size_t size, unsigned int max, task_gone gone)
+ * int task_storage_init(task_storage_t *t, size_t size, unsigned int max, task_gone gone)
  *
  * size bytes, at most TASK_STORAGE_SIZE_MAX, for each of at most max tasks (threads) at a time, 1
- * to 1048576. Each task_storage_s is a key. A task that has been freed by the kernel, some time
+ * to 1048576. Each task_storage_t is a key. A task that has been freed by the kernel, some time
  * after its end, gives its place back; before that gone, unless it is NULL, is called for it,
  * once. gone runs in any context, perhaps with interrupts off, and several CPUs call it at once:
  * it may do what analysis functions may.
@@ -137,7 +137,7 @@ typedef void (*task_gone)(void *data);
 	jifl_task_storage_init(&jifl_this_plugin, t, size, max, gone)
 
 /*
- * void *task_storage(task_storage_s *t)
+ * void *task_storage(task_storage_t *t)
  *
  * The current task's, at a multiple of 16, zeroed when it is asked for first; NULL where max tasks
  * have theirs. Any context but NMI; takes no lock but at a task's first time.
@@ -145,7 +145,7 @@ typedef void (*task_gone)(void *data);
 #define task_storage(t)		jifl_task_storage(t)
 
 /*
- * void *task_storage_of(task_storage_s *t, const struct task_struct *task)
+ * void *task_storage_of(task_storage_t *t, const struct task_struct *task)
  *
  * That of another task, if it has any; else NULL. It is good as long as the task is. Any context
  * but NMI.
@@ -153,7 +153,7 @@ typedef void (*task_gone)(void *data);
 #define task_storage_of(t, task) jifl_task_storage_of(t, task)
 
 /*
- * int task_storage_drain(task_storage_s *t)
+ * int task_storage_drain(task_storage_t *t)
  *
  * All tasks that have storage are taken for gone: gone is called for each, and none has any more.
  * So, in plugin_stop, all that was ever stored has passed through it once. Process
@@ -162,7 +162,7 @@ typedef void (*task_gone)(void *data);
 #define task_storage_drain(t)	jifl_task_storage_drain(&jifl_this_plugin, t)
 
 /* How often there was no room. Any context. */
-static inline u64 task_storage_refused(const task_storage_s *t)
+static inline u64 task_storage_refused(const task_storage_t *t)
 {
 	return atomic64_read(&t->store.refused);
 }
@@ -191,13 +191,13 @@ typedef struct jifl_plugin_ring {
 	size_t size, stride;	/* of a record; from one to the next */
 	u32 n;			/* of each CPU */
 	ring_show show;
-} ring_s;
+} ring_t;
 
 #define RING_RECORD_MAX		4096
 #define RING_LINE_MAX		1024
 
 /*
- * int ring_init(ring_s *r, size_t size, unsigned int n, ring_show show)
+ * int ring_init(ring_t *r, size_t size, unsigned int n, ring_show show)
  *
  * Room for n records, 1 to 16777216, of size bytes, at most RING_RECORD_MAX, on each CPU. What is
  * in it `jifl read NAME` takes out, while the plugin is started and afterwards, a line of at most
@@ -207,7 +207,7 @@ typedef struct jifl_plugin_ring {
 #define ring_init(r, size, n, show) jifl_plugin_ring_init(&jifl_this_plugin, r, size, n, show)
 
 /*
- * void ring_put(ring_s *r, const void *record)
+ * void ring_put(ring_t *r, const void *record)
  *
  * Copies a record into this CPU's ring, with the time. Where that is full, the record is lost, and
  * counted: `jifl read` says how many. Any context but NMI; takes no lock, but has interrupts off
@@ -216,7 +216,7 @@ typedef struct jifl_plugin_ring {
 #define ring_put(r, record)	jifl_plugin_ring_put(r, record)
 
 /* How many records have been lost. Any context. */
-u64 jifl_plugin_ring_lost(const ring_s *r);
+u64 jifl_plugin_ring_lost(const ring_t *r);
 #define ring_lost(r)		jifl_plugin_ring_lost(r)
 
 /* --- a queue ------------------------------------------------------------------------------- */
@@ -229,57 +229,61 @@ typedef struct jifl_queue {
 	char *memory;
 	size_t size, stride;	/* of a record; from one to the next */
 	u32 n;			/* a power of two */
-} queue_s;
+} jifl_queue_t;
 
 #define QUEUE_RECORD_MAX	4096
 
 /*
- * int queue_init(queue_s *q, size_t size, unsigned int n)
+ * int jifl_queue_init(jifl_queue_t *q, size_t size, unsigned int n)
  *
  * Room for at least n records, 1 to 16777216, of size bytes, at most QUEUE_RECORD_MAX, that all CPUs
  * share: the next power of two. What one puts in another takes, be it an analysis function or
  * a thread of the plugin's.
  */
-#define queue_init(q, size, n)	jifl_queue_init(&jifl_this_plugin, q, size, n)
+#define jifl_queue_init(q, size, n)	jifl_plugin_queue_init(&jifl_this_plugin, q, size, n)
 
 /*
- * bool queue_put(queue_s *q, const void *record)
+ * bool jifl_enqueue(jifl_queue_t *q, record)
  *
- * Copies a record to its end; false where there is no room, which is counted. Any context; takes no
- * lock, but has interrupts off for a moment.
+ * Copies a record to its end: itself, not what it points to. It may be a pointer, a number or a
+ * structure, but no array. False where there is no room, which is counted; and, after a line in the
+ * log, where its size is not that of the queue's records. Any context; takes no lock, but has
+ * interrupts off for a moment.
  */
-#define queue_put(q, record)	jifl_queue_put(q, record)
+#define jifl_enqueue(q, record) ({					\
+	const typeof(record) jifl_record = (record);			\
+	jifl_plugin_enqueue(&jifl_this_plugin, q, &jifl_record, sizeof(jifl_record)); })
 
 /*
- * bool queue_take(queue_s *q, void *record)
+ * bool jifl_dequeue(jifl_queue_t *q, record *to)
  *
- * Copies the first record out, the one that was put in earliest; false where there is none.
- * Likewise. In NMI context either may say so too, where it has interrupted the other.
+ * Copies the first record out to where `to` points, the one that was put in earliest; false where
+ * there is none. Likewise. In NMI context either may say so too, where it has interrupted the other.
  */
-#define queue_take(q, record)	jifl_queue_take(q, record)
+#define jifl_dequeue(q, to)	jifl_plugin_dequeue(&jifl_this_plugin, q, to, sizeof(*(to)))
 
 /* How often there was no room. Any context. */
-static inline u64 queue_refused(const queue_s *q)
+static inline u64 jifl_queue_refused(const jifl_queue_t *q)
 {
 	return atomic64_read(&q->store.refused);
 }
 
 /* --- what stands behind the names above: not for plugins -------------------------------- */
 
-int jifl_heap_init(struct jifl_plugin *p, heap_s *h, size_t bytes);
-void *jifl_heap_alloc(heap_s *h, size_t size);
-int jifl_heap_reset(struct jifl_plugin *p, heap_s *h);
-int jifl_cpu_storage_init(struct jifl_plugin *p, cpu_storage_s *s, size_t size);
-int jifl_task_storage_init(struct jifl_plugin *p, task_storage_s *t, size_t size, unsigned int max,
+int jifl_heap_init(struct jifl_plugin *p, heap_t *h, size_t bytes);
+void *jifl_heap_alloc(heap_t *h, size_t size);
+int jifl_heap_reset(struct jifl_plugin *p, heap_t *h);
+int jifl_cpu_storage_init(struct jifl_plugin *p, cpu_storage_t *s, size_t size);
+int jifl_task_storage_init(struct jifl_plugin *p, task_storage_t *t, size_t size, unsigned int max,
 			   task_gone gone);
-void *jifl_task_storage(task_storage_s *t);
-void *jifl_task_storage_of(task_storage_s *t, const struct task_struct *task);
-int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_s *t);
-int jifl_plugin_ring_init(struct jifl_plugin *p, ring_s *r, size_t size, unsigned int n,
+void *jifl_task_storage(task_storage_t *t);
+void *jifl_task_storage_of(task_storage_t *t, const struct task_struct *task);
+int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_t *t);
+int jifl_plugin_ring_init(struct jifl_plugin *p, ring_t *r, size_t size, unsigned int n,
 			  ring_show show);
-void jifl_plugin_ring_put(ring_s *r, const void *record);
-int jifl_queue_init(struct jifl_plugin *p, queue_s *q, size_t size, unsigned int n);
-bool jifl_queue_put(queue_s *q, const void *record);
-bool jifl_queue_take(queue_s *q, void *record);
+void jifl_plugin_ring_put(ring_t *r, const void *record);
+int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, unsigned int n);
+bool jifl_plugin_enqueue(struct jifl_plugin *p, jifl_queue_t *q, const void *record, size_t size);
+bool jifl_plugin_dequeue(struct jifl_plugin *p, jifl_queue_t *q, void *record, size_t size);
 
 #endif /* _JIFL_STORE_H */

@@ -29,7 +29,7 @@ struct slot {
 	bool function;
 };
 
-static syscall_s every_call;
+static syscall_t every_call;
 static struct slot *slots;
 static unsigned int used, lost;
 static struct task_struct *watched;
@@ -96,9 +96,9 @@ static bool is_patched_place(unsigned long addr)
 }
 
 /* The first instruction of the block that takes a kprobe as an instruction does. */
-static unsigned long probe_address(bb_s *bb)
+static unsigned long probe_address(bb_t *bb)
 {
-	ins_s *ins;
+	ins_t *ins;
 
 	for (ins = ins_first(bb); ins; ins = ins_next(ins))
 		if (!is_patched_place(ins_address(ins)))
@@ -106,12 +106,12 @@ static unsigned long probe_address(bb_s *bb)
 	return bb_address(bb);
 }
 
-static void at_entry(syscall_point_s *point, void *arg)
+static void at_entry(syscall_point_t *point, void *arg)
 {
 	syscall_insert_call(point, on_entry, ARG_INT32, syscall_nr(point), ARG_END);
 }
 
-static void at_routine(routine_s *routine, void *arg)
+static void at_routine(routine_t *routine, void *arg)
 {
 	struct slot *s = find_slot(routine_address(routine));
 
@@ -119,7 +119,7 @@ static void at_routine(routine_s *routine, void *arg)
 		s->function = true;
 }
 
-static void at_bb(bb_s *bb, void *arg)
+static void at_bb(bb_t *bb, void *arg)
 {
 	struct slot *s = find_slot(bb_address(bb));
 

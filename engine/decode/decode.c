@@ -50,12 +50,12 @@ static JIFL_NOINLINE void follow_direct(struct ir_insn *insn, s64 rel)
 	jifl_thunk_follow(insn->target, &thunk);
 	if (thunk.kind == JIFL_THUNK_INDIRECT) {
 		insn->kind = kind == IR_CALL ? IR_CALL_IND : IR_JMP_IND;
-		insn->type = kind == IR_CALL ? INS_TYPE_CALL_INDIRECT : INS_TYPE_JUMP_INDIRECT;
+		insn->type = kind == IR_CALL ? ins_call_indirect : ins_jmp_indirect;
 		insn->reg = thunk.reg;
 		insn->folded = thunk.insns;
 	} else if (thunk.kind == JIFL_THUNK_RETURN && kind == IR_JMP) {
 		insn->kind = IR_RET_THUNK;
-		insn->type = INS_TYPE_RETURN;
+		insn->type = ins_ret;
 		insn->folded = thunk.insns;
 	}
 }

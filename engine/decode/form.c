@@ -340,24 +340,25 @@ static u8 branch_kind(struct decode_form *form)
 	}
 }
 
-static enum jifl_ins_type type_of(u8 kind)
+static enum jifl_ins_type type_of(u8 kind, u8 cc)
 {
 	switch (kind) {
 	case IR_NOP:
-		return INS_TYPE_NOP;
+		return ins_nop;
 	case IR_JMP:
-		return INS_TYPE_JUMP;
+		return ins_jmp;
 	case IR_JCC:
+		return ins_jo + cc;
 	case IR_JCXZ:
-		return INS_TYPE_COND_JUMP;
+		return ins_jrcxz;
 	case IR_CALL:
-		return INS_TYPE_CALL;
+		return ins_call;
 	case IR_JMP_IND:
-		return INS_TYPE_JUMP_INDIRECT;
+		return ins_jmp_indirect;
 	case IR_CALL_IND:
-		return INS_TYPE_CALL_INDIRECT;
+		return ins_call_indirect;
 	case IR_RET:
-		return INS_TYPE_RETURN;
+		return ins_ret;
 	default:
 		return jifl_decode_ins_type(&jifl_zi);
 	}
@@ -464,7 +465,7 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 	form.sets_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_STD;
 	form.clears_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_CLD;
 	classify(&form);
-	form.type = type_of(form.kind);
+	form.type = type_of(form.kind, form.cc);
 	/* Half an address size: no kernel code, and eip-relative is not rip-relative. */
 	if (jifl_zi.address_width != 64 && form.disp_at) {
 		form.kind = IR_NATIVE;

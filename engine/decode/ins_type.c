@@ -2,7 +2,7 @@
 /*
  * Classes of plain instructions for tools (jifl_ins.h), from Zydis' category.
  * Categories that only ever occur with vector registers need not all be
- * listed: what is encoded with VEX, EVEX or XOP is INS_TYPE_VECTOR as a whole.
+ * listed: what is encoded with VEX, EVEX or XOP is ins_vector as a whole.
  */
 #include <Zydis/Zydis.h>
 
@@ -14,12 +14,16 @@ static enum jifl_ins_type by_mnemonic(ZydisMnemonic mnemonic, enum jifl_ins_type
 	case ZYDIS_MNEMONIC_CMP:
 	case ZYDIS_MNEMONIC_TEST:
 	case ZYDIS_MNEMONIC_BT:
-		return INS_TYPE_COMPARE;
+		return ins_compare;
+	case ZYDIS_MNEMONIC_CMPXCHG:
+	case ZYDIS_MNEMONIC_CMPXCHG8B:
+	case ZYDIS_MNEMONIC_CMPXCHG16B:
+		return ins_cmpxchg;
 	case ZYDIS_MNEMONIC_LEA:
-		return INS_TYPE_MOVE;
+		return ins_move;
 	case ZYDIS_MNEMONIC_LEAVE:
 	case ZYDIS_MNEMONIC_ENTER:
-		return INS_TYPE_STACK;
+		return ins_stack;
 	default:
 		return otherwise;
 	}
@@ -29,24 +33,24 @@ enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *z
 {
 	if (zi->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return zi->meta.category == ZYDIS_CATEGORY_BMI1 ||
-		       zi->meta.category == ZYDIS_CATEGORY_BMI2 ? INS_TYPE_ARITH : INS_TYPE_VECTOR;
+		       zi->meta.category == ZYDIS_CATEGORY_BMI2 ? ins_arith : ins_vector;
 	switch (zi->meta.category) {
 	case ZYDIS_CATEGORY_NOP:
 	case ZYDIS_CATEGORY_WIDENOP:
 	case ZYDIS_CATEGORY_PREFETCH:
-		return INS_TYPE_NOP;
+		return ins_nop;
 	case ZYDIS_CATEGORY_DATAXFER:
 	case ZYDIS_CATEGORY_CMOV:
 	case ZYDIS_CATEGORY_SETCC:
 	case ZYDIS_CATEGORY_CONVERT:
-		return INS_TYPE_MOVE;
+		return ins_move;
 	case ZYDIS_CATEGORY_PUSH:
 	case ZYDIS_CATEGORY_POP:
-		return INS_TYPE_STACK;
+		return ins_stack;
 	case ZYDIS_CATEGORY_BINARY:
 	case ZYDIS_CATEGORY_ADOX_ADCX:
 	case ZYDIS_CATEGORY_SEMAPHORE:
-		return by_mnemonic(zi->mnemonic, INS_TYPE_ARITH);
+		return by_mnemonic(zi->mnemonic, ins_arith);
 	case ZYDIS_CATEGORY_LOGICAL:
 	case ZYDIS_CATEGORY_SHIFT:
 	case ZYDIS_CATEGORY_ROTATE:
@@ -54,11 +58,11 @@ enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *z
 	case ZYDIS_CATEGORY_BMI1:
 	case ZYDIS_CATEGORY_BMI2:
 	case ZYDIS_CATEGORY_LZCNT:
-		return by_mnemonic(zi->mnemonic, INS_TYPE_LOGIC);
+		return by_mnemonic(zi->mnemonic, ins_logic);
 	case ZYDIS_CATEGORY_MISC:
-		return by_mnemonic(zi->mnemonic, INS_TYPE_SYSTEM);
+		return by_mnemonic(zi->mnemonic, ins_system);
 	case ZYDIS_CATEGORY_STRINGOP:
-		return INS_TYPE_STRING;
+		return ins_string;
 	case ZYDIS_CATEGORY_SSE:
 	case ZYDIS_CATEGORY_MMX:
 	case ZYDIS_CATEGORY_LOGICAL_FP:
@@ -68,7 +72,7 @@ enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *z
 	case ZYDIS_CATEGORY_X87_ALU:
 	case ZYDIS_CATEGORY_XSAVE:
 	case ZYDIS_CATEGORY_XSAVEOPT:
-		return INS_TYPE_VECTOR;
+		return ins_vector;
 	case ZYDIS_CATEGORY_SYSTEM:
 	case ZYDIS_CATEGORY_FLAGOP:
 	case ZYDIS_CATEGORY_SEGOP:
@@ -80,8 +84,8 @@ enum jifl_ins_type jifl_decode_ins_type(const struct ZydisDecodedInstruction_ *z
 	case ZYDIS_CATEGORY_RDSEED:
 	case ZYDIS_CATEGORY_SERIALIZE:
 	case ZYDIS_CATEGORY_VTX:
-		return INS_TYPE_SYSTEM;
+		return ins_system;
 	default:
-		return INS_TYPE_OTHER;
+		return ins_other;
 	}
 }

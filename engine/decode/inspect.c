@@ -190,13 +190,6 @@ void jifl_decode_uses(const struct ir_insn *insn, u16 *reads, u16 *writes)
 	}
 }
 
-static bool is_compare_and_exchange(void)
-{
-	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_CMPXCHG ||
-	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_CMPXCHG8B ||
-	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_CMPXCHG16B;
-}
-
 static u32 of_memory(void)
 {
 	u32 p = 0;
@@ -212,10 +205,11 @@ static u32 of_memory(void)
 }
 
 /* xchg with memory is locked without saying so (SDM vol. 2, XCHG). */
-static bool is_locked(u32 memory)
+static u32 of_lock(u32 memory)
 {
-	return jifl_zi.attributes & ZYDIS_ATTRIB_HAS_LOCK ||
-	       (jifl_zi.mnemonic == ZYDIS_MNEMONIC_XCHG && memory);
+	if (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_LOCK)
+		return INS_LOCKED | INS_PREFIX_LOCK;
+	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_XCHG && memory ? INS_LOCKED : 0;
 }
 
 /* The last of the two prefixes counts, for a jcc alone. */
@@ -226,9 +220,9 @@ static u32 hint_of(const struct ir_insn *insn)
 
 	for (i = 0; insn->kind == IR_JCC && i < insn->len; i++) {
 		if (insn->bytes[i] == PREFIX_TAKEN)
-			hint = INS_HINT_TAKEN;
+			hint = INS_PREFIX_TAKEN;
 		else if (insn->bytes[i] == PREFIX_NOT_TAKEN)
-			hint = INS_HINT_NOT_TAKEN;
+			hint = INS_PREFIX_NOT_TAKEN;
 		else
 			break;
 	}
@@ -243,7 +237,6 @@ u32 jifl_decode_properties(const struct ir_insn *insn)
 		return p;
 	memory = of_memory();
 	p |= memory;
-	p |= is_locked(memory) ? INS_LOCKED : 0;
-	p |= insn->repeat != IR_REPEAT_NONE ? INS_REPEATED : 0;
-	return p | (is_compare_and_exchange() ? INS_CMPXCHG : 0);
+	p |= of_lock(memory);
+	return p | (insn->repeat != IR_REPEAT_NONE ? INS_REPEATED : 0);
 }

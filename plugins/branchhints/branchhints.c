@@ -20,7 +20,7 @@ static int call = __NR_read;
 module_param(call, int, 0644);
 MODULE_PARM_DESC(call, "number of the system call");
 
-static syscall_s watched;
+static syscall_t watched;
 
 static struct branch {
 	unsigned long address;		/* 0: free */
@@ -54,21 +54,19 @@ static struct branch *branch_at(unsigned long address)
 	return NULL;
 }
 
-static void instrument_bb(bb_s *bb, void *arg)
+static void instrument_bb(bb_t *bb, void *arg)
 {
-	ins_s *last = ins_last(bb);
-	unsigned int properties;
+	ins_t *last = ins_last(bb);
 	struct branch *b;
 
-	if (ins_type(last) != INS_TYPE_COND_JUMP)
+	if (ins_type(last) != ins_jcc)
 		return;
 	b = branch_at(ins_address(last));
 	if (!b)
 		return;
-	properties = ins_properties(last);
 	b->predicted = ins_target(last) < b->address;
-	if (properties & (INS_HINT_TAKEN | INS_HINT_NOT_TAKEN))
-		b->predicted = properties & INS_HINT_TAKEN;
+	if (ins_branch_hint(last))
+		b->predicted = !ins_bnt_prefix(last);
 	ins_insert_bt_call(last, count, ARG_VOID_PTR, &b->taken, ARG_END);
 	ins_insert_bnt_call(last, count, ARG_VOID_PTR, &b->not_taken, ARG_END);
 }

@@ -22,9 +22,9 @@ MODULE_PARM_DESC(call, "number of the system call");
 module_param(pid, int, 0644);
 MODULE_PARM_DESC(pid, "whose; of a thread, its own number; 0: of all");
 
-static syscall_s traced;
-static task_storage_s depths;
-static ring_s ring;
+static syscall_t traced;
+static task_storage_t depths;
+static ring_t ring;
 
 struct record {
 	pid_t pid;
@@ -69,12 +69,12 @@ static void leave(struct task_struct *task)
 
 /* --- instrumentation: when it is translated -------------------------------------------------- */
 
-static void instrument_entry(syscall_point_s *point, void *arg)
+static void instrument_entry(syscall_point_t *point, void *arg)
 {
 	syscall_insert_call(point, begin, ARG_TASK, ARG_END);
 }
 
-static void instrument_routine(routine_s *routine, void *arg)
+static void instrument_routine(routine_t *routine, void *arg)
 {
 	routine_insert_call(routine, enter, ARG_TASK, ARG_INS_ADDRESS, ARG_END);
 	routine_insert_exit_call(routine, leave, ARG_TASK, ARG_END);

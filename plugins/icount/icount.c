@@ -7,7 +7,7 @@
  */
 #include <jifl.h>
 
-static syscall_s clone_call;
+static syscall_t clone_call;
 static atomic64_t count;
 
 /* Analysis: runs each time a block is executed. */
@@ -17,7 +17,7 @@ static void add_count(atomic64_t *total, int instructions)
 }
 
 /* Instrumentation: runs each time a block is translated. */
-static void instrument_bb(bb_s *bb, void *arg)
+static void instrument_bb(bb_t *bb, void *arg)
 {
 	bb_insert_call(bb, add_count, ARG_VOID_PTR, arg, ARG_INT32, bb_size(bb), ARG_END);
 }

@@ -21,7 +21,7 @@ static int call = __NR_futex;
 module_param(call, int, 0644);
 MODULE_PARM_DESC(call, "number of the system call");
 
-static syscall_s watched;
+static syscall_t watched;
 
 static struct site {
 	unsigned long address;
@@ -36,14 +36,13 @@ static void count(atomic64_t *n)
 }
 
 /* The locked cmpxchg whose ZF is there at last; moves leave it alone. */
-static ins_s *cmpxchg_before(ins_s *last)
+static ins_t *cmpxchg_before(ins_t *last)
 {
-	const unsigned int wanted = INS_LOCKED | INS_CMPXCHG;
-	ins_s *i = ins_prev(last);
+	ins_t *i = ins_prev(last);
 
-	while (i && (ins_type(i) == INS_TYPE_MOVE || ins_type(i) == INS_TYPE_NOP))
+	while (i && (ins_type(i) == ins_move || ins_type(i) == ins_nop))
 		i = ins_prev(i);
-	return i && (ins_properties(i) & wanted) == wanted ? i : NULL;
+	return ins_type(i) == ins_cmpxchg && ins_lock_prefix(i) ? i : NULL;
 }
 
 /* Callbacks run one at a time: nobody else takes a place meanwhile. */
@@ -62,22 +61,22 @@ static struct site *site_at(unsigned long address)
 	return &sites[nsites++];
 }
 
-static void instrument_bb(bb_s *bb, void *arg)
+static void instrument_bb(bb_t *bb, void *arg)
 {
-	ins_s *last = ins_last(bb), *cmpxchg;
-	enum jifl_ins_condition condition = ins_condition(last);
+	ins_t *last = ins_last(bb), *cmpxchg;
+	enum jifl_ins_type type = ins_type(last);
 	struct site *s;
 
-	if (condition != INS_IF_EQUAL && condition != INS_IF_NOT_EQUAL)
+	if (type != ins_je && type != ins_jne)
 		return;
 	cmpxchg = cmpxchg_before(last);
 	s = cmpxchg ? site_at(ins_address(cmpxchg)) : NULL;
 	if (!s)
 		return;
 	ins_insert_bt_call(last, count, ARG_VOID_PTR,
-			   condition == INS_IF_EQUAL ? &s->done : &s->failed, ARG_END);
+			   type == ins_je ? &s->done : &s->failed, ARG_END);
 	ins_insert_bnt_call(last, count, ARG_VOID_PTR,
-			    condition == INS_IF_EQUAL ? &s->failed : &s->done, ARG_END);
+			    type == ins_je ? &s->failed : &s->done, ARG_END);
 }
 
 static int plugin_init(void)

@@ -17,8 +17,8 @@ MODULE_PARM_DESC(call, "number of the system call");
 module_param(error, int, 0644);
 MODULE_PARM_DESC(error, "number of the error");
 
-static syscall_s watched;
-static heap_s heap;
+static syscall_t watched;
+static heap_t heap;
 
 static struct routine {
 	struct routine *next;
@@ -50,7 +50,7 @@ static struct routine *routine_at(unsigned long address)
 }
 
 /* Instrumentation: runs when a routine's beginning or one of its ends is translated. */
-static void instrument_routine(routine_s *routine, void *arg)
+static void instrument_routine(routine_t *routine, void *arg)
 {
 	struct routine *r = routine_at(routine_address(routine));
 

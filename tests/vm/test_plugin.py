@@ -36,6 +36,14 @@ def test_store(kernel, show):
     harness.guest("store", plugins, calls, module, kernel=kernel, timeout=300, trouble=True, show=show)
 
 
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_paper(kernel, show):
+    """The plugins that the JIFL paper prints."""
+    for number in 3, 14, 15, 17:
+        plugins = harness.build_module(f"plugins/figure{number}.c")
+    harness.guest("figures", plugins, kernel=kernel, smp=2, timeout=300, show=show)
+
+
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/plugins.md").read_text()
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of which plugins are told while a syscall_s of theirs is instrumenting: modules are
+ * Events of which plugins are told while a syscall_t of theirs is instrumenting: modules are
  * there, come and go, the code cache is emptied, instrumentation has ended.
  *
  * Callbacks run one at a time under jifl_event_mutex, which is the innermost of those that
@@ -21,7 +21,7 @@
 #include "plugins.h"
 
 static DEFINE_MUTEX(jifl_event_mutex);
-static LIST_HEAD(jifl_event_list);	/* syscall_s; jifl_event_mutex */
+static LIST_HEAD(jifl_event_list);	/* syscall_t; jifl_event_mutex */
 static struct task_struct *jifl_event_task; /* whose callback runs; written under it */
 
 bool jifl_event_runs_here(void)
@@ -29,7 +29,7 @@ bool jifl_event_runs_here(void)
 	return READ_ONCE(jifl_event_task) == current;
 }
 
-static void jifl_event_call(const syscall_s *s, enum jifl_callback_kind kind,
+static void jifl_event_call(const syscall_t *s, enum jifl_callback_kind kind,
 			    const struct module_event *event)
 {
 	const struct jifl_callback *c = s->callbacks[kind];
@@ -49,7 +49,7 @@ static void jifl_event_call(const syscall_s *s, enum jifl_callback_kind kind,
 /* jifl_event_mutex. */
 static void jifl_event_tell(enum jifl_callback_kind kind, const struct module_event *event)
 {
-	const syscall_s *s;
+	const syscall_t *s;
 
 	list_for_each_entry(s, &jifl_event_list, events)
 		jifl_event_call(s, kind, event);
@@ -63,7 +63,7 @@ static void jifl_event_tell_there(const struct module_event *module, void *arg)
 	jifl_event_call(arg, JIFL_CALLBACK_MODULE, &event);
 }
 
-void jifl_event_listen(syscall_s *s)
+void jifl_event_listen(syscall_t *s)
 {
 	mutex_lock(&jifl_event_mutex);
 	if (s->ncallbacks[JIFL_CALLBACK_MODULE])
@@ -72,14 +72,14 @@ void jifl_event_listen(syscall_s *s)
 	mutex_unlock(&jifl_event_mutex);
 }
 
-void jifl_event_ignore(syscall_s *s)
+void jifl_event_ignore(syscall_t *s)
 {
 	mutex_lock(&jifl_event_mutex);
 	list_del(&s->events);
 	mutex_unlock(&jifl_event_mutex);
 }
 
-void jifl_event_end(syscall_s *s)
+void jifl_event_end(syscall_t *s)
 {
 	mutex_lock(&jifl_event_mutex);
 	list_del(&s->events);

@@ -3,6 +3,9 @@
  * What plugins insert through handles goes where it belongs. want.c reads what is
  * wanted.
  *
+ * All insertions of jifl.h end in two functions, jifl_insert_call and jifl_insert_hist, which
+ * are given a place. jifl_places below says of each kind of places how they begin and end.
+ *
  * Context: inside callbacks; interrupts are off.
  */
 #include <linux/module.h>
@@ -17,43 +20,11 @@
  */
 #define JIFL_REFUSED_MAX	4096
 
-/* Begins each insertion through a handle: 0, or -EPERM for one that is not good. */
-static int jifl_insert_begin(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
-			     const char *what, struct jifl_wanted *w)
-{
-	struct jifl_round *r = jifl_handle_round(p, handle, kind, what);
-
-	if (!r)
-		return -EPERM;
-	*w = (struct jifl_wanted){ .plugin = p, .what = what, .at = JIFL_AT_CODE,
-				   .nr = r->syscall->nr };
-	if (kind == JIFL_HANDLE_POINT) {
-		w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
-		w->nr = r->nr;
-		return 0;
-	}
-	if (kind == JIFL_HANDLE_ROUTINE)
-		w->at = JIFL_AT_ROUTINE;
-	w->address = r->block->addr.v;
-	return 0;
-}
-
 static int jifl_insert_refuse(struct jifl_round *r)
 {
 	if (++r->refused == JIFL_REFUSED_MAX)
 		jifl_plugin_expel(r->plugin);
 	return -ENOSPC;
-}
-
-/* At the entry or the exit of the round's system call. */
-static int jifl_insert_at_point(const struct jifl_wanted *w)
-{
-	struct jifl_round *r = this_cpu_ptr(&jifl_round);
-
-	if (r->ninserts == JIFL_ENTRY_INSERTS)
-		return jifl_insert_refuse(r);
-	r->inserts[r->ninserts++] = w->ins;
-	return 0;
 }
 
 /* In the round's block, at instruction `at`. */
@@ -70,98 +41,60 @@ static int jifl_insert_into_block(const struct jifl_wanted *w, enum ir_place pla
 	return 0;
 }
 
-int jifl_syscall_insert_call(struct jifl_plugin *p, syscall_point_s *point, void *fn, ...)
+/* --- at the entry or the exit of the round's system call --------------------------- */
+
+static int jifl_point_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
-	struct jifl_wanted w;
-	va_list ap;
-	int ret;
+	const struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	va_start(ap, fn);
-	ret = jifl_insert_begin(p, point, JIFL_HANDLE_POINT, "syscall_insert_call", &w);
-	ret = ret ?: jifl_want_call(&w, fn, ap);
-	va_end(ap);
-	return ret ?: jifl_insert_at_point(&w);
+	w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
+	w->nr = r->nr;
+	return 0;
 }
-EXPORT_SYMBOL_GPL(jifl_syscall_insert_call);
 
-int jifl_syscall_insert_hist(struct jifl_plugin *p, syscall_point_s *point, hist_s *hist,
-			     int value, ...)
-{
-	struct jifl_wanted w;
-	va_list ap;
-	int ret;
-
-	va_start(ap, value);
-	ret = jifl_insert_begin(p, point, JIFL_HANDLE_POINT, "syscall_insert_hist", &w);
-	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
-	va_end(ap);
-	return ret ?: jifl_insert_at_point(&w);
-}
-EXPORT_SYMBOL_GPL(jifl_syscall_insert_hist);
-
-/* Before the first instruction of what handle stands for. Of a routine that is only left there, nothing. */
-static int jifl_insert_first(const struct jifl_wanted *w)
+static int jifl_point_insert(struct jifl_wanted *w)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	return w->at == JIFL_AT_ROUTINE && !r->enters ? 0 : jifl_insert_into_block(w, IR_BEFORE, 0);
+	if (r->ninserts == JIFL_ENTRY_INSERTS)
+		return jifl_insert_refuse(r);
+	r->inserts[r->ninserts++] = w->ins;
+	return 0;
 }
 
-static int jifl_first_call(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
-			   const char *what, void *fn, va_list ap)
-{
-	struct jifl_wanted w;
-	int ret = jifl_insert_begin(p, handle, kind, what, &w);
+/* --- where a block begins, or a routine -------------------------------------------- */
 
-	ret = ret ?: jifl_want_call(&w, fn, ap);
-	return ret ?: jifl_insert_first(&w);
+static int jifl_bb_begin(struct jifl_wanted *w, const struct jifl_place *place)
+{
+	w->at = JIFL_AT_CODE;
+	w->address = this_cpu_ptr(&jifl_round)->block->addr.v;
+	return 0;
 }
 
-static int jifl_first_hist(struct jifl_plugin *p, const void *handle, enum jifl_handle kind,
-			   const char *what, hist_s *hist, int value, va_list ap)
+static int jifl_bb_insert(struct jifl_wanted *w)
 {
-	struct jifl_wanted w;
-	int ret = jifl_insert_begin(p, handle, kind, what, &w);
-
-	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
-	return ret ?: jifl_insert_first(&w);
+	return jifl_insert_into_block(w, IR_BEFORE, 0);
 }
 
-int jifl_routine_insert_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
+static int jifl_routine_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
-	va_list ap;
-	int ret;
-
-	va_start(ap, fn);
-	ret = jifl_first_call(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_call", fn, ap);
-	va_end(ap);
-	return ret;
+	w->at = JIFL_AT_ROUTINE;
+	w->address = this_cpu_ptr(&jifl_round)->block->addr.v;
+	return 0;
 }
-EXPORT_SYMBOL_GPL(jifl_routine_insert_call);
 
-int jifl_routine_insert_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist, int value, ...)
+/* Of a routine that is only left in the block, nothing. */
+static int jifl_routine_insert(struct jifl_wanted *w)
 {
-	va_list ap;
-	int ret;
-
-	va_start(ap, value);
-	ret = jifl_first_hist(p, routine, JIFL_HANDLE_ROUTINE, "routine_insert_hist", hist, value,
-			      ap);
-	va_end(ap);
-	return ret;
+	return this_cpu_ptr(&jifl_round)->enters ? jifl_bb_insert(w) : 0;
 }
-EXPORT_SYMBOL_GPL(jifl_routine_insert_hist);
 
-/* Where the routine is left, if it is in this block. */
-static int jifl_exit_begin(struct jifl_plugin *p, routine_s *routine, const char *what,
-			   struct jifl_wanted *w)
+/* --- where a routine is left, if it is in this block ------------------------------- */
+
+static int jifl_exit_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
-	struct jifl_round *r;
-	int ret = jifl_insert_begin(p, routine, JIFL_HANDLE_ROUTINE, what, w);
+	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	if (ret)
-		return ret;
-	r = this_cpu_ptr(&jifl_round);
 	r->syscall->exits = true;
 	w->at = JIFL_AT_RETURN;
 	w->insn = &r->block->insns[r->block->ninsns - 1];
@@ -170,7 +103,7 @@ static int jifl_exit_begin(struct jifl_plugin *p, routine_s *routine, const char
 	return 0;
 }
 
-static int jifl_exit_insert(const struct jifl_wanted *w)
+static int jifl_exit_insert(struct jifl_wanted *w)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
@@ -179,60 +112,9 @@ static int jifl_exit_insert(const struct jifl_wanted *w)
 	return jifl_insert_into_block(w, w->place, r->block->ninsns - 1);
 }
 
-int jifl_routine_insert_exit_call(struct jifl_plugin *p, routine_s *routine, void *fn, ...)
-{
-	struct jifl_wanted w;
-	va_list ap;
-	int ret;
+/* --- at an instruction ---------------------------------------------------------------- */
 
-	va_start(ap, fn);
-	ret = jifl_exit_begin(p, routine, "routine_insert_exit_call", &w);
-	ret = ret ?: jifl_want_call(&w, fn, ap);
-	va_end(ap);
-	return ret ?: jifl_exit_insert(&w);
-}
-EXPORT_SYMBOL_GPL(jifl_routine_insert_exit_call);
-
-int jifl_routine_insert_exit_hist(struct jifl_plugin *p, routine_s *routine, hist_s *hist,
-				  int value, ...)
-{
-	struct jifl_wanted w;
-	va_list ap;
-	int ret;
-
-	va_start(ap, value);
-	ret = jifl_exit_begin(p, routine, "routine_insert_exit_hist", &w);
-	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
-	va_end(ap);
-	return ret ?: jifl_exit_insert(&w);
-}
-EXPORT_SYMBOL_GPL(jifl_routine_insert_exit_hist);
-
-int jifl_bb_insert_call(struct jifl_plugin *p, bb_s *bb, void *fn, ...)
-{
-	va_list ap;
-	int ret;
-
-	va_start(ap, fn);
-	ret = jifl_first_call(p, bb, JIFL_HANDLE_BB, "bb_insert_call", fn, ap);
-	va_end(ap);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(jifl_bb_insert_call);
-
-int jifl_bb_insert_hist(struct jifl_plugin *p, bb_s *bb, hist_s *hist, int value, ...)
-{
-	va_list ap;
-	int ret;
-
-	va_start(ap, value);
-	ret = jifl_first_hist(p, bb, JIFL_HANDLE_BB, "bb_insert_hist", hist, value, ap);
-	va_end(ap);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(jifl_bb_insert_hist);
-
-static const u8 jifl_places[] = {
+static const u8 jifl_ipoints[] = {
 	[IPOINT_BEFORE] = IR_BEFORE,
 	[IPOINT_AFTER] = IR_AFTER,
 	[IPOINT_TAKEN] = IR_TAKEN,
@@ -255,22 +137,18 @@ static const char *jifl_ins_no_place(unsigned int where, u8 kind)
 	}
 }
 
-/* ... and is there such a place at the instruction? */
-static int jifl_ins_begin(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where,
-			  const char *what, struct jifl_wanted *w)
+static int jifl_ins_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
-	int ret = jifl_insert_begin(p, ins, JIFL_HANDLE_INS, what, w);
 	const char *mistake;
 
-	if (ret)
-		return ret;
-	w->insn = &this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(ins)];
-	mistake = jifl_ins_no_place(where, w->insn->kind);
+	w->at = JIFL_AT_CODE;
+	w->insn = &this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(place->handle)];
+	mistake = jifl_ins_no_place(place->where, w->insn->kind);
 	if (mistake)
-		return jifl_plugin_mistake(p, -EINVAL, what, mistake);
+		return jifl_plugin_mistake(w->plugin, -EINVAL, w->what, mistake);
 	w->address = w->insn->addr.v;
-	w->place = jifl_places[where];
-	w->after = where != IPOINT_BEFORE;
+	w->place = jifl_ipoints[place->where];
+	w->after = place->where != IPOINT_BEFORE;
 	return 0;
 }
 
@@ -289,38 +167,74 @@ static int jifl_ins_insert_both(struct jifl_wanted *w, u32 at)
 	return jifl_insert_into_block(w, IR_AFTER, at);
 }
 
-static int jifl_ins_insert(struct jifl_wanted *w, ins_s *ins)
+static int jifl_ins_insert(struct jifl_wanted *w)
 {
-	u32 at = jifl_handle_index(ins);
+	u32 at = w->insn - this_cpu_ptr(&jifl_round)->block->insns;
 
 	return w->taken ? jifl_ins_insert_both(w, at) : jifl_insert_into_block(w, w->place, at);
 }
 
-int jifl_ins_insert_call(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, void *fn, ...)
+/* --- all of them ------------------------------------------------------------------------ */
+
+static const struct jifl_place_kind {
+	enum jifl_handle handle;	/* what a place of this kind is given by */
+	const char *call, *hist;	/* the names in jifl.h, for the log */
+	int (*begin)(struct jifl_wanted *w, const struct jifl_place *place);
+	int (*insert)(struct jifl_wanted *w);
+} jifl_places[] = {
+	[JIFL_PLACE_POINT] = { JIFL_HANDLE_POINT, "syscall_insert_call", "syscall_insert_hist",
+			       jifl_point_begin, jifl_point_insert },
+	[JIFL_PLACE_ROUTINE] = { JIFL_HANDLE_ROUTINE, "routine_insert_call", "routine_insert_hist",
+				 jifl_routine_begin, jifl_routine_insert },
+	[JIFL_PLACE_ROUTINE_EXIT] = { JIFL_HANDLE_ROUTINE, "routine_insert_exit_call", "routine_insert_exit_hist",
+				      jifl_exit_begin, jifl_exit_insert },
+	[JIFL_PLACE_BB] = { JIFL_HANDLE_BB, "bb_insert_call", "bb_insert_hist",
+			    jifl_bb_begin, jifl_bb_insert },
+	[JIFL_PLACE_INS] = { JIFL_HANDLE_INS, "ins_insert_call", "ins_insert_hist",
+			     jifl_ins_begin, jifl_ins_insert },
+};
+
+/* 0, or a mistake, which has been told: the handle is not good, or there is no such place. */
+static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *place, const char *what,
+			     struct jifl_wanted *w)
+{
+	const struct jifl_place_kind *kind = &jifl_places[place->kind];
+	struct jifl_round *r = jifl_handle_round(p, place->handle, kind->handle, what);
+
+	if (!r)
+		return -EPERM;
+	*w = (struct jifl_wanted){ .plugin = p, .what = what, .nr = r->syscall->nr };
+	return kind->begin(w, place);
+}
+
+int jifl_insert_call(struct jifl_plugin *p, struct jifl_place place, void *fn, ...)
 {
 	struct jifl_wanted w;
 	va_list ap;
 	int ret;
 
+	if (place.kind >= ARRAY_SIZE(jifl_places))
+		return -EINVAL;
 	va_start(ap, fn);
-	ret = jifl_ins_begin(p, ins, where, "ins_insert_call", &w);
+	ret = jifl_insert_begin(p, &place, jifl_places[place.kind].call, &w);
 	ret = ret ?: jifl_want_call(&w, fn, ap);
 	va_end(ap);
-	return ret ?: jifl_ins_insert(&w, ins);
+	return ret ?: jifl_places[place.kind].insert(&w);
 }
-EXPORT_SYMBOL_GPL(jifl_ins_insert_call);
+EXPORT_SYMBOL_GPL(jifl_insert_call);
 
-int jifl_ins_insert_hist(struct jifl_plugin *p, ins_s *ins, enum jifl_ipoint where, hist_s *hist,
-			 int value, ...)
+int jifl_insert_hist(struct jifl_plugin *p, struct jifl_place place, hist_t *hist, int value, ...)
 {
 	struct jifl_wanted w;
 	va_list ap;
 	int ret;
 
+	if (place.kind >= ARRAY_SIZE(jifl_places))
+		return -EINVAL;
 	va_start(ap, value);
-	ret = jifl_ins_begin(p, ins, where, "ins_insert_hist", &w);
+	ret = jifl_insert_begin(p, &place, jifl_places[place.kind].hist, &w);
 	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
 	va_end(ap);
-	return ret ?: jifl_ins_insert(&w, ins);
+	return ret ?: jifl_places[place.kind].insert(&w);
 }
-EXPORT_SYMBOL_GPL(jifl_ins_insert_hist);
+EXPORT_SYMBOL_GPL(jifl_insert_hist);

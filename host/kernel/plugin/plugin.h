@@ -2,7 +2,7 @@
 /*
  * What the files of the plugin API, include/jifl.h, know of each other:
  *   plugin.c          plugins: come, go, start, stop
- *   syscall.c  what they instrument, each syscall_s
+ *   syscall.c  what they instrument, each syscall_t
  *   round.c    their callbacks are called, with handles
  *   tell.c     what handles tell
  *   insert.c   what is inserted through handles
@@ -42,11 +42,11 @@ void jifl_plugin_expel(struct jifl_plugin *p);
 int jifl_event_init(void);
 void jifl_event_exit(void);
 /* From here on s is told of them. Sleeps. */
-void jifl_event_listen(syscall_s *s);
+void jifl_event_listen(syscall_t *s);
 /* ... and no more, and no callback of its events runs. Sleeps. */
-void jifl_event_ignore(syscall_s *s);
+void jifl_event_ignore(syscall_t *s);
 /* The same, and its callbacks for the end are called. */
-void jifl_event_end(syscall_s *s);
+void jifl_event_end(syscall_t *s);
 /* Is this the callback of an event? */
 bool jifl_event_runs_here(void);
 
@@ -120,10 +120,11 @@ enum jifl_handle {
 struct jifl_round {
 	struct jifl_plugin *plugin;	/* NULL: no callback runs */
 	u64 number;
-	syscall_s *syscall;
+	syscall_t *syscall;
 	struct ir_block *block;		/* routine, bb, ins */
 	struct jifl_way_out out;	/* routine: how the block leaves it */
 	bool enters;			/* routine: it begins with the block */
+	u64 routine;			/* ... where it begins */
 	struct ir_insert *inserts;	/* entry, exit */
 	u32 ninserts;
 	u32 refused;			/* inserts, for want of room */
@@ -136,6 +137,8 @@ DECLARE_PER_CPU(struct jifl_round, jifl_round);
 /* A handle of the round, which is this CPU's. */
 void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index);
 u32 jifl_handle_index(const void *handle);
+/* Where the routine begins that the handle is of, be its round over or not; 0 and a line likewise. Any context but NMI. */
+unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, const char *what);
 /* The round that the handle is of, NULL and a line in the log if it is over. */
 struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
 				     enum jifl_handle kind, const char *what);
@@ -166,6 +169,6 @@ const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value);
 
 /* Fill w->ins from what follows in ap; 0, or a mistake, which has been told. */
 int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap);
-int jifl_want_hist(struct jifl_wanted *w, const hist_s *hist, int value, va_list ap);
+int jifl_want_hist(struct jifl_wanted *w, const hist_t *hist, int value, va_list ap);
 
 #endif

@@ -33,7 +33,7 @@ struct jifl_queue_place {
 	char record[];
 };
 
-static struct jifl_queue_place *jifl_queue_place(const queue_s *q, u64 at)
+static struct jifl_queue_place *jifl_queue_place(const jifl_queue_t *q, u64 at)
 {
 	return (struct jifl_queue_place *)(q->memory + (at & (q->n - 1)) * q->stride);
 }
@@ -42,7 +42,7 @@ static struct jifl_queue_place *jifl_queue_place(const queue_s *q, u64 at)
  * The next place whose turn it is, counted from *end, that many turns later; NULL where
  * that has not come. *at: its number.
  */
-static struct jifl_queue_place *jifl_queue_claim(const queue_s *q, atomic64_t *end, unsigned int later,
+static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64_t *end, unsigned int later,
 						 s64 *at)
 {
 	struct jifl_queue_place *place;
@@ -62,7 +62,18 @@ static struct jifl_queue_place *jifl_queue_claim(const queue_s *q, atomic64_t *e
 	}
 }
 
-bool jifl_queue_put(queue_s *q, const void *record)
+/* With interrupts off the log gets its line later: the plugin's function may run with any lock held. */
+static bool jifl_queue_mismatch(struct jifl_plugin *p, const char *what)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	jifl_plugin_mistake(p, -EINVAL, what, "not of the size of the queue's records");
+	local_irq_restore(flags);
+	return false;
+}
+
+bool jifl_plugin_enqueue(struct jifl_plugin *p, jifl_queue_t *q, const void *record, size_t size)
 {
 	struct jifl_queue_place *place;
 	unsigned long flags;
@@ -70,6 +81,8 @@ bool jifl_queue_put(queue_s *q, const void *record)
 
 	if (!q->ends)
 		return false;
+	if (size != q->size)
+		return jifl_queue_mismatch(p, "jifl_enqueue");
 	local_irq_save(flags);
 	place = jifl_queue_claim(q, &q->ends->put.at, 0, &at);
 	if (place) {
@@ -81,9 +94,9 @@ bool jifl_queue_put(queue_s *q, const void *record)
 		atomic64_inc(&q->store.refused);
 	return place;
 }
-EXPORT_SYMBOL_GPL(jifl_queue_put);
+EXPORT_SYMBOL_GPL(jifl_plugin_enqueue);
 
-bool jifl_queue_take(queue_s *q, void *record)
+bool jifl_plugin_dequeue(struct jifl_plugin *p, jifl_queue_t *q, void *record, size_t size)
 {
 	struct jifl_queue_place *place;
 	unsigned long flags;
@@ -91,6 +104,8 @@ bool jifl_queue_take(queue_s *q, void *record)
 
 	if (!q->ends)
 		return false;
+	if (size != q->size)
+		return jifl_queue_mismatch(p, "jifl_dequeue");
 	local_irq_save(flags);
 	place = jifl_queue_claim(q, &q->ends->take.at, 1, &at);
 	if (place) {
@@ -100,13 +115,13 @@ bool jifl_queue_take(queue_s *q, void *record)
 	local_irq_restore(flags);
 	return place;
 }
-EXPORT_SYMBOL_GPL(jifl_queue_take);
+EXPORT_SYMBOL_GPL(jifl_plugin_dequeue);
 
 /* --- making ------------------------------------------------------------------------------------ */
 
 static void jifl_queue_release(struct jifl_store *s)
 {
-	queue_s *q = container_of(s, queue_s, store);
+	jifl_queue_t *q = container_of(s, jifl_queue_t, store);
 
 	vfree(q->ends);
 	vfree(q->memory);
@@ -119,9 +134,9 @@ static const struct jifl_store_type jifl_queue_type = {
 	.release = jifl_queue_release,
 };
 
-int jifl_queue_init(struct jifl_plugin *p, queue_s *q, size_t size, unsigned int n)
+int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, unsigned int n)
 {
-	static const char what[] = "queue_init";
+	static const char what[] = "jifl_queue_init";
 	struct jifl_queue_ends *ends;
 	int ret = jifl_store_check(p, q ? &q->store : NULL, what);
 	u32 i;
@@ -149,4 +164,4 @@ int jifl_queue_init(struct jifl_plugin *p, queue_s *q, size_t size, unsigned int
 	jifl_store_remove(&q->store);
 	return -ENOMEM;
 }
-EXPORT_SYMBOL_GPL(jifl_queue_init);
+EXPORT_SYMBOL_GPL(jifl_plugin_queue_init);

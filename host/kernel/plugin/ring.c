@@ -38,14 +38,14 @@ struct jifl_ring_place {
 	char record[];
 };
 
-static struct jifl_ring_place *jifl_ring_place(const ring_s *r, unsigned int cpu, u64 at)
+static struct jifl_ring_place *jifl_ring_place(const ring_t *r, unsigned int cpu, u64 at)
 {
 	return (struct jifl_ring_place *)(r->memory + ((size_t)cpu * r->n + at % r->n) * r->stride);
 }
 
 /* --- putting in --------------------------------------------------------------------------- */
 
-static void jifl_ring_put_here(ring_s *r, unsigned int cpu, const void *record)
+static void jifl_ring_put_here(ring_t *r, unsigned int cpu, const void *record)
 {
 	struct jifl_ring_cpu *c = &r->cpus[cpu];
 	struct jifl_ring_place *place;
@@ -62,7 +62,7 @@ static void jifl_ring_put_here(ring_s *r, unsigned int cpu, const void *record)
 	smp_store_release(&c->put, c->put + 1);
 }
 
-void jifl_plugin_ring_put(ring_s *r, const void *record)
+void jifl_plugin_ring_put(ring_t *r, const void *record)
 {
 	unsigned long flags;
 
@@ -74,7 +74,7 @@ void jifl_plugin_ring_put(ring_s *r, const void *record)
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_ring_put);
 
-u64 jifl_plugin_ring_lost(const ring_s *r)
+u64 jifl_plugin_ring_lost(const ring_t *r)
 {
 	u64 lost = 0;
 	int cpu;
@@ -90,7 +90,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_ring_lost);
 /* --- taking out ----------------------------------------------------------------------------- */
 
 /* The CPU whose next record is the oldest, -1: there is none that is not newer than until. */
-static int jifl_ring_oldest(const ring_s *r, u64 until)
+static int jifl_ring_oldest(const ring_t *r, u64 until)
 {
 	u64 oldest = until ?: U64_MAX;
 	int cpu, found = -1;
@@ -112,7 +112,7 @@ static int jifl_ring_oldest(const ring_s *r, u64 until)
 }
 
 /* The next record of a CPU; returns the length of the line, with its end. */
-static size_t jifl_ring_show_line(const ring_s *r, unsigned int cpu, char *line)
+static size_t jifl_ring_show_line(const ring_t *r, unsigned int cpu, char *line)
 {
 	const struct jifl_ring_place *place = jifl_ring_place(r, cpu, r->cpus[cpu].taken);
 	const struct ring_info info = { .ns = place->ns, .cpu = cpu };
@@ -126,7 +126,7 @@ static size_t jifl_ring_show_line(const ring_s *r, unsigned int cpu, char *line)
 }
 
 /* Writes one line behind what req has; 0, -ENODATA for no more, -ENOSPC, -EFAULT. */
-static int jifl_ring_take_line(ring_s *r, struct jifl_plugin_read *req, u32 room, char *line)
+static int jifl_ring_take_line(ring_t *r, struct jifl_plugin_read *req, u32 room, char *line)
 {
 	int cpu = jifl_ring_oldest(r, req->until);
 	struct jifl_ring_cpu *c;
@@ -149,12 +149,12 @@ static int jifl_ring_take_line(ring_s *r, struct jifl_plugin_read *req, u32 room
 
 static u64 jifl_ring_refused(const struct jifl_store *s)
 {
-	return jifl_plugin_ring_lost(container_of(s, ring_s, store));
+	return jifl_plugin_ring_lost(container_of(s, ring_t, store));
 }
 
 static void jifl_ring_release(struct jifl_store *s)
 {
-	ring_s *r = container_of(s, ring_s, store);
+	ring_t *r = container_of(s, ring_t, store);
 
 	vfree(r->cpus);
 	vfree(r->memory);
@@ -173,7 +173,7 @@ static const struct jifl_store_type jifl_ring_type = {
 int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req)
 {
 	struct jifl_store *s = jifl_store_find(p, &jifl_ring_type);
-	ring_s *r = s ? container_of(s, ring_s, store) : NULL;
+	ring_t *r = s ? container_of(s, ring_t, store) : NULL;
 	const u32 room = req->n;
 	char *line;
 	int ret = 0;
@@ -207,7 +207,7 @@ static const char *jifl_ring_wrong(size_t size, unsigned int n, ring_show show)
 	return show ? NULL : "no function that shows records";
 }
 
-int jifl_plugin_ring_init(struct jifl_plugin *p, ring_s *r, size_t size, unsigned int n,
+int jifl_plugin_ring_init(struct jifl_plugin *p, ring_t *r, size_t size, unsigned int n,
 			  ring_show show)
 {
 	static const char what[] = "ring_init";

@@ -6,7 +6,8 @@
  * Handles are not pointers. A handle says on which CPU and in which round of
  * callbacks it was given, and of what kind it is, so one that was kept for
  * later, or that belongs to another CPU's callback, is told from a live one
- * without touching memory.
+ * without touching memory. That of a routine says also where the routine begins, so
+ * that much it tells for ever.
  *
  * Contexts: jifl_plugin_instrument under the engine lock; jifl_plugin_entry
  * under jifl_entry_lock.
@@ -22,24 +23,45 @@
 DEFINE_PER_CPU(struct jifl_round, jifl_round);
 
 /*
- * number of the round : 38, CPU : 13, kind : 3, index : 10. A CPU has its own
- * numbers, from 1 on, so no handle is NULL.
+ * Of a routine: the low half of its address : 32, number of the round : 16, CPU : 13, kind : 3;
+ * of all else: number of the round : 38, index : 10, CPU : 13, kind : 3. No kind is 0, so no
+ * handle is NULL. A CPU has its own numbers, from 1 on. A routine's come again after 65536
+ * rounds: what was kept for so long is taken for a live one only if the callback that runs is
+ * about the same routine, and then it stands for nothing else.
+ *
+ * Kernel code lies in the topmost 2 GiB (Documentation/arch/x86/x86_64/mm.rst): the low half
+ * says all of an address.
  */
+#define JIFL_HANDLE_KIND_MASK	7
+#define JIFL_HANDLE_CPU_SHIFT	3
+#define JIFL_HANDLE_INDEX_SHIFT	16
 #define JIFL_HANDLE_INDEX_BITS	10
-#define JIFL_HANDLE_KIND_SHIFT	10
-#define JIFL_HANDLE_CPU_SHIFT	13
 #define JIFL_HANDLE_ROUND_SHIFT	26
+#define JIFL_HANDLE_ROUTINE_SHIFT 32
 
 void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
 {
-	return (void *)(r->number << JIFL_HANDLE_ROUND_SHIFT |
-			(u64)raw_smp_processor_id() << JIFL_HANDLE_CPU_SHIFT |
-			(u64)kind << JIFL_HANDLE_KIND_SHIFT | index);
+	u64 handle = kind | (u64)raw_smp_processor_id() << JIFL_HANDLE_CPU_SHIFT;
+
+	if (kind == JIFL_HANDLE_ROUTINE)
+		return (void *)(handle | (u64)(u16)r->number << JIFL_HANDLE_INDEX_SHIFT |
+				r->routine << JIFL_HANDLE_ROUTINE_SHIFT);
+	return (void *)(handle | (u64)index << JIFL_HANDLE_INDEX_SHIFT | r->number << JIFL_HANDLE_ROUND_SHIFT);
 }
 
 u32 jifl_handle_index(const void *handle)
 {
-	return (unsigned long)handle & ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
+	return (unsigned long)handle >> JIFL_HANDLE_INDEX_SHIFT & ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
+}
+
+unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, const char *what)
+{
+	const unsigned long h = (unsigned long)handle;
+
+	if ((h & JIFL_HANDLE_KIND_MASK) == JIFL_HANDLE_ROUTINE)
+		return (long)(s32)(h >> JIFL_HANDLE_ROUTINE_SHIFT);
+	jifl_plugin_mistake(p, -EPERM, what, "not a handle of a routine");
+	return 0;
 }
 
 struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
@@ -57,13 +79,14 @@ struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
 	return NULL;
 }
 
-static struct jifl_round *jifl_round_begin(syscall_s *s)
+static struct jifl_round *jifl_round_begin(syscall_t *s)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
 	r->number++;
 	r->syscall = s;
 	r->block = NULL;
+	r->routine = 0;
 	r->inserts = NULL;
 	r->ninserts = 0;
 	r->refused = 0;
@@ -78,7 +101,7 @@ static void jifl_round_end(struct jifl_round *r)
 
 /* --- calling callbacks -------------------------------------------------------------------- */
 
-static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
+static void jifl_plugin_call_ins(syscall_t *s, struct jifl_round *r)
 {
 	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_INS];
 	unsigned int at, i;
@@ -95,7 +118,7 @@ static void jifl_plugin_call_ins(syscall_s *s, struct jifl_round *r)
  * Called where a routine begins; and, once the plugin has asked for exits, where one is
  * left: so nobody has to remember what was asked for at its beginning.
  */
-static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
+static void jifl_plugin_call_routine(syscall_t *s, struct jifl_round *r)
 {
 	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
 	unsigned int i;
@@ -108,6 +131,7 @@ static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 	jifl_routine_way_out(r->block, &r->out);
 	if (!r->enters && r->out.kind == JIFL_STAYS)
 		return;
+	r->routine = r->enters ? r->block->addr.v : jifl_function_at(r->block->addr.v)->start;
 	for (i = 0; i < n; i++) {
 		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
 
@@ -115,10 +139,10 @@ static void jifl_plugin_call_routine(syscall_s *s, struct jifl_round *r)
 	}
 }
 
-/* The engine's callback for plugin sessions; arg: the syscall_s. */
+/* The engine's callback for plugin sessions; arg: the syscall_t. */
 void jifl_plugin_instrument(struct ir_block *b, void *arg)
 {
-	syscall_s *s = arg;
+	syscall_t *s = arg;
 	struct jifl_callback *c;
 	struct jifl_round *r;
 	unsigned int i;
@@ -136,7 +160,7 @@ void jifl_plugin_instrument(struct ir_block *b, void *arg)
 	jifl_round_end(r);
 }
 
-static u32 jifl_plugin_point(syscall_s *s, enum jifl_callback_kind kind, unsigned int nr,
+static u32 jifl_plugin_point(syscall_t *s, enum jifl_callback_kind kind, unsigned int nr,
 			     struct ir_insert *inserts)
 {
 	struct jifl_round *r = jifl_round_begin(s);
@@ -158,7 +182,7 @@ void jifl_plugin_entry(struct jifl_session *session, unsigned int nr,
 		       struct ir_insert *entry, u32 *nentry,
 		       struct ir_insert *exit, u32 *nexit)
 {
-	syscall_s *s = session->plugin;
+	syscall_t *s = session->plugin;
 
 	*nentry = jifl_plugin_point(s, JIFL_CALLBACK_ENTRY, nr, entry);
 	*nexit = jifl_plugin_point(s, JIFL_CALLBACK_EXIT, nr, exit);

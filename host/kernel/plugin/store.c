@@ -128,7 +128,7 @@ void jifl_store_release(struct jifl_plugin *p, bool all)
 
 static void jifl_heap_release(struct jifl_store *s)
 {
-	heap_s *h = container_of(s, heap_s, store);
+	heap_t *h = container_of(s, heap_t, store);
 
 	vfree(h->memory);
 	h->memory = NULL;
@@ -140,7 +140,7 @@ static const struct jifl_store_type jifl_heap_type = {
 	.release = jifl_heap_release,
 };
 
-int jifl_heap_init(struct jifl_plugin *p, heap_s *h, size_t bytes)
+int jifl_heap_init(struct jifl_plugin *p, heap_t *h, size_t bytes)
 {
 	static const char what[] = "heap_init";
 	int ret = jifl_store_check(p, h ? &h->store : NULL, what);
@@ -164,7 +164,7 @@ int jifl_heap_init(struct jifl_plugin *p, heap_s *h, size_t bytes)
 }
 EXPORT_SYMBOL_GPL(jifl_heap_init);
 
-void *jifl_heap_alloc(heap_s *h, size_t size)
+void *jifl_heap_alloc(heap_t *h, size_t size)
 {
 	s64 used = atomic64_read(&h->used);
 
@@ -178,7 +178,7 @@ void *jifl_heap_alloc(heap_s *h, size_t size)
 }
 EXPORT_SYMBOL_GPL(jifl_heap_alloc);
 
-int jifl_heap_reset(struct jifl_plugin *p, heap_s *h)
+int jifl_heap_reset(struct jifl_plugin *p, heap_t *h)
 {
 	int ret = jifl_store_check_made(p, h ? &h->store : NULL, "heap_reset");
 
@@ -194,7 +194,7 @@ EXPORT_SYMBOL_GPL(jifl_heap_reset);
 
 static void jifl_cpu_storage_release(struct jifl_store *s)
 {
-	cpu_storage_s *c = container_of(s, cpu_storage_s, store);
+	cpu_storage_t *c = container_of(s, cpu_storage_t, store);
 
 	vfree(c->memory);
 	c->memory = NULL;
@@ -205,7 +205,7 @@ static const struct jifl_store_type jifl_cpu_storage_type = {
 	.release = jifl_cpu_storage_release,
 };
 
-int jifl_cpu_storage_init(struct jifl_plugin *p, cpu_storage_s *s, size_t size)
+int jifl_cpu_storage_init(struct jifl_plugin *p, cpu_storage_t *s, size_t size)
 {
 	static const char what[] = "cpu_storage_init";
 	int ret = jifl_store_check(p, s ? &s->store : NULL, what);

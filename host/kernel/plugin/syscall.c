@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What plugins instrument, each syscall_s of include/jifl.h: made ready, started, stopped. Their
+ * What plugins instrument, each syscall_t of include/jifl.h: made ready, started, stopped. Their
  * callbacks are called in round.c.
  *
  * Context: process. Locks: jifl_plugin_api_mutex, inside jifl_plugin_mutex, outside
@@ -16,33 +16,33 @@
 #include "../enter/syscall.h"
 #include "plugin.h"
 
-static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_s */
+static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_t */
 
 /*
- * Begins every function on a syscall_s. From inside callbacks and analysis
+ * Begins every function on a syscall_t. From inside callbacks and analysis
  * functions none of them can work: they sleep, and would wait for the end of an event.
  */
-static int jifl_plugin_enter(struct jifl_plugin *p, syscall_s *s, const char *what)
+static int jifl_plugin_enter(struct jifl_plugin *p, syscall_t *s, const char *what)
 {
 	if (!preemptible())
 		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
 	if (jifl_event_runs_here())
 		return jifl_plugin_mistake(p, -EPERM, what, "inside the callback of an event");
 	if (!s)
-		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a syscall_s");
+		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a syscall_t");
 	mutex_lock(&jifl_plugin_api_mutex);
 	return 0;
 }
 
 /* ... and of those that need an initialised one. */
-static int jifl_plugin_enter_ready(struct jifl_plugin *p, syscall_s *s, const char *what)
+static int jifl_plugin_enter_ready(struct jifl_plugin *p, syscall_t *s, const char *what)
 {
 	int ret = jifl_plugin_enter(p, s, what);
 
 	if (ret || s->plugin == p)
 		return ret;
 	mutex_unlock(&jifl_plugin_api_mutex);
-	return jifl_plugin_mistake(p, -EINVAL, what, "the syscall_s was not initialised");
+	return jifl_plugin_mistake(p, -EINVAL, what, "the syscall_t was not initialised");
 }
 
 static int jifl_plugin_leave(int ret)
@@ -51,7 +51,7 @@ static int jifl_plugin_leave(int ret)
 	return ret;
 }
 
-static int jifl_syscall_prepare(struct jifl_plugin *p, syscall_s *s, int nr,
+static int jifl_syscall_prepare(struct jifl_plugin *p, syscall_t *s, int nr,
 				const char *what)
 {
 	int ret = jifl_plugin_enter(p, s, what);
@@ -70,7 +70,7 @@ static int jifl_syscall_prepare(struct jifl_plugin *p, syscall_s *s, int nr,
 	return jifl_plugin_leave(0);
 }
 
-int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr)
+int jifl_syscall_init(struct jifl_plugin *p, syscall_t *s, int nr)
 {
 	static const char what[] = "syscall_init";
 
@@ -80,13 +80,13 @@ int jifl_syscall_init(struct jifl_plugin *p, syscall_s *s, int nr)
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_init);
 
-int jifl_syscall_init_all(struct jifl_plugin *p, syscall_s *s)
+int jifl_syscall_init_all(struct jifl_plugin *p, syscall_t *s)
 {
 	return jifl_syscall_prepare(p, s, -1, "syscall_init_all");
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_init_all);
 
-int jifl_add_callback(struct jifl_plugin *p, syscall_s *s, enum jifl_callback_kind kind,
+int jifl_add_callback(struct jifl_plugin *p, syscall_t *s, enum jifl_callback_kind kind,
 		      void *fn, void *arg)
 {
 	static const char * const names[] = {
@@ -121,7 +121,7 @@ int jifl_add_callback(struct jifl_plugin *p, syscall_s *s, enum jifl_callback_ki
 }
 EXPORT_SYMBOL_GPL(jifl_add_callback);
 
-static struct jifl_session *jifl_syscall_session(syscall_s *s)
+static struct jifl_session *jifl_syscall_session(syscall_t *s)
 {
 	struct jifl_session *session = jifl_session_alloc();
 
@@ -137,7 +137,7 @@ static struct jifl_session *jifl_syscall_session(syscall_s *s)
 	return session;
 }
 
-int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
+int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s)
 {
 	static const char what[] = "syscall_start_instrumenting";
 	int ret = jifl_plugin_enter_ready(p, s, what);
@@ -174,7 +174,7 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_s *s)
 EXPORT_SYMBOL_GPL(jifl_syscall_start);
 
 /* Under jifl_plugin_api_mutex. */
-static void jifl_syscall_end(syscall_s *s)
+static void jifl_syscall_end(syscall_t *s)
 {
 	struct jifl_drain drain;
 
@@ -184,7 +184,7 @@ static void jifl_syscall_end(syscall_s *s)
 	jifl_event_end(s);
 }
 
-int jifl_syscall_stop(struct jifl_plugin *p, syscall_s *s)
+int jifl_syscall_stop(struct jifl_plugin *p, syscall_t *s)
 {
 	static const char what[] = "syscall_stop_instrumenting";
 	int ret = jifl_plugin_enter_ready(p, s, what);
@@ -202,7 +202,7 @@ EXPORT_SYMBOL_GPL(jifl_syscall_stop);
 
 void jifl_plugin_end_syscalls(struct jifl_plugin *p)
 {
-	syscall_s *s;
+	syscall_t *s;
 
 	mutex_lock(&jifl_plugin_api_mutex);
 	list_for_each_entry(s, &p->syscalls, list)

@@ -115,7 +115,7 @@ static struct jifl_task_place *jifl_task_take(struct jifl_task_table *t,
 	return place;
 }
 
-void *jifl_task_storage(task_storage_s *s)
+void *jifl_task_storage(task_storage_t *s)
 {
 	struct jifl_task_table *t = s->table;
 	struct jifl_task_place *place = t ? jifl_task_find(t, current) : NULL;
@@ -133,7 +133,7 @@ void *jifl_task_storage(task_storage_s *s)
 }
 EXPORT_SYMBOL_GPL(jifl_task_storage);
 
-void *jifl_task_storage_of(task_storage_s *s, const struct task_struct *task)
+void *jifl_task_storage_of(task_storage_t *s, const struct task_struct *task)
 {
 	struct jifl_task_table *t = s->table;
 	struct jifl_task_place *place;
@@ -198,7 +198,7 @@ static void jifl_task_freed(void *data, struct task_struct *task)
 		jifl_task_end(data, task);
 }
 
-int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_s *s)
+int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_t *s)
 {
 	int ret = jifl_store_check_made(p, s ? &s->store : NULL, "task_storage_drain");
 	const struct task_struct *task;
@@ -229,7 +229,7 @@ static void jifl_task_table_free(struct jifl_task_table *t)
 
 static void jifl_task_release(struct jifl_store *store)
 {
-	task_storage_s *s = container_of(store, task_storage_s, store);
+	task_storage_t *s = container_of(store, task_storage_t, store);
 
 	if (s->table) {
 		tracepoint_probe_unregister(jifl_task_tracepoint, (void *)jifl_task_freed,
@@ -270,7 +270,7 @@ static struct jifl_task_table *jifl_task_table_alloc(size_t size, u32 max, task_
 	return t;
 }
 
-static int jifl_task_make(task_storage_s *s, size_t size, u32 max, task_gone gone)
+static int jifl_task_make(task_storage_t *s, size_t size, u32 max, task_gone gone)
 {
 	struct jifl_task_table *t;
 	int ret;
@@ -288,7 +288,7 @@ static int jifl_task_make(task_storage_s *s, size_t size, u32 max, task_gone gon
 	return ret;
 }
 
-int jifl_task_storage_init(struct jifl_plugin *p, task_storage_s *s, size_t size, unsigned int max,
+int jifl_task_storage_init(struct jifl_plugin *p, task_storage_t *s, size_t size, unsigned int max,
 			   task_gone gone)
 {
 	static const char what[] = "task_storage_init";

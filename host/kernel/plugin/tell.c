@@ -2,7 +2,7 @@
 /*
  * What plugins are told of what a handle stands for.
  *
- * Context: inside callbacks; interrupts are off.
+ * Context: inside callbacks, with interrupts off; of routines any but NMI.
  */
 #include <linux/module.h>
 
@@ -10,13 +10,7 @@
 #include "../text/function.h"
 #include "plugin.h"
 
-/* Where the routine begins that the round is about. */
-static unsigned long jifl_round_routine(const struct jifl_round *r)
-{
-	return r->enters ? r->block->addr.v : jifl_function_at(r->block->addr.v)->start;
-}
-
-int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point)
+int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point)
 {
 	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, "syscall_nr");
 
@@ -24,42 +18,39 @@ int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_s *point)
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_nr);
 
-unsigned long jifl_routine_address(struct jifl_plugin *p, routine_s *routine)
+/* A routine's handle tells which one it is for ever, in any context. */
+unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine)
 {
-	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE,
-						 "routine_address");
-
-	return r ? jifl_round_routine(r) : 0;
+	return jifl_handle_routine(p, routine, "routine_address");
 }
 EXPORT_SYMBOL_GPL(jifl_routine_address);
 
-int jifl_routine_name(struct jifl_plugin *p, routine_s *routine, char *name, size_t size)
+static int jifl_routine_ask(struct jifl_plugin *p, routine_t *routine, char *name, size_t size, const char *what,
+			    void (*ask)(unsigned long addr, char *name, size_t size))
 {
-	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, "routine_name");
+	unsigned long address = jifl_handle_routine(p, routine, what);
 
-	if (!r)
+	if (!address)
 		return -EPERM;
 	if (!name || !size)
-		return jifl_plugin_mistake(p, -EINVAL, "routine_name", "no room for a name");
-	jifl_ksym_name(jifl_round_routine(r), name, size);
+		return jifl_plugin_mistake(p, -EINVAL, what, "no room for a name");
+	ask(address, name, size);
 	return 0;
+}
+
+int jifl_routine_name(struct jifl_plugin *p, routine_t *routine, char *name, size_t size)
+{
+	return jifl_routine_ask(p, routine, name, size, "routine_name", jifl_ksym_name);
 }
 EXPORT_SYMBOL_GPL(jifl_routine_name);
 
-int jifl_routine_module(struct jifl_plugin *p, routine_s *routine, char *name, size_t size)
+int jifl_routine_module(struct jifl_plugin *p, routine_t *routine, char *name, size_t size)
 {
-	struct jifl_round *r = jifl_handle_round(p, routine, JIFL_HANDLE_ROUTINE, "routine_module");
-
-	if (!r)
-		return -EPERM;
-	if (!name || !size)
-		return jifl_plugin_mistake(p, -EINVAL, "routine_module", "no room for a name");
-	jifl_ksym_module(jifl_round_routine(r), name, size);
-	return 0;
+	return jifl_routine_ask(p, routine, name, size, "routine_module", jifl_ksym_module);
 }
 EXPORT_SYMBOL_GPL(jifl_routine_module);
 
-int jifl_bb_size(struct jifl_plugin *p, bb_s *bb)
+int jifl_bb_size(struct jifl_plugin *p, bb_t *bb)
 {
 	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_size");
 
@@ -67,7 +58,7 @@ int jifl_bb_size(struct jifl_plugin *p, bb_s *bb)
 }
 EXPORT_SYMBOL_GPL(jifl_bb_size);
 
-unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb)
+unsigned long jifl_bb_address(struct jifl_plugin *p, bb_t *bb)
 {
 	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_address");
 
@@ -76,14 +67,14 @@ unsigned long jifl_bb_address(struct jifl_plugin *p, bb_s *bb)
 EXPORT_SYMBOL_GPL(jifl_bb_address);
 
 /* NULL when the block has no such instruction; -1 comes as a large number. */
-static ins_s *jifl_ins_at(struct jifl_round *r, u32 index)
+static ins_t *jifl_ins_at(struct jifl_round *r, u32 index)
 {
 	if (index >= r->block->ninsns)
 		return NULL;
 	return jifl_handle(r, JIFL_HANDLE_INS, index);
 }
 
-ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb)
+ins_t *jifl_ins_first(struct jifl_plugin *p, bb_t *bb)
 {
 	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_first");
 
@@ -91,7 +82,7 @@ ins_s *jifl_ins_first(struct jifl_plugin *p, bb_s *bb)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_first);
 
-ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb)
+ins_t *jifl_ins_last(struct jifl_plugin *p, bb_t *bb)
 {
 	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_last");
 
@@ -99,7 +90,7 @@ ins_s *jifl_ins_last(struct jifl_plugin *p, bb_s *bb)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_last);
 
-ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins)
+ins_t *jifl_ins_next(struct jifl_plugin *p, ins_t *ins)
 {
 	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_next");
 
@@ -107,7 +98,7 @@ ins_s *jifl_ins_next(struct jifl_plugin *p, ins_s *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_next);
 
-ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins)
+ins_t *jifl_ins_prev(struct jifl_plugin *p, ins_t *ins)
 {
 	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_prev");
 
@@ -115,7 +106,7 @@ ins_s *jifl_ins_prev(struct jifl_plugin *p, ins_s *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_prev);
 
-unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins)
+unsigned long jifl_ins_address(struct jifl_plugin *p, ins_t *ins)
 {
 	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_address");
 
@@ -123,24 +114,41 @@ unsigned long jifl_ins_address(struct jifl_plugin *p, ins_s *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_address);
 
-enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_s *ins)
-{
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_type");
-
-	if (!r)
-		return INS_TYPE_OTHER;
-	return r->block->insns[jifl_handle_index(ins)].type;
-}
-EXPORT_SYMBOL_GPL(jifl_ins_type);
-
-static const struct ir_insn *jifl_ins_of(struct jifl_plugin *p, ins_s *ins, const char *what)
+static const struct ir_insn *jifl_ins_of(struct jifl_plugin *p, ins_t *ins, const char *what)
 {
 	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, what);
 
 	return r ? &r->block->insns[jifl_handle_index(ins)] : NULL;
 }
 
-unsigned long jifl_ins_target(struct jifl_plugin *p, ins_s *ins)
+enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_t *ins)
+{
+	/* Past the ends of a block there is none. */
+	const struct ir_insn *insn = ins ? jifl_ins_of(p, ins, "ins_type") : NULL;
+
+	return insn ? insn->type : ins_other;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_type);
+
+/*
+ * What ins_type() says of the block's conditional jump: a block has one at most, its last
+ * instruction. INS_TYPES, which it says of none, where there is none.
+ */
+enum jifl_ins_type jifl_ins_jcc(struct jifl_plugin *p)
+{
+	const struct jifl_round *r = irqs_disabled() ? this_cpu_ptr(&jifl_round) : NULL;
+	const struct ir_insn *last;
+
+	if (!r || r->plugin != p || !r->block) {
+		jifl_plugin_mistake(p, -EPERM, "ins_jcc", "no callback of a routine, block or instruction runs");
+		return INS_TYPES;
+	}
+	last = &r->block->insns[r->block->ninsns - 1];
+	return ir_kind_is_conditional(last->kind) ? last->type : INS_TYPES;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_jcc);
+
+unsigned long jifl_ins_target(struct jifl_plugin *p, ins_t *ins)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_target");
 
@@ -148,26 +156,39 @@ unsigned long jifl_ins_target(struct jifl_plugin *p, ins_s *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_target);
 
-enum jifl_ins_condition jifl_ins_condition(struct jifl_plugin *p, ins_s *ins)
+static unsigned int jifl_ins_ask(struct jifl_plugin *p, ins_t *ins, const char *what)
 {
-	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_condition");
-
-	if (!insn || !ir_kind_is_conditional(insn->kind))
-		return INS_IF_NONE;
-	return insn->kind == IR_JCC ? insn->cc : INS_IF_COUNT;
-}
-EXPORT_SYMBOL_GPL(jifl_ins_condition);
-
-unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_s *ins)
-{
-	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_properties");
+	const struct ir_insn *insn = jifl_ins_of(p, ins, what);
 
 	return insn ? jifl_engine_properties(insn) : 0;
 }
+
+unsigned int jifl_ins_properties(struct jifl_plugin *p, ins_t *ins)
+{
+	return jifl_ins_ask(p, ins, "ins_properties") & (INS_PREFIX_LOCK - 1);
+}
 EXPORT_SYMBOL_GPL(jifl_ins_properties);
 
+bool jifl_ins_lock_prefix(struct jifl_plugin *p, ins_t *ins)
+{
+	return jifl_ins_ask(p, ins, "ins_lock_prefix") & INS_PREFIX_LOCK;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_lock_prefix);
+
+bool jifl_ins_branch_hint(struct jifl_plugin *p, ins_t *ins)
+{
+	return jifl_ins_ask(p, ins, "ins_branch_hint") & (INS_PREFIX_TAKEN | INS_PREFIX_NOT_TAKEN);
+}
+EXPORT_SYMBOL_GPL(jifl_ins_branch_hint);
+
+bool jifl_ins_bnt_prefix(struct jifl_plugin *p, ins_t *ins)
+{
+	return jifl_ins_ask(p, ins, "ins_bnt_prefix") & INS_PREFIX_NOT_TAKEN;
+}
+EXPORT_SYMBOL_GPL(jifl_ins_bnt_prefix);
+
 /* Is value a register, and one of those that the instruction reads, or writes? */
-static bool jifl_ins_uses(struct jifl_plugin *p, ins_s *ins, int value, bool writes, const char *what)
+static bool jifl_ins_uses(struct jifl_plugin *p, ins_t *ins, int value, bool writes, const char *what)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, what);
 	u16 read, written;
@@ -182,19 +203,19 @@ static bool jifl_ins_uses(struct jifl_plugin *p, ins_s *ins, int value, bool wri
 	return (writes ? written : read) >> (value - VALUE_RAX) & 1;
 }
 
-bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_s *ins, int value)
+bool jifl_ins_reads_reg(struct jifl_plugin *p, ins_t *ins, int value)
 {
 	return jifl_ins_uses(p, ins, value, false, "ins_reads_reg");
 }
 EXPORT_SYMBOL_GPL(jifl_ins_reads_reg);
 
-bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_s *ins, int value)
+bool jifl_ins_writes_reg(struct jifl_plugin *p, ins_t *ins, int value)
 {
 	return jifl_ins_uses(p, ins, value, true, "ins_writes_reg");
 }
 EXPORT_SYMBOL_GPL(jifl_ins_writes_reg);
 
-int jifl_ins_memory_operands(struct jifl_plugin *p, ins_s *ins, struct ins_memory *m, int max)
+int jifl_ins_memory_operands(struct jifl_plugin *p, ins_t *ins, struct ins_memory *m, int max)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, "ins_memory_operands");
 

@@ -181,7 +181,7 @@ int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap)
 	return jifl_want_rest(w, ap, JIFL_ARGS_MAX);
 }
 
-int jifl_want_hist(struct jifl_wanted *w, const hist_s *hist, int value, va_list ap)
+int jifl_want_hist(struct jifl_wanted *w, const hist_t *hist, int value, va_list ap)
 {
 	if (!hist || !hist->buckets || hist->nbuckets < 2 || hist->nbuckets > HIST_BUCKETS_MAX ||
 	    !jifl_fits_s32((s64)(unsigned long)hist->buckets))

@@ -14,9 +14,9 @@ static const struct {
 	u16 reads, writes;
 } insns[] = {
 	{ "lock cmpxchg %rdx, (%rdi)", { 0xf0, 0x48, 0x0f, 0xb1, 0x17 },
-	  INS_LOCKED | INS_CMPXCHG | INS_LOADS | INS_STORES, 1,
+	  INS_LOCKED | INS_PREFIX_LOCK | INS_LOADS | INS_STORES, 1,
 	  { { IR_RDI, NONE, 1, 0, 1, 1, 8, 0 } }, REG(RAX) | REG(RDX) | REG(RDI), REG(RAX) },
-	{ "cmpxchg16b (%rsi)", { 0x48, 0x0f, 0xc7, 0x0e }, INS_CMPXCHG | INS_LOADS | INS_STORES, 1,
+	{ "cmpxchg16b (%rsi)", { 0x48, 0x0f, 0xc7, 0x0e }, INS_LOADS | INS_STORES, 1,
 	  { { IR_RSI, NONE, 1, 0, 1, 1, 16, 0 } },
 	  REG(RAX) | REG(RBX) | REG(RCX) | REG(RDX) | REG(RSI), REG(RAX) | REG(RDX) },
 	{ "xchg %eax, (%rbx)", { 0x87, 0x03 }, INS_LOCKED | INS_LOADS | INS_STORES, 1,
@@ -32,8 +32,8 @@ static const struct {
 	  { { IR_RDI, NONE, 1, 0, 0, 1, 8, 0 }, { IR_RSI, NONE, 1, 0, 1, 0, 8, 0 } },
 	  REG(RCX) | REG(RSI) | REG(RDI), REG(RCX) | REG(RSI) | REG(RDI) },
 	{ "nopl 8(%rax)", { 0x0f, 0x1f, 0x40, 8 }, 0, 0, { { 0 } }, 0, 0 },
-	{ "jne, taken by its prefix", { 0x3e, 0x75, 5 }, INS_HINT_TAKEN, 0, { { 0 } }, 0, 0 },
-	{ "jne, not taken by its prefix", { 0x2e, 0x0f, 0x85, 5, 0, 0, 0 }, INS_HINT_NOT_TAKEN, 0, { { 0 } }, 0, 0 },
+	{ "jne, taken by its prefix", { 0x3e, 0x75, 5 }, INS_PREFIX_TAKEN, 0, { { 0 } }, 0, 0 },
+	{ "jne, not taken by its prefix", { 0x2e, 0x0f, 0x85, 5, 0, 0, 0 }, INS_PREFIX_NOT_TAKEN, 0, { { 0 } }, 0, 0 },
 	{ "mov %rcx, %ds:(%rax)", { 0x3e, 0x48, 0x89, 0x08 }, INS_STORES, 1,
 	  { { IR_RAX, NONE, 1, 0, 0, 1, 8, 0 } }, REG(RAX) | REG(RCX), 0 },
 };
@@ -71,6 +71,50 @@ UNIT_TEST(each, "decode/inspect: what tools are told of instructions")
 		memcpy(text, insns[i].bytes, sizeof(insns[i].bytes));
 		jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
 		check(i, &insn);
+	}
+}
+
+static const struct {
+	const char *name;
+	u8 bytes[15];
+	enum jifl_ins_type type;
+} kinds[] = {
+	{ "lock cmpxchg %rdx, (%rdi)", { 0xf0, 0x48, 0x0f, 0xb1, 0x17 }, ins_cmpxchg },
+	{ "cmpxchg %cl, %dl", { 0x0f, 0xb0, 0xca }, ins_cmpxchg },
+	{ "lock cmpxchg8b (%rsi)", { 0xf0, 0x0f, 0xc7, 0x0e }, ins_cmpxchg },
+	{ "cmpxchg16b (%rsi)", { 0x48, 0x0f, 0xc7, 0x0e }, ins_cmpxchg },
+	{ "lock xadd %rdx, (%rdi)", { 0xf0, 0x48, 0x0f, 0xc1, 0x17 }, ins_arith },
+	{ "xchg %eax, (%rbx)", { 0x87, 0x03 }, ins_move },
+	{ "jo, short", { 0x70, 5 }, ins_jo },
+	{ "jae, short", { 0x73, 5 }, ins_jae },
+	{ "je, short", { 0x74, 5 }, ins_je },
+	{ "jne, short", { 0x75, 5 }, ins_jne },
+	{ "jne, near", { 0x0f, 0x85, 5, 0, 0, 0 }, ins_jne },
+	{ "jne, taken by its prefix", { 0x3e, 0x75, 5 }, ins_jne },
+	{ "jp, near", { 0x0f, 0x8a, 5, 0, 0, 0 }, ins_jp },
+	{ "jg, near", { 0x0f, 0x8f, 5, 0, 0, 0 }, ins_jg },
+	{ "loop", { 0xe2, 5 }, ins_jrcxz },
+	{ "jrcxz", { 0xe3, 5 }, ins_jrcxz },
+	{ "jmp", { 0xeb, 5 }, ins_jmp },
+	{ "call", { 0xe8, 0, 1, 0, 0 }, ins_call },
+	{ "call *%rax", { 0xff, 0xd0 }, ins_call_indirect },
+	{ "ret", { 0xc3 }, ins_ret },
+	{ "sete %al", { 0x0f, 0x94, 0xc0 }, ins_move },
+	{ "cmp %rax, %rbx", { 0x48, 0x39, 0xc3 }, ins_compare },
+};
+
+UNIT_TEST(types, "decode/inspect: classes of instructions, each condition's own and cmpxchg's too")
+{
+	struct ir_insn insn;
+	u32 i;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	for (i = 0; i < JIFL_ARRAY_LEN(kinds); i++) {
+		memset(text, 0xcc, sizeof(text));
+		memcpy(text, kinds[i].bytes, sizeof(kinds[i].bytes));
+		jifl_decode_insn(jifl_orig_at((u64)(unsigned long)text), &insn);
+		CHECK_EQ_IN(kinds[i].name, insn.type, kinds[i].type);
 	}
 }
 

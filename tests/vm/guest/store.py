@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from lib import (background, check, complaints, figure, kernel_log, log_mark, main, module_file, plant, run, same,
@@ -206,8 +207,7 @@ def source_lines():
 
     (plain,) = shown()
     check("nor of the plugin", re.fullmatch(r"at_point\+0x0/0x[0-9a-f]+ \[order\]", plain), plain)
-    finder = Path("/tmp/bin/debuginfod-find")
-    finder.parent.mkdir()
+    finder = Path(tempfile.mkdtemp()) / "debuginfod-find"
     # $2 is a build id; find.rs passes over what has another.
     finder.write_text(f"#!/bin/sh\necho {PLUGINS}/order.ko\n")
     finder.chmod(0o755)

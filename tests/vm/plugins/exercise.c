@@ -16,12 +16,12 @@ static bool every;
 module_param(every, bool, 0644);
 MODULE_PARM_DESC(every, "calls before and after every instruction of some system calls");
 
-static syscall_s getresuid_call;
-static syscall_s others[6];
+static syscall_t getresuid_call;
+static syscall_t others[6];
 static const int numbers[] = { __NR_read, __NR_write, __NR_openat, __NR_newfstatat, __NR_mmap, __NR_clone };
 
 static atomic64_t entries, exits, routines, blocks, instructions, befores, afters, wrong, clobbers;
-static int bad_handles, refused, types[INS_TYPE_RETURN + 1];
+static int bad_handles, refused, types[INS_TYPES];
 
 /* --- analysis ------------------------------------------------------------------------ */
 
@@ -80,7 +80,7 @@ static void clobber_any(unsigned long rsi, unsigned long rdx, unsigned long rdi,
 
 /* --- instrumentation ----------------------------------------------------------------- */
 
-static void at_entry(syscall_point_s *point, void *arg)
+static void at_entry(syscall_point_t *point, void *arg)
 {
 	bad_handles += syscall_nr(point) != __NR_getresuid || arg != &entries;
 	refused += !!syscall_insert_call(point, on_entry, ARG_VOID_PTR, &entries, ARG_INT32, -7,
@@ -88,23 +88,23 @@ static void at_entry(syscall_point_s *point, void *arg)
 					 ARG_VOID_PTR, NULL, ARG_INT32, 5, ARG_END);
 }
 
-static void at_exit(syscall_point_s *point, void *arg)
+static void at_exit(syscall_point_t *point, void *arg)
 {
 	refused += !!syscall_insert_call(point, on_exit, ARG_VOID_PTR, arg, ARG_INT64, -1ll, ARG_END);
 }
 
-static void at_routine(routine_s *routine, void *arg)
+static void at_routine(routine_t *routine, void *arg)
 {
 	bad_handles += !routine_address(routine) || arg != &routines;
 	refused += !!routine_insert_call(routine, add, ARG_VOID_PTR, arg, ARG_INT32, 1, ARG_END);
 }
 
 /* A block's instructions, forwards and backwards, are the same ones. */
-static bool is_in_order(bb_s *bb)
+static bool is_in_order(bb_t *bb)
 {
 	unsigned long last = bb_address(bb) - 1;
 	int n = 0;
-	ins_s *i;
+	ins_t *i;
 
 	for (i = ins_first(bb); i; i = ins_next(i), n++) {
 		if (ins_address(i) <= last)
@@ -116,20 +116,20 @@ static bool is_in_order(bb_s *bb)
 	return !n && ins_address(ins_first(bb)) == bb_address(bb);
 }
 
-static void at_bb(bb_s *bb, void *arg)
+static void at_bb(bb_t *bb, void *arg)
 {
 	bad_handles += !is_in_order(bb);
 	refused += !!bb_insert_call(bb, add, ARG_VOID_PTR, &blocks, ARG_INT32, 1, ARG_END);
 	refused += !!bb_insert_call(bb, add, ARG_VOID_PTR, &instructions, ARG_INT32, bb_size(bb), ARG_END);
 }
 
-static void at_ins(ins_s *ins, void *arg)
+static void at_ins(ins_t *ins, void *arg)
 {
 	enum jifl_ins_type type = ins_type(ins);
 
 	types[type]++;
 	refused += !!ins_insert_call(ins, IPOINT_BEFORE, add, ARG_VOID_PTR, &befores, ARG_INT32, 1, ARG_END);
-	if (type < INS_TYPE_JUMP)
+	if (type < ins_jmp)
 		refused += !!ins_insert_call(ins, IPOINT_AFTER, add, ARG_VOID_PTR, &afters, ARG_INT32, 1,
 					     ARG_END);
 }
@@ -141,14 +141,14 @@ static void at_ins(ins_s *ins, void *arg)
 #define CLOBBER_BY_VALUES clobber_any, ARG_REG, VALUE_RSI, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RDI, ARG_REG, VALUE_RAX, \
 		ARG_TASK, ARG_REG, VALUE_R8, ARG_END
 
-static void at_any_bb(bb_s *bb, void *arg)
+static void at_any_bb(bb_t *bb, void *arg)
 {
 	refused += !!bb_insert_call(bb, CLOBBER);
 }
 
-static void at_any_ins(ins_s *ins, void *arg)
+static void at_any_ins(ins_t *ins, void *arg)
 {
-	if (ins_type(ins) == INS_TYPE_COND_JUMP) {
+	if (ins_type(ins) == ins_jcc) {
 		refused += !!ins_insert_bt_call(ins, CLOBBER);
 		refused += !!ins_insert_bnt_call(ins, CLOBBER_BY_VALUES);
 	}
@@ -156,11 +156,11 @@ static void at_any_ins(ins_s *ins, void *arg)
 		return;
 	/* A block may have no room for that many: it says so. */
 	ins_insert_call(ins, IPOINT_BEFORE, CLOBBER);
-	if (ins_type(ins) < INS_TYPE_JUMP)
+	if (ins_type(ins) < ins_jmp)
 		ins_insert_call(ins, IPOINT_AFTER, CLOBBER);
 }
 
-static void at_any_point(syscall_point_s *point, void *arg)
+static void at_any_point(syscall_point_t *point, void *arg)
 {
 	refused += !!syscall_insert_call(point, CLOBBER);
 }

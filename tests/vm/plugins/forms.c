@@ -16,7 +16,7 @@ static unsigned long routine;
 module_param(routine, ulong, 0644);
 MODULE_PARM_DESC(routine, "address of vfs_read");
 
-static syscall_s read_call, sendfile_call;
+static syscall_t read_call, sendfile_call;
 static atomic64_t reads, reads_of_64, failures, odd, places, zeroes, refused;
 
 DEFINE_HIST(read_sizes, HIST_BUCKETS_MAX);
@@ -39,7 +39,7 @@ static void note(int error)
 		atomic64_inc(&refused);
 }
 
-static void on_read(syscall_point_s *point, void *arg)
+static void on_read(syscall_point_t *point, void *arg)
 {
 	note(syscall_insert_hist(point, &read_sizes, VALUE_ARG2, IF_EQUAL, VALUE_ARG0, ARG_INT32, WATCHED,
 				 ARG_END));
@@ -48,7 +48,7 @@ static void on_read(syscall_point_s *point, void *arg)
 				 ADD(reads_of_64)));
 }
 
-static void on_routine(routine_s *r, void *arg)
+static void on_routine(routine_t *r, void *arg)
 {
 	if (routine_address(r) != routine)
 		return;
@@ -57,20 +57,20 @@ static void on_routine(routine_s *r, void *arg)
 	note(routine_insert_call(r, add, IF_EQUAL, VALUE_RDX, ARG_INT64, (long long)ODD_SIZE, ADD(odd)));
 }
 
-static void on_sendfile(syscall_point_s *point, void *arg)
+static void on_sendfile(syscall_point_t *point, void *arg)
 {
 	note(syscall_insert_hist(point, &asked, VALUE_ARG3, ARG_END));
 	note(syscall_insert_hist(point, &sources, VALUE_32(VALUE_ARG1), ARG_END));
 }
 
-static void on_sent(syscall_point_s *point, void *arg)
+static void on_sent(syscall_point_t *point, void *arg)
 {
 	note(syscall_insert_hist(point, &sent, VALUE_RETVAL, ARG_END));
 	note(syscall_insert_call(point, add, IF_EQUAL, VALUE_RETVAL, ARG_INT64, -9ll, ADD(failures)));
 }
 
 /* As many as a block has room for at each of its instructions. */
-static void on_ins(ins_s *ins, void *arg)
+static void on_ins(ins_t *ins, void *arg)
 {
 	note(ins_insert_hist(ins, IPOINT_BEFORE, &registers, VALUE_RAX, ARG_END));
 	note(ins_insert_call(ins, IPOINT_BEFORE, add, IF_EQUAL, VALUE_RAX, ARG_INT64, 0ll, ADD(zeroes)));
@@ -93,7 +93,7 @@ static void plugin_exit(void)
 {
 }
 
-static hist_s *const hists[] = { &read_sizes, &odd_sizes, &asked, &sources, &sent, &registers };
+static hist_t *const hists[] = { &read_sizes, &odd_sizes, &asked, &sources, &sent, &registers };
 static const char *const names[] = { "read_sizes", "odd_sizes", "asked", "sources", "sent", "registers" };
 static atomic64_t *const counts[] = { &reads, &reads_of_64, &failures, &odd, &places, &zeroes, &refused };
 
@@ -109,7 +109,7 @@ static int plugin_start(void)
 	return ret ?: syscall_start_instrumenting(&sendfile_call);
 }
 
-static void print(const char *name, const hist_s *h)
+static void print(const char *name, const hist_t *h)
 {
 	unsigned int i;
 

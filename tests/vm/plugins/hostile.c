@@ -23,7 +23,7 @@ static char what[16];
 module_param_string(what, what, sizeof(what), 0644);
 MODULE_PARM_DESC(what, "what to do");
 
-static syscall_s openat_call, getppid_call;
+static syscall_t openat_call, getppid_call;
 static struct file *file;
 static atomic64_t calls, inserted, refused, wrong;
 static unsigned long last_frame, example[32];
@@ -86,7 +86,7 @@ static bool told(const char *name)
 	return !strcmp(what, name);
 }
 
-static void insert_much(bb_s *bb, long times)
+static void insert_much(bb_t *bb, long times)
 {
 	while (times-- > 0) {
 		if (bb_insert_call(bb, count, ARG_END))
@@ -96,7 +96,7 @@ static void insert_much(bb_s *bb, long times)
 	}
 }
 
-static void at_bb(bb_s *bb, void *arg)
+static void at_bb(bb_t *bb, void *arg)
 {
 	if (told("insert") && bb_address(bb) % 256 == 0)
 		insert_much(bb, 300);
@@ -107,12 +107,12 @@ static void at_bb(bb_s *bb, void *arg)
 		bb_insert_call(bb, walk, ARG_INT64, (long long)bb_address(bb), ARG_CONTEXT, ARG_END);
 }
 
-static void at_ins(ins_s *ins, void *arg)
+static void at_ins(ins_t *ins, void *arg)
 {
 	if (!told("walk"))
 		return;
 	ins_insert_call(ins, IPOINT_BEFORE, walk, ARG_INT64, (long long)ins_address(ins), ARG_END);
-	if (ins_type(ins) != INS_TYPE_COND_JUMP)
+	if (ins_type(ins) != ins_jcc)
 		return;
 	/* Behind arguments that are looked up, in a circle. */
 	ins_insert_bt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RSI, ARG_TASK,
@@ -120,7 +120,7 @@ static void at_ins(ins_s *ins, void *arg)
 	ins_insert_bnt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_R10, ARG_END);
 }
 
-static void at_entry(syscall_point_s *point, void *arg)
+static void at_entry(syscall_point_t *point, void *arg)
 {
 	if (told("slow"))
 		syscall_insert_call(point, be_slow, ARG_END);

@@ -15,7 +15,7 @@
 #undef pr_fmt
 #define pr_fmt(fmt) fmt
 
-static syscall_s good, other, same, raw, all, full;
+static syscall_t good, other, same, raw, all, full;
 static atomic64_t count;
 static atomic_t mistakes;
 
@@ -34,7 +34,7 @@ static void expect(const char *step, long got, long want)
 
 /* --- in callbacks, where nothing can be printed ------------------------------- */
 
-enum { STEPS = 80 };
+enum { STEPS = 90 };
 
 static struct result {
 	const char *step;
@@ -57,16 +57,16 @@ static void note(const char *step, long got, long want)
 		nresults++;
 }
 
-static bb_s *kept_bb;
-static ins_s *kept_ins;
-static routine_s *kept_routine;
-static syscall_point_s *kept_point;
-static hist_s no_hist;
-static heap_s heap, no_heap;
-static cpu_storage_s cpus;
-static task_storage_s tasks, no_tasks;
-static ring_s ring, no_ring;
-static queue_s queue, no_queue;
+static bb_t *kept_bb;
+static ins_t *kept_ins;
+static routine_t *kept_routine;
+static syscall_point_t *kept_point;
+static hist_t no_hist;
+static heap_t heap, no_heap;
+static cpu_storage_t cpus;
+static task_storage_t tasks, no_tasks;
+static ring_t ring, no_ring;
+static jifl_queue_t queue, no_queue;
 DEFINE_HIST(hist, 4);
 
 static void add_count(atomic64_t *total, int n)
@@ -79,14 +79,15 @@ static void never(void)
 	atomic_inc(&mistakes);
 }
 
-static void on_point(syscall_point_s *point, void *arg)
+static void on_point(syscall_point_t *point, void *arg)
 {
 	if (kept_point)
 		note("an old point", syscall_insert_call(kept_point, never, ARG_END), -EPERM);
 	kept_point = point;
-	note("a point is no block", bb_insert_call((bb_s *)point, never, ARG_END), -EPERM);
+	note("a point is no block", bb_insert_call((bb_t *)point, never, ARG_END), -EPERM);
 	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
 	note("its number", syscall_nr(point), __NR_getresuid);
+	note("a conditional jump of a point", ins_jcc, INS_TYPES);
 	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
 	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
 	if (!arg)
@@ -95,7 +96,7 @@ static void on_point(syscall_point_s *point, void *arg)
 	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
 }
 
-static void on_routine(routine_s *routine, void *arg)
+static void on_routine(routine_t *routine, void *arg)
 {
 	if (kept_routine)
 		note("an old routine", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
@@ -114,8 +115,10 @@ static void show(const void *record, const struct ring_info *info, char *line, s
 {
 }
 
-static void on_bb(bb_s *bb, void *arg)
+static void on_bb(bb_t *bb, void *arg)
 {
+	char name[1];
+
 	bb_insert_call(bb, add_count, ARG_VOID_PTR, &count, ARG_INT32, bb_size(bb), ARG_END);
 	if (kept_bb && kept_bb != bb) {
 		note("an old block", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
@@ -127,7 +130,7 @@ static void on_bb(bb_s *bb, void *arg)
 		note("an old instruction", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
 	kept_bb = bb;
 	note("no block", bb_insert_call(NULL, never, ARG_END), -EPERM);
-	note("what is no handle", bb_insert_call((bb_s *)&count, never, ARG_END), -EPERM);
+	note("what is no handle", bb_insert_call((bb_t *)&count, never, ARG_END), -EPERM);
 	note("a null function", bb_insert_call(bb, NULL, ARG_END), -EINVAL);
 	note("a function in user space", bb_insert_call(bb, (void *)0x400000, ARG_END), -EINVAL);
 	note("a function that is data", bb_insert_call(bb, (void *)&count, ARG_END), -EINVAL);
@@ -159,15 +162,17 @@ static void on_bb(bb_s *bb, void *arg)
 	note("a block's branch", bb_insert_call(bb, never, ARG_BRANCH_TARGET, ARG_END), -EINVAL);
 	note("whether a block branches", bb_insert_call(bb, never, ARG_BRANCH_TAKEN, ARG_END), -EINVAL);
 	note("a block's operand", bb_insert_call(bb, never, ARG_MEMORY_ADDRESS, ARG_END), -EINVAL);
-	note("a block is no instruction", ins_insert_call((ins_s *)bb, IPOINT_BEFORE, never, ARG_END),
+	note("a block is no instruction", ins_insert_call((ins_t *)bb, IPOINT_BEFORE, never, ARG_END),
 	     -EPERM);
-	note("a block is no routine", (long)routine_address((routine_s *)bb), 0);
+	note("a block is no routine", (long)routine_address((routine_t *)bb), 0);
 	note("a heap in a callback", heap_init(&no_heap, 100), -EPERM);
 	note("emptying one in a callback", heap_reset(&heap), -EPERM);
 	note("storage of CPUs in a callback", cpu_storage_init(&cpus, 100), -EPERM);
 	note("storage of tasks in a callback", task_storage_init(&no_tasks, 100, 100, NULL), -EPERM);
 	note("a ring in a callback", ring_init(&no_ring, 100, 100, show), -EPERM);
-	note("a queue in a callback", queue_init(&no_queue, 100, 100), -EPERM);
+	note("a queue in a callback", jifl_queue_init(&no_queue, 100, 100), -EPERM);
+	note("a record of another size", jifl_enqueue(&queue, (char)1), 0);
+	note("a place for one of another size", jifl_dequeue(&queue, name), 0);
 	note("a piece of no heap", (long)heap_alloc(&no_heap, 1), 0);
 	note("a piece of no bytes", (long)heap_alloc(&heap, 0), 0);
 	note("a piece that is too large", (long)heap_alloc(&heap, SIZE_MAX), 0);
@@ -179,20 +184,21 @@ static void on_bb(bb_s *bb, void *arg)
 	note("adding in a callback", syscall_add_bb_instrumentation(&other, on_bb, NULL), -EPERM);
 }
 
-static void on_ins(ins_s *ins, void *arg)
+static void on_ins(ins_t *ins, void *arg)
 {
-	bool ends = ins_type(ins) >= INS_TYPE_JUMP;
+	bool ends = ins_type(ins) >= ins_jmp;
 
 	kept_ins = ins;
+	note("the type of no instruction", ins_type(NULL), ins_other);
 	note("no register", ins_reads_reg(ins, 17), 0);
 	note("operands without room", ins_memory_operands(ins, NULL, 1), -EINVAL);
-	if (ins_type(ins) == INS_TYPE_RETURN)
+	if (ins_type(ins) == ins_ret)
 		note("where a return goes", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_BRANCH_TARGET, ARG_END),
 		     -EINVAL);
-	if (ins_type(ins) == INS_TYPE_NOP)
+	if (ins_type(ins) == ins_nop)
 		note("a nop's operand", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_MEMORY_SIZE, ARG_END),
 		     -EINVAL);
-	if (ins_type(ins) != INS_TYPE_COND_JUMP) {
+	if (ins_type(ins) != ins_jcc) {
 		note("taken, of no conditional jump", ins_insert_bt_call(ins, never, ARG_END), -EINVAL);
 		note("not taken, of none", ins_insert_bnt_call(ins, never, ARG_END), -EINVAL);
 	}
@@ -245,15 +251,15 @@ static void storage(void)
 	ring_put(&ring, "into none");
 	expect("a ring", ring_init(&ring, 8, 8, show), 0);
 	expect("another ring", ring_init(&no_ring, 8, 8, show), -EBUSY);
-	expect("a null queue", queue_init(NULL, 8, 8), -EINVAL);
-	expect("a queue of nothing", queue_init(&queue, 0, 8), -EINVAL);
-	expect("a queue of too large records", queue_init(&queue, QUEUE_RECORD_MAX + 1, 8), -EINVAL);
-	expect("a queue of none", queue_init(&queue, 8, 0), -EINVAL);
-	expect("a queue of too many", queue_init(&queue, 8, (1 << 24) + 1), -EINVAL);
-	expect("taking from a queue that is not there", queue_take(&queue, &word), 0);
-	expect("a queue", queue_init(&queue, 8, 3), 0);
-	expect("the same queue", queue_init(&queue, 8, 3), -EBUSY);
-	expect("another queue", queue_init(&no_queue, 8, 1), 0);
+	expect("a null queue", jifl_queue_init(NULL, 8, 8), -EINVAL);
+	expect("a queue of nothing", jifl_queue_init(&queue, 0, 8), -EINVAL);
+	expect("a queue of too large records", jifl_queue_init(&queue, QUEUE_RECORD_MAX + 1, 8), -EINVAL);
+	expect("a queue of none", jifl_queue_init(&queue, 8, 0), -EINVAL);
+	expect("a queue of too many", jifl_queue_init(&queue, 8, (1 << 24) + 1), -EINVAL);
+	expect("taking from a queue that is not there", jifl_dequeue(&queue, &word), 0);
+	expect("a queue", jifl_queue_init(&queue, 8, 3), 0);
+	expect("the same queue", jifl_queue_init(&queue, 8, 3), -EBUSY);
+	expect("another queue", jifl_queue_init(&no_queue, 8, 1), 0);
 	expect("the name of nothing", symbol_name(0, name, sizeof(name)) == -ENOENT, 1);
 	expect("the symbol of nothing", symbol_start(0) || symbol_address("no such symbol"), 0);
 }
@@ -264,7 +270,7 @@ static int plugin_init(void)
 {
 	int i;
 
-	expect("a null syscall_s", syscall_init(NULL, __NR_getresuid), -EINVAL);
+	expect("a null syscall_t", syscall_init(NULL, __NR_getresuid), -EINVAL);
 	expect("system call -1", syscall_init(&other, -1), -EINVAL);
 	expect("system call 400", syscall_init(&other, 400), -EINVAL);
 	expect("system call 511", syscall_init(&other, 511), -EINVAL);
@@ -287,7 +293,7 @@ static int plugin_init(void)
 	expect("end callback", syscall_add_end_callback(&good, on_end, &good), 0);
 	expect("a heap before the plugin is started", heap_init(&heap, 100), -EPERM);
 	expect("a ring before the plugin is started", ring_init(&ring, 8, 8, show), -EPERM);
-	expect("a queue before the plugin is started", queue_init(&queue, 8, 8), -EPERM);
+	expect("a queue before the plugin is started", jifl_queue_init(&queue, 8, 8), -EPERM);
 	expect("entry callback", syscall_add_entry_instrumentation(&good, on_point, &good), 0);
 	expect("exit callback", syscall_add_exit_instrumentation(&good, on_point, NULL), 0);
 	expect("routine callback", syscall_add_routine_instrumentation(&good, on_routine, NULL), 0);
@@ -330,18 +336,24 @@ static int plugin_start(void)
 	expect("starting all calls", syscall_start_instrumenting(&all), 0);
 	expect("initialising what runs", syscall_init(&good, __NR_getuid), -EBUSY);
 	expect("adding to what runs", syscall_add_bb_instrumentation(&good, on_bb, NULL), -EBUSY);
-	expect("inserting outside of a callback", bb_insert_call((bb_s *)&count, never, ARG_END), -EPERM);
-	expect("a size outside of a callback", bb_size((bb_s *)&count), -EPERM);
+	expect("inserting outside of a callback", bb_insert_call((bb_t *)&count, never, ARG_END), -EPERM);
+	expect("a size outside of a callback", bb_size((bb_t *)&count), -EPERM);
 	return 0;
 }
 
 static void plugin_stop(void)
 {
+	static char name[MAX_NAME_SIZE], of_address[MAX_NAME_SIZE];
 	int i;
 
+	symbol_name(routine_address(kept_routine), of_address, sizeof(of_address));
 	expect("a block that is gone", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
 	expect("an instruction that is gone", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
 	expect("a routine that is gone", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
+	expect("which one it was", routine_address(kept_routine) && routine_address(kept_routine) ==
+	       symbol_start(routine_address(kept_routine)), 1);
+	expect("its name", routine_name(kept_routine, name, sizeof(name)), 0);
+	expect("its name is that of its address", strcmp(name, of_address), 0);
 	expect("a point that is gone", syscall_insert_call(kept_point, never, ARG_END), -EPERM);
 	expect("stopping", syscall_stop_instrumenting(&good), 0);
 	expect("stopping twice", syscall_stop_instrumenting(&good), -ENOENT);

@@ -11,8 +11,8 @@
 static int pid;
 module_param(pid, int, 0644);
 
-static syscall_s watched;
-static ring_s ring;
+static syscall_t watched;
+static ring_t ring;
 
 struct record {
 	int place;
@@ -27,15 +27,15 @@ static void note(struct task_struct *task, int place, const void *at)
 		ring_put(&ring, &record);
 }
 
-static void at_point(syscall_point_s *point, void *place)
+static void at_point(syscall_point_t *point, void *place)
 {
 	syscall_insert_call(point, note, ARG_TASK, ARG_INT32, (int)(long)place, ARG_VOID_PTR,
 			    at_point, ARG_END);
 }
 
-static void at_ins(ins_s *ins, void *arg)
+static void at_ins(ins_t *ins, void *arg)
 {
-	if (ins_type(ins) == INS_TYPE_RETURN)
+	if (ins_type(ins) == ins_ret)
 		ins_insert_call(ins, IPOINT_BEFORE, note, ARG_TASK, ARG_INT32, 2, ARG_INS_ADDRESS,
 				ARG_END);
 	else if (symbol_start(ins_address(ins)) == ins_address(ins))

@@ -19,12 +19,12 @@ module_param(records, uint, 0644);
 module_param(heap_kb, uint, 0644);
 module_param(queued, uint, 0644);
 
-static syscall_s getresuid_call, all_calls;
-static heap_s heap;
-static cpu_storage_s cpus;
-static task_storage_s by_task;
-static ring_s ring;
-static queue_s queue;
+static syscall_t getresuid_call, all_calls;
+static heap_t heap;
+static cpu_storage_t cpus;
+static task_storage_t by_task;
+static ring_t ring;
+static jifl_queue_t queue;
 
 static atomic64_t calls, without_task, gone_tasks, gone_calls, wrong;
 /* Of the queue: how many, and the sums of what was in them. */
@@ -65,7 +65,7 @@ static void expect(bool good)
 
 static bool take_one(struct record *record)
 {
-	if (!queue_take(&queue, record))
+	if (!jifl_dequeue(&queue, record))
 		return false;
 	atomic64_inc(&taken);
 	atomic64_add(record->pid * record->n, &taken_sum);
@@ -77,7 +77,7 @@ static void pass_on(const struct record *record)
 {
 	struct record other;
 
-	if (queue_put(&queue, record)) {
+	if (jifl_enqueue(&queue, *record)) {
 		atomic64_inc(&put);
 		atomic64_add(record->pid * record->n, &put_sum);
 	}
@@ -116,7 +116,7 @@ static void nothing(void)
 
 /* --- instrumentation ----------------------------------------------------------------------- */
 
-static void at_routine(routine_s *routine, void *arg)
+static void at_routine(routine_t *routine, void *arg)
 {
 	static char name[KSYM_NAME_LEN], same[KSYM_NAME_LEN];
 
@@ -128,7 +128,7 @@ static void at_routine(routine_s *routine, void *arg)
 		expect(!routine_insert_call(routine, on_call, ARG_INS_ADDRESS, ARG_END));
 }
 
-static void at_any_routine(routine_s *routine, void *arg)
+static void at_any_routine(routine_t *routine, void *arg)
 {
 	const unsigned long address = routine_address(routine);
 	struct routine *r;
@@ -227,7 +227,7 @@ static int plugin_start(void)
 	ret = ret ?: cpu_storage_init(&cpus, sizeof(struct cpu));
 	ret = ret ?: task_storage_init(&by_task, sizeof(struct task), tasks, on_gone);
 	ret = ret ?: ring_init(&ring, sizeof(struct record), records, show);
-	ret = ret ?: queue_init(&queue, sizeof(struct record), queued);
+	ret = ret ?: jifl_queue_init(&queue, sizeof(struct record), queued);
 	atomic64_set(&put, 0);
 	atomic64_set(&put_sum, 0);
 	atomic64_set(&taken, 0);
@@ -290,5 +290,5 @@ static void plugin_stop(void)
 		there, came, went, heap_used(&heap));
 	pr_info("store: queue put %lld put_sum %lld taken %lld taken_sum %lld left %llu queue_refused %llu\n",
 		atomic64_read(&put), atomic64_read(&put_sum), atomic64_read(&taken),
-		atomic64_read(&taken_sum), left, queue_refused(&queue));
+		atomic64_read(&taken_sum), left, jifl_queue_refused(&queue));
 }

@@ -13,7 +13,7 @@
 #undef pr_fmt
 #define pr_fmt(fmt) fmt
 
-static syscall_s read_call, all_calls;
+static syscall_t read_call, all_calls;
 static atomic64_t leaves, arguments, low_arguments, returns, returned, tails, tail_values, branches, taken,
 	edges_taken, edges_not_taken, exchanges, reads, any_reads, contexts, wrong, refused;
 static unsigned long hinted, cell, known_read, last_target;
@@ -127,7 +127,7 @@ static void on_user_context(const struct pt_regs *regs, unsigned long size)
 
 /* --- instrumentation --------------------------------------------------------------------- */
 
-static bool is_known(routine_s *routine, char *name)
+static bool is_known(routine_t *routine, char *name)
 {
 	char module[MODULE_NAME_LEN];
 
@@ -136,14 +136,14 @@ static bool is_known(routine_s *routine, char *name)
 	return !strcmp(module, "jifl_known");
 }
 
-static void at_read(syscall_point_s *point, void *arg)
+static void at_read(syscall_point_t *point, void *arg)
 {
 	note(syscall_insert_call(point, on_read, ARG_SYSCALL_NR, ARG_REG, VALUE_ARG0, ARG_VALUE, VALUE_ARG2,
 				 ARG_END));
 	note(syscall_insert_call(point, on_user_context, ARG_CONTEXT, ARG_REG, VALUE_ARG2, ARG_END));
 }
 
-static void at_routine(routine_s *routine, void *arg)
+static void at_routine(routine_t *routine, void *arg)
 {
 	static char name[KSYM_NAME_LEN];
 
@@ -170,7 +170,7 @@ static void at_routine(routine_s *routine, void *arg)
 		note(routine_insert_exit_hist(routine, &errors, VALUE_RETVAL, ARG_END));
 }
 
-static void at_any_routine(routine_s *routine, void *arg)
+static void at_any_routine(routine_t *routine, void *arg)
 {
 	static char name[KSYM_NAME_LEN];
 
@@ -178,11 +178,11 @@ static void at_any_routine(routine_s *routine, void *arg)
 		note(routine_insert_call(routine, on_any_leaf, ARG_SYSCALL_NR, ARG_TASK, ARG_END));
 }
 
-static void at_jump(ins_s *ins)
+static void at_jump(ins_t *ins)
 {
-	expect(ins_condition(ins) == INS_IF_NOT_EQUAL && !(ins_properties(ins) & INS_HINT_NOT_TAKEN));
+	expect(ins_type(ins) == ins_jne && !ins_bnt_prefix(ins));
 	/* One of them, in however many blocks it is. */
-	if (ins_properties(ins) & INS_HINT_TAKEN) {
+	if (ins_branch_hint(ins)) {
 		expect(!hinted || hinted == ins_address(ins));
 		hinted = ins_address(ins);
 	}
@@ -196,7 +196,7 @@ static void at_jump(ins_s *ins)
 	note(ins_insert_bnt_call(ins, add_one, ARG_VOID_PTR, &edges_not_taken, ARG_END));
 }
 
-static void at_exchange(ins_s *ins)
+static void at_exchange(ins_t *ins)
 {
 	note(ins_memory_operands(ins, &operand, 1) != 1);
 	uses = ins_reads_reg(ins, VALUE_RAX) && ins_writes_reg(ins, VALUE_RAX) && !ins_writes_reg(ins, VALUE_RDX) &&
@@ -205,21 +205,21 @@ static void at_exchange(ins_s *ins)
 			     VALUE_RAX, ARG_END));
 }
 
-static void at_ins(ins_s *ins, void *arg)
+static void at_ins(ins_t *ins, void *arg)
 {
 	static char name[KSYM_SYMBOL_LEN];
 
 	/* Most are not looked at further. */
-	if (ins_type(ins) == INS_TYPE_COND_JUMP || ins_properties(ins) & INS_CMPXCHG ||
-	    ins_type(ins) == INS_TYPE_CALL_INDIRECT)
+	if (ins_type(ins) == ins_jcc || ins_type(ins) == ins_cmpxchg ||
+	    ins_type(ins) == ins_call_indirect)
 		sprint_symbol_no_offset(name, ins_address(ins));
 	else
 		return;
-	if (ins_type(ins) == INS_TYPE_COND_JUMP && !strncmp(name, "known_loop", 10))
+	if (ins_type(ins) == ins_jcc && !strncmp(name, "known_loop", 10))
 		at_jump(ins);
-	else if (ins_properties(ins) & INS_LOCKED && !strncmp(name, "known_retry", 11))
+	else if (ins_lock_prefix(ins) && ins_properties(ins) & INS_LOCKED && !strncmp(name, "known_retry", 11))
 		at_exchange(ins);
-	else if (ins_type(ins) == INS_TYPE_CALL_INDIRECT && !strcmp(name, "proc_reg_read"))
+	else if (ins_type(ins) == ins_call_indirect && !strcmp(name, "proc_reg_read"))
 		note(ins_insert_call(ins, IPOINT_BEFORE, on_call, ARG_BRANCH_TARGET, ARG_END));
 }
 

@@ -157,7 +157,7 @@ static bool compares_rax(const struct ir_insn *insn)
 	struct ins_memory m;
 	u16 reads, writes;
 
-	if (insn->type != INS_TYPE_COMPARE || jifl_engine_memory(insn, &m, 1))
+	if (insn->type != ins_compare || jifl_engine_memory(insn, &m, 1))
 		return false;
 	jifl_engine_uses(insn, &reads, &writes);
 	return reads & 1u << IR_RAX && hweight16(reads) == 2;
@@ -182,7 +182,6 @@ static bool may_lock(const struct ir_block *b)
  */
 static int cmpxchg_of(const struct ir_block *b, u16 *written)
 {
-	const u32 wanted = INS_LOCKED | INS_CMPXCHG;
 	const struct ir_insn *insn;
 	bool compared = false;
 	u16 reads, writes;
@@ -191,16 +190,16 @@ static int cmpxchg_of(const struct ir_block *b, u16 *written)
 	*written = 0;
 	for (i = b->ninsns - 2; i >= 0; i--) {
 		insn = &b->insns[i];
-		if (insn->type == INS_TYPE_NOP)
+		if (insn->type == ins_nop)
 			continue;
 		jifl_engine_uses(insn, &reads, &writes);
-		if ((jifl_engine_properties(insn) & wanted) == wanted) {
+		if (insn->type == ins_cmpxchg && jifl_engine_properties(insn) & INS_LOCKED) {
 			*written |= writes;
 			return i;
 		}
 		if (!compared && compares_rax(insn))
 			compared = true;
-		else if (insn->type != INS_TYPE_MOVE || (compared && writes & 1u << IR_RAX))
+		else if (insn->type != ins_move || (compared && writes & 1u << IR_RAX))
 			break;
 		*written |= writes;
 	}
@@ -256,15 +255,14 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 	u16 written;
 	int at;
 
-	/* Equal: exchanged. The conditions' numbers are those of opcodes. */
-	if (last->kind != IR_JCC || (last->cc != INS_IF_EQUAL && last->cc != INS_IF_NOT_EQUAL) ||
-	    !may_lock(b))
+	/* Equal: exchanged. */
+	if ((last->type != ins_je && last->type != ins_jne) || !may_lock(b))
 		return;
 	at = cmpxchg_of(b, &written);
 	if (at < 0)
 		return;
 	cmpxchg = &b->insns[at];
-	on_taken = last->cc == INS_IF_NOT_EQUAL;
+	on_taken = last->type == ins_jne;
 	if (!jifl_engine_leads_to(on_taken ? last->target : b->next, cmpxchg->addr) &&
 	    !JIFL_HOST_PLANTED(once_is_retry))
 		return;
