@@ -47,7 +47,7 @@ struct jifl_session {
 	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_locks_table *locks; /* JIFL_KIND_LOCK; else NULL */
-	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_s, see jifl.h */
+	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_t, see jifl.h */
 };
 
 extern struct mutex jifl_session_mutex;
