@@ -28,8 +28,9 @@
  * speculation too.
  * Out: at x64_sys_call, or at the table's address. Changes rax and flags only.
  *
- * Nothing here executes a return, or takes one away: what the processor expects of the returns
- * up the stack stays right.
+ * No return address is taken away, so the processor still predicts the returns up the stack. The
+ * jump has the kernel's own form. Where that is a retpoline, its one return is mispredicted by
+ * design, and balanced by the retpoline's own call.
  */
 SYM_CODE_START(jifl_entry_stub)
 	UNWIND_HINT_FUNC

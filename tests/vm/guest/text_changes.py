@@ -578,12 +578,16 @@ def pass_by():
         os.getuid()
 
 
-def redirected():
-    """Someone else redirects the call of the entry function."""
-    at, _ = call_of_entry()
+def redirect(at):
+    """Someone else redirects the call at this address, of the entry function or of our stub."""
     entry, poke, mutex = symbols(ENTRY, "text_poke_bp", "text_mutex")
     end = insert("jifl_redirect", f"call={at}", f"function={entry}", f"poke={poke}", f"mutex={mutex}")
     check("someone else redirects the call", end.returncode == 0, end)
+
+
+def redirected():
+    """The call is redirected when a session is to start."""
+    redirect(call_of_entry()[0])
     refusal("jifl_redirected")
     remove("jifl_redirect")
 
@@ -656,6 +660,28 @@ def entry(program):
     same("after all sessions the call is as before", call_of_entry(), native)
 
 
+def taken_meanwhile():
+    """Someone else redirects the call while a session runs. The module then stays."""
+    end = run("insmod", module_file())
+    check("the module loads once more", end.returncode == 0, end)
+    native = call_of_entry()
+    mark = log_mark()
+    with Device() as device:
+        device.start(2, [GETPPID])
+        are_counted("before the call is taken", device)
+        redirect(native[0])
+        device.stop()
+    line = "jifl: the call of x64_sys_call was redirected while a session ran: the module stays until the next boot"
+    check("the log says that the module stays", line in kernel_log(mark), kernel_log(mark))
+    check("the module does not go", run("rmmod", "jifl").returncode and is_loaded())
+    remove("jifl_redirect")
+    same("the other has put the call back", call_of_entry(), native)
+    with Device() as device:
+        device.start(2, [GETPPID])
+        are_counted("in the next session", device)
+    same("after it the call is as before", call_of_entry(), native)
+
+
 # --- the whole --------------------------------------------------------------------------------------------
 
 
@@ -712,6 +738,7 @@ def program(fentry_program, rounds, *wanted):
         device.stop()
     end = run("jifl", "unload", "jifl")
     check("the module unloads", end.returncode == 0 and not is_loaded(), end)
+    taken_meanwhile()
 
 
 main(program)
