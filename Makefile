@@ -7,11 +7,11 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
-	man install demo lint fmt clean help debug-kernel race-kernel soak
+	man install demo front-end lint fmt clean help debug-kernel race-kernel soak
 
 MINUTES ?= 60
 
-all: modules cli
+all: modules cli front-end
 
 help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
@@ -40,6 +40,10 @@ cli:
 	@JIFL_COMMIT=$$(git describe --always --dirty 2>/dev/null || echo unknown) nice $(CARGO) build --release --locked --package jifl
 	@cmp -s $(CARGO_OUT)/jifl build/bin/jifl || \
 		{ cp $(CARGO_OUT)/jifl build/bin/jifl.new && mv build/bin/jifl.new build/bin/jifl; }
+
+# The plugin of QEMU's behind `jifl bench --clock front-end`.
+front-end:
+	@$(MAKE) --no-print-directory -C bench/frontend
 
 # Made by the command from its own definitions.
 man: cli
@@ -107,6 +111,7 @@ bench: setup
 bench-native: setup
 	@scripts/bench-native-setup
 	@$(MAKE) --no-print-directory -C bench/native
+	@$(MAKE) --no-print-directory -C bench/frontend
 	@bench/native/run $(if $(JSON),--json $(JSON))
 
 fmt:
@@ -118,4 +123,4 @@ lint:
 
 clean:
 	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted \
-		build/bench build/native build/man
+		build/bench build/native build/front-end build/man

@@ -8,6 +8,44 @@ pub fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// What tells the plugin of bench/frontend, where the machine's QEMU has it, what to count. Each
+/// is a nop that nobody else executes; the numbers are those of bench/frontend/marks.h.
+pub mod marks {
+    macro_rules! mark {
+        ($(#[$doc:meta])* $name:ident, $number:literal) => {
+            $(#[$doc])*
+            #[inline(always)]
+            pub fn $name() {
+                // SAFETY: `nopl NUMBER(%rax,%rax,1)`, which does nothing.
+                unsafe {
+                    core::arch::asm!(
+                        ".byte 0x0f, 0x1f, 0x84, 0x00",
+                        concat!(".long ", $number),
+                        options(nostack, preserves_flags),
+                    );
+                }
+            }
+        };
+    }
+
+    mark!(
+        /// A round begins: the kernel's events are counted.
+        begin, "0x4a464501"
+    );
+    mark!(
+        /// The round ends.
+        end, "0x4a464503"
+    );
+    mark!(
+        /// All rounds since the last time are written to a file.
+        write, "0x4a464504"
+    );
+    mark!(
+        /// The model forgets everything, until a round begins.
+        stop, "0x4a464505"
+    );
+}
+
 /// Executes `rounds` times two instructions; how far the clock advanced.
 #[inline(never)]
 fn loop_ticks(rounds: u64) -> u64 {

@@ -40,6 +40,8 @@ pub struct Config {
     pub accel: Accel,
     /// Guest time advances one nanosecond an instruction; implies TCG, one CPU.
     pub icount: bool,
+    /// A plugin of QEMU's and its arguments, in QEMU's notation (`FILE,NAME=VALUE`); implies TCG.
+    pub plugin: Option<OsString>,
     /// More kernel parameters; they come last and so win.
     pub append: Vec<String>,
     /// Modules to insert before the command, in this order.

@@ -64,6 +64,9 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
         (Accel::Kvm, _) => add(&["-accel", "kvm"]),
         (Accel::Tcg, _) => add(&["-accel", "tcg,thread=multi"]),
     }
+    if let Some(plugin) = &config.plugin {
+        add(&["-plugin", &plugin.to_string_lossy()]);
+    }
     add(&["-cpu", &config.cpu]);
     add(&["-smp", &config.smp.to_string(), "-m", &config.memory]);
     let kernel = &config.kernel;

@@ -52,6 +52,9 @@ pub struct VmArgs {
     /// One nanosecond of guest time for each instruction: exact, repeatable counts
     #[arg(long)]
     icount: bool,
+    /// Have QEMU load this plugin, with its arguments as QEMU takes them
+    #[arg(long, value_name = "FILE[,NAME=VALUE]...")]
+    plugin: Option<OsString>,
     /// More kernel parameters; may be given several times
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     append: Vec<String>,
@@ -100,8 +103,13 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
                 "--icount counts instructions that QEMU translates: not with --accel kvm",
             ));
         }
+        Wanted::Kvm if args.plugin.is_some() => {
+            return Err(Failure::usage(
+                "--plugin sees instructions that QEMU translates: not with --accel kvm",
+            ));
+        }
         Wanted::Kvm => Accel::Kvm,
-        Wanted::Auto if args.icount => Accel::Tcg,
+        Wanted::Auto if args.icount || args.plugin.is_some() => Accel::Tcg,
         Wanted::Auto => accel::auto().0,
     };
     let smp = args.smp.unwrap_or(if args.icount { 1 } else { 2 });
@@ -139,6 +147,7 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
         cpu: args.cpu.unwrap_or_else(|| default_cpu.into()),
         accel,
         icount: args.icount,
+        plugin: args.plugin,
         append: args.append,
         modules,
         writable,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two clocks: instructions, where the machine's counts them, and time.
-//! Both are the processor's time stamp counter.
+//! The clocks: instructions, where the machine's counts them, and time, both of them the
+//! processor's time stamp counter; and what the front end's model counts (front_end.rs).
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ pub enum Clock {
     Instructions,
     /// Whatever the machine's clock shows
     Time,
+    /// Mispredicted returns, misses and taken branches, as a model counts them
+    FrontEnd,
 }
 
 impl Clock {
@@ -22,6 +24,7 @@ impl Clock {
         match self {
             Clock::Instructions => "instructions",
             Clock::Time => "time",
+            Clock::FrontEnd => "front-end",
         }
     }
 
@@ -30,6 +33,7 @@ impl Clock {
         match self {
             Clock::Instructions => "instructions",
             Clock::Time => "ns",
+            Clock::FrontEnd => "events",
         }
     }
 }
@@ -45,7 +49,7 @@ impl Stopwatch {
     /// For this clock. Takes a moment: for time, the counter's frequency is measured.
     pub fn new(clock: Clock) -> Stopwatch {
         let scale = match clock {
-            Clock::Instructions => 1.0,
+            Clock::Instructions | Clock::FrontEnd => 1.0,
             Clock::Time => nanoseconds_per_tick(),
         };
         Stopwatch { scale }

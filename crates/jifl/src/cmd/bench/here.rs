@@ -7,7 +7,7 @@ use jifl_sys::micro::Op;
 use super::clock::{self, Clock, Stopwatch};
 use super::pace::{PATIENCE, Pace};
 use super::sheet::{Operation, Row, Sheet};
-use super::{BenchArgs, Set, cold, goals, memory, micro, web};
+use super::{BenchArgs, Set, cold, front_end, goals, memory, micro, web};
 use crate::base::environment::{Environment, release};
 use crate::base::exit::Failure;
 use crate::show::output;
@@ -17,6 +17,13 @@ pub fn measure(
     args: &BenchArgs,
     mut show: impl FnMut(Sheet) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if let Some(directory) =
+        front_end::directory().filter(|_| args.clock.contains(&Clock::FrontEnd))
+    {
+        let plan = micro_plan(args, Set::Micro, Clock::FrontEnd)?;
+        let sheets = front_end::measure(&plan, directory, Set::Micro.name());
+        return sheets.into_iter().try_for_each(show);
+    }
     let counts = jifl_sys::cpu::clock_counts_instructions();
     let (clock, line) = clock::usable(&args.clock, counts);
     let line = line.map(|line| format!("no {line}"));
@@ -102,7 +109,7 @@ fn micro_plan(args: &BenchArgs, set: Set, clock: Clock) -> Result<micro::Plan, F
             None => Pace::of(clock),
         },
         repeats: match clock {
-            Clock::Instructions => 1,
+            Clock::Instructions | Clock::FrontEnd => 1,
             Clock::Time => repeats,
         },
         patience: args.repeats.is_none().then_some(PATIENCE),

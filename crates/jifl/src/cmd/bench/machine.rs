@@ -3,6 +3,7 @@
 //! one set and clock, and reads what it found from its output.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -11,7 +12,7 @@ use std::time::Instant;
 use super::clock::Clock;
 use super::results::Results;
 use super::sheet::Sheet;
-use super::{BenchArgs, Set};
+use super::{BenchArgs, Set, front_end};
 use crate::base::exit::Failure;
 use crate::show::output;
 
@@ -54,9 +55,8 @@ pub fn run_all(
     mut show: impl FnMut(Sheet) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let jobs = jobs(args);
-    let (exact, timed): (Vec<Job>, Vec<Job>) = jobs
-        .into_iter()
-        .partition(|job| job.clock == Clock::Instructions);
+    let (exact, timed): (Vec<Job>, Vec<Job>) =
+        jobs.into_iter().partition(|job| job.clock != Clock::Time);
     let count = exact.len() + timed.len();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -105,9 +105,20 @@ fn run(job: &Job, args: &BenchArgs, ended: &AtomicUsize, of: usize) -> Vec<Sheet
 
 fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
     let program = std::env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
+    let counts = match job.clock {
+        Clock::FrontEnd => Some(FrontEnd::new()?),
+        _ => None,
+    };
     let mut command = Command::new(&program);
     command.args(machine_words(job, args));
+    if let Some(counts) = &counts {
+        command.args(counts.machine_words());
+    }
     command.arg("--").arg(&program).args(inner_words(job, args));
+    if let Some(counts) = &counts {
+        // A machine has its caller's environment.
+        command.env(front_end::DIRECTORY, &counts.directory);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     // The machine ends with us, however we end.
     jifl_sys::os::tie_to_parent(&mut command, &[]);
@@ -123,10 +134,46 @@ fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
     Ok(results.sheets)
 }
 
+/// The plugin, and a directory for what it counts, gone with this.
+struct FrontEnd {
+    plugin: PathBuf,
+    directory: PathBuf,
+}
+
+impl FrontEnd {
+    fn new() -> Result<FrontEnd, String> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let own = crate::base::root::find()?.join("build/front-end");
+        let plugin = own.join("front-end.so");
+        if !plugin.exists() {
+            let plugin = plugin.display();
+            return Err(format!("{plugin} is not there: run `make front-end`"));
+        }
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let directory = own.join(format!("counts-{}-{next}", std::process::id()));
+        std::fs::create_dir(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(FrontEnd { plugin, directory })
+    }
+
+    /// The guest sees what the plugin writes.
+    fn machine_words(&self) -> Vec<OsString> {
+        let plugin = format!("{},out={}", self.plugin.display(), self.directory.display());
+        let directory = self.directory.clone().into();
+        vec!["--plugin".into(), plugin.into(), "--rw".into(), directory]
+    }
+}
+
+impl Drop for FrontEnd {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
 fn machine_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["vm".into(), "--kernel".into(), job.kernel.clone().into()];
     match job.clock {
-        Clock::Instructions => words.push("--icount".into()),
+        Clock::Instructions | Clock::FrontEnd => words.push("--icount".into()),
         Clock::Time => words.extend(["--smp".into(), "2".into()]),
     }
     if job.set == Set::Memory {

@@ -259,7 +259,8 @@ fn without_inside(counts: Counts) -> Counts {
     }
 }
 
-fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
+/// Rounds of which nothing is kept.
+pub fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     for _ in 0..rounds {
         round.once()?;
         round.between()?;
@@ -267,7 +268,13 @@ fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn timed(plan: &Plan, round: &mut dyn Round, rounds: u64, costs: &mut Vec<f64>) -> io::Result<()> {
+/// Rounds, and what each costs by the stopwatch.
+pub fn timed(
+    plan: &Plan,
+    round: &mut dyn Round,
+    rounds: u64,
+    costs: &mut Vec<f64>,
+) -> io::Result<()> {
     for _ in 0..rounds {
         let (cost, result) = plan.stopwatch.of(|| round.once());
         result?;

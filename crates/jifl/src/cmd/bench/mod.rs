@@ -4,6 +4,7 @@
 mod chart;
 mod clock;
 mod cold;
+mod front_end;
 mod goals;
 mod here;
 mod instruments;
@@ -96,11 +97,18 @@ impl Set {
             Set::Effect | Set::Cold | Set::Memory => vec![Clock::Instructions],
             Set::Web => vec![Clock::Time],
         };
+        // What is counted there is told of one round after the other.
+        let others: Vec<Clock> = wanted
+            .iter()
+            .copied()
+            .filter(|clock| *clock != Clock::FrontEnd || self == Set::Micro)
+            .collect();
         match wanted {
             [] => suits,
+            _ if others.is_empty() => others,
             // There is no other way to measure it.
             _ if self == Set::Web => suits,
-            _ => wanted.to_vec(),
+            _ => others,
         }
     }
 }
@@ -231,6 +239,9 @@ impl BenchArgs {
     fn rows(&self, set: Set, clock: Clock) -> Vec<Instrument> {
         let slow = clock == Clock::Time && Environment::here().accelerator == "tcg";
         let wanted = |row: &&Instrument| match self.row.as_slice() {
+            [] if clock == Clock::FrontEnd => {
+                row.what == What::Native || ["none", "call", "block"].contains(&row.key)
+            }
             [] => set.has_by_itself(row, slow),
             keys => row.what == What::Native || keys.iter().any(|key| key == row.key),
         };
@@ -242,6 +253,11 @@ impl BenchArgs {
 pub fn run(args: BenchArgs) -> Result<u8, Failure> {
     args.ops()?;
     args.check_rows()?;
+    if args.here && front_end::directory().is_none() && args.clock.contains(&Clock::FrontEnd) {
+        return Err(Failure::usage(
+            "--clock front-end is a model in the machine that runs the kernel: not with --here",
+        ));
+    }
     // Before what is written, which may be the same file.
     let earlier = report::read_all(&args.from)?;
     let mut report = Report::new(&args)?;

@@ -42,6 +42,7 @@ impl Pace {
         let (rounds, cost) = match clock {
             Clock::Instructions => (200, 2e7),
             Clock::Time => (1000, 3e8),
+            Clock::FrontEnd => (100, 5e6),
         };
         Pace {
             clock,
@@ -111,7 +112,7 @@ impl Reporter {
             title,
             op: String::new(),
             every: match clock {
-                Clock::Instructions => Duration::from_secs(2),
+                Clock::Instructions | Clock::FrontEnd => Duration::from_secs(2),
                 Clock::Time => Duration::from_secs(10),
             },
             last: Instant::now(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sheet for people.
 
+use super::front_end;
 use super::sheet::{Cell, Figure, Goal, NATIVE, Row, Sheet};
 use crate::session::report::{grouped, table};
 
@@ -17,7 +18,7 @@ pub fn render(sheet: &Sheet) -> String {
         let mut line = vec![op.name.clone()];
         for row in &rows {
             let cell = row.cells.iter().find(|cell| cell.op == op.name);
-            line.push(cell.map_or_else(|| "-".into(), |cell| shown(row, cell)));
+            line.push(cell.map_or_else(|| "-".into(), |cell| shown(sheet, row, cell)));
             if is_noisy(sheet) && row.key == NATIVE {
                 line.push(cell.map_or_else(|| "-".into(), noise));
             }
@@ -42,17 +43,18 @@ fn heading(sheet: &Sheet) -> String {
     let units: std::collections::BTreeSet<&str> =
         sheet.ops.iter().map(|op| op.unit.as_str()).collect();
     let units: Vec<&str> = units.into_iter().collect();
+    let units = units.join(", ");
+    let columns = match front_end::is_event(&sheet.clock) {
+        true => format!("all columns: {units}, of a round\n"),
+        false => {
+            let native = NATIVE.to_uppercase();
+            format!("{native} column: {units}; others: slowdown\n")
+        }
+    };
     format!(
-        "{} by {}: Linux {}, {}, {}, {} CPU{plural}\n{} column: {}; others: slowdown\n",
-        sheet.set,
-        sheet.clock,
-        machine.kernel,
-        machine.cpu,
-        machine.accelerator,
-        machine.cpus,
-        NATIVE.to_uppercase(),
-        units.join(", ")
-    )
+        "{} by {}: Linux {}, {}, {}, {} CPU{plural}\n",
+        sheet.set, sheet.clock, machine.kernel, machine.cpu, machine.accelerator, machine.cpus,
+    ) + &columns
 }
 
 fn titles(sheet: &Sheet, rows: &[&Row]) -> Vec<String> {
@@ -80,10 +82,10 @@ fn noise(cell: &Cell) -> String {
     }
 }
 
-fn shown(row: &Row, cell: &Cell) -> String {
+fn shown(sheet: &Sheet, row: &Row, cell: &Cell) -> String {
     match &cell.void {
         Some(_) => "void".into(),
-        None if row.key == NATIVE => number(cell.value),
+        None if row.key == NATIVE || front_end::is_event(&sheet.clock) => number(cell.value),
         None => format!("{:.3}", cell.ratio),
     }
 }
