@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What user code may ask the processor: its clock, and who emulates it.
+//! What user code may ask the processor: its clock, and which emulator runs it.
 
 /// The processor's time stamp counter. In a machine whose clock counts
 /// instructions it advances by one with each.

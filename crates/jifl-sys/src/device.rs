@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that
-//! a test can stand in for the whole device.
+//! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that a test can stand
+//! in for the whole device.
 
 use std::fs::File;
 use std::io;

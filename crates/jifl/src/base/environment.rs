@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine that was measured, as results name it.
+//! Describes the measured machine in results.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions get and return, as their types say it: from registers to text and to JSON.
+//! The arguments and results of functions, by their types: from registers to text and to JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening the device, and saying in one line why it cannot be had.
+//! Opens the device, or says in one line why it cannot be opened.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where data goes: standard output or a file.
+//! The destination of data: standard output or a file.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};

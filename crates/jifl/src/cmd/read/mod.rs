@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl read`: takes the records out of a plugin's ring and shows them, as the lines that the
-//! plugin makes of them; with source lines behind the places that these name, if that is wanted.
+//! `jifl read`: takes the records out of a plugin's ring and shows them as the lines that the
+//! plugin makes of them. If the user wants it, source lines follow the places that these lines
+//! name.
 
 mod places;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread does in a session of functions, or of blocks.
+//! The events of a thread in a session of functions, or of blocks.
 
 use jifl_sys::abi::{
     RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_JUMPED, RECORD_LEFT,

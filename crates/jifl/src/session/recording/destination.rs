@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a recording is written: beside its place under another name, and renamed when it is whole,
-//! so that what was there before stays until then. Where there is no room for it, it goes to
-//! another directory rather than be lost: the counters are gone with the session.
+//! Where a recording is written: beside its place under another name. It is renamed when it is
+//! whole, so that an older file stays until then. Where there is no room for the recording, it goes
+//! to another directory, because the counters are gone with the session and it would be lost.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

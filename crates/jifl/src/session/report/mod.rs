@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a counting session found out, and how it is told: as a table for
-//! people, as one JSON object, as CSV.
+//! The results of a counting session, and their output: as a table for people, as one JSON object,
+//! as CSV.
 
 mod csv;
 mod json;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sessions record: taken from the module while they run, put in order afterwards.
+//! The records of sessions: taken from the module while the sessions run, sorted afterwards.
 
 pub mod pieces;
 mod waits;

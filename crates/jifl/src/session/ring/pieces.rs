@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From each CPU's records to what all threads did, in the order of time.
+//! From each CPU's records to the events of all threads, in the order of time.
 
 use jifl_sys::abi::{
     RECORD_BEGIN, RECORD_CLOCK, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME,

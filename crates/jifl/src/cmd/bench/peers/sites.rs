@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The places that an operation executes, by JIFL's own block and call traces.
+//! The places that an operation executes, from JIFL's own block and call traces.
 
 use std::collections::HashSet;
 
