@@ -72,7 +72,7 @@ pub fn clock_counts_instructions() -> bool {
     (0..20).filter(exact).count() > 15
 }
 
-/// Who makes this machine: `tcg`, `kvm`, another's signature; `None` on hardware.
+/// The maker of this machine: `tcg`, `kvm`, another hypervisor's signature; `None` on hardware.
 pub fn hypervisor() -> Option<String> {
     const PRESENT: u32 = 1 << 31;
     // A safe function for newer compilers.

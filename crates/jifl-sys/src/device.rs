@@ -30,7 +30,7 @@ pub struct BlockParts {
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
 #[derive(Debug)]
 pub enum Request<'a> {
-    /// Who answers.
+    /// Which module answers.
     Info(&'a mut Info),
     /// Starts a session on this file.
     Start(&'a mut Start),

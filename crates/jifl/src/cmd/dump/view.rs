@@ -63,7 +63,7 @@ pub struct Piece {
     pub pushed: u32,
     /// Flags live before it, where known: `C-Z---`.
     pub live_flags: Option<String>,
-    /// Registers live before it, likewise.
+    /// Registers live before it, where known.
     pub live_regs: Option<Vec<&'static str>>,
     /// The original instruction.
     pub original: Option<String>,

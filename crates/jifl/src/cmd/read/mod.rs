@@ -110,7 +110,7 @@ pub fn run(args: &ReadArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// Has whoever read it gone away?
+/// True when the reader of the output has closed it.
 fn is_closed(fd: impl AsFd) -> bool {
     let mut events = [PollFd::new(&fd, PollFlags::empty())];
     let now = rustix::event::Timespec {

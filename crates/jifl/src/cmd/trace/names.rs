@@ -42,7 +42,7 @@ impl<'a> Names<'a> {
         self.at(entered.address)
     }
 
-    /// Likewise, of the function at an address.
+    /// The name of the function at an address.
     pub fn at(&self, address: u64) -> Cow<'a, str> {
         self.symbols.name(address)
     }

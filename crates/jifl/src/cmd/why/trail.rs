@@ -19,7 +19,7 @@ pub enum Mark {
 /// A call that failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Who made it.
+    /// The thread that made it.
     pub thread: u32,
     /// Its number.
     pub nr: u32,

@@ -21,13 +21,14 @@ pub enum Event {
     /// What the function gets that was entered just before: with this stack pointer, in the words
     /// behind this place among the CPU's records.
     Arguments(u32, u32),
-    /// Likewise, what the function returns that was entered with this stack pointer.
+    /// What the function returns that was entered with this stack pointer: in the words behind this
+    /// place.
     Returned(u32, u32),
     /// When the function was entered that has this stack pointer: in the word behind this place.
     Entered(u32, u32),
-    /// Likewise, when it returns.
+    /// When that function returns: in the word behind this place.
     Left(u32, u32),
-    /// Likewise, when it jumps to another, which returns in its stead.
+    /// When that function jumps to another, which returns for it: in the word behind this place.
     Jumped(u32, u32),
     /// The kernel's fixup goes on natively in place of the instruction at this address.
     Fault(u64),

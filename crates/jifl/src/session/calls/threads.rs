@@ -24,7 +24,7 @@ pub struct Thread {
     pub process: u32,
     /// The process' name, where it is known.
     pub process_name: Option<String>,
-    /// Its own, likewise.
+    /// The thread's own name, where it is known.
     pub name: Option<String>,
 }
 

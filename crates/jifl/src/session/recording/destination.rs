@@ -40,7 +40,8 @@ impl Destination {
             });
         }
         let part = with_ending(&place, &format!(".{}.tmp", std::process::id()));
-        // What a process of this number may have left; whoever else made it, it is not written to.
+        // Removes the file that an earlier process of this number may have left. A file that another
+        // process makes meanwhile is not written to.
         let _ = fs::remove_file(&part);
         Ok(Destination {
             file: new(&part).map_err(failed)?,

@@ -216,10 +216,10 @@ impl Recording {
     }
 }
 
-/// Likewise, where one is wanted.
+/// Keeps a recording where one is wanted.
 ///
 /// # Errors
-/// Likewise.
+/// As for [`keep`].
 pub fn keep_in(
     destination: Option<Destination>,
     recording: impl FnOnce() -> Recording,

@@ -40,7 +40,7 @@ pub struct Row {
     pub max: u64,
     /// Of one call; `None` when the session counts nothing inside calls.
     pub p50: Option<u64>,
-    /// Likewise.
+    /// Of one call; `None` when the session counts nothing inside calls.
     pub p99: Option<u64>,
     /// Blocks translated for this call first.
     pub blocks: u64,

@@ -71,10 +71,10 @@ pub fn observe(
     observe_wanted(scope, door, start, table, limit, None)
 }
 
-/// Likewise, of calls that return what is `wanted`.
+/// As [`observe`], for calls that return what is `wanted`.
 ///
 /// # Errors
-/// As of all.
+/// As for [`observe`].
 pub fn observe_wanted(
     scope: &Scope,
     door: &(impl Door + Sync),

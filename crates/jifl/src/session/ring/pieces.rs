@@ -81,7 +81,7 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
             continue;
         };
         at += 1;
-        // What the clock was then is for those who ask.
+        // The clock's value at that time is skipped here.
         if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
             at += 1 + record_words(clock.what);
         }

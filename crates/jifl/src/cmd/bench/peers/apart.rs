@@ -73,7 +73,7 @@ fn answer(tool: &impl Tool, asked: &Receiver<(Ask, Sender<u64>)>) {
             Ask::Hits => tool.hits(),
             Ask::Missed => tool.missed(),
         };
-        // Who asked may have gone.
+        // The thread that asked may have ended.
         to.send(value).ok();
     }
 }

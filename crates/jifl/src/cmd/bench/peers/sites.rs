@@ -45,7 +45,7 @@ pub(super) struct Site {
     pub executions: u64,
     /// Of a function: its names.
     pub names: Vec<String>,
-    /// ... those that no other function has.
+    /// Of a function: those of its names that no other function has.
     pub own_names: Vec<String>,
 }
 
