@@ -208,7 +208,10 @@ def building():
 
 
 def compile_program(name, *flags):
-    """Builds tests/vm/NAME.c, or what tests/vm/NAME/ holds, statically into build/tests/vm; returns its path."""
+    """Builds tests/vm/NAME.c, or the files of tests/vm/NAME/, into build/tests/vm; returns its path.
+
+    The program is static: it runs in every machine.
+    """
     here = Path(__file__).parent
     sources = sorted((here / name).glob("*.c")) or [here / f"{name}.c"]
     binary = PROGRAMS / name
