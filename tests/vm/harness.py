@@ -208,14 +208,18 @@ def building():
 
 
 def compile_program(name, *flags):
-    """Builds tests/vm/NAME.c statically into build/tests/vm; returns its path."""
-    source = Path(__file__).parent / f"{name}.c"
+    """Builds tests/vm/NAME.c, or the files of tests/vm/NAME/, into build/tests/vm; returns its path.
+
+    The program is static: it runs in every machine.
+    """
+    here = Path(__file__).parent
+    sources = sorted((here / name).glob("*.c")) or [here / f"{name}.c"]
     binary = PROGRAMS / name
-    made_from = [source, *(ROOT / "include/uapi").iterdir()]
+    made_from = [*sources, *(here / name).glob("*.h"), *(ROOT / "include/uapi").iterdir()]
     with building():
         if binary.exists() and binary.stat().st_mtime >= max(path.stat().st_mtime for path in made_from):
             return binary
-        subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, source, *flags], check=True)
+        subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, *sources, *flags], check=True)
     return binary
 
 
