@@ -21,7 +21,7 @@ extern struct jifl_translated jifl_translated;
  */
 u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
 
-/* Makes an entry piece; see jifl_engine_entry_create. Returns the same values. */
+/* Makes an entry piece; see jifl_engine_entry_create. Same returns. */
 u32 jifl_translate_entry(int context, jifl_orig target,
 			 const struct ir_insert *entry, u32 nentry,
 			 const struct ir_insert *exit, u32 nexit, enum jifl_cause *cause);

@@ -22,7 +22,7 @@ int jifl_compat_exec_init(void);
  * frees it, and also gives the pages' direct map its usual permissions back. Sleeps.
  */
 void *jifl_compat_exec_alloc(unsigned long size);
-/* Makes the memory executable and read-only. Sleeps. */
+/* Makes it executable and read-only. Sleeps. */
 int jifl_compat_exec_protect(void *mem, unsigned long size);
 
 /* --- records.c: return addresses that tracers keep for a task ----------------- */

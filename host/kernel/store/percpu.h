@@ -7,13 +7,13 @@
 #include <linux/types.h>
 #include "../../../engine/engine.h"
 
-/* Sessions that may have the same system call at a time; each session then has a lane. */
+/* Sessions that may have the same system call at a time; each then has a lane. */
 #define JIFL_LANES	4
 
 /* What one session counts about the call that runs on a CPU; see count.c. */
 struct jifl_lane {
 	u64 count;
-	u64 call;		/* 0: none; else the session and the system call */
+	u64 call;		/* 0: none; else session and system call */
 };
 
 struct jifl_cpu {
