@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What instructions mean for translation: bytes in, fields of struct ir_insn out. */
+/* The meaning of instructions for translation: bytes in, fields of struct ir_insn out. */
 #include "../../../engine/decode/decode.h"
 #include "../unit.h"
 

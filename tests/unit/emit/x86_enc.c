@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Encodings: what each writer's function emits, byte for byte. */
+/* Encodings: the bytes that each function of the writer emits. */
 #include "../../../engine/emit/x86_enc.h"
 #include "../unit.h"
 

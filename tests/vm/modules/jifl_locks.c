@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of which is known how often they are waited for, and how long. A line written to
+ * Locks for which it is known how often and how long tasks wait. A line written to
  * /proc/jifl_locks is
  *	KIND MS N	a lock is taken N times, each while a thread on another processor
- *			holds it, for MS ms more; MS 0: while nobody does
+ *			holds it, for MS ms more; MS 0: while no thread holds it
  *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds; another fails N times
  *			and is not tried again
- * and reading it gives, for each kind: KIND, how often it was waited for; how long taking it
- * lasted, in nanoseconds, all together and at most; and how long it was held behind a waiter's
- * back, from when it was seen to wait, all together and at most. The wait is between both.
- * Who writes must not run on the last processor.
+ * Reading the file gives for each kind: KIND; how often tasks waited for it; how long taking it
+ * lasted, in nanoseconds, all together and at most; and how long it was held after a waiter was
+ * seen to wait, all together and at most. The wait is between the two durations. The writing task
+ * must not run on the last processor.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
