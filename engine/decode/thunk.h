@@ -22,7 +22,7 @@ struct jifl_thunk {
 
 /*
  * Follows the live bytes at addr as the processor would, from a state in which the processor has
- * just jumped to the thunk, and says to what the thunk amounts.
+ * just jumped to the thunk, and says what the thunk does.
  */
 void jifl_thunk_follow(jifl_orig addr, struct jifl_thunk *thunk);
 

@@ -222,7 +222,7 @@ static void single_steps(void)
 	printf("single steps: %d, then %s\n", steps, ended(status));
 }
 
-/* Attach to and let go of who sleeps in a system call, again and again. */
+/* Attaches to a process that sleeps in a system call, and lets go of it, again and again. */
 static void attached(void)
 {
 	int p[2], i, status, good = 0;
