@@ -30,7 +30,7 @@ struct jifl_config {
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
 	/*
 	 * s64 per CPU, JIFL_TRAINING_CELLS of them. The targets of an inline cache are ordered by
-	 * their hits as soon as one target has that many hits; 0: never.
+	 * their hits as soon as one target has training_hits hits; training_hits 0: never.
 	 */
 	struct ir_operand training;
 	u32 training_hits;

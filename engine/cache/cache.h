@@ -56,8 +56,8 @@ struct cache_exit {
 		};
 	};
 	/*
-	 * Linked: the next exit of the same block. Waiting: the next exit that waits. INDIRECT:
-	 * the first hit of its inline cache; the others follow.
+	 * Linked: the next exit that is linked to the same block. Waiting: the next exit that
+	 * waits. INDIRECT: the first hit of its inline cache; the others follow.
 	 */
 	u32 next;
 	u32 block : 30;		/* the block to which the exit belongs */

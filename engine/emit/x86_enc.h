@@ -180,7 +180,7 @@ void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 r
 void x86_load_operand_of(struct x86_writer *w, enum ir_reg reg, const struct ir_insn *insn);
 /*
  * x86_walk.c: the length of the instruction at p, if inserted code or stubs use such an
- * instruction; *pushed becomes the bytes that it pushes. 0: another instruction, or one that goes
+ * instruction; adds to *pushed the bytes that it pushes. 0: another instruction, or one that goes
  * elsewhere.
  */
 u32 x86_walk(const u8 *p, s32 *pushed);

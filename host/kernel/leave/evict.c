@@ -111,8 +111,8 @@ static __no_sanitize_address bool holds_any(struct words words, const struct sca
 
 /*
  * True when an interrupted thread goes on with an address of the cache in a register, as in a
- * thunk through which inserted code jumps. The registers of callers count, too: an interrupt has
- * saved them.
+ * thunk through which inserted code jumps. This includes the registers of callers, because they
+ * are among the interrupted registers.
  */
 static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 {
