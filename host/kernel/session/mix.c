@@ -277,7 +277,7 @@ static struct jifl_mix *jifl_mix_of(struct jifl_session *const members[JIFL_LANE
 	return &members[lane]->alone;
 }
 
-static u64 jifl_mix_way_in(struct jifl_mix *m, unsigned int nr)
+u64 jifl_mix_way_in(struct jifl_mix *m, unsigned int nr)
 {
 	u64 piece = READ_ONCE(m->pieces[nr]);
 

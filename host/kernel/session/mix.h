@@ -40,6 +40,11 @@ void jifl_mix_resume(void);
  */
 void jifl_mix_doom(struct jifl_session *s);
 void jifl_mix_free_doomed(void);
+/*
+ * The entry piece of (m, nr), made if need be; 0 to let the call pass. Sets this CPU's running
+ * calls to none when it makes one. Does not sleep.
+ */
+u64 jifl_mix_way_in(struct jifl_mix *m, unsigned int nr);
 /* Lets handlers that could not run in the cache be tried again. */
 void jifl_mix_retry_native(struct list_head *sessions);
 /* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
