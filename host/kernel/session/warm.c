@@ -39,10 +39,10 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
-#include "../call/count.h"
-#include "../enter/syscall.h"
+#include "../enter/target.h"
 #include "../tools/profile.h"
-#include "mix.h"
+#include "aim.h"
+#include "choose.h"
 #include "session.h"
 #include "warm.h"
 
@@ -107,17 +107,16 @@ static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_b
 	}
 }
 
-/* Makes the way in of a system call whose handler is translated. Was there one, or is there now? */
-static bool jifl_warm_entry(struct jifl_session *s, unsigned int nr)
+/* Makes the entry piece of a target whose first block is translated. Is there one now? */
+static bool jifl_warm_entry(struct jifl_aim *aim)
 {
 	struct jifl_warm_aside aside;
 	u64 piece;
 
-	if (!jifl_engine_has(s->alone.context, jifl_orig_at(jifl_entry_handler(nr))) ||
-	    jifl_count_prepare(s, nr))
+	if (!jifl_engine_has(aim->session->alone.context, jifl_orig_at(aim->target->address)))
 		return false;
 	jifl_warm_put_aside(&aside);
-	piece = jifl_mix_way_in(&s->alone, nr);
+	piece = jifl_choose_way_in(&aim->way);
 	jifl_warm_put_back(&aside);
 	return piece;
 }
@@ -126,7 +125,7 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 			 struct jifl_warm *req)
 {
 	struct jifl_warmed_cost cost = {};
-	unsigned int nr;
+	struct jifl_aim *aim;
 	u32 i;
 
 	for (i = 0; i < req->n; i++) {
@@ -135,8 +134,10 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 		jifl_warm_one(s, &blocks[i], req, &cost);
 		cond_resched();
 	}
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX)
-		req->entries += jifl_warm_entry(s, nr);
+	for_each_aim(aim, s, i) {
+		req->entries += jifl_warm_entry(aim);
+		cond_resched();
+	}
 	req->blocks = cost.blocks;
 	req->insns = cost.insns;
 	req->translate_ns = cost.ns;

@@ -90,7 +90,7 @@ abi_struct! {
         pub other: u32,
         /// Out: of these, not looked at, for want of room.
         pub left: u32,
-        /// Out: system calls whose way in is there.
+        /// Out: targets whose entry piece is there.
         pub entries: u32,
         /// Out: blocks translated, with those that lay behind them.
         pub blocks: u64,
