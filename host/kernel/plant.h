@@ -27,6 +27,8 @@
 	X(mixes_stay_listed, "mixes are freed while tasks may find them") \
 	X(pieces_kept, "entry pieces are used while the cache is emptied") \
 	X(drain_skipped, "the cache is emptied with threads inside") \
+	X(large_pages_split, "the cache's permissions are changed small page by small page") \
+	X(direct_map_kept, "freed pages of the cache stay read-only in the direct map") \
 	X(records_not_visited, "tracers' records keep cache addresses") \
 	X(owner_outlived, "a session goes on when its owner has died") \
 	X(full_unnoticed, "calls of which parts ran natively are counted") \

@@ -23,7 +23,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	11
+#define JIFL_ABI_VERSION	12
 #define JIFL_DEVICE		"/dev/jifl"
 
 /* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
@@ -196,6 +196,7 @@ struct jifl_status {
 	__u64 links;			/* exits linked to blocks, ever */
 	__u64 code_used;		/* bytes of code cache in use */
 	__u64 code_size;		/* bytes of code cache there are */
+	__u64 code_page;		/* bytes of each page that its code is executed from */
 	__u64 side_used;		/* bytes of side tables in use */
 	__u64 side_size;
 	__u64 flushes;			/* generations freed, sessions' ends included */

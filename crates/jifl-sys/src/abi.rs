@@ -3,7 +3,7 @@
 //! compares sizes, offsets and constants with what the C compiler makes of it.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 11;
+pub const ABI_VERSION: u32 = 12;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -381,6 +381,8 @@ abi_struct! {
         pub code_used: u64,
         /// Bytes of code cache there are.
         pub code_size: u64,
+        /// Bytes of each page that its code is executed from.
+        pub code_page: u64,
         /// Bytes of side tables in use.
         pub side_used: u64,
         /// Bytes of side tables there are.
