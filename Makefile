@@ -10,6 +10,7 @@ CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 	man install demo front-end lint fmt clean help debug-kernel race-kernel soak
 
 MINUTES ?= 60
+CPUS := $(shell nproc)
 
 all: modules cli front-end
 
@@ -67,21 +68,21 @@ demo: setup
 	@$(MAKE) --no-print-directory all
 	@build/bin/jifl vm -- scripts/demo
 
-test: setup
-	@$(MAKE) --no-print-directory all test-rust test-unit test-roundtrip fuzz test-vm
+test:
+	@MAKE="$(MAKE)" tests/all
 
 test-rust:
 	@nice $(CARGO) test --locked --workspace
 
 unit test-unit:
-	@$(MAKE) --no-print-directory -C tests/unit
+	@$(MAKE) --no-print-directory -C tests/unit -j$(CPUS) -O
 
 # JIFL_SOAK=seconds: with all modules of both kernels, and so long a fuzzing.
 test-roundtrip:
-	@$(MAKE) --no-print-directory -C tests/roundtrip $(if $(JIFL_SOAK),all-text)
+	@$(MAKE) --no-print-directory -C tests/roundtrip -j$(CPUS) $(if $(JIFL_SOAK),all-text)
 
 fuzz:
-	@$(MAKE) --no-print-directory -C tests/fuzz $(if $(JIFL_SOAK),SECONDS=$(JIFL_SOAK))
+	@$(MAKE) --no-print-directory -C tests/fuzz -j$(CPUS) -O $(if $(JIFL_SOAK),SECONDS=$(JIFL_SOAK))
 
 planted: test-roundtrip modules cli
 	@tests/planted/run

@@ -9,6 +9,7 @@
 #include <Zydis/Zydis.h>
 
 #include "../base/types.h"
+#include "jifl_causes.h"
 
 /* Over 1 KB together: too much for a kernel stack. Under the engine lock. */
 extern ZydisDecodedInstruction jifl_zi;
@@ -19,5 +20,13 @@ bool jifl_zydis_decode(const u8 *bytes, u32 n);
 
 /* Hardware number of the general register that reg is part of; 0xff: none. */
 u8 jifl_zydis_gpr(ZydisRegister reg);
+
+/* --- native.c, of the instruction in jifl_zi ------------------------------------------- */
+
+/* The processor's number of the register in ModRM.rm; IR_REG_NONE for memory. */
+u8 jifl_zydis_modrm_rm(void);
+
+/* Why it must run natively; JIFL_CAUSE_NONE: it may be copied. */
+enum jifl_cause jifl_zydis_native_cause(void);
 
 #endif

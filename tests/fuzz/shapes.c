@@ -19,8 +19,8 @@ static void make_targets(const u8 *back)
 	u32 i;
 
 	for (i = 0; i < NTARGETS; i++) {
-		len = TARGETS_AT + i * TARGET_SIZE;
-		table[i] = address(fuzz_text + len);
+		fuzz_len = TARGETS_AT + i * TARGET_SIZE;
+		table[i] = address(fuzz_text + fuzz_len);
 		CODE("\x48\x8d\x84\x40");
 		imm32(i);
 		if (back) {
@@ -30,7 +30,7 @@ static void make_targets(const u8 *back)
 			CODE("\xc3");
 		}
 	}
-	len = TARGETS_AT + NTARGETS * TARGET_SIZE;
+	fuzz_len = TARGETS_AT + NTARGETS * TARGET_SIZE;
 }
 
 /* mov $(NTARGETS - 1), %ecx; 1: mov table(,%rcx,8), %rdx; ...; loop 1b; ret */
@@ -40,14 +40,14 @@ static void many_targets(const char *branch, u32 n, bool jump)
 
 	CODE("\xb9");
 	imm32(NTARGETS - 1);
-	again = len;
+	again = fuzz_len;
 	CODE("\x48\x8b\x14\xcd");
 	imm32((u32)address(table));
 	bytes(branch, n);
-	behind = len;
+	behind = fuzz_len;
 	CODE("\xe2");
-	fuzz_text[len] = again - (len + 1);
-	len++;
+	fuzz_text[fuzz_len] = again - (fuzz_len + 1);
+	fuzz_len++;
 	CODE("\xc3");
 	make_targets(jump ? fuzz_text + behind : NULL);
 }
@@ -117,11 +117,11 @@ static void conditions(void)
 			imm32(flags);
 			CODE("\x9d");
 			if (set & 1) {
-				fuzz_text[len++] = 0x70 | cc;
-				fuzz_text[len++] = 4;
+				fuzz_text[fuzz_len++] = 0x70 | cc;
+				fuzz_text[fuzz_len++] = 4;
 			} else {
 				CODE("\x0f");
-				fuzz_text[len++] = 0x80 | cc;
+				fuzz_text[fuzz_len++] = 0x80 | cc;
 				imm32(4);
 			}
 			CODE("\x48\x8d\x40\x01");	/* lea 1(%rax), %rax */
@@ -148,8 +148,8 @@ static void counters(void)
 					CODE("\x9d");
 					if (narrow)
 						CODE("\x67");
-					fuzz_text[len++] = op;
-					fuzz_text[len++] = 4;
+					fuzz_text[fuzz_len++] = op;
+					fuzz_text[fuzz_len++] = 4;
 					CODE("\x48\x8d\x40\x01");
 					CODE("\x48\x8d\x04\x48"); /* lea (%rax,%rcx,2), %rax */
 				}
@@ -183,7 +183,7 @@ int shapes_run(void)
 		for (k = 0; k < 2 * JIFL_ARRAY_LEN(sizes) && !what; k++) {
 			fuzz_begin(sizes[k / 2], k % 2);
 			memset(fuzz_text, 0xcc, FUZZ_TEXT);
-			len = 0;
+			fuzz_len = 0;
 			shapes[i].make();
 			what = fuzz_text_case(i);
 		}

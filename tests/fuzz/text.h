@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Writing code to fuzz_text, of which len bytes are written. */
+/* Writing code to fuzz_text, of which fuzz_len bytes are written. */
 #ifndef FUZZ_TEXT_H
 #define FUZZ_TEXT_H
 
@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-static u32 len;
+extern u32 fuzz_len;
 
 static inline u64 address(const void *p)
 {
@@ -16,8 +16,8 @@ static inline u64 address(const void *p)
 
 static inline void bytes(const void *p, u32 n)
 {
-	memcpy(fuzz_text + len, p, n);
-	len += n;
+	memcpy(fuzz_text + fuzz_len, p, n);
+	fuzz_len += n;
 }
 
 /* Those of a string literal. */
@@ -36,7 +36,7 @@ static inline void imm32(u32 v)
 /* A displacement relative to the instruction's end, which is behind it. */
 static inline void rel32(const void *to)
 {
-	imm32((u32)(address(to) - (address(fuzz_text) + len + 4)));
+	imm32((u32)(address(to) - (address(fuzz_text) + fuzz_len + 4)));
 }
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Fixtures for the tests beside this file, and what is printed at their end."""
 
+import json
 import os
 import resource
 import time
@@ -9,11 +10,28 @@ import pytest
 
 import harness
 
+# What each test took when all were last run here; seconds by test.
+SECONDS = harness.ROOT / "build/tests/seconds.json"
+
 
 @pytest.fixture
 def show(record_property):
     """Keeps a line of figures, to be printed at the end whether the test passes or not."""
     return lambda text: record_property("figure", text)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest come first, those of which nothing is known before them.
+
+    A long one at the end leaves a processor idle.
+    """
+    known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+    items.sort(key=lambda item: -known.get(of_here(item.nodeid), float("inf")))
+
+
+def of_here(nodeid):
+    """Its name without the folder's."""
+    return nodeid.removeprefix("tests/vm/")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -40,7 +58,7 @@ def pytest_terminal_summary(terminalreporter):
     for outcome in ("passed", "failed"):
         for report in terminalreporter.stats.get(outcome, []):
             for name, value in report.user_properties if report.when == "call" else ():
-                test = report.nodeid.rpartition("/")[2]
+                test = of_here(report.nodeid)
                 if name == "figure":
                     terminalreporter.write_line(f"{test.rpartition('::')[2]}: {value}")
                 else:
@@ -48,12 +66,27 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.section("seconds by test")
     for line in seconds(took):
         terminalreporter.write_line(line)
+    keep(took)
+
+
+def keep(took):
+    """For the order of the next run. Tests that were not run keep what they had; not in the soak."""
+    if harness.SOAK:
+        return
+    known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
+    SECONDS.parent.mkdir(parents=True, exist_ok=True)
+    new = SECONDS.with_name(f"seconds.{os.getpid()}")
+    known |= {test: round(value[0], 1) for test, value in took.items()}
+    new.write_text(json.dumps(known, indent=1) + "\n")
+    new.replace(SECONDS)
 
 
 def seconds(took):
     """The lines of the table of what the tests took, slowest first."""
     yield f"{'seconds':>8} {'boots':>8} {'machines':>8} {'of CPUs':>8}"
     for test, (total, boots, machines, cpu, checks) in sorted(took.items(), key=lambda entry: -entry[1][0]):
+        if total < 1:
+            continue    # dozens, which need no machine
         yield f"{total:8.1f} {boots:8.1f} {machines:8} {cpu:8.1f} {test}"
         if "JIFL_TEST_TIMES" in os.environ:
             yield from (f"{'':38}{check}" for check in checks)

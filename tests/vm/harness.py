@@ -27,6 +27,8 @@ JIFL = ROOT / "build/bin/jifl"
 PROGRAMS = ROOT / "build/tests/vm"
 # JIFL_TEST_CELL=NAME: all on this machine of the matrix (cells.py).
 CELL = cells.named(os.environ["JIFL_TEST_CELL"]) if "JIFL_TEST_CELL" in os.environ else None
+# JIFL_TEST_TIMES=1: guests say what their checks took.
+TIMES = "export JIFL_TEST_TIMES=1; " if "JIFL_TEST_TIMES" in os.environ else ""
 # "debug" and "race" are those that `make debug-kernel` and `make race-kernel` build.
 KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
 # JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
@@ -111,8 +113,8 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     command += ["--append", append] if append else []
     command += ["--rw", str(rw)] if rw else []
     command += list(options)
-    command += ["--", "sh", "-c", f"echo {BEGIN_MARKER} >&2; export JIFL_TEST_SLOWNESS={slowness}\n"
-                f"{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
+    command += ["--", "sh", "-c", f"echo {BEGIN_MARKER} >&2; {TIMES}"
+                f"export JIFL_TEST_SLOWNESS={slowness}\n{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
     patience = (timeout + 180) * slowness + 60
     run = in_machine(command, patience)
     # With the end marker it is the command's own status.
@@ -206,14 +208,18 @@ def building():
 
 
 def compile_program(name, *flags):
-    """Builds tests/vm/NAME.c statically into build/tests/vm; returns its path."""
-    source = Path(__file__).parent / f"{name}.c"
+    """Builds tests/vm/NAME.c, or the files of tests/vm/NAME/, into build/tests/vm; returns its path.
+
+    The program is static: it runs in every machine.
+    """
+    here = Path(__file__).parent
+    sources = sorted((here / name).glob("*.c")) or [here / f"{name}.c"]
     binary = PROGRAMS / name
-    made_from = [source, *(ROOT / "include/uapi").iterdir()]
+    made_from = [*sources, *(here / name).glob("*.h"), *(ROOT / "include/uapi").iterdir()]
     with building():
         if binary.exists() and binary.stat().st_mtime >= max(path.stat().st_mtime for path in made_from):
             return binary
-        subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, source, *flags], check=True)
+        subprocess.run(["gcc", "-O2", "-static", "-Wall", "-o", binary, *sources, *flags], check=True)
     return binary
 
 

@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_filters(kernel, show):
     calls = harness.compile_program("calls", "-pthread")
     harness.guest("filters", calls, kernel=kernel, show=show)

@@ -8,6 +8,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 mod base;
 mod cmd;
 mod kernel;
+#[cfg(test)]
+mod order;
 mod session;
 mod show;
 

@@ -5,14 +5,11 @@
  *
  * init and exit: process context. jifl_host_classify and jifl_host_text: under
  * the engine lock with interrupts off, any context but NMI; they take no lock.
- * Interrupts being off is what keeps a module's text and a replaced blacklist
- * alive meanwhile: both are freed only after an RCU grace period.
+ * Interrupts being off is what keeps a module's text alive meanwhile: it is freed
+ * only after an RCU grace period.
  */
 #include <linux/bitmap.h>
-#include <linux/kprobes.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/static_call.h>
@@ -23,14 +20,9 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../compat/ksym.h"
+#include "blacklist.h"
+#include "ranges.h"
 #include "text.h"
-
-/* [start, end) */
-struct text_range {
-	unsigned long start, end;
-	u8 type;	/* enum jifl_text */
-	u8 cause;	/* enum jifl_cause */
-};
 
 /*
  * Functions whose section says the wrong thing: ordinary text that must not be
@@ -82,12 +74,6 @@ static const struct {
 	{ "__kretprobe_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 };
 
-/* Where no instrumentation may go, kernel and modules; sorted and disjoint. */
-struct blacklist {
-	u32 n;
-	struct text_range ranges[];
-};
-
 static struct {
 	unsigned long start, end;	/* core kernel text */
 	struct text_range thunks[4];
@@ -99,10 +85,6 @@ static struct {
 	 * blacklist lies: nearly all. The blacklist's part of core text is settled at boot.
 	 */
 	unsigned long *plain;
-	struct blacklist __rcu *blacklist;
-	bool blacklist_stale;		/* a module's part is missing */
-	struct list_head *kprobe_blacklist;
-	struct mutex *kprobe_mutex;	/* guards it */
 } text;
 
 #define PLAIN_SHIFT	10
@@ -122,13 +104,6 @@ static bool proto_is_trampoline(unsigned long addr)
 DEFINE_STATIC_CALL(jifl_is_ftrace_trampoline, proto_is_trampoline);
 
 /* --- tables, made at load ---------------------------------------------------- */
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct text_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 static void add_thunks(const char *from, const char *last)
 {
@@ -171,68 +146,7 @@ static void find_specials(void)
 		r++;
 	}
 	text.nspecial = r - text.special;
-	sort(text.special, text.nspecial, sizeof(*r), compare_ranges, NULL);
-}
-
-static void add_section(struct blacklist *b, const char *start, const char *end)
-{
-	struct text_range *r = &b->ranges[b->n];
-
-	r->start = jifl_ksym(start);
-	r->end = jifl_ksym(end);
-	if (r->start && r->start < r->end)
-		b->n++;
-}
-
-/* Joins ranges that touch, so that a binary search finds the only one. */
-static void sort_blacklist(struct blacklist *b)
-{
-	struct text_range *r = b->ranges;
-	u32 i, n = 0;
-
-	sort(r, b->n, sizeof(*r), compare_ranges, NULL);
-	for (i = 0; i < b->n; i++) {
-		if (n && r[i].start <= r[n - 1].end)
-			r[n - 1].end = max(r[n - 1].end, r[i].end);
-		else
-			r[n++] = r[i];
-	}
-	b->n = n;
-}
-
-#define NR_SECTIONS	4
-
-/* The kernel's list, and the sections it may not hold. */
-static struct blacklist *make_blacklist(void)
-{
-	struct kprobe_blacklist_entry *e;
-	struct blacklist *b;
-	u32 i, n = NR_SECTIONS;
-
-	mutex_lock(text.kprobe_mutex);
-	list_for_each_entry(e, text.kprobe_blacklist, list)
-		n++;
-	b = JIFL_ALLOC(kvzalloc(struct_size(b, ranges, n), GFP_KERNEL));
-	if (!b) {
-		mutex_unlock(text.kprobe_mutex);
-		return NULL;
-	}
-	list_for_each_entry(e, text.kprobe_blacklist, list) {
-		b->ranges[b->n].start = e->start_addr;
-		b->ranges[b->n++].end = e->end_addr;
-	}
-	mutex_unlock(text.kprobe_mutex);
-
-	add_section(b, "__noinstr_text_start", "__noinstr_text_end");
-	add_section(b, "__entry_text_start", "__entry_text_end");
-	add_section(b, "__kprobes_text_start", "__kprobes_text_end");
-	add_section(b, "__cpuidle_text_start", "__cpuidle_text_end");
-	for (i = 0; i < b->n; i++) {
-		b->ranges[i].type = JIFL_TEXT_NATIVE;
-		b->ranges[i].cause = JIFL_CAUSE_NOINSTR;
-	}
-	sort_blacklist(b);
-	return b;
+	sort(text.special, text.nspecial, sizeof(*r), jifl_text_compare, NULL);
 }
 
 static void not_plain(const struct text_range *r, u32 n)
@@ -251,7 +165,23 @@ static void not_plain(const struct text_range *r, u32 n)
 	}
 }
 
-static int find_plain(const struct blacklist *b)
+static int find_symbols(void)
+{
+	unsigned long module_address = jifl_ksym("__module_address");
+	unsigned long is_trampoline = jifl_ksym("is_ftrace_trampoline");
+
+	text.start = jifl_ksym("_stext");
+	text.end = jifl_ksym("_etext");
+	if (!text.start || !text.end || !module_address || !is_trampoline) {
+		pr_err("kallsyms lacks symbols that say which text may be copied: use a kernel built with CONFIG_KALLSYMS_ALL\n");
+		return -EOPNOTSUPP;
+	}
+	static_call_update(jifl_module_address, (void *)module_address);
+	static_call_update(jifl_is_ftrace_trampoline, (void *)is_trampoline);
+	return 0;
+}
+
+static int find_plain(void)
 {
 	unsigned long n = ((text.end - 1 - text.start) >> PLAIN_SHIFT) + 1;
 
@@ -261,123 +191,35 @@ static int find_plain(const struct blacklist *b)
 	bitmap_fill(text.plain, n);
 	not_plain(text.thunks, text.nthunks);
 	not_plain(text.special, text.nspecial);
-	not_plain(b->ranges, b->n);
+	jifl_blacklist_visit(not_plain);
 	return 0;
-}
-
-static void renew_blacklist(void)
-{
-	struct blacklist *new = make_blacklist();
-	struct blacklist *old;
-
-	WRITE_ONCE(text.blacklist_stale, !new);
-	if (!new)
-		return;
-	old = rcu_replace_pointer(text.blacklist, new, true);
-	/* Pairs with interrupts being off in jifl_host_classify. */
-	synchronize_rcu();
-	kvfree(old);
-}
-
-/* After kprobes' own notifier, which adds a module's entries to the list. */
-static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
-{
-	struct module *mod = data;
-
-	if ((state == MODULE_STATE_COMING || state == MODULE_STATE_GOING) &&
-	    (mod->num_kprobe_blacklist || mod->kprobes_text_size || mod->noinstr_text_size))
-		renew_blacklist();
-	return NOTIFY_OK;
-}
-
-static struct notifier_block module_notifier = {
-	.notifier_call = module_changed,
-	.priority = -10,
-};
-
-static int find_symbols(void)
-{
-	unsigned long module_address = jifl_ksym("__module_address");
-	unsigned long is_trampoline = jifl_ksym("is_ftrace_trampoline");
-
-	text.start = jifl_ksym("_stext");
-	text.end = jifl_ksym("_etext");
-	text.kprobe_blacklist = (struct list_head *)jifl_ksym("kprobe_blacklist");
-	text.kprobe_mutex = (struct mutex *)jifl_ksym("kprobe_mutex");
-	if (!text.start || !text.end || !text.kprobe_blacklist || !text.kprobe_mutex ||
-	    !module_address || !is_trampoline) {
-		pr_err("kallsyms lacks symbols that say which text may be copied: use a kernel built with CONFIG_KALLSYMS_ALL\n");
-		return -EOPNOTSUPP;
-	}
-	static_call_update(jifl_module_address, (void *)module_address);
-	static_call_update(jifl_is_ftrace_trampoline, (void *)is_trampoline);
-	return 0;
-}
-
-static void free_lists(void)
-{
-	bitmap_free(text.plain);
-	text.plain = NULL;
-	kvfree(rcu_dereference_protected(text.blacklist, true));
-	RCU_INIT_POINTER(text.blacklist, NULL);
 }
 
 int jifl_text_init(void)
 {
-	struct blacklist *b;
 	int err = find_symbols();
 
 	if (err)
 		return err;
 	find_thunks();
 	find_specials();
-	b = make_blacklist();
-	if (!b)
-		return -ENOMEM;
-	RCU_INIT_POINTER(text.blacklist, b);
-	err = find_plain(b);
-	if (!err)
-		err = JIFL_TRY(register_module_notifier(&module_notifier));
-	if (err) {
-		free_lists();
+	err = jifl_blacklist_init();
+	if (err)
 		return err;
-	}
-	/* A module may have come between the copy and the notifier. */
-	renew_blacklist();
-	return 0;
+	err = find_plain();
+	if (err)
+		jifl_blacklist_exit();
+	return err;
 }
 
 void jifl_text_exit(void)
 {
-	unregister_module_notifier(&module_notifier);
-	free_lists();
+	jifl_blacklist_exit();
+	bitmap_free(text.plain);
+	text.plain = NULL;
 }
 
 /* --- questions, asked by the engine --------------------------------------------- */
-
-static const struct text_range *find_range(const struct text_range *r, u32 n, unsigned long addr)
-{
-	while (n) {
-		const struct text_range *mid = r + n / 2;
-
-		if (addr < mid->start) {
-			n /= 2;
-		} else if (addr >= mid->end) {
-			n -= mid + 1 - r;
-			r = mid + 1;
-		} else {
-			return mid;
-		}
-	}
-	return NULL;
-}
-
-static bool in_blacklist(unsigned long addr)
-{
-	const struct blacklist *b = rcu_dereference_sched(text.blacklist);
-
-	return find_range(b->ranges, b->n, addr);
-}
 
 static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
 {
@@ -390,12 +232,12 @@ static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
 		if (addr >= text.thunks[i].start && addr < text.thunks[i].end)
 			return JIFL_TEXT_THUNK;
 	}
-	r = find_range(text.special, text.nspecial, addr);
+	r = jifl_text_find(text.special, text.nspecial, addr);
 	if (r) {
 		*cause = r->cause;
 		return r->type;
 	}
-	if (in_blacklist(addr)) {
+	if (jifl_blacklist_has(addr)) {
 		*cause = JIFL_CAUSE_NOINSTR;
 		return JIFL_TEXT_NATIVE;
 	}
@@ -415,7 +257,7 @@ static unsigned long module_text_end(const struct module *mod, unsigned long add
 
 static enum jifl_text classify_module(unsigned long addr, enum jifl_cause *cause)
 {
-	if (in_blacklist(addr) || READ_ONCE(text.blacklist_stale)) {
+	if (jifl_blacklist_has(addr) || jifl_blacklist_is_stale()) {
 		*cause = JIFL_CAUSE_NOINSTR;
 		return JIFL_TEXT_NATIVE;
 	}

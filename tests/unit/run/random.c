@@ -11,7 +11,7 @@
 #include "../invariants.h"
 #include "../unit.h"
 #include "native_count.h"
-#include "program.h"
+#include "program/program.h"
 #include "state.h"
 #include "../../../engine/cache/cache.h"
 

@@ -11,8 +11,10 @@ use serde::Serialize;
 use crate::base::exit::{DONE, Failure};
 use crate::session::blocks::{self, Show};
 use crate::session::recording::{Recording, sum};
-use crate::session::report::{grouped, table_within};
 use crate::show::output::{self, Format};
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
 use jifl_sys::abi::Kind;
 
 /// Arguments of `jifl diff`.
@@ -238,7 +240,7 @@ fn json(a: &Recording, b: &Recording, lines: &[Line]) -> String {
         delta: line.delta(),
         change: (line.a.sum > 0).then(|| relative(line.a.sum, line.b.sum)),
     };
-    blocks::json(&Object {
+    text::json(&Object {
         command: "diff",
         kind: a.kind(),
         lines: lines.iter().map(object).collect(),

@@ -6,7 +6,6 @@ use clap::Args;
 use crate::base::exit::{DONE, Failure};
 use crate::base::glob;
 use crate::kernel::syscalls::Table;
-use crate::session::report;
 use crate::show::output;
 
 /// Arguments of `jifl list`.
@@ -33,7 +32,7 @@ pub fn run(args: &ListArgs) -> Result<u8, Failure> {
     }
     let mut all = vec![vec!["TARGET".to_owned(), "NR".to_owned()]];
     all.extend(lines);
-    output::print(&report::table(&all))?;
+    output::print(&crate::show::table::table(&all))?;
     Ok(DONE)
 }
 

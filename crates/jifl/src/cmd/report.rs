@@ -13,11 +13,13 @@ use crate::cmd::prof::ProfOptions;
 use crate::cmd::trace::{self, Choice};
 use crate::kernel::lines::{Build, LinesArgs};
 use crate::kernel::symbols::Symbols;
-use crate::session::blocks::{self, Show, Shown, View};
+use crate::session::blocks::{Show, Shown, View};
 use crate::session::recording::header::{Header, utc};
 use crate::session::recording::{FILE, Image, Recording};
-use crate::session::report::{Format, grouped};
+use crate::session::report::Format;
 use crate::show::output::{self, Extent};
+use crate::show::text::grouped;
+use crate::show::text::json;
 
 /// Arguments of `jifl report`.
 #[derive(Debug, Args)]
@@ -266,7 +268,7 @@ fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Fa
 /// What the recording says of itself.
 fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
     if args.format == Form::Json {
-        return Ok(blocks::json(&Object {
+        return Ok(json(&Object {
             command: "report",
             kind: recording.kind(),
             blocks: recording.blocks.len(),

@@ -14,8 +14,9 @@ use serde::Serialize;
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure};
 use crate::session::device;
-use crate::session::report::{grouped, table};
 use crate::show::output::{self, Format};
+use crate::show::table::table;
+use crate::show::text::grouped;
 
 /// Arguments of `jifl status`.
 #[derive(Debug, Args)]

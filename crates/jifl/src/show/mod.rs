@@ -2,3 +2,5 @@
 //! How output looks and where it goes.
 
 pub mod output;
+pub mod table;
+pub mod text;

@@ -3,7 +3,8 @@
 
 use super::front_end;
 use super::sheet::{Cell, Figure, Goal, NATIVE, Row, Sheet};
-use crate::session::report::{grouped, table};
+use crate::show::table::table;
+use crate::show::text::grouped;
 
 /// The table of slowdowns, then what does not fit into it, a line each.
 pub fn render(sheet: &Sheet) -> String {

@@ -8,8 +8,10 @@ use jifl_sys::abi::Count;
 use serde::Serialize;
 
 use super::{ENOUGH, RARE, expects_taken, sorted};
-use crate::session::blocks::{self, Profile, percent, site};
-use crate::session::report::{grouped, table_within};
+use crate::session::blocks::{self, Profile, site};
+use crate::show::table::table_within;
+use crate::show::text::grouped;
+use crate::show::text::percent;
 
 /// One of them.
 #[derive(Debug, Serialize)]

@@ -9,11 +9,12 @@ use serde::Serialize;
 
 use self::calls::Differing;
 use crate::base::exit::Failure;
-use crate::session::blocks::{
-    self, Profile, ProfileArgs, Shown, Summary, View, not_taken, percent, site,
-};
-use crate::session::report::{grouped, table_within};
+use crate::session::blocks::{self, Profile, ProfileArgs, Shown, Summary, View, not_taken, site};
 use crate::show::output::{self, Format};
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
+use crate::show::text::percent;
 
 /// Fewer executions tell nothing about a layout.
 const ENOUGH: u64 = 100;
@@ -152,7 +153,7 @@ fn per_call(args: &BranchArgs) -> Result<u8, Failure> {
                 }
                 output::fit(text, width)
             }
-            Format::Json => blocks::json(&PerCallObject {
+            Format::Json => text::json(&PerCallObject {
                 command: "branch",
                 branches,
                 targets: profiles
@@ -274,7 +275,7 @@ fn json(profile: &Profile, branches: &[Count]) -> String {
         hint: hint(branch),
         cost: cost(profile, branch),
     };
-    blocks::json(&Object {
+    text::json(&Object {
         command: "branch",
         branches: branches.iter().map(object).collect(),
         summary: profile.summary(),

@@ -12,7 +12,7 @@ use super::what::What;
 use crate::kernel::memory::Memory;
 use crate::session::blocks::code::{self, Code};
 use crate::session::blocks::{Profile, functions, instructions};
-use crate::session::report::grouped;
+use crate::show::text::grouped;
 
 /// Where [`What::Opcode`] has instructions of thunks, whose code is not in the block.
 const THUNK: &str = "(thunk)";

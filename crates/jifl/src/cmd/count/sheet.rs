@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::session::report::{Format, Report, grouped, table_within};
+use crate::session::report::{Format, Report};
 use crate::show::output::fit;
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy)]
@@ -238,7 +241,7 @@ impl Sheet {
             cut_short: report.cut_short,
             duration_ns: report.duration_ns,
         };
-        crate::session::blocks::json(&object)
+        text::json(&object)
     }
 
     fn members(&self, figures: &[u64]) -> impl Iterator<Item = (String, Value)> {
@@ -275,7 +278,7 @@ impl Sheet {
 }
 
 fn percent(part: u64, whole: u64) -> String {
-    crate::session::blocks::percent(part, whole)
+    text::percent(part, whole)
 }
 
 fn mean(part: u64, number: u64) -> String {

@@ -10,8 +10,10 @@ use super::sheet::Form;
 use super::what::Value;
 use crate::base::duration;
 use crate::session::histogram;
-use crate::session::report::{Format, Report, Row, cost, grouped};
+use crate::session::report::{Format, Report, Row, cost};
 use crate::show::output::fit;
+use crate::show::text::grouped;
+use crate::show::text::json;
 
 /// Characters of the longest bar, where there is room for it, and of all else in its line.
 const BAR: usize = 52;
@@ -64,7 +66,7 @@ pub fn render(value: Value, report: &Report, form: Form) -> String {
                 .collect();
             fit(all.join("\n") + &cost(report), form.width)
         }
-        Format::Json => crate::session::blocks::json(&Object {
+        Format::Json => json(&Object {
             command: "count",
             kind: "hist",
             value: value.name(),

@@ -10,9 +10,10 @@ use std::path::Path;
 use super::source::{Record, Records};
 use crate::base::exit::Failure;
 use crate::kernel::lines::Lines;
-use crate::session::blocks::{Function, percent};
-use crate::session::report::{escaped, grouped};
+use crate::session::blocks::Function;
 use crate::show::output::Sink;
+use crate::show::text::percent;
+use crate::show::text::{escaped, grouped};
 
 const STYLE: &str = "\
 body { font: 14px sans-serif; margin: 2em; }

@@ -15,9 +15,12 @@ use serde::Serialize;
 
 use crate::base::exit::Failure;
 use crate::kernel::lines::{Build, LinesArgs, Opened};
-use crate::session::blocks::{self, Function, Profile, ProfileArgs, Shown, Summary, View, percent};
-use crate::session::report::{grouped, table_within};
+use crate::session::blocks::{self, Function, Profile, ProfileArgs, Shown, Summary, View};
 use crate::show::output::{self, Format, Sink};
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
+use crate::show::text::percent;
 
 /// Arguments of `jifl cover`.
 #[derive(Debug, Args)]
@@ -221,7 +224,7 @@ fn object<'a>(function: &'a Function<'_>, edges: bool) -> FunctionObject<'a> {
 
 fn json(profile: &Profile, shown: &[Function<'_>], edges: bool) -> String {
     let object = |function| object(function, edges);
-    blocks::json(&Object {
+    text::json(&Object {
         command: "cover",
         functions: shown.iter().map(object).collect(),
         summary: profile.summary(),

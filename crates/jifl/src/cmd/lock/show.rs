@@ -8,9 +8,11 @@ use super::rows::Rows;
 use super::{By, LockArgs};
 use crate::base::duration;
 use crate::kernel::symbols::Symbols;
-use crate::session::blocks;
-use crate::session::report::{self, Report, grouped, table_within};
+use crate::session::report::{self, Report};
 use crate::show::output;
+use crate::show::table::table_within;
+use crate::show::text::grouped;
+use crate::show::text::json;
 
 /// What a session has found.
 pub struct Found {
@@ -177,7 +179,7 @@ impl Found {
     pub fn ndjson(&self, args: &LockArgs) -> String {
         let rows = [&self.rows.waits, &self.rows.retries];
         let rows = rows.iter().flat_map(|rows| rows.iter().take(args.limit()));
-        rows.map(|lock| blocks::json(&self.object(lock, &args.by)))
+        rows.map(|lock| json(&self.object(lock, &args.by)))
             .collect()
     }
 

@@ -19,15 +19,16 @@ use self::summary::{Region, Summary};
 use crate::base::exit::Failure;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
-use crate::session::blocks;
 use crate::session::blocks::Show;
 use crate::session::device;
 use crate::session::measure;
-use crate::session::report::{grouped, table_within};
 use crate::session::ring::{self, WaitArgs, Waits};
 use crate::session::scope::{Outcome, Scope};
 use crate::session::targets;
 use crate::show::output::{self, Format};
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
 
 /// Arguments of `jifl mem`.
 #[derive(Debug, Args)]
@@ -174,7 +175,7 @@ fn sums_object<'a>(name: &'a str, sums: &summary::Sums) -> SumsObject<'a> {
 fn json(summary: &Summary<'_>, show: &Show, outcome: &Outcome, losses: &Losses) -> String {
     let total = summary.total();
     let regions = Region::ALL.map(|region| (region.name(), summary.region(region)));
-    blocks::json(&Object {
+    text::json(&Object {
         command: "mem",
         calls: calls(outcome),
         loads: total.loads,

@@ -13,9 +13,11 @@ use crate::kernel::disasm::{self, Disassembler};
 use crate::kernel::lines::Lines;
 use crate::kernel::lines::sources::Sources;
 use crate::kernel::memory::Memory;
-use crate::session::blocks::{self, Function, Profile, executed_at, percent};
-use crate::session::report::{grouped, table};
+use crate::session::blocks::{self, Function, Profile, executed_at};
 use crate::show::output;
+use crate::show::table::table;
+use crate::show::text::grouped;
+use crate::show::text::percent;
 
 /// Shares from which on an instruction is shown as hot, and as warm, as perf does.
 const HOT: f64 = 0.05;

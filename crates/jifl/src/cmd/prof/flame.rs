@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use super::frames::Stacks;
-use crate::session::blocks::percent;
-use crate::session::report::{escaped, grouped};
+use crate::show::text::percent;
+use crate::show::text::{escaped, grouped};
 
 /// A box and what stands on it.
 struct Node {

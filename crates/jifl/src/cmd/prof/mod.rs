@@ -20,6 +20,7 @@ use crate::kernel::lines::{Build, LinesArgs, Opened};
 use crate::kernel::memory::{Kcore, Memory};
 use crate::session::blocks::{self, Function, Profile, ProfileArgs, Show, Shown, Summary, View};
 use crate::show::output::{self, Format, Sink};
+use crate::show::text::json;
 
 /// Arguments of `jifl prof`.
 #[derive(Debug, Args)]
@@ -220,7 +221,7 @@ fn annotated(
             let width = show.width();
             annotate::text(&found, lines, width) + &output::fit(profile.cost(), width)
         }
-        Format::Json => blocks::json(&AnnotatedObject {
+        Format::Json => json(&AnnotatedObject {
             command: "prof",
             annotated: found,
             summary: profile.summary(),

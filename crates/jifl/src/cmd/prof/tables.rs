@@ -6,8 +6,11 @@ use std::fmt::Write as _;
 use jifl_sys::abi::Count;
 use serde::Serialize;
 
-use crate::session::blocks::{self, Function, Profile, Summary, instructions, percent};
-use crate::session::report::{grouped, table_within};
+use crate::session::blocks::{self, Function, Profile, Summary, instructions};
+use crate::show::table::table_within;
+use crate::show::text;
+use crate::show::text::grouped;
+use crate::show::text::percent;
 
 #[derive(Serialize)]
 struct Object<'a> {
@@ -118,7 +121,7 @@ pub fn text(
 /// Both, for programs.
 pub fn json(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> String {
     let function = |function: &Function<'_>| (function.calls(), function.instructions());
-    blocks::json(&Object {
+    text::json(&Object {
         command: "prof",
         instructions: profile.instructions(),
         functions: functions

@@ -20,8 +20,6 @@ use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind, Start};
 
 pub use self::choice::{Choice, Format};
 use self::form::View;
-use self::kept::Keeper;
-pub use self::kept::Kept;
 use self::names::Names;
 use self::out::Out;
 use crate::base::clock::Moment;
@@ -34,7 +32,7 @@ use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::Threads;
 use crate::session::device;
 use crate::session::measure;
-use crate::session::recording::{self, Destination, Recording};
+use crate::session::recording::{self, Destination, Keeper, Kept, Recording};
 use crate::session::ring;
 use crate::session::ring::{Piece, Taken, WaitArgs};
 use crate::session::scope::Scope;
@@ -156,7 +154,12 @@ fn keep(
         keeper.add(call);
         Ok::<_, std::convert::Infallible>(())
     });
-    keeper.keep(view, moment, losses.clone())
+    let prototype = |address| Some((*view.names.prototype_at(address)?).clone());
+    let prototype: Option<&dyn Fn(u64) -> _> = match view.names.have_values() {
+        true => Some(&prototype),
+        false => None,
+    };
+    keeper.keep(view.timed, prototype, moment, losses.clone())
 }
 
 /// What is needed for --args; it is said if there is none.

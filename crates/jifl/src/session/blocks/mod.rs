@@ -26,6 +26,7 @@ use crate::kernel::symbols::Symbols;
 use crate::session::device;
 use crate::session::report::{self, Report};
 use crate::show::output;
+use crate::show::text::grouped;
 
 /// Counts that one request may take.
 const ROOM: usize = 1 << 14;
@@ -156,11 +157,7 @@ impl Profile {
     /// The lines that a text ends with: what it cost and what it missed.
     pub fn cost(&self) -> String {
         let mut text = report::cost(&self.report);
-        let _ = writeln!(
-            text,
-            "# blocks without a counter {}",
-            report::grouped(self.refused)
-        );
+        let _ = writeln!(text, "# blocks without a counter {}", grouped(self.refused));
         text
     }
 }
@@ -168,19 +165,6 @@ impl Profile {
 /// Executed in a block.
 pub fn instructions(block: &Count) -> u64 {
     block.executed * u64::from(block.insns)
-}
-
-/// `12.3%`; nothing of nothing is none.
-pub fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".into();
-    }
-    format!("{:.1}%", part as f64 / whole as f64 * 100.0)
-}
-
-/// Any object as one line.
-pub fn json(object: &impl Serialize) -> String {
-    serde_json::to_string(object).expect("plain structures always serialize") + "\n"
 }
 
 #[cfg(test)]
@@ -269,11 +253,5 @@ pub mod tests {
         assert_eq!(sample().instructions(), 120 + 1 + 30 + 20 + 5);
         assert_eq!(sample().executed().count(), 5);
         assert!(sample().cost().ends_with("# blocks without a counter 2\n"));
-    }
-
-    #[test]
-    fn shares_are_rounded() {
-        assert_eq!(percent(1, 3), "33.3%");
-        assert_eq!(percent(0, 0), "-");
     }
 }

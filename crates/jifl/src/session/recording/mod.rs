@@ -12,6 +12,7 @@ pub mod checks;
 mod destination;
 pub mod file;
 pub mod header;
+mod kept;
 pub mod sum;
 mod writer;
 
@@ -20,16 +21,17 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use destination::Destination;
+pub use kept::{Keeper, Kept};
 
 use self::header::Header;
 use crate::base::exit::Failure;
-use crate::cmd::trace::Kept;
 pub use crate::kernel::images::Image;
 use crate::kernel::images::{self, Images};
 use crate::kernel::symbols::Symbols;
 use crate::session::blocks::Profile;
-use crate::session::report::{Report, grouped};
+use crate::session::report::Report;
 use crate::show::output;
+use crate::show::text::grouped;
 use jifl_sys::abi::{Count, Kind, NO_BRANCH};
 
 /// Where a recording is written and read unless another place is named.

@@ -4,8 +4,7 @@
 use jifl_sys::abi::{Count, NO_BRANCH};
 
 use super::header::Header;
-use super::{At, Block, Branch, Image, Recording, Symbol, Trace};
-use crate::cmd::trace::Kept;
+use super::{At, Block, Branch, Image, Kept, Recording, Symbol, Trace};
 use crate::kernel::images::{Images, KERNEL};
 use crate::kernel::symbols::{Entry, Symbols};
 use crate::session::blocks::Profile;

@@ -10,7 +10,7 @@ mod text;
 use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
 use serde::{Deserialize, Serialize};
 
-pub use text::{cost, escaped, grouped, table, table_within};
+pub use text::cost;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

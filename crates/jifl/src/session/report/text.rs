@@ -5,7 +5,9 @@ use jifl_sys::abi::Kind;
 
 use super::{Report, Row};
 use crate::base::duration;
-use crate::show::output::{fit, shortened};
+use crate::show::output::fit;
+use crate::show::table::table_within;
+use crate::show::text::grouped;
 
 /// The table and the lines of its cost.
 pub fn render(report: &Report, width: Option<usize>) -> String {
@@ -94,84 +96,6 @@ pub fn cost(report: &Report) -> String {
     text
 }
 
-/// Aligns columns: the first to the left, all others to the right.
-pub fn table(lines: &[Vec<String>]) -> String {
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for line in lines {
-        for (column, cell) in line.iter().enumerate() {
-            let width = widths[column];
-            if column == 0 {
-                text += &format!("{cell:<width$}");
-            } else {
-                text += &format!("  {cell:>width$}");
-            }
-        }
-        text.truncate(text.trim_end_matches(' ').len());
-        text.push('\n');
-    }
-    text
-}
-
-/// No name is made shorter than this for a terminal.
-const NARROWEST: usize = 12;
-
-/// A table that fits the terminal, if there is one: names, which stand in the first `names`
-/// columns, give way first, then what stands at the right.
-pub fn table_within(lines: &[Vec<String>], names: usize, width: Option<usize>) -> String {
-    let whole = table(lines);
-    let longest = whole.lines().map(|line| line.chars().count()).max();
-    let over = longest
-        .unwrap_or(0)
-        .saturating_sub(width.unwrap_or(usize::MAX));
-    if over == 0 {
-        return whole;
-    }
-    let mut lines = lines.to_vec();
-    for column in 0..names {
-        let cells = || lines.iter().filter_map(|line| line.get(column));
-        let longest = cells().map(|cell| cell.chars().count()).max().unwrap_or(0);
-        let room = longest.saturating_sub(over.div_ceil(names)).max(NARROWEST);
-        for cell in lines.iter_mut().filter_map(|line| line.get_mut(column)) {
-            *cell = shortened(cell, room);
-        }
-    }
-    fit(table(&lines), width)
-}
-
-/// `38,211,348`
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// For the text of HTML and SVG, and for attributes in double quotes.
-pub fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            _ => safe.push(letter),
-        }
-    }
-    safe
-}
-
 /// Percentiles are good to 3 %, so more than three digits would pretend; below
 /// 1,000 they are shown as they are.
 fn short(value: u64) -> String {
@@ -229,38 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_give_way_on_a_narrow_terminal() {
-        let lines = [
-            vec!["FUNCTION".to_owned(), "INSNS".into()],
-            vec!["a_function_of_a_long_name".into(), "12,345".into()],
-        ];
-        assert_eq!(table_within(&lines, 1, None), table(&lines));
-        assert_eq!(table_within(&lines, 1, Some(40)), table(&lines));
-        assert_eq!(
-            table_within(&lines, 1, Some(24)),
-            "FUNCTION           INSNS\na_function_of_a…  12,345\n"
-        );
-        assert_eq!(
-            table_within(&lines, 1, Some(16)),
-            "FUNCTION       …\na_function_…  1…\n"
-        );
-    }
-
-    #[test]
-    fn several_names_give_way_alike() {
-        let name = || "a_function_of_a_long_name".to_owned();
-        let lines = [vec![name(), name(), "12".into()]];
-        assert_eq!(
-            table_within(&lines, 2, Some(46)),
-            "a_function_of_a_lon…  a_function_of_a_lon…  12\n"
-        );
-    }
-
-    #[test]
-    fn numbers_are_short_and_right() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1_000), "1,000");
-        assert_eq!(grouped(12_345_678), "12,345,678");
+    fn percentiles_are_short() {
         for (value, text) in [
             (999, "999"),
             (1_000, "1.00K"),

@@ -7,7 +7,7 @@
 #ifndef JIFL_UNIT_PROGRAM_H
 #define JIFL_UNIT_PROGRAM_H
 
-#include "../../../engine/base/types.h"
+#include "../../../../engine/base/types.h"
 
 /* Memory the program works on; r15 points to it. It stores its last flags there. */
 #define PROGRAM_DATA 4096

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A trace that is kept: what a recording has of it, from which each form can be written later.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::Moment;
+use crate::kernel::values::Prototype;
+use crate::session::calls::losses::Losses;
+use crate::session::calls::threads::{Thread, Threads};
+use crate::session::calls::{Call, Entered};
+
+/// All calls, and what is known of them beside names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Are functions' times known?
+    pub timed: bool,
+    /// What they get and return?
+    pub valued: bool,
+    /// When the session was over.
+    pub moment: Moment,
+    /// What there is, and what there is not.
+    pub losses: Losses,
+    threads: BTreeMap<u32, Thread>,
+    /// Those that were entered, by their numbers: what they get and return, where that is known.
+    prototypes: Vec<Option<Prototype>>,
+    calls: Vec<KeptCall>,
+}
+
+/// As [`Call`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptCall {
+    thread: u32,
+    nr: u32,
+    began: u64,
+    ended: Option<u64>,
+    result: Option<i64>,
+    functions: Vec<Step>,
+}
+
+/// As [`Entered`]: the function's number, its depth, when it began (since the call did), how long it
+/// took, what it got and returned. Nameless, since there are millions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Step(
+    u32,
+    u32,
+    Option<u64>,
+    Option<u64>,
+    Option<[u64; 6]>,
+    Option<u64>,
+);
+
+/// Keeps calls one after the other.
+#[derive(Default)]
+pub struct Keeper {
+    calls: Vec<KeptCall>,
+    functions: Vec<u64>,
+    numbers: HashMap<u64, u32>,
+    threads: Threads,
+}
+
+impl Keeper {
+    /// A call.
+    pub fn add(&mut self, call: &Call) {
+        self.threads.find(call.thread, call.began);
+        let functions = call.functions.iter();
+        let functions = functions.map(|entered| {
+            let began = entered.began.map(|time| time.saturating_sub(call.began));
+            Step(
+                self.number(entered.address),
+                entered.depth,
+                began,
+                entered.duration,
+                entered.arguments,
+                entered.result,
+            )
+        });
+        let functions = functions.collect();
+        self.calls.push(KeptCall {
+            thread: call.thread,
+            nr: call.nr,
+            began: call.began,
+            ended: call.ended,
+            result: call.result,
+            functions,
+        });
+    }
+
+    fn number(&mut self, address: u64) -> u32 {
+        *self.numbers.entry(address).or_insert_with(|| {
+            self.functions.push(address);
+            self.functions.len() as u32 - 1
+        })
+    }
+
+    /// All of them, and the addresses of the functions, by their numbers. `prototype`: what the
+    /// function at an address gets and returns; `None` where that was not asked for.
+    pub fn keep(
+        self,
+        timed: bool,
+        prototype: Option<&dyn Fn(u64) -> Option<Prototype>>,
+        moment: Moment,
+        losses: Losses,
+    ) -> (Kept, Vec<u64>) {
+        let of = |address: &u64| prototype?(*address);
+        let kept = Kept {
+            timed,
+            valued: prototype.is_some(),
+            moment,
+            losses,
+            threads: self.threads.into_known(),
+            prototypes: self.functions.iter().map(of).collect(),
+            calls: self.calls,
+        };
+        (kept, self.functions)
+    }
+}
+
+impl Kept {
+    /// How many functions were entered.
+    pub fn functions(&self) -> u64 {
+        let calls = self.calls.iter();
+        calls.map(|call| call.functions.len() as u64).sum()
+    }
+
+    /// Does each function that was entered have a number, of so many?
+    pub fn fits(&self, functions: usize) -> bool {
+        let mut steps = self.calls.iter().flat_map(|call| &call.functions);
+        self.prototypes.len() == functions && steps.all(|step| (step.0 as usize) < functions)
+    }
+
+    /// Names of arguments.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let known = self.prototypes.iter().flatten();
+        let parameters = known.flat_map(|prototype| &prototype.parameters);
+        parameters.map(|parameter| parameter.name.as_str())
+    }
+
+    /// What the functions get and return, by their numbers, where that is known.
+    pub fn prototypes(&self) -> &[Option<Prototype>] {
+        &self.prototypes
+    }
+
+    /// The threads, by their numbers.
+    pub fn threads(&self) -> &BTreeMap<u32, Thread> {
+        &self.threads
+    }
+
+    /// All calls, in their order. `functions`: their addresses, by their numbers.
+    pub fn calls(&self, functions: &[u64]) -> impl Iterator<Item = Call> {
+        self.calls.iter().map(|kept| kept.call(functions))
+    }
+}
+
+impl KeptCall {
+    fn call(&self, functions: &[u64]) -> Call {
+        let entered = |step: &Step| Entered {
+            address: functions[step.0 as usize],
+            depth: step.1,
+            began: step.2.map(|since| self.began.saturating_add(since)),
+            duration: step.3,
+            arguments: step.4,
+            result: step.5,
+        };
+        Call {
+            thread: self.thread,
+            nr: self.nr,
+            began: self.began,
+            ended: self.ended,
+            result: self.result,
+            functions: self.functions.iter().map(entered).collect(),
+        }
+    }
+}

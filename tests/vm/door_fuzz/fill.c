@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What a request holds (fuzzer.h): as the ABI wants it, nearly so, and with bytes changed.
+ */
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuzzer.h"
+
+const struct request requests[] = {
+	{ JIFL_IOC_INFO, sizeof(struct jifl_info) },
+	{ JIFL_IOC_START, sizeof(struct jifl_start) },
+	{ JIFL_IOC_STOP, sizeof(struct jifl_stop) },
+	{ JIFL_IOC_STAT, sizeof(struct jifl_stat) },
+	{ JIFL_IOC_STATUS, sizeof(struct jifl_status) },
+	{ JIFL_IOC_SESSION, sizeof(struct jifl_session_info) },
+	{ JIFL_IOC_DETACH, sizeof(struct jifl_detach) },
+	{ JIFL_IOC_PLUGIN_CTL, sizeof(struct jifl_plugin_ctl) },
+	{ JIFL_IOC_PLUGIN, sizeof(struct jifl_plugin_info) },
+	{ JIFL_IOC_ROUTINE, sizeof(struct jifl_routine_info) },
+	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
+	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
+	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
+	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
+	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
+	{ JIFL_IOC_ACCESSES, sizeof(struct jifl_accesses) },
+	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
+};
+const unsigned int nrequests = sizeof(requests) / sizeof(requests[0]);
+
+static void fill_start(struct fuzzer *f, struct jifl_start *s)
+{
+	int few = below(f, 8);
+
+	s->kind = below(f, 10);
+	if (one_in(f, 8))
+		memset(s->nrs, 0xff, sizeof(s->nrs));
+	else
+		while (few--)
+			s->nrs[below(f, 8)] |= 1ull << below(f, 64);
+	if (one_in(f, 3)) {
+		s->filters = below(f, 32);
+		s->pid = one_in(f, 2) ? getpid() : (int)below(f, 40000);
+		s->tgid = one_in(f, 2) ? getpid() : (int)below(f, 40000);
+		s->cgroup = one_in(f, 2) ? 1 : odd_value(f);
+		memset(s->comm, 'x', one_in(f, 2) ? 16 : 3);
+	}
+	if (one_in(f, 8))
+		s->flags = below(f, 4);
+	else if (one_in(f, 4))
+		s->flags = 1u << (5 + below(f, 12));
+}
+
+/* Room that is enough for few blocks only, as aside has little. */
+static void fill_block(struct fuzzer *f, struct jifl_block *block, void *aside)
+{
+	__u64 *places[] = { &block->src, &block->code, &block->segments };
+	unsigned int i;
+
+	block->index = one_in(f, 2) ? 0 : below(f, 100);
+	block->session = one_in(f, 2) ? 0 : below(f, 100);
+	block->src_len = below(f, ARENA_ASIDE);
+	block->code_len = below(f, ARENA_ASIDE);
+	block->nsegments = below(f, ARENA_ASIDE / sizeof(struct jifl_segment));
+	block->reserved = one_in(f, 16);
+	for (i = 0; i < 3; i++)
+		*places[i] = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+}
+
+static const char *plugin_name(struct fuzzer *f)
+{
+	static const char *const names[] = { "icount", "calltrace" };
+
+	return one_in(f, 8) ? "nobody" : names[below(f, 2)];
+}
+
+static void fill_plugin_read(struct fuzzer *f, struct jifl_plugin_read *read)
+{
+	static char lines[4 * JIFL_PLUGIN_LINE_MAX];	/* all threads': nobody looks at it */
+
+	strcpy(read->name, plugin_name(f));
+	read->n = below(f, sizeof(lines));
+	read->until = one_in(f, 2) ? 0 : odd_value(f);
+	read->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)lines;
+}
+
+void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
+{
+	struct jifl_stat *stat = buf;
+	struct jifl_detach *detach = buf;
+	struct jifl_plugin_ctl *ctl = buf;
+	struct jifl_plugin_info *plugin = buf;
+	struct jifl_routine_info *routine = buf;
+	struct jifl_records *records = buf;
+	struct jifl_counts *counts = buf;
+	struct jifl_keys *keys = buf;
+	struct jifl_locks *locks = buf;
+	struct jifl_accesses *accesses = buf;
+
+	memset(buf, 0, requests[which].size);
+	switch (requests[which].cmd) {
+	case JIFL_IOC_START:
+		fill_start(f, buf);
+		break;
+	case JIFL_IOC_STAT:
+		stat->nr = below(f, 520);
+		if (one_in(f, 2))
+			stat->hist = one_in(f, 2) ? (uint64_t)(uintptr_t)aside : edge_value(f);
+		break;
+	case JIFL_IOC_DETACH:
+		detach->id = one_in(f, 4) ? 0 : below(f, 100);
+		break;
+	case JIFL_IOC_PLUGIN_CTL:
+		ctl->start = below(f, 2);
+		strcpy(ctl->name, plugin_name(f));
+		break;
+	case JIFL_IOC_PLUGIN:
+		plugin->index = below(f, 3);
+		break;
+	case JIFL_IOC_PLUGIN_READ:
+		fill_plugin_read(f, buf);
+		break;
+	case JIFL_IOC_ROUTINE:
+		routine->index = below(f, 3);
+		break;
+	case JIFL_IOC_BLOCK:
+		fill_block(f, buf, aside);
+		break;
+	case JIFL_IOC_RECORDS:
+		records->cpu = below(f, 3);
+		records->n = below(f, ARENA_ASIDE / sizeof(struct jifl_record));
+		records->reserved = one_in(f, 16);
+		records->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
+	case JIFL_IOC_COUNTS:
+		counts->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 50);
+		counts->n = below(f, ARENA_ASIDE / sizeof(struct jifl_count) + 1);
+		counts->reserved = one_in(f, 16);
+		counts->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
+	case JIFL_IOC_KEYS:
+		keys->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		keys->n = below(f, ARENA_ASIDE / sizeof(struct jifl_key) + 1);
+		keys->reserved = one_in(f, 16);
+		keys->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
+	case JIFL_IOC_LOCKS:
+		locks->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		locks->n = below(f, ARENA_ASIDE / sizeof(struct jifl_lock) + 1);
+		locks->reserved = one_in(f, 16);
+		locks->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
+	case JIFL_IOC_ACCESSES:
+		accesses->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
+		accesses->n = below(f, ARENA_ASIDE / sizeof(struct jifl_access) + 1);
+		accesses->cpu = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 3);
+		accesses->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
+	}
+	*(uint32_t *)buf = requests[which].size;
+}
+
+int mutate(struct fuzzer *f, unsigned int which, char *buf)
+{
+	unsigned int size = requests[which].size;
+	uint32_t was = *(uint32_t *)buf;
+	int n = 1 + below(f, 4);
+
+	if (requests[which].cmd == JIFL_IOC_STAT)
+		size = offsetof(struct jifl_stat, hist);
+	if (requests[which].cmd == JIFL_IOC_BLOCK)
+		size = offsetof(struct jifl_block, src_len);
+	if (requests[which].cmd == JIFL_IOC_RECORDS)
+		size = offsetof(struct jifl_records, n);
+	if (requests[which].cmd == JIFL_IOC_COUNTS)
+		size = offsetof(struct jifl_counts, n);
+	if (requests[which].cmd == JIFL_IOC_KEYS)
+		size = offsetof(struct jifl_keys, n);
+	if (requests[which].cmd == JIFL_IOC_LOCKS)
+		size = offsetof(struct jifl_locks, n);
+	if (requests[which].cmd == JIFL_IOC_ACCESSES)
+		size = offsetof(struct jifl_accesses, n);
+	if (requests[which].cmd == JIFL_IOC_PLUGIN_READ)
+		size = offsetof(struct jifl_plugin_read, n);
+
+	while (n--) {
+		unsigned int at = below(f, size);
+		uint64_t value = odd_value(f);
+
+		if (one_in(f, 2) && at + 8 <= size)
+			memcpy(buf + at, &value, 8);
+		else
+			buf[at] = value;
+	}
+	return *(uint32_t *)buf != was;
+}
