@@ -25,6 +25,7 @@
 	X(lane_shared, "sessions on the same system call count into the same cells") \
 	X(cells_not_locked, "processors add to counters of blocks at the same time") \
 	X(mixes_stay_listed, "mixes are freed while tasks may find them") \
+	X(chain_exchanged, "a comparison of the entry stub leads to another call's piece") \
 	X(pieces_kept, "entry pieces are used while the cache is emptied") \
 	X(drain_skipped, "the cache is emptied with threads inside") \
 	X(large_pages_split, "the cache's permissions are changed small page by small page") \
