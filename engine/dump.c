@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shows a block of the cache beside its source. Liveness is not kept anywhere:
- * the source is decoded again, which tells the same as long as it has not
- * changed.
+ * Shows a block of the cache beside its source. The cache keeps no liveness: the source is decoded
+ * again, which gives the same liveness as long as the source has not changed.
  */
 #include "engine.h"
 #include "cache/cache.h"
@@ -16,7 +15,7 @@ static struct jifl_liveness live;
 _Static_assert(IR_BLOCK_INSNS * 15 <= JIFL_DUMP_SRC && EMIT_BLOCK_HOT <= JIFL_DUMP_CODE,
 	       "room for any block");
 
-/* Is every instruction where the copy has it? */
+/* True when the copy has every instruction at the same place. */
 static bool is_the_same(const struct jifl_dump *d, const struct ir_block *b)
 {
 	u32 i, k = 0;
@@ -40,7 +39,7 @@ static bool decode_again(const struct jifl_dump *d, struct ir_block *b)
 	       jifl_decode_block(d->orig, b) == JIFL_CAUSE_NONE && is_the_same(d, b);
 }
 
-/* Does inserted code stand behind the last instruction? */
+/* True when inserted code stands behind the last instruction. */
 static bool has_insert_behind(const struct jifl_dump *d)
 {
 	u32 i = d->npieces;
@@ -50,14 +49,14 @@ static bool has_insert_behind(const struct jifl_dump *d)
 	return i && d->pieces[i - 1].kind != JIFL_PIECE_ORIGINAL;
 }
 
-/* Before an instruction, and all that is inserted there. */
+/* One entry before each instruction, and all that is inserted there. */
 static void add_liveness(struct jifl_dump *d)
 {
 	u32 i, k = 0;
 
 	if (!decode_again(d, &again))
 		return;
-	/* Only then is it looked for what is live there. */
+	/* Liveness behind the block is looked for only in that case. */
 	if (has_insert_behind(d))
 		ir_block_insert(&again, IR_AFTER, again.ninsns - 1);
 	jifl_liveness_compute(&again, JIFL_LIVENESS_BLOCK, &live);
@@ -84,7 +83,7 @@ static void fill(u32 i, struct jifl_dump *d)
 	d->code_len = b->len < JIFL_DUMP_CODE ? b->len : JIFL_DUMP_CODE;
 	memcpy(d->code, (const void *)(unsigned long)d->code_at, d->code_len);
 	memset(d->src, 0, sizeof(d->src));
-	/* Text of a module that has gone cannot be read any more: zeroes. */
+	/* Text of a module that has gone cannot be read any more: it is shown as zeroes. */
 	src = jifl_host_text(d->orig, &n);
 	if (n)
 		memcpy(d->src, src, n < d->src_len ? n : d->src_len);

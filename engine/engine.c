@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The engine's face to its host: contexts, entering, dispatching, dropping; see engine.h. */
+/* The engine's interface to its host: contexts, entering, dispatching, dropping; see engine.h. */
 #include "engine.h"
 #include "translate.h"
 #include "base/plant.h"
@@ -57,12 +57,12 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	int i, found = -JIFL_ENOSPC;
 	bool wasted = false;
 
-	/* A plugin may have come where another was. */
+	/* A plugin may have come to the address where another plugin was. */
 	emit_inlined_forget();
 	for (i = 0; i < CACHE_CONTEXTS && found < 0; i++) {
 		struct cache_context *c = &cache.contexts[i];
 
-		/* Blocks of a destroyed context are not this one's. */
+		/* Blocks of a destroyed context do not belong to this context. */
 		if (c->used || c->blocks) {
 			wasted |= !c->used;
 			continue;
@@ -73,7 +73,7 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 		if (cache.ncontexts <= (u32)i)
 			cache.ncontexts = (u32)i + 1;
 	}
-	/* A reset gives back the numbers of destroyed ones. */
+	/* A reset gives back the numbers of destroyed contexts. */
 	if (found < 0 && wasted)
 		cache.full = true;
 	jifl_host_unlock(cookie);
@@ -128,7 +128,7 @@ void jifl_engine_context_destroy(int context)
 	jifl_host_unlock(cookie);
 }
 
-/* The block of (context, target), made if need be. */
+/* The block of (context, target); made if there is none. */
 static u32 block_for(int context, jifl_orig target, enum jifl_cause *cause)
 {
 	u32 block = jifl_cache_find(context, target);
@@ -157,7 +157,7 @@ u64 jifl_engine_entry_create(int context, jifl_orig target,
 	unsigned long cookie = jifl_host_lock();
 	u32 piece = CACHE_NONE;
 
-	/* The target first: the piece's exit then finds it. */
+	/* The target is translated first, so that the exit of the piece finds it. */
 	if (block_for(context, target, cause) != CACHE_NONE)
 		piece = jifl_translate_entry(context, target, entry, nentry, exit, nexit, cause);
 	jifl_host_unlock(cookie);
@@ -169,14 +169,14 @@ static int exit_context(const struct cache_exit *x)
 	return x->kind == CACHE_EXIT_LOOKUP ? (int)x->block : cache.blocks[x->block].context;
 }
 
-/* Makes the exit find the block by itself the next time. */
+/* Makes the exit find the block without the dispatcher the next time. */
 static void remember(u32 exit, jifl_orig target, u32 block)
 {
 	const struct cache_exit *x = &cache.exits[exit];
 
 	switch (x->kind) {
 	case CACHE_EXIT_DIRECT:
-		/* Linked when the block was made, or by another CPU meanwhile. */
+		/* The exit was linked when the block was made, or by another CPU meanwhile. */
 		return;
 	case CACHE_EXIT_INDIRECT:
 		jifl_cache_chain_add(exit, target, block);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What hosts may call. There is one engine in a host: one code cache, shared
- * by all CPUs, and one lock that guards everything that is written.
+ * The functions that hosts may call. There is one engine in a host: one code cache, shared by all
+ * CPUs, and one lock that guards everything that is written.
  *
- * The life of a block: a host asks jifl_engine_enter for the cache address of
- * an original one; the block runs; where its end is not linked yet it jumps to
- * the host's dispatch stub, which calls jifl_engine_dispatch and goes on at
- * the address this returns.
+ * The life of a block:
+ *
+ * 1. A host asks jifl_engine_enter for the cache address of an original address.
+ * 2. The block runs.
+ * 3. Where the end of the block is not linked yet, the block jumps to the host's dispatch stub.
+ *    The stub calls jifl_engine_dispatch and goes on at the address that this function returns.
  */
 #ifndef JIFL_ENGINE_H
 #define JIFL_ENGINE_H
@@ -15,7 +17,7 @@
 #include "ir/routine.h"
 #include "jifl_causes.h"
 
-/* Memory and addresses the engine works with; all fixed by jifl_engine_init. */
+/* Memory and addresses with which the engine works; jifl_engine_init fixes all of them. */
 struct jifl_config {
 	u64 code_base;		/* executable address of the code cache, page aligned */
 	u32 code_size;		/* bytes; 4 KiB to 1 GiB */
@@ -24,11 +26,11 @@ struct jifl_config {
 	u64 dispatch_direct;	/* host's stub, see struct jifl_frame */
 	u64 dispatch_indirect;
 	u64 return_thunk;	/* where a mitigated return jumps to; 0: plain ret */
-	u64 return_site;	/* an original ret, stands for the end of an entry piece */
+	u64 return_site;	/* an original ret; stands for the end of an entry piece */
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
 	/*
-	 * s64 per CPU, JIFL_TRAINING_CELLS of them: inline caches are put in order by their hits
-	 * as soon as one target has so many; 0: never.
+	 * s64 per CPU, JIFL_TRAINING_CELLS of them. The targets of an inline cache are ordered by
+	 * their hits as soon as one target has training_hits hits; training_hits 0: never.
 	 */
 	struct ir_operand training;
 	u32 training_hits;
@@ -36,40 +38,48 @@ struct jifl_config {
 	bool align_stack;	/* analysis calls need a 16 byte aligned stack */
 	bool endbr;		/* entries start with endbr64 */
 	/*
-	 * Two u64 of each thread's own, relative to fs. Where they are, indirect branches execute
-	 * unprotected indirect jumps, and have no inline caches; 0: none, and lookups execute returns.
+	 * Two u64 of each thread's own, relative to fs. Where a host gives them, indirect branches
+	 * execute unprotected indirect jumps and have no inline caches. 0: the host gives none,
+	 * and lookups execute returns.
 	 */
 	s32 thread_words;
 	/*
-	 * With them: gives a context's table of so many u32, one for each address from 0 on, all of them 0
-	 * each time it is called, in the low 2 GiB, as the code cache is then; 0: there is no memory. Most
-	 * of it is never touched.
+	 * Only with thread_words: gives the table of a context. It has targets_end u32, one for each
+	 * address from 0 on, all of them 0 each time that this function is called. The table lies
+	 * in the low 2 GiB, and so does the code cache. 0: there is no memory. Most of the table
+	 * is never touched.
 	 */
 	u64 (*targets)(int context);
 	u32 targets_end;
-	/* With them: calls may pass r11, or get it back, which compiled code does not. */
+	/*
+	 * Only with thread_words: calls may pass r11, or get it back, which compiled code does not
+	 * do.
+	 */
 	bool keeps_r11;
 	bool lahf;		/* the processor has lahf and sahf in 64-bit mode */
-	bool fentry;		/* all compiled functions begin with 5 bytes for tracers, nothing else does */
-	/* For tests: where something is inserted, what liveness calls dead is made garbage. */
+	/* All compiled functions begin with 5 bytes for tracers. Nothing else does. */
+	bool fentry;
+	/*
+	 * For tests: wherever something is inserted, the engine puts garbage into what liveness
+	 * calls dead.
+	 */
 	bool poison;
 };
 
 /*
- * What an exit stub leaves on the stack, at the lowest address first. The
- * host's dispatch stubs save all registers and flags, call
- * jifl_engine_dispatch and leave through the address it puts into target.
+ * What an exit stub leaves on the stack, at the lowest address first. The host's dispatch stubs
+ * save all registers and flags, call jifl_engine_dispatch and leave through the address that the
+ * function puts into target.
  *
- * dispatch_direct is jumped to with only `exit` pushed; the host makes the
- * other slot. With a red zone, the stub has moved rsp below it first, and the
- * host's stub moves it back.
+ * The exit stub jumps to dispatch_direct with only `exit` pushed; the host makes the other slot.
+ * With a red zone, the exit stub has moved rsp below it first, and the host's stub moves rsp back.
  */
 struct jifl_frame {
 	u64 exit;
 	u64 target;		/* in: original target; out: where to go on */
 };
 
-/* Where an address of the code cache stands in original code. */
+/* Which place of original code an address of the code cache stands for. */
 enum jifl_where {
 	JIFL_WHERE_OUTSIDE,	/* not an address of the code cache in use */
 	JIFL_WHERE_EXACT,	/* all registers are the original's at *orig */
@@ -79,11 +89,11 @@ enum jifl_where {
 /* What stands at an int3 that a thread in the cache has executed. */
 enum jifl_trap {
 	JIFL_TRAP_NONE,		/* none of the engine's */
-	JIFL_TRAP_START,	/* the start of a block: nothing of it has run */
-	JIFL_TRAP_INSIDE,	/* what was inserted has been run for some of the block, or not */
+	JIFL_TRAP_START,	/* the start of a block: no part of the block has run */
+	JIFL_TRAP_INSIDE,	/* some inserted code of the block may have run */
 };
 
-/* Callback that instruments a block while it is translated; host.h's context. */
+/* A callback that instruments a block while it is translated. Its context is that of host.h. */
 typedef void (*jifl_instrument_fn)(struct ir_block *b, void *arg);
 
 struct jifl_engine_stats {
@@ -100,27 +110,31 @@ struct jifl_engine_stats {
 };
 
 /*
- * What became of the calls of the i-th analysis routine that was inserted since
- * the last reset; false: there are no more.
+ * Fills f with what became of the calls of the i-th analysis routine that was inserted since the
+ * last reset. False: there is no i-th routine.
  */
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
 
 /*
- * For instrumentation callbacks, of an instruction of their block: the operands in memory
- * that it accesses, up to max, without what push, pop, call and ret do to the stack; the
- * registers that it names, or uses without naming them; bits of enum jifl_ins_property.
+ * For instrumentation callbacks, about an instruction of their block. jifl_engine_memory gives the
+ * operands in memory that the instruction accesses, up to max, without what push, pop, call and
+ * ret do to the stack. jifl_engine_uses gives the registers that it names, or uses without naming
+ * them. jifl_engine_properties gives bits of enum jifl_ins_property.
  */
 u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max);
-/* ... with what these do to the stack. The registers in addresses are as before the instruction. */
+/*
+ * As jifl_engine_memory, with what push, pop, call and ret do to the stack. Registers in addresses
+ * have their values from before the instruction.
+ */
 u32 jifl_engine_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 max);
-/* Is it known by how many bytes it moves rsp? 0 if it does not. */
+/* True when it is known by how many bytes the instruction moves rsp; 0 if it does not move it. */
 bool jifl_engine_stack_moves(const struct ir_insn *insn, s32 *by);
 void jifl_engine_uses(const struct ir_insn *insn, u16 *reads, u16 *writes);
 u32 jifl_engine_properties(const struct ir_insn *insn);
 
 /*
- * Likewise: does what is at `from` lead to `to` within a few dozen instructions, over direct
- * branches, stepping over calls? A loop does.
+ * For instrumentation callbacks. True when the code at `from` leads to `to` within a few dozen
+ * instructions, over direct branches, stepping over calls. A loop does.
  */
 bool jifl_engine_leads_to(jifl_orig from, jifl_orig to);
 
@@ -128,15 +142,15 @@ bool jifl_engine_leads_to(jifl_orig from, jifl_orig to);
 int jifl_engine_init(const struct jifl_config *config);
 
 /*
- * Forgets all blocks and fills the cache with int3. Contexts stay. The caller
- * has made sure that no thread is inside the cache or returns to it, and that
- * nothing is translated until it is done.
+ * Forgets all blocks and fills the cache with int3. Contexts stay. The caller has made sure that
+ * no thread is inside the cache or returns to it, and that nothing is translated until this
+ * function is done.
  */
 void jifl_engine_reset(void);
 
 /*
- * The same in pieces: forget once, then erase until it returns false. Each
- * call is short, where erasing all of a large cache at once may not be.
+ * jifl_engine_reset in pieces: call jifl_engine_forget once, then jifl_engine_erase until it
+ * returns false. Each call is short. Erasing all of a large cache at once may take long.
  */
 void jifl_engine_forget(void);
 bool jifl_engine_erase(void);
@@ -148,86 +162,89 @@ bool jifl_engine_erase(void);
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 
 /*
- * Its blocks stay until the next reset, as does its number; they must not be
- * entered any more. What is translated for threads still inside is not
- * instrumented. Until then jifl_engine_is_doomed tells its code from others'.
+ * The blocks of the context stay until the next reset, and so does its number. Nobody may enter
+ * the blocks any more. Blocks that are translated for threads that are still inside are not
+ * instrumented. Until the reset jifl_engine_is_doomed tells the code of this context from the code
+ * of others.
  */
 void jifl_engine_context_destroy(int context);
 
 /*
- * Makes the piece of code through which native code enters a context at target:
- * the entry inserts, the translated target, after its return the exit
- * inserts, then a return to whoever called. Inserts may be NULL with n 0.
- * The call moves arguments on the stack by a word: with exit inserts, target
- * must take none there. Returns the piece's executable address, or 0 when
- * target cannot be entered (*cause says why: memory, out of reach, an int3
- * there). A target that runs natively can be entered: it is counted as an exit.
+ * Makes the piece of code through which native code enters a context at target: the entry inserts,
+ * the translated target, the exit inserts after the target's return, then a return to the caller.
+ * Inserts may be NULL with n 0. The call moves arguments on the stack by a word: with exit
+ * inserts, target must take no arguments there. Returns the piece's executable address, or 0 when
+ * target cannot be entered. Then *cause says why: memory, out of reach, an int3 there. A target
+ * that runs natively can be entered: it is counted as an exit.
  */
 u64 jifl_engine_entry_create(int context, jifl_orig target,
 			     const struct ir_insert *entry, u32 nentry,
 			     const struct ir_insert *exit, u32 nexit,
 			     enum jifl_cause *cause);
 
-/* Cache address of a block, translated now if need be; 0 as above. */
+/* The cache address of a block, translated now if need be; 0 as for jifl_engine_entry_create. */
 u64 jifl_engine_enter(int context, jifl_orig target, enum jifl_cause *cause);
 
 /* Called by the host's dispatch stubs; sets f->target. */
 void jifl_engine_dispatch(struct jifl_frame *f);
 
 /*
- * Where addr, a return address, stands in original code: right behind the call.
- * Any context, NMI too; takes no lock.
+ * Which place of original code addr, a return address, stands for: right behind the call. Any
+ * context, NMI too; takes no lock.
  */
 enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
 
 /*
- * The same for the address of an instruction, one that faulted or was
- * interrupted. It differs from the former where original instructions have left
- * no code: a nop, and a jump to what comes next, stand before such a place for
- * jifl_engine_where and behind it for this.
+ * As jifl_engine_where, for the address of an instruction that faulted or was interrupted. The two
+ * functions differ where original instructions have left no code, such as a nop or a jump to what
+ * comes next. These instructions stand before such a place for jifl_engine_where, and behind it
+ * for this function.
  */
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
-/* Bytes of the original instruction at addr, 0 or 1 where there is none. Under the engine lock. */
+/*
+ * The number of bytes of the original instruction at addr, 0 or 1 where there is none. Under the
+ * engine lock.
+ */
 u32 jifl_engine_insn_length(jifl_orig addr);
 
 /*
- * Does addr, an address of the code cache, belong to a destroyed context, or
- * perhaps to one? Any context, NMI too; takes no lock.
+ * True when addr, an address of the code cache, belongs to a destroyed context, or may belong to
+ * one. Any context, NMI too; takes no lock.
  */
 bool jifl_engine_is_doomed(u64 addr);
 
 /*
- * Either of them, for code between original instructions too: at addr *pushed
- * bytes more lie on the stack than at *orig. There, and where that is not known,
- * which is 0, registers but rsp may differ as well. cache/pushed.c
+ * jifl_engine_where with is_return, jifl_engine_where_insn without, for code between original
+ * instructions too. At addr *pushed more bytes lie on the stack than at *orig. In such code
+ * registers other than rsp may differ as well. They may also differ where the number of bytes is
+ * not known: *pushed is 0 then. See cache/pushed.c.
  */
 enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *orig, u32 *pushed);
 
 /*
- * True when at addr, a return address, inserted code has r10 on the stack, *at
- * bytes from its top. Functions that realign the stack keep their frame in it.
+ * True when at addr, a return address, inserted code has r10 on the stack, *at bytes from its top.
+ * Functions that realign the stack keep their frame in r10.
  */
 bool jifl_engine_where_r10(u64 addr, u32 *at);
 
 /*
- * Drops all blocks made from bytes in [addr, addr + len). Threads inside
- * them meet an int3 at the next original instruction, for which the host
- * asks jifl_engine_trap. Any context but NMI.
+ * Drops all blocks made from bytes in [addr, addr + len). Threads inside such blocks meet an int3
+ * at the next original instruction, and the host asks jifl_engine_trap about that int3. Any
+ * context but NMI.
  */
 void jifl_engine_invalidate(jifl_orig addr, u32 len);
 
 /*
- * A thread that runs in the cache has executed the int3 at addr. When it stands
- * in a dropped block it goes on, with all registers as they are, in
- * dispatch_indirect with *f pushed (below the red zone, if there is one). Any
- * context, NMI too; takes no lock.
+ * A thread that runs in the cache has executed the int3 at addr. When the thread stands in a
+ * dropped block it goes on, with all registers as they are, in dispatch_indirect with *f pushed
+ * (below the red zone, if there is one). Any context, NMI too; takes no lock.
  */
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f);
 
 /*
- * True once a translation was refused for want of memory, or a context for want
- * of numbers that a reset would give back; until the next reset.
+ * True once a translation was refused for want of memory, or a context was refused for want of
+ * numbers that a reset would give back. Stays true until the next reset.
  */
 bool jifl_engine_is_full(void);
 
@@ -235,9 +252,9 @@ void jifl_engine_stats(struct jifl_engine_stats *st);
 
 /* --- dump.c: what the cache holds ------------------------------------------------ */
 
-/* What a piece of a block is; numbers are those of the host's ABI. */
+/* What a piece of a block is. The numbers are those of the host's ABI. */
 enum jifl_piece_kind {
-	JIFL_PIECE_ORIGINAL,	/* the copy of one instruction, or of none of it */
+	JIFL_PIECE_ORIGINAL,	/* the copy of one instruction; its code may be empty */
 	JIFL_PIECE_INSERTED,
 	JIFL_PIECE_INLINED,	/* of an analysis routine or a record: its body */
 	JIFL_PIECE_ONWARD,	/* goes on to what stands behind the original block */
@@ -249,7 +266,7 @@ struct jifl_piece {
 	u8 kind;		/* enum jifl_piece_kind */
 	u8 pushed;		/* words of inserted code on the stack at its beginning */
 	u8 flags;		/* live before it: enum ir_flag */
-	u16 regs;		/* likewise: 1 << enum ir_reg */
+	u16 regs;		/* registers live before it: 1 << enum ir_reg */
 };
 
 enum jifl_dump_flags {
@@ -275,12 +292,12 @@ struct jifl_dump {
 };
 
 /*
- * The context of the cache's block i, which may have been destroyed; negative
- * when there are not so many. Takes no lock; a reset must not happen meanwhile.
+ * The context of the cache's block i; the context may have been destroyed. Negative when there are
+ * not so many blocks. Takes no lock; no reset may happen meanwhile.
  */
 int jifl_engine_block_context(u32 i);
 
-/* Fills d for block i, which exists. The same; any context but NMI. */
+/* Fills d for block i, which exists. No reset may happen meanwhile. Any context but NMI. */
 void jifl_engine_dump(u32 i, struct jifl_dump *d);
 
 #endif

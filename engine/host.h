@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the engine needs from its host. The kernel module (host/kernel) and the
- * in-process user-space host (host/user) each define these functions; they are
- * bound at link time. No engine file asks which of them it runs under.
+ * What the engine needs from its host. The kernel module (host/kernel) and the in-process
+ * user-space host (host/user) each define these functions; they are bound at link time. No engine
+ * file asks under which host it runs.
  *
- * Context: all but jifl_host_lock are called with the engine lock held and
- * interrupts off, possibly with any kernel lock held by the interrupted code.
- * None may sleep or allocate.
+ * Context: all functions but jifl_host_lock are called with the engine lock held and interrupts
+ * off, possibly with any kernel lock held by the interrupted code. No function may sleep or
+ * allocate.
  */
 #ifndef JIFL_HOST_H
 #define JIFL_HOST_H
@@ -22,30 +22,31 @@ enum jifl_text {
 	JIFL_TEXT_FOREIGN,	/* not known text: never call or copy it from the cache */
 };
 
-/*
- * Says what stands at addr. For TEXT_NATIVE and TEXT_FOREIGN *cause is set.
- */
+/* Says what stands at addr. For TEXT_NATIVE and TEXT_FOREIGN *cause is set. */
 enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause);
 
 /*
- * Original code as it is executed now, to be read in place: it may change under
- * the reader. *n becomes the number of bytes that are readable from there on, 0
- * where none are; what is returned then is not to be looked at.
+ * Original code as it is executed now, to be read in place: the code may change while it is read.
+ * *n becomes the number of bytes that are readable from there on, 0 where no byte is. With 0 the
+ * caller must not read through the returned pointer.
  */
 const u8 *jifl_host_text(jifl_orig addr, u32 *n);
 
 /* Copies n bytes to the code cache at pos, through its writable alias. */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n);
 
-/* One aligned-within-8-bytes store of 4 bytes, seen whole by running CPUs. */
+/*
+ * One store of 4 bytes that lie within aligned 8 bytes. CPUs that run the code see the store as a
+ * whole.
+ */
 void jifl_host_code_store32(jifl_pos pos, u32 value);
 
-/* One aligned store of 8 bytes, seen whole by running CPUs. */
+/* One aligned store of 8 bytes. CPUs that run the code see the store as a whole. */
 void jifl_host_code_store64(jifl_pos pos, u64 value);
 
 /*
- * Takes the engine lock with interrupts off; any context but NMI. The returned
- * cookie goes to unlock.
+ * Takes the engine lock with interrupts off; any context but NMI. The caller gives the returned
+ * cookie to unlock.
  */
 unsigned long jifl_host_lock(void);
 void jifl_host_unlock(unsigned long cookie);
@@ -54,8 +55,8 @@ void jifl_host_unlock(unsigned long cookie);
 u64 jifl_host_clock(void);
 
 /*
- * Inline caches that count their hits: their number, the most targets of one, how many
- * hits are enough to tell which come often, and the cells for it, see struct jifl_config.
+ * Inline caches that count their hits: how many there are, the most targets of one, how many hits
+ * tell which targets are frequent, and the cells for the counts; see struct jifl_config.
  */
 enum {
 	JIFL_TRAINING_SITES = 16,
@@ -63,11 +64,14 @@ enum {
 	JIFL_TRAINING_HITS = 64,
 	JIFL_TRAINING_CELLS = JIFL_TRAINING_SITES * JIFL_CHAIN_MAX,
 };
-/* This CPU's cells, and a value for n of them, from first on, on all CPUs. */
+/*
+ * The first function gives this CPU's cells. The second stores a value in n cells, from first on,
+ * on all CPUs.
+ */
 const s64 *jifl_host_training(void);
 void jifl_host_training_set(u32 first, u32 n, s64 value);
 
-/* Adds one to this CPU's count of native exits by this cause. */
+/* Adds one to this CPU's count of native exits with this cause. */
 void jifl_host_count_exit(enum jifl_cause cause);
 
 #endif

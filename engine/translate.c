@@ -8,10 +8,10 @@
  *	commit		code and side tables become part of the cache
  *	link		exits to blocks that exist, blocks to exits that wait
  *
- * A unit is translated straight ahead: behind a conditional branch comes what
- * follows it when not taken, behind a call what it returns to, and a jump to
- * untranslated code is left out in favour of that code. So the fall-through path
- * executes no jump of ours. The price is code that may never run.
+ * A unit is translated straight ahead. Behind a conditional branch comes the code that runs when
+ * the branch is not taken. Behind a call comes the code to which the call returns. A jump to
+ * untranslated code is left out in favour of that code. So the fall-through path executes no jump
+ * of the engine's. The price is code that may never run.
  */
 #include "translate.h"
 #include "decode/decode.h"
@@ -52,12 +52,12 @@ static enum jifl_cause decode_at(jifl_orig addr, struct ir_block *b)
 	return text == JIFL_TEXT_CODE ? jifl_decode_block(addr, b) : cause;
 }
 
-/* Decodes into next what b goes on with, if it can lie right behind it. */
+/* Decodes into next the block with which b goes on, if it can lie right behind b. */
 static bool decode_follower(int context, const struct ir_block *b, struct ir_block *next)
 {
 	jifl_orig addr = way_on(b);
 
-	/* Where little is left, units are short: each that fits is worth having. */
+	/* Where little room is left, units are short: each unit that fits is worth having. */
 	if (!addr.v || !emit_unit_has_room(&unit) || !jifl_cache_may_grow(unit.hot.len) ||
 	    addr.v == b->addr.v || in_unit(addr) ||
 	    jifl_cache_find(context, addr) != CACHE_NONE)
@@ -78,7 +78,7 @@ static void note_source(jifl_orig addr, u32 len, u8 flags)
 	source[unit.nblocks] = (struct cache_source){ .addr = addr, .len = len, .flags = flags };
 }
 
-/* Decodes, instruments and emits from b on, which is decoded already. */
+/* Decodes, instruments and emits from b on. b is decoded already. */
 static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block *next)
 {
 	struct ir_block *t;
@@ -117,7 +117,7 @@ static u32 finish(int context, enum jifl_cause *cause)
 	return jifl_cache_commit(&unit, context, source);
 }
 
-/* Room for the side tables of any unit, and the context's ways to what it has. */
+/* Makes room for the side tables of any unit, and the context's ways to what it has. */
 static bool prepare(int context, enum jifl_cause *cause)
 {
 	if (jifl_cache_has_room(0, 0) && !jifl_cache_lookup_create(context) &&
@@ -133,14 +133,14 @@ static u32 translate(int context, jifl_orig addr, enum jifl_cause *cause)
 	if (!prepare(context, cause))
 		return CACHE_NONE;
 	*cause = decode_at(addr, &ir_pair[0]);
-	/* An int3 goes away again; bytes out of reach have no rel32. */
+	/* An int3 goes away again. No rel32 reaches bytes that are out of reach. */
 	if (*cause == JIFL_CAUSE_INT3 || !jifl_fits_s32((s64)addr.v))
 		return CACHE_NONE;
 	begin(context);
 	if (*cause == JIFL_CAUSE_NONE) {
 		emit_straight_ahead(context, &ir_pair[0], &ir_pair[1]);
 	} else {
-		/* Watched like others: if the bytes change, it is looked at again. */
+		/* Watched like other bytes: if they change, the engine looks at them again. */
 		note_source(addr, 1, CACHE_BLOCK_NATIVE);
 		emit_native_block(&unit, addr, *cause);
 	}

@@ -15,9 +15,9 @@ struct jifl_translated {
 extern struct jifl_translated jifl_translated;
 
 /*
- * Translates the block at addr, and straight on what lies behind it as far as
- * a unit goes. Returns its number in the cache, or CACHE_NONE with *cause when
- * the caller has to go on natively this time. Under the engine lock.
+ * Translates the block at addr, and the code straight behind it as far as a unit goes. Returns the
+ * block's number in the cache, or CACHE_NONE with *cause when the caller has to go on natively
+ * this time. Under the engine lock.
  */
 u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
 

@@ -22,8 +22,8 @@ ccflags-remove-y += $(CC_FLAGS_FTRACE)
 else
 
 RELEASE ?= $(shell uname -r)
-# Headers that the set-up unpacked, those of a kernel made here (scripts/debug-kernel), else those
-# that are installed.
+# The headers that the set-up unpacked, those of a kernel that scripts/debug-kernel built, or else
+# the installed ones.
 MADE := $(wildcard $(addprefix $(JIFL)/build/,debug-kernel race-kernel))
 KERNEL ?= $(firstword $(wildcard $(JIFL)/build/kernels/usr/src/linux-headers-$(RELEASE)) \
 	$(foreach made,$(MADE),$(if $(filter $(RELEASE),$(file <$(made)/release)),$(made)/build)) \

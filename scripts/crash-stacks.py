@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Stacks of a dump that was taken while sessions ran, with original addresses for those of the code cache.
+"""Stacks of a dump that was taken while sessions ran, with original addresses in place of those of
+the code cache.
 
 usage: drgn -c VMCORE -s VMLINUX -s JIFL_KO scripts/crash-stacks.py [PID...]
 
-VMLINUX, JIFL_KO: with debug information, JIFL_KO the very module that was loaded. Without PIDs: all tasks that
-have addresses of the code cache on their stacks. drgn is a debugger; `pip install drgn` has it.
+VMLINUX, JIFL_KO: with debug information; JIFL_KO must be the module that was loaded. Without PIDs:
+all tasks that have addresses of the code cache on their stacks. drgn is a debugger; `pip install
+drgn` has it.
 
-What looks like an address of the cache is replaced on each stack before drgn walks it. A thread that is inside
-inserted code, or in an analysis function, has more on its stack than is known here: its walk may end there.
+Every word that looks like an address of the cache is replaced on each stack before drgn walks the
+stack. A thread inside inserted code, or in an analysis function, has more on its stack than this
+script knows: its walk may end there.
 """
 
 import struct

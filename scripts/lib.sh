@@ -29,7 +29,7 @@ as_root() {
 	fi
 }
 
-# Its many words go to a log, of which the end is shown when it fails.
+# Sends the command's long output to a log, and shows the end of the log when the command fails.
 apt() {
 	local log=$BUILD/apt.log
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q \
@@ -46,7 +46,7 @@ update_lists() {
 	updated=1
 }
 
-# install WHAT... : never takes away what the user has (--no-remove)
+# install WHAT... : never removes packages of the user's (--no-remove)
 install() {
 	say "installing: $*"
 	apt install --no-install-recommends --no-remove "$@" ||
@@ -57,7 +57,7 @@ is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# install_lacking PACKAGE... : does nothing, fast, where none is
+# install_lacking PACKAGE... : does nothing, fast, where no package is missing
 install_lacking() {
 	local package lacking=()
 	for package; do
@@ -70,7 +70,7 @@ install_lacking() {
 
 POLICY=/usr/sbin/policy-rc.d
 
-# install_lacking, of servers: while the file is there, Debian's scripts start none.
+# install_lacking for servers: while the file exists, Debian's scripts start no server.
 install_lacking_stopped() {
 	local package lacking=
 	for package; do

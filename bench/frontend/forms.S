@@ -81,7 +81,7 @@ stub_jump:
 body_jump:
 	ret
 
-/* The call in the fifth function goes to a stub, which passes with one jump: 0. */
+/* The call in the fifth function goes to a stub, which lets the call pass with one jump: 0. */
 	chain	call_retargeted, stub_call_retargeted
 stub_call_retargeted:
 	jmp	handler_call_retargeted

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * How a program in the machine speaks to front-end.so: by a nop that nobody else executes,
+ * How a program in the machine speaks to front-end.so: by a nop that no other program executes,
  * nopl MARK(%rax,%rax,1). crates/jifl-sys/src/cpu.rs has the same numbers.
  */
 #ifndef FRONT_END_MARKS_H

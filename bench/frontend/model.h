@@ -30,15 +30,18 @@ enum event {
 
 enum { LINE_SHIFT = 6, PAGE_SHIFT = 12, LARGE_SHIFT = 21, HUGE_SHIFT = 30 };
 
-/* Everything is forgotten. */
+/* Forgets everything. */
 void model_reset(void);
-/* A call, and the address behind it. */
+/* A call; behind: the address behind it. */
 void model_call(uint64_t behind);
 /* A return to @to. Each result says whether that stack mispredicted it. */
 void model_return(uint64_t to, bool *wrong_16, bool *wrong_32);
-/* Instructions of the line at @addr execute; whether the line had to be fetched. */
+/* Instructions of the line at @addr execute. True when the line had to be fetched. */
 bool model_line(uint64_t addr);
-/* Instructions of the page at @addr, of 1 << @shift bytes, execute; whether it missed. */
+/*
+ * Instructions of the page at @addr, of 1 << @shift bytes, execute. True when the TLB had no entry
+ * for the page.
+ */
 bool model_page(uint64_t addr, unsigned int shift);
 
 #endif

@@ -36,7 +36,7 @@ PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_VERSION;
 
 enum kind { STRAIGHT, JUMP, BRANCH, CALL, RETURN };
 
-/* What an instruction does to the model. They live as long as QEMU's blocks may: for ever. */
+/* What an instruction does to the model. Sites live as long as QEMU's blocks may: for ever. */
 struct site {
 	uint64_t addr, end, target;
 	enum kind kind;
@@ -72,7 +72,10 @@ static void count(enum event event, uint64_t addr)
 
 enum { KNOWN = 1 << 16 };
 
-/* By a hash of the page's number; one that finds its place taken is looked up each time. */
+/*
+ * Found by a hash of the page's number. A page whose place is taken by another is looked up each
+ * time.
+ */
 static struct {
 	uint64_t page;
 	unsigned int shift;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Lua: its interpreter runs a script of everything a bit; see program.h. */
+/* Lua: its interpreter runs a script that does a little of everything; see program.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "program.h"
 
 /*
- * In place of the C library's: Lua seeds its string hashes by the time, and table.sort chooses its
- * pivots by both. Each round is to do the same work.
+ * These replace the C library's functions: Lua seeds its string hashes by the time, and table.sort
+ * chooses its pivots by both. Each round has to do the same work.
  */
 time_t time(time_t *t)
 {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs a program's work (program.h) in turn in several ways, and prints how long
- * each took.
+ * Runs a program's work (program.h) in turn in several ways, and prints how long each way took.
  *
  * usage: PROGRAM ROUNDS WAY[,WAY...]...
  *
- * The ways of one argument take turns, ROUNDS times, after one round of each to
- * warm up. plain: natively. none, block, insn: through the engine, which inserts
- * nothing, counts blocks, or instructions. tool: natively, between tool_begin and
- * tool_end, where a tool outside the program begins and ends; it may count in
- * tool_count.
+ * The ways of one argument take turns, ROUNDS times, after one round of each to warm up. plain:
+ * natively. none, block, insn: through the engine, which inserts nothing, counts blocks, or counts
+ * instructions. tool: natively, between tool_begin and tool_end, where a tool outside the program
+ * begins and ends; the tool may count in tool_count.
  *
- * Prints `program VERSION`, for each round `round WAY SECONDS HASH COUNT`, and at the
- * end `engine KEY VALUE` of the engine's statistics. Time is the thread's own on the CPU.
+ * Prints `program VERSION`, for each round `round WAY SECONDS HASH COUNT`, and at the end `engine
+ * KEY VALUE` of the engine's statistics. Time is the thread's own on the CPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +48,7 @@ static const struct way {
 	const char *name;
 	bool native;
 	jifl_instrument_fn fn;
-	u64 *count;		/* what is counted, NULL: nothing */
+	u64 *count;		/* the counter, NULL: nothing is counted */
 } ways[] = {
 	{ "plain", true, NULL, NULL },
 	{ "none", false, NULL, NULL },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A program to be measured: each of the files sqlite.c, zlib.c, zstd.c, lua.c and
- * virtual.cc defines these, and main.c runs its work natively and through the
- * engine. What they call runs through the code cache too, the C library with it.
+ * A program to be measured. Each of the files sqlite.c, zlib.c, zstd.c, lua.c and virtual.cc
+ * defines these functions, and main.c runs its work natively and through the engine. The functions
+ * that they call run through the code cache too, the C library included.
  */
 #ifndef JIFL_BENCH_PROGRAM_H
 #define JIFL_BENCH_PROGRAM_H
@@ -11,13 +11,16 @@
 extern "C" {
 #endif
 
-/* Which release of the library is at work; for the output. */
+/* The release of the library, for the output. */
 const char *program_version(void);
 
-/* Once, natively. */
+/* Called once, natively. */
 void program_prepare(void);
 
-/* The same work at each call, some tenths of a second; a hash of its results, never 0. */
+/*
+ * Does the same work at each call, some tenths of a second. Returns a hash of its results, never
+ * 0.
+ */
 unsigned long program_work(void);
 
 /* FNV-1a of n bytes, going on from h. */

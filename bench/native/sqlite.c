@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* SQLite: a database in memory is filled, indexed, asked and changed; see program.h. */
+/* SQLite: fills, indexes, queries and changes a database in memory; see program.h. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

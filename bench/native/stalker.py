@@ -4,10 +4,10 @@
 
 usage: stalker.py none|block|insn PROGRAM ARGUMENT...
 
-none follows the thread and asks for nothing. block and insn have a transform in C
-put an addition to tool_count at the start of each block, in code that
-leaves flags alone: the quickest that Stalker gives its users. A callout, an
-event, or saving the flags, of which Stalker does not know where they are live, costs more.
+none follows the thread and asks for nothing. block and insn have a transform in C that puts an
+addition to tool_count at the start of each block, in code that leaves flags alone: this is the
+fastest code that Stalker gives its users. A callout, an event, or saving the flags (Stalker does
+not know where they are live) costs more.
 """
 
 import subprocess

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* See tool.h. Long enough to have a jump put over them, and never inlined. */
+/* See tool.h. The functions are long enough for a jump to be put over them, and never inlined. */
 #include "tool.h"
 
 u64 tool_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where a tool outside the program takes hold of it and lets go; see main.c. */
+/* The functions at which a tool outside the program begins and ends; see main.c. */
 #ifndef JIFL_BENCH_TOOL_H
 #define JIFL_BENCH_TOOL_H
 

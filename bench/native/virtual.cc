@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * C++ with many virtual calls: trees of expressions, of a dozen classes, are
- * built, evaluated, simplified and printed through their virtual functions, and
- * a pipeline of filters with containers and std::function; see program.h.
+ * C++ with many virtual calls; see program.h. Trees of expressions, of a dozen classes, are built,
+ * evaluated, simplified and printed through their virtual functions. A pipeline of filters uses
+ * containers and std::function.
  */
 #include <algorithm>
 #include <functional>

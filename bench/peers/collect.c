@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a thread's system calls go: a JIFL plugin with a count for each block.
- * The thread that starts it is the one that is watched, with the processes that
- * it makes. The table keeps the last start's counts for peers_sites_show().
+ * The blocks that a thread's system calls execute: a JIFL plugin with a count for each block. The
+ * plugin watches the thread that starts it, and the processes that this thread makes. The table
+ * keeps the last start's counts for peers_sites_show().
  *
- * Callbacks run one at a time, under the engine's lock; analysis functions only
- * touch slots. Stopping waits for both.
+ * Callbacks run one at a time, under the engine's lock; analysis functions only touch slots.
+ * Stopping waits for both.
  */
 #include <jifl.h>
 #include <uapi/jifl.h>
@@ -37,7 +37,7 @@ static bool ending;		/* the watched thread has come to stop this */
 
 /* --- analysis ------------------------------------------------------------------------- */
 
-/* The request that ends this is not part of what is looked at. */
+/* The request that ends the watch is not counted. */
 static void on_entry(int nr)
 {
 	if (current == watched)
@@ -73,7 +73,7 @@ static struct slot *find_slot(unsigned long addr)
 }
 
 /*
- * ftrace's and static keys' places, where kprobes are something else or refused:
+ * True at places of ftrace and static keys, where kprobes are something else or are refused:
  * endbr64, also as a nop, and the nops that become calls and jumps.
  */
 static bool is_patched_place(unsigned long addr)
@@ -95,7 +95,7 @@ static bool is_patched_place(unsigned long addr)
 	return false;
 }
 
-/* The first instruction of the block that takes a kprobe as an instruction does. */
+/* The first instruction of the block where a kprobe is an ordinary one. */
 static unsigned long probe_address(bb_t *bb)
 {
 	ins_t *ins;
@@ -195,6 +195,6 @@ static int plugin_start(void)
 static void plugin_stop(void)
 {
 	syscall_stop_instrumenting(&every_call);
-	/* The task may end now, and another be in its place. */
+	/* The task may end now, and another task may get its address. */
 	watched = NULL;
 }

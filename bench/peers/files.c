@@ -2,15 +2,15 @@
 /*
  * /proc/jifl_bench_peers/, text in and out:
  *
- *   sites   what collect.c found
- *   probes  open: nobody else's. Each write is a request:
+ *  sites   what collect.c found
+ *  probes  open: refused while another process has it open. Each write is a request:
  *		kprobe count|trace ADDRESS...
  *		ftrace count|trace ADDRESS...
  *		start			of the ftrace callback; probes work at once
  *		settle			waits until kprobes are optimised
  *	     reading: "hits N", "missed N", "jumps N" of optimised kprobes, and for each
- *	     address that was refused "refused ADDRESS ERROR". Closing removes everything, so nothing stays
- *	     behind a process that dies.
+ *	     address that was refused "refused ADDRESS ERROR". Closing removes everything,
+ *	     so nothing stays behind when a process dies.
  */
 #include <linux/fs.h>
 #include <linux/mutex.h>
@@ -26,7 +26,7 @@
 #define REFUSED_MAX	4096
 
 static struct proc_dir_entry *directory;
-static DEFINE_MUTEX(lock);	/* all below, and what the adders have */
+static DEFINE_MUTEX(lock);	/* everything below, and the adders' data */
 static bool taken;
 static int nrefused;
 static struct refused {
@@ -191,7 +191,7 @@ int peers_files_create(void)
 	return -ENOMEM;
 }
 
-/* Whoever has a file open loses it first. */
+/* A process that has a file open loses it first. */
 void peers_files_remove(void)
 {
 	proc_remove(directory);

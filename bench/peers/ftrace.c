@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A callback of ftrace's at functions' entries. It needs no protection against
- * itself, and says so: ftrace then calls it straight from its trampoline.
+ * A callback of ftrace's at functions' entries. The callback needs no protection against itself,
+ * and says so: ftrace then calls it straight from its trampoline.
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
@@ -36,7 +36,7 @@ int peers_ftrace_add(unsigned long addr, enum peers_job job)
 	return 0;
 }
 
-/* Without a filter every function would be meant. */
+/* Without a filter ftrace would take every function. */
 int peers_ftrace_start(void)
 {
 	int err;
@@ -53,8 +53,8 @@ void peers_ftrace_remove(void)
 	if (started)
 		unregister_ftrace_function(&ops);
 	/*
-	 * Made anew for the next use: ftrace_free_filter() leaves the filter's address
-	 * behind, and the next ftrace_set_filter_ip() would free it again.
+	 * The filter is made anew for the next use: ftrace_free_filter() leaves the filter's
+	 * address behind, and the next ftrace_set_filter_ip() would free it again.
 	 */
 	if (filtered) {
 		ftrace_free_filter(&ops);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters and rings. The rings are allocated: modules have little room for static
- * per-CPU data.
+ * Counters and rings. The rings are allocated, because modules have little room for static per-CPU
+ * data.
  */
 #include <linux/cpumask.h>
 #include <linux/slab.h>
@@ -26,7 +26,7 @@ int peers_hits_create(void)
 	return 0;
 }
 
-/* Nothing probes any more. */
+/* Called when nothing probes any more. */
 void peers_hits_destroy(void)
 {
 	int cpu;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kprobes. Whether they become jumps is the kernel's decision and a sysctl's,
- * debug.kprobes-optimization: a post_handler would keep a probe an int3 too, but
- * would also make the kernel single-step, which a plain probe does not need.
+ * Kprobes. The kernel and a sysctl, debug.kprobes-optimization, decide whether kprobes become
+ * jumps. A post_handler would keep a probe an int3 too, but it would also make the kernel
+ * single-step, which a plain probe does not need.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -76,8 +76,8 @@ int peers_kprobe_add(unsigned long addr, enum peers_job job)
 /* --- what became of them ----------------------------------------------------------------- */
 
 /*
- * debugfs' list says [OPTIMIZED] of those that are queued for it, too. The text
- * does not lie: a probe is an int3, a jump, or ftrace's call.
+ * debugfs' list says [OPTIMIZED] also for probes that are only queued for it. The text is
+ * reliable: a probe is an int3, a jump, or ftrace's call.
  */
 static u8 first_byte(const struct kprobe *p)
 {
@@ -95,8 +95,8 @@ unsigned long peers_kprobes_jumps(void)
 }
 
 /*
- * A function that can be optimised for certain: it has no return, for kernels up to 6.4 take one
- * through a thunk for an indirect jump (insn_is_indirect_jump()). Nobody calls it.
+ * A function that can certainly be optimised. It has no return, because kernels up to 6.4 take a
+ * return through a thunk for an indirect jump (insn_is_indirect_jump()). Nobody calls it.
  */
 void jifl_peers_last(void);
 asm("	.pushsection .text, \"ax\", @progbits\n"
@@ -124,9 +124,8 @@ static int wait_for_jump(const struct kprobe *p)
 }
 
 /*
- * The optimiser takes all that are queued in one run, under a mutex that
- * unregister_kprobe() wants too. So when the last one is a jump, and gone, the
- * others have become what they will be.
+ * The optimiser takes all queued probes in one run, under a mutex that unregister_kprobe() needs
+ * too. So when the last probe is a jump, and gone, the other probes have become what they will be.
  */
 int peers_kprobes_settle(void)
 {
@@ -155,7 +154,7 @@ unsigned long peers_kprobes_missed(void)
 
 void peers_kprobes_remove(void)
 {
-	/* All at once: each removal waits for handlers. */
+	/* Removes all at once, because each removal waits for handlers. */
 	if (nprobes)
 		unregister_kprobes(probes, nprobes);
 	while (nprobes)

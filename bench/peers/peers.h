@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * jifl_bench_peers: the same jobs by kprobes and by ftrace that JIFL is measured
- * at, at the addresses that JIFL saw executed.
+ * jifl_bench_peers: does by kprobes and by ftrace the jobs for which JIFL is measured, at the
+ * addresses that JIFL saw executed.
  *
- *	files.c		/proc/jifl_bench_peers/, by which the command asks
+ *	files.c		/proc/jifl_bench_peers/, the interface to the command
  *	collect.c	a JIFL plugin: which blocks a thread's system calls execute
  *	kprobes.c	a probe at each of given addresses
  *	ftrace.c	a callback at each of given functions
@@ -24,9 +24,9 @@ void peers_files_remove(void);
 /* --- collect.c ------------------------------------------------------------------------- */
 
 /*
- * For each block that was executed while the plugin was last started, a line:
- * address, address to probe, address of the last instruction, executions, 1 if a
- * function begins there. Then "lost N": blocks that found no room.
+ * For each block that was executed while the plugin was last started, a line: address, address to
+ * probe, address of the last instruction, executions, 1 if a function begins there. Then "lost N":
+ * blocks for which there was no room.
  */
 void peers_sites_show(struct seq_file *f);
 
@@ -51,7 +51,7 @@ static __always_inline void peers_count(void)
 	this_cpu_inc(peers_cpu.hits);
 }
 
-/* One instruction takes the place, so an interrupt's record goes elsewhere. */
+/* One instruction takes the place, so the record of an interrupt goes to another place. */
 static __always_inline void peers_trace(unsigned long addr)
 {
 	unsigned long at = this_cpu_inc_return(peers_cpu.hits);
@@ -66,9 +66,9 @@ unsigned long peers_hits_sum(void);
 
 /* --- kprobes.c, ftrace.c: under the mutex of files.c ---------------------------------- */
 
-/* 0, or what kprobes or ftrace have against this address. */
+/* 0, or the error with which kprobes or ftrace refuses this address. */
 int peers_kprobe_add(unsigned long addr, enum peers_job job);
-/* Waits until those that the kernel turns into jumps are jumps: where it does that at all. */
+/* Waits until the probes that the kernel turns into jumps are jumps, on kernels that do so. */
 int peers_kprobes_settle(void);
 unsigned long peers_kprobes_jumps(void);
 unsigned long peers_kprobes_missed(void);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Planted bugs: a test suite is worth what it catches. Built with
- * -DJIFL_PLANT=name, the engine or a host has that one bug; `make planted`
- * builds each and demands that the tests fail. Without it JIFL_PLANTED is
- * constantly false and leaves no code.
+ * Planted bugs. A test suite is worth as much as the bugs that it catches. Built with
+ * -DJIFL_PLANT=name, the engine or a host has that one bug; `make planted` builds each bug and
+ * demands that the tests fail. Without -DJIFL_PLANT, JIFL_PLANTED is constantly false and leaves
+ * no code.
  *
- * A plant stands where it breaks something: if (JIFL_PLANTED(name)) ...
+ * A plant stands at the place where it breaks something: if (JIFL_PLANTED(name)) followed by the
+ * bug.
  */
 #ifndef JIFL_BASE_PLANT_H
 #define JIFL_BASE_PLANT_H
 
-/* X(name, what it breaks); the engine's, which run in user space, too. */
+/* X(name, what it breaks). These are the engine's bugs, which run in user space, too. */
 #define JIFL_PLANTS(X) \
 	X(flags_not_saved, "live flags are not saved round an insert") \
 	X(flags_dead_after_shift, "a shift by cl ends the life of flags") \

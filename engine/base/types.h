@@ -54,7 +54,7 @@ static inline bool jifl_fits_s32(s64 v)
 	return v == (s64)(s32)v;
 }
 
-/* Of what is executed for each instruction that is translated, and of what is rare in it. */
+/* For code that runs for each translated instruction, and for what is rare in such code. */
 #define JIFL_ALWAYS_INLINE inline __attribute__((__always_inline__))
 #define JIFL_NOINLINE __attribute__((__noinline__))
 
@@ -69,7 +69,7 @@ enum {
 	JIFL_ENOSPC = 28,
 };
 
-#ifndef memcpy	/* a kernel's fortified ones are macros */
+#ifndef memcpy	/* a kernel's fortified functions are macros */
 void *memcpy(void *dst, const void *src, __SIZE_TYPE__ n);
 void *memset(void *dst, int c, __SIZE_TYPE__ n);
 int memcmp(const void *a, const void *b, __SIZE_TYPE__ n);

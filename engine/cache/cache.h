@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The code cache: executable memory, the blocks in it, and the links between
- * them. One cache for all CPUs and contexts.
+ * The code cache: executable memory, the blocks in it, and the links between them. There is one
+ * cache for all CPUs and contexts.
  *
- * Memory is given once. Hot code grows up from the start of the executable
- * memory, stubs and inline caches from where its second part begins. Side
- * tables are arrays that only grow. Nothing is freed singly: a generation ends
- * as a whole (jifl_cache_reset), once no thread can be inside.
+ * The cache gets its memory once. Hot code grows up from the start of the executable memory, stubs
+ * and inline caches from the start of the second part. Side tables are arrays that only grow.
+ * Nothing is freed singly: a generation ends as a whole (jifl_cache_reset), once no thread can be
+ * inside.
  *
- * Everything is written under the engine lock. jifl_cache_where reads without it.
+ * Everything is written under the engine lock. jifl_cache_where reads without the lock.
  */
 #ifndef JIFL_CACHE_CACHE_H
 #define JIFL_CACHE_CACHE_H
@@ -19,24 +19,24 @@
 #define CACHE_NONE 0xffffffffu
 #define CACHE_CONTEXTS 4096
 #define CACHE_LOOKUP_BITS 9	/* entries of a context's hash lookup, log 2, at most */
-#define CACHE_CHAIN_MAX JIFL_CHAIN_MAX	/* targets of an inline cache; more use the lookup */
+#define CACHE_CHAIN_MAX JIFL_CHAIN_MAX	/* targets of an inline cache; others use the lookup */
 #define CACHE_PAGE_BITS 12	/* of original code, see struct cache.pages */
 #define CACHE_PAGES 2048
 
 enum cache_block_flags {
-	CACHE_BLOCK_DEAD = 1,	/* its source changed; not linked, not found */
+	CACHE_BLOCK_DEAD = 1,	/* its source changed; no longer linked or found */
 	CACHE_BLOCK_NATIVE = 2,	/* counts an exit and leaves */
-	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset after its call */
+	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset behind its call */
 	CACHE_BLOCK_FALLS = 8,	/* runs, or its call returns, into the next block */
 };
 
 struct cache_block {
 	u32 orig;		/* low half of the original address */
 	u32 start;		/* cache offset of its code */
-	u32 map;		/* in the map; its pairs end where the next block's begin */
+	u32 map;		/* index in the map; its pairs end where the next block's begin */
 	u32 hash_next;		/* chain of the hash table */
-	u32 page_next;		/* next with original code in a page of the same number */
-	u32 links;		/* exits linked to it: first of a list */
+	u32 page_next;		/* next block with original code in a page of the same number */
+	u32 links;		/* exits linked to it: the first of a list */
 	u16 len;		/* bytes of code */
 	u16 src_len;		/* bytes of original code */
 	u16 context;
@@ -50,13 +50,17 @@ struct cache_exit {
 	union {
 		u32 target;	/* DIRECT: low half of the original address */
 		struct {	/* INDIRECT */
-			u8 chained;	/* targets that its inline cache was made anew for */
-			u8 reg;		/* through this */
+			/* The number of targets for which its inline cache was made anew. */
+			u8 chained;
+			u8 reg;		/* the register through which it branches */
 		};
 	};
-	/* Linked: next of its block's; else next that waits. INDIRECT: its first hit, others follow. */
+	/*
+	 * Linked: the next exit that is linked to the same block. Waiting: the next exit that
+	 * waits. INDIRECT: the first hit of its inline cache; the others follow.
+	 */
 	u32 next;
-	u32 block : 30;		/* that it belongs to */
+	u32 block : 30;		/* the block to which the exit belongs */
 	u32 kind : 2;		/* enum cache_exit_kind */
 };
 
@@ -66,18 +70,18 @@ _Static_assert(sizeof(struct cache_block) == 32 && sizeof(struct cache_exit) == 
 enum cache_exit_kind {
 	CACHE_EXIT_DIRECT,
 	CACHE_EXIT_INDIRECT,
-	CACHE_EXIT_LOOKUP,	/* a context's hash lookup missed; block: the context */
+	CACHE_EXIT_LOOKUP,	/* a context's hash lookup missed; block: the context's number */
 };
 
 struct cache_context {
 	bool used;
-	u32 blocks;		/* with its number, made since the last reset */
+	u32 blocks;		/* blocks with this context's number, made since the last reset */
 	jifl_instrument_fn fn;
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
 	u32 lookup_exit;	/* its CACHE_EXIT_LOOKUP */
-	u32 gate;		/* cache offset of where the first units reach the lookup */
-	u32 gate_site;		/* its rel32 */
+	u32 gate;		/* cache offset at which the first units reach the lookup */
+	u32 gate_site;		/* the rel32 of the gate */
 	u32 table;		/* cache offset of the lookup's table; CACHE_NONE: no table */
 	u64 targets;		/* address of its table for jumps (targets.c); 0: none */
 };
@@ -101,18 +105,21 @@ struct cache {
 	u8 *map;
 	u32 nmap, map_max;
 	u32 *hash;		/* of blocks, by (context, original address) */
-	u32 *waiting;		/* of direct exits without a block, likewise */
-	u32 hash_bits;		/* of both */
+	u32 *waiting;		/* of direct exits without a block, by the same key */
+	u32 hash_bits;		/* size of both tables, log 2 */
 	/* Blocks by the page, modulo CACHE_PAGES, in which their original code begins. */
 	u32 pages[CACHE_PAGES];
 
 	struct cache_context contexts[CACHE_CONTEXTS];
-	u32 ncontexts;		/* that have been used; the others are all zero */
+	u32 ncontexts;		/* contexts that have been used; the others are all zero */
 	u64 links;		/* ever */
 	u64 invalidated;	/* ever */
 	u32 lookup_bits;	/* entries of each context's hash lookup, log 2 */
 	u64 (*host_targets)(int context);	/* struct jifl_config, targets */
-	/* Indirect exits whose inline caches count, CACHE_NONE: none; and who is next to end. */
+	/*
+	 * Indirect exits whose inline caches count, CACHE_NONE: none. training_next: whose
+	 * training is ended next.
+	 */
 	u32 training[JIFL_TRAINING_SITES];
 	u32 training_next;
 	u32 training_hits;
@@ -121,7 +128,7 @@ struct cache {
 
 extern struct cache cache;
 
-/* Kernel addresses are kept as their low halves: they sign-extend. */
+/* Kernel addresses are kept as their low halves, because they sign-extend. */
 static inline jifl_orig cache_orig(u32 low)
 {
 	return jifl_orig_at((u64)(s64)(s32)low);
@@ -140,15 +147,17 @@ static inline u32 cache_map_end(u32 i, u32 n)
 
 /* --- region.c --- */
 int jifl_cache_init(const struct jifl_config *config);
-/* Forgets all blocks; what was code is to be erased before the next is made. */
+/* Forgets all blocks. The code has to be erased before the next block is made. */
 void jifl_cache_reset(void);
-/* Makes a piece of that int3, small enough for interrupts to wait; false at the end. */
+/*
+ * Fills a piece of the old code with int3, small enough for interrupts to wait. False at the end.
+ */
 bool jifl_cache_erase(void);
 /* True when a unit of so much hot code may grow by two blocks of any size. */
 bool jifl_cache_may_grow(u32 hot);
 /*
- * True when this much code and the side tables of a unit still fit; else
- * notes that the cache is full.
+ * True when this much code and the side tables of a unit still fit. Else notes that the cache is
+ * full.
  */
 bool jifl_cache_has_room(u32 hot, u32 cold);
 u32 jifl_cache_code_used(void);
@@ -158,7 +167,10 @@ u64 jifl_cache_side_used(void);
 u32 jifl_cache_find(int context, jifl_orig addr);
 void jifl_cache_hash_add(u32 block);
 void jifl_cache_hash_remove(u32 block);
-/* Head of the exits that wait for (context, original address), with others. */
+/*
+ * Head of the exits that wait for (context, original address). Other exits may be in the same
+ * list.
+ */
 u32 *jifl_cache_waiting(int context, u32 orig);
 void jifl_cache_page_add(u32 block);
 /* Calls fn for each block made from bytes in [addr, addr + len), dead or not. */
@@ -171,43 +183,46 @@ struct cache_source {
 	u8 flags;		/* enum cache_block_flags */
 };
 /*
- * Publishes an emitted unit: source[i] is what its block i was made from.
- * Returns the number of its first block.
+ * Publishes an emitted unit: source[i] is the original code of its block i. Returns the number of
+ * the unit's first block.
  */
 u32 jifl_cache_commit(const struct emit_unit *u, int context, const struct cache_source *source);
 
 /* --- link.c --- */
 /* Links a direct exit to the block of its target, now or when there is one. */
 void jifl_cache_exit_add(u32 exit);
-/* Links all that waited for this new block. */
+/* Links all exits that waited for this new block. */
 void jifl_cache_block_add(u32 block);
 /*
- * Forgets a block whose source has changed, with those that run into it, and
- * puts a trap before each of its instructions: see jifl_engine_trap.
+ * Forgets a block whose source has changed, and the blocks that run into it. Puts a trap before
+ * each instruction of the block: see jifl_engine_trap.
  */
 void jifl_cache_block_drop(u32 block);
 
 /* --- inline_cache.c --- */
-/* There is no lookup any more. */
+/* Notes that the context has no lookup any more. */
 void jifl_cache_lookup_reset(struct cache_context *c);
 int jifl_cache_lookup_create(int context);
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block);
 void jifl_cache_lookup_forget(const struct cache_block *b);
-/* Makes the inline cache anew with its targets in this order, without counters; there is room. */
+/* Makes the inline cache anew with its targets in this order, without counters. There is room. */
 void jifl_cache_chain_order(u32 exit, const u8 order[CACHE_CHAIN_MAX]);
 void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block);
 
 /* --- training.c --- */
 void jifl_cache_training_reset(void);
-/* The exit's number in cache.training, its counters fresh; there is room for a chain. */
+/* Gives the exit's number in cache.training; its counters are fresh. There is room for a chain. */
 u32 jifl_cache_training_begin(u32 exit);
-/* A hit has come to the dispatcher: is it by a counter that is at its end? */
+/*
+ * A hit has come to the dispatcher. If a counter of the exit is at its end, the training ends;
+ * where there is no room for the new inline cache, the counters start again.
+ */
 void jifl_cache_training_look(u32 exit);
 
-/* --- targets.c: where there are config.thread_words --- */
-/* True unless it needs a table and there is none. */
+/* --- targets.c: only with config.thread_words --- */
+/* True unless the context needs a table and there is none. */
 bool jifl_cache_targets_create(int context);
-/* False for what is in no table. */
+/* False for an address that is in no table. */
 bool jifl_cache_targets_store(const struct cache_context *c, jifl_orig addr, u32 block);
 void jifl_cache_targets_forget(const struct cache_context *c, jifl_orig addr);
 
@@ -217,20 +232,23 @@ enum cache_at {
 	CACHE_AT_INSN,		/* address of an instruction; see jifl_engine_where_insn */
 };
 enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig);
-/* A piece of inserted code: from its start on, or all through it, so many bytes are pushed. */
+/*
+ * A piece of inserted code. `pushed` bytes are on the stack at its start, or, if fixed, all
+ * through it.
+ */
 struct cache_run {
 	u32 from;		/* cache offset; CACHE_NONE: among stubs */
-	u32 before;		/* likewise, of the piece before it */
+	u32 before;		/* the same of the piece before it */
 	u32 pushed;
 	bool fixed;
 };
 enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig,
 				     struct cache_run *run);
-/* The context whose code stands at addr; negative where it is not one's alone. */
+/* The context whose code stands at addr; negative where the code belongs to no single context. */
 int jifl_cache_where_context(u64 addr);
 /*
- * The dead block in which a thread that is about to execute what stands at addr
- * has come to a trap, and where that is in original code; CACHE_NONE: no trap.
+ * The dead block in which a thread that is about to execute the bytes at addr has come to a trap,
+ * and the place in original code; CACHE_NONE: no trap.
  */
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig);
 /* Puts an int3 wherever jifl_cache_where_trap can say where a thread is. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Publishing an emitted unit: one of the two writers of executable memory (the
- * other is link.c with inline_cache.c). The code is complete before anything
- * leads to it.
+ * Publishes an emitted unit. This is one of the two writers of executable memory; the other is
+ * link.c with inline_cache.c. The code is complete before anything leads to it.
  */
 #include "cache.h"
 #include "../host.h"

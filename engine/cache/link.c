@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Links between blocks. A link is one store to the rel32 of a branch: CPUs that
- * execute it meanwhile take the old way or the new, and both are right.
+ * Links between blocks. A link is one store to the rel32 of a branch. CPUs that execute the branch
+ * meanwhile take the old way or the new way, and both are right.
  */
 #include "cache.h"
 #include "../base/plant.h"
@@ -86,7 +86,7 @@ static void forget(u32 block)
 	jifl_cache_lookup_forget(b);
 }
 
-/* Forgets the block and those that run into it without a branch in between. */
+/* Forgets the block and the blocks that run into it without a branch in between. */
 static void forget_run(u32 block)
 {
 	forget(block);
@@ -99,10 +99,12 @@ static void forget_run(u32 block)
 
 void jifl_cache_block_drop(u32 block)
 {
-	/* It may be dead as another's neighbour already, and change only now. */
+	/* The block may be dead already, as the neighbour of another block, and change only now. */
 	if (!(cache.blocks[block].flags & CACHE_BLOCK_DEAD))
 		forget_run(block);
-	/* After it is marked dead: who meets a trap asks for that. */
+	/*
+	 * After the block is marked dead: the host asks for that mark when a thread meets a trap.
+	 */
 	if (!JIFL_PLANTED(traps_not_set))
 		jifl_cache_trap_all(&cache.blocks[block]);
 }

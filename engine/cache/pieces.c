@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a block's map says about its code, piece by piece, in the form in which
- * hosts show it. A run of inserted code that takes several pairs is one piece.
+ * What a block's map says about its code, piece by piece, in the form in which hosts show it. A
+ * run of inserted code that takes several pairs of the map is one piece.
  */
 #include "cache.h"
 
@@ -21,7 +21,7 @@ static struct jifl_piece *add(struct jifl_dump *d, u32 code_len, u8 kind)
 	return p;
 }
 
-/* Nothing that is inserted is a jump alone. */
+/* No inserted code is a jump alone. */
 static bool is_jump(u32 at, u32 len)
 {
 	const u8 *p = (const u8 *)(unsigned long)cache_address(at);
@@ -50,7 +50,7 @@ static void add_pair(struct jifl_dump *d, u32 at, u32 len, u8 what)
 	p->pushed = what & EMIT_MAP_PUSHED;
 }
 
-/* Behind the map: all of an entry piece, and a native block's way out. */
+/* The code behind the map: all of an entry piece, and the way out of a native block. */
 static void add_rest(struct jifl_dump *d, const struct cache_block *b, u32 at)
 {
 	u32 len = b->start + b->len - at;

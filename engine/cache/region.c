@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The memory of the code cache: how it is divided, reset, and when it is full. */
+/* The memory of the code cache: its division, its reset, and when it is full. */
 #include "cache.h"
 #include "../host.h"
 
 struct cache cache;
 
 /*
- * Shares of the side memory in 1/128, from what kernel code comes to: a block has 0.93 exits and 10
- * to 14 bytes of map, by what is inserted (gcc under every kind of session, 19,000 to 23,000 blocks).
+ * Shares of the side memory in 1/128, from figures of kernel code. A block has 0.93 exits and 10
+ * to 14 bytes of map, depending on the inserts (gcc under every kind of session, 19,000 to 23,000
+ * blocks).
  */
 enum { SHARE_BLOCKS = 58, SHARE_EXITS = 40, SHARE_MAP = 22, SHARE_HASH = 8 };
-/* Share of hot code in the executable memory, in 1/128. */
+/* The share of hot code in the executable memory, in 1/128. */
 enum { SHARE_HOT = 80 };
 
 static void *carve(u8 **at, u64 size)
@@ -41,7 +42,7 @@ static void set_side(void *side, u64 size)
 	cache.waiting = carve(&at, sizeof(u32) << cache.hash_bits);
 }
 
-/* The tables of some contexts leave the better part of the cold code for stubs. */
+/* The tables of some contexts leave more than half of the cold code for stubs. */
 static u32 lookup_bits(u32 code_size)
 {
 	u64 cold = (u64)code_size * (128 - SHARE_HOT) / 128;

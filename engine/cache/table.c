@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tables of blocks: from (context, original address), by chained hashing; and
- * by the page of their original code.
+ * Tables of blocks: by (context, original address), with chained hashing; and by the page of their
+ * original code.
  */
 #include "cache.h"
 
 static u32 hash(int context, u32 orig)
 {
-	/* Fibonacci hashing: the golden ratio's bits, the upper ones of the product. */
+	/* Fibonacci hashing: multiplies by the golden ratio's bits and takes the upper bits. */
 	u32 h = (orig + (u32)context * 0x85ebca6bu) * 0x9e3779b1u;
 
 	return h >> (32 - cache.hash_bits);
@@ -28,7 +28,7 @@ u32 jifl_cache_find(int context, jifl_orig addr)
 	u32 orig = (u32)addr.v;
 	u32 i = *bucket(context, orig);
 
-	/* Else the low half might be another's. */
+	/* Otherwise the low half might be that of another address. */
 	if (!jifl_fits_s32((s64)addr.v))
 		return CACHE_NONE;
 	while (i != CACHE_NONE) {
@@ -84,7 +84,7 @@ void jifl_cache_page_visit(jifl_orig addr, u64 len, void (*fn)(u32 block))
 	u64 from, to;
 	u32 i;
 
-	/* All lists hold all blocks. */
+	/* All lists together hold all blocks. */
 	if (last - page >= CACHE_PAGES)
 		last = page + CACHE_PAGES - 1;
 	for (; page <= last; page++) {

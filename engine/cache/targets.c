@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where unprotected indirect jumps may be executed (config.thread_words): what the hash lookup
- * is elsewhere. A context's table, memory of the host's, has an entry for each original address below
- * config.targets_end: 0, or where the block is. Branches go through it by themselves; emit/jump.c has
- * their code.
+ * The table that replaces the hash lookup where unprotected indirect jumps may be executed
+ * (config.thread_words). A context's table, in memory of the host, has an entry for each original
+ * address below config.targets_end: 0, or the place of the block. Branches go through the table
+ * without the dispatcher; emit/jump.c has their code.
  */
 #include "cache.h"
 
@@ -17,7 +17,7 @@ bool jifl_cache_targets_create(int context)
 	return c->targets;
 }
 
-/* The store that publishes: all of the block is there. */
+/* The store that publishes the block: all of the block is in the cache. */
 static void store(const struct cache_context *c, u64 addr, u32 to)
 {
 	u32 *table = (u32 *)(unsigned long)c->targets;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hot targets first. An inline cache that gets a second target, or one more,
- * counts its hits down for some time, in cells of the CPU that executes it; when
- * one of them is below zero, the hit comes to the dispatcher, which makes the
- * inline cache anew, in the order of this CPU's counts and without counting.
+ * Hot targets first. An inline cache that gets a second target, or one more, counts its hits down
+ * for some time, in cells of the CPU that executes it. When one of the cells is below zero, the
+ * hit comes to the dispatcher. The dispatcher makes the inline cache anew, in the order of this
+ * CPU's counts and without counters.
  *
- * There are cells for few sites at a time. Who needs some and finds none free ends the
- * training that began first, with the counts so far. Cells of a site whose block is
- * dead or whose context is gone are free: nobody comes there. A CPU that still executes
- * what counted before spoils a count or two, no more.
+ * There are cells for few sites at a time. A site that needs cells and finds none free ends the
+ * training that began first, with the counts so far. Cells are free when the block of their site
+ * is dead or its context is gone, because no thread comes there any more. A CPU that still
+ * executes an old counter spoils a count or two, no more.
  */
 #include "cache.h"
 #include "../host.h"
@@ -53,7 +53,10 @@ void jifl_cache_training_reset(void)
 	cache.training_next = 0;
 }
 
-/* The most hits, which is what has least left, first; else as they were. */
+/*
+ * The target with most hits, whose cell has least left, comes first. Equal targets keep their
+ * order.
+ */
 static void sort_cells(const s64 *cells, u8 order[CACHE_CHAIN_MAX])
 {
 	u8 i, k;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From an address in the cache back to the original one, for faults, stack walks
- * and eviction. Takes no lock: blocks are sorted by the position of their code,
- * are only appended, and each is complete before nblocks counts it.
+ * From an address in the cache back to the original address, for faults, stack walks and eviction.
+ * Takes no lock: blocks are sorted by the position of their code, are only appended, and each
+ * block is complete before nblocks counts it.
  */
 #include "cache.h"
 #include "../base/plant.h"
@@ -24,7 +24,7 @@ static u32 block_at(u32 off, u32 n)
 	return lo ? lo - 1 : CACHE_NONE;
 }
 
-/* Of the blocks that start there, the first: all but the last have no code. */
+/* The first of the blocks that start there: all but the last have no code. */
 static u32 first_at(u32 i, u32 off)
 {
 	if (cache.blocks[i].start != off)
@@ -55,10 +55,10 @@ static void note_run(struct cache_run *run, u32 at, u8 what)
 }
 
 /*
- * Walks the block's pairs. A place between two pairs is exact; so is the
- * start of inserted code, which nothing of has been executed yet. Instructions
- * that left no code stand before it for a return address, which they follow,
- * and behind it for an instruction that is executed.
+ * Walks the block's pairs. A place between two pairs is exact. The start of inserted code is
+ * exact, too, because no part of that code has been executed yet. Instructions that left no code
+ * stand before such a place for a return address, which follows them, and behind it for an
+ * instruction that is executed.
  */
 static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_end,
 				bool after_empty, jifl_orig *orig, struct cache_run *run)
@@ -71,7 +71,7 @@ static enum jifl_where in_block(const struct cache_block *b, u32 off, u32 map_en
 		u8 len = cache.map[m], what = cache.map[m + 1];
 		u8 src_len = emit_map_is_inserted(what) ? 0 : what;
 
-		/* A long run of inserted code has several pairs: exact at its first only. */
+		/* A long run of inserted code has several pairs: only its first is exact. */
 		goes_on = goes_on || (emit_map_is_inserted(what) && (what & EMIT_MAP_CONTINUES));
 		if (!long_run)
 			note_run(run, at, what);
@@ -145,9 +145,9 @@ int jifl_cache_where_context(u64 addr)
 }
 
 /*
- * The thread stands before instructions that have left no code there: they may
- * be what has changed. In the last of the blocks that start there, though: it
- * need not have come through the others.
+ * The thread stands before instructions that have left no code there, because these instructions
+ * may be what has changed. Of several blocks that start there the last one counts: the thread need
+ * not have come through the others.
  */
 u32 jifl_cache_where_trap(u64 addr, jifl_orig *orig)
 {

@@ -6,7 +6,7 @@
 #include "../base/plant.h"
 #include "../host.h"
 
-/* From an std to its cld, with some to spare. */
+/* The instructions from an std to its cld, with some to spare. */
 #define BACKWARDS_INSNS 16
 
 #define OPCODE_POPF 0x9d
@@ -24,9 +24,9 @@ static void set_native(struct ir_insn *insn, enum jifl_cause cause)
 }
 
 /*
- * A direct branch. Where it goes to a thunk it is the branch the thunk stands
- * for; where it goes to what is not known text, it runs natively (the caller of a
- * trampoline is identified by its return address).
+ * A direct branch. A branch to a thunk is treated as the branch that the thunk stands for. A
+ * branch to text that is not known runs natively, because a trampoline identifies its caller by
+ * the return address.
  */
 static JIFL_NOINLINE void follow_direct(struct ir_insn *insn, s64 rel)
 {
@@ -70,7 +70,7 @@ static s64 offset_of(const struct ir_insn *insn, const struct decode_form *f)
 	return rel;
 }
 
-/* What the processor takes of a shift's count, whatever the operand's size. */
+/* The bits of a shift's count that the processor uses, whatever the operand's size. */
 #define COUNT_MASK 31
 
 static void take(struct ir_insn *insn, const struct decode_form *f)
@@ -83,9 +83,9 @@ static void take(struct ir_insn *insn, const struct decode_form *f)
 }
 
 /*
- * Is what popf restores given to an indirect call's callee, which gives some back? KVM's
- * emulator executes guest instructions so, by: popf; call *reg; pushf. What finds
- * the callee's block changes flags, and inserts count on their having no value.
+ * True for an indirect call whose callee takes the flags that a popf restores, and gives some
+ * back. KVM's emulator executes guest instructions by: popf; call *reg; pushf. The lookup of the
+ * callee's block changes flags, and inserts rely on flags having no value at a call.
  */
 static JIFL_NOINLINE bool gives_flags_to_call(const struct ir_insn *insn)
 {
@@ -113,7 +113,10 @@ static JIFL_NOINLINE void copy_last_bytes(struct ir_insn *insn, const u8 *p, u32
 		insn->bytes[i] = i < n ? p[i] : 0;
 }
 
-/* Like jifl_decode_insn, of the n bytes at p, which are those at addr. What is rare is done elsewhere. */
+/*
+ * As jifl_decode_insn, for the n bytes at p, which are the bytes at addr. Rare cases are in other
+ * functions.
+ */
 static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 {
 	const struct decode_form *f;
@@ -144,7 +147,10 @@ void jifl_decode_insn(jifl_orig addr, struct ir_insn *insn)
 	decode(addr, p, n, insn);
 }
 
-/* Decodes into b->insns up to its end, or to what is not understood: then returns why. */
+/*
+ * Decodes into b->insns up to the end of the block, or up to an instruction that is not
+ * understood: then returns why.
+ */
 static enum jifl_cause decode_insns(struct ir_block *b, jifl_orig *end)
 {
 	struct ir_insn *insn = b->insns;
@@ -157,7 +163,10 @@ static enum jifl_cause decode_insns(struct ir_block *b, jifl_orig *end)
 		*end = addr;
 		if (insn->kind == IR_NATIVE)
 			return insn->cause;
-		/* Liveness sees DF in the block that sets it: no cut before it is cleared. */
+		/*
+		 * Liveness sees DF in the block that sets it: the block is not cut before DF is
+		 * cleared.
+		 */
 		if (insn->sets_df) {
 			if (insn - b->insns > IR_BLOCK_INSNS - BACKWARDS_INSNS)
 				return JIFL_CAUSE_NONE;
@@ -168,7 +177,9 @@ static enum jifl_cause decode_insns(struct ir_block *b, jifl_orig *end)
 		n -= insn->len;
 		b->ninsns++;
 		*end = addr;
-		/* Behind the latter a function begins, and so does a block. */
+		/*
+		 * Behind an instruction that counts a call a function begins, and so does a block.
+		 */
 		if (ir_kind_ends_block(insn->kind) || b->ninsns == IR_BLOCK_INSNS ||
 		    (insn == b->insns && jifl_thunk_tracks_depth(insn->bytes) &&
 		     !JIFL_PLANTED(depth_not_apart)))
@@ -177,7 +188,7 @@ static enum jifl_cause decode_insns(struct ir_block *b, jifl_orig *end)
 	}
 }
 
-/* Does it go on behind its last instruction? */
+/* True when the code goes on behind this last instruction. */
 static bool goes_on(const struct ir_insn *last)
 {
 	switch (last->kind) {
@@ -209,7 +220,7 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 		b->next = end;
 		return cause;
 	}
-	/* Only branches stand for others, too, and are last. */
+	/* Only a branch can stand for other instructions, too, and a branch is last. */
 	b->count = b->ninsns + b->insns[b->ninsns - 1].folded;
 	if (goes_on(&b->insns[b->ninsns - 1]))
 		b->next = end;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Zydis says of an instruction, as translation wants it; see form.h.
+ * What Zydis says about an instruction, in the form that translation needs; see form.h.
  *
- * The rule for what is not listed: an instruction that Zydis decodes and that
- * neither branches nor replaces rsp, a segment base or the instruction pointer
- * does the same at any address, and is IR_PLAIN.
+ * The rule for instructions that are not listed: an instruction that Zydis decodes and that
+ * neither branches nor replaces rsp, a segment base or the instruction pointer does the same at
+ * any address, and is IR_PLAIN.
  */
 #include "zydis.h"
 #include "decode.h"
@@ -16,7 +16,7 @@ ZydisDecodedOperand jifl_zops[ZYDIS_MAX_OPERAND_COUNT];
 
 static ZydisDecoder decoder;
 static ZydisDecoderContext context;
-/* What both of them hold; n 0: something else. */
+/* The bytes that jifl_zi and its operands were decoded from; n 0: they hold something else. */
 static struct { u8 bytes[IR_INSN_MAX]; u32 n; } decoded;
 
 int jifl_form_init(void)
@@ -51,9 +51,9 @@ static bool shifts_by_one(void)
 }
 
 /*
- * Shifts and rotates by cl and repeated string instructions leave the flags
- * alone when their count is zero (SDM vol. 2, SHL: "if the count is 0, the
- * flags are not affected"), so they never end a flag's life.
+ * Shifts and rotates by cl and repeated string instructions leave the flags alone when their count
+ * is zero (SDM vol. 2, SHL: "if the count is 0, the flags are not affected"). So these
+ * instructions never end the life of a flag.
  */
 static bool writes_flags_always(void)
 {
@@ -65,8 +65,8 @@ static bool writes_flags_always(void)
 }
 
 /*
- * A shift by an immediate count writes them unless that is zero, which is for
- * whoever sees the immediate to say: it is no part of the form.
+ * A shift by an immediate count writes the flags unless the count is zero. The immediate is no
+ * part of the form: the caller that sees the immediate has to decide.
  */
 static void set_counted_flags(struct decode_form *form, u8 written)
 {
@@ -97,7 +97,7 @@ static bool is_nop(void)
 {
 	if (jifl_zi.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		return true;
-	/* The category holds endbr-space hints too; only plain nops go. */
+	/* The category holds the hints of the endbr space, too; only plain nops are left out. */
 	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_NOP;
 }
 
@@ -118,8 +118,8 @@ static u16 gpr_mask(ZydisRegister reg)
 }
 
 /*
- * Only an unconditional write of 32 or 64 bits ends the old value of a
- * register; narrower ones keep part of it.
+ * Only an unconditional write of 32 or 64 bits ends the old value of a register; narrower writes
+ * keep part of the value.
  */
 static void add_operand(const ZydisDecodedOperand *op, struct decode_form *form)
 {
@@ -142,9 +142,9 @@ static void add_operand(const ZydisDecodedOperand *op, struct decode_form *form)
 }
 
 /*
- * The bit scans leave their destination alone when the source is 0: AMD64 vol. 3
- * says so, Intel's processors do so, and ffs() counts on it. What lacks tzcnt and
- * lzcnt executes these as bit scans.
+ * The bit scans leave their destination alone when the source is 0: AMD64 vol. 3 says so, Intel's
+ * processors do so, and ffs() relies on it. Processors without tzcnt and lzcnt execute these as
+ * bit scans.
  */
 static bool may_keep_destination(void)
 {
@@ -152,7 +152,7 @@ static bool may_keep_destination(void)
 	       jifl_zi.mnemonic == ZYDIS_MNEMONIC_TZCNT || jifl_zi.mnemonic == ZYDIS_MNEMONIC_LZCNT;
 }
 
-/* xor or sub of a register and itself: what it held does not matter. */
+/* xor or sub of a register and itself: the register's old value does not matter. */
 static bool is_zeroing(void)
 {
 	return (jifl_zi.mnemonic == ZYDIS_MNEMONIC_XOR || jifl_zi.mnemonic == ZYDIS_MNEMONIC_SUB) &&
@@ -162,9 +162,9 @@ static bool is_zeroing(void)
 }
 
 /*
- * False for what may take registers that its encoding does not name, such as calls
- * of hypervisors and enclaves, and for what goes on elsewhere when it is refused
- * (rdmsr). Only of ordinary instructions is it known that they do not.
+ * False for an instruction that may take registers that its encoding does not name, such as a call
+ * of a hypervisor or an enclave, and for an instruction that goes on elsewhere when it is refused
+ * (rdmsr). Only ordinary instructions are known not to do this.
  */
 static bool names_its_registers(void)
 {
@@ -194,7 +194,7 @@ static bool names_its_registers(void)
 	case ZYDIS_CATEGORY_WIDENOP:
 		return true;
 	default:
-		/* Of categories that hold all sorts. */
+		/* These are instructions of categories that hold instructions of many kinds. */
 		return jifl_zi.mnemonic == ZYDIS_MNEMONIC_LEA ||
 		       jifl_zi.mnemonic == ZYDIS_MNEMONIC_CPUID ||
 		       jifl_zi.mnemonic == ZYDIS_MNEMONIC_XGETBV ||
@@ -203,9 +203,9 @@ static bool names_its_registers(void)
 }
 
 /*
- * True when it may fault and go on elsewhere, by way of an exception table: there
- * any register may be needed, such as one that is overwritten right behind it.
- * That is not so for the stack and for addresses known when the kernel is built.
+ * True when the instruction may fault and go on elsewhere, by way of an exception table. There any
+ * register may be needed, even a register that is overwritten right behind the instruction.
+ * Accesses of the stack, and of addresses that are known when the kernel is built, do not fault.
  */
 static bool may_fault(void)
 {
@@ -226,7 +226,7 @@ static u8 branch_kind(struct decode_form *form)
 {
 	bool direct = jifl_zi.raw.imm[0].is_relative;
 
-	/* xabort and xend are in the branches' categories, and are none. */
+	/* xabort and xend are in the branches' categories, and are no branches. */
 	if (jifl_zi.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE)
 		return IR_PLAIN;
 	switch (jifl_zi.meta.category) {
@@ -278,7 +278,7 @@ static void classify(struct decode_form *form)
 	form->kind = is_nop() ? IR_NOP : branch_kind(form);
 	if (form->kind == IR_JMP_IND || form->kind == IR_CALL_IND)
 		form->reg = jifl_zydis_modrm_rm();
-	/* With rsp as the target or an index nothing sensible is meant. */
+	/* A branch with rsp as its target or index is not sensible code. */
 	if (form->reg == IR_RSP) {
 		form->kind = IR_NATIVE;
 		form->cause = JIFL_CAUSE_PRIVILEGED;
@@ -286,9 +286,9 @@ static void classify(struct decode_form *form)
 }
 
 /*
- * How many of the first bytes decide all that a form says. 3DNow has its opcode
- * behind the displacement; others of its kind, and prefixes longer than REX,
- * are rare in kernels and left out with it.
+ * How many of the first bytes decide all that a form says. 3DNow has its opcode behind the
+ * displacement. Other instructions of that kind, and prefixes longer than REX, are rare in kernels
+ * and are left out together with 3DNow.
  */
 static u8 key_len(void)
 {
@@ -305,7 +305,10 @@ static bool decode_operands(void)
 						       jifl_zi.operand_count));
 }
 
-/* Several questions are asked of one instruction, one after the other: it is decoded once for them. */
+/*
+ * Callers ask several questions about one instruction, one after the other: the instruction is
+ * decoded once for all of them.
+ */
 bool jifl_zydis_decode(const u8 *bytes, u32 n)
 {
 	if (n && n == decoded.n && !memcmp(decoded.bytes, bytes, n))
@@ -325,7 +328,7 @@ static bool set_registers(struct decode_form *form)
 {
 	u8 k;
 
-	/* Not even what a long one seems to address. */
+	/* A long nop seems to address memory; that does not count either. */
 	if (is_nop())
 		return true;
 	if (!decode_operands())
@@ -370,7 +373,10 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 	form.clears_df = jifl_zi.mnemonic == ZYDIS_MNEMONIC_CLD;
 	classify(&form);
 	form.type = type_of(form.kind, form.cc);
-	/* Half an address size: no kernel code, and eip-relative is not rip-relative. */
+	/*
+	 * Addresses of half the size: no kernel code has them, and eip-relative is not
+	 * rip-relative.
+	 */
 	if (jifl_zi.address_width != 64 && form.disp_at) {
 		form.kind = IR_NATIVE;
 		form.cause = JIFL_CAUSE_UNDECODED;

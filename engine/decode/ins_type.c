@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Classes of plain instructions for tools (jifl_ins.h), from Zydis' category.
- * Categories that only ever occur with vector registers need not all be
- * listed: what is encoded with VEX, EVEX or XOP is ins_vector as a whole.
+ * Classes of plain instructions for tools (jifl_ins.h), from Zydis' category. Categories that only
+ * occur with vector registers need not all be listed: every instruction that is encoded with VEX,
+ * EVEX or XOP is ins_vector.
  */
 #include <Zydis/Zydis.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tools ask of an instruction beyond its class (jifl_ins.h): operands in memory,
- * registers, prefixes. Decoded anew each time: translation itself needs none of it.
+ * What tools ask about an instruction beyond its class (jifl_ins.h): operands in memory,
+ * registers, prefixes. The instruction is decoded anew each time, because translation itself needs
+ * none of these answers.
  */
 #include "zydis.h"
 #include "decode.h"
@@ -30,7 +31,7 @@ static bool does_write(const ZydisDecodedOperand *op)
 	return op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
 }
 
-/* Is it memory that is accessed? lea and nop only name some. */
+/* True for memory that is accessed. lea and nop only name memory. */
 static bool is_accessed(const ZydisDecodedOperand *op)
 {
 	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
@@ -61,12 +62,12 @@ static void take(const struct ir_insn *insn, const ZydisDecodedOperand *op, stru
 		.size = op->size / 8,
 		.disp = op->mem.disp.value,
 	};
-	/* Its own address is known: an absolute one, then. */
+	/* The address of the instruction is known, so this operand has an absolute address. */
 	if (op->mem.base == ZYDIS_REGISTER_RIP)
 		m->disp += (s64)(insn->addr.v + insn->len);
 }
 
-/* Those of push, pop, call and ret are the stack's. */
+/* True for the memory operands of push, pop, call and ret on the stack. */
 static bool is_implicit_stack(const ZydisDecodedOperand *op)
 {
 	return op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && op->mem.base == ZYDIS_REGISTER_RSP;
@@ -85,7 +86,10 @@ u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max
 	return n;
 }
 
-/* rsp in an address is the one before the instruction, but for pop's (SDM vol. 2). */
+/*
+ * rsp in an address has its value from before the instruction, except in pop's address (SDM vol.
+ * 2).
+ */
 static void take_access(const struct ir_insn *insn, const ZydisDecodedOperand *op,
 			struct ins_memory *m)
 {
@@ -106,14 +110,14 @@ u32 jifl_decode_accesses(const struct ir_insn *insn, struct ins_memory *m, u32 m
 	for (i = 0; i < jifl_zi.operand_count && n < max; i++)
 		if (is_accessed(&jifl_zops[i]))
 			take_access(insn, &jifl_zops[i], &m[n++]);
-	/* It jumps to a return. */
+	/* The thunk that the instruction jumps to ends in a return. */
 	if (insn->kind == IR_RET_THUNK && n < max)
 		m[n++] = (struct ins_memory){ .base = IR_RSP, .index = IR_REG_NONE, .scale = 1,
 					      .loads = 1, .size = 8 };
 	return n;
 }
 
-/* What is pushed less what is popped, in bytes; no other access of the stack moves rsp. */
+/* The bytes pushed less the bytes popped. No other access of the stack moves rsp. */
 static s32 pushed(void)
 {
 	s32 n = 0;
@@ -125,7 +129,7 @@ static s32 pushed(void)
 	return n;
 }
 
-/* pop's, that is. */
+/* True for pop into rsp. */
 static bool is_into_rsp(const ZydisDecodedOperand *op)
 {
 	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == ZYDIS_REGISTER_RSP &&
@@ -204,7 +208,7 @@ static u32 of_memory(void)
 	return p;
 }
 
-/* xchg with memory is locked without saying so (SDM vol. 2, XCHG). */
+/* xchg with memory is locked without a prefix (SDM vol. 2, XCHG). */
 static u32 of_lock(u32 memory)
 {
 	if (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_LOCK)
@@ -212,7 +216,7 @@ static u32 of_lock(u32 memory)
 	return jifl_zi.mnemonic == ZYDIS_MNEMONIC_XCHG && memory ? INS_LOCKED : 0;
 }
 
-/* The last of the two prefixes counts, for a jcc alone. */
+/* The last of the two prefixes counts, and only for a jcc. */
 static u32 hint_of(const struct ir_insn *insn)
 {
 	u32 hint = 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Is an instruction reached from another soon? So a loop is told from what is done once.
+ * Tells whether code reaches one instruction from another within a few instructions. This tells a
+ * loop from code that runs once.
  *
- * What is seen holds for the text as it is now; it may change later.
+ * The answer holds for the text as it is now; the text may change later.
  */
 #include "decode.h"
 
 enum {
-	INSNS = 64,		/* looked at, on all ways together */
-	WAYS = 8,		/* that branches have left to be looked at */
+	INSNS = 64,		/* instructions looked at, on all ways together */
+	WAYS = 8,		/* ways that branches have left to be looked at */
 };
 
 struct search {
@@ -22,7 +23,10 @@ static void add_way(struct search *s, jifl_orig addr)
 		s->ways[s->n++] = addr;
 }
 
-/* Where the instruction leads, v 0: nowhere that is known; one more way where it branches. */
+/*
+ * Where the instruction leads; v 0: nowhere that is known. Adds a way where the instruction
+ * branches.
+ */
 static jifl_orig step(struct search *s, const struct ir_insn *insn)
 {
 	const jifl_orig behind = jifl_orig_at(insn->addr.v + insn->len);

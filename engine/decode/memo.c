@@ -2,14 +2,14 @@
 /*
  * Forms that were decoded before; see form.h.
  *
- * Found by a hash of the bytes that make a form: prefixes, opcode, ModRM and SIB. Which opcodes
- * have a ModRM is learnt from what was decoded. Where these bytes are told wrongly a form is
- * not found and decoded once more, never taken for another: its own decoding says
- * how many bytes make it.
+ * A form is found by a hash of the bytes that make it: prefixes, opcode, ModRM and SIB. The table
+ * learns from decoded instructions which opcodes have a ModRM. A key with the wrong bytes never
+ * finds another form: the form is not found and is decoded once more, because the decoding of a
+ * form says how many bytes make it.
  *
- * Which registers they are matters little to most forms, but for the form's registers. These have
- * a table of their own, which few instructions need, so that the other holds nearly all
- * forms of a kernel.
+ * For most forms it does not matter which registers an instruction names; for the form's registers
+ * it does. Registers have a table of their own, which few instructions need, so that the table of
+ * forms holds nearly all forms of a kernel.
  */
 #include "form.h"
 
@@ -17,7 +17,7 @@
 #define NOT_A_LENGTH	0xff
 #define MIX		0x9e3779b97f4a7c15ull	/* 2^64 over the golden ratio: Knuth, vol. 3, 6.4 */
 
-/* Two places a set, the newer first. */
+/* Two places in a set, the newer first. */
 static struct decode_form forms[1 << SET_BITS][2];
 
 static struct registers {
@@ -29,15 +29,19 @@ static struct registers {
 /* The bytes that make a form. */
 struct key {
 	u64 bytes;
-	u32 len;		/* as far as is known; NOT_A_LENGTH: too long, not remembered */
+	u32 len;		/* as far as it is known; NOT_A_LENGTH: too long, not remembered */
 	u8 *opcode;		/* what is known of its opcode */
 };
 
 /*
- * What is known of a byte. Of one before the opcode: it is a prefix (26, 2e, 36, 3e; REX; 64 to 67; f0,
- * f2, f3), or leads to another map of opcodes. Of opcodes, those behind 0f, 0f 38 and 0f 3a for
- * themselves: a ModRM follows, which is learnt; its reg, and its rm if it is no memory, are registers
- * and decide nothing else, unless one is rsp. Of the latter those that are common are here.
+ * What is known about a byte.
+ *
+ * - A byte before the opcode: it is a prefix (26, 2e, 36, 3e; REX; 64 to 67; f0, f2, f3), or it
+ *   leads to another map of opcodes.
+ * - An opcode (opcodes behind 0f, 0f 38 and 0f 3a have entries of their own): a ModRM follows,
+ *   which is learnt; or the reg field, and the rm field if it is no memory, are registers and
+ *   decide nothing else, unless one of them is rsp. Common opcodes of the second kind are in this
+ *   table.
  */
 enum { REG = 1 << 0, RM = 1 << 1, REG_RM = REG | RM, PREFIX = 1 << 2, ESCAPE = 1 << 3, MODRM = 1 << 4 };
 #define BEHIND_0F(opcode) (1 << 8 | (opcode))
@@ -60,7 +64,7 @@ static u8 known[4 << 8] = {
 	[BEHIND_0F(0xa3)] = REG | RM, [BEHIND_0F(0xab)] = REG | RM, [BEHIND_0F(0xaf)] = REG | RM,
 	[BEHIND_0F(0xb0) ... BEHIND_0F(0xb1)] = REG | RM, [BEHIND_0F(0xb3)] = REG | RM,
 	[BEHIND_0F(0xbb)] = REG | RM, [BEHIND_0F(0xc0) ... BEHIND_0F(0xc1)] = REG | RM,
-	/* Groups, whose reg belongs to the opcode; setcc */
+	/* Groups, whose reg field belongs to the opcode; setcc */
 	[0x80 ... 0x81] = RM, [0x83] = RM, [0xc0 ... 0xc1] = RM, [0xd0 ... 0xd3] = RM, [0xf6 ... 0xf7] = RM,
 	[BEHIND_0F(0xba)] = RM, [BEHIND_0F(0x90) ... BEHIND_0F(0x9f)] = RM,
 };
@@ -68,13 +72,14 @@ static u8 known[4 << 8] = {
 enum { MODRM_RM = 0x07, MODRM_REG = 0x38, REX_B = 1, REX_X = 2, REX_R = 4 };
 
 /*
- * What says which registers there are, and nothing else, by what is known of an opcode (REG, RM) and
- * by its ModRM. Kept is whether memory has a SIB, whether a base, and whether that is rip.
+ * The bits that say which registers an instruction names, and nothing else, by what is known about
+ * the opcode (REG, RM) and by ModRM. The key keeps whether a memory operand has a SIB, whether it
+ * has a base, and whether that base is rip.
  */
 static struct which {
-	u8 modrm, rex;		/* bits of them */
+	u8 modrm, rex;		/* bits of these bytes */
 	u8 has_sib;
-	u8 unused;		/* four bytes: found by a scaled index */
+	u8 unused;		/* makes four bytes: found by a scaled index */
 } which[1 << 2][1 << 8];
 
 static struct which which_of(u8 opcode, u8 modrm)
@@ -83,7 +88,7 @@ static struct which which_of(u8 opcode, u8 modrm)
 	struct which w = { 0 };
 
 	if (modrm >= 0xc0) {
-		/* Moves into rsp and out of it are more than moves. */
+		/* A move into rsp or out of rsp is more than a move. */
 		rm = opcode & RM && (modrm & MODRM_RM) != IR_RSP && (reg || !(opcode & REG));
 		reg &= rm;
 		w.modrm = rm ? MODRM_RM : 0;
@@ -108,20 +113,20 @@ void jifl_form_memo_init(void)
 
 enum { KEY_MAX = 8, MODRM_MAX = KEY_MAX - 2 };	/* a SIB may follow ModRM */
 
-/* As many bytes of 8. */
+/* The mask of the first n bytes of 8. */
 static const u64 first[KEY_MAX + 1] = {
 	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, ~0ull,
 };
 
 /*
- * Of the instruction that starts at code, where at least 8 bytes may be read. Executed for each instruction
- * that is decoded: what varies with ModRM is looked up.
+ * The key of the instruction that starts at code, where at least 8 bytes may be read. Runs for
+ * each instruction that is decoded, so what varies with ModRM comes from a table.
  */
 static JIFL_ALWAYS_INLINE struct key key_of(const u8 *code, bool with_registers)
 {
 	const u8 *at = code;
 	struct key k = { .opcode = &known[*at++] };
-	u32 rex = KEY_MAX;	/* where it is, if there is one */
+	u32 rex = KEY_MAX;	/* where the REX prefix is, if there is one */
 	u64 drop = 0;
 	struct which w;
 
@@ -160,7 +165,7 @@ static inline u32 set_of(const struct key *k)
 	return k->bytes * MIX >> (64 - SET_BITS);
 }
 
-/* What form tells of its opcode. */
+/* Notes what form f tells about its opcode. */
 static void learn(const u8 *bytes, const struct decode_form *f)
 {
 	struct key k = key_of(bytes, true);
@@ -176,7 +181,7 @@ static inline bool is_form(const struct decode_form *f, const struct key *k, u32
 	return f->key == k->bytes && f->key_len == k->len && f->len <= n;
 }
 
-/* Decodes what is not remembered. */
+/* Decodes a form that is not remembered. */
 static JIFL_NOINLINE const struct decode_form *form_anew(const u8 *bytes, u32 n)
 {
 	const struct decode_form *f = jifl_form_decode(bytes, n < IR_INSN_MAX ? n : IR_INSN_MAX, false);
@@ -213,7 +218,7 @@ static bool is_registers(const struct registers *r, const struct key *k)
 	return r->key == k->bytes && r->key_len == k->len;
 }
 
-/* ... where they are remembered, or else the place for them. */
+/* The place where the registers are remembered, or else the place for them. */
 static struct registers *registers_of(const struct key *k)
 {
 	struct registers *set = registers[set_of(k)];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which instructions must run natively, and why: those that mean something else in a copy, and those
- * after which inserted code could not run. About the instruction in jifl_zi; under the engine lock.
+ * Which instructions must run natively, and why: instructions that mean something else in a copy,
+ * and instructions after which inserted code could not run. All functions are about the
+ * instruction in jifl_zi; under the engine lock.
  */
 #include "zydis.h"
 #include "decode.h"
@@ -20,9 +21,9 @@ u8 jifl_zydis_modrm_rm(void)
 }
 
 /*
- * True when the instruction puts rsp on another stack: a move, exchange or pop
- * into it. Growing, shrinking and aligning the stack are ordinary, and so are the
- * frame pointer's restore and lea, by which compilers leave a realigned frame.
+ * True when the instruction puts rsp on another stack: a move, exchange or pop into rsp. Ordinary
+ * code grows, shrinks and aligns the stack, restores rsp from the frame pointer, and leaves a
+ * realigned frame by lea.
  */
 static bool switches_stack(void)
 {
@@ -73,7 +74,7 @@ enum jifl_cause jifl_zydis_native_cause(void)
 	case ZYDIS_MNEMONIC_SYSENTER:
 	case ZYDIS_MNEMONIC_SYSEXIT:
 	case ZYDIS_MNEMONIC_RSM:
-	/* Between two swapgs a gs-relative counter is the user's memory. */
+	/* Between two swapgs instructions a gs-relative counter is the user's memory. */
 	case ZYDIS_MNEMONIC_SWAPGS:
 	case ZYDIS_MNEMONIC_WRGSBASE:
 	case ZYDIS_MNEMONIC_LGS:
@@ -89,7 +90,7 @@ enum jifl_cause jifl_zydis_native_cause(void)
 	}
 	if (jifl_zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
 		return JIFL_CAUSE_PRIVILEGED;
-	/* mov to ss (2), which shadows interrupts, or gs (5), as above */
+	/* mov to ss (2), which delays interrupts, or to gs (5), as above */
 	if (jifl_zi.mnemonic == ZYDIS_MNEMONIC_MOV && jifl_zi.opcode == 0x8e &&
 	    jifl_zi.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
 	    (jifl_zi.raw.modrm.reg == 2 || jifl_zi.raw.modrm.reg == 5))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Decoding of analysis routines that may be inlined; see ir/routine.h.
+ * Decodes analysis routines that may be inlined; see ir/routine.h.
  *
- * A routine is walked straight on from its first byte to the return behind
- * which no branch leads. What it may not have is named by enum jifl_inline.
+ * The decoder walks a routine straight on from its first byte to the return behind which no branch
+ * leads. enum jifl_inline names what a routine may not have.
  */
 #include "zydis.h"
 #include "decode.h"
@@ -39,13 +39,13 @@ static u8 op_of(ZydisMnemonic mnemonic)
 	return IR_OP_OTHER;
 }
 
-/* ah, ch, dh, bh are parts of registers that their numbers do not say. */
+/* ah, ch, dh, bh are parts of registers that the register numbers do not express. */
 static bool is_high_byte(ZydisRegister reg)
 {
 	return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
 }
 
-/* False for what struct ir_value cannot say. */
+/* False for an operand that struct ir_value cannot express. */
 static bool memory_value(const ZydisDecodedOperand *op, const struct ir_insn *insn, struct ir_value *v)
 {
 	v->kind = IR_VALUE_MEM;
@@ -86,8 +86,8 @@ static u8 segment_of(void)
 }
 
 /*
- * With one processor the kernel turns lock prefixes into ds prefixes, and back
- * when there are more (alternatives_enable_smp): the copy has the lock.
+ * On one processor the kernel turns lock prefixes into ds prefixes, and back when there are more
+ * processors (alternatives_enable_smp): the copy has the lock.
  */
 static bool is_locked(struct ir_insn *insn)
 {
@@ -128,7 +128,7 @@ static void add_uses(const ZydisDecodedOperand *op, struct ir_step *s)
 	if (op->type == ZYDIS_OPERAND_TYPE_MEMORY) {
 		s->reads |= mask_of(op->mem.base) | mask_of(op->mem.index);
 	} else if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
-		/* What is written in part keeps the rest. */
+		/* A register that is written in part keeps the rest of its value. */
 		if ((op->actions & ZYDIS_OPERAND_ACTION_MASK_READ) || op->size < 32 ||
 		    (op->actions & ZYDIS_OPERAND_ACTION_CONDWRITE))
 			s->reads |= mask_of(op->reg.value);
@@ -151,14 +151,14 @@ static void set_uses(struct ir_step *s)
 		s->flags_touched = IR_FLAGS;
 }
 
-/* nops as long as those that static branches and probes are made of */
+/* nops of the lengths that static branches and probes are made of */
 static bool may_be_patched(const struct ir_insn *insn, bool at_entry)
 {
 	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 	if (insn->kind != IR_NOP || (insn->len == 4 && !memcmp(insn->bytes, endbr64, 4)))
 		return false;
-	/* The function tracer's place is not copied, as in any inlined function. */
+	/* The place of the function tracer is not copied, as in any inlined function. */
 	return !at_entry && (insn->len == 2 || insn->len == 5);
 }
 
@@ -200,7 +200,10 @@ static u16 step_at(const struct ir_routine *r, u64 addr)
 	return r->nsteps;
 }
 
-/* Branches inside the routine get their steps; a jump elsewhere is a call and a return. */
+/*
+ * A branch inside the routine gets its step as target; a jump elsewhere becomes a call and a
+ * return.
+ */
 static enum jifl_inline set_targets(struct ir_routine *r)
 {
 	struct ir_step *s;

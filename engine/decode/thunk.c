@@ -2,11 +2,11 @@
 /*
  * Following thunks; see thunk.h.
  *
- * A small interpreter that knows just the instructions thunks are made of
- * (arch/x86/lib/retpoline.S): a retpoline calls over a speculation trap,
- * overwrites its return address with the register and returns; return thunks
- * for retbleed, SRSO and ITS call or jump around before their ret. All these
- * have one path. Anything else ends the walk with JIFL_THUNK_UNKNOWN.
+ * A small interpreter that knows only the instructions of which thunks are made
+ * (arch/x86/lib/retpoline.S). A retpoline calls over a speculation trap, overwrites its return
+ * address with the register and returns. Return thunks for retbleed, SRSO and ITS call or jump
+ * around before their ret. All these have one path. Any other instruction ends the walk with
+ * JIFL_THUNK_UNKNOWN.
  */
 #include "thunk.h"
 #include "../base/plant.h"
@@ -91,7 +91,7 @@ static bool drops_top(const u8 *b)
 	return !memcmp(b, add8, sizeof(add8)) || !memcmp(b, lea8, sizeof(lea8));
 }
 
-/* Instructions without effect on where the thunk goes. */
+/* The length of an instruction that has no effect on where the thunk goes. */
 static u8 harmless_length(const u8 *b)
 {
 	static const struct {
@@ -119,8 +119,8 @@ static u8 harmless_length(const u8 *b)
 }
 
 /*
- * Call depth tracking shifts a per-CPU count at every call and return:
- * shlq/sarq $5, %gs:depth, absolute or rip-relative. Length, 0 for others.
+ * Call depth tracking shifts a per-CPU count at every call and return: shlq/sarq $5, %gs:depth,
+ * absolute or rip-relative. Returns the length, 0 for other instructions.
  */
 static u8 depth_shift_length(const u8 *b)
 {
@@ -131,7 +131,10 @@ static u8 depth_shift_length(const u8 *b)
 	return (b[3] == 0x24 || b[3] == 0x3c) && b[4] == 0x25 ? 10 : 0;
 }
 
-/* ... and its return thunk refills the predictor when that comes to 0: jz 1f; ret */
+/*
+ * The return thunk of call depth tracking refills the predictor when the count comes to 0: jz 1f;
+ * ret
+ */
 static bool skips_a_return(const u8 *b)
 {
 	return b[0] == 0x74 && b[2] == 0xc3;

@@ -2,17 +2,18 @@
 /*
  * Arguments that are looked up; see args.h.
  *
- * They are a parallel move: a register of one argument may be what another looks at. So
- * each is loaded when nobody who is still to come reads its register; where they go
- * round in a circle one register is put aside, in one of rax, r10 and r11, which hold no
- * arguments and which calls may change. There is a free one: in a circle the register of
- * each is read by another. n arguments read n registers at most, these; and one more where
- * some have two in their address, which is the same for all, an instruction's operand.
+ * The loads are a parallel move: the register of one argument may be the source of another. So an
+ * argument is loaded when no pending argument reads its register. Where the arguments form a
+ * circle, one register is copied to rax, r10 or r11, which hold no arguments and which calls may
+ * change. One of the three is free: in a circle each argument's register is read by another
+ * argument. n arguments read at most n registers, and these are the arguments' own. One register
+ * more is read where some addresses have two registers; it is the same for all these addresses,
+ * because it comes from an instruction's operand.
  */
 #include "args.h"
 
 struct loading {
-	struct x86_writer *w;		/* NULL: only what changes is asked for */
+	struct x86_writer *w;		/* NULL: only the changed registers are asked for */
 	const struct ir_insert *ins;
 	struct ir_lookup from[IR_CALL_ARGS];
 	u8 pending;
@@ -81,7 +82,7 @@ void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir
 	case IR_LOOK_ADDRESS:
 		put(w, IR_OP_LEA, 8, to, memory(ins, from));
 		return;
-	case IR_LOOK_CONTEXT:	/* made right before: call.c */
+	case IR_LOOK_CONTEXT:	/* the call in call.c makes it right before */
 		x86_mov(w, to, IR_RSP);
 		return;
 	default:
@@ -98,7 +99,10 @@ static void load_free(struct loading *l, u32 i)
 		emit_arg(l->w, l->ins, &l->from[i], ir_arg_regs[i]);
 }
 
-/* Puts the register of the first that is left aside: who reads it reads that. */
+/*
+ * Copies the register of the first pending argument to a spare one. Arguments that read the
+ * register then read the copy.
+ */
 static void break_circle(struct loading *l)
 {
 	static const u8 spare[] = { IR_R11, IR_R10, IR_RAX };

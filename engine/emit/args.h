@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Arguments of analysis routines that are looked up each time: into their registers. */
+/* Loads arguments of analysis routines that are looked up at each call into their registers. */
 #ifndef JIFL_EMIT_ARGS_H
 #define JIFL_EMIT_ARGS_H
 
 #include "emit.h"
 
-/* Those of ins that are in the mask. Flags stay; ins->pushed says where rsp was. */
+/* Loads the arguments of ins that are in the mask. Flags stay; ins->pushed says where rsp was. */
 void emit_args(struct x86_writer *w, const struct ir_insert *ins, u8 mask);
 
-/* One, into a register. The same. */
+/* Loads one argument into a register, under the same conditions. */
 void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_lookup *from,
 	      enum ir_reg to);
 

@@ -2,16 +2,18 @@
 /*
  * Inserted code: counters, stores, and calls to analysis routines; see emit.h.
  *
- * An analysis routine is an ordinary C function of the host's ABI (no vector
- * registers): what the ABI lets it change and what is still live is saved on
- * the interrupted stack around the call.
+ * An analysis routine is an ordinary C function of the host's ABI (no vector registers). Registers
+ * that the ABI lets it change, and that are still live, are saved on the interrupted stack around
+ * the call.
  */
 #include "args.h"
 #include "hist.h"
 #include "save.h"
 #include "../base/plant.h"
 
-/* What is looked up comes first: rsp and rbp are still those that it is relative to. */
+/*
+ * Looked-up arguments come first: rsp and rbp still have the values that lookups are relative to.
+ */
 static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 			 const struct ir_insert *ins)
 {
@@ -52,18 +54,18 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 
 /* --- with all registers ---------------------------------------------------------------- */
 
-/* From its top, struct pt_regs of x86-64: ss, sp, flags, cs, ip, orig_ax, and these. */
+/* struct pt_regs of x86-64, from its top: ss, sp, flags, cs, ip, orig_ax, and these. */
 static const u8 context_regs[] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_RAX, IR_R8, IR_R9, IR_R10, IR_R11,
 				   IR_RBX, IR_RBP, IR_R12, IR_R13, IR_R14, IR_R15 };
 
 enum {
 	CONTEXT_WORDS = 6 + sizeof(context_regs),
-	CONTEXT_CALLER_SAVED = 9,	/* of them; what is called keeps those behind */
+	CONTEXT_CALLER_SAVED = 9,	/* of these; called code keeps those behind */
 	CONTEXT_KEPT = sizeof(context_regs) - CONTEXT_CALLER_SAVED,
 	KERNEL_CS = 0x10, KERNEL_DS = 0x18,
 };
 
-/* moved: bytes that rsp is below where it was. */
+/* moved: by how many bytes rsp is below its original value. */
 static void push_context(struct x86_writer *w, s32 moved, s32 ip)
 {
 	u32 i;
@@ -95,7 +97,7 @@ static void pop_context(struct x86_writer *w)
 	x86_move_stack(w, 2 * 8);
 }
 
-/* What saves the registers for the kernel is what the routine is given. */
+/* The structure that saves the registers for the kernel is also the routine's argument. */
 static void emit_call_in_context(struct x86_writer *w, const struct emit_config *config,
 				 const struct ir_insert *ins, u8 flags)
 {
@@ -140,7 +142,7 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 	switch (ins->kind) {
 	case IR_INSERT_ADD:
 	case IR_INSERT_ADD_REG:
-		/* Nearly all of them: add leaves DF alone. */
+		/* The common case. add leaves DF alone. */
 		if (!(flags & IR_FLAGS) || JIFL_PLANTED(flags_not_saved))
 			add_to_cell(w, ins, ins->reg);
 		else

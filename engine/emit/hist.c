@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counting a value in a histogram, without a call. Bucket 0 is for 0, bucket n for
- * values from 2^(n - 1) on; beyond the last one, in the last. Of 64 bits, and of 32:
+ * Counts a value in a histogram, without a call. Bucket 0 is for 0, bucket n for values from 2^(n
+ * - 1) on. Values beyond the last bucket count in the last bucket. For 64 bits, and for 32:
  *
  *	mov	$-1, %r11			mov	value, %r11d
  *	bsr	value, %r11			lea	1(%r11, %r11), %r11
  *						bsr	%r11, %r11
  *	addq	$1, %gs:cell + 8(, %r11, 8)	addq	$1, %gs:cell(, %r11, 8)
  *
- * bsr of 0 leaves its destination as it was (AMD64 vol. 3; Intel's do so too, which
- * Linux' fls64 relies on). The one addition is whole against interrupts, and a thread
- * that is moved before it counts where it then is.
+ * bsr of 0 leaves its destination as it was (AMD64 vol. 3; Intel's processors do so too, and
+ * Linux' fls64 relies on it). No interrupt can divide the one addition. A thread that moves to
+ * another processor before the addition counts on that processor.
  *
- * Where there are fewer buckets than powers of two the last is put in for what is
- * larger, by a branch: cmov would want a register more.
+ * Where there are fewer buckets than powers of two, a branch puts in the last bucket for larger
+ * values: cmov would need one register more.
  */
 #include "hist.h"
 #include "save.h"
 
-/* Leaves in reg what indexes the cells from the returned one on. */
+/* Leaves in reg the index of the bucket, relative to the cell that the function returns. */
 static struct ir_operand find_bucket(struct x86_writer *w, const struct ir_insert *ins,
 				     const struct ir_source *value, enum ir_reg reg)
 {
@@ -36,7 +36,7 @@ static struct ir_operand find_bucket(struct x86_writer *w, const struct ir_inser
 	return cells;
 }
 
-/* max, if reg has more. */
+/* Puts max into reg if reg has more. */
 static void clamp(struct x86_writer *w, enum ir_reg reg, u8 max)
 {
 	u32 around;

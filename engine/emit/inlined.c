@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inlining of analysis routines; see inlined.h. What the specialised routine
- * changes and the kernel still needs is saved around it; its body neither
+ * Inlining of analysis routines; see inlined.h. Registers and flags that the specialised routine
+ * changes and that the kernel still needs are saved around the routine. The routine's body neither
  * pushes nor pops.
  */
 #include "args.h"
@@ -10,14 +10,17 @@
 #include "../decode/decode.h"
 #include "../instrument/specialise.h"
 
-/* Less than there is room for, EMIT_INSERT, and than a short branch reaches. */
+/* Less than EMIT_INSERT, for which there is room, and less than a short branch reaches. */
 #define CODE_MAX	120
-#define ROUTINES	4	/* decoded ones that are kept */
+#define ROUTINES	4	/* decoded routines that are kept */
 
 static struct ir_routine routines[ROUTINES];
 static u32 next_routine;
 
-/* The last one made, and of what: the same call is often inserted many times. */
+/*
+ * The last specialised routine, and the call that it was made for: the same call is often inserted
+ * many times.
+ */
 static struct special special;
 static struct {
 	u64 fn;
@@ -114,7 +117,7 @@ static void emit_item(struct x86_writer *w, const struct special_item *item)
 	}
 }
 
-/* Branches are short: what is longer than they reach is not used. */
+/* Branches are short: a body that is longer than they reach is not used. */
 static void emit_body(struct x86_writer *w)
 {
 	u32 at[SPECIAL_ITEMS + 1], branch[SPECIAL_ITEMS] = { 0 };
@@ -152,7 +155,7 @@ bool emit_inlined_needs_registers(const struct ir_insert *ins)
 	return special.full || special.registers || ins->looked_up;
 }
 
-/* Of the arguments that are looked up those that the specialised routine uses. */
+/* The looked-up arguments that the specialised routine uses. */
 static u8 needed_args(const struct ir_insert *ins)
 {
 	u8 needed = 0;
@@ -183,7 +186,7 @@ enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *co
 		return JIFL_INLINE_LONG;
 	if (special.calls && config->align_stack)
 		return JIFL_INLINE_CALLS;
-	/* A called function wants DF clear. */
+	/* A called function needs DF clear. */
 	if (special.calls && (flags & IR_DF))
 		return JIFL_INLINE_CALLS;
 	needed = needed_args(ins);

@@ -10,7 +10,10 @@ void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 {
 	u32 len = to - from, part;
 
-	/* Runs of inserted code may be long: a pair with 255 is gone on with. */
+	/*
+	 * Runs of inserted code may be long: behind a pair with 255 the next pair continues the
+	 * run.
+	 */
 	do {
 		part = len < EMIT_MAP_GOES_ON ? len : EMIT_MAP_GOES_ON;
 		if (u->nmap + 2 > sizeof(u->map)) {
@@ -23,7 +26,7 @@ void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 	} while (part == EMIT_MAP_GOES_ON);
 }
 
-/* Notes a piece of inserted code from there to here. */
+/* Notes a piece of inserted code, [from, to). */
 static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
 {
 	if (from == to)
@@ -32,7 +35,7 @@ static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
 	u->continues = true;
 }
 
-/* ... of a body that neither pushes nor pops, between saves and restores */
+/* Notes the code of a body that neither pushes nor pops, between its saves and restores. */
 static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code)
 {
 	map_inserted(u, from, code->body, EMIT_MAP_WALKED);
@@ -40,7 +43,7 @@ static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code)
 	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed);
 }
 
-/* True: code says where the body is, which neither pushes nor pops. */
+/* Returns true when *code says where the body is. Such a body neither pushes nor pops. */
 static bool emit_kind(struct emit_unit *u, const struct emit_config *config,
 		      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code)
 {
@@ -60,7 +63,7 @@ static bool emit_kind(struct emit_unit *u, const struct emit_config *config,
 	return false;
 }
 
-/* With its condition round it. */
+/* Emits ins with its condition around it. */
 static bool emit_conditional(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
 			     struct inlined *code)
 {
@@ -93,7 +96,7 @@ static bool is_plain(const struct ir_insert *ins)
 	return !ins->when.width && ins->kind != IR_INSERT_CALL && ins->kind != IR_INSERT_RECORD;
 }
 
-/* Emits it as it costs least. */
+/* Emits ins in its cheapest form. */
 static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs)
 {
 	u32 from = x86_here(&u->hot);
@@ -117,7 +120,10 @@ void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct
 	u32 from = x86_here(&u->hot);
 	const struct ir_insert *ins;
 
-	/* A thread that stands on a taken edge is not where the map would have it: nowhere exact. */
+	/*
+	 * A thread that stands on a taken edge is not at the place that the map gives: no place
+	 * there is exact.
+	 */
 	u->continues = place == IR_TAKEN && !JIFL_PLANTED(taken_edge_exact);
 	if (u->config->poison) {
 		emit_poison(&u->hot, u->config, l->flags[entry], regs);
@@ -128,7 +134,7 @@ void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct
 			emit_one(u, ins, l->flags[entry], regs);
 }
 
-/* Does the code of inserts depend on registers, wherever they are put? */
+/* True when the code of the inserts depends on live registers, wherever the inserts are put. */
 static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 {
 	const struct ir_insert *ins;
@@ -144,7 +150,7 @@ static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 	return false;
 }
 
-/* Inserts that may stand at several places get theirs. */
+/* Chooses a place for an insert that may stand at several. */
 static void choose_place(const struct ir_block *b, const struct jifl_liveness *l, struct ir_insert *ins)
 {
 	if (ins->place == IR_ANYWHERE) {
@@ -158,14 +164,14 @@ static void choose_place(const struct ir_block *b, const struct jifl_liveness *l
 		jifl_liveness_cheapest(l, ins->from, ins->at, ins->kind == IR_INSERT_CALL);
 }
 
-/* Does it stand where flags are live, and may it have to save them? */
+/* True when ins stands where flags are live, and may have to save them. */
 static bool meets_flags(const struct ir_insert *ins, const struct jifl_liveness *l)
 {
 	return l->flags[jifl_liveness_at(ins->at, ins->place)] &&
 	       (ins->kind != IR_INSERT_STORE || ins->when.width);
 }
 
-/* Registers are looked at where that pays. */
+/* Registers are looked at only where that pays. */
 void emit_place_inserts(const struct emit_unit *u, struct ir_block *b, struct jifl_liveness *l)
 {
 	bool with_registers = needs_registers(u, b), meets = false;

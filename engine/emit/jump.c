@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Indirect branches where unprotected indirect jumps may be executed: through the
+ * Indirect branches where unprotected indirect jumps may be executed. They go through the
  * context's table, which has an entry for each address below config.targets_end; see
- * cache/targets.c. One taken branch, the original's, so the processor predicts it as it would that.
+ * cache/targets.c. They take one branch, the original one, so the processor predicts it as it
+ * would predict the original.
  *
  * Flags have no value here. rsp stays, so nothing happens to the red zone.
  */
@@ -10,9 +11,12 @@
 #include "../base/plant.h"
 #include "../decode/decode.h"
 
-#define SCRATCH IR_R11	/* at calls of compiled code it has no value: see instrument/conventions.c */
+#define SCRATCH IR_R11	/* without a value at calls of compiled code: instrument/conventions.c */
 
-/* Is it the branch's own register, which may be a thunk's, or does its operand name it? */
+/*
+ * True when the scratch register is the branch's own, which may be a thunk's, or its operand names
+ * it.
+ */
 static bool names_scratch(const struct ir_insn *insn)
 {
 	u16 reads, writes;
@@ -23,7 +27,10 @@ static bool names_scratch(const struct ir_insn *insn)
 	return reads & 1u << SCRATCH;
 }
 
-/* Must it be what it was where the branch leads, or for what the table does not know? */
+/*
+ * True when the scratch register must keep its value for the code that the branch leads to, or for
+ * a target that the table does not know.
+ */
 static bool keeps_scratch(const struct emit_unit *u, const struct ir_insn *insn)
 {
 	if (insn->kind == IR_JMP_IND || u->config->keeps_r11)
@@ -39,7 +46,10 @@ static void emit_load_target(struct x86_writer *w, const struct ir_insn *insn)
 		x86_mov(w, SCRATCH, insn->reg);
 }
 
-/* What the table does not know is looked up from where the branch stands, as if it had been a call. */
+/*
+ * A target that the table does not know is looked up from the place of the branch, as if the
+ * branch had been a call.
+ */
 static void emit_miss(struct emit_unit *u, const struct ir_insn *insn, u64 after)
 {
 	if (keeps_scratch(u, insn))
@@ -64,10 +74,11 @@ bool emit_jump_begin(struct emit_unit *u, const struct ir_insn *insn)
  *	test %r11, %r11; je 1f
  *	call *%r11
  * 2:
- * off the hot path:
+ * Off the hot path:
  * 1:	push $2b; push reg or operand; jmp lookup
  *
- * Where r11 is kept, it is in the thread's first word since emit_jump_begin, and the branch is
+ * Where r11 is kept, its value is in the thread's first word since emit_jump_begin, and the branch
+ * is
  *	mov %r11, %fs:words + 8; mov %fs:words, %r11; call or jmp *%fs:words + 8
  */
 void emit_jump(struct emit_unit *u, const struct ir_insn *insn)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Appending a record to a ring, without a call, a lock or a branch:
+ * Appends a record to a ring, without a call, a lock or a branch:
  *
  *	mov	$n << (32 - order), %r11d
  *	xadd	%r11, %gs:cell
@@ -11,28 +11,30 @@
  *	mov	%esp, rings + 4(, %r11, 8)
  *	movl	$imm, rings(, %r11, 8)
  *
- * n is 1 and how many words are looked up, here two; they may lie behind the ring's end,
- * where there must be room for them. The time stamp counter, if it is one of them, is
- * stored as the two halves that rdtsc gives. The cell's low half holds, from the top, `order`
- * bits of position and, times the distance of two rings, the processor's number; what is carried
- * out of it counts how often the ring was filled. One instruction takes the place, so
- * whatever comes between the two, an interrupt, another thread or another processor, the
- * place is this record's alone.
+ * n is 1 plus the number of looked-up words, here two. The words may lie behind the ring's end,
+ * where there must be room for them. A time stamp counter among the words is stored as the two
+ * halves that rdtsc gives.
  *
- * A record is there when its first word is not 0: all else is stored before.
+ * The low half of the cell holds, from the top, `order` bits of position, and below them the
+ * processor's number times the distance of two rings. The carry out of the low half counts how
+ * often the ring was filled. One instruction takes the place in the ring. So the place belongs to
+ * this record alone, whatever comes between that instruction and the stores: an interrupt, another
+ * thread or another processor.
+ *
+ * A record is complete when its first word is not 0, because everything else is stored before.
  */
 #include "args.h"
 #include "record.h"
 #include "save.h"
 
 #define SECOND	4	/* offset of a record's second word */
-#define WORD	8	/* ... of the first one looked up, and between them */
+#define WORD	8	/* offset of the first looked-up word, and the distance of these words */
 
 struct record_regs {
 	enum ir_reg place, value;
 };
 
-/* Can it be stored from where it is? */
+/* True when the value can be stored from where it is. */
 static bool is_direct(const struct ir_lookup *l)
 {
 	return l->how == IR_LOOK_REG && l->base != IR_RSP;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Saving flags and registers round inserted code; see save.h.
+ * Saves flags and registers around inserted code; see save.h.
  *
- * popf is microcode, about twenty cycles of it, where lahf, seto and their way back
- * take four. lahf and sahf need a processor that has them in 64-bit mode: all that were
- * made since 2006, but not all that are emulated (emit_config.lahf).
+ * popf is microcode and takes about twenty cycles; lahf, seto and their way back take four. lahf
+ * and sahf need a processor that has them in 64-bit mode. All processors made since 2006 have
+ * them, but not all emulated ones (emit_config.lahf).
  */
 #include "save.h"
 #include "../base/plant.h"
 
 #define RAX (1u << IR_RAX)
 
-/* Where flags are while the body runs. */
+/* Where the flags are while the body runs. */
 enum emit_flags_in {
 	FLAGS_NOWHERE,		/* not saved */
-	FLAGS_IN_RAX,		/* which is dead */
+	FLAGS_IN_RAX,		/* rax is dead */
 	FLAGS_IN_RAX_MOVED,	/* rax is in a dead register meanwhile */
 	FLAGS_IN_RAX_PUSHED,	/* rax is on the stack */
-	FLAGS_PUSHED_RAX,	/* on the stack, by way of rax; above it rax, if it is live */
+	FLAGS_PUSHED_RAX,	/* on the stack, by way of rax; above them rax, if it is live */
 	FLAGS_PUSHED,		/* pushf */
 };
 
@@ -38,7 +38,7 @@ static u8 choose(const struct emit_config *config, const struct emit_body *body,
 	*reg = IR_REG_NONE;
 	if (!flags)
 		return FLAGS_NOWHERE;
-	/* What is called wants DF clear, and popf alone sets it as it was. */
+	/* A called function needs DF clear, and only popf restores DF. */
 	if (!config->lahf || (flags & IR_DF))
 		return FLAGS_PUSHED;
 	if (body->changes & RAX)
@@ -121,7 +121,7 @@ static void restore_flags(struct x86_writer *w, const struct emit_saved *saved)
 		x86_pop(w, IR_RAX);
 }
 
-/* Those that are pushed behind the flags. */
+/* The registers that are pushed behind the flags. */
 static u16 registers_behind(const struct emit_saved *saved)
 {
 	return saved->how == FLAGS_PUSHED_RAX ? saved->regs & ~RAX : saved->regs;
@@ -194,7 +194,7 @@ u16 emit_saved_in(const struct emit_saved *saved)
 	}
 }
 
-/* r11 first: functions seldom keep anything in it. */
+/* r11 first: functions seldom keep a value in it. */
 static const u8 scratch[] = { IR_R11, IR_R10, IR_RAX, IR_RCX, IR_RDX, IR_RSI, IR_RDI,
 			      IR_R8, IR_R9 };
 
@@ -210,7 +210,7 @@ enum ir_reg emit_scratch(u16 live, u16 reads)
 	return scratch[i];
 }
 
-/* rflags' bits of enum ir_flag, in its order. */
+/* The bits of rflags for enum ir_flag, in its order. */
 static u32 rflags_of(u8 flags)
 {
 	static const u8 bits[] = { 0, 2, 4, 6, 7, 11 };
@@ -222,7 +222,7 @@ static u32 rflags_of(u8 flags)
 	return mask;
 }
 
-/* Inverted: another value than it was, whatever that is. */
+/* The flags are inverted: so each gets a value that it did not have. */
 static void poison_flags(struct x86_writer *w, const struct emit_config *config, u8 dead)
 {
 	if (config->red_zone)

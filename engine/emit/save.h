@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What inserted code destroys and the kernel still needs is put aside round it:
- * in dead registers first, then on the stack, flags by lahf rather than pushf.
+ * Puts aside what inserted code destroys and the kernel still needs: in dead registers first, then
+ * on the stack; flags by lahf rather than pushf.
  */
 #ifndef JIFL_EMIT_SAVE_H
 #define JIFL_EMIT_SAVE_H
@@ -18,27 +18,27 @@ struct emit_body {
 
 struct emit_saved {
 	u8 how;			/* enum emit_flags_in */
-	u8 reg;			/* where rax is, FLAGS_IN_RAX_MOVED */
-	u8 flags;		/* those that are saved */
-	u16 regs;		/* on the stack */
+	u8 reg;			/* for FLAGS_IN_RAX_MOVED: the register that holds rax */
+	u8 flags;		/* the saved flags */
+	u16 regs;		/* the registers saved on the stack */
 	bool red_zone;		/* rsp has been moved below it */
-	u8 pushed;		/* words on the stack, that one's too */
+	u8 pushed;		/* words on the stack, the red zone's too */
 };
 
-/* Before and behind the body, where flags and regs are live. */
+/* The code before the body and behind it, where flags and regs are live. */
 void emit_save(struct x86_writer *w, const struct emit_config *config,
 	       const struct emit_body *body, u8 flags, u16 regs, struct emit_saved *saved);
 void emit_restore(struct x86_writer *w, const struct emit_config *config,
 		  const struct emit_saved *saved);
 
-/* Between the two: where a register's value is that the body reads. */
+/* Between the two: the register that holds the value of reg for the body. */
 enum ir_reg emit_saved_at(const struct emit_saved *saved, enum ir_reg reg);
-/* ... and the same of arguments that are looked up, on the stack too. */
+/* Between the two: changes the lookups of ins to where the values are, on the stack too. */
 void emit_saved_lookups(const struct emit_saved *saved, struct ir_insert *ins);
-/* ... and the registers that hold what will be restored. */
+/* The registers that hold values that emit_restore needs. */
 u16 emit_saved_in(const struct emit_saved *saved);
 
-/* A register for the body: a dead one, if there is one; none of reads. */
+/* A register for the body, none of `reads`: a dead one, if there is one. */
 enum ir_reg emit_scratch(u16 live, u16 reads);
 
 /* Puts garbage into all flags and registers that are not live. */

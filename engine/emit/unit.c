@@ -60,7 +60,9 @@ static void emit_jcc_exit(struct emit_unit *u, const struct ir_insn *insn)
 	e->site = x86_jcc(&u->hot, insn->cc, e->stub);
 }
 
-/* jrcxz and the loops have only 8-bit offsets: over the jump behind it, 2 bytes or 5 */
+/*
+ * jrcxz and the loops have only 8-bit offsets: branches over the jump behind it, of 2 bytes or 5.
+ */
 static void emit_jcxz_over(struct emit_unit *u, const struct ir_insn *insn, u8 over)
 {
 	x86_bytes(&u->hot, insn->bytes, insn->len - 1);
@@ -68,7 +70,7 @@ static void emit_jcxz_over(struct emit_unit *u, const struct ir_insn *insn, u8 o
 }
 
 /*
- * They branch around a jump that is skipped otherwise.
+ * These instructions branch around a jump that is skipped otherwise.
  *	jrcxz 1f; jmp 2f; 1: jmp target; 2:
  */
 static void emit_jcxz_exit(struct emit_unit *u, const struct ir_insn *insn)
@@ -140,7 +142,7 @@ static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool foll
 		emit_indirect(u, insn);
 		break;
 	case IR_RET_THUNK:
-		/* Even to a bare ret: what counts may be the place at which it stands. */
+		/* Even to a bare ret: the address of the ret may matter. */
 		x86_jmp_out(&u->hot, insn->target.v);
 		break;
 	default:
@@ -154,13 +156,13 @@ static u32 emit_not_taken(struct emit_unit *u, const struct ir_insn *insn)
 {
 	if (insn->kind == IR_JCC)
 		return x86_jcc(&u->hot, insn->cc ^ 1, 0);
-	/* The jump may begin with prefixes: its place must not depend on what is before it. */
+	/* The jump may begin with prefixes: its place must not depend on the code before it. */
 	emit_jcxz_over(u, insn, X86_JMP_LEN);
 	return x86_jmp_unlinked(&u->hot);
 }
 
 /*
- * A branch with inserts on the edge that it takes, in line:
+ * A branch with inserts on the edge of the taken branch, in line:
  *	jcc, inverted 1f; inserts; jmp target; 1:
  */
 static void emit_taken(struct emit_unit *u, const struct ir_block *b,
@@ -199,8 +201,9 @@ static void block_end(struct emit_unit *u, struct emit_block *eb)
 }
 
 /*
- * Instructions from i on that are copied as they are, or left out, up to end. Most are:
- * two moves for each, and its pair in the map. Returns the first that is neither.
+ * Emits instructions from i on, up to end, that are copied as they are, or left out. Most
+ * instructions are: each takes two moves, and its pair in the map. Returns the first that is
+ * neither.
  */
 static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 end)
 {
@@ -212,7 +215,7 @@ static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 en
 	for (; i < end && insn->kind <= IR_NOP && !insn->disp_at; i++, insn++) {
 		map[0] = insn->kind == IR_NOP ? 0 : insn->len;
 		map[1] = insn->len;
-		/* What is too much is written over. */
+		/* The next instruction overwrites the excess bytes. */
 		memcpy(to, insn->bytes, IR_INSN_MAX);
 		to += map[0];
 		map += 2;
@@ -222,7 +225,10 @@ static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 en
 	return i;
 }
 
-/* What an indirect branch needs before it: a fault at it is at the original's. */
+/*
+ * Emits the code that an indirect branch needs before it. A fault in that code counts as a fault
+ * of the original branch.
+ */
 static void emit_aside(struct emit_unit *u, const struct ir_insn *insn)
 {
 	u32 from = x86_here(&u->hot);
@@ -233,7 +239,7 @@ static void emit_aside(struct emit_unit *u, const struct ir_insn *insn)
 		emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_FIXED);
 }
 
-/* Instructions from i up to end, with nothing between them. */
+/* Emits instructions from i up to end, with nothing between them. */
 static void emit_insns(struct emit_unit *u, const struct ir_block *b, u16 i, u16 end, bool followed)
 {
 	u32 from;
@@ -249,7 +255,7 @@ static void emit_insns(struct emit_unit *u, const struct ir_block *b, u16 i, u16
 	}
 }
 
-/* Instruction i, and what is inserted around it. */
+/* Emits instruction i and what is inserted around it. */
 static void emit_at(struct emit_unit *u, const struct ir_block *b, const struct jifl_liveness *l,
 		    u16 i, bool followed)
 {
@@ -261,7 +267,7 @@ static void emit_at(struct emit_unit *u, const struct ir_block *b, const struct 
 	emit_inserts(u, b, l, IR_AFTER, i);
 }
 
-/* Most blocks have one insert, a counter, and a place where nothing need be saved for it. */
+/* Most blocks have one insert, a counter, and a place where nothing has to be saved for it. */
 static bool emit_with_counter(struct emit_unit *u, const struct ir_block *b, bool followed)
 {
 	const struct ir_insert *ins = &b->inserts[0];
@@ -328,7 +334,7 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 	block_end(u, eb);
 }
 
-/* Flags and r11 have no value at the start and after the return of a function. */
+/* Flags and r11 have no value at the start of a function and after its return. */
 #define LIVE_AT_POINT (0xffff & ~(1u << IR_R11))
 
 static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)

@@ -8,10 +8,10 @@
  *	the insert, where flags are dead: with what it has to save itself
  * 1:	restore flags
  *
- * So who does not meet the condition pays for flags, if they are live, and two
- * instructions; registers round a call are saved only where it is made. What the insert
- * pushes it pops again: the stack at 1 is what it was at the branch, and who reads the
- * code straight through (cache/pushed.c) need not know which way was taken.
+ * A thread that does not meet the condition pays for the flags, if they are live, and for two
+ * instructions. Registers around a call are saved only where the call is made. The insert pops
+ * again what it pushes, so the stack at 1 is what it was at the branch. A reader that walks
+ * straight through the code (cache/pushed.c) need not know which way the branch went.
  */
 #include "when.h"
 
@@ -31,7 +31,7 @@ static void compare(struct x86_writer *w, const struct ir_insert *ins,
 	x86_cmp_source(w, value, scratch);
 }
 
-/* The insert finds what it looks at where the saves have put it. */
+/* A copy of the insert whose lookups point to where the saves have put the values. */
 static struct ir_insert moved(const struct ir_insert *ins, const struct emit_saved *saved)
 {
 	struct ir_insert to = *ins;

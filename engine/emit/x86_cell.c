@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Encodings that only inserted code needs: they count in cells and tables of cells, and read what is
- * recorded or counted; see x86_enc.h.
+ * Encodings that only inserted code needs: it counts in cells and tables of cells, and reads the
+ * values that are recorded or counted; see x86_enc.h.
  */
 #include "x86_enc.h"
 #include "x86_prefix.h"
@@ -10,7 +10,7 @@
 static void cell_insn(struct x86_writer *w, u16 opcode, u8 reg, struct ir_operand cell, bool locked,
 		      u64 imm, u32 imm_len)
 {
-	/* Up to the displacement from its last byte, SIB, to its first. */
+	/* Bytes up to the displacement, from the last (SIB) to the first. */
 	u64 bytes = 0x250400 | (reg & 7) << 11 | (u8)opcode;
 	u32 n = 4;
 
@@ -108,7 +108,7 @@ void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 
 	x86_u32(w, (u32)imm);
 }
 
-/* ModRM of a register, or of disp8(base), where no base wants a SIB. */
+/* ModRM of a register, or of disp8(base), for a base that needs no SIB. */
 static void source_operand(struct x86_writer *w, u8 reg, const struct ir_source *s)
 {
 	x86_u8(w, (s->memory ? 0x40 : 0xc0) | (reg & 7) << 3 | (s->reg & 7));

@@ -12,7 +12,9 @@ static s32 load_s32(const u8 *p)
 	return v;
 }
 
-/* The disp32 that reaches from `end` what insn's reaches from its own end. */
+/*
+ * The disp32 that reaches from `end` the address that insn's disp32 reaches from the end of insn.
+ */
 static u32 relocated_disp(struct x86_writer *w, const struct ir_insn *insn, u64 end)
 {
 	u64 operand = insn->addr.v + insn->len + (s64)load_s32(insn->bytes + insn->disp_at);
@@ -23,7 +25,10 @@ static u32 relocated_disp(struct x86_writer *w, const struct ir_insn *insn, u64 
 	return (u32)disp;
 }
 
-/* Copies all that it may have of bytes, which is two moves; what is too much is written over. */
+/*
+ * Copies as many bytes as an instruction can have, which takes two moves. The next instruction
+ * overwrites the excess bytes.
+ */
 static void put_insn(struct x86_writer *w, const struct ir_insn *insn)
 {
 	if (w->len + IR_INSN_MAX > w->cap) {
@@ -64,8 +69,8 @@ static bool is_rex(u8 byte)
 }
 
 /*
- * Opcode and ModRM.reg before the operand of a branch. One on the stack is further away by what was
- * pushed since: its displacement becomes a disp32 that says so.
+ * Writes the opcode and ModRM.reg before the operand of a branch. An operand on the stack is
+ * further away by the bytes pushed since: its displacement becomes a disp32 that includes them.
  */
 static void put_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved,
 			   u8 opcode, u8 reg)
@@ -98,7 +103,7 @@ void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 r
 	put_operand_of(w, insn, rsp_moved, 0xff, 6);
 }
 
-/* With the branch's prefixes, but for bnd and with another REX. */
+/* Keeps the branch's prefixes, except bnd, and with another REX. */
 void x86_load_operand_of(struct x86_writer *w, enum ir_reg reg, const struct ir_insn *insn)
 {
 	u8 rex = REX_W | (reg >= 8 ? REX_R : 0);

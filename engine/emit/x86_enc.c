@@ -19,7 +19,7 @@ void x86_put_last(struct x86_writer *w, u64 v, u32 n)
 	x86_bytes(w, &v, n);
 }
 
-/* Prefixes until a field that follows `opcode_len` bytes lies in 8 bytes. */
+/* Writes prefixes until a field that follows `opcode_len` bytes lies within 8 aligned bytes. */
 static void align_field(struct x86_writer *w, u32 opcode_len)
 {
 	u32 field = (x86_here(w) + opcode_len) % 8;

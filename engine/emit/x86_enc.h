@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The only place that knows how instructions are encoded. A writer fills a
- * buffer with code that will run at a known position of the code cache; when
- * the buffer is full it only notes so, and the caller aborts at the end.
+ * The only place that knows how instructions are encoded. A writer fills a buffer with code that
+ * will run at a known position of the code cache. When the buffer is full the writer only notes
+ * so, and the caller aborts at the end.
  *
- * Encodings: Intel SDM vol. 2. Direct branches always have 32-bit offsets, and
- * the offset never crosses 8 bytes, so that one store patches it whole on all
- * processors (SDM vol. 3, 9.1.1; AMD64 vol. 2, 7.3.2). Where it would, cs
- * prefixes, which near branches ignore, push it on: no nop is ever executed.
+ * Encodings: Intel SDM vol. 2. Direct branches always have 32-bit offsets, and the offset never
+ * crosses an 8-byte boundary, so that one store patches it as a whole on all processors (SDM vol.
+ * 3, 9.1.1; AMD64 vol. 2, 7.3.2). Where the offset would cross one, cs prefixes, which near
+ * branches ignore, move it on: no nop is ever executed.
  */
 #ifndef JIFL_EMIT_X86_ENC_H
 #define JIFL_EMIT_X86_ENC_H
@@ -38,10 +38,10 @@ static inline void x86_u8(struct x86_writer *w, u8 v)
 		w->full = true;
 }
 
-/* Of v, where there is no room for 8 bytes. */
+/* The low n bytes of v, where there is no room for 8 bytes. */
 void x86_put_last(struct x86_writer *w, u64 v, u32 n);
 
-/* The low n bytes of v, at most 8, of which the lowest is first: one move. */
+/* Writes the low n bytes of v, at most 8, the lowest first: one move. */
 static inline void x86_put(struct x86_writer *w, u64 v, u32 n)
 {
 	if (w->len + sizeof(v) > w->cap) {
@@ -70,11 +70,11 @@ u32 x86_jmp(struct x86_writer *w, u32 to);
 u32 x86_call(struct x86_writer *w, u32 to);
 u32 x86_jcc(struct x86_writer *w, u8 cc, u32 to);
 void x86_set_rel32(struct x86_writer *w, u32 field, u32 to);
-/* jmp that nobody will patch while it runs: without prefixes */
+/* A jmp that nobody patches while it runs: without prefixes. */
 u32 x86_jmp_unlinked(struct x86_writer *w);
 enum { X86_JMP_LEN = 5 };
 
-/* The rel32 that makes the branch whose field is at `field` go to `to`. */
+/* The rel32 with which the branch whose field is at `field` goes to `to`. */
 static inline u32 x86_rel32(u32 field, u32 to)
 {
 	return to - (field + 4);
@@ -88,7 +88,7 @@ void x86_call_out(struct x86_writer *w, u64 to);
 u32 x86_jcc_short(struct x86_writer *w, u8 cc);
 u32 x86_jmp_short(struct x86_writer *w);
 void x86_set_rel8_here(struct x86_writer *w, u32 at);
-/* ... to another place of the buffer */
+/* Sets the rel8 at `at` to another place of the buffer. */
 void x86_set_rel8(struct x86_writer *w, u32 at, u32 to);
 
 enum { X86_CC_AE = 3, X86_CC_E = 4, X86_CC_NE = 5, X86_CC_S = 8, X86_CC_LE = 14 };
@@ -99,8 +99,8 @@ void x86_push_imm(struct x86_writer *w, s32 imm);
 void x86_pushf(struct x86_writer *w);
 void x86_popf(struct x86_writer *w);
 /*
- * Status flags in rax: lahf, all of them but OF in ah; seto %al; and back: add $127, %al,
- * which overflows where al is 1 and comes before sahf.
+ * Status flags in rax: lahf puts all of them but OF into ah; seto %al saves OF. Back: add $127,
+ * %al overflows where al is 1, and comes before sahf.
  */
 void x86_lahf(struct x86_writer *w);
 void x86_sahf(struct x86_writer *w);
@@ -123,10 +123,10 @@ void x86_mov_imm(struct x86_writer *w, enum ir_reg reg, u64 value);
 /* mov n(%rsp), reg and mov reg, n(%rsp); n fits a signed byte */
 void x86_load_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
 void x86_store_stack(struct x86_writer *w, enum ir_reg reg, s8 n);
-/* What is there becomes imm, or more by it. */
+/* The word at n(%rsp) becomes imm, or imm is added to it. */
 void x86_store_stack_imm(struct x86_writer *w, s8 n, s32 imm);
 void x86_add_stack_imm(struct x86_writer *w, s8 n, s32 imm);
-/* Once more what is on top. */
+/* Pushes a copy of the word on top. */
 void x86_push_top(struct x86_writer *w);
 /* cmp $imm, reg and cmpq $imm, (%rsp) */
 void x86_cmp_imm(struct x86_writer *w, enum ir_reg reg, s32 imm);
@@ -142,18 +142,18 @@ void x86_xadd_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg reg
 /* rol $n, reg32 */
 void x86_rol32(struct x86_writer *w, enum ir_reg reg, u8 n);
 /*
- * The 32-bit word at table + 8 * index, an absolute address: mov reg32, it;
- * addl $imm, it; movl $imm, it.
+ * W is the 32-bit word at table + 8 * index, an absolute address: mov reg32, W; addl $imm, W; movl
+ * $imm, W.
  */
 void x86_store_word(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg);
 void x86_add_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
 void x86_store_word_imm(struct x86_writer *w, s32 table, enum ir_reg index, s32 imm);
-/* mov reg64, the 64-bit word there */
+/* mov reg64, the 64-bit word at that address */
 void x86_store_quad(struct x86_writer *w, s32 table, enum ir_reg index, enum ir_reg reg);
 void x86_store_cell(struct x86_writer *w, struct ir_operand cell, s32 imm);
 /*
- * Of a value of the kernel's: cmp $imm, it; cmp reg, it, 64 bits; bsr it, reg, of 64 bits;
- * mov it, reg32.
+ * V is a value of the kernel's: cmp $imm, V; cmp reg, V, 64 bits; bsr V, reg, of 64 bits; mov V,
+ * reg32.
  */
 void x86_cmp_source_imm(struct x86_writer *w, const struct ir_source *s, s32 imm);
 void x86_cmp_source(struct x86_writer *w, const struct ir_source *s, enum ir_reg reg);
@@ -163,24 +163,25 @@ void x86_load32(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s
 void x86_lea_twice_and_1(struct x86_writer *w, enum ir_reg reg);
 /* addq $1, cell(, index, 8) */
 void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg index);
-/* mov reg, cell and mov cell, reg, of a cell of the thread's own: relative to fs */
+/* mov reg, cell and mov cell, reg, for a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
-/* call or jmp *cell, unprotected, of such a cell */
+/* call or jmp *cell, unprotected, for a cell of the thread's own */
 void x86_branch_thread(struct x86_writer *w, bool call, s32 cell);
 void x86_call_reg(struct x86_writer *w, enum ir_reg reg);
 /* mov table(, reg, 4), reg32; test reg32, reg32 */
 void x86_load_entry(struct x86_writer *w, enum ir_reg reg, s32 table);
 void x86_test(struct x86_writer *w, enum ir_reg reg);
 /*
- * The memory operand of an original indirect branch: push operand, where rsp is rsp_moved lower
- * than there; mov operand, reg.
+ * For the memory operand of an original indirect branch. First: push operand, where rsp is
+ * rsp_moved lower than at the branch. Second: mov operand, reg.
  */
 void x86_push_operand_of(struct x86_writer *w, const struct ir_insn *insn, s32 rsp_moved);
 void x86_load_operand_of(struct x86_writer *w, enum ir_reg reg, const struct ir_insn *insn);
 /*
- * x86_walk.c: length of the instruction at p, one that inserted code or a stub
- * is made of, and to *pushed what it adds. 0: another one, or it goes elsewhere.
+ * x86_walk.c: the length of the instruction at p, if inserted code or stubs use such an
+ * instruction; adds to *pushed the bytes that it pushes. 0: another instruction, or one that goes
+ * elsewhere.
  */
 u32 x86_walk(const u8 *p, s32 *pushed);
 /* Bytes of the operand whose ModRM is at p, with its SIB and displacement: SDM vol. 2, table 2-2 */

@@ -11,14 +11,14 @@ enum {
 	REX = 0x40,
 };
 
-/* An instruction with a ModRM byte: reg is a register or a part of the opcode. */
+/* An instruction with a ModRM byte; reg is a register or a part of the opcode. */
 struct encoding {
 	u16 opcode;		/* 0x0fxx: two bytes */
 	u8 reg;
 	const struct ir_value *rm;
 	u8 imm_len;
 	s64 imm;
-	bool bytes;		/* byte registers are named: spl to dil want a REX */
+	bool bytes;		/* byte registers are named: spl to dil need a REX */
 };
 
 static u8 rex_of(const struct ir_step *s, const struct encoding *e)
@@ -118,7 +118,7 @@ static void immediate(struct x86_writer *w, const struct ir_step *s)
 	put(w, s, &e);
 }
 
-/* Those whose register is in ModRM.reg, the other operand in ModRM.rm. */
+/* Instructions with a register in ModRM.reg and the other operand in ModRM.rm. */
 static void two_operands(struct x86_writer *w, const struct ir_step *s)
 {
 	bool to_memory = s->dst.kind == IR_VALUE_MEM || s->op == IR_OP_TEST;

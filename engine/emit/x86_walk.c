@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reads back what x86_enc.c writes: how long an instruction of inserted code or
- * of a stub is, and what it pushes. Stack walks need that for every place at which
- * such code can be interrupted. It reads, no more: any context, NMI too.
+ * Reads back the code that x86_enc.c writes: how long an instruction of inserted code or of a stub
+ * is, and what it pushes. Stack walks need this for every place at which such code can be
+ * interrupted. This file only reads: any context, NMI too.
  */
 #include "x86_enc.h"
 
@@ -23,7 +23,7 @@ static s32 load_s32(const u8 *p)
 	return v;
 }
 
-/* From ModRM on, of a register or of disp8(register) without a SIB: not rsp, not r12. */
+/* Length from ModRM on, of a register or of disp8(register) without a SIB: not rsp, not r12. */
 static u32 plain_operand(const u8 *p)
 {
 	return p[0] >= 0xc0 ? 1 : 2;
@@ -37,7 +37,7 @@ u32 x86_operand_len(const u8 *p)
 	return 1 + sib + (mod == 1 ? 1 : disp32 ? 4 : 0);
 }
 
-/* p: behind a REX prefix with W, rex. Instructions with a 64-bit operand. */
+/* Instructions with a 64-bit operand. p: behind a REX prefix with W, rex. */
 static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 {
 	if ((p[0] & 0xf8) == 0xb8)
@@ -132,7 +132,7 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	case 0xc1:					/* shift $imm8, %eax */
 		return 3;
 	case 0x75:					/* jne; taken, it leads to the same depth */
-	case 0x7e:					/* jle, likewise */
+	case 0x7e:					/* jle; taken, it leads to the same depth */
 		return 2;
 	case 0x83:					/* cmp $imm8, reg32 or disp8(reg) */
 		return 2 + plain_operand(p + 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Looking ahead of a block's end; see ahead.h. */
+/* Looks ahead beyond the end of a block; see ahead.h. */
 #include "ahead.h"
 #include "conventions.h"
 #include "../base/plant.h"
 #include "../decode/decode.h"
 
-/* On one path, and how many branches may lie on it. Flags end sooner than registers. */
+/* Instructions on one path, and branches that may lie on it. Flags end sooner than registers. */
 enum {
 	FLAGS_INSNS = 6, FLAGS_BRANCHES = 2,
 	REGS_INSNS = 12, REGS_BRANCHES = 3,
@@ -28,7 +28,7 @@ static bool fentry;
 
 /* A way through the code. */
 struct path {
-	u8 insns, branches;	/* that are left of it */
+	u8 insns, branches;	/* instructions and branches that are left of it */
 };
 
 static struct jifl_live look(jifl_orig addr, struct jifl_live asked, struct path path);
@@ -63,7 +63,7 @@ static struct jifl_live registers(u16 regs)
 	return (struct jifl_live){ .regs = regs };
 }
 
-/* Does compiled code begin at addr? It has a place for tracers there. */
+/* True when compiled code begins at addr: it has a place for tracers there. */
 static bool is_compiled(jifl_orig addr)
 {
 	struct ir_insn insn;
@@ -84,7 +84,7 @@ static struct jifl_live at_target(const struct ir_insn *insn, struct jifl_live a
 	return both(kept, look(insn->target, without(asked, kept), path));
 }
 
-/* Of a jump that may be a jump label's: then what it hides is next. */
+/* For a jump that may belong to a jump label: the instruction that the jump hides counts, too. */
 static struct jifl_live behind_jump(const struct ir_insn *insn, struct jifl_live asked,
 				    struct path path)
 {
@@ -173,7 +173,7 @@ static u32 slot_of(jifl_orig addr)
 	return (u32)addr.v * MIX >> (32 - MEMO_BITS);
 }
 
-/* What is remembered of addr, of what is asked about. */
+/* What is remembered about addr, as far as it is asked for. */
 static bool recall(jifl_orig addr, struct jifl_live asked, struct jifl_live *live)
 {
 	u8 wanted = known_for(asked);
@@ -192,7 +192,7 @@ static struct path full_path(struct jifl_live asked)
 			    (struct path){ FLAGS_INSNS, FLAGS_BRANCHES };
 }
 
-/* What is asked for may be part of it: remembered is the whole. */
+/* The caller may ask for a part; the whole is remembered. */
 static struct jifl_live walk_and_remember(jifl_orig addr, struct jifl_live asked)
 {
 	struct jifl_live all = { asked.regs ? ALL_REGS : 0, asked.flags ? IR_FLAGS : 0 };

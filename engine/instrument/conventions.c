@@ -13,22 +13,22 @@
  *   what runs natively	all live	all live
  *   user space, where lookups jump: a call through a register or memory changes r11 [8]
  *
- * Flags: System V ABI 3.2.1 gives them no value at calls and returns, and kernel
- * assembly keeps to that but for
+ * Flags: System V ABI 3.2.1 gives them no value at calls and returns. Kernel assembly keeps to
+ * that, with these exceptions:
  *	this_cpu_cmpxchg16b_emu	(6.12; processors without cmpxchg16b) returns ZF: popfq; ret.
  *				6.1's returns al, cmpxchg8b_emu is 32-bit code. Hence [3]
  *	em_*, the fastops of KVM's emulator, take flags and return them: push; popf;
- *				call *reg; pushf. Such calls run natively, with what they
- *				call: decode/decode.c
+ *				call *reg; pushf. Such calls and the functions that they
+ *				call run natively: decode/decode.c
  *	rethooks, ftrace's and kprobes' trampolines give back flags of their own: they are
- *				not known text, or return_to_handler and its like
- * Both kernels' text was searched for flags that are read behind a call, or at the
- * beginning of what is called. What is left on 6.1 (nine places) is taken for code behind
- * calls that do not return. On 6.12 one place in a module was not explained.
+ *				not known text, or they are return_to_handler and similar code
+ * Both kernels' text was searched for flags that are read behind a call, or at the beginning of
+ * a called function. On 6.1 nine places are left, which are taken for code behind calls that do
+ * not return. On 6.12 one place in a module was not explained.
  *
- * Registers: compiled code (Debian's is gcc with -mfentry, which rules out -fipa-ra)
- * keeps to the ABI, and an inserted function changes no callee-saved register. But these
- * keep, or take, more than the ABI says, being called from inline assembly that says so:
+ * Registers: compiled code (Debian's is gcc with -mfentry, which rules out -fipa-ra) keeps to the
+ * ABI, and an inserted function changes no callee-saved register. But these functions keep, or
+ * take, more than the ABI says. They are called from inline assembly that says so:
  *	__get_user_*, __put_user_*	all but rax, rcx, rdx (rbx in 6.1)
  *	__sw_hweight32, __sw_hweight64	all but rax; called where there is no popcnt
  *	copy_user_*, rep_movs_alternative, rep_stos_alternative, clear_user_*, __clear_user
@@ -42,30 +42,32 @@
  *	entry code, clear_bhb_loop, entry_ibpb	their own
  *	crypto and RAID assembly	internal calls with their own registers
  *	__fentry__ and tracers behind it	all arguments
- * so nothing is concluded at a return, which may be one of theirs, and at a call only of
- * what is no argument and belongs to nobody:
+ * So nothing is concluded at a return, because it may be the return of such a function. At a call
+ * something is concluded only about registers that are no arguments and that no such function uses:
  *
  * [1] rax, r10 and r11 are dead where the callee is compiled code, which begins with the
  *     five bytes for tracers. (rax counts the vector arguments of variadic functions;
  *     kernel code has none.) Elsewhere all are live.
- * [2] Thunks and paravirt operations are called so.
+ * [2] Thunks and paravirt operations are called in this way.
  * [3] Not right behind a popf, which is there to give flags back.
- * [4] See above: who returns there is not known.
+ * [4] See above: it is not known which function returns there.
  * [5] Jump tables are only in assembly (-fno-jump-tables with retpolines).
- * [6] The kernel changes text while it runs, and only a block's own bytes drop it.
- *	jump labels	nop <-> jmp, 2 or 5 bytes: what the nop hides is not known; behind
- *			a jmp may lie what it hides, so its next instruction counts too
+ * [6] The kernel changes text while it runs, and only a change of a block's own bytes drops it.
+ *	jump labels	nop <-> jmp, 2 or 5 bytes: the target that a nop hides is not known;
+ *			the code that a jmp hides may lie behind it, so the instruction behind
+ *			the jmp counts, too
  *	static calls	call, jmp, jcc of 5 or 6 bytes get other targets, with other
  *			arguments; or become a nop, ret, or xor %eax, %eax of 5 bytes
  *	fentry sites	nop <-> call, 5 bytes
  *	kprobes		int3, which runs natively, or jmp to text that is not known; both do
- *			what stood there. Who looks at a dead register there sees another value
+ *			what the original instruction does. A probe that looks at a dead
+ *			register there sees another value
  *	lock prefixes	change nothing of this
- * [7] Each of these is an asm statement, and gcc takes all of them to change flags, or a
- *     call: flags are dead there, whatever stands there.
- * [8] System V ABI 3.2.1: the caller's to save, no argument, and linkers' stubs change it on the
- *     way. Not trusted where the host says otherwise (jifl_config.keeps_r11), and not at jumps,
- *     which may stay in a function. emit/jump.c
+ * [7] Each of these nops is an asm statement, or a call. gcc assumes that every asm statement
+ *     changes flags. So flags are dead there, whatever instruction stands there.
+ * [8] System V ABI 3.2.1: the caller saves r11, r11 is no argument, and linkers' stubs change it on
+ *     the way. Not trusted where the host says otherwise (jifl_config.keeps_r11), and not at
+ *     jumps, which may stay in a function. See emit/jump.c.
  */
 #include "conventions.h"
 #include "../base/plant.h"

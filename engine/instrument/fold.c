@@ -82,7 +82,7 @@ static u8 flag(bool set, u8 which)
 	return set ? which : 0;
 }
 
-/* SDM vol. 1, 3.4.3.1; af is not kept: no condition asks for it. */
+/* SDM vol. 1, 3.4.3.1. AF is not kept, because no condition asks for it. */
 static u8 flags_of(u64 result, u8 width, bool carry, bool overflow)
 {
 	u64 r = truncate(result, width);
@@ -91,7 +91,7 @@ static u8 flags_of(u64 result, u8 width, bool carry, bool overflow)
 	       flag(overflow, IR_OF) | flag(!__builtin_parity((u32)(r & 0xff)), IR_PF);
 }
 
-/* Of dst and src, both known and of that width; false: not evaluated. */
+/* Evaluates dst and src, both known and of that width. False: not evaluated. */
 static bool evaluate(const struct ir_step *s, u64 a, u64 b, u64 *result, u8 *flags)
 {
 	u64 sign = 1ull << (8 * s->width - 1), r;
@@ -126,7 +126,7 @@ static bool evaluate(const struct ir_step *s, u64 a, u64 b, u64 *result, u8 *fla
 	return true;
 }
 
-/* Those that make a register of one operand, and what flags they leave is not followed. */
+/* Instructions that make a register of one operand; the flags that they leave are not followed. */
 static bool make(const struct ir_step *s, const struct fold_state *state, u64 *result)
 {
 	u64 a, b = 0;
@@ -224,12 +224,15 @@ void fold_step(const struct ir_step *s, struct fold_state *state)
 	} else {
 		known = make(s, &old, &result);
 	}
-	/* A write of 32 bits clears the others (SDM vol. 1, 3.4.1.1); narrower ones keep them. */
+	/*
+	 * A write of 32 bits clears the upper 32 (SDM vol. 1, 3.4.1.1); narrower writes keep the
+	 * other bits.
+	 */
 	if (known && writes && s->width >= 4)
 		fold_set(state, s->dst.reg, truncate(result, s->width));
 }
 
-/* SDM vol. 1, appendix B: the conditions, whose lowest bit negates. */
+/* SDM vol. 1, appendix B: the conditions; the lowest bit negates. */
 int fold_condition(const struct fold_state *state, u8 cc)
 {
 	static const u8 needs[8] = { IR_OF, IR_CF, IR_ZF, IR_CF | IR_ZF, IR_SF, IR_PF,
@@ -325,7 +328,7 @@ u16 fold_operands(struct ir_step *s, const struct fold_state *state)
 {
 	u16 regs;
 
-	/* What lies too far away to be written without rip stays as it is. */
+	/* An address that is too far away to be written without rip stays as it is. */
 	if (ir_op_is_other(s) || (s->insn.disp_at &&
 				  !jifl_fits_s32(s->dst.kind == IR_VALUE_MEM ? s->dst.value : s->src.value)))
 		return s->reads;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Liveness in a block; see liveness.h. Method: one walk from the last instruction
- * to the first (JIFL paper, section 3.5.1); what is live behind the last, ahead.c says.
+ * Liveness in a block; see liveness.h. Method: one walk from the last instruction to the first
+ * (JIFL paper, section 3.5.1). ahead.c says what is live behind the last instruction.
  */
 #include "liveness.h"
 #include "ahead.h"
@@ -9,7 +9,10 @@
 
 #define ALL_REGS 0xffff
 
-/* Of those at an entry of liveness; one that reads a register reads it before anything else changes it. */
+/*
+ * Registers that the inserts at an entry of liveness read. Such an insert reads a register before
+ * anything else changes it.
+ */
 static u16 inserts_read(const struct ir_block *b, u16 at)
 {
 	const struct ir_insert *ins;
@@ -23,7 +26,7 @@ static u16 inserts_read(const struct ir_block *b, u16 at)
 	return regs;
 }
 
-/* True: flags are dead before one of the instructions. */
+/* True when flags are dead before one of the instructions. */
 static bool walk_flags(const struct ir_block *b, struct jifl_liveness *l)
 {
 	const struct ir_insn *insn = &b->insns[b->ninsns];
@@ -54,13 +57,13 @@ static const struct ir_insn *last_of(const struct ir_block *b, u16 n)
 	return b->ninsns < n ? NULL : &b->insns[b->ninsns - n];
 }
 
-/* Without looking there. */
+/* The flags behind the block, without a look at the code there. */
 static u8 flags_behind(const struct ir_block *b)
 {
 	return jifl_convention_ends_flags(last_of(b, 1), last_of(b, 2)) ? 0 : IR_FLAGS;
 }
 
-/* Looks behind the block's end, which costs decoding. */
+/* Looks at the code behind the block's end, which costs decoding. */
 static void look_behind(const struct ir_block *b, struct jifl_live asked, struct jifl_liveness *l)
 {
 	struct jifl_live live = jifl_ahead_behind(last_of(b, 1), last_of(b, 2), b->next, asked);
@@ -72,7 +75,7 @@ static void look_behind(const struct ir_block *b, struct jifl_live asked, struct
 				     inserts_read(b, b->ninsns + 1);
 }
 
-/* ... and where its last branch goes, before anything inserted on that edge. */
+/* Looks at the target of the last branch, before anything inserted on that edge. */
 static void look_at_target(const struct ir_block *b, struct jifl_live asked,
 			   struct jifl_liveness *l)
 {
@@ -84,8 +87,8 @@ static void look_at_target(const struct ir_block *b, struct jifl_live asked,
 }
 
 /*
- * C code wants DF clear and must give back a set one. Assembly sets it for one
- * string instruction, within one block.
+ * C code needs DF clear, and a DF that was set must be set again after it. Assembly sets it for
+ * one string instruction, within one block.
  */
 static void mark_backwards(const struct ir_block *b, struct jifl_liveness *l)
 {
@@ -103,7 +106,7 @@ static void mark_backwards(const struct ir_block *b, struct jifl_liveness *l)
 	}
 }
 
-/* Where something is inserted at the last instruction, which may be a branch: 1 << enum ir_place. */
+/* The places with inserts at the last instruction, which may be a branch: 1 << enum ir_place. */
 static u32 places_at_end(const struct ir_block *b)
 {
 	const struct ir_insert *ins;
@@ -161,14 +164,14 @@ static u32 count_bits(u32 bits)
 	return n;
 }
 
-/* In instructions, about: flags go into rax, OF apart; a register is pushed and popped. */
+/* In instructions, about: flags go into rax, OF separately; a register is pushed and popped. */
 static u32 cost_at(const struct jifl_liveness *l, u16 i, bool calls)
 {
 	u32 cost = calls ? 2 * count_bits(jifl_liveness_regs(l, i) & IR_CALLER_SAVED) : 0;
 
 	if (l->flags[i])
 		cost += 4 + (l->flags[i] & IR_OF ? 2 : 0);
-	/* Only pushf saves DF, and popf takes as long as all the rest. */
+	/* Only pushf saves DF, and popf takes as long as everything else together. */
 	return l->flags[i] & IR_DF ? cost + 20 : cost;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Specialisation of analysis routines; see specialise.h. Method: constants are
- * propagated forward over the routine's steps until nothing changes any more
- * (fold.c evaluates), what is live backward; then the steps are gone through
- * once. A register that holds a constant is not loaded with it before an
- * instruction needs it there, so what only made constants is left out by itself.
+ * Specialisation of analysis routines; see specialise.h. Method:
+ *
+ * 1. Constants are propagated forward over the routine's steps until nothing changes any more
+ *    (fold.c evaluates), and liveness backward.
+ * 2. The steps are gone through once. A constant is loaded into its register only when an
+ *    instruction needs it there. So instructions that only made constants are left out.
  */
 #include "fold.h"
 #include "specialise.h"
@@ -37,7 +38,7 @@ static bool calls_out(const struct ir_routine *r, u16 i)
 	return insn->kind == IR_CALL || (insn->kind == IR_JMP && r->steps[i].to == r->nsteps);
 }
 
-/* Where step i goes, known after[i]; entry r->nsteps: the end. -1: not there. */
+/* Where step i leads, when after[i] is known behind it. Entry r->nsteps: the end. -1: nowhere. */
 static void successors(const struct ir_routine *r, u16 i, const struct fold_state *after, int next[2])
 {
 	const struct ir_step *s = &r->steps[i];
@@ -144,7 +145,7 @@ static void look_back(const struct ir_routine *r)
 struct making {
 	const struct ir_routine *r;
 	struct special *s;
-	u16 have;		/* registers that hold the constants they are known to be */
+	u16 have;		/* registers that hold the constants which they are known to have */
 	u8 item_of[IR_ROUTINE_STEPS + 1];
 };
 
@@ -162,7 +163,7 @@ static struct special_item *add(struct special *s, u8 kind)
 	return item;
 }
 
-/* Puts those of the registers into effect that are only known so far. */
+/* Loads the constants of those of the registers that are known but not loaded yet. */
 static void load(struct making *m, const struct fold_state *state, u16 regs)
 {
 	struct special_item *item;
@@ -182,7 +183,7 @@ static void load(struct making *m, const struct fold_state *state, u16 regs)
 	m->have |= regs;
 }
 
-/* A register that one of the ways on no longer knows must hold its value. */
+/* A register that is no longer known on one of the next ways must hold its value. */
 static void load_for(struct making *m, const struct fold_state *after, const int next[2])
 {
 	u16 regs = 0;
@@ -205,7 +206,7 @@ static bool is_label(const struct ir_routine *r, u16 i)
 	return false;
 }
 
-/* Its only effect is a register that is known, or nobody's. */
+/* True when the only effect of the step is a register that is known, or that nothing reads. */
 static bool is_needless(const struct ir_step *s, u16 i, const struct fold_state *after)
 {
 	u16 needed = live_regs[i + 1] & s->writes;
@@ -230,7 +231,9 @@ static void make_step(struct making *m, u16 i, const struct fold_state *after)
 		m->have &= ~s->writes;
 		return;
 	}
-	/* Before its operands are put in: what they leave are registers it reads. */
+	/*
+	 * Before the operands are put in: the registers that remain are those that the step reads.
+	 */
 	item = add(m->s, SPECIAL_STEP);
 	item->step = *s;
 	regs = fold_operands(&item->step, &before[i]);
@@ -244,7 +247,7 @@ static void make_step(struct making *m, u16 i, const struct fold_state *after)
 	}
 	m->s->registers |= s->writes;
 	m->s->flags |= s->flags_touched;
-	/* Written, it holds what is known of it, if anything is. */
+	/* A written register holds what is known about it, if anything is known. */
 	m->have = (m->have & ~s->writes) | (s->writes & after->known);
 }
 
@@ -294,7 +297,10 @@ static void make(struct making *m, u16 i)
 		make_branch(m, s, next, i);
 }
 
-/* From numbers of steps to numbers of items; what goes to the end needs no jump there. */
+/*
+ * From numbers of steps to numbers of items. A jump to the end is left out where it stands at the
+ * end.
+ */
 static void set_jumps(struct making *m)
 {
 	struct special *s = m->s;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An analysis routine made for one call: the constants it is called with put
- * into its instructions, what they decide decided, and what nobody needs left
- * out (JIFL paper, section 3.5.2).
+ * An analysis routine made for one call (JIFL paper, section 3.5.2). The constants of the call are
+ * put into its instructions, decisions that depend on them are made, and what nobody needs is left
+ * out.
  */
 #ifndef JIFL_INSTRUMENT_SPECIALISE_H
 #define JIFL_INSTRUMENT_SPECIALISE_H
 
 #include "../ir/routine.h"
 
-/* Steps and, for each, constants that must be put into registers before it. */
+/* Steps and, for each step, constants that must be put into registers before it. */
 #define SPECIAL_ITEMS (2 * IR_ROUTINE_STEPS)
 
 enum special_kind {
@@ -17,7 +17,7 @@ enum special_kind {
 	SPECIAL_CONSTANT,	/* reg = value */
 	SPECIAL_JUMP,		/* to item `to`, always; SPECIAL_END: to the end */
 	SPECIAL_JCC,		/* to item `to`, if step's condition holds */
-	SPECIAL_CALL,		/* of value */
+	SPECIAL_CALL,		/* call `value` */
 };
 
 #define SPECIAL_END 0xff
@@ -33,14 +33,14 @@ struct special_item {
 struct special {
 	u16 nitems;
 	bool full;
-	bool calls;		/* others */
-	u16 needs;		/* registers of arguments that are looked up, where it uses them */
-	u16 registers;		/* that it changes */
-	u8 flags;		/* likewise */
+	bool calls;		/* calls other functions */
+	u16 needs;		/* registers of looked-up arguments, where it uses them */
+	u16 registers;		/* registers that it changes */
+	u8 flags;		/* flags that it changes */
 	struct special_item items[SPECIAL_ITEMS];
 };
 
-/* Makes s of r for the call ins. */
+/* Specialises r for the call ins, into s. */
 void jifl_specialise(const struct ir_routine *r, const struct ir_insert *ins, struct special *s);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The intermediate representation: one basic block of original instructions
- * and what is to be inserted between them.
+ * The intermediate representation: one basic block of original instructions and the inserts
+ * between them.
  *
- * decode fills a block, instrument adds inserts to it, emit reads it. It lives
- * in the engine's scratch memory while a block is translated, under the engine
- * lock; nothing keeps a pointer to it afterwards.
+ * decode fills a block, instrument adds inserts to it, emit reads it. The block lives in the
+ * engine's scratch memory while it is translated, under the engine lock; nothing keeps a pointer
+ * to it afterwards.
  */
 #ifndef JIFL_IR_IR_H
 #define JIFL_IR_IR_H
@@ -17,7 +17,7 @@
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
 #define IR_CALL_ARGS	6	/* those passed in registers */
-#define IR_HIST_BUCKETS	65	/* 0, and a power of two each: all values of 64 bits */
+#define IR_HIST_BUCKETS	65	/* one for 0, one for each power of two: all 64-bit values */
 
 /* How emit treats an instruction. */
 enum ir_kind {
@@ -53,25 +53,26 @@ enum ir_reg {
 	IR_REG_NONE = 0xff,
 };
 
-/* What a function of the System V ABI may change. */
+/* The registers that a function of the System V ABI may change. */
 #define IR_CALLER_SAVED (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | 1u << IR_RDI | \
 			 1u << IR_R8 | 1u << IR_R9 | 1u << IR_R10 | 1u << IR_R11)
 
-/* Those that hold the arguments of a function of the System V ABI (3.2.3), in order. */
+/* The registers that hold the arguments of a function of the System V ABI (3.2.3), in order. */
 extern const u8 ir_arg_regs[IR_CALL_ARGS];
 
 /* How often a string instruction repeats; the count is in rcx. */
 enum ir_repeat {
 	IR_REPEAT_NONE,
 	IR_REPEAT_COUNT,	/* rep: as often as rcx says */
-	IR_REPEAT_WHILE,	/* repe, repne: at most so often */
+	IR_REPEAT_WHILE,	/* repe, repne: at most as often as rcx says */
 };
 
 #define IR_INSN_MAX	15	/* bytes, the processor's limit */
 
 /*
- * What the bytes of an instruction say of it, wherever it stands: members of struct ir_insn,
- * and of the forms that are remembered (decode/form.h), so that one is copied from the other whole.
+ * What the bytes of an instruction say about it, wherever it stands. struct ir_insn and the
+ * remembered forms (decode/form.h) both have these members, so that one is copied from the other
+ * as a whole.
  */
 #define IR_TRAITS \
 	u8 len; \
@@ -81,7 +82,7 @@ enum ir_repeat {
 	u8 disp_at;		/* offset of a rip-relative disp32, 0: none */ \
 	u8 modrm_at;		/* offset of the ModRM byte, 0: none */ \
 	u8 flags_read;		/* enum ir_flag */ \
-	u8 flags_written;	/* written or left undefined, whatever happens */ \
+	u8 flags_written;	/* written or left undefined in every case */ \
 	u8 cause;		/* NATIVE: enum jifl_cause */ \
 	u8 type;		/* enum jifl_ins_type, for tools */ \
 	u8 repeat;		/* enum ir_repeat */ \
@@ -107,9 +108,9 @@ struct ir_insn {
 };
 
 /*
- * A counter or other cell that inserted code reaches by one instruction: an
- * absolute 32-bit sign-extended address, relative to gs where gs is set. What is
- * shared by processors is added to by a locked instruction.
+ * A counter or other cell that inserted code reaches by one instruction: an absolute 32-bit
+ * sign-extended address, relative to gs where gs is set. Inserted code adds by a locked
+ * instruction to a cell that processors share.
  */
 struct ir_operand {
 	s32 disp;
@@ -118,10 +119,10 @@ struct ir_operand {
 };
 
 /*
- * A value that inserted code looks at: a register's, as the kernel left it, or one in
- * memory that a register points to. Liveness keeps the register up to there, from where
- * its block begins: what other blocks leave in one that the kernel no longer needs,
- * nobody knows.
+ * A value that inserted code looks at: a register's value, as the kernel left it, or a value in
+ * memory to which a register points. Liveness keeps the register up to the insert, from the start
+ * of the block. What other blocks leave in a register that the kernel no longer needs is not
+ * known.
  */
 struct ir_source {
 	u8 width;		/* bytes: 8, or 4, the low half; 0: none */
@@ -130,36 +131,39 @@ struct ir_source {
 	s8 disp;
 };
 
-/* How an argument is looked up each time that a call is made. */
+/* How an argument is looked up each time that the call is made. */
 enum ir_look {
 	IR_LOOK_REG,		/* the register base */
-	IR_LOOK_REG32,		/* its low half */
+	IR_LOOK_REG32,		/* the low half of base */
 	IR_LOOK_LOAD,		/* memory at base + index * scale + disp, which must not fault */
 	IR_LOOK_LOAD32,
-	IR_LOOK_ADDRESS,	/* the address of it */
-	IR_LOOK_CELL,		/* the 64-bit cell at disp, relative to gs */
+	IR_LOOK_ADDRESS,	/* the address of that memory */
+	IR_LOOK_CELL,		/* as CELL, then on from where that points: see ir_insert.then */
 	IR_LOOK_THEN,		/* the same, and on from what it points to: see ir_insert.then */
 	/*
-	 * The address of a struct pt_regs of the kernel's: all registers, flags, and disp, the low half of
-	 * the original address. One of a call's arguments, which has no condition then, and is not
-	 * inlined; in blocks alone.
+	 * The address of a struct pt_regs of the kernel's: all registers, flags, and disp, the low
+	 * half of the original address. At most one argument of a call can be this. Such a call
+	 * has no condition, is not inlined, and stands only in blocks.
 	 */
 	IR_LOOK_CONTEXT,
 	IR_LOOK_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
 };
 
-/* Such an argument. Registers are as the kernel left them, like those of struct ir_source. */
+/*
+ * An argument that is looked up. Registers have the values that the kernel left, as in struct
+ * ir_source.
+ */
 struct ir_lookup {
 	u8 how;			/* enum ir_look */
-	u8 base, index;		/* enum ir_reg; IR_REG_NONE: none. base: rsp too, as it was */
+	u8 base, index;		/* enum ir_reg; IR_REG_NONE: none. base: may be rsp, as it was */
 	u8 scale;
 	s32 disp;
 };
 _Static_assert(sizeof(struct ir_lookup) == sizeof(u64), "stands where a constant does");
 
 enum ir_insert_kind {
-	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
-	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; likewise */
+	IR_INSERT_ADD,		/* append imm, rsp and looked-up values to a ring: emit/record.c */
+	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; clobbers flags */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
 	IR_INSERT_RECORD,	/* append imm, rsp and what is looked up to a ring, see emit/record.c */
@@ -170,24 +174,27 @@ enum ir_insert_kind {
 enum ir_place {
 	IR_BEFORE,		/* right before instruction `at` */
 	/*
-	 * Right after it; where it branches on a condition, when it does not. Not for
-	 * others that branch.
+	 * Right after it. For a branch on a condition: when it does not branch. Not for other
+	 * branches.
 	 */
 	IR_AFTER,
-	/* On the edge that it takes; for branches on a condition alone. */
+	/* On the edge of the taken branch; only for branches on a condition. */
 	IR_TAKEN,
-	/* Once per execution of the block, where it is cheapest; not for what looks at registers. */
+	/*
+	 * Once per execution of the block, where it is cheapest; not for inserts that look at
+	 * registers.
+	 */
 	IR_ANYWHERE,
 	/*
-	 * Before one of the instructions `from` to `at`, where it is cheapest. What it looks
-	 * at is used by instruction `at` or behind it.
+	 * Before one of the instructions `from` to `at`, where it is cheapest. The values that the
+	 * insert looks at are used by instruction `at` or behind it.
 	 */
 	IR_BETWEEN,
 };
 
-/* What is left undone for an insert, to measure what it brings. */
+/* What is left undone for an insert, to measure the effect of that step. */
 enum ir_without {
-	IR_WITHOUT_LIVENESS = 1 << 0,	/* all is live, and no place is looked for */
+	IR_WITHOUT_LIVENESS = 1 << 0,	/* all counts as live, and no place is looked for */
 	IR_WITHOUT_INLINING = 1 << 1,	/* CALL: always called */
 };
 
@@ -196,7 +203,7 @@ struct ir_insert {
 	u8 place;		/* enum ir_place */
 	u16 at;			/* index of the instruction */
 	u16 from;		/* BETWEEN */
-	u8 nargs;		/* CALL; RECORD: of them all are looked up */
+	u8 nargs;		/* CALL; RECORD: all of these are looked up */
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
 	u8 without;		/* enum ir_without */
@@ -205,12 +212,12 @@ struct ir_insert {
 	s32 imm;
 	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_source value;	/* HIST */
-	struct ir_source when;	/* not none: all this only if it equals `equals` */
-	u64 equals;		/* as wide; sign or zeroes above do not matter */
+	struct ir_source when;	/* if not none: the insert runs only if this equals `equals` */
+	u64 equals;		/* as wide as `when`; sign bits or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
 	u8 looked_up;		/* bit i: lookups[i] is argument i, not args[i] */
-	u8 pushed;		/* emit's: words on the stack since the instruction */
+	u8 pushed;		/* emit's: words pushed on the stack since the instruction */
 	s32 then[2];		/* THEN, of one argument: displacements of two loads */
 	union {
 		u64 args[IR_CALL_ARGS];
@@ -226,7 +233,7 @@ struct ir_block {
 	u32 count;		/* original instructions it stands for, folded ones too */
 	u32 src_len;		/* bytes of original code */
 	bool inserts_full;	/* an insert was refused for want of room */
-	bool sets_df;		/* an instruction of it does */
+	bool sets_df;		/* an instruction of the block sets DF */
 	struct ir_insn insns[IR_BLOCK_INSNS];
 	struct ir_insert inserts[IR_BLOCK_INSERTS];
 };
@@ -244,15 +251,15 @@ static inline bool ir_kind_is_conditional(u8 kind)
 }
 
 /*
- * Adds an insert to the block. Returns it for the caller to fill, or NULL when
- * there is no room (noted in inserts_full).
+ * Adds an insert to the block. Returns the insert for the caller to fill, or NULL when there is no
+ * room (noted in inserts_full).
  */
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
 
-/* The registers whose values it looks at, but rsp. */
+/* The registers whose values the lookup reads, without rsp. */
 u16 ir_lookup_reads(const struct ir_lookup *l);
 u16 ir_insert_reads(const struct ir_insert *ins);
-/* Its argument of IR_LOOK_CONTEXT, NULL: it has none. */
+/* The insert's argument of IR_LOOK_CONTEXT; NULL: it has none. */
 const struct ir_lookup *ir_insert_context(const struct ir_insert *ins);
 
 #endif

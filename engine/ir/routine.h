@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An analysis routine as it is inlined: its instructions one by one, those that
- * compilers make most with their operands, so that constants can be put in.
+ * An analysis routine as it is inlined: its instructions one by one. The instructions that
+ * compilers make most have their operands, so that constants can be put in.
  *
  * decode makes it (decode/routine.c), instrument specialises it for one call
- * (instrument/specialise.c), emit writes it (emit/inlined.c). It lives in the
- * engine's scratch memory, under the engine lock.
+ * (instrument/specialise.c), emit writes it (emit/inlined.c). It lives in the engine's scratch
+ * memory, under the engine lock.
  */
 #ifndef JIFL_IR_ROUTINE_H
 #define JIFL_IR_ROUTINE_H
@@ -25,7 +25,7 @@ enum ir_op {
 	IR_OP_LEA,
 	IR_OP_INC, IR_OP_DEC, IR_OP_NOT, IR_OP_NEG,
 	IR_OP_SHL, IR_OP_SHR, IR_OP_SAR,
-	IR_OP_OTHER,			/* nothing: copied as it is */
+	IR_OP_OTHER,			/* nothing is known: copied as it is */
 };
 
 enum ir_value_kind {
@@ -51,18 +51,18 @@ struct ir_step {
 	bool changed;		/* dst and src are no longer what insn says */
 	u8 to;			/* JMP, JCC: the step */
 	struct ir_value dst, src;
-	u16 reads, writes;	/* registers, any part of them */
-	u8 flags_touched;	/* that it may change */
+	u16 reads, writes;	/* registers, any part of which the instruction reads or writes */
+	u8 flags_touched;	/* flags that it may change */
 };
 
 struct ir_routine {
 	u64 fn;
-	u8 verdict;		/* enum jifl_inline: why it cannot be inlined, if so */
+	u8 verdict;		/* enum jifl_inline: YES, or why it cannot be inlined */
 	u16 nsteps;
 	struct ir_step steps[IR_ROUTINE_STEPS];
 };
 
-/* What became of the calls of a routine that were inserted. */
+/* What became of the inserted calls of a routine. */
 struct ir_inlined {
 	u64 fn;
 	u64 copies;		/* places where it was inlined */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Dispatch stubs: from the code cache into the engine and back; see struct
- * jifl_frame in engine.h. They run on the stack of the interrupted code and save
- * all it could miss: C code may change any register. One pair for code with a
- * red zone, one for code without.
+ * Dispatch stubs: from the code cache into the engine and back; see struct jifl_frame in engine.h.
+ * They run on the stack of the interrupted code and save every register that this code may need,
+ * because C code may change any register. There is one pair for code with a red zone and one pair
+ * for code without.
  */
 /* Bytes of the extended state that is saved: x87, SSE, AVX, AVX-512. */
 #define XSTATE_MASK	0xe7
@@ -22,7 +22,7 @@ user_host_dispatch_indirect\name:
 	lea	8(%rsp), %rsp		/* exit */
 	ret	$\red_zone
 
-	/* Where a thread goes on after a trap: see on_trap in memory.c. */
+	/* The place at which a thread goes on after a trap: see on_trap in memory.c. */
 	.globl	user_host_trap\name
 user_host_trap\name:
 	lea	-\red_zone(%rsp), %rsp
@@ -60,7 +60,7 @@ dispatch:
 	jne	1f
 	fxsave64 (%rsp)
 	jmp	2f
-1:	/* xsave leaves parts of the header alone that xrstor wants zero. */
+1:	/* xsave leaves alone parts of the header that xrstor needs to be zero. */
 	xor	%eax, %eax
 	lea	XSTATE_HEADER(%rsp), %rdi
 	mov	$8, %ecx
@@ -96,7 +96,7 @@ dispatch:
 	popfq
 	ret
 
-/* An original ret for entry pieces to be followed by; never executed. */
+/* An original ret that stands for the end of an entry piece; never executed. */
 	.globl	user_host_return_site
 user_host_return_site:
 	ret

@@ -24,13 +24,14 @@ extern const char user_host_dispatch_direct_no_red_zone[];
 extern const char user_host_dispatch_indirect_no_red_zone[];
 extern const char user_host_return_site[];
 extern const char user_host_trap_red_zone[], user_host_trap_no_red_zone[];
-/* What those push, for the thread that has trapped. */
+/* What those stubs push, for the thread that has trapped. */
 __thread struct jifl_frame user_host_trap_frame;
 bool user_host_has_xsave;
 
 u64 user_host_exits[JIFL_CAUSES_MAX];
 u32 user_host_training_hits = JIFL_TRAINING_HITS;
-static s64 training[JIFL_TRAINING_CELLS];	/* of all threads: what they lose is no matter */
+/* Of all threads. Lost counts do not matter. */
+static s64 training[JIFL_TRAINING_CELLS];
 
 enum { INT3 = 0xcc };
 
@@ -42,7 +43,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *trap_stub;
 u64 user_host_traps;
 
-/* For the code cache. */
+/* For the code cache; see thread_words in struct jifl_config. */
 static __thread u64 thread_words[2];
 
 static void die(const char *what)
@@ -89,7 +90,7 @@ static void map_side(u64 size)
 	side_bytes = size;
 }
 
-/* rip is behind the int3 already. */
+/* rip points behind the int3 already. */
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
@@ -114,7 +115,7 @@ static void catch_traps(void)
 
 bool user_host_poison;
 
-/* A whole run of tests is repeated with it. */
+/* A whole run of tests is repeated with this setting. */
 __attribute__((constructor))
 static void poison_from_environment(void)
 {
@@ -196,7 +197,7 @@ void user_host_init(u32 code_size, u64 side_size)
 	init(&config);
 }
 
-/* The same for all threads: this program's own TLS block lies at a fixed distance. */
+/* The result is the same for all threads: this program's own TLS block lies at a fixed distance. */
 static s32 from_fs(const void *p)
 {
 	u64 fs;
@@ -252,7 +253,7 @@ void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
 	memcpy(writable + pos.off, src, n);
 }
 
-/* A planted bug: half a link, for long enough that another thread may take it. */
+/* A planted bug: stores half a link, and leaves it long enough for another thread to take it. */
 static void store_halves(u8 *p, u32 value)
 {
 	u32 i;
@@ -265,7 +266,7 @@ static void store_halves(u8 *p, u32 value)
 
 void jifl_host_code_store32(jifl_pos pos, u32 value)
 {
-	/* Not always 4-aligned, never across 8 bytes: one store all the same. */
+	/* Not always 4-aligned, but never across an 8-byte boundary: one store all the same. */
 	struct __attribute__((packed)) { u32 v; } *p = (void *)(writable + pos.off);
 
 	if (JIFL_PLANTED(link_in_two_stores))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Four bytes for each address of a program without PIE, some tens of megabytes
- * a context. What is only read is one page of zeros, so that memory is taken for what
- * indirect branches lead to.
+ * Tables of targets: four bytes for each address of a program without PIE, some tens of megabytes
+ * a context. Pages that are only read are one page of zeros, so the tables take memory only for
+ * the targets of indirect branches.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "targets.h"
 
-extern const char end[];	/* the linker's */
+extern const char end[];	/* the linker defines it */
 
 static void **tables;	/* by context; NULL: none */
 static int ntables;

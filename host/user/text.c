@@ -5,7 +5,7 @@
 
 #include "user.h"
 
-/* From text.lds and the linker. */
+/* Defined by text.lds and the linker. */
 extern const char user_host_own_start[], user_host_own_end[];
 extern const char user_host_thunks_start[], user_host_thunks_end[];
 extern const char __executable_start[], etext[];
@@ -16,7 +16,7 @@ struct range {
 	enum jifl_cause cause;
 };
 
-/* Said by user_host_set_text; searched from the last to the first. */
+/* What user_host_set_text has said; searched from the last to the first. */
 static struct range said[64];
 static u32 nsaid;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * branchhints: which conditional branches of a system call nearly always go one way, but
- * not the way that a processor takes them to go before it knows them: backward taken,
- * forward not, or as a hint prefix says. After the JIFL paper, which had such hints set.
+ * branchhints: finds conditional branches of a system call that nearly always go one way, when the
+ * processor expects the other way before it knows the branch: backward taken, forward not, or as a
+ * hint prefix says. After the JIFL paper, which had such hints set.
  *
  *	echo 0 > /sys/module/branchhints/parameters/call	(read; see asm/unistd.h)
  *	jifl start branchhints; ...; jifl stop branchhints; dmesg
@@ -35,7 +35,7 @@ static void count(atomic64_t *n)
 	atomic64_inc(n);
 }
 
-/* Callbacks run one at a time: nobody else takes a place meanwhile. */
+/* Callbacks run one at a time: no other callback takes a place meanwhile. */
 static struct branch *branch_at(unsigned long address)
 {
 	unsigned int first = hash_long(address, BITS), i;

@@ -6,9 +6,9 @@
  *	echo 1234 > /sys/module/calltrace/parameters/pid
  *	jifl start calltrace; ...; jifl stop calltrace; jifl read calltrace
  *
- * Each routine gets a call where it begins and one where it is left. A tail call leaves
- * the one routine before it enters the other: both stand at the same depth. How deep a task is
- * stands in its own storage; what it enters goes into the ring, which `jifl read` shows.
+ * Each routine gets a call where it begins and a call where it is left. A tail call leaves the one
+ * routine before it enters the other: both stand at the same depth. The task's own storage keeps
+ * its depth. The entered routines go into the ring, which `jifl read` shows.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>

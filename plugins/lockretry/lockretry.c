@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lockretry: where processors get in each other's way without a lock: how often a locked
+ * lockretry: where processors disturb each other without a lock. It shows how often a locked
  * cmpxchg of a system call fails, and has to be tried again.
  *
  *	echo 202 > /sys/module/lockretry/parameters/call	(futex; see asm/unistd.h)
  *	jifl start lockretry; ...; jifl stop lockretry; dmesg
  *
- * A cmpxchg says with ZF whether it has exchanged. What is looked for is one at the end
- * of a block, with the branch on ZF that ends it: each way of the branch is counted.
+ * A cmpxchg says with ZF whether it has exchanged. The plugin looks for a cmpxchg at the end of a
+ * block, with the branch on ZF that ends the block: each way of the branch is counted.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>
@@ -35,7 +35,7 @@ static void count(atomic64_t *n)
 	atomic64_inc(n);
 }
 
-/* The locked cmpxchg whose ZF is there at last; moves leave it alone. */
+/* The locked cmpxchg whose ZF the branch tests; moves leave ZF alone. */
 static ins_t *cmpxchg_before(ins_t *last)
 {
 	ins_t *i = ins_prev(last);
@@ -45,7 +45,7 @@ static ins_t *cmpxchg_before(ins_t *last)
 	return ins_type(i) == ins_cmpxchg && ins_lock_prefix(i) ? i : NULL;
 }
 
-/* Callbacks run one at a time: nobody else takes a place meanwhile. */
+/* Callbacks run one at a time: no other callback takes a place meanwhile. */
 static struct site *site_at(unsigned long address)
 {
 	unsigned int i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * whofails: which functions of the kernel return errors while a system call runs. A
- * program is told EINVAL or ENOENT; this says where that comes from. docs/plugins.md
- * tells how it came about.
+ * whofails: which functions of the kernel return errors while a system call runs. A program is
+ * told EINVAL or ENOENT; this plugin says from which function the error comes. docs/plugins.md
+ * explains how it was written.
  */
 #include <jifl.h>
 #include <linux/err.h>

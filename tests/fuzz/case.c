@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * See fuzz.h. Compared are all registers, the defined flags, memory; and on a fault
- * its kind, its original address, its registers: all of them where memory was
- * reached through a register, where an exception table may go on (liveness.h),
- * and flags where nothing is inserted.
+ * See fuzz.h. A case compares all registers, the defined flags, and memory. On a fault it compares
+ * the fault's kind, its original address, and registers: all registers where memory was reached
+ * through a register, because an exception table may go on there (liveness.h). It compares flags
+ * at a fault only where nothing is inserted.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -3,8 +3,9 @@
  * The program that is being written to fuzz_text, for the files that write it: program.c
  * (functions), flow.c (shapes), harvested.c (instructions).
  *
- * What the processor leaves undefined is kept out: `valid` are the flags whose values are
- * defined; before an instruction reads another, one that defines them all is put.
+ * Values that the processor leaves undefined are kept out: `valid` are the flags whose values are
+ * defined. Before an instruction that reads another flag stands an instruction that defines all
+ * flags.
  */
 #ifndef JIFL_FUZZ_DRAFT_H
 #define JIFL_FUZZ_DRAFT_H

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shapes with harvested instructions in them (draft.h): control flow inside a function and
- * between functions, and what needs several instructions: flags set, strings downwards,
- * the red zone.
+ * Shapes with harvested instructions in them (draft.h): control flow inside a function and between
+ * functions, and sequences of several instructions: flags set, strings downwards, the red zone.
  */
 #include <string.h>
 

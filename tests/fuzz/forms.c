@@ -71,7 +71,7 @@ static bool is_system(const struct insn *i)
 	case ZYDIS_MNEMONIC_FLDENV:
 	case ZYDIS_MNEMONIC_LDMXCSR:
 	case ZYDIS_MNEMONIC_STD:	/* a shape: it must not stay set */
-	case ZYDIS_MNEMONIC_POPFQ:	/* likewise, for the trap flag */
+	case ZYDIS_MNEMONIC_POPFQ:	/* it restores the trap flag */
 	case ZYDIS_MNEMONIC_POPF:
 		return true;
 	default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The forms of instruction that the kernels' text has (tests/roundtrip writes
- * them), and which of them can be tried in a program.
+ * The forms of instructions in the kernels' text (tests/roundtrip writes them), and which forms
+ * can be tried in a program.
  */
 #ifndef JIFL_FUZZ_FORMS_H
 #define JIFL_FUZZ_FORMS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fuzzer for libFuzzer, which looks for inputs that reach new code of the
- * engine: `make guided`. JIFL_FORMS names the files of forms, JIFL_CODE_SIZE the
- * bytes of the code cache. In place of main.c.
+ * The fuzzer for libFuzzer, in place of main.c: `make guided`. libFuzzer looks for inputs that
+ * reach new code of the engine. JIFL_FORMS names the files of forms, JIFL_CODE_SIZE the bytes of
+ * the code cache.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One harvested instruction, changed (draft.h). What leads it comes before it: memory
- * operands into the sandbox or to the guard, counts, divisors and flags to values that
- * make its result certain. An instruction that cannot be led is left out.
+ * One harvested instruction, changed (draft.h). The code before it leads it: memory operands into
+ * the sandbox or to the guard; counts, divisors and flags to values that make its result certain.
+ * An instruction that cannot be led is left out.
  */
 #include <string.h>
 

@@ -4,8 +4,8 @@
  *
  * usage: fuzz [-p] [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...
  *
- * An epoch is EPOCH cases in one cache, whose size it chooses; what is in the cache
- * comes from all of them, so a case is replayed from its epoch's beginning.
+ * An epoch is EPOCH cases in one cache, whose size the epoch chooses. All cases of an epoch leave
+ * code in the cache, so a case is replayed from the beginning of its epoch.
  */
 #include <stdio.h>
 #include <stdlib.h>

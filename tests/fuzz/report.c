@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What tests/unit's shared parts report to, and cases that do not end. */
+/* Receives the reports of tests/unit's shared parts, and ends cases that do not end. */
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where a case's decisions come from: a seed, or bytes that a guided fuzzer
- * gives and changes, followed by what they are the seed of.
+ * The source of a case's decisions: a seed; or bytes that a guided fuzzer gives and changes,
+ * followed by numbers for which these bytes are the seed.
  */
 #ifndef JIFL_FUZZ_SOURCE_H
 #define JIFL_FUZZ_SOURCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Forms: instructions that differ only in the values of registers, immediates
- * and displacements. Counted over the text, and written out for the fuzzer.
+ * Forms: instructions that differ only in the values of registers, immediates and displacements.
+ * They are counted over the text, and written out for the fuzzer.
  */
 #ifndef JIFL_ROUNDTRIP_FORMS_H
 #define JIFL_ROUNDTRIP_FORMS_H

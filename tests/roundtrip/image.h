@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A kernel or a module as it lies on disk, laid out at addresses it could be
- * loaded at: not yet patched (alternatives, static calls, ftrace), which the
- * loader does later. A module's relocations are applied.
+ * A kernel or a module as it lies on disk, laid out at addresses at which it could be loaded. It
+ * is not yet patched (alternatives, static calls, ftrace), because the loader does that later. A
+ * module's relocations are applied.
  */
 #ifndef JIFL_ROUNDTRIP_IMAGE_H
 #define JIFL_ROUNDTRIP_IMAGE_H

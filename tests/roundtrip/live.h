@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What liveness finds dead in a kernel's text: figures, of one block in some. */
+/* What liveness finds dead in a kernel's text: figures, from a sample of the blocks. */
 #ifndef JIFL_ROUNDTRIP_LIVE_H
 #define JIFL_ROUNDTRIP_LIVE_H
 

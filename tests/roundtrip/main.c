@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Round trip of whole kernels: every instruction of their text is decoded and
- * emitted by the engine, decoded again, and compared. Figures, and each difference.
+ * Round trip of whole kernels: the engine decodes and emits every instruction of their text. The
+ * result is decoded again, and compared. Prints figures, and each difference.
  *
- * usage: roundtrip [-f FORMS] KERNEL [MODULE ...]; a MODULE of - reads names from
- * standard input. -f writes the forms met, for the fuzzer.
+ * usage: roundtrip [-f FORMS] KERNEL [MODULE ...]; a MODULE of - reads names from standard input.
+ * -f writes the forms met, for the fuzzer.
  *
- * The text is walked straight on from the start of each section. That this goes
- * along the instructions and not across them is seen from the unwinder's table
- * (ORC), whose places are all starts of instructions, of these or of those that
- * are put in their place when the kernel is loaded.
+ * The text is walked straight on from the start of each section. The unwinder's table (ORC) shows
+ * that the walk meets the starts of instructions: all places in this table are starts of
+ * instructions, either of these or of those that replace them when the kernel is loaded.
  */
 #include <Zydis/Zydis.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a dump says of each block, against the cache and the source. */
+/* What a dump says of each block, compared with the cache and the source. */
 #include "inserts.h"
 #include "targets/targets.h"
 #include "unit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Callbacks that instrument, and what they insert: shared by the tests. */
+/* Callbacks that instrument, and their inserts: shared by the tests. */
 #ifndef JIFL_UNIT_INSERTS_H
 #define JIFL_UNIT_INSERTS_H
 

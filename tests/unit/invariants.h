@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What holds of the code cache whenever nobody is in the engine. */
+/* What holds for the code cache whenever no thread is in the engine. */
 #ifndef JIFL_UNIT_INVARIANTS_H
 #define JIFL_UNIT_INVARIANTS_H
 

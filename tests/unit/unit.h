@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The unit tests' frame. A test is a function in a file of the folder that
- * mirrors the engine's; it registers itself, runs in a child process of its own,
- * and fails by a check that does not hold, a signal, or its time limit.
+ * The frame of the unit tests. A test is a function in a file of the folder that mirrors the
+ * engine's. It registers itself and runs in a child process of its own. It fails by a check that
+ * does not hold, a signal, or its time limit.
  */
 #ifndef JIFL_UNIT_H
 #define JIFL_UNIT_H

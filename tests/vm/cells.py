@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The matrix of machines: what changes the code that a kernel runs, or when it runs it.
+"""The matrix of machines: properties that change the code that a kernel runs, or when it runs it.
 
-A cell is one kernel with one value of each dimension. All of them are hundreds
-of boots; first(N) are those that matter most.
+A cell is one kernel with one value of each dimension. All cells together are hundreds of boots;
+first(N) gives the N cells that matter most.
 """
 
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Fixtures for the tests beside this file, and what is printed at their end."""
+"""Fixtures for the tests beside this file, and the text that is printed at their end."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Waits for a lock of the kernel's own, as often as asked for and as long: a thread writes to a
- * file and the page that it writes from is not there (userfaultfd), so it keeps the file's lock
- * until another has seen that a second writer sleeps, and some time longer.
+ * Waits for a lock of the kernel's own, as often and as long as asked for. A thread writes to a
+ * file from a page that is not there (userfaultfd), so it keeps the file's lock until another
+ * thread has seen that a second writer sleeps, and some time longer.
  *
  * usage: contend FILE TIMES MS	prints how long all second writers' calls took, in ns
  *        contend FILE hold 0	one of them, which prints "waiting" and goes on until stdin ends

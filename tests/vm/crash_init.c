@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * init of a crash kernel: says on the console what the dump of the kernel that
- * panicked holds, and ends the machine.
+ * init of a crash kernel: prints on the console what the dump of the panicked kernel holds, and
+ * ends the machine.
  *
  *	crash kernel: N CPUs, vmcoreinfo of N bytes, N MiB
  */

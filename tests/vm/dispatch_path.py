@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """How many instructions x64_sys_call executes to reach a system call's handler.
 
-The kernel replaced its system call table by a switch, compiled into compares
-and jumps, whose length differs from call to call. Instructions are counted
-from the handler on, so this part of the native cost is computed apart, by
-following the live machine code, disassembled by objdump.
+The kernel replaced its system call table by a switch, compiled into compares and jumps, whose
+length differs from call to call. JIFL counts instructions from the handler on. So this part of the
+native cost is computed separately: this file follows the live machine code, which objdump
+disassembles.
 """
 
 import re

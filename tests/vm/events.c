@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens to a process from outside while it makes system calls: signals,
- * tracers, filters, other threads, the end of one program and the start of another.
- * Prints one line for each; it is the same however the system calls are run.
+ * Events from outside that a process meets while it makes system calls: signals, tracers, filters,
+ * other threads, the end of one program and the start of another. Prints one line for each event;
+ * the line is the same however the system calls are run.
  *
  *	events [again]
  */
@@ -222,7 +222,7 @@ static void single_steps(void)
 	printf("single steps: %d, then %s\n", steps, ended(status));
 }
 
-/* Attach to and let go of who sleeps in a system call, again and again. */
+/* Attaches to a process that sleeps in a system call, and lets go of it, again and again. */
 static void attached(void)
 {
 	int p[2], i, status, good = 0;

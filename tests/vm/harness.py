@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs commands in throwaway machines, for the tests beside this file.
 
-A run counts as passed only with its exit status, its end marker and a console
-without warnings: that is what vm(..., check=True) asks for.
+A run has passed only with its exit status, its end marker and a console without warnings: vm(...,
+check=True) demands all three.
 """
 
 import fcntl

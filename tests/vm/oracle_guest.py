@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs in the throwaway machine: costs by its clock, counts by jifl, one JSON object.
+"""Runs in the throwaway machine: measures costs by the machine's clock and counts by jifl, and
+prints one JSON object.
 
 usage: oracle_guest.py ORACLE ROUNDS
 """

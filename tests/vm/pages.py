@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """The examples of README.md and docs/, and whether a command prints what its page shows.
 
-An example stands in an indented block: a paragraph of commands, one a line, and below it, behind an empty line,
-what the last of them prints on a terminal, standard output and error. A line `...` stands for any lines. What a
-CMD behind `--` prints first is not shown. A command with the remark `# on 6.1` shows what it prints on that kernel;
-others print the same on all. A block that does not begin with a command is a listing, or, with an option in brackets,
-a synopsis.
+An example stands in an indented block:
+
+- It is a paragraph of commands, one a line. Below it, behind an empty line, is the output of the
+  last command on a terminal, standard output and error.
+- A line `...` stands for any lines.
+- What a CMD behind `--` prints first is not shown.
+- A command with the remark `# on 6.1` shows its output on that kernel; other commands print the
+  same on all kernels.
+- A block that does not begin with a command is a listing, or, with an option in brackets, a
+  synopsis.
 """
 
 import re

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interrupts every CPU again and again and writes down the kernel's call chains:
- * a software clock of perf_event_open with call chains.
+ * Interrupts every CPU again and again and records the kernel's call chains, by a software clock
+ * of perf_event_open with call chains.
  *
  *	sampler PERIOD PROGRAM...	PERIOD: nanoseconds between two samples
  *
- * runs the program meanwhile. Afterwards prints to standard error "chain COUNT IP..."
- * for each chain of a user process, innermost first, and "lost COUNT".
+ * runs the program meanwhile. Afterwards it prints to standard error "chain COUNT IP..." for each
+ * chain of a user process, innermost first, and "lost COUNT".
  */
 #define _GNU_SOURCE
 #include <errno.h>

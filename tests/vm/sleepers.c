@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that sleep for ever in system calls until they are told to go on, and
- * then say whether the calls gave what they should.
+ * Tasks that sleep for ever in system calls until they are told to go on. Then they say whether
+ * the calls gave the right results.
  *
  *	sleepers N [MOUNT]
  *
  * MOUNT: a file system, which is frozen while processes write to it.
  *
- * Starts N processes of each kind, prints "asleep PID ..." once all are inside
- * their calls, and waits for a line on stdin. Then it wakes them all and prints
- * for each kind "KIND good/N", and "done". Exit status 1 if any was wrong.
+ * Starts N processes of each kind, prints "asleep PID ..." once all are inside their calls, and
+ * waits for a line on stdin. Then it wakes them all and prints for each kind "KIND good/N", and
+ * "done". Exit status 1 if any result was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl bench`: it measures, says what it could not, and its results are complete.
+"""`jifl bench`: it measures, says what it could not measure, and its results are complete.
 
-No figure is asserted: what something costs is no matter of right and wrong.
+No figure is asserted, because a cost is neither right nor wrong.
 """
 
 import json

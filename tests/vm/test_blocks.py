@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Executions of each block are those of kprobes and of flow; `jifl cover`, `prof` and `branch` show them."""
+"""Executions of each block are those of kprobes and of flow; `jifl cover`, `prof` and `branch` show
+them.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `jifl count` derives, counts by and draws is what was done."""
+"""What `jifl count` computes, counts by and draws is what was done."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""/dev/jifl and what is promised of it: see docs/security.md."""
+"""/dev/jifl and the promises about it: see docs/security.md."""
 
 import os
 import random

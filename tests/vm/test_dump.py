@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl dump`: what the code cache holds is what was to be put there."""
+"""`jifl dump`: the code cache holds what it should hold."""
 
 import pytest
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Every command that README.md and docs/ show runs, and prints what its page says (pages.py says how both are compared)."""
+"""Every command that README.md and docs/ show runs, and prints what its page says (pages.py says
+how the two are compared).
+"""
 
 import json
 import os

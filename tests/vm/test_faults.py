@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Faults and stack walks in instrumented system calls come out as they do natively."""
+"""Faults and stack walks in instrumented system calls have the same results as natively."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Only the tasks that a session's filters select are counted, and every call of theirs."""
+"""A session counts only the tasks that its filters select, and every call of these tasks."""
 
 import pytest
 

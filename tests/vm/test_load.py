@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Programs that work a kernel hard give the same results under `jifl count block 'sys:*'`."""
+"""Programs that load a kernel heavily give the same results under `jifl count block 'sys:*'`."""
 
 import os
 import random

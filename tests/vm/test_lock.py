@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Locks are waited for as often and as long as is known; where nobody else has them, never."""
+"""`jifl lock` shows as many and as long waits for locks as are known, and none where no other task
+has the locks.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl vm` itself: what it gives back, and how it ends when the guest does not end well."""
+"""`jifl vm` itself: what it returns, and how it ends when the guest does not end well."""
 
 import os
 import signal

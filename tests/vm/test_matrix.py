@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Each machine of the matrix boots, and a build under `jifl count insn 'sys:*'` is as it is without.
+"""Each machine of the matrix boots, and a build under `jifl count insn 'sys:*'` gives the same as
+without it.
 
-JIFL_TEST_CELLS=N tries the first N machines, not just as many as have each value once.
+JIFL_TEST_CELLS=N tries the first N machines. Without it the tests try as many machines as are
+needed for each value to occur once.
 """
 
 import os

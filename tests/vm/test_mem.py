@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `jifl mem` says is loaded and stored is what was: to the byte, and to the instruction."""
+"""`jifl mem` shows the loads and stores that were made: to the byte, and to the instruction."""
 
 import pytest
 

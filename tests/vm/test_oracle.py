@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Counted instructions against the exact cost of the call.
+"""Counted instructions, compared with the exact cost of the call.
 
-In a machine whose clock advances one nanosecond an instruction, the native
-cost of a call, in ticks, is
+In a machine whose clock advances one nanosecond an instruction, the native cost of a call, in
+ticks, is
 
     cost = constant + path(number) + counted
 
@@ -11,9 +11,8 @@ path      x64_sys_call's switch, which runs before the handler (dispatch_path.py
 counted   what `jifl count insn --repeats` reports: this clock ticks once more for
           every repetition of a repeated string instruction
 
-Nothing is approximate: the constant must come out the same for every call. What
-a call leaves to be done after its handler has returned is not the handler's, and
-is named below.
+Nothing is approximate: the constant must be the same for every call. Work that a call leaves for
+the time after its handler has returned does not belong to the handler, and is named below.
 """
 
 import json

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panics inside instrumented system calls: the log says what it says natively, and a crash kernel gets its dump."""
+"""Panics inside instrumented system calls: the log has the same text as natively, and a crash
+kernel gets its dump.
+"""
 
 import re
 

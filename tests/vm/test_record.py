@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Recordings are read elsewhere as they were written, and what is none is refused in one line.
+"""Recordings have the same content when they are read elsewhere, and a file that is no recording is
+refused in one line.
 
-recordings/v1*.jifl are of two boots of Linux 6.1, with KASLR, and were written by an earlier `jifl record`: they are
-read for as long as there is a version 1.
+recordings/v1*.jifl are of two boots of Linux 6.1, with KASLR. An earlier `jifl record` wrote them;
+they must be readable as long as there is a version 1.
 """
 
 import fcntl

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions that are traced are those the kernel's own tracer sees; what is lost is counted."""
+"""`jifl trace` sees the functions that the kernel's own tracer sees; lost records are counted."""
 
 import pytest
 

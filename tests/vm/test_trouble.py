@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Warnings, oopses and faults that are mended, in instrumented system calls."""
+"""Warnings, oopses and mended faults in instrumented system calls."""
 
 import pytest
 

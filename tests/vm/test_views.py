@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `jifl prof`, `cover` and `branch` make of counts agrees, whichever way they are looked at."""
+"""All views that `jifl prof`, `cover` and `branch` give of the counts agree."""
 
 import pytest
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""No record is lost of programs that make calls as fast as they can, since these wait; nobody waits in vain."""
+"""No record is lost of programs that make calls as fast as they can, because these programs wait;
+no task waits in vain.
+"""
 
 import pytest
 

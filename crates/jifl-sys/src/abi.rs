@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `include/uapi/jifl.h` in Rust. That header explains every member; a test
-//! compares sizes, offsets and constants with what the C compiler makes of it.
+//! `include/uapi/jifl.h` in Rust. That header explains every member. A test compares sizes, offsets
+//! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
 pub const ABI_VERSION: u32 = 12;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares `abi` with what the C compiler makes of include/uapi/jifl.h.
+//! Compares `abi` with the sizes, offsets and constants that the C compiler computes from
+//! include/uapi/jifl.h.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

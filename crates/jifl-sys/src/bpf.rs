@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! As much of bpf(2) as programs at functions' entries need: one map, programs,
-//! their attachment. The structures are the members of `union bpf_attr`.
+//! The part of bpf(2) that programs at functions' entries need: one map, programs, their
+//! attachment. The structures are the members of `union bpf_attr`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

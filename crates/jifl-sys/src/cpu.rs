@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What user code may ask the processor: its clock, and who emulates it.
+//! What user code may ask the processor: its clock, and which emulator runs it.
 
 /// The processor's time stamp counter. In a machine whose clock counts
 /// instructions it advances by one with each.
@@ -72,7 +72,7 @@ pub fn clock_counts_instructions() -> bool {
     (0..20).filter(exact).count() > 15
 }
 
-/// Who makes this machine: `tcg`, `kvm`, another's signature; `None` on hardware.
+/// The maker of this machine: `tcg`, `kvm`, another hypervisor's signature; `None` on hardware.
 pub fn hypervisor() -> Option<String> {
     const PRESENT: u32 = 1 << 31;
     // A safe function for newer compilers.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that
-//! a test can stand in for the whole device.
+//! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that a test can stand
+//! in for the whole device.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub struct BlockParts {
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
 #[derive(Debug)]
 pub enum Request<'a> {
-    /// Who answers.
+    /// Which module answers.
     Info(&'a mut Info),
     /// Starts a session on this file.
     Start(&'a mut Start),

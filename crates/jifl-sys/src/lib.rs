@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one crate of JIFL's userland with unsafe code: the ABI of `/dev/jifl`
-//! ([`abi`]), the one door to that device ([`device`]), what the benchmark does
-//! ([`micro`]) and asks the processor ([`cpu`]), and the few system calls that
-//! no safe library offers ([`os`]).
+//! The one crate of JIFL's userland with unsafe code: the ABI of `/dev/jifl` ([`abi`]), the one
+//! door to that device ([`device`]), the operations of the benchmark ([`micro`]), its questions to
+//! the processor ([`cpu`]), and the few system calls that no safe library offers ([`os`]).
 
 pub mod abi;
 #[cfg(test)]

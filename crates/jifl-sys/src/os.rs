@@ -170,8 +170,8 @@ impl Gated {
                 let mut byte = 0u8;
                 match libc::read(wait_fd, (&raw mut byte).cast(), 1) {
                     1 => Ok(()),
-                    // Not an error to return: whoever would be told may be gone
-                    // (killed), and std aborts, loudly, where it cannot tell.
+                    // Not an error to return: the parent may be gone (killed), and std aborts,
+                    // loudly, where it cannot report to the parent.
                     0 => libc::_exit(libc::ECANCELED),
                     _ => Err(io::Error::last_os_error()),
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of QEMU's accelerators this machine can use.
+//! The accelerators of QEMU that this machine can use.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel's console says: its last lines, and the lines that mean trouble.
+//! The output of the kernel's console: its last lines, and the lines that mean trouble.
 
 use std::collections::VecDeque;
 

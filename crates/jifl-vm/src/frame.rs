@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The language of the one port between host and guest: frames of a kind, a
-//! length and that many bytes. One ordered stream carries everything, so output
-//! that was written before the command ended has arrived when its end has.
+//! The protocol of the one port between host and guest: frames of a kind, a length and that many
+//! bytes. One ordered stream carries everything. So output that was written before the command
+//! ended arrives before the frame that reports the end.
 
 use std::io::{self, Read, Write};
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest's init: process 1 of the machine.
 //!
-//! Mounts the host's root under an overlay, runs the one command with pipes as
-//! its standard streams, hands these on through the port, and says how the
-//! command ended. The host then ends the machine.
+//! It mounts the host's root under an overlay, runs the one command with pipes as its standard
+//! streams, hands these on through the port, and says how the command ended. The host then ends the
+//! machine.
 //!
-//! There is no udev on purpose: devtmpfs makes the nodes, and asking udev to
-//! load a module for every device takes longer than all the rest together.
+//! There is no udev on purpose: devtmpfs makes the nodes, and asking udev to load a module for
+//! every device takes longer than everything else together.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};

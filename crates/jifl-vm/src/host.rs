@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side: starts QEMU, speaks with the guest's init, and says how it
-//! ended. Nothing is written to disk: the initramfs is a memfd and the console
-//! is read through a socket, so a killed run leaves nothing behind.
+//! The host's side: starts QEMU, speaks with the guest's init, and says how the machine ended.
+//! Nothing is written to disk: the initramfs is a memfd, and the console is read through a socket.
+//! So a killed run leaves nothing behind.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

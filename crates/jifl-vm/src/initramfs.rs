@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's first file system: the init program, and the modules it needs to
-//! reach the host's. An uncompressed cpio archive in the `newc` format
+//! The guest's first file system: the init program, and the modules that it needs to reach the
+//! host's file system. It is an uncompressed cpio archive in the `newc` format
 //! (Documentation/driver-api/early-userspace/buffer-format.rst).
 
 use std::fs;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs one command in a throwaway QEMU machine under a stock kernel.
 //!
-//! The guest's root is the host's root file system: mounted over 9p, read-only,
-//! under an overlay whose writes vanish with the machine. The guest's only init
-//! is this library ([`guest::main`]), as part of the very program that called
-//! [`host::run`]; host and guest speak over one virtio-serial port ([`frame`]).
-//! docs/vm.md says why it is made so, and what was measured.
+//! The guest's root is the host's root file system: mounted over 9p, read-only, under an overlay
+//! whose writes vanish with the machine. The guest's only init is this library ([`guest::main`]),
+//! as part of the program that called [`host::run`]. Host and guest speak over one virtio-serial
+//! port ([`frame`]). docs/vm.md gives the reasons for this design, and the measurements.
 
 pub mod accel;
 pub mod console;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Breakpoints that the emulator still executes although the kernel has removed them.
 //!
-//! QEMU's TCG with a thread for each CPU drops the translations of code that is about to be written
-//! and writes it after that, not under one lock (accel/tcg/cputlb.c, `notdirty_write`; seen with 7.2 and
-//! 10.0.2). A CPU that executes the code between the two translates the old bytes anew, and
-//! keeps them. The kernel puts a breakpoint over an instruction while it changes it
-//! (arch/x86/kernel/alternative.c, `text_poke_bp_batch`), so that CPU takes the breakpoint for ever:
-//! 6.1 returns to it each time; 6.3 and later, which have no such return any more (8e791f7eba4c), oops. The kernel's
-//! maintainers found QEMU to be at fault, too (linux-kernel, 20240121104249.3997125b@rorschach.local.home).
-//!
-//! The kernel's own dumps show it: a CPU is in the handler of a breakpoint, or oopses for one, and the bytes
-//! at the place, as the kernel reads them, have none. A processor shows that for the moment in which
-//! another CPU removes it; a CPU whose dump is printed has been where it is for some 20 seconds.
+//! 1. QEMU's TCG, with a thread for each CPU, drops the translations of code that is about to be
+//!    written, and writes the code after that, not under one lock (accel/tcg/cputlb.c,
+//!    `notdirty_write`; seen with 7.2 and 10.0.2). A CPU that executes the code between the two
+//!    steps translates the old bytes anew, and keeps them.
+//! 2. The kernel puts a breakpoint over an instruction while it changes the instruction
+//!    (arch/x86/kernel/alternative.c, `text_poke_bp_batch`). So that CPU takes the breakpoint for
+//!    ever. 6.1 returns to it each time; 6.3 and later, which have no such return any more
+//!    (8e791f7eba4c), oops. The kernel's maintainers found QEMU to be at fault, too (linux-kernel,
+//!    20240121104249.3997125b@rorschach.local.home).
+//! 3. The kernel's own dumps show the fault: a CPU is in the handler of a breakpoint, or oopses for
+//!    a breakpoint, and the bytes at the place, as the kernel reads them, contain none. A processor
+//!    shows the same for the moment in which another CPU removes the breakpoint; a CPU whose dump
+//!    is printed has stood at its place for some 20 seconds.
 
 /// Follows the lines of a kernel's log.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the order of the folders: each uses those before it in [`ROOMS`], and none behind it.
+//! Holds the order of the folders: each folder uses those before it in [`ROOMS`], and none behind
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

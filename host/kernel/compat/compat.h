@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Everything that differs between kernel versions. Outside of this folder no
- * file of the kernel host asks for a version.
+ * Everything that differs between kernel versions. No file of the kernel host outside of this
+ * folder asks for a version.
  */
 #ifndef JIFL_HOST_COMPAT_H
 #define JIFL_HOST_COMPAT_H
@@ -18,9 +18,8 @@ struct task_struct;
 /* Finds the kernel's functions. 0 or -errno. */
 int jifl_compat_exec_init(void);
 /*
- * Writable, not executable memory within reach of kernel text, NULL when there
- * is none. Freed by vfree(), which also gives the pages' direct map its usual
- * permissions back. Sleeps.
+ * Writable, not executable memory within reach of kernel text; NULL when there is none. vfree()
+ * frees it, and also gives the pages' direct map its usual permissions back. Sleeps.
  */
 void *jifl_compat_exec_alloc(unsigned long size);
 /*
@@ -37,8 +36,8 @@ int jifl_compat_exec_protect(void *mem, unsigned long size);
 /* --- records.c: return addresses that tracers keep for a task ----------------- */
 
 /*
- * Calls fn on each word in which a tracer (kretprobe, fprobe, function graph)
- * keeps a return address of a task that does not run. All CPUs are stopped.
+ * Calls fn on each word in which a tracer (kretprobe, fprobe, function graph) keeps a return
+ * address of a task that does not run. All CPUs are stopped.
  */
 void jifl_compat_visit_records(struct task_struct *task,
 			       void (*fn)(unsigned long *word, void *arg),
@@ -46,7 +45,7 @@ void jifl_compat_visit_records(struct task_struct *task,
 
 /* --- per-CPU data ------------------------------------------------------------- */
 
-/* Where the current task is, relative to gs. */
+/* The place of the current task, relative to gs. */
 static inline s32 jifl_compat_current_cell(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
@@ -58,7 +57,7 @@ static inline s32 jifl_compat_current_cell(void)
 
 /* --- modules ----------------------------------------------------------------- */
 
-/* The text that stays for a module's life, without that of its init. */
+/* The text that stays for a module's life, without the text of its init. */
 static inline void jifl_compat_module_text(const struct module *mod,
 					   unsigned long *base,
 					   unsigned long *size)

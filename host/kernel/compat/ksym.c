@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses of symbols the kernel does not export. kallsyms_lookup_name is one
- * of them: a kprobe that is registered by its name and removed again tells its
- * address. Called at load, in process context.
+ * Addresses of symbols that the kernel does not export. kallsyms_lookup_name is one of them: a
+ * kprobe that is registered by this name and removed again tells its address. Called at load, in
+ * process context.
  */
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
@@ -18,8 +18,8 @@ static unsigned long proto_lookup(const char *name)
 }
 
 /*
- * A static call, as an indirect one would need an endbr64 that the kernel may
- * have removed from this function.
+ * A static call: an indirect call would need an endbr64, and the kernel may have removed the
+ * endbr64 from this function.
  */
 DEFINE_STATIC_CALL(jifl_kallsyms_lookup, proto_lookup);
 
@@ -38,8 +38,8 @@ static int proto_size(unsigned long addr, unsigned long *size, unsigned long *of
 DEFINE_STATIC_CALL(jifl_kallsyms_size, proto_size);
 
 /*
- * kallsyms_lookup_size_offset needs no lock: the core kernel's symbols stay,
- * modules' are guarded by RCU.
+ * kallsyms_lookup_size_offset needs no lock: the core kernel's symbols stay, and RCU guards
+ * modules' symbols.
  */
 static void find_helpers(void)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Return addresses outside of the stack: tracers that hook a function's return
- * put a trampoline's address on the stack and keep the original elsewhere.
- * Called by evict.c while all CPUs are stopped, so nothing changes under us.
+ * Return addresses outside of the stack. Tracers that hook a function's return put a trampoline's
+ * address on the stack and keep the original address elsewhere. evict.c calls this file while all
+ * CPUs are stopped, so nothing changes meanwhile.
  *
- * A record is written and taken off with preemption disabled, thus a task that
- * does not run has each return address either in a record or on its stack
- * (saved registers included).
+ * A record is written and removed with preemption disabled. So a task that does not run has each
+ * return address either in a record or on its stack (saved registers included).
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
@@ -51,8 +50,8 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 }
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 /*
- * A page of words, frames of several kinds; curr_ret_stack is how many are in
- * use. No other word of a frame can be an address of the code cache.
+ * A page of words, with frames of several kinds; curr_ret_stack is how many words are in use. No
+ * other word of a frame can be an address of the code cache.
  */
 static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 {
@@ -65,7 +64,7 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 		fn(&task->ret_stack[i], arg);
 }
 #else
-/* curr_ret_stack is the index of the last one, below zero when there is none. */
+/* curr_ret_stack is the index of the last frame, below zero when there is none. */
 static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 {
 	int last = task->curr_ret_stack;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nobody is left inside what goes of the code cache, be it all of it or the code
- * of destroyed contexts: every return address into it, on every kernel stack,
- * becomes the original one. Called in process context, under
- * jifl_session_mutex, when no entry leads there any more.
+ * Evicts all threads from the part of the code cache that is about to be freed: all of it, or the
+ * code of destroyed contexts. Every return address into that part, on every kernel stack, becomes
+ * the original address. Called in process context, under jifl_session_mutex, when no entry leads
+ * into that part any more.
  *
- * Invariant at the end: no register, stack or tracer's record of any thread
- * holds an address of code that goes and will ever be executed.
+ * Below, "code that goes" means code in that part.
+ *
+ * Invariant at the end: no register, stack or tracer's record of any thread holds an address of
+ * code that goes and will ever be executed.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -31,13 +33,13 @@
 
 #define RETRY_MS	5
 
-/* Where an entry piece's return address goes instead. */
+/* The address that replaces the return address of an entry piece. */
 static u64 return_site;
 
 struct scan {
 	unsigned int threads;	/* that had an address of the cache */
 	unsigned int left;	/* of these, still inside */
-	bool found, inside;	/* in the thread that is looked at */
+	bool found, inside;	/* in the thread that is being looked at */
 	bool unwalked;		/* a stack could not be walked to its end */
 	bool all;		/* else only code of destroyed contexts */
 	const struct task_struct *caller;
@@ -48,16 +50,16 @@ static bool in_cache(unsigned long addr)
 	return addr - jifl_codemem_base() < jifl_codemem_size();
 }
 
-/* Does code go that stands at addr? */
+/* True when the code at addr goes. */
 static bool goes(unsigned long addr, const struct scan *scan)
 {
 	return in_cache(addr) && (scan->all || jifl_engine_is_doomed(addr));
 }
 
 /*
- * Changes a word that the processor or a tracer will go on from. Where all
- * registers are the original's, that is the original address. Where a stack cannot
- * be walked, words are looked at that belong to nobody, which KASAN minds.
+ * Changes a word from which the processor or a tracer will go on. Where all registers have the
+ * original's values, the word becomes the original address. Where a stack cannot be walked, this
+ * function reads words that belong to no variable, which KASAN would report.
  */
 static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 {
@@ -79,7 +81,7 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 	}
 }
 
-/* What a thread has on its stack; no words if it has none. */
+/* The words on a thread's stack; none if the thread has no stack. */
 struct words {
 	unsigned long *begin, *end;
 };
@@ -97,7 +99,7 @@ static struct words words_of(struct task_struct *task)
 	return words;
 }
 
-/* Of a whole stack words are looked at that belong to nobody, which KASAN minds. */
+/* Reads a whole stack, with words that belong to no variable, which KASAN would report. */
 static __no_sanitize_address bool holds_any(struct words words, const struct scan *scan)
 {
 	const unsigned long *word = words.begin;
@@ -108,9 +110,9 @@ static __no_sanitize_address bool holds_any(struct words words, const struct sca
 }
 
 /*
- * Does an interrupted thread go on with an address of the cache in a register,
- * as in a thunk that inserted code jumps through? Of callers, too: their
- * registers are the interrupted ones.
+ * True when an interrupted thread goes on with an address of the cache in a register, as in a
+ * thunk through which inserted code jumps. This includes the registers of callers, because they
+ * are among the interrupted registers.
  */
 static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 {
@@ -124,9 +126,9 @@ static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 }
 
 /*
- * Cuts one frame that the unwinder has found, and says where the next one
- * begins. Our own text counts as inside: jifl_entry_stub and what it calls
- * carry the address of a piece they are about to jump to.
+ * Cuts one frame that the unwinder has found, and returns where the next one begins. The module's
+ * own text counts as inside: jifl_entry_stub and the functions that it calls carry the address of
+ * a piece to which they are about to jump.
  */
 static unsigned long *cut_frame(const struct unwind_state *state, struct words words,
 				struct scan *scan)
@@ -144,14 +146,13 @@ static unsigned long *cut_frame(const struct unwind_state *state, struct words w
 }
 
 /*
- * Every frame's return address, and the address that an interrupt or an
- * exception goes back to, and nothing else: any other word may be data, in whole
- * or in part. A compiler that keeps a byte in a slot leaves the other seven as
- * an earlier call left them, so that a flag beside an old return address looks
- * like another one.
+ * Changes every frame's return address, and the address to which an interrupt or an exception goes
+ * back, and nothing else. Any other word may be data, in whole or in part: a compiler that keeps a
+ * byte in a slot leaves the other seven as an earlier call left them, so that a flag beside an old
+ * return address looks like another return address.
  *
- * Where the unwinder gives up before the system call's own frame, what is left
- * of the stack is changed by its looks.
+ * Where the unwinder gives up before the system call's own frame, the rest of the stack is changed
+ * by the look of its words.
  */
 static void cut_stack(struct task_struct *task, struct words words, struct scan *scan)
 {
@@ -176,7 +177,7 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 {
 	struct words words;
 
-	/* Running: only the stopper of a CPU. No stack: dead, not reaped yet. */
+	/* on_cpu: only the stopper of a CPU is running. No stack: dead, not reaped yet. */
 	if (task->on_cpu || !refcount_read(&task->stack_refcount))
 		return;
 	scan->found = false;
@@ -188,8 +189,8 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 		jifl_compat_visit_records(task, cut_word, scan);
 
 	/*
-	 * Only a thread that was preempted can be inside: neither inserted code nor
-	 * the stubs sleep. Whoever ends a session stands in our text for another
+	 * Only a thread that was preempted can be inside, because neither inserted code nor the
+	 * stubs sleep. The caller, which ends a session, stands in the module's text for another
 	 * reason, and may be about to wait for the stop rather than waiting already.
 	 */
 	if (task == scan->caller || !task->on_rq)
@@ -212,24 +213,23 @@ static int scan_all(void *arg)
 }
 
 /*
- * 1. No entry leads into what goes, so nobody new comes in.
- * 2. All CPUs are stopped. Each runs its stopper, which is in no system call;
- *    interrupt stacks are empty, since a stopper is a thread. All other threads
- *    are switched out with everything they will go on with on their kernel
- *    stacks (at and above thread.sp) or in tracers' records. What is exact there
- *    is replaced: callers' return addresses, faults and preemption at copied
- *    instructions. A copy of a return address that code has made for itself
- *    (_RET_IP_) stays: it is printed at most.
- * 3. Remaining are threads preempted inside inserted code, a stub, or between
- *    reading the entry table and jumping to what it said. These few
- *    instructions end at an exact point, or in a call whose return address is
- *    one; each needs only to run for a moment, and can come in only once. All
- *    CPUs go on, and from 2 again after a while. That ends: a thread is inside
- *    again at the next stop only if it was stopped there by chance, and what it
- *    has returned from meanwhile is gone for good.
- * 4. A thread that reaps itself leaves the list of tasks while it still runs
- *    do_exit(), so it can be missed by 2. It never sleeps again before its
- *    last switch, which synchronize_rcu_tasks() waits for.
+ * 1. No entry leads into code that goes, so no further thread comes in.
+ * 2. All CPUs are stopped. Each CPU runs its stopper, which is in no system call. Interrupt stacks
+ *    are empty, because a stopper is a thread. All other threads are switched out. Everything from
+ *    which they will go on is on their kernel stacks (at and above thread.sp) or in tracers'
+ *    records. Addresses that are exact are replaced there: callers' return addresses, and faults
+ *    and preemption at copied instructions. A copy of a return address that code has made for
+ *    itself (_RET_IP_) stays: it is printed at most.
+ * 3. Threads remain that were preempted inside inserted code, inside a stub, or between the read
+ *    of the entry table and the jump to the address read. These few instructions end at an exact
+ *    point, or in a call whose return address is an exact point. Each of these threads needs only
+ *    to run for a moment, and can come in only once. All CPUs go on, and after a while the
+ *    eviction repeats step 2. The repetition ends: a thread is inside again at the next stop only
+ *    if it was stopped there by chance, and the code from which it has returned meanwhile is gone
+ *    for good.
+ * 4. A thread that reaps itself leaves the list of tasks while it still runs do_exit(), so step 2
+ *    can miss it. It never sleeps again before its last switch, and synchronize_rcu_tasks() waits
+ *    for that switch.
  */
 void jifl_evict(struct jifl_drain *drain, bool all)
 {
@@ -265,11 +265,10 @@ static bool is_thunk(u64 addr)
 }
 
 /*
- * A return instruction that the stack is right for, as is the unwinder's idea
- * of the stack at the instruction before it: `mov $-ENOSYS, %rax; ret` in
- * __x64_sys_ni_syscall, in whichever form the kernel runs returns. It is in no
- * way the way out of a system call that x64_sys_call jumped to, but does the
- * same.
+ * A return instruction that fits the stack, and that fits the unwinder's idea of the stack at the
+ * instruction before it: `mov $-ENOSYS, %rax; ret` in __x64_sys_ni_syscall, in the form in which
+ * the kernel runs returns. It is not the way out of a system call to which x64_sys_call jumped,
+ * but it does the same.
  */
 static u64 find_return_site(void)
 {

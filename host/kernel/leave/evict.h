@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Nobody is left inside the code cache. */
+/* Evicts all threads from the code cache. */
 #ifndef JIFL_HOST_EVICT_H
 #define JIFL_HOST_EVICT_H
 
@@ -13,12 +13,12 @@ struct jifl_drain {
 	u64 ns;
 };
 /*
- * Replaces every return address into the code cache, or only into code of
- * destroyed contexts, on every kernel stack by its original, and waits until no
- * thread is inside. No entry leads there. Called under jifl_session_mutex; sleeps.
+ * Replaces every return address into the code cache, or only into code of destroyed contexts, on
+ * every kernel stack by the original address, and waits until no thread is inside. No entry leads
+ * there. Called under jifl_session_mutex; sleeps.
  */
 void jifl_evict(struct jifl_drain *drain, bool all);
-/* An original `ret`, reached with the stack as at a handler's return. */
+/* The address of an original `ret`, reached with the stack as at a handler's return. */
 u64 jifl_evict_return_site(void);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of the tables of cells.h, and telling user space of them. */
+/* Memory of the tables of cells.h, and the copy of their cells to user space. */
 #include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
@@ -29,7 +29,7 @@ int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *
 		    u32 from, u32 *n)
 {
 	u64 filled[JIFL_CELL_ANSWER_MAX / sizeof(u64)];
-	/* Those there are, all filled in. Pairs with the release in jifl_cells_insert. */
+	/* The cells that exist, all filled in. Pairs with the release in jifl_cells_insert. */
 	const u32 end = smp_load_acquire(&c->n), asked = *n;
 	u32 done;
 

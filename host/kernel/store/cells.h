@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A table of as many cells as there is room for, found by their names. What has been found once
- * is found without a lock; a new cell goes to the head of its bucket's list under one, a leaf.
- * Cells stay.
+ * A table of cells with a fixed maximum, found by their names. A cell that exists is found without
+ * a lock. A new cell goes to the head of its bucket's list under a lock, a leaf. Cells stay until
+ * the table is closed.
  *
- * A cell begins with a struct jifl_cell and, right behind it, its name, without padding:
- * it is compared and hashed as words. Sizes are constants of who calls: what is inlined there is
- * made for them.
+ * A cell begins with a struct jifl_cell and, right behind it, its name. The name has no padding,
+ * because it is compared and hashed as words. The callers' sizes are constants: inline functions
+ * are compiled for them.
  *
- * Contexts: open and close sleep; the others in any but NMI.
+ * Contexts: open and close sleep; the others run in any context but NMI.
  */
 #ifndef JIFL_HOST_CELLS_H
 #define JIFL_HOST_CELLS_H
@@ -21,7 +21,7 @@
 #include "../plant.h"
 
 struct jifl_cell {
-	u32 next;		/* in its bucket: index + 1; does not change once it is published */
+	u32 next;		/* the next in its bucket: index + 1; constant once published */
 	u32 reserved;
 };
 
@@ -33,20 +33,26 @@ struct jifl_cells {
 	void *cells;
 };
 
-/* Room for max cells, 16 or more, of so many bytes. 0 or -ENOMEM, then to be closed, too. */
+/*
+ * Makes room for max cells, 16 or more, of `size` bytes. 0 or -ENOMEM; after -ENOMEM the caller
+ * has to close the table, too.
+ */
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
 void jifl_cells_close(struct jifl_cells *c);
 
-/* Bytes of what a cell is told as, at most. */
+/* The most bytes that user space gets for a cell. */
 #define JIFL_CELL_ANSWER_MAX	128
 
-/* How cells are told. */
+/* How cells are copied to user space. */
 struct jifl_cells_answer {
-	size_t cell, size;	/* bytes of a cell, and of what is told of it */
+	size_t cell, size;	/* bytes of a cell, and bytes that user space gets for it */
 	void (*fill)(const struct jifl_cell *cell, void *answer);
 };
 
-/* Tells user space of at most *n cells from one on, and in *n of how many. Sleeps. 0 or -EFAULT. */
+/*
+ * Copies at most *n cells, beginning with cell `from`, to user space; *n becomes how many. Sleeps.
+ * 0 or -EFAULT.
+ */
 int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *answer, u64 buf,
 		    u32 from, u32 *n);
 
@@ -71,7 +77,7 @@ static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells
 	return NULL;
 }
 
-/* Under the lock. NULL: there is no room. */
+/* Under the table's lock. NULL: there is no room. */
 static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c, u32 *bucket, size_t size,
 							   const void *name, size_t len)
 {
@@ -89,7 +95,10 @@ static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c,
 	return cell;
 }
 
-/* The cell of that name, a new one if need be; NULL: there is no room. len: bytes, of whole words. */
+/*
+ * The cell of that name, a new one if need be; NULL: there is no room. len: the bytes of the name,
+ * a multiple of a word.
+ */
 static __always_inline struct jifl_cell *jifl_cells_get(struct jifl_cells *c, size_t size,
 							const void *name, size_t len)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which bucket of a histogram a value belongs to; see JIFL_HIST_* in
- * uapi/jifl.h. Freestanding but for the integer types, so that a unit test can
- * include it.
+ * The bucket of a histogram to which a value belongs; see JIFL_HIST_* in uapi/jifl.h. Freestanding
+ * except for the integer types, so that a unit test can include it.
  */
 #ifndef JIFL_HOST_HISTOGRAM_H
 #define JIFL_HOST_HISTOGRAM_H
@@ -11,13 +10,16 @@
 #include "../../../include/uapi/jifl.h"
 
 /*
- * Values below JIFL_HIST_EXACT are their own buckets. Above, the bits right
- * below the highest one choose among the JIFL_HIST_SUB parts of its power of
- * two. What lies beyond the last bucket is counted there.
+ * Values below JIFL_HIST_EXACT are their own buckets. Above, the bits right below the highest one
+ * choose among the JIFL_HIST_SUB parts of its power of two. Values beyond the last bucket are
+ * counted in the last bucket.
  */
 static inline u32 jifl_hist_bucket(u64 value)
 {
-	/* How far the highest bit is above those that choose; what is shifted has SUB parts and that bit. */
+	/*
+	 * How far the highest bit is above the bits that choose. The shifted value has these bits
+	 * and the highest bit.
+	 */
 	u32 shift = 63 - __builtin_clzll(value | JIFL_HIST_SUB) - JIFL_HIST_SUB_BITS;
 	u32 bucket = (shift << JIFL_HIST_SUB_BITS) + (u32)(value >> shift);
 
@@ -25,7 +27,7 @@ static inline u32 jifl_hist_bucket(u64 value)
 	return bucket < JIFL_HIST_BUCKETS ? bucket : JIFL_HIST_BUCKETS - 1;
 }
 
-/* Of what may be negative, by powers of two: see JIFL_HIST_NEGATIVE. */
+/* For values that may be negative, by powers of two: see JIFL_HIST_NEGATIVE. */
 static inline u32 jifl_hist_power(u64 value)
 {
 	if ((s64)value < 0)

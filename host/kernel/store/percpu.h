@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What each CPU has of ours, in reach of one gs-relative instruction. */
+/* The module's data of each CPU, within reach of one gs-relative instruction. */
 #ifndef JIFL_HOST_PERCPU_H
 #define JIFL_HOST_PERCPU_H
 
@@ -10,7 +10,7 @@
 /* Sessions that may have the same system call at a time; each then has a lane. */
 #define JIFL_LANES	4
 
-/* What one session counts about the call that runs on a CPU, see count.c. */
+/* What one session counts about the call that runs on a CPU; see count.c. */
 struct jifl_lane {
 	u64 count;
 	u64 call;		/* 0: none; else session and system call */
@@ -19,9 +19,9 @@ struct jifl_lane {
 struct jifl_cpu {
 	struct jifl_lane lanes[JIFL_LANES];
 	u64 exits[JIFL_CAUSES_MAX];
-	u64 stack_top;		/* of the private stack the dispatcher runs on */
-	u64 ring;		/* ring.c's cell */
-	u64 ring_limit;		/* ... from there on it is too full */
+	u64 stack_top;		/* of the private stack on which the dispatcher runs */
+	u64 ring;		/* the cell of ring.c */
+	u64 ring_limit;		/* from this value on the ring is too full */
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The records of a session: a ring for each CPU, which inserted code appends to
- * (engine/emit/record.c says how) and one reader takes from. The writer asks
- * nobody: what the reader does not take in time is overwritten, and counted as
- * lost, since each CPU's cell tells how many records there have ever been. A session may ask
- * that calls wait for the reader at their ends (JIFL_FLAG_WAIT): what one call records must
- * fit into half a ring then, lest it be lost.
+ * The records of a session: a ring for each CPU. Inserted code appends to the ring
+ * (engine/emit/record.c says how), and one reader takes from it. The writer never waits: records
+ * that the reader does not take in time are overwritten, and counted as lost. The count is known
+ * because each CPU's cell tells how many records there have ever been. A session may ask that
+ * calls wait for the reader at their ends (JIFL_FLAG_WAIT). Then the records of one call must fit
+ * into half a ring, or some are lost.
  *
- * A reader zeroes what it has taken, so that a place that was given away but
- * not written yet, by a thread preempted between the two, is told from one that
- * was: reading stops there. Only in the half ring behind an overrun such a place
- * may hold a record of the round before; the loss that is reported says so.
+ * A reader zeroes the records that it has taken. A thread can be preempted between taking a place
+ * and writing it. The zeroes tell such a place from a written one: reading stops there. Only in
+ * the half ring behind an overrun such a place may hold a record of the round before; the reported
+ * loss says so.
  *
- * Records may carry words (JIFL_RECORD_WORDS), which lie behind the ring's end where they
- * do not fit in: behind each is room for a second one. Where they do, reading goes from
- * record to record, and behind an overrun on from a mark whose place is known. For the round
- * that follows it the newest records are left for later: there, what is not written yet is
- * not told by its zeroes.
+ * Records may carry words (JIFL_RECORD_WORDS). Words lie behind the ring's end where they do not
+ * fit in: behind each ring is room for a second one. With words, reading goes from record to
+ * record, and behind an overrun it goes on from a mark whose place is known. In the round that
+ * follows the overrun, the reader leaves the newest records for later, because zeroes do not tell
+ * there what is not written yet.
  *
- * One session at a time has the rings: their CPU cells are at fixed addresses.
+ * One session at a time has the rings, because their CPU cells are at fixed addresses.
  */
 #include <linux/mutex.h>
 #include <linux/preempt.h>
@@ -37,23 +37,25 @@
 #include "ring.h"
 
 #define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
-/* Of each block one: 2 MiB. */
+/* A record for each block: 2 MiB. */
 #define JIFL_RING_PATH_ORDER	18
-/* With words: 8 MiB, and as much behind. */
+/* With words: 8 MiB, and as much behind each ring. */
 #define JIFL_RING_WORDS_ORDER	20
-/* Less where there are so many CPUs. */
+/* Smaller rings where there are many CPUs. */
 #define JIFL_RING_LEAST		14
-#define JIFL_RING_SIZE		SZ_64M	/* of all */
-/* Newest records of a running session that are left for later behind an overrun. */
+#define JIFL_RING_SIZE		SZ_64M	/* of all rings together */
+/* The newest records of a running session that the reader leaves for later behind an overrun. */
 #define JIFL_RING_MARGIN	256
 
 static struct {
-	struct mutex lock;		/* all but the slots */
+	struct mutex lock;		/* guards everything but the slots */
 	const struct jifl_session *owner;
 	struct jifl_ring_reader {
 		u64 read, lost;
-		u64 unsafe;		/* up to there places may hold records of the round before */
-		u64 marks[2];		/* places of some, the older first; written by its CPU */
+		/* Up to this place slots may hold records of the round before. */
+		u64 unsafe;
+		/* The places of two marks, the older first; written by the ring's CPU. */
+		u64 marks[2];
 	} *readers;			/* nr_cpu_ids */
 	bool waits;			/* tasks wait for the reader */
 } ring = {
@@ -76,7 +78,7 @@ static u32 jifl_ring_records(void)
 	return 1u << jifl_ring_layout.order;
 }
 
-/* Rings from one CPU's to the next one's. */
+/* The distance of two CPUs' rings, in rings. */
 static u32 jifl_ring_distance(void)
 {
 	return jifl_ring_layout.words ? 2 : 1;
@@ -100,13 +102,13 @@ static void jifl_ring_choose(const struct jifl_session *s)
 
 /* --- when it is too full ---------------------------------------------------------- */
 
-/* A cell's value when so many records and words have been stored. */
+/* The value of a cell when this many records and words have been stored. */
 static u64 jifl_ring_cell(u64 count)
 {
 	return count >> jifl_ring_layout.order << 32 | (u32)(count << (32 - jifl_ring_layout.order));
 }
 
-/* ring.lock. Half a ring behind what has been read. */
+/* Under ring.lock. The limit is half a ring beyond what has been read. */
 static void jifl_ring_limit(unsigned int cpu)
 {
 	const u64 count = ring.readers[cpu].read + jifl_ring_records() / 2;
@@ -129,7 +131,10 @@ void jifl_ring_end_wait(void)
 
 /* --- life ------------------------------------------------------------------------- */
 
-/* In reach of an absolute 32-bit address, like the code that writes there. */
+/*
+ * Allocates the rings within reach of an absolute 32-bit address, as is the code that writes
+ * there.
+ */
 static int jifl_ring_alloc(const struct jifl_session *s)
 {
 	size_t size;
@@ -216,10 +221,10 @@ struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 
 }
 
 /*
- * A function with an ftrace site has been made by a compiler, and keeps to the
- * System V ABI (section 3.2.3): r11 and the flags say nothing when it begins and when
- * it returns. Compiled with -pg, it has no other agreement with its callers either:
- * GCC does not use -fipa-ra then. Inside a function they may.
+ * A function with an ftrace site has been made by a compiler, and keeps to the System V ABI
+ * (section 3.2.3): r11 and the flags have no value when it begins and when it returns. Compiled
+ * with -pg, it has no other agreement with its callers either: GCC does not use -fipa-ra then.
+ * Inside a function r11 and the flags may have values.
  */
 static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
 {
@@ -238,7 +243,7 @@ struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
 	return ins;
 }
 
-/* A record with a word behind it, which may lie behind the ring's end. */
+/* Stores a record with a word behind it. The word may lie behind the ring's end. */
 static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
@@ -248,13 +253,13 @@ static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
 	jifl_ring_store(&l, cell, what, 0);
 }
 
-/* Records and words up to a cell's value. */
+/* Records and words stored when the cell has this value. */
 static u64 jifl_ring_count(u64 cell)
 {
 	return (cell >> 32 << jifl_ring_layout.order) | (u32)cell >> (32 - jifl_ring_layout.order);
 }
 
-/* Where reading can begin anew: two, a quarter of a ring apart or more. */
+/* Notes a place where reading can begin anew. Two are kept, a quarter of a ring apart or more. */
 static void jifl_ring_note(u64 place)
 {
 	u64 *marks = ring.readers[smp_processor_id()].marks;
@@ -280,13 +285,13 @@ u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
 
 /* --- reading ---------------------------------------------------------------------- */
 
-/* Records and words ever, stored or about to be. */
+/* Records and words ever, stored or about to be stored. */
 static u64 jifl_ring_total(unsigned int cpu)
 {
 	return jifl_ring_count(READ_ONCE(per_cpu(jifl_cpu.ring, cpu)));
 }
 
-/* A mark in the newer half, or there is none: what comes next. */
+/* A mark in the newer half; if there is none, the place of the next record. */
 static u64 jifl_ring_mark_behind(const struct jifl_ring_reader *r, u64 half, u64 total)
 {
 	u32 i;
@@ -300,7 +305,10 @@ static u64 jifl_ring_mark_behind(const struct jifl_ring_reader *r, u64 half, u64
 	return total;
 }
 
-/* Behind an overrun half a ring is kept, lest it overtakes again at once. */
+/*
+ * Behind an overrun half a ring is kept, so that the writer does not overtake the reader again at
+ * once.
+ */
 static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 {
 	u64 first = total - jifl_ring_records() / 2;
@@ -315,7 +323,7 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 	r->unsafe = first + jifl_ring_records();
 }
 
-/* How far may be read? */
+/* The place up to which the reader may read. */
 static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
 	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
@@ -329,7 +337,10 @@ static u32 jifl_ring_words(u32 what)
 	return jifl_ring_layout.words ? JIFL_RECORD_WORDS(what) : 0;
 }
 
-/* A record and its words, which are all there. They are zeroed, but not what came between. */
+/*
+ * Takes a record and its words, which are all there. Zeroes them, but not what was written
+ * meanwhile.
+ */
 static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 {
 	u32 i;
@@ -340,7 +351,10 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 	}
 }
 
-/* Takes at most n words, no record in part; returns how many. first: it may skip what is lost before. */
+/*
+ * Takes at most n words, no record in part; returns how many. first: may skip records that are
+ * lost before.
+ */
 static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 {
 	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() << jifl_ring_layout.order];
@@ -357,10 +371,13 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 		words = 1 + jifl_ring_words(what);
 		if (!what || words > n - taken || r->read + taken + words > end)
 			break;
-		smp_rmb();	/* what belongs to it was written before */
+		smp_rmb();	/* what belongs to the record was written before */
 		jifl_ring_take_one(slot, &to[taken], words);
 	}
-	/* Overtaken meanwhile: nobody knows by how much of these. */
+	/*
+	 * The writer has overtaken the reader meanwhile: it is not known how many of these were
+	 * overwritten.
+	 */
 	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
 		return 0;
 	r->read += taken;
@@ -383,7 +400,7 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 		ret = -EINVAL;
 	while (!ret && done < req->n) {
 		n = min(room, req->n - done);
-		/* A loss lies before what is taken, not inside. */
+		/* A loss lies before the records taken by this call, not between them. */
 		taken = jifl_ring_take(req->cpu, page, n, !done);
 		if (!taken)
 			break;

@@ -3,7 +3,7 @@
  * Records of one session.
  *
  *   ring.c		a ring for each CPU
- *   ring_wait.c	who waits until they are taken
+ *   ring_wait.c	tasks that wait until the reader has taken records
  */
 #ifndef JIFL_RING_H
 #define JIFL_RING_H
@@ -18,28 +18,34 @@
 
 /* --- ring.c ------------------------------------------------------------------- */
 
-/* Do sessions of this kind record? */
+/* True for kinds of sessions that record. */
 static inline bool jifl_ring_is_for(u32 kind)
 {
 	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
 }
 
 /*
- * Makes the rings s's own. -EALREADY with *busy_session set when another session has them,
+ * Makes the rings belong to s. -EALREADY with *busy_session set when another session has them,
  * -ENOMEM. Sleeps.
  */
 int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
-/* Nobody waits for the rings to be read from here on. No-op if they are not s's. Sleeps. */
+/*
+ * From here on no task waits for the rings to be read. Does nothing if the rings are not s's.
+ * Sleeps.
+ */
 void jifl_ring_stop(const struct jifl_session *s);
-/* When nothing inserted for s is left. No-op if the rings are not its own. Sleeps. */
+/* Called when no inserted code of s is left. Does nothing if the rings are not s's. Sleeps. */
 void jifl_ring_close(const struct jifl_session *s);
-/* Adds a record of what, and of rsp; NULL: there was no room for it. */
+/* Adds a record of `what`, and of rsp; NULL: there was no room for the insert. */
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
-/* ... before instruction `at`, of a function's, that begins a block or returns. */
+/* The same before instruction `at` of a function's block, which begins the block or returns. */
 struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
-/* The task waits on its way back to user space until some has been taken of this CPU's ring. */
+/*
+ * Makes the task wait, on its way back to user space, until some records of this CPU's ring are
+ * taken.
+ */
 void jifl_ring_end_wait(void);
-/* Nobody waits until the ring is read again. */
+/* From here on no task waits until the ring is read again. */
 void jifl_ring_limits_lift(void);
 /* JIFL_IOC_RECORDS. Sleeps. */
 int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
@@ -48,13 +54,13 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
 
 #define JIFL_RING_TIME_BITS	28	/* in the first word */
 
-/* Does not change while a session has the rings. */
+/* Constant while a session has the rings. */
 extern struct jifl_ring_layout {
 	struct jifl_record *slots;	/* nr_cpu_ids rings */
-	u64 one;			/* one place of a cell's value */
+	u64 one;			/* one place, as a cell's value */
 	unsigned int order;		/* of a ring's records, log 2 */
-	bool words;			/* records may have some */
-	bool clock;			/* marks have the time stamp counter */
+	bool words;			/* records may carry words */
+	bool clock;			/* marks carry the time stamp counter */
 } jifl_ring_layout;
 
 /* The first of n places, as a cell's value. */
@@ -63,7 +69,7 @@ static __always_inline u64 jifl_ring_reserve(const struct jifl_ring_layout *l, u
 	return this_cpu_add_return(jifl_cpu.ring, n * l->one) - n * l->one;
 }
 
-/* The place of a cell's value is the record's own. */
+/* Stores a record. The place of the cell's value belongs to this record. */
 static __always_inline void jifl_ring_store(const struct jifl_ring_layout *l, u64 cell, u32 what,
 					    u32 value)
 {
@@ -83,7 +89,7 @@ static __always_inline void jifl_ring_store_mark(const struct jifl_ring_layout *
 			(u32)(time >> JIFL_RING_TIME_BITS));
 }
 
-/* What a call returns. */
+/* Stores the result of a call. */
 static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout *l, u64 cell,
 						   u64 result)
 {
@@ -91,10 +97,10 @@ static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout
 			(u32)result);
 }
 
-/* ring.c: jifl_ring_mark in rings whose records may have words. Returns the cell's value. */
+/* ring.c: jifl_ring_mark in rings whose records may carry words. Returns the cell's value. */
 u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
 
-/* Records what and a value. */
+/* Records `what` and a value. */
 static __always_inline void jifl_ring_put(u32 what, u32 value)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
@@ -114,7 +120,10 @@ static __always_inline void jifl_ring_mark(u32 what, u32 value)
 		jifl_ring_store_mark(&l, jifl_ring_reserve(&l, 2), what, value, now);
 }
 
-/* ... of a call's end; result: before that, what it returns. Should the task wait then? */
+/*
+ * The same at a call's end; result: recorded before that. Returns true when the task should wait
+ * then.
+ */
 static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result)
 {
 	u64 now = ktime_get_mono_fast_ns(), at;
@@ -125,7 +134,7 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 			jifl_ring_store_result(&l, jifl_ring_reserve(&l, 1), *result);
 		at = jifl_ring_mark_words(what, value, now);
 	} else {
-		/* One reservation for all costs less. */
+		/* One reservation for all records costs less. */
 		at = jifl_ring_reserve(&l, result ? 3 : 2);
 		if (result)
 			jifl_ring_store_result(&l, at, *result);
@@ -138,15 +147,15 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 
 int jifl_ring_wait_init(void);
 void jifl_ring_wait_exit(void);
-/* From here on tasks may wait, but those of this process; 0: none may. */
+/* From here on tasks may wait, except those of process `reader`; 0: no task may wait. */
 void jifl_ring_wait_open(pid_t reader);
-/* From here on nobody does. Sleeps. */
+/* From here on no task waits. Sleeps. */
 void jifl_ring_wait_close(void);
-/* Current waits on its way back to user space until *limit has another value. */
+/* The current task waits, on its way back to user space, until *limit has another value. */
 void jifl_ring_wait(const u64 *limit);
-/* Some limits have another value. */
+/* Called when some limits have another value. */
 void jifl_ring_wait_wake(void);
-/* How often that was since it was opened, and nanoseconds of all together. */
+/* How often tasks waited since the wait was opened, and the nanoseconds of all waits together. */
 void jifl_ring_wait_count(u64 *waits, u64 *ns);
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting for the reader of the rings (JIFL_FLAG_WAIT): a task whose call ends where the ring is
- * more than half full goes on when some of it has been taken, so that nothing is overwritten.
+ * Waiting for the reader of the rings (JIFL_FLAG_WAIT). A task whose call ends where the ring is
+ * more than half full waits until some records are taken, so that nothing is overwritten.
  *
- * It waits on its way back to user space (task_work_add), where nothing of the code cache is on
- * its stack and it holds no lock of the kernel's. Only what kills it ends that: signals and tracers
- * let such work be done first (get_signal, ptrace_notify). If the reader does not come for
- * ring_patience_ms, because it is stopped or needs something that such a task has to do, nobody waits
- * until it does.
+ * The task waits on its way back to user space (task_work_add), where it has no code of the code
+ * cache on its stack and holds no lock of the kernel's. Only a signal that kills the task ends the
+ * wait: signals and tracers let such work be done first (get_signal, ptrace_notify). The reader
+ * may not come for ring_patience_ms, because it is stopped or needs something that a waiting task
+ * has to do. Then no task waits until the reader comes.
  */
 #include <linux/atomic.h>
 #include <linux/jiffies.h>
@@ -32,12 +32,12 @@ MODULE_PARM_DESC(ring_patience_ms,
 
 struct jifl_ring_waiter {
 	struct callback_head work;
-	const u64 *limit;		/* of the CPU */
-	u64 full;			/* what it was */
+	const u64 *limit;		/* the CPU's limit */
+	u64 full;			/* the limit's value when the ring was full */
 };
 
-static pid_t jifl_ring_reader;		/* 0: nobody waits */
-static atomic_t jifl_ring_waiters;	/* about to wait, or waiting */
+static pid_t jifl_ring_reader;		/* 0: no task waits */
+static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting */
 static DECLARE_WAIT_QUEUE_HEAD(jifl_ring_room);
 static atomic64_t jifl_ring_waits, jifl_ring_waited_ns;
 static bool jifl_ring_ever_waited;
@@ -63,8 +63,8 @@ static bool jifl_ring_wait_is_over(const struct jifl_ring_waiter *w)
 }
 
 /*
- * As wait_event_killable_timeout(), without a part in the load average: jiffies that are left,
- * 0 when the time is over, or -ERESTARTSYS.
+ * As wait_event_killable_timeout(), but does not count for the load average. Returns the jiffies
+ * that are left, 0 when the time is over, or -ERESTARTSYS.
  */
 static long jifl_ring_wait_idle(const struct jifl_ring_waiter *w)
 {
@@ -75,7 +75,7 @@ static long jifl_ring_wait_idle(const struct jifl_ring_waiter *w)
 			     __ret = schedule_timeout(__ret));
 }
 
-/* On the way back to user space. Sleeps. */
+/* Runs on the way back to user space. Sleeps. */
 static void jifl_ring_wait_here(struct callback_head *work)
 {
 	struct jifl_ring_waiter *w = container_of(work, struct jifl_ring_waiter, work);
@@ -102,7 +102,7 @@ void jifl_ring_wait(const u64 *limit)
 	w->full = READ_ONCE(*limit);
 	init_task_work(&w->work, jifl_ring_wait_here);
 	WRITE_ONCE(jifl_ring_ever_waited, true);
-	/* Pairs with jifl_ring_wait_close: it sees this one, or this one sees it. */
+	/* Pairs with jifl_ring_wait_close: either it sees this waiter, or this waiter sees it. */
 	atomic_inc(&jifl_ring_waiters);
 	smp_mb__after_atomic();
 	if (!READ_ONCE(jifl_ring_reader) ||
@@ -150,7 +150,10 @@ int jifl_ring_wait_init(void)
 
 void jifl_ring_wait_exit(void)
 {
-	/* Who has waited may have an instruction or two of ours left, though counted no more. */
+	/*
+	 * A task that has waited may still have to execute an instruction or two of the module,
+	 * though it is not counted any more.
+	 */
 	if (READ_ONCE(jifl_ring_ever_waited))
 		synchronize_rcu_tasks();
 }

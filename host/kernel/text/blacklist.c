@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where the kernel forbids probes, and so instrumentation: the list of kprobes, of the kernel's text
- * and of modules', with the sections that the list may lack.
+ * Where the kernel forbids probes, and so instrumentation: kprobes' list for the kernel's text and
+ * for modules' text, and the sections that the list may lack.
  *
- * init and exit: process context. jifl_blacklist_has: any context but NMI, interrupts off; it takes
- * no lock. Interrupts being off keeps a replaced list alive: it is freed only after an RCU grace
+ * init and exit: process context. jifl_blacklist_has: any context but NMI, interrupts off; takes
+ * no lock. Disabled interrupts keep a replaced list alive: it is freed only after an RCU grace
  * period.
  */
 #include <linux/kprobes.h>
@@ -29,7 +29,7 @@ static struct {
 	struct list __rcu *list;
 	bool stale;			/* a module's part is missing */
 	struct list_head *kprobes;	/* kprobe_blacklist */
-	struct mutex *mutex;		/* kprobe_mutex, which guards it */
+	struct mutex *mutex;		/* kprobe_mutex, which guards the list */
 } blacklist;
 
 static void add_section(struct list *b, const char *start, const char *end)
@@ -60,7 +60,7 @@ static void sort_list(struct list *b)
 
 #define NR_SECTIONS	4
 
-/* The kernel's list, and the sections it may not hold. */
+/* Joins the kernel's list with the sections that the list may lack. */
 static struct list *make_list(void)
 {
 	struct kprobe_blacklist_entry *e;
@@ -102,12 +102,12 @@ static void renew(void)
 	if (!new)
 		return;
 	old = rcu_replace_pointer(blacklist.list, new, true);
-	/* Pairs with interrupts being off in jifl_blacklist_has. */
+	/* Pairs with the disabled interrupts in jifl_blacklist_has. */
 	synchronize_rcu();
 	kvfree(old);
 }
 
-/* After kprobes' own notifier, which adds a module's entries to the list. */
+/* Runs after kprobes' own notifier, which adds a module's entries to the list. */
 static int module_changed(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *mod = data;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions, by any address in them, for what is inserted: kallsyms asked once for several
- * blocks. It has nothing better for a module's address than reading all of the module's
- * symbols (find_kallsyms_symbol in kernel/module/kallsyms.c), thousands for a file system.
+ * Functions, by any address in them, for inserted code. kallsyms is asked once for several blocks.
+ * For a module's address kallsyms reads all of the module's symbols (find_kallsyms_symbol in
+ * kernel/module/kallsyms.c), thousands for a file system.
  *
- * What is remembered holds until a module goes.
+ * A remembered function is valid until a module goes.
  *
- * Contexts: jifl_function_at under the engine lock; jifl_function_forget takes it.
+ * Contexts: jifl_function_at under the engine lock; jifl_function_forget takes the lock.
  */
 #include <linux/string.h>
 
@@ -16,11 +16,13 @@
 
 enum {
 	FUNCTIONS = 256,
-	LINE_BITS = 7,		/* of an address, that do not choose the entry: blocks of a function share one */
+	/* Bits of an address that do not choose the entry: blocks of a function share an entry. */
+	LINE_BITS = 7,
 };
 
 static struct jifl_function functions[FUNCTIONS];
-static struct jifl_function last;	/* longer than a line: it goes on in others */
+/* Longer than a line: the function continues in other lines. */
+static struct jifl_function last;
 
 static bool holds(const struct jifl_function *f, unsigned long addr)
 {

@@ -11,11 +11,11 @@ struct jifl_function {
 	unsigned long fentry;	/* its fentry call, 0: none */
 };
 
-/* The one that addr is in, until the next call. Under the engine lock. */
+/* The function that contains addr; valid until the next call. Under the engine lock. */
 const struct jifl_function *jifl_function_at(unsigned long addr);
-/* Does a function start at addr? Under the engine lock. */
+/* True when a function starts at addr. Under the engine lock. */
 bool jifl_function_starts(unsigned long addr);
-/* A module goes: its functions are forgotten. Takes the engine lock. */
+/* Called when a module goes: forgets its functions. Takes the engine lock. */
 void jifl_function_forget(void);
 
 #endif

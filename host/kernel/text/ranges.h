@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sorted ranges of text, and what is known of each. */
+/* Sorted ranges of text, and what is known about each. */
 #ifndef JIFL_HOST_RANGES_H
 #define JIFL_HOST_RANGES_H
 
@@ -20,7 +20,7 @@ static inline int jifl_text_compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* The one of n sorted and disjoint ranges that addr is in; NULL: none. */
+/* The range that contains addr, of n sorted and disjoint ranges; NULL: none does. */
 static inline const struct text_range *jifl_text_find(const struct text_range *r, u32 n,
 						      unsigned long addr)
 {

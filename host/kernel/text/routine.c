@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where routines are left: at returns, and at jumps to where another one begins (tail
- * calls). Indirect jumps leave, too: compiled code has no jump tables
+ * The places at which a routine is left: returns, and jumps to the start of another routine (tail
+ * calls). Indirect jumps leave a routine, too, because compiled code has no jump tables
  * (engine/instrument/conventions.c, [5]).
  *
  * Context: inside callbacks; interrupts are off.
@@ -14,7 +14,7 @@
 #include "function.h"
 #include "routine.h"
 
-/* gcc puts what is unlikely into a part of its own, which has a symbol: NAME.cold. */
+/* gcc puts unlikely code into a part of its own, with a symbol: NAME.cold. */
 static bool jifl_is_cold_part(unsigned long addr)
 {
 	char name[KSYM_SYMBOL_LEN];

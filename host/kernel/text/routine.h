@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where routines are left. */
+/* The places at which a routine is left. */
 #ifndef JIFL_HOST_ROUTINE_H
 #define JIFL_HOST_ROUTINE_H
 
 #include "../../../engine/engine.h"
 
-/* How a block leaves the routine that it is of. */
+/* How a block leaves its routine. */
 enum jifl_way_kind {
 	JIFL_STAYS,
 	JIFL_RETURNS,
-	JIFL_JUMPS,		/* to another routine, which returns in its stead */
+	JIFL_JUMPS,		/* to another routine, which returns for this one */
 };
 
 struct jifl_way_out {
 	enum jifl_way_kind kind;
-	enum ir_place place;	/* of what is done there, at the last instruction */
+	enum ir_place place;	/* place of the inserts there, at the last instruction */
 };
 
-/* Under the engine lock, as symbols are looked up. */
+/* Under the engine lock, because it looks up symbols. */
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
 
 #endif

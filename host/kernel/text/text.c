@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What stands at an address of original code: may it be copied, is it a thunk,
- * must it run natively?
+ * Says what stands at an address of original code: code that may be copied, a thunk, or code that
+ * must run natively.
  *
- * init and exit: process context. jifl_host_classify and jifl_host_text: under
- * the engine lock with interrupts off, any context but NMI; they take no lock.
- * Interrupts being off is what keeps a module's text alive meanwhile: it is freed
- * only after an RCU grace period.
+ * init and exit: process context. jifl_host_classify and jifl_host_text: under the engine lock
+ * with interrupts off, any context but NMI; they take no lock. Disabled interrupts keep a module's
+ * text alive meanwhile: it is freed only after an RCU grace period.
  */
 #include <linux/bitmap.h>
 #include <linux/module.h>
@@ -25,15 +24,15 @@
 #include "text.h"
 
 /*
- * Functions whose section says the wrong thing: ordinary text that must not be
- * copied, and the other way round. Compilers rename functions they specialise,
- * so both names are looked for.
+ * Functions whose section says the wrong thing: ordinary text that must not be copied, and text of
+ * other sections that may be. Compilers rename functions that they specialise, so both names are
+ * looked for.
  */
 static const struct {
 	const char *name;
 	u8 type, cause;
 } specials[] = {
-	/* They change tasks: what returns from them is not what called them. */
+	/* These functions change tasks: another task's call returns from them. */
 	{ "__schedule", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
 	{ "__switch_to_asm", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
 	{ "__switch_to", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
@@ -42,7 +41,7 @@ static const struct {
 	{ "schedule_tail", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
 	{ "ret_from_fork", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
 	{ "ret_from_fork_asm", JIFL_TEXT_NATIVE, JIFL_CAUSE_SCHEDULE },
-	/* They put another stack under themselves or save this one for later. */
+	/* These functions change to another stack, or save the stack for later. */
 	{ "rewind_stack_and_make_dead", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
 	{ "do_suspend_lowlevel", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
 	{ "swsusp_arch_suspend", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
@@ -50,16 +49,16 @@ static const struct {
 	{ "core_restore_code", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
 	{ "relocate_kernel", JIFL_TEXT_NATIVE, JIFL_CAUSE_STACK },
 	/*
-	 * They read the return address and what lies around it: a function
-	 * whose fentry site calls one runs natively from that call on.
+	 * These functions read the return address and the words around it. A function whose fentry
+	 * site calls one of them runs natively from that call on.
 	 */
 	{ "ftrace_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "ftrace_regs_caller", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "ftrace_stub_direct_tramp", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	/*
-	 * noinstr keeps traps and tracing out of entry code. These are there
-	 * because entry code may call them, but so does everyone else, and a
-	 * copy neither traps nor traces: ordinary code.
+	 * noinstr keeps traps and tracing out of entry code. These functions are noinstr because
+	 * entry code may call them, but other code calls them, too, and a copy neither traps nor
+	 * traces: they are ordinary code.
 	 */
 	{ "__memcpy", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "memcpy_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
@@ -68,7 +67,7 @@ static const struct {
 	{ "__memset", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "memset_erms", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
 	{ "memset_orig", JIFL_TEXT_CODE, JIFL_CAUSE_NONE },
-	/* They are returned to, with a stack that lacks the return address. */
+	/* Code returns to these, with a stack that lacks the return address. */
 	{ "return_to_handler", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "arch_rethook_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
 	{ "__kretprobe_trampoline", JIFL_TEXT_FOREIGN, JIFL_CAUSE_TRACER },
@@ -81,8 +80,9 @@ static struct {
 	struct text_range special[ARRAY_SIZE(specials)];	/* sorted */
 	u32 nspecial;
 	/*
-	 * A bit for each 2^PLAIN_SHIFT bytes of core text in which nothing of the above or of the
-	 * blacklist lies: nearly all. The blacklist's part of core text is settled at boot.
+	 * A bit for each 2^PLAIN_SHIFT bytes of core text that contain nothing of the above and
+	 * nothing of the blacklist: nearly all. The blacklist's part of core text is settled at
+	 * boot.
 	 */
 	unsigned long *plain;
 } text;
@@ -119,9 +119,9 @@ static void add_thunks(const char *from, const char *last)
 }
 
 /*
- * The thunks stand in two sections that all kernels put side by side, from the
- * first indirect thunk to the default return thunk; SRSO's alias forms stand
- * apart, at addresses chosen for their bits.
+ * The thunks stand in two sections that all kernels put side by side, from the first indirect
+ * thunk to the default return thunk. SRSO's alias forms stand elsewhere, at addresses chosen for
+ * their bits.
  */
 static void find_thunks(void)
 {
@@ -244,7 +244,7 @@ static enum jifl_text classify_core(unsigned long addr, enum jifl_cause *cause)
 	return JIFL_TEXT_CODE;
 }
 
-/* End of the module text that addr is in, 0 when it is in none that is live. */
+/* The end of the module text that contains addr; 0 when no live module's text does. */
 static unsigned long module_text_end(const struct module *mod, unsigned long addr)
 {
 	unsigned long base, size;
@@ -265,8 +265,8 @@ static enum jifl_text classify_module(unsigned long addr, enum jifl_cause *cause
 }
 
 /*
- * Thunks against indirect target selection are also made at run time, in pages
- * nothing lists: `jmp *reg; int3` in the upper half of a cache line.
+ * The kernel also makes thunks against indirect target selection at run time, in pages that no
+ * list names: `jmp *reg; int3` in the upper half of a cache line.
  */
 static bool is_its_thunk(unsigned long addr)
 {
@@ -315,9 +315,8 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 }
 
 /*
- * Text that is being patched is seen either as it was or with an int3 in front,
- * because the kernel changes it in steps that each wait for this CPU to take an
- * interrupt.
+ * Text that is being patched is seen either as it was or with an int3 in front, because the kernel
+ * changes it in steps, and each step waits for this CPU to take an interrupt.
  */
 const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What stands at an address. The questions themselves are jifl_host_classify and jifl_host_text
+ * What stands at an address. The functions that answer are jifl_host_classify and jifl_host_text
  * of engine/host.h.
  */
 #ifndef JIFL_HOST_TEXT_H

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel changes its text under us: what was translated from the old bytes
- * is dropped. Called back in process context with text_mutex and whatever else
- * the patching code holds; takes the engine lock and nothing more.
+ * The kernel changes its text while JIFL runs: blocks that were translated from the old bytes are
+ * dropped. The functions are called in process context with text_mutex and whatever else the
+ * patching code holds. They take the engine lock and nothing more.
  *
  *   perf_event_text_poke  Jump labels, static calls, ftrace, kprobes and their
- *      optimisation tell perf what they change. By then the new bytes are in
- *      place behind an int3, or only that int3 is still in front of them; a
- *      translation from here on sees the new bytes, or the int3 and runs
- *      natively without being remembered.
- *   text_poke  Lock prefixes that come back when a second CPU is brought up and
- *      relocations of livepatches are written without telling. This is called
- *      before the write, so each call also drops what the call before it wrote.
- *   modules  Their text goes with them. It is not executed any more when the
- *      notifier runs, and not translated again as the module is not live.
+ *      optimisation tell perf what they change. At that time the new bytes are in
+ *      place behind an int3, or only that int3 is still in front of them. A
+ *      translation from here on sees the new bytes, or it sees the int3: then the
+ *      code runs natively and this is not remembered.
+ *   text_poke  Lock prefixes that come back when a second CPU is brought up, and
+ *      relocations of livepatches, are written without a message to perf. This
+ *      function is called before the write, so each call also drops what the call
+ *      before it wrote.
+ *   modules  Their text goes with them. When the notifier runs, the text is no
+ *      longer executed, and it is not translated again because the module is not
+ *      live.
  */
 #include <linux/kernel.h>
 #include <linux/minmax.h>
@@ -26,7 +28,7 @@
 #include "function.h"
 #include "watch.h"
 
-/* What text_poke was last called for; text_mutex. */
+/* The arguments of the last text_poke; text_mutex. */
 static struct {
 	unsigned long addr;
 	u32 len;

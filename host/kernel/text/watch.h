@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Changes of the kernel's text, of which the engine is told. */
+/* Changes of the kernel's text, reported to the engine. */
 #ifndef JIFL_HOST_WATCH_H
 #define JIFL_HOST_WATCH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Indirect branches: inline caches, the lookup behind them, and what is beyond reach. */
+/* Indirect branches: inline caches, the lookup behind them, and targets beyond reach. */
 #include <sys/mman.h>
 
 #include "../inserts.h"

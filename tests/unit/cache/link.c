@@ -281,7 +281,10 @@ static void remove_probe(void)
 	jifl_engine_invalidate(jifl_orig_at(at(8)), 1);
 }
 
-/* An int3 has no copy: the call's has a branch behind it, for good. Who returns over it meets no trap. */
+/*
+ * An int3 has no copy. The copy of the call has a branch behind it, for good. A thread that
+ * returns to that branch meets no trap.
+ */
 UNIT_TEST(probed, "cache/link: a call is translated while a probe stands behind it")
 {
 	int context = begin(insert_block_count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is refused at every single point at which the engine asks for it:
- * whatever is not had, code gives the right results, natively if need be.
+ * Memory that is refused at every single point at which the engine asks for it. Whatever memory is
+ * missing, code gives the right results, natively if need be.
  *
  * The engine's questions are redirected here when the tests are linked (--wrap).
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of the cache: when there is too little, and when it is used anew. */
+/* Memory of the cache: too little of it, and its use anew. */
 #include "../inserts.h"
 #include "../invariants.h"
 #include "../targets/targets.h"

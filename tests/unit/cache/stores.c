@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The host's promise to links: whoever looks sees the old value or the new one. */
+/* The host's promise to links: a reader sees the old value or the new one. */
 #include <pthread.h>
 #include <time.h>
 

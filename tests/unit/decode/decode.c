@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What instructions mean for translation: bytes in, fields of struct ir_insn out. */
+/* The meaning of instructions for translation: bytes in, fields of struct ir_insn out. */
 #include "../../../engine/decode/decode.h"
 #include "../unit.h"
 
@@ -327,7 +327,7 @@ UNIT_TEST(blocks, "decode/decode: where blocks end")
 	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_NONE);
 	CHECK_EQ(b.ninsns, 1);
 	CHECK_EQ(b.next.v, at(1).v);
-	/* ... and in the first */
+	/* ud2 in the first place */
 	put(0, BYTES("\x0f\x0b"));
 	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_UD2);
 	CHECK_EQ(b.ninsns, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What tools are told of instructions: operands in memory, registers, prefixes. */
+/* What tools learn about instructions: operands in memory, registers, prefixes. */
 #include "../../../engine/decode/decode.h"
 #include "../unit.h"
 

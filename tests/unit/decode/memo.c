@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Forms that are remembered say what decoding anew would. */
+/* Remembered forms say the same as decoding anew. */
 #include "../../../engine/decode/form.h"
 #include "../../../engine/decode/decode.h"
 #include "../unit.h"

@@ -21,7 +21,7 @@ static const struct {
 	  0, JIFL_THUNK_INDIRECT, IR_RAX, 3 },
 	{ "retpoline r13", BYTES("\xe8\x01\0\0\0\xcc\x4c\x89\x2c\x24\xc3\xcc"),
 	  0, JIFL_THUNK_INDIRECT, IR_R13, 3 },
-	/* ... and its last ret through the return thunk */
+	/* The same, with its last ret through the return thunk. */
 	{ "retpoline rcx, return thunk",
 	  BYTES("\xe8\x01\0\0\0\xcc\x48\x89\x0c\x24\xe9\x01\0\0\0\xcc\xc3\xcc"),
 	  0, JIFL_THUNK_INDIRECT, IR_RCX, 4 },

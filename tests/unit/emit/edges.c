@@ -105,7 +105,7 @@ UNIT_TEST(code_jcxz, "emit/edges: one that has only a short form")
 	CHECK(!memcmp(code + behind, "\x31\xc0\xc3", 3), "%s", unit_hex(code + behind, 3));
 }
 
-/* Who stands on the taken edge is neither before the branch nor behind it. */
+/* A thread on the taken edge stands neither before the branch nor behind it. */
 UNIT_TEST(places, "emit/edges: no place on a taken edge is an original one")
 {
 	const struct cache_block *b;

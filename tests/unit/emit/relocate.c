@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All of this program's text, libraries included: every instruction is decoded,
- * copied to another address, and decoded there to the same thing.
+ * All of this program's text, libraries included: every instruction is decoded, copied to another
+ * address, and decoded there with the same result.
  */
 #include <Zydis/Zydis.h>
 

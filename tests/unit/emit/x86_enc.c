@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Encodings: what each writer's function emits, byte for byte. */
+/* Encodings: the bytes that each function of the writer emits. */
 #include "../../../engine/emit/x86_enc.h"
 #include "../unit.h"
 
@@ -233,7 +233,7 @@ UNIT_TEST(copies, "emit/x86_enc: originals are copied, rip-relative ones moved")
 		ENCODES(x86_push_operand_of(w, &i_, moved), __VA_ARGS__); \
 	} while (0)
 
-/* LOADS(...): likewise, into r11. */
+/* LOADS(modrm_at, disp_at, original, bytes...), into r11 */
 #define LOADS(modrm_at, disp_at, original, ...) \
 	do { \
 		struct ir_insn i_ = insn(0x40000100, modrm_at, disp_at, original, \

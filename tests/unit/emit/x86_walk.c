@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What x86_enc.c writes is read back: its length, and what it pushes. */
+/* The code that x86_enc.c writes is read back: its length, and what it pushes. */
 #include "../unit.h"
 #include "../../../engine/emit/emit.h"
 

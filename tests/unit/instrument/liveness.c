@@ -135,7 +135,7 @@ UNIT_TEST(ends, "instrument/liveness: flags at the ends of blocks")
 	/* mov; jmp 1f; 1: je 2f; add; ret; 2: adc: the same behind a jump */
 	COMPUTE("\x48\x89\xc3\xeb\x00\x74\x04\x48\x01\xc3\xc3\x48\x11\xc3\xc3", false);
 	CHECK_EQ(live.flags[0], IR_ZF | IR_CF);
-	/* mov; jmp to itself: never read, but who knows */
+	/* mov; jmp to itself: no flag is ever read, but liveness cannot tell */
 	COMPUTE("\x48\x89\xc3\xeb\xfe", false);
 	CHECK_EQ(live.flags[0], IR_FLAGS);
 	/* jrcxz reads none itself */
@@ -200,7 +200,10 @@ UNIT_TEST(ahead, "instrument/liveness: registers beyond the block")
 	COMPUTE("\xe9\x02\0\0\0\x31\xc0\x31\xc9\x31\xc0\xcc", true);
 	CHECK(!(live.regs[0] & R(RAX)));
 	CHECK(live.regs[0] & R(RCX));
-	/* je with 32 bits: likewise where it goes; as it is behind it */
+	/*
+	 * je with 32 bits: its target counts as the jmp's above; the code behind it counts as it
+	 * is
+	 */
 	COMPUTE("\x0f\x84\x05\0\0\0\x31\xc0\x31\xc9\xcc\x31\xc9\x31\xc0\xcc", true);
 	CHECK(!(live.regs[0] & R(RAX)));
 	CHECK(live.regs[0] & R(RCX));
@@ -237,7 +240,7 @@ UNIT_TEST(changing, "instrument/liveness: registers where text may change")
 	/* of other lengths they stay nops */
 	COMPUTE("\x90\x0f\x1f\x00\x0f\x1f\x40\x00\x66\x0f\x1f\x44\0\0\xb9\0\0\0\0\xc3", true);
 	CHECK(!(live.regs[0] & R(RCX)));
-	/* ... behind the block, too */
+	/* the same behind the block */
 	COMPUTE("\x74\x00\x66\x90\x31\xc9\xcc", true);
 	CHECK_EQ(live.regs[0], 0xffff);
 	/* flags are dead at all of these, whatever stands there: mov; je 1f; 1: nop; add; ret */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counted instructions against what the processor says: a child executes the
- * same function natively, one instruction after the other.
+ * Counted instructions, compared with the processor's count: a child executes the same function
+ * natively, one instruction after the other.
  */
 #include "../inserts.h"
 #include "../targets/targets.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults in the cache are precise: the original address, and all registers and
- * flags as natively. A fixup goes on natively, as a kernel's exception table does.
+ * Faults in the cache are precise: they have the original address, and all registers and flags as
+ * natively. A fixup goes on natively, as a kernel's exception table does.
  */
 #define _GNU_SOURCE
 #include <signal.h>

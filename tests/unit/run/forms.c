@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Histograms and conditions count what they should, for every register and width, and
- * change nothing: all registers and flags are the native ones; and at each of their
- * instructions it is known what is on the stack.
+ * Histograms and conditions count what they should, for every register and width, and change
+ * nothing: all registers and flags are the native ones. At each of their instructions it is known
+ * what is on the stack.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Analysis routines that are inlined do what they do when they are called. */
+/* Inlined analysis routines do the same as called ones. */
 #include "../../../engine/ir/routine.h"
 #include "../inserts.h"
 #include "../invariants.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arguments that are looked up are what registers and memory held, whatever circle they
- * go in and wherever the call stands; and all registers and flags stay the kernel's.
+ * Looked-up arguments are what registers and memory held, whatever circle they form and wherever
+ * the call stands. All registers and flags keep the kernel's values.
  */
 #include "../inserts.h"
 #include "../invariants.h"

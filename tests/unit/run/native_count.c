@@ -109,7 +109,10 @@ static void count_edge(u64 from, u64 to, void *seen)
 	if (!ir_kind_is_conditional(insn.kind))
 		return;
 	found->executed++;
-	/* A branch to what follows it is taken, too; who wants to know looks at its condition. */
+	/*
+	 * A taken branch to the instruction behind it counts as not taken. A test that must know
+	 * whether it was taken looks at its condition.
+	 */
 	found->not_taken += to == from + insn.len;
 	found->taken += to != from + insn.len;
 }

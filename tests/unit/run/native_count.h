@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What instructions the processor executes: single steps of a child process. */
+/* The instructions that the processor executes: single steps of a child process. */
 #ifndef JIFL_UNIT_NATIVE_COUNT_H
 #define JIFL_UNIT_NATIVE_COUNT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A few instructions that something is inserted in front of, in an engine of their own. */
+/* A few instructions with an insert in front of one of them, in an engine of their own. */
 #ifndef JIFL_UNIT_PLACE_H
 #define JIFL_UNIT_PLACE_H
 

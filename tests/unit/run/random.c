@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Random programs, natively and through the cache with all kinds of inserts:
- * registers, flags and memory are the same after them, and counters agree.
+ * Random programs, natively and through the cache with all kinds of inserts: registers, flags and
+ * memory are the same after both, and counters agree.
  *
- * UNIT_SEED=n begins with seed n, UNIT_ROUNDS=n tries so many; UNIT_DUMP=file
- * writes the (last) program's code, for
+ * UNIT_SEED=n begins with seed n, UNIT_ROUNDS=n tries n programs. UNIT_DUMP=file writes the code
+ * of the (last) program, for
  * objdump -D -b binary -m i386:x86-64 --adjust-vma=... file
  */
 #include "../inserts.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads in one cache: blocks are made, linked, dropped and linked again while
- * others run them.
+ * Threads in one cache: blocks are made, linked, dropped and linked again while other threads run
+ * them.
  */
 #include <pthread.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What compilers do not emit; see targets.h. Each takes rdi and returns rax. */
+/* Code that compilers do not emit; see targets.h. Each function takes rdi and returns rax. */
 	.text
 
 /* jrcxz, taken and not; loop; loope and loopne */

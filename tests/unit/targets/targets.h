@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions to be run through the cache: each takes one number and returns one,
- * the same for the same number. targets.c is compiled in several ways; each way
- * is one table.
+ * Functions to be run through the cache: each takes one number and returns one number, the same
+ * for the same argument. targets.c is compiled in several ways; each way is one table.
  */
 #ifndef JIFL_UNIT_TARGETS_H
 #define JIFL_UNIT_TARGETS_H

@@ -259,7 +259,7 @@ static void try(const struct call *c, const char *name, void *ptr)
 	ret = syscall(c->nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (c->nr == SYS_clone3 && !ret)
 		_exit(0);
-	/* What says who or when we are is left out. */
+	/* Results that depend on the process or the time are left out. */
 	left = c->nr == SYS_read || c->nr == SYS_pread64 || c->nr == SYS_readv ? sum(env.edge, PAGE) : 0;
 	if (ret > 0 && (c->nr == SYS_times || c->nr == SYS_time || c->nr == SYS_set_tid_address))
 		ret = 1;

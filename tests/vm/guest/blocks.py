@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""How often each block was executed: against instructions counted of the same calls, the flow from
-block to block, the kernel's own kprobes; and what `jifl cover`, `prof` and `branch` make of it.
+"""How often each block was executed, compared with instruction counts of the same calls, with the
+flow from block to block, and with the kernel's own kprobes; and what `jifl cover`, `prof` and
+`branch` show of these counts.
 
 usage: blocks.py SOAK
 

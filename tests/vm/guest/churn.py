@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Sessions come and go, by every way there is, while processes work.
+"""Sessions start and end, in every possible way, while processes work.
 
 usage: churn.py ROUNDS SEED	with the module
        churn.py SECONDS		the same load alone

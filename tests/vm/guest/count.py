@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl count`: what follows from counts of blocks, against other sessions on the same calls; counts by task and
-CPU, against programs that know what they do; histograms of known values."""
+"""`jifl count`: figures computed from counts of blocks, compared with other sessions on the same
+calls; counts by task and CPU, compared with programs that know their own calls; histograms of known
+values.
+"""
 
 import contextlib
 import ctypes

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Who may use /dev/jifl, what it shows, what it does to the kernel's memory, and what it leaves behind.
+"""Who may use /dev/jifl, what the device shows, what it does to the kernel's memory, and what it
+leaves behind.
 
 usage: door.py DOOR_FUZZ OPERATIONS SEED
 
-The module is not loaded at the start. Ends with the kernel locked down.
+The module is not loaded at the start. The program ends with the kernel locked down.
 """
 
 import contextlib

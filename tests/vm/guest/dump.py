@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl dump` and the request behind it, against the kernel's text and what sessions insert.
+"""`jifl dump` and its request, compared with the kernel's text and with what sessions insert.
 
 usage: dump.py
 """

@@ -3,8 +3,8 @@
 
 usage: examples.py FILE
 
-FILE: a JSON list of commands. Each is printed as a line `example JSON`: the command, what it printed as on a
-terminal (output and error), its exit status and the seconds that it took.
+FILE: a JSON list of commands. For each command the program prints a line `example JSON`: the
+command, its output as on a terminal (output and error), its exit status and its seconds.
 """
 
 import json

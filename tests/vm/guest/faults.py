@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Faults in system calls, and the stacks of those who sleep in them, as they are natively.
+"""Faults in system calls, and the stacks of tasks that sleep in system calls, are as they are
+natively.
 
 usage: faults.py FAULTS SLEEPERS
 """

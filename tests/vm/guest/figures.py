@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The plugins that the JIFL paper prints, each against what is known otherwise.
+"""The plugins that the JIFL paper prints; the results of each are compared with results known from
+elsewhere.
 
 usage: figures.py PLUGINS
 

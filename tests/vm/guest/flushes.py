@@ -3,8 +3,8 @@
 
 usage: flushes.py MODULE CALLS
 
-MODULE: jifl.ko as built for tests (host/kernel/plant.h). The machine poisons freed memory, so
-that a task that goes on with what was freed comes to harm at once.
+MODULE: jifl.ko as built for tests (host/kernel/plant.h). The machine poisons freed memory, so that
+a task that goes on with freed memory fails at once.
 """
 
 import json

@@ -3,9 +3,8 @@
 
 usage: interrupts.py EVENTS SAMPLER PERIOD
 
-What EVENTS prints is what it prints natively, also while SAMPLER interrupts all CPUs every
-PERIOD nanoseconds; and the call chains that the interrupts find are whole, and name the
-kernel's functions only.
+EVENTS prints the same as natively, also while SAMPLER interrupts all CPUs every PERIOD nanoseconds.
+The call chains that the interrupts find are whole, and name only functions of the kernel.
 """
 
 import bisect

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""For the programs beside this file, which run in the throwaway machine.
+"""Functions for the programs beside this file, which run in the throwaway machine.
 
-Each makes many checks in one boot and prints a line for each; harness.guest
-reads them. A check that fails does not end the program: the others are still
-of use.
+Each program makes many checks in one boot and prints a line for each check; harness.guest reads the
+lines. A check that fails does not end the program, because the other checks are still of use.
 """
 
 import ctypes

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Programs that work a kernel hard: the same results with and without instrumentation,
-and the memory that sessions took given back.
+"""Programs that load a kernel heavily have the same results with and without instrumentation, and
+sessions give back the memory that they took.
 
 usage: load.py SECONDS LOAD...
 
-SECONDS: how long to go on, one after the other; 0: once through all. LOAD: a file of
-loads/, or FILE:ARGUMENT.
+SECONDS: how long to go on, one load after the other; 0: each load once. LOAD: a file of loads/, or
+FILE:ARGUMENT.
 """
 
 import contextlib

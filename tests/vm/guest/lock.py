@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl lock` against locks of which a module knows how often and how long they were waited for (modules/jifl_locks.c), and
-against waits for a lock of the kernel's own that a program makes (contend.c).
+"""`jifl lock`, compared with locks for which a module knows how often and how long tasks waited
+(modules/jifl_locks.c), and with waits that a program makes for a lock of the kernel's own
+(contend.c).
 
 usage: lock.py CONTEND
 
-Wants two CPUs: the module's other thread is on the last.
+Needs two CPUs: the module's other thread is on the last.
 """
 
 import json

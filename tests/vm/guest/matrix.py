@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A small build, without instrumentation and with, on a machine that is as the matrix says.
+"""A small build, without instrumentation and with it, on a machine with the properties that the
+matrix gives.
 
 usage: matrix.py PREEMPT MITIGATION
 """

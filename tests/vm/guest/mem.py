@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl mem` against copies of known size, against the code that was executed, and its trace against itself.
+"""`jifl mem`, compared with copies of known size and with the code that was executed; and its
+trace, compared with itself.
 
 usage: mem.py
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Little memory, and none: programs do what they do natively, and what was not counted is missed.
+"""Little memory, and none: programs do the same as natively, and calls that were not counted are
+reported as missed.
 
 usage: memory.py MODULE CALLS
 

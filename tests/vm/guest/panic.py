@@ -3,8 +3,8 @@
 
 usage: panic.py HOW KIND [CRASH_KERNEL INIT]
 
-HOW: what trouble is told (it needs that module), or `sysrq`. KIND: of a session, or `natively`.
-CRASH_KERNEL, a bzImage, is started by the panic, with the program INIT.
+HOW: a command for the module trouble (which must be loaded), or `sysrq`. KIND: the kind of a
+session, or `natively`. The panic starts CRASH_KERNEL, a bzImage, with the program INIT.
 """
 
 import ctypes

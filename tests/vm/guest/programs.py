@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Each program, without instrumentation and with: the same output, the same exit status.
+"""Each program has the same output and the same exit status without instrumentation and with it.
 
 usage: programs.py KIND PROGRAM...
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Recordings: what `jifl report` shows of one, to a process without privileges from which addresses are
-hidden, is what the command printed of the same session, byte by byte.
+"""Recordings: `jifl report` runs in a process without privileges, from which addresses are hidden.
+Its output is byte by byte the output of the command for the same session.
 """
 
 import json

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What plugins keep, how they hand it on, what they are told of; and who comes first.
+"""What plugins store, how they pass data on, and which events they are told of; and the order of
+several plugins.
 
 usage: store.py PLUGINS CALLS MODULE
 
-PLUGINS: a directory with RELEASE/NAME.ko of plugins/store.c, and of plugins/order.c under two names.
-MODULE: jifl.ko as built for tests (host/kernel/plant.h).
+PLUGINS: a directory with RELEASE/NAME.ko of plugins/store.c, and of plugins/order.c under two
+names. MODULE: jifl.ko as built for tests (host/kernel/plant.h).
 """
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What changes around instrumented tasks: processors, cgroups, the freezer, namespaces, suspending.
+"""Changes around instrumented tasks: processors, cgroups, the freezer, namespaces, suspending.
 
 usage: surroundings.py CALLS
 """

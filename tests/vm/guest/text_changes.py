@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The kernel's text changes while all system calls are instrumented, and what was changed takes effect in them.
+"""The kernel's text changes while all system calls are instrumented, and each change takes effect
+in them.
 
 usage: text_changes.py FENTRY ROUNDS [CHANGE...]
 
-Without the module it is the control: the same changes alone. CHANGE is a name in
-changes() below; without any it makes all.
+Without the module the program is the control: it makes the same changes alone. CHANGE is a name in
+changes() below; without any name the program makes all changes.
 
-Each change is made when what it changes has been translated and run; effects are
-counted: exactly as many as calls were made.
+A change is made when the code that it changes has been translated and run. Effects are counted:
+there are exactly as many as calls were made.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What analysis functions are given, and the plugins that come with JIFL, on code of which is
-known what it does (modules/jifl_known.c).
+"""What analysis functions are given, and the plugins that come with JIFL, on code whose actions are
+known (modules/jifl_known.c).
 
 usage: tools.py PLUGINS
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What instructions do to memory, read off what `jifl dump` shows of them: for calls with simple code."""
+"""Computes from the output of `jifl dump` what instructions do to memory: for calls with simple
+code.
+"""
 
 import re
 

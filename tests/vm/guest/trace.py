@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The functions that `jifl trace` sees, against those of the kernel's own function_graph tracer.
+"""The functions that `jifl trace` sees, compared with those of the kernel's own function_graph
+tracer.
 
 usage: trace.py
 
-Both watch the same program, one after the other. Each of its system calls is made many
-times, and what is compared is the commonest sequence of functions, of those both can see:
-the function tracer has no notrace functions, and in between come now and then an interrupt's.
+Both watch the same program, one after the other. The program makes each of its system calls many
+times. The commonest sequences of functions are compared, without functions that only one of the two
+can see: the function tracer has no notrace functions, and functions of an interrupt occur between
+others now and then.
 """
 
 import json

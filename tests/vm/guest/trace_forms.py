@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The forms of `jifl trace` that viewers open: what is in them, decoded here, without their libraries."""
+"""The forms of `jifl trace` that viewers open. Their content is decoded here, without the viewers'
+libraries.
+"""
 
 import json
 import os

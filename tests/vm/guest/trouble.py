@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Warnings, oopses and mended faults inside instrumented system calls: the log says what it says natively.
+"""Warnings, oopses and mended faults inside instrumented system calls: the log has the same text as
+natively.
 
-Needs the module trouble. An oops ends the process that caused it, here, not the machine.
+Needs the module trouble. In this machine an oops ends the process that caused it, not the machine.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Annotated functions, flame graphs, pages and branches by call: what they show are the counts that `-f json` has.
+"""Annotated functions, flame graphs, pages and branches by call show the counts that `-f json` has.
 
 usage: views.py [VMLINUX]
 

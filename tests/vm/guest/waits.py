@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Threads wait for the records of their calls to be taken, where they would be lost: on one CPU, always."""
+"""Threads wait until the records of their calls are taken, where the records would be lost
+otherwise: always, on one CPU.
+"""
 
 import os
 import re

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What `jifl why` says of calls whose cause is known, from the source of kernels 6.1 and 6.12.
+"""What `jifl why` says about calls whose cause is known, from the source of kernels 6.1 and 6.12.
 
 usage: why.py [VMLINUX]
 
 VMLINUX: the running kernel's, with debug information. Without it there are no source lines.
 
-The calls are those of a program that takes a name of its own before, by which they are told from those
-that its interpreter makes.
+The calls are those of a program that first takes a name of its own. The name tells them from the
+calls that the program's interpreter makes.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Python's own tests of what system calls do: which pass, fail and are skipped.
+"""Python's own tests of the functions behind system calls: which pass, fail and are skipped.
 
 usage: python.py MODULE
 """

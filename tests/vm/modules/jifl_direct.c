@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Another tracer: a direct call, that does nothing, on a function of the
- * kernel (parameter `function`) as long as this is loaded. Loading fails with
- * what ftrace says.
+ * Another tracer: a direct call, which does nothing, on a function of the kernel (parameter
+ * `function`) as long as this module is loaded. Loading fails with ftrace's error.
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Code for the figures of the JIFL paper (plugins/figure*.c) to be tried on, in /proc/jifl_figures.
+ * Code on which the figures of the JIFL paper (plugins/figure*.c) are tried, in
+ * /proc/jifl_figures.
  *
  *	a read of n bytes	executes branches with hints: for each i from n down to 1 those of
  *				figures_hints(), which say when they are taken
@@ -8,7 +9,8 @@
  *				parameter `contend` a thread on the last processor increments it too, and
  *				the write goes on until it has had to try again ENOUGH times
  *
- * The parameter `retries` says how often it had to. Who writes must not run on the last processor.
+ * The parameter `retries` says how often it had to try again. The writing task must not run on the
+ * last processor.
  */
 #include <linux/cpumask.h>
 #include <linux/kthread.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Code of which is known what it does, to judge by it what plugins and tools say: each read of
- * /proc/jifl_known executes it once, and is -ERANGE at the end. A write of an int, or of one byte,
- * reads it from user memory with an instruction of this module, and its result is that.
+ * Code whose actions are known, to check the results of plugins and tools. Each read of
+ * /proc/jifl_known executes the code once, and ends with -ERANGE. A write of an int, or of one
+ * byte, reads it from user memory with an instruction of this module; the result of the write is
+ * the value that was read.
  */
 #include <linux/module.h>
 #include <linux/proc_fs.h>

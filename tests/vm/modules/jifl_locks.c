@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Locks of which is known how often they are waited for, and how long. A line written to
+ * Locks for which it is known how often and how long tasks wait. A line written to
  * /proc/jifl_locks is
  *	KIND MS N	a lock is taken N times, each while a thread on another processor
- *			holds it, for MS ms more; MS 0: while nobody does
+ *			holds it, for MS ms more; MS 0: while no thread holds it
  *	cmpxchg 0 N	a cmpxchg is tried N times in vain before it succeeds; another fails N times
  *			and is not tried again
- * and reading it gives, for each kind: KIND, how often it was waited for; how long taking it
- * lasted, in nanoseconds, all together and at most; and how long it was held behind a waiter's
- * back, from when it was seen to wait, all together and at most. The wait is between both.
- * Who writes must not run on the last processor.
+ * Reading the file gives for each kind: KIND; how often tasks waited for it; how long taking it
+ * lasted, in nanoseconds, all together and at most; and how long it was held after a waiter was
+ * seen to wait, all together and at most. The wait is between the two durations. The writing task
+ * must not run on the last processor.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -38,7 +38,7 @@ static struct semaphore known_semaphore;
 static DEFINE_RT_MUTEX(known_rt_mutex);
 DEFINE_STATIC_PERCPU_RWSEM(known_percpu_rwsem);
 
-/* A function for each: it is who is said to take the lock. */
+/* A function for each lock: `jifl lock` names it as the taker of the lock. */
 #define TAKE(name, call) static KNOWN void name(void) { call; }
 
 TAKE(take_spinlock, spin_lock(&known_spinlock))
@@ -73,7 +73,7 @@ WAITED_FOR(semaphore_waited_for, !list_empty_careful(&known_semaphore.wait_list)
 WAITED_FOR(rt_mutex_waited_for, !RB_EMPTY_ROOT(&known_rt_mutex.rtmutex.waiters.rb_root))
 WAITED_FOR(percpu_waited_for, waitqueue_active(&known_percpu_rwsem.waiters))
 
-/* Who waits for the read-write lock waits first, as a part of that, for its spinlock. */
+/* A thread that waits for the read-write lock first waits, as a part of that, for its spinlock. */
 static void hold_nested(void)
 {
 	take_rwlock_write();
@@ -113,7 +113,7 @@ static struct kind {
 };
 
 static struct task_struct *holder;
-static struct kind *wanted;		/* by who writes; NULL again when it is released */
+static struct kind *wanted;		/* by the writing task; NULL again when released */
 static unsigned int wanted_ms;
 static int waiter_cpu;
 static bool held, coming;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The body of jifl_swap_a and jifl_swap_b: /proc/jifl_swap holds ANSWER, which
- * stands in its code. Each is loaded where the other was.
+ * The body of jifl_swap_a and jifl_swap_b: /proc/jifl_swap holds ANSWER, which stands in its code.
+ * Each module is loaded at the address where the other was.
  */
 #include <linux/module.h>
 #include <linux/proc_fs.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trouble: does what it is told by a write to /proc/trouble, in the context of
- * that system call: warnings, oopses, faults that an exception table mends,
- * stack dumps, long waits. For kernels in a throwaway machine only.
+ * trouble: does what a write to /proc/trouble orders, in the context of that system call:
+ * warnings, oopses, faults that an exception table mends, stack dumps, long waits. For kernels in
+ * a throwaway machine only.
  *
- * What has a result is answered in the log by "trouble: NAME: RESULT".
+ * A command with a result answers in the log by "trouble: NAME: RESULT".
  */
 #include <linux/delay.h>
 #include <linux/fs.h>

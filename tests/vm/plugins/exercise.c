@@ -2,9 +2,9 @@
 /*
  * exercise: every kind of callback and of insertion.
  *
- * Of getresuid everything is counted; of all other system calls every block, and
- * with `every` set every instruction of some, gets calls to functions that
- * leave nothing as they found it that a C function need not keep.
+ * Everything in getresuid is counted. In all other system calls every block, and with `every` set
+ * every instruction of some calls, gets calls to functions that change everything that a C
+ * function may change.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>

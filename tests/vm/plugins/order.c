@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * order: built under several names, which are started at the same time. Each puts a record into its
- * ring at the same places of a task's getppid; the times of these say who came first. A record names
- * the instruction that it was put in at; where the call begins and ends, the callback that had it put in.
+ * order: built under several names, which are started at the same time. Each puts a record into
+ * its ring at the same places of a task's getppid; the records' times tell which came first. A
+ * record names the instruction at which it was inserted; where the call begins and ends, it names
+ * the callback that inserted it.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>

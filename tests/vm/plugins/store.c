@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * store: everything of include/jifl_store.h, with events and symbols. Of each getresuid it
- * counts in whatever can count, so that all must agree; of all other calls it looks at routines alone, for
- * which it takes pieces of a heap. Stopping prints all sums: "store: NAME SUM...".
+ * store: everything of include/jifl_store.h, with events and symbols. It counts each getresuid in
+ * everything that can count, so that all counts must agree. In all other calls it looks only at
+ * routines, for which it takes pieces of a heap. Stopping prints all sums: "store: NAME SUM...".
  */
 #include <jifl.h>
 #include <linux/kallsyms.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * values: what analysis functions are given that is looked up each time, what is done on
- * edges of branches and where routines are left, what instructions are told to be; all of
- * what jifl_known executes. Stopping prints all sums: "values: NAME SUM...".
+ * values: the arguments of analysis functions that are looked up each time, what happens on edges
+ * of branches and where routines are left, and the kinds of instructions; for all code that
+ * jifl_known executes. Stopping prints all sums: "values: NAME SUM...".
  */
 #include <jifl.h>
 #include <linux/kallsyms.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sessions record, CPU by CPU.
+//! The records of sessions, CPU by CPU.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sessions keep in tables: counts of blocks, accesses, keys and locks.
+//! The tables of sessions: counts of blocks, accesses, keys and locks.
 
 use super::*;
 

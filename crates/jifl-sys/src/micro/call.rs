@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls as such, always through the same instructions, and a few that
-//! several operations need.
+//! System calls, always through the same instructions, and a few calls that several operations
+//! need.
 
 use std::fs::File;
 use std::io;

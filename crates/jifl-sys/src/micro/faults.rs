@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Exceptions. They are no system calls, so no session instruments them: these
-//! operations show what the others' instrumentation costs them.
+//! Exceptions. They are no system calls, so no session instruments them. These operations show what
+//! the instrumentation of system calls costs exceptions.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

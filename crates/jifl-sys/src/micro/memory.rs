@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory: a file mapped, looked at and unmapped; and what the faults need.
+//! Memory: a file that is mapped, read and unmapped; and the memory that the faults need.
 
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The operations that `jifl bench` measures, in the manner of lmbench: one
-//! system call each, a few, or an exception. Each is prepared once, then done
-//! again and again; [`OPS`] is the table of all.
+//! The operations that `jifl bench` measures, in the manner of lmbench: each is one system call, a
+//! few system calls, or an exception. Each is prepared once, then done again and again. [`OPS`] is
+//! the table of all operations.
 
 mod call;
 mod calls;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A byte to another process and back: through pipes, a UNIX socket, TCP.
+//! Sends a byte to another process and back: through pipes, a UNIX socket, TCP.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes: forked and waited for, with and without a new program.
+//! Forks processes and waits for them, with and without a new program.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;

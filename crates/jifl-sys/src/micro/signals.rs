@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals: installing a handler, and having it called.
+//! Signals: installs a handler, and has it called.
 
 use std::io;
 

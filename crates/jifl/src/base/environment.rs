@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine that was measured, as results name it.
+//! Describes the measured machine in results.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub const COMMIT: &str = match option_env!("JIFL_COMMIT") {
     None => "unknown",
 };
 
-/// Kernel, processor, and who emulates it.
+/// The kernel, the processor, and the emulator that provides it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {
     /// `uname -r`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the command ends: exit statuses, and the one line that says why.
+//! How the command ends: exit statuses, and the one line that gives the reason.
 
 /// An error of the command: one line for the user and the status to end with.
 #[derive(Debug, Clone, PartialEq, Eq)]

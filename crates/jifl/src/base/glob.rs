@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Globs as users type them for names: `*`, `?`, and nothing else.
+//! Globs that users type for names: `*`, `?`, and nothing else.
 
 /// Whether `text` matches `pattern` as a whole.
 pub fn matches(pattern: &str, text: &str) -> bool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every other folder may use: it knows neither the kernel nor a session.
+//! What every other folder may use. This folder knows neither the kernel nor a session.
 
 pub mod clock;
 pub mod duration;

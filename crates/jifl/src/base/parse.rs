@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A subcommand's arguments from a line, for unit tests.
+//! Parses a subcommand's arguments from a line, for unit tests.
 
 use clap::{Args, Parser};
 

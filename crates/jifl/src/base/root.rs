@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the project's tree is, for what is built there: modules and kernels.
+//! The place of the project's tree, for what is built there: modules and kernels.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl diff`: two recordings side by side, by function, or by system call where that is all they have.
+//! `jifl diff`: two recordings side by side, by function, or by system call where they have nothing
+//! else.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

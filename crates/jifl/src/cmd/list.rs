@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl list`: what can be a target.
+//! `jifl list`: the possible targets.
 
 use clap::Args;
 

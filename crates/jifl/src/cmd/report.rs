@@ -361,7 +361,7 @@ mod tests {
         done.map(|()| text)
     }
 
-    /// Likewise, both.
+    /// Both: the text, and whether the report succeeded.
     fn written(recording: &Recording, options: &str) -> (String, Result<(), String>) {
         let name = format!(
             "jifl-report-{}-{:?}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where code lies: the kernel and its modules, with the build ids that say which they are.
+//! Where code lies: the kernel and its modules, with the build ids that identify them.
 
 use std::fs;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel that runs, or that a recording is of: its symbols, images, source lines, code, types.
+//! The kernel that runs, or the kernel of a recording: its symbols, images, source lines, code,
+//! types.
 
 pub mod disasm;
 pub mod errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions get and return, by the kernel's own description of its types (BTF).
+//! The arguments and results of functions, from the kernel's own description of its types (BTF).
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the kernel has put the sections of a module that is loaded (/sys/module/NAME/sections,
-//! for root only). How long they are is not said, and those of its initialization are named, too,
-//! when their memory has long been freed.
+//! Where the kernel has put the sections of a loaded module (/sys/module/NAME/sections, for root
+//! only). The kernel does not tell how long the sections are. It also names the sections of the
+//! module's initialization, when their memory has long been freed.
 
 use std::collections::HashMap;
 use std::fs;

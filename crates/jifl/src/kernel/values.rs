@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions get and return, as their types say it: from registers to text and to JSON.
+//! The arguments and results of functions, by their types: from registers to text and to JSON.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ use crate::kernel::errno;
 pub enum Kind {
     /// `true` or `false`.
     Bool,
-    /// So many bytes.
+    /// A number of this many bytes.
     Int {
         /// 1, 2, 4 or 8.
         size: usize,
         /// Can it be below 0?
         signed: bool,
     },
-    /// Likewise, with names for some values.
+    /// A number of this many bytes, with names for some values.
     Enum {
         /// 1, 2, 4 or 8.
         size: usize,

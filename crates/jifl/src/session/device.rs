@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening the device, and saying in one line why it cannot be had.
+//! Opens the device, or says in one line why it cannot be opened.
 
 use std::io;
 
@@ -35,7 +35,7 @@ fn no_device(error: &io::Error) -> Failure {
     })
 }
 
-/// Asks who answers, and insists on one that this command understands.
+/// Asks the device which module answers. Refuses a module that this command does not understand.
 pub fn info(door: &impl Door) -> Result<Info, Failure> {
     let mut info = Info::default();
     door.call(Request::Info(&mut info))

@@ -199,7 +199,7 @@ impl Door for Fake {
                 let Some((lines, lost)) = state.lines.get_mut(&name) else {
                     return refuse(Errno::NODATA);
                 };
-                // One at a time: those who ask must go on asking.
+                // One line at a time: the caller must go on asking.
                 let line = if lines.is_empty() {
                     String::new()
                 } else {

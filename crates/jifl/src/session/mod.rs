@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sessions of the module: what they are about, how they run, what they have found, and the file
-//! that keeps it.
+//! Sessions of the module: their targets, how they run, what they have found, and the file that
+//! keeps it.
 
 pub mod blocks;
 pub mod calls;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tasks a session is about and how long it lasts: the options that all
-//! commands with a session share, and the session they describe.
+//! The tasks of a session and its duration: the options that all commands with a session share, and
+//! the session that they describe.
 
 use std::ffi::OsString;
 use std::io;

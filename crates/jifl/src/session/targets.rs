@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Targets as users name them: `sys:openat`, `sys:*at`, `sys:257`.
+//! Targets in the notation of users: `sys:openat`, `sys:*at`, `sys:257`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How output looks and where it goes.
+//! The look of output and its destination.
 
 pub mod output;
 pub mod table;

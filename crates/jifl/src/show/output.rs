@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where data goes: standard output or a file.
+//! The destination of data: standard output or a file.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek, SeekFrom, Write};
@@ -50,7 +50,8 @@ impl Extent {
     }
 }
 
-/// Likewise, where data goes to a file or, without one, to standard output.
+/// Columns that a line has on the terminal, where data goes to a file or, without one, to standard
+/// output; `None` where there is no terminal.
 pub fn width(output: Option<&Path>) -> Option<usize> {
     if output.is_some() {
         return None;
@@ -116,7 +117,7 @@ impl Sink {
         self.write_bytes(text.as_bytes())
     }
 
-    /// Likewise, of what is no text.
+    /// Writes all of `bytes`, which are no text. A reader that has gone away is no error.
     pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let (result, name) = match self {
             Sink::Stdout => {

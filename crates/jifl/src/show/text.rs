@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and text, as tables, pages and JSON have them.
+//! Numbers and text in the form that tables, pages and JSON have.
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sheet as charts: for each operation a group of bars, one for each row,
-//! their height the normalised slowdown on a logarithmic scale. What is ours is one chart,
-//! peers beside our rows with the same jobs another, translation anew in each call a third.
+//! A sheet as charts: for each operation a group of bars, one for each row. The height of a bar is
+//! the normalised slowdown on a logarithmic scale. JIFL's rows are one chart, peers beside JIFL's
+//! rows with the same jobs another, translation anew in each call a third.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

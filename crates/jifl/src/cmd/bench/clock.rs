@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clocks: instructions, where the machine's counts them, and time, both of them the
-//! processor's time stamp counter; and what the front end's model counts (front_end.rs).
+//! The clocks: instructions, on machines whose time stamp counter counts them, and time. Both are
+//! read from the processor's time stamp counter. The third clock is the front end's model
+//! (front_end.rs).
 
 use std::time::{Duration, Instant};
 

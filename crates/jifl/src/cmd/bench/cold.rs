@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cold set: what it costs to begin. A program's first run in a session,
-//! when all that it executes of the kernel has to be translated; what a
-//! translation costs; and how much memory a compile's code takes.
+//! The cold set: the cost of the beginning. It measures a program's first run in a session, when
+//! all kernel code that the program executes has to be translated; the cost of a translation; and
+//! how much memory the code of a compile takes.
 
 use jifl_sys::abi::Kind;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The third clock: events of the processor's front end, as a model counts them that is a
-//! plugin of the machine's QEMU (bench/frontend). Each event becomes a sheet of its own.
+//! The third clock: events of the processor's front end, counted by a model that is a plugin of the
+//! machine's QEMU (bench/frontend). Each event becomes a sheet of its own.
 //!
-//! A round is marked by nops that the plugin knows. The plugin writes what it has counted in
-//! each round to a file, which this program reads: the files' directory is the host's.
+//! A round is marked by nops that the plugin knows. The plugin writes its counts of each round to a
+//! file, which this program reads: the files' directory is the host's.
 
 use std::io;
 use std::path::PathBuf;

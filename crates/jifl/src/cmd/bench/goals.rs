@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The goals of the micro set in instructions, and how far a sheet reaches them.
+//! The goals of the micro set in instructions, and whether a sheet reaches them.
 
 use super::sheet::{Figure, Goal, NATIVE, Sheet};
 use super::stats::{geomean, spread};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measuring the machine that this runs on: each set by each clock that can be
-//! used, as a sheet.
+//! Measures the machine on which this program runs: each set by each clock that can be used, as a
+//! sheet.
 
 use jifl_sys::micro::Op;
 

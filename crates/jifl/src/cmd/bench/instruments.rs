@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of the sheets: a table of instrumentations, how each is switched
-//! on, and what it says it has counted.
+//! The rows of the sheets: a table of instrumentations, how each is switched on, and how its own
+//! count is read.
 
 use jifl_sys::abi::{
     FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measuring in throwaway machines: this program starts itself inside one, for
-//! one set and clock, and reads what it found from its output.
+//! Measures in throwaway machines: this program starts itself inside one, for one set and clock,
+//! and reads the results from its output.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

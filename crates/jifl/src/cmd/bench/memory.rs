@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory set: a compile's throughput with a session over every system
-//! call, against the memory given to the cache. The module is loaded anew with
-//! each size, and at the end as it was before.
+//! The memory set: a compile's throughput with a session over every system call, against the memory
+//! given to the cache. The module is loaded anew with each size, and at the end with its former
+//! parameters.
 
 use std::ffi::CString;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl bench`: what instrumentation costs, ours and that of its peers.
+//! `jifl bench`: the cost of instrumentation, by JIFL and by its peers.
 
 mod chart;
 mod clock;

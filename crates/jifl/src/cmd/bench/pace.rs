@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long the micro set goes on: rounds by what a round costs, turns by what it takes
-//! to switch a peer on; and the lines that say how far it has come.
+//! The length of the micro set: the cost of a round decides the number of rounds, and the time to
+//! switch a peer on decides the turns. Also the lines that report progress.
 
 use std::time::{Duration, Instant};
 

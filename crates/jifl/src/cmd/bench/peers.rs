@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tools that JIFL is measured against, doing the same jobs at the addresses
-//! that JIFL itself saw executed: [`collect`] finds those, [`Peer::start`] puts
-//! a tool there until it is dropped.
+//! The tools with which JIFL is compared. They do the same jobs at the addresses that JIFL itself
+//! saw executed: [`collect`] finds the addresses, [`Peer::start`] puts a tool there until it is
+//! dropped.
 //!
-//! No tool filters by task: that would cost it something at each hit, and JIFL
-//! filters once a call. So hits of others are counted too, and a count is right
-//! if it is not below what was expected.
+//! No tool filters by task: a filter would cost it something at each hit, and JIFL filters once a
+//! call. So hits of other tasks are counted too, and a count is right if it is not below the
+//! expected count.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl bench-peers`: each peer on one operation, a JSON object a line. For the
-//! tests, and for looking at one figure of the benchmark more closely.
+//! `jifl bench-peers`: each peer on one operation, a JSON object a line. For tests, and for a
+//! closer look at one figure of the benchmark.
 
 use std::fs::File;
 use std::process::Command;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that are run to be measured. Their cost is the processor time of
-//! their processes, so waiting, for a file system of the host's maybe, is none.
+//! Programs that are run to be measured. Their cost is the processor time of their processes, so
+//! waiting, perhaps for a file system of the host, costs nothing.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of sheets: text, charts and JSON, of each as soon as there is one. A run
-//! takes an hour, and what is there then is not lost when it ends early.
+//! The output of sheets: text, charts and JSON, of each sheet as soon as there is one. A run takes
+//! an hour, and the sheets that are written are not lost when it ends early.
 
 use std::path::{Path, PathBuf};
 

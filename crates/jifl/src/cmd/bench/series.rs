@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is found of one operation under one instrumentation, round by round,
-//! and what becomes of it in a sheet.
+//! The figures of one operation under one instrumentation, round by round, and how they enter a
+//! sheet.
 
 use super::instruments::Instrument;
 use super::sheet::{Cell, Row};

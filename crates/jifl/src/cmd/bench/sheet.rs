@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a measurement found: a sheet of operations and rows, one row an
-//! instrumentation. The same for every set, as text, JSON and chart.
+//! The result of a measurement: a sheet of operations and rows, one row an instrumentation. It is
+//! the same for every set, as text, JSON and chart.
 
 use serde::{Deserialize, Serialize};
 

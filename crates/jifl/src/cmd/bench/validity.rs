@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an instrumentation counted what it should while it was measured. A
-//! figure whose instrumentation did not is void.
+//! Whether an instrumentation counted what it should while it was measured. If it did not, its
+//! figure is void.
 
 use super::instruments::Counts;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The web set: an Apache server and ApacheBench on the loopback interface,
-//! under every instrumentation in turn. Time only: server and clients overlap.
+//! The web set: an Apache server and ApacheBench on the loopback interface, under every
+//! instrumentation in turn. It measures time only, because server and clients overlap.
 
 use std::net::TcpStream;
 use std::path::Path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from how often each basic block is executed: branches, reads and writes of memory,
-//! instructions by mnemonic, calls of functions.
+//! What is computed from the number of executions of each basic block: branches, reads and writes
+//! of memory, instructions by mnemonic, calls of functions.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts by what the tasks are.
+//! Counts by properties of the tasks.
 
 use std::collections::BTreeMap;
 

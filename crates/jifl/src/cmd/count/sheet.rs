@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts by something: a table whose columns are what the counts are by, then figures.
+//! Counts by keys: a table whose first columns are the keys, and whose other columns are figures.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is counted, and by what: the words of the command line, and which go together.
+//! What is counted, and by which keys: the words of the command line, and which go together.
 
 use std::str::FromStr;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Executed blocks in the format of DynamoRIO's drcov, version 2, which Lighthouse and other
-//! plugins of disassemblers read: modules, then a table of blocks, each with its offset from the
-//! beginning of its module. The kernel is a module that begins at `_text`, where a disassembler
-//! of vmlinux sees its beginning, wherever it has been loaded.
+//! plugins of disassemblers read. The file has modules, then a table of blocks, each with its
+//! offset from the beginning of its module. The kernel is a module that begins at `_text`, where a
+//! disassembler of vmlinux sees its beginning, wherever the kernel has been loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Coverage as pages: index.html lists functions and source files, and each source file of which
-//! lines are known has a page. There is neither a script nor anything from elsewhere in them.
+//! Coverage as pages: index.html lists functions and source files. Each source file whose lines are
+//! known has a page. The pages contain no script and load nothing from elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

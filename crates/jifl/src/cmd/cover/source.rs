@@ -2,10 +2,10 @@
 //! Coverage by source file: functions, lines, branches.
 //!
 //! Without debug information there is one record for the kernel and one for each module, of
-//! functions alone. With it there is one for each source file. A line was executed as often as that
-//! of its instructions which was executed most: they are parts of it, or copies that the compiler
-//! has inlined elsewhere, of which the sum is not known to be right either. So was an inlined
-//! function.
+//! functions alone. With it there is one record for each source file. The count of a line is the
+//! highest count among its instructions. The instructions are parts of the line, or copies that the
+//! compiler has inlined elsewhere, and their sum is not known to be right either. The count of an
+//! inlined function is made in the same way.
 
 use std::collections::BTreeMap;
 

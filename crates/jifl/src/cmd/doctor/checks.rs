@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checks, in the order in which they are worth mending.
+//! The checks, in the order in which their findings should be mended.
 
 use std::collections::BTreeSet;
 use std::path::Path;

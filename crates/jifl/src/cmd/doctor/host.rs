@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine as files, so that a test can make one up.
+//! The machine as files, so that a test can invent a machine.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl dump`: what the code cache holds, beside what it was made from.
+//! `jifl dump`: the code in the code cache, beside the code from which it was made.
 
 mod cache;
 mod origin;

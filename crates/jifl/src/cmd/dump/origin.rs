@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where inserted code comes from, as far as that can be read off it.
+//! Where inserted code comes from, as far as the code shows it.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is shown of the cache, and as JSON: each block's pieces beside their
-//! source, with what is known of where inserted ones come from.
+//! The part of the cache that is shown, and its JSON: each block's pieces beside their source, with
+//! what is known about the origin of inserted pieces.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -63,7 +63,7 @@ pub struct Piece {
     pub pushed: u32,
     /// Flags live before it, where known: `C-Z---`.
     pub live_flags: Option<String>,
-    /// Registers live before it, likewise.
+    /// Registers live before it, where known.
     pub live_regs: Option<Vec<&'static str>>,
     /// The original instruction.
     pub original: Option<String>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl lock`: which locks system calls wait for, and what they try again.
+//! `jifl lock`: the locks for which system calls wait, and the operations that they try again.
 
 mod rows;
 mod show;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is added up to one line.
+//! The records that are added up to one line.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A trace in the form that DynamoRIO's drmemtrace tools and simulators read: a file for each
 //! thread, of entries of a type, a size and a number (clients/drcachesim/common/trace_entry.h).
-//! Instructions that access no memory are not in it: by its type it is one filtered so.
+//! Instructions that access no memory are not in the file: its type says that it is filtered in
+//! this way.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What records are about: the accesses of each block, as the module has laid them out.
+//! The meaning of records: the accesses of each block, as the module has laid them out.
 
 use jifl_sys::abi::{Access, Accesses};
 use jifl_sys::device::{Door, Request};

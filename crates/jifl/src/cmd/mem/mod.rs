@@ -109,9 +109,9 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
 struct Losses {
     /// Records and words that were overwritten before they could be taken.
     lost: u64,
-    /// ... for which there was no room.
+    /// Records and words for which there was no room.
     beyond_records: u64,
-    /// ... that follow such, and nobody knows whose they are.
+    /// Records and words that follow these, and whose thread is not known.
     stray: u64,
     /// Copies of blocks made without records.
     unrecorded_blocks: u64,

@@ -95,7 +95,7 @@ impl Sums {
     }
 }
 
-/// Who accesses a cache line.
+/// The accesses of a cache line.
 #[derive(Debug, Default)]
 pub struct Line {
     pub loads: u64,
@@ -170,7 +170,7 @@ impl<'a> Summary<'a> {
         all
     }
 
-    /// Cache lines, likewise.
+    /// Cache lines, the most accesses first.
     pub fn lines(&self) -> Vec<(u64, &Line)> {
         let mut all: Vec<_> = self.lines.iter().map(|(at, line)| (*at, line)).collect();
         all.sort_by_key(|(at, line)| (u64::MAX - line.all(), *at));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A function's instructions as they are now, each with how often it was executed, branches with
-//! how often they were taken, below the source lines that they are of.
+//! A function's instructions as they are now, below their source lines. Each instruction has the
+//! number of its executions, and each branch the number of times that it was taken.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stacks as a flame graph: an SVG picture in which a box is as wide as the share of instructions
-//! executed in it and in what stands on it. A box's whole text shows under the pointer.
+//! Stacks as a flame graph: an SVG picture. The width of a box is the share of instructions
+//! executed in it and in the boxes that stand on it. The whole text of a box shows under the
+//! pointer.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which functions instructions were executed, as stacks: the module, the function and, where
-//! debug information tells them, those that are inlined there. Who calls whom is not known from
-//! counts of blocks.
+//! The functions in which instructions were executed, as stacks: the module, the function and,
+//! where debug information tells them, the functions that are inlined there. Counts of blocks do
+//! not tell which function calls which.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

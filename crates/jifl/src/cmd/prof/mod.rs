@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl prof`: where instructions were executed, counted, not sampled.
+//! `jifl prof`: where instructions were executed. The numbers are counted, not sampled.
 
 mod annotate;
 mod flame;

@@ -48,7 +48,7 @@ pub fn sorted_functions(profile: &Profile) -> Vec<Function<'_>> {
     functions
 }
 
-/// Blocks, likewise.
+/// Blocks, the most instructions first.
 pub fn sorted_blocks(profile: &Profile) -> Vec<&Count> {
     let mut blocks: Vec<&Count> = profile.executed().collect();
     blocks.sort_by_key(|block| (u64::MAX - instructions(block), block.orig));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl read`: takes the records out of a plugin's ring and shows them, as the lines that the
-//! plugin makes of them; with source lines behind the places that these name, if that is wanted.
+//! `jifl read`: takes the records out of a plugin's ring and shows them as the lines that the
+//! plugin makes of them. If the user wants it, source lines follow the places that these lines
+//! name.
 
 mod places;
 
@@ -109,7 +110,7 @@ pub fn run(args: &ReadArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// Has whoever read it gone away?
+/// True when the reader of the output has closed it.
 fn is_closed(fd: impl AsFd) -> bool {
     let mut events = [PollFd::new(&fd, PollFlags::empty())];
     let now = rustix::event::Timespec {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Source lines for the places that a plugin's lines name, as printk's %pS and %pB write them:
-//! `name+0x12/0x34`, of a module's code with ` [module]` behind it. The names of the running kernel give
-//! the address back, and debug information its line.
+//! `name+0x12/0x34`, in a module's code with ` [module]` behind it. The names of the running kernel
+//! give the address back, and debug information gives the source line.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What of a trace is shown, and how it is written.
+//! Which part of a trace is shown, and how it is written.
 
 use std::path::Path;
 use std::time::Duration;

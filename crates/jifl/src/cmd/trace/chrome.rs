@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Chrome's trace event format (the object form of its document "Trace Event Format"), for
-//! chrome://tracing, ui.perfetto.dev and their like.
+//! chrome://tracing, ui.perfetto.dev and similar viewers.
 
 use std::io::Write as _;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often functions were entered, or how long they took, by who called whom: what flame graphs
-//! are made of.
+//! How often functions were entered, or how long they took, by their callers: the input of flame
+//! graphs.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

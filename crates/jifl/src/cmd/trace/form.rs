@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all forms of a trace share: what they are given, and what they do with it.
+//! The common interface of all forms of a trace: what they are given, and what they do with it.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions as they are written: their names, and what they get and return where that was asked for.
+//! Functions as they are written: their names, and their arguments and results where the user asked
+//! for them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -41,7 +42,7 @@ impl<'a> Names<'a> {
         self.at(entered.address)
     }
 
-    /// Likewise, of the function at an address.
+    /// The name of the function at an address.
     pub fn at(&self, address: u64) -> Cow<'a, str> {
         self.symbols.name(address)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a trace to where it goes: in parts, each of whole calls.
+//! The way of a trace to its destination: in parts, each of whole calls.
 
 use super::form::{Form, Shown, View};
 use crate::base::exit::Failure;

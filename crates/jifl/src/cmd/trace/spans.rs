@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls and functions on a time line, where what is inside something else is within its time.
+//! Calls and functions on a time line, where everything inside a span is within the span's time.
 //!
-//! The order in which functions were entered and left is known for sure. Their times are those of
-//! their CPU's counter, and a virtual processor may rest while one is taken; so they may contradict the
-//! order, by as long as that. Then it is the order that holds: what would begin before what came
-//! before it, or end behind what it is inside, is moved, and shortened only where it would not fit.
+//! The order in which functions were entered and left is known for certain. Their times are those
+//! of their CPU's counter, and a virtual processor may rest while a time is taken. So times may
+//! contradict the order, by as long as that rest. Then the order is right: a span that would begin
+//! before the span before it, or end behind the span that contains it, is moved. A span is
+//! shortened only where it would not fit.
 
 use super::form::Shown;
 use crate::session::calls::Call;

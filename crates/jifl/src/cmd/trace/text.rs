@@ -7,7 +7,7 @@ use super::form::{Form, Shown, View};
 use crate::base::duration;
 use crate::kernel::errno;
 
-/// Indented by who called whom.
+/// Calls and functions, indented by their callers.
 pub struct Text;
 
 impl Form for Text {

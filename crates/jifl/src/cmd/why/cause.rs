@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a call failed: the way to where its error comes from, and the branch that decided, put
-//! together; and calls that failed alike.
+//! Why a call failed: puts together the way to the place where its error comes from, and the branch
+//! that decided. Also groups calls that failed alike.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;

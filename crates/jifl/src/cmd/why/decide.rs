@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which branch decided that a function returned an error.
 //!
-//! It is the last one executed in that function whose other way could have led to something else
-//! than an error. Before the error is set: there is a way to a return that sets none. Behind: there
-//! is one on which what is returned is something else, since compilers like to set an error first
-//! and branch to where it is returned then. What comes behind and leads to an error either way,
-//! (cleaning up, or another error), and what asks for the error itself, decides nothing. Where a
-//! function has no such branch, it returns an error always, and that of its caller is looked for
-//! which led to its call.
+//! The deciding branch is the last one executed in that function whose other way could have led to
+//! something else than an error.
+//!
+//! - Before the error is set: the other way can reach a return that sets no error.
+//! - Behind: on the other way a different value is returned. Compilers like to set an error first
+//!   and then branch to the place where it is returned.
+//!
+//! A branch behind these that leads to an error either way (cleaning up, or another error), and a
+//! branch that asks for the error itself, decide nothing. A function without a deciding branch
+//! always returns an error. Then the branch of its caller is looked for that led to its call.
 
 use std::collections::{BTreeSet, HashSet};
 

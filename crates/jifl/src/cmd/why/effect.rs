@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an instruction does to a value's place: a register, or a word on the stack.
+//! The effect of an instruction on the place of a value: a register, or a word on the stack.
 
 use iced_x86::{
     Code, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,

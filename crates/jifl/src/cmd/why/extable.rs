@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's exception tables, its own and its modules': where it goes on in place of an
+//! The exception tables of the kernel and of its modules: where the kernel goes on in place of an
 //! instruction that met an exception (arch/x86/include/asm/extable_fixup_types.h).
 //!
-//! All are sorted by the addresses of the instructions (lib/extable.c). Of a module's it is only
-//! said where it begins. Its end is sought as the kernel has laid it out (kernel/module/main.c):
-//! the module's next section stands behind it, or that lies elsewhere, in memory of its own, and
-//! then zeros do, up to the end of the page.
+//! All tables are sorted by the addresses of the instructions (lib/extable.c). The kernel tells
+//! only where a module's table begins. Its end is found by the kernel's layout
+//! (kernel/module/main.c): the module's next section stands behind the table. Or that section lies
+//! elsewhere, in memory of its own, and then zeros follow the table up to the end of the page.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

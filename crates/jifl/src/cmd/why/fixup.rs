@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel does in place of an instruction that met an exception: its tables say where it
-//! goes on. That runs natively, so only what is straight there is known, or asks for what the fixup
-//! itself has set: the constant that it returns, mostly.
+//! goes on. The fixup runs natively. So only straight code there is known, and branches on values
+//! that the fixup itself has set: mostly the constant that it returns.
 
 use iced_x86::{ConditionCode, Instruction};
 

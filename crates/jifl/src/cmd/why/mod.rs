@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl why`: for system calls that failed, the path of branches that led to the error, and the
-//! one that decided.
+//! branch that decided.
 
 mod cause;
 mod code;

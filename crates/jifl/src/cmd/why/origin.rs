@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a call's error comes from: what it returned is followed back through the instructions that
-//! were executed, from register to register and over words of the stack, to where it was set.
+//! Where a call's error comes from. The returned value is followed back through the executed
+//! instructions, from register to register and over words of the stack, to the place where it was
+//! set.
 
 use super::code::Code;
 use super::effect::{CALLER_SAVED, Effect, Effects, Math, Place, RAX};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What there is to show of a cause: names, source lines and instructions instead of addresses; as
-//! JSON, for programs.
+//! Prepares a cause for output: names, source lines and instructions instead of addresses; as JSON,
+//! for programs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

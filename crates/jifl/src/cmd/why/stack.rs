@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which registers hold addresses of the stack, while code is walked along: the stack pointer, and
-//! what is made of it. From them it is known which word an operand is.
+//! Which registers hold addresses of the stack at each step of a walk through code: the stack
+//! pointer, and the registers that are computed from it. They tell which word an operand is.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors that are followed through code made by hand.
+//! Follows errors through code that is made by hand.
 
 use super::cause::{self, Cause};
 use super::code::Code;

@@ -158,7 +158,7 @@ fn origin(shown: &Shown, function: &str) -> Option<Row> {
     })
 }
 
-/// Of a place in a function that has been named, the offset alone.
+/// Only the offset of a place, if the place is in a function that has been named.
 fn offset(name: &str, function: &str) -> String {
     let name_only = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
     let bare = name_only(function);
@@ -169,7 +169,7 @@ fn offset(name: &str, function: &str) -> String {
     }
 }
 
-/// Likewise where it branches to.
+/// An instruction whose branch target is shortened in the same way.
 fn short(text: &str, function: &str) -> String {
     match text.rsplit_once(' ') {
         Some((mnemonic, target)) if text.starts_with('j') => {

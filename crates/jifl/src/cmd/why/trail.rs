@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each failing call left behind: the blocks that it executed, in their order.
+//! The trail of each failing call: the blocks that it executed, in their order.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub enum Mark {
 /// A call that failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// Who made it.
+    /// The thread that made it.
     pub thread: u32,
     /// Its number.
     pub nr: u32,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the blocks that a call executed to all its instructions, with the functions that they were
-//! executed in and the way that each branch went.
+//! From the blocks that a call executed to all its instructions, with the functions in which they
+//! were executed and the way that each branch went.
 //!
-//! A record says where a block began, and the stack pointer there. So the code is decoded from one to
-//! the next: what the next one is tells which way a branch went, and its stack pointer which calls
-//! have returned. What does not fit ran natively in between, and is said to.
+//! A record says where a block began, and the stack pointer there. So the code is decoded from one
+//! block to the next. The next block tells which way a branch went, and its stack pointer tells
+//! which calls have returned. Where two blocks do not fit, code ran natively in between, and the
+//! output says so.
 
 use super::code::{Code, Flow};
 use super::effect::Effects;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the debug information of a kernel and its modules is. Build ids are in hexadecimal, empty
+//! Finds the debug information of a kernel and its modules. Build ids are in hexadecimal, empty
 //! where they are not known.
 
 use std::fs::{self, File};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Source lines of a kernel's code, and of its modules', from their debug information. The kernel is
-//! the one that runs, or the one of a recording, whose modules' sections nobody knows the places of.
+//! Source lines of a kernel's code, and of its modules' code, from their debug information. The
+//! kernel is the running one, or the kernel of a recording. For a recording the places of the
+//! modules' sections are not known.
 //!
-//! A vmlinux is the one that `--vmlinux` names, or found where distributions put it (find.rs).
-//! It must have the build id of what was counted: lines of another build would be wrong, silently. What
-//! has no debug information has no lines, which is said once, with the way to get it.
+//! A vmlinux is the file that `--vmlinux` names, or a file at a place where distributions put it
+//! (find.rs). It must have the build id of the kernel that was counted: lines of another build
+//! would be wrong, silently. Code without debug information has no lines. The command says so once,
+//! with the way to get the information.
 
 mod find;
 mod module;

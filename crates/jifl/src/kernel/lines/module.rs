@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The debug information of a loaded module. Its file is relocatable: each address in it is
-//! still to be made of where the kernel has put the module's sections (/sys/module/NAME/sections).
+//! The debug information of a loaded module. Its file is relocatable: each address in it has to be
+//! computed from the place where the kernel has put the section (/sys/module/NAME/sections).
 
 use std::borrow::Cow;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text of source lines, where the source tree is at hand.
+//! The text of source lines, if the source tree is on this machine.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of a program that stands in for the kernel, and of one for a module.
+//! Lines of a program that stands in for the kernel, and of a program that stands in for a module.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the instructions of a counted block are.
+//! The instructions of a counted block.
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind};
 use jifl_sys::abi::Count;

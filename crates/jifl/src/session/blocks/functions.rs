@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks by the function that they are of.
+//! Blocks by their functions.
 
 use jifl_sys::abi::Count;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often each basic block was executed: what `cover`, `prof`, `branch`, `record` and `report`
-//! share.
+//! How often each basic block was executed: the common part of `cover`, `prof`, `branch`, `record`
+//! and `report`.
 
 mod branches;
 pub mod code;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often each byte of code was executed. Blocks may overlap: a jump into one makes another,
-//! and who comes that way is counted there. So what lies in several was executed as often as all
-//! of these together.
+//! How often each byte of code was executed. Blocks may overlap: a jump into a block makes another
+//! block, and executions that begin with the jump are counted in that block. So bytes that lie in
+//! several blocks were executed as often as all these blocks together.
 
 use jifl_sys::abi::Count;
 

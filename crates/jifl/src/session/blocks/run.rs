@@ -132,7 +132,7 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
 /// to `view`, with the target; otherwise as `run`.
 ///
 /// # Errors
-/// As of `run`; there is one target only, or a recording is wanted, which is of one session.
+/// As for [`run`]; there is one target only, or a recording is wanted, which is of one session.
 pub fn run_each(
     args: &ProfileArgs,
     flags: u32,
@@ -166,7 +166,7 @@ pub fn run_each(
 /// Runs a session for its recording alone.
 ///
 /// # Errors
-/// Likewise.
+/// As for [`run`].
 pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
     let table = Table::all();
     let start = start(targets, FLAG_BRANCHES, &table)?;

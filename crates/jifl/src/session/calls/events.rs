@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread does in a session of functions, or of blocks.
+//! The events of a thread in a session of functions, or of blocks.
 
 use jifl_sys::abi::{
     RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_JUMPED, RECORD_LEFT,
@@ -21,13 +21,14 @@ pub enum Event {
     /// What the function gets that was entered just before: with this stack pointer, in the words
     /// behind this place among the CPU's records.
     Arguments(u32, u32),
-    /// Likewise, what the function returns that was entered with this stack pointer.
+    /// What the function returns that was entered with this stack pointer: in the words behind this
+    /// place.
     Returned(u32, u32),
     /// When the function was entered that has this stack pointer: in the word behind this place.
     Entered(u32, u32),
-    /// Likewise, when it returns.
+    /// When that function returns: in the word behind this place.
     Left(u32, u32),
-    /// Likewise, when it jumps to another, which returns in its stead.
+    /// When that function jumps to another, which returns for it: in the word behind this place.
     Jumped(u32, u32),
     /// The kernel's fixup goes on natively in place of the instruction at this address.
     Fault(u64),

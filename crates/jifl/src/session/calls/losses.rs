@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace has, and what it lacks.
+//! The parts that a trace has, and the parts that it lacks.
 
 use std::fmt::Write as _;
 

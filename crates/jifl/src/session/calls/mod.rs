@@ -33,7 +33,7 @@ pub struct Entered {
 /// One system call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Who made it.
+    /// The thread that made it.
     pub thread: u32,
     /// Its number.
     pub nr: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose threads they are and what they are called, of those that are still there when the
-//! session is over. Records have their numbers alone.
+//! The processes and names of threads, for threads that still exist when the session is over.
+//! Records have only the threads' numbers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -24,7 +24,7 @@ pub struct Thread {
     pub process: u32,
     /// The process' name, where it is known.
     pub process_name: Option<String>,
-    /// Its own, likewise.
+    /// The thread's own name, where it is known.
     pub name: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of a recording before anything is done with it: it may come from anywhere.
+//! What must hold for a recording before anything is done with it: a recording may come from
+//! anywhere.
 
 use super::{At, Block, Recording, Trace};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a recording is written: beside its place under another name, and renamed when it is whole,
-//! so that what was there before stays until then. Where there is no room for it, it goes to
-//! another directory rather than be lost: the counters are gone with the session.
+//! Where a recording is written: beside its place under another name. It is renamed when it is
+//! whole, so that an older file stays until then. Where there is no room for the recording, it goes
+//! to another directory, because the counters are gone with the session and it would be lost.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -40,7 +40,8 @@ impl Destination {
             });
         }
         let part = with_ending(&place, &format!(".{}.tmp", std::process::id()));
-        // What a process of this number may have left; whoever else made it, it is not written to.
+        // Removes the file that an earlier process of this number may have left. A file that another
+        // process makes meanwhile is not written to.
         let _ = fs::remove_file(&part);
         Ok(Destination {
             file: new(&part).map_err(failed)?,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file: what a reader can tell a whole recording by, around compressed JSON.
+//! The file: marks by which a reader recognizes a whole recording, around compressed JSON.
 //!
 //! | bytes | |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | 4 | CRC-32 of all before it |
 //! | 8 | `JIFLEND\n` |
 //!
-//! A version is that of the meaning: members of objects that a reader does not know are skipped,
-//! so that new ones need no new version.
+//! A version stands for the meaning of the content. Readers skip members of objects that they do
+//! not know, so that new members need no new version.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace that is kept: what a recording has of it, from which each form can be written later.
+//! A trace in a recording, from which each form can be written later.
 
 use std::collections::{BTreeMap, HashMap};
 

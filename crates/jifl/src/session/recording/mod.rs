@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a session has counted, in a file: `record` writes it, `report`, `diff` and `merge`
-//! read it, on any machine, without privileges.
+//! The counts of a session in a file: `record` writes it, `report`, `diff` and `merge` read it, on
+//! any machine, without privileges.
 //!
-//! Code is named by the image that it is of (the kernel, a module) and its offset there, because
-//! addresses differ from boot to boot. What no image has, such as BPF programs, is in one of its own,
-//! whose build id is the boot's id, so that it is never taken for that of another boot. Symbols are those that
-//! the code lies in, and those next to them, which say where it ends: names come out as
-//! they would have where it was recorded.
+//! Code is named by its image (the kernel, a module) and its offset there, because addresses differ
+//! from boot to boot. Code of no image, such as BPF programs, is in an image of its own, whose
+//! build id is the boot's id, so that it is never taken for code of another boot. The recording has
+//! the symbols in which the code lies, and the symbols next to them, which say where these end:
+//! names are the same as on the recorded machine.
 
 pub mod checks;
 mod destination;
@@ -216,10 +216,10 @@ impl Recording {
     }
 }
 
-/// Likewise, where one is wanted.
+/// Keeps a recording where one is wanted.
 ///
 /// # Errors
-/// Likewise.
+/// As for [`keep`].
 pub fn keep_in(
     destination: Option<Destination>,
     recording: impl FnOnce() -> Recording,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sum of recordings of the same kernel build. Addresses are those of the first;
-//! what only others have (modules, code that is no module's) is laid where the first has nothing.
+//! The sum of recordings of the same kernel build. Addresses are those of the first recording. Code
+//! that only other recordings have (modules, code that belongs to no module) gets addresses where
+//! the first has nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes a recording of what a session has counted here.
+//! Makes a recording of what a session on this machine has counted.
 
 use jifl_sys::abi::{Count, NO_BRANCH};
 

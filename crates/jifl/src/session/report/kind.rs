@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a session counts, in a recording: by its name.
+//! The names of the things that sessions count, in recordings.
 
 use jifl_sys::abi::Kind;
 use serde::de::Error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a counting session found out, and how it is told: as a table for
-//! people, as one JSON object, as CSV.
+//! The results of a counting session, and their output: as a table for people, as one JSON object,
+//! as CSV.
 
 mod csv;
 mod json;
@@ -40,7 +40,7 @@ pub struct Row {
     pub max: u64,
     /// Of one call; `None` when the session counts nothing inside calls.
     pub p50: Option<u64>,
-    /// Likewise.
+    /// Of one call; `None` when the session counts nothing inside calls.
     pub p99: Option<u64>,
     /// Blocks translated for this call first.
     pub blocks: u64,

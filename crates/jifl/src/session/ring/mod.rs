@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sessions record: taken from the module while they run, put in order afterwards.
+//! The records of sessions: taken from the module while the sessions run, sorted afterwards.
 
 pub mod pieces;
 mod waits;
@@ -71,10 +71,10 @@ pub fn observe(
     observe_wanted(scope, door, start, table, limit, None)
 }
 
-/// Likewise, of calls that return what is `wanted`.
+/// As [`observe`], for calls that return what is `wanted`.
 ///
 /// # Errors
-/// As of all.
+/// As for [`observe`].
 pub fn observe_wanted(
     scope: &Scope,
     door: &(impl Door + Sync),

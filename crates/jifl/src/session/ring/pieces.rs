@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From each CPU's records to what all threads did, in the order of time.
+//! From each CPU's records to the events of all threads, in the order of time.
 
 use jifl_sys::abi::{
     RECORD_BEGIN, RECORD_CLOCK, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME,
@@ -81,7 +81,7 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
             continue;
         };
         at += 1;
-        // What the clock was then is for those who ask.
+        // The clock's value at that time is skipped here.
         if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
             at += 1 + record_words(clock.what);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls that wait at their end until records have been taken, so that none are lost.
+//! Calls that wait at their end until records have been taken, so that no record is lost.
 
 use clap::Args;
 use jifl_sys::abi::{FLAG_WAIT, Records};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tool of many file descriptors, held by a thread whose table of them is its own. In
-//! the process's they would be copied by each fork that is measured, and there are more than
-//! a process may usually have.
+//! A tool of many file descriptors, held by a thread that has its own table of descriptors. In the
+//! process's table each measured fork would copy the descriptors, and there are more than a process
+//! may usually have.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
@@ -73,7 +73,7 @@ fn answer(tool: &impl Tool, asked: &Receiver<(Ask, Sender<u64>)>) {
             Ask::Hits => tool.hits(),
             Ask::Missed => tool.missed(),
         };
-        // Who asked may have gone.
+        // The thread that asked may have ended.
         to.send(value).ok();
     }
 }

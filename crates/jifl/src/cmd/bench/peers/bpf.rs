@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF programs at functions' entries, one for each function, as they are attached
-//! to its type. What they do is written here as BPF instructions: it is a dozen.
+//! BPF programs at functions' entries, one for each function, attached to the function's type. The
+//! programs are written here as BPF instructions, because they are a dozen instructions long.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions' numbers in the kernel's type information (BTF), by which BPF programs
-//! say where they attach. Documentation/bpf/btf.rst describes the format.
+//! Functions' numbers in the kernel's type information (BTF). BPF programs name by these numbers
+//! where they attach. Documentation/bpf/btf.rst describes the format.
 
 use std::collections::{HashMap, HashSet};
 

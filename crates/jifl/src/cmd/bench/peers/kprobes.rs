@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kprobes, as breakpoints or as jumps. Whichever is wanted, the sysctl
-//! debug.kprobes-optimization decides for all probes, and is put back afterwards.
+//! Kprobes, as breakpoints or as jumps. The sysctl debug.kprobes-optimization decides for all
+//! probes which of the two they are; its old value is restored afterwards.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The module of the peers: loading it, and its files (bench/peers/files.c).
+//! The module of the peers: loads it, and uses its files (bench/peers/files.c).
 
 use std::ffi::CStr;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The places that an operation executes, by JIFL's own block and call traces.
+//! The places that an operation executes, from JIFL's own block and call traces.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ pub(super) struct Site {
     pub executions: u64,
     /// Of a function: its names.
     pub names: Vec<String>,
-    /// ... those that no other function has.
+    /// Of a function: those of its names that no other function has.
     pub own_names: Vec<String>,
 }
 

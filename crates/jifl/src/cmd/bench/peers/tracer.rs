@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ftrace: the tracer `function` writes into the ring buffer of an instance of its
-//! own, which nobody else's tracing meets. What only counts is a callback of the
-//! module's, as there is no such tracer.
+//! ftrace: the tracer `function` writes into the ring buffer of an instance of its own, so that it
+//! does not meet the tracing of other users. For counting there is no such tracer: there the module
+//! has a callback.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names have numbers, and are written where they occur first.
+//! Names have numbers, and are written where they first occur.
 
 use std::collections::HashMap;
 

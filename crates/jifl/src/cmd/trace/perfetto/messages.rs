@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Those of Perfetto's messages that a trace is made of, with the members it has. Numbers and names are those of
-//! Perfetto's public protos (protos/perfetto/trace/ of <https://github.com/google/perfetto>:
-//! trace_packet.proto, track_event/, interned_data/, clock_snapshot.proto), whose numbers never change.
+//! The messages of Perfetto's of which a trace is made, with the members that the trace has.
+//! Numbers and names are those of Perfetto's public protos (protos/perfetto/trace/ of
+//! <https://github.com/google/perfetto>: trace_packet.proto, track_event/, interned_data/,
+//! clock_snapshot.proto), whose numbers never change.
 
 use prost::Message;
 
