@@ -24,7 +24,7 @@
 	X(switch_not_saved, "counts stay behind when a task leaves its CPU") \
 	X(lane_shared, "sessions on the same system call count into the same cells") \
 	X(cells_not_locked, "processors add to counters of blocks at the same time") \
-	X(mixes_stay_listed, "mixes are freed while tasks may find them") \
+	X(ways_freed_early, "ways of several sessions are freed while tasks may stand on them") \
 	X(chain_exchanged, "a comparison of the entry stub leads to another call's piece") \
 	X(pieces_kept, "entry pieces are used while the cache is emptied") \
 	X(drain_skipped, "the cache is emptied with threads inside") \

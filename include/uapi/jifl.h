@@ -26,10 +26,41 @@
 #define JIFL_ABI_VERSION	12
 #define JIFL_DEVICE		"/dev/jifl"
 
-/* System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. */
-#define JIFL_NR_MAX		512
 #define JIFL_NAME_MAX		32
 #define JIFL_SYMBOL_MAX	64	/* bytes of a function's name, with the 0 */
+
+/* What the cache can be entered at. */
+enum jifl_target_kind {
+	JIFL_TARGET_SYSCALL = 1,	/* id: the number of a system call */
+};
+
+/* What runs in the cache from there on. */
+enum jifl_scope {
+	JIFL_SCOPE_UNDER = 0,		/* it and all that it calls */
+};
+
+/*
+ * System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. Kernels have less than 480; the table
+ * that each call is looked up in has this size.
+ */
+#define JIFL_NR_MAX		512
+/*
+ * Targets of one session: all functions of a kernel and its modules, several times. The index of
+ * a target in its session's list has 19 bits where a running call is known by it.
+ */
+#define JIFL_TARGETS_MAX	(1u << 18)
+
+/*
+ * One target in a session's list. What does not belong to its kind is 0. In answers and
+ * records a target is its index in the list, from 0.
+ */
+struct jifl_target_spec {
+	__u32 kind;			/* enum jifl_target_kind */
+	__u32 scope;			/* enum jifl_scope */
+	__u64 id;			/* by kind */
+	__u64 address;			/* of kinds that are functions: where it begins */
+	char  name[JIFL_SYMBOL_MAX];	/* of kinds that are known by names, NUL-terminated */
+};
 
 /* What a session inserts. */
 enum jifl_kind {
@@ -105,8 +136,10 @@ struct jifl_info {
 
 /*
  * Starts a session on this file.
- * Errors: EBUSY when this file has a session, or as many others as can have one
- * of the calls (busy_nr and busy_session name one), or x64_sys_call is taken by another
+ * Targets that this kernel does not have are left out; the others keep their index.
+ * Errors: EINVAL when none is left, when there are more than JIFL_TARGETS_MAX, when the list has
+ * one twice; EBUSY when this file has a session, or as many others as can have one
+ * of the targets (busy_target and busy_session name one), or x64_sys_call is taken by another
  * tracer (busy_session 0; the log names it); EALREADY when there is a session of
  * KIND_TRACE, KIND_PATH or KIND_MEM, of which there can be one (busy_session names it); EPERM for
  * these, KIND_PROFILE and KIND_LOCK where the caller may not see kernel addresses
@@ -119,13 +152,13 @@ struct jifl_start {
 	__u32 filters;			/* JIFL_FILTER_* that all must match */
 	__s32 pid;			/* in the caller's pid namespace */
 	__s32 tgid;			/* in the caller's pid namespace */
-	__u32 busy_nr;			/* out, with EBUSY */
+	__u32 busy_target;		/* out, with EBUSY: index */
 	__u64 busy_session;		/* out, with EBUSY; 0: this file's own, or a tracer */
 	__u64 cgroup;			/* kernfs id: the inode number of its directory */
 	char  comm[16];
 	__u32 flags;			/* JIFL_FLAG_* */
-	__u32 reserved;			/* 0 */
-	__u64 nrs[JIFL_NR_MAX / 64];	/* bit n: system call n is a target */
+	__u32 ntargets;
+	__u64 targets;			/* in: user pointer to ntargets struct jifl_target_spec */
 	__u64 session;			/* out: number of the session */
 };
 
@@ -154,20 +187,20 @@ struct jifl_stop {
 #define JIFL_HIST_NEGATIVE	64
 
 /*
- * Reads one system call's statistics. All sums over CPUs, taken without
- * stopping them. Errors: ENOENT when the file never had a session or nr was
- * not a target of it.
+ * Reads one target's statistics. All sums over CPUs, taken without
+ * stopping them. Errors: ENOENT when the file never had a session, or this kernel does
+ * not have the target, or the session's list ends before it.
  */
 struct jifl_stat {
 	__u32 size;
-	__u32 nr;			/* in */
+	__u32 target;			/* in: index */
 	__u64 calls;			/* calls that were counted to their end */
 	__u64 no_return;		/* of these, calls the task died in */
 	__u64 sum;			/* instructions, blocks or values, by the session's kind; else 0 */
 	__u64 min;
 	__u64 max;
 	__u64 missed;			/* calls not counted: partly native, in flight at the end */
-	__u64 blocks;			/* basic blocks translated for this call first */
+	__u64 blocks;			/* basic blocks translated for this target first */
 	__u64 hist;			/* in: user pointer to JIFL_HIST_BUCKETS __u64, or 0 */
 };
 
@@ -213,7 +246,7 @@ struct jifl_session_info {
 	__u32 kind;			/* out: enum jifl_kind */
 	__u64 id;			/* in: find the first above this; out: its id */
 	__s32 owner;			/* out: process id of the opener, 0 for a plugin */
-	__u32 targets;			/* out: number of system calls */
+	__u32 targets;			/* out: how many it has */
 	__u64 calls;			/* out: finished so far; 0 for kinds that do not count */
 	char  name[JIFL_NAME_MAX];	/* out: opener's command name or plugin */
 };
@@ -357,9 +390,9 @@ struct jifl_record {
 };
 
 #define JIFL_RECORD_TYPE	0xf0000000u	/* of what */
-#define JIFL_RECORD_BEGIN	0x10000000u	/* + system call; value: the thread's id */
+#define JIFL_RECORD_BEGIN	0x10000000u	/* + target's index; value: the thread's id */
 #define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
-#define JIFL_RECORD_END		0x30000000u	/* + system call; value: the thread's id */
+#define JIFL_RECORD_END		0x30000000u	/* + target's index; value: the thread's id */
 #define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
 #define JIFL_RECORD_RESULT	0x08000000u	/* + bits 32 to 58 of what the call returns; value: its low half */
 #define JIFL_RECORD_HIGH	0x07ffffffu	/* of RESULT: these bits */
@@ -457,7 +490,7 @@ struct jifl_key {
 	__u32 cpu;
 	__s32 tgid;			/* in the first pid namespace */
 	char  comm[16];
-	__u64 calls;			/* as in struct jifl_stat, of all system calls */
+	__u64 calls;			/* as in struct jifl_stat, of all targets */
 	__u64 sum;			/* likewise */
 };
 

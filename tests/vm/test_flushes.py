@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The cache is emptied while several sessions have the same calls."""
+"""The cache is emptied, and sessions come and go, while several sessions have the same calls."""
 
 import pytest
 

@@ -8,6 +8,12 @@ pub const ABI_VERSION: u32 = 12;
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
 pub const NR_MAX: usize = 512;
+/// Targets of one session.
+pub const TARGETS_MAX: usize = 1 << 18;
+/// Of [`TargetSpec::kind`]: a system call, by its number.
+pub const TARGET_SYSCALL: u32 = 1;
+/// Of [`TargetSpec::scope`]: the target and all that it calls.
+pub const SCOPE_UNDER: u32 = 0;
 /// Size of a name, its NUL included.
 pub const NAME_MAX: usize = 32;
 /// Size of a function's name, its NUL included.
@@ -290,8 +296,8 @@ abi_struct! {
         pub pid: i32,
         /// Process id in the caller's namespace.
         pub tgid: i32,
-        /// Out, with EBUSY: a call that another session has.
-        pub busy_nr: u32,
+        /// Out, with EBUSY: index of a target that another session has.
+        pub busy_target: u32,
         /// Out, with EBUSY: that session; 0 is this file's own.
         pub busy_session: u64,
         /// Inode number of the group's directory.
@@ -300,12 +306,41 @@ abi_struct! {
         pub comm: [u8; COMM_MAX],
         /// `FLAG_*`.
         pub flags: u32,
-        /// Zero.
-        pub reserved: u32,
-        /// Bit n: system call n is a target.
-        pub nrs: [u64; NR_MAX / 64],
+        /// How many targets. Set by [`crate::device`] alone, as the next.
+        pub(crate) ntargets: u32,
+        /// In: where they are.
+        pub(crate) targets: u64,
         /// Out: number of the session.
         pub session: u64,
+    }
+}
+
+/// `struct jifl_target_spec`: a target in the list of a session. Elsewhere it is its index there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct TargetSpec {
+    /// `TARGET_*`.
+    pub kind: u32,
+    /// `SCOPE_*`.
+    pub scope: u32,
+    /// By kind.
+    pub id: u64,
+    /// Of kinds that are functions.
+    pub address: u64,
+    /// Of kinds that are known by names, NUL-terminated.
+    pub name: [u8; SYMBOL_MAX],
+}
+
+impl TargetSpec {
+    /// A system call.
+    pub fn syscall(nr: u32) -> TargetSpec {
+        TargetSpec {
+            kind: TARGET_SYSCALL,
+            scope: SCOPE_UNDER,
+            id: nr.into(),
+            address: 0,
+            name: [0; SYMBOL_MAX],
+        }
     }
 }
 
@@ -322,12 +357,12 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// `struct jifl_stat`: one system call's statistics.
+    /// `struct jifl_stat`: one target's statistics.
     Stat {
         /// Of this structure.
         pub size: u32,
-        /// In: the system call.
-        pub nr: u32,
+        /// In: its index.
+        pub target: u32,
         /// Calls counted to their end.
         pub calls: u64,
         /// Of these, calls the task died in.
@@ -340,7 +375,7 @@ abi_struct! {
         pub max: u64,
         /// Calls not counted.
         pub missed: u64,
-        /// Blocks translated for this call first.
+        /// Blocks translated for this target first.
         pub blocks: u64,
         /// In: where the histogram goes. Set by [`crate::device`] alone: the
         /// kernel writes there.
@@ -349,10 +384,10 @@ abi_struct! {
 }
 
 impl Stat {
-    /// The question for one system call.
-    pub fn of(nr: u32) -> Stat {
+    /// The question for one target.
+    pub fn of(target: u32) -> Stat {
         Stat {
-            nr,
+            target,
             ..Stat::default()
         }
     }

@@ -38,6 +38,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     };
     layout("jifl_info", Info::layout());
     layout("jifl_start", Start::layout());
+    layout("jifl_target_spec", target_layout());
     layout("jifl_stop", Stop::layout());
     layout("jifl_stat", Stat::layout());
     layout("jifl_status", Status::layout());
@@ -62,6 +63,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
         ("JIFL_NR_MAX", NR_MAX as u64),
+        ("JIFL_TARGETS_MAX", TARGETS_MAX as u64),
+        ("JIFL_TARGET_SYSCALL", u64::from(TARGET_SYSCALL)),
+        ("JIFL_SCOPE_UNDER", u64::from(SCOPE_UNDER)),
         ("JIFL_NAME_MAX", NAME_MAX as u64),
         ("JIFL_SYMBOL_MAX", SYMBOL_MAX as u64),
         ("JIFL_NR_CAUSES", CAUSES.len() as u64),
@@ -210,6 +214,19 @@ fn live(name: char) -> u64 {
 }
 
 /// As `abi_struct!` makes it; this structure does not begin with its size.
+fn target_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("kind", offset_of!(TargetSpec, kind), 4),
+        ("scope", offset_of!(TargetSpec, scope), 4),
+        ("id", offset_of!(TargetSpec, id), 8),
+        ("address", offset_of!(TargetSpec, address), 8),
+        ("name", offset_of!(TargetSpec, name), SYMBOL_MAX),
+        ("", 0, size_of::<TargetSpec>()),
+    ]
+}
+
+/// Likewise.
 fn segment_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![

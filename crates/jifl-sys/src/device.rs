@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::abi::{
     Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
     PluginCtl, PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Start,
-    Stat, Status, Stop, request,
+    Stat, Status, Stop, TargetSpec, request,
 };
 
 /// Room for one histogram.
@@ -32,11 +32,11 @@ pub struct BlockParts {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file.
-    Start(&'a mut Start),
+    /// Starts a session on this file, about these targets.
+    Start(&'a mut Start, &'a [TargetSpec]),
     /// Ends it.
     Stop(&'a mut Stop),
-    /// Reads one system call's statistics, with its histogram if wanted.
+    /// Reads one target's statistics, with its histogram if wanted.
     Stat(&'a mut Stat, Option<&'a mut Histogram>),
     /// Totals of the module.
     Status(&'a mut Status),
@@ -97,7 +97,7 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's and Block's, are private
+        // in it, Start's, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's and Block's, are private
         // to this crate and set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
@@ -173,7 +173,14 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument) => self.ioctl(1, argument),
+            Request::Start(argument, targets) => {
+                // The list outlives the call; the kernel only reads it.
+                argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+                argument.targets = targets.as_ptr() as u64;
+                let result = self.ioctl(1, argument);
+                argument.targets = 0;
+                result
+            }
             Request::Stop(argument) => self.ioctl(2, argument),
             Request::Stat(argument, histogram) => {
                 // The buffer outlives the call, and is as long as the ABI says.

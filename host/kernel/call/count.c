@@ -8,7 +8,7 @@
  * is switched away (switch.c). So neither preemption nor migration between two instructions
  * loses anything.
  *
- *	entry piece	call = (session, nr); count = 0
+ *	entry piece	call = (session, target); count = 0
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics (stats.c); call = 0
  *
@@ -57,9 +57,9 @@ static bool jifl_count_is_special(const struct jifl_session *s)
 
 /* --- a call's end ------------------------------------------------------------------ */
 
-void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why)
+void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why)
 {
-	atomic64_inc(&s->missed[nr]);
+	atomic64_inc(&aim->missed);
 	atomic64_inc(&jifl_count_missed_ever[why]);
 }
 
@@ -73,19 +73,16 @@ void jifl_count_miss_call(u64 call, enum jifl_miss why)
 	struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
 	if (s)
-		jifl_count_miss(s, jifl_count_nr(call), why);
+		jifl_count_miss(jifl_count_aim(s, call), why);
 }
 
 /* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
-static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_session *s,
-							      unsigned int nr)
+static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_aim *aim)
 {
-	struct jifl_stats *st = READ_ONCE(s->stats[nr]);
-
 	/* A full cache means that parts of calls run natively, uncounted. */
-	if (st && (!jifl_engine_is_full() || JIFL_HOST_PLANTED(full_unnoticed)))
-		return st->cpu[raw_smp_processor_id()];
-	jifl_count_miss(s, nr, st ? JIFL_MISS_FULL : JIFL_MISS_ROOM);
+	if (!jifl_engine_is_full() || JIFL_HOST_PLANTED(full_unnoticed))
+		return aim->cpu[raw_smp_processor_id()];
+	jifl_count_miss(aim, JIFL_MISS_FULL);
 	return NULL;
 }
 
@@ -93,7 +90,7 @@ static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_sessio
 static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
-	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
+	struct jifl_stats_cpu *st = s ? jifl_count_into(jifl_count_aim(s, call)) : NULL;
 
 	if (st)
 		jifl_stats_add(st, count, no_return);
@@ -103,7 +100,7 @@ static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_retur
 static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
-	struct jifl_stats_cpu *st = s ? jifl_count_into(s, jifl_count_nr(call)) : NULL;
+	struct jifl_stats_cpu *st = s ? jifl_count_into(jifl_count_aim(s, call)) : NULL;
 
 	if (!st)
 		return;
@@ -130,7 +127,7 @@ void jifl_count_finish_dead(u64 call, u64 count)
 		return;
 	}
 	if (jifl_ring_is_for(s->kind))
-		jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call), task_pid_nr(current), NULL);
+		jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call), task_pid_nr(current), NULL);
 	jifl_count_finish(call, count, true);
 }
 
@@ -179,7 +176,7 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 	call = jifl_count_take(lane);
 	if (call) {
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
-		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_nr(call),
+		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call),
 					   task_pid_nr(current), result)))
 			jifl_ring_end_wait();
 	}
@@ -207,18 +204,18 @@ static void jifl_count_begin_time(unsigned long lane)
 }
 
 /* Sessions that record: an insert of the entry piece, where the call has its identity. */
-static void jifl_count_begin_trace(unsigned long nr)
+static void jifl_count_begin_trace(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
 	preempt_enable_notrace();
 }
 
 /* KIND_MEM: likewise. */
-static void jifl_count_begin_mem(unsigned long nr)
+static void jifl_count_begin_mem(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)nr, task_pid_nr(current));
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
 	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
 	preempt_enable_notrace();
 }
@@ -237,18 +234,18 @@ void jifl_count_fault(unsigned long addr)
 }
 
 /* KIND_CALL without a cell: counts the call where it begins. */
-static void jifl_count_begin_slow(struct jifl_stats *st)
+static void jifl_count_begin_slow(struct jifl_aim *aim)
 {
 	preempt_disable_notrace();
-	st->cpu[raw_smp_processor_id()]->calls++;
+	aim->cpu[raw_smp_processor_id()]->calls++;
 	preempt_enable_notrace();
 }
 
 /* KIND_CALL with JIFL_FLAG_BY_*: likewise. */
-static void jifl_count_begin_key(struct jifl_stats *st, struct jifl_keys_table *keys)
+static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *keys)
 {
 	preempt_disable_notrace();
-	jifl_stats_call(st->cpu[raw_smp_processor_id()], false);
+	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
 	jifl_keys_add(keys, 0);
 	preempt_enable_notrace();
 }
@@ -263,10 +260,10 @@ static u64 jifl_count_arg(unsigned long n)
 }
 
 /* JIFL_FLAG_ARG: likewise. */
-static void jifl_count_begin_arg(struct jifl_stats *st, unsigned long n)
+static void jifl_count_begin_arg(struct jifl_aim *aim, unsigned long n)
 {
 	preempt_disable_notrace();
-	jifl_stats_add_signed(st->cpu[raw_smp_processor_id()], jifl_count_arg(n));
+	jifl_stats_add_signed(aim->cpu[raw_smp_processor_id()], jifl_count_arg(n));
 	preempt_enable_notrace();
 }
 
@@ -313,17 +310,18 @@ void jifl_count_stop(struct jifl_session *s)
 
 /* --- what is inserted ------------------------------------------------------------ */
 
-static void jifl_count_entry_call(struct jifl_session *s, unsigned int nr,
-				  struct ir_insert *ins)
+static void jifl_count_entry_call(struct jifl_aim *aim, struct ir_insert *ins)
 {
+	const struct jifl_session *s = aim->session;
+
 	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
-	if (jifl_stats_in_cells(s) && jifl_stats_cell(nr, &ins->cell))
+	if (jifl_stats_in_cells(s) && jifl_stats_cell(aim, &ins->cell))
 		return;
 	*ins = (struct ir_insert){
 		.kind = IR_INSERT_CALL,
 		.fn = (unsigned long)jifl_count_begin_slow,
 		.nargs = 1,
-		.args = { (unsigned long)s->stats[nr] },
+		.args = { (unsigned long)aim },
 	};
 	if (s->keys) {
 		ins->fn = (unsigned long)jifl_count_begin_key;
@@ -376,15 +374,16 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 	};
 }
 
-void jifl_count_entry(struct jifl_session *s, unsigned int nr,
-		      struct ir_insert *entry, u32 *nentry,
+void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit)
 {
+	const struct jifl_session *s = aim->session;
+
 	*nentry = 0;
 	*nexit = 0;
 	if (!jifl_count_kind(s)) {
 		if (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK)
-			jifl_count_entry_call(s, nr, &entry[(*nentry)++]);
+			jifl_count_entry_call(aim, &entry[(*nentry)++]);
 		return;
 	}
 	/*
@@ -394,7 +393,7 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
 		.cell = jifl_cpu_operand(lanes[s->lane].call),
-		.imm = jifl_count_id(s, nr),
+		.imm = jifl_count_id(aim),
 	};
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
@@ -403,7 +402,7 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 	};
 	if (jifl_ring_is_for(s->kind))
 		entry[(*nentry)++] = jifl_count_call_of(s->kind == JIFL_KIND_MEM ? jifl_count_begin_mem :
-										   jifl_count_begin_trace, nr);
+										   jifl_count_begin_trace, aim->index);
 	if (s->flags & JIFL_FLAG_DURATION)
 		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
 	if (s->flags & JIFL_FLAG_RETVAL)
@@ -411,10 +410,12 @@ void jifl_count_entry(struct jifl_session *s, unsigned int nr,
 	exit[(*nexit)++] = jifl_count_exit_insert(s);
 }
 
-void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr)
+void jifl_count_translate_begin(const struct jifl_aim *aim)
 {
+	const struct jifl_session *s = aim->session;
+
 	if (s->slot)
-		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(s, nr));
+		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(aim));
 }
 
 void jifl_count_translate_end(void)

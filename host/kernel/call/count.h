@@ -7,6 +7,7 @@
 #define JIFL_HOST_COUNT_H
 
 #include "../kernel.h"
+#include "../session/aim.h"
 #include "../session/session.h"
 #include "../store/percpu.h"
 
@@ -22,20 +23,22 @@ void jifl_count_exit(void);
 int jifl_count_start(struct jifl_session *s);
 /* After the session's last call: its figures are final. Sleeps. */
 void jifl_count_stop(struct jifl_session *s);
-/* Makes room for the figures of one system call; -ENOMEM. Does not sleep. */
-int jifl_count_prepare(struct jifl_session *s, unsigned int nr);
 /*
- * Inserts for the entry piece of (session, nr). Fills entry and exit
+ * Makes room for the figures of each of the session's targets; -ENOMEM. What has been made goes
+ * with jifl_count_free. Sleeps.
+ */
+int jifl_count_prepare(struct jifl_session *s);
+/*
+ * Inserts for an entry piece of the aim's target. Fills entry and exit
  * (JIFL_ENTRY_INSERTS each), sets their numbers. Under jifl_entry_lock.
  */
-void jifl_count_entry(struct jifl_session *s, unsigned int nr,
-		      struct ir_insert *entry, u32 *nentry,
+void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit);
 /*
  * Between these two, with interrupts off, blocks translated on this CPU count
- * as blocks of (session, nr) although the call has not begun.
+ * as blocks of the aim although the call has not begun.
  */
-void jifl_count_translate_begin(struct jifl_session *s, unsigned int nr);
+void jifl_count_translate_begin(const struct jifl_aim *aim);
 void jifl_count_translate_end(void);
 /*
  * The fixup of an exception goes on natively in place of the original instruction at addr:
@@ -47,7 +50,7 @@ bool jifl_count_is_ending(const struct jifl_session *s);
 /* Is a task in one whose death its parent may know of, or that may be about to? */
 bool jifl_count_has_dead(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
-void jifl_count_miss(struct jifl_session *s, unsigned int nr, enum jifl_miss why);
+void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
 u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
 /*
  * What the call that runs on this CPU has counted is not exact: it is missed.
@@ -62,18 +65,24 @@ void jifl_count_drain_end(void);
  * counted as missed. By jifl_evict, with the machine stopped.
  */
 void jifl_count_cut(struct task_struct *task);
-/* hist: JIFL_HIST_BUCKETS, or NULL. -ENOENT when nr is not a target. */
-int jifl_count_read(struct jifl_session *s, struct jifl_stat *st, u64 *hist);
-u64 jifl_count_calls(struct jifl_session *s);
+/* hist: JIFL_HIST_BUCKETS, or NULL. */
+void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist);
+u64 jifl_count_calls(const struct jifl_session *s);
 void jifl_count_free(struct jifl_session *s);
 
 /* --- the identity of a call -------------------------------------------------- */
 
 /*
- * struct jifl_lane.call is (slot << 16 | nr + 1): small enough for the 32-bit
- * immediate that the entry piece stores, and never 0.
+ * struct jifl_lane.call is (slot << JIFL_COUNT_TARGET_BITS | index + 1): small enough for the
+ * 32-bit immediate that the entry piece stores, which is extended by its sign, and never 0. So
+ * slots and targets share 31 bits.
  */
 #define JIFL_COUNT_SLOTS	4096	/* counting sessions at a time, one less */
+#define JIFL_COUNT_TARGET_BITS	19
+#define JIFL_COUNT_TARGET_MASK	((1u << JIFL_COUNT_TARGET_BITS) - 1)
+
+static_assert(JIFL_COUNT_SLOTS <= 1 << (31 - JIFL_COUNT_TARGET_BITS));
+static_assert(JIFL_TARGETS_MAX <= JIFL_COUNT_TARGET_MASK);
 
 /*
  * Set and cleared under jifl_session_mutex. A call of a slot's session can be
@@ -81,19 +90,26 @@ void jifl_count_free(struct jifl_session *s);
  */
 extern struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 
-static inline u32 jifl_count_id(const struct jifl_session *s, unsigned int nr)
+static inline u32 jifl_count_id(const struct jifl_aim *aim)
 {
-	return s->slot << 16 | (nr + 1);
+	return aim->session->slot << JIFL_COUNT_TARGET_BITS | (aim->index + 1);
 }
 
 static inline struct jifl_session *jifl_count_session(u64 call)
 {
-	return jifl_count_slots[(call >> 16) % JIFL_COUNT_SLOTS];
+	return jifl_count_slots[(call >> JIFL_COUNT_TARGET_BITS) % JIFL_COUNT_SLOTS];
 }
 
-static inline unsigned int jifl_count_nr(u64 call)
+/* The place in its session's list of the call's target. */
+static inline u32 jifl_count_index(u64 call)
 {
-	return ((call & 0xffff) - 1) % JIFL_NR_MAX;
+	return ((u32)call & JIFL_COUNT_TARGET_MASK) - 1;
+}
+
+/* Of a call of s. */
+static inline struct jifl_aim *jifl_count_aim(const struct jifl_session *s, u64 call)
+{
+	return s->aims[((u32)call & JIFL_COUNT_TARGET_MASK) - 1ull];
 }
 
 /* What the call has counted is final: the task died in it. With preemption off. */

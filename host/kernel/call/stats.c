@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The figures of a session: for each of its system calls and each CPU, sums and a
+ * The figures of a session: for each of its targets and each CPU, sums and a
  * histogram, which calls go into at their end (count.c), and reading them.
  */
+#include <linux/bitmap.h>
 #include <linux/percpu.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -14,112 +16,142 @@
 #include "count.h"
 #include "stats.h"
 
-static struct kmem_cache *jifl_stats_cache;
+/*
+ * Figures are made when the session starts, for each of its targets and each CPU. Sessions with
+ * many targets stay small because there are only the buckets that a session can fill.
+ */
+#define JIFL_STATS_SIGNED	(JIFL_HIST_NEGATIVE + 1)	/* of values that may be negative */
+
+static struct {
+	const char *name;
+	u32 buckets;
+	struct kmem_cache *cache;
+} jifl_stats_sizes[] = {
+	{ "jifl_stats_calls", 0 },
+	{ "jifl_stats_signed", JIFL_STATS_SIGNED },
+	{ "jifl_stats_counts", JIFL_HIST_BUCKETS },
+};
 
 /*
- * Cells for JIFL_KIND_CALL: the space for static per-CPU data of all modules
- * together is 8 KiB, so there are fewer than system calls. A cell stays with
- * the system call that took it first, and serves sessions in lane 0: one at a
- * time.
+ * Cells for JIFL_KIND_CALL: the space for static per-CPU data of all modules together is 8 KiB,
+ * so there are fewer than system calls. A session takes one for a target when the target's entry
+ * piece is made, and gives it back when the session is freed. Only sessions in lane 0 take
+ * cells, so a target that several sessions have uses up one.
  */
 #define JIFL_STATS_CELLS	192
 
 static DEFINE_PER_CPU(u64 [JIFL_STATS_CELLS], jifl_stats_cells);
-static s16 jifl_stats_cell_of[JIFL_NR_MAX];	/* 0: none yet, else index + 1 */
-static s16 jifl_stats_cells_used;		/* both: jifl_entry_lock */
+static DECLARE_BITMAP(jifl_stats_cells_used, JIFL_STATS_CELLS); /* jifl_entry_lock */
 
-static void jifl_stats_free(struct jifl_stats *st)
+/* Index into jifl_stats_sizes; negative: calls are not counted. */
+static int jifl_stats_size(const struct jifl_session *s)
 {
-	int cpu;
-
-	if (!st)
-		return;
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
-		if (st->cpu[cpu])
-			kmem_cache_free(jifl_stats_cache, st->cpu[cpu]);
-	kfree(st);
-}
-
-/* Process context, but inside jifl_entry_slow: must not sleep. */
-static struct jifl_stats *jifl_stats_alloc(void)
-{
-	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN | __GFP_ZERO;
-	struct jifl_stats *st;
-	int cpu;
-
-	st = JIFL_ALLOC(kmalloc(array_size(nr_cpu_ids, sizeof(st->cpu[0])), gfp));
-	if (!st)
-		return NULL;
-	for_each_possible_cpu(cpu) {
-		st->cpu[cpu] = JIFL_ALLOC(kmem_cache_alloc_node(jifl_stats_cache, gfp,
-								cpu_to_node(cpu)));
-		if (!st->cpu[cpu]) {
-			jifl_stats_free(st);
-			return NULL;
-		}
-		st->cpu[cpu]->min = U64_MAX;
-	}
-	return st;
-}
-
-int jifl_count_prepare(struct jifl_session *s, unsigned int nr)
-{
-	struct jifl_stats *st;
-	unsigned long flags;
-
-	if (s->kind == JIFL_KIND_NONE || s->kind == JIFL_KIND_PLUGIN ||
-	    READ_ONCE(s->stats[nr]))
+	if (s->kind == JIFL_KIND_NONE || s->kind == JIFL_KIND_PLUGIN)
+		return -1;
+	if (s->flags & (JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG))
+		return 1;
+	if ((s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) &&
+	    !(s->flags & JIFL_FLAG_DURATION))
 		return 0;
-	st = jifl_stats_alloc();
-	if (!st)
-		return -ENOMEM;
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	if (!s->stats[nr]) {
-		/* Pairs with the READ_ONCE of readers: filled before seen. */
-		smp_store_release(&s->stats[nr], st);
-		st = NULL;
+	return 2;
+}
+
+static u32 jifl_stats_buckets(const struct jifl_session *s)
+{
+	const int size = jifl_stats_size(s);
+
+	return size < 0 ? 0 : jifl_stats_sizes[size].buckets;
+}
+
+static int jifl_stats_alloc(struct jifl_aim *aim, struct kmem_cache *cache)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct jifl_stats_cpu *st;
+
+		st = JIFL_ALLOC(kmem_cache_alloc_node(cache, GFP_KERNEL | __GFP_ZERO,
+						      cpu_to_node(cpu)));
+		if (!st)
+			return -ENOMEM;
+		st->min = U64_MAX;
+		aim->cpu[cpu] = st;
 	}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-	jifl_stats_free(st);
+	return 0;
+}
+
+/* What has been made before an error goes with the session. */
+int jifl_count_prepare(struct jifl_session *s)
+{
+	const int size = jifl_stats_size(s);
+	struct jifl_aim *aim;
+	u32 i;
+
+	if (size < 0)
+		return 0;
+	for_each_aim(aim, s, i) {
+		if (jifl_stats_alloc(aim, jifl_stats_sizes[size].cache))
+			return -ENOMEM;
+		cond_resched();
+	}
 	return 0;
 }
 
 void jifl_stats_settle(struct jifl_session *s)
 {
-	unsigned int nr;
+	struct jifl_aim *aim;
+	int cpu;
+	u32 i;
 
-	for (nr = 0; nr < JIFL_NR_MAX; nr++) {
-		int cell = jifl_stats_cell_of[nr] - 1;
-		int cpu;
+	for_each_aim(aim, s, i) {
+		int cell = aim->cell - 1;
 
-		if (!s->stats[nr] || cell < 0)
+		if (cell < 0)
 			continue;
 		for_each_possible_cpu(cpu) {
 			u64 *n = per_cpu_ptr(&jifl_stats_cells[cell], cpu);
 
-			s->stats[nr]->cpu[cpu]->calls += *n;
+			aim->cpu[cpu]->calls += *n;
 			*n = 0;
 		}
 	}
 }
 
-bool jifl_stats_cell(unsigned int nr, struct ir_operand *cell)
+bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell)
 {
-	if (!jifl_stats_cell_of[nr] && jifl_stats_cells_used < JIFL_STATS_CELLS)
-		jifl_stats_cell_of[nr] = ++jifl_stats_cells_used;
-	if (!jifl_stats_cell_of[nr])
-		return false;
+	unsigned long found;
+
+	if (!aim->cell) {
+		found = find_first_zero_bit(jifl_stats_cells_used, JIFL_STATS_CELLS);
+		if (found == JIFL_STATS_CELLS)
+			return false;
+		__set_bit(found, jifl_stats_cells_used);
+		WRITE_ONCE(aim->cell, found + 1);
+	}
 	*cell = (struct ir_operand){
-		.disp = (s32)(unsigned long)&jifl_stats_cells[jifl_stats_cell_of[nr] - 1],
+		.disp = (s32)(unsigned long)&jifl_stats_cells[aim->cell - 1],
 		.gs = true,
 	};
 	return true;
 }
 
+/* jifl_stats_settle has left a 0 in the cell. */
+static void jifl_stats_give_cell(struct jifl_aim *aim)
+{
+	unsigned long flags;
+
+	if (!aim->cell)
+		return;
+	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	__clear_bit(aim->cell - 1, jifl_stats_cells_used);
+	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	aim->cell = 0;
+}
+
 /* --- reading --------------------------------------------------------------------- */
 
 static void jifl_stats_read_cpu(const struct jifl_stats_cpu *c, struct jifl_stat *st,
-				u64 *hist)
+				u64 *hist, u32 buckets)
 {
 	unsigned int i;
 
@@ -128,72 +160,73 @@ static void jifl_stats_read_cpu(const struct jifl_stats_cpu *c, struct jifl_stat
 	st->sum += READ_ONCE(c->sum);
 	st->min = min(st->min, READ_ONCE(c->min));
 	st->max = max(st->max, READ_ONCE(c->max));
-	for (i = 0; hist && i < JIFL_HIST_BUCKETS; i++)
+	for (i = 0; hist && i < buckets; i++)
 		hist[i] += READ_ONCE(c->hist[i]);
 }
 
 /* What a running KIND_CALL session has in shared cells. */
-static u64 jifl_stats_read_cells(const struct jifl_session *s, unsigned int nr)
+static u64 jifl_stats_read_cells(const struct jifl_aim *aim)
 {
-	int cell = READ_ONCE(jifl_stats_cell_of[nr]) - 1;
+	int cell = READ_ONCE(aim->cell) - 1;
 	u64 sum = 0;
 	int cpu;
 
-	if (!jifl_stats_in_cells(s) || !s->running || cell < 0)
+	if (!jifl_stats_in_cells(aim->session) || !aim->session->running || cell < 0)
 		return 0;
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(*per_cpu_ptr(&jifl_stats_cells[cell], cpu));
 	return sum;
 }
 
-int jifl_count_read(struct jifl_session *s, struct jifl_stat *st, u64 *hist)
+void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist)
 {
-	struct jifl_stats *stats;
 	int cpu;
 
-	if (st->nr >= JIFL_NR_MAX || !test_bit(st->nr, s->nrs))
-		return -ENOENT;
-	st->calls = 0;
+	st->calls = jifl_stats_read_cells(aim);
 	st->no_return = 0;
 	st->sum = 0;
 	st->min = U64_MAX;
 	st->max = 0;
-	st->missed = atomic64_read(&s->missed[st->nr]);
-	st->blocks = READ_ONCE(s->blocks[st->nr]);
+	st->missed = atomic64_read(&aim->missed);
+	st->blocks = READ_ONCE(aim->blocks);
 	if (hist)
 		memset(hist, 0, JIFL_HIST_BUCKETS * sizeof(*hist));
-	stats = READ_ONCE(s->stats[st->nr]);
-	if (stats) {
-		for_each_possible_cpu(cpu)
-			jifl_stats_read_cpu(stats->cpu[cpu], st, hist);
-		st->calls += jifl_stats_read_cells(s, st->nr);
-	}
+	for_each_possible_cpu(cpu)
+		if (aim->cpu[cpu])
+			jifl_stats_read_cpu(aim->cpu[cpu], st, hist,
+					    jifl_stats_buckets(aim->session));
 	if (st->min == U64_MAX)
 		st->min = 0;
-	return 0;
 }
 
-u64 jifl_count_calls(struct jifl_session *s)
+u64 jifl_count_calls(const struct jifl_session *s)
 {
+	struct jifl_stat st;
+	struct jifl_aim *aim;
 	u64 calls = 0;
-	unsigned int nr;
+	u32 i;
 
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-		struct jifl_stat st = { .nr = nr };
-
-		if (!jifl_count_read(s, &st, NULL))
-			calls += st.calls;
+	for_each_aim(aim, s, i) {
+		jifl_count_read(aim, &st, NULL);
+		calls += st.calls;
 	}
 	return calls;
 }
 
 void jifl_count_free(struct jifl_session *s)
 {
-	unsigned int nr;
+	const int size = jifl_stats_size(s);
+	struct jifl_aim *aim;
+	int cpu;
+	u32 i;
 
-	for (nr = 0; nr < JIFL_NR_MAX; nr++) {
-		jifl_stats_free(s->stats[nr]);
-		s->stats[nr] = NULL;
+	for_each_aim(aim, s, i) {
+		jifl_stats_give_cell(aim);
+		for_each_possible_cpu(cpu) {
+			if (aim->cpu[cpu])
+				kmem_cache_free(jifl_stats_sizes[size].cache, aim->cpu[cpu]);
+			aim->cpu[cpu] = NULL;
+		}
 	}
 }
 
@@ -201,17 +234,30 @@ void jifl_count_free(struct jifl_session *s)
 
 int jifl_stats_init(void)
 {
+	unsigned int i;
+
 	/* Reached by inserted code as a sign-extended 32-bit offset from gs. */
 	if (!jifl_fits_s32((unsigned long)&jifl_stats_cells)) {
 		pr_err("per-CPU data lies out of reach of inserted code\n");
 		return -ENOMEM;
 	}
-	jifl_stats_cache = JIFL_ALLOC(KMEM_CACHE(jifl_stats_cpu, 0));
-	return jifl_stats_cache ? 0 : -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(jifl_stats_sizes); i++) {
+		jifl_stats_sizes[i].cache = JIFL_ALLOC(kmem_cache_create(
+			jifl_stats_sizes[i].name,
+			sizeof(struct jifl_stats_cpu) + jifl_stats_sizes[i].buckets * sizeof(u32),
+			0, 0, NULL));
+		if (!jifl_stats_sizes[i].cache)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 void jifl_stats_exit(void)
 {
-	kmem_cache_destroy(jifl_stats_cache);
-	jifl_stats_cache = NULL;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(jifl_stats_sizes); i++) {
+		kmem_cache_destroy(jifl_stats_sizes[i].cache);
+		jifl_stats_sizes[i].cache = NULL;
+	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The figures of one system call of a session. */
+/* The figures of one target of a session. */
 #ifndef JIFL_HOST_STATS_H
 #define JIFL_HOST_STATS_H
 
@@ -15,11 +15,7 @@ struct jifl_stats_cpu {
 	u64 sum;
 	u64 min;
 	u64 max;
-	u32 hist[JIFL_HIST_BUCKETS];	/* a full bucket stays full */
-};
-
-struct jifl_stats {
-	DECLARE_FLEX_ARRAY(struct jifl_stats_cpu *, cpu);	/* nr_cpu_ids */
+	u32 hist[];	/* jifl_stats_buckets of the session; a full bucket stays full */
 };
 
 /* Cells for JIFL_KIND_CALL, shared by sessions: does it count calls there? */
@@ -31,8 +27,8 @@ static inline bool jifl_stats_in_cells(const struct jifl_session *s)
 
 int jifl_stats_init(void);
 void jifl_stats_exit(void);
-/* Fills in the cell of a system call; false when all are taken. Under jifl_entry_lock. */
-bool jifl_stats_cell(unsigned int nr, struct ir_operand *cell);
+/* Fills in the aim's cell; false when all are taken. Under jifl_entry_lock. */
+bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell);
 /* What s has counted in shared cells becomes its own. */
 void jifl_stats_settle(struct jifl_session *s);
 

@@ -15,7 +15,6 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
-#include <asm/unistd.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -147,9 +146,12 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 	jifl_switch_mark_resumed(now, next);
 }
 
-static bool jifl_count_is_exit(u64 call)
+/* Looked at without a lock, a call may be one of the session that had the slot before. */
+static bool jifl_count_is_exit(const struct jifl_session *s, u64 call)
 {
-	return jifl_count_nr(call) == __NR_exit || jifl_count_nr(call) == __NR_exit_group;
+	const struct jifl_aim *aim = jifl_aim_at(s, jifl_count_index(call));
+
+	return aim && jifl_target_ends_task(aim->target);
 }
 
 /* Of another CPU's calls: on this one it is that which asks for the session's end. */
@@ -163,7 +165,7 @@ static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 		u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
 
 		runs |= call && cpu != smp_processor_id() && jifl_count_session(call) == s &&
-			(!to_exit || jifl_count_is_exit(call));
+			(!to_exit || jifl_count_is_exit(s, call));
 	}
 	preempt_enable();
 	return runs;
@@ -180,7 +182,7 @@ static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
 		const struct task_struct *task = READ_ONCE(jifl_saved_task[at]);
 		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
 
-		found = task && jifl_count_session(call) == s && jifl_count_is_exit(call) &&
+		found = task && jifl_count_session(call) == s && jifl_count_is_exit(s, call) &&
 			(!dead || READ_ONCE(task->exit_state));
 	}
 	rcu_read_unlock();

@@ -63,15 +63,38 @@ static int jifl_control_info(struct jifl_file *f, void *arg)
 	return 0;
 }
 
+static int jifl_control_target(struct jifl_session *s, u32 index,
+			       const struct jifl_target_spec *spec)
+{
+	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER ||
+	    spec->address || memchr_inv(spec->name, 0, sizeof(spec->name)))
+		return -EINVAL;
+	return jifl_aim_add(s, index, spec->kind, spec->id);
+}
+
+static int jifl_control_targets(struct jifl_session *s, u64 targets)
+{
+	struct jifl_target_spec spec;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < s->ntargets && !ret; i++) {
+		if (copy_from_user(&spec, u64_to_user_ptr(targets + i * sizeof(spec)), sizeof(spec)))
+			return -EFAULT;
+		ret = jifl_control_target(s, i, &spec);
+		cond_resched();
+	}
+	return ret;
+}
+
 static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 {
-	struct jifl_session *s = jifl_session_alloc();
-	unsigned int nr;
+	struct jifl_session *s = jifl_session_alloc(req->ntargets);
 	int ret;
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
-	ret = jifl_filter_init(&s->filter, req);
+	ret = jifl_filter_init(&s->filter, req) ?: jifl_control_targets(s, req->targets);
 	if (ret) {
 		jifl_session_free(s);
 		return ERR_PTR(ret);
@@ -80,9 +103,6 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 	s->flags = req->flags;
 	s->owner = task_tgid_nr(current);
 	strscpy(s->name, current->comm, TASK_COMM_LEN);
-	for (nr = 0; nr < JIFL_NR_MAX; nr++)
-		if (req->nrs[nr / 64] & (1ull << (nr % 64)))
-			set_bit(nr, s->nrs);
 	return s;
 }
 
@@ -114,7 +134,8 @@ static bool jifl_control_knows(const struct jifl_start *req)
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM || req->reserved)
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM ||
+	    !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
@@ -124,12 +145,12 @@ static bool jifl_control_knows(const struct jifl_start *req)
 
 static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 {
-	unsigned int busy_nr = 0;
+	u32 busy_target = 0;
 	u64 busy_session = 0;
 	struct jifl_session *s;
 	int ret;
 
-	req->busy_nr = 0;
+	req->busy_target = 0;
 	req->busy_session = 0;
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
@@ -146,9 +167,9 @@ static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
 	s = jifl_control_session(req);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
-	ret = jifl_session_start(s, &busy_nr, &busy_session);
+	ret = jifl_session_start(s, &busy_target, &busy_session);
 	if (ret) {
-		req->busy_nr = busy_nr;
+		req->busy_target = busy_target;
 		req->busy_session = busy_session;
 		jifl_session_free(s);
 		return ret;
@@ -186,18 +207,20 @@ static int jifl_control_stat(struct jifl_file *f, void *arg)
 {
 	const size_t size = JIFL_HIST_BUCKETS * sizeof(u64);
 	struct jifl_stat *req = arg;
+	struct jifl_aim *aim;
 	u64 *hist = NULL;
-	int ret;
+	int ret = 0;
 
-	if (!f->session)
+	aim = f->session ? jifl_aim_at(f->session, req->target) : NULL;
+	if (!aim)
 		return -ENOENT;
 	if (req->hist) {
 		hist = JIFL_ALLOC(kmalloc(size, GFP_KERNEL));
 		if (!hist)
 			return -ENOMEM;
 	}
-	ret = jifl_count_read(f->session, req, hist);
-	if (!ret && hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
+	jifl_count_read(aim, req, hist);
+	if (hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
 		ret = -EFAULT;
 	kfree(hist);
 	return ret;

@@ -25,6 +25,7 @@
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
+#include <linux/string.h>
 #include <asm/unistd.h>
 
 #include "../kernel.h"
@@ -34,12 +35,16 @@
 #include "call_site.h"
 #include "chain.h"
 #include "syscall.h"
+#include "target.h"
 
 static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
 static_assert(NR_syscalls <= JIFL_NR_MAX);
 
 u64 jifl_entry_table[JIFL_NR_MAX] ____cacheline_aligned;
 DEFINE_RAW_SPINLOCK(jifl_entry_lock);
+
+/* Beside what the stub indexes: whose entry that is. target.c says which lock. */
+static struct jifl_target *jifl_entry_targets[JIFL_NR_MAX];
 
 static struct {
 	struct mutex lock;		/* what follows */
@@ -99,6 +104,7 @@ int jifl_entry_init(void)
 void jifl_entry_exit(void)
 {
 	WARN_ON(attach.users);
+	WARN_ON(memchr_inv(jifl_entry_targets, 0, sizeof(jifl_entry_targets)));
 	synchronize_rcu_tasks();
 	jifl_chain_exit();
 }
@@ -138,9 +144,32 @@ void jifl_entry_detach(void)
 	mutex_unlock(&attach.lock);
 }
 
-u64 jifl_entry_handler(unsigned int nr)
+/* --- the kind of targets ------------------------------------------------------------ */
+
+static u64 jifl_entry_handler(u64 nr)
 {
 	if (nr >= NR_syscalls || handlers[nr] == no_handler)
 		return 0;
 	return handlers[nr];
+}
+
+static struct jifl_target **jifl_entry_place(u64 nr)
+{
+	return &jifl_entry_targets[nr];
+}
+
+static void jifl_entry_lead(const struct jifl_target *t, u64 to)
+{
+	WRITE_ONCE(jifl_entry_table[t->id], to);
+}
+
+const struct jifl_target_type jifl_target_syscalls = {
+	.address = jifl_entry_handler,
+	.place = jifl_entry_place,
+	.lead = jifl_entry_lead,
+};
+
+struct jifl_target *jifl_entry_target(unsigned int nr)
+{
+	return nr < JIFL_NR_MAX ? READ_ONCE(jifl_entry_targets[nr]) : NULL;
 }

@@ -10,7 +10,7 @@
 /* run/stubs.S */
 extern char jifl_entry_stub[];	/* do_syscall_64 calls it instead of x64_sys_call */
 extern char jifl_entry_stub_counts[]; /* ... where calls are counted before functions */
-extern char jifl_entry_slow[];	/* in the entry table: ask jifl_entry_choose */
+extern char jifl_entry_slow[];	/* in the entry table: ask jifl_choose */
 
 /*
  * Where a system call goes: 0 passes; otherwise an address to jump to, with
@@ -20,6 +20,8 @@ extern char jifl_entry_slow[];	/* in the entry table: ask jifl_entry_choose */
 extern u64 jifl_entry_table[JIFL_NR_MAX];
 extern raw_spinlock_t jifl_entry_lock;
 
+struct jifl_target;
+
 int jifl_entry_init(void);
 void jifl_entry_exit(void);
 /*
@@ -28,7 +30,7 @@ void jifl_entry_exit(void);
  */
 int jifl_entry_attach(void);
 void jifl_entry_detach(void);
-/* Address of a system call's handler, 0 when it has none. */
-u64 jifl_entry_handler(unsigned int nr);
+/* The target of a system call's number; NULL: none. Where it is entered: any process context. */
+struct jifl_target *jifl_entry_target(unsigned int nr);
 
 #endif

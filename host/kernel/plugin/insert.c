@@ -48,7 +48,7 @@ static int jifl_point_begin(struct jifl_wanted *w, const struct jifl_place *plac
 	const struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
 	w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
-	w->nr = r->nr;
+	w->nr = r->target->id;
 	return 0;
 }
 

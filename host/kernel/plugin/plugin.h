@@ -128,7 +128,7 @@ struct jifl_round {
 	struct ir_insert *inserts;	/* entry, exit */
 	u32 ninserts;
 	u32 refused;			/* inserts, for want of room */
-	unsigned int nr;
+	const struct jifl_target *target; /* entry, exit */
 	enum jifl_callback_kind kind;	/* ENTRY or EXIT, where inserts is set */
 };
 

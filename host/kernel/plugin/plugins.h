@@ -9,7 +9,7 @@ struct ir_block;
 struct ir_insert;
 struct jifl_plugin_info;
 struct jifl_plugin_read;
-struct jifl_session;
+struct jifl_aim;
 
 int jifl_plugin_init(void);
 void jifl_plugin_exit(void);
@@ -18,7 +18,7 @@ int jifl_plugin_info(unsigned int index, struct jifl_plugin_info *info);
 /* JIFL_IOC_PLUGIN_READ. Sleeps. */
 int jifl_plugin_read(struct jifl_plugin_read *req);
 /* A plugin session's parts of jifl_count_entry and jifl_count_insns. */
-void jifl_plugin_entry(struct jifl_session *s, unsigned int nr,
+void jifl_plugin_entry(struct jifl_aim *aim,
 		       struct ir_insert *entry, u32 *nentry,
 		       struct ir_insert *exit, u32 *nexit);
 void jifl_plugin_instrument(struct ir_block *b, void *arg);

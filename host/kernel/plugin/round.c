@@ -160,14 +160,15 @@ void jifl_plugin_instrument(struct ir_block *b, void *arg)
 	jifl_round_end(r);
 }
 
-static u32 jifl_plugin_point(syscall_t *s, enum jifl_callback_kind kind, unsigned int nr,
+static u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind kind,
 			     struct ir_insert *inserts)
 {
+	syscall_t *s = aim->session->plugin;
 	struct jifl_round *r = jifl_round_begin(s);
 	unsigned int i;
 
 	r->inserts = inserts;
-	r->nr = nr;
+	r->target = aim->target;
 	r->kind = kind;
 	for (i = 0; i < s->ncallbacks[kind]; i++) {
 		struct jifl_callback *c = &s->callbacks[kind][i];
@@ -178,12 +179,10 @@ static u32 jifl_plugin_point(syscall_t *s, enum jifl_callback_kind kind, unsigne
 	return r->ninserts;
 }
 
-void jifl_plugin_entry(struct jifl_session *session, unsigned int nr,
+void jifl_plugin_entry(struct jifl_aim *aim,
 		       struct ir_insert *entry, u32 *nentry,
 		       struct ir_insert *exit, u32 *nexit)
 {
-	syscall_t *s = session->plugin;
-
-	*nentry = jifl_plugin_point(s, JIFL_CALLBACK_ENTRY, nr, entry);
-	*nexit = jifl_plugin_point(s, JIFL_CALLBACK_EXIT, nr, exit);
+	*nentry = jifl_plugin_point(aim, JIFL_CALLBACK_ENTRY, entry);
+	*nexit = jifl_plugin_point(aim, JIFL_CALLBACK_EXIT, exit);
 }

@@ -6,14 +6,15 @@
  * Context: process. Locks: jifl_plugin_api_mutex, inside jifl_plugin_mutex, outside
  * jifl_session_mutex.
  */
-#include <linux/bitmap.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/string.h>
 
+#include "../kernel.h"
 #include "../leave/evict.h"
-#include "../enter/syscall.h"
+#include "../enter/target.h"
+#include "../session/aim.h"
 #include "plugin.h"
 
 static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_t */
@@ -74,7 +75,7 @@ int jifl_syscall_init(struct jifl_plugin *p, syscall_t *s, int nr)
 {
 	static const char what[] = "syscall_init";
 
-	if (nr < 0 || nr >= JIFL_NR_MAX || !jifl_entry_handler(nr))
+	if (nr < 0 || !jifl_target_address(JIFL_TARGET_SYSCALL, nr))
 		return jifl_plugin_mistake(p, -EINVAL, what, "no such system call");
 	return jifl_syscall_prepare(p, s, nr, what);
 }
@@ -121,20 +122,32 @@ int jifl_add_callback(struct jifl_plugin *p, syscall_t *s, enum jifl_callback_ki
 }
 EXPORT_SYMBOL_GPL(jifl_add_callback);
 
+/* Its targets: one system call, or all. */
+static int jifl_syscall_aim(syscall_t *s, struct jifl_session *session)
+{
+	int ret = 0;
+	u32 i;
+
+	if (s->nr >= 0)
+		return jifl_aim_add(session, 0, JIFL_TARGET_SYSCALL, s->nr);
+	for (i = 0; i < session->ntargets && !ret; i++)
+		ret = jifl_aim_add(session, i, JIFL_TARGET_SYSCALL, i);
+	return ret;
+}
+
 static struct jifl_session *jifl_syscall_session(syscall_t *s)
 {
-	struct jifl_session *session = jifl_session_alloc();
+	struct jifl_session *session = jifl_session_alloc(s->nr < 0 ? JIFL_NR_MAX : 1);
 
 	if (!session)
 		return NULL;
 	session->kind = JIFL_KIND_PLUGIN;
 	session->plugin = s;
 	strscpy(session->name, s->plugin->name, sizeof(session->name));
-	if (s->nr < 0)
-		bitmap_fill(session->nrs, JIFL_NR_MAX);
-	else
-		set_bit(s->nr, session->nrs);
-	return session;
+	if (!jifl_syscall_aim(s, session))
+		return session;
+	jifl_session_free(session);
+	return NULL;
 }
 
 int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s)
@@ -142,8 +155,8 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s)
 	static const char what[] = "syscall_start_instrumenting";
 	int ret = jifl_plugin_enter_ready(p, s, what);
 	struct jifl_session *session;
-	unsigned int busy_nr;
 	u64 busy_session;
+	u32 busy_target;
 
 	if (ret)
 		return ret;
@@ -159,7 +172,7 @@ int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s)
 	if (!session)
 		return jifl_plugin_leave(-ENOMEM);
 	jifl_event_listen(s);
-	ret = jifl_session_start(session, &busy_nr, &busy_session);
+	ret = jifl_session_start(session, &busy_target, &busy_session);
 	if (ret) {
 		jifl_event_ignore(s);
 		jifl_session_free(session);

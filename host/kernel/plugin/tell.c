@@ -14,7 +14,7 @@ int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point)
 {
 	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, "syscall_nr");
 
-	return r ? r->nr : -EPERM;
+	return r ? (int)r->target->id : -EPERM;
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_nr);
 

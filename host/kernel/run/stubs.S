@@ -102,7 +102,7 @@ SYM_CODE_START(jifl_chain_plain)
 SYM_CODE_END(jifl_chain_plain)
 
 /*
- * In: as a system call's handler, plus esi its number. Out: where jifl_entry_choose says, else
+ * In: as a system call's handler, plus esi its number. Out: where jifl_choose says, else
  * at x64_sys_call.
  */
 SYM_CODE_START(jifl_entry_slow)
@@ -110,7 +110,7 @@ SYM_CODE_START(jifl_entry_slow)
 	ENDBR
 	pushq	%rdi
 	pushq	%rsi
-	call	jifl_entry_choose
+	call	jifl_choose
 	popq	%rsi
 	popq	%rdi
 	testq	%rax, %rax

@@ -17,7 +17,6 @@
  * Process context.
  */
 #include <linux/audit.h>
-#include <linux/bitmap.h>
 #include <linux/cred.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
@@ -71,7 +70,7 @@ void jifl_audit_started(const struct jifl_session *s)
 	pr_info("session %llu started: kind %s%s%s targets %u " WHO_FORMAT "\n", s->id,
 		jifl_kinds[s->kind], s->kind == JIFL_KIND_PLUGIN ? " " : "",
 		s->kind == JIFL_KIND_PLUGIN ? s->name : "",
-		bitmap_weight(s->nrs, JIFL_NR_MAX), WHO_ARGS(w));
+		s->naims, WHO_ARGS(w));
 }
 
 void jifl_audit_ended(const struct jifl_session *s)

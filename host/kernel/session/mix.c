@@ -1,24 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which sessions a system call is about, and the code it runs for them.
+ * Which sessions may be about a call together, and how targets are armed with them.
  *
- * Several sessions may have the same system call. Each then has a lane of its
- * own: a place in the table by call number, and cells for what it counts. The
- * sessions that one call matches are a mix: it has a context of the engine, in
- * which blocks carry the inserts of all of them, and entry pieces. A session
- * alone is a mix of one, which it brings along; others are made when a call
- * first needs them.
+ * Several sessions may have the same target. Each then has a lane of its own: a place among the
+ * target's armed aims, and cells for what it counts. The sessions that one call matches are a
+ * mix: it has a context of the engine, in which blocks carry the inserts of all of them. A way
+ * is a mix at one of its targets: it has an entry piece. A session alone is a mix of one.
  *
- * Arming a call puts jifl_entry_slow into the entry table. The first task to
- * make it gets its entry piece translated; if no session there has a filter,
- * the piece replaces jifl_entry_slow and the call costs no question any more.
+ * What a call may need is made before a session is armed: all mixes of the new session with
+ * those that have one of its targets, 7 at most for each target, and their ways. Contexts and
+ * pieces are made when a call first needs them (choose.c). Arming a target leads its door to
+ * jifl_entry_slow, which asks choose.c.
  *
- * Contexts: jifl_entry_choose runs in tasks at the entry of their system calls
- * and does not sleep; everything else under jifl_session_mutex.
+ * What a call finds in choose.c is not freed under it, and the code that it is sent to is not:
+ *
+ * 1. A task comes into jifl_choose at a target by the target's door alone, and that leads there
+ *    only while an aim is armed at the target: jifl_mix_reset_entry and jifl_choose_piece, both
+ *    under jifl_entry_lock. So a session that has the target was armed when the task came in,
+ *    which is when it read where the door leads.
+ * 2. From there until it has left jifl_choose a task does not sleep. jifl_evict ends with
+ *    synchronize_rcu_tasks, so when it returns, each task that had come in when it was called
+ *    has left.
+ * 3. The task finds a target by its kind's place for it, aims among the target's armed ones, and
+ *    ways in an aim or on the target's list. What it has found it may use until it leaves.
+ * 4. An aim cannot be found any more after jifl_mix_disarm. It is freed with its session, which
+ *    is freed after jifl_evict has returned: by 2, no task has it, and no inserted code that
+ *    has its address is left. Its own way goes with it.
+ * 5. A target goes with its last aim. By 1 and 2, no task is in jifl_choose at it then: each has
+ *    come in while a session was armed there, whose aim was freed after the task had left.
+ * 6. A way of several sessions cannot be found any more after jifl_mix_doom, but for a task that
+ *    stands on it, or on one that leads to it: it keeps its link. It is freed, with its mix,
+ *    after jifl_evict has returned. A new generation frees no way.
+ * 7. A way that is found is of the sessions that the task has matched. They have the lanes that
+ *    the way names; a lane has another session only after its former one's jifl_evict, so by 2
+ *    not under a task. Ways are published before their last session is armed.
+ * 8. Code that goes is not entered anew. Whoever takes code away first sets the pieces of all
+ *    ways that lead there to 0, under jifl_entry_lock (jifl_mix_forget): for a session's end in
+ *    jifl_mix_disarm and jifl_mix_doom, for a new generation in jifl_mix_pause. Under that lock
+ *    no piece is made for a way of which a session is disarmed, or while it is paused. A task
+ *    that has only found the way gets 0 and lets its call pass. A task that has read the piece
+ *    before has its address in a register or on its stack, where jifl_evict finds it.
+ *
+ * Context: process, under jifl_session_mutex; jifl_mix_is_paused and jifl_mix_context as they
+ * say.
  */
-#include <linux/bitmap.h>
-#include <linux/delay.h>
+#include <linux/bitops.h>
 #include <linux/list.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -26,28 +54,17 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
-#include "../call/count.h"
 #include "../enter/syscall.h"
-#include "../plugin/plugins.h"
-#include "filter.h"
+#include "../enter/target.h"
+#include "aim.h"
 #include "mix.h"
 #include "session.h"
 
-/*
- * Written under jifl_entry_lock, read without it at system call entry: what is
- * found here lives until jifl_evict has returned.
- */
-static struct jifl_session *jifl_mix_armed[JIFL_NR_MAX][JIFL_LANES];
-static LIST_HEAD(jifl_mix_others);	/* mixes of more than one; likewise */
-static LIST_HEAD(jifl_mix_doomed);	/* off the former; jifl_session_mutex */
+/* Mixes of more than one session; all three: jifl_session_mutex. */
+static LIST_HEAD(jifl_mix_others);
+static LIST_HEAD(jifl_mix_prepared);	/* not yet among the former */
+static LIST_HEAD(jifl_mix_doomed);	/* off the first */
 static bool jifl_mix_paused;		/* jifl_entry_lock */
-
-/* How long a task looks at a mix, where a planted bug frees mixes too early. */
-#define JIFL_MIX_PLANTED_DELAY_US	200
-
-#define for_each_member(s, m, lane) \
-	for ((lane) = 0; (lane) < JIFL_LANES; (lane)++) \
-		if (((s) = (m)->members[lane]))
 
 /*
  * Not by lanes, which are given anew: what is inserted at the same place is done in this order.
@@ -90,319 +107,275 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 
 int jifl_mix_init_alone(struct jifl_session *s)
 {
+	struct jifl_aim *aim;
+	u32 i;
+
 	memset(s->alone.members, 0, sizeof(s->alone.members));
 	s->alone.members[s->lane] = s;
 	jifl_mix_arrange(&s->alone);
+	for_each_aim(aim, s, i)
+		aim->way.lanes = BIT(s->lane);
 	s->alone.context = jifl_engine_context_create(s->instrument, s->instrument_arg);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
 
-static struct jifl_mix *jifl_mix_create(struct jifl_session *const members[JIFL_LANES])
+int jifl_mix_context(struct jifl_mix *m)
 {
-	struct jifl_mix *m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_NOWAIT | __GFP_NOWARN));
+	if (m->context < 0)
+		m->context = jifl_engine_context_create(jifl_mix_instrument, m);
+	return m->context;
+}
 
-	if (!m)
-		return NULL;
-	memcpy(m->members, members, sizeof(m->members));
-	jifl_mix_arrange(m);
-	m->context = jifl_engine_context_create(jifl_mix_instrument, m);
-	if (m->context < 0) {
+/* Under jifl_entry_lock. */
+static void jifl_mix_give_context(struct jifl_mix *m)
+{
+	if (m->context >= 0)
+		jifl_engine_context_destroy(m->context);
+	m->context = -1;
+}
+
+/* --- mixes of several sessions ------------------------------------------------------- */
+
+static void jifl_mix_free_way(struct jifl_way *w)
+{
+	list_del(&w->list);
+	kfree(w);
+}
+
+static void jifl_mix_free(struct list_head *mixes)
+{
+	struct jifl_way *w, *next_way;
+	struct jifl_mix *m, *next;
+
+	list_for_each_entry_safe(m, next, mixes, list) {
+		list_for_each_entry_safe(w, next_way, &m->ways, list)
+			jifl_mix_free_way(w);
 		kfree(m);
-		return NULL;
 	}
-	return m;
+	INIT_LIST_HEAD(mixes);
 }
 
-static struct jifl_mix *jifl_mix_find(struct jifl_session *const members[JIFL_LANES])
-{
-	struct jifl_mix *m;
-
-	/* Freed only when nobody is here: see jifl_mix_unlist. */
-	list_for_each_entry_rcu(m, &jifl_mix_others, list, true) {
-		if (JIFL_HOST_PLANTED(mixes_stay_listed))
-			udelay(JIFL_MIX_PLANTED_DELAY_US);
-		if (!memcmp(m->members, members, sizeof(m->members)))
-			return m;
-	}
-	return NULL;
-}
-
-static struct jifl_mix *jifl_mix_find_or_create(struct jifl_session *const members[JIFL_LANES])
-{
-	struct jifl_mix *m = jifl_mix_find(members);
-	unsigned long flags;
-
-	if (m)
-		return m;
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	m = jifl_mix_find(members);
-	if (!m && !jifl_mix_paused) {
-		m = jifl_mix_create(members);
-		if (m)
-			list_add_rcu(&m->list, &jifl_mix_others);
-	}
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-	return m;
-}
-
-/* --- entry pieces -------------------------------------------------------------------- */
-
-/* Under jifl_entry_lock, whose holder alone uses these two. */
-static struct ir_insert jifl_mix_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
-static struct ir_insert jifl_mix_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
-
-static void jifl_mix_inserts(const struct jifl_mix *m, unsigned int nr, u32 *nentry, u32 *nexit)
-{
-	struct jifl_session *const *s;
-	u32 n, k;
-
-	*nentry = 0;
-	*nexit = 0;
-	for (s = m->in_order; *s; s++) {
-		if ((*s)->kind == JIFL_KIND_PLUGIN)
-			jifl_plugin_entry(*s, nr, jifl_mix_entry + *nentry, &n,
-					  jifl_mix_exit + *nexit, &k);
-		else
-			jifl_count_entry(*s, nr, jifl_mix_entry + *nentry, &n,
-					 jifl_mix_exit + *nexit, &k);
-		*nentry += n;
-		*nexit += k;
-	}
-}
-
-/*
- * Makes the entry piece of (m, nr); 0 when the handler cannot run in the cache
- * now. Under jifl_entry_lock.
- */
-static u64 jifl_mix_make(struct jifl_mix *m, unsigned int nr)
-{
-	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	struct jifl_session *s;
-	unsigned int lane;
-	u32 nentry, nexit;
-	u64 piece;
-
-	jifl_mix_inserts(m, nr, &nentry, &nexit);
-	for_each_member(s, m, lane)
-		jifl_count_translate_begin(s, nr);
-	piece = jifl_engine_entry_create(m->context, jifl_orig_at(jifl_entry_handler(nr)),
-					 jifl_mix_entry, nentry, jifl_mix_exit, nexit, &cause);
-	jifl_count_translate_end();
-	if (!piece)
-		set_bit(nr, m->native);
-	return piece;
-}
-
-/* Is m all there is to know about nr, whoever makes the call? Under jifl_entry_lock. */
-static bool jifl_mix_is_settled(const struct jifl_mix *m, unsigned int nr)
-{
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (jifl_mix_armed[nr][lane] != m->members[lane])
-			return false;
-		if (m->members[lane] && m->members[lane]->filter.mask)
-			return false;
-	}
-	return true;
-}
-
-/* Are all of m's sessions still there? Under jifl_entry_lock. */
-static bool jifl_mix_is_armed(const struct jifl_mix *m, unsigned int nr)
-{
-	struct jifl_session *s;
-	unsigned int lane;
-
-	for_each_member(s, m, lane)
-		if (jifl_mix_armed[nr][lane] != s)
-			return false;
-	return true;
-}
-
-/* The piece of (m, nr), made if need be; 0 to let the call pass. */
-static u64 jifl_mix_piece(struct jifl_mix *m, unsigned int nr)
-{
-	unsigned long flags;
-	u64 piece;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	piece = m->pieces[nr];
-	if (!piece && !jifl_mix_paused && jifl_mix_is_armed(m, nr)) {
-		piece = jifl_mix_make(m, nr);
-		WRITE_ONCE(m->pieces[nr], piece);
-	}
-	if (piece && !jifl_mix_paused && jifl_mix_is_settled(m, nr))
-		WRITE_ONCE(jifl_entry_table[nr], piece);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
-	return piece;
-}
-
-/* Room for what the sessions of m count about nr. */
-static bool jifl_mix_prepare(struct jifl_mix *m, unsigned int nr)
-{
-	struct jifl_session *s;
-	unsigned int lane;
-
-	for_each_member(s, m, lane)
-		if (jifl_count_prepare(s, nr))
-			return false;
-	return true;
-}
-
-/* --- entry: in the task that makes the call ------------------------------------------ */
-
-/* The sessions that the current task's call nr is about; their number. */
-static unsigned int jifl_mix_match(unsigned int nr, struct jifl_session *members[JIFL_LANES])
-{
-	unsigned int lane, n = 0;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		struct jifl_session *s = READ_ONCE(jifl_mix_armed[nr][lane]);
-
-		members[lane] = s && jifl_filter_match(&s->filter) ? s : NULL;
-		n += !!members[lane];
-	}
-	return n;
-}
-
-static struct jifl_mix *jifl_mix_of(struct jifl_session *const members[JIFL_LANES],
-				    unsigned int n)
-{
-	unsigned int lane = 0;
-
-	if (n > 1)
-		return jifl_mix_find_or_create(members);
-	while (!members[lane])
-		lane++;
-	return &members[lane]->alone;
-}
-
-static u64 jifl_mix_way_in(struct jifl_mix *m, unsigned int nr)
-{
-	u64 piece = READ_ONCE(m->pieces[nr]);
-
-	if (piece)
-		return piece;
-	if (test_bit(nr, m->native) || jifl_engine_is_full() || !jifl_mix_prepare(m, nr))
-		return 0;
-	return jifl_mix_piece(m, nr);
-}
-
-/* There was no way into m; s is one of its members, in that lane. */
-static enum jifl_miss jifl_mix_reason(const struct jifl_mix *m, unsigned int nr,
-				      const struct jifl_session *s, unsigned int lane)
-{
-	if (READ_ONCE(jifl_mix_paused))
-		return JIFL_MISS_FLUSH;
-	if (READ_ONCE(jifl_mix_armed[nr][lane]) != s)
-		return JIFL_MISS_END;
-	if (jifl_engine_is_full())
-		return JIFL_MISS_FULL;
-	return m && test_bit(nr, m->native) ? JIFL_MISS_NATIVE : JIFL_MISS_ROOM;
-}
-
-/*
- * Does not sleep: jifl_evict waits for tasks that are in here, and so for the
- * sessions, mixes and pieces that they have seen.
- */
-u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr)
+/* Of a session that is about to be armed, and of the running ones of these lanes at t. */
+static struct jifl_mix *jifl_mix_find_or_create(struct jifl_session *s,
+						const struct jifl_target *t, u32 lanes)
 {
 	struct jifl_session *members[JIFL_LANES];
 	struct jifl_mix *m;
-	unsigned int n, lane;
-	u64 piece = 0;
+	unsigned int lane;
 
-	if (nr >= JIFL_NR_MAX)
-		return 0;
-	n = jifl_mix_match(nr, members);
-	if (!n)
-		return 0;
-	m = jifl_mix_of(members, n);
-	if (m)
-		piece = jifl_mix_way_in(m, nr);
-	for (lane = 0; !piece && lane < JIFL_LANES; lane++) {
-		struct jifl_session *s = members[lane];
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		members[lane] = lane == s->lane ? s :
+				lanes & BIT(lane) ? t->armed[lane]->session : NULL;
+	list_for_each_entry(m, &jifl_mix_prepared, list)
+		if (!memcmp(m->members, members, sizeof(members)))
+			return m;
+	m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_KERNEL));
+	if (!m)
+		return NULL;
+	memcpy(m->members, members, sizeof(members));
+	jifl_mix_arrange(m);
+	m->context = -1;
+	INIT_LIST_HEAD(&m->ways);
+	list_add(&m->list, &jifl_mix_prepared);
+	return m;
+}
 
-		if (s)
-			jifl_count_miss(s, nr, jifl_mix_reason(m, nr, s, lane));
+static int jifl_mix_prepare_way(struct jifl_session *s, struct jifl_target *t, u32 lanes)
+{
+	struct jifl_mix *m = jifl_mix_find_or_create(s, t, lanes);
+	struct jifl_way *w;
+
+	if (!m)
+		return -ENOMEM;
+	w = JIFL_ALLOC(kzalloc(sizeof(*w), GFP_KERNEL));
+	if (!w)
+		return -ENOMEM;
+	w->target = t;
+	w->mix = m;
+	w->lanes = lanes;
+	list_add(&w->list, &m->ways);
+	return 0;
+}
+
+int jifl_mix_prepare(struct jifl_session *s)
+{
+	const u32 own = BIT(s->lane);
+	struct jifl_aim *aim;
+	u32 i, lanes, others;
+	int ret = 0;
+
+	for_each_aim(aim, s, i) {
+		struct jifl_target *t = aim->target;
+
+		for (lanes = 0, others = 0; lanes < JIFL_LANES; lanes++)
+			if (t->armed[lanes])
+				others |= BIT(lanes);
+		others &= ~own;
+		/* Each set of others but the empty one. */
+		for (lanes = others; lanes && !ret; lanes = (lanes - 1) & others)
+			ret = jifl_mix_prepare_way(s, t, lanes | own);
+		if (ret)
+			break;
 	}
-	return piece;
+	if (ret)
+		jifl_mix_unprepare();
+	return ret;
+}
+
+void jifl_mix_unprepare(void)
+{
+	jifl_mix_free(&jifl_mix_prepared);
 }
 
 /* --- arming ---------------------------------------------------------------------------- */
 
-/* What stands in the entry table until a piece is known to fit. Under jifl_entry_lock. */
-static void jifl_mix_reset_entry(unsigned int nr)
+/* Where the door leads until a piece is known to fit. Under jifl_entry_lock. */
+static void jifl_mix_reset_entry(const struct jifl_target *t)
 {
-	bool armed = memchr_inv(jifl_mix_armed[nr], 0, sizeof(jifl_mix_armed[nr]));
+	bool armed = memchr_inv(t->armed, 0, sizeof(t->armed));
 
-	WRITE_ONCE(jifl_entry_table[nr], armed ? (u64)(unsigned long)jifl_entry_slow : 0);
+	jifl_target_lead(t, armed ? (u64)(unsigned long)jifl_entry_slow : 0);
 }
 
-static void jifl_mix_set(const struct jifl_session *s, struct jifl_session *to)
+/* Under jifl_entry_lock, as each of these is: there may be very many ways. */
+static void jifl_mix_forget(struct jifl_way *w)
+{
+	WRITE_ONCE(w->piece, 0);
+	WRITE_ONCE(w->native, false);
+	jifl_mix_reset_entry(w->target);
+}
+
+static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 {
 	unsigned long flags;
-	unsigned int nr;
 
 	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX) {
-		WRITE_ONCE(jifl_mix_armed[nr][s->lane], to);
-		jifl_mix_reset_entry(nr);
-	}
+	WRITE_ONCE(aim->target->armed[aim->session->lane], armed ? aim : NULL);
+	jifl_mix_forget(&aim->way);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+}
+
+static void jifl_mix_publish(struct jifl_mix *m)
+{
+	struct jifl_way *w;
+	unsigned long flags;
+
+	list_for_each_entry(w, &m->ways, list) {
+		raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+		hlist_add_head_rcu(&w->node, &w->target->ways);
+		raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	}
 }
 
 void jifl_mix_arm(struct jifl_session *s)
 {
-	jifl_mix_set(s, s);
+	struct jifl_mix *m;
+	struct jifl_aim *aim;
+	u32 i;
+
+	list_for_each_entry(m, &jifl_mix_prepared, list)
+		jifl_mix_publish(m);
+	list_splice_init(&jifl_mix_prepared, &jifl_mix_others);
+	for_each_aim(aim, s, i)
+		jifl_mix_arm_aim(aim, true);
 }
 
-void jifl_mix_disarm(const struct jifl_session *s)
+void jifl_mix_disarm(struct jifl_session *s)
 {
-	jifl_mix_set(s, NULL);
+	struct jifl_aim *aim;
+	u32 i;
+
+	for_each_aim(aim, s, i)
+		jifl_mix_arm_aim(aim, false);
 }
 
-static void jifl_mix_forget_pieces(struct jifl_mix *m)
-{
-	unsigned int nr;
+/* --- a new generation, and one session's end ---------------------------------------------- */
 
-	for (nr = 0; nr < JIFL_NR_MAX; nr++)
-		WRITE_ONCE(m->pieces[nr], 0);
-	bitmap_zero(m->native, JIFL_NR_MAX);
+/* Calls fn with each way there is, under jifl_entry_lock, which is given up in between. */
+static void jifl_mix_each_way(struct list_head *sessions, void (*fn)(struct jifl_way *w))
+{
+	struct jifl_session *s;
+	struct jifl_aim *aim;
+	struct jifl_mix *m;
+	struct jifl_way *w;
+	unsigned long flags;
+	u32 i;
+
+	list_for_each_entry(s, sessions, list)
+		for_each_aim(aim, s, i) {
+			raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+			fn(&aim->way);
+			raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+		}
+	list_for_each_entry(m, &jifl_mix_others, list)
+		list_for_each_entry(w, &m->ways, list) {
+			raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+			fn(w);
+			raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+		}
 }
 
-/*
- * Takes m off the list. A task in jifl_entry_choose may stand on m and go on along the list
- * from there, so m keeps its link, and waits on the list of doomed mixes until jifl_evict has
- * returned. Under jifl_entry_lock and jifl_session_mutex.
- */
-static void jifl_mix_unlist(struct jifl_mix *m)
+static void jifl_mix_set_paused(bool paused)
 {
-	list_del_rcu(&m->list);
-	list_add(&m->doomed, &jifl_mix_doomed);
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	WRITE_ONCE(jifl_mix_paused, paused);
+	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+}
+
+bool jifl_mix_is_paused(void)
+{
+	return READ_ONCE(jifl_mix_paused);
+}
+
+static void jifl_mix_forget_way(struct jifl_way *w)
+{
+	if (JIFL_HOST_PLANTED(pieces_kept))
+		jifl_mix_reset_entry(w->target);
+	else
+		jifl_mix_forget(w);
 }
 
 void jifl_mix_pause(struct list_head *sessions)
 {
-	struct jifl_session *s;
-	struct jifl_mix *m, *next;
+	jifl_mix_set_paused(true);
+	jifl_mix_each_way(sessions, jifl_mix_forget_way);
+}
+
+void jifl_mix_give_contexts(void)
+{
+	struct jifl_mix *m;
 	unsigned long flags;
-	unsigned int nr;
 
 	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	jifl_mix_paused = true;
-	for (nr = 0; nr < JIFL_NR_MAX; nr++)
-		jifl_mix_reset_entry(nr);
-	list_for_each_entry(s, sessions, list) {
-		if (!JIFL_HOST_PLANTED(pieces_kept))
-			jifl_mix_forget_pieces(&s->alone);
-	}
-	list_for_each_entry_safe(m, next, &jifl_mix_others, list) {
-		jifl_mix_forget_pieces(m);
-		if (!JIFL_HOST_PLANTED(mixes_stay_listed))
-			jifl_mix_unlist(m);
-	}
+	list_for_each_entry(m, &jifl_mix_others, list)
+		jifl_mix_give_context(m);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+}
+
+void jifl_mix_resume(void)
+{
+	jifl_mix_set_paused(false);
+}
+
+static void jifl_mix_doom_one(struct jifl_mix *m)
+{
+	struct jifl_way *w, *next;
+	unsigned long flags;
+
+	list_for_each_entry_safe(w, next, &m->ways, list) {
+		raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+		hlist_del_rcu(&w->node);
+		jifl_mix_forget(w);
+		raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+		if (JIFL_HOST_PLANTED(ways_freed_early))
+			jifl_mix_free_way(w);
+	}
+	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	jifl_mix_give_context(m);
+	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	list_move(&m->list, &jifl_mix_doomed);
 }
 
 void jifl_mix_doom(struct jifl_session *s)
@@ -410,56 +383,27 @@ void jifl_mix_doom(struct jifl_session *s)
 	struct jifl_mix *m, *next;
 	unsigned long flags;
 
+	list_for_each_entry_safe(m, next, &jifl_mix_others, list)
+		if (m->members[s->lane] == s)
+			jifl_mix_doom_one(m);
 	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	list_for_each_entry_safe(m, next, &jifl_mix_others, list) {
-		if (m->members[s->lane] != s)
-			continue;
-		jifl_engine_context_destroy(m->context);
-		jifl_mix_unlist(m);
-	}
 	jifl_engine_context_destroy(s->alone.context);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
 }
 
 void jifl_mix_free_doomed(void)
 {
-	struct jifl_mix *m, *next;
-
-	list_for_each_entry_safe(m, next, &jifl_mix_doomed, doomed)
-		kfree(m);
-	INIT_LIST_HEAD(&jifl_mix_doomed);
+	jifl_mix_free(&jifl_mix_doomed);
 }
 
-void jifl_mix_free_paused(void)
+static void jifl_mix_try_way(struct jifl_way *w)
 {
-	struct jifl_mix *m, *next;
-
-	if (JIFL_HOST_PLANTED(mixes_stay_listed))
-		list_for_each_entry_safe(m, next, &jifl_mix_others, list)
-			jifl_mix_unlist(m);
-	list_for_each_entry(m, &jifl_mix_doomed, doomed)
-		jifl_engine_context_destroy(m->context);
-	jifl_mix_free_doomed();
-}
-
-void jifl_mix_resume(void)
-{
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
-	jifl_mix_paused = false;
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	WRITE_ONCE(w->native, false);
 }
 
 void jifl_mix_retry_native(struct list_head *sessions)
 {
-	struct jifl_session *s;
-	struct jifl_mix *m;
-
-	list_for_each_entry(s, sessions, list)
-		bitmap_zero(s->alone.native, JIFL_NR_MAX);
-	list_for_each_entry_rcu(m, &jifl_mix_others, list, true)
-		bitmap_zero(m->native, JIFL_NR_MAX);
+	jifl_mix_each_way(sessions, jifl_mix_try_way);
 }
 
 void jifl_mix_sessions(int context, u64 ids[JIFL_LANES])
@@ -472,9 +416,8 @@ void jifl_mix_sessions(int context, u64 ids[JIFL_LANES])
 	while ((s = jifl_session_next(s)))
 		if (s->alone.context == context)
 			ids[0] = s->id;
-	/* Only who has the mutex takes one off the list. */
-	list_for_each_entry_rcu(m, &jifl_mix_others, list, true)
-		if (m->context == context)
+	list_for_each_entry(m, &jifl_mix_others, list)
+		if (READ_ONCE(m->context) == context)
 			for_each_member(s, m, lane)
 				ids[lane] = s->id;
 }

@@ -1,49 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The sessions that a system call is about. */
+/* The sessions that a call is about together, and how targets are armed with them. */
 #ifndef JIFL_HOST_MIX_H
 #define JIFL_HOST_MIX_H
 
 #include <linux/list.h>
-#include <linux/ptrace.h>
 #include <linux/types.h>
 #include "../store/percpu.h"
-#include "../../../include/uapi/jifl.h"
 
 struct jifl_session;
 
 struct jifl_mix {
-	struct list_head list;	/* jifl_entry_lock; unused in a session's own */
-	struct list_head doomed; /* jifl_session_mutex; likewise */
+	struct list_head list;	/* jifl_session_mutex; unused in a session's own mix */
+	struct list_head ways;	/* of all its targets; jifl_session_mutex; unused there, too */
 	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
 	struct jifl_session *in_order[JIFL_LANES + 1]; /* ... as they insert; NULL behind the last */
-	int context;		/* of the engine */
-	u64 pieces[JIFL_NR_MAX]; /* entry pieces; jifl_entry_lock; 0: not made yet */
-	DECLARE_BITMAP(native, JIFL_NR_MAX); /* handlers not to be tried for now */
+	int context;		/* of the engine; negative: none yet; jifl_entry_lock */
 };
+
+/* The sessions of a mix, with their lanes. */
+#define for_each_member(s, m, lane) \
+	for ((lane) = 0; (lane) < JIFL_LANES; (lane)++) \
+		if (((s) = (m)->members[lane]))
 
 /* Makes s->alone, a mix of s (lane and instrument set); 0 or -ENOSPC. */
 int jifl_mix_init_alone(struct jifl_session *s);
+/*
+ * Makes what calls need that s and running sessions match together (number set); -ENOMEM. Goes
+ * with jifl_mix_arm, or jifl_mix_unprepare. Sleeps.
+ */
+int jifl_mix_prepare(struct jifl_session *s);
+void jifl_mix_unprepare(void);
 /* From here on, calls of s are redirected; no more. In-flight ones go on. */
 void jifl_mix_arm(struct jifl_session *s);
-void jifl_mix_disarm(const struct jifl_session *s);
+void jifl_mix_disarm(struct jifl_session *s);
 /*
- * Around a new generation. After jifl_mix_pause no entry leads into the cache, no piece is made,
- * and no mix of several sessions can be found. jifl_mix_free_paused frees these mixes: call it
- * when jifl_evict has returned.
+ * Around a new generation. After jifl_mix_pause no door leads into the cache and no piece is
+ * made. jifl_mix_give_contexts gives back the contexts of several sessions: call it when
+ * jifl_evict has returned.
  */
 void jifl_mix_pause(struct list_head *sessions);
-void jifl_mix_free_paused(void);
+void jifl_mix_give_contexts(void);
 void jifl_mix_resume(void);
 /*
- * Around the end of one session among others, which is disarmed: its mixes'
- * contexts are destroyed; with nobody inside, the mixes are freed.
+ * Around the end of one session among others, which is disarmed: the contexts of its mixes are
+ * destroyed, and their ways cannot be found any more. jifl_mix_free_doomed frees these mixes:
+ * call it when jifl_evict has returned.
  */
 void jifl_mix_doom(struct jifl_session *s);
 void jifl_mix_free_doomed(void);
-/* Lets handlers that could not run in the cache be tried again. */
+/* Lets targets that could not run in the cache be tried again. */
 void jifl_mix_retry_native(struct list_head *sessions);
-/* Called by jifl_entry_slow: the address to jump to, or 0 to let pass. */
-u64 jifl_entry_choose(const struct pt_regs *regs, unsigned int nr);
+/* Is it between jifl_mix_pause and jifl_mix_resume? For certain under jifl_entry_lock. */
+bool jifl_mix_is_paused(void);
+/* The mix's context, made if need be; negative: there is no room. Under jifl_entry_lock. */
+int jifl_mix_context(struct jifl_mix *m);
 
 /*
  * Numbers of the sessions that the engine's context is of, the others 0. Under

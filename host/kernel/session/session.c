@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Sessions: how they begin and how they end. What a running one does to system
- * calls is in mix.c.
+ * calls is in mix.c and choose.c.
  *
  * Where others stay, the end of a session takes away its own code alone
  * (jifl_session_retire): they lose only those calls in flight that were its,
@@ -16,7 +16,6 @@
  *
  * Everything sleeps and runs under jifl_session_mutex.
  */
-#include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
@@ -44,6 +43,7 @@
 #include "../tools/mem/mem.h"
 #include "../tools/profile.h"
 #include "../plugin/plugins.h"
+#include "aim.h"
 #include "audit.h"
 #include "filter.h"
 #include "mix.h"
@@ -102,7 +102,7 @@ static void jifl_session_renew(struct jifl_drain *drain)
 	jifl_count_drain_begin(JIFL_MISS_FLUSH);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
-	jifl_mix_free_paused();
+	jifl_mix_give_contexts();
 	jifl_session_empty_cache();
 	jifl_plugin_flushed();
 	jifl_mix_resume();
@@ -159,33 +159,25 @@ static void jifl_session_close_host(void)
 	cancel_delayed_work(&jifl_session_work);
 }
 
-/* Leaves only the targets that this kernel has. */
-static int jifl_session_check(struct jifl_session *s)
-{
-	unsigned int nr;
-
-	for_each_set_bit(nr, s->nrs, JIFL_NR_MAX)
-		if (!jifl_entry_handler(nr))
-			clear_bit(nr, s->nrs);
-	return bitmap_empty(s->nrs, JIFL_NR_MAX) ? -EINVAL : 0;
-}
-
-/* A lane that no session with one of these system calls has. */
-static int jifl_session_choose_lane(struct jifl_session *s, unsigned int *busy_nr,
+/* A lane that no session with one of these targets has. */
+static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 				    u64 *busy_session)
 {
 	unsigned long taken = 0;
-	struct jifl_session *other;
+	struct jifl_aim *aim;
+	unsigned int lane;
+	u32 i;
 
-	list_for_each_entry(other, &jifl_sessions, list) {
-		if (!bitmap_intersects(s->nrs, other->nrs, JIFL_NR_MAX))
-			continue;
-		__set_bit(other->lane, &taken);
-		*busy_session = other->id;
-		for_each_set_bit(*busy_nr, s->nrs, JIFL_NR_MAX)
-			if (test_bit(*busy_nr, other->nrs))
-				break;
-	}
+	for_each_aim(aim, s, i)
+		for (lane = 0; lane < JIFL_LANES; lane++) {
+			const struct jifl_aim *other = aim->target->armed[lane];
+
+			if (!other)
+				continue;
+			__set_bit(lane, &taken);
+			*busy_target = i;
+			*busy_session = other->session->id;
+		}
 	s->lane = JIFL_HOST_PLANTED(lane_shared) ? 0 : ffz(taken);
 	return s->lane < JIFL_LANES ? 0 : -EBUSY;
 }
@@ -234,18 +226,24 @@ static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
 	return -EINVAL;
 }
 
-static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_nr,
-				     u64 *busy_session)
+/* What s needs of its own before it can be armed. */
+static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
 {
-	int ret;
+	int ret = jifl_require_unlocked();
 
-	ret = jifl_require_unlocked();
 	if (!ret)
-		ret = jifl_session_check(s);
+		ret = jifl_aim_check(s);
 	if (!ret)
-		ret = jifl_session_choose_lane(s, busy_nr, busy_session);
+		ret = jifl_session_choose_lane(s, busy_target, busy_session);
 	if (!ret)
 		ret = jifl_session_instrument(s, busy_session);
+	return ret ?: jifl_count_prepare(s);
+}
+
+static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
+{
+	int ret = jifl_session_prepare(s, busy_target, busy_session);
+
 	if (ret)
 		return ret;
 	ret = jifl_session_open_host();
@@ -260,10 +258,14 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 	}
 	if (ret)
 		goto close_host;
-	ret = jifl_count_start(s);
+	s->id = jifl_session_last_id + 1;
+	ret = jifl_mix_prepare(s);
 	if (ret)
 		goto destroy_context;
-	s->id = ++jifl_session_last_id;
+	ret = jifl_count_start(s);
+	if (ret)
+		goto unprepare;
+	jifl_session_last_id = s->id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
 	jifl_mix_arm(s);
@@ -271,6 +273,8 @@ static int jifl_session_start_locked(struct jifl_session *s, unsigned int *busy_
 	jifl_audit_started(s);
 	return 0;
 
+unprepare:
+	jifl_mix_unprepare();
 destroy_context:
 	jifl_engine_context_destroy(s->alone.context);
 close_host:
@@ -278,12 +282,12 @@ close_host:
 	return ret;
 }
 
-int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session)
+int jifl_session_start(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
 {
 	int ret;
 
 	mutex_lock(&jifl_session_mutex);
-	ret = jifl_session_start_locked(s, busy_nr, busy_session);
+	ret = jifl_session_start_locked(s, busy_target, busy_session);
 	mutex_unlock(&jifl_session_mutex);
 	return ret;
 }
@@ -354,9 +358,15 @@ int jifl_session_detach(u64 id, const struct jifl_session *except,
 	return ret;
 }
 
-struct jifl_session *jifl_session_alloc(void)
+struct jifl_session *jifl_session_alloc(u32 ntargets)
 {
-	return JIFL_ALLOC(kvzalloc(sizeof(struct jifl_session), GFP_KERNEL));
+	struct jifl_session *s;
+
+	s = JIFL_ALLOC(kvzalloc(struct_size(s, aims, ntargets), GFP_KERNEL));
+	if (!s)
+		return NULL;
+	s->ntargets = ntargets;
+	return s;
 }
 
 void jifl_session_free(struct jifl_session *s)
@@ -369,6 +379,7 @@ void jifl_session_free(struct jifl_session *s)
 	jifl_keys_close(s);
 	jifl_lock_close(s);
 	jifl_count_free(s);
+	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s);
 }
@@ -396,7 +407,7 @@ int jifl_session_info(struct jifl_session_info *info)
 		info->kind = s->kind;
 		info->id = s->id;
 		info->owner = s->owner;
-		info->targets = bitmap_weight(s->nrs, JIFL_NR_MAX);
+		info->targets = s->naims;
 		info->calls = jifl_count_calls(s);
 		strscpy_pad(info->name, s->name, sizeof(info->name));
 		ret = 0;

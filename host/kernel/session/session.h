@@ -31,23 +31,22 @@ struct jifl_session {
 	u32 kind;
 	u32 flags;		/* JIFL_FLAG_* */
 	u32 slot;		/* count.c's number of it, 0: none */
-	u32 lane;		/* no session with one of its system calls has the same */
+	u32 lane;		/* no session with one of its targets has the same */
 	pid_t owner;
 	char name[JIFL_NAME_MAX];
 	struct jifl_filter filter;
-	DECLARE_BITMAP(nrs, JIFL_NR_MAX);
 	struct jifl_mix alone;	/* for calls that no other session is about */
 	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
 	void *instrument_arg;
-	struct jifl_stats *stats[JIFL_NR_MAX]; /* set once, under jifl_entry_lock */
-	u64 blocks[JIFL_NR_MAX]; /* translated first for this call; engine lock */
-	atomic64_t missed[JIFL_NR_MAX];
 	bool running;		/* jifl_session_mutex */
 	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
 	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_locks_table *locks; /* JIFL_KIND_LOCK; else NULL */
 	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_t, see jifl.h */
+	u32 naims;		/* how many of its targets this kernel has */
+	u32 ntargets;		/* places in the list */
+	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
 };
 
 extern struct mutex jifl_session_mutex;
@@ -56,15 +55,15 @@ extern wait_queue_head_t jifl_session_ended;
 
 int jifl_session_init(void);
 void jifl_session_exit(void);
-/* An empty session; NULL without memory. */
-struct jifl_session *jifl_session_alloc(void);
+/* An empty session with so many places for targets; NULL without memory. Sleeps. */
+struct jifl_session *jifl_session_alloc(u32 ntargets);
 /*
- * Starts s (kind, filter, nrs, name, owner set). 0; -EINVAL when it names no
- * system call that this kernel has; -EBUSY with *busy_nr and *busy_session set
+ * Starts s (kind, filter, targets, name, owner set). 0; -EINVAL when it has no
+ * target that this kernel has; -EBUSY with *busy_target, its index, and *busy_session set
  * when JIFL_LANES others have one of them; -EACCES when the kernel is locked
  * down; -ENOSPC, -ENOMEM. Sleeps.
  */
-int jifl_session_start(struct jifl_session *s, unsigned int *busy_nr, u64 *busy_session);
+int jifl_session_start(struct jifl_session *s, u32 *busy_target, u64 *busy_session);
 /*
  * Ends it: disarmed, evicted, context gone; statistics stay until free.
  * -ENOENT when it has ended already.

@@ -7,13 +7,16 @@
 #include <linux/types.h>
 #include "../../../engine/engine.h"
 
-/* Sessions that may have the same system call at a time; each then has a lane. */
+/*
+ * Sessions that may have the same target at a time; each then has a lane. Each lane costs every
+ * switch of tasks two words, and each set of sessions on one target is a context of the engine.
+ */
 #define JIFL_LANES	4
 
 /* What one session counts about the call that runs on a CPU; see count.c. */
 struct jifl_lane {
 	u64 count;
-	u64 call;		/* 0: none; else session and system call */
+	u64 call;		/* 0: none; else session and target */
 };
 
 struct jifl_cpu {

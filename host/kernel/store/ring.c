@@ -22,6 +22,7 @@
  */
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>

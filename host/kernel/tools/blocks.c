@@ -22,7 +22,7 @@ static void jifl_count_attribute(struct jifl_session *s)
 	u64 call = this_cpu_read(jifl_cpu.lanes[s->lane].call);
 
 	if (call && jifl_count_session(call) == s)
-		s->blocks[jifl_count_nr(call)]++;
+		jifl_count_aim(s, call)->blocks++;
 }
 
 /* What IR_INSERT_ADD does, as an analysis function. */

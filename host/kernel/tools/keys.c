@@ -11,6 +11,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/moduleparam.h>
+#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/string.h>

@@ -29,16 +29,37 @@ const struct request requests[] = {
 };
 const unsigned int nrequests = sizeof(requests) / sizeof(requests[0]);
 
+/* System calls mostly; now and then one of them twice, or what is no target. */
+static uint32_t fill_targets(struct fuzzer *f, struct jifl_target_spec *list, uint32_t n)
+{
+	int all = one_in(f, 8);
+	uint32_t i;
+
+	if (!all)
+		n = below(f, 8);
+	for (i = 0; i < n; i++) {
+		memset(&list[i], 0, sizeof(list[i]));
+		list[i].kind = one_in(f, 2000) ? odd_value(f) : JIFL_TARGET_SYSCALL;
+		list[i].scope = one_in(f, 2000);
+		list[i].id = all ? i : one_in(f, 16) ? odd_value(f) : below(f, 520);
+		list[i].address = one_in(f, 2000);
+		if (one_in(f, 2000))
+			list[i].name[below(f, sizeof(list[i].name))] = 'x';
+	}
+	return n;
+}
+
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
-	int few = below(f, 8);
+	static __thread struct jifl_target_spec list[JIFL_NR_MAX];
 
 	s->kind = below(f, 10);
-	if (one_in(f, 8))
-		memset(s->nrs, 0xff, sizeof(s->nrs));
-	else
-		while (few--)
-			s->nrs[below(f, 8)] |= 1ull << below(f, 64);
+	s->ntargets = fill_targets(f, list, JIFL_NR_MAX);
+	s->targets = (uint64_t)(uintptr_t)list;
+	if (one_in(f, 16))
+		s->targets = edge_value(f);
+	if (one_in(f, 16))
+		s->ntargets = odd_value(f);
 	if (one_in(f, 3)) {
 		s->filters = below(f, 32);
 		s->pid = one_in(f, 2) ? getpid() : (int)below(f, 40000);
@@ -104,7 +125,7 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		fill_start(f, buf);
 		break;
 	case JIFL_IOC_STAT:
-		stat->nr = below(f, 520);
+		stat->target = below(f, 520);
 		if (one_in(f, 2))
 			stat->hist = one_in(f, 2) ? (uint64_t)(uintptr_t)aside : edge_value(f);
 		break;

@@ -76,7 +76,7 @@ def totals(device, numbers):
     found = [0, 0, 0]
     for nr in numbers:
         with contextlib.suppress(FileNotFoundError):
-            stat = struct.unpack_from("<8xQ8xQ16xQ", device.call("stat", struct.pack("<I", nr)))
+            stat = device.stat(nr, "<8xQ8xQ16xQ")
             found = [a + b for a, b in zip(found, stat)]
     return found
 

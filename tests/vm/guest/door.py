@@ -139,7 +139,7 @@ def owners():
     time.sleep(RATE_LIMIT_SECONDS)
     with Device() as one, Device() as other:
         one.start(2, [GETPID])
-        stat = struct.pack("<I", GETPID)
+        stat = struct.pack("<I", 0)
         same("another file cannot stop a session", error_of(other.stop), "ENOENT")
         same("another file cannot read it", error_of(other.call, "stat", stat), "ENOENT")
         other.start(3, [GETPID, GETPPID])
@@ -187,6 +187,50 @@ def audit():
               rf"jifl: session \d+ ended: by {who} a\\njifl: b"]
     check("sessions and refusals are in the log",
           len(lines) == len(wanted) and all(map(re.fullmatch, wanted, lines)), (lines, wanted))
+
+
+# --- what a session is about ----------------------------------------------------------------
+
+
+TARGETS_MAX = 1 << 18
+NO_CALL = 511
+
+
+def targets():
+    with Device() as device:
+        ppid, pid = Device.target(GETPPID), Device.target(GETPID)
+        for what, wanted in [("no target", []), ("a target twice", [ppid, pid, ppid]),
+                             ("an unknown kind", [ppid, Device.target(GETPID, kind=2)]),
+                             ("an unknown kind", [ppid, Device.target(GETPID, kind=0)]),
+                             ("an unknown scope", [ppid, Device.target(GETPID, scope=1)]),
+                             ("a system call with an address", [Device.target(GETPID, address=1), ppid]),
+                             ("a system call with a name", [Device.target(GETPID, name=b"getpid"), ppid]),
+                             ("system calls that this kernel does not have", [Device.target(NO_CALL), Device.target(1 << 40)])]:
+            same(f"{what} is refused", error_of(device.start_of, 2, wanted), "EINVAL")
+        same("too many targets are refused", error_of(lambda: device.start_of(2, [pid], number=TARGETS_MAX + 1)), "EINVAL")
+        same("a list that is not there is refused",
+             error_of(device.call, "start", struct.pack("<I52xIQ", 2, 1, 8)), "EFAULT")
+        same("no session is left of these", device.sessions(), 0)
+        device.start(2, [GETPPID, NO_CALL, GETPID], filters=1 << 1, tgid=os.getpid())
+        for _ in range(5):
+            os.getppid()
+        os.getpid()
+        same("a target is its place in the list", (device.stat(GETPPID)[0], device.stat(GETPID)[0]), (5, 1))
+        same("a call that this kernel does not have has no figures", error_of(device.stat_of, 1), "ENOENT")
+        same("nor has a place behind the list", error_of(device.stat_of, 3), "ENOENT")
+        same("the others are its targets", struct.unpack_from("<20xI", device.call("session"))[0], 2)
+    own = os.getpid()
+    with Device() as one, Device() as other:
+        one.start(2, [GETPPID, GETPID], filters=1 << 1, tgid=own)
+        other.start(2, [GETPID], filters=1 << 1, tgid=own)
+        os.getppid()
+        os.getpid()
+        same("lists of several sessions do not depend on each other",
+             (one.stat(GETPPID)[0], one.stat(GETPID)[0], other.stat(GETPID)[0]), (1, 1, 1))
+        one.stop()
+        os.getpid()
+        same("the other goes on, and both are read",
+             (one.stat(GETPID)[0], other.stat(GETPID)[0]), (1, 2))
 
 
 # --- what it shows --------------------------------------------------------------------------
@@ -317,14 +361,11 @@ def fuzz(program, operations, seed):
         made, granted, started = map(int, requests.groups())
         check("requests were granted and sessions started", granted > 0 and started > 0, end)
         add("bad requests refused", made - granted)
-    else:
-        started = 0
     # A plugin that was started last stays so: it belongs to no file.
     for name in PLUGINS:
         run("jifl", "stop", name)
     same("no session is left", status()["sessions"], [])
     same("no block is left", status()["blocks"], 0)
-    return started
 
 
 def still_works():
@@ -333,9 +374,9 @@ def still_works():
 
 
 def sessions_that_do_nothing(number):
-    with Device() as device:
-        for _ in range(number):
-            device.start(PROFILE, [GETPID])
+    for _ in range(number):
+        with Device() as device:
+            device.start(PROFILE, [*range(512), *[NO_CALL] * 2048])
             device.stop()
 
 
@@ -410,11 +451,12 @@ def program(fuzzer, operations, seed):
     privileges()
     owners()
     audit()
+    targets()
     addresses()
     pages()
-    sessions = fuzz(fuzzer, operations, seed)
-    # A session's own structure has more than 16 KiB, its figures some more: so many show.
-    sessions_that_do_nothing(max(0, SLAB_NOISE_KIB // 16 - sessions))
+    fuzz(fuzzer, operations, seed)
+    # A session's list, its targets' state and their figures have more than 16 KiB each: so many show.
+    sessions_that_do_nothing(SLAB_NOISE_KIB // 16)
     still_works()
     for name in PLUGINS:
         unload(name)

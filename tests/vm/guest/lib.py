@@ -256,12 +256,15 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 72, "status": 448, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 80, "stop": 16, "stat": 72, "status": 448, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "counts": 32, "keys": 40,
              "locks": 48, "accesses": 40, "plugin_read": 72}
 
+    SYSCALL = 1     # a kind of targets
+
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
+        self.numbers = []   # of the system calls that the session started last has, in the order of its list
 
     def __enter__(self):
         return self
@@ -284,11 +287,21 @@ class Device:
         fcntl.ioctl(self.fd, self.number(name), data)
         return bytes(data)
 
+    @staticmethod
+    def target(nr, kind=SYSCALL, scope=0, address=0, name=b""):
+        """A target as a session's list has it."""
+        return struct.pack("<IIQQ64s", kind, scope, nr, address, name)
+
     def start(self, kind, numbers, filters=0, pid=0, tgid=0, flags=0):
-        bits = bytearray(64)
-        for nr in numbers:
-            bits[nr // 8] |= 1 << nr % 8
-        self.call("start", struct.pack("<IIiiIQQ16sII", kind, filters, pid, tgid, 0, 0, 0, b"", flags, 0) + bits)
+        self.numbers = list(numbers)
+        self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
+
+    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None):
+        """Starts a session with this list; number: as many targets are said to be there."""
+        targets_of = ctypes.create_string_buffer(b"".join(targets))
+        number = len(targets) if number is None else number
+        self.call("start", struct.pack("<IIiiIQQ16sIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+                                       ctypes.addressof(targets_of)))
 
     def stop(self):
         """(threads that were inside, nanoseconds)"""
@@ -297,9 +310,13 @@ class Device:
     def sessions(self):
         return struct.unpack_from("<4xI", self.call("status"))[0]
 
-    def stat(self, nr):
-        """(calls, sum) of a system call."""
-        return struct.unpack_from("<8xQ8xQ", self.call("stat", struct.pack("<I", nr)))
+    def stat(self, nr, form="<8xQ8xQ"):
+        """(calls, sum) of a system call, or what else the form takes."""
+        return struct.unpack_from(form, self.stat_of(self.numbers.index(nr)))
+
+    def stat_of(self, index):
+        """The answer about the target in this place of the list."""
+        return self.call("stat", struct.pack("<I", index))
 
     def records(self, cpu, room=1 << 17):
         """Takes what a session of kind trace has recorded on a CPU: (words, lost)."""

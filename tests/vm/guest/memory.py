@@ -9,7 +9,7 @@ MODULE: jifl.ko as built for tests (host/kernel/plant.h).
 
 from pathlib import Path
 
-from lib import SLOWNESS, add, check, figure, is_loaded, main, plant, report, run, same, same_cost, status
+from lib import SLOWNESS, add, check, figure, interrupt, is_loaded, main, plant, report, run, same, same_cost, session, status
 
 PROGRAM = ("for i in 1 2 3; do (echo $i; ls /proc/self/fd; wc -c /etc/passwd | tr 0-9 a-j); done; "
            "dd if=/dev/zero bs=777 count=300 status=none | sha256sum; "
@@ -105,27 +105,37 @@ def count(calls):
     return 0, end.stderr, target["calls"], target["missed"]
 
 
-def failing_sessions(calls):
-    """The nth allocation from here on fails, for every n that a session comes to."""
+def failing_session(calls, what, others):
+    """The nth allocation from here on fails, for every n that a session comes to. As many others run."""
     n = 1
+    before = int((PARAMETERS / "failed").read_text())
     while n < 100:
         (PARAMETERS / "fail_nth").write_text(str(n))
         exit_status, error, counted, missed = count(calls)
-        if (PARAMETERS / "failed").read_text() == f"{n - 1}\n":
+        if int((PARAMETERS / "failed").read_text()) - before == n - 1:
             break
         if exit_status:
-            check(f"allocation {n} of a session fails: one line says so",
+            check(f"allocation {n} of {what} fails: one line says so",
                   exit_status in (1, 3) and error.count("\n") == 1, (exit_status, error))
         else:
-            same(f"allocation {n} of a session fails: calls are counted or missed", counted + missed, CALLS)
+            same(f"allocation {n} of {what} fails: calls are counted or missed", counted + missed, CALLS)
         (PARAMETERS / "fail_nth").write_text("0")
-        same(f"allocation {n}: no session is left", status()["sessions"], [])
-        same(f"allocation {n}: the next session counts", count(calls)[2:], (CALLS, 0))
+        same(f"allocation {n} of {what}: no session is left", len(status()["sessions"]), others)
+        same(f"allocation {n} of {what}: the next session counts", count(calls)[2:], (CALLS, 0))
         n += 1
-    figure("allocations of a session that were made to fail", n - 1)
+    figure(f"allocations of {what} that were made to fail", n - 1)
     add("failures injected", n - 1)
     check("some were", 3 < n < 100, n)
     (PARAMETERS / "fail_nth").write_text("0")
+
+
+def failing_sessions(calls):
+    failing_session(calls, "a session", 0)
+    # What calls need that both match is allocated, too.
+    other = session("block", "sys:getresuid", "-n", "calls")
+    failing_session(calls, "a session beside another", 1)
+    interrupt(other)
+    same("the other ends well", other.returncode, 0)
     remove()
 
 

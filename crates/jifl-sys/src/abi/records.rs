@@ -24,11 +24,11 @@ impl Record {
 pub const RECORD_FUNCTION: u32 = 0x8000_0000;
 /// Mask of the `RECORD_*` below.
 pub const RECORD_TYPE: u32 = 0xf000_0000;
-/// With a system call: the thread makes it.
+/// With the index of a target: the thread enters it.
 pub const RECORD_BEGIN: u32 = 0x1000_0000;
 /// The thread goes on in its call.
 pub const RECORD_RESUME: u32 = 0x2000_0000;
-/// With a system call: the thread's has come to its end.
+/// With the index of a target: the thread's call has come to its end.
 pub const RECORD_END: u32 = 0x3000_0000;
 /// The function returns; [`Record::value`] is what it was at its entry.
 pub const RECORD_RETURN: u32 = 0x5000_0000;

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, NR_MAX, Record, SessionInfo, Stat, Status,
-    to_name,
+    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, Record, SessionInfo, Stat, Status,
+    TARGET_SYSCALL, TargetSpec, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
@@ -16,6 +16,8 @@ use rustix::io::Errno;
 pub struct State {
     pub abi_version: u32,
     pub started: Option<jifl_sys::abi::Start>,
+    /// Of that session.
+    pub targets: Vec<TargetSpec>,
     /// Answer to Start: EBUSY with this call and session.
     pub busy: Option<(u32, u64)>,
     pub running: bool,
@@ -57,6 +59,7 @@ impl Default for Fake {
         Fake(Mutex::new(State {
             abi_version: ABI_VERSION,
             started: None,
+            targets: Vec::new(),
             busy: None,
             running: false,
             lacking: Vec::new(),
@@ -99,7 +102,7 @@ impl Fake {
 
     /// `calls` calls of `nr`, each of them `value`.
     pub fn add_stat(&self, nr: u32, calls: u64, value: u64, bucket: usize) {
-        let mut stat = Stat::of(nr);
+        let mut stat = Stat::default();
         (stat.calls, stat.sum, stat.blocks) = (calls, calls * value, 10);
         (stat.min, stat.max) = (value, value);
         self.state().stats.insert(nr, (stat, vec![(bucket, calls)]));
@@ -118,14 +121,16 @@ impl Door for Fake {
                 info.abi_version = state.abi_version;
                 info.version = to_name(b"0.1.0").unwrap();
             }
-            Request::Start(start) => {
+            Request::Start(start, targets) => {
                 if let Some((nr, session)) = state.busy {
-                    start.busy_nr = nr;
+                    let busy = targets.iter().position(|target| target.id == u64::from(nr));
+                    start.busy_target = busy.unwrap_or_default() as u32;
                     start.busy_session = session;
                     return refuse(Errno::BUSY);
                 }
                 start.session = 42;
                 state.started = Some(*start);
+                state.targets = targets.to_vec();
                 state.running = true;
             }
             Request::Stop(stop) => {
@@ -137,14 +142,15 @@ impl Door for Fake {
                 stop.drain_ns = state.drain_ns;
             }
             Request::Stat(stat, histogram) => {
-                let nr = stat.nr as usize;
-                let wanted = state
-                    .started
-                    .is_some_and(|start| nr < NR_MAX && start.nrs[nr / 64] >> (nr % 64) & 1 == 1);
-                if !wanted || state.lacking.contains(&stat.nr) {
+                let target = state.targets.get(stat.target as usize);
+                let Some(target) = target.filter(|target| target.kind == TARGET_SYSCALL) else {
+                    return refuse(Errno::NOENT);
+                };
+                let nr = target.id as u32;
+                if state.lacking.contains(&nr) {
                     return refuse(Errno::NOENT);
                 }
-                if let Some((known, counts)) = state.stats.get(&stat.nr) {
+                if let Some((known, counts)) = state.stats.get(&nr) {
                     *stat = *known;
                     fill(histogram, counts);
                 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One counting session from its start to the report, through any [`Door`].
 
-use std::collections::BTreeSet;
 use std::io;
 use std::time::Instant;
 
@@ -14,19 +13,49 @@ use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::histogram;
 use crate::session::report::{Cost, Report, Row};
+use crate::session::targets::Target;
+
+/// What a session is started with.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Of what kind it is, and about which tasks.
+    pub start: Start,
+    /// Its list; elsewhere a target is its index here.
+    pub targets: Vec<Target>,
+}
+
+impl Session {
+    /// Of that kind, about all tasks.
+    pub fn new(kind: Kind, flags: u32, targets: Vec<Target>) -> Session {
+        let mut start = Start::default();
+        start.kind = kind as u32;
+        start.flags = flags;
+        Session { start, targets }
+    }
+
+    /// Starts it on this file.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<(), Failure> {
+        let specs: Vec<_> = self.targets.iter().map(|target| target.spec()).collect();
+        door.call(Request::Start(&mut self.start, &specs))
+            .map_err(|error| refused(door, self, table, &error))
+    }
+}
 
 /// Starts a session, lets `meanwhile` pass, which is given its number, ends it and
 /// reads what it counted.
 /// The session also ends, and is read, when `meanwhile` fails.
 pub fn measure<T>(
     door: &impl Door,
-    mut start: Start,
+    mut session: Session,
     table: &Table,
     meanwhile: impl FnOnce(u64) -> T,
 ) -> Result<(Report, T), Failure> {
     let before = device::status(door)?;
-    door.call(Request::Start(&mut start))
-        .map_err(|error| refused(door, &start, table, &error))?;
+    session.begin(door, table)?;
+    let start = &session.start;
     let began = Instant::now();
     let value = meanwhile(start.session);
     let duration = began.elapsed();
@@ -43,11 +72,12 @@ pub fn measure<T>(
 
     let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
     let (mut rows, mut absent) = (Vec::new(), Vec::new());
-    for nr in numbers(&start.nrs) {
-        match read_row(door, &start, nr, table)? {
+    for (index, target) in session.targets.iter().enumerate() {
+        let question = Stat::of(index as u32);
+        match read_row(door, start, question, target.nr(), table)? {
             Some(row) if row.calls > 0 || row.missed > 0 => rows.push(row),
             Some(_) => {}
-            None => absent.push(nr),
+            None => absent.push(target.nr()),
         }
     }
     rows.sort_by(|a, b| (b.sum, b.calls, a.nr).cmp(&(a.sum, a.calls, b.nr)));
@@ -64,27 +94,14 @@ pub fn measure<T>(
     Ok((report, value))
 }
 
-/// Sets the bits of `numbers`.
-pub fn bits(numbers: &BTreeSet<u32>) -> [u64; jifl_sys::abi::NR_MAX / 64] {
-    let mut bits = [0; jifl_sys::abi::NR_MAX / 64];
-    for nr in numbers {
-        bits[*nr as usize / 64] |= 1 << (nr % 64);
-    }
-    bits
-}
-
-fn numbers(bits: &[u64]) -> impl Iterator<Item = u32> {
-    (0..bits.len() as u32 * 64).filter(|nr| bits[*nr as usize / 64] >> (nr % 64) & 1 == 1)
-}
-
 /// `None` for a call that this kernel does not have.
 fn read_row(
     door: &impl Door,
     start: &Start,
+    mut stat: Stat,
     nr: u32,
     table: &Table,
 ) -> Result<Option<Row>, Failure> {
-    let mut stat = Stat::of(nr);
     let mut counts = Box::new([0; HIST_BUCKETS]);
     match door.call(Request::Stat(&mut stat, Some(&mut counts))) {
         Ok(()) => {}
@@ -132,12 +149,14 @@ fn shows_addresses(kind: u32) -> bool {
 }
 
 /// Why a session was refused.
-pub fn refused(door: &impl Door, start: &Start, table: &Table, error: &io::Error) -> Failure {
+fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error) -> Failure {
+    let start = &session.start;
+    let busy = session.targets.get(start.busy_target as usize);
     match Errno::from_io_error(error) {
         Some(Errno::BUSY) if start.busy_session != 0 => Failure::failed(format!(
-            "sys:{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \
+            "{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \
              or `jifl detach {}`",
-            table.name(start.busy_nr),
+            busy.map_or_else(|| "a target".into(), |target| target.shown(table)),
             holder(door, start.busy_session),
             start.busy_session
         )),
@@ -191,18 +210,9 @@ mod tests {
     use super::*;
     use crate::session::fake::Fake;
 
-    fn start_of(numbers: &[u32]) -> Start {
-        Start {
-            kind: Kind::Insn as u32,
-            nrs: bits(&numbers.iter().copied().collect()),
-            ..Start::default()
-        }
-    }
-
-    #[test]
-    fn bits_and_numbers_are_inverse() {
-        let set: BTreeSet<u32> = [0, 1, 63, 64, 257, 511].into();
-        assert_eq!(numbers(&bits(&set)).collect::<BTreeSet<_>>(), set);
+    fn session_of(numbers: &[u32]) -> Session {
+        let targets = numbers.iter().copied().map(Target::Syscall);
+        Session::new(Kind::Insn, 0, targets.collect())
     }
 
     #[test]
@@ -212,9 +222,9 @@ mod tests {
         fake.add_stat(257, 2, 100, 90);
         fake.state().after.translated_blocks = 20;
         fake.state().drain_ns = 77;
-        let start = start_of(&[0, 1, 257]);
+        let session = session_of(&[0, 1, 257]);
         let inside = std::cell::Cell::new(false);
-        let (report, value) = measure(&fake, start, &Table::all(), |_| {
+        let (report, value) = measure(&fake, session, &Table::all(), |_| {
             inside.set(fake.state().running);
             "value"
         })
@@ -232,7 +242,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_session(7, "bash");
         fake.state().busy = Some((0, 7));
-        let failure = measure(&fake, start_of(&[0]), &Table::all(), |_| ()).unwrap_err();
+        let failure = measure(&fake, session_of(&[0]), &Table::all(), |_| ()).unwrap_err();
         assert_eq!(failure.status, crate::base::exit::FAILED);
         for part in ["sys:read", "session 7", "bash", "107", "jifl detach 7"] {
             assert!(failure.message.contains(part), "{}", failure.message);
@@ -243,7 +253,7 @@ mod tests {
     fn a_session_ended_from_outside_is_reported_as_cut_short() {
         let fake = Fake::default();
         fake.add_stat(0, 3, 5, 5);
-        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), |_| {
+        let (report, ()) = measure(&fake, session_of(&[0]), &Table::all(), |_| {
             fake.state().running = false;
         })
         .unwrap();
@@ -256,7 +266,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_stat(0, 1, 5, 5);
         fake.state().lacking.push(462);
-        let (report, ()) = measure(&fake, start_of(&[0, 462]), &Table::all(), |_| ()).unwrap();
+        let (report, ()) = measure(&fake, session_of(&[0, 462]), &Table::all(), |_| ()).unwrap();
         assert_eq!(report.rows.len(), 1);
         assert_eq!(report.absent, [462]);
     }
@@ -266,7 +276,7 @@ mod tests {
         let fake = Fake::default();
         fake.add_stat(0, 0, 0, 0);
         fake.state().stats.get_mut(&0).unwrap().0.missed = 1;
-        let (report, ()) = measure(&fake, start_of(&[0]), &Table::all(), |_| ()).unwrap();
+        let (report, ()) = measure(&fake, session_of(&[0]), &Table::all(), |_| ()).unwrap();
         assert_eq!(report.missed(), 1);
     }
 }

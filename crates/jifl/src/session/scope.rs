@@ -26,7 +26,7 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::syscalls::Table;
-use crate::session::measure;
+use crate::session::measure::{self, Session};
 use crate::session::report::Report;
 use crate::show::output;
 
@@ -94,13 +94,13 @@ const BESIDE_PERIOD: Duration = Duration::from_millis(5);
 pub fn observe<T>(
     scope: &Scope,
     door: &(impl Door + Sync),
-    mut start: Start,
+    mut session: Session,
     table: &Table,
     beside: Option<&(dyn Fn() + Sync)>,
     at_end: impl FnOnce(u64) -> T,
 ) -> Result<(Outcome, T), Failure> {
-    let watch = Watch::new(scope, std::slice::from_mut(&mut start))?;
-    let (report, run) = measure::measure(door, start, table, |id| {
+    let watch = Watch::new(scope, std::slice::from_mut(&mut session))?;
+    let (report, run) = measure::measure(door, session, table, |id| {
         let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))?;
         Ok::<_, io::Error>((ended, at_end(id)))
     })?;
@@ -121,14 +121,14 @@ pub fn observe<T>(
 pub fn observe_each(
     scope: &Scope,
     doors: &[impl Door + Sync],
-    mut starts: Vec<Start>,
+    mut sessions: Vec<Session>,
     table: &Table,
 ) -> Result<(Vec<Report>, Option<u8>), Failure> {
-    let watch = Watch::new(scope, &mut starts)?;
+    let watch = Watch::new(scope, &mut sessions)?;
     let (mut watch, mut ended) = (Some(watch), None);
     let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));
     let mut reports = Vec::new();
-    measure_each(doors, &starts, table, &mut wait, &mut reports)?;
+    measure_each(doors, &sessions, table, &mut wait, &mut reports)?;
     // The last to be started was the first to end.
     reports.reverse();
     let ended = ended.expect("all sessions were started, so it was waited");
@@ -140,17 +140,17 @@ pub fn observe_each(
 /// Each inside the one before.
 fn measure_each(
     doors: &[impl Door],
-    starts: &[Start],
+    sessions: &[Session],
     table: &Table,
     wait: &mut dyn FnMut(),
     reports: &mut Vec<Report>,
 ) -> Result<(), Failure> {
-    let (Some(door), Some(start)) = (doors.first(), starts.first()) else {
+    let (Some(door), Some(session)) = (doors.first(), sessions.first()) else {
         wait();
         return Ok(());
     };
-    let (report, inner) = measure::measure(door, *start, table, |_| {
-        measure_each(&doors[1..], &starts[1..], table, wait, reports)
+    let (report, inner) = measure::measure(door, session.clone(), table, |_| {
+        measure_each(&doors[1..], &sessions[1..], table, wait, reports)
     })?;
     inner?;
     reports.push(report);
@@ -166,9 +166,9 @@ struct Watch {
 
 impl Watch {
     /// Sets the filters of the sessions that are to be started.
-    fn new(scope: &Scope, starts: &mut [Start]) -> Result<Watch, Failure> {
-        for start in starts.iter_mut() {
-            scope.set_filters(start)?;
+    fn new(scope: &Scope, sessions: &mut [Session]) -> Result<Watch, Failure> {
+        for session in sessions.iter_mut() {
+            scope.set_filters(&mut session.start)?;
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
@@ -177,7 +177,7 @@ impl Watch {
             command => Some(gate(command)?),
         };
         if let Some(gated) = &gated {
-            for start in starts {
+            for Session { start, .. } in sessions {
                 start.filters |= FILTER_TGID | FILTER_CHILDREN;
                 start.tgid = gated.pid() as i32;
             }

@@ -3,37 +3,70 @@
 
 use std::collections::BTreeSet;
 
-use jifl_sys::abi::NR_MAX;
+use jifl_sys::abi::{NR_MAX, TargetSpec};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::kernel::syscalls::Table;
 
-/// The numbers of the system calls that `targets` name.
-pub fn select(targets: &[String], table: &Table) -> Result<BTreeSet<u32>, Failure> {
-    let mut numbers = BTreeSet::new();
-    for target in targets {
-        numbers.extend(select_one(target, table)?);
-    }
-    Ok(numbers)
+/// What the code cache can be entered at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A system call, by its number.
+    Syscall(u32),
 }
 
-fn select_one(target: &str, table: &Table) -> Result<Vec<u32>, Failure> {
+impl Target {
+    /// All system calls, whether the running kernel has them or not.
+    pub fn all_syscalls() -> Vec<Target> {
+        (0..NR_MAX as u32).map(Target::Syscall).collect()
+    }
+
+    /// Its number.
+    pub fn nr(self) -> u32 {
+        let Target::Syscall(nr) = self;
+        nr
+    }
+
+    /// As the module is given it.
+    pub fn spec(self) -> TargetSpec {
+        TargetSpec::syscall(self.nr())
+    }
+
+    /// As users name it.
+    pub fn shown(self, table: &Table) -> String {
+        format!("sys:{}", table.name(self.nr()))
+    }
+}
+
+/// What `targets` name, each once.
+///
+/// # Errors
+/// One of them names nothing.
+pub fn select(targets: &[String], table: &Table) -> Result<Vec<Target>, Failure> {
+    let mut found = BTreeSet::new();
+    for target in targets {
+        found.extend(select_one(target, table)?);
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn select_one(target: &str, table: &Table) -> Result<Vec<Target>, Failure> {
     let Some(pattern) = target.strip_prefix("sys:") else {
         return Err(not_a_target(target, table));
     };
     if let Ok(nr) = pattern.parse::<u32>() {
         if (nr as usize) < NR_MAX {
-            return Ok(vec![nr]);
+            return Ok(vec![Target::Syscall(nr)]);
         }
         return Err(Failure::usage(format!(
             "{target}: system calls have numbers below {NR_MAX}"
         )));
     }
-    let found: Vec<u32> = table
+    let found: Vec<Target> = table
         .iter()
         .filter(|(_, name)| glob::matches(pattern, name))
-        .map(|(nr, _)| nr)
+        .map(|(nr, _)| Target::Syscall(nr))
         .collect();
     if found.is_empty() {
         let mut message = format!("{target}: no such system call");
@@ -84,7 +117,7 @@ mod tests {
 
     fn pick(targets: &[&str]) -> Result<Vec<u32>, Failure> {
         let targets: Vec<String> = targets.iter().map(|t| t.to_string()).collect();
-        select(&targets, &Table::all()).map(|set| set.into_iter().collect())
+        select(&targets, &Table::all()).map(|found| found.into_iter().map(Target::nr).collect())
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use jifl_sys::abi::{
     FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
 };
-use jifl_sys::abi::{Kind, NR_MAX, Start, Stat, Status};
+use jifl_sys::abi::{Kind, Stat, Status};
 use jifl_sys::device::{Device, Door, Request};
 
 pub use super::peers::Sites;
@@ -14,7 +14,8 @@ use super::sheet::NATIVE;
 use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
+use crate::session::targets::Target;
 
 /// Probes of a peer's row, at most.
 const PLACES_MAX: usize = 2000;
@@ -191,9 +192,10 @@ pub fn all_counts(live: &Live) -> Result<Counts, String> {
     let Live::Session(door, _) = live else {
         return live.counts(&[]);
     };
-    // Those that this kernel lacks have no statistics.
+    // Those that this kernel lacks have no statistics. See start_session for their indices.
     let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
-    let numbers: Vec<u32> = (0..NR_MAX as u32).filter(known).collect();
+    let targets = Target::all_syscalls();
+    let numbers: Vec<u32> = targets.into_iter().map(Target::nr).filter(known).collect();
     live.counts(&numbers)
 }
 
@@ -215,14 +217,8 @@ fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
 
 fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
     let door = device::open()?;
-    let mut start = Start {
-        kind: kind as u32,
-        flags,
-        nrs: [u64::MAX; NR_MAX / 64],
-        ..Start::default()
-    };
-    door.call(Request::Start(&mut start))
-        .map_err(|error| measure::refused(&door, &start, &Table::all(), &error))?;
+    // A call's index in this list is its number.
+    Session::new(kind, flags, Target::all_syscalls()).begin(&door, &Table::all())?;
     Ok(Live::Session(door, kind))
 }
 

@@ -10,7 +10,7 @@ mod what;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::{FLAG_REPEATS, Kind, Start};
+use jifl_sys::abi::{FLAG_REPEATS, Kind};
 use jifl_sys::device::Device;
 
 use self::sheet::Form;
@@ -21,7 +21,7 @@ use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::blocks;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::recording::{self, Destination, Recording};
 use crate::session::report::{self, Format, Report};
 use crate::session::scope::{self, Outcome, Scope};
@@ -118,17 +118,13 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
 /// Runs a session that counts call by call.
 fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device, Sink), Failure> {
     let table = Table::all();
-    let start = Start {
-        kind: kind as u32,
-        flags: flags | if args.repeats { FLAG_REPEATS } else { 0 },
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        ..Start::default()
-    };
+    let flags = flags | if args.repeats { FLAG_REPEATS } else { 0 };
+    let session = Session::new(kind, flags, targets::select(&args.targets, &table)?);
     args.scope.check()?;
     // Before anything is started: a report nobody can read is none.
     let sink = args.extent.sink()?;
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, session, &table, None, |_| ())?;
     note(&outcome.report, args, &table, kind);
     Ok((outcome, door, sink))
 }

@@ -7,7 +7,7 @@ mod text;
 mod view;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, SessionInfo, Start};
+use jifl_sys::abi::{Kind, SessionInfo};
 use jifl_sys::device::Door;
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::scope::{self, Scope};
 use crate::session::targets;
 use crate::show::output::{self, Extent, Format};
@@ -94,17 +94,14 @@ struct Dump {
 /// Runs the command; the result is the exit status.
 pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = Start {
-        kind: args.kind.kind() as u32,
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        ..Start::default()
-    };
+    let targets = targets::select(&args.targets, &table)?;
+    let session = Session::new(args.kind.kind(), 0, targets);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;
     let (dump, status) = match args.session {
         Some(id) => (of_session(&door, id, args.extent.limit)?, DONE),
-        None => own_session(&args, &door, start, &table)?,
+        None => own_session(&args, &door, session, &table)?,
     };
     if dump.views.len() < dump.total {
         output::note(&format!(
@@ -122,11 +119,11 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
 fn own_session(
     args: &DumpArgs,
     door: &(impl Door + Sync),
-    start: Start,
+    session: Session,
     table: &Table,
 ) -> Result<(Dump, u8), Failure> {
     let look = |id| of_session(door, id, args.extent.limit);
-    let (outcome, dump) = scope::observe(&args.scope, door, start, table, None, look)?;
+    let (outcome, dump) = scope::observe(&args.scope, door, session, table, None, look)?;
     if outcome.report.cut_short {
         return Err(Failure {
             status: LIMIT,

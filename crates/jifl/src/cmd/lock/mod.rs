@@ -5,14 +5,14 @@ mod rows;
 mod show;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, Lock, Locks, Start};
+use jifl_sys::abi::{Kind, Lock, Locks};
 use jifl_sys::device::{Door, Request};
 
 use crate::base::exit::Failure;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::scope::{self, Scope};
 use crate::session::targets;
 use crate::show::output;
@@ -83,15 +83,11 @@ impl LockArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &LockArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = Start {
-        kind: Kind::Lock as u32,
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        ..Start::default()
-    };
+    let session = Session::new(Kind::Lock, 0, targets::select(&args.targets, &table)?);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(&args.scope, &door, start, &table, None, |_| ())?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, session, &table, None, |_| ())?;
     let (locks, rest) = read(&door)?;
     let status = outcome.exit_status();
     let found = show::Found {

@@ -10,6 +10,7 @@ use jifl_sys::abi::{
 
 use super::layout::{Block, Layout};
 use crate::session::ring::{self, Piece, Taken};
+use crate::session::targets::Target;
 
 /// Bytes: no instruction of the kernel accesses more. Records that are taken to say so are wrong.
 const MOST: u64 = 1 << 30;
@@ -28,8 +29,8 @@ pub enum Event {
 }
 
 impl ring::Event for Event {
-    fn begin(nr: u32) -> Event {
-        Event::Begin(nr)
+    fn begin(target: Target) -> Event {
+        Event::Begin(target.nr())
     }
 
     fn end(time: u64) -> Event {
@@ -414,7 +415,7 @@ mod tests {
         fake.state().accesses = (layout(), 0xffff_8880_0000_0000, 0);
         let taken = taken(&fake, n as u32);
         let layout = Layout::of(&fake, n).unwrap();
-        let (pieces, _) = ring::pieces(taken.each());
+        let (pieces, _) = taken.pieces();
         let mut told = Told::default();
         let untold = tell(&taken, &layout, &pieces, &mut [&mut told]);
         (told.0, untold)

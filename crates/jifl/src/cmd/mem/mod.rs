@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::{Kind, Start};
+use jifl_sys::abi::Kind;
 use serde::Serialize;
 
 use self::drmemtrace::Trace;
@@ -21,7 +21,7 @@ use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::blocks::Show;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::ring::{self, WaitArgs, Waits};
 use crate::session::scope::{Outcome, Scope};
 use crate::session::targets;
@@ -64,21 +64,17 @@ pub struct MemArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &MemArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = Start {
-        kind: Kind::Mem as u32,
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        flags: args.wait.flag(),
-        ..Start::default()
-    };
+    let targets = targets::select(&args.targets, &table)?;
+    let session = Session::new(Kind::Mem, args.wait.flag(), targets);
     args.scope.check()?;
     let mut sink = args.show.extent.sink()?;
     let mut trace = args.drmemtrace.as_deref().map(Trace::create).transpose()?;
     let door = device::open()?;
-    let (taken, outcome) = ring::observe(&args.scope, &door, start, &table, args.records)?;
+    let (taken, outcome) = ring::observe(&args.scope, &door, session, &table, args.records)?;
     let layout = Layout::of(&door, taken.each().count())?;
     let symbols = Symbols::of_kernel();
     let mut summary = Summary::new(&symbols);
-    let (pieces, stray) = ring::pieces(taken.each());
+    let (pieces, stray) = taken.pieces();
     let mut sinks: Vec<&mut dyn accessed::Sink> = vec![&mut summary];
     if let Some(trace) = &mut trace {
         sinks.push(trace);

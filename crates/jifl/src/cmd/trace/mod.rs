@@ -16,7 +16,7 @@ mod text;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind, Start};
+use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind};
 
 pub use self::choice::{Choice, Format};
 use self::form::View;
@@ -31,7 +31,7 @@ use crate::session::calls;
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::Threads;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::recording::{self, Destination, Keeper, Kept, Recording};
 use crate::session::ring;
 use crate::session::ring::{Piece, Taken, WaitArgs};
@@ -90,24 +90,20 @@ pub struct TraceArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let mut start = Start {
-        kind: Kind::Trace as u32,
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        flags: args.wait.flag(),
-        ..Start::default()
-    };
+    let targets = targets::select(&args.targets, &table)?;
+    let mut session = Session::new(Kind::Trace, args.wait.flag(), targets);
     args.scope.check()?;
     let sink = args.format.sink(args.output.as_deref())?;
     let record = args.record.as_deref().map(Destination::open).transpose()?;
     let door = device::open()?;
     let prototypes = args.args.then(prototypes).flatten();
     if prototypes.is_some() {
-        start.flags |= FLAG_VALUES;
+        session.start.flags |= FLAG_VALUES;
     }
     if args.timed() {
-        start.flags |= FLAG_CLOCK;
+        session.start.flags |= FLAG_CLOCK;
     }
-    let (taken, outcome) = ring::observe(&args.scope, &door, start, &table, args.limit)?;
+    let (taken, outcome) = ring::observe(&args.scope, &door, session, &table, args.limit)?;
     let moment = Moment::now();
     let symbols = Symbols::of_kernel();
     if symbols.is_empty() {
@@ -115,7 +111,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
             "jifl: /proc/kallsyms shows no addresses here, so functions have no names: be root, and see kernel.kptr_restrict",
         );
     }
-    let (pieces, stray) = ring::pieces(taken.each());
+    let (pieces, stray) = taken.pieces();
     let losses = Losses::of(&taken, stray, &outcome);
     let view = View {
         table: &table,

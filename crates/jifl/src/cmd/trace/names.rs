@@ -176,7 +176,7 @@ mod tests {
             .map(|(name, prototype)| (name.to_owned(), prototype)),
         );
         let names = Names::new(&symbols, Some(&prototypes));
-        let (pieces, stray) = crate::session::ring::pieces(taken.each());
+        let (pieces, stray) = taken.pieces();
         assert_eq!(stray, 0);
         let mut text = Vec::new();
         calls::each(&taken, &pieces, |call| {

@@ -90,7 +90,7 @@ pub fn written(line: &str) -> Vec<u8> {
     fake.state().records = vec![records(&args), Vec::new()];
     let taken = crate::session::ring::tests::taken(&fake, 2);
     let symbols = Symbols::parse("ffffffff81000000 T outer\nffffffff81000010 t inner\t[nfs]\n");
-    let (pieces, stray) = crate::session::ring::pieces(taken.each());
+    let (pieces, stray) = taken.pieces();
     assert_eq!(stray, 0);
     let int = Type::Int {
         size: 4,

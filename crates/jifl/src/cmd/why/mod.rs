@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, Start};
+use jifl_sys::abi::Kind;
 
 use self::code::Code;
 use self::show::Shower;
@@ -33,7 +33,7 @@ use crate::kernel::memory::Kcore;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::ring::{self, Taken, WaitArgs};
 use crate::session::scope::{Outcome, Scope};
 use crate::session::targets;
@@ -95,12 +95,8 @@ pub struct WhyArgs {
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let errno = args.errno.as_deref().map(errno::parse).transpose()?;
     let table = Table::all();
-    let start = Start {
-        kind: Kind::Path as u32,
-        nrs: measure::bits(&targets::select(&args.targets, &table)?),
-        flags: args.wait.flag(),
-        ..Start::default()
-    };
+    let targets = targets::select(&args.targets, &table)?;
+    let session = Session::new(Kind::Path, args.wait.flag(), targets);
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
@@ -109,12 +105,12 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let (taken, outcome) = ring::observe_wanted(
         &args.scope,
         &door,
-        start,
+        session,
         &table,
         args.limit,
         Some(errno::is_error),
     )?;
-    let (pieces, _) = ring::pieces(taken.each());
+    let (pieces, _) = taken.pieces();
     let wanted = |result: i64| errno.is_none_or(|errno| result == -errno);
     let trails = trail::trails(&pieces, &ring::pieces::gaps(taken.each()), wanted);
 

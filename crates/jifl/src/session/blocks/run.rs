@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use clap::Args;
-use jifl_sys::abi::{FLAG_BRANCHES, Kind, Start};
+use jifl_sys::abi::{FLAG_BRANCHES, Kind};
 
 use super::Profile;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
-use crate::session::measure;
+use crate::session::measure::Session;
 use crate::session::recording::{self, Destination, Recording};
 use crate::session::scope::{self, Scope};
 use crate::session::targets;
@@ -144,7 +144,7 @@ pub fn run_each(
         .targets
         .iter()
         .map(|target| start(std::slice::from_ref(target), flags, &table));
-    let starts = starts.collect::<Result<Vec<Start>, Failure>>()?;
+    let starts = starts.collect::<Result<Vec<Session>, Failure>>()?;
     args.scope.check()?;
     let mut sink = args.show.extent.sink()?;
     let doors = starts.iter().map(|_| device::open());
@@ -181,13 +181,9 @@ pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Fail
 ///
 /// # Errors
 /// There is no such target.
-pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Failure> {
-    Ok(Start {
-        kind: Kind::Profile as u32,
-        flags,
-        nrs: measure::bits(&targets::select(targets, table)?),
-        ..Start::default()
-    })
+pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Session, Failure> {
+    let targets = targets::select(targets, table)?;
+    Ok(Session::new(Kind::Profile, flags, targets))
 }
 
 /// Runs a session, and says what is to be known beside what it has counted; the other result is
@@ -197,12 +193,12 @@ pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Start, Fai
 /// The session is refused, or the command cannot be run.
 pub fn observe(
     scope: &Scope,
-    start: Start,
+    session: Session,
     table: &Table,
     symbols: impl FnOnce() -> Symbols,
 ) -> Result<(Profile, u8), Failure> {
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(scope, &door, start, table, None, |_| ())?;
+    let (outcome, ()) = scope::observe(scope, &door, session, table, None, |_| ())?;
     let status = outcome.exit_status();
     let profile = Profile::of(&door, outcome.report, || Rc::new(symbols()))?;
     Ok((profile, status))

@@ -7,6 +7,7 @@ use jifl_sys::abi::{
 };
 
 use crate::session::ring;
+use crate::session::targets::Target;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +42,8 @@ pub enum Event {
 }
 
 impl ring::Event for Event {
-    fn begin(nr: u32) -> Event {
-        Event::Begin(nr)
+    fn begin(target: Target) -> Event {
+        Event::Begin(target.nr())
     }
 
     fn end(time: u64) -> Event {

@@ -7,18 +7,20 @@ mod waits;
 use std::sync::Mutex;
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records, Start,
+    RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records,
     record_words,
 };
 use jifl_sys::device::{Door, Request};
 
 use self::pieces::GAP;
-pub use self::pieces::{Event, Piece, pieces};
+pub use self::pieces::{Event, Piece};
 pub use self::waits::{WaitArgs, Waits};
 use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
+use crate::session::measure::Session;
 use crate::session::scope::{self, Outcome, Scope};
+use crate::session::targets::Target;
 
 /// Records that one request may take.
 const ROOM: usize = 1 << 16;
@@ -29,6 +31,8 @@ pub type Wanted = fn(i64) -> bool;
 /// What has been taken from the module.
 #[derive(Default)]
 pub struct Taken {
+    /// The session's list: marks have indices into it.
+    targets: Vec<Target>,
     /// Of each CPU, with [`GAP`] where some were lost.
     cpus: Vec<Vec<Record>>,
     /// Of each CPU: overwritten before they could be taken.
@@ -64,11 +68,11 @@ struct Open {
 pub fn observe(
     scope: &Scope,
     door: &(impl Door + Sync),
-    start: Start,
+    session: Session,
     table: &Table,
     limit: usize,
 ) -> Result<(Taken, Outcome), Failure> {
-    observe_wanted(scope, door, start, table, limit, None)
+    observe_wanted(scope, door, session, table, limit, None)
 }
 
 /// As [`observe`], for calls that return what is `wanted`.
@@ -78,19 +82,21 @@ pub fn observe(
 pub fn observe_wanted(
     scope: &Scope,
     door: &(impl Door + Sync),
-    start: Start,
+    session: Session,
     table: &Table,
     limit: usize,
     wanted: Option<Wanted>,
 ) -> Result<(Taken, Outcome), Failure> {
-    let taken = Mutex::new(Taken::new(device::info(door)?.cpus, wanted));
+    let mut taken = Taken::new(device::info(door)?.cpus, wanted);
+    taken.targets.clone_from(&session.targets);
+    let taken = Mutex::new(taken);
     let take = || {
         let mut taken = taken
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         taken.take(door, limit);
     };
-    let (outcome, ()) = scope::observe(scope, door, start, table, Some(&take), |_| ())?;
+    let (outcome, ()) = scope::observe(scope, door, session, table, Some(&take), |_| ())?;
     let mut taken = taken
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -110,6 +116,11 @@ impl Taken {
             room: vec![Record::default(); ROOM],
             ..Taken::default()
         }
+    }
+
+    /// What threads did, in the order of time, and how many records are nobody's.
+    pub fn pieces<E: Event>(&self) -> (Vec<Piece<E>>, u64) {
+        pieces::pieces(self.each(), &self.targets)
     }
 
     /// Of each CPU.
@@ -234,6 +245,7 @@ pub mod tests {
     /// All that there is.
     pub fn taken(fake: &Fake, cpus: u32) -> Taken {
         let mut taken = Taken::new(cpus, None);
+        taken.targets = Target::all_syscalls();
         taken.take(fake, usize::MAX);
         assert!(taken.error.is_none());
         taken

@@ -6,6 +6,8 @@ use jifl_sys::abi::{
     RECORD_TYPE, Record, record_words,
 };
 
+use crate::session::targets::Target;
+
 /// Stands where records have been lost: no other's first word is 0.
 pub const GAP: Record = Record { what: 0, value: 0 };
 
@@ -14,10 +16,10 @@ const TIME_BITS: u32 = 28;
 
 /// What a thread does, of a kind of session.
 pub trait Event: Sized {
-    /// Makes this system call.
-    fn begin(nr: u32) -> Self;
+    /// Enters this target.
+    fn begin(target: Target) -> Self;
 
-    /// Its system call comes to its end, at this time.
+    /// Its call comes to its end, at this time.
     fn end(time: u64) -> Self;
 
     /// What happens inside calls, and has no time: it is in the first of these records, whose
@@ -43,19 +45,28 @@ pub struct Piece<E> {
     pub events: Vec<E>,
 }
 
-/// All pieces, and how many records are nobody's: what is left where others were lost.
-pub fn pieces<'a, E: Event>(cpus: impl IntoIterator<Item = &'a [Record]>) -> (Vec<Piece<E>>, u64) {
+/// All pieces, and how many records are nobody's: what is left where others were lost. `targets`
+/// is the list of the session that has recorded them.
+pub fn pieces<'a, E: Event>(
+    cpus: impl IntoIterator<Item = &'a [Record]>,
+    targets: &[Target],
+) -> (Vec<Piece<E>>, u64) {
     let mut all = Vec::new();
     let mut stray = 0;
     for (cpu, records) in cpus.into_iter().enumerate() {
-        stray += cut(cpu, records, &mut all);
+        stray += cut(cpu, records, targets, &mut all);
     }
     all.sort_by_key(|piece: &Piece<E>| piece.time);
     (all, stray)
 }
 
 /// Those of one CPU.
-fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64 {
+fn cut<E: Event>(
+    cpu: usize,
+    records: &[Record],
+    targets: &[Target],
+    all: &mut Vec<Piece<E>>,
+) -> u64 {
     let mut open: Option<Piece<E>> = None;
     let mut stray = 0;
     let mut at = 0;
@@ -85,16 +96,17 @@ fn cut<E: Event>(cpu: usize, records: &[Record], all: &mut Vec<Piece<E>>) -> u64
         if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
             at += 1 + record_words(clock.what);
         }
-        let (kind, number) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
+        let (kind, index) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
         match (kind, &mut open) {
             (RECORD_BEGIN | RECORD_RESUME, _) => {
                 all.extend(open.take());
-                let begins = kind == RECORD_BEGIN;
+                let target = targets.get(index as usize).copied();
+                let begins = target.filter(|_| kind == RECORD_BEGIN);
                 open = Some(Piece {
                     time,
                     thread: record.value,
                     cpu,
-                    events: begins.then(|| E::begin(number)).into_iter().collect(),
+                    events: begins.map(E::begin).into_iter().collect(),
                 });
             }
             (RECORD_END, Some(piece)) if piece.thread == record.value => {
@@ -187,7 +199,7 @@ pub mod tests {
             &mark(RECORD_END, 3, 70, LATE + 6),
         ]
         .concat();
-        let (found, stray) = pieces::<Traced>([&second[..], &first[..]]);
+        let (found, stray) = pieces::<Traced>([&second[..], &first[..]], &Target::all_syscalls());
         assert_eq!(stray, 0);
         let threads: Vec<_> = found
             .iter()
@@ -211,7 +223,7 @@ pub mod tests {
             &[enter(2, 90)],
         ]
         .concat();
-        let (found, stray) = pieces::<Traced>([&records[..]]);
+        let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
         assert_eq!((found.len(), stray), (1, 4));
         assert_eq!(found[0].thread, 71);
     }
@@ -235,7 +247,7 @@ pub mod tests {
             &[GAP],
         ]
         .concat();
-        let (found, stray) = pieces::<Traced>([&records[..]]);
+        let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
         assert_eq!((found.len(), stray), (2, 1));
         assert_eq!(
             found[0].events[1..],

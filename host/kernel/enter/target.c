@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Targets come and go: a target is made when the first session names it, and goes with the
+ * last. While a target is armed its sessions hold it, so code on its way in needs no reference.
+ *
+ * In: kind and id of a target. Out: the one struct jifl_target there is of it.
+ * Context: process, sleeps; jifl_target_lead under jifl_entry_lock.
+ */
+#include <linux/err.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <asm/unistd.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "target.h"
+
+static const struct jifl_target_type * const jifl_target_types[] = {
+	[JIFL_TARGET_SYSCALL] = &jifl_target_syscalls,
+};
+
+static DEFINE_MUTEX(jifl_target_mutex);	/* what kinds' place() points to */
+
+bool jifl_target_is_kind(u32 kind)
+{
+	return kind < ARRAY_SIZE(jifl_target_types) && jifl_target_types[kind];
+}
+
+u64 jifl_target_address(u32 kind, u64 id)
+{
+	return jifl_target_types[kind]->address(id);
+}
+
+/* jifl_target_mutex */
+static struct jifl_target *jifl_target_make(u32 kind, u64 id, u64 address)
+{
+	struct jifl_target *t = JIFL_ALLOC(kzalloc(sizeof(*t), GFP_KERNEL));
+
+	if (!t)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&t->refs, 1);
+	t->kind = kind;
+	t->id = id;
+	t->address = address;
+	/* Pairs with the READ_ONCE where the target is entered: filled before seen. */
+	smp_store_release(jifl_target_types[kind]->place(id), t);
+	return t;
+}
+
+struct jifl_target *jifl_target_get(u32 kind, u64 id)
+{
+	const struct jifl_target_type *k = jifl_target_types[kind];
+	const u64 address = jifl_target_address(kind, id);
+	struct jifl_target *t;
+
+	if (!address)
+		return NULL;
+	mutex_lock(&jifl_target_mutex);
+	t = *k->place(id);
+	if (t)
+		refcount_inc(&t->refs);
+	else
+		t = jifl_target_make(kind, id, address);
+	mutex_unlock(&jifl_target_mutex);
+	return t;
+}
+
+void jifl_target_put(struct jifl_target *t)
+{
+	if (!refcount_dec_and_mutex_lock(&t->refs, &jifl_target_mutex))
+		return;
+	WRITE_ONCE(*jifl_target_types[t->kind]->place(t->id), NULL);
+	mutex_unlock(&jifl_target_mutex);
+	kfree(t);
+}
+
+void jifl_target_lead(const struct jifl_target *t, u64 to)
+{
+	jifl_target_types[t->kind]->lead(t, to);
+}
+
+bool jifl_target_ends_task(const struct jifl_target *t)
+{
+	return t->kind == JIFL_TARGET_SYSCALL && (t->id == __NR_exit || t->id == __NR_exit_group);
+}

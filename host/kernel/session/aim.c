@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The targets of a session: from the list that it is asked for with to an aim for each. The
+ * place in the list is the number by which inserted code, records and requests name a target.
+ *
+ * Context: process, sleeps. An aim is used where its target is entered from jifl_mix_arm on
+ * until jifl_evict has returned behind jifl_mix_disarm; it is freed with its session, later.
+ */
+#include <linux/err.h>
+#include <linux/lockdep.h>
+#include <linux/slab.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../enter/target.h"
+#include "aim.h"
+#include "session.h"
+
+int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
+{
+	struct jifl_target *t = jifl_target_get(kind, id);
+	struct jifl_aim *aim;
+
+	if (IS_ERR_OR_NULL(t))
+		return PTR_ERR(t);
+	aim = JIFL_ALLOC(kzalloc(struct_size(aim, cpu, nr_cpu_ids), GFP_KERNEL));
+	if (!aim) {
+		jifl_target_put(t);
+		return -ENOMEM;
+	}
+	aim->target = t;
+	aim->session = s;
+	aim->index = index;
+	aim->way.target = t;
+	aim->way.mix = &s->alone;
+	s->aims[index] = aim;
+	s->naims++;
+	return 0;
+}
+
+/* Each list has a number of its own, which marks the targets that have been met. */
+int jifl_aim_check(const struct jifl_session *s)
+{
+	static u64 last;	/* jifl_session_mutex */
+	struct jifl_aim *aim;
+	u32 i;
+
+	lockdep_assert_held(&jifl_session_mutex);
+	last++;
+	for_each_aim(aim, s, i) {
+		if (aim->target->list == last)
+			return -EINVAL;
+		aim->target->list = last;
+	}
+	return s->naims ? 0 : -EINVAL;
+}
+
+void jifl_aim_free(struct jifl_session *s)
+{
+	struct jifl_aim *aim;
+	u32 i;
+
+	for_each_aim(aim, s, i) {
+		s->aims[i] = NULL;
+		jifl_target_put(aim->target);
+		kfree(aim);
+	}
+	s->naims = 0;
+}
+
+struct jifl_aim *jifl_aim_at(const struct jifl_session *s, u32 index)
+{
+	return index < s->ntargets ? s->aims[index] : NULL;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where a call goes whose door leads to jifl_entry_slow: which sessions it is about, and the
+ * entry piece that it runs for them.
+ *
+ * The filters of the target's sessions choose a set of them, the set has a way (mix.c), and the
+ * way has a piece, which is made when a call first needs it. If no session there has a filter,
+ * the piece replaces jifl_entry_slow, and calls are not asked about any more.
+ *
+ * In: the task's registers and the number of its system call. Out: an address to jump to.
+ * Context: the task that makes the call; nothing here sleeps or allocates. No lock, but
+ * jifl_entry_lock where a piece is made. The head of mix.c says why what is found here stays.
+ */
+#include <linux/bitops.h>
+#include <linux/delay.h>
+#include <linux/rculist.h>
+#include <linux/spinlock.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/percpu.h"
+#include "../call/count.h"
+#include "../enter/syscall.h"
+#include "../enter/target.h"
+#include "../plugin/plugins.h"
+#include "aim.h"
+#include "choose.h"
+#include "filter.h"
+#include "mix.h"
+#include "session.h"
+
+/* How long a task looks at a way, where a planted bug frees ways too early. */
+#define JIFL_CHOOSE_PLANTED_DELAY_US	200
+
+/* --- entry pieces: under jifl_entry_lock ---------------------------------------------- */
+
+/* The holder of the lock alone uses these two. */
+static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
+static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
+
+static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexit)
+{
+	struct jifl_session *const *s;
+	u32 n, k;
+
+	*nentry = 0;
+	*nexit = 0;
+	for (s = w->mix->in_order; *s; s++) {
+		struct jifl_aim *aim = w->target->armed[(*s)->lane];
+
+		if ((*s)->kind == JIFL_KIND_PLUGIN)
+			jifl_plugin_entry(aim, jifl_choose_entry + *nentry, &n,
+					  jifl_choose_exit + *nexit, &k);
+		else
+			jifl_count_entry(aim, jifl_choose_entry + *nentry, &n,
+					 jifl_choose_exit + *nexit, &k);
+		*nentry += n;
+		*nexit += k;
+	}
+}
+
+/* Makes the way's entry piece; 0 when the target cannot run in the cache now. */
+static u64 jifl_choose_make(struct jifl_way *w)
+{
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	const int context = jifl_mix_context(w->mix);
+	struct jifl_session *s;
+	unsigned int lane;
+	u32 nentry, nexit;
+	u64 piece;
+
+	if (context < 0)
+		return 0;
+	jifl_choose_inserts(w, &nentry, &nexit);
+	for_each_member(s, w->mix, lane)
+		jifl_count_translate_begin(w->target->armed[lane]);
+	piece = jifl_engine_entry_create(context, jifl_orig_at(w->target->address),
+					 jifl_choose_entry, nentry, jifl_choose_exit, nexit, &cause);
+	jifl_count_translate_end();
+	if (!piece)
+		WRITE_ONCE(w->native, true);
+	return piece;
+}
+
+static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t, unsigned int lane)
+{
+	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+	return aim ? aim->session : NULL;
+}
+
+/* Is the mix all there is to know about the target, whoever enters? */
+static bool jifl_choose_is_settled(const struct jifl_way *w)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		const struct jifl_session *s = w->mix->members[lane];
+
+		if (jifl_choose_armed(w->target, lane) != s)
+			return false;
+		if (s && s->filter.mask)
+			return false;
+	}
+	return true;
+}
+
+/* Are all of the way's sessions still there? */
+static bool jifl_choose_is_armed(const struct jifl_way *w)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, w->mix, lane)
+		if (jifl_choose_armed(w->target, lane) != s)
+			return false;
+	return true;
+}
+
+/* The way's piece, made if need be; 0 to let the call pass. Takes the lock. */
+static u64 jifl_choose_piece(struct jifl_way *w)
+{
+	unsigned long flags;
+	u64 piece;
+
+	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	piece = w->piece;
+	if (!piece && !jifl_mix_is_paused() && jifl_choose_is_armed(w)) {
+		piece = jifl_choose_make(w);
+		WRITE_ONCE(w->piece, piece);
+	}
+	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))
+		jifl_target_lead(w->target, piece);
+	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	return piece;
+}
+
+/* --- the call ---------------------------------------------------------------------------- */
+
+/* The sessions that the current task's call is about; their lanes. */
+static u32 jifl_choose_match(const struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES])
+{
+	unsigned int lane;
+	u32 lanes = 0;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		aims[lane] = aim && jifl_filter_match(&aim->session->filter) ? aim : NULL;
+		if (aims[lane])
+			lanes |= BIT(lane);
+	}
+	return lanes;
+}
+
+/* NULL: one of the sessions has ended meanwhile. */
+static struct jifl_way *jifl_choose_way(struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES],
+					u32 lanes)
+{
+	struct jifl_way *w;
+
+	if (!(lanes & (lanes - 1)))
+		return &aims[__ffs(lanes)]->way;
+	hlist_for_each_entry_rcu(w, &t->ways, node, true) {
+		if (JIFL_HOST_PLANTED(ways_freed_early))
+			udelay(JIFL_CHOOSE_PLANTED_DELAY_US);
+		if (w->lanes == lanes)
+			return w;
+	}
+	return NULL;
+}
+
+static u64 jifl_choose_way_in(struct jifl_way *w)
+{
+	u64 piece = READ_ONCE(w->piece);
+
+	if (piece)
+		return piece;
+	if (READ_ONCE(w->native) || jifl_engine_is_full())
+		return 0;
+	return jifl_choose_piece(w);
+}
+
+/* There was no way in; the aim is one of those that were matched, in that lane. */
+static enum jifl_miss jifl_choose_reason(const struct jifl_way *w, const struct jifl_aim *aim,
+					 unsigned int lane)
+{
+	if (jifl_mix_is_paused())
+		return JIFL_MISS_FLUSH;
+	if (!w || READ_ONCE(aim->target->armed[lane]) != aim)
+		return JIFL_MISS_END;
+	if (jifl_engine_is_full())
+		return JIFL_MISS_FULL;
+	return READ_ONCE(w->native) ? JIFL_MISS_NATIVE : JIFL_MISS_ROOM;
+}
+
+u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
+{
+	struct jifl_target *t = jifl_entry_target(nr);
+	struct jifl_aim *aims[JIFL_LANES];
+	struct jifl_way *w;
+	unsigned int lane;
+	u64 piece = 0;
+	u32 lanes;
+
+	lanes = t ? jifl_choose_match(t, aims) : 0;
+	if (!lanes)
+		return 0;
+	w = jifl_choose_way(t, aims, lanes);
+	if (w)
+		piece = jifl_choose_way_in(w);
+	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
+		if (aims[lane])
+			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
+	return piece;
+}

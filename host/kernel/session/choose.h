@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Where a call goes whose door asks. */
+#ifndef JIFL_HOST_CHOOSE_H
+#define JIFL_HOST_CHOOSE_H
+
+#include <linux/ptrace.h>
+#include <linux/types.h>
+
+/*
+ * Called by jifl_entry_slow: the address to jump to, or 0 to let the call pass. In the task that
+ * makes the call; does not sleep.
+ */
+u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
+
+#endif
