@@ -211,8 +211,8 @@ void x86_jmp_rax(struct x86_writer *w)
 }
 
 /*
- * The loop to which the processor predicts a retpoline's return: nothing ends it but that the return
- * turns out to go elsewhere. As in the kernel.
+ * The loop to which the processor predicts a retpoline's return. Nothing ends it but that the
+ * return turns out to go elsewhere. As in the kernel.
  */
 static const u8 speculation_trap[] = { 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9 };
 

@@ -15,16 +15,18 @@
  * call that came often is compared first from then on, and the one that is compared last goes. In
  * the beginning it looks soon, later seldom, so that text is changed at most every second or so.
  *
- * 1. For each rax the code has the effect of its last jump. A comparison leads to an address only if rax
- *    is that address. So what is compared may be out of date, or no code any more: the table
- *    alone says where a call goes.
+ * 1. For each rax the code has the effect of its last jump. A comparison leads to an address only
+ *    if rax is that address. So what is compared may be out of date, or no code any more: the
+ *    table alone says where a call goes.
  * 2. The code is never weaker than the kernel's against speculation. Its indirect jump has the
  *    kernel's form. Direct branches after comparisons are how x64_sys_call itself dispatches.
- * 3. The code stands in one of JIFL_CHAINS places in the module's text (run/stubs.S). Code is written
- *    to a place that is free, and then a static call is changed to lead there. The kernel changes that
- *    as other live text: before a CPU comes to the new code, it has been told to synchronise.
- * 4. A place is free again when no task is left in it: when a grace period of RCU tasks has passed since the
- *    static call led away from it. The code does not sleep. Without a free place what there is stays.
+ * 3. The code stands in one of JIFL_CHAINS places in the module's text (run/stubs.S). Code is
+ *    written to a place that is free, and then a static call is changed to lead there. The kernel
+ *    changes that as other live text: before a CPU comes to the new code, it has been told to
+ *    synchronise.
+ * 4. A place is free again when no task is left in it: when a grace period of RCU tasks has passed
+ *    since the static call led away from it. The code does not sleep. Without a free place what
+ *    there is stays.
  * 5. A thread that is preempted in it stands in the module's text, and so is inside for eviction
  *    (leave/evict.c).
  * 6. A branch goes behind the endbr64 that each address begins with where the kernel has such,
