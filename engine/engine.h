@@ -256,6 +256,35 @@ bool jifl_engine_is_full(void);
 
 void jifl_engine_stats(struct jifl_engine_stats *st);
 
+/* --- warm.c: blocks made before anything comes to them -------------------------- */
+
+/* Is this the block that was meant? */
+typedef bool (*jifl_block_is_fn)(const struct ir_block *b, const void *arg);
+
+enum jifl_warmed {
+	JIFL_WARMED_MADE,	/* with what lies behind it in its unit */
+	JIFL_WARMED_THERE,	/* the context had it already */
+	JIFL_WARMED_OTHER,	/* `is` said no, or what stands there is never copied */
+	JIFL_WARMED_FULL,	/* not looked at: the cache has no room to spare */
+};
+
+/* What was translated for it: added to. */
+struct jifl_warmed_cost {
+	u64 blocks;
+	u64 insns;
+	u64 ns;
+};
+
+/*
+ * Makes the block of (context, addr) if is(block, arg) says that it is the one that was
+ * meant. Never fills the cache: a quarter of it stays free. Any context but NMI.
+ */
+enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_is_fn is,
+				  const void *arg, struct jifl_warmed_cost *cost);
+
+/* Has the context a block that begins at addr? Any context but NMI. */
+bool jifl_engine_has(int context, jifl_orig addr);
+
 /* --- dump.c: what the cache holds ------------------------------------------------ */
 
 /* What a piece of a block is. The numbers are those of the host's ABI. */

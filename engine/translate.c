@@ -156,6 +156,11 @@ u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause)
 	return block;
 }
 
+bool jifl_translate_is(jifl_orig addr, jifl_block_is_fn is, const void *arg)
+{
+	return decode_at(addr, &ir_pair[0]) == JIFL_CAUSE_NONE && is(&ir_pair[0], arg);
+}
+
 u32 jifl_translate_entry(int context, jifl_orig target,
 			 const struct ir_insert *entry, u32 nentry,
 			 const struct ir_insert *exit, u32 nexit, enum jifl_cause *cause)

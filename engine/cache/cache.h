@@ -160,6 +160,11 @@ bool jifl_cache_may_grow(u32 hot);
  * full.
  */
 bool jifl_cache_has_room(u32 hot, u32 cold);
+/*
+ * True while a quarter of all memory is free, and room for any unit: what is made ahead of
+ * time must not fill the cache, which would be emptied for it.
+ */
+bool jifl_cache_is_roomy(void);
 u32 jifl_cache_code_used(void);
 u64 jifl_cache_side_used(void);
 

@@ -155,6 +155,22 @@ bool jifl_cache_has_room(u32 hot, u32 cold)
 	return false;
 }
 
+/* Of `all`, a quarter is left behind `used`, and as much as is needed at once. */
+static bool has_spare(u32 used, u32 all, u32 needed)
+{
+	return all - used > needed && all - used >= all / 4;
+}
+
+bool jifl_cache_is_roomy(void)
+{
+	return jifl_cache_may_grow(0) && has_spare(cache.hot, cache.hot_end, 0) &&
+	       has_spare(cache.cold - cache.hot_end, cache.cold_end - cache.hot_end,
+			 EMIT_UNIT_COLD + 64) &&
+	       has_spare(cache.nblocks, cache.blocks_max, EMIT_UNIT_BLOCKS) &&
+	       has_spare(cache.nexits, cache.exits_max, EMIT_UNIT_EXITS + 2) &&
+	       has_spare(cache.nmap, cache.map_max, EMIT_UNIT_MAP);
+}
+
 u32 jifl_cache_code_used(void)
 {
 	return cache.hot + (cache.cold - cache.hot_end);

@@ -44,6 +44,8 @@
 	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \
 	X(rings_not_waited_for, "tasks do not wait for the reader of their records") \
 	X(faults_untold, "paths that a fault has cut look whole") \
+	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
+	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

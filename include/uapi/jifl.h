@@ -600,6 +600,41 @@ struct jifl_accesses {
 	__u64 refused;			/* out: copies of blocks that are not recorded, for want of room */
 };
 
+/* A block of original code, as struct jifl_count has it. */
+struct jifl_warm_block {
+	__u64 orig;			/* its address */
+	__u32 src_len;			/* bytes */
+	__u32 insns;			/* original instructions that it stands for */
+	__u32 hash;			/* FNV-1a of its bytes; 0: not known, as of another boot */
+	__u32 reserved;			/* 0 */
+};
+
+#define JIFL_WARM_MAX		4096	/* blocks of one request */
+
+/*
+ * Translates blocks for this file's running session before a call comes to them. Then it makes the
+ * entry pieces of those of the session's targets whose first block is translated. A block is
+ * translated only if the code there is decoded as the block is described. Calls that other
+ * sessions are also about have blocks of their own, which are made when such a call comes. A
+ * quarter of the cache stays free.
+ *
+ * Errors: EPERM, EACCES if the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT
+ * without a running session; EINVAL for more than JIFL_WARM_MAX blocks; ENOMEM; EINTR when the
+ * caller is killed.
+ */
+struct jifl_warm {
+	__u32 size;
+	__u32 n;			/* in: blocks; out: present + other + left */
+	__u64 buf;			/* in: user pointer to struct jifl_warm_block */
+	__u32 present;			/* out: of these, in the cache now */
+	__u32 other;			/* out: of these, not what is decoded there, or not to be copied */
+	__u32 left;			/* out: of these, not looked at, for want of room */
+	__u32 entries;			/* out: targets whose entry piece is there */
+	__u64 blocks;			/* out: blocks translated, with those that lay behind them */
+	__u64 insns;			/* out: original instructions in them */
+	__u64 translate_ns;		/* out: time spent translating */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -618,5 +653,6 @@ struct jifl_accesses {
 #define JIFL_IOC_LOCKS		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_locks)
 #define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
 #define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_plugin_read)
+#define JIFL_IOC_WARM		_IOWR(JIFL_IOC_MAGIC, 17, struct jifl_warm)
 
 #endif /* _UAPI_JIFL_H */

@@ -53,6 +53,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_records", Records::layout());
     layout("jifl_count", count_layout());
     layout("jifl_counts", Counts::layout());
+    layout("jifl_warm_block", warm_block_layout());
+    layout("jifl_warm", Warm::layout());
     layout("jifl_access", access_layout());
     layout("jifl_accesses", Accesses::layout());
     layout("jifl_key", key_layout());
@@ -182,6 +184,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_LOCKS", req::<Locks>(14)),
         ("JIFL_IOC_ACCESSES", req::<Accesses>(15)),
         ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(16)),
+        ("JIFL_IOC_WARM", req::<Warm>(17)),
+        ("JIFL_WARM_MAX", WARM_MAX as u64),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
     ];
     for (name, value) in numbers {
@@ -253,6 +257,19 @@ fn count_layout() -> Vec<(&'static str, usize, usize)> {
         ("branch", offset_of!(Count, branch), 4),
         ("hash", offset_of!(Count, hash), 4),
         ("", 0, size_of::<Count>()),
+    ]
+}
+
+/// Likewise.
+fn warm_block_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("orig", offset_of!(WarmBlock, orig), 8),
+        ("src_len", offset_of!(WarmBlock, src_len), 4),
+        ("insns", offset_of!(WarmBlock, insns), 4),
+        ("hash", offset_of!(WarmBlock, hash), 4),
+        ("reserved", offset_of!(WarmBlock, reserved), 4),
+        ("", 0, size_of::<WarmBlock>()),
     ]
 }
 

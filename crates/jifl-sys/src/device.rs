@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::abi::{
     Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
     PluginCtl, PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Start,
-    Stat, Status, Stop, TargetSpec, request,
+    Stat, Status, Stop, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -64,6 +64,8 @@ pub enum Request<'a> {
     Keys(&'a mut Keys, &'a mut [Key]),
     /// What this file's session knows of locks, as many as there is room for.
     Locks(&'a mut Locks, &'a mut [Lock]),
+    /// Translates blocks for this file's session, at most [`crate::abi::WARM_MAX`].
+    Warm(&'a mut Warm, &'a [WarmBlock]),
 }
 
 /// What answers requests.
@@ -97,7 +99,7 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Start's, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's and Block's, are private
+        // in it, Start's, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's, Warm's and Block's, are private
         // to this crate and set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
@@ -210,6 +212,14 @@ impl Door for Device {
             }),
             Request::Keys(argument, room) => {
                 self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))
+            }
+            Request::Warm(argument, blocks) => {
+                // The blocks outlive the call; the kernel reads them only.
+                argument.buf = blocks.as_ptr() as u64;
+                argument.n = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
+                let result = self.ioctl(17, argument);
+                argument.buf = 0;
+                result
             }
             Request::Locks(argument, room) => {
                 self.fill(14, argument, room, |locks| (&mut locks.buf, &mut locks.n))

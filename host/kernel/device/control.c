@@ -37,6 +37,7 @@
 #include "../session/filter.h"
 #include "../session/require.h"
 #include "../session/session.h"
+#include "../session/warm.h"
 #include "../tools/keys.h"
 #include "../tools/lock/lock.h"
 #include "../tools/mem/mem.h"
@@ -398,6 +399,13 @@ static int jifl_control_locks(struct jifl_file *f, void *arg)
 	       jifl_lock_read(f->session, req);
 }
 
+static int jifl_control_warm(struct jifl_file *f, void *arg)
+{
+	/* Its answer tells which code stands at an address. */
+	return jifl_control_may_see("warm") ?: jifl_control_may_read(f, 0) ?:
+	       jifl_warm(f->session, arg);
+}
+
 static int jifl_control_accesses(struct jifl_file *f, void *arg)
 {
 	return jifl_control_may_see("accesses") ?: jifl_control_may_read(f, 0) ?:
@@ -429,6 +437,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_LOCKS, jifl_control_locks },
 	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
 	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
+	{ JIFL_IOC_WARM, jifl_control_warm },
 };
 
 /*

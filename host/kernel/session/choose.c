@@ -170,7 +170,7 @@ static struct jifl_way *jifl_choose_way(struct jifl_target *t, struct jifl_aim *
 	return NULL;
 }
 
-static u64 jifl_choose_way_in(struct jifl_way *w)
+u64 jifl_choose_way_in(struct jifl_way *w)
 {
 	u64 piece = READ_ONCE(w->piece);
 

@@ -34,11 +34,6 @@ static void wrong(const char *what, unsigned int cmd, int error)
 	fflush(stdout);
 }
 
-static int file_of(struct fuzzer *f)
-{
-	return files[below(f, FILES)];
-}
-
 /* Makes a request; what the answer may be is judged here as far as all share it. */
 static int ask(struct fuzzer *f, unsigned int cmd, void *arg)
 {

@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "fuzzer.h"
@@ -26,6 +27,7 @@ const struct request requests[] = {
 	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
 	{ JIFL_IOC_ACCESSES, sizeof(struct jifl_accesses) },
 	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
+	{ JIFL_IOC_WARM, sizeof(struct jifl_warm) },
 };
 const unsigned int nrequests = sizeof(requests) / sizeof(requests[0]);
 
@@ -106,6 +108,39 @@ static void fill_plugin_read(struct fuzzer *f, struct jifl_plugin_read *read)
 	read->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)lines;
 }
 
+/*
+ * Blocks that a session has counted, as they are or nearly so, and places in the kernel's text
+ * where perhaps no instruction begins.
+ */
+static void fill_warm(struct fuzzer *f, struct jifl_warm *warm)
+{
+	static __thread struct jifl_warm_block blocks[8];
+	struct jifl_count known[8];
+	struct jifl_counts counts = {
+		.size = sizeof(counts), .n = 8, .buf = (uintptr_t)known, .from = below(f, 64),
+	};
+	unsigned int i;
+
+	if (ioctl(file_of(f), JIFL_IOC_COUNTS, &counts))
+		counts.n = 0;
+	for (i = 0; i < 8; i++) {
+		blocks[i] = (struct jifl_warm_block){
+			.orig = 0xffffffff81000000 + below(f, 1 << 24),
+			.src_len = below(f, 40), .insns = below(f, 10),
+		};
+		if (i < counts.n)
+			blocks[i] = (struct jifl_warm_block){
+				.orig = known[i].orig + (one_in(f, 4) ? below(f, 8) : 0),
+				.src_len = known[i].src_len, .insns = known[i].insns,
+				.hash = one_in(f, 2) ? known[i].hash : 0,
+			};
+		if (one_in(f, 8))
+			blocks[i].orig = odd_value(f);
+	}
+	warm->n = one_in(f, 16) ? JIFL_WARM_MAX + below(f, 2) : below(f, 9);
+	warm->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)blocks;
+}
+
 void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 {
 	struct jifl_stat *stat = buf;
@@ -141,6 +176,9 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		break;
 	case JIFL_IOC_PLUGIN_READ:
 		fill_plugin_read(f, buf);
+		break;
+	case JIFL_IOC_WARM:
+		fill_warm(f, buf);
 		break;
 	case JIFL_IOC_ROUTINE:
 		routine->index = below(f, 3);

@@ -56,6 +56,11 @@ static inline unsigned int below(struct fuzzer *f, unsigned int n)
 	return next(f) % n;
 }
 
+static inline int file_of(struct fuzzer *f)
+{
+	return files[below(f, FILES)];
+}
+
 static inline int one_in(struct fuzzer *f, unsigned int n)
 {
 	return !below(f, n);

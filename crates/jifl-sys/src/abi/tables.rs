@@ -56,6 +56,51 @@ impl Counts {
     }
 }
 
+/// `struct jifl_warm_block`: a block that is to be translated before a call comes to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct WarmBlock {
+    /// Its original address.
+    pub orig: u64,
+    /// Bytes of the original.
+    pub src_len: u32,
+    /// Original instructions that it stands for.
+    pub insns: u32,
+    /// As [`Count::hash`]; 0: not known.
+    pub hash: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// Blocks that one request may have.
+pub const WARM_MAX: usize = 4096;
+
+abi_struct! {
+    /// `struct jifl_warm`: translates blocks for this file's session.
+    Warm {
+        /// Of this structure.
+        pub size: u32,
+        /// In: set by [`crate::device`].
+        pub n: u32,
+        /// In: where they are. Set by [`crate::device`] alone: the kernel reads there.
+        pub(crate) buf: u64,
+        /// Out: of these, in the cache now.
+        pub present: u32,
+        /// Out: of these, not what stands there.
+        pub other: u32,
+        /// Out: of these, not looked at, for want of room.
+        pub left: u32,
+        /// Out: targets whose entry piece is there.
+        pub entries: u32,
+        /// Out: blocks translated, with those that lay behind them.
+        pub blocks: u64,
+        /// Out: original instructions in these.
+        pub insns: u64,
+        /// Out: time spent translating.
+        pub translate_ns: u64,
+    }
+}
+
 /// [`Access::flags`]: it loads.
 pub const ACCESS_LOAD: u8 = 1 << 0;
 /// It stores.

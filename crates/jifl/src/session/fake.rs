@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
     ABI_VERSION, Access, Block, Count, Key, Lock, Locks, Record, SessionInfo, Stat, Status,
-    TARGET_SYSCALL, TargetSpec, to_name,
+    TARGET_SYSCALL, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request};
 use rustix::io::Errno;
@@ -47,6 +47,8 @@ pub struct State {
     pub keys: (Vec<Key>, u64, u64),
     /// And what else the answer says.
     pub locks: (Vec<Lock>, Locks),
+    /// Blocks that were to be translated; those of an odd length are other code.
+    pub warmed: Vec<WarmBlock>,
     pub draining: u32,
     pub drain_ns: u64,
 }
@@ -77,6 +79,7 @@ impl Default for Fake {
             accesses: (Vec::new(), 0, 0),
             keys: (Vec::new(), 0, 0),
             locks: (Vec::new(), Locks::default()),
+            warmed: Vec::new(),
             draining: 0,
             drain_ns: 0,
         }))
@@ -256,6 +259,16 @@ impl Door for Fake {
                 room[..n].copy_from_slice(&rest[..n]);
                 *locks = *answer;
                 locks.n = n as u32;
+            }
+            Request::Warm(warm, blocks) => {
+                if let Some(errno) = state.hidden {
+                    return refuse(errno);
+                }
+                state.warmed.extend_from_slice(blocks);
+                let other = blocks.iter().filter(|block| block.src_len % 2 == 1);
+                warm.other = other.count() as u32;
+                warm.present = blocks.len() as u32 - warm.other;
+                warm.blocks = u64::from(warm.present) + 1;
             }
             Request::Routine(info) => match state.routines.get(info.index as usize) {
                 Some((name, copies, calls, reason)) => {

@@ -27,6 +27,7 @@ use crate::base::duration;
 use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::kernel::syscalls::Table;
 use crate::session::measure::{self, Session};
+use crate::session::recording::Warm;
 use crate::session::report::Report;
 use crate::show::output;
 
@@ -48,6 +49,10 @@ pub struct Scope {
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
+    /// Translate the blocks of this recording (`jifl record`) first, so that first calls cost what
+    /// later ones do
+    #[arg(long, value_name = "FILE")]
+    warm: Option<PathBuf>,
     /// Run this, and count it and its descendants only
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,
@@ -99,13 +104,20 @@ pub fn observe<T>(
     beside: Option<&(dyn Fn() + Sync)>,
     at_end: impl FnOnce(u64) -> T,
 ) -> Result<(Outcome, T), Failure> {
+    let warm = scope.warm.as_deref().map(Warm::of).transpose()?;
     let watch = Watch::new(scope, std::slice::from_mut(&mut session))?;
-    let (report, run) = measure::measure(door, session, table, |id| {
-        let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))?;
-        Ok::<_, io::Error>((ended, at_end(id)))
+    let (mut report, run) = measure::measure(door, session, table, |id| {
+        let warmed = warm.as_ref().map(|warm| warm.carry_out(door)).transpose()?;
+        let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))
+            .map_err(|error| not_ended(scope, &error))?;
+        Ok::<_, Failure>((ended, warmed, at_end(id)))
     })?;
-    let (ended, seen) = run.map_err(|error| not_ended(scope, &error))?;
+    let (ended, warmed, seen) = run?;
     note_end(std::slice::from_ref(&report), &ended.1);
+    if let (Some(warm), Some(warmed)) = (&warm, &warmed) {
+        report.cost.leave_out(warmed);
+        warm.note(warmed);
+    }
     if let Some(beside) = beside {
         beside();
     }
@@ -124,6 +136,11 @@ pub fn observe_each(
     mut sessions: Vec<Session>,
     table: &Table,
 ) -> Result<(Vec<Report>, Option<u8>), Failure> {
+    if scope.warm.is_some() {
+        return Err(Failure::usage(
+            "--warm does not go with several sessions at once: each would translate the blocks of all",
+        ));
+    }
     let watch = Watch::new(scope, &mut sessions)?;
     let (mut watch, mut ended) = (Some(watch), None);
     let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));

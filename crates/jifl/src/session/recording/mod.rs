@@ -14,6 +14,7 @@ pub mod file;
 pub mod header;
 mod kept;
 pub mod sum;
+mod warm;
 mod writer;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use destination::Destination;
 pub use kept::{Keeper, Kept};
+pub use warm::{Warm, Warmed};
 
 use self::header::Header;
 use crate::base::exit::Failure;
@@ -87,8 +89,15 @@ pub struct Block {
     pub bytes: u32,
     pub insns: u32,
     pub executed: u64,
+    /// See [`Count::hash`]; of the boot that it was recorded in. 0: not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hash: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Branch>,
+}
+
+fn is_zero(hash: &u32) -> bool {
+    *hash == 0
 }
 
 /// The branch on a condition that ends a block.
@@ -164,8 +173,7 @@ impl Recording {
             src_len: block.bytes,
             insns: block.insns,
             branch: branch.map_or(NO_BRANCH, |branch| branch.offset),
-            // Nobody looks at the code of a recording.
-            hash: 0,
+            hash: block.hash,
         }
     }
 

@@ -133,6 +133,10 @@ fn add_blocks(blocks: &mut Vec<Block>, others: impl Iterator<Item = Block>) {
         };
         let block = &mut blocks[*index];
         block.executed = block.executed.saturating_add(other.executed);
+        // Where the kernel lay elsewhere, or the text has changed.
+        if block.hash != other.hash {
+            block.hash = 0;
+        }
         if let (Some(branch), Some(other)) = (&mut block.branch, &other.branch) {
             branch.taken = branch.taken.saturating_add(other.taken);
         }

@@ -25,6 +25,7 @@ pub fn of_profile(profile: &Profile) -> Recording {
         bytes: block.src_len,
         insns: block.insns,
         executed: block.executed,
+        hash: block.hash,
         branch: (block.branch != NO_BRANCH).then(|| Branch {
             offset: block.branch,
             to: at(block.target),

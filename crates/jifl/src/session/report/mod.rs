@@ -10,6 +10,8 @@ mod text;
 use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
 use serde::{Deserialize, Serialize};
 
+use crate::session::recording::Warmed;
+
 pub use text::cost;
 
 /// How a report is written.
@@ -98,6 +100,13 @@ impl Cost {
             native_exits,
             module_wide: before.sessions > 0 || after.sessions > 0,
         }
+    }
+
+    /// Without what was translated before the session's calls came to it.
+    pub fn leave_out(&mut self, warmed: &Warmed) {
+        self.translate_ns = self.translate_ns.saturating_sub(warmed.translate_ns);
+        self.blocks = self.blocks.saturating_sub(warmed.blocks);
+        self.insns = self.insns.saturating_sub(warmed.insns);
     }
 
     /// Of all causes.

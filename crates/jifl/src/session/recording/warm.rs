@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--warm FILE`: the blocks of a recording are translated before a session's calls come to them.
+//!
+//! A block is where its image is now, if that is of the same build. In the boot that it was
+//! recorded in its bytes must be the same, too; in another one the kernel lies elsewhere and
+//! code has other addresses in it, so its length and instructions are compared alone.
+
+use std::path::Path;
+use std::time::Instant;
+
+use jifl_sys::abi::{WARM_MAX, Warm as Request, WarmBlock};
+use jifl_sys::device::{self, Door};
+use rustix::io::Errno;
+
+use super::Recording;
+use super::header::Header;
+use crate::base::duration;
+use crate::base::exit::Failure;
+use crate::kernel::images::{Image, Images};
+use crate::kernel::symbols::Symbols;
+use crate::session::device as module;
+use crate::show::output;
+use crate::show::text::grouped;
+
+/// What is to be translated.
+#[derive(Debug)]
+pub struct Warm {
+    /// The file's name.
+    shown: String,
+    /// In the order of their places in their images.
+    blocks: Vec<WarmBlock>,
+    /// Those whose image is not here.
+    elsewhere: u64,
+    /// The kernel that it is of, where that is not this one.
+    kernel: Option<String>,
+}
+
+/// What was translated.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Warmed {
+    /// Blocks of the recording that are in the cache.
+    present: u64,
+    /// That are other code here.
+    other: u64,
+    /// That found no room.
+    left: u64,
+    /// Of all that was translated.
+    pub blocks: u64,
+    pub insns: u64,
+    pub translate_ns: u64,
+    /// How long it took.
+    ns: u64,
+}
+
+impl Warm {
+    /// Those blocks of a recording that were executed.
+    ///
+    /// # Errors
+    /// It is none, or has no blocks; addresses are hidden.
+    pub fn of(path: &Path) -> Result<Warm, Failure> {
+        let recording = Recording::read(path)?;
+        let shown = path.display().to_string();
+        if !recording.is_profile() {
+            return Err(Failure::failed(format!(
+                "{shown}: of `{}`, without blocks: `jifl record` records them",
+                recording.made_by()
+            )));
+        }
+        let symbols = Symbols::of_kernel();
+        if symbols.address("_text").is_none_or(|address| address == 0) {
+            return Err(hidden());
+        }
+        let images = Images::of_kernel(&symbols);
+        let kernel = images.kernel().map(|image| image.build_id.clone());
+        let here = Header::here(kernel.unwrap_or_default());
+        Ok(recording.warm(shown, &images, &here))
+    }
+
+    /// Translates them for a door's session.
+    ///
+    /// # Errors
+    /// The module refuses.
+    pub fn carry_out(&self, door: &impl Door) -> Result<Warmed, Failure> {
+        let began = Instant::now();
+        let mut warmed = Warmed {
+            other: self.elsewhere,
+            ..Warmed::default()
+        };
+        for blocks in self.blocks.chunks(WARM_MAX) {
+            let mut request = Request::default();
+            match door.call(device::Request::Warm(&mut request, blocks)) {
+                Ok(()) => warmed.add(&request),
+                // It has been ended from outside, which is told at its end.
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => break,
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {
+                    return Err(hidden());
+                }
+                Err(error) => return Err(module::failed("translating the recording", &error)),
+            }
+        }
+        warmed.ns = began.elapsed().as_nanos() as u64;
+        Ok(warmed)
+    }
+
+    /// Says how it went.
+    pub fn note(&self, warmed: &Warmed) {
+        output::note(&self.line(warmed));
+    }
+
+    fn line(&self, warmed: &Warmed) -> String {
+        let mut line = format!(
+            "jifl: warmed {} blocks of {} in {}, {} skipped",
+            grouped(warmed.present),
+            self.shown,
+            duration::show(warmed.ns),
+            grouped(warmed.other)
+        );
+        match &self.kernel {
+            Some(kernel) => line += &format!(" (it is of another kernel: {kernel})"),
+            None if warmed.other > 0 => line += " (other code)",
+            None => {}
+        }
+        if warmed.left > 0 {
+            line += &format!(
+                ", {} without room: load the module with a larger cache_kb and side_kb",
+                grouped(warmed.left)
+            );
+        }
+        line
+    }
+}
+
+impl Warmed {
+    fn add(&mut self, answer: &Request) {
+        self.present += u64::from(answer.present);
+        self.other += u64::from(answer.other);
+        self.left += u64::from(answer.left);
+        self.blocks += answer.blocks;
+        self.insns += answer.insns;
+        self.translate_ns += answer.translate_ns;
+    }
+}
+
+fn hidden() -> Failure {
+    Failure::cannot(
+        "--warm takes addresses of the kernel, which are hidden here: set kernel.kptr_restrict=1, \
+         and be root",
+    )
+}
+
+impl Recording {
+    /// Its blocks where they lie in these images, in this boot.
+    fn warm(&self, shown: String, images: &Images, here: &Header) -> Warm {
+        // Of merged ones only that of the first is known.
+        let same_boot = self.header.boot_id == here.boot_id && self.header.recordings == 1;
+        let bases = self.images.iter().map(|image| {
+            let same = |known: &&Image| {
+                !image.build_id.is_empty()
+                    && (&known.name, &known.build_id) == (&image.name, &image.build_id)
+            };
+            Some(images.all().iter().find(same)?.base)
+        });
+        let bases: Vec<Option<u64>> = bases.collect();
+        let executed = self.blocks.iter().filter(|block| block.executed > 0);
+        let (mut blocks, mut elsewhere) = (Vec::new(), 0);
+        for block in executed {
+            let Some(base) = bases[block.at.image] else {
+                elsewhere += 1;
+                continue;
+            };
+            blocks.push(WarmBlock {
+                orig: base.wrapping_add(block.at.offset),
+                src_len: block.bytes,
+                insns: block.insns,
+                hash: if same_boot { block.hash } else { 0 },
+                reserved: 0,
+            });
+        }
+        let other = self.header.kernel.build_id != here.kernel.build_id;
+        Warm {
+            shown,
+            blocks,
+            elsewhere,
+            kernel: other.then(|| self.header.kernel.shown()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::recorded;
+    use super::*;
+    use crate::session::fake::Fake;
+
+    /// The recording with a build id in each image but the last, and as it says of itself.
+    fn of_here() -> (Recording, Images, Header) {
+        let mut recording = recorded();
+        for image in &mut recording.images {
+            image.build_id = format!("id of {}", image.name);
+        }
+        for (n, block) in recording.blocks.iter_mut().enumerate() {
+            block.hash = 100 + n as u32;
+        }
+        let named = recording
+            .images
+            .iter()
+            .filter(|image| !image.name.is_empty());
+        let images = Images::from(named.cloned().collect());
+        let header = recording.header.clone();
+        (recording, images, header)
+    }
+
+    #[test]
+    fn what_was_executed_is_translated_where_it_lies() {
+        let (recording, images, here) = of_here();
+        let warm = recording.warm("a.jifl".into(), &images, &here);
+        let executed = recording.blocks.iter().filter(|block| block.executed > 0);
+        assert_eq!(warm.blocks.len(), executed.count());
+        assert_eq!(
+            warm.blocks[0].orig,
+            recording.address(recording.blocks[0].at)
+        );
+        assert_eq!(warm.blocks[0].hash, 100);
+        let fake = Fake::default();
+        let warmed = warm.carry_out(&fake).unwrap();
+        assert_eq!(fake.state().warmed, warm.blocks);
+        assert_eq!(warmed.present, warm.blocks.len() as u64);
+        let line = warm.line(&Warmed {
+            ns: 41_000_000,
+            ..warmed
+        });
+        assert_eq!(line, "jifl: warmed 5 blocks of a.jifl in 41 ms, 0 skipped");
+        let line = warm.line(&Warmed {
+            ns: 41_000_000,
+            other: 3,
+            left: 1,
+            ..warmed
+        });
+        assert!(
+            line.contains("3 skipped (other code), 1 without room"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn another_boot_has_other_bytes_and_addresses() {
+        let (recording, mut images, mut here) = of_here();
+        here.boot_id = "another".into();
+        let mut moved = images.all().to_vec();
+        moved.iter_mut().for_each(|image| image.base += 0x10_0000);
+        images = Images::from(moved);
+        let warm = recording.warm("a.jifl".into(), &images, &here);
+        assert!(warm.blocks.iter().all(|block| block.hash == 0));
+        let was = recording.address(recording.blocks[0].at);
+        assert_eq!(warm.blocks[0].orig, was + 0x10_0000);
+    }
+
+    #[test]
+    fn blocks_of_other_images_are_skipped_and_the_kernel_is_named() {
+        let (recording, images, mut here) = of_here();
+        let mut others = images.all().to_vec();
+        others[0].build_id = "beef".into();
+        here.kernel.build_id = "beef".into();
+        let warm = recording.warm("a.jifl".into(), &Images::from(others), &here);
+        assert!(warm.elsewhere > 0 && warm.blocks.len() < 5);
+        let warmed = warm.carry_out(&Fake::default()).unwrap();
+        let line = warm.line(&warmed);
+        assert!(
+            line.contains("skipped (it is of another kernel: "),
+            "{line}"
+        );
+        assert!(!line.contains('\n'), "{line}");
+    }
+
+    #[test]
+    fn hidden_addresses_are_said() {
+        let (recording, images, here) = of_here();
+        let warm = recording.warm("a.jifl".into(), &images, &here);
+        let fake = Fake::default();
+        fake.state().hidden = Some(Errno::PERM);
+        let failure = warm.carry_out(&fake).unwrap_err();
+        assert!(
+            failure.message.contains("kptr_restrict"),
+            "{}",
+            failure.message
+        );
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * JIFL_IOC_WARM: makes blocks of a session before its calls come to them, so that a first call
+ * costs what later calls do. In: addresses, and what must stand there. Context: process, sleeps;
+ * takes jifl_session_mutex.
+ *
+ * A request harms nothing, whatever it says:
+ *
+ * 1. Code reaches a block only by the block's address, and a block is made of the text at that
+ *    address. So a block that is made early is the one that the dispatcher would have made
+ *    (engine/warm.c).
+ * 2. No thread comes to an address at which no instruction begins, so a block that is made there
+ *    never runs. It would take room in the cache, and it would stand in the tables of tools, which
+ *    would show code that does not exist. The check of length, instructions and bytes keeps such
+ *    blocks out.
+ * 3. Text is read as the dispatcher reads it: it is classified first, under the engine lock with
+ *    interrupts off, so a module does not go meanwhile. Each block is watched from then on.
+ * 4. jifl_session_mutex is held. So the session does not end, the cache is not emptied, and the
+ *    cache's writable alias stays.
+ * 5. Nothing here is part of a call. But the task that asks may itself be in a call that a session
+ *    counts. So the CPU's records of running calls are put aside while blocks and entry pieces are
+ *    made, with interrupts off. No block is taken for a block of that call. An entry piece clears
+ *    the records when it is made, but the running call is not lost. Nothing else reads or writes
+ *    this CPU's records meanwhile: jifl_count_is_ending and jifl_evict run under
+ *    jifl_session_mutex, and jifl_count_lose needs code of the cache that runs on this CPU.
+ * 6. The engine stops while a quarter of the cache is free. So the cache is not emptied for this.
+ *
+ * The engine lock is held for one unit at a time, as by the dispatcher.
+ */
+#include <linux/err.h>
+#include <linux/irqflags.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/sched/signal.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/percpu.h"
+#include "../enter/target.h"
+#include "../tools/profile.h"
+#include "aim.h"
+#include "choose.h"
+#include "session.h"
+#include "warm.h"
+
+/* What this CPU's running calls are, put aside. */
+struct jifl_warm_aside {
+	u64 calls[JIFL_LANES];
+	unsigned long flags;
+};
+
+static void jifl_warm_put_aside(struct jifl_warm_aside *a)
+{
+	unsigned int lane;
+
+	local_irq_save(a->flags);
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		a->calls[lane] = this_cpu_read(jifl_cpu.lanes[lane].call);
+		if (!JIFL_HOST_PLANTED(warmed_attributed))
+			this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+	}
+}
+
+static void jifl_warm_put_back(const struct jifl_warm_aside *a)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		this_cpu_write(jifl_cpu.lanes[lane].call, a->calls[lane]);
+	local_irq_restore(a->flags);
+}
+
+static bool jifl_warm_is(const struct ir_block *b, const void *arg)
+{
+	const struct jifl_warm_block *meant = arg;
+
+	if (JIFL_HOST_PLANTED(warmed_unchecked))
+		return true;
+	return b->src_len == meant->src_len && b->count == meant->insns &&
+	       (!meant->hash || jifl_profile_hash(b) == meant->hash);
+}
+
+static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_block *block,
+			  struct jifl_warm *req, struct jifl_warmed_cost *cost)
+{
+	struct jifl_warm_aside aside;
+	enum jifl_warmed warmed;
+
+	jifl_warm_put_aside(&aside);
+	warmed = jifl_engine_warm(s->alone.context, jifl_orig_at(block->orig), jifl_warm_is,
+				  block, cost);
+	jifl_warm_put_back(&aside);
+	switch (warmed) {
+	case JIFL_WARMED_MADE:
+	case JIFL_WARMED_THERE:
+		req->present++;
+		break;
+	case JIFL_WARMED_OTHER:
+		req->other++;
+		break;
+	case JIFL_WARMED_FULL:
+		req->left++;
+		break;
+	}
+}
+
+/* Makes the entry piece of a target whose first block is translated. Is there one now? */
+static bool jifl_warm_entry(struct jifl_aim *aim)
+{
+	struct jifl_warm_aside aside;
+	u64 piece;
+
+	if (!jifl_engine_has(aim->session->alone.context, jifl_orig_at(aim->target->address)))
+		return false;
+	jifl_warm_put_aside(&aside);
+	piece = jifl_choose_way_in(&aim->way);
+	jifl_warm_put_back(&aside);
+	return piece;
+}
+
+static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *blocks,
+			 struct jifl_warm *req)
+{
+	struct jifl_warmed_cost cost = {};
+	struct jifl_aim *aim;
+	u32 i;
+
+	for (i = 0; i < req->n; i++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		jifl_warm_one(s, &blocks[i], req, &cost);
+		cond_resched();
+	}
+	for_each_aim(aim, s, i) {
+		req->entries += jifl_warm_entry(aim);
+		cond_resched();
+	}
+	req->blocks = cost.blocks;
+	req->insns = cost.insns;
+	req->translate_ns = cost.ns;
+	return 0;
+}
+
+int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
+{
+	struct jifl_warm_block *blocks;
+	int ret = -ENOENT;
+
+	if (req->n > JIFL_WARM_MAX)
+		return -EINVAL;
+	req->present = req->other = req->left = req->entries = 0;
+	blocks = JIFL_ALLOC(kvmalloc_array(req->n ?: 1, sizeof(*blocks), GFP_KERNEL));
+	if (!blocks)
+		return -ENOMEM;
+	if (copy_from_user(blocks, u64_to_user_ptr(req->buf), req->n * sizeof(*blocks))) {
+		kvfree(blocks);
+		return -EFAULT;
+	}
+	mutex_lock(&jifl_session_mutex);
+	if (s->running)
+		ret = jifl_warm_all(s, blocks, req);
+	mutex_unlock(&jifl_session_mutex);
+	kvfree(blocks);
+	return ret;
+}
