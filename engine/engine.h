@@ -26,6 +26,12 @@ struct jifl_config {
 	u64 dispatch_direct;	/* host's stub, see struct jifl_frame */
 	u64 dispatch_indirect;
 	u64 return_thunk;	/* where a mitigated return jumps to; 0: plain ret */
+	/*
+	 * Lookups leave by a plain indirect jump, as the host's own code does. Else they leave by a
+	 * retpoline, whose return jumps to retpoline_return; 0: plain ret.
+	 */
+	bool indirect_jumps;
+	u64 retpoline_return;
 	u64 return_site;	/* an original ret; stands for the end of an entry piece */
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
 	/*
@@ -40,7 +46,7 @@ struct jifl_config {
 	/*
 	 * Two u64 of each thread's own, relative to fs. Where a host gives them, indirect branches
 	 * execute unprotected indirect jumps and have no inline caches. 0: the host gives none,
-	 * and lookups execute returns.
+	 * and inline caches lead to lookups.
 	 */
 	s32 thread_words;
 	/*

@@ -25,6 +25,7 @@
 	X(short_jump_kept, "a short conditional jump keeps its 8-bit offset") \
 	X(jrcxz_never_taken, "jrcxz and loops go to what follows them") \
 	X(chain_wrong_target, "an inline cache compares with another target") \
+	X(lookup_unbalanced, "a lookup leaves by a return that no call goes with") \
 	X(lookup_not_forgotten, "a dropped block stays in the hash lookup") \
 	X(jump_scratch_lost, "an indirect jump leaves something else in the register that it works with") \
 	X(jump_operand_lost, "an indirect call is looked up by a register that it has changed") \

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Indirect branches: the inline cache of a site has a compare and a branch for
- * each target it meets, up to CACHE_CHAIN_MAX; then the site uses its
- * context's hash lookup, whose table lies in the cache's own memory so that code
- * reaches it by a 32-bit address. Where unprotected jumps may be executed there are no
- * inline caches (targets.c).
+ * Indirect branches: the inline cache of a site has a compare and a branch for each target it
+ * meets, up to CACHE_CHAIN_MAX; then the site uses its context's hash lookup, whose table lies in
+ * the cache's own memory so that code reaches it by a 32-bit address. Where lookups leave by plain
+ * jumps, the table leads to landings (emit/stubs.c): a block has one from the first time on that a
+ * lookup is to find it, and it goes over to what becomes of the block. Where unprotected jumps may
+ * be executed there are no inline caches (targets.c).
  *
  * An inline cache is made anew for each target that is added, and once more when its
  * order is known (training.c); one store to the site's branch puts it in the old one's
@@ -101,19 +102,58 @@ static u32 table_slot(const struct cache_context *c, u32 orig)
 	return c->table + 8 * ((orig >> EMIT_HASH_SHIFT) & ((1u << cache.lookup_bits) - 1));
 }
 
+/* No other exit off the hot path has its stub right behind it. */
+bool jifl_cache_is_landing(const struct cache_exit *x)
+{
+	return x->kind == CACHE_EXIT_DIRECT && x->site >= cache.hot_end && x->stub == x->site + 4;
+}
+
+static u32 landing_make(u32 block)
+{
+	u32 len = emit_landing_len(&cache.config), site;
+	u8 buf[EMIT_LANDING];
+	struct x86_writer w;
+
+	if (!jifl_cache_has_room(0, sizeof(buf) + 8))
+		return CACHE_NONE;
+	/* So that its rel32 is in one quadword, and at a fixed distance from its start. */
+	while (((cache.cold + len) & 7) > 4)
+		cache.cold++;
+	w = cold_begin(buf, sizeof(buf));
+	site = emit_landing(&w, &cache.config, cache.nexits);
+	cold_end(&w);
+	jifl_cache_exit_add(exit_new(CACHE_EXIT_DIRECT, block, site, site + 4,
+				     cache_orig(cache.blocks[block].orig)));
+	return w.start;
+}
+
+/* Cache offset of the block's landing; CACHE_NONE: there is no memory for one. */
+static u32 landing_of(u32 block)
+{
+	u32 exit;
+
+	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
+		if (jifl_cache_is_landing(&cache.exits[exit]))
+			return cache.exits[exit].site - emit_landing_len(&cache.config);
+	return landing_make(block);
+}
+
 void jifl_cache_lookup_store(int context, jifl_orig addr, u32 block)
 {
 	struct cache_context *c = &cache.contexts[context];
-	u64 to = cache_address(cache.blocks[block].start);
+	u32 to;
 
 	if (jifl_cache_targets_store(c, addr, block))
 		return;
-	/* Without a table the dispatcher finds the block each time. */
+	/* Without a table, or a landing, the dispatcher finds the block each time. */
 	if (c->table == CACHE_NONE && make_table(c))
+		return;
+	to = cache.config.indirect_jumps ? landing_of(block) : cache.blocks[block].start;
+	if (to == CACHE_NONE)
 		return;
 	/* One store: key and value are always seen together. */
 	jifl_host_code_store64(jifl_pos_at(table_slot(c, (u32)addr.v)),
-			       (u64)(u32)addr.v | to << 32);
+			       (u64)(u32)addr.v | cache_address(to) << 32);
 }
 
 void jifl_cache_lookup_forget(const struct cache_block *b)
@@ -137,7 +177,8 @@ static bool has_hit(const struct cache_exit *x, u32 block)
 	u32 exit;
 
 	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
-		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end)
+		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end &&
+		    !jifl_cache_is_landing(&cache.exits[exit]))
 			return true;
 	return false;
 }

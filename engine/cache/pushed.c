@@ -16,6 +16,8 @@
 
 /* Instructions of the longest stub, the hash lookup, and more. */
 #define STUB_INSNS 24
+/* When the hash lookup leaves by a plain jump: rcx, rax, the original target. */
+#define LOOKUP_DEPTH 24
 
 static const u8 *code_at(u32 off)
 {
@@ -74,13 +76,19 @@ static bool is_lookup(u32 off)
 	return false;
 }
 
+/* Offsets are modulo 2^32. */
+static bool is_return(u32 to)
+{
+	return cache.config.retpoline_return &&
+	       to == (u32)(cache.config.retpoline_return - cache.code_base);
+}
+
 /* What is on the stack when a stub jumps to `to`. */
 static s32 depth_at(u32 to)
 {
 	if (to == cache.config.dispatch_indirect)
 		return 16;
-	return to == cache.config.dispatch_direct || is_lookup(to) ||
-	       cache_address(to) == cache.config.return_thunk ? 8 : 0;
+	return to == cache.config.dispatch_direct || is_lookup(to) || is_return(to) ? 8 : 0;
 }
 
 static s32 load_s32(const u8 *p)
@@ -131,10 +139,17 @@ static u32 pushed_in_stub(u32 off, jifl_orig *orig)
 		const u8 *p = code_at(at);
 		u32 len, to;
 
+		if (p[0] == 0xff && p[1] == 0xe0)	/* jmp *%rax */
+			return known(LOOKUP_DEPTH - pushed);
 		if (p[0] == 0xc3)
 			return known(8 - pushed);
 		while (p[0] == 0x2e)
 			p++, at++;
+		if (x86_is_retpoline_call(p)) {
+			pushed += 8;
+			at += 5 + (u32)load_s32(p + 1);
+			continue;
+		}
 		if (p[0] == 0xe9) {
 			to = at + 5 + (u32)load_s32(p + 1);
 			if (to == at + 5) {		/* a gate without a lookup */

@@ -69,6 +69,8 @@ int jifl_cache_init(const struct jifl_config *config)
 		.dispatch_direct = (u32)(config->dispatch_direct - config->code_base),
 		.dispatch_indirect = (u32)(config->dispatch_indirect - config->code_base),
 		.return_thunk = config->return_thunk,
+		.indirect_jumps = config->indirect_jumps,
+		.retpoline_return = config->retpoline_return,
 		.exit_counters = config->exit_counters,
 		.training = config->training,
 		.red_zone = config->red_zone,

@@ -55,6 +55,8 @@ struct emit_config {
 	u32 dispatch_direct;	/* as cache offsets, modulo 2^32 */
 	u32 dispatch_indirect;
 	u64 return_thunk;	/* 0: plain ret */
+	bool indirect_jumps;	/* lookups leave by jmp *%rax, not by a retpoline */
+	u64 retpoline_return;	/* 0: plain ret */
 	struct ir_operand exit_counters;
 	struct ir_operand training;
 	u32 red_zone;
@@ -176,11 +178,21 @@ u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 re
 /*
  * A context's hash lookup: expects the original target on top of the stack,
  * goes to its block, or to the dispatcher with number exit. table: absolute
- * address of (1 << bits) entries, low half original address, high half cache address.
+ * address of (1 << bits) entries, low half original address, high half cache address
+ * of the block, or of its landing where lookups leave by plain jumps.
  */
 u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
 		     u32 bits, u32 exit);
 #define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
+
+/*
+ * What a lookup jumps to for a block, by a plain jump. Returns the rel32 of its branch, which leads to its
+ * stub, right behind it, until number exit is linked. The rel32 stands emit_landing_len() bytes
+ * from the start.
+ */
+#define EMIT_LANDING 64		/* bytes, at most */
+u32 emit_landing(struct x86_writer *w, const struct emit_config *config, u32 exit);
+u32 emit_landing_len(const struct emit_config *config);
 
 /* --- jump.c: indirect branches where they may jump: config.thread_words ------- */
 

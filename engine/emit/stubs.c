@@ -7,6 +7,34 @@
  * as it found it. Flags are kept by direct stubs; at indirect branches they
  * have no value (liveness.h). With a red zone, whatever pushes first moves rsp
  * below it, and whoever pops last moves it back.
+ *
+ * How the hash lookup leaves. A `ret` to an address that no `call` has pushed is mispredicted, and
+ * makes the predictor's stack miss for each return that follows, all the way out. So calls and
+ * returns are in balance, in one of two forms.
+ *
+ * A retpoline, where the host's own code has retpolines (config.indirect_jumps is not set):
+ * 1. The target is put on the stack, all registers are given back, and a `call` follows. It goes
+ *    to an instruction that drops what the call has pushed. The return behind it finds the target.
+ * 2. The processor predicts that return by the call, to the loop behind the call, where nothing is
+ *    done. So the return is mispredicted, as in each retpoline, and no other return is.
+ * 3. The return has the form of the host's retpolines: config.retpoline_return. So the lookup is
+ *    never weaker than the host's own code.
+ *
+ * A plain indirect jump, where the host executes such:
+ * 4. It is the host's own form, so it is no weaker. It neither calls nor returns.
+ * 5. A jump through a register cannot be the last instruction, since the original has a value in
+ *    each register. So it leads to a landing, which each block has that is in a lookup's table:
+ *    that gives registers and stack back, and goes to the block by a direct branch. Memory cannot
+ *    hold the address instead: below rsp interrupts write, and a per-CPU word is another thread's
+ *    after preemption.
+ * 6. Under IBT an indirect jump must meet endbr64. Landings begin with it; blocks need not.
+ * 7. A landing's branch is an exit like others. When its block is dropped it leads to the
+ *    dispatcher, and all registers are the original's there. So a thread that is between the table
+ *    and the block comes to no code that is gone.
+ *
+ * In both forms, up to the jump or the return and in the landing, the stack's depth is found by
+ * reading the code (cache/pushed.c). In a return thunk the top of the stack is the target's
+ * address, as for each return in the cache.
  */
 #include "emit.h"
 #include "../base/plant.h"
@@ -101,15 +129,68 @@ u32 emit_chain_end(struct x86_writer *w, const struct emit_config *config, u8 re
 	return start;
 }
 
-/* Leaves through the address on top of the stack. */
 static void emit_return(struct x86_writer *w, const struct emit_config *config)
 {
-	if (config->return_thunk)
-		x86_jmp_out(w, config->return_thunk);
+	if (config->retpoline_return)
+		x86_jmp_out(w, config->retpoline_return);
 	else if (config->red_zone)
 		x86_ret_imm(w, config->red_zone);
 	else
 		x86_ret(w);
+}
+
+/* call 1f; what is speculated; 1: lea 8(%rsp), %rsp; ret, to what is on top of the stack before */
+static void emit_retpoline(struct x86_writer *w, const struct emit_config *config)
+{
+	if (!JIFL_PLANTED(lookup_unbalanced)) {
+		x86_retpoline_call(w);
+		x86_move_stack(w, 8);
+	}
+	emit_return(w, config);
+}
+
+/* Leaves to the address in rax. On the stack are rcx, rax, the original target. */
+static void emit_leave(struct x86_writer *w, const struct emit_config *config)
+{
+	if (config->indirect_jumps) {
+		x86_jmp_rax(w);
+		return;
+	}
+	x86_store_stack(w, IR_RAX, 16);
+	x86_pop(w, IR_RCX);
+	x86_pop(w, IR_RAX);
+	emit_retpoline(w, config);
+}
+
+static void emit_landing_begin(struct x86_writer *w, const struct emit_config *config)
+{
+	if (config->endbr)
+		x86_endbr64(w);
+	x86_pop(w, IR_RCX);
+	x86_pop(w, IR_RAX);
+	x86_move_stack(w, 8 + (s32)config->red_zone);
+}
+
+u32 emit_landing_len(const struct emit_config *config)
+{
+	u8 buf[EMIT_LANDING];
+	struct x86_writer w = { .buf = buf, .cap = sizeof(buf) };
+
+	emit_landing_begin(&w, config);
+	return w.len + 1;
+}
+
+u32 emit_landing(struct x86_writer *w, const struct emit_config *config, u32 exit)
+{
+	u32 site;
+
+	emit_landing_begin(w, config);
+	site = x86_jmp_unlinked(w);
+	x86_set_rel32(w, site, x86_here(w));
+	skip_red_zone(w, config);
+	x86_push_imm(w, (s32)exit);
+	x86_jmp(w, config->dispatch_direct);
+	return site;
 }
 
 /*
@@ -119,8 +200,9 @@ static void emit_return(struct x86_writer *w, const struct emit_config *config)
  *	mov table(,%rax,8), %rax
  *	movslq %eax, %rcx
  *	cmp %rcx, 16(%rsp); jne 1f
- *	sar $32, %rax; mov %rax, 16(%rsp)
- *	pop %rcx; pop %rax; ret
+ *	sar $32, %rax
+ *	mov %rax, 16(%rsp); pop %rcx; pop %rax; retpoline
+ * or	jmp *%rax, to a landing: endbr64; pop %rcx; pop %rax; lea 8(%rsp), %rsp; jmp block
  * 1:	pop %rcx; pop %rax; push $exit; jmp dispatch_indirect
  */
 u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64 table,
@@ -150,10 +232,7 @@ u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64
 	x86_bytes(w, cmp_rcx_target, sizeof(cmp_rcx_target));
 	miss = x86_jcc_short(w, X86_CC_NE);
 	x86_bytes(w, sar_rax, sizeof(sar_rax));
-	x86_store_stack(w, IR_RAX, 16);
-	x86_pop(w, IR_RCX);
-	x86_pop(w, IR_RAX);
-	emit_return(w, config);
+	emit_leave(w, config);
 	x86_set_rel8_here(w, miss);
 	x86_pop(w, IR_RCX);
 	x86_pop(w, IR_RAX);

@@ -202,6 +202,33 @@ void x86_ret(struct x86_writer *w)
 	x86_u8(w, 0xc3);
 }
 
+/* With what keeps the processor from going on behind it by speculation. */
+void x86_jmp_rax(struct x86_writer *w)
+{
+	x86_u8(w, 0xff);
+	x86_u8(w, 0xe0);
+	x86_u8(w, 0xcc);
+}
+
+/*
+ * The loop to which the processor predicts a retpoline's return. Nothing ends it but that the
+ * return turns out to go elsewhere. As in the kernel.
+ */
+static const u8 speculation_trap[] = { 0xf3, 0x90, 0x0f, 0xae, 0xe8, 0xeb, 0xf9 };
+
+void x86_retpoline_call(struct x86_writer *w)
+{
+	u32 site = x86_call(w, 0);
+
+	x86_bytes(w, speculation_trap, sizeof(speculation_trap));
+	x86_set_rel32(w, site, x86_here(w));
+}
+
+bool x86_is_retpoline_call(const u8 *p)
+{
+	return *p == 0xe8 && !memcmp(p + 5, speculation_trap, sizeof(speculation_trap));
+}
+
 void x86_ret_imm(struct x86_writer *w, u16 n)
 {
 	x86_u8(w, 0xc2);

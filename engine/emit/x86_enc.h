@@ -111,6 +111,9 @@ void x86_xor_top(struct x86_writer *w, u32 mask);
 void x86_cld(struct x86_writer *w);
 void x86_rdtsc(struct x86_writer *w);
 void x86_ret(struct x86_writer *w);
+void x86_jmp_rax(struct x86_writer *w);
+void x86_retpoline_call(struct x86_writer *w);	/* to behind what is speculated */
+bool x86_is_retpoline_call(const u8 *p);
 void x86_ret_imm(struct x86_writer *w, u16 n);
 void x86_endbr64(struct x86_writer *w);
 

@@ -122,9 +122,11 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 	case 0x6a:					/* push $imm8 */
 		*pushed += 8;
 		return 2;
-	case 0xff:					/* push (%rsp) */
+	case 0xff:					/* push of an operand in memory */
+		if ((p[1] & 0x38) != 0x30)
+			return 0;
 		*pushed += 8;
-		return 3;
+		return 1 + x86_operand_len(p + 1);
 	case 0xfc:					/* cld */
 		return 1;
 	case 0xe8:					/* call */

@@ -80,6 +80,32 @@ static u64 jifl_main_return_thunk(void)
 	return (unsigned long)*chosen;
 }
 
+/*
+ * Does the kernel execute plain indirect jumps? Not where it has retpolines, and not where it puts
+ * such jumps into thunks in the upper half of a cache line (ITS). A retpoline there is no weaker.
+ */
+static bool jifl_main_indirect_jumps(void)
+{
+#ifdef X86_FEATURE_INDIRECT_THUNK_ITS
+	if (boot_cpu_has(X86_FEATURE_INDIRECT_THUNK_ITS))
+		return false;
+#endif
+	return !boot_cpu_has(X86_FEATURE_RETPOLINE);
+}
+
+/*
+ * The return of a retpoline, as in the kernel's own: like other returns. It is plain where returns
+ * are counted (call depth tracking), since nobody counts the retpoline's call.
+ */
+static u64 jifl_main_retpoline_return(void)
+{
+#ifdef X86_FEATURE_CALL_DEPTH
+	if (boot_cpu_has(X86_FEATURE_CALL_DEPTH))
+		return 0;
+#endif
+	return jifl_main_return_thunk();
+}
+
 static int jifl_main_engine(void)
 {
 	struct jifl_config config = {
@@ -89,6 +115,8 @@ static int jifl_main_engine(void)
 		.dispatch_direct = (unsigned long)jifl_dispatch_direct,
 		.dispatch_indirect = (unsigned long)jifl_dispatch_indirect,
 		.return_thunk = jifl_main_return_thunk(),
+		.indirect_jumps = jifl_main_indirect_jumps(),
+		.retpoline_return = jifl_main_retpoline_return(),
 		.return_site = jifl_evict_return_site(),
 		.exit_counters = jifl_cpu_operand(exits),
 		.training = jifl_cpu_operand(training),

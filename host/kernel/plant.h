@@ -25,8 +25,11 @@
 	X(lane_shared, "sessions on the same system call count into the same cells") \
 	X(cells_not_locked, "processors add to counters of blocks at the same time") \
 	X(ways_freed_early, "ways of several sessions are freed while tasks may stand on them") \
+	X(chain_exchanged, "a comparison of the entry stub leads to another call's piece") \
 	X(pieces_kept, "entry pieces are used while the cache is emptied") \
 	X(drain_skipped, "the cache is emptied with threads inside") \
+	X(large_pages_split, "the cache's permissions are changed small page by small page") \
+	X(direct_map_kept, "freed pages of the cache stay read-only in the direct map") \
 	X(records_not_visited, "tracers' records keep cache addresses") \
 	X(owner_outlived, "a session goes on when its owner has died") \
 	X(full_unnoticed, "calls of which parts ran natively are counted") \

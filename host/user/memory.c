@@ -175,6 +175,8 @@ struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const v
 	config.dispatch_direct = address(user_host_dispatch_direct_no_red_zone);
 	config.dispatch_indirect = address(user_host_dispatch_indirect_no_red_zone);
 	config.return_thunk = address(return_thunk);
+	config.retpoline_return = config.return_thunk;
+	config.indirect_jumps = !return_thunk;
 	trap_stub = user_host_trap_no_red_zone;
 	config.red_zone = 0;
 	config.align_stack = false;

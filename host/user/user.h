@@ -22,7 +22,7 @@ struct jifl_config user_host_config(u32 code_size, u64 side_size);
 
 /*
  * A configuration as a kernel would have it: for code that has no red zone, with calls of analysis
- * routines on an unaligned stack. return_thunk may be NULL.
+ * routines on an unaligned stack. return_thunk may be NULL; then lookups leave by plain jumps.
  */
 struct jifl_config user_host_kernel_config(u32 code_size, u64 side_size, const void *return_thunk);
 

@@ -229,6 +229,7 @@ struct jifl_status {
 	__u64 links;			/* exits linked to blocks, ever */
 	__u64 code_used;		/* bytes of code cache in use */
 	__u64 code_size;		/* bytes of code cache there are */
+	__u64 code_page;		/* bytes of each page that its code is executed from */
 	__u64 side_used;		/* bytes of side tables in use */
 	__u64 side_size;
 	__u64 flushes;			/* generations freed, sessions' ends included */

@@ -76,6 +76,24 @@ static void check_exit(u32 i, const char *when)
 	CHECK_EQ_IN(when, goes_to(x->site), block == CACHE_NONE ? x->stub : cache.blocks[block].start);
 }
 
+/* Where a lookup comes to by that address: of a block, or of its landing. */
+static u32 lands_at(u32 address)
+{
+	u32 off = address - (u32)cache.code_base, at = off;
+
+	if (!cache.config.indirect_jumps)
+		return off;
+	if (cache.config.endbr) {
+		CHECK(!memcmp(user_host_code() + at, "\xf3\x0f\x1e\xfa", 4), "landing %#x", off);
+		at += 4;
+	}
+	/* pop %rcx; pop %rax; lea n(%rsp), %rsp; jmp */
+	CHECK(!memcmp(user_host_code() + at, "\x59\x58\x48\x8d", 4), "landing %#x", off);
+	at = off + emit_landing_len(&cache.config);
+	CHECK_EQ(user_host_code()[at - 1], 0xe9);
+	return goes_to(at);
+}
+
 static void check_lookup(u32 context, const char *when)
 {
 	const struct cache_context *c = &cache.contexts[context];
@@ -89,8 +107,7 @@ static void check_lookup(u32 context, const char *when)
 		if (!entry)
 			continue;
 		block = jifl_cache_find((int)context, cache_orig((u32)entry));
-		CHECK(block != CACHE_NONE &&
-		      (u32)(entry >> 32) == (u32)cache_address(cache.blocks[block].start),
+		CHECK(block != CACHE_NONE && lands_at((u32)(entry >> 32)) == cache.blocks[block].start,
 		      "%s: lookup of context %u, entry %#llx", when, context, entry);
 	}
 }

@@ -416,6 +416,8 @@ abi_struct! {
         pub code_used: u64,
         /// Bytes of code cache there are.
         pub code_size: u64,
+        /// Bytes of each page that its code is executed from.
+        pub code_page: u64,
         /// Bytes of side tables in use.
         pub side_used: u64,
         /// Bytes of side tables there are.

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Has `command` killed by the kernel when the calling thread dies, in whatever
 /// way. Call it, and spawn, from the main thread: it is the thread's death that
@@ -185,11 +186,15 @@ impl Gated {
         });
         let mut pid = [0; 4];
         match tell.read_exact(&mut pid) {
-            Ok(()) => Ok(Gated {
-                pid: u32::from_ne_bytes(pid),
-                gate: Some(gate),
-                spawner: Some(spawner),
-            }),
+            Ok(()) => {
+                let pid = u32::from_ne_bytes(pid);
+                await_sleep(pid);
+                Ok(Gated {
+                    pid,
+                    gate: Some(gate),
+                    spawner: Some(spawner),
+                })
+            }
             Err(error) => match spawner.join() {
                 Ok(Err(cause)) => Err(cause),
                 _ => Err(error),
@@ -217,6 +222,23 @@ impl Gated {
     }
 }
 
+/// Waits until the process sleeps in the gate's read, or has ended.
+///
+/// Its calls up to that one are its own making, not the program's: a session that starts sooner
+/// would count them.
+fn await_sleep(pid: u32) {
+    while matches!(state(pid), Some(state) if !matches!(state, 'S' | 'Z' | 'X')) {
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// The process's state as in proc(5), /proc/PID/stat; `None`: there is no such process.
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name stands in parentheses, and may have some itself.
+    stat.rsplit(") ").next()?.chars().next()
+}
+
 impl Drop for Gated {
     /// Ends the process, unless it was let go on, and waits until it has ended.
     fn drop(&mut self) {
@@ -231,6 +253,14 @@ impl Drop for Gated {
 mod tests {
     use super::*;
     use std::process::Stdio;
+
+    #[test]
+    fn a_gated_process_sleeps_as_soon_as_it_is_there() {
+        for _ in 0..50 {
+            let gated = Gated::new(Command::new("true")).unwrap();
+            assert_eq!(state(gated.pid()), Some('S'));
+        }
+    }
 
     #[test]
     fn a_gated_process_runs_only_when_let() {

@@ -22,7 +22,15 @@ int jifl_compat_exec_init(void);
  * frees it, and also gives the pages' direct map its usual permissions back. Sleeps.
  */
 void *jifl_compat_exec_alloc(unsigned long size);
-/* Makes it executable and read-only. Sleeps. */
+/*
+ * The same in large pages alone; NULL where the kernel gives none. size: whole large
+ * pages (PMD_SIZE). Freed by jifl_compat_exec_free_large, with the same size. Both sleep.
+ */
+void *jifl_compat_exec_alloc_large(unsigned long size);
+void jifl_compat_exec_free_large(void *mem, unsigned long size);
+/* PMD_SIZE where the page tables have nothing but large pages there, else PAGE_SIZE. */
+unsigned long jifl_compat_exec_page(const void *mem, unsigned long size);
+/* Makes memory from either allocator executable and read-only. Sleeps. */
 int jifl_compat_exec_protect(void *mem, unsigned long size);
 
 /* --- records.c: return addresses that tracers keep for a task ----------------- */

@@ -253,6 +253,7 @@ static int jifl_control_status(struct jifl_file *f, void *arg)
 	st->links = e.links;
 	st->code_used = e.code_used;
 	st->code_size = jifl_codemem_size();
+	st->code_page = jifl_codemem_page();
 	st->side_used = e.side_used;
 	st->side_size = jifl_side_size();
 	st->invalidated = e.invalidated;

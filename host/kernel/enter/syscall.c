@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The way in of system calls: do_syscall_64 calls jifl_entry_stub instead of x64_sys_call
- * (call_site.c), and the stub looks the number up in a table.
+ * (call_site.c), and the stub looks the number up in a table. The last jump is chain.c's.
  *
  * Neither kernel.ftrace_enabled nor the switch of kprobes has a part in this. Tracers, probes and
  * livepatches of x64_sys_call stay as they are; calls that pass go through them.
@@ -33,6 +33,7 @@
 #include "../compat/ksym.h"
 #include "../run/stubs.h"
 #include "call_site.h"
+#include "chain.h"
 #include "syscall.h"
 #include "target.h"
 
@@ -95,6 +96,7 @@ int jifl_entry_init(void)
 		return err;
 	static_call_update(jifl_entry_pass, (void *)jifl_call_site_target());
 	static_call_update(jifl_entry_resume, (void *)jifl_call_site_function());
+	jifl_chain_init();
 	return 0;
 }
 
@@ -104,6 +106,7 @@ void jifl_entry_exit(void)
 	WARN_ON(attach.users);
 	WARN_ON(memchr_inv(jifl_entry_targets, 0, sizeof(jifl_entry_targets)));
 	synchronize_rcu_tasks();
+	jifl_chain_exit();
 }
 
 int jifl_entry_attach(void)
@@ -113,8 +116,8 @@ int jifl_entry_attach(void)
 	mutex_lock(&attach.lock);
 	if (!attach.users)
 		err = JIFL_TRY(jifl_call_site_redirect(stub));
-	if (!err)
-		attach.users++;
+	if (!err && !attach.users++)
+		jifl_chain_start();
 	mutex_unlock(&attach.lock);
 
 	if (err && err != -EBUSY)
@@ -122,13 +125,21 @@ int jifl_entry_attach(void)
 	return err;
 }
 
+static void put_call_back(void)
+{
+	if (!jifl_call_site_restore(stub))
+		return;
+	/* Whoever has the call now may go on to the stub, or put the call of it back. */
+	__module_get(THIS_MODULE);
+	pr_err("the call of x64_sys_call was redirected while a session ran: the module stays until the next boot\n");
+}
+
 void jifl_entry_detach(void)
 {
 	mutex_lock(&attach.lock);
-	if (!WARN_ON(!attach.users) && !--attach.users && jifl_call_site_restore(stub)) {
-		/* Whoever has the call now may go on to the stub, or put the call of it back. */
-		__module_get(THIS_MODULE);
-		pr_err("the call of x64_sys_call was redirected while a session ran: the module stays until the next boot\n");
+	if (!WARN_ON(!attach.users) && !--attach.users) {
+		jifl_chain_stop();
+		put_call_back();
 	}
 	mutex_unlock(&attach.lock);
 }

@@ -6,6 +6,22 @@
  * never executable, stands at a random address and exists only between
  * jifl_codemem_open and jifl_codemem_close.
  *
+ * 1. No page is writable and executable. The executable mapping is made writable and
+ *    not executable, loses write access, and becomes executable after that. At the
+ *    end it loses execute access first. The alias never has that.
+ * 2. Taking write access from the executable mapping takes it from these pages in the
+ *    kernel's direct map, too: set_memory_ro() follows aliases there. So while the
+ *    cache is executable the direct map has its pages read-only. set_memory_x() does
+ *    not follow aliases: the direct map is never executable.
+ * 3. The executable mapping is of large pages (2 MiB) where the size is 2 MiB or more
+ *    and the kernel gives them: kernel text has large pages as well, and a call that
+ *    changes between both needs few entries of the TLB. The size is rounded up to
+ *    whole large pages, so memory grows by less than one. Permissions are changed for
+ *    whole large pages only, since changing a part of one splits it, here and in the
+ *    direct map. A smaller cache has small pages.
+ * 4. The alias is of small pages in any case: it is made and unmade page by page, and
+ *    the pages of a large one are split (split_page), each one's count its own.
+ *
  * init, exit, open and close: process context. The host.h functions: under the
  * engine lock, any context but NMI.
  */
@@ -33,6 +49,8 @@
 static struct {
 	u8 *exec;
 	u32 size;
+	u32 page;			/* bytes of each page of exec */
+	bool large;			/* by which allocator exec came */
 	struct page **pages;
 	unsigned long window;		/* where aliases are put, ... */
 	unsigned long window_size;	/* ... and in how many bytes */
@@ -80,6 +98,31 @@ static void choose_window(void)
 	mem.window &= PAGE_MASK;
 }
 
+static void alloc_exec(u32 size)
+{
+	if (size >= PMD_SIZE) {
+		mem.size = ALIGN(size, PMD_SIZE);
+		mem.exec = JIFL_ALLOC(jifl_compat_exec_alloc_large(mem.size));
+		mem.large = mem.exec;
+	}
+	if (!mem.exec) {
+		mem.size = PAGE_ALIGN(size);
+		mem.exec = JIFL_ALLOC(jifl_compat_exec_alloc(mem.size));
+	}
+}
+
+/* A planted bug: permissions are changed page by page, which splits large pages. */
+static int protect(void)
+{
+	u32 step = JIFL_HOST_PLANTED(large_pages_split) ? PAGE_SIZE : mem.size, at;
+	int err = 0;
+
+	for (at = 0; at < mem.size && !err; at += step)
+		err = jifl_compat_exec_protect(mem.exec + at, step);
+	mem.page = mem.large ? jifl_compat_exec_page(mem.exec, mem.size) : PAGE_SIZE;
+	return err;
+}
+
 int jifl_codemem_init(u32 size)
 {
 	u32 i;
@@ -88,11 +131,10 @@ int jifl_codemem_init(u32 size)
 	if (err)
 		return err;
 
-	mem.size = PAGE_ALIGN(size);
+	alloc_exec(size);
 	choose_window();
 	mem.pages = JIFL_ALLOC(kvmalloc_array(mem.size >> PAGE_SHIFT, sizeof(*mem.pages),
 					      GFP_KERNEL));
-	mem.exec = JIFL_ALLOC(jifl_compat_exec_alloc(mem.size));
 	if (!mem.pages || !mem.exec) {
 		pr_err("no %u bytes of executable memory: ask for less\n", mem.size);
 		jifl_codemem_exit();
@@ -102,7 +144,7 @@ int jifl_codemem_init(u32 size)
 		mem.pages[i] = vmalloc_to_page(mem.exec + i * PAGE_SIZE);
 
 	memset(mem.exec, INT3_INSN_OPCODE, mem.size);
-	err = jifl_compat_exec_protect(mem.exec, mem.size);
+	err = protect();
 	if (err) {
 		pr_err("cannot make memory executable: error %d\n", err);
 		jifl_codemem_exit();
@@ -113,7 +155,10 @@ int jifl_codemem_init(u32 size)
 void jifl_codemem_exit(void)
 {
 	WARN_ON(mem.users);
-	vfree(mem.exec);
+	if (mem.large)
+		jifl_compat_exec_free_large(mem.exec, mem.size);
+	else
+		vfree(mem.exec);
 	kvfree(mem.pages);
 	mem.exec = NULL;
 	mem.pages = NULL;
@@ -127,6 +172,11 @@ u64 jifl_codemem_base(void)
 u32 jifl_codemem_size(void)
 {
 	return mem.size;
+}
+
+u32 jifl_codemem_page(void)
+{
+	return mem.page;
 }
 
 static int map_page(pte_t *pte, unsigned long addr, void *arg)

@@ -9,6 +9,8 @@ int jifl_codemem_init(u32 size);
 void jifl_codemem_exit(void);
 u64 jifl_codemem_base(void);
 u32 jifl_codemem_size(void);
+/* Bytes of each page of the executable mapping. */
+u32 jifl_codemem_page(void);
 /*
  * The writable alias exists from the first open to the last close, at an
  * address chosen anew each time. Sleeps. Without it jifl_host_code_write must

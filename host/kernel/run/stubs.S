@@ -3,6 +3,7 @@
  * The doors between kernel, code cache and C.
  *
  *   jifl_entry_stub         do_syscall_64 calls it instead of x64_sys_call
+ *   jifl_chain_*            what it ends in: the jump to where the entry table says
  *   jifl_entry_slow         stands in the entry table where C has to choose
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  ... and when a target was not found
@@ -10,6 +11,7 @@
  * No SSE or x87 register is touched: they may hold user state.
  */
 #include <linux/linkage.h>
+#include <linux/objtool.h>
 #include <asm/asm-offsets.h>
 #include <asm/ibt.h>
 #include <asm/nospec-branch.h>
@@ -26,22 +28,23 @@
  * In: rdi registers, esi number of the system call (x64_sys_call's arguments); [rsp]
  * do_syscall_64, as x64_sys_call and a handler find it. The caller has clamped the number, under
  * speculation too.
- * Out: at x64_sys_call, or at the table's address. Changes rax and flags only.
+ * Out: at x64_sys_call, or at the table's address. Changes rax, rcx and flags only.
  *
- * No return address is taken away, so the processor still predicts the returns up the stack. The
- * jump has the kernel's own form. Where that is a retpoline, its one return is mispredicted by
- * design, and balanced by the retpoline's own call.
+ * No return address is taken away, so the processor still predicts the returns up the stack. All
+ * branches are direct but the last one of the comparisons (enter/chain.c). That has the kernel's
+ * own form. Where that is a retpoline, its one return is mispredicted by design, and balanced by
+ * the retpoline's own call.
  */
 SYM_CODE_START(jifl_entry_stub)
 	UNWIND_HINT_FUNC
-	ENDBR
+	ANNOTATE_NOENDBR		/* called directly */
 	cmpl	$JIFL_ENTRY_TABLE_SIZE, %esi
 	jae	.Lpass
-	movl	%esi, %eax
-	movq	jifl_entry_table(, %rax, 8), %rax
+	movl	%esi, %ecx
+	movq	jifl_entry_table(, %rcx, 8), %rax
 	testq	%rax, %rax
 	jz	.Lpass
-	JMP_NOSPEC rax
+	jmp	JIFL_ENTRY_CHAIN
 .Lpass:
 	UNWIND_HINT_FUNC
 	jmp	JIFL_ENTRY_PASS
@@ -55,20 +58,48 @@ SYM_CODE_END(jifl_entry_stub)
  */
 SYM_CODE_START(jifl_entry_stub_counts)
 	UNWIND_HINT_FUNC
-	ENDBR
+	ANNOTATE_NOENDBR
 	cmpl	$JIFL_ENTRY_TABLE_SIZE, %esi
 	jae	.Lpass_uncounted
-	movl	%esi, %eax
-	movq	jifl_entry_table(, %rax, 8), %rax
+	movl	%esi, %ecx
+	movq	jifl_entry_table(, %rcx, 8), %rax
 	testq	%rax, %rax
 	jz	.Lpass_uncounted
 	INCREMENT_CALL_DEPTH
-	JMP_NOSPEC rax
+	jmp	JIFL_ENTRY_CHAIN
 .Lpass_uncounted:
 	UNWIND_HINT_FUNC
 	jmp	JIFL_ENTRY_PASS
 SYM_CODE_END(jifl_entry_stub_counts)
 #endif
+
+/*
+ * In: rax an address to jump to, ecx the call's number; the rest as the stubs found it. Out: there.
+ * chain.c writes comparisons over the nops, the last one right before what follows them, and
+ * has the stubs jump to the first.
+ */
+.macro JIFL_CHAIN_CODE name, comparisons
+SYM_CODE_START(\name)
+	UNWIND_HINT_FUNC
+	ANNOTATE_NOENDBR
+	.fill	\comparisons * JIFL_CHAIN_BYTES, 1, 0x90
+	incl	jifl_chain_misses + 4(, %rcx, 8)
+	movl	%eax, jifl_chain_misses(, %rcx, 8)
+	JMP_NOSPEC rax
+SYM_CODE_END(\name)
+.endm
+
+JIFL_CHAIN_CODE jifl_chain_none, 0
+JIFL_CHAIN_CODE jifl_chain_0, JIFL_CHAIN
+JIFL_CHAIN_CODE jifl_chain_1, JIFL_CHAIN
+JIFL_CHAIN_CODE jifl_chain_2, JIFL_CHAIN
+
+/* The same for kernels without retpolines: processors predict the jump. */
+SYM_CODE_START(jifl_chain_plain)
+	UNWIND_HINT_FUNC
+	ANNOTATE_NOENDBR
+	JMP_NOSPEC rax
+SYM_CODE_END(jifl_chain_plain)
 
 /*
  * In: as a system call's handler, plus esi its number. Out: where jifl_choose says, else
@@ -84,7 +115,8 @@ SYM_CODE_START(jifl_entry_slow)
 	popq	%rdi
 	testq	%rax, %rax
 	jz	.Lresume
-	JMP_NOSPEC rax
+	movl	%esi, %ecx
+	jmp	JIFL_ENTRY_CHAIN
 .Lresume:
 	UNWIND_HINT_FUNC
 	jmp	JIFL_ENTRY_RESUME

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers that stubs.S needs of C structures; dispatch.c and enter/syscall.c check them.
+ * Numbers that stubs.S needs of C structures; dispatch.c, enter/syscall.c and enter/chain.c check
+ * them.
  */
 #ifndef JIFL_HOST_STUBS_H
 #define JIFL_HOST_STUBS_H
 
 #define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
+
+/*
+ * Comparisons before the stubs' indirect jump: two instructions each, so the last of them come
+ * near what a mispredicted return costs. Places for their code: one is in use, the others wait for
+ * the end of a grace period.
+ */
+#define JIFL_CHAIN		8
+#define JIFL_CHAIN_BYTES	12	/* of the code of one */
+#define JIFL_CHAINS		3
 
 /* May calls be counted in the padding before functions? The option's name changed in Linux 6.9. */
 #if defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) || defined(CONFIG_CALL_DEPTH_TRACKING)
@@ -16,5 +26,6 @@
 /* STATIC_CALL_TRAMP() of enter/syscall.c's static calls; the kernel's header of it is C. */
 #define JIFL_ENTRY_PASS		__SCT__jifl_entry_pass
 #define JIFL_ENTRY_RESUME	__SCT__jifl_entry_resume
+#define JIFL_ENTRY_CHAIN	__SCT__jifl_entry_chain	/* of enter/chain.c */
 
 #endif

@@ -21,7 +21,7 @@ static u64 function(u32 n)
 	return (u64)(unsigned long)(functions + 16 * n);
 }
 
-/* Lookups that end in returns, or, with jumping, in unprotected jumps. */
+/* Lookups that end in retpolines, or, with jumping, a table of all addresses. */
 static int begin_form(jifl_instrument_fn fn, bool jumping)
 {
 	static const u8 code[] = { 0x48, 0x8d, 0x47, 0, 0xc3 };

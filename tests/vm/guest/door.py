@@ -293,6 +293,7 @@ def pages():
     def judge(when, alias):
         m = mappings()
         n = m["cache-pages"][0]
+        same(f"{when}: the cache's pages are large", (m["cache-large-pages"], status()["code_page"]), ([n], LARGE_PAGE))
         # rx, rw, ro, rwx
         same(f"{when}: the cache can be executed, not written", m["cache-in-module-area"], [n, 0, 0, 0])
         same(f"{when}: its alias can be written, not executed", m["cache-in-vmalloc-area"], [0, n * alias, 0, 0])
@@ -317,6 +318,7 @@ def pages():
     judge("after", 0)
 
 
+LARGE_PAGE = 2 << 20
 THREAD_STACK = 5 * 4096  # and its guard page
 
 
@@ -458,7 +460,9 @@ def program(fuzzer, operations, seed):
     still_works()
     for name in PLUGINS:
         unload(name)
+    n = mappings()["cache-pages"][0]
     unload()
+    same("the direct map of what was the cache's", mappings()["former-cache-in-direct-map"], [0, n, 0, 0])
 
     text = Path("/proc/jifl_text").read_text()
     check("all kernel text is as it was", text.startswith("parts ") and text.endswith("differing 0\n"), text)

@@ -20,6 +20,7 @@ SIZES = [(8192, 8192), (512, 512), (64, 128), (4, 64)] if SLOWNESS == 1 else [(3
 CONSTANT = ["getresuid", "getuid", "geteuid", "getgid", "getegid"]
 PARAMETERS = Path("/sys/module/jifl/parameters")
 CALLS = 300
+SMALL, LARGE = 4 << 10, 2 << 20
 
 
 def insert(module, *parameters):
@@ -138,7 +139,23 @@ def failing_sessions(calls):
     remove()
 
 
+def pages(module):
+    """Large pages for caches of 2 MiB and more, whole ones; small pages where there are none."""
+    for cache, page, size in [(8192, LARGE, 4 * LARGE), (3000, LARGE, 2 * LARGE), (2048, LARGE, LARGE),
+                              (2044, SMALL, 2044 << 10)]:
+        same(f"{cache} KiB of code cache: loads", insert(module, f"cache_kb={cache}", "side_kb=64").returncode, 0)
+        same(f"{cache} KiB of code cache: page and size", (status()["code_page"], status()["code_size"]), (page, size))
+        remove()
+    found = []
+    for n in range(1, 10):
+        if not insert(module, "cache_kb=3000", "side_kb=64", f"fail_nth={n}").returncode:
+            found.append((status()["code_page"], status()["code_size"]))
+            remove()
+    check("no large page: loads with small ones, of the size that was asked for", (SMALL, 3000 << 10) in found, found)
+
+
 def program(module, calls):
+    pages(module)
     failing_loads(module)
     failing_sessions(calls)
     too_small_for_a_call(module)

@@ -3,9 +3,11 @@
  * Shows what no user can see, to judge what jifl.ko does to the kernel:
  *
  *   /proc/jifl_mappings  each way in which the kernel maps the pages of the code
- *	cache and of jifl.ko, with what the page tables allow; each page of the
- *	vmalloc and module areas that is writable and executable; whether a
- *	store to the code cache and to jifl.ko's text faults
+ *	cache and of jifl.ko, with what the page tables allow; how many pages of the
+ *	cache are in large ones; each page of the vmalloc and module areas that is
+ *	writable and executable; whether a store to the code cache and to jifl.ko's
+ *	text faults. Once jifl.ko is gone: what the direct map allows for the pages
+ *	that were the cache's when this was last read
  *   /proc/jifl_text      writing takes a copy of all kernel text and of that of
  *	all modules but jifl and this one; reading compares and names the first
  *	differences
@@ -131,8 +133,10 @@ static struct mapping map_of(unsigned long addr)
 /* The pages that are the code cache's. */
 static struct {
 	unsigned long base, pages;
+	unsigned long large;	/* of these, how many in pages of 2 MiB */
 	unsigned long *pfns;	/* sorted */
 } cache;
+static DEFINE_MUTEX(cache_lock);
 
 static int compare_longs(const void *a, const void *b)
 {
@@ -154,13 +158,19 @@ static int find_cache(void)
 
 	if (!base || !size)
 		return -ENOENT;
+	kvfree(cache.pfns);
 	cache.base = base();
 	cache.pages = size() >> PAGE_SHIFT;
+	cache.large = 0;
 	cache.pfns = kvmalloc_array(cache.pages, sizeof(long), GFP_KERNEL);
 	if (!cache.pfns)
 		return -ENOMEM;
-	for (i = 0; i < cache.pages; i++)
-		cache.pfns[i] = vmalloc_to_pfn((void *)(cache.base + i * PAGE_SIZE));
+	for (i = 0; i < cache.pages; i++) {
+		struct mapping m = map_of(cache.base + i * PAGE_SIZE);
+
+		cache.pfns[i] = m.pfn;
+		cache.large += m.present && m.size == PMD_SIZE;
+	}
 	sort(cache.pfns, cache.pages, sizeof(long), compare_longs, NULL);
 	return 0;
 }
@@ -209,7 +219,7 @@ static void walk(unsigned long from, unsigned long to, struct tally *mine, struc
 	}
 }
 
-static void show_direct_map(struct seq_file *f)
+static void show_direct_map(struct seq_file *f, const char *what)
 {
 	struct tally t = {};
 	unsigned long i;
@@ -220,7 +230,7 @@ static void show_direct_map(struct seq_file *f)
 		if (m.present)
 			count(&t, &m);
 	}
-	show(f, "cache-in-direct-map", &t);
+	show(f, what, &t);
 }
 
 /*
@@ -268,25 +278,30 @@ static int mappings_show(struct seq_file *f, void *v)
 	struct tally mine = {}, alias = {}, all = {}, modules = {};
 	int err;
 
+	mutex_lock(&cache_lock);
 	/* Its functions and pages stay while this reads. */
-	if (!jifl_module() || !try_module_get(jifl_module()))
-		return -ENOENT;
+	if (!jifl_module() || !try_module_get(jifl_module())) {
+		show_direct_map(f, "former-cache-in-direct-map");
+		mutex_unlock(&cache_lock);
+		return 0;
+	}
 	err = find_cache();
 	if (err)
 		goto out;
 	seq_printf(f, "cache-pages %lu\n", cache.pages);
+	seq_printf(f, "cache-large-pages %lu\n", cache.large);
 	walk(MODULES_VADDR, MODULES_END, &mine, &modules);
 	walk(VMALLOC_START, VMALLOC_END, &alias, &all);
 	show(f, "cache-in-module-area", &mine);
 	show(f, "cache-in-vmalloc-area", &alias);
-	show_direct_map(f);
+	show_direct_map(f, "cache-in-direct-map");
 	show_jifl_text(f);
 	show(f, "module-area", &modules);
 	show(f, "vmalloc-area", &all);
 	seq_printf(f, "store-to-cache %d\n", store(cache.base));
-	kvfree(cache.pfns);
 out:
 	module_put(jifl_module());
+	mutex_unlock(&cache_lock);
 	return err;
 }
 
@@ -415,6 +430,7 @@ static void __exit inspect_exit(void)
 	remove_proc_entry("jifl_mappings", NULL);
 	remove_proc_entry("jifl_text", NULL);
 	forget_text();
+	kvfree(cache.pfns);
 }
 module_exit(inspect_exit);
 

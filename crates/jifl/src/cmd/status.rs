@@ -50,6 +50,7 @@ struct Object {
     links: u64,
     code_used: u64,
     code_size: u64,
+    code_page: u64,
     side_used: u64,
     side_size: u64,
     flushes: u64,
@@ -167,6 +168,7 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
         links: status.links,
         code_used: status.code_used,
         code_size: status.code_size,
+        code_page: status.code_page,
         side_used: status.side_used,
         side_size: status.side_size,
         flushes: status.flushes,
@@ -238,7 +240,14 @@ fn text(object: &Object) -> String {
                 duration::show(object.translate_ns)
             ),
         ),
-        ("code cache", used(object.code_used, object.code_size)),
+        (
+            "code cache",
+            format!(
+                "{}, in pages of {}",
+                used(object.code_used, object.code_size),
+                page(object.code_page)
+            ),
+        ),
         ("side tables", used(object.side_used, object.side_size)),
         ("dispatches", grouped(object.dispatches)),
         ("links", grouped(object.links)),
@@ -288,6 +297,14 @@ fn used(used: u64, size: u64) -> String {
     format!("{} of {} bytes", grouped(used), grouped(size))
 }
 
+fn page(bytes: u64) -> String {
+    match bytes {
+        0x20_0000 => "2 MiB".into(),
+        0x1000 => "4 KiB".into(),
+        _ => format!("{} bytes", grouped(bytes)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,6 +322,7 @@ mod tests {
         fake.state().before.native_exits[1] = 5;
         fake.state().before.missed[1] = 7;
         fake.state().before.blocks = 1234;
+        fake.state().before.code_page = 0x20_0000;
         let object = read(&fake).unwrap();
         let text = text(&object);
         for part in [
@@ -313,6 +331,7 @@ mod tests {
             "  add: inlined at 10 places\n",
             "  look: inlined at 2 places, called at 3: uses the stack\n",
             "1,234 in the cache",
+            "of 0 bytes, in pages of 2 MiB\n",
             "schedule",
             "missed        7",
             "  flush        7",
@@ -321,6 +340,7 @@ mod tests {
         }
         let value = serde_json::to_value(&object).unwrap();
         assert_eq!(value["sessions"][0]["id"], 3);
+        assert_eq!(value["code_page"], 0x20_0000);
         assert_eq!(value["native_exits"]["schedule"], 5);
         assert_eq!(value["missed"], 7);
         assert_eq!(value["missed_by"]["flush"], 7);

@@ -13,7 +13,7 @@ use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Clock;
 use super::instruments::{self, Instrument, Live, What};
-use super::micro::{Plan, repeat, timed};
+use super::micro::{Plan, timed, warm_up};
 use super::pace::Reporter;
 use super::series::Trouble;
 use super::sheet::{Cell, Figure, Goal, NATIVE, Operation, Row, Sheet};
@@ -104,7 +104,7 @@ impl Counter {
         let mut costs = Vec::new();
         timed(plan, round, FIRST, &mut costs).map_err(failed)?;
         let rounds = plan.pace.rounds(op.share, median(&costs)).max(2);
-        repeat(round, rounds).map_err(failed)?;
+        warm_up(round, rounds).map_err(failed)?;
         let halves = [rounds / 2, rounds - rounds / 2];
         let marked = (|| {
             let begin = counts()?;

@@ -23,6 +23,9 @@ const MORE_HALVES: usize = 4;
 /// Sessions of a cold row.
 const COLD: usize = 5;
 
+/// A session learns meanwhile which calls are made most (host/kernel/enter/chain.c).
+const LEARNING: Duration = Duration::from_millis(50);
+
 /// What is to be measured, and how often.
 pub struct Plan {
     /// Of what, on which kernel: for the lines that say how far it has come.
@@ -158,7 +161,7 @@ impl Measuring<'_> {
         timed(plan, *round, FIRST, &mut costs).map_err(failed)?;
         let rounds = plan.pace.rounds(op.share, median(&costs));
         // As many as are measured: the kernel's own caches take their time, too.
-        repeat(*round, rounds.saturating_sub(FIRST)).map_err(failed)?;
+        warm_up(*round, rounds.saturating_sub(FIRST)).map_err(failed)?;
 
         let mut half = |rounds: u64| {
             let mut costs = Vec::with_capacity(rounds as usize);
@@ -259,8 +262,15 @@ fn without_inside(counts: Counts) -> Counts {
     }
 }
 
+/// Rounds after which the steady state is reached.
+pub fn warm_up(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
+    repeat(round, rounds)?;
+    std::thread::sleep(LEARNING);
+    Ok(())
+}
+
 /// Rounds of which nothing is kept.
-pub fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
+fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     for _ in 0..rounds {
         round.once()?;
         round.between()?;

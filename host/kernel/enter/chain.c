@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Comparisons before the stubs' indirect jump: which calls they are for, and their code.
+ *
+ * Where the kernel has retpolines, an indirect jump is one, and the processor mispredicts each. So
+ * the stubs compare the address that they are to jump to with a few that they know, and leave by
+ * a direct branch when one is equal:
+ *
+ *	cmp $address, %rax; je address		as often as there are addresses, at most JIFL_CHAIN
+ *	incl misses + 4(, %rcx, 8)		rcx: the call's number
+ *	mov %eax, misses(, %rcx, 8)
+ *	jmp *%rax, in the kernel's own form
+ *
+ * Calls that come to the end are noted there. While a session runs, a work item looks at that: a
+ * call that came often is compared first from then on, and the one that is compared last goes. In
+ * the beginning it looks soon, later seldom, so that text is changed at most every second or so.
+ *
+ * 1. For each rax the code has the effect of its last jump. A comparison leads to an address only
+ *    if rax is that address. So what is compared may be out of date, or no code any more: the
+ *    table alone says where a call goes.
+ * 2. The code is never weaker than the kernel's against speculation. Its indirect jump has the
+ *    kernel's form. Direct branches after comparisons are how x64_sys_call itself dispatches.
+ * 3. The code stands in one of JIFL_CHAINS places in the module's text (run/stubs.S). Code is
+ *    written to a place that is free, and then a static call is changed to lead there. The kernel
+ *    changes that as other live text: before a CPU comes to the new code, it has been told to
+ *    synchronise.
+ * 4. A place is free again when no task is left in it: when a grace period of RCU tasks has passed
+ *    since the static call led away from it. The code does not sleep. Without a free place what
+ *    there is stays.
+ * 5. A thread that is preempted in it stands in the module's text, and so is inside for eviction
+ *    (leave/evict.c).
+ * 6. A branch goes behind the endbr64 that each address begins with where the kernel has such,
+ *    since it is direct.
+ *
+ * The work item: process context. Notes are taken without any lock or atomicity: they are a guess.
+ */
+#include <linux/cache.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/rcupdate.h>
+#include <linux/static_call.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+#include <asm/cpufeature.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/ksym.h"
+#include "../run/stubs.h"
+#include "chain.h"
+#include "syscall.h"
+
+/* How long is learnt in one go: doubled each time, from the first to the last. */
+#define FIRST_MS	10
+#define LAST_MS		1280
+/* A call is compared from so many misses on in FIRST_MS, or at that rate. */
+#define MISSES_MIN	8
+
+/* run/stubs.S: the last jump alone; all that follows the comparisons; places for the whole. */
+extern char jifl_chain_plain[];
+extern char jifl_chain_none[];
+extern u8 jifl_chain_0[], jifl_chain_1[], jifl_chain_2[];
+
+static_assert(offsetof(struct jifl_chain_misses, count) == 4);
+static_assert(sizeof(struct jifl_chain_misses) == 8);
+
+struct jifl_chain_misses jifl_chain_misses[JIFL_ENTRY_TABLE_SIZE] ____cacheline_aligned;
+
+static struct place {
+	struct rcu_head rcu;
+	bool used;
+} places[JIFL_CHAINS];
+
+static struct {
+	bool enabled;			/* the rest is for kernels with retpolines */
+	u32 addresses[JIFL_CHAIN];	/* low halves, in the order of comparisons */
+	unsigned int n;
+	struct place *place;		/* where their code is; NULL: no code */
+	unsigned int ms;
+} chain;
+
+/* Where the places are (run/stubs.S). */
+static u8 *const starts[JIFL_CHAINS] = { jifl_chain_0, jifl_chain_1, jifl_chain_2 };
+
+static void learn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(learning, learn);
+
+static void *proto_poke_copy(void *addr, const void *opcode, size_t len)
+{
+	return NULL;
+}
+
+DEFINE_STATIC_CALL(jifl_text_poke_copy, proto_poke_copy);
+
+static void proto_chain(void)
+{
+}
+
+/* The stubs jump there, without a call. */
+DEFINE_STATIC_CALL(jifl_entry_chain, proto_chain);
+
+void jifl_chain_init(void)
+{
+	unsigned long poke = jifl_ksym("text_poke_copy");
+
+	chain.enabled = poke && boot_cpu_has(X86_FEATURE_RETPOLINE);
+	if (chain.enabled)
+		static_call_update(jifl_text_poke_copy, (void *)poke);
+	static_call_update(jifl_entry_chain,
+			   (void *)(chain.enabled ? jifl_chain_none : jifl_chain_plain));
+}
+
+void jifl_chain_exit(void)
+{
+	rcu_barrier_tasks();
+}
+
+/* --- the code ------------------------------------------------------------------------- */
+
+static void put32(u8 *at, u32 value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+/* cmp $compared, %rax; je to: written to code, executed at address at. */
+static void compare(u8 *code, unsigned long at, u32 compared, u32 to)
+{
+	static const u8 cmp_rax[] = { 0x48, 0x3d }, je[] = { 0x0f, 0x84 };
+
+	memcpy(code, cmp_rax, sizeof(cmp_rax));
+	put32(code + 2, compared);
+	memcpy(code + 6, je, sizeof(je));
+	if (IS_ENABLED(CONFIG_X86_KERNEL_IBT))
+		to += ENDBR_INSN_SIZE;
+	put32(code + 8, to - (u32)at - JIFL_CHAIN_BYTES);
+}
+
+static void retire(struct rcu_head *rcu)
+{
+	WRITE_ONCE(container_of(rcu, struct place, rcu)->used, false);
+}
+
+/* The stubs jump to that code from now on. place: where it is, or NULL. */
+static void lead_to(void *code, struct place *place)
+{
+	static_call_update(jifl_entry_chain, code);
+	if (chain.place)
+		call_rcu_tasks(&chain.place->rcu, retire);
+	chain.place = place;
+}
+
+/* Has these addresses compared. Leaves all as it is if no place is free. */
+static void rebuild(const u32 *addresses, unsigned int n)
+{
+	u8 code[JIFL_CHAIN * JIFL_CHAIN_BYTES];
+	unsigned int i, at, p;
+	u8 *start;
+
+	for (p = 0; p < JIFL_CHAINS && READ_ONCE(places[p].used); p++)
+		;
+	if (p == JIFL_CHAINS)
+		return;
+	start = starts[p] + (JIFL_CHAIN - n) * JIFL_CHAIN_BYTES;
+	for (i = 0; i < n; i++) {
+		at = i * JIFL_CHAIN_BYTES;
+		compare(code + at, (unsigned long)start + at, addresses[i],
+			addresses[JIFL_HOST_PLANTED(chain_exchanged) ? (i + 1) % n : i]);
+	}
+	if (!static_call(jifl_text_poke_copy)(start, code, n * JIFL_CHAIN_BYTES))
+		return;
+	places[p].used = true;
+	lead_to(start, &places[p]);
+	memcpy(chain.addresses, addresses, n * sizeof(*addresses));
+	chain.n = n;
+}
+
+/* --- which addresses ------------------------------------------------------------------- */
+
+static bool has(const u32 *addresses, unsigned int n, u32 address)
+{
+	while (n--)
+		if (addresses[n] == address)
+			return true;
+	return false;
+}
+
+/* The most frequent of those that were not compared, and often there; 0: none. */
+static u32 take_most_frequent(u32 least)
+{
+	struct jifl_chain_misses *best = NULL, *m;
+	u32 count;
+
+	for (m = jifl_chain_misses; m < jifl_chain_misses + ARRAY_SIZE(jifl_chain_misses); m++) {
+		count = READ_ONCE(m->count);
+		if (count >= least) {
+			best = m;
+			least = count + 1;
+		}
+	}
+	if (!best)
+		return 0;
+	WRITE_ONCE(best->count, 0);
+	return READ_ONCE(best->address);
+}
+
+static void forget_misses(void)
+{
+	struct jifl_chain_misses *m;
+
+	for (m = jifl_chain_misses; m < jifl_chain_misses + ARRAY_SIZE(jifl_chain_misses); m++)
+		WRITE_ONCE(m->count, 0);
+}
+
+static void learn(struct work_struct *work)
+{
+	u32 addresses[JIFL_CHAIN], address;
+	unsigned int n = 0, i;
+
+	while (n < JIFL_CHAIN) {
+		address = take_most_frequent(MISSES_MIN * (chain.ms / FIRST_MS));
+		if (!address)
+			break;
+		if (!has(addresses, n, address) && !has(chain.addresses, chain.n, address))
+			addresses[n++] = address;
+	}
+	forget_misses();
+	if (n) {
+		for (i = 0; i < chain.n && n < JIFL_CHAIN; i++)
+			addresses[n++] = chain.addresses[i];
+		rebuild(addresses, n);
+	}
+	chain.ms = min(2 * chain.ms, (unsigned int)LAST_MS);
+	schedule_delayed_work(&learning, msecs_to_jiffies(chain.ms));
+}
+
+void jifl_chain_start(void)
+{
+	if (!chain.enabled)
+		return;
+	chain.ms = FIRST_MS;
+	schedule_delayed_work(&learning, msecs_to_jiffies(chain.ms));
+}
+
+void jifl_chain_stop(void)
+{
+	if (!chain.enabled)
+		return;
+	cancel_delayed_work_sync(&learning);
+	lead_to(jifl_chain_none, NULL);
+	chain.n = 0;
+	forget_misses();
+}
