@@ -101,12 +101,14 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
-# Takes about an hour on two cores that do nothing else. BENCH: more options of `jifl bench`.
+# Takes about an hour on two cores that do nothing else. BENCH: more options of the first `jifl bench`.
 bench: setup
 	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all
 	@mkdir -p build/bench
 	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --json build/bench/results.json --svg build/bench $(BENCH)
+	@build/bin/jifl bench --kernel 6.1 --kernel 6.12 --set micro --clock front-end \
+		--json build/bench/front-end.json --svg build/bench
 
 # No virtual machine: the in-process host.
 bench-native: setup
