@@ -7,13 +7,16 @@
  * a direct branch when one is equal:
  *
  *	cmp $address, %rax; je address		as often as there are addresses, at most JIFL_CHAIN
- *	incl misses + 4(, %rcx, 8)		rcx: the call's number
- *	mov %eax, misses(, %rcx, 8)
+ *	and $(JIFL_CHAIN_NOTES - 1), %ecx	before: the call's number
+ *	incl %gs:jifl_chain_notes + 4(, %rcx, 8)
+ *	mov %eax, %gs:jifl_chain_notes(, %rcx, 8)
  *	jmp *%rax, in the kernel's own form
  *
- * Calls that come to the end are noted there. While a session runs, a work item looks at that: a
+ * Calls that come to the end are noted there, on each CPU by itself: CPUs that make calls write to
+ * no memory that they share. While a session runs, a work item looks at the notes of all CPUs. A
  * call that came often is compared first from then on, and the one that is compared last goes. In
- * the beginning it looks soon, later seldom, so that text is changed at most every second or so.
+ * the beginning the work item looks soon, later seldom, so that text is changed at most every
+ * second or so.
  *
  * 1. For each rax the code has the effect of its last jump. A comparison leads to an address only
  *    if rax is that address. So what is compared may be out of date, or no code any more: the
@@ -34,9 +37,9 @@
  *
  * The work item: process context. Notes are taken without any lock or atomicity: they are a guess.
  */
-#include <linux/cache.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
@@ -54,18 +57,31 @@
 /* How long is learnt in one go: doubled each time, from the first to the last. */
 #define FIRST_MS	10
 #define LAST_MS		1280
-/* A call is compared from so many misses on in FIRST_MS, or at that rate. */
-#define MISSES_MIN	8
+/* A call is compared from so many notes on in FIRST_MS, or at that rate. */
+#define NOTES_MIN	8
 
 /* run/stubs.S: the last jump alone; all that follows the comparisons; places for the whole. */
 extern char jifl_chain_plain[];
 extern char jifl_chain_none[];
 extern u8 jifl_chain_0[], jifl_chain_1[], jifl_chain_2[];
 
-static_assert(offsetof(struct jifl_chain_misses, count) == 4);
-static_assert(sizeof(struct jifl_chain_misses) == 8);
+/* How often calls came to the end of the comparisons, and to which address last. */
+struct note {
+	u32 address;
+	u32 count;
+};
 
-struct jifl_chain_misses jifl_chain_misses[JIFL_ENTRY_TABLE_SIZE] ____cacheline_aligned;
+static_assert(offsetof(struct note, count) == 4);
+static_assert(sizeof(struct note) == 8);
+
+/*
+ * The stubs write them. The space for static per-CPU data of modules is small, so calls share
+ * notes, by the last bits of their numbers.
+ */
+DEFINE_PER_CPU(struct note [JIFL_CHAIN_NOTES], jifl_chain_notes);
+
+/* The work item's own: sums over all CPUs, as it last found them. */
+static struct note noted[JIFL_CHAIN_NOTES];
 
 static struct place {
 	struct rcu_head rcu;
@@ -185,31 +201,39 @@ static bool has(const u32 *addresses, unsigned int n, u32 address)
 	return false;
 }
 
+/* Takes the notes from all CPUs. Where calls share a note it has the address of one of them. */
+static void collect(void)
+{
+	struct note *notes;
+	unsigned int i;
+	int cpu;
+
+	memset(noted, 0, sizeof(noted));
+	for_each_possible_cpu(cpu) {
+		notes = per_cpu(jifl_chain_notes, cpu);
+		for (i = 0; i < JIFL_CHAIN_NOTES; i++) {
+			if (!READ_ONCE(notes[i].count))
+				continue;
+			noted[i].count += READ_ONCE(notes[i].count);
+			noted[i].address = READ_ONCE(notes[i].address);
+			WRITE_ONCE(notes[i].count, 0);
+		}
+	}
+}
+
 /* The most frequent of those that were not compared, and often there; 0: none. */
 static u32 take_most_frequent(u32 least)
 {
-	struct jifl_chain_misses *best = NULL, *m;
-	u32 count;
+	struct note *best = noted;
+	unsigned int i;
 
-	for (m = jifl_chain_misses; m < jifl_chain_misses + ARRAY_SIZE(jifl_chain_misses); m++) {
-		count = READ_ONCE(m->count);
-		if (count >= least) {
-			best = m;
-			least = count + 1;
-		}
-	}
-	if (!best)
+	for (i = 1; i < JIFL_CHAIN_NOTES; i++)
+		if (noted[i].count > best->count)
+			best = &noted[i];
+	if (best->count < least)
 		return 0;
-	WRITE_ONCE(best->count, 0);
-	return READ_ONCE(best->address);
-}
-
-static void forget_misses(void)
-{
-	struct jifl_chain_misses *m;
-
-	for (m = jifl_chain_misses; m < jifl_chain_misses + ARRAY_SIZE(jifl_chain_misses); m++)
-		WRITE_ONCE(m->count, 0);
+	best->count = 0;
+	return best->address;
 }
 
 static void learn(struct work_struct *work)
@@ -217,14 +241,14 @@ static void learn(struct work_struct *work)
 	u32 addresses[JIFL_CHAIN], address;
 	unsigned int n = 0, i;
 
+	collect();
 	while (n < JIFL_CHAIN) {
-		address = take_most_frequent(MISSES_MIN * (chain.ms / FIRST_MS));
+		address = take_most_frequent(NOTES_MIN * (chain.ms / FIRST_MS));
 		if (!address)
 			break;
 		if (!has(addresses, n, address) && !has(chain.addresses, chain.n, address))
 			addresses[n++] = address;
 	}
-	forget_misses();
 	if (n) {
 		for (i = 0; i < chain.n && n < JIFL_CHAIN; i++)
 			addresses[n++] = chain.addresses[i];
@@ -249,5 +273,5 @@ void jifl_chain_stop(void)
 	cancel_delayed_work_sync(&learning);
 	lead_to(jifl_chain_none, NULL);
 	chain.n = 0;
-	forget_misses();
+	collect();	/* the next session learns anew */
 }

@@ -3,16 +3,6 @@
 #ifndef JIFL_HOST_ENTER_CHAIN_H
 #define JIFL_HOST_ENTER_CHAIN_H
 
-#include <linux/types.h>
-
-/* By call number: how often it came to the end of the comparisons, and to which address last. */
-struct jifl_chain_misses {
-	u32 address;
-	u32 count;
-};
-
-extern struct jifl_chain_misses jifl_chain_misses[];
-
 void jifl_chain_init(void);
 /* Nobody executes the stubs any more. Sleeps. */
 void jifl_chain_exit(void);

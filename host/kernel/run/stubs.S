@@ -83,8 +83,9 @@ SYM_CODE_START(\name)
 	UNWIND_HINT_FUNC
 	ANNOTATE_NOENDBR
 	.fill	\comparisons * JIFL_CHAIN_BYTES, 1, 0x90
-	incl	jifl_chain_misses + 4(, %rcx, 8)
-	movl	%eax, jifl_chain_misses(, %rcx, 8)
+	andl	$(JIFL_CHAIN_NOTES - 1), %ecx
+	incl	%gs:jifl_chain_notes + 4(, %rcx, 8)
+	movl	%eax, %gs:jifl_chain_notes(, %rcx, 8)
 	JMP_NOSPEC rax
 SYM_CODE_END(\name)
 .endm

@@ -17,6 +17,7 @@
 #define JIFL_CHAIN		8
 #define JIFL_CHAIN_BYTES	12	/* of the code of one */
 #define JIFL_CHAINS		3
+#define JIFL_CHAIN_NOTES	32	/* a power of two */
 
 /* May calls be counted in the padding before functions? The option's name changed in Linux 6.9. */
 #if defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) || defined(CONFIG_CALL_DEPTH_TRACKING)
