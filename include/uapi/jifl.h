@@ -619,8 +619,8 @@ struct jifl_warm_block {
  * quarter of the cache stays free.
  *
  * Errors: EPERM, EACCES if the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT
- * without a running session; EINVAL for more than JIFL_WARM_MAX blocks; ENOMEM; EINTR when the
- * caller is killed.
+ * without a running session; EINVAL for more than JIFL_WARM_MAX blocks, and for a reserved field
+ * that is not 0; ENOMEM; EINTR when the caller is killed.
  */
 struct jifl_warm {
 	__u32 size;

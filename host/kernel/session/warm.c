@@ -144,10 +144,23 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 	return 0;
 }
 
+/* Into blocks, from the caller. -EFAULT, -EINVAL. */
+static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm *req)
+{
+	u32 i;
+
+	if (copy_from_user(blocks, u64_to_user_ptr(req->buf), req->n * sizeof(*blocks)))
+		return -EFAULT;
+	for (i = 0; i < req->n; i++)
+		if (blocks[i].reserved)
+			return -EINVAL;
+	return 0;
+}
+
 int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
 {
 	struct jifl_warm_block *blocks;
-	int ret = -ENOENT;
+	int ret;
 
 	if (req->n > JIFL_WARM_MAX)
 		return -EINVAL;
@@ -155,14 +168,12 @@ int jifl_warm(struct jifl_session *s, struct jifl_warm *req)
 	blocks = JIFL_ALLOC(kvmalloc_array(req->n ?: 1, sizeof(*blocks), GFP_KERNEL));
 	if (!blocks)
 		return -ENOMEM;
-	if (copy_from_user(blocks, u64_to_user_ptr(req->buf), req->n * sizeof(*blocks))) {
-		kvfree(blocks);
-		return -EFAULT;
+	ret = jifl_warm_take(blocks, req);
+	if (!ret) {
+		mutex_lock(&jifl_session_mutex);
+		ret = s->running ? jifl_warm_all(s, blocks, req) : -ENOENT;
+		mutex_unlock(&jifl_session_mutex);
 	}
-	mutex_lock(&jifl_session_mutex);
-	if (s->running)
-		ret = jifl_warm_all(s, blocks, req);
-	mutex_unlock(&jifl_session_mutex);
 	kvfree(blocks);
 	return ret;
 }

@@ -248,6 +248,10 @@ def addresses():
             check(f"{name} holds no address", all(word < 0xff10000000000000 or word == 2 ** 64 - 1 for word in words),
                   [hex(word) for word in words])
         same("the cache is shown to who may see addresses", error_of(device.call, "block"), "ENOSPC")
+        for name, reserved, want in (("one of other code", 0, ""), ("one with a reserved field", 1, "EINVAL")):
+            block = ctypes.create_string_buffer(struct.pack("<QIIII", 0, 1, 1, 0, reserved))
+            same(f"blocks to be made early: {name}",
+                 error_of(device.call, "warm", struct.pack("<IQ", 1, ctypes.addressof(block))), want)
         restrict = Path("/proc/sys/kernel/kptr_restrict")
         was = restrict.read_text()
         restrict.write_text("2")
@@ -262,6 +266,7 @@ def addresses():
         same("nor their counts", error_of(device.call, "counts"), "EPERM")
         same("nor their locks", error_of(device.call, "locks"), "EPERM")
         same("nor what they access", error_of(device.call, "accesses"), "EPERM")
+        same("nor said which code is where", error_of(device.call, "warm"), "EPERM")
         same("nor what plugins have recorded", error_of(device.call, "plugin_read"), "EPERM")
         end = run("jifl", "trace", "sys:getpid", "--", "true")
         check("which jifl trace says", end.returncode == 3 and "kptr_restrict" in end.stderr
@@ -408,6 +413,7 @@ def lockdown():
         same("nor are counts", error_of(device.call, "counts"), "EACCES")
         same("nor are locks", error_of(device.call, "locks"), "EACCES")
         same("nor is what is accessed", error_of(device.call, "accesses"), "EACCES")
+        same("nor is it said which code is where", error_of(device.call, "warm"), "EACCES")
     is_running = run("/usr/bin/python3", "-c", "import os; [os.getpid() for i in range(100)]")
     out, err = interrupt(owner)
     check("and ends as ever, with its report",

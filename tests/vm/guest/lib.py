@@ -258,7 +258,7 @@ class Device:
 
     SIZES = {"info": 48, "start": 80, "stop": 16, "stat": 72, "status": 448, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "counts": 32, "keys": 40,
-             "locks": 48, "accesses": 40, "plugin_read": 72}
+             "locks": 48, "accesses": 40, "plugin_read": 72, "warm": 56}
 
     SYSCALL = 1     # a kind of targets
 
