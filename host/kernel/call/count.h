@@ -106,7 +106,7 @@ static inline u32 jifl_count_index(u64 call)
 	return ((u32)call & JIFL_COUNT_TARGET_MASK) - 1;
 }
 
-/* Of a call of s. */
+/* Of a call of s. By 64 bits, so that the -1 becomes a part of the access's displacement. */
 static inline struct jifl_aim *jifl_count_aim(const struct jifl_session *s, u64 call)
 {
 	return s->aims[((u32)call & JIFL_COUNT_TARGET_MASK) - 1ull];
