@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "plant.h"
 #include "compat/ksym.h"
+#include "text/return_site.h"
 #include "text/text.h"
 #include "text/watch.h"
 #include "store/percpu.h"
@@ -23,12 +24,11 @@
 #include "run/faults.h"
 #include "run/trap.h"
 #include "run/unwind.h"
-#include "leave/evict.h"
 #include "call/count.h"
+#include "call/keys.h"
 #include "enter/syscall.h"
 #include "session/require.h"
 #include "session/session.h"
-#include "tools/keys.h"
 #include "tools/lock/lock.h"
 #include "tools/profile.h"
 #include "plugin/plugins.h"
@@ -117,7 +117,7 @@ static int jifl_main_engine(void)
 		.return_thunk = jifl_main_return_thunk(),
 		.indirect_jumps = jifl_main_indirect_jumps(),
 		.retpoline_return = jifl_main_retpoline_return(),
-		.return_site = jifl_evict_return_site(),
+		.return_site = jifl_return_site(),
 		.exit_counters = jifl_cpu_operand(exits),
 		.training = jifl_cpu_operand(training),
 		.training_hits = JIFL_TRAINING_HITS,
@@ -162,7 +162,7 @@ static const struct jifl_part {
 	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
 	{ "text", jifl_text_init, jifl_text_exit },
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
-	{ "eviction", jifl_evict_init },
+	{ "return site", jifl_return_site_init },
 	{ "engine", jifl_main_engine, jifl_main_engine_exit },
 	{ "traps", jifl_trap_init, jifl_trap_exit },
 	{ "faults", jifl_faults_init, jifl_faults_exit },

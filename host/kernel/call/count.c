@@ -30,9 +30,8 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
-#include "../session/session.h"
-#include "../tools/keys.h"
 #include "count.h"
+#include "keys.h"
 #include "stats.h"
 #include "switch.h"
 
@@ -218,19 +217,6 @@ static void jifl_count_begin_mem(unsigned long index)
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
 	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
 	preempt_enable_notrace();
-}
-
-void jifl_count_fault(unsigned long addr)
-{
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
-		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
-
-		if (s && s->kind == JIFL_KIND_PATH && !JIFL_HOST_PLANTED(faults_untold))
-			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
-	}
 }
 
 /* KIND_CALL without a cell: counts the call where it begins. */

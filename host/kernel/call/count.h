@@ -7,9 +7,8 @@
 #define JIFL_HOST_COUNT_H
 
 #include "../kernel.h"
-#include "../session/aim.h"
-#include "../session/session.h"
 #include "../store/percpu.h"
+#include "whose.h"
 
 /* Room for a session's inserts on each side of an entry piece. */
 #define JIFL_ENTRY_INSERTS	4
@@ -40,11 +39,6 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
  */
 void jifl_count_translate_begin(const struct jifl_aim *aim);
 void jifl_count_translate_end(void);
-/*
- * The fixup of an exception goes on natively in place of the original instruction at addr:
- * said to the session that records the running call's path, if one does. Any context.
- */
-void jifl_count_fault(unsigned long addr);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
 /* Is a task in one whose death its parent may know of, or that may be about to? */
@@ -52,19 +46,9 @@ bool jifl_count_has_dead(const struct jifl_session *s);
 /* Counts a call that was let pass or cut short. Any context. */
 void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
 u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
-/*
- * What the call that runs on this CPU has counted is not exact: it is missed.
- * With preemption off, from NMI too.
- */
-void jifl_count_lose(void);
 /* Around jifl_evict: calls are cut, and a task that dies may have lost its way out already. */
 void jifl_count_drain_begin(enum jifl_miss why);
 void jifl_count_drain_end(void);
-/*
- * The task's way back does not lead through an exit piece any more: its call is
- * counted as missed. By jifl_evict, with the machine stopped.
- */
-void jifl_count_cut(struct task_struct *task);
 /* hist: JIFL_HIST_BUCKETS, or NULL. */
 void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist);
 u64 jifl_count_calls(const struct jifl_session *s);

@@ -12,9 +12,9 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../enter/syscall.h"
-#include "../session/session.h"
 #include "count.h"
 #include "stats.h"
+#include "whose.h"
 
 /*
  * Figures are made when the session starts, for each of its targets and each CPU. Sessions with

@@ -5,8 +5,8 @@
 
 #include <linux/types.h>
 #include "../../../engine/engine.h"
-#include "../session/session.h"
 #include "../store/histogram.h"
+#include "whose.h"
 
 /* One CPU's part. Written on this CPU with preemption off, read from any. */
 struct jifl_stats_cpu {

@@ -20,9 +20,10 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
-#include "../session/session.h"
+#include "../run/events.h"
 #include "count.h"
 #include "switch.h"
+#include "whose.h"
 
 static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
 static bool jifl_switch_draining;
@@ -200,7 +201,8 @@ bool jifl_count_has_dead(const struct jifl_session *s)
 	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
 }
 
-void jifl_count_lose(void)
+/* As in struct jifl_run_events, like the other two: the calls are counted as missed. */
+static void jifl_switch_lose(void)
 {
 	struct jifl_lane *lanes = this_cpu_ptr(jifl_cpu.lanes);
 	unsigned int lane;
@@ -231,7 +233,7 @@ void jifl_count_drain_end(void)
  * While the machine is stopped every CPU runs its stopper thread, so whatever
  * the task had in flight has been saved by jifl_switch_tasks.
  */
-void jifl_count_cut(struct task_struct *task)
+static void jifl_switch_cut(struct task_struct *task)
 {
 	struct jifl_saved v = jifl_saved_take(task);
 	unsigned int lane;
@@ -239,6 +241,26 @@ void jifl_count_cut(struct task_struct *task)
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
 }
+
+/* The sessions that record the running call's path are told. */
+static void jifl_switch_fault(unsigned long addr)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+		if (s && s->kind == JIFL_KIND_PATH && !JIFL_HOST_PLANTED(faults_untold))
+			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
+	}
+}
+
+static const struct jifl_run_events jifl_switch_events = {
+	.fault = jifl_switch_fault,
+	.lose = jifl_switch_lose,
+	.cut = jifl_switch_cut,
+};
 
 /* --- the hook -------------------------------------------------------------------- */
 
@@ -270,6 +292,7 @@ int jifl_switch_init(void)
 		pr_err("this kernel has no tracepoint sched_switch; it needs CONFIG_TRACEPOINTS\n");
 		return -EOPNOTSUPP;
 	}
+	jifl_run_events = &jifl_switch_events;
 	jifl_saved_task = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_task)));
 	jifl_saved_value = JIFL_ALLOC(vcalloc(JIFL_SAVED_PLACES, sizeof(*jifl_saved_value)));
 	return jifl_saved_task && jifl_saved_value ? 0 : -ENOMEM;

@@ -33,15 +33,17 @@
 #include "../run/trap.h"
 #include "../leave/evict.h"
 #include "../call/count.h"
+#include "../call/keys.h"
+#include "../session/aim.h"
 #include "../session/audit.h"
 #include "../session/filter.h"
 #include "../session/require.h"
 #include "../session/session.h"
 #include "../session/warm.h"
-#include "../tools/keys.h"
 #include "../tools/lock/lock.h"
 #include "../tools/mem/mem.h"
 #include "../tools/profile.h"
+#include "../tools/tools.h"
 #include "../plugin/plugins.h"
 #include "control.h"
 #include "dump.h"
@@ -100,6 +102,7 @@ static struct jifl_session *jifl_control_session(const struct jifl_start *req)
 		jifl_session_free(s);
 		return ERR_PTR(ret);
 	}
+	s->tool = &jifl_tools;
 	s->kind = req->kind;
 	s->flags = req->flags;
 	s->owner = task_tgid_nr(current);
@@ -373,7 +376,7 @@ static int jifl_control_records(struct jifl_file *f, void *arg)
 	struct jifl_records *req = arg;
 
 	return jifl_control_may_see("records") ?: jifl_control_may_read(f, req->reserved) ?:
-	       jifl_ring_read(f->session, req);
+	       jifl_ring_read(&f->session->ring, req);
 }
 
 static int jifl_control_counts(struct jifl_file *f, void *arg)

@@ -5,9 +5,6 @@
 
 #include <linux/types.h>
 
-/* 0, or -errno after one line in the log. Sleeps. */
-int jifl_evict_init(void);
-
 struct jifl_drain {
 	unsigned int threads;	/* that were inside */
 	u64 ns;
@@ -18,7 +15,5 @@ struct jifl_drain {
  * there. Called under jifl_session_mutex; sleeps.
  */
 void jifl_evict(struct jifl_drain *drain, bool all);
-/* The address of an original `ret`, reached with the stack as at a handler's return. */
-u64 jifl_evict_return_site(void);
 
 #endif

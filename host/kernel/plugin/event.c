@@ -18,7 +18,6 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "plugin.h"
-#include "plugins.h"
 
 static DEFINE_MUTEX(jifl_event_mutex);
 static LIST_HEAD(jifl_event_list);	/* syscall_t; jifl_event_mutex */

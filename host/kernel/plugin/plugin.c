@@ -222,6 +222,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 int jifl_plugin_init(void)
 {
 	jifl_task_init();
+	jifl_session_flushed = jifl_plugin_flushed;
 	return jifl_event_init();
 }
 

@@ -26,6 +26,7 @@
 
 #include "../kernel.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../session/session.h"
 #include "../text/routine.h"
 #include "../../../include/jifl.h"
@@ -47,6 +48,8 @@ void jifl_event_listen(syscall_t *s);
 void jifl_event_ignore(syscall_t *s);
 /* The same, and its callbacks for the end are called. */
 void jifl_event_end(syscall_t *s);
+/* As jifl_session_flushed. */
+void jifl_plugin_flushed(void);
 /* Is this the callback of an event? */
 bool jifl_event_runs_here(void);
 
@@ -108,6 +111,9 @@ enum jifl_want_at {
 void jifl_plugin_end_syscalls(struct jifl_plugin *p);
 
 /* --- rounds of callbacks: round.c ------------------------------------------------ */
+
+/* What a plugin's sessions do. */
+extern const struct jifl_tool jifl_plugin_tool;
 
 enum jifl_handle {
 	JIFL_HANDLE_POINT = 1,

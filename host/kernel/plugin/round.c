@@ -16,7 +16,6 @@
 
 #include "../text/function.h"
 #include "plugin.h"
-#include "plugins.h"
 
 /* --- handles ------------------------------------------------------------------------- */
 
@@ -140,7 +139,7 @@ static void jifl_plugin_call_routine(syscall_t *s, struct jifl_round *r)
 }
 
 /* The engine's callback for plugin sessions; arg: the syscall_t. */
-void jifl_plugin_instrument(struct ir_block *b, void *arg)
+static void jifl_plugin_instrument(struct ir_block *b, void *arg)
 {
 	syscall_t *s = arg;
 	struct jifl_callback *c;
@@ -179,10 +178,21 @@ static u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind
 	return r->ninserts;
 }
 
-void jifl_plugin_entry(struct jifl_aim *aim,
-		       struct ir_insert *entry, u32 *nentry,
-		       struct ir_insert *exit, u32 *nexit)
+static void jifl_plugin_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+			      struct ir_insert *exit, u32 *nexit)
 {
 	*nentry = jifl_plugin_point(aim, JIFL_CALLBACK_ENTRY, entry);
 	*nexit = jifl_plugin_point(aim, JIFL_CALLBACK_EXIT, exit);
 }
+
+static int jifl_plugin_open(struct jifl_session *s, u64 *busy_session)
+{
+	s->instrument = jifl_plugin_instrument;
+	s->instrument_arg = s->plugin;
+	return 0;
+}
+
+const struct jifl_tool jifl_plugin_tool = {
+	.open = jifl_plugin_open,
+	.entry = jifl_plugin_entry,
+};

@@ -141,6 +141,7 @@ static struct jifl_session *jifl_syscall_session(syscall_t *s)
 
 	if (!session)
 		return NULL;
+	session->tool = &jifl_plugin_tool;
 	session->kind = JIFL_KIND_PLUGIN;
 	session->plugin = s;
 	strscpy(session->name, s->plugin->name, sizeof(session->name));

@@ -22,12 +22,15 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "dispatch.h"
+#include "events.h"
 #include "stubs.h"
 
 /* Deep enough for a translation; vmalloc puts a hole below it. */
 #define STACK_SIZE	(16 * 1024)
 
 DEFINE_PER_CPU(struct jifl_cpu, jifl_cpu);
+
+const struct jifl_run_events *jifl_run_events;
 
 static_assert(offsetof(struct jifl_cpu, stack_top) == JIFL_CPU_STACK_TOP);
 static_assert(sizeof(struct jifl_frame) == 16 && offsetof(struct jifl_frame, target) == 8);

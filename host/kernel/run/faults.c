@@ -22,9 +22,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../call/count.h"
+#include "../text/hooks.h"
+#include "events.h"
 #include "faults.h"
-#include "hooks.h"
 
 static atomic64_t faults;
 
@@ -47,7 +47,7 @@ static void on_fixup_exception(struct pt_regs *regs)
 	if (!replace(&fault->ip))
 		return;
 	atomic64_inc(&faults);
-	jifl_count_fault(fault->ip);
+	jifl_run_events->fault(fault->ip);
 }
 
 static void on_search_tables(struct pt_regs *regs)

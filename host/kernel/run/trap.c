@@ -14,8 +14,8 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../call/count.h"
 #include "dispatch.h"
+#include "events.h"
 #include "trap.h"
 
 static atomic64_t traps;
@@ -38,7 +38,7 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 		return NOTIFY_DONE;
 	/* Part of a block has run, and what was counted of it is not known. */
 	if (trap == JIFL_TRAP_INSIDE)
-		jifl_count_lose();
+		jifl_run_events->lose();
 	regs->sp = (unsigned long)frame;
 	regs->ip = (unsigned long)jifl_dispatch_indirect;
 	atomic64_inc(&traps);

@@ -14,9 +14,9 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/ksym.h"
-#include "../leave/evict.h"
+#include "../text/hooks.h"
+#include "../text/return_site.h"
 #include "codemem.h"
-#include "hooks.h"
 #include "unwind.h"
 
 /* do_syscall_64, which native handlers return to. */
@@ -49,7 +49,7 @@ static bool in_entry_piece(unsigned long addr)
 	u32 pushed;
 
 	return jifl_engine_where_stack(addr, true, &orig, &pushed) != JIFL_WHERE_OUTSIDE &&
-	       orig.v == jifl_evict_return_site();
+	       orig.v == jifl_return_site();
 }
 
 /*
@@ -92,7 +92,7 @@ static void settle(struct unwind_state *state)
 			return;
 		state->sp += pushed;
 		state->ip = orig.v;
-	} while (orig.v == jifl_evict_return_site() && step_over(state));
+	} while (orig.v == jifl_return_site() && step_over(state));
 	if (where == JIFL_WHERE_INSIDE && !state->signal)
 		state->ip++;
 }
@@ -218,7 +218,7 @@ static void show_copy(unsigned long *arg)
 	*copy = *regs;
 	copy->ip = orig.v;
 	copy->sp += pushed;
-	if (orig.v == jifl_evict_return_site())
+	if (orig.v == jifl_return_site())
 		step_over_in(copy);
 	*arg = (unsigned long)copy;
 }

@@ -67,8 +67,3 @@ void jifl_aim_free(struct jifl_session *s)
 	}
 	s->naims = 0;
 }
-
-struct jifl_aim *jifl_aim_at(const struct jifl_session *s, u32 index)
-{
-	return index < s->ntargets ? s->aims[index] : NULL;
-}

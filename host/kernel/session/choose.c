@@ -20,9 +20,9 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../enter/syscall.h"
 #include "../enter/target.h"
-#include "../plugin/plugins.h"
 #include "aim.h"
 #include "choose.h"
 #include "filter.h"
@@ -48,12 +48,8 @@ static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexi
 	for (s = w->mix->in_order; *s; s++) {
 		struct jifl_aim *aim = w->target->armed[(*s)->lane];
 
-		if ((*s)->kind == JIFL_KIND_PLUGIN)
-			jifl_plugin_entry(aim, jifl_choose_entry + *nentry, &n,
-					  jifl_choose_exit + *nexit, &k);
-		else
-			jifl_count_entry(aim, jifl_choose_entry + *nentry, &n,
-					 jifl_choose_exit + *nexit, &k);
+		(*s)->tool->entry(aim, jifl_choose_entry + *nentry, &n,
+				  jifl_choose_exit + *nexit, &k);
 		*nentry += n;
 		*nexit += k;
 	}

@@ -3,18 +3,10 @@
 #ifndef JIFL_HOST_FILTER_H
 #define JIFL_HOST_FILTER_H
 
-#include <linux/sched.h>
 #include <linux/types.h>
+#include "../call/whose.h"
 
 struct jifl_start;
-struct cgroup;
-
-struct jifl_filter {
-	u32 mask;		/* JIFL_FILTER_* */
-	struct pid *pid, *tgid;	/* references held */
-	struct cgroup *cgroup;	/* reference held */
-	char comm[TASK_COMM_LEN];
-};
 
 /* From a request of the current task. 0; -ESRCH, -ENOENT (cgroup), -EINVAL. */
 int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req);

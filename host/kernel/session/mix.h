@@ -5,17 +5,7 @@
 
 #include <linux/list.h>
 #include <linux/types.h>
-#include "../store/percpu.h"
-
-struct jifl_session;
-
-struct jifl_mix {
-	struct list_head list;	/* jifl_session_mutex; unused in a session's own mix */
-	struct list_head ways;	/* of all its targets; jifl_session_mutex; unused there, too */
-	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
-	struct jifl_session *in_order[JIFL_LANES + 1]; /* ... as they insert; NULL behind the last */
-	int context;		/* of the engine; negative: none yet; jifl_entry_lock */
-};
+#include "../call/whose.h"
 
 /* The sessions of a mix, with their lanes. */
 #define for_each_member(s, m, lane) \

@@ -36,13 +36,8 @@
 #include "../run/codemem.h"
 #include "../leave/evict.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../enter/syscall.h"
-#include "../tools/blocks.h"
-#include "../tools/keys.h"
-#include "../tools/lock/lock.h"
-#include "../tools/mem/mem.h"
-#include "../tools/profile.h"
-#include "../plugin/plugins.h"
 #include "aim.h"
 #include "audit.h"
 #include "filter.h"
@@ -52,6 +47,7 @@
 
 /* Sessions come, go and are renewed one at a time. */
 DEFINE_MUTEX(jifl_session_mutex);
+void (*jifl_session_flushed)(void);
 
 DECLARE_WAIT_QUEUE_HEAD(jifl_session_ended);
 
@@ -104,7 +100,8 @@ static void jifl_session_renew(struct jifl_drain *drain)
 	jifl_count_drain_end();
 	jifl_mix_give_contexts();
 	jifl_session_empty_cache();
-	jifl_plugin_flushed();
+	if (jifl_session_flushed)
+		jifl_session_flushed();
 	jifl_mix_resume();
 }
 
@@ -182,50 +179,6 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 	return s->lane < JIFL_LANES ? 0 : -EBUSY;
 }
 
-static int jifl_session_instrument(struct jifl_session *s, u64 *busy_session)
-{
-	s->instrument_arg = s;
-	if (s->flags & JIFL_FLAGS_BY) {
-		int ret = jifl_keys_open(s);
-
-		if (ret)
-			return ret;
-	}
-	switch (s->kind) {
-	case JIFL_KIND_NONE:
-	case JIFL_KIND_CALL:
-		s->instrument = NULL;
-		return 0;
-	case JIFL_KIND_INSN:
-		s->instrument = s->flags & JIFL_FLAG_REPEATS ? jifl_count_repeats :
-							       jifl_count_insns;
-		return 0;
-	case JIFL_KIND_BLOCK:
-		s->instrument = jifl_count_blocks;
-		return 0;
-	case JIFL_KIND_TRACE:
-		s->instrument = jifl_count_functions;
-		return jifl_ring_open(s, busy_session);
-	case JIFL_KIND_PATH:
-		s->instrument = jifl_count_path;
-		return jifl_ring_open(s, busy_session);
-	case JIFL_KIND_PROFILE:
-		s->instrument = jifl_count_profile;
-		return jifl_profile_open(s);
-	case JIFL_KIND_LOCK:
-		s->instrument = jifl_lock_instrument;
-		return jifl_lock_open(s);
-	case JIFL_KIND_MEM:
-		s->instrument = jifl_count_mem;
-		return jifl_mem_open(s) ?: jifl_ring_open(s, busy_session);
-	case JIFL_KIND_PLUGIN:
-		s->instrument = jifl_plugin_instrument;
-		s->instrument_arg = s->plugin;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 /* What s needs of its own before it can be armed. */
 static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
 {
@@ -236,7 +189,7 @@ static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *b
 	if (!ret)
 		ret = jifl_session_choose_lane(s, busy_target, busy_session);
 	if (!ret)
-		ret = jifl_session_instrument(s, busy_session);
+		ret = s->tool->open(s, busy_session);
 	return ret ?: jifl_count_prepare(s);
 }
 
@@ -314,7 +267,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		return -ENOENT;
 	jifl_mix_disarm(s);
 	list_del(&s->list);
-	jifl_ring_stop(s);
+	jifl_ring_stop(&s->ring);
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
 	if (list_empty(&jifl_sessions))
@@ -373,11 +326,8 @@ void jifl_session_free(struct jifl_session *s)
 {
 	if (!s)
 		return;
-	jifl_ring_close(s);
-	jifl_profile_close(s);
-	jifl_mem_close(s);
-	jifl_keys_close(s);
-	jifl_lock_close(s);
+	if (s->tool && s->tool->close)
+		s->tool->close(s);
 	jifl_count_free(s);
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);

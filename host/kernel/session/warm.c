@@ -22,7 +22,7 @@
  *    made, with interrupts off. No block is taken for a block of that call. An entry piece clears
  *    the records when it is made, but the running call is not lost. Nothing else reads or writes
  *    this CPU's records meanwhile: jifl_count_is_ending and jifl_evict run under
- *    jifl_session_mutex, and jifl_count_lose needs code of the cache that runs on this CPU.
+ *    jifl_session_mutex, and jifl_switch_lose needs code of the cache that runs on this CPU.
  * 6. The engine stops while a quarter of the cache is free. So the cache is not emptied for this.
  *
  * The engine lock is held for one unit at a time, as by the dispatcher.
@@ -38,9 +38,9 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/block_hash.h"
 #include "../store/percpu.h"
 #include "../enter/target.h"
-#include "../tools/profile.h"
 #include "aim.h"
 #include "choose.h"
 #include "session.h"
@@ -80,7 +80,7 @@ static bool jifl_warm_is(const struct ir_block *b, const void *arg)
 	if (JIFL_HOST_PLANTED(warmed_unchecked))
 		return true;
 	return b->src_len == meant->src_len && b->count == meant->insns &&
-	       (!meant->hash || jifl_profile_hash(b) == meant->hash);
+	       (!meant->hash || jifl_block_hash(b) == meant->hash);
 }
 
 static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_block *block,

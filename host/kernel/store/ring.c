@@ -33,15 +33,9 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../text/function.h"
-#include "../session/session.h"
 #include "percpu.h"
 #include "ring.h"
 
-#define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB */
-/* A record for each block: 2 MiB. */
-#define JIFL_RING_PATH_ORDER	18
-/* With words: 8 MiB, and as much behind each ring. */
-#define JIFL_RING_WORDS_ORDER	20
 /* Smaller rings where there are many CPUs. */
 #define JIFL_RING_LEAST		14
 #define JIFL_RING_SIZE		SZ_64M	/* of all rings together */
@@ -50,7 +44,7 @@
 
 static struct {
 	struct mutex lock;		/* guards everything but the slots */
-	const struct jifl_session *owner;
+	const struct jifl_ring_owner *owner;
 	struct jifl_ring_reader {
 		u64 read, lost;
 		/* Up to this place slots may hold records of the round before. */
@@ -90,12 +84,11 @@ static size_t jifl_ring_size(void)
 	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(struct jifl_record));
 }
 
-static void jifl_ring_choose(const struct jifl_session *s)
+static void jifl_ring_choose(const struct jifl_ring_owner *o)
 {
-	jifl_ring_layout.words = s->kind == JIFL_KIND_MEM || s->flags & JIFL_FLAGS_FUNCTIONS;
-	jifl_ring_layout.clock = s->flags & JIFL_FLAG_CLOCK;
-	jifl_ring_layout.order = jifl_ring_layout.words ? JIFL_RING_WORDS_ORDER :
-		     s->kind == JIFL_KIND_PATH ? JIFL_RING_PATH_ORDER : JIFL_RING_ORDER;
+	jifl_ring_layout.words = o->words;
+	jifl_ring_layout.clock = o->clock;
+	jifl_ring_layout.order = o->order;
 	while (jifl_ring_layout.order > JIFL_RING_LEAST && jifl_ring_size() > JIFL_RING_SIZE)
 		jifl_ring_layout.order--;
 	jifl_ring_layout.one = 1ull << (32 - jifl_ring_layout.order);
@@ -136,12 +129,12 @@ void jifl_ring_end_wait(void)
  * Allocates the rings within reach of an absolute 32-bit address, as is the code that writes
  * there.
  */
-static int jifl_ring_alloc(const struct jifl_session *s)
+static int jifl_ring_alloc(const struct jifl_ring_owner *o)
 {
 	size_t size;
 	int cpu;
 
-	jifl_ring_choose(s);
+	jifl_ring_choose(o);
 	size = jifl_ring_size();
 	jifl_ring_layout.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
 	ring.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*ring.readers), GFP_KERNEL));
@@ -152,28 +145,28 @@ static int jifl_ring_alloc(const struct jifl_session *s)
 		return -ENOMEM;
 	}
 	memset(jifl_ring_layout.slots, 0, size);
-	ring.waits = s->flags & JIFL_FLAG_WAIT;
+	ring.waits = o->waits;
 	for_each_possible_cpu(cpu) {
 		per_cpu(jifl_cpu.ring, cpu) = cpu * jifl_ring_distance();
 		jifl_ring_limit(cpu);
 	}
-	jifl_ring_wait_open(ring.waits ? s->owner : 0);
+	jifl_ring_wait_open(ring.waits ? o->reader : 0);
 	return 0;
 }
 
-int jifl_ring_open(const struct jifl_session *s, u64 *busy_session)
+int jifl_ring_open(const struct jifl_ring_owner *o, u64 *busy_session)
 {
 	int ret = 0;
 
 	mutex_lock(&ring.lock);
 	if (ring.owner) {
-		*busy_session = ring.owner->id;
+		*busy_session = *ring.owner->session;
 		ret = -EALREADY;
 	} else {
-		ret = jifl_ring_alloc(s);
+		ret = jifl_ring_alloc(o);
 	}
 	if (!ret)
-		ring.owner = s;
+		ring.owner = o;
 	mutex_unlock(&ring.lock);
 	return ret;
 }
@@ -187,18 +180,18 @@ static void jifl_ring_stop_waits(void)
 	jifl_ring_wait_close();
 }
 
-void jifl_ring_stop(const struct jifl_session *s)
+void jifl_ring_stop(const struct jifl_ring_owner *o)
 {
 	mutex_lock(&ring.lock);
-	if (ring.owner == s)
+	if (ring.owner == o)
 		jifl_ring_stop_waits();
 	mutex_unlock(&ring.lock);
 }
 
-void jifl_ring_close(const struct jifl_session *s)
+void jifl_ring_close(const struct jifl_ring_owner *o)
 {
 	mutex_lock(&ring.lock);
-	if (ring.owner == s) {
+	if (ring.owner == o) {
 		jifl_ring_stop_waits();
 		jifl_ring_free();
 	}
@@ -327,7 +320,7 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 /* The place up to which the reader may read. */
 static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
-	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(ring.owner->running))
+	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(*ring.owner->running))
 		return total;
 	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
 }
@@ -385,7 +378,7 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 	return taken;
 }
 
-int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
+int jifl_ring_read(const struct jifl_ring_owner *o, struct jifl_records *req)
 {
 	const u32 room = PAGE_SIZE / sizeof(u64);
 	u64 *page = JIFL_ALLOC((u64 *)__get_free_page(GFP_KERNEL));
@@ -395,7 +388,7 @@ int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req)
 	if (!page)
 		return -ENOMEM;
 	mutex_lock(&ring.lock);
-	if (ring.owner != s)
+	if (ring.owner != o)
 		ret = -ENOENT;
 	else if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
 		ret = -EINVAL;

@@ -13,29 +13,37 @@
 #include <linux/ktime.h>	/* and timekeeping.h, which does not stand alone */
 
 #include "../kernel.h"
-#include "../session/session.h"
 #include "percpu.h"
 
 /* --- ring.c ------------------------------------------------------------------- */
 
-/* True for kinds of sessions that record. */
-static inline bool jifl_ring_is_for(u32 kind)
-{
-	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
-}
+#define JIFL_RING_ORDER		16	/* 64 Ki records, 512 KiB: a record for each function */
+#define JIFL_RING_PATH_ORDER	18	/* 2 MiB: a record for each block */
+#define JIFL_RING_WORDS_ORDER	20	/* with words: 8 MiB, and as much behind each ring */
+
+/* Who has the rings, and how. It stays where it is until jifl_ring_close. */
+struct jifl_ring_owner {
+	const u64 *session;	/* its number, for others that want the rings */
+	const bool *running;	/* does it still record? */
+	pid_t reader;		/* tasks of this process do not wait */
+	unsigned int order;	/* of a ring's records, log 2; less where there are many CPUs */
+	bool words;		/* records may carry words */
+	bool clock;		/* marks carry the time stamp counter */
+	bool waits;		/* tasks wait for the reader */
+};
 
 /*
- * Makes the rings belong to s. -EALREADY with *busy_session set when another session has them,
+ * Makes the rings belong to o. -EALREADY with *busy_session set when another session has them,
  * -ENOMEM. Sleeps.
  */
-int jifl_ring_open(const struct jifl_session *s, u64 *busy_session);
+int jifl_ring_open(const struct jifl_ring_owner *o, u64 *busy_session);
 /*
- * From here on no task waits for the rings to be read. Does nothing if the rings are not s's.
+ * From here on no task waits for the rings to be read. Does nothing if the rings are not o's.
  * Sleeps.
  */
-void jifl_ring_stop(const struct jifl_session *s);
-/* Called when no inserted code of s is left. Does nothing if the rings are not s's. Sleeps. */
-void jifl_ring_close(const struct jifl_session *s);
+void jifl_ring_stop(const struct jifl_ring_owner *o);
+/* Called when no inserted code of o is left. Does nothing if the rings are not o's. Sleeps. */
+void jifl_ring_close(const struct jifl_ring_owner *o);
 /* Adds a record of `what`, and of rsp; NULL: there was no room for the insert. */
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
 /* The same before instruction `at` of a function's block, which begins the block or returns. */
@@ -48,7 +56,7 @@ void jifl_ring_end_wait(void);
 /* From here on no task waits until the ring is read again. */
 void jifl_ring_limits_lift(void);
 /* JIFL_IOC_RECORDS. Sleeps. */
-int jifl_ring_read(const struct jifl_session *s, struct jifl_records *req);
+int jifl_ring_read(const struct jifl_ring_owner *o, struct jifl_records *req);
 
 /* --- writing: what every call costs -------------------------------------------------- */
 

@@ -24,8 +24,8 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
-#include "../run/hooks.h"
 #include "function.h"
+#include "hooks.h"
 #include "watch.h"
 
 /* The arguments of the last text_poke; text_mutex. */

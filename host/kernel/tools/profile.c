@@ -29,6 +29,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../store/block_hash.h"
 #include "../session/session.h"
 #include "profile.h"
 
@@ -116,16 +117,6 @@ void jifl_profile_close(struct jifl_session *s)
 
 /* --- inserting -------------------------------------------------------------------- */
 
-u32 jifl_profile_hash(const struct ir_block *b)
-{
-	u32 hash = 0x811c9dc5, i, j;
-
-	for (i = 0; i < b->ninsns; i++)
-		for (j = 0; j < b->insns[i].len; j++)
-			hash = (hash ^ b->insns[i].bytes[j]) * 0x01000193;
-	return hash;
-}
-
 static void jifl_profile_describe(const struct jifl_profile *p, const struct ir_block *b,
 				  struct jifl_profile_block *d)
 {
@@ -134,7 +125,7 @@ static void jifl_profile_describe(const struct jifl_profile *p, const struct ir_
 	*d = (struct jifl_profile_block){
 		.orig = (u32)b->addr.v,
 		.insns = b->count,
-		.hash = jifl_profile_hash(b),
+		.hash = jifl_block_hash(b),
 		.src_len = b->src_len,
 		.branch = JIFL_PROFILE_NO_BRANCH,
 	};

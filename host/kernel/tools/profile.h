@@ -10,9 +10,6 @@ struct jifl_counts;
 struct jifl_session;
 struct jifl_profile;
 
-/* FNV-1a of its bytes: who decodes the block later can tell whether it still has these. */
-u32 jifl_profile_hash(const struct ir_block *b);
-
 int jifl_profile_init(void);
 /* Makes s's cells; -ENOMEM. Sleeps. */
 int jifl_profile_open(struct jifl_session *s);

@@ -21,9 +21,9 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../store/block_hash.h"
 #include "../../store/ring.h"
 #include "../../session/session.h"
-#include "../profile.h"
 #include "mem.h"
 #include "plan.h"
 
@@ -108,7 +108,7 @@ static struct jifl_mem_block *jifl_mem_find(const struct jifl_mem *m, u32 head,
 static const struct jifl_mem_block *jifl_mem_enter(struct jifl_mem *m, const struct ir_block *b,
 						   const struct jifl_mem_plan *p)
 {
-	struct jifl_mem_block new = { .orig = (u32)b->addr.v, .hash = jifl_profile_hash(b),
+	struct jifl_mem_block new = { .orig = (u32)b->addr.v, .hash = jifl_block_hash(b),
 				      .src_len = b->src_len, .first = m->nrecords };
 	u32 *head = &m->buckets[hash_32(new.orig, ilog2(JIFL_MEM_BLOCKS))];
 	const struct jifl_mem_block *found = jifl_mem_find(m, *head, &new);

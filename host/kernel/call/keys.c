@@ -21,8 +21,8 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/cells.h"
-#include "../session/session.h"
 #include "keys.h"
+#include "whose.h"
 
 static unsigned int count_keys = 4096;
 module_param(count_keys, uint, 0444);

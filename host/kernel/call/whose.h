@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Whose calls run in the cache: the data of sessions, of their targets, and of the sessions that a
+ * call is about together. A running call is known by its session, so these structures stand
+ * below session/, which makes and ends them.
+ *
+ * An aim and the ways into the code cache of its target are made before the session is armed:
+ * nothing is allocated where a target is entered.
+ */
+#ifndef JIFL_HOST_WHOSE_H
+#define JIFL_HOST_WHOSE_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+#include "../../../engine/engine.h"
+#include "../../../include/uapi/jifl.h"
+#include "../enter/target.h"
+#include "../store/percpu.h"
+#include "../store/ring.h"
+
+struct cgroup;
+struct jifl_stats_cpu;
+struct jifl_tool;
+
+/* --- flags of sessions, in groups ---------------------------------------------- */
+
+/* Counts by what the tasks are. */
+#define JIFL_FLAGS_BY	(JIFL_FLAG_BY_COMM | JIFL_FLAG_BY_PID | JIFL_FLAG_BY_CPU)
+/* A value of each call instead of a count. */
+#define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
+			 JIFL_FLAG_ARG(3) | JIFL_FLAG_ARG(4) | JIFL_FLAG_ARG(5))
+#define JIFL_FLAGS_VALUE (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG)
+/* Of traces: records with words. */
+#define JIFL_FLAGS_FUNCTIONS (JIFL_FLAG_VALUES | JIFL_FLAG_CLOCK)
+
+/* Which tasks a session is about; session/filter.c fills it. */
+struct jifl_filter {
+	u32 mask;		/* JIFL_FILTER_* */
+	struct pid *pid, *tgid;	/* references held */
+	struct cgroup *cgroup;	/* reference held */
+	char comm[TASK_COMM_LEN];
+};
+
+/* The sessions that a call is about together; session/mix.c. */
+struct jifl_mix {
+	struct list_head list;	/* jifl_session_mutex; unused in a session's own mix */
+	struct list_head ways;	/* of all its targets; jifl_session_mutex; unused there, too */
+	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
+	struct jifl_session *in_order[JIFL_LANES + 1]; /* ... as they insert; NULL behind the last */
+	int context;		/* of the engine; negative: none yet; jifl_entry_lock */
+};
+
+/* How the calls that the sessions of one mix match enter one target. */
+struct jifl_way {
+	struct hlist_node node;		/* in target->ways; unused in an aim's own */
+	struct list_head list;		/* in mix->ways; jifl_session_mutex; unused in an aim's own */
+	struct jifl_target *target;	/* the mix's sessions hold it */
+	struct jifl_mix *mix;
+	u32 lanes;			/* bit n: the mix has a session in lane n */
+	bool native;			/* the target is not to be tried for now */
+	u64 piece;			/* entry piece; jifl_entry_lock; 0: not made yet */
+};
+
+/* What one session has of one of its targets; session/aim.c. */
+struct jifl_aim {
+	struct jifl_target *target;	/* a reference */
+	struct jifl_session *session;
+	u32 index;			/* in the session's list */
+	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
+	struct jifl_way way;		/* for calls that no other session matches */
+	u64 blocks;			/* translated first for this target; engine lock */
+	atomic64_t missed;
+	/* nr_cpu_ids, from jifl_count_prepare on; all NULL in sessions that have no figures. */
+	struct jifl_stats_cpu *cpu[];
+};
+
+/* True for kinds of sessions that record. */
+static inline bool jifl_ring_is_for(u32 kind)
+{
+	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
+}
+
+/* Who instruments what; session/session.c. */
+struct jifl_session {
+	struct list_head list;	/* jifl_session_mutex */
+	u64 id;
+	const struct jifl_tool *tool; /* what it does */
+	u32 kind;
+	u32 flags;		/* JIFL_FLAG_* */
+	u32 slot;		/* count.c's number of it, 0: none */
+	u32 lane;		/* no session with one of its targets has the same */
+	pid_t owner;
+	char name[JIFL_NAME_MAX];
+	struct jifl_filter filter;
+	struct jifl_mix alone;	/* for calls that no other session is about */
+	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
+	void *instrument_arg;
+	bool running;		/* jifl_session_mutex */
+	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
+	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
+	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
+	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
+	struct jifl_locks_table *locks; /* JIFL_KIND_LOCK; else NULL */
+	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_t, see jifl.h */
+	u32 naims;		/* how many of its targets this kernel has */
+	u32 ntargets;		/* places in the list */
+	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
+};
+
+/* Aims of a session, in the order of its list. */
+#define for_each_aim(aim, s, i) \
+	for ((i) = 0; (i) < (s)->ntargets; (i)++) \
+		if (((aim) = (s)->aims[i]))
+
+/* The aim in a place of the session's list; NULL: there is none. */
+static inline struct jifl_aim *jifl_aim_at(const struct jifl_session *s, u32 index)
+{
+	return index < s->ntargets ? s->aims[index] : NULL;
+}
+
+#endif

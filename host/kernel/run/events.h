@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What happens to calls in the code cache, for the files that count calls. They stand in rooms
+ * above those that see it happen, so they give a table of functions to call.
+ */
+#ifndef JIFL_HOST_EVENTS_H
+#define JIFL_HOST_EVENTS_H
+
+struct task_struct;
+
+struct jifl_run_events {
+	/*
+	 * The fixup of an exception goes on natively in place of the original instruction at
+	 * addr. Any context.
+	 */
+	void (*fault)(unsigned long addr);
+	/*
+	 * What the call that runs on this CPU has counted is not exact. With preemption off,
+	 * from NMI too.
+	 */
+	void (*lose)(void);
+	/*
+	 * The task's way back does not lead through an exit piece any more. By jifl_evict, with
+	 * the machine stopped.
+	 */
+	void (*cut)(struct task_struct *task);
+};
+
+/* call/switch.c sets it once, before the first session. No code runs in the cache before that. */
+extern const struct jifl_run_events *jifl_run_events;
+
+#endif
