@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/jifl: the requests of include/uapi/jifl.h. Process context; sleeps.
+ * /dev/jifl: the requests of include/uapi/jifl.h. start.c and read.c have the longer ones. Process
+ * context; sleeps.
  *
  * A file has at most one session, which ends with it. Others may end it
  * earlier; its statistics stay readable.
@@ -27,31 +28,17 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
-#include "../store/ring.h"
 #include "../run/codemem.h"
 #include "../run/faults.h"
 #include "../run/trap.h"
 #include "../leave/evict.h"
-#include "../call/count.h"
-#include "../call/keys.h"
-#include "../session/aim.h"
 #include "../session/audit.h"
-#include "../session/filter.h"
 #include "../session/require.h"
 #include "../session/session.h"
-#include "../session/warm.h"
-#include "../tools/lock/lock.h"
-#include "../tools/mem/mem.h"
-#include "../tools/profile.h"
-#include "../tools/tools.h"
 #include "../plugin/plugins.h"
 #include "control.h"
 #include "dump.h"
-
-struct jifl_file {
-	struct mutex lock;		/* outside jifl_session_mutex */
-	struct jifl_session *session;	/* running or ended; NULL: never had one */
-};
+#include "request.h"
 
 /* --- requests ------------------------------------------------------------------- */
 
@@ -66,133 +53,6 @@ static int jifl_control_info(struct jifl_file *f, void *arg)
 	return 0;
 }
 
-static int jifl_control_target(struct jifl_session *s, u32 index,
-			       const struct jifl_target_spec *spec)
-{
-	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER ||
-	    spec->address || memchr_inv(spec->name, 0, sizeof(spec->name)))
-		return -EINVAL;
-	return jifl_aim_add(s, index, spec->kind, spec->id);
-}
-
-static int jifl_control_targets(struct jifl_session *s, u64 targets)
-{
-	struct jifl_target_spec spec;
-	int ret = 0;
-	u32 i;
-
-	for (i = 0; i < s->ntargets && !ret; i++) {
-		if (copy_from_user(&spec, u64_to_user_ptr(targets + i * sizeof(spec)), sizeof(spec)))
-			return -EFAULT;
-		ret = jifl_control_target(s, i, &spec);
-		cond_resched();
-	}
-	return ret;
-}
-
-static struct jifl_session *jifl_control_session(const struct jifl_start *req)
-{
-	struct jifl_session *s = jifl_session_alloc(req->ntargets);
-	int ret;
-
-	if (!s)
-		return ERR_PTR(-ENOMEM);
-	ret = jifl_filter_init(&s->filter, req) ?: jifl_control_targets(s, req->targets);
-	if (ret) {
-		jifl_session_free(s);
-		return ERR_PTR(ret);
-	}
-	s->tool = &jifl_tools;
-	s->kind = req->kind;
-	s->flags = req->flags;
-	s->owner = task_tgid_nr(current);
-	strscpy(s->name, current->comm, TASK_COMM_LEN);
-	return s;
-}
-
-/* Those that a kind can have. */
-static u32 jifl_control_flags(u32 kind)
-{
-	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
-
-	switch (kind) {
-	case JIFL_KIND_INSN:
-		return JIFL_FLAG_REPEATS | effects | JIFL_FLAGS_BY;
-	case JIFL_KIND_BLOCK:
-		return effects | JIFL_FLAGS_BY;
-	case JIFL_KIND_CALL:
-		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
-	case JIFL_KIND_PROFILE:
-		return JIFL_FLAG_BRANCHES;
-	case JIFL_KIND_TRACE:
-		return JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT;
-	case JIFL_KIND_PATH:
-	case JIFL_KIND_MEM:
-		return JIFL_FLAG_WAIT;
-	default:
-		return 0;
-	}
-}
-
-static bool jifl_control_knows(const struct jifl_start *req)
-{
-	const u32 value = req->flags & JIFL_FLAGS_VALUE;
-
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM ||
-	    !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
-		return false;
-	/* One value, and not of each key. */
-	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
-		return false;
-	return !(req->flags & ~jifl_control_flags(req->kind));
-}
-
-static int jifl_control_try_start(struct jifl_file *f, struct jifl_start *req)
-{
-	u32 busy_target = 0;
-	u64 busy_session = 0;
-	struct jifl_session *s;
-	int ret;
-
-	req->busy_target = 0;
-	req->busy_session = 0;
-	req->session = 0;
-	if (f->session && READ_ONCE(f->session->running))
-		return -EBUSY;
-	if (!jifl_control_knows(req))
-		return -EINVAL;
-	/* Records are addresses of functions, profiles have those of blocks, locks their own. */
-	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE ||
-	    req->kind == JIFL_KIND_LOCK) {
-		ret = jifl_require_addresses();
-		if (ret)
-			return ret;
-	}
-	s = jifl_control_session(req);
-	if (IS_ERR(s))
-		return PTR_ERR(s);
-	ret = jifl_session_start(s, &busy_target, &busy_session);
-	if (ret) {
-		req->busy_target = busy_target;
-		req->busy_session = busy_session;
-		jifl_session_free(s);
-		return ret;
-	}
-	req->session = s->id;
-	jifl_session_free(f->session);
-	f->session = s;
-	return 0;
-}
-
-static int jifl_control_start(struct jifl_file *f, void *arg)
-{
-	int ret = jifl_control_try_start(f, arg);
-
-	if (ret)
-		jifl_audit_refused("start", ret);
-	return ret;
-}
-
 static int jifl_control_stop(struct jifl_file *f, void *arg)
 {
 	struct jifl_stop *req = arg;
@@ -204,29 +64,6 @@ static int jifl_control_stop(struct jifl_file *f, void *arg)
 	ret = jifl_session_stop(f->session, &drain);
 	req->draining = drain.threads;
 	req->drain_ns = drain.ns;
-	return ret;
-}
-
-static int jifl_control_stat(struct jifl_file *f, void *arg)
-{
-	const size_t size = JIFL_HIST_BUCKETS * sizeof(u64);
-	struct jifl_stat *req = arg;
-	struct jifl_aim *aim;
-	u64 *hist = NULL;
-	int ret = 0;
-
-	aim = f->session ? jifl_aim_at(f->session, req->target) : NULL;
-	if (!aim)
-		return -ENOENT;
-	if (req->hist) {
-		hist = JIFL_ALLOC(kmalloc(size, GFP_KERNEL));
-		if (!hist)
-			return -ENOMEM;
-	}
-	jifl_count_read(aim, req, hist);
-	if (hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
-		ret = -EFAULT;
-	kfree(hist);
 	return ret;
 }
 
@@ -323,23 +160,13 @@ static int jifl_control_plugin(struct jifl_file *f, void *arg)
 	return jifl_plugin_info(req->index, req);
 }
 
-/* Answers with kernel addresses are for who may see them. */
-static int jifl_control_may_see(const char *what)
-{
-	int ret = jifl_require_addresses();
-
-	if (ret)
-		jifl_audit_refused(what, ret);
-	return ret;
-}
-
 static int jifl_control_plugin_read(struct jifl_file *f, void *arg)
 {
 	struct jifl_plugin_read *req = arg;
 
 	if (strnlen(req->name, sizeof(req->name)) == sizeof(req->name))
 		return -EINVAL;
-	return jifl_control_may_see("plugin read") ?: jifl_plugin_read(req);
+	return jifl_read_may_see("plugin read") ?: jifl_plugin_read(req);
 }
 
 static int jifl_control_routine(struct jifl_file *f, void *arg)
@@ -360,59 +187,7 @@ static int jifl_control_routine(struct jifl_file *f, void *arg)
 
 static int jifl_control_block(struct jifl_file *f, void *arg)
 {
-	return jifl_control_may_see("dump") ?: jifl_dump_block(arg);
-}
-
-/* Only a session has something to read, be it over. */
-static int jifl_control_may_read(struct jifl_file *f, u32 reserved)
-{
-	if (!f->session)
-		return -ENOENT;
-	return reserved ? -EINVAL : 0;
-}
-
-static int jifl_control_records(struct jifl_file *f, void *arg)
-{
-	struct jifl_records *req = arg;
-
-	return jifl_control_may_see("records") ?: jifl_control_may_read(f, req->reserved) ?:
-	       jifl_ring_read(&f->session->ring, req);
-}
-
-static int jifl_control_counts(struct jifl_file *f, void *arg)
-{
-	struct jifl_counts *req = arg;
-
-	return jifl_control_may_see("counts") ?: jifl_control_may_read(f, req->reserved) ?:
-	       jifl_profile_read(f->session, req);
-}
-
-static int jifl_control_keys(struct jifl_file *f, void *arg)
-{
-	struct jifl_keys *req = arg;
-
-	return jifl_control_may_read(f, req->reserved) ?: jifl_keys_read(f->session, req);
-}
-
-static int jifl_control_locks(struct jifl_file *f, void *arg)
-{
-	struct jifl_locks *req = arg;
-
-	return jifl_control_may_see("locks") ?: jifl_control_may_read(f, req->reserved) ?:
-	       jifl_lock_read(f->session, req);
-}
-
-static int jifl_control_warm(struct jifl_file *f, void *arg)
-{
-	/* Its answer tells which code stands at an address. */
-	return jifl_control_may_see("warm") ?: jifl_control_may_read(f, 0) ?:
-	       jifl_warm(f->session, arg);
-}
-
-static int jifl_control_accesses(struct jifl_file *f, void *arg)
-{
-	return jifl_control_may_see("accesses") ?: jifl_control_may_read(f, 0) ?:
-	       jifl_mem_read(f->session, arg);
+	return jifl_read_may_see("dump") ?: jifl_dump_block(arg);
 }
 
 /* --- the device ------------------------------------------------------------------- */
@@ -424,9 +199,9 @@ struct jifl_request {
 };
 
 static const struct jifl_request jifl_requests[] = {
-	{ JIFL_IOC_START, jifl_control_start, true },
+	{ JIFL_IOC_START, jifl_start_request, true },
 	{ JIFL_IOC_STOP, jifl_control_stop },
-	{ JIFL_IOC_STAT, jifl_control_stat },
+	{ JIFL_IOC_STAT, jifl_read_stat },
 	{ JIFL_IOC_STATUS, jifl_control_status },
 	{ JIFL_IOC_SESSION, jifl_control_session_info },
 	{ JIFL_IOC_DETACH, jifl_control_detach, true },
@@ -434,13 +209,13 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_PLUGIN, jifl_control_plugin },
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
 	{ JIFL_IOC_BLOCK, jifl_control_block, true },
-	{ JIFL_IOC_RECORDS, jifl_control_records },
-	{ JIFL_IOC_COUNTS, jifl_control_counts },
-	{ JIFL_IOC_KEYS, jifl_control_keys },
-	{ JIFL_IOC_LOCKS, jifl_control_locks },
-	{ JIFL_IOC_ACCESSES, jifl_control_accesses },
+	{ JIFL_IOC_RECORDS, jifl_read_records },
+	{ JIFL_IOC_COUNTS, jifl_read_counts },
+	{ JIFL_IOC_KEYS, jifl_read_keys },
+	{ JIFL_IOC_LOCKS, jifl_read_locks },
+	{ JIFL_IOC_ACCESSES, jifl_read_accesses },
 	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
-	{ JIFL_IOC_WARM, jifl_control_warm },
+	{ JIFL_IOC_WARM, jifl_read_warm },
 };
 
 /*

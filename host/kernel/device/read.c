@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The requests that read what the file's session has counted and recorded. The session may be over.
+ * Context: process, under the file's lock; sleeps.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/ring.h"
+#include "../call/count.h"
+#include "../call/keys.h"
+#include "../session/audit.h"
+#include "../session/require.h"
+#include "../session/session.h"
+#include "../session/warm.h"
+#include "../tools/lock/lock.h"
+#include "../tools/mem/mem.h"
+#include "../tools/profile.h"
+#include "request.h"
+
+int jifl_read_stat(struct jifl_file *f, void *arg)
+{
+	const size_t size = JIFL_HIST_BUCKETS * sizeof(u64);
+	struct jifl_stat *req = arg;
+	struct jifl_aim *aim;
+	u64 *hist = NULL;
+	int ret = 0;
+
+	aim = f->session ? jifl_aim_at(f->session, req->target) : NULL;
+	if (!aim)
+		return -ENOENT;
+	if (req->hist) {
+		hist = JIFL_ALLOC(kmalloc(size, GFP_KERNEL));
+		if (!hist)
+			return -ENOMEM;
+	}
+	jifl_count_read(aim, req, hist);
+	if (hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
+		ret = -EFAULT;
+	kfree(hist);
+	return ret;
+}
+
+int jifl_read_may_see(const char *what)
+{
+	int ret = jifl_require_addresses();
+
+	if (ret)
+		jifl_audit_refused(what, ret);
+	return ret;
+}
+
+/* Only a session has something to read, be it over. */
+static int jifl_read_has(struct jifl_file *f, u32 reserved)
+{
+	if (!f->session)
+		return -ENOENT;
+	return reserved ? -EINVAL : 0;
+}
+
+int jifl_read_records(struct jifl_file *f, void *arg)
+{
+	struct jifl_records *req = arg;
+
+	return jifl_read_may_see("records") ?: jifl_read_has(f, req->reserved) ?:
+	       jifl_ring_read(&f->session->ring, req);
+}
+
+int jifl_read_counts(struct jifl_file *f, void *arg)
+{
+	struct jifl_counts *req = arg;
+
+	return jifl_read_may_see("counts") ?: jifl_read_has(f, req->reserved) ?:
+	       jifl_profile_read(f->session, req);
+}
+
+int jifl_read_keys(struct jifl_file *f, void *arg)
+{
+	struct jifl_keys *req = arg;
+
+	return jifl_read_has(f, req->reserved) ?: jifl_keys_read(f->session, req);
+}
+
+int jifl_read_locks(struct jifl_file *f, void *arg)
+{
+	struct jifl_locks *req = arg;
+
+	return jifl_read_may_see("locks") ?: jifl_read_has(f, req->reserved) ?:
+	       jifl_lock_read(f->session, req);
+}
+
+int jifl_read_warm(struct jifl_file *f, void *arg)
+{
+	/* Its answer tells which code stands at an address. */
+	return jifl_read_may_see("warm") ?: jifl_read_has(f, 0) ?:
+	       jifl_warm(f->session, arg);
+}
+
+int jifl_read_accesses(struct jifl_file *f, void *arg)
+{
+	return jifl_read_may_see("accesses") ?: jifl_read_has(f, 0) ?:
+	       jifl_mem_read(f->session, arg);
+}

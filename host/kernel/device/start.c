@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * JIFL_IOC_START: checks what a session is asked to be, and makes it. In: struct jifl_start, with
+ * its list of targets in user space. Out: the file's session. Context: process, under the file's
+ * lock; sleeps.
+ */
+#include <linux/err.h>
+#include <linux/pid.h>		/* with sched.h, by kernel version: task_tgid_nr */
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "../kernel.h"
+#include "../session/aim.h"
+#include "../session/audit.h"
+#include "../session/filter.h"
+#include "../session/require.h"
+#include "../session/session.h"
+#include "../tools/tools.h"
+#include "request.h"
+
+static int jifl_start_target(struct jifl_session *s, u32 index,
+			       const struct jifl_target_spec *spec)
+{
+	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER ||
+	    spec->address || memchr_inv(spec->name, 0, sizeof(spec->name)))
+		return -EINVAL;
+	return jifl_aim_add(s, index, spec->kind, spec->id);
+}
+
+static int jifl_start_targets(struct jifl_session *s, u64 targets)
+{
+	struct jifl_target_spec spec;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < s->ntargets && !ret; i++) {
+		if (copy_from_user(&spec, u64_to_user_ptr(targets + i * sizeof(spec)), sizeof(spec)))
+			return -EFAULT;
+		ret = jifl_start_target(s, i, &spec);
+		cond_resched();
+	}
+	return ret;
+}
+
+static struct jifl_session *jifl_start_session(const struct jifl_start *req)
+{
+	struct jifl_session *s = jifl_session_alloc(req->ntargets);
+	int ret;
+
+	if (!s)
+		return ERR_PTR(-ENOMEM);
+	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_targets(s, req->targets);
+	if (ret) {
+		jifl_session_free(s);
+		return ERR_PTR(ret);
+	}
+	s->tool = &jifl_tools;
+	s->kind = req->kind;
+	s->flags = req->flags;
+	s->owner = task_tgid_nr(current);
+	strscpy(s->name, current->comm, TASK_COMM_LEN);
+	return s;
+}
+
+/* Those that a kind can have. */
+static u32 jifl_start_flags(u32 kind)
+{
+	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
+
+	switch (kind) {
+	case JIFL_KIND_INSN:
+		return JIFL_FLAG_REPEATS | effects | JIFL_FLAGS_BY;
+	case JIFL_KIND_BLOCK:
+		return effects | JIFL_FLAGS_BY;
+	case JIFL_KIND_CALL:
+		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
+	case JIFL_KIND_PROFILE:
+		return JIFL_FLAG_BRANCHES;
+	case JIFL_KIND_TRACE:
+		return JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT;
+	case JIFL_KIND_PATH:
+	case JIFL_KIND_MEM:
+		return JIFL_FLAG_WAIT;
+	default:
+		return 0;
+	}
+}
+
+static bool jifl_start_knows(const struct jifl_start *req)
+{
+	const u32 value = req->flags & JIFL_FLAGS_VALUE;
+
+	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM ||
+	    !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+		return false;
+	/* One value, and not of each key. */
+	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
+		return false;
+	return !(req->flags & ~jifl_start_flags(req->kind));
+}
+
+static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
+{
+	u32 busy_target = 0;
+	u64 busy_session = 0;
+	struct jifl_session *s;
+	int ret;
+
+	req->busy_target = 0;
+	req->busy_session = 0;
+	req->session = 0;
+	if (f->session && READ_ONCE(f->session->running))
+		return -EBUSY;
+	if (!jifl_start_knows(req))
+		return -EINVAL;
+	/* Records are addresses of functions, profiles have those of blocks, locks their own. */
+	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE ||
+	    req->kind == JIFL_KIND_LOCK) {
+		ret = jifl_require_addresses();
+		if (ret)
+			return ret;
+	}
+	s = jifl_start_session(req);
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	ret = jifl_session_start(s, &busy_target, &busy_session);
+	if (ret) {
+		req->busy_target = busy_target;
+		req->busy_session = busy_session;
+		jifl_session_free(s);
+		return ret;
+	}
+	req->session = s->id;
+	jifl_session_free(f->session);
+	f->session = s;
+	return 0;
+}
+
+int jifl_start_request(struct jifl_file *f, void *arg)
+{
+	int ret = jifl_start_try(f, arg);
+
+	if (ret)
+		jifl_audit_refused("start", ret);
+	return ret;
+}
