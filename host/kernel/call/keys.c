@@ -15,11 +15,11 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/answer.h"
 #include "../store/cells.h"
 #include "keys.h"
 #include "whose.h"
@@ -117,9 +117,9 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static void jifl_keys_fill(const struct jifl_cell *c, void *answer)
+static void jifl_keys_fill(const void *cells, u32 i, void *answer)
 {
-	const struct jifl_keys_cell *cell = container_of(c, struct jifl_keys_cell, cell);
+	const struct jifl_keys_cell *cell = (void *)jifl_cells_at(cells, sizeof(*cell), i);
 	struct jifl_key *key = answer;
 
 	*key = (struct jifl_key){
@@ -135,17 +135,17 @@ static void jifl_keys_fill(const struct jifl_cell *c, void *answer)
 
 int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req)
 {
-	static const struct jifl_cells_answer answer = {
-		.cell = sizeof(struct jifl_keys_cell),
+	static const struct jifl_answer answer = {
 		.size = sizeof(struct jifl_key),
 		.fill = jifl_keys_fill,
 	};
 	const struct jifl_keys_table *t = s->keys;
 
-	static_assert(sizeof(struct jifl_key) <= JIFL_CELL_ANSWER_MAX);
+	static_assert(sizeof(struct jifl_key) <= JIFL_ANSWER_MAX);
 	if (!t)
 		return -ENOENT;
 	req->other_calls = atomic64_read(&t->other.calls);
 	req->other_sum = atomic64_read(&t->other.sum);
-	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
+	return jifl_answer_read(&answer, &t->cells, jifl_cells_end(&t->cells), req->buf, req->from,
+				&req->n);
 }

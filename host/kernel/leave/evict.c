@@ -40,15 +40,10 @@ struct scan {
 	const struct task_struct *caller;
 };
 
-static bool in_cache(unsigned long addr)
-{
-	return addr - jifl_codemem_base() < jifl_codemem_size();
-}
-
 /* True when the code at addr goes. */
 static bool goes(unsigned long addr, const struct scan *scan)
 {
-	return in_cache(addr) && (scan->all || jifl_engine_is_doomed(addr));
+	return jifl_codemem_has(addr) && (scan->all || jifl_engine_is_doomed(addr));
 }
 
 /*

@@ -174,6 +174,11 @@ u32 jifl_codemem_size(void)
 	return mem.size;
 }
 
+bool jifl_codemem_has(u64 addr)
+{
+	return addr - jifl_codemem_base() < mem.size;
+}
+
 u32 jifl_codemem_page(void)
 {
 	return mem.page;

@@ -9,6 +9,8 @@ int jifl_codemem_init(u32 size);
 void jifl_codemem_exit(void);
 u64 jifl_codemem_base(void);
 u32 jifl_codemem_size(void);
+/* Is addr in the executable mapping? Any context. */
+bool jifl_codemem_has(u64 addr);
 /* Bytes of each page of the executable mapping. */
 u32 jifl_codemem_page(void);
 /*

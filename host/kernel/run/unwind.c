@@ -33,11 +33,6 @@ static unsigned long original(unsigned long addr)
 	return orig.v;
 }
 
-static bool in_cache(unsigned long addr)
-{
-	return addr - jifl_codemem_base() < jifl_codemem_size();
-}
-
 /*
  * Is it inside or right behind the call of an entry piece? That frame has no
  * counterpart: natively x64_sys_call jumps to the handler, which returns to
@@ -67,7 +62,7 @@ static bool step_over(struct unwind_state *state)
 	    (void *)(sp + 1) > (void *)state->stack_info.end)
 		return false;
 	ip = READ_ONCE_NOCHECK(*sp);
-	if (!in_cache(ip) && (ip < caller_start || ip >= caller_end))
+	if (!jifl_codemem_has(ip) && (ip < caller_start || ip >= caller_end))
 		return false;
 	state->ip = ip;
 	state->sp += sizeof(ip);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of the tables of cells.h, and the copy of their cells to user space. */
+/* Memory of the tables of cells.h. */
 #include <linux/log2.h>
-#include <linux/sched.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../kernel.h"
@@ -25,20 +23,8 @@ void jifl_cells_close(struct jifl_cells *c)
 	vfree(c->buckets);
 }
 
-int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *answer, u64 buf,
-		    u32 from, u32 *n)
+u32 jifl_cells_end(const struct jifl_cells *c)
 {
-	u64 filled[JIFL_CELL_ANSWER_MAX / sizeof(u64)];
-	/* The cells that exist, all filled in. Pairs with the release in jifl_cells_insert. */
-	const u32 end = smp_load_acquire(&c->n), asked = *n;
-	u32 done;
-
-	for (done = 0; done < asked && from < end && done < end - from; done++) {
-		answer->fill(jifl_cells_at(c, answer->cell, from + done), filled);
-		if (copy_to_user(u64_to_user_ptr(buf + done * answer->size), filled, answer->size))
-			return -EFAULT;
-		cond_resched();
-	}
-	*n = done;
-	return 0;
+	/* Pairs with the release in jifl_cells_insert. */
+	return smp_load_acquire(&c->n);
 }

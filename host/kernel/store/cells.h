@@ -40,21 +40,8 @@ struct jifl_cells {
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
 void jifl_cells_close(struct jifl_cells *c);
 
-/* The most bytes that user space gets for a cell. */
-#define JIFL_CELL_ANSWER_MAX	128
-
-/* How cells are copied to user space. */
-struct jifl_cells_answer {
-	size_t cell, size;	/* bytes of a cell, and bytes that user space gets for it */
-	void (*fill)(const struct jifl_cell *cell, void *answer);
-};
-
-/*
- * Copies at most *n cells, beginning with cell `from`, to user space; *n becomes how many. Sleeps.
- * 0 or -EFAULT.
- */
-int jifl_cells_read(const struct jifl_cells *c, const struct jifl_cells_answer *answer, u64 buf,
-		    u32 from, u32 *n);
+/* How many cells exist, all filled in: those below may be read. Any context. */
+u32 jifl_cells_end(const struct jifl_cells *c);
 
 static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size, u32 i)
 {
@@ -90,7 +77,7 @@ static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c,
 	cell->next = *bucket;
 	/* Pairs with the acquire in jifl_cells_find. */
 	smp_store_release(bucket, c->n + 1);
-	/* Pairs with the acquire in jifl_cells_count. */
+	/* Pairs with the acquire in jifl_cells_end. */
 	smp_store_release(&c->n, c->n + 1);
 	return cell;
 }

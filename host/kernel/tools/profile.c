@@ -23,12 +23,12 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../store/answer.h"
 #include "../store/block_hash.h"
 #include "../session/session.h"
 #include "profile.h"
@@ -197,10 +197,12 @@ static u64 jifl_profile_address(u32 low)
 	return (u64)(s64)(s32)low;
 }
 
-static void jifl_profile_count(const struct jifl_profile *p, u32 i, struct jifl_count *c)
+static void jifl_profile_fill(const void *table, u32 i, void *answer)
 {
+	const struct jifl_profile *p = table;
 	const struct jifl_profile_block *b = &p->blocks[i];
 	const u64 *cells = &p->cells[(size_t)i * p->per_block];
+	struct jifl_count *c = answer;
 	u64 not_taken = 0;
 
 	*c = (struct jifl_count){
@@ -224,22 +226,18 @@ static void jifl_profile_count(const struct jifl_profile *p, u32 i, struct jifl_
 
 int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req)
 {
+	static const struct jifl_answer answer = {
+		.size = sizeof(struct jifl_count),
+		.fill = jifl_profile_fill,
+	};
 	const struct jifl_profile *p = s->profile;
-	struct jifl_count c;
-	u32 n, done;
+	int ret;
 
+	static_assert(sizeof(struct jifl_count) <= JIFL_ANSWER_MAX);
 	if (!p)
 		return -ENOENT;
 	/* Pairs with the release in jifl_profile_index. */
-	n = smp_load_acquire(&p->n);
-	n = req->from < n ? min(req->n, n - req->from) : 0;
-	for (done = 0; done < n; done++) {
-		jifl_profile_count(p, req->from + done, &c);
-		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(c)), &c, sizeof(c)))
-			return -EFAULT;
-		cond_resched();
-	}
-	req->n = done;
+	ret = jifl_answer_read(&answer, p, smp_load_acquire(&p->n), req->buf, req->from, &req->n);
 	req->refused = READ_ONCE(p->refused);
-	return 0;
+	return ret;
 }

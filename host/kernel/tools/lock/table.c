@@ -8,12 +8,12 @@
  */
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../compat/ksym.h"
+#include "../../store/answer.h"
 #include "../../store/cells.h"
 #include "../../session/session.h"
 #include "lock.h"
@@ -102,9 +102,9 @@ static void jifl_lock_name_percpu(struct jifl_lock *l)
 	}
 }
 
-static void jifl_lock_fill(const struct jifl_cell *c, void *answer)
+static void jifl_lock_fill(const void *cells, u32 i, void *answer)
 {
-	const struct jifl_lock_cell *cell = container_of(c, struct jifl_lock_cell, cell);
+	const struct jifl_lock_cell *cell = (void *)jifl_cells_at(cells, sizeof(*cell), i);
 	struct jifl_lock *l = answer;
 
 	*l = (struct jifl_lock){
@@ -123,18 +123,18 @@ static void jifl_lock_fill(const struct jifl_cell *c, void *answer)
 
 int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
 {
-	static const struct jifl_cells_answer answer = {
-		.cell = sizeof(struct jifl_lock_cell),
+	static const struct jifl_answer answer = {
 		.size = sizeof(struct jifl_lock),
 		.fill = jifl_lock_fill,
 	};
 	const struct jifl_locks_table *t = s->locks;
 
-	static_assert(sizeof(struct jifl_lock) <= JIFL_CELL_ANSWER_MAX);
+	static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
 	if (!t)
 		return -ENOENT;
 	req->other_contended = atomic64_read(&t->other.contended);
 	req->other_wait_ns = atomic64_read(&t->other.wait_ns);
 	req->untimed = atomic64_read(&t->waits.untimed);
-	return jifl_cells_read(&t->cells, &answer, req->buf, req->from, &req->n);
+	return jifl_answer_read(&answer, &t->cells, jifl_cells_end(&t->cells), req->buf, req->from,
+				&req->n);
 }

@@ -14,13 +14,12 @@
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/percpu.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../store/answer.h"
 #include "../../store/block_hash.h"
 #include "../../store/ring.h"
 #include "../../session/session.h"
@@ -164,12 +163,13 @@ void jifl_mem_insert(struct jifl_mem *m, struct ir_block *b)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static struct jifl_access jifl_mem_access(const struct jifl_mem *m, u32 i)
+static void jifl_mem_fill(const void *table, u32 i, void *answer)
 {
+	const struct jifl_mem *m = table;
 	const struct jifl_mem_access *a = &m->cells[i].access;
 	const struct jifl_mem_block *b = &m->blocks[m->cells[i].block];
 
-	return (struct jifl_access){
+	*(struct jifl_access *)answer = (struct jifl_access){
 		.insn = (u64)(s64)(s32)b->orig + a->offset,
 		.disp = a->disp,
 		.block = b->first,
@@ -187,25 +187,22 @@ static struct jifl_access jifl_mem_access(const struct jifl_mem *m, u32 i)
 
 int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req)
 {
+	static const struct jifl_answer answer = {
+		.size = sizeof(struct jifl_access),
+		.fill = jifl_mem_fill,
+	};
 	const struct jifl_mem *m = s->mem;
-	struct jifl_access a;
-	u32 n, done;
+	int ret;
 
+	static_assert(sizeof(struct jifl_access) <= JIFL_ANSWER_MAX);
 	if (!m)
 		return -ENOENT;
 	if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
 		return -EINVAL;
 	/* Pairs with the release in jifl_mem_enter. */
-	n = smp_load_acquire(&m->ncells);
-	n = req->from < n ? min(req->n, n - req->from) : 0;
-	for (done = 0; done < n; done++) {
-		a = jifl_mem_access(m, req->from + done);
-		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(a)), &a, sizeof(a)))
-			return -EFAULT;
-		cond_resched();
-	}
-	req->n = done;
+	ret = jifl_answer_read(&answer, m, smp_load_acquire(&m->ncells), req->buf, req->from,
+			       &req->n);
 	req->percpu = per_cpu_offset(req->cpu);
 	req->refused = READ_ONCE(m->refused);
-	return 0;
+	return ret;
 }
