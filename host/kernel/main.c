@@ -29,8 +29,7 @@
 #include "enter/syscall.h"
 #include "session/require.h"
 #include "session/session.h"
-#include "tools/lock/lock.h"
-#include "tools/profile.h"
+#include "tools/tools.h"
 #include "plugin/plugins.h"
 #include "device/control.h"
 
@@ -170,9 +169,8 @@ static const struct jifl_part {
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
-	{ "profiles", jifl_profile_init },
 	{ "keys", jifl_keys_init },
-	{ "locks", jifl_lock_init },
+	{ "tools", jifl_tools_init },
 	{ "rings", jifl_ring_wait_init, jifl_ring_wait_exit },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },

@@ -62,18 +62,26 @@ struct jifl_target_spec {
 	char  name[JIFL_SYMBOL_MAX];	/* of kinds that are known by names, NUL-terminated */
 };
 
-/* What a session inserts. */
+/*
+ * What a session does, by its kind: its tool. X(kind, tool, number): the module has a structure
+ * jifl_tool_<tool> for each.
+ */
+#define JIFL_TOOLS(X) \
+	X(NONE, none, 0)	/* nothing inserted: the bare cost of the cache */ \
+	X(CALL, call, 1)	/* system calls, nothing inside them */ \
+	X(INSN, insn, 2)	/* instructions executed */ \
+	X(BLOCK, block, 3)	/* basic blocks executed */ \
+	X(TRACE, trace, 5)	/* functions entered, counted and recorded */ \
+	X(PROFILE, profile, 6)	/* executions of each basic block, see JIFL_IOC_COUNTS */ \
+	X(PATH, path, 7)	/* basic blocks executed, recorded in their order */ \
+	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, see JIFL_IOC_LOCKS */ \
+	X(MEM, mem, 9)		/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
+
 enum jifl_kind {
-	JIFL_KIND_NONE = 0,	/* nothing: the bare cost of the cache */
-	JIFL_KIND_CALL = 1,	/* system calls, nothing inside them */
-	JIFL_KIND_INSN = 2,	/* instructions executed */
-	JIFL_KIND_BLOCK = 3,	/* basic blocks executed */
+#define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
+	JIFL_TOOLS(JIFL_KIND_ENUM)
+#undef JIFL_KIND_ENUM
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
-	JIFL_KIND_TRACE = 5,	/* functions entered, counted and recorded */
-	JIFL_KIND_PROFILE = 6,	/* executions of each basic block, see JIFL_IOC_COUNTS */
-	JIFL_KIND_PATH = 7,	/* basic blocks executed, recorded in their order */
-	JIFL_KIND_LOCK = 8,	/* waits for locks, retries of locked cmpxchg, see JIFL_IOC_LOCKS */
-	JIFL_KIND_MEM = 9,	/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
 };
 
 /* The kernel that answers, whatever the ABI versions. */

@@ -34,6 +34,7 @@
 #include "keys.h"
 #include "stats.h"
 #include "switch.h"
+#include "tool.h"
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
@@ -44,8 +45,7 @@ static bool jifl_count_kind(const struct jifl_session *s)
 {
 	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
 		return true;
-	return s->kind == JIFL_KIND_INSN || s->kind == JIFL_KIND_BLOCK ||
-	       s->kind == JIFL_KIND_PROFILE || jifl_ring_is_for(s->kind);
+	return s->tool->calls == JIFL_CALLS_FOLLOWED;
 }
 
 /* Is there more to do at the end of its calls than to add up counts? */
@@ -125,7 +125,7 @@ void jifl_count_finish_dead(u64 call, u64 count)
 		jifl_count_finish_special(call, count, true);
 		return;
 	}
-	if (jifl_ring_is_for(s->kind))
+	if (s->tool->records)
 		jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call), task_pid_nr(current), NULL);
 	jifl_count_finish(call, count, true);
 }
@@ -182,13 +182,13 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 	preempt_enable_notrace();
 }
 
-/* KIND_MEM: likewise. */
-static void jifl_count_end_mem(unsigned long lane)
+/* Tools that record, but not what calls return. */
+static void jifl_count_end_bare(unsigned long lane)
 {
 	jifl_count_end_by_record(lane, NULL);
 }
 
-/* KIND_TRACE, KIND_PATH: likewise. */
+/* Tools that record what calls return. */
 static void jifl_count_end_recorded(unsigned long lane, u64 result)
 {
 	jifl_count_end_by_record(lane, &result);
@@ -202,24 +202,14 @@ static void jifl_count_begin_time(unsigned long lane)
 	preempt_enable_notrace();
 }
 
-/* Sessions that record: an insert of the entry piece, where the call has its identity. */
-static void jifl_count_begin_trace(unsigned long index)
+void jifl_count_begin_record(unsigned long index)
 {
 	preempt_disable_notrace();
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
 	preempt_enable_notrace();
 }
 
-/* KIND_MEM: likewise. */
-static void jifl_count_begin_mem(unsigned long index)
-{
-	preempt_disable_notrace();
-	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
-	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
-	preempt_enable_notrace();
-}
-
-/* KIND_CALL without a cell: counts the call where it begins. */
+/* JIFL_CALLS_COUNTED, without a cell. */
 static void jifl_count_begin_slow(struct jifl_aim *aim)
 {
 	preempt_disable_notrace();
@@ -227,7 +217,7 @@ static void jifl_count_begin_slow(struct jifl_aim *aim)
 	preempt_enable_notrace();
 }
 
-/* KIND_CALL with JIFL_FLAG_BY_*: likewise. */
+/* The same with JIFL_FLAG_BY_*. */
 static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *keys)
 {
 	preempt_disable_notrace();
@@ -274,7 +264,7 @@ int jifl_count_start(struct jifl_session *s)
 	jifl_count_users++;
 	jifl_count_slots[slot] = s;
 	s->slot = slot;
-	if (jifl_ring_is_for(s->kind))
+	if (s->tool->records)
 		jifl_switch_marks(true);
 	return 0;
 }
@@ -288,7 +278,7 @@ void jifl_count_stop(struct jifl_session *s)
 	jifl_count_slots[s->slot] = NULL;
 	s->slot = 0;
 	/* There can be one. */
-	if (jifl_ring_is_for(s->kind))
+	if (s->tool->records)
 		jifl_switch_marks(false);
 	if (!--jifl_count_users)
 		jifl_switch_unhook();
@@ -335,10 +325,10 @@ static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
 
 	if (jifl_count_is_special(s))
 		return jifl_count_call_of(jifl_count_end_special, s->lane);
-	if (s->kind == JIFL_KIND_MEM)
-		return jifl_count_call_of(jifl_count_end_mem, s->lane);
-	if (!jifl_ring_is_for(s->kind))
+	if (!s->tool->records)
 		return jifl_count_call_of(jifl_count_end, s->lane);
+	if (!s->tool->records->results)
+		return jifl_count_call_of(jifl_count_end_bare, s->lane);
 	ins = jifl_count_call_of(NULL, s->lane);
 	ins.fn = (unsigned long)jifl_count_end_recorded;
 	ins.nargs = 2;
@@ -368,7 +358,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	*nentry = 0;
 	*nexit = 0;
 	if (!jifl_count_kind(s)) {
-		if (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK)
+		if (s->tool->calls == JIFL_CALLS_COUNTED)
 			jifl_count_entry_call(aim, &entry[(*nentry)++]);
 		return;
 	}
@@ -386,9 +376,8 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
 		.imm = 0,
 	};
-	if (jifl_ring_is_for(s->kind))
-		entry[(*nentry)++] = jifl_count_call_of(s->kind == JIFL_KIND_MEM ? jifl_count_begin_mem :
-										   jifl_count_begin_trace, aim->index);
+	if (s->tool->records)
+		entry[(*nentry)++] = jifl_count_call_of(s->tool->records->begin, aim->index);
 	if (s->flags & JIFL_FLAG_DURATION)
 		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
 	if (s->flags & JIFL_FLAG_RETVAL)
@@ -410,6 +399,14 @@ void jifl_count_translate_end(void)
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+}
+
+void jifl_count_attribute(struct jifl_session *s)
+{
+	u64 call = this_cpu_read(jifl_cpu.lanes[s->lane].call);
+
+	if (call && jifl_count_session(call) == s)
+		jifl_count_aim(s, call)->blocks++;
 }
 
 /* --- the file's own life ---------------------------------------------------------- */

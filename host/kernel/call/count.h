@@ -39,6 +39,10 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
  */
 void jifl_count_translate_begin(const struct jifl_aim *aim);
 void jifl_count_translate_end(void);
+/* A block is new: it counts as one of the call that runs here, if that is s's. Under the engine lock. */
+void jifl_count_attribute(struct jifl_session *s);
+/* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
+void jifl_count_begin_record(unsigned long index);
 /* Are calls of a disarmed session running, or is a task just dying in one? */
 bool jifl_count_is_ending(const struct jifl_session *s);
 /* Is a task in one whose death its parent may know of, or that may be about to? */

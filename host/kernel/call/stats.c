@@ -13,6 +13,7 @@
 #include "../plant.h"
 #include "../enter/syscall.h"
 #include "count.h"
+#include "keys.h"
 #include "stats.h"
 #include "whose.h"
 
@@ -33,7 +34,7 @@ static struct {
 };
 
 /*
- * Cells for JIFL_KIND_CALL: the space for static per-CPU data of all modules together is 8 KiB,
+ * Cells for calls that are only counted: the space for static per-CPU data of all modules together is 8 KiB,
  * so there are fewer than system calls. A session takes one for a target when the target's entry
  * piece is made, and gives it back when the session is freed. Only sessions in lane 0 take
  * cells, so a target that several sessions have uses up one.
@@ -46,12 +47,11 @@ static DECLARE_BITMAP(jifl_stats_cells_used, JIFL_STATS_CELLS); /* jifl_entry_lo
 /* Index into jifl_stats_sizes; negative: calls are not counted. */
 static int jifl_stats_size(const struct jifl_session *s)
 {
-	if (s->kind == JIFL_KIND_NONE || s->kind == JIFL_KIND_PLUGIN)
+	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return -1;
 	if (s->flags & (JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG))
 		return 1;
-	if ((s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) &&
-	    !(s->flags & JIFL_FLAG_DURATION))
+	if (s->tool->calls == JIFL_CALLS_COUNTED && !(s->flags & JIFL_FLAG_DURATION))
 		return 0;
 	return 2;
 }
@@ -87,6 +87,8 @@ int jifl_count_prepare(struct jifl_session *s)
 	struct jifl_aim *aim;
 	u32 i;
 
+	if (s->flags & JIFL_FLAGS_BY && jifl_keys_open(s))
+		return -ENOMEM;
 	if (size < 0)
 		return 0;
 	for_each_aim(aim, s, i) {
@@ -164,7 +166,7 @@ static void jifl_stats_read_cpu(const struct jifl_stats_cpu *c, struct jifl_stat
 		hist[i] += READ_ONCE(c->hist[i]);
 }
 
-/* What a running KIND_CALL session has in shared cells. */
+/* What a running session has in shared cells. */
 static u64 jifl_stats_read_cells(const struct jifl_aim *aim)
 {
 	int cell = READ_ONCE(aim->cell) - 1;
@@ -220,6 +222,7 @@ void jifl_count_free(struct jifl_session *s)
 	int cpu;
 	u32 i;
 
+	jifl_keys_close(s);
 	for_each_aim(aim, s, i) {
 		jifl_stats_give_cell(aim);
 		for_each_possible_cpu(cpu) {

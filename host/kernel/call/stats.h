@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include "../../../engine/engine.h"
 #include "../store/histogram.h"
+#include "tool.h"
 #include "whose.h"
 
 /* One CPU's part. Written on this CPU with preemption off, read from any. */
@@ -18,10 +19,10 @@ struct jifl_stats_cpu {
 	u32 hist[];	/* jifl_stats_buckets of the session; a full bucket stays full */
 };
 
-/* Cells for JIFL_KIND_CALL, shared by sessions: does it count calls there? */
+/* Cells that sessions share: does s count calls there? */
 static inline bool jifl_stats_in_cells(const struct jifl_session *s)
 {
-	return (s->kind == JIFL_KIND_CALL || s->kind == JIFL_KIND_LOCK) && !s->lane &&
+	return s->tool->calls == JIFL_CALLS_COUNTED && !s->lane &&
 	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
 }
 

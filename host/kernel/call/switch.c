@@ -23,6 +23,7 @@
 #include "../run/events.h"
 #include "count.h"
 #include "switch.h"
+#include "tool.h"
 #include "whose.h"
 
 static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
@@ -123,7 +124,7 @@ static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_str
 		u64 call = v->lanes[lane].call;
 		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-		if (s && jifl_ring_is_for(s->kind))
+		if (s && s->tool->records)
 			jifl_ring_mark(JIFL_RECORD_RESUME, task_pid_nr(next));
 	}
 }
@@ -242,7 +243,7 @@ static void jifl_switch_cut(struct task_struct *task)
 		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
 }
 
-/* The sessions that record the running call's path are told. */
+/* The sessions that record faults of the running call are told. */
 static void jifl_switch_fault(unsigned long addr)
 {
 	unsigned int lane;
@@ -251,7 +252,8 @@ static void jifl_switch_fault(unsigned long addr)
 		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
 		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-		if (s && s->kind == JIFL_KIND_PATH && !JIFL_HOST_PLANTED(faults_untold))
+		if (s && s->tool->records && s->tool->records->faults &&
+		    !JIFL_HOST_PLANTED(faults_untold))
 			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
 	}
 }

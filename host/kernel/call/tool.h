@@ -1,22 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a session does, as sessions know it. Tools stand in rooms above session/, so a session is
- * given this structure by the room that makes it.
+ * What a session of one kind does: a tool. Each tool has a file or a folder in tools/ (plugins: in
+ * plugin/), and says there all that others have to know of it. They know a tool by this structure
+ * alone, and never ask which one it is.
+ *
+ * A session has its tool from the room that makes it: device/ by the kind that was asked for,
+ * plugin/ its own.
  */
 #ifndef JIFL_HOST_TOOL_H
 #define JIFL_HOST_TOOL_H
 
 #include <linux/types.h>
+#include "../../../engine/engine.h"
 
-struct ir_insert;
 struct jifl_aim;
 struct jifl_session;
 
-struct jifl_tool {
+/* What is known of the calls of a session's targets. */
+enum jifl_tool_calls {
+	JIFL_CALLS_UNCOUNTED = 0,	/* nothing */
+	JIFL_CALLS_COUNTED,		/* their number: each is counted where it begins */
+	JIFL_CALLS_FOLLOWED,		/* what was counted in each: it is known until its end */
+};
+
+/* What is recorded of calls in the rings (store/ring.h), by a tool that follows them. */
+struct jifl_tool_records {
 	/*
-	 * Makes what s needs, and sets s->instrument and its argument. 0; -EALREADY with
-	 * *busy_session set when another session has the rings; -ENOMEM; -EINVAL. What was made
-	 * before an error goes with close. Under jifl_session_mutex; sleeps.
+	 * Inserted at a call's entry, where the call has its identity: records that it begins, as
+	 * jifl_count_begin_record. Preemptible.
+	 */
+	void (*begin)(unsigned long index);
+	bool results;			/* what calls return */
+	bool faults;			/* where the kernel's fixups went on */
+};
+
+struct jifl_tool {
+	const char *name;		/* in the log */
+	u32 kind;			/* enum jifl_kind */
+	u32 flags;			/* JIFL_FLAG_* that its sessions may have */
+	enum jifl_tool_calls calls;
+	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
+	bool shows_addresses;		/* what is read of it has addresses of the kernel */
+	bool is_plugin;			/* plugin/ starts and ends its sessions, which insert last */
+
+	/* Once, at load; NULL: nothing. 0, or -errno after one line in the log. Sleeps. */
+	int (*init)(void);
+	/* What it inserts into blocks; NULL: nothing. arg: the session, unless open says another. */
+	jifl_instrument_fn instrument;
+	/*
+	 * Makes s->tool_data, NULL: it has none. 0; -EALREADY with *busy_session set when another
+	 * session has the rings; -ENOMEM. What was made before an error goes with close. Under
+	 * jifl_session_mutex; sleeps.
 	 */
 	int (*open)(struct jifl_session *s, u64 *busy_session);
 	/* Called when no inserted code of s is left. NULL: nothing was made. Sleeps. */

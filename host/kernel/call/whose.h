@@ -76,18 +76,11 @@ struct jifl_aim {
 	struct jifl_stats_cpu *cpu[];
 };
 
-/* True for kinds of sessions that record. */
-static inline bool jifl_ring_is_for(u32 kind)
-{
-	return kind == JIFL_KIND_TRACE || kind == JIFL_KIND_PATH || kind == JIFL_KIND_MEM;
-}
-
 /* Who instruments what; session/session.c. */
 struct jifl_session {
 	struct list_head list;	/* jifl_session_mutex */
 	u64 id;
 	const struct jifl_tool *tool; /* what it does */
-	u32 kind;
 	u32 flags;		/* JIFL_FLAG_* */
 	u32 slot;		/* count.c's number of it, 0: none */
 	u32 lane;		/* no session with one of its targets has the same */
@@ -99,11 +92,8 @@ struct jifl_session {
 	void *instrument_arg;
 	bool running;		/* jifl_session_mutex */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
-	struct jifl_profile *profile; /* JIFL_KIND_PROFILE: its cells */
-	struct jifl_mem *mem;	/* JIFL_KIND_MEM: its tables */
+	void *tool_data;	/* the tool's own */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
-	struct jifl_locks_table *locks; /* JIFL_KIND_LOCK; else NULL */
-	struct jifl_syscall *plugin; /* JIFL_KIND_PLUGIN: its syscall_t, see jifl.h */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
 	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */

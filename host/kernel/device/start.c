@@ -43,7 +43,8 @@ static int jifl_start_targets(struct jifl_session *s, u64 targets)
 	return ret;
 }
 
-static struct jifl_session *jifl_start_session(const struct jifl_start *req)
+static struct jifl_session *jifl_start_session(const struct jifl_start *req,
+					       const struct jifl_tool *tool)
 {
 	struct jifl_session *s = jifl_session_alloc(req->ntargets);
 	int ret;
@@ -55,53 +56,28 @@ static struct jifl_session *jifl_start_session(const struct jifl_start *req)
 		jifl_session_free(s);
 		return ERR_PTR(ret);
 	}
-	s->tool = &jifl_tools;
-	s->kind = req->kind;
+	s->tool = tool;
 	s->flags = req->flags;
 	s->owner = task_tgid_nr(current);
 	strscpy(s->name, current->comm, TASK_COMM_LEN);
 	return s;
 }
 
-/* Those that a kind can have. */
-static u32 jifl_start_flags(u32 kind)
-{
-	const u32 effects = JIFL_FLAG_FUNCTION | JIFL_FLAG_NO_LIVENESS | JIFL_FLAG_NO_INLINING;
-
-	switch (kind) {
-	case JIFL_KIND_INSN:
-		return JIFL_FLAG_REPEATS | effects | JIFL_FLAGS_BY;
-	case JIFL_KIND_BLOCK:
-		return effects | JIFL_FLAGS_BY;
-	case JIFL_KIND_CALL:
-		return JIFL_FLAGS_BY | JIFL_FLAGS_VALUE;
-	case JIFL_KIND_PROFILE:
-		return JIFL_FLAG_BRANCHES;
-	case JIFL_KIND_TRACE:
-		return JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT;
-	case JIFL_KIND_PATH:
-	case JIFL_KIND_MEM:
-		return JIFL_FLAG_WAIT;
-	default:
-		return 0;
-	}
-}
-
-static bool jifl_start_knows(const struct jifl_start *req)
+static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool *tool)
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (req->kind == JIFL_KIND_PLUGIN || req->kind > JIFL_KIND_MEM ||
-	    !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+	if (!tool || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
 		return false;
-	return !(req->flags & ~jifl_start_flags(req->kind));
+	return !(req->flags & ~tool->flags);
 }
 
 static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 {
+	const struct jifl_tool *tool = jifl_tools_of(req->kind);
 	u32 busy_target = 0;
 	u64 busy_session = 0;
 	struct jifl_session *s;
@@ -112,16 +88,14 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 	req->session = 0;
 	if (f->session && READ_ONCE(f->session->running))
 		return -EBUSY;
-	if (!jifl_start_knows(req))
+	if (!jifl_start_may(req, tool))
 		return -EINVAL;
-	/* Records are addresses of functions, profiles have those of blocks, locks their own. */
-	if (jifl_ring_is_for(req->kind) || req->kind == JIFL_KIND_PROFILE ||
-	    req->kind == JIFL_KIND_LOCK) {
+	if (tool->shows_addresses) {
 		ret = jifl_require_addresses();
 		if (ret)
 			return ret;
 	}
-	s = jifl_start_session(req);
+	s = jifl_start_session(req, tool);
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	ret = jifl_session_start(s, &busy_target, &busy_session);

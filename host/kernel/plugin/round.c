@@ -162,7 +162,7 @@ static void jifl_plugin_instrument(struct ir_block *b, void *arg)
 static u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind kind,
 			     struct ir_insert *inserts)
 {
-	syscall_t *s = aim->session->plugin;
+	syscall_t *s = aim->session->tool_data;
 	struct jifl_round *r = jifl_round_begin(s);
 	unsigned int i;
 
@@ -187,12 +187,16 @@ static void jifl_plugin_entry(struct jifl_aim *aim, struct ir_insert *entry, u32
 
 static int jifl_plugin_open(struct jifl_session *s, u64 *busy_session)
 {
-	s->instrument = jifl_plugin_instrument;
-	s->instrument_arg = s->plugin;
+	s->instrument_arg = s->tool_data;
 	return 0;
 }
 
 const struct jifl_tool jifl_plugin_tool = {
+	.name = "plugin",
+	.kind = JIFL_KIND_PLUGIN,
+	.calls = JIFL_CALLS_UNCOUNTED,
+	.is_plugin = true,
+	.instrument = jifl_plugin_instrument,
 	.open = jifl_plugin_open,
 	.entry = jifl_plugin_entry,
 };

@@ -142,8 +142,7 @@ static struct jifl_session *jifl_syscall_session(syscall_t *s)
 	if (!session)
 		return NULL;
 	session->tool = &jifl_plugin_tool;
-	session->kind = JIFL_KIND_PLUGIN;
-	session->plugin = s;
+	session->tool_data = s;
 	strscpy(session->name, s->plugin->name, sizeof(session->name));
 	if (!jifl_syscall_aim(s, session))
 		return session;

@@ -24,21 +24,9 @@
 #include <linux/uidgid.h>
 
 #include "../kernel.h"
+#include "../call/tool.h"
 #include "audit.h"
 #include "session.h"
-
-static const char * const jifl_kinds[] = {
-	[JIFL_KIND_NONE] = "none",
-	[JIFL_KIND_CALL] = "call",
-	[JIFL_KIND_INSN] = "insn",
-	[JIFL_KIND_BLOCK] = "block",
-	[JIFL_KIND_PLUGIN] = "plugin",
-	[JIFL_KIND_TRACE] = "trace",
-	[JIFL_KIND_PROFILE] = "profile",
-	[JIFL_KIND_PATH] = "path",
-	[JIFL_KIND_LOCK] = "lock",
-	[JIFL_KIND_MEM] = "mem",
-};
 
 /* What the lines say of the current task. */
 #define WHO_FORMAT	"pid %d uid %u auid %u comm %*pE"
@@ -68,8 +56,7 @@ void jifl_audit_started(const struct jifl_session *s)
 	const struct jifl_who w = who();
 
 	pr_info("session %llu started: kind %s%s%s targets %u " WHO_FORMAT "\n", s->id,
-		jifl_kinds[s->kind], s->kind == JIFL_KIND_PLUGIN ? " " : "",
-		s->kind == JIFL_KIND_PLUGIN ? s->name : "",
+		s->tool->name, s->tool->is_plugin ? " " : "", s->tool->is_plugin ? s->name : "",
 		s->naims, WHO_ARGS(w));
 }
 

@@ -54,6 +54,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
+#include "../call/tool.h"
 #include "../enter/syscall.h"
 #include "../enter/target.h"
 #include "aim.h"
@@ -72,9 +73,9 @@ static bool jifl_mix_paused;		/* jifl_entry_lock */
  */
 static bool jifl_mix_precedes(const struct jifl_session *s, const struct jifl_session *other)
 {
-	const bool plugin = s->kind == JIFL_KIND_PLUGIN;
+	const bool plugin = s->tool->is_plugin;
 
-	if (plugin != (other->kind == JIFL_KIND_PLUGIN))
+	if (plugin != other->tool->is_plugin)
 		return !plugin;
 	return JIFL_HOST_PLANTED(start_order_lost) ? s->lane < other->lane : s->id < other->id;
 }

@@ -188,8 +188,11 @@ static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *b
 		ret = jifl_aim_check(s);
 	if (!ret)
 		ret = jifl_session_choose_lane(s, busy_target, busy_session);
-	if (!ret)
-		ret = s->tool->open(s, busy_session);
+	if (!ret) {
+		s->instrument = s->tool->instrument;
+		s->instrument_arg = s;
+		ret = s->tool->open ? s->tool->open(s, busy_session) : 0;
+	}
 	return ret ?: jifl_count_prepare(s);
 }
 
@@ -299,7 +302,7 @@ int jifl_session_detach(u64 id, const struct jifl_session *except,
 	list_for_each_entry(s, &jifl_sessions, list) {
 		if (s == except || (id && s->id != id))
 			continue;
-		if (s->kind == JIFL_KIND_PLUGIN) {
+		if (s->tool->is_plugin) {
 			strscpy(plugin, s->name, JIFL_NAME_MAX);
 			ret = -EAGAIN;
 		} else {
@@ -326,9 +329,12 @@ void jifl_session_free(struct jifl_session *s)
 {
 	if (!s)
 		return;
-	if (s->tool && s->tool->close)
-		s->tool->close(s);
-	jifl_count_free(s);
+	jifl_ring_close(&s->ring);
+	if (s->tool) {
+		if (s->tool->close)
+			s->tool->close(s);
+		jifl_count_free(s);
+	}
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s);
@@ -354,7 +360,7 @@ int jifl_session_info(struct jifl_session_info *info)
 	list_for_each_entry(s, &jifl_sessions, list) {
 		if (s->id <= info->id)
 			continue;
-		info->kind = s->kind;
+		info->kind = s->tool->kind;
 		info->id = s->id;
 		info->owner = s->owner;
 		info->targets = s->naims;

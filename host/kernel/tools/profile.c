@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How often each basic block was executed: the cells of a session of
- * JIFL_KIND_PROFILE.
+ * The tool profile: how often each basic block was executed.
  *
  * A block of original code has its cell for as long as the session exists,
  * found again by its address. So the copies of it that are in several contexts, or
@@ -30,8 +29,10 @@
 #include "../compat/compat.h"
 #include "../store/answer.h"
 #include "../store/block_hash.h"
-#include "../session/session.h"
+#include "../call/count.h"
+#include "../call/whose.h"
 #include "profile.h"
+#include "tools.h"
 
 static unsigned int profile_blocks = 1 << 17;
 module_param(profile_blocks, uint, 0444);
@@ -61,7 +62,7 @@ struct jifl_profile {
 	u64 refused;		/* likewise */
 };
 
-int jifl_profile_init(void)
+static int jifl_profile_init(void)
 {
 	if (profile_blocks >= 16 && profile_blocks <= 1 << 22)
 		return 0;
@@ -103,16 +104,16 @@ static struct jifl_profile *jifl_profile_alloc(bool branches)
 	return p;
 }
 
-int jifl_profile_open(struct jifl_session *s)
+static int jifl_profile_open(struct jifl_session *s, u64 *busy_session)
 {
-	s->profile = jifl_profile_alloc(s->flags & JIFL_FLAG_BRANCHES);
-	return s->profile ? 0 : -ENOMEM;
+	s->tool_data = jifl_profile_alloc(s->flags & JIFL_FLAG_BRANCHES);
+	return s->tool_data ? 0 : -ENOMEM;
 }
 
-void jifl_profile_close(struct jifl_session *s)
+static void jifl_profile_close(struct jifl_session *s)
 {
-	jifl_profile_free(s->profile);
-	s->profile = NULL;
+	jifl_profile_free(s->tool_data);
+	s->tool_data = NULL;
 }
 
 /* --- inserting -------------------------------------------------------------------- */
@@ -172,12 +173,15 @@ static void jifl_profile_add(struct ir_block *b, enum ir_place place, const u64 
 	ins->cell.locked = num_possible_cpus() > 1 && !JIFL_HOST_PLANTED(cells_not_locked);
 }
 
-void jifl_profile_insert(struct jifl_profile *p, struct ir_block *b)
+static void jifl_profile_instrument(struct ir_block *b, void *arg)
 {
+	struct jifl_session *s = arg;
+	struct jifl_profile *p = s->tool_data;
 	struct jifl_profile_block d;
 	u64 *cells;
 	u32 i;
 
+	jifl_count_attribute(s);
 	jifl_profile_describe(p, b, &d);
 	i = jifl_profile_index(p, &d);
 	if (i == p->max) {
@@ -230,7 +234,7 @@ int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req)
 		.size = sizeof(struct jifl_count),
 		.fill = jifl_profile_fill,
 	};
-	const struct jifl_profile *p = s->profile;
+	const struct jifl_profile *p = s->tool == &jifl_tool_profile ? s->tool_data : NULL;
 	int ret;
 
 	static_assert(sizeof(struct jifl_count) <= JIFL_ANSWER_MAX);
@@ -241,3 +245,16 @@ int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req)
 	req->refused = READ_ONCE(p->refused);
 	return ret;
 }
+
+const struct jifl_tool jifl_tool_profile = {
+	.name = "profile",
+	.kind = JIFL_KIND_PROFILE,
+	.flags = JIFL_FLAG_BRANCHES,
+	.calls = JIFL_CALLS_FOLLOWED,
+	.shows_addresses = true,
+	.init = jifl_profile_init,
+	.instrument = jifl_profile_instrument,
+	.open = jifl_profile_open,
+	.close = jifl_profile_close,
+	.entry = jifl_count_entry,
+};

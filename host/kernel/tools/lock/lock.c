@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where locks are waited for: the kernel's slow paths, which are entered when a lock is not got at
+ * The tool lock, where locks are waited for: the kernel's slow paths, which are entered when a lock is not got at
  * once, and loops that try a locked cmpxchg again.
  *
  * Nothing is inserted where locks are taken: a call of jifl_lock_begin at the entry of a slow
  * path, one of jifl_lock_end before it is left, one of jifl_lock_retry on the edge on which a
  * cmpxchg failed, if that leads back to it. So what does not contend costs nothing.
  *
- * Contexts: jifl_lock_init sleeps; jifl_lock_instrument under the engine lock.
+ * Contexts: init sleeps; what inserts is under the engine lock.
  */
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -17,7 +17,9 @@
 #include "../../plant.h"
 #include "../../compat/ksym.h"
 #include "../../text/routine.h"
-#include "../../session/session.h"
+#include "../../call/count.h"
+#include "../../call/whose.h"
+#include "../tools.h"
 #include "lock.h"
 
 /*
@@ -71,7 +73,7 @@ static void find_slow(const char *function, u8 type)
 	nslows++;
 }
 
-int jifl_lock_init(void)
+static int jifl_lock_init(void)
 {
 	char name[JIFL_SYMBOL_MAX];
 	unsigned int i, j, before;
@@ -275,16 +277,29 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 }
 
 /* What a slow path tries inside is part of its wait. */
-void jifl_lock_instrument(struct ir_block *b, void *arg)
+static void jifl_lock_instrument(struct ir_block *b, void *arg)
 {
 	const struct jifl_session *s = arg;
+	struct jifl_locks_table *t = s->tool_data;
 	const struct jifl_lock_slow *slow = jifl_lock_slow_at(b->addr.v);
 
 	if (!slow) {
-		insert_retry(b, s->locks);
+		insert_retry(b, t);
 		return;
 	}
 	if (b->addr.v == slow->start)
-		insert_begin(b, s->locks, slow);
-	insert_end(b, s->locks);
+		insert_begin(b, t, slow);
+	insert_end(b, t);
 }
+
+const struct jifl_tool jifl_tool_lock = {
+	.name = "lock",
+	.kind = JIFL_KIND_LOCK,
+	.calls = JIFL_CALLS_COUNTED,
+	.shows_addresses = true,
+	.init = jifl_lock_init,
+	.instrument = jifl_lock_instrument,
+	.open = jifl_lock_open,
+	.close = jifl_lock_close,
+	.entry = jifl_count_entry,
+};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waits for locks, for JIFL_KIND_LOCK: what sessions call, and what the files here know of each
- * other:
+ * Waits for locks: what the files here know of each other:
  *   lock.c        where something is inserted
  *   wait.c   ... and what: functions that are called where a wait begins and ends
  *   table.c  the sums, by lock, caller and type
@@ -14,19 +13,10 @@
 #include "../../kernel.h"
 #include "../../store/cells.h"
 
-/* --- what sessions call ------------------------------------------------------------- */
-
 struct ir_block;
 struct jifl_session;
 struct jifl_locks_table;
 
-int jifl_lock_init(void);
-/* Makes s's table; -ENOMEM. Sleeps. */
-int jifl_lock_open(struct jifl_session *s);
-/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
-void jifl_lock_close(struct jifl_session *s);
-/* Instruments a block; arg: the session. Under the engine lock. */
-void jifl_lock_instrument(struct ir_block *b, void *arg);
 /* JIFL_IOC_LOCKS. Sleeps. */
 int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 
@@ -46,6 +36,9 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr);
 
 /* 0, or -EINVAL after one line in the log. Sleeps. */
 int jifl_lock_table_init(void);
+/* The table of s: as of a struct jifl_tool. */
+int jifl_lock_open(struct jifl_session *s, u64 *busy_session);
+void jifl_lock_close(struct jifl_session *s);
 
 struct jifl_lock_name {
 	u64 lock, caller, site;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sums of a session of JIFL_KIND_LOCK: one for each lock, who takes it and how.
+ * The sums of a session: one for each lock, who takes it and how.
  *
  * As in keys.c: as many cells (cells.h) as there is room for; what finds none is counted together.
  *
@@ -15,7 +15,8 @@
 #include "../../compat/ksym.h"
 #include "../../store/answer.h"
 #include "../../store/cells.h"
-#include "../../session/session.h"
+#include "../../call/whose.h"
+#include "../tools.h"
 #include "lock.h"
 
 static unsigned int lock_cells = 4096;
@@ -49,22 +50,24 @@ struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t)
 
 void jifl_lock_close(struct jifl_session *s)
 {
-	if (!s->locks)
+	struct jifl_locks_table *t = s->tool_data;
+
+	if (!t)
 		return;
-	vfree(s->locks->waits.waits);
-	jifl_cells_close(&s->locks->cells);
-	vfree(s->locks);
-	s->locks = NULL;
+	vfree(t->waits.waits);
+	jifl_cells_close(&t->cells);
+	vfree(t);
+	s->tool_data = NULL;
 }
 
-int jifl_lock_open(struct jifl_session *s)
+int jifl_lock_open(struct jifl_session *s, u64 *busy_session)
 {
 	struct jifl_locks_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
 	int ret;
 
 	if (!t)
 		return -ENOMEM;
-	s->locks = t;
+	s->tool_data = t;
 	ret = jifl_cells_open(&t->cells, lock_cells, sizeof(struct jifl_lock_cell));
 	t->waits.waits = JIFL_ALLOC(vcalloc(1u << JIFL_LOCK_WAITS_BITS, sizeof(*t->waits.waits)));
 	if (!ret && t->waits.waits)
@@ -127,7 +130,7 @@ int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
 		.size = sizeof(struct jifl_lock),
 		.fill = jifl_lock_fill,
 	};
-	const struct jifl_locks_table *t = s->locks;
+	const struct jifl_locks_table *t = s->tool == &jifl_tool_lock ? s->tool_data : NULL;
 
 	static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
 	if (!t)

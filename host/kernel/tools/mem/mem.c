@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What blocks load and store: the tables of a session of JIFL_KIND_MEM. Inserted
- * records (ring.c) have numbers; here stands what accesses each is about, as
- * plan.c has laid them out.
+ * The tool mem, what blocks load and store: a session's tables. Inserted records (ring.c)
+ * have numbers; here stands what accesses each is about, as plan.c has laid them out.
  *
  * A block of original code has its numbers for as long as the session exists: copies of
  * it that are made anew, or for other contexts, have the same. One whose bytes have changed is
@@ -14,6 +13,10 @@
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/percpu.h>
+#include <linux/pid.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -22,7 +25,9 @@
 #include "../../store/answer.h"
 #include "../../store/block_hash.h"
 #include "../../store/ring.h"
-#include "../../session/session.h"
+#include "../../call/count.h"
+#include "../../call/whose.h"
+#include "../tools.h"
 #include "mem.h"
 #include "plan.h"
 
@@ -65,7 +70,7 @@ static void jifl_mem_free(struct jifl_mem *m)
 	kfree(m);
 }
 
-int jifl_mem_open(struct jifl_session *s)
+static int jifl_mem_open(struct jifl_session *s, u64 *busy_session)
 {
 	struct jifl_mem *m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_KERNEL));
 
@@ -78,14 +83,14 @@ int jifl_mem_open(struct jifl_session *s)
 		jifl_mem_free(m);
 		return -ENOMEM;
 	}
-	s->mem = m;
-	return 0;
+	s->tool_data = m;
+	return jifl_tools_take_rings(s, JIFL_RING_WORDS_ORDER, true, busy_session);
 }
 
-void jifl_mem_close(struct jifl_session *s)
+static void jifl_mem_close(struct jifl_session *s)
 {
-	jifl_mem_free(s->mem);
-	s->mem = NULL;
+	jifl_mem_free(s->tool_data);
+	s->tool_data = NULL;
 }
 
 /* --- inserting -------------------------------------------------------------------- */
@@ -145,12 +150,15 @@ static void jifl_mem_add(struct ir_block *b, const struct jifl_mem_record *r, u3
 	memcpy(ins->lookups, r->words, sizeof(ins->lookups));
 }
 
-void jifl_mem_insert(struct jifl_mem *m, struct ir_block *b)
+static void jifl_mem_instrument(struct ir_block *b, void *arg)
 {
+	struct jifl_session *s = arg;
+	struct jifl_mem *m = s->tool_data;
 	const struct jifl_mem_plan *p = &jifl_mem_planned;
 	const struct jifl_mem_block *entry;
 	u32 i;
 
+	jifl_count_attribute(s);
 	jifl_mem_plan(b, &jifl_mem_planned);
 	entry = p->full ? NULL : jifl_mem_enter(m, b, p);
 	if (!entry) {
@@ -159,6 +167,15 @@ void jifl_mem_insert(struct jifl_mem *m, struct ir_block *b)
 	}
 	for (i = 0; i < p->nrecords; i++)
 		jifl_mem_add(b, &p->records[i], entry->first + i);
+}
+
+/* Behind the beginning of a call stands which stack it runs on. */
+static void jifl_mem_begin(unsigned long index)
+{
+	preempt_disable_notrace();
+	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
+	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
+	preempt_enable_notrace();
 }
 
 /* --- reading ----------------------------------------------------------------------- */
@@ -191,7 +208,7 @@ int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req)
 		.size = sizeof(struct jifl_access),
 		.fill = jifl_mem_fill,
 	};
-	const struct jifl_mem *m = s->mem;
+	const struct jifl_mem *m = s->tool == &jifl_tool_mem ? s->tool_data : NULL;
 	int ret;
 
 	static_assert(sizeof(struct jifl_access) <= JIFL_ANSWER_MAX);
@@ -206,3 +223,20 @@ int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req)
 	req->refused = READ_ONCE(m->refused);
 	return ret;
 }
+
+static const struct jifl_tool_records jifl_mem_records = {
+	.begin = jifl_mem_begin,
+};
+
+const struct jifl_tool jifl_tool_mem = {
+	.name = "mem",
+	.kind = JIFL_KIND_MEM,
+	.flags = JIFL_FLAG_WAIT,
+	.calls = JIFL_CALLS_FOLLOWED,
+	.records = &jifl_mem_records,
+	.shows_addresses = true,
+	.instrument = jifl_mem_instrument,
+	.open = jifl_mem_open,
+	.close = jifl_mem_close,
+	.entry = jifl_count_entry,
+};

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tool trace: functions are recorded where they begin and where they return, with what they get
+ * and return, and with the time, if that is asked for; and they are counted where they begin.
+ *
+ * Contexts: what inserts is under the engine lock; open sleeps.
+ */
+#include <linux/percpu.h>
+#include <linux/string.h>
+
+#include "../kernel.h"
+#include "../text/function.h"
+#include "../text/routine.h"
+#include "../store/percpu.h"
+#include "../store/ring.h"
+#include "../call/count.h"
+#include "../call/whose.h"
+#include "tools.h"
+
+static void jifl_trace_count(struct ir_block *b, const struct jifl_session *s)
+{
+	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
+
+	if (!ins)
+		return;
+	ins->kind = IR_INSERT_ADD;
+	ins->cell = jifl_cpu_operand(lanes[s->lane].count);
+	ins->imm = 1;
+}
+
+/* The words behind a record; NULL: there was no room for it. */
+static void jifl_trace_words(struct ir_insert *ins, const struct ir_lookup *words)
+{
+	if (!ins)
+		return;
+	ins->nargs = JIFL_RECORD_WORDS((u32)ins->imm);
+	ins->looked_up = (1u << ins->nargs) - 1;
+	memcpy(ins->lookups, words, ins->nargs * sizeof(*words));
+}
+
+#define JIFL_TRACE_REG(r) { .how = IR_LOOK_REG, .base = (r), .index = IR_REG_NONE }
+static const struct ir_lookup jifl_trace_tsc[] = { { .how = IR_LOOK_TSC } };
+
+static void jifl_trace_enter(struct ir_block *b, const struct jifl_session *s, bool values)
+{
+	/* System V ABI, section 3.2.3. */
+	static const struct ir_lookup arguments[] = {
+		JIFL_TRACE_REG(IR_RDI), JIFL_TRACE_REG(IR_RSI), JIFL_TRACE_REG(IR_RDX), JIFL_TRACE_REG(IR_RCX),
+		JIFL_TRACE_REG(IR_R8), JIFL_TRACE_REG(IR_R9),
+	};
+
+	jifl_trace_count(b, s);
+	jifl_ring_insert(b, 0, (u32)b->addr.v);
+	if (values)
+		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS), arguments);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED), jifl_trace_tsc);
+}
+
+static void jifl_trace_leave(struct ir_block *b, const struct jifl_session *s, bool values)
+{
+	static const struct ir_lookup returned[] = { JIFL_TRACE_REG(IR_RAX) };
+	const u16 last = b->ninsns - 1;
+
+	if (values)
+		jifl_trace_words(jifl_ring_insert(b, last, JIFL_RECORD_RETURNED), returned);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_trace_words(jifl_ring_insert(b, last, JIFL_RECORD_LEFT), jifl_trace_tsc);
+	else
+		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
+}
+
+/* JIFL_FLAG_CLOCK: it may jump to another, which returns for it. Symbols are looked up for that. */
+static void jifl_trace_jump(struct ir_block *b)
+{
+	struct jifl_way_out out;
+
+	jifl_routine_way_out(b, &out);
+	if (out.kind == JIFL_JUMPS)
+		jifl_trace_words(jifl_ring_record(b, out.place, b->ninsns - 1, JIFL_RECORD_JUMPED),
+				 jifl_trace_tsc);
+}
+
+static void jifl_trace_instrument(struct ir_block *b, void *arg)
+{
+	const struct jifl_session *s = arg;
+	const u8 last = b->insns[b->ninsns - 1].kind;
+	const struct jifl_function *f = jifl_function_at(b->addr.v);
+	/* Assembly has agreements of its own. */
+	const bool values = s->flags & JIFL_FLAG_VALUES && f->fentry;
+	const bool starts = f->start == b->addr.v;
+
+	jifl_count_attribute(arg);
+	if (starts)
+		jifl_trace_enter(b, s, values);
+	if (last == IR_RET || last == IR_RET_THUNK)
+		jifl_trace_leave(b, s, values);
+	else if (s->flags & JIFL_FLAG_CLOCK)
+		jifl_trace_jump(b);
+}
+
+static int jifl_trace_open(struct jifl_session *s, u64 *busy_session)
+{
+	const bool words = s->flags & JIFL_FLAGS_FUNCTIONS;
+
+	return jifl_tools_take_rings(s, words ? JIFL_RING_WORDS_ORDER : JIFL_RING_ORDER, words,
+				     busy_session);
+}
+
+static const struct jifl_tool_records jifl_trace_records = {
+	.begin = jifl_count_begin_record,
+	.results = true,
+};
+
+const struct jifl_tool jifl_tool_trace = {
+	.name = "trace",
+	.kind = JIFL_KIND_TRACE,
+	.flags = JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT,
+	.calls = JIFL_CALLS_FOLLOWED,
+	.records = &jifl_trace_records,
+	.shows_addresses = true,
+	.instrument = jifl_trace_instrument,
+	.open = jifl_trace_open,
+	.entry = jifl_count_entry,
+};
