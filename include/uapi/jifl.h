@@ -23,7 +23,7 @@
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 
-#define JIFL_ABI_VERSION	12
+#define JIFL_ABI_VERSION	13
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -72,10 +72,10 @@ struct jifl_target_spec {
 	X(INSN, insn, 2)	/* instructions executed */ \
 	X(BLOCK, block, 3)	/* basic blocks executed */ \
 	X(TRACE, trace, 5)	/* functions entered, counted and recorded */ \
-	X(PROFILE, profile, 6)	/* executions of each basic block, see JIFL_IOC_COUNTS */ \
+	X(PROFILE, profile, 6)	/* executions of each basic block, struct jifl_count */ \
 	X(PATH, path, 7)	/* basic blocks executed, recorded in their order */ \
-	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, see JIFL_IOC_LOCKS */ \
-	X(MEM, mem, 9)		/* what is loaded and stored, recorded; see JIFL_IOC_ACCESSES */
+	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, struct jifl_lock */ \
+	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -116,7 +116,7 @@ struct jifl_info {
 #define JIFL_FLAG_BRANCHES	(1u << 4)
 /*
  * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process and CPU, or
- * each combination of these; see JIFL_IOC_KEYS. It is what they are at the end of a call, with
+ * each combination of these; see JIFL_TABLE_KEYS. It is what they are at the end of a call, with
  * KIND_CALL at its beginning.
  */
 #define JIFL_FLAG_BY_COMM	(1u << 5)
@@ -456,9 +456,39 @@ struct jifl_records {
 	__u64 waited_ns;		/* out: how long, all together */
 };
 
+/*
+ * Reads entries of a table of this file's session, while it runs or after its end. The number of
+ * entries only grows, until the file is closed or starts another session.
+ *
+ * A table is known by the kind of its sessions. Its entries are the structures below, and so is
+ * what `rest` means. Sessions with JIFL_FLAG_BY_* have one table more, JIFL_TABLE_KEYS.
+ *
+ * Errors: EPERM, EACCES if entries hold kernel addresses and the caller may not see them (as
+ * JIFL_IOC_BLOCK); ENOENT when the session does not have this table, or the file no session; EINVAL
+ * for another size of entries than the table's, and for a CPU that cannot be, or that the table does
+ * not ask for.
+ */
+struct jifl_table_read {
+	__u32 size;
+	__u32 table;			/* in: enum jifl_kind, or JIFL_TABLE_KEYS */
+	__u32 entry;			/* in: bytes of an entry */
+	__u32 from;			/* in: the first to read */
+	__u32 n;			/* in: how many buf has room for; out: how many came */
+	__u32 cpu;			/* in: of tables that ask for one; else 0 */
+	__u64 buf;			/* in: user pointer to the entries */
+	__u64 rest[3];			/* out: by table: what stands in no entry; else 0 */
+};
+
+#define JIFL_TABLE_KEYS		0x80000000u
+
+/* Of JIFL_KIND_PROFILE, in rest: copies of blocks made without a counter, for want of room. */
+#define JIFL_COUNT_REFUSED	0
 #define JIFL_COUNT_NO_BRANCH	0xffffffffu
 
 /*
+ * An entry of JIFL_KIND_PROFILE, in the order in which blocks were first translated. Two of one
+ * address are of different bytes: the text has changed, or a block was cut elsewhere.
+ *
  * How often a block of original code was executed, in all contexts of a session together.
  * A block that a fault cuts short, or whose text changes meanwhile, may count as executed,
  * and its branch as taken.
@@ -474,23 +504,13 @@ struct jifl_count {
 	__u32 hash;			/* FNV-1a of its bytes as they were translated */
 };
 
-/*
- * Reads counts of this file's session, in the order in which blocks were first
- * translated, while it runs or after its end. Their number only grows, until the file is
- * closed or starts another session; two of one address are of different bytes: the
- * text has changed, or a block was cut elsewhere. Errors: EPERM, EACCES for who may not see kernel
- * addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of JIFL_KIND_PROFILE.
- */
-struct jifl_counts {
-	__u32 size;
-	__u32 from;			/* in: the first to read */
-	__u32 n;			/* in: how many buf has room for; out: how many came */
-	__u32 reserved;			/* 0 */
-	__u64 buf;			/* in: user pointer to struct jifl_count */
-	__u64 refused;			/* out: copies of blocks made without a counter, for want of room */
-};
+/* Of JIFL_TABLE_KEYS, in rest: calls of keys that there was no room for, and their sum. */
+#define JIFL_KEY_OTHER_CALLS	0
+#define JIFL_KEY_OTHER_SUM	1
 
 /*
+ * An entry of JIFL_TABLE_KEYS, in the order in which keys were first seen.
+ *
  * What one command name, process, CPU or combination of these has of a session. Members
  * that it is not about are 0.
  */
@@ -500,22 +520,6 @@ struct jifl_key {
 	char  comm[16];
 	__u64 calls;			/* as in struct jifl_stat, of all targets */
 	__u64 sum;			/* likewise */
-};
-
-/*
- * Reads keys of this file's session, in the order in which they were first seen, while it
- * runs or after its end. Their number only grows, until the file is closed or starts another
- * session.
- * Errors: ENOENT when it has none of JIFL_FLAG_BY_*.
- */
-struct jifl_keys {
-	__u32 size;
-	__u32 from;			/* in: the first to read */
-	__u32 n;			/* in: how many buf has room for; out: how many came */
-	__u32 reserved;			/* 0 */
-	__u64 buf;			/* in: user pointer to struct jifl_key */
-	__u64 other_calls;		/* out: of keys that there was no room for */
-	__u64 other_sum;		/* out: likewise */
 };
 
 /* What was waited for. */
@@ -532,7 +536,18 @@ enum jifl_lock_type {
 	JIFL_LOCK_CMPXCHG = 9,		/* a locked cmpxchg that failed and is tried again */
 };
 
-/* One lock, where it is taken and how, of a session of JIFL_KIND_LOCK. */
+/*
+ * Of JIFL_KIND_LOCK, in rest: how often, and how long, locks were waited for that there was no room
+ * for, retries too; and waits that found no room for the time they began at.
+ */
+#define JIFL_LOCK_OTHER_CONTENDED 0
+#define JIFL_LOCK_OTHER_WAIT_NS	1
+#define JIFL_LOCK_UNTIMED	2
+
+/*
+ * An entry of JIFL_KIND_LOCK, in the order in which they were first seen: one lock, where it is
+ * taken and how.
+ */
 struct jifl_lock {
 	__u64 lock;			/* its address; 0: not known */
 	__u64 percpu;			/* of per-CPU data: the variable's, as in kallsyms; else 0 */
@@ -546,23 +561,6 @@ struct jifl_lock {
 	__u32 cpu;			/* with percpu: whose it is */
 };
 
-/*
- * Reads the locks of this file's session, in the order in which they were first seen, while it
- * runs or after its end. Their number only grows, until the file is closed or starts another
- * session. Errors: EPERM, EACCES for who may not see kernel addresses (as JIFL_IOC_BLOCK);
- * ENOENT when it is not of JIFL_KIND_LOCK.
- */
-struct jifl_locks {
-	__u32 size;
-	__u32 from;			/* in: the first to read */
-	__u32 n;			/* in: how many buf has room for; out: how many came */
-	__u32 reserved;			/* 0 */
-	__u64 buf;			/* in: user pointer to struct jifl_lock */
-	__u64 other_contended;		/* out: of those that there was no room for, retries too */
-	__u64 other_wait_ns;		/* out: likewise */
-	__u64 untimed;			/* out: waits that found no room for the time they began at */
-};
-
 #define JIFL_ACCESS_LOAD	(1u << 0)
 #define JIFL_ACCESS_STORE	(1u << 1)
 #define JIFL_ACCESS_PERCPU	(1u << 2)	/* + where the CPU's own data are */
@@ -572,6 +570,16 @@ struct jifl_locks {
 #define JIFL_ACCESS_STACK	0xfe		/* of base: the stack pointer at the record */
 
 /*
+ * Of JIFL_KIND_MEM, in rest: where the own data of the CPU are that was asked for, and copies of
+ * blocks that are not recorded, for want of room.
+ */
+#define JIFL_ACCESS_PERCPU_BASE	0
+#define JIFL_ACCESS_REFUSED	1
+
+/*
+ * An entry of JIFL_KIND_MEM, in the order of blocks as these were first translated, and of execution
+ * in each.
+ *
  * One operand in memory of one instruction of a block, and where its address is told each
  * time that the block is executed. An execution of a block is told by one record, or by
  * several, in whatever order, but for those that a fault has cut off; none of them comes twice.
@@ -589,23 +597,6 @@ struct jifl_access {
 	__u8  repeats;			/* word: how often it is repeated; JIFL_ACCESS_NO_WORD: once */
 	__u8  left;			/* word: how often less, as it was not equal, or was */
 	__u16 insn_len;			/* bytes of the instruction */
-};
-
-/*
- * Reads accesses of this file's session, while it runs or after its end. They are in the
- * order of blocks as these were first translated, and of execution in each. Their number only grows,
- * until the file is closed or starts another session. Errors: EPERM, EACCES for who may not see
- * kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of JIFL_KIND_MEM; EINVAL for a CPU that
- * cannot be.
- */
-struct jifl_accesses {
-	__u32 size;
-	__u32 from;			/* in: the first to read */
-	__u32 n;			/* in: how many buf has room for; out: how many came */
-	__u32 cpu;			/* in: whose percpu is asked for */
-	__u64 buf;			/* in: user pointer to struct jifl_access */
-	__u64 percpu;			/* out: where this CPU's own data are */
-	__u64 refused;			/* out: copies of blocks that are not recorded, for want of room */
 };
 
 /* A block of original code, as struct jifl_count has it. */
@@ -656,11 +647,8 @@ struct jifl_warm {
 #define JIFL_IOC_ROUTINE	_IOWR(JIFL_IOC_MAGIC, 9, struct jifl_routine_info)
 #define JIFL_IOC_BLOCK		_IOWR(JIFL_IOC_MAGIC, 10, struct jifl_block)
 #define JIFL_IOC_RECORDS	_IOWR(JIFL_IOC_MAGIC, 11, struct jifl_records)
-#define JIFL_IOC_COUNTS		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_counts)
-#define JIFL_IOC_KEYS		_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_keys)
-#define JIFL_IOC_LOCKS		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_locks)
-#define JIFL_IOC_ACCESSES	_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_accesses)
-#define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_plugin_read)
-#define JIFL_IOC_WARM		_IOWR(JIFL_IOC_MAGIC, 17, struct jifl_warm)
+#define JIFL_IOC_TABLE		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_table_read)
+#define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_plugin_read)
+#define JIFL_IOC_WARM		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_warm)
 
 #endif /* _UAPI_JIFL_H */

@@ -52,15 +52,12 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_segment", segment_layout());
     layout("jifl_records", Records::layout());
     layout("jifl_count", count_layout());
-    layout("jifl_counts", Counts::layout());
+    layout("jifl_table_read", TableRead::layout());
     layout("jifl_warm_block", warm_block_layout());
     layout("jifl_warm", Warm::layout());
     layout("jifl_access", access_layout());
-    layout("jifl_accesses", Accesses::layout());
     layout("jifl_key", key_layout());
-    layout("jifl_keys", Keys::layout());
     layout("jifl_lock", lock_layout());
-    layout("jifl_locks", Locks::layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -107,6 +104,15 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_FLAG_ARG(0)", u64::from(flag_arg(0))),
         ("JIFL_FLAG_ARG(5)", u64::from(flag_arg(5))),
         ("JIFL_HIST_NEGATIVE", HIST_NEGATIVE as u64),
+        ("JIFL_TABLE_KEYS", u64::from(TABLE_KEYS)),
+        ("JIFL_COUNT_REFUSED", COUNT_REFUSED as u64),
+        ("JIFL_KEY_OTHER_CALLS", KEY_OTHER_CALLS as u64),
+        ("JIFL_KEY_OTHER_SUM", KEY_OTHER_SUM as u64),
+        ("JIFL_LOCK_OTHER_CONTENDED", LOCK_OTHER_CONTENDED as u64),
+        ("JIFL_LOCK_OTHER_WAIT_NS", LOCK_OTHER_WAIT_NS as u64),
+        ("JIFL_LOCK_UNTIMED", LOCK_UNTIMED as u64),
+        ("JIFL_ACCESS_PERCPU_BASE", ACCESS_PERCPU_BASE as u64),
+        ("JIFL_ACCESS_REFUSED", ACCESS_REFUSED as u64),
         ("JIFL_COUNT_NO_BRANCH", u64::from(NO_BRANCH)),
         ("JIFL_RECORD_TYPE", u64::from(RECORD_TYPE)),
         ("JIFL_RECORD_BEGIN", u64::from(RECORD_BEGIN)),
@@ -179,12 +185,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_ROUTINE", req::<RoutineInfo>(9)),
         ("JIFL_IOC_BLOCK", req::<Block>(10)),
         ("JIFL_IOC_RECORDS", req::<Records>(11)),
-        ("JIFL_IOC_COUNTS", req::<Counts>(12)),
-        ("JIFL_IOC_KEYS", req::<Keys>(13)),
-        ("JIFL_IOC_LOCKS", req::<Locks>(14)),
-        ("JIFL_IOC_ACCESSES", req::<Accesses>(15)),
-        ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(16)),
-        ("JIFL_IOC_WARM", req::<Warm>(17)),
+        ("JIFL_IOC_TABLE", req::<TableRead>(12)),
+        ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(13)),
+        ("JIFL_IOC_WARM", req::<Warm>(14)),
         ("JIFL_WARM_MAX", WARM_MAX as u64),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
     ];

@@ -2,15 +2,16 @@
 //! The one door to `/dev/jifl`. [`Door`] takes one enum of all requests, so that a test can stand
 //! in for the whole device.
 
+use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
-    Access, Accesses, Block, Count, Counts, Detach, HIST_BUCKETS, Info, Key, Keys, Lock, Locks,
-    PluginCtl, PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Start,
-    Stat, Status, Stop, TargetSpec, Warm, WarmBlock, request,
+    Block, Detach, Entry, HIST_BUCKETS, Info, PluginCtl, PluginInfo, PluginRead, Record, Records,
+    RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm,
+    WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -25,6 +26,40 @@ pub struct BlockParts {
     pub code: Vec<u8>,
     /// Piece by piece.
     pub segments: Vec<Segment>,
+}
+
+/// Room for entries of a table. [`Door::call`] fills it, and the answer says how many came.
+pub struct Rows<'a> {
+    table: u32,
+    entry: u32,
+    n: u32,
+    address: u64,
+    entries: &'a mut dyn Any,
+}
+
+impl<'a> Rows<'a> {
+    /// As much room as there are entries.
+    pub fn new<E: Entry>(entries: &'a mut Vec<E>) -> Rows<'a> {
+        Rows {
+            table: E::TABLE,
+            entry: size_of::<E>() as u32,
+            n: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+            address: entries.as_mut_ptr() as u64,
+            entries,
+        }
+    }
+
+    /// The room itself, if its entries are of this type: for what stands in for the device.
+    pub fn of<E: Entry>(&mut self) -> Option<&mut [E]> {
+        let entries: &mut Vec<E> = self.entries.downcast_mut()?;
+        Some(entries)
+    }
+}
+
+impl std::fmt::Debug for Rows<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries of table {:#x}", self.n, self.table)
+    }
 }
 
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
@@ -56,14 +91,8 @@ pub enum Request<'a> {
     Block(&'a mut Block, &'a mut BlockParts),
     /// What this file's session has recorded on a CPU, as much as there is room for.
     Records(&'a mut Records, &'a mut [Record]),
-    /// What this file's session has counted of blocks, as many as there is room for.
-    Counts(&'a mut Counts, &'a mut [Count]),
-    /// What this file's session's records are about, as many as there is room for.
-    Accesses(&'a mut Accesses, &'a mut [Access]),
-    /// What this file's session has counted by keys, as many as there is room for.
-    Keys(&'a mut Keys, &'a mut [Key]),
-    /// What this file's session knows of locks, as many as there is room for.
-    Locks(&'a mut Locks, &'a mut [Lock]),
+    /// Entries of a table of this file's session, as many as there is room for.
+    Table(&'a mut TableRead, Rows<'a>),
     /// Translates blocks for this file's session, at most [`crate::abi::WARM_MAX`].
     Warm(&'a mut Warm, &'a [WarmBlock]),
 }
@@ -99,8 +128,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Start's, Stat's, Records', Counts', Accesses', Keys', Locks', PluginRead's, Warm's and Block's, are private
-        // to this crate and set in `call`, `fill` and `block` below.
+        // in it, Start's, Stat's, Records', TableRead's, PluginRead's, Warm's and Block's, are
+        // private to this crate and set in `call`, `fill` and `block` below.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -197,32 +226,30 @@ impl Door for Device {
             Request::PluginCtl(argument) => self.ioctl(7, argument),
             Request::Plugin(argument) => self.ioctl(8, argument),
             Request::PluginRead(argument, room) => {
-                self.fill(16, argument, room, |read| (&mut read.buf, &mut read.n))
+                self.fill(13, argument, room, |read| (&mut read.buf, &mut read.n))
             }
             Request::Routine(argument) => self.ioctl(9, argument),
             Request::Block(argument, parts) => self.block(argument, parts),
             Request::Records(argument, room) => self.fill(11, argument, room, |records| {
                 (&mut records.buf, &mut records.n)
             }),
-            Request::Counts(argument, room) => self.fill(12, argument, room, |counts| {
-                (&mut counts.buf, &mut counts.n)
-            }),
-            Request::Accesses(argument, room) => self.fill(15, argument, room, |accesses| {
-                (&mut accesses.buf, &mut accesses.n)
-            }),
-            Request::Keys(argument, room) => {
-                self.fill(13, argument, room, |keys| (&mut keys.buf, &mut keys.n))
+            Request::Table(argument, rows) => {
+                // The rows borrow their entries, which outlive the call.
+                argument.table = rows.table;
+                argument.entry = rows.entry;
+                argument.n = rows.n;
+                argument.buf = rows.address;
+                let result = self.ioctl(12, argument);
+                argument.buf = 0;
+                result
             }
             Request::Warm(argument, blocks) => {
                 // The blocks outlive the call; the kernel reads them only.
                 argument.buf = blocks.as_ptr() as u64;
                 argument.n = u32::try_from(blocks.len()).unwrap_or(u32::MAX);
-                let result = self.ioctl(17, argument);
+                let result = self.ioctl(14, argument);
                 argument.buf = 0;
                 result
-            }
-            Request::Locks(argument, room) => {
-                self.fill(14, argument, room, |locks| (&mut locks.buf, &mut locks.n))
             }
         }
     }

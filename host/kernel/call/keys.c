@@ -117,9 +117,17 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static void jifl_keys_fill(const void *cells, u32 i, void *answer)
+static u32 jifl_keys_end(const void *table)
 {
-	const struct jifl_keys_cell *cell = (void *)jifl_cells_at(cells, sizeof(*cell), i);
+	const struct jifl_keys_table *t = table;
+
+	return jifl_cells_end(&t->cells);
+}
+
+static void jifl_keys_fill(const void *table, u32 i, void *answer)
+{
+	const struct jifl_keys_table *t = table;
+	const struct jifl_keys_cell *cell = (void *)jifl_cells_at(&t->cells, sizeof(*cell), i);
 	struct jifl_key *key = answer;
 
 	*key = (struct jifl_key){
@@ -133,19 +141,18 @@ static void jifl_keys_fill(const void *cells, u32 i, void *answer)
 	memcpy(key->comm, cell->name.comm, sizeof(key->comm));
 }
 
-int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req)
+static void jifl_keys_rest(const void *table, struct jifl_table_read *req)
 {
-	static const struct jifl_answer answer = {
-		.size = sizeof(struct jifl_key),
-		.fill = jifl_keys_fill,
-	};
-	const struct jifl_keys_table *t = s->keys;
+	const struct jifl_keys_table *t = table;
 
-	static_assert(sizeof(struct jifl_key) <= JIFL_ANSWER_MAX);
-	if (!t)
-		return -ENOENT;
-	req->other_calls = atomic64_read(&t->other.calls);
-	req->other_sum = atomic64_read(&t->other.sum);
-	return jifl_answer_read(&answer, &t->cells, jifl_cells_end(&t->cells), req->buf, req->from,
-				&req->n);
+	req->rest[JIFL_KEY_OTHER_CALLS] = atomic64_read(&t->other.calls);
+	req->rest[JIFL_KEY_OTHER_SUM] = atomic64_read(&t->other.sum);
 }
+
+static_assert(sizeof(struct jifl_key) <= JIFL_ANSWER_MAX);
+const struct jifl_answer jifl_keys_answer = {
+	.size = sizeof(struct jifl_key),
+	.end = jifl_keys_end,
+	.fill = jifl_keys_fill,
+	.rest = jifl_keys_rest,
+};

@@ -4,11 +4,10 @@
 #define JIFL_HOST_KEYS_H
 
 #include <linux/types.h>
-
-struct jifl_keys;
-struct jifl_session;
+#include "../store/answer.h"
 
 struct jifl_keys_table;
+struct jifl_session;
 
 int jifl_keys_init(void);
 /* Makes s's table; -ENOMEM. Sleeps. */
@@ -17,7 +16,7 @@ int jifl_keys_open(struct jifl_session *s);
 void jifl_keys_close(struct jifl_session *s);
 /* A call of the current task, and what was counted of it. With preemption off, a run queue locked. */
 void jifl_keys_add(struct jifl_keys_table *t, u64 value);
-/* JIFL_IOC_KEYS. Sleeps. */
-int jifl_keys_read(const struct jifl_session *s, struct jifl_keys *req);
+/* JIFL_TABLE_KEYS, of a struct jifl_keys_table. */
+extern const struct jifl_answer jifl_keys_answer;
 
 #endif

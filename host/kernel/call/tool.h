@@ -14,6 +14,7 @@
 #include "../../../engine/engine.h"
 
 struct jifl_aim;
+struct jifl_answer;
 struct jifl_session;
 
 /* What is known of the calls of a session's targets. */
@@ -42,6 +43,7 @@ struct jifl_tool {
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	bool is_plugin;			/* plugin/ starts and ends its sessions, which insert last */
+	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
 
 	/* Once, at load; NULL: nothing. 0, or -errno after one line in the log. Sleeps. */
 	int (*init)(void);

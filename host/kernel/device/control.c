@@ -210,10 +210,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_ROUTINE, jifl_control_routine },
 	{ JIFL_IOC_BLOCK, jifl_control_block, true },
 	{ JIFL_IOC_RECORDS, jifl_read_records },
-	{ JIFL_IOC_COUNTS, jifl_read_counts },
-	{ JIFL_IOC_KEYS, jifl_read_keys },
-	{ JIFL_IOC_LOCKS, jifl_read_locks },
-	{ JIFL_IOC_ACCESSES, jifl_read_accesses },
+	{ JIFL_IOC_TABLE, jifl_read_table },
 	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
 	{ JIFL_IOC_WARM, jifl_read_warm },
 };

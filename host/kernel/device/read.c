@@ -8,6 +8,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../store/answer.h"
 #include "../store/ring.h"
 #include "../call/count.h"
 #include "../call/keys.h"
@@ -15,9 +16,7 @@
 #include "../session/require.h"
 #include "../session/session.h"
 #include "../session/warm.h"
-#include "../tools/lock/lock.h"
-#include "../tools/mem/mem.h"
-#include "../tools/profile.h"
+#include "../tools/tools.h"
 #include "request.h"
 
 int jifl_read_stat(struct jifl_file *f, void *arg)
@@ -68,27 +67,31 @@ int jifl_read_records(struct jifl_file *f, void *arg)
 	       jifl_ring_read(&f->session->ring, req);
 }
 
-int jifl_read_counts(struct jifl_file *f, void *arg)
+/* What the tool of that kind keeps. */
+static int jifl_read_tool(struct jifl_file *f, struct jifl_table_read *req)
 {
-	struct jifl_counts *req = arg;
+	const struct jifl_tool *tool = jifl_tools_of(req->table);
+	int ret;
 
-	return jifl_read_may_see("counts") ?: jifl_read_has(f, req->reserved) ?:
-	       jifl_profile_read(f->session, req);
+	if (!tool)
+		return -EINVAL;
+	ret = tool->shows_addresses ? jifl_read_may_see("table") : 0;
+	if (ret)
+		return ret;
+	if (!f->session || f->session->tool != tool || !tool->table)
+		return -ENOENT;
+	return jifl_answer_read(tool->table, f->session->tool_data, req);
 }
 
-int jifl_read_keys(struct jifl_file *f, void *arg)
+int jifl_read_table(struct jifl_file *f, void *arg)
 {
-	struct jifl_keys *req = arg;
+	struct jifl_table_read *req = arg;
 
-	return jifl_read_has(f, req->reserved) ?: jifl_keys_read(f->session, req);
-}
-
-int jifl_read_locks(struct jifl_file *f, void *arg)
-{
-	struct jifl_locks *req = arg;
-
-	return jifl_read_may_see("locks") ?: jifl_read_has(f, req->reserved) ?:
-	       jifl_lock_read(f->session, req);
+	if (req->table != JIFL_TABLE_KEYS)
+		return jifl_read_tool(f, req);
+	if (!f->session || !f->session->keys)
+		return -ENOENT;
+	return jifl_answer_read(&jifl_keys_answer, f->session->keys, req);
 }
 
 int jifl_read_warm(struct jifl_file *f, void *arg)
@@ -96,10 +99,4 @@ int jifl_read_warm(struct jifl_file *f, void *arg)
 	/* Its answer tells which code stands at an address. */
 	return jifl_read_may_see("warm") ?: jifl_read_has(f, 0) ?:
 	       jifl_warm(f->session, arg);
-}
-
-int jifl_read_accesses(struct jifl_file *f, void *arg)
-{
-	return jifl_read_may_see("accesses") ?: jifl_read_has(f, 0) ?:
-	       jifl_mem_read(f->session, arg);
 }

@@ -27,10 +27,7 @@ int jifl_read_may_see(const char *what);
 
 int jifl_read_stat(struct jifl_file *f, void *arg);
 int jifl_read_records(struct jifl_file *f, void *arg);
-int jifl_read_counts(struct jifl_file *f, void *arg);
-int jifl_read_keys(struct jifl_file *f, void *arg);
-int jifl_read_locks(struct jifl_file *f, void *arg);
-int jifl_read_accesses(struct jifl_file *f, void *arg);
+int jifl_read_table(struct jifl_file *f, void *arg);
 int jifl_read_warm(struct jifl_file *f, void *arg);
 
 #endif

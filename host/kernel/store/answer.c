@@ -4,28 +4,43 @@
  * sleeps. No lock: entries do not go while the reader holds its session.
  */
 #include <linux/bug.h>
+#include <linux/cpumask.h>
 #include <linux/minmax.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "../kernel.h"
 #include "answer.h"
 
-int jifl_answer_read(const struct jifl_answer *a, const void *table, u32 end, u64 buf, u32 from,
-		     u32 *n)
+static bool jifl_answer_may(const struct jifl_answer *a, const struct jifl_table_read *req)
 {
-	const u32 asked = from < end ? min(*n, end - from) : 0;
-	u64 entry[JIFL_ANSWER_MAX / sizeof(u64)];
-	u32 done;
+	if (req->entry != a->size)
+		return false;
+	if (!a->by_cpu)
+		return !req->cpu;
+	return req->cpu < nr_cpu_ids && cpu_possible(req->cpu);
+}
 
+int jifl_answer_read(const struct jifl_answer *a, const void *table, struct jifl_table_read *req)
+{
+	u64 entry[JIFL_ANSWER_MAX / sizeof(u64)];
+	u32 end, asked, done;
+
+	if (!jifl_answer_may(a, req))
+		return -EINVAL;
 	if (WARN_ON_ONCE(a->size > sizeof(entry)))
 		return -EFAULT;
+	memset(req->rest, 0, sizeof(req->rest));
+	a->rest(table, req);
+	end = a->end(table);
+	asked = req->from < end ? min(req->n, end - req->from) : 0;
 	for (done = 0; done < asked; done++) {
-		a->fill(table, from + done, entry);
-		if (copy_to_user(u64_to_user_ptr(buf + done * a->size), entry, a->size))
+		a->fill(table, req->from + done, entry);
+		if (copy_to_user(u64_to_user_ptr(req->buf + done * a->size), entry, a->size))
 			return -EFAULT;
 		cond_resched();
 	}
-	*n = done;
+	req->n = done;
 	return 0;
 }

@@ -31,7 +31,6 @@
 #include "../store/block_hash.h"
 #include "../call/count.h"
 #include "../call/whose.h"
-#include "profile.h"
 #include "tools.h"
 
 static unsigned int profile_blocks = 1 << 17;
@@ -156,7 +155,7 @@ static u32 jifl_profile_index(struct jifl_profile *p, struct jifl_profile_block 
 	d->next = *head;
 	p->blocks[p->n] = *d;
 	*head = p->n + 1;
-	/* Pairs with the acquire in jifl_profile_read. */
+	/* Pairs with the acquire in jifl_profile_end. */
 	smp_store_release(&p->n, p->n + 1);
 	return *head - 1;
 }
@@ -228,23 +227,28 @@ static void jifl_profile_fill(const void *table, u32 i, void *answer)
 		c->taken = c->executed - not_taken;
 }
 
-int jifl_profile_read(const struct jifl_session *s, struct jifl_counts *req)
+static u32 jifl_profile_end(const void *table)
 {
-	static const struct jifl_answer answer = {
-		.size = sizeof(struct jifl_count),
-		.fill = jifl_profile_fill,
-	};
-	const struct jifl_profile *p = s->tool == &jifl_tool_profile ? s->tool_data : NULL;
-	int ret;
+	const struct jifl_profile *p = table;
 
-	static_assert(sizeof(struct jifl_count) <= JIFL_ANSWER_MAX);
-	if (!p)
-		return -ENOENT;
 	/* Pairs with the release in jifl_profile_index. */
-	ret = jifl_answer_read(&answer, p, smp_load_acquire(&p->n), req->buf, req->from, &req->n);
-	req->refused = READ_ONCE(p->refused);
-	return ret;
+	return smp_load_acquire(&p->n);
 }
+
+static void jifl_profile_rest(const void *table, struct jifl_table_read *req)
+{
+	const struct jifl_profile *p = table;
+
+	req->rest[JIFL_COUNT_REFUSED] = READ_ONCE(p->refused);
+}
+
+static_assert(sizeof(struct jifl_count) <= JIFL_ANSWER_MAX);
+static const struct jifl_answer jifl_profile_answer = {
+	.size = sizeof(struct jifl_count),
+	.end = jifl_profile_end,
+	.fill = jifl_profile_fill,
+	.rest = jifl_profile_rest,
+};
 
 const struct jifl_tool jifl_tool_profile = {
 	.name = "profile",
@@ -253,6 +257,7 @@ const struct jifl_tool jifl_tool_profile = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.shows_addresses = true,
 	.init = jifl_profile_init,
+	.table = &jifl_profile_answer,
 	.instrument = jifl_profile_instrument,
 	.open = jifl_profile_open,
 	.close = jifl_profile_close,

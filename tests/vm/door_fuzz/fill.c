@@ -22,10 +22,7 @@ const struct request requests[] = {
 	{ JIFL_IOC_ROUTINE, sizeof(struct jifl_routine_info) },
 	{ JIFL_IOC_BLOCK, sizeof(struct jifl_block) },
 	{ JIFL_IOC_RECORDS, sizeof(struct jifl_records) },
-	{ JIFL_IOC_COUNTS, sizeof(struct jifl_counts) },
-	{ JIFL_IOC_KEYS, sizeof(struct jifl_keys) },
-	{ JIFL_IOC_LOCKS, sizeof(struct jifl_locks) },
-	{ JIFL_IOC_ACCESSES, sizeof(struct jifl_accesses) },
+	{ JIFL_IOC_TABLE, sizeof(struct jifl_table_read) },
 	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
 	{ JIFL_IOC_WARM, sizeof(struct jifl_warm) },
 };
@@ -116,12 +113,13 @@ static void fill_warm(struct fuzzer *f, struct jifl_warm *warm)
 {
 	static __thread struct jifl_warm_block blocks[8];
 	struct jifl_count known[8];
-	struct jifl_counts counts = {
-		.size = sizeof(counts), .n = 8, .buf = (uintptr_t)known, .from = below(f, 64),
+	struct jifl_table_read counts = {
+		.size = sizeof(counts), .table = JIFL_KIND_PROFILE, .entry = sizeof(known[0]),
+		.n = 8, .buf = (uintptr_t)known, .from = below(f, 64),
 	};
 	unsigned int i;
 
-	if (ioctl(file_of(f), JIFL_IOC_COUNTS, &counts))
+	if (ioctl(file_of(f), JIFL_IOC_TABLE, &counts))
 		counts.n = 0;
 	for (i = 0; i < 8; i++) {
 		blocks[i] = (struct jifl_warm_block){
@@ -141,6 +139,30 @@ static void fill_warm(struct fuzzer *f, struct jifl_warm *warm)
 	warm->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)blocks;
 }
 
+/* One of the tables that there are, with its entries' size; now and then what is none. */
+static void fill_table(struct fuzzer *f, struct jifl_table_read *read, void *aside)
+{
+	static const struct {
+		uint32_t table, entry;
+	} tables[] = {
+		{ JIFL_KIND_PROFILE, sizeof(struct jifl_count) },
+		{ JIFL_TABLE_KEYS, sizeof(struct jifl_key) },
+		{ JIFL_KIND_LOCK, sizeof(struct jifl_lock) },
+		{ JIFL_KIND_MEM, sizeof(struct jifl_access) },
+	};
+	unsigned int which = below(f, sizeof(tables) / sizeof(tables[0]));
+
+	read->table = one_in(f, 16) ? (uint32_t)odd_value(f) : tables[which].table;
+	read->entry = one_in(f, 16) ? (uint32_t)odd_value(f) : tables[which].entry;
+	read->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, which ? 5 : 50);
+	read->n = below(f, ARENA_ASIDE / tables[which].entry + 1);
+	if (tables[which].table == JIFL_KIND_MEM)
+		read->cpu = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 3);
+	else
+		read->cpu = one_in(f, 16);
+	read->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+}
+
 void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 {
 	struct jifl_stat *stat = buf;
@@ -149,10 +171,6 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_plugin_info *plugin = buf;
 	struct jifl_routine_info *routine = buf;
 	struct jifl_records *records = buf;
-	struct jifl_counts *counts = buf;
-	struct jifl_keys *keys = buf;
-	struct jifl_locks *locks = buf;
-	struct jifl_accesses *accesses = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -192,29 +210,8 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		records->reserved = one_in(f, 16);
 		records->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
-	case JIFL_IOC_COUNTS:
-		counts->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 50);
-		counts->n = below(f, ARENA_ASIDE / sizeof(struct jifl_count) + 1);
-		counts->reserved = one_in(f, 16);
-		counts->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
-		break;
-	case JIFL_IOC_KEYS:
-		keys->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
-		keys->n = below(f, ARENA_ASIDE / sizeof(struct jifl_key) + 1);
-		keys->reserved = one_in(f, 16);
-		keys->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
-		break;
-	case JIFL_IOC_LOCKS:
-		locks->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
-		locks->n = below(f, ARENA_ASIDE / sizeof(struct jifl_lock) + 1);
-		locks->reserved = one_in(f, 16);
-		locks->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
-		break;
-	case JIFL_IOC_ACCESSES:
-		accesses->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 5);
-		accesses->n = below(f, ARENA_ASIDE / sizeof(struct jifl_access) + 1);
-		accesses->cpu = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 3);
-		accesses->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+	case JIFL_IOC_TABLE:
+		fill_table(f, buf, aside);
 		break;
 	}
 	*(uint32_t *)buf = requests[which].size;
@@ -232,14 +229,8 @@ int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_block, src_len);
 	if (requests[which].cmd == JIFL_IOC_RECORDS)
 		size = offsetof(struct jifl_records, n);
-	if (requests[which].cmd == JIFL_IOC_COUNTS)
-		size = offsetof(struct jifl_counts, n);
-	if (requests[which].cmd == JIFL_IOC_KEYS)
-		size = offsetof(struct jifl_keys, n);
-	if (requests[which].cmd == JIFL_IOC_LOCKS)
-		size = offsetof(struct jifl_locks, n);
-	if (requests[which].cmd == JIFL_IOC_ACCESSES)
-		size = offsetof(struct jifl_accesses, n);
+	if (requests[which].cmd == JIFL_IOC_TABLE)
+		size = offsetof(struct jifl_table_read, n);
 	if (requests[which].cmd == JIFL_IOC_PLUGIN_READ)
 		size = offsetof(struct jifl_plugin_read, n);
 

@@ -257,8 +257,8 @@ class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
     SIZES = {"info": 48, "start": 80, "stop": 16, "stat": 72, "status": 448, "session": 64, "detach": 24,
-             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "counts": 32, "keys": 40,
-             "locks": 48, "accesses": 40, "plugin_read": 72, "warm": 56}
+             "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
+             "plugin_read": 72, "warm": 56}
 
     SYSCALL = 1     # a kind of targets
 
@@ -330,12 +330,19 @@ class Device:
         n, lost, waits = struct.unpack("<8xI4x8xQQ8x", answer)
         return buffer[:2 * n], lost, waits
 
+    # Tables: kinds of sessions, and keys.
+    PROFILE, LOCK, MEM, KEYS = 6, 8, 9, 1 << 31
+
+    def table(self, table, entry=0, first=0, room=0, address=0, cpu=0):
+        """The answer to a request for entries of a table, each of `entry` bytes."""
+        return self.call("table", struct.pack("<IIIIIQ", table, entry, first, room, cpu, address))
+
     def counts(self, room=1 << 13):
         """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""
         buffer = (ctypes.c_uint64 * (6 * room))()
         found, n = [], room
         while n == room:
-            answer = self.call("counts", struct.pack("<IIIQQ", len(found), room, 0, ctypes.addressof(buffer), 0))
-            n, refused = struct.unpack("<8xI4x8xQ", answer)
+            answer = self.table(self.PROFILE, 48, len(found), room, ctypes.addressof(buffer))
+            n, refused = struct.unpack("<16xI4x8xQ16x", answer)
             found += [Count(*words) for words in struct.iter_unpack("<QQQQIIIxxxx", memoryview(buffer).cast("B")[:48 * n])]
         return found, refused

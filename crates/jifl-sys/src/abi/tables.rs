@@ -3,6 +3,52 @@
 
 use super::*;
 
+abi_struct! {
+    /// `struct jifl_table_read`: reads entries of a table of this file's session.
+    TableRead {
+        /// Of this structure.
+        pub size: u32,
+        /// In: which table. Set by [`crate::device`].
+        pub table: u32,
+        /// In: bytes of an entry. Set by [`crate::device`].
+        pub entry: u32,
+        /// In: the first to read.
+        pub from: u32,
+        /// Out: how many came. In: set by [`crate::device`].
+        pub n: u32,
+        /// In: of tables that ask for one; else 0.
+        pub cpu: u32,
+        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        pub(crate) buf: u64,
+        /// Out: what stands in no entry, by table.
+        pub rest: [u64; 3],
+    }
+}
+
+impl TableRead {
+    /// The question for entries from a number on, and for a CPU, if the table asks for one.
+    pub fn from(from: u32, cpu: u32) -> TableRead {
+        TableRead {
+            from,
+            cpu,
+            ..TableRead::default()
+        }
+    }
+}
+
+/// [`Entry::TABLE`] of [`Key`].
+pub const TABLE_KEYS: u32 = 0x8000_0000;
+
+/// An entry of a table.
+///
+/// # Safety
+/// It is the structure that the ABI has for the table, `repr(C)`, and all its members are integers
+/// or arrays of them: the kernel writes any bytes into it.
+pub unsafe trait Entry: Copy + Default + 'static {
+    /// The kind of the table's sessions, or [`TABLE_KEYS`].
+    const TABLE: u32;
+}
+
 /// `struct jifl_count`: how often a block was executed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -25,36 +71,16 @@ pub struct Count {
     pub hash: u32,
 }
 
+// SAFETY: it is `struct jifl_count`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Count {
+    const TABLE: u32 = Kind::Profile as u32;
+}
+
+/// In [`TableRead::rest`] of [`Count`]: copies of blocks made without a counter, for want of room.
+pub const COUNT_REFUSED: usize = 0;
+
 /// Of [`Count::branch`].
 pub const NO_BRANCH: u32 = 0xffff_ffff;
-
-abi_struct! {
-    /// `struct jifl_counts`: reads counts of a session of [`Kind::Profile`].
-    Counts {
-        /// Of this structure.
-        pub size: u32,
-        /// In: the first to read.
-        pub from: u32,
-        /// Out: how many came. In: set by [`crate::device`].
-        pub n: u32,
-        /// Zero.
-        pub reserved: u32,
-        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
-        pub(crate) buf: u64,
-        /// Out: copies of blocks made without a counter, for want of room.
-        pub refused: u64,
-    }
-}
-
-impl Counts {
-    /// The question for those from a number on.
-    pub fn from(from: u32) -> Counts {
-        Counts {
-            from,
-            ..Counts::default()
-        }
-    }
-}
 
 /// `struct jifl_warm_block`: a block that is to be translated before a call comes to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -144,36 +170,15 @@ pub struct Access {
     pub insn_len: u16,
 }
 
-abi_struct! {
-    /// `struct jifl_accesses`: reads accesses of a session of [`Kind::Mem`].
-    Accesses {
-        /// Of this structure.
-        pub size: u32,
-        /// In: the first to read.
-        pub from: u32,
-        /// Out: how many came. In: set by [`crate::device`].
-        pub n: u32,
-        /// In: whose `percpu` is asked for.
-        pub cpu: u32,
-        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
-        pub(crate) buf: u64,
-        /// Out: where this CPU's own data are.
-        pub percpu: u64,
-        /// Out: copies of blocks that are not recorded, for want of room.
-        pub refused: u64,
-    }
+// SAFETY: it is `struct jifl_access`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Access {
+    const TABLE: u32 = Kind::Mem as u32;
 }
 
-impl Accesses {
-    /// The question for those from a number on, and for a CPU.
-    pub fn from(from: u32, cpu: u32) -> Accesses {
-        Accesses {
-            from,
-            cpu,
-            ..Accesses::default()
-        }
-    }
-}
+/// In [`TableRead::rest`] of [`Access`]: where the own data of the CPU are that was asked for.
+pub const ACCESS_PERCPU_BASE: usize = 0;
+/// In [`TableRead::rest`] of [`Access`]: copies of blocks that are not recorded, for want of room.
+pub const ACCESS_REFUSED: usize = 1;
 
 /// `struct jifl_key`: what a command name, process or CPU has of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -191,35 +196,15 @@ pub struct Key {
     pub sum: u64,
 }
 
-abi_struct! {
-    /// `struct jifl_keys`: reads keys of a session with `FLAG_BY_*`.
-    Keys {
-        /// Of this structure.
-        pub size: u32,
-        /// In: the first to read.
-        pub from: u32,
-        /// Out: how many came. In: set by [`crate::device`].
-        pub n: u32,
-        /// Zero.
-        pub reserved: u32,
-        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
-        pub(crate) buf: u64,
-        /// Out: calls of keys that there was no room for.
-        pub other_calls: u64,
-        /// Out: what was counted in these.
-        pub other_sum: u64,
-    }
+// SAFETY: it is `struct jifl_key`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Key {
+    const TABLE: u32 = TABLE_KEYS;
 }
 
-impl Keys {
-    /// The question for those from a number on.
-    pub fn from(from: u32) -> Keys {
-        Keys {
-            from,
-            ..Keys::default()
-        }
-    }
-}
+/// In [`TableRead::rest`] of [`Key`]: calls of keys that there was no room for.
+pub const KEY_OTHER_CALLS: usize = 0;
+/// In [`TableRead::rest`] of [`Key`]: what was counted in these.
+pub const KEY_OTHER_SUM: usize = 1;
 
 /// What locks are called, by [`Lock::kind`], as perf has them; the last is none, but a locked
 /// cmpxchg that failed and is tried again.
@@ -264,34 +249,14 @@ pub struct Lock {
     pub cpu: u32,
 }
 
-abi_struct! {
-    /// `struct jifl_locks`: reads locks of a session of [`Kind::Lock`].
-    Locks {
-        /// Of this structure.
-        pub size: u32,
-        /// In: the first to read.
-        pub from: u32,
-        /// Out: how many came. In: set by [`crate::device`].
-        pub n: u32,
-        /// Zero.
-        pub reserved: u32,
-        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
-        pub(crate) buf: u64,
-        /// Out: of those that there was no room for.
-        pub other_contended: u64,
-        /// Out: likewise.
-        pub other_wait_ns: u64,
-        /// Out: waits that found no room for the time they began at.
-        pub untimed: u64,
-    }
+// SAFETY: it is `struct jifl_lock`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Lock {
+    const TABLE: u32 = Kind::Lock as u32;
 }
 
-impl Locks {
-    /// The question for those from a number on.
-    pub fn from(from: u32) -> Locks {
-        Locks {
-            from,
-            ..Locks::default()
-        }
-    }
-}
+/// In [`TableRead::rest`] of [`Lock`]: times that locks without room were waited for.
+pub const LOCK_OTHER_CONTENDED: usize = 0;
+/// In [`TableRead::rest`] of [`Lock`]: how long.
+pub const LOCK_OTHER_WAIT_NS: usize = 1;
+/// In [`TableRead::rest`] of [`Lock`]: waits that found no room for the time they began at.
+pub const LOCK_UNTIMED: usize = 2;

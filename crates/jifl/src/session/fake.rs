@@ -6,10 +6,10 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Access, Block, Count, Key, Lock, Locks, Record, SessionInfo, Stat, Status,
-    TARGET_SYSCALL, TargetSpec, WarmBlock, to_name,
+    ABI_VERSION, Block, Entry, Record, SessionInfo, Stat, Status, TARGET_SYSCALL, TableRead,
+    TargetSpec, WarmBlock, to_name,
 };
-use jifl_sys::device::{BlockParts, Door, Histogram, Request};
+use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
 use rustix::io::Errno;
 
 /// What the stand-in knows and was told.
@@ -39,19 +39,15 @@ pub struct State {
     pub hidden: Option<Errno>,
     /// Of each CPU, what has not been taken.
     pub records: Vec<Vec<Record>>,
-    /// Of blocks, and how many had no counter.
-    pub counts: (Vec<Count>, u64),
-    /// Of records, where per-CPU data are, and how many had no room.
-    pub accesses: (Vec<Access>, u64, u64),
-    /// And the calls and the sum of those without room.
-    pub keys: (Vec<Key>, u64, u64),
-    /// And what else the answer says.
-    pub locks: (Vec<Lock>, Locks),
+    /// Of tables: each fills room for entries of its own type.
+    tables: Vec<TableAnswer>,
     /// Blocks that were to be translated; those of an odd length are other code.
     pub warmed: Vec<WarmBlock>,
     pub draining: u32,
     pub drain_ns: u64,
 }
+
+type TableAnswer = Box<dyn Fn(&mut TableRead, &mut Rows<'_>) + Send>;
 
 /// The stand-in.
 pub struct Fake(Mutex<State>);
@@ -75,10 +71,7 @@ impl Default for Fake {
             blocks: Vec::new(),
             hidden: None,
             records: Vec::new(),
-            counts: (Vec::new(), 0),
-            accesses: (Vec::new(), 0, 0),
-            keys: (Vec::new(), 0, 0),
-            locks: (Vec::new(), Locks::default()),
+            tables: Vec::new(),
             warmed: Vec::new(),
             draining: 0,
             drain_ns: 0,
@@ -101,6 +94,18 @@ impl Fake {
             name: to_name(name.as_bytes()).unwrap(),
             ..SessionInfo::default()
         });
+    }
+
+    /// The table of these entries, and what is beside them.
+    pub fn add_table<E: Entry + Send>(&self, entries: Vec<E>, rest: [u64; 3]) {
+        let answer = move |asked: &mut TableRead, rows: &mut Rows<'_>| {
+            let Some(room) = rows.of::<E>() else { return };
+            let behind = entries.get(asked.from as usize..).unwrap_or_default();
+            let n = behind.len().min(room.len());
+            room[..n].copy_from_slice(&behind[..n]);
+            (asked.n, asked.rest) = (n as u32, rest);
+        };
+        self.state().tables.push(Box::new(answer));
     }
 
     /// `calls` calls of `nr`, each of them `value`.
@@ -228,37 +233,11 @@ impl Door for Fake {
                 all.drain(..n);
                 records.n = n as u32;
             }
-            Request::Counts(counts, room) => {
-                let (all, refused) = &state.counts;
-                let rest = all.get(counts.from as usize..).unwrap_or_default();
-                let n = rest.len().min(room.len());
-                room[..n].copy_from_slice(&rest[..n]);
-                counts.n = n as u32;
-                counts.refused = *refused;
-            }
-            Request::Accesses(accesses, room) => {
-                let (all, percpu, refused) = &state.accesses;
-                let rest = all.get(accesses.from as usize..).unwrap_or_default();
-                let n = rest.len().min(room.len());
-                room[..n].copy_from_slice(&rest[..n]);
-                accesses.n = n as u32;
-                (accesses.percpu, accesses.refused) = (*percpu, *refused);
-            }
-            Request::Keys(keys, room) => {
-                let (all, calls, sum) = &state.keys;
-                let rest = all.get(keys.from as usize..).unwrap_or_default();
-                let n = rest.len().min(room.len());
-                room[..n].copy_from_slice(&rest[..n]);
-                keys.n = n as u32;
-                (keys.other_calls, keys.other_sum) = (*calls, *sum);
-            }
-            Request::Locks(locks, room) => {
-                let (all, answer) = &state.locks;
-                let rest = all.get(locks.from as usize..).unwrap_or_default();
-                let n = rest.len().min(room.len());
-                room[..n].copy_from_slice(&rest[..n]);
-                *locks = *answer;
-                locks.n = n as u32;
+            Request::Table(asked, mut rows) => {
+                asked.n = 0;
+                for answer in &state.tables {
+                    answer(asked, &mut rows);
+                }
             }
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {

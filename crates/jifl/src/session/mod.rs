@@ -13,4 +13,5 @@ pub mod recording;
 pub mod report;
 pub mod ring;
 pub mod scope;
+pub mod table;
 pub mod targets;

@@ -298,6 +298,7 @@ const struct jifl_tool jifl_tool_lock = {
 	.calls = JIFL_CALLS_COUNTED,
 	.shows_addresses = true,
 	.init = jifl_lock_init,
+	.table = &jifl_lock_answer,
 	.instrument = jifl_lock_instrument,
 	.open = jifl_lock_open,
 	.close = jifl_lock_close,

@@ -11,14 +11,12 @@
 #include <linux/atomic.h>
 
 #include "../../kernel.h"
+#include "../../store/answer.h"
 #include "../../store/cells.h"
 
 struct ir_block;
 struct jifl_session;
 struct jifl_locks_table;
-
-/* JIFL_IOC_LOCKS. Sleeps. */
-int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req);
 
 /* --- lock.c ------------------------------------------------------------------------ */
 
@@ -39,6 +37,7 @@ int jifl_lock_table_init(void);
 /* The table of s: as of a struct jifl_tool. */
 int jifl_lock_open(struct jifl_session *s, u64 *busy_session);
 void jifl_lock_close(struct jifl_session *s);
+extern const struct jifl_answer jifl_lock_answer;
 
 struct jifl_lock_name {
 	u64 lock, caller, site;

@@ -13,10 +13,8 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../compat/ksym.h"
-#include "../../store/answer.h"
 #include "../../store/cells.h"
 #include "../../call/whose.h"
-#include "../tools.h"
 #include "lock.h"
 
 static unsigned int lock_cells = 4096;
@@ -105,9 +103,17 @@ static void jifl_lock_name_percpu(struct jifl_lock *l)
 	}
 }
 
-static void jifl_lock_fill(const void *cells, u32 i, void *answer)
+static u32 jifl_lock_table_end(const void *table)
 {
-	const struct jifl_lock_cell *cell = (void *)jifl_cells_at(cells, sizeof(*cell), i);
+	const struct jifl_locks_table *t = table;
+
+	return jifl_cells_end(&t->cells);
+}
+
+static void jifl_lock_fill(const void *table, u32 i, void *answer)
+{
+	const struct jifl_locks_table *t = table;
+	const struct jifl_lock_cell *cell = (void *)jifl_cells_at(&t->cells, sizeof(*cell), i);
 	struct jifl_lock *l = answer;
 
 	*l = (struct jifl_lock){
@@ -124,20 +130,19 @@ static void jifl_lock_fill(const void *cells, u32 i, void *answer)
 	jifl_lock_name_percpu(l);
 }
 
-int jifl_lock_read(const struct jifl_session *s, struct jifl_locks *req)
+static void jifl_lock_rest(const void *table, struct jifl_table_read *req)
 {
-	static const struct jifl_answer answer = {
-		.size = sizeof(struct jifl_lock),
-		.fill = jifl_lock_fill,
-	};
-	const struct jifl_locks_table *t = s->tool == &jifl_tool_lock ? s->tool_data : NULL;
+	const struct jifl_locks_table *t = table;
 
-	static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
-	if (!t)
-		return -ENOENT;
-	req->other_contended = atomic64_read(&t->other.contended);
-	req->other_wait_ns = atomic64_read(&t->other.wait_ns);
-	req->untimed = atomic64_read(&t->waits.untimed);
-	return jifl_answer_read(&answer, &t->cells, jifl_cells_end(&t->cells), req->buf, req->from,
-				&req->n);
+	req->rest[JIFL_LOCK_OTHER_CONTENDED] = atomic64_read(&t->other.contended);
+	req->rest[JIFL_LOCK_OTHER_WAIT_NS] = atomic64_read(&t->other.wait_ns);
+	req->rest[JIFL_LOCK_UNTIMED] = atomic64_read(&t->waits.untimed);
 }
+
+static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
+const struct jifl_answer jifl_lock_answer = {
+	.size = sizeof(struct jifl_lock),
+	.end = jifl_lock_table_end,
+	.fill = jifl_lock_fill,
+	.rest = jifl_lock_rest,
+};

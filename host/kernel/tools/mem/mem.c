@@ -28,7 +28,6 @@
 #include "../../call/count.h"
 #include "../../call/whose.h"
 #include "../tools.h"
-#include "mem.h"
 #include "plan.h"
 
 #define JIFL_MEM_BLOCKS		(1u << 17)
@@ -130,7 +129,7 @@ static const struct jifl_mem_block *jifl_mem_enter(struct jifl_mem *m, const str
 	for (i = 0; i < p->naccesses; i++)
 		m->cells[m->ncells + i] = (struct jifl_mem_cell){ .block = m->nblocks - 1,
 								  .access = p->accesses[i] };
-	/* Pairs with the acquire in jifl_mem_read. */
+	/* Pairs with the acquire in jifl_mem_end. */
 	smp_store_release(&m->ncells, m->ncells + p->naccesses);
 	return &m->blocks[m->nblocks - 1];
 }
@@ -202,27 +201,30 @@ static void jifl_mem_fill(const void *table, u32 i, void *answer)
 	};
 }
 
-int jifl_mem_read(const struct jifl_session *s, struct jifl_accesses *req)
+static u32 jifl_mem_end(const void *table)
 {
-	static const struct jifl_answer answer = {
-		.size = sizeof(struct jifl_access),
-		.fill = jifl_mem_fill,
-	};
-	const struct jifl_mem *m = s->tool == &jifl_tool_mem ? s->tool_data : NULL;
-	int ret;
+	const struct jifl_mem *m = table;
 
-	static_assert(sizeof(struct jifl_access) <= JIFL_ANSWER_MAX);
-	if (!m)
-		return -ENOENT;
-	if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
-		return -EINVAL;
 	/* Pairs with the release in jifl_mem_enter. */
-	ret = jifl_answer_read(&answer, m, smp_load_acquire(&m->ncells), req->buf, req->from,
-			       &req->n);
-	req->percpu = per_cpu_offset(req->cpu);
-	req->refused = READ_ONCE(m->refused);
-	return ret;
+	return smp_load_acquire(&m->ncells);
 }
+
+static void jifl_mem_rest(const void *table, struct jifl_table_read *req)
+{
+	const struct jifl_mem *m = table;
+
+	req->rest[JIFL_ACCESS_PERCPU_BASE] = per_cpu_offset(req->cpu);
+	req->rest[JIFL_ACCESS_REFUSED] = READ_ONCE(m->refused);
+}
+
+static_assert(sizeof(struct jifl_access) <= JIFL_ANSWER_MAX);
+static const struct jifl_answer jifl_mem_answer = {
+	.size = sizeof(struct jifl_access),
+	.by_cpu = true,
+	.end = jifl_mem_end,
+	.fill = jifl_mem_fill,
+	.rest = jifl_mem_rest,
+};
 
 static const struct jifl_tool_records jifl_mem_records = {
 	.begin = jifl_mem_begin,
@@ -235,6 +237,7 @@ const struct jifl_tool jifl_tool_mem = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.records = &jifl_mem_records,
 	.shows_addresses = true,
+	.table = &jifl_mem_answer,
 	.instrument = jifl_mem_instrument,
 	.open = jifl_mem_open,
 	.close = jifl_mem_close,

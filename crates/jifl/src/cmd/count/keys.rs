@@ -3,16 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use jifl_sys::abi::{self, Keys, Kind, from_name};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::{self, KEY_OTHER_CALLS, KEY_OTHER_SUM, Kind, from_name};
+use jifl_sys::device::Door;
 
 use super::sheet::{Figure, Key, Line, Of, Ratio, Sheet};
 use super::what::By;
 use crate::base::exit::Failure;
-use crate::session::device;
-
-/// Keys that one request may take.
-const ROOM: usize = 1 << 10;
+use crate::session::table;
 
 /// The table of a door's session.
 ///
@@ -77,17 +74,8 @@ fn key_of(by: By, key: &abi::Key) -> Key {
 
 /// All keys, and calls and sum of those without room.
 fn read(door: &impl Door) -> Result<(Vec<abi::Key>, [u64; 2]), Failure> {
-    let mut all: Vec<abi::Key> = Vec::new();
-    let mut room = vec![abi::Key::default(); ROOM];
-    loop {
-        let mut keys = Keys::from(all.len() as u32);
-        door.call(Request::Keys(&mut keys, &mut room))
-            .map_err(|error| device::failed("reading the counts by keys", &error))?;
-        all.extend_from_slice(&room[..keys.n as usize]);
-        if (keys.n as usize) < room.len() {
-            return Ok((all, [keys.other_calls, keys.other_sum]));
-        }
-    }
+    let (all, rest) = table::read(door, "reading the counts by keys")?;
+    Ok((all, [rest[KEY_OTHER_CALLS], rest[KEY_OTHER_SUM]]))
 }
 
 #[cfg(test)]
@@ -109,7 +97,10 @@ mod tests {
     #[test]
     fn keys_become_columns_the_largest_sum_first() {
         let fake = Fake::default();
-        fake.state().keys = (vec![key("sh", 7, 10, 100), key("ls", 8, 1, 500)], 2, 30);
+        fake.add_table(
+            vec![key("sh", 7, 10, 100), key("ls", 8, 1, 500)],
+            [2, 30, 0],
+        );
         let found = sheet(&fake, Kind::Insn, &[By::Comm, By::Cpu]).unwrap();
         assert_eq!(found.keys, ["comm", "cpu"]);
         assert_eq!(
@@ -130,8 +121,8 @@ mod tests {
     #[test]
     fn keys_are_read_to_the_last() {
         let fake = Fake::default();
-        let n = 2 * ROOM as i32 + 1;
-        fake.state().keys = ((0..n).map(|pid| key("", pid, 1, 1)).collect(), 0, 0);
+        let n = 2 * table::ROOM as i32 + 1;
+        fake.add_table((0..n).map(|pid| key("", pid, 1, 1)).collect(), [0; 3]);
         assert_eq!(read(&fake).unwrap().0.len(), n as usize);
     }
 }

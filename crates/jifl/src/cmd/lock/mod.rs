@@ -5,8 +5,7 @@ mod rows;
 mod show;
 
 use clap::{Args, ValueEnum};
-use jifl_sys::abi::{Kind, Lock, Locks};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::Kind;
 
 use crate::base::exit::Failure;
 use crate::kernel::symbols::Symbols;
@@ -14,12 +13,9 @@ use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::scope::{self, Scope};
-use crate::session::targets;
+use crate::session::{table, targets};
 use crate::show::output;
 use crate::show::output::Extent;
-
-/// Locks that one request may take.
-const ROOM: usize = 1 << 10;
 
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,13 +78,13 @@ impl LockArgs {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &LockArgs) -> Result<u8, Failure> {
-    let table = Table::all();
-    let session = Session::new(Kind::Lock, 0, targets::select(&args.targets, &table)?);
+    let calls = Table::all();
+    let session = Session::new(Kind::Lock, 0, targets::select(&args.targets, &calls)?);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(&args.scope, &door, session, &table, None, |_| ())?;
-    let (locks, rest) = read(&door)?;
+    let (outcome, ()) = scope::observe(&args.scope, &door, session, &calls, None, |_| ())?;
+    let (locks, rest) = table::read(&door, "reading the locks")?;
     let status = outcome.exit_status();
     let found = show::Found {
         rows: rows::rows(&locks, &args.by),
@@ -108,29 +104,12 @@ pub fn run(args: &LockArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// All locks of a door's session, and what the module says beside.
-///
-/// # Errors
-/// The module does not give them.
-fn read(door: &impl Door) -> Result<(Vec<Lock>, Locks), Failure> {
-    let mut all: Vec<Lock> = Vec::new();
-    let mut room = vec![Lock::default(); ROOM];
-    loop {
-        let mut locks = Locks::from(all.len() as u32);
-        door.call(Request::Locks(&mut locks, &mut room))
-            .map_err(|error| device::failed("reading the locks", &error))?;
-        all.extend_from_slice(&room[..locks.n as usize]);
-        if (locks.n as usize) < room.len() {
-            return Ok((all, locks));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::parse::parse;
     use crate::session::fake::Fake;
+    use jifl_sys::abi::{LOCK_UNTIMED, Lock};
 
     #[test]
     fn the_documented_lines_parse() {
@@ -156,11 +135,9 @@ mod tests {
             lock: n,
             ..Lock::default()
         };
-        let n = 2 * ROOM as u64;
-        let mut rest = Locks::from(0);
-        rest.untimed = 3;
-        fake.state().locks = ((0..n).map(lock).collect(), rest);
-        let (all, rest) = read(&fake).unwrap();
-        assert_eq!((all.len() as u64, rest.untimed), (n, 3));
+        let n = 2 * table::ROOM as u64;
+        fake.add_table((0..n).map(lock).collect(), [0, 0, 3]);
+        let (all, rest) = table::read::<Lock>(&fake, "").unwrap();
+        assert_eq!((all.len() as u64, rest[LOCK_UNTIMED]), (n, 3));
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How locks are shown.
 
-use jifl_sys::abi::{LOCK_CMPXCHG, LOCK_TYPES, Lock, Locks};
+use jifl_sys::abi::{
+    LOCK_CMPXCHG, LOCK_OTHER_CONTENDED, LOCK_OTHER_WAIT_NS, LOCK_TYPES, LOCK_UNTIMED, Lock,
+};
 use serde::Serialize;
 
 use super::rows::Rows;
@@ -9,6 +11,7 @@ use super::{By, LockArgs};
 use crate::base::duration;
 use crate::kernel::symbols::Symbols;
 use crate::session::report::{self, Report};
+use crate::session::table::Rest;
 use crate::show::output;
 use crate::show::table::table_within;
 use crate::show::text::grouped;
@@ -18,7 +21,7 @@ use crate::show::text::json;
 pub struct Found {
     pub rows: Rows,
     /// What the module says beside.
-    pub rest: Locks,
+    pub rest: Rest,
     pub report: Report,
     pub symbols: Symbols,
 }
@@ -62,18 +65,18 @@ impl Found {
                 "jifl: /proc/kallsyms shows no addresses here, so locks and callers have no names: be root, and see kernel.kptr_restrict",
             );
         }
-        if self.rest.other_contended > 0 {
+        if self.rest[LOCK_OTHER_CONTENDED] > 0 {
             output::note(&format!(
                 "jifl: {} waits and retries, {} of waiting, are of locks and callers that found no room, and not in this: \
                  load the module with a larger lock_cells",
-                grouped(self.rest.other_contended),
-                duration::show(self.rest.other_wait_ns)
+                grouped(self.rest[LOCK_OTHER_CONTENDED]),
+                duration::show(self.rest[LOCK_OTHER_WAIT_NS])
             ));
         }
-        if self.rest.untimed > 0 {
+        if self.rest[LOCK_UNTIMED] > 0 {
             output::note(&format!(
                 "jifl: {} waits have no time: too many waited at once",
-                grouped(self.rest.untimed)
+                grouped(self.rest[LOCK_UNTIMED])
             ));
         }
     }
@@ -161,7 +164,8 @@ impl Found {
     pub fn summary(&self) -> String {
         let calls: u64 = self.report.rows.iter().map(|row| row.calls).sum();
         let (calls, waits) = (grouped(calls), &self.rows.waits);
-        if waits.is_empty() && self.rows.retries.is_empty() && self.rest.other_contended == 0 {
+        if waits.is_empty() && self.rows.retries.is_empty() && self.rest[LOCK_OTHER_CONTENDED] == 0
+        {
             return format!("# no lock was waited for and nothing tried again in {calls} calls");
         }
         let of = |figure: fn(&Lock) -> u64| grouped(waits.iter().map(figure).sum());
@@ -225,7 +229,7 @@ mod tests {
     fn found(locks: &[Lock], args: &LockArgs) -> Found {
         Found {
             rows: rows(locks, &args.by),
-            rest: Locks::default(),
+            rest: [0; 3],
             report: Report {
                 kind: Kind::Lock,
                 rows: Vec::new(),

@@ -412,7 +412,7 @@ mod tests {
         let fake = Fake::default();
         let n = cpus.len();
         fake.state().records = cpus;
-        fake.state().accesses = (layout(), 0xffff_8880_0000_0000, 0);
+        fake.add_table(layout(), [0xffff_8880_0000_0000, 0, 0]);
         let taken = taken(&fake, n as u32);
         let layout = Layout::of(&fake, n).unwrap();
         let (pieces, _) = taken.pieces();

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of records: the accesses of each block, as the module has laid them out.
 
-use jifl_sys::abi::{Access, Accesses};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::{ACCESS_PERCPU_BASE, ACCESS_REFUSED, Access};
+use jifl_sys::device::Door;
 
 use crate::base::exit::Failure;
-use crate::session::device;
-
-/// Accesses that one request may take.
-const ROOM: usize = 1 << 13;
+use crate::session::table;
 
 /// The accesses of all blocks.
 pub struct Layout {
@@ -31,38 +28,19 @@ impl Layout {
     /// # Errors
     /// It cannot be had.
     pub fn of(door: &impl Door, cpus: usize) -> Result<Layout, Failure> {
-        let mut layout = Layout {
-            accesses: Vec::new(),
-            blocks: Vec::new(),
-            percpu: Vec::new(),
-            refused: 0,
+        let (accesses, rest) = table::read(door, "taking what was accessed")?;
+        // Not all numbers below the highest need be CPUs.
+        let percpu = |cpu| {
+            table::rest_of_cpu::<Access>(door, cpu).map_or(0, |rest| rest[ACCESS_PERCPU_BASE])
         };
-        layout
-            .take(door, cpus)
-            .map_err(|error| device::failed("taking what was accessed", &error))?;
+        let mut layout = Layout {
+            accesses,
+            blocks: Vec::new(),
+            percpu: (0..cpus as u32).map(percpu).collect(),
+            refused: rest[ACCESS_REFUSED],
+        };
         layout.find_blocks();
         Ok(layout)
-    }
-
-    fn take(&mut self, door: &impl Door, cpus: usize) -> std::io::Result<()> {
-        let mut room = vec![Access::default(); ROOM];
-        loop {
-            let from = self.accesses.len() as u32;
-            let mut asked = Accesses::from(from, 0);
-            door.call(Request::Accesses(&mut asked, &mut room))?;
-            self.accesses.extend_from_slice(&room[..asked.n as usize]);
-            self.refused = asked.refused;
-            if (asked.n as usize) < room.len() {
-                break;
-            }
-        }
-        for cpu in 0..cpus {
-            let mut asked = Accesses::from(u32::MAX, cpu as u32);
-            // Not all numbers below the highest need be CPUs.
-            let known = door.call(Request::Accesses(&mut asked, &mut room[..1]));
-            self.percpu.push(known.map_or(0, |()| asked.percpu));
-        }
-        Ok(())
     }
 
     fn find_blocks(&mut self) {

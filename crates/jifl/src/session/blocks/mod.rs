@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use jifl_sys::abi::{Count, Counts};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::{COUNT_REFUSED, Count};
+use jifl_sys::device::Door;
 use serde::Serialize;
 
 pub use self::branches::{branches, edges, not_taken, site};
@@ -23,13 +23,10 @@ pub use self::run::{ProfileArgs, Show, Shown, View, observe, record, run, run_ea
 use crate::base::exit::Failure;
 use crate::kernel::images::Images;
 use crate::kernel::symbols::Symbols;
-use crate::session::device;
 use crate::session::report::{self, Report};
+use crate::session::table;
 use crate::show::output;
 use crate::show::text::grouped;
-
-/// Counts that one request may take.
-const ROOM: usize = 1 << 14;
 
 /// What a session has counted.
 pub struct Profile {
@@ -61,18 +58,9 @@ pub struct Summary {
 /// # Errors
 /// The module does not give them.
 fn read(door: &impl Door) -> Result<(Vec<Count>, u64), Failure> {
-    let mut blocks: Vec<Count> = Vec::new();
-    let mut room = vec![Count::default(); ROOM];
-    loop {
-        let mut counts = Counts::from(blocks.len() as u32);
-        door.call(Request::Counts(&mut counts, &mut room))
-            .map_err(|error| device::failed("reading the counts", &error))?;
-        blocks.extend_from_slice(&room[..counts.n as usize]);
-        if (counts.n as usize) < room.len() {
-            blocks.sort_by_key(|block| (block.orig, block.src_len));
-            return Ok((blocks, counts.refused));
-        }
-    }
+    let (mut blocks, rest) = table::read::<Count>(door, "reading the counts")?;
+    blocks.sort_by_key(|block| (block.orig, block.src_len));
+    Ok((blocks, rest[COUNT_REFUSED]))
 }
 
 impl Profile {
@@ -201,7 +189,7 @@ pub mod tests {
     /// Two functions and a cold part, called ten times.
     pub fn sample() -> Profile {
         let fake = Fake::default();
-        fake.state().counts = (
+        fake.add_table(
             vec![
                 branch(0x100, 0x120, 40, 39),
                 block(0x108, 4, 1, 1),
@@ -211,7 +199,7 @@ pub mod tests {
                 // A jump into the one before.
                 block(0x44, 4, 1, 5),
             ],
-            2,
+            [2, 0, 0],
         );
         let (blocks, refused) = read(&fake).unwrap();
         Profile {
@@ -238,11 +226,9 @@ pub mod tests {
     #[test]
     fn counts_are_read_to_the_last_in_order_of_addresses() {
         let fake = Fake::default();
-        let n = 2 * ROOM + 1;
-        fake.state().counts = (
-            (0..n as u64).rev().map(|at| block(at, 1, 1, at)).collect(),
-            0,
-        );
+        let n = 2 * table::ROOM + 1;
+        let blocks = (0..n as u64).rev().map(|at| block(at, 1, 1, at));
+        fake.add_table(blocks.collect(), [0; 3]);
         let (blocks, _) = read(&fake).unwrap();
         assert_eq!(blocks.len(), n);
         assert!(blocks.is_sorted_by_key(|block| block.orig));
