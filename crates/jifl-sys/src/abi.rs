@@ -600,7 +600,7 @@ impl Block {
     }
 }
 
-// Behind the macros that they use.
+// Below the macros, because both modules use them.
 mod records;
 mod tables;
 

@@ -83,7 +83,7 @@ impl Map {
         }
         let words = self.value_size as usize / 8;
         let key = 0u32;
-        // Twice as many: the kernel's idea of how many it writes is not ours to make wrong.
+        // Room for twice the CPUs: the kernel may write more values than `cpus`.
         let mut values = vec![0u64; words * cpus.max(1) * 2];
         let mut attr = Attr {
             fd: self.fd.as_raw_fd() as u32,

@@ -64,7 +64,7 @@ fn loop_ticks(rounds: u64) -> u64 {
 
 /// Whether the clock advances by exactly one with each instruction.
 pub fn clock_counts_instructions() -> bool {
-    // Now and then an interrupt comes between.
+    // Not all must be exact: now and then an interrupt comes between two readings.
     let exact = |_: &i32| {
         let [short, middle, long] = [1000, 3000, 4000].map(loop_ticks);
         middle.wrapping_sub(short) == 4000 && long.wrapping_sub(middle) == 2000
@@ -75,7 +75,7 @@ pub fn clock_counts_instructions() -> bool {
 /// The maker of this machine: `tcg`, `kvm`, another hypervisor's signature; `None` on hardware.
 pub fn hypervisor() -> Option<String> {
     const PRESENT: u32 = 1 << 31;
-    // A safe function for newer compilers.
+    // `__cpuid` is a safe function in newer compilers.
     #[allow(unused_unsafe)]
     // SAFETY: every x86-64 processor has the instruction, and the leaf of
     // hypervisors is asked for only where there is one.

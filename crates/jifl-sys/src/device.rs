@@ -127,9 +127,9 @@ impl Device {
         let number = request(nr, size_of::<T>());
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
-        // holds integers only, so any bytes are valid. The pointers that can be
-        // in it, Start's, Stat's, Records', TableRead's, PluginRead's, Warm's and Block's, are
-        // private to this crate and set in `call`, `fill` and `block` below.
+        // holds integers only, so any bytes are valid. Start, Stat, Records, TableRead,
+        // PluginRead, Warm and Block can contain pointers. These pointers are private to this crate;
+        // `call`, `fill` and `block` below set them.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -162,7 +162,7 @@ impl Device {
     }
 
     fn block(&self, argument: &mut Block, parts: &mut BlockParts) -> io::Result<()> {
-        // More than blocks commonly have; the answer says how much a larger one needs.
+        // More than blocks commonly need. For a larger block the answer says how much it needs.
         let (mut src, mut code, mut segments) = (1024, 4096, 256);
         loop {
             parts.src.resize(src, 0);

@@ -23,7 +23,7 @@ pub fn tie_to_parent(command: &mut Command, keep: &[RawFd]) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // The parent may have died before the line above.
+            // The parent may have died before prctl: then no signal comes.
             if libc::getppid() as u32 != parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
@@ -43,8 +43,8 @@ pub fn tie_to_parent(command: &mut Command, keep: &[RawFd]) {
 /// # Errors
 /// The kernel has no close_range(2) (before 5.9), or no memory.
 pub fn own_descriptors() -> io::Result<()> {
-    // SAFETY: plain system call. What it closes stays open in the table of the others; this thread must
-    // not use what it was given before, which nothing here is about.
+    // SAFETY: plain system call. The descriptors that it closes stay open in the table of the other
+    // threads. This thread must not use descriptors that it was given before; nothing here does.
     let closed = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -110,8 +110,8 @@ static INTERRUPT_PIPE: AtomicI32 = AtomicI32::new(-1);
 extern "C" fn on_interrupt(_signal: libc::c_int) {
     let fd = INTERRUPT_PIPE.load(Ordering::Relaxed);
     // SAFETY: write is async-signal-safe and the byte lives long enough. A full
-    // pipe (nobody blocks: it is non-blocking) says the same as one more byte.
-    // errno is the interrupted code's and put back.
+    // pipe (nobody blocks: it is non-blocking) tells the reader as much as one more byte. The
+    // interrupted code may use errno, so the handler restores it.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(fd, b"!".as_ptr().cast(), 1);
@@ -166,19 +166,19 @@ impl Gated {
                 if libc::write(told_fd, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
                     return Err(io::Error::last_os_error());
                 }
-                // Else the wait below would not end with the parent's end.
+                // With this copy open, the read below would not end when the parent ends.
                 libc::close(gate_fd);
                 let mut byte = 0u8;
                 match libc::read(wait_fd, (&raw mut byte).cast(), 1) {
                     1 => Ok(()),
-                    // Not an error to return: the parent may be gone (killed), and std aborts,
-                    // loudly, where it cannot report to the parent.
+                    // This does not return an error: the parent may have been killed, and std
+                    // aborts, with a message, where it cannot report an error to the parent.
                     0 => libc::_exit(libc::ECANCELED),
                     _ => Err(io::Error::last_os_error()),
                 }
             });
         }
-        // std's spawn returns only when the program runs, hence the thread.
+        // A thread of its own, because std's spawn returns only when the program runs.
         let spawner = thread::spawn(move || {
             let result = command.spawn();
             drop((told, wait));
@@ -235,7 +235,7 @@ fn await_sleep(pid: u32) {
 /// The process's state as in proc(5), /proc/PID/stat; `None`: there is no such process.
 fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Its name stands in parentheses, and may have some itself.
+    // The name of the process stands in parentheses, and may contain parentheses.
     stat.rsplit(") ").next()?.chars().next()
 }
 
@@ -293,7 +293,7 @@ mod tests {
         let gated = Gated::new(command).unwrap();
         let pid = gated.pid();
         drop(gated);
-        // Not even a zombie is left.
+        // The process is reaped, too.
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
         assert!(!mark.exists());
     }

@@ -37,7 +37,7 @@ pub fn main() -> ! {
     let mut port = match connect() {
         Ok(port) => port,
         Err(why) => {
-            // Nobody to tell but the console; the host sees the panic after it.
+            // Only the console can be told. The host sees the panic that follows.
             eprintln!("jifl-vm init: {why}");
             std::process::exit(1);
         }
@@ -51,7 +51,7 @@ pub fn main() -> ! {
             let _ = frame::send(&mut port, Kind::Failed, why.as_bytes());
         }
     }
-    // The host ends the machine now. Had it died, so would QEMU have.
+    // The host ends the machine now. If the host process dies, QEMU dies with it.
     loop {
         thread::sleep(Duration::from_secs(3600));
     }
@@ -69,7 +69,7 @@ fn connect() -> Result<File> {
     for module in modules {
         insert(&module)?;
     }
-    // Probing the devices has begun, but may not have ended.
+    // The kernel has begun to probe the devices, but may not have finished.
     for _ in 0..6000 {
         if let Some(device) = find_port() {
             if let Ok(port) = File::options().read(true).write(true).open(device) {
@@ -147,8 +147,8 @@ fn build_root(job: &Job) -> Result<()> {
     for dir in ["/base", "/over"] {
         make_dir(Path::new(dir))?;
     }
-    // cache=loose: the host's files are as they were when first read, which is
-    // what makes programs start fast; the mount is read-only.
+    // cache=loose: the guest sees the host's files as they were when it first read them. Programs
+    // start fast because of that. The mount is read-only.
     let options = "trans=virtio,version=9p2000.L,msize=512000,access=any";
     let base = format!("{options},cache=loose");
     mount_flags(qemu::ROOT_TAG, "/base", "9p", MountFlags::RDONLY, &base)?;
@@ -169,7 +169,7 @@ fn build_root(job: &Job) -> Result<()> {
         make_dir(directory)?;
         let tag = format!("rw{index}");
         let target = directory.to_string_lossy();
-        // cache=mmap: as uncached as 9p can be while shared mappings work.
+        // cache=mmap: the least caching with which shared mappings work on 9p.
         mount_new(&tag, &target, "9p", &format!("{options},cache=mmap"))?;
     }
     if let Some(from) = &job.module_dir {
@@ -177,7 +177,8 @@ fn build_root(job: &Job) -> Result<()> {
         let to = Path::new("/lib/modules").join(release);
         make_dir(&to)?;
         if *from != to {
-            // Both: what the kernel's headers put there, too (build, source).
+            // Both directories, because the packages of kernel headers put links there, too (build,
+            // source).
             let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
             mount_new("modules", &to, "overlay", &format!("lowerdir={from}:{to}"))?;
         }
@@ -243,7 +244,7 @@ fn run(port: &File, input: Patient, job: Job) -> Result<u8> {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            // The statuses a shell gives.
+            // The same exit statuses as a shell's.
             let line = format!("jifl vm: {shown}: {error}\n");
             let _ = frame::send(&mut clone()?, Kind::Stderr, line.as_bytes());
             let missing = error.kind() == io::ErrorKind::NotFound;

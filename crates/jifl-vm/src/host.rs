@@ -200,7 +200,7 @@ impl Machine {
                 }
                 Ok(Event::Frame(..)) => {}
                 Ok(Event::OutputClosed) => return Outcome::OutputClosed,
-                // `finish` names the place.
+                // `finish` adds the place to the message.
                 Ok(Event::StaleBreakpoint) => return Outcome::EmulatorFailed(String::new()),
                 Err(true) if ready => {
                     return Outcome::TimedOut(config.timeout.unwrap_or_default());
@@ -243,7 +243,7 @@ impl Machine {
     fn finish(mut self, config: &Config, mut outcome: Outcome) -> Ended {
         let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
         if ended_by_itself {
-            // Mostly on its way out by itself; what it still says is the cause.
+            // QEMU mostly ends by itself then. Its last output tells the cause.
             let _ = wait_at_most(&mut self.qemu, Duration::from_secs(5));
         }
         let _ = self.qemu.kill();

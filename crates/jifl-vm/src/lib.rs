@@ -106,7 +106,7 @@ impl Outcome {
             Outcome::EmulatorFailed(_) => Self::EMULATOR_FAILED,
             Outcome::TimedOut(_) => Self::TIMED_OUT,
             Outcome::BootFailed(_) => Self::BOOT_FAILED,
-            Outcome::OutputClosed => 141, // as a death by SIGPIPE looks in a shell
+            Outcome::OutputClosed => 141, // a shell's status for death by SIGPIPE
         }
     }
 }

@@ -95,8 +95,7 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
 fn add_share(add: &mut impl FnMut(&[&str]), tag: &str, path: &Path, readonly: bool) {
     let path = path.to_string_lossy().replace(',', ",,");
     let readonly = if readonly { ",readonly=on" } else { "" };
-    // multidevs: the host's root spans several file systems whose inode
-    // numbers would collide.
+    // multidevs: the host's root has several file systems, whose inode numbers would collide.
     let fsdev = format!("local,id={tag},path={path},security_model=none,multidevs=remap{readonly}");
     add(&["-fsdev", &fsdev]);
     let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");

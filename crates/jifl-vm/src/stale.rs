@@ -59,7 +59,7 @@ impl StaleBreakpoint {
         if line.contains("int3: 0000 [#") {
             self.dump = Dump::OopsBegins;
         } else if line.contains("] CPU: ") {
-            // Its registers are those at the breakpoint only in an oops.
+            // Only an oops shows the registers at the breakpoint.
             self.dump = match self.dump {
                 Dump::OopsBegins => Dump::InHandler,
                 _ => Dump::Other,

@@ -97,8 +97,8 @@ fn main() -> ExitCode {
     if jifl_sys::micro::exits_at_once() {
         return ExitCode::SUCCESS;
     }
-    // As the init of a machine that `jifl vm` made; in a container, this program
-    // can be process 1 under its own name.
+    // Process 1 named /init is the init of a machine that `jifl vm` made. In a container, this
+    // program can be process 1 under its own name.
     if std::process::id() == 1 && std::env::args_os().next().is_some_and(|arg| arg == "/init") {
         jifl_vm::guest::main();
     }

@@ -13,7 +13,7 @@ fn refused(room: &str, text: &str) -> Vec<String> {
     let own = ROOMS.iter().position(|name| *name == room).unwrap();
     let may = |named: &str| match ROOMS.iter().position(|name| *name == named) {
         Some(other) => other <= own,
-        // The command's own definition, which pages are made from.
+        // `Cli` is the definition of the whole command; manual pages are made from it.
         None => room == "cmd" && named == "Cli",
     };
     let word = |text: &str| -> String {
@@ -21,14 +21,14 @@ fn refused(room: &str, text: &str) -> Vec<String> {
         text[..end.unwrap_or(text.len())].to_owned()
     };
     let mut bad = Vec::new();
-    // A group of rooms (`crate::{...}`) has no word there: it would hide what is in it.
+    // `crate::{...}` yields no word, and is refused: a group would hide the rooms in it.
     for (at, begin) in text.match_indices("crate::") {
         let named = word(&text[at + begin.len()..]);
         if !may(&named) {
             bad.push(format!("crate::{named}"));
         }
     }
-    // From a room's first file this is the crate's root.
+    // In the first file of a room, `super` is the root of the crate.
     for (at, begin) in text.match_indices("super::") {
         let named = word(&text[at + begin.len()..]);
         if ROOMS.contains(&named.as_str()) && !may(&named) {

@@ -77,14 +77,14 @@ pub const OPS: &[Op] = &[
     op("sig install", &[(libc::SYS_rt_sigaction as u32, 1)], 100, signals::install),
     op("sig handle", &[(libc::SYS_kill as u32, 1), (SIGRETURN, 1)], 100, signals::handle),
     op("pipe", &[(READ, 2), (WRITE, 2)], 100, partner::pipe),
-    // Which of its memory the kernel takes for a byte settles slowly.
+    // Many rounds: it takes long until the kernel always uses the same memory for a byte.
     op("unix", &[(READ, 2), (WRITE, 2)], 400, partner::unix),
     op("tcp", &[(READ, 2), (WRITE, 2)], 50, partner::tcp),
     op("fork+exit", &[(CLONE, 1), (EXIT, 1), (WAIT, 1)], 20, process::fork_exit),
     op("fork+exec", &[(CLONE, 1), (EXECVE, 1), (EXIT, 1), (WAIT, 1)], 10, process::fork_exec),
     op("mmap+munmap", &[(libc::SYS_mmap as u32, 1), (libc::SYS_munmap as u32, 1)], 100, memory::mmap_munmap),
     op("prot fault", &[(SIGRETURN, 1)], 100, faults::protection),
-    // No system call: those counted are made between rounds.
+    // A page fault makes no system call. The operation makes the counted one between rounds.
     op("page fault", &[(libc::SYS_getppid as u32, 1)], 100, faults::page),
 ];
 

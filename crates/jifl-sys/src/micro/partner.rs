@@ -52,7 +52,7 @@ fn echo([from, to]: [RawFd; 2], close: [RawFd; 2]) -> ! {
                 moved = libc::write(to, (&raw const byte).cast(), 1);
             }
         }
-        // At the end of its input it ends well.
+        // At the end of its input the partner ends with status 0.
         libc::_exit(if moved == 0 {
             0
         } else {

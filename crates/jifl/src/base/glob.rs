@@ -5,7 +5,7 @@
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last star did not fit.
+    // Where to go on in pattern and text when the part after the last star does not match.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -36,7 +36,7 @@ pub struct ManArgs {
 
 /// Runs `jifl completions`.
 pub fn run_completions(args: &CompletionsArgs, mut command: Command) -> Result<u8, Failure> {
-    // Into memory first: a reader that goes away is no error.
+    // Into memory first: clap would panic when the reader goes away, which is no error.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut command, "jifl", &mut text);
     Sink::Stdout.write_bytes(&text)?;

@@ -153,7 +153,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             "-f csv goes with --as count only; ndjson, folded, chrome and perfetto with --as trace",
         )
     })?;
-    // Before the old one is gone.
+    // Rendered before the old output file is replaced.
     let shown = match view {
         As::Count => Shown::text(recording.report.render(format, args.extent.width())),
         As::Info => Shown::text(info(&recording, args)?),

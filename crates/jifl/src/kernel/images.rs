@@ -157,7 +157,7 @@ mod tests {
         notes.extend(note(b"GNU\0", 1, b"abcde"));
         notes.extend(note(b"GNU\0", 3, &[0xab, 0x01]));
         assert_eq!(build_id(&notes).map(hex).as_deref(), Some("ab01"));
-        // What fills up the last is not needed.
+        // The padding of the last note is not needed.
         for n in 0..notes.len() - 2 {
             assert_eq!(build_id(&notes[..n]), None, "{n} bytes");
         }

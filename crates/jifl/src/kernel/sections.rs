@@ -21,7 +21,7 @@ impl Sections {
             let name = file.file_name().into_string().ok()?;
             let text = fs::read_to_string(file.path()).ok()?;
             let address = u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()?;
-            // Hidden ones are all 0.
+            // The kernel shows 0 for each hidden address.
             (address > 0).then_some((name, address))
         };
         Sections(files.filter_map(section).collect())

@@ -104,7 +104,7 @@ impl Symbols {
             else {
                 continue;
             };
-            // Hidden addresses are all 0.
+            // The kernel shows 0 for each hidden address.
             let Some(addr) = u64::from_str_radix(addr, 16).ok().filter(|addr| *addr > 0) else {
                 continue;
             };
@@ -122,8 +122,8 @@ impl Symbols {
                 name_len: name.len(),
             });
         }
-        // Of several names for one address a global one is the best known, unless it only marks
-        // where a section begins or ends: it comes last.
+        // Of several names for one address the last is used. A global name is the best known,
+        // unless it only marks where a section begins or ends.
         for list in [&mut symbols.text, &mut symbols.data] {
             list.sort_by_key(|symbol| (symbol.addr, !symbol.is_mark(), symbol.global));
         }

@@ -62,7 +62,7 @@ impl Prototype {
         variadic: bool,
         result: Option<Kind>,
     ) -> Prototype {
-        // A structure that is returned in memory has its place told in the first register.
+        // If a structure is returned in memory, the first register holds its address.
         let mut used = usize::from(matches!(result, Some(Kind::Whole(17..))));
         let mut next = |kind: &Kind| {
             let words = match kind {

@@ -213,7 +213,7 @@ impl Door for Fake {
                 let Some((lines, lost)) = state.lines.get_mut(&name) else {
                     return refuse(Errno::NODATA);
                 };
-                // One line at a time: the caller must go on asking.
+                // One line at a time, so that the caller must ask again.
                 let line = if lines.is_empty() {
                     String::new()
                 } else {

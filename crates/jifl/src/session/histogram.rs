@@ -15,7 +15,7 @@ pub fn bounds(bucket: usize) -> (u64, u64) {
     let width = 1 << (octave + 1);
     let low = (1 << (u64::from(HIST_SUB_BITS) + 1 + octave)) + part * width;
     if bucket as usize == HIST_BUCKETS - 1 {
-        return (low, u64::MAX); // what lies beyond is counted here
+        return (low, u64::MAX); // greater values are counted here, too
     }
     (low, low + width - 1)
 }
@@ -39,7 +39,8 @@ pub fn percentile(histogram: &[u64], percent: u64, min: u64, max: u64) -> Option
     if total == 0 {
         return None;
     }
-    // The nearest rank: the smallest value with at least that share below or at it.
+    // The nearest-rank percentile: the smallest value such that at least this share of all values
+    // is not greater.
     let rank = (u128::from(total) * u128::from(percent))
         .div_ceil(100)
         .max(1);

@@ -62,7 +62,7 @@ pub fn measure<T>(
     let mut stop = Stop::default();
     let mut cut_short = false;
     if let Err(error) = door.call(Request::Stop(&mut stop)) {
-        // Ended by `jifl detach`; what it counted until then can still be read.
+        // `jifl detach` has ended the session. Its counts until then can still be read.
         cut_short = Errno::from_io_error(&error) == Some(Errno::NOENT);
         if !cut_short {
             return Err(device::failed("ending the session", &error));
@@ -177,7 +177,7 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
         Some(Errno::ACCESS) => {
             Failure::cannot(format!("starting the session: {}", device::LOCKED_DOWN))
         }
-        // Kinds, sizes and filters are right by construction.
+        // The command builds only valid kinds, sizes and filters, so other causes are left.
         Some(Errno::INVAL) => Failure::failed(
             "starting the session: this kernel has none of these system calls, or the loaded \
              module is not of this command's tree",

@@ -146,7 +146,7 @@ pub fn observe_each(
     let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));
     let mut reports = Vec::new();
     measure_each(doors, &sessions, table, &mut wait, &mut reports)?;
-    // The last to be started was the first to end.
+    // The last session to start is the first to end.
     reports.reverse();
     let ended = ended.expect("all sessions were started, so it was waited");
     let ended = ended.map_err(|error| not_ended(scope, &error))?;
@@ -343,7 +343,7 @@ pub fn wait(
     sessions: &[BorrowedFd<'_>],
     time: Option<Duration>,
 ) -> io::Result<End> {
-    // What no clock lives to see has no end.
+    // A time too long for the clock means no end.
     let end = time.and_then(|time| Instant::now().checked_add(time));
     let pidfd = match &child {
         Some(child) => {
@@ -440,7 +440,7 @@ mod tests {
             End::Command(status) => assert_eq!(exit_status(status), 3),
             other => panic!("{other:?}"),
         }
-        // Sessions count as ended when the last is.
+        // Sessions count as ended when the last one has ended.
         let (one, one_end) = UnixStream::pair().unwrap();
         let (other, other_end) = UnixStream::pair().unwrap();
         let sessions = [one.as_fd(), other.as_fd()];

@@ -136,7 +136,7 @@ fn ticks(least: f64, largest: f64) -> Vec<f64> {
     let powers = -2..=5;
     let all = powers.flat_map(|power| {
         digits.iter().map(move |digit| {
-            // As it is written: 1.2, not 1.2000000000000002.
+            // Parsed from decimal digits: 1.2, not 1.2000000000000002.
             format!("{digit}e{}", power - 1).parse().unwrap_or(1.0)
         })
     });
@@ -145,7 +145,7 @@ fn ticks(least: f64, largest: f64) -> Vec<f64> {
 }
 
 fn color(row: usize, rows: usize) -> HSLColor {
-    // Bars that stand beside each other differ in more than in a little hue.
+    // Neighbouring bars differ in lightness, too: their hues are close.
     let lightness = [0.36, 0.58][row % 2];
     HSLColor(row as f64 / rows.max(1) as f64, 0.65, lightness)
 }
@@ -159,7 +159,6 @@ fn draw_into(
     let group = BAR * rows.len() as u32 + GAP;
     let width = MARGINS + group * sheet.ops.len() as u32 + LEGEND;
     let end = sheet.ops.len() as f64;
-    // The legend stands to the right of the bars.
     let right = end + f64::from(LEGEND) / f64::from(group);
     let (least, largest) = limits(bars);
     let root = SVGBackend::with_string(text, (width, HEIGHT)).into_drawing_area();
@@ -184,7 +183,7 @@ fn draw_into(
         .label_style(("sans-serif", 14))
         .y_desc("normalised slowdown")
         .draw()?;
-    // The library labels powers only, of which there may be one.
+    // The library labels only powers of ten, of which the axis may have only one.
     for value in ticks(least, largest) {
         let line = PathElement::new(vec![(0.0, value), (end, value)], BLACK.mix(0.15));
         chart.draw_series([line])?;

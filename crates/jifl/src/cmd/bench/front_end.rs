@@ -113,7 +113,7 @@ impl Counter {
             marked(round, halves[1]).map_err(failed)?;
             Ok([begin, middle, counts()?])
         })();
-        // Whatever happened: the next one's files and model begin anew.
+        // After an error, too: the next measurement needs new files and a new model.
         cpu::marks::write();
         cpu::marks::stop();
         let path = self.directory.join(self.files.to_string());
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn means_are_of_the_middle_half() {
-        // An interrupt in one round, cold caches in another.
+        // One round has an interrupt, another has cold caches.
         let text = "9 9 90 9 9 0\n1 0 4 0 10 0\n1 0 6 0 10 0\n70 1 5 1 99 0\n";
         let (counts, rounds) = means(text, 4).unwrap();
         assert_eq!((counts, rounds), ([5.0, 0.5, 5.5, 0.5, 10.0], 4));

@@ -192,7 +192,8 @@ pub fn all_counts(live: &Live) -> Result<Counts, String> {
     let Live::Session(door, _) = live else {
         return live.counts(&[]);
     };
-    // Those that this kernel lacks have no statistics. See start_session for their indices.
+    // Calls that this kernel lacks have no statistics. A call's index is its number
+    // (start_session).
     let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
     let targets = Target::all_syscalls();
     let numbers: Vec<u32> = targets.into_iter().map(Target::nr).filter(known).collect();
@@ -217,7 +218,7 @@ fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
 
 fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
     let door = device::open()?;
-    // A call's index in this list is its number.
+    // In this list the index of a call is its number.
     Session::new(kind, flags, Target::all_syscalls()).begin(&door, &Table::all())?;
     Ok(Live::Session(door, kind))
 }
@@ -240,7 +241,7 @@ fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, 
             counts.calls.push(stat.calls);
         }
     }
-    // A profile's counts are of all calls together, those that read it, too.
+    // A profile counts all calls together, including the calls that read it.
     counts.inside = inside.then_some(sum);
     Ok(counts)
 }

@@ -67,7 +67,7 @@ pub fn run_all(
             scope.spawn(|| {
                 let sender = sender;
                 while let Some(job) = exact.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody listens where the results cannot be shown.
+                    // The receiver is gone when the results cannot be shown.
                     if sender.send(run(job, args, &ended, count)).is_err() {
                         break;
                     }
@@ -116,11 +116,11 @@ fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
     }
     command.arg("--").arg(&program).args(inner_words(job, args));
     if let Some(counts) = &counts {
-        // A machine has its caller's environment.
+        // The guest gets the environment of its caller.
         command.env(front_end::DIRECTORY, &counts.directory);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    // The machine ends with us, however we end.
+    // The machine ends with this process, even if this process is killed.
     jifl_sys::os::tie_to_parent(&mut command, &[]);
     let ended = command
         .spawn()
@@ -177,7 +177,7 @@ fn machine_words(job: &Job, args: &BenchArgs) -> Vec<OsString> {
         Clock::Time => words.extend(["--smp".into(), "2".into()]),
     }
     if job.set == Set::Memory {
-        // It loads the module with one size after the other.
+        // The memory set itself loads the module, once for each size.
         words.push("--no-module".into());
     }
     for append in &args.append {

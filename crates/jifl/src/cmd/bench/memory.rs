@@ -110,7 +110,7 @@ fn measure_size(
 ) -> Vec<Series> {
     let op = op_name(size);
     output::note(&format!("jifl bench: memory, {}: {op}", release()));
-    // The module refuses tables that are smaller.
+    // The module refuses smaller tables.
     let loaded = insert(size, size.max(LEAST_SIDE));
     let found = wanted.iter().map(|row| {
         let costs = match (&loaded, row.what) {
@@ -201,7 +201,7 @@ mod tests {
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
         assert_eq!(judge(9, 1, &none, &counts(1000, 5)), Ok(()));
-        // A session that inserts nothing counts none.
+        // A session that inserts nothing has a count of 0.
         assert_eq!(judge(9, 1, &Counts::default(), &Counts::default()), Ok(()));
     }
 }

@@ -53,7 +53,7 @@ struct Sample {
 
 /// Measures all of it. Rows that nothing could switch on are missing.
 pub fn measure(plan: &Plan) -> Vec<Row> {
-    // Where that is forbidden, it is noise, not an error.
+    // If pinning is forbidden, the measurement has more noise; that is no error.
     let _pinned = Pinned::here();
     let mut columns: Vec<Vec<Series>> = Vec::new();
     let mut say = Reporter::new(plan.title.clone(), plan.pace.clock());
@@ -160,7 +160,7 @@ impl Measuring<'_> {
         let mut costs = Vec::new();
         timed(plan, *round, FIRST, &mut costs).map_err(failed)?;
         let rounds = plan.pace.rounds(op.share, median(&costs));
-        // As many as are measured: the kernel's own caches take their time, too.
+        // As many rounds as are measured: the kernel's own caches need time to fill, too.
         warm_up(*round, rounds.saturating_sub(FIRST)).map_err(failed)?;
 
         let mut half = |rounds: u64| {
@@ -177,7 +177,7 @@ impl Measuring<'_> {
             translated_before,
             rounds,
         };
-        // It may have gone over to another state, or somebody else may have been at work.
+        // The operation may have changed its state meanwhile, or other work may have disturbed it.
         for _ in 0..MORE_HALVES {
             if validity::is_steady(&seen) {
                 break;

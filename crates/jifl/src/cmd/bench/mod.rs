@@ -97,7 +97,7 @@ impl Set {
             Set::Effect | Set::Cold | Set::Memory => vec![Clock::Instructions],
             Set::Web => vec![Clock::Time],
         };
-        // What is counted there is told of one round after the other.
+        // The front-end clock's counts come round by round, from the micro set only.
         let others: Vec<Clock> = wanted
             .iter()
             .copied()
@@ -106,7 +106,7 @@ impl Set {
         match wanted {
             [] => suits,
             _ if others.is_empty() => others,
-            // There is no other way to measure it.
+            // The web set can be measured by time only.
             _ if self == Set::Web => suits,
             _ => others,
         }
@@ -258,7 +258,7 @@ pub fn run(args: BenchArgs) -> Result<u8, Failure> {
             "--clock front-end is a model in the machine that runs the kernel: not with --here",
         ));
     }
-    // Before what is written, which may be the same file.
+    // Read before anything is written: the results may go to the same file.
     let earlier = report::read_all(&args.from)?;
     let mut report = Report::new(&args)?;
     if !args.from.is_empty() {

@@ -127,7 +127,8 @@ fn measure(
 ) -> Result<(serde_json::Value, f64), Missing> {
     let peer = Peer::start(method, job, sites)?;
     work();
-    // What asking itself hits, to be taken off: the least, as others hit now and then, too.
+    // Asking for the hits causes hits itself, which are subtracted. The least is taken, because
+    // other tasks hit sites, too.
     let asked: Vec<u64> = (0..=ASKED).map(|_| peer.hits()).collect();
     let asking = asked.windows(2).map(|two| two[1] - two[0]).min();
     let ns = nanoseconds(work);

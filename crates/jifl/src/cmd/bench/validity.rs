@@ -92,7 +92,7 @@ fn as_much_as(seen: &Seen, model: Option<f64>) -> Result<(), String> {
         return Ok(());
     };
     let missed = seen.counts[2].missed.saturating_sub(seen.counts[0].missed);
-    // A kprobe misses what an interrupt executes while a handler runs.
+    // A kprobe misses the hits of an interrupt that comes while a handler runs.
     let made: u64 = seen.rounds.iter().sum();
     if missed as f64 > TOLERANCE * model * made as f64 {
         return Err(format!("missed {missed}"));

@@ -97,7 +97,7 @@ fn is_cold(row: &Instrument) -> bool {
 
 fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
     let (rows, requests, repeats) = (&plan.rows, plan.requests, plan.repeats);
-    // Its first requests make it start threads.
+    // The server starts threads at its first requests.
     let _ = server.bench(requests);
     let peers = rows.iter().any(|row| matches!(row.what, What::Peer(..)));
     let sites = peers.then(|| {
@@ -147,7 +147,7 @@ fn one(
     let run = server.bench(requests).map_err(Trouble::Void)?;
     let after = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;
     if let (Some(from), Some(to)) = (before.calls.first(), after.calls.first()) {
-        // The last of them may be on its way yet.
+        // The last connection may not have been counted yet.
         let counted = to - from;
         if counted + 1 < requests {
             let why = format!("counted {counted} of {requests} connections");

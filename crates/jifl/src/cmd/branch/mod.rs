@@ -195,7 +195,7 @@ fn verdict(profile: &Profile, branch: &Count) -> Option<&'static str> {
     if goes_into_cold(profile, branch) && share > RARE {
         return Some("goes into a cold part");
     }
-    // Backwards it is a loop, which goes round as often as not.
+    // A branch backwards is a loop. Loops are taken about as often as not.
     (!expects_taken(branch) && share >= 1.0 - RARE).then_some("falls through rarely")
 }
 

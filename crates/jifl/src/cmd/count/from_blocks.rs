@@ -278,7 +278,8 @@ mod tests {
         profile.blocks = vec![
             hashed(0, 11, 6, 10),
             hashed(11, 1, 1, 9),
-            // Its code is other by now; it never ran; it is gone.
+            // Of these three, the first's code has changed, the second never ran, the third is
+            // gone.
             Count {
                 hash: 1,
                 ..block(3, 3, 1, 4)

@@ -121,7 +121,7 @@ fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device,
     let flags = flags | if args.repeats { FLAG_REPEATS } else { 0 };
     let session = Session::new(kind, flags, targets::select(&args.targets, &table)?);
     args.scope.check()?;
-    // Before anything is started: a report nobody can read is none.
+    // Opened before anything starts: if the report cannot be written, nothing is measured.
     let sink = args.extent.sink()?;
     let door = device::open()?;
     let (outcome, ()) = scope::observe(&args.scope, &door, session, &table, None, |_| ())?;
@@ -177,7 +177,7 @@ fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     let mut kcore = from_blocks::needs_code(args.what)
         .then(Kcore::open)
         .transpose()?;
-    // Reading them takes longer than all the rest.
+    // Only where needed: to read symbols takes longer than everything else.
     let symbols = || {
         if by_func {
             Symbols::of_kernel()

@@ -87,7 +87,7 @@ fn target(value: Value, row: &Row) -> Target<'_> {
         match (timed, *bucket) {
             (false, HIST_NEGATIVE) => negative += count,
             (false, bits) => *powers.entry(bits as u32).or_default() += count,
-            // Finer ones, each within a power of two.
+            // These buckets are finer; each lies within one power of two.
             (true, bucket) => {
                 *powers.entry(bits(histogram::bounds(bucket).0)).or_default() += count
             }

@@ -172,7 +172,7 @@ fn source(file: &str, record: &Record, text: &str) -> String {
     let texts: Vec<&str> = text.lines().collect();
     let all: Vec<u32> = if texts.is_empty() {
         let begins = record.functions.values().map(|(line, _)| *line);
-        // Of code that the compiler has made the line is 0.
+        // Code that the compiler itself has made has line 0.
         let begins = begins.filter(|line| *line > 0);
         let mut all: Vec<u32> = record.lines.keys().copied().chain(begins).collect();
         all.sort_unstable();

@@ -50,11 +50,11 @@ pub fn records(
             .or_default()
             .functions
             .entry(name.into());
-        // Several files may have a static function of this name, and no line.
+        // Several files may have a static function of this name; its line may be unknown.
         let known = known.or_insert((line, 0));
         known.1 += called(function);
     }
-    // Copies that were inlined are compared with the sum of the others, so that comes first.
+    // The loop above comes first, because inlined copies are compared with its sums.
     for function in functions {
         let module = profile.symbols.module(function.address);
         for piece in blocks::pieces(function.blocks) {
@@ -88,13 +88,13 @@ fn called(function: &Function<'_>) -> u64 {
 fn add_lines(records: &mut Records, lines: &Lines, module: Option<&str>, piece: &Piece) {
     for line in lines.of(module, piece.from, piece.to) {
         let mut frames = lines.frames(module, line.from);
-        // The last is the function itself.
+        // The last frame is the function itself.
         frames.pop();
         for frame in frames {
             let record = records.entry(frame.file).or_default();
             let known = record.functions.entry(frame.function);
             let (first, calls) = known.or_insert((frame.line, 0));
-            // 0 is of no line.
+            // 0 means that the line is unknown.
             if frame.line > 0 && (*first == 0 || frame.line < *first) {
                 *first = frame.line;
             }

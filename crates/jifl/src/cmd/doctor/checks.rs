@@ -292,7 +292,7 @@ fn loaded(host: &Host) -> Finding {
     if !host.is_real() {
         return ok(what, "yes");
     }
-    // Opening and the ABI's version are checked there.
+    // `info` checks whether the device opens, and the version of the ABI.
     let info = device::open().and_then(|door| device::info(&door));
     match info {
         Ok(info) => ok(

@@ -85,9 +85,9 @@ impl Origins {
             _ => match (condition(copy), self.inserted(names, part)) {
                 (Some(condition), Some(what)) => Some(format!("{what}, {condition}")),
                 (None, Some(what)) => Some(what),
-                // Of what is inlined, behind it.
+                // The condition of the inlined routine that follows.
                 (Some(condition), None) => Some(condition),
-                // What was saved in registers has left nothing on the stack.
+                // `pushed` is 0 if all registers were saved in other registers.
                 _ if is(index.checked_sub(1))
                     && (segment.pushed > 0 || is_of(SEGMENT_INSERTED, index.checked_sub(2))) =>
                 {

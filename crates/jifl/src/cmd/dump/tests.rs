@@ -218,12 +218,12 @@ fn inserted_code_is_said_to_be_what_is_known() {
     let only = "add_count [icount], inlined";
     assert_eq!(by(&fake, 0), [only, "", "saves", only, "restores", ""]);
     assert_eq!(by(&fake, 1), ["call of add_count [icount]"]);
-    // Two might have been inlined here: neither is named.
+    // Two routines could have been inlined here: neither is named.
     fake.state()
         .routines
         .push(("other [icount]".into(), 1, 0, 0));
     assert_eq!(by(&fake, 0)[0], "inlined routine");
-    // One that is only called is none of them.
+    // A routine that is only called is not a candidate.
     fake.state().routines[1].1 = 0;
     assert_eq!(by(&fake, 0)[0], only);
 }

@@ -194,7 +194,8 @@ impl Viewer {
         let mut lines = Vec::new();
         for instruction in copy {
             let label = disasm::direct_target(instruction).map(|target| {
-                // Around a jump, as jrcxz gets it, or what is inserted where a branch is taken.
+                // A jump within the copy: around another jump, which jrcxz needs, or around code
+                // that is inserted where a branch is taken.
                 if inside.contains(&target) || last == Some(target) {
                     format!(".+{:#x}", target - instruction.ip())
                 } else {

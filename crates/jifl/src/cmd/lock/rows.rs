@@ -29,7 +29,7 @@ pub fn rows(locks: &[Lock], by: &[By]) -> Rows {
     let (mut retries, mut waits): (Vec<Lock>, Vec<Lock>) = sums
         .into_values()
         .partition(|lock| lock.kind == LOCK_CMPXCHG);
-    // Sorted by their keys already: the same waits are always in the same order.
+    // A stable sort of rows that are sorted by key: equal waits are always in the same order.
     waits.sort_by_key(|lock| u64::MAX - lock.wait_ns);
     retries.sort_by_key(|lock| u64::MAX - lock.contended);
     Rows { waits, retries }

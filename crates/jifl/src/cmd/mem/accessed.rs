@@ -141,7 +141,8 @@ pub fn tell(
         for event in &piece.events {
             telling.event(thread, piece.cpu, *event);
         }
-        // What comes next may be another thread's; a block that is not at its end goes on there.
+        // The next piece may be of another thread. A block that is not finished goes on in a later
+        // piece.
         telling.finish_if_whole(thread);
     }
     for mut thread in threads.into_values() {
@@ -442,7 +443,7 @@ mod tests {
                 "10 w ffffc90000000ff8 1",
                 "11 r ffff888100000008 1",
                 "12 rw ffff888000000040 1",
-                // Six times, from 0x5000 down.
+                // Six stores, from 0x5000 downwards.
                 "20 w 4fd8 6",
                 "23 r ffffffff90000000 1",
                 "end",
@@ -486,7 +487,7 @@ mod tests {
             ]
             .concat(),
         ]);
-        // Of thread 71 it is not known where its stack is.
+        // The stack's address is unknown for thread 71.
         assert_eq!((untold.blocks, untold.records), (1, 0));
         assert_eq!(
             told,
@@ -496,7 +497,7 @@ mod tests {
                 "[70]",
                 "20 w 5000 1",
                 "23 r ffffffff90000000 1",
-                // The second time it was cut short: what was left of it is not known.
+                // The second execution was cut short. Its remaining accesses are unknown.
                 "10 w ffffc90000000ff8 1",
                 "11 r 7008 1",
                 "12 rw ffff888000000040 1",

@@ -115,7 +115,7 @@ impl Trace {
         self.put(entry::MARKER, marker::VERSION, VERSION);
         self.put(entry::MARKER, marker::FILETYPE, FILETYPE);
         self.put(entry::THREAD, 0, thread.into());
-        // Its process is not recorded.
+        // The recording does not tell the process, so the thread stands for it.
         self.put(entry::PID, 0, thread.into());
         self.put(entry::MARKER, marker::CACHE_LINE_SIZE, LINE);
         self.put(entry::MARKER, marker::PAGE_SIZE, PAGE);

@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn elements_are_counted_in_each_line_that_they_touch() {
-        // By hand, one for one.
+        // The expected counts were found by hand, element by element.
         for (address, size, times) in [
             (0, 8, 100),
             (60, 8, 3),

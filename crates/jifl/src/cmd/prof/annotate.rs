@@ -258,7 +258,7 @@ fn rows(rows: &[Row]) -> Vec<String> {
         }
         _ => row.text.clone(),
     });
-    // The first column is empty, two blanks follow.
+    // Cuts off the first column, which is empty, with its two blanks.
     let numbers = numbers
         .lines()
         .map(|line| line.get(2..).unwrap_or_default().to_owned());

@@ -66,7 +66,7 @@ fn add_block(
     for instruction in Disassembler::decode(&bytes.unwrap_or_default(), block.orig) {
         stack = outer.to_vec();
         let frames = inlined.lines.frames(module, instruction.ip());
-        // The last is the function itself.
+        // The last frame is the function itself.
         let inner = frames.iter().rev().skip(1);
         stack.extend(inner.map(|frame| frame.function.clone()));
         let one = left.min(1);
@@ -111,7 +111,7 @@ mod tests {
         let mut ran = block(0, (never - later) as u32, 9, 10);
         ran.orig = AT + later;
         profile.blocks = vec![ran];
-        // As a recording's are found.
+        // Found in the same way as the lines of a recording.
         let mut inlined = Inlined {
             code: Box::new(program.opened().text(&profile.symbols)),
             lines: program.lines(),

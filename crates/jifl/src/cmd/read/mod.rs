@@ -130,7 +130,7 @@ fn read(
     let mut room = vec![0; ROOM];
     let mut sums = Sums::default();
     loop {
-        // The clock of the module's records.
+        // The module's records have times of this clock.
         let mut until = clock::now(ClockId::Monotonic);
         loop {
             let got = take(door, name, until, &mut room)?;
@@ -142,7 +142,7 @@ fn read(
             }
             match (got.started, until) {
                 (0, 0) => return Ok(sums),
-                // It may have been stopped since; nothing more comes.
+                // The plugin may have been stopped meanwhile; then no more records come.
                 (0, _) => until = 0,
                 _ => break,
             }
@@ -208,7 +208,7 @@ mod tests {
         let got = read_to_text(&fake, || {
             asked += 1;
             put(&["four\n"]);
-            // It has been stopped: what is left is read.
+            // The plugin stops; the rest of its records is read.
             fake.state().plugins[0].1 = asked < 3;
             true
         });

@@ -90,7 +90,7 @@ impl<'a> Places<'a> {
         };
         let mut fitting = starts.iter().filter(fits);
         let start = fitting.next()?;
-        // Behind a call that does not return, %pB's address is the end, where others begin.
+        // After a call that does not return, %pB prints the function's end, where others begin.
         let is_one = fitting.next().is_none() && written.offset < written.size;
         is_one.then(|| start + written.offset)
     }
@@ -217,7 +217,7 @@ mod tests {
             "its end is not known"
         );
         assert_eq!(address("g+0x10/0x10"), None, "behind its end");
-        // Without debug information lines stay as they are, and it is said of what.
+        // Without debug information lines stay as they are, and a message names the module.
         let text = "f+0x4/0x20 f+0x4/0x10 f+0x4/0x10 [nfs]\n";
         assert_eq!(places.with_lines(text.as_bytes()), text.as_bytes());
         assert_eq!(places.named, [None, Some("nfs")].into());

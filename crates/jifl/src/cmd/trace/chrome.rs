@@ -144,7 +144,7 @@ mod tests {
                  "ts": 1.0, "dur": 2.5, "args": {"result": -2, "error": "ENOENT"}},
                 {"name": "outer", "cat": "function", "ph": "X", "pid": GONE, "tid": GONE,
                  "ts": 1.1, "dur": 2.0, "args": {"arguments": {"x": 7, "y": "..."}, "result": -2}},
-                // Returns natively.
+                // This function returns natively.
                 {"name": "inner [nfs]", "cat": "function", "ph": "i", "s": "t", "pid": GONE, "tid": GONE,
                  "ts": 1.5},
             ])

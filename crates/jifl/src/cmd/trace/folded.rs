@@ -73,7 +73,7 @@ impl Form for Folded {
     /// `sys:openat;__x64_sys_openat;do_sys_open 3`, a line for each.
     fn end(&mut self, out: &mut Vec<u8>, view: &View, _losses: &Losses) {
         for ((nr, functions), value) in &self.stacks {
-            // Memory is always written to.
+            // A write to memory never fails.
             let _ = write!(out, "sys:{}", view.table.name(*nr));
             for function in functions {
                 let _ = write!(out, ";{}", view.names.at(*function));
@@ -110,7 +110,7 @@ impl Path {
 
     /// Takes away the innermost, if it is as deep.
     fn leave(&mut self, depth: u32) -> Option<(Stack, Option<u64>)> {
-        // A call whose beginning was lost may begin deeper.
+        // If the beginning of a call was lost, its first function may be deeper.
         self.open.last().filter(|frame| frame.depth >= depth)?;
         let stack = self.stack();
         Some((stack, self.open.pop()?.own))
@@ -198,7 +198,7 @@ mod tests {
             (16, 0, Some(90)),
             (32, 1, Some(30)),
             (48, 2, Some(30)),
-            // Its end is not known: its time is that of the one around it.
+            // The end of this function is unknown: its time counts for the function around it.
             (32, 1, None),
             (64, 2, Some(20)),
         ];

@@ -127,7 +127,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
         })?;
         out.close(&view, &losses)
     });
-    // Whatever became of what is shown.
+    // The recording is kept even if the output failed.
     recording::keep_in(record, || {
         let (kept, functions) = keep(&taken, &pieces, &view, moment, &losses);
         Recording::of_trace(&outcome.report, &symbols, kept, &functions)

@@ -143,15 +143,15 @@ mod tests {
             [
                 mark(RECORD_BEGIN, 39, 70, 1000).to_vec(),
                 entered(0, 900, 0xffff_ffff),
-                // Jumps to the next, which returns for it.
+                // This function jumps to the next, which returns for both.
                 entered(0x10, 800, RECORD_BEGIN.into()),
                 entered(0x20, 800, 1),
                 returned(800, -2),
-                // Its return has run natively; and one without values.
+                // The first returned natively; the second has no values.
                 entered(0x10, 800, 9),
                 vec![enter(0x30, 700)],
                 returned(900, 5),
-                // Two of this name.
+                // Two functions have this name.
                 entered(0x40, 900, 1),
                 returned(900, 0),
                 mark(RECORD_END, 39, 70, 3500).to_vec(),

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_contradicts_the_order_is_moved_then_shortened() {
         let functions = [
-            // Before its call, and behind it.
+            // The first function begins before the call does, the last ends after the call.
             (0, Some(90), Some(60)),
             (1, Some(130), Some(40)),
             (1, Some(155), Some(20)),

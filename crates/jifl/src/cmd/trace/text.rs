@@ -20,7 +20,7 @@ impl Form for Text {
             .duration()
             .map_or_else(|| "did not end".into(), duration::show);
         let name = view.call_name(call);
-        // Memory is always written to.
+        // A write to memory never fails.
         let _ = writeln!(out, "[{}] {name}{result}  {time}", call.thread);
         for entered in &shown.functions {
             let indent = 2 * (entered.depth as usize + 1);

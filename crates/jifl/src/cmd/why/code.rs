@@ -63,7 +63,7 @@ impl<'a> Code<'a> {
         if let Some(known) = self.decoded.borrow().get(&address) {
             return *known;
         }
-        // At the end of a mapping there may be less than the longest.
+        // Near the end of a mapping fewer bytes than the longest instruction may be readable.
         let bytes = (1..=LONGEST)
             .rev()
             .find_map(|length| self.read(address, length));

@@ -121,7 +121,7 @@ impl Decider<'_, '_> {
         stack.at(self.walk.frames[frame].stack);
         let mut held = Held::new();
         let mut flags: Option<(usize, bool)> = None;
-        // The value comes up once, however often the instruction was executed before.
+        // The value appears once, even if the instruction was executed several times before.
         for (index, step) in self.walk.steps.iter().enumerate() {
             if step.frame != frame {
                 continue;
@@ -177,7 +177,7 @@ impl Decider<'_, '_> {
         let to = effect::destination(instruction, slot);
         let comes = to.is_some_and(|to| match self.effects.of(instruction, slot, to) {
             Effect::Copies(from) => held.contains(&from),
-            // Whichever it takes.
+            // Whichever of the two it selects.
             Effect::Selects(from) => held.contains(&from) && held.contains(&to),
             Effect::Sets(value) => errno::is_error(i64::from(value as i32)),
             Effect::Keeps => held.contains(&to),
@@ -202,7 +202,7 @@ impl Decider<'_, '_> {
         let other = match step.next {
             Next::Taken => instruction.next_ip(),
             Next::NotTaken => instruction.near_branch_target(),
-            // What selects by flags has chosen this value, so not another.
+            // An instruction that selects by flags could have selected another value.
             _ => return true,
         };
         let mut todo = vec![(other, candidate.held.clone(), candidate.stack.clone())];
@@ -210,7 +210,7 @@ impl Decider<'_, '_> {
         let mut effort = 0;
         while let Some((at, held, stack)) = todo.pop() {
             if !self.code.is_of(function, at) {
-                // A jump to another function, which returns what it likes.
+                // A jump to another function, which may return any value.
                 return true;
             }
             if !seen.insert((at, held.clone(), stack.pointer())) {

@@ -206,7 +206,7 @@ mod tests {
         let next = (data.as_str(), behind);
         let files = [page.clone(), begins(), (text.as_str(), before), next];
         assert_eq!(known("next", &files), all);
-        // Nothing but its order, and then the module's size, says where it ends.
+        // Only the order of the entries tells where the table ends, then only the module's size.
         assert_eq!(known("order", &[page.clone(), begins()]), all);
         assert_eq!(known("size", &[modules(4 * ENTRY), begins()]), all[..2]);
         let files = [page.clone(), begins(), (early.as_str(), inside)];
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(known("gone", &[begins()]), none);
         let hidden = (path.as_str(), section("", 0).1);
         assert_eq!(known("hidden", &[page.clone(), hidden]), none);
-        // Where it would end in no memory.
+        // Here the table would end at an address that does not exist.
         let (_, high) = section("", u64::MAX - 5);
         assert_eq!(known("high", &[page, (path.as_str(), high)]), none);
     }
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(found.get(&(CODE + 0x8)).copied(), fixup(CODE + 0x20, None));
         let sets = Some((2, -14));
         assert_eq!(found.get(&(CODE + 0x10)).copied(), fixup(CODE + 0x12, sets));
-        // Part of an entry, and zeros, are none.
+        // Neither a part of an entry nor an entry of zeros counts.
         let two = 2 * ENTRY as usize;
         assert_eq!(entries(bytes[..two + 5].to_vec()).len(), 1);
         let mut zeros = bytes;

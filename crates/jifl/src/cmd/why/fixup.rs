@@ -98,7 +98,7 @@ mod tests {
             0x48, 0xc7, 0xc0, 0xf2, 0xff, 0xff, 0xff,  // mov $-14,%rax
             0xc3, 0x90,                                // ret; nop
         ];
-        // Of the first instruction: to the next, and %edx is set.
+        // The entry of the first instruction: it leads to the next, and sets %edx.
         for word in [-20i32, -22, 17 | 2 << 8 | -14 << 16] {
             bytes.extend(word.to_le_bytes());
         }
@@ -116,9 +116,9 @@ mod tests {
         let (je, jne, js, jns, jo) = (0x74, 0x75, 0x78, 0x79, 0x70);
         assert_eq!(found(NOP, jne), Some(AT + 0xb));
         assert_eq!(found(NOP, js), Some(AT + 0xb));
-        // The other way something else is returned.
+        // On the other way the function returns another value.
         assert_eq!((found(NOP, je), found(NOP, jns)), (None, None));
-        // Not known: another condition; another value; a loop.
+        // Unknown in these cases: another condition, another value, a loop.
         assert_eq!(found(NOP, jo), None);
         assert_eq!(found([0x31, 0xd2], jne), None);
         assert_eq!(found([0xeb, 0xfe], jne), None);

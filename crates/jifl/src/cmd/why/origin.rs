@@ -186,7 +186,7 @@ impl Follower<'_, '_> {
         let kept = self.follow(index, place, depth);
         let moved = self.follow(index, other, depth);
         let is = |side: &Origin| side.kind == Kind::Constant;
-        // A constant that is another one is not it.
+        // A side that is another constant is not the origin.
         let is_not = |side: &Origin| side.kind == Kind::Computed;
         let mut found = match (is(&kept), is(&moved)) {
             (true, _) => kept,

@@ -252,7 +252,7 @@ impl Shower<'_, '_> {
     fn branches(&mut self, cause: &Cause, whole: bool) -> Vec<Branch> {
         let walk = &cause.walk;
         let decision = cause.decision.map(|decision| decision.step);
-        // Behind the decision others may have chosen the error.
+        // After the decision, other branches may have chosen the error.
         let to = decision.max(cause.origin.as_ref().map(|origin| origin.step));
         let is_wanted = |index: usize| {
             let leads = |step: usize| walk.steps[index].frame == walk.steps[step].frame;
@@ -266,7 +266,7 @@ impl Shower<'_, '_> {
         for frame in &walk.frames {
             depths.push(frame.caller.map_or(0, |caller| depths[caller] + 1));
         }
-        // What set the flags, of each frame.
+        // For each frame: the last instruction that set the flags.
         let mut flags: Vec<Option<u64>> = vec![None; walk.frames.len()];
         let mut all = Vec::new();
         for (index, step) in walk.steps.iter().enumerate() {

@@ -131,7 +131,7 @@ fn it_is_followed_into_what_was_called_and_cleaning_up_decides_nothing() {
         (0x16, 992),
         (0x1e, 992),
     ]);
-    // Nothing to clean up; then the other way.
+    // First without a cleanup, then with one.
     let mut cleaned = marks.clone();
     marks.extend(blocks(&[(0x28, 992)]));
     is(marks, 2, Kind::Constant, "inner+0x8", Some("inner+0x3"));
@@ -167,7 +167,7 @@ fn it_is_followed_over_the_stack_by_a_pointer() {
 fn what_ran_natively_is_named() {
     let marks = blocks(&[(0xa0, 1000), (0xa6, 992)]);
     is(marks, 2, Kind::Native(Some(AT + 0x40)), "calls+0x1", None);
-    // Called, recorded, and left natively in the middle.
+    // The function is called and recorded, and leaves natively in its middle.
     let marks = blocks(&[
         (0x10, 1000),
         (0x30, 984),

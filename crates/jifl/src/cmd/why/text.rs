@@ -184,8 +184,8 @@ fn line(spot: &Spot) -> String {
     let (Some(file), Some(line)) = (&spot.file, spot.line) else {
         return String::new();
     };
-    // What every system call's function is wrapped in says nothing, nor a part of a function that is
-    // a function of the same name.
+    // Wrappers that every system call has tell the reader nothing. Neither does a part of a
+    // function that has the function's name.
     let own = spot.name.split(['+', '.', ' ']).next().unwrap_or_default();
     let says = |name: &&&str| {
         !name.starts_with("__do_sys_") && !name.starts_with("__se_sys_") && **name != own
@@ -231,7 +231,7 @@ fn columns(rows: &[Row]) -> String {
     let indented = |row: &Row| format!("{}{}", "  ".repeat(row.depth), row.cells[0]);
     let is_alone = |row: &&Row| row.cells[1..].iter().all(String::is_empty);
     let mut text = String::new();
-    // A chain's lines are aligned for themselves.
+    // The lines of a chain are aligned on their own.
     for rows in rows.chunk_by(|a, b| (a.depth == 1) == (b.depth == 1)) {
         let width = |column: usize| {
             let cell = |row: &Row| match column {

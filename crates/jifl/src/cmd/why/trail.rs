@@ -159,7 +159,7 @@ mod tests {
         let here = [&[Begin(1), Enter(10, 1000), Lost][..], &ended].concat();
         let all = |_| true;
         assert_eq!(trails(&[piece(1, 7, &here)], &[], all).whole, 0);
-        // Lost elsewhere meanwhile: it may have been there, if it moved.
+        // Another CPU lost records meanwhile. The thread may have been there, if it moved.
         let whole = [&[Begin(1), Enter(10, 1000)][..], &ended].concat();
         assert_eq!(trails(&[piece(1, 7, &whole)], &[(2, 5)], all).whole, 1);
         let moved = [piece(1, 7, &whole[..2]), piece(6, 7, &whole[2..])];

@@ -163,7 +163,7 @@ impl Walker<'_, '_> {
             push(self, Next::On);
             self.stack.step(&instruction, &mut self.effects);
             at = instruction.next_ip();
-            // A block that is too long, or changed meanwhile, goes on in the next.
+            // A block that is too long, or has changed meanwhile, continues in the next block.
             let goes_on = |to: &Stop| {
                 to.address == at
                     && self
@@ -175,7 +175,7 @@ impl Walker<'_, '_> {
                 return;
             }
         }
-        // The code is not what it was.
+        // The code has changed since the call.
         if let Some(last) = self.walk.steps.last_mut() {
             last.next = Next::Lost;
         }

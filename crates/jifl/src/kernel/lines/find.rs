@@ -74,7 +74,7 @@ pub fn module(name: &str, release: &str, roots: &[PathBuf]) -> Option<PathBuf> {
     let list = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
     let place = place_of(name, &list.unwrap_or_default());
     let here = roots.iter().find_map(|root| {
-        // Debian's have the module's own name.
+        // Debian's files of debug information have the name of the module's file.
         let installed = place.iter().flat_map(|place| {
             let path = root.join(format!("lib/modules/{release}/{place}"));
             [path.with_extension("ko.debug"), path]

@@ -62,7 +62,7 @@ fn relocated(elf: &Elf<'_>, name: &str, place: &impl Fn(&str) -> Option<u64>) ->
         let value = value.wrapping_add_signed(relocation.addend()).to_le_bytes();
         let bytes = usize::from(relocation.size()) / 8;
         let from = offset as usize;
-        // Others than 4 and 8 bytes are not of data.
+        // Data has only relocations of 4 and 8 bytes.
         if let (4 | 8, Some(field)) = (bytes, data.get_mut(from..from + bytes)) {
             field.copy_from_slice(&value[..bytes]);
         }

@@ -131,7 +131,7 @@ fn the_kernel_may_lie_elsewhere_than_it_was_linked() {
     assert_eq!((found[0].from, found[0].file.as_str()), (from, "program.c"));
     let inner = found.iter().find(|line| line.line == 3).unwrap();
     check_lines(&found, &lines.frames(None, inner.from));
-    // Ends are cut off.
+    // Lines are cut at the ends of the range.
     let part = lines.of(None, from + 1, from + 2);
     assert_eq!((part[0].from, part[0].to), (from + 1, from + 2));
 }

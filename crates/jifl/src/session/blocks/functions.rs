@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((outer.address, outer.size), (AT, 0x50));
         assert_eq!((outer.calls(), outer.executed()), (10, 3));
         assert_eq!((outer.bytes(), outer.instructions()), (16, 55));
-        // The next symbol is of another module.
+        // The next symbol belongs to another module.
         assert_eq!(found[1].size, 0xc);
     }
 

@@ -196,7 +196,7 @@ pub mod tests {
                 branch(0x00, 0x40, 10, 10),
                 block(0x08, 16, 4, 0),
                 block(0x40, 8, 2, 10),
-                // A jump into the one before.
+                // The target of a jump into the block before.
                 block(0x44, 4, 1, 5),
             ],
             [2, 0, 0],

@@ -18,7 +18,8 @@ pub struct Piece {
 
 /// What lies in a block, in the order of addresses; pieces that never ran, too.
 pub fn pieces(blocks: &[Count]) -> Vec<Piece> {
-    // Where blocks begin and end: how many more there are from here on, and executions.
+    // A mark for each begin and end of a block: its address, and by how much the number of blocks
+    // and their executions change there.
     let mut marks: Vec<(u64, i64, i128)> = Vec::new();
     for block in blocks {
         let executed = i128::from(block.executed);

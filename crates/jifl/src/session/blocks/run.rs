@@ -117,7 +117,7 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
         };
     let start = start(&args.targets, flags, &table)?;
     args.scope.check()?;
-    // Before anything is started: a report nobody can read is none.
+    // Opened before anything starts: if the report cannot be written, nothing is measured.
     let mut sink = args.show.extent.sink()?;
     let record = args.record.as_deref().map(Destination::open).transpose()?;
     let (profile, status) = observe(&args.scope, start, &table, Symbols::of_kernel)?;

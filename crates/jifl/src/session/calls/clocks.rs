@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn counters_become_times() {
         let clocks = Clocks::new(vec![
-            // The third is late.
+            // The third sample is late.
             vec![
                 (1000, 50),
                 (3000, 1050),

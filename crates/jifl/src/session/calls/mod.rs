@@ -273,7 +273,7 @@ mod tests {
             Enter(13, 800),
             Return(800),
             Return(900),
-            // The first has pushed something before it calls the next.
+            // The first function has pushed something before it calls the next.
             Enter(14, 850),
             End(50),
         ];

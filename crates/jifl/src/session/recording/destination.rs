@@ -29,7 +29,7 @@ impl Destination {
     /// Nothing can be written there.
     pub fn open(path: &Path) -> Result<Destination, Failure> {
         let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
-        // A link stays one.
+        // A symbolic link stays a link: its target is replaced.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if fs::metadata(&place).is_ok_and(|place| !place.is_file()) {
             let file = OpenOptions::new().write(true).open(&place);
@@ -40,8 +40,8 @@ impl Destination {
             });
         }
         let part = with_ending(&place, &format!(".{}.tmp", std::process::id()));
-        // Removes the file that an earlier process of this number may have left. A file that another
-        // process makes meanwhile is not written to.
+        // An earlier process of this number may have left the file. `new` refuses a file that
+        // another process makes meanwhile.
         let _ = fs::remove_file(&part);
         Ok(Destination {
             file: new(&part).map_err(failed)?,
@@ -66,7 +66,7 @@ impl Destination {
             Err(error) => error,
         };
         let shown = self.shown();
-        // Gives back what room there is.
+        // Deletes the partial file, which frees room.
         drop(self);
         Err(Failure::failed(match rescue(bytes) {
             Some(instead) => format!(

@@ -286,7 +286,7 @@ pub mod tests {
     fn code_is_named_by_image_and_offset() {
         let recording = recorded();
         let names: Vec<&str> = recording.images.iter().map(|i| i.name.as_str()).collect();
-        // What follows the module is of no image.
+        // An address after the module's end belongs to no image.
         assert_eq!(names, ["vmlinux", "nfs", ""]);
         assert_eq!(
             recording.blocks[0].at,

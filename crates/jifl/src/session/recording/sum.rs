@@ -94,7 +94,7 @@ fn add_images(images: &mut Vec<Image>, others: &[Image]) -> Result<Vec<usize>, S
                 images.len() - 1
             }
         };
-        // Of one image two recordings may have seen different ends.
+        // Two recordings may have seen different ends of the same image.
         images[place].size = images[place].size.max(other.size);
         places.push(place);
     }
@@ -133,7 +133,7 @@ fn add_blocks(blocks: &mut Vec<Block>, others: impl Iterator<Item = Block>) {
         };
         let block = &mut blocks[*index];
         block.executed = block.executed.saturating_add(other.executed);
-        // Where the kernel lay elsewhere, or the text has changed.
+        // Hashes differ if the kernel was at another address, or if the text has changed.
         if block.hash != other.hash {
             block.hash = 0;
         }
@@ -175,7 +175,7 @@ fn add_report(report: &mut Report, other: Report) {
 }
 
 fn add_row(row: &mut Row, other: &Row) {
-    // Each has them whose calls were counted inside.
+    // Each row has percentiles whose calls were counted inside.
     let lacks = |row: &Row| row.calls > 0 && row.p50.is_none();
     let has_percentiles = !lacks(row) && !lacks(other);
     (row.min, row.max) = match (row.calls, other.calls) {

@@ -90,7 +90,8 @@ impl Warm {
             let mut request = Request::default();
             match door.call(device::Request::Warm(&mut request, blocks)) {
                 Ok(()) => warmed.add(&request),
-                // It has been ended from outside, which is told at its end.
+                // `jifl detach` has ended the session. The user is told when the session's end is
+                // handled.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => break,
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::PERM) => {
                     return Err(hidden());
@@ -151,7 +152,7 @@ fn hidden() -> Failure {
 impl Recording {
     /// Its blocks where they lie in these images, in this boot.
     fn warm(&self, shown: String, images: &Images, here: &Header) -> Warm {
-        // Of merged ones only that of the first is known.
+        // A merged recording knows the boot of its first recording only.
         let same_boot = self.header.boot_id == here.boot_id && self.header.recordings == 1;
         let bases = self.images.iter().map(|image| {
             let same = |known: &&Image| {

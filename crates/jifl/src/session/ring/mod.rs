@@ -159,7 +159,7 @@ impl Taken {
                     self.refused += (n - fits) as u64;
                     self.keep_gap(cpu);
                 }
-                // A record for whose words there is no room waits for the next time.
+                // A record that does not fit into the room is read the next time.
                 if n + RECORD_WORDS_MAX < self.room.len() {
                     break;
                 }
@@ -171,7 +171,7 @@ impl Taken {
         let mut records = Records::of(cpu as u32);
         match door.call(Request::Records(&mut records, &mut self.room)) {
             Ok(()) => {
-                // They lie before what came.
+                // The lost records come before those that were just read.
                 if records.lost > self.lost[cpu] {
                     self.keep_gap(cpu);
                 }
@@ -180,7 +180,7 @@ impl Taken {
                 Some(records.n as usize)
             }
             Err(error) => {
-                // A number that no CPU has.
+                // EINVAL: no CPU has this number.
                 if error.kind() != std::io::ErrorKind::InvalidInput {
                     self.error = Some(error);
                 }
@@ -208,7 +208,7 @@ impl Taken {
         let (records, open) = (&mut self.cpus[cpu], &mut self.open[cpu]);
         records.push(record);
         match record.what {
-            // The second of a pair.
+            // This is the second time of a pair.
             what if what & RECORD_TYPE == RECORD_TIME => {
                 let first = records.len().saturating_sub(2);
                 match records[first].what & RECORD_TYPE {

@@ -92,7 +92,7 @@ fn cut<E: Event>(
             continue;
         };
         at += 1;
-        // The clock's value at that time is skipped here.
+        // Skips the clock's value that follows the time.
         if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
             at += 1 + record_words(clock.what);
         }

@@ -42,7 +42,7 @@ impl Apart {
                             answer(&tool, &asked);
                         }
                     }
-                    // Nobody receives it: then nobody wants to know.
+                    // If nobody receives the error, nobody needs it.
                     Err(why) => {
                         made.send(Err(why)).ok();
                     }
@@ -73,7 +73,7 @@ fn answer(tool: &impl Tool, asked: &Receiver<(Ask, Sender<u64>)>) {
             Ask::Hits => tool.hits(),
             Ask::Missed => tool.missed(),
         };
-        // The thread that asked may have ended.
+        // Not an error: the thread that asked may have ended.
         to.send(value).ok();
     }
 }
@@ -92,7 +92,7 @@ impl Drop for Apart {
     fn drop(&mut self) {
         self.asks = None;
         if let Some(thread) = self.thread.take() {
-            // It panicked: then its descriptors are closed, too.
+            // After a panic its descriptors are closed, too.
             thread.join().ok();
         }
     }

@@ -79,13 +79,14 @@ fn attach(job: Job, places: &[Place]) -> Result<(Programs, Vec<usize>), Missing>
             Job::TraceCalls => append(map.number(), place.addr),
             _ => count(map.number()),
         };
-        // The kernel refuses what it must not trace, and types it cannot pass.
+        // The kernel refuses functions that must not be traced, and argument types that it cannot
+        // pass.
         match Fentry::attach(&code, place.id) {
             Ok(program) => {
                 programs.push(program);
                 covered.push(place.site);
             }
-            // What is attached so far would be passed off as all.
+            // An error, because the programs attached so far would look like all of them.
             Err(error) if error.raw_os_error() == Some(EMFILE) => {
                 return Err(Missing(format!(
                     "{} functions take two file descriptors each, and no more could be had \

@@ -17,7 +17,7 @@ const ENABLED: &str = "/sys/kernel/debug/kprobes/enabled";
 /// Probes each site, with breakpoints.
 pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     check_enabled()?;
-    // The optimiser would run, and have each probe wait for it, while they are put in.
+    // Otherwise the optimiser runs while the probes are put in, and each probe waits for it.
     let sysctl = Sysctl::off()?;
     let probes = Probes::open()?;
     let addresses: Vec<u64> = sites.iter().map(|site| site.probe).collect();

@@ -78,7 +78,7 @@ impl Probes {
             Job::TraceCalls => "trace",
         };
         let mut progress = Progress::new("probes", addresses.len());
-        // A request is at most a page.
+        // The module takes at most a page in one request.
         for (i, some) in addresses.chunks(64).enumerate() {
             let words: Vec<String> = some.iter().map(|addr| format!("{addr:x}")).collect();
             self.request(&format!("{method} {job} {}", words.join(" ")))

@@ -52,7 +52,7 @@ fn start_callback(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
 fn start_tracer(sites: &[Site]) -> Result<Started<'_>, Missing> {
     let instance = Instance::create()?;
     let covered = instance.filter(sites)?;
-    // Without a filter it would trace every function there is.
+    // Without a filter the tracer would trace every function.
     if !covered.is_empty() {
         instance.write("buffer_size_kb", BUFFER_KB)?;
         instance.write("current_tracer", "function")?;
@@ -107,7 +107,7 @@ impl Instance {
                 .names
                 .iter()
                 .filter_map(|name| numbers.get(name.as_str()));
-            // One function's number a write: a word is taken at a time.
+            // One number in each write: the kernel takes one word at a time.
             let mut written = all
                 .flatten()
                 .map(|number| file.write_all(format!("{number}\n").as_bytes()));

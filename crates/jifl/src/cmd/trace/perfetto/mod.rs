@@ -94,7 +94,7 @@ impl Form for Perfetto {
             }
         }
         let track = Some(THREAD | u64::from(call.thread));
-        // What has not ended yet, the innermost last: its level and end.
+        // Level and end of each open span, the innermost last.
         let mut open: Vec<(usize, u64)> = Vec::new();
         for span in spans(shown) {
             end(out, track, &mut open, span.level);
@@ -149,7 +149,7 @@ impl Perfetto {
             }
             Value::Object(entries) => annotation.dict_entries = self.annotations(entries),
             Value::String(text) => annotation.string_value = Some(text.clone()),
-            // Details have none.
+            // Details contain no null and no list.
             Value::Null | Value::Array(_) => {}
         }
         annotation
