@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The code cache's memory: executable and read-only in the module area, within
- * reach of rel32 from kernel text, and int3 wherever the engine has not
- * written. It is written through a second mapping of the same pages, which is
- * never executable, stands at a random address and exists only between
- * jifl_codemem_open and jifl_codemem_close.
+ * The code cache's memory. Its executable mapping is read-only and lies in the module area, so
+ * rel32 reaches it from kernel text. It contains int3 wherever the engine has not written. The
+ * engine writes through a second mapping of the same pages, the alias. The alias is never
+ * executable, has a random address and exists only between jifl_codemem_open and
+ * jifl_codemem_close.
  *
- * 1. No page is writable and executable. The executable mapping is made writable and
- *    not executable, loses write access, and becomes executable after that. At the
- *    end it loses execute access first. The alias never has that.
- * 2. Taking write access from the executable mapping takes it from these pages in the
- *    kernel's direct map, too: set_memory_ro() follows aliases there. So while the
- *    cache is executable the direct map has its pages read-only. set_memory_x() does
- *    not follow aliases: the direct map is never executable.
- * 3. The executable mapping is of large pages (2 MiB) where the size is 2 MiB or more
- *    and the kernel gives them: kernel text has large pages as well, and a call that
- *    changes between both needs few entries of the TLB. The size is rounded up to
- *    whole large pages, so memory grows by less than one. Permissions are changed for
- *    whole large pages only, since changing a part of one splits it, here and in the
- *    direct map. A smaller cache has small pages.
- * 4. The alias is of small pages in any case: it is made and unmade page by page, and
- *    the pages of a large one are split (split_page), each one's count its own.
+ * 1. No mapping is writable and executable. The executable mapping is made writable and not
+ *    executable, loses write access, and becomes executable after that. At the end it loses execute
+ *    access first. The alias never has execute access.
+ * 2. When the executable mapping loses write access, the same pages lose it in the kernel's direct
+ *    map, too: set_memory_ro() changes both. So while the cache is executable its pages are
+ *    read-only in the direct map. set_memory_x() leaves the direct map alone: it is never
+ *    executable.
+ * 3. The executable mapping has large pages (2 MiB) if the size is 2 MiB or more and the kernel
+ *    gives them. Kernel text has large pages as well, so a call that runs in both needs few TLB
+ *    entries. The size is rounded up to whole large pages, so memory grows by less than one.
+ *    Permissions are changed for whole large pages only, because a change of a part splits the
+ *    page, here and in the direct map. A smaller cache has small pages.
+ * 4. The alias always has small pages: it is mapped and unmapped page by page. The pages of a large
+ *    page are split (split_page), so each has its own reference count.
  *
- * init, exit, open and close: process context. The host.h functions: under the
- * engine lock, any context but NMI.
+ * Context: init, exit, open and close: process context. The functions of host.h: under the engine
+ * lock, any context but NMI.
  */
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -40,9 +39,9 @@
 #include "codemem.h"
 
 /*
- * The kernel never frees page tables of the vmalloc area, so an alias that
- * went anywhere would cost some each time it is opened. It moves within a
- * window that is chosen once a load.
+ * The kernel never frees page tables of the vmalloc area. If the alias could have any address, each
+ * open would cost more page tables. So it moves within a window that is chosen once per load of the
+ * module.
  */
 #define WINDOW_MIN	(256UL << 20)
 
@@ -50,13 +49,13 @@ static struct {
 	u8 *exec;
 	u32 size;
 	u32 page;			/* bytes of each page of exec */
-	bool large;			/* by which allocator exec came */
+	bool large;			/* exec is of jifl_compat_exec_alloc_large */
 	struct page **pages;
-	unsigned long window;		/* where aliases are put, ... */
-	unsigned long window_size;	/* ... and in how many bytes */
+	unsigned long window;		/* the alias lies in here */
+	unsigned long window_size;	/* bytes */
 	struct mm_struct *init_mm;
 
-	struct mutex lock;		/* what follows */
+	struct mutex lock;		/* guards all that follows */
 	unsigned int users;
 	struct vm_struct *area;
 	u8 *alias;			/* read under the engine lock: its user holds it open */
@@ -233,13 +232,13 @@ void jifl_codemem_close(void)
 		WRITE_ONCE(mem.alias, NULL);
 		free_vm_area(mem.area);
 		mem.area = NULL;
-		/* Now, not when the kernel next finds it worth while. */
+		/* Without this the kernel would flush the TLB some time later. */
 		vm_unmap_aliases();
 	}
 	mutex_unlock(&mem.lock);
 }
 
-/* Writable address of n bytes at pos, NULL when that is not ours to write. */
+/* Writable address of n bytes at pos; NULL if they are outside the cache, or no alias exists. */
 static void *writable(jifl_pos pos, u32 n)
 {
 	u8 *alias = READ_ONCE(mem.alias);
@@ -250,8 +249,8 @@ static void *writable(jifl_pos pos, u32 n)
 }
 
 /*
- * By quadwords, not memcpy: where that is rep movsb, an emulated processor looks
- * at each byte whether it changes code that it has translated.
+ * By quadwords, not by memcpy: memcpy may be rep movsb, and then an emulated processor checks for
+ * each byte whether it changes code that the emulator has translated.
  */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n)
 {
@@ -273,7 +272,7 @@ void jifl_host_code_store32(jifl_pos pos, u32 value)
 {
 	void *to = writable(pos, sizeof(value));
 
-	/* Not across an aligned quadword: that is what makes it one store. */
+	/* Within one aligned quadword the processor makes one store of it. */
 	if (to && !WARN_ON_ONCE((pos.off & 7) > 4))
 		WRITE_ONCE(*(u32 *)to, value);
 }

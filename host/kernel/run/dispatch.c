@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the dispatcher stands on: a private stack for each CPU, the engine
- * lock, a clock and the counts of native exits. stubs.S switches to the stack
- * and calls jifl_engine_dispatch.
+ * What the dispatcher needs of the kernel: a private stack for each CPU, the engine lock, a clock
+ * and counts of native exits. stubs.S switches to the stack and calls jifl_engine_dispatch.
  *
- * init and exit: process context. Everything else: with interrupts off, any
- * context but NMI, whatever lock the interrupted code holds; nothing here
- * calls code that can be traced, sleeps or takes another lock.
+ * Context: init and exit: process context. All other functions: interrupts off, any context but
+ * NMI; the interrupted code may hold any lock. So they call no code that can be traced, do not
+ * sleep, and take no other lock.
  */
 #include <linux/atomic.h>
 #include <linux/irqflags.h>
@@ -36,8 +35,8 @@ static_assert(offsetof(struct jifl_cpu, stack_top) == JIFL_CPU_STACK_TOP);
 static_assert(sizeof(struct jifl_frame) == 16 && offsetof(struct jifl_frame, target) == 8);
 
 /*
- * A plain test-and-set lock. The kernel's own would do too, but their slow
- * paths can be traced, and may be what the interrupted code was executing.
+ * A plain test-and-set lock, because the slow paths of the kernel's own locks can be traced, and
+ * the interrupted code may have been executing one of them.
  */
 static atomic_t engine_lock;
 
@@ -91,8 +90,8 @@ void jifl_host_unlock(unsigned long cookie)
 }
 
 /*
- * Straight from the processor: the kernel's clocks may ask a clocksource that has
- * a lock (read_hpet), and the call that is being translated may hold it.
+ * Reads the processor's counter itself. The kernel's clocks may read a clocksource that takes a
+ * lock (read_hpet), and the call that is being translated may hold this lock.
  */
 u64 jifl_host_clock(void)
 {
@@ -115,7 +114,7 @@ void jifl_host_training_set(u32 first, u32 n, s64 value)
 	unsigned int cpu;
 	u32 i;
 
-	/* A CPU that counts meanwhile may lose this: it ends earlier, or later. */
+	/* A CPU that counts meanwhile may overwrite this: its training ends earlier or later. */
 	for_each_possible_cpu(cpu)
 		for (i = first; i < first + n; i++)
 			WRITE_ONCE(per_cpu(jifl_cpu, cpu).training[i], value);

@@ -3,7 +3,7 @@
 #ifndef JIFL_HOST_DISPATCH_H
 #define JIFL_HOST_DISPATCH_H
 
-/* stubs.S: the code cache jumps there, see struct jifl_frame in engine/engine.h. */
+/* In stubs.S. The code cache jumps there; struct jifl_frame in engine/engine.h says how. */
 extern char jifl_dispatch_direct[], jifl_dispatch_indirect[];
 
 int jifl_dispatch_init(void);

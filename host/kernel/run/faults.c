@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Exceptions on cache addresses meet the exception tables of the original
- * code. A copied instruction has no entry of its own; all registers are the
- * original's there, so the kernel may as well fix up the original address, and
- * goes on natively after that.
+ * code. A copied instruction has no entry of its own. At the copy all registers have the values
+ * that they have at the original. So the kernel can use the entry of the original address. The
+ * thread goes on natively after that.
  *
- *   fixup_exception(regs, ...)     every fault that would be an oops else
+ *   fixup_exception(regs, ...)     every fault that would otherwise be an oops
  *   search_exception_tables(addr)  the page fault path asks it before taking a
  *                                  contended mmap_lock, the machine check path
  *                                  for the type of an entry
  *
- * Nothing else on these paths looks at the address: a fault that is mended
- * by mapping a page returns to the copy; an instruction decoded at the address
- * (prefetch erratum, #GP's bad pointer, machine check) reads the copied bytes,
- * which are the same; reports name addresses by way of unwind.c's hooks; bug
- * tables are not asked as ud2 runs natively.
+ * Nothing else on these paths depends on the address. A fault that maps a page returns to the copy.
+ * Code that decodes the instruction at the address (prefetch erratum, #GP's bad pointer, machine
+ * check) reads the copied bytes, which are the same. Reports get the names of addresses through
+ * unwind.c's hooks. The kernel does not search bug tables, because ud2 runs natively.
  *
- * The callbacks run in any context, NMI and machine check too.
+ * Context of the callbacks: any, including NMI and machine check.
  */
 #include <linux/atomic.h>
 
@@ -28,7 +27,7 @@
 
 static atomic64_t faults;
 
-/* True and *addr replaced when it was an address of the code cache. */
+/* If *addr is in the code cache, replaces it by its original and returns true. */
 static bool replace(unsigned long *addr)
 {
 	jifl_orig orig;

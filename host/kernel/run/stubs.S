@@ -3,10 +3,10 @@
  * The doors between kernel, code cache and C.
  *
  *   jifl_entry_stub         do_syscall_64 calls it instead of x64_sys_call
- *   jifl_chain_*            what it ends in: the jump to where the entry table says
- *   jifl_entry_slow         stands in the entry table where C has to choose
+ *   jifl_chain_*            the stub's last jump, to the address in the entry table
+ *   jifl_entry_slow         in the entry table if C code has to choose
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
- *   jifl_dispatch_indirect  ... and when a target was not found
+ *   jifl_dispatch_indirect  the cache jumps here when a lookup did not find a target
  *
  * No SSE or x87 register is touched: they may hold user state.
  */
@@ -25,15 +25,15 @@
 	.text
 
 /*
- * In: rdi registers, esi number of the system call (x64_sys_call's arguments); [rsp]
- * do_syscall_64, as x64_sys_call and a handler find it. The caller has clamped the number, under
- * speculation too.
+ * In: rdi registers, esi number of the system call (x64_sys_call's arguments); [rsp] return address
+ * into do_syscall_64, as for x64_sys_call and for a handler. The caller has clamped the number,
+ * under speculation too.
  * Out: at x64_sys_call, or at the table's address. Changes rax, rcx and flags only.
  *
- * No return address is taken away, so the processor still predicts the returns up the stack. All
- * branches are direct but the last one of the comparisons (enter/chain.c). That has the kernel's
- * own form. Where that is a retpoline, its one return is mispredicted by design, and balanced by
- * the retpoline's own call.
+ * No return address is removed, so the processor still predicts all returns up the stack. All
+ * branches are direct, except the last jump after the comparisons (enter/chain.c). This jump has
+ * the kernel's own form. If it is a retpoline, its one return is mispredicted by design; the
+ * retpoline's own call balances it.
  */
 SYM_CODE_START(jifl_entry_stub)
 	UNWIND_HINT_FUNC
@@ -52,9 +52,9 @@ SYM_CODE_END(jifl_entry_stub)
 
 #ifdef JIFL_CALLS_MAY_BE_COUNTED
 /*
- * The same for kernels that count calls in the padding before the called function
- * (retbleed=stuff; arch/x86/kernel/callthunks.c). There, jifl_entry_pass leads into the padding
- * of x64_sys_call, which counts the call. A call that does not pass is counted here.
+ * jifl_entry_stub for kernels that count calls in the padding before the called function
+ * (retbleed=stuff; arch/x86/kernel/callthunks.c). There, jifl_entry_pass leads into the padding of
+ * x64_sys_call, which counts the call. This stub counts a call that does not pass.
  */
 SYM_CODE_START(jifl_entry_stub_counts)
 	UNWIND_HINT_FUNC
@@ -74,9 +74,9 @@ SYM_CODE_END(jifl_entry_stub_counts)
 #endif
 
 /*
- * In: rax an address to jump to, ecx the call's number; the rest as the stubs found it. Out: there.
- * chain.c writes comparisons over the nops, the last one right before what follows them, and
- * has the stubs jump to the first.
+ * In: rax the address to jump to, ecx the call's number; all else as on entry to the stubs. Out: at
+ * that address. chain.c writes comparisons over the nops, such that the last comparison ends where
+ * the nops end. It has the stubs jump to the first comparison.
  */
 .macro JIFL_CHAIN_CODE name, comparisons
 SYM_CODE_START(\name)
@@ -95,7 +95,7 @@ JIFL_CHAIN_CODE jifl_chain_0, JIFL_CHAIN
 JIFL_CHAIN_CODE jifl_chain_1, JIFL_CHAIN
 JIFL_CHAIN_CODE jifl_chain_2, JIFL_CHAIN
 
-/* The same for kernels without retpolines: processors predict the jump. */
+/* Only the jump, for kernels without retpolines: processors predict it. */
 SYM_CODE_START(jifl_chain_plain)
 	UNWIND_HINT_FUNC
 	ANNOTATE_NOENDBR
@@ -103,8 +103,8 @@ SYM_CODE_START(jifl_chain_plain)
 SYM_CODE_END(jifl_chain_plain)
 
 /*
- * In: as a system call's handler, plus esi its number. Out: where jifl_choose says, else
- * at x64_sys_call.
+ * In: as on entry to a system call's handler, and esi the call's number. Out: at the address from
+ * jifl_choose; if that is 0, at x64_sys_call.
  */
 SYM_CODE_START(jifl_entry_slow)
 	UNWIND_HINT_FUNC
@@ -124,30 +124,29 @@ SYM_CODE_START(jifl_entry_slow)
 SYM_CODE_END(jifl_entry_slow)
 
 /*
- * In: [rsp] number of the exit. Leaves at the address jifl_engine_dispatch puts
- * into the frame, with all registers, flags and rsp as they were before the
- * exit pushed anything.
+ * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,
+ * with all registers, flags and rsp as before the exit pushed anything.
  *
- * By IRET, since it is the one instruction that sets flags, interrupts, rsp and
- * rip at once: a return thunk may change flags (call depth tracking), which a
- * function's return may and a block's start may not; and a RET that no CALL
- * goes with would make the return predictor miss all the way out.
+ * The dispatcher leaves by IRET, the only instruction that sets flags, interrupts, rsp and rip at
+ * once. A return thunk may change flags (call depth tracking): that is allowed at a function's
+ * return, but not at the start of a block. A RET without a CALL would make the return predictor
+ * miss all the way out.
  */
 SYM_CODE_START(jifl_dispatch_direct)
 	JIFL_UNWIND_HINT_NONE
 	ENDBR
-	pushq	(%rsp)			/* the old place becomes frame.target */
+	pushq	(%rsp)			/* the old slot becomes frame.target */
 	jmp	.Ldispatch
 SYM_CODE_END(jifl_dispatch_direct)
 
-/* In: [rsp] number of the exit, [rsp + 8] original target. Out: as above. */
+/* In: [rsp] number of the exit, [rsp + 8] original target. Out: as of jifl_dispatch_direct. */
 SYM_CODE_START(jifl_dispatch_indirect)
 	JIFL_UNWIND_HINT_NONE
 	ENDBR
 .Ldispatch:
-	/* struct jifl_frame is at rsp; below it, what IRET takes. */
+	/* struct jifl_frame is at rsp. Below it come the five words that IRET pops. */
 	pushq	$__KERNEL_DS
-	pushq	%rsp			/* made right below, once flags are saved */
+	pushq	%rsp			/* corrected below, once flags are saved */
 	pushfq
 	pushq	$__KERNEL_CS
 	pushq	$0			/* the address to leave to */

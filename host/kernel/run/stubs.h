@@ -10,21 +10,21 @@
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
 /*
- * Comparisons before the stubs' indirect jump: two instructions each, so the last of them come
- * near what a mispredicted return costs. Places for their code: one is in use, the others wait for
- * the end of a grace period.
+ * At most JIFL_CHAIN comparisons before the stubs' indirect jump. Each has two instructions, so
+ * with more of them the last would cost about as much as a mispredicted return. JIFL_CHAINS places
+ * for their code: one is in use, the others wait for the end of a grace period.
  */
 #define JIFL_CHAIN		8
-#define JIFL_CHAIN_BYTES	12	/* of the code of one */
+#define JIFL_CHAIN_BYTES	12	/* code of one comparison */
 #define JIFL_CHAINS		3
 #define JIFL_CHAIN_NOTES	32	/* a power of two */
 
-/* May calls be counted in the padding before functions? The option's name changed in Linux 6.9. */
+/* The kernel may count calls in the padding before functions. Linux 6.9 renamed the option. */
 #if defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) || defined(CONFIG_CALL_DEPTH_TRACKING)
 #define JIFL_CALLS_MAY_BE_COUNTED
 #endif
 
-/* STATIC_CALL_TRAMP() of enter/syscall.c's static calls; the kernel's header of it is C. */
+/* STATIC_CALL_TRAMP() of enter/syscall.c's static calls; its header in the kernel is for C. */
 #define JIFL_ENTRY_PASS		__SCT__jifl_entry_pass
 #define JIFL_ENTRY_RESUME	__SCT__jifl_entry_resume
 #define JIFL_ENTRY_CHAIN	__SCT__jifl_entry_chain	/* of enter/chain.c */

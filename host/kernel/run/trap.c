@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads in code of which the original has changed. The engine has put an int3
- * before each of its instructions (jifl_engine_invalidate); who executes one
- * goes on in what is translated anew.
+ * Moves threads out of code whose original has changed. The engine has put an int3 before each
+ * instruction of that code (jifl_engine_invalidate). A thread that executes one of them goes on in
+ * a new translation.
  *
- * Runs where int3 exceptions do: in any context, as an NMI does. The engine's
- * lock is not needed, and the dispatcher is reached only when the exception has
- * returned.
+ * Context: that of int3 exceptions, which is any, including NMI. on_trap takes no lock of the
+ * engine. The thread reaches the dispatcher only after the exception has returned.
  */
 #include <linux/atomic.h>
 #include <linux/kdebug.h>
@@ -21,8 +20,8 @@
 static atomic64_t traps;
 
 /*
- * exc_int3's entry from kernel mode leaves a gap of six words above its frame,
- * for text_poke's emulation of calls: struct jifl_frame is pushed into it.
+ * When exc_int3 is entered from kernel mode, it leaves a gap of six words above its frame, for
+ * text_poke's emulation of calls. on_trap pushes struct jifl_frame into this gap.
  */
 static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 {
@@ -36,7 +35,7 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 	trap = jifl_engine_trap(regs->ip - 1, frame);
 	if (trap == JIFL_TRAP_NONE)
 		return NOTIFY_DONE;
-	/* Part of a block has run, and what was counted of it is not known. */
+	/* A part of the block has run. How much of it was counted is unknown. */
 	if (trap == JIFL_TRAP_INSIDE)
 		jifl_run_events->lose();
 	regs->sp = (unsigned long)frame;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads in code of which the original has changed. */
+/* Moves threads out of code whose original has changed. */
 #ifndef JIFL_HOST_TRAP_H
 #define JIFL_HOST_TRAP_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stack walks and reports see original addresses: whoever unwinds the stack of
- * an instrumented system call finds the frames a native one has, by name.
+ * Stack walks and reports see original addresses. An unwinder finds the same frames in an
+ * instrumented system call as in a native one, with the same names.
  *
- * All callbacks only rewrite arguments of a kernel function that is being
- * called. They run wherever it is called, in NMI too.
+ * Each callback only rewrites the arguments of the hooked kernel function. Context: every context
+ * in which that function is called, including NMI.
  */
 #include <linux/percpu.h>
 #include <linux/preempt.h>
@@ -19,7 +19,7 @@
 #include "codemem.h"
 #include "unwind.h"
 
-/* do_syscall_64, which native handlers return to. */
+/* Native handlers return to do_syscall_64. */
 static unsigned long caller_start, caller_end;
 
 /* The original of a return address, or the address itself. */
@@ -34,9 +34,8 @@ static unsigned long original(unsigned long addr)
 }
 
 /*
- * Is it inside or right behind the call of an entry piece? That frame has no
- * counterpart: natively x64_sys_call jumps to the handler, which returns to
- * do_syscall_64.
+ * True if addr is in the call of an entry piece, or right after it. This frame has no counterpart:
+ * natively x64_sys_call jumps to the handler, which returns to do_syscall_64.
  */
 static bool in_entry_piece(unsigned long addr)
 {
@@ -48,10 +47,9 @@ static bool in_entry_piece(unsigned long addr)
 }
 
 /*
- * Steps over a frame that consists of the return address alone: an entry
- * piece's, or a stub's that an indirect branch has entered, of which nobody knows
- * yet where it leads. Not where a tracer has put its trampoline, which only
- * the unwinder can resolve.
+ * Steps over a frame that is only a return address: the frame of an entry piece, or of a stub that
+ * an indirect branch has entered and whose target is not known yet. Fails if a tracer has put its
+ * trampoline there, because only the unwinder can resolve that.
  */
 static bool step_over(struct unwind_state *state)
 {
@@ -71,9 +69,9 @@ static bool step_over(struct unwind_state *state)
 }
 
 /*
- * Makes of a frame in the cache the original one. The kernel looks a return
- * address up by what precedes it, the call; where the return is into inserted
- * code, the frame is as it is before the instruction that follows.
+ * Replaces a frame in the cache by the original frame. The kernel looks up the byte before a return
+ * address, which is in the call. If the return leads into inserted code, the frame is that of the
+ * following original instruction, before it runs.
  */
 static void settle(struct unwind_state *state)
 {
@@ -92,7 +90,7 @@ static void settle(struct unwind_state *state)
 		state->ip++;
 }
 
-/* What can interrupt another of its kind; perf and the unwinder do not recur within one. */
+/* Levels of contexts that interrupt each other. perf and the unwinder do not recur within one. */
 #define NR_LEVELS	4
 
 static unsigned int level(void)
@@ -105,11 +103,11 @@ static unsigned int level(void)
 }
 
 /*
- * Where a function realigns its stack, its frame is known by r10 alone. The
- * unwinder takes that from an interrupt's registers, which do not exist where an
- * analysis function is called; so it is shown what inserted code has saved. One for
- * each level, like copies. If a task is preempted and another comes in between, the
- * walk ends early, no more: the unwinder checks what it reads.
+ * If a function realigns its stack, only r10 tells where its frame is. The unwinder takes r10 from
+ * an interrupt's registers. These do not exist when an analysis function is called, so the unwinder
+ * is given the r10 that inserted code has saved. Each level has its own registers, like copies. If
+ * another task preempts this one and overwrites them, the walk ends early. Nothing worse happens,
+ * because the unwinder checks what it reads.
  */
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
 
@@ -131,7 +129,7 @@ static void show_saved(struct unwind_state *state)
 	state->full_regs = true;
 }
 
-/* A frame is asked for its return address, or the next one is to be found. */
+/* Before the unwinder takes the return address of a frame, or looks for the next frame. */
 static void on_frame(struct pt_regs *regs)
 {
 	struct unwind_state *state = (struct unwind_state *)regs->di;
@@ -142,7 +140,7 @@ static void on_frame(struct pt_regs *regs)
 	settle(state);
 }
 
-/* Where it stands on the stack: below what inserted code has pushed. */
+/* The return address is on the stack below what inserted code has pushed. */
 static void on_get_return_address_ptr(struct pt_regs *regs)
 {
 	struct unwind_state *state = (struct unwind_state *)regs->di;
@@ -151,15 +149,15 @@ static void on_get_return_address_ptr(struct pt_regs *regs)
 		settle(state);
 }
 
-/* (address) */
+/* Arguments: (address). */
 static void on_text_address(struct pt_regs *regs)
 {
 	regs->di = original(regs->di);
 }
 
 /*
- * (address) A dump of the stack asks about each word of it: the return
- * address into an entry piece is not to be listed.
+ * Arguments: (address). A dump of the stack asks about each word. It must not list the return
+ * address into an entry piece.
  */
 static void on_any_text_address(struct pt_regs *regs)
 {
@@ -169,7 +167,7 @@ static void on_any_text_address(struct pt_regs *regs)
 		on_text_address(regs);
 }
 
-/* (address, ...) %pB asks for the return address less one, to be inside the call. */
+/* Arguments: (address, ...). %pB passes the return address less one, which is in the call. */
 static void on_lookup(struct pt_regs *regs)
 {
 	jifl_orig orig;
@@ -183,12 +181,12 @@ static void on_lookup(struct pt_regs *regs)
 }
 
 /*
- * perf reads the address out of registers that must stay as they are, so it is
- * shown a copy: one for each level.
+ * perf reads the address from registers that must not change, so it gets a copy of them. Each level
+ * has its own copy.
  */
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], copies);
 
-/* As step_over: on the stack of the task, as the cache is nowhere else. */
+/* Like step_over, on the task's stack: code of the cache runs on no other stack. */
 static void step_over_in(struct pt_regs *regs)
 {
 	unsigned long *sp = (unsigned long *)regs->sp;
@@ -199,7 +197,7 @@ static void step_over_in(struct pt_regs *regs)
 	regs->sp += sizeof(*sp);
 }
 
-/* Replaces a pointer to registers, argument of the hooked function. */
+/* *arg points to registers in the cache: has it point to a copy with the original address. */
 static void show_copy(unsigned long *arg)
 {
 	const struct pt_regs *regs = (const struct pt_regs *)*arg;
@@ -218,13 +216,13 @@ static void show_copy(unsigned long *arg)
 	*arg = (unsigned long)copy;
 }
 
-/* (regs) */
+/* Arguments: (regs). */
 static void on_perf_pointer(struct pt_regs *regs)
 {
 	show_copy(&regs->di);
 }
 
-/* (entry, regs) */
+/* Arguments: (entry, regs). */
 static void on_perf_callchain(struct pt_regs *regs)
 {
 	show_copy(&regs->si);

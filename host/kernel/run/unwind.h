@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Stack walks that see original addresses. */
+/* Has stack walks see original addresses. */
 #ifndef JIFL_HOST_UNWIND_H
 #define JIFL_HOST_UNWIND_H
 

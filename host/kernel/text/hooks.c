@@ -3,15 +3,14 @@
  * Kernel functions whose arguments are rewritten on the way in, by ftrace
  * callbacks.
  *
- * add and remove: process context, sleep. The callbacks run wherever the hooked
- * functions are called, in NMI too.
+ * Context: add and remove: process context, they sleep. Callbacks: every context in which the
+ * hooked functions are called, including NMI.
  *
- * No flag asks ftrace for protection against recursion, which would drop
- * calls: a page fault inside an unwind, say. Our callbacks call nothing that
- * can be hooked, so they need none. Where another tracer is on the same
- * function ftrace calls both from a list, and that has such protection of its
- * own; it lets through one nested call for each of task, softirq, interrupt
- * and NMI, and nobody in the code cache is inside such a callback.
+ * The hooks do not set ftrace's flag for protection against recursion. This protection would drop
+ * calls, for example those of a page fault inside an unwind. The callbacks call nothing that can be
+ * hooked, so they cannot recurse. If another tracer traces the same function, ftrace calls both
+ * callbacks from a list. The list has protection of its own: it lets one nested call through for
+ * each of task, softirq, interrupt and NMI. No thread in the code cache is inside such a callback.
  */
 #include <linux/ftrace.h>
 #include <linux/slab.h>
@@ -92,12 +91,12 @@ int jifl_hooks_add(struct jifl_hook *hooks, unsigned int n)
 		return -ENOMEM;
 	s->ops.func = call_hook;
 	s->ops.private = s;
-	/* PERMANENT: kernel.ftrace_enabled=0 is refused while we are here. */
+	/* PERMANENT: the kernel refuses kernel.ftrace_enabled=0 while the hooks are set. */
 	s->ops.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_PERMANENT;
 
 	for (i = 0; i < n && !err; i++)
 		err = add_site(s, &hooks[i]);
-	/* Without a filter it would be called for every function. */
+	/* With an empty filter ftrace would call it for every function. */
 	if (!err && s->n)
 		err = register_hooks(s, hooks[0].name);
 	if (err || !s->n) {

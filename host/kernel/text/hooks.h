@@ -7,14 +7,15 @@
 #include <linux/types.h>
 
 /*
- * Calls fn when the kernel function `name` is entered; fn may change the
- * argument registers of regs. Stays while ftrace_enabled=0 (PERMANENT).
+ * ftrace calls fn at the entry of the kernel function `name`. fn may change the argument registers
+ * in regs. The hook keeps ftrace_enabled at 1 (PERMANENT). If the kernel lacks the function and
+ * `required` is false, the hook is left out.
  */
 struct jifl_hook {
 	const char *name;
 	void (*fn)(struct pt_regs *regs);
 	bool required;
-	/* hooks.c's own: */
+	/* private to hooks.c: */
 	struct jifl_hook_state *state;
 };
 int jifl_hooks_add(struct jifl_hook *hooks, unsigned int n);
