@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The one call of x64_sys_call, in do_syscall_64: found, redirected, put back.
+ * Finds, redirects and restores the one call of x64_sys_call, in do_syscall_64.
  *
- * In all kernels known, do_syscall_64 has exactly one direct call of x64_sys_call, and no other
- * code refers to that function. The call's target is the function, or the padding before it
- * where calls are counted there (retbleed=stuff; arch/x86/kernel/callthunks.c).
+ * In all known kernels do_syscall_64 has exactly one direct call of x64_sys_call, and no other code
+ * refers to that function. The call's target is the function. If the kernel counts calls in the
+ * padding before functions (retbleed=stuff; arch/x86/kernel/callthunks.c), it is that padding.
  *
- * The target is changed as the kernel itself changes calls of live text: by text_poke_bp, with
- * text_mutex held. Its three steps let other CPUs execute the call meanwhile: they find the old
- * call, an int3 whose handler emulates the new call, or the new call. The bytes are compared
- * before each change and after it.
+ * This file changes the target as the kernel itself changes live text: by text_poke_bp, with
+ * text_mutex held. Other CPUs may execute the call during the three steps of text_poke_bp: they
+ * find the old call, an int3 whose handler emulates the new call, or the new call. The bytes are
+ * compared before each change and after it.
  *
  * All functions: process context; sleep.
  */
@@ -25,7 +25,7 @@
 
 static struct {
 	u8 *call;		/* the instruction; NULL: not found */
-	unsigned long target;	/* of the kernel's own making */
+	unsigned long target;	/* of the kernel's own call */
 	unsigned long function;	/* x64_sys_call */
 	struct mutex *text_mutex;
 } site;
@@ -44,7 +44,7 @@ static unsigned long target_of(const u8 *call)
 	return (unsigned long)call + CALL_INSN_SIZE + rel;
 }
 
-/* Is it x64_sys_call, or an instruction of the padding before it? */
+/* True for x64_sys_call and for the padding before it. */
 static bool is_own_target(unsigned long target)
 {
 	unsigned long padding = 0;
@@ -55,7 +55,7 @@ static bool is_own_target(unsigned long target)
 	return target <= site.function && target >= site.function - padding;
 }
 
-/* Looks at each instruction of do_syscall_64. Returns how many calls of x64_sys_call it has. */
+/* Looks at each instruction from start to end. Returns the number of calls of x64_sys_call. */
 static unsigned int find_calls(unsigned long start, unsigned long end)
 {
 	unsigned long cookie = jifl_host_lock();
@@ -76,7 +76,7 @@ static unsigned int find_calls(unsigned long start, unsigned long end)
 	return n;
 }
 
-/* The name of what is at addr goes into name. Without a symbol that is not its address. */
+/* Writes the symbol at addr into name. Without a symbol it writes words, not the address. */
 static void name_of(unsigned long addr, char name[KSYM_SYMBOL_LEN])
 {
 	sprint_symbol(name, addr);
@@ -122,7 +122,7 @@ unsigned long jifl_call_site_function(void)
 	return site.function;
 }
 
-/* text_mutex. 0, -EBUSY after a line in the log, -EIO. */
+/* Under text_mutex. 0; -EBUSY after a line in the log; -EIO. */
 static int change(unsigned long from, unsigned long to)
 {
 	char name[KSYM_SYMBOL_LEN];

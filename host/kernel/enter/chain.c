@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Comparisons before the stubs' indirect jump: which calls they are for, and their code.
+ * Comparisons before the stubs' indirect jump: chooses the calls to compare, writes the code.
  *
- * Where the kernel has retpolines, an indirect jump is one, and the processor mispredicts each. So
- * the stubs compare the address that they are to jump to with a few that they know, and leave by
- * a direct branch when one is equal:
+ * In a kernel with retpolines an indirect jump is a retpoline, and the processor mispredicts each.
+ * So the stubs compare the address to jump to with a few known addresses. If one is equal, they
+ * leave by a direct branch:
  *
- *	cmp $address, %rax; je address		as often as there are addresses, at most JIFL_CHAIN
- *	and $(JIFL_CHAIN_NOTES - 1), %ecx	before: the call's number
+ *	cmp $address, %rax; je address		for each address; at most JIFL_CHAIN
+ *	and $(JIFL_CHAIN_NOTES - 1), %ecx	ecx was the call's number
  *	incl %gs:jifl_chain_notes + 4(, %rcx, 8)
  *	mov %eax, %gs:jifl_chain_notes(, %rcx, 8)
  *	jmp *%rax, in the kernel's own form
  *
- * Calls that come to the end are noted there, on each CPU by itself: CPUs that make calls write to
- * no memory that they share. While a session runs, a work item looks at the notes of all CPUs. A
- * call that came often is compared first from then on, and the one that is compared last goes. In
- * the beginning the work item looks soon, later seldom, so that text is changed at most every
- * second or so.
+ * A call that reaches the end leaves a note. Each CPU has notes of its own, so CPUs write to no
+ * shared memory. While a session runs, a work item reads the notes of all CPUs. The code then
+ * compares a frequent call first, and no longer compares the call that was last. The work item runs
+ * soon at the beginning and seldom later, so that text changes at most every second or so.
  *
- * 1. For each rax the code has the effect of its last jump. A comparison leads to an address only
- *    if rax is that address. So what is compared may be out of date, or no code any more: the
- *    table alone says where a call goes.
+ * 1. For each rax the code has the effect of its last jump, because a comparison leads to an
+ *    address only if rax is that address. So the compared addresses may be out of date, or no
+ *    longer be code: only the table says where a call goes.
  * 2. The code is never weaker than the kernel's against speculation. Its indirect jump has the
  *    kernel's form. Direct branches after comparisons are how x64_sys_call itself dispatches.
- * 3. The code stands in one of JIFL_CHAINS places in the module's text (run/stubs.S). Code is
- *    written to a place that is free, and then a static call is changed to lead there. The kernel
- *    changes that as other live text: before a CPU comes to the new code, it has been told to
- *    synchronise.
- * 4. A place is free again when no task is left in it: when a grace period of RCU tasks has passed
- *    since the static call led away from it. The code does not sleep. Without a free place what
- *    there is stays.
- * 5. A thread that is preempted in it stands in the module's text, and so is inside for eviction
- *    (leave/evict.c).
- * 6. A branch goes behind the endbr64 that each address begins with where the kernel has such,
- *    since it is direct.
+ * 3. The code is in one of JIFL_CHAINS places in the module's text (run/stubs.S). New code is
+ *    written to a free place. Then a static call is changed to lead to this place. The kernel
+ *    changes the static call as other live text: each CPU is told to synchronise before it reaches
+ *    the new code.
+ * 4. A place is free again when no task is left in it, which is so after a grace period of RCU
+ *    tasks since the static call led away from it: the code does not sleep. If no place is free,
+ *    the code stays as it is.
+ * 5. A thread that is preempted in the code is in the module's text. So eviction treats it as
+ *    inside (leave/evict.c).
+ * 6. If the kernel uses endbr64, each address begins with one. The branches lead behind it, because
+ *    they are direct.
  *
- * The work item: process context. Notes are taken without any lock or atomicity: they are a guess.
+ * Context: the work item: process context. It reads notes without locks or atomic operations: they
+ * are a guess.
  */
 #include <linux/kernel.h>
 #include <linux/minmax.h>
@@ -54,18 +54,18 @@
 #include "chain.h"
 #include "syscall.h"
 
-/* How long is learnt in one go: doubled each time, from the first to the last. */
+/* Time between two readings of the notes. It doubles each time, from FIRST_MS to LAST_MS. */
 #define FIRST_MS	10
 #define LAST_MS		1280
-/* A call is compared from so many notes on in FIRST_MS, or at that rate. */
+/* A call is compared if it leaves at least this many notes per FIRST_MS. */
 #define NOTES_MIN	8
 
-/* run/stubs.S: the last jump alone; all that follows the comparisons; places for the whole. */
+/* run/stubs.S: only the last jump; notes and jump without comparisons; places for the code. */
 extern char jifl_chain_plain[];
 extern char jifl_chain_none[];
 extern u8 jifl_chain_0[], jifl_chain_1[], jifl_chain_2[];
 
-/* How often calls came to the end of the comparisons, and to which address last. */
+/* How many calls reached the end of the comparisons, and the last one's address. */
 struct note {
 	u32 address;
 	u32 count;
@@ -75,12 +75,12 @@ static_assert(offsetof(struct note, count) == 4);
 static_assert(sizeof(struct note) == 8);
 
 /*
- * The stubs write them. The space for static per-CPU data of modules is small, so calls share
- * notes, by the last bits of their numbers.
+ * The stubs write the notes. Modules have little space for static per-CPU data, so calls whose
+ * numbers have the same last bits share a note.
  */
 DEFINE_PER_CPU(struct note [JIFL_CHAIN_NOTES], jifl_chain_notes);
 
-/* The work item's own: sums over all CPUs, as it last found them. */
+/* Used by the work item only: its last sums over all CPUs. */
 static struct note noted[JIFL_CHAIN_NOTES];
 
 static struct place {
@@ -92,11 +92,11 @@ static struct {
 	bool enabled;			/* the rest is for kernels with retpolines */
 	u32 addresses[JIFL_CHAIN];	/* low halves, in the order of comparisons */
 	unsigned int n;
-	struct place *place;		/* where their code is; NULL: no code */
+	struct place *place;		/* of the code; NULL: no code */
 	unsigned int ms;
 } chain;
 
-/* Where the places are (run/stubs.S). */
+/* Addresses of the places (run/stubs.S). */
 static u8 *const starts[JIFL_CHAINS] = { jifl_chain_0, jifl_chain_1, jifl_chain_2 };
 
 static void learn(struct work_struct *work);
@@ -113,7 +113,7 @@ static void proto_chain(void)
 {
 }
 
-/* The stubs jump there, without a call. */
+/* The stubs jump to this static call; they do not call it. */
 DEFINE_STATIC_CALL(jifl_entry_chain, proto_chain);
 
 void jifl_chain_init(void)
@@ -139,7 +139,7 @@ static void put32(u8 *at, u32 value)
 	memcpy(at, &value, sizeof(value));
 }
 
-/* cmp $compared, %rax; je to: written to code, executed at address at. */
+/* Writes `cmp $compared, %rax; je to` to code. It will be executed at address at. */
 static void compare(u8 *code, unsigned long at, u32 compared, u32 to)
 {
 	static const u8 cmp_rax[] = { 0x48, 0x3d }, je[] = { 0x0f, 0x84 };
@@ -157,7 +157,7 @@ static void retire(struct rcu_head *rcu)
 	WRITE_ONCE(container_of(rcu, struct place, rcu)->used, false);
 }
 
-/* The stubs jump to that code from now on. place: where it is, or NULL. */
+/* From now on the stubs jump to code. place: the place that it is in, or NULL. */
 static void lead_to(void *code, struct place *place)
 {
 	static_call_update(jifl_entry_chain, code);
@@ -166,7 +166,7 @@ static void lead_to(void *code, struct place *place)
 	chain.place = place;
 }
 
-/* Has these addresses compared. Leaves all as it is if no place is free. */
+/* Has the stubs compare these addresses. Changes nothing if no place is free. */
 static void rebuild(const u32 *addresses, unsigned int n)
 {
 	u8 code[JIFL_CHAIN * JIFL_CHAIN_BYTES];
@@ -201,7 +201,7 @@ static bool has(const u32 *addresses, unsigned int n, u32 address)
 	return false;
 }
 
-/* Takes the notes from all CPUs. Where calls share a note it has the address of one of them. */
+/* Takes the notes from all CPUs. A shared note has the address of one of its calls. */
 static void collect(void)
 {
 	struct note *notes;
@@ -221,7 +221,7 @@ static void collect(void)
 	}
 }
 
-/* The most frequent of those that were not compared, and often there; 0: none. */
+/* Takes the most frequent noted address, if it has at least `least` notes; 0: none. */
 static u32 take_most_frequent(u32 least)
 {
 	struct note *best = noted;

@@ -3,21 +3,20 @@
  * The way in of system calls: do_syscall_64 calls jifl_entry_stub instead of x64_sys_call
  * (call_site.c), and the stub looks the number up in a table. The last jump is chain.c's.
  *
- * Neither kernel.ftrace_enabled nor the switch of kprobes has a part in this. Tracers, probes and
- * livepatches of x64_sys_call stay as they are; calls that pass go through them.
+ * The door depends neither on kernel.ftrace_enabled nor on the switch of kprobes. Tracers, probes
+ * and livepatches of x64_sys_call keep working: calls that pass go through them.
  *
- * Nobody is inside a stub when the module goes:
+ * No task is inside a stub when the module is removed:
  *
- * 1. A task comes into a stub by the call in do_syscall_64 alone. jifl_entry_detach puts the
- *    kernel's own call back, and text_poke_bp returns when no CPU executes the other any more.
- * 2. Stubs, and what they call, do not sleep. A task that was in one at that moment is running,
- *    or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks, so until each such
- *    task has slept, or has been in user mode, and so has left the stub.
- * 3. Between the two the stub stays: its table leads nowhere, since all sessions have ended, and
- *    the calls pass.
+ * 1. A task enters a stub only by the call in do_syscall_64. jifl_entry_detach restores the
+ *    kernel's own call. When text_poke_bp returns, no CPU executes the redirected call any more.
+ * 2. Stubs and the code they call do not sleep. A task that was in a stub at that moment is
+ *    running, or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks. Then each
+ *    such task has slept or has been in user mode, so it has left the stub.
+ * 3. Between detach and exit a task may still be in the stub. The table is empty then, because all
+ *    sessions have ended, so the calls pass.
  *
- * All functions: process context; those that sleep say so in syscall.h. The table is read by the
- * stub without any lock.
+ * Context: process; syscall.h says which functions sleep. The stub reads the table without a lock.
  */
 #include <linux/cache.h>
 #include <linux/module.h>
@@ -43,7 +42,7 @@ static_assert(NR_syscalls <= JIFL_NR_MAX);
 u64 jifl_entry_table[JIFL_NR_MAX] ____cacheline_aligned;
 DEFINE_RAW_SPINLOCK(jifl_entry_lock);
 
-/* Beside what the stub indexes: whose entry that is. target.c says which lock. */
+/* The target of each entry of the table. target.c says which lock guards it. */
 static struct jifl_target *jifl_entry_targets[JIFL_NR_MAX];
 
 static struct {
@@ -54,17 +53,17 @@ static struct {
 };
 
 static unsigned long *handlers;		/* sys_call_table */
-static unsigned long no_handler;	/* what stands there for a number without one */
-static unsigned long stub;		/* what is called instead of x64_sys_call */
+static unsigned long no_handler;	/* entry of a number without a handler */
+static unsigned long stub;		/* called instead of x64_sys_call */
 
 static long proto_sys_call(const struct pt_regs *regs, unsigned int nr)
 {
 	return -ENOSYS;
 }
 
-/* How calls pass: where the kernel's own call leads to. stubs.S jumps there. */
+/* The way of calls that pass: stubs.S jumps to the target of the kernel's own call. */
 DEFINE_STATIC_CALL(jifl_entry_pass, proto_sys_call);
-/* ... and those that the stub has counted, to x64_sys_call itself. */
+/* The way of calls that the stub has counted: to x64_sys_call itself. */
 DEFINE_STATIC_CALL(jifl_entry_resume, proto_sys_call);
 
 static int choose_stub(void)
@@ -100,7 +99,7 @@ int jifl_entry_init(void)
 	return 0;
 }
 
-/* See the head of this file. */
+/* Step 2 in the head of this file. */
 void jifl_entry_exit(void)
 {
 	WARN_ON(attach.users);
@@ -129,7 +128,7 @@ static void put_call_back(void)
 {
 	if (!jifl_call_site_restore(stub))
 		return;
-	/* Whoever has the call now may go on to the stub, or put the call of it back. */
+	/* The code that has the call now may call the stub, or restore the call of it. */
 	__module_get(THIS_MODULE);
 	pr_err("the call of x64_sys_call was redirected while a session ran: the module stays until the next boot\n");
 }

@@ -9,13 +9,12 @@
 
 /* run/stubs.S */
 extern char jifl_entry_stub[];	/* do_syscall_64 calls it instead of x64_sys_call */
-extern char jifl_entry_stub_counts[]; /* ... where calls are counted before functions */
+extern char jifl_entry_stub_counts[]; /* the same, if calls are counted before functions */
 extern char jifl_entry_slow[];	/* in the entry table: ask jifl_choose */
 
 /*
- * Where a system call goes: 0 passes; otherwise an address to jump to, with
- * the stack as on entry to the system call's handler. Written under
- * jifl_entry_lock.
+ * By the call's number, the address to jump to, with the stack as on entry to the system call's
+ * handler. 0: the call passes. Written under jifl_entry_lock.
  */
 extern u64 jifl_entry_table[JIFL_NR_MAX];
 extern raw_spinlock_t jifl_entry_lock;
@@ -25,12 +24,12 @@ struct jifl_target;
 int jifl_entry_init(void);
 void jifl_entry_exit(void);
 /*
- * Redirect the call of x64_sys_call, and put it back; nested calls count. -EBUSY: somebody else has
- * redirected it, whom a line in the log names. Sleep.
+ * attach redirects the call of x64_sys_call, the last detach restores it: both nest. -EBUSY:
+ * somebody else has redirected it; a line in the log names the target. Both sleep.
  */
 int jifl_entry_attach(void);
 void jifl_entry_detach(void);
-/* The target of a system call's number; NULL: none. Where it is entered: any process context. */
+/* The target with this number; NULL: none. Where the target is entered: any process context. */
 struct jifl_target *jifl_entry_target(unsigned int nr);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Targets come and go: a target is made when the first session names it, and goes with the
- * last. While a target is armed its sessions hold it, so code on its way in needs no reference.
+ * Makes and frees targets. The first session that names a target makes it; the last one frees it.
+ * While a target is armed its sessions hold references, so code that enters it needs none.
  *
- * In: kind and id of a target. Out: the one struct jifl_target there is of it.
+ * In: kind and id of a target. Out: its only struct jifl_target.
  * Context: process, sleeps; jifl_target_lead under jifl_entry_lock.
  */
 #include <linux/err.h>
@@ -19,7 +19,7 @@ static const struct jifl_target_type * const jifl_target_types[] = {
 	[JIFL_TARGET_SYSCALL] = &jifl_target_syscalls,
 };
 
-static DEFINE_MUTEX(jifl_target_mutex);	/* what kinds' place() points to */
+static DEFINE_MUTEX(jifl_target_mutex);	/* guards what place() of a kind points to */
 
 bool jifl_target_is_kind(u32 kind)
 {
@@ -31,7 +31,7 @@ u64 jifl_target_address(u32 kind, u64 id)
 	return jifl_target_types[kind]->address(id);
 }
 
-/* jifl_target_mutex */
+/* Under jifl_target_mutex. */
 static struct jifl_target *jifl_target_make(u32 kind, u64 id, u64 address)
 {
 	struct jifl_target *t = JIFL_ALLOC(kzalloc(sizeof(*t), GFP_KERNEL));
@@ -42,7 +42,7 @@ static struct jifl_target *jifl_target_make(u32 kind, u64 id, u64 address)
 	t->kind = kind;
 	t->id = id;
 	t->address = address;
-	/* Pairs with the READ_ONCE where the target is entered: filled before seen. */
+	/* Pairs with the READ_ONCE where the target is entered: readers see the target filled. */
 	smp_store_release(jifl_target_types[kind]->place(id), t);
 	return t;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Targets: what the code cache can be entered at. A target is one for the whole module,
- * however many sessions are about it.
+ * Targets: the places at which threads can enter the code cache. The whole module has one struct
+ * for a target, even if several sessions instrument it.
  *
  *   target.c	targets come and go
  *   syscall.c	the kind JIFL_TARGET_SYSCALL, and its door
@@ -23,12 +23,12 @@ struct jifl_aim;
 struct jifl_target {
 	refcount_t refs;		/* one for each aim */
 	u32 kind;			/* enum jifl_target_kind */
-	u64 id;				/* in its kind; SYSCALL: the number */
+	u64 id;				/* within its kind; SYSCALL: the number */
 	u64 address;			/* of the code that is entered; SYSCALL: the handler */
 	u64 list;			/* aim.c's mark; jifl_session_mutex */
 	/*
-	 * Both are written under jifl_entry_lock and read without it where the target is
-	 * entered. The head of session/mix.c says why what is found there is not freed.
+	 * Both are written under jifl_entry_lock. Code that enters the target reads them without a
+	 * lock. The head of session/mix.c says why that code never finds freed memory.
 	 */
 	struct jifl_aim *armed[JIFL_LANES];
 	struct hlist_head ways;		/* struct jifl_way, of several sessions */
@@ -37,11 +37,11 @@ struct jifl_target {
 struct jifl_target_type {
 	/* Address of the code of target `id`; 0: this kernel has none. */
 	u64 (*address)(u64 id);
-	/* Where the kind keeps the pointer to its target `id`, for which there is an address. */
+	/* Where the kind keeps the pointer to its target `id`, which has an address. */
 	struct jifl_target **(*place)(u64 id);
 	/*
-	 * From here on the door leads to `to`: an entry piece, or the code that asks
-	 * session/choose.c. 0: the target runs natively. Under jifl_entry_lock.
+	 * Has the door lead to `to`: an entry piece, or the code that asks session/choose.c. 0: the
+	 * target runs natively. Under jifl_entry_lock.
 	 */
 	void (*lead)(const struct jifl_target *t, u64 to);
 };
@@ -49,20 +49,20 @@ struct jifl_target_type {
 /* syscall.c */
 extern const struct jifl_target_type jifl_target_syscalls;
 
-/* Is there such a kind? */
+/* True if the kind exists. */
 bool jifl_target_is_kind(u32 kind);
-/* Of a target of such a kind: where its code is; 0: this kernel has none. */
+/* Address of the code of target `id` of an existing kind; 0: this kernel has none. */
 u64 jifl_target_address(u32 kind, u64 id);
 /*
- * Brings a reference to a target, which is made if need be. NULL: this kernel has no such
- * target; ERR_PTR(-ENOMEM). Sleeps.
+ * Returns a reference to a target, which is made if it does not exist. NULL: this kernel has no
+ * such target; ERR_PTR(-ENOMEM). Sleeps.
  */
 struct jifl_target *jifl_target_get(u32 kind, u64 id);
-/* Gives it back. No session that had t armed runs, and jifl_evict has returned. Sleeps. */
+/* Gives t back. No session that had t armed runs any more, and jifl_evict returned. Sleeps. */
 void jifl_target_put(struct jifl_target *t);
 /* As jifl_target_type.lead. */
 void jifl_target_lead(const struct jifl_target *t, u64 to);
-/* May a task not return from it, as it ends there? */
+/* True if a task may end in this target instead of returning from it. */
 bool jifl_target_ends_task(const struct jifl_target *t);
 
 #endif
