@@ -12,12 +12,11 @@
  *				which leaves it stopped.
  *	void plugin_stop(void)	`jifl stop NAME`: stop instrumenting and say what was found.
  *
- * All four may be static. plugin_init and plugin_start may also be void: then they always
+ * All four may be static. plugin_init and plugin_start may also return void: then they always
  * succeed. These two are macros, so the plugin itself cannot call them.
  *
- * All four run in process context, one at a time, and may sleep. A plugin that
- * has been started cannot be unloaded. What plugin_stop or a failed plugin_start
- * leaves running is stopped for it.
+ * All four run in process context, one at a time, and may sleep. A started plugin cannot be
+ * unloaded. If plugin_stop or a failed plugin_start leaves instrumentation running, JIFL stops it.
  *
  * Its Makefile is two lines, see plugins/plugin.mk:
  *
@@ -26,44 +25,40 @@
  *
  * Two kinds of functions of a plugin run at other times:
  *
- * - Callbacks (the *_callback types below; those of events apart, which run in process
- *   context) are called once for each piece of
- *   code when it is translated, and insert calls and counts into it. They run with
- *   interrupts off and with whatever locks the translated code holds: they must
- *   not sleep, take locks, print or allocate but by heap_alloc(), and must be quick. The handle they
- *   are given is good until they return; which routine it is, a routine's handle tells for ever. Code is translated anew when the code
- *   cache was emptied or when the kernel changed the code, so a callback may see
- *   an address more than once. Those of routines, blocks and instructions run one
- *   at a time, on whichever CPU.
+ * - Callbacks (the *_callback types below) are called once for each piece of code when it is
+ *   translated. They insert calls and counts into it. They run with interrupts off, and the
+ *   translated code may hold any lock. So they must not sleep, take locks or print, must allocate
+ *   only by heap_alloc(), and must be quick. Their handle is valid until they return; only a
+ *   routine's handle tells for ever which routine it is. Code is translated anew after the code
+ *   cache was emptied or the kernel changed the code, so a callback may see an address more than
+ *   once. Callbacks of routines, blocks and instructions run one at a time, on any CPU. Callbacks
+ *   of events differ: they run in process context.
  *
- * - Analysis functions are what is inserted. They are called each time that
- *   the instrumented code is executed, before or after an instruction, in the
- *   context of that code: any lock may be held, interrupts may be off, page
- *   faults may be forbidden. They return void, are given up to JIFL_ARGS_MAX
- *   arguments, find all registers and flags saved, and may change none of the
- *   kernel's state. They must not sleep, take locks that others hold with
- *   interrupts on, print, allocate, touch user memory, use the FPU, change the
- *   interrupt flag for good, or need much of the stack. Several CPUs execute them
- *   at once, and interrupt handlers between their instructions: count with
- *   this_cpu_add() or atomics where the sum must be exact. At the exit of a system call the
- *   kernel's code holds no lock any more: there they may print and ask for names.
+ * - Analysis functions are inserted by callbacks. They are called each time that the instrumented
+ *   code is executed, before or after an instruction, in the context of that code: any lock may be
+ *   held, interrupts may be off, page faults may be forbidden. They return void and have up to
+ *   JIFL_ARGS_MAX arguments. All registers and flags are saved for them. They may change none of
+ *   the kernel's state. They must not sleep, take locks that others hold with interrupts on, print,
+ *   allocate, touch user memory, use the FPU, change the interrupt flag for good, or need much of
+ *   the stack. Several CPUs execute them at once, and interrupt handlers can execute them in the
+ *   middle of another call: if a sum must be exact, count with this_cpu_add() or atomics. At the
+ *   exit of a system call the kernel's code holds no lock any more: there they may print and ask
+ *   for names.
  *
- * An analysis function that is small, uses no stack of its own and branches only
- * within itself is copied to where it is inserted, with its arguments put in; a
- * counter's is then a single instruction. `jifl status` says which are, and what
- * keeps others from it.
+ * If an analysis function is small, uses no stack of its own and branches only within itself, it is
+ * inlined: copied to the place of its call, with its arguments as constants. A counter is a single
+ * instruction then. `jifl status` says which functions are inlined, and why others are not.
  *
- * What cannot be contained: a callback that faults or does not return takes the
- * machine with it, as translation holds a lock and interrupts are off. So does an
- * analysis function that changes registers which a C function must keep, leaves the
- * direction flag set or the stack moved, or sleeps while instrumentation ends. One
- * that faults ends the process it runs in, like any oops; one that is slow makes
- * system calls slow. docs/robustness.md says what happens and which test shows it.
+ * JIFL cannot contain everything. A callback that faults or does not return stops the machine,
+ * because translation holds a lock and interrupts are off. So does an analysis function that
+ * changes registers which a C function must keep, leaves the direction flag set or the stack moved,
+ * or sleeps while instrumentation ends. An analysis function that faults ends the process in which
+ * it runs, like any oops. A slow one makes system calls slow. docs/robustness.md says what happens
+ * and which test shows it.
  *
- * Errors: functions that return int give 0 or a negative errno. A mistake
- * (-EINVAL, -EPERM, -EBUSY, -EALREADY, -ENOENT) also puts one line into the
- * kernel log that names the plugin and the mistake, from inside callbacks only
- * the first one after each start; and it changes nothing.
+ * Errors: functions that return int return 0 or a negative errno. A mistake (-EINVAL, -EPERM,
+ * -EBUSY, -EALREADY, -ENOENT) changes nothing and writes one line to the kernel log that names the
+ * plugin and the mistake. Inside callbacks only the first mistake after each start is logged.
  */
 #ifndef _JIFL_H
 #define _JIFL_H
@@ -96,19 +91,19 @@ typedef struct jifl_ins ins_t;			/* an instruction of a basic block */
 /* --- callbacks ------------------------------------------------------------------- */
 
 /*
- * Each gets what was translated and the arg it was added with.
+ * Each gets a handle of what was translated, and the arg with which the callback was added.
  */
 typedef void (*syscall_callback)(syscall_point_t *point, void *arg);
 typedef void (*routine_callback)(routine_t *routine, void *arg);
 typedef void (*bb_callback)(bb_t *bb, void *arg);
 typedef void (*ins_callback)(ins_t *ins, void *arg);
 
-/* A module of the kernel that has come or goes: see syscall_add_module_callback. */
+/* A module of the kernel was loaded, or is removed: see syscall_add_module_callback. */
 struct module_event {
 	const char *name;
 	unsigned long text, size;	/* its code, without that of its init */
 	bool going;
-	bool there;			/* since before the start */
+	bool there;			/* it was loaded before the start */
 };
 
 typedef void (*module_callback)(const struct module_event *event, void *arg);
@@ -128,7 +123,7 @@ enum jifl_callback_kind {
 	JIFL_CALLBACK_KINDS
 };
 
-/* Callbacks of one kind that one syscall_t can have. */
+/* Maximum of callbacks of one kind in one syscall_t. */
 #define JIFL_CALLBACKS_MAX	4
 
 struct jifl_callback {
@@ -137,9 +132,8 @@ struct jifl_callback {
 };
 
 /*
- * What is to be instrumented: one system call or all of them, and the
- * callbacks. The plugin defines it as a static variable; its members are not
- * for the plugin.
+ * The system calls to instrument, one or all, and the callbacks. The plugin defines it as a static
+ * variable; its members are not for the plugin.
  */
 typedef struct jifl_syscall {
 	struct jifl_plugin *plugin;		/* NULL: not initialised */
@@ -148,8 +142,8 @@ typedef struct jifl_syscall {
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
-	struct list_head events;		/* of those that are told of events */
-	bool exits;				/* of routines have been asked for */
+	struct list_head events;		/* in the list of those with event callbacks */
+	bool exits;				/* it has asked for exits of routines */
 } syscall_t;
 
 /*
@@ -157,14 +151,14 @@ typedef struct jifl_syscall {
  *
  * Prepares s for the system call nr (__NR_openat, ...), without callbacks.
  * Process context. May be called again while s is not instrumenting.
- * Errors: -EINVAL no such system call, or s is NULL; -EBUSY instrumenting.
+ * Errors: -EINVAL: no such system call, or s is NULL; -EBUSY: s is instrumenting.
  */
 #define syscall_init(s, nr)	jifl_syscall_init(&jifl_this_plugin, s, nr)
 
 /*
  * int syscall_init_all(syscall_t *s)
  *
- * The same for all system calls at once.
+ * Prepares s for all system calls at once. Context and errors: as for syscall_init.
  */
 #define syscall_init_all(s)	jifl_syscall_init_all(&jifl_this_plugin, s)
 
@@ -176,17 +170,18 @@ typedef struct jifl_syscall {
  * int syscall_add_ins_instrumentation(syscall_t *s, ins_callback fn, void *arg)
  *
  * From the next start on, fn(handle, arg) is called
- * - entry, exit: once for each system call of s, before it is made first;
- * - routine: for each block at which a function begins (its address is that of
- *   a symbol), whether it is reached by a call or a jump; and, from the first
- *   routine_insert_exit_call() on, for each block in which one is left;
+ * - entry, exit: once for each system call of s, before its first call;
+ * - routine: for each block at which a function begins (its address is that of a symbol), whether
+ *   it is reached by a call or a jump; after the first routine_insert_exit_call(), also for each
+ *   block in which a function is left;
  * - bb: for each basic block that the system call executes;
  * - ins: for each instruction of each basic block, in order.
  * For one block the routine callbacks come first, then bb, then ins. Callbacks
  * of one kind are called in the order in which they were added.
  *
- * Process context. Errors: -EINVAL fn is NULL, or s was not initialised;
- * -EBUSY instrumenting; -ENOSPC more than JIFL_CALLBACKS_MAX.
+ * Process context.
+ * Errors: -EINVAL: fn is NULL, or s was not initialised; -EBUSY: s is instrumenting; -ENOSPC: more
+ * than JIFL_CALLBACKS_MAX.
  */
 #define syscall_add_entry_instrumentation(s, fn, arg) \
 	jifl_add_syscall_callback(&jifl_this_plugin, s, JIFL_CALLBACK_ENTRY, fn, arg)
@@ -205,27 +200,29 @@ typedef struct jifl_syscall {
  * int syscall_add_end_callback(syscall_t *s, event_callback fn, void *arg)
  *
  * Events. From the next start on, fn is called
- * - module: fn(event, arg), with event->there, for each module of the kernel that is there at
- *   the start, before that returns, the oldest first; without, when one has been put into memory,
- *   before any of its code is executed and thus instrumented, plugins too; and, with
- *   event->going, when it goes: its code is not executed any more, its symbols are still there.
- *   One whose init fails goes, too.
- * - flush: fn(arg), when the code cache has been emptied because it was full. All that was
- *   inserted is gone with it, and the other callbacks will be called anew for what is
- *   executed again. Until fn returns neither callbacks of code nor analysis functions run, of
- *   any plugin: tables that both use can be changed without a lock, heap_reset() be called. System calls
- *   are not instrumented meanwhile, and are counted as missed: be quick.
- * - end: fn(arg), once for each start, when no analysis function of s runs or will run any
- *   more: in syscall_stop_instrumenting() before it returns, behind plugin_stop or a failed plugin_start
- *   that left s instrumenting, and where JIFL has ended it. It is the last event.
+ * - module: fn(event, arg) for each module of the kernel, plugins too. With event->there: the
+ *   module was loaded before the start; called before the start returns, the oldest module first.
+ *   With event->going: the module is removed, also because its init failed; its code is not
+ *   executed any more, its symbols still exist. With neither: the module has been put into memory;
+ *   none of its code has been executed, and thus instrumented.
+ * - flush: fn(arg), when the code cache has been emptied because it was full. All inserted code is
+ *   gone with it. The other callbacks are called anew for code that is executed again. Until fn
+ *   returns, no callback of code and no analysis function runs, of any plugin: fn can change tables
+ *   that both use without a lock, and can call heap_reset(). System calls are not instrumented
+ *   meanwhile and count as missed, so fn must be quick.
+ * - end: fn(arg), once for each start, when no analysis function of s runs or will run any more. It
+ *   is called in syscall_stop_instrumenting() before that returns, after a plugin_stop or failed
+ *   plugin_start that left s instrumenting, and if JIFL has ended the instrumentation. It is the
+ *   last event.
  *
- * Events come in process context and may sleep, one at a time over all plugins, in the order in
- * which the instrumented syscall_t were started and the callbacks added. They may call all that process context
- * may but the syscall_*() functions (-EPERM), and must not load or unload modules, nor wait for
- * who does. A lock that is held over syscall_start_instrumenting() or syscall_stop_instrumenting()
- * must not be taken in them.
+ * Callbacks of events run in process context and may sleep. They run one at a time over all
+ * plugins, in the order in which the syscall_t were started and the callbacks were added. They may
+ * call all functions for process context, except the syscall_*() functions (-EPERM). They must not
+ * load or unload modules, nor wait for a task that does. They must not take a lock that a task
+ * holds while it calls syscall_start_instrumenting() or syscall_stop_instrumenting().
  *
- * Process context. Errors: as above.
+ * Process context.
+ * Errors: as for syscall_add_entry_instrumentation.
  */
 #define syscall_add_module_callback(s, fn, arg) \
 	jifl_add_module_callback(&jifl_this_plugin, s, fn, arg)
@@ -237,91 +234,90 @@ typedef struct jifl_syscall {
 /*
  * int syscall_start_instrumenting(syscall_t *s)
  *
- * From now on the system calls of s run instrumented, for every task. Process
- * context, between the beginning of plugin_start and the end of plugin_stop.
- * Errors: -EINVAL s was not initialised; -EPERM the plugin has not been started;
- * -EALREADY instrumenting; -EBUSY four others instrument one of the calls;
- * -ENOMEM, -ENOSPC.
+ * From now on the system calls of s run instrumented, for every task. Process context, between the
+ * beginning of plugin_start and the end of plugin_stop.
+ * Errors: -EINVAL: s was not initialised; -EPERM: the plugin has not been started; -EALREADY: s is
+ * instrumenting; -EBUSY: four others instrument one of the calls; -ENOMEM, -ENOSPC.
  */
 #define syscall_start_instrumenting(s)	jifl_syscall_start(&jifl_this_plugin, s)
 
 /*
  * int syscall_stop_instrumenting(syscall_t *s)
  *
- * Ends that. When it returns no analysis function inserted for s runs or will
- * run any more. Process context; sleeps until every task has left the
- * instrumented code, which is soon even if some sleep in a system call.
- * Errors: -EINVAL s was not initialised; -ENOENT not instrumenting.
+ * Stops the instrumentation of s. When it returns, no analysis function inserted for s runs or will
+ * run any more. Process context; sleeps until every task has left the instrumented code, which is
+ * soon even if tasks sleep in system calls.
+ * Errors: -EINVAL: s was not initialised; -ENOENT: s is not instrumenting.
  */
 #define syscall_stop_instrumenting(s)	jifl_syscall_stop(&jifl_this_plugin, s)
 
 /* --- arguments of analysis functions ------------------------------------------------ */
 
 /*
- * The *_insert_call functions take the analysis function and then pairs of a
- * type and a value, closed by ARG_END:
+ * The *_insert_call functions take the analysis function and then pairs of a type and a value.
+ * ARG_END closes the list:
  *
  *	bb_insert_call(bb, add_count, ARG_VOID_PTR, &count, ARG_INT32, bb_size(bb),
  *		       ARG_END);
  *
- * These values are fixed when the call is inserted. Others are looked up each time that
- * it is made; but for ARG_REG their types stand alone:
+ * These values are fixed when the call is inserted. Other types are looked up at each call. They
+ * have no value, except ARG_REG:
  *
  *	ins_insert_call(ins, IPOINT_BEFORE, note, ARG_INS_ADDRESS, ARG_REG, VALUE_RCX,
  *			ARG_MEMORY_ADDRESS, ARG_END);
  *
- * Each is an unsigned long, or an int or a pointer where it fits, and costs an
- * instruction, ARG_SYSCALL_NR three where the syscall_t has all system calls. What follows
- * from the place alone costs nothing: it is a constant, and specialised as one. -EINVAL
- * where there is no such thing.
+ * Each is an unsigned long, or an int or a pointer if that fits. It costs one instruction;
+ * ARG_SYSCALL_NR costs three if the syscall_t has all system calls. An argument that follows from
+ * the place alone costs nothing: it is a constant, and inlined code is specialised for it. -EINVAL:
+ * the argument does not exist at this place.
  */
 enum jifl_arg {
 	ARG_END = 0x4a00,	/* no more */
 	ARG_VOID_PTR,		/* a pointer */
 	ARG_INT32,		/* a 32-bit integer, signed or not */
 	ARG_INT64,		/* a 64-bit integer, signed or not */
-	IF_EQUAL,		/* not an argument: see `conditions` below */
+	IF_EQUAL,		/* no argument: see `conditions` below */
 	/*
-	 * ARG_REG, value: a value of the kernel, enum jifl_value below: a register, an argument,
-	 * what is returned. ARG_VALUE is the same.
+	 * ARG_REG, value: a value of the kernel, enum jifl_value below: a register, an argument, a
+	 * return value. ARG_VALUE is the same.
 	 */
 	ARG_REG,
 	ARG_VALUE = ARG_REG,
 	ARG_SYSCALL_NR,		/* the number of the system call that runs; once in a call */
 	ARG_TASK,		/* struct task_struct *: current */
 	/*
-	 * The address of the instruction; of the block's or the routine's first one; where a
-	 * routine is left, of the one that leaves. Not at entries and exits.
+	 * The address of the instruction; for a block or routine, of its first instruction; at a
+	 * routine's exit, of the instruction that leaves. Not at entry or exit of a system call.
 	 */
 	ARG_INS_ADDRESS,
 	/*
-	 * At a jump or a call: where it goes, of a conditional one where it would go. Not
-	 * at returns: what is on the stack is no address of the kernel's own.
+	 * At a jump or a call: its target, also of a conditional jump that may not be taken. Not at
+	 * returns: the address on the stack is not the kernel's own.
 	 */
 	ARG_BRANCH_TARGET,
 	/*
-	 * At jumps, calls and returns: 1 if it branches, 0 if not. A call that asks for it
-	 * before a conditional jump is made right behind the jump, on either way, and takes
-	 * the room of two.
+	 * At jumps, calls and returns: 1 if it branches, 0 if not. If a call before a conditional
+	 * jump has this argument, the call is made right after the jump instead, on either way, and
+	 * takes the room of two.
 	 */
 	ARG_BRANCH_TAKEN,
 	/*
-	 * Of the first operand in memory that the instruction accesses, not the stack of
-	 * push, pop, call and ret: its address, before the instruction and not where it is
-	 * relative to a segment (per-CPU data are, to gs); and its size in bytes, of one
-	 * repetition where it repeats.
+	 * Address and size of the first memory operand that the instruction accesses, without the
+	 * stack of push, pop, call and ret. The address: only before the instruction, and only of
+	 * an operand that is not relative to a segment (per-CPU data are relative to gs). The size
+	 * in bytes: of one repetition, if the instruction repeats.
 	 */
 	ARG_MEMORY_ADDRESS,
 	ARG_MEMORY_SIZE,
 	/*
-	 * const struct pt_regs *: all registers, flags, sp, and as ip where the original code goes
-	 * on: the address of the instruction; behind it of the next, on the edge of a jump that is
-	 * taken of its target. At the entry of a system call the registers of user space that it
-	 * came with, not at its exit. Good until the function returns, and not to be written to:
-	 * what is changed may become the kernel's own. As with single registers (enum jifl_value)
-	 * and as with flags, what the kernel no longer needs may hold anything; return addresses
-	 * on the stack may be those of copies. Once in a call, which has no condition and is not
-	 * inlined: some thirty instructions.
+	 * const struct pt_regs *: all registers, flags, sp, and ip. ip is the address at which the
+	 * original code goes on: before an instruction its own address, after it the next one's,
+	 * where a jump is taken the jump's target. At the entry of a system call: the registers of
+	 * user space with which it came. Not at its exit. Valid until the function returns. The
+	 * function must not write to it: changes may become the kernel's own. Registers (as for
+	 * enum jifl_value) and flags that the kernel no longer needs may have any value. Return
+	 * addresses on the stack may be those of copies. Once in a call. That call has no condition
+	 * and is not inlined; it costs some thirty instructions.
 	 */
 	ARG_CONTEXT,
 };
@@ -331,17 +327,17 @@ enum jifl_arg {
 /* --- values of the kernel ------------------------------------------------------------ */
 
 /*
- * Values that conditions, histograms and ARG_REG look at, each time anew:
- * - at the entry of a system call its arguments VALUE_ARG0 to VALUE_ARG5, as its
- *   caller gave them, and at its exit VALUE_RETVAL, what it returns;
- * - where a routine begins its first six arguments, VALUE_ARG0 to VALUE_ARG5, those
- *   that it has, of integers and pointers; and registers;
- * - where a routine is left VALUE_RETVAL, what it returns, and registers;
+ * Values that conditions, histograms and ARG_REG read each time:
+ * - at the entry of a system call its arguments VALUE_ARG0 to VALUE_ARG5, as its caller gave them,
+ *   and at its exit VALUE_RETVAL, its return value;
+ * - at the beginning of a routine those of its first six arguments that exist, VALUE_ARG0 to
+ *   VALUE_ARG5, if they are integers or pointers; and registers;
+ * - at the exit of a routine VALUE_RETVAL, its return value, and registers;
  * - at blocks and instructions registers.
  *
- * A register is worth looking at where the kernel still reads it, or between the
- * instruction that writes it and the end of that block. At the beginning of a block
- * one that the kernel no longer needs may hold anything.
+ * The value of a register is meaningful if the kernel still reads it, or between the instruction
+ * that writes it and the end of that block. At the beginning of a block, a register that the kernel
+ * no longer needs may have any value.
  */
 enum jifl_value {
 	VALUE_RAX = 0x4a80, VALUE_RCX, VALUE_RDX, VALUE_RBX,
@@ -354,56 +350,54 @@ enum jifl_value {
 #define JIFL_VALUE_LOW	0x100
 
 /*
- * The low 32 bits of a value, for histograms: an int's or unsigned int's, such as a
- * file descriptor's, whose upper half says nothing.
+ * The low 32 bits of a value, for histograms: for an int or unsigned int, such as a file
+ * descriptor, whose upper half may be anything.
  */
 #define VALUE_32(value)	((value) | JIFL_VALUE_LOW)
 
 /* --- conditions ------------------------------------------------------------------------ */
 
 /*
- * The *_insert_* functions take, first among the pairs and once,
+ * The *_insert_* functions can have one condition, which is the first of the pairs:
  *
  *	IF_EQUAL, value, type, constant
  *
- * and do what they insert only when the value (enum jifl_value) is the constant: all
- * 64 bits for ARG_INT64 and ARG_VOID_PTR, the low 32 for ARG_INT32.
+ * Then the inserted call or count is executed only if the value (enum jifl_value) is equal to the
+ * constant: in all 64 bits for ARG_INT64 and ARG_VOID_PTR, in the low 32 for ARG_INT32.
  *
  *	syscall_insert_call(point, add_one, IF_EQUAL, VALUE_ARG0, ARG_INT32, 3,
  *			    ARG_VOID_PTR, &reads_of_3, ARG_END);
  *
- * It is two instructions in the copied code; what is inserted, with all that it saves
- * but live flags, costs only where the condition holds.
+ * A condition is two instructions in the copied code. If it does not hold, the inserted code costs
+ * nothing more than saving live flags.
  */
 
 /* --- errors of insertions ---------------------------------------------------------------- */
 
 /*
- * Errors of all *_insert_*: -EPERM the handle is not one of the callback
- * that runs; -EINVAL the function is NULL or not kernel code, the arguments are
- * malformed, it cannot be done there, what is to be looked at is not there, or
- * the histogram is none of DEFINE_HIST; -E2BIG more than JIFL_ARGS_MAX
- * arguments; -ENOSPC the block has no room for more. For a plugin that goes on for
- * thousands of times after that, all that it instruments is ended: one line in
- * the log says so, and until the next start nothing can be started.
+ * Errors of all *_insert_*: -EPERM: the handle is not of the callback that runs; -EINVAL: the
+ * function is NULL or not kernel code, the arguments are malformed, the insertion or a value is
+ * impossible at this place, or the histogram is not of DEFINE_HIST; -E2BIG: more than JIFL_ARGS_MAX
+ * arguments; -ENOSPC: the block has no room for more. If a plugin ignores -ENOSPC thousands of
+ * times, JIFL ends all its instrumentation: one line in the log says so, and until the plugin's
+ * next start nothing can be started.
  *
- * What is inserted at the same place is done in the order of insertion: what one callback inserts,
- * then what the one behind it does. Of several syscall_t, of one plugin or several, that have the
- * same system call, those started first come first, behind what the command's own sessions (`jifl
- * count` and others) insert into code.
+ * Insertions at the same place are executed in the order of insertion: those of one callback, then
+ * those of the next. If several syscall_t, of one plugin or several, have the same system call,
+ * they come in the order in which they were started. The command's own sessions (`jifl count` and
+ * others) come before all of them.
  */
 
 /* --- histograms -------------------------------------------------------------------------- */
 
 /*
- * Counts of values by powers of two, as bpftrace's hist(): bucket 0 counts the value
- * 0, bucket n values from 2^(n - 1) to 2^n - 1, the last one all that are larger, too.
- * Values have no sign: with HIST_BUCKETS_MAX buckets bucket 64 has the negative ones, a
- * system call's errors for example.
+ * Counts of values by powers of two, like bpftrace's hist(): bucket 0 counts the value 0, bucket n
+ * values from 2^(n - 1) to 2^n - 1. The last bucket counts all larger values, too. Values have no
+ * sign: with HIST_BUCKETS_MAX buckets, bucket 64 has negative values, for example a system call's
+ * errors.
  *
- * Each CPU has cells of its own, and each is counted by one instruction: interrupts and
- * other CPUs take nothing away. No function is called for it; docs/performance.md says
- * what it costs.
+ * Each CPU has cells of its own, and one instruction counts in a cell. So interrupts and other CPUs
+ * lose no count. No function is called; docs/performance.md says what it costs.
  */
 #define HIST_BUCKETS_MAX 65
 
@@ -413,9 +407,9 @@ typedef struct jifl_hist {
 } hist_t;
 
 /*
- * DEFINE_HIST(name, n): a static hist_t of n buckets, from 2 to HIST_BUCKETS_MAX. They
- * lie in the static per-CPU data of the plugin, of which the kernel has 8 KiB for all
- * modules together; a module that finds no room there is not loaded.
+ * DEFINE_HIST(name, n): a static hist_t of n buckets, from 2 to HIST_BUCKETS_MAX. They are in the
+ * static per-CPU data of the plugin. The kernel has 8 KiB of these for all modules together; it
+ * does not load a module for which there is no room.
  */
 #define DEFINE_HIST(name, n) \
 	static_assert((n) >= 2 && (n) <= HIST_BUCKETS_MAX); \
@@ -429,8 +423,8 @@ static inline u64 hist_low(unsigned int bucket)
 }
 
 /*
- * What a bucket has counted on all CPUs; 0 for one that h does not have. Any context.
- * While h is being counted in, buckets read one after the other need not be of one moment.
+ * The count of a bucket on all CPUs; 0 if h has no such bucket. Any context. While code counts in
+ * h, buckets that are read one after the other may be of different moments.
  */
 static inline u64 hist_count(const hist_t *h, unsigned int bucket)
 {
@@ -444,7 +438,7 @@ static inline u64 hist_count(const hist_t *h, unsigned int bucket)
 	return n;
 }
 
-/* Zeroes it. Any context, while nobody counts in it. */
+/* Sets all counts to 0. Any context, while no code counts in h. */
 static inline void hist_clear(hist_t *h)
 {
 	int cpu;
@@ -459,14 +453,14 @@ static inline void hist_clear(hist_t *h)
  * int bb_insert_hist(bb_t *bb, hist_t *h, int value, ...)
  * int ins_insert_hist(ins_t *ins, enum jifl_ipoint where, hist_t *h, int value, ...)
  *
- * Count a value (enum jifl_value) in h where and when the function of *_insert_call
- * would be called. Behind it ARG_END, before that perhaps a condition:
+ * Count a value (enum jifl_value) in h, at the same place and time at which *_insert_call calls its
+ * function. After the value comes a condition, if there is one, then ARG_END:
  *
  *	syscall_insert_hist(point, &sizes, VALUE_ARG2, ARG_END);
  *	syscall_insert_hist(point, &sizes_of_3, VALUE_ARG2,
  *			    IF_EQUAL, VALUE_ARG0, ARG_INT32, 3, ARG_END);
  *
- * h stays until instrumentation has been stopped.
+ * h must exist until instrumentation has been stopped.
  */
 #define syscall_insert_hist(point, ...) \
 	jifl_insert_hist(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
@@ -485,9 +479,9 @@ static inline void hist_clear(hist_t *h)
 /*
  * int syscall_insert_call(syscall_point_t *point, void *fn, ...)
  *
- * Calls fn each time the system call is entered, or when it returns. A call
- * that never returns (exit), or during which instrumentation ends, has no exit.
- * Room for 4 insertions at each.
+ * Calls fn each time the system call is entered, or returns, by the kind of the point. A call that
+ * never returns (exit), or during which instrumentation ends, has no exit. Each point has room for
+ * 4 insertions.
  */
 #define syscall_insert_call(point, ...) \
 	jifl_insert_call(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
@@ -497,9 +491,9 @@ static inline void hist_clear(hist_t *h)
 /*
  * unsigned long routine_address(routine_t *routine)
  *
- * The address at which the routine begins; 0 for what is no handle of a routine. Any context but
- * NMI, and behind the callback, too: what is kept of a routine may be its handle. Not to be shown
- * to users.
+ * The address at which the routine begins; 0 if routine is no handle of a routine. Any context but
+ * NMI. Valid after the callback, too, so a plugin can keep the handle. The address must not be
+ * shown to users.
  */
 #define routine_address(routine) jifl_routine_address(&jifl_this_plugin, routine)
 
@@ -515,15 +509,15 @@ static inline void hist_clear(hist_t *h)
  * int routine_insert_exit_call(routine_t *routine, void *fn, ...)
  * int routine_insert_exit_hist(routine_t *routine, hist_t *h, int value, ...)
  *
- * Call fn, or count a value, each time the routine is left: before it returns, and before it
- * jumps to another routine, which then returns in its stead (a tail call). There is no
- * value yet in that case: what looks at VALUE_RETVAL is done at returns alone.
+ * Call fn, or count a value, each time the routine is left: before it returns, and before it jumps
+ * to another routine, which then returns in its place (a tail call). A tail call has no return
+ * value yet, so insertions with VALUE_RETVAL are executed at returns only.
  *
- * To be called from the routine's callback, which is called anew for each of its blocks
- * in which it is left, if it has once asked for exits: what it inserts at the beginning is
- * inserted only there, so it can do the same each time. A routine is what is between two
- * symbols; what gcc has put aside as NAME.cold counts as one, which nobody
- * tail-calls. Exits in code that runs natively are not seen: `jifl status` says how much does.
+ * Called from the routine's callback. After that has asked for exits once, it is called anew for
+ * each block in which the routine is left. It can insert the same each time: insertions for the
+ * beginning are made only there. A routine is the code between two symbols. A part that gcc has
+ * split off as NAME.cold counts as a routine of its own, which is never tail-called. Exits in code
+ * that runs natively are not seen: `jifl status` says how much code does.
  */
 #define routine_insert_exit_call(routine, ...) \
 	jifl_insert_call(&jifl_this_plugin, jifl_place_exit(routine), __VA_ARGS__)
@@ -534,10 +528,10 @@ static inline void hist_clear(hist_t *h)
  * int routine_name(routine_t *routine, char *name, size_t size)
  * int routine_module(routine_t *routine, char *name, size_t size)
  *
- * The routine's name, and that of the module it is in, empty for the kernel's own; cut to
- * size, of which MAX_NAME_SIZE is enough for each. They take some microseconds. Also behind the
- * callback, as routine_address(), and where symbol_name() may be called, which names any address,
- * as printk's %ps does.
+ * The name of the routine, and of its module, which is empty for the kernel's own code. Names are
+ * cut to size; MAX_NAME_SIZE is always enough. Each takes some microseconds. Valid after the
+ * callback, too, like routine_address(), in the contexts of symbol_name(). That function names any
+ * address, like printk's %ps.
  */
 #define MAX_NAME_SIZE	KSYM_NAME_LEN
 
@@ -551,15 +545,15 @@ static inline void hist_clear(hist_t *h)
 /*
  * int bb_size(bb_t *bb)
  *
- * The number of the kernel's instructions in the block, or -EPERM. Includes
- * those of a mitigated branch or return that the block carries out at once.
+ * The number of the kernel's instructions in the block, or -EPERM. Includes the instructions of a
+ * mitigated branch or return that the block executes itself.
  */
 #define bb_size(bb)		jifl_bb_size(&jifl_this_plugin, bb)
 
 /*
  * unsigned long bb_address(bb_t *bb)
  *
- * The address of its first instruction, 0 for a stale handle.
+ * The address of the block's first instruction; 0 for a stale handle.
  */
 #define bb_address(bb)		jifl_bb_address(&jifl_this_plugin, bb)
 
@@ -588,14 +582,15 @@ static inline void hist_clear(hist_t *h)
 /*
  * enum jifl_ins_type ins_type(ins_t *ins)
  *
- * What kind it is (jifl_ins.h): a class, or for conditional jumps, direct jumps and calls, returns
- * and cmpxchg the instruction. ins_other for a stale handle, and for NULL, which stands past the
- * ends of a block.
+ * The kind of instruction (jifl_ins.h): a class, or, for conditional jumps, direct jumps and calls,
+ * returns and cmpxchg, the instruction itself. ins_other for a stale handle, and for NULL, which is
+ * past an end of a block.
  *
- * ins_jcc is any conditional jump: ins_type(ins) == ins_jcc for each. It is no constant (there can
- * be none that equals both ins_je and ins_jne) but what ins_type() says of the conditional jump
- * that ends the callback's block; and what it says of no instruction, where the block ends
- * otherwise. So it is not for `case`, and only for callbacks of routines, blocks and instructions.
+ * ins_jcc is any conditional jump: ins_type(ins) == ins_jcc for each. It cannot be a constant,
+ * because no constant equals both ins_je and ins_jne. It is the ins_type() of the conditional jump
+ * that ends the callback's block. If the block ends otherwise, it is a value that ins_type()
+ * returns for no instruction. So it cannot be used with `case`, and only in callbacks of routines,
+ * blocks and instructions.
  */
 #define ins_type(ins)		jifl_ins_type(&jifl_this_plugin, ins)
 #define ins_jcc			jifl_ins_jcc(&jifl_this_plugin)
@@ -603,21 +598,21 @@ static inline void hist_clear(hist_t *h)
 /*
  * unsigned long ins_address(ins_t *ins)
  *
- * Its address, 0 for a stale handle.
+ * The instruction's address; 0 for a stale handle.
  */
 #define ins_address(ins)	jifl_ins_address(&jifl_this_plugin, ins)
 
 /*
  * unsigned long ins_target(ins_t *ins)
  *
- * Where a direct jump or call goes, a conditional one if it is taken; 0 for others.
+ * The target of a direct jump or call, conditional or not; 0 for other instructions.
  */
 #define ins_target(ins)		jifl_ins_target(&jifl_this_plugin, ins)
 
 /*
  * unsigned int ins_properties(ins_t *ins)
  *
- * Bits of enum jifl_ins_property: whether it is atomic, repeats, loads, stores. 0 for a stale handle.
+ * Bits of enum jifl_ins_property: atomic, repeats, loads, stores. 0 for a stale handle.
  */
 #define ins_properties(ins)	jifl_ins_properties(&jifl_this_plugin, ins)
 
@@ -626,8 +621,9 @@ static inline void hist_clear(hist_t *h)
  * bool ins_branch_hint(ins_t *ins)
  * bool ins_bnt_prefix(ins_t *ins)
  *
- * Has it a lock prefix; is it a conditional jump with a prefix that says which way it mostly goes;
- * and does that say "branch not taken"? Compilers no longer make such hints. False for a stale handle.
+ * True if the instruction has a lock prefix; if it is a conditional jump with a prefix that hints
+ * which way it mostly goes; if this hint is "branch not taken". Compilers no longer make such
+ * hints. False for a stale handle.
  */
 #define ins_lock_prefix(ins)	jifl_ins_lock_prefix(&jifl_this_plugin, ins)
 #define ins_branch_hint(ins)	jifl_ins_branch_hint(&jifl_this_plugin, ins)
@@ -636,8 +632,9 @@ static inline void hist_clear(hist_t *h)
 /*
  * bool ins_reads_reg(ins_t *ins, int reg), bool ins_writes_reg(ins_t *ins, int reg)
  *
- * Does it read, or write, any part of a register, VALUE_RAX to VALUE_R15? Also those that
- * it does not name, as a string instruction does rcx, and those in addresses.
+ * True if the instruction reads, or writes, any part of a register, VALUE_RAX to VALUE_R15.
+ * Registers in addresses count, and registers that the instruction uses without naming them, such
+ * as rcx in string instructions.
  */
 #define ins_reads_reg(ins, reg)	 jifl_ins_reads_reg(&jifl_this_plugin, ins, reg)
 #define ins_writes_reg(ins, reg) jifl_ins_writes_reg(&jifl_this_plugin, ins, reg)
@@ -645,8 +642,8 @@ static inline void hist_clear(hist_t *h)
 /*
  * int ins_memory_operands(ins_t *ins, struct ins_memory *operands, int max)
  *
- * Fills in its operands in memory, up to max of them (an instruction has two at most, a
- * string move), and returns how many; without the stack of push, pop, call and ret.
+ * Fills in the instruction's operands in memory, at most max, and returns their number. An
+ * instruction has at most two (a string move). The stack of push, pop, call and ret is no operand.
  */
 #define ins_memory_operands(ins, operands, max) \
 	jifl_ins_memory_operands(&jifl_this_plugin, ins, operands, max)
@@ -655,15 +652,14 @@ enum jifl_ipoint {
 	IPOINT_BEFORE,		/* right before the instruction */
 	IPOINT_AFTER,		/* right after it; not for one that branches */
 	IPOINT_TAKEN,		/* of a conditional jump: when it jumps */
-	IPOINT_NOT_TAKEN,	/* ... when it does not */
+	IPOINT_NOT_TAKEN,	/* of a conditional jump: when it does not jump */
 };
 
 /*
  * int ins_insert_call(ins_t *ins, enum jifl_ipoint where, void *fn, ...)
  *
- * Calls fn each time the instruction is about to be executed, or has been.
- * -EINVAL for IPOINT_AFTER on a jump, call or return, and for the two of conditional jumps on
- * others.
+ * Calls fn each time before or after the instruction is executed. -EINVAL: IPOINT_AFTER on a jump,
+ * call or return; IPOINT_TAKEN or IPOINT_NOT_TAKEN on anything but a conditional jump.
  */
 #define ins_insert_call(ins, where, ...) \
 	jifl_insert_call(&jifl_this_plugin, jifl_place_ins(ins, where), __VA_ARGS__)
@@ -672,7 +668,7 @@ enum jifl_ipoint {
  * int ins_insert_bt_call(ins_t *ins, void *fn, ...)
  * int ins_insert_bnt_call(ins_t *ins, void *fn, ...)
  *
- * The same for a conditional jump when it is taken, and when it is not.
+ * ins_insert_call with IPOINT_TAKEN, and with IPOINT_NOT_TAKEN.
  */
 #define ins_insert_bt_call(ins, ...)  ins_insert_call(ins, IPOINT_TAKEN, __VA_ARGS__)
 #define ins_insert_bnt_call(ins, ...) ins_insert_call(ins, IPOINT_NOT_TAKEN, __VA_ARGS__)
@@ -683,12 +679,13 @@ enum jifl_ipoint {
  * int symbol_name(unsigned long address, char *name, size_t size)
  * int symbol_module(unsigned long address, char *name, size_t size)
  *
- * The name of the kernel's symbol that the address is in, without offset; and that of the module
- * it is in, empty for the kernel's own; cut to size. Process context and callbacks, where they
- * take some microseconds; analysis functions should keep addresses, as names also take a kilobyte
- * of the stack. A module's names go with it: its going is the last that they can be asked
- * (syscall_add_module_callback). Errors: -ENOENT in none, the name is the address then; -EINVAL no
- * room for a name.
+ * The name of the kernel's symbol at the address, without offset; and the name of its module, which
+ * is empty for the kernel's own code. Names are cut to size. Process context and callbacks, where
+ * each takes some microseconds. Analysis functions should keep addresses instead, because names
+ * also take a kilobyte of the stack. A module's names are lost with the module: the last time to
+ * ask for them is its going event (syscall_add_module_callback).
+ * Errors: -ENOENT: the address is in no symbol; the name is the address then; -EINVAL: no room for
+ * a name.
  */
 #define symbol_name(address, name, size) \
 	jifl_symbol_name(&jifl_this_plugin, address, name, size)
@@ -698,19 +695,19 @@ enum jifl_ipoint {
 /*
  * unsigned long symbol_start(unsigned long address)
  *
- * The address of the symbol that it is in, 0 if in none. Any context but NMI.
+ * The address of the symbol at the address; 0 if there is none. Any context but NMI.
  */
 #define symbol_start(address)	jifl_symbol_start(address)
 
 /*
  * unsigned long symbol_address(const char *name)
  *
- * The address of the symbol of that name, the first there is; 0 if there is none. Process
- * context (else 0, and a line in the log); it may take some milliseconds.
+ * The address of the first symbol with this name; 0 if there is none. Process context (otherwise it
+ * returns 0 and writes a line to the log). It may take some milliseconds.
  */
 #define symbol_address(name)	jifl_symbol_address(&jifl_this_plugin, name)
 
-/* --- what stands behind the names above: not for plugins -------------------------------- */
+/* --- functions behind the names above: not for plugins -------------------------------- */
 
 #define JIFL_PLUGIN_ABI	5
 
@@ -730,7 +727,7 @@ struct jifl_plugin {
 	unsigned int state;
 	bool complained;
 	bool expelled;			/* went on inserting without room */
-	bool told;			/* ... and the log says so */
+	bool told;			/* the log has a line about that */
 };
 
 int jifl_plugin_register(struct jifl_plugin *p);
@@ -786,7 +783,7 @@ struct jifl_place {
 int jifl_insert_call(struct jifl_plugin *p, struct jifl_place place, void *fn, ...);
 int jifl_insert_hist(struct jifl_plugin *p, struct jifl_place place, hist_t *hist, int value, ...);
 
-/* Inline, so that the compiler sees a handle of the wrong type. */
+/* Inline functions, so that the compiler refuses a handle of the wrong type. */
 static inline struct jifl_place jifl_place_point(syscall_point_t *point)
 {
 	return (struct jifl_place){ point, JIFL_PLACE_POINT };
@@ -812,7 +809,7 @@ static inline struct jifl_place jifl_place_ins(ins_t *ins, enum jifl_ipoint wher
 	return (struct jifl_place){ ins, JIFL_PLACE_INS, where };
 }
 
-/* Likewise, of a callback. */
+/* Inline functions, so that the compiler refuses a callback of the wrong type. */
 static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_t *s,
 					    enum jifl_callback_kind kind,
 					    syscall_callback fn, void *arg)
@@ -854,8 +851,8 @@ static inline int jifl_add_event_callback(struct jifl_plugin *p, syscall_t *s,
 #ifndef JIFL_HOST
 
 /*
- * plugin_init and plugin_start return an int or nothing. Which, only their definitions say: so each
- * of them brings a function of a known type with it, which calls it.
+ * plugin_init and plugin_start return int or void, which only their definitions tell. So each macro
+ * also defines a function of a known type that calls the definition.
  */
 #define JIFL_RETURNS_NOTHING(fn)	__builtin_types_compatible_p(typeof(fn()), void)
 #define JIFL_CALL_EITHER(fn) \

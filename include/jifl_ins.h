@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What instructions are, as ins_type() and its like of jifl.h give it. Apart from
- * jifl.h because the freestanding engine includes it too.
+ * Kinds and properties of instructions, for ins_type() and similar functions of jifl.h. In a file
+ * of its own because the freestanding engine includes it, too.
  */
 #ifndef _JIFL_INS_H
 #define _JIFL_INS_H
@@ -19,7 +19,7 @@ enum jifl_ins_type {
 	ins_vector,		/* x87, MMX, SSE, AVX, and the saving of their state */
 	ins_system,		/* privileged, port, flag control, fences, cpuid, rdtsc */
 	ins_jmp,		/* direct jump */
-	/* Conditional jumps, in the order of their numbers in opcodes. ins_jcc of jifl.h is each of them. */
+	/* Conditional jumps, in the order of opcode numbers. ins_jcc of jifl.h is any of them. */
 	ins_jo, ins_jno,
 	ins_jb, ins_jae,	/* unsigned; carry */
 	ins_je, ins_jne,
@@ -28,9 +28,9 @@ enum jifl_ins_type {
 	ins_jp, ins_jnp,
 	ins_jl, ins_jge,	/* signed */
 	ins_jle, ins_jg,
-	ins_jrcxz,		/* jrcxz, loop and its like: on rcx */
+	ins_jrcxz,		/* jrcxz, loop, loope, loopne: depend on rcx */
 	ins_call,		/* direct call */
-	ins_jmp_indirect,	/* through a register or memory, mitigated or not */
+	ins_jmp_indirect,	/* through a register or memory, with or without a mitigation */
 	ins_call_indirect,
 	ins_ret,
 	INS_TYPES
@@ -38,14 +38,14 @@ enum jifl_ins_type {
 
 /* Bits of ins_properties(). */
 enum jifl_ins_property {
-	INS_LOCKED = 1 << 0,	/* lock prefix, or xchg with memory: atomic among processors */
+	INS_LOCKED = 1 << 0,	/* lock prefix, or xchg with memory: atomic for all CPUs */
 	INS_REPEATED = 1 << 1,	/* rep, repe, repne */
-	INS_LOADS = 1 << 2,	/* reads memory, a stack's too */
+	INS_LOADS = 1 << 2,	/* reads memory, the stack, too */
 	INS_STORES = 1 << 3,
-	/* Of jifl itself: what ins_lock_prefix(), ins_branch_hint() and ins_bnt_prefix() tell. */
+	/* For jifl.h: results of ins_lock_prefix(), ins_branch_hint() and ins_bnt_prefix(). */
 	INS_PREFIX_LOCK = 1 << 4,
-	INS_PREFIX_TAKEN = 1 << 5,	/* a conditional jump's prefix 3e */
-	INS_PREFIX_NOT_TAKEN = 1 << 6,	/* ... 2e */
+	INS_PREFIX_TAKEN = 1 << 5,	/* a conditional jump with prefix 3e */
+	INS_PREFIX_NOT_TAKEN = 1 << 6,	/* ... with prefix 2e */
 };
 
 enum jifl_ins_segment { INS_SEGMENT_NONE, INS_SEGMENT_FS, INS_SEGMENT_GS };

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * jifl_store.h: where plugins keep what they find, and how they hand it on. Included by jifl.h.
+ * jifl_store.h: memory in which plugins keep and pass on their results. Included by jifl.h.
  *
- * Callbacks and analysis functions cannot allocate: they run with interrupts off and with whatever
- * locks the kernel's code holds. What they need is made beforehand, by the *_init functions below,
- * which plugin_start calls before it starts instrumenting; the variables are static ones of the
- * plugin, whose members are not for it. All of it is freed when plugin_stop has returned, or a
- * plugin_start that failed, but for a ring, which can be read until the plugin is started again or
- * unloaded.
+ * Callbacks and analysis functions cannot allocate: they run with interrupts off, and the kernel's
+ * code may hold any lock. So plugin_start makes what they need with the *_init functions below,
+ * before it starts instrumenting. The variables are static variables of the plugin; their members
+ * are not for the plugin. After plugin_stop, or a plugin_start that failed, JIFL frees all of it,
+ * except a ring: the ring can be read until the plugin is started again or unloaded.
  *
- * Where there is no room for more, that is counted, and one line of the log says so when the
- * plugin stops: nothing is lost in silence.
+ * If there is no room for more, that is counted, and one line of the log says so when the plugin
+ * stops. So nothing is lost silently.
  *
- * All *_init: process context, between the beginning of plugin_start and the end of plugin_stop;
- * in callbacks of events, too. Sleep. Errors: -EINVAL for sizes or numbers out of their range, or
- * NULL; -EPERM the plugin has not been started, or not in process context; -EBUSY it has been made
- * since the start; -ENOMEM.
+ * All *_init: process context, between the beginning of plugin_start and the end of plugin_stop; in
+ * callbacks of events, too. They sleep.
+ * Errors: -EINVAL: NULL, or a size or number out of range; -EPERM: the plugin has not been started,
+ * or this is not process context; -EBUSY: the variable was already initialised since the start;
+ * -ENOMEM.
  */
 #ifndef _JIFL_STORE_H
 #define _JIFL_STORE_H
@@ -31,7 +31,7 @@ struct jifl_store_type;
 struct jifl_store {
 	struct list_head list;			/* the plugin's */
 	const struct jifl_store_type *type;	/* NULL: not made */
-	atomic64_t refused;			/* for want of room */
+	atomic64_t refused;			/* how often there was no room */
 };
 
 /* --- a heap -------------------------------------------------------------------------- */
@@ -53,16 +53,17 @@ typedef struct jifl_heap {
 /*
  * void *heap_alloc(heap_t *h, size_t size)
  *
- * A piece of it, zeroed, at a multiple of 16; NULL where there is no room, or size is 0. Pieces
- * are not given back one by one. Any context, takes no lock.
+ * A piece of the heap, zeroed, at a multiple of 16; NULL if there is no room, or size is 0. Single
+ * pieces cannot be given back. Any context, takes no lock.
  */
 #define heap_alloc(h, size)	jifl_heap_alloc(h, size)
 
 /*
  * int heap_reset(heap_t *h)
  *
- * Takes all pieces back. For a callback of a flush, and where nothing is instrumented: nobody
- * may use one, or ask for one. Process context. Errors: -EINVAL it was not made.
+ * Takes all pieces back. Nothing may use a piece or ask for one meanwhile, so call it in a flush
+ * callback, or while nothing is instrumented. Process context.
+ * Errors: -EINVAL: h was not initialised.
  */
 #define heap_reset(h)		jifl_heap_reset(&jifl_this_plugin, h)
 
@@ -89,20 +90,21 @@ typedef struct jifl_cpu_storage {
 /*
  * int cpu_storage_init(cpu_storage_t *s, size_t size)
  *
- * So many bytes for each CPU, zeroed, of any size: DEFINE_PER_CPU shares 8 KiB with all modules.
+ * size bytes for each CPU, zeroed. size may be any, while for DEFINE_PER_CPU all modules together
+ * have 8 KiB.
  */
 #define cpu_storage_init(s, size)	jifl_cpu_storage_init(&jifl_this_plugin, s, size)
 
-/* Those of a CPU, 0 to nr_cpu_ids - 1. Any context, of what has been made. */
+/* The bytes of a CPU, 0 to nr_cpu_ids - 1. s was initialised. Any context. */
 static inline void *cpu_storage_of(const cpu_storage_t *s, unsigned int cpu)
 {
 	return s->memory + cpu * s->stride;
 }
 
 /*
- * Those of the CPU that this runs on. Any context, of what has been made. A task that is
- * moved meanwhile goes on with those of the CPU that it has left: what is changed by
- * more than one instruction, or is not this_cpu_add()'s, wants interrupts off
+ * The bytes of the CPU on which this runs. s was initialised. Any context. A task that is moved to
+ * another CPU meanwhile goes on with the bytes of the CPU that it has left. So a change that takes
+ * more than one instruction, or is not made by this_cpu_add(), needs interrupts off
  * (local_irq_save) or atomics.
  */
 static inline void *cpu_storage(const cpu_storage_t *s)
@@ -119,7 +121,7 @@ typedef struct jifl_task_storage {
 	struct jifl_task_table *table;
 } task_storage_t;
 
-/* Gets the storage of a task that is gone, see task_storage_init(). */
+/* Called with the storage of a task that is gone, see task_storage_init(). */
 typedef void (*task_gone)(void *data);
 
 #define TASK_STORAGE_SIZE_MAX	4096
@@ -127,11 +129,11 @@ typedef void (*task_gone)(void *data);
 /*
  * int task_storage_init(task_storage_t *t, size_t size, unsigned int max, task_gone gone)
  *
- * size bytes, at most TASK_STORAGE_SIZE_MAX, for each of at most max tasks (threads) at a time, 1
- * to 1048576. Each task_storage_t is a key. A task that has been freed by the kernel, some time
- * after its end, gives its place back; before that gone, unless it is NULL, is called for it,
- * once. gone runs in any context, perhaps with interrupts off, and several CPUs call it at once:
- * it may do what analysis functions may.
+ * size bytes, at most TASK_STORAGE_SIZE_MAX, for each of at most max tasks (threads) at a time; max
+ * is 1 to 1048576. Each task_storage_t is a key. The kernel frees a task some time after its end;
+ * the task's place becomes free then. Before that, gone is called for it once, unless it is NULL.
+ * gone runs in any context, perhaps with interrupts off, and several CPUs call it at once. It may
+ * do the same as analysis functions.
  */
 #define task_storage_init(t, size, max, gone) \
 	jifl_task_storage_init(&jifl_this_plugin, t, size, max, gone)
@@ -139,25 +141,26 @@ typedef void (*task_gone)(void *data);
 /*
  * void *task_storage(task_storage_t *t)
  *
- * The current task's, at a multiple of 16, zeroed when it is asked for first; NULL where max tasks
- * have theirs. Any context but NMI; takes no lock but at a task's first time.
+ * The current task's storage, at a multiple of 16, zeroed at the task's first call; NULL if max
+ * tasks have storage already. Any context but NMI; takes a lock only at a task's first call.
  */
 #define task_storage(t)		jifl_task_storage(t)
 
 /*
  * void *task_storage_of(task_storage_t *t, const struct task_struct *task)
  *
- * That of another task, if it has any; else NULL. It is good as long as the task is. Any context
- * but NMI.
+ * Another task's storage; NULL if it has none. Valid as long as the task exists. Any context but
+ * NMI.
  */
 #define task_storage_of(t, task) jifl_task_storage_of(t, task)
 
 /*
  * int task_storage_drain(task_storage_t *t)
  *
- * All tasks that have storage are taken for gone: gone is called for each, and none has any more.
- * So, in plugin_stop, all that was ever stored has passed through it once. Process
- * context, when nothing is instrumented that uses it. Errors: -EINVAL it was not made.
+ * Treats all tasks that have storage as gone: calls gone for each, and frees their places. So, if
+ * plugin_stop calls it, gone has seen all storage once. Process context, while no instrumented code
+ * uses t.
+ * Errors: -EINVAL: t was not initialised.
  */
 #define task_storage_drain(t)	jifl_task_storage_drain(&jifl_this_plugin, t)
 
@@ -169,15 +172,15 @@ static inline u64 task_storage_refused(const task_storage_t *t)
 
 /* --- a ring of records --------------------------------------------------------------------- */
 
-/* What is known of a record beside what is in it. */
+/* About a record, beside its contents. */
 struct ring_info {
 	u64 ns;			/* CLOCK_MONOTONIC when it was put in */
 	unsigned int cpu;	/* where */
 };
 
 /*
- * Makes a line of a record, for `jifl read`: at most size - 1 characters, ended by a 0; as
- * scnprintf(line, size, ...) does. Process context, may sleep; plugins are not started or stopped
+ * Writes a record as a line, for `jifl read`: at most size - 1 characters and a 0, like
+ * scnprintf(line, size, ...). Process context, may sleep; no plugin is started or stopped
  * meanwhile.
  */
 typedef void (*ring_show)(const void *record, const struct ring_info *info, char *line, size_t size);
@@ -199,19 +202,19 @@ typedef struct jifl_plugin_ring {
 /*
  * int ring_init(ring_t *r, size_t size, unsigned int n, ring_show show)
  *
- * Room for n records, 1 to 16777216, of size bytes, at most RING_RECORD_MAX, on each CPU. What is
- * in it `jifl read NAME` takes out, while the plugin is started and afterwards, a line of at most
- * RING_LINE_MAX characters for each, in the order of their times. A plugin has one ring at most
- * (-EBUSY).
+ * Room on each CPU for n records, 1 to 16777216, of size bytes, at most RING_RECORD_MAX. `jifl read
+ * NAME` takes the records out in the order of their times, while the plugin is started and
+ * afterwards. Each record becomes a line of at most RING_LINE_MAX characters. A plugin has at most
+ * one ring (-EBUSY).
  */
 #define ring_init(r, size, n, show) jifl_plugin_ring_init(&jifl_this_plugin, r, size, n, show)
 
 /*
  * void ring_put(ring_t *r, const void *record)
  *
- * Copies a record into this CPU's ring, with the time. Where that is full, the record is lost, and
- * counted: `jifl read` says how many. Any context but NMI; takes no lock, but has interrupts off
- * for a moment.
+ * Copies a record into this CPU's ring, with the time. If the ring is full, the record is lost and
+ * counted: `jifl read` says how many were. Any context but NMI; takes no lock, but has interrupts
+ * off for a moment.
  */
 #define ring_put(r, record)	jifl_plugin_ring_put(r, record)
 
@@ -236,19 +239,19 @@ typedef struct jifl_queue {
 /*
  * int jifl_queue_init(jifl_queue_t *q, size_t size, unsigned int n)
  *
- * Room for at least n records, 1 to 16777216, of size bytes, at most QUEUE_RECORD_MAX, that all CPUs
- * share: the next power of two. What one puts in another takes, be it an analysis function or
- * a thread of the plugin's.
+ * Room for at least n records, 1 to 16777216, of size bytes, at most QUEUE_RECORD_MAX: n is rounded
+ * up to a power of two. All CPUs share the queue. Analysis functions and threads of the plugin can
+ * put records in and take them out.
  */
 #define jifl_queue_init(q, size, n)	jifl_plugin_queue_init(&jifl_this_plugin, q, size, n)
 
 /*
  * bool jifl_enqueue(jifl_queue_t *q, record)
  *
- * Copies a record to its end: itself, not what it points to. It may be a pointer, a number or a
- * structure, but no array. False where there is no room, which is counted; and, after a line in the
- * log, where its size is not that of the queue's records. Any context; takes no lock, but has
- * interrupts off for a moment.
+ * Copies a record to the queue's end: the record itself, not what it points to. A record is a
+ * pointer, a number or a structure, but no array. False: there is no room, which is counted; or,
+ * after a line in the log, the record's size is not that of the queue's records. Any context; takes
+ * no lock, but has interrupts off for a moment.
  */
 #define jifl_enqueue(q, record) ({					\
 	const typeof(record) jifl_record = (record);			\
@@ -257,8 +260,10 @@ typedef struct jifl_queue {
 /*
  * bool jifl_dequeue(jifl_queue_t *q, record *to)
  *
- * Copies the first record out to where `to` points, the one that was put in earliest; false where
- * there is none. Likewise. In NMI context either may say so too, where it has interrupted the other.
+ * Takes the earliest record and copies it to *to. False: there is none; or, after a line in the
+ * log, the size of *to is not that of the queue's records. Any context; takes no lock, but has
+ * interrupts off for a moment. In NMI context jifl_enqueue and jifl_dequeue may also return false
+ * if the NMI has interrupted one of them.
  */
 #define jifl_dequeue(q, to)	jifl_plugin_dequeue(&jifl_this_plugin, q, to, sizeof(*(to)))
 
@@ -268,7 +273,7 @@ static inline u64 jifl_queue_refused(const jifl_queue_t *q)
 	return atomic64_read(&q->store.refused);
 }
 
-/* --- what stands behind the names above: not for plugins -------------------------------- */
+/* --- functions behind the names above: not for plugins -------------------------------- */
 
 int jifl_heap_init(struct jifl_plugin *p, heap_t *h, size_t bytes);
 void *jifl_heap_alloc(heap_t *h, size_t size);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * The ABI of /dev/jifl: what the module and the jifl command agree on.
+ * The ABI of /dev/jifl: between the module and the jifl command.
  *
- * Every structure has fixed width members, no implicit padding and, first, its
- * own size in bytes. A structure whose size the module does not know is
- * refused with EINVAL; a command built for another JIFL_ABI_VERSION is expected
- * to say so and stop (JIFL_IOC_INFO works across versions).
+ * Every structure has members of fixed width and no implicit padding. Its first member is its own
+ * size in bytes. The module refuses a size that it does not know with EINVAL. A command that was
+ * built for another JIFL_ABI_VERSION must say so and stop (JIFL_IOC_INFO works across versions).
  *
- * A session belongs to the open file it was started on. Closing that file, in
- * whatever way, ends it. One file has at most one session. poll() tells POLLHUP
- * when it has ended, as others may do it (JIFL_IOC_DETACH); nothing else.
+ * A session belongs to the open file on which it was started. It ends when that file is closed, for
+ * whatever reason. One file has at most one session. poll() returns only POLLHUP, when the session
+ * has ended: another process can end it (JIFL_IOC_DETACH).
  *
  * Errors of every request: EPERM without CAP_SYS_ADMIN, EFAULT for a bad
  * pointer, EINVAL for a wrong size or an unknown value.
@@ -29,37 +28,37 @@
 #define JIFL_NAME_MAX		32
 #define JIFL_SYMBOL_MAX	64	/* bytes of a function's name, with the 0 */
 
-/* What the cache can be entered at. */
+/* At what a thread can enter the cache. */
 enum jifl_target_kind {
 	JIFL_TARGET_SYSCALL = 1,	/* id: the number of a system call */
 };
 
-/* What runs in the cache from there on. */
+/* What runs in the cache after that. */
 enum jifl_scope {
-	JIFL_SCOPE_UNDER = 0,		/* it and all that it calls */
+	JIFL_SCOPE_UNDER = 0,		/* the target and all that it calls */
 };
 
 /*
- * System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. Kernels have less than 480; the table
- * that each call is looked up in has this size.
+ * System call numbers 0 .. JIFL_NR_MAX - 1 can be targets. Kernels have fewer than 480. The table
+ * in which each call is looked up has this size.
  */
 #define JIFL_NR_MAX		512
 /*
- * Targets of one session: all functions of a kernel and its modules, several times. The index of
- * a target in its session's list has 19 bits where a running call is known by it.
+ * Maximum of targets in one session: several times the functions of a kernel and its modules. The
+ * identity of a running call has 19 bits for the index of its target in the session's list.
  */
 #define JIFL_TARGETS_MAX	(1u << 18)
 
 /*
- * One target in a session's list. What does not belong to its kind is 0. In answers and
- * records a target is its index in the list, from 0.
+ * One target in a session's list. Members that its kind does not use are 0. Answers and records
+ * name a target by its index in the list, from 0.
  */
 struct jifl_target_spec {
 	__u32 kind;			/* enum jifl_target_kind */
 	__u32 scope;			/* enum jifl_scope */
 	__u64 id;			/* by kind */
-	__u64 address;			/* of kinds that are functions: where it begins */
-	char  name[JIFL_SYMBOL_MAX];	/* of kinds that are known by names, NUL-terminated */
+	__u64 address;			/* of kinds that are functions: its begin */
+	char  name[JIFL_SYMBOL_MAX];	/* of kinds that have names, NUL-terminated */
 };
 
 /*
@@ -84,7 +83,7 @@ enum jifl_kind {
 	JIFL_KIND_PLUGIN = 4,	/* a plugin's own callbacks; not for JIFL_IOC_START */
 };
 
-/* The kernel that answers, whatever the ABI versions. */
+/* About the module. Every ABI version has this request. */
 struct jifl_info {
 	__u32 size;
 	__u32 abi_version;
@@ -100,19 +99,19 @@ struct jifl_info {
 #define JIFL_FILTER_CHILDREN	(1u << 4)	/* with TGID: descendants too */
 
 /*
- * With KIND_INSN: a repeated string instruction counts once, and once more for
- * each repetition, as clocks that tick for every iteration see it.
+ * With KIND_INSN: a repeated string instruction counts once, and once more for each repetition,
+ * like clocks that tick for every iteration.
  */
 #define JIFL_FLAG_REPEATS	(1u << 0)
 /*
- * With KIND_INSN and KIND_BLOCK, to measure what the engine does: counts are added by an
- * analysis function; nothing is taken for dead, so all is saved; that function is called
- * wherever it could be inlined.
+ * With KIND_INSN and KIND_BLOCK, to measure the engine. FUNCTION: an analysis function adds the
+ * counts. NO_LIVENESS: no register or flag counts as dead, so all are saved. NO_INLINING: the
+ * function is called where it could be inlined.
  */
 #define JIFL_FLAG_FUNCTION	(1u << 1)
 #define JIFL_FLAG_NO_LIVENESS	(1u << 2)
 #define JIFL_FLAG_NO_INLINING	(1u << 3)
-/* With KIND_PROFILE: branches on a condition, too. */
+/* With KIND_PROFILE: counts conditional branches, too. */
 #define JIFL_FLAG_BRANCHES	(1u << 4)
 /*
  * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process and CPU, or
@@ -123,36 +122,35 @@ struct jifl_info {
 #define JIFL_FLAG_BY_PID	(1u << 6)
 #define JIFL_FLAG_BY_CPU	(1u << 7)
 /*
- * With KIND_CALL, one of these: a value of each call, of which struct jifl_stat then has
- * sum, min, max and a histogram. DURATION: nanoseconds from its entry to its exit. RETVAL:
- * what its handler returns. ARG: its argument n, 0 to 5.
+ * With KIND_CALL, one of these: struct jifl_stat has sum, min, max and a histogram of a value of
+ * each call. DURATION: nanoseconds from its entry to its exit. RETVAL: its handler's return value.
+ * ARG: its argument n, 0 to 5.
  */
 #define JIFL_FLAG_DURATION	(1u << 8)
 #define JIFL_FLAG_RETVAL	(1u << 9)
 #define JIFL_FLAG_ARG(n)	(1u << (10 + (n)))
-/* With KIND_TRACE: records of what functions get and return, see JIFL_RECORD_ARGUMENTS. */
+/* With KIND_TRACE: records of arguments and return values, see JIFL_RECORD_ARGUMENTS. */
 #define JIFL_FLAG_VALUES	(1u << 16)
-/* ... and of when they are entered and left, see JIFL_RECORD_ENTERED. */
+/* With KIND_TRACE: records of times of entries and exits, see JIFL_RECORD_ENTERED. */
 #define JIFL_FLAG_CLOCK		(1u << 17)
 /*
- * With KIND_TRACE, _PATH, _MEM: a thread whose call ends where a CPU's ring of records is more than
- * half full waits, behind that call, until the ring has been read, so that none is lost of calls
- * which record less than half a ring. The threads of the process that has started the session
- * do not, and nobody does for longer than a second in which it is not read.
+ * With KIND_TRACE, _PATH, _MEM: a thread waits after its call if the CPU's ring of records is more
+ * than half full then, until the ring has been read. So no record is lost of calls that record less
+ * than half a ring. Threads of the process that started the session do not wait. No thread waits
+ * longer than one second in which the ring is not read.
  */
 #define JIFL_FLAG_WAIT		(1u << 18)
 
 /*
- * Starts a session on this file.
- * Targets that this kernel does not have are left out; the others keep their index.
- * Errors: EINVAL when none is left, when there are more than JIFL_TARGETS_MAX, when the list has
- * one twice; EBUSY when this file has a session, or as many others as can have one
- * of the targets (busy_target and busy_session name one), or x64_sys_call is taken by another
- * tracer (busy_session 0; the log names it); EALREADY when there is a session of
- * KIND_TRACE, KIND_PATH or KIND_MEM, of which there can be one (busy_session names it); EPERM for
- * these, KIND_PROFILE and KIND_LOCK where the caller may not see kernel addresses
- * (kernel.kptr_restrict); EACCES when the kernel is locked
- * down; ESRCH, ENOENT for a filter's process or cgroup that is not there; ENOMEM.
+ * Starts a session on this file. Targets that this kernel does not have are left out; the others
+ * keep their index.
+ * Errors: EINVAL: no target is left, there are more than JIFL_TARGETS_MAX, or the list has one
+ * twice. EBUSY: this file has a session; or a target already has as many sessions as it can have
+ * (busy_target and busy_session name one); or another tracer has taken x64_sys_call (busy_session
+ * 0; the log names it). EALREADY: there is a session of KIND_TRACE, KIND_PATH or KIND_MEM already,
+ * of which there can be only one (busy_session names it). EPERM: the same kinds, KIND_PROFILE or
+ * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict). EACCES: the kernel
+ * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM.
  */
 struct jifl_start {
 	__u32 size;
@@ -161,7 +159,7 @@ struct jifl_start {
 	__s32 pid;			/* in the caller's pid namespace */
 	__s32 tgid;			/* in the caller's pid namespace */
 	__u32 busy_target;		/* out, with EBUSY: index */
-	__u64 busy_session;		/* out, with EBUSY; 0: this file's own, or a tracer */
+	__u64 busy_session;		/* out, with EBUSY; 0: this file's, or a tracer */
 	__u64 cgroup;			/* kernfs id: the inode number of its directory */
 	char  comm[16];
 	__u32 flags;			/* JIFL_FLAG_* */
@@ -172,38 +170,39 @@ struct jifl_start {
 
 /*
  * Ends this file's session; its statistics stay readable until the file is
- * closed or a new session starts. Errors: ENOENT without a session.
+ * closed or a new session starts.
+ * Errors: ENOENT without a session.
  */
 struct jifl_stop {
 	__u32 size;
 	__u32 draining;			/* out: threads that were inside */
-	__u64 drain_ns;			/* out: until nothing was left inside */
+	__u64 drain_ns;			/* out: time until none was left inside */
 };
 
 /*
- * Values below JIFL_HIST_EXACT have a bucket each; above, every power of two
- * is cut into JIFL_HIST_SUB buckets (at most 1/32 = 3 % off at the middle).
+ * Each value below JIFL_HIST_EXACT has a bucket of its own. Above, every power of two is cut into
+ * JIFL_HIST_SUB buckets, whose middle is at most 1/32 = 3 % off.
  */
 #define JIFL_HIST_SUB_BITS	4
 #define JIFL_HIST_SUB		(1u << JIFL_HIST_SUB_BITS)
 #define JIFL_HIST_EXACT		(JIFL_HIST_SUB << 1)
 #define JIFL_HIST_BUCKETS	640
 /*
- * Of JIFL_FLAG_RETVAL and _ARG there are fewer: bucket 0 is the value 0, bucket n up to 63
- * those of n bits, and this one those below 0. Sum, min and max leave the latter out.
+ * JIFL_FLAG_RETVAL and _ARG use fewer buckets: bucket 0 has the value 0, bucket n up to 63 has
+ * values of n bits, and this bucket has values below 0. Sum, min and max leave values below 0 out.
  */
 #define JIFL_HIST_NEGATIVE	64
 
 /*
- * Reads one target's statistics. All sums over CPUs, taken without
- * stopping them. Errors: ENOENT when the file never had a session, or this kernel does
- * not have the target, or the session's list ends before it.
+ * Reads one target's statistics: sums over all CPUs, read while they run.
+ * Errors: ENOENT: the file never had a session, this kernel does not have the target, or the
+ * session's list ends before it.
  */
 struct jifl_stat {
 	__u32 size;
 	__u32 target;			/* in: index */
 	__u64 calls;			/* calls that were counted to their end */
-	__u64 no_return;		/* of these, calls the task died in */
+	__u64 no_return;		/* of these, calls in which the task died */
 	__u64 sum;			/* instructions, blocks or values, by the session's kind; else 0 */
 	__u64 min;
 	__u64 max;
@@ -236,19 +235,19 @@ struct jifl_status {
 	__u64 dispatches;		/* times the dispatcher ran */
 	__u64 links;			/* exits linked to blocks, ever */
 	__u64 code_used;		/* bytes of code cache in use */
-	__u64 code_size;		/* bytes of code cache there are */
-	__u64 code_page;		/* bytes of each page that its code is executed from */
+	__u64 code_size;		/* bytes of code cache in all */
+	__u64 code_page;		/* bytes of each page of its executable mapping */
 	__u64 side_used;		/* bytes of side tables in use */
 	__u64 side_size;
 	__u64 flushes;			/* generations freed, sessions' ends included */
 	__u64 invalidated;		/* blocks dropped because the kernel's text changed */
-	__u64 traps;			/* threads brought out of such blocks, ever */
+	__u64 traps;			/* threads moved out of such blocks, ever */
 	__u64 faults;			/* exceptions taken on cache addresses */
 	__u64 missed[JIFL_MISSES_MAX];	/* calls not counted, all sessions ever, by enum jifl_miss */
 	__u64 native_exits[JIFL_CAUSES_MAX];
 };
 
-/* One session, for listings. Enumerate: id = 0 first, then the last id seen. */
+/* One session, for listings. To enumerate: id = 0 first, then the last id seen. */
 struct jifl_session_info {
 	__u32 size;
 	__u32 kind;			/* out: enum jifl_kind */
@@ -268,8 +267,9 @@ struct jifl_detach {
 };
 
 /*
- * Starts or stops a loaded plugin by name. Errors: ENOENT no such plugin,
- * EALREADY in that state already, or what the plugin's own start returned.
+ * Starts or stops a loaded plugin by name.
+ * Errors: ENOENT: no such plugin; EALREADY: it is already in that state; or the error of the
+ * plugin's own start.
  */
 struct jifl_plugin_ctl {
 	__u32 size;
@@ -277,7 +277,7 @@ struct jifl_plugin_ctl {
 	char  name[JIFL_NAME_MAX];
 };
 
-/* One loaded plugin, for listings. Enumerate by index from 0 until ENOENT. */
+/* One loaded plugin, for listings. To enumerate: index from 0 until ENOENT. */
 struct jifl_plugin_info {
 	__u32 size;
 	__u32 index;			/* in */
@@ -289,31 +289,33 @@ struct jifl_plugin_info {
 #define JIFL_PLUGIN_LINE_MAX	1024	/* bytes, its end included */
 
 /*
- * Takes records out of a plugin's ring, as lines that the plugin makes of them, each ended by a line feed: the oldest first, over all
- * CPUs. While the plugin is started and afterwards, until it is started again. Errors:
- * ENOENT no such plugin; ENODATA it has no ring; EINVAL too little room; EPERM, EACCES for who may not
- * see kernel addresses (as JIFL_IOC_BLOCK); ENOMEM.
+ * Takes records out of a plugin's ring, the oldest of all CPUs first. The plugin makes a line of
+ * each record; a line feed ends it. Works while the plugin is started and afterwards, until it is
+ * started again.
+ * Errors: ENOENT: no such plugin; ENODATA: it has no ring; EINVAL: too little room; EPERM, EACCES:
+ * the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOMEM.
  */
 struct jifl_plugin_read {
 	__u32 size;
-	__u32 n;			/* in: bytes there is room for, JIFL_PLUGIN_LINE_MAX or more; out: of lines */
+	/* in: bytes of buf, JIFL_PLUGIN_LINE_MAX or more; out: bytes of lines */
+	__u32 n;
 	char  name[JIFL_NAME_MAX];
 	__u64 buf;			/* in: user pointer to n bytes */
-	__u64 until;			/* in: CLOCK_MONOTONIC's ns: no newer ones; 0: all */
+	__u64 until;			/* in: CLOCK_MONOTONIC's ns: no newer records; 0: all */
 	__u64 lost;			/* out: records that found no room since the plugin's start */
 	__u32 records;			/* out: how many came */
 	__u32 started;			/* out: 1: more may come */
 };
 
 /*
- * What became of the calls of an analysis routine of a plugin. Enumerate by index
- * from 0 until ENOENT. Counts since the cache was last emptied as a whole.
+ * How the calls of a plugin's analysis routine were inserted. To enumerate: index from 0 until
+ * ENOENT. Counts begin when the whole cache was last emptied.
  */
 struct jifl_routine_info {
 	__u32 size;
 	__u32 index;			/* in */
-	__u64 copies;			/* out: places where it was inlined */
-	__u64 calls;			/* out: where it is called */
+	__u64 copies;			/* out: places where the routine is inlined */
+	__u64 calls;			/* out: places where it is called */
 	__u32 reason;			/* out: enum jifl_inline, of the last of these */
 	__u32 reserved;
 	char  name[JIFL_SYMBOL_MAX];	/* out */
@@ -321,10 +323,10 @@ struct jifl_routine_info {
 
 /* What a piece of a block is. */
 enum jifl_segment_kind {
-	JIFL_SEGMENT_ORIGINAL = 0,	/* the copy of one instruction; needs no code perhaps */
+	JIFL_SEGMENT_ORIGINAL = 0,	/* the copy of one instruction; may need no code */
 	JIFL_SEGMENT_INSERTED = 1,
-	JIFL_SEGMENT_INLINED = 2,	/* inserted: a body, its saves and restores apart */
-	JIFL_SEGMENT_ONWARD = 3,	/* goes on to what stands behind the original block */
+	JIFL_SEGMENT_INLINED = 2,	/* inserted: a body without its saves and restores */
+	JIFL_SEGMENT_ONWARD = 3,	/* goes on to what follows the original block */
 };
 
 #define JIFL_LIVE_CF		(1u << 0)
@@ -339,37 +341,36 @@ struct jifl_segment {
 	__u16 code_len;			/* bytes of the copy */
 	__u8  src_len;			/* ORIGINAL: bytes of the instruction; else 0 */
 	__u8  kind;			/* enum jifl_segment_kind */
-	__u8  pushed;			/* words that are on the stack at its beginning */
+	__u8  pushed;			/* words on the stack at its beginning */
 	__u8  live_flags;		/* JIFL_LIVE_* before it */
-	__u16 live_regs;		/* likewise: 1 << hardware number of the register */
+	__u16 live_regs;		/* before it: 1 << hardware number of the register */
 };
 
-#define JIFL_BLOCK_DEAD		(1u << 0)	/* its source has changed; int3 stand in it */
+#define JIFL_BLOCK_DEAD		(1u << 0)	/* its source has changed; it has int3 */
 #define JIFL_BLOCK_NATIVE	(1u << 1)	/* counts an exit and goes to orig */
-#define JIFL_BLOCK_ENTRY	(1u << 2)	/* through which native code enters orig */
+#define JIFL_BLOCK_ENTRY	(1u << 2)	/* native code enters orig through it */
 #define JIFL_BLOCK_FALLS	(1u << 3)	/* runs, or its call returns, into the next block */
 #define JIFL_BLOCK_LIVENESS	(1u << 4)	/* live_flags, live_regs and insns are known */
 
 #define JIFL_BLOCK_SESSIONS	4
 
 /*
- * One block of the code cache: the first whose number is index or above, of
- * those with inserts of the session. Enumerate from 0, going on behind the index
- * that comes back, until ENOENT; jifl_status.flushes tells when numbers have begun anew
- * meanwhile.
+ * One block of the code cache: the first with the number index or above that has inserts of the
+ * session. To enumerate: index 0 first, then the returned index + 1, until ENOENT. If
+ * jifl_status.flushes has changed meanwhile, numbers have begun anew.
  *
- * The lengths are, in, how much room there is, and, out, how much there is to
- * write. Bytes of original code are those that stand there now. Liveness is what the
- * translator sees of it; NATIVE and ENTRY blocks have no source.
+ * The lengths are, in, the room of the buffers; out, what the block needs. Bytes of original code
+ * are those that are there now. Liveness is that of the translator. NATIVE and ENTRY blocks have no
+ * source.
  *
- * Errors: ENOENT when there are no more; ENOSPC when room is lacking (the lengths
- * are set); EACCES when the kernel is locked down; EPERM also when
- * kernel.kptr_restrict hides kernel addresses from the caller; ENOMEM.
+ * Errors: ENOENT: there are no more; ENOSPC: too little room (the lengths are set); EACCES: the
+ * kernel is locked down; EPERM: also if kernel.kptr_restrict hides kernel addresses from the
+ * caller; ENOMEM.
  */
 struct jifl_block {
 	__u32 size;
-	__u32 index;			/* in; out: which it is */
-	__u64 session;			/* in: 0: of any, or of none any more */
+	__u32 index;			/* in; out: the block's number */
+	__u64 session;			/* in; 0: any block, also of ended sessions */
 	__u64 orig;			/* out: address of the original code */
 	__u64 cache;			/* out: address of its copy */
 	__u64 sessions[JIFL_BLOCK_SESSIONS]; /* out: whose inserts it has; 0: none */
@@ -385,12 +386,12 @@ struct jifl_block {
 };
 
 /*
- * A record of JIFL_KIND_TRACE or JIFL_KIND_PATH. `what` is never 0. From 0x80000000 on it
- * is the low half of an address, whose high half is all ones, and value the low half of the
- * stack pointer there: of TRACE a function's, at its entry, where its return address is; of
- * PATH that of a basic block as it begins. Others come in pairs: one of JIFL_RECORD_BEGIN,
- * _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN (TRACE), _FAULT (PATH) and _RESULT
- * (both, before _END where the call returns) come alone.
+ * A record of JIFL_KIND_TRACE or JIFL_KIND_PATH. `what` is never 0. From 0x80000000 on, `what` is
+ * the low half of an address, whose high half is all ones, and `value` is the low half of the stack
+ * pointer there. TRACE: the address of a function; its stack pointer at its entry, where its return
+ * address is. PATH: the address of a basic block; the stack pointer at its beginning. Other records
+ * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN
+ * (TRACE), _FAULT (PATH) and _RESULT (both, before _END if the call returns) come alone.
  */
 struct jifl_record {
 	__u32 what;
@@ -402,35 +403,37 @@ struct jifl_record {
 #define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
 #define JIFL_RECORD_END		0x30000000u	/* + target's index; value: the thread's id */
 #define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
-#define JIFL_RECORD_RESULT	0x08000000u	/* + bits 32 to 58 of what the call returns; value: its low half */
-#define JIFL_RECORD_HIGH	0x07ffffffu	/* of RESULT: these bits */
-/* value: low half of the address of an instruction in whose place the kernel's fixup goes on */
+/* + bits 32 to 58 of what the call returns; value: its low half */
+#define JIFL_RECORD_RESULT	0x08000000u
+#define JIFL_RECORD_HIGH	0x07ffffffu	/* mask of RESULT's bits */
+/* value: low half of the address of an instruction; the kernel's fixup ran in its place */
 #define JIFL_RECORD_FAULT	0x04000000u
 #define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
 
 /*
- * JIFL_KIND_MEM has, of the above, BEGIN, RESUME and END; behind a BEGIN the high half of
- * the stack pointer; and records of what blocks access, which have words behind them: a
- * struct jifl_record each that is one number of 64 bits, low half first. Their value is the low half
- * of the stack pointer.
+ * JIFL_KIND_MEM has, of the above, BEGIN, RESUME and END. STACK follows a BEGIN. ACCESS tells what
+ * a block accesses; its value is the low half of the stack pointer. Words follow it: each is a
+ * struct jifl_record that is one number of 64 bits, low half first.
  */
-#define JIFL_RECORD_STACK	0x60000000u	/* alone; value: the high half */
+#define JIFL_RECORD_STACK	0x60000000u	/* alone; value: stack pointer's high half */
 #define JIFL_RECORD_ACCESS	0x70000000u	/* + words << 25, at most 6; + its number, from 0 */
 #define JIFL_RECORD_WORDS(what)	(((what) & JIFL_RECORD_TYPE) == JIFL_RECORD_ACCESS ? (what) >> 25 & 7 : 0)
 #define JIFL_RECORD_NUMBER(what) ((what) & 0x1ffffffu)
 
 /*
  * JIFL_KIND_TRACE with JIFL_FLAG_VALUES has records with words, too; value: the low half of the
- * stack pointer. They are of functions with an ftrace site, which a compiler has made: behind
- * the entry's record the registers rdi, rsi, rdx, rcx, r8 and r9, before a _RETURN rax.
+ * stack pointer. They are of functions with an ftrace site, which a compiler has made. ARGUMENTS
+ * follows the record of the entry and has the registers rdi, rsi, rdx, rcx, r8 and r9. RETURNED
+ * precedes a _RETURN and has rax.
  */
 #define JIFL_RECORD_ARGUMENTS	0x7c000000u	/* with six words */
 #define JIFL_RECORD_RETURNED	0x72000001u	/* with one */
 
 /*
- * With JIFL_FLAG_CLOCK there are records whose word is the time stamp counter: behind a
- * function's entry, in place of a _RETURN, before jumping to another function (tail calls, as far
- * as they can be told), and behind each _TIME; the last gives what it was then on that CPU.
+ * With JIFL_FLAG_CLOCK there are records whose word is the time stamp counter. ENTERED follows the
+ * record of a function's entry. LEFT is in place of a _RETURN. JUMPED is before a jump to another
+ * function (a tail call, if it can be recognized). CLOCK follows each _TIME: the counter of that
+ * CPU at that time.
  */
 #define JIFL_RECORD_ENTERED	0x72000002u
 #define JIFL_RECORD_LEFT	0x72000003u
@@ -438,22 +441,21 @@ struct jifl_record {
 #define JIFL_RECORD_CLOCK	0x72000005u
 
 /*
- * Takes what this file's session has recorded on one CPU since the last time, the
- * oldest first; until the file is closed or starts another session. What has been lost since
- * then lies before the first that comes. Errors: EPERM, EACCES
- * for who may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT when it is not of
- * JIFL_KIND_TRACE, _PATH or _MEM, EINVAL for a CPU that cannot be. A record and its words
- * come together.
+ * Takes the records of this file's session on one CPU since the last time, the oldest first. Works
+ * until the file is closed or starts another session. Records lost since the last time come before
+ * the first of these. A record and its words come together.
+ * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: the
+ * session is not of JIFL_KIND_TRACE, _PATH or _MEM; EINVAL: there can be no such CPU.
  */
 struct jifl_records {
 	__u32 size;
 	__u32 cpu;			/* in */
-	__u32 n;			/* in: how many buf has room for, 8 or more; out: how many came */
+	__u32 n;			/* records; in: room in buf, 8 or more; out: in buf */
 	__u32 reserved;			/* 0 */
 	__u64 buf;			/* in: user pointer to struct jifl_record */
-	__u64 lost;			/* out: of this CPU, overwritten before they were taken; words too */
-	__u64 waits;			/* out: how often threads have waited (JIFL_FLAG_WAIT), on all CPUs */
-	__u64 waited_ns;		/* out: how long, all together */
+	__u64 lost;			/* out: of this CPU: overwritten records and words */
+	__u64 waits;			/* out: waits of threads, all CPUs (JIFL_FLAG_WAIT) */
+	__u64 waited_ns;		/* out: sum of these waits */
 };
 
 /*
@@ -604,32 +606,31 @@ struct jifl_warm_block {
 	__u64 orig;			/* its address */
 	__u32 src_len;			/* bytes */
 	__u32 insns;			/* original instructions that it stands for */
-	__u32 hash;			/* FNV-1a of its bytes; 0: not known, as of another boot */
+	__u32 hash;			/* FNV-1a of its bytes; 0: not known (of another boot) */
 	__u32 reserved;			/* 0 */
 };
 
 #define JIFL_WARM_MAX		4096	/* blocks of one request */
 
 /*
- * Translates blocks for this file's running session before a call comes to them. Then it makes the
- * entry pieces of those of the session's targets whose first block is translated. A block is
- * translated only if the code there is decoded as the block is described. Calls that other
- * sessions are also about have blocks of their own, which are made when such a call comes. A
- * quarter of the cache stays free.
+ * Translates blocks for this file's running session before a call reaches them. Then it makes the
+ * entry pieces of the session's targets whose first block is translated. A block is translated only
+ * if the code there decodes as described. Calls that other sessions instrument, too, have blocks of
+ * their own, which are made when such a call comes. A quarter of the cache stays free.
  *
- * Errors: EPERM, EACCES if the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT
- * without a running session; EINVAL for more than JIFL_WARM_MAX blocks, and for a reserved field
- * that is not 0; ENOMEM; EINTR when the caller is killed.
+ * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: no
+ * running session; EINVAL: more than JIFL_WARM_MAX blocks, or a reserved field is not 0; ENOMEM;
+ * EINTR: the caller is killed.
  */
 struct jifl_warm {
 	__u32 size;
 	__u32 n;			/* in: blocks; out: present + other + left */
 	__u64 buf;			/* in: user pointer to struct jifl_warm_block */
 	__u32 present;			/* out: of these, in the cache now */
-	__u32 other;			/* out: of these, not what is decoded there, or not to be copied */
-	__u32 left;			/* out: of these, not looked at, for want of room */
-	__u32 entries;			/* out: targets whose entry piece is there */
-	__u64 blocks;			/* out: blocks translated, with those that lay behind them */
+	__u32 other;			/* out: of these, decoded otherwise, or not copied */
+	__u32 left;			/* out: of these, not looked at for lack of room */
+	__u32 entries;			/* out: targets that have an entry piece */
+	__u64 blocks;			/* out: blocks translated, also those behind them */
 	__u64 insns;			/* out: original instructions in them */
 	__u64 translate_ns;		/* out: time spent translating */
 };

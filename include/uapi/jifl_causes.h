@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Why original code ran natively: part of the ABI of /dev/jifl, kept apart
- * because the freestanding engine includes it too.
+ * Why original code ran natively. Part of the ABI of /dev/jifl, in a file of its own because the
+ * freestanding engine includes it, too.
  */
 #ifndef _UAPI_JIFL_CAUSES_H
 #define _UAPI_JIFL_CAUSES_H
@@ -22,7 +22,7 @@
 	X(JIFL_CAUSE_TRACER,	"tracer")	/* fentry site of another tracer */ \
 	X(JIFL_CAUSE_FOREIGN,	"foreign")	/* BPF image, trampoline, not known text */ \
 	X(JIFL_CAUSE_OWN,	"own")		/* this module's own code */ \
-	X(JIFL_CAUSE_MEMORY,	"memory")	/* code cache or tables full */ \
+	X(JIFL_CAUSE_MEMORY,	"memory")	/* code cache or tables are full */ \
 	X(JIFL_CAUSE_STALE,	"stale")	/* text changed while it was translated */
 
 enum jifl_cause {
@@ -32,7 +32,7 @@ enum jifl_cause {
 	JIFL_NR_CAUSES
 };
 
-/* Room in the ABI for causes to come. */
+/* Room in the ABI for later causes. */
 #define JIFL_CAUSES_MAX		32
 
 #endif /* _UAPI_JIFL_CAUSES_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What became of the call of an analysis routine: part of the ABI of /dev/jifl,
- * kept apart because the freestanding engine includes it too.
+ * Whether a call of an analysis routine was inlined, or why not. Part of the ABI of /dev/jifl, in a
+ * file of its own because the freestanding engine includes it, too.
  */
 #ifndef _UAPI_JIFL_INLINE_H
 #define _UAPI_JIFL_INLINE_H
