@@ -8,7 +8,7 @@ pub const ABI_VERSION: u32 = 13;
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
 pub const NR_MAX: usize = 512;
-/// Targets of one session.
+/// Maximum of targets in one session.
 pub const TARGETS_MAX: usize = 1 << 18;
 /// Of [`TargetSpec::kind`]: a system call, by its number.
 pub const TARGET_SYSCALL: u32 = 1;
@@ -40,7 +40,7 @@ pub const CAUSES: &[&str] = &[
     "memory",
     "stale",
 ];
-/// What became of the call of an analysis routine, by [`RoutineInfo::reason`].
+/// Whether a call of an analysis routine was inlined, or why not, by [`RoutineInfo::reason`].
 pub const INLINES: &[&str] = &[
     "inlined",
     "too long",
@@ -63,7 +63,7 @@ pub const MISSES: &[&str] = &[
     "native",
     "no-room",
 ];
-/// Room for these in the ABI.
+/// Room for reasons in the ABI.
 pub const MISSES_MAX: usize = 8;
 
 /// Thread id.
@@ -80,21 +80,21 @@ pub const FILTER_CHILDREN: u32 = 1 << 4;
 pub const FLAG_REPEATS: u32 = 1 << 0;
 /// Counts are added by an analysis function.
 pub const FLAG_FUNCTION: u32 = 1 << 1;
-/// Nothing is taken for dead.
+/// No register or flag counts as dead.
 pub const FLAG_NO_LIVENESS: u32 = 1 << 2;
 /// The analysis function is called wherever it could be inlined.
 pub const FLAG_NO_INLINING: u32 = 1 << 3;
-/// With [`Kind::Profile`]: branches on a condition, too.
+/// With [`Kind::Profile`]: conditional branches, too.
 pub const FLAG_BRANCHES: u32 = 1 << 4;
 /// Sums for each command name; see [`Keys`].
 pub const FLAG_BY_COMM: u32 = 1 << 5;
-/// For each process.
+/// Sums for each process.
 pub const FLAG_BY_PID: u32 = 1 << 6;
-/// For each CPU.
+/// Sums for each CPU.
 pub const FLAG_BY_CPU: u32 = 1 << 7;
 /// With [`Kind::Call`]: how long calls last, in nanoseconds.
 pub const FLAG_DURATION: u32 = 1 << 8;
-/// With [`Kind::Call`]: what they return.
+/// With [`Kind::Call`]: return values.
 pub const FLAG_RETVAL: u32 = 1 << 9;
 
 /// With [`Kind::Call`]: an argument, 0 to 5.
@@ -102,50 +102,50 @@ pub const fn flag_arg(n: u32) -> u32 {
     1 << (10 + n)
 }
 
-/// With [`Kind::Trace`]: records of what functions get and return.
+/// With [`Kind::Trace`]: records of arguments and return values.
 pub const FLAG_VALUES: u32 = 1 << 16;
-/// Likewise, of when they are entered and left.
+/// With [`Kind::Trace`]: records of the times of entries and exits.
 pub const FLAG_CLOCK: u32 = 1 << 17;
-/// Of [`Kind::Trace`], [`Kind::Path`] and [`Kind::Mem`]: threads wait, at the ends of their calls, for a
-/// ring that is half full to be read.
+/// With [`Kind::Trace`], [`Kind::Path`] and [`Kind::Mem`]: a thread waits at the end of its call if
+/// the ring is half full, until the ring has been read.
 pub const FLAG_WAIT: u32 = 1 << 18;
 
-/// All that ask for a value of each call.
+/// All flags that ask for a value of each call.
 pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));
 
 /// Names of the flags in [`Segment::live_flags`], by their bits.
 pub const LIVE_FLAGS: [char; 7] = ['C', 'P', 'A', 'Z', 'S', 'O', 'D'];
 /// Of [`Block::flags`]: its source has changed.
 pub const BLOCK_DEAD: u32 = 1 << 0;
-/// Counts a native exit and leaves.
+/// [`Block::flags`]: it counts a native exit and leaves.
 pub const BLOCK_NATIVE: u32 = 1 << 1;
-/// Through which native code enters.
+/// [`Block::flags`]: native code enters through it.
 pub const BLOCK_ENTRY: u32 = 1 << 2;
-/// Runs into the next block.
+/// [`Block::flags`]: it runs into the next block.
 pub const BLOCK_FALLS: u32 = 1 << 3;
-/// Liveness is known.
+/// [`Block::flags`]: its liveness is known.
 pub const BLOCK_LIVENESS: u32 = 1 << 4;
-/// Sessions that a block can have inserts of.
+/// Maximum of sessions whose inserts a block can have.
 pub const BLOCK_SESSIONS: usize = 4;
 
 /// [`Segment::kind`]: the copy of one instruction.
 pub const SEGMENT_ORIGINAL: u8 = 0;
-/// Inserted code.
+/// [`Segment::kind`]: inserted code.
 pub const SEGMENT_INSERTED: u8 = 1;
-/// Inserted: the body of an analysis routine, or of a record.
+/// [`Segment::kind`]: inserted: the body of an analysis routine, or of a record.
 pub const SEGMENT_INLINED: u8 = 2;
-/// Goes on to what stands behind the original block.
+/// [`Segment::kind`]: goes on to what follows the original block.
 pub const SEGMENT_ONWARD: u8 = 3;
 
 /// Log2 of the buckets that each power of two is cut into.
 pub const HIST_SUB_BITS: u32 = 4;
 /// Buckets that each power of two is cut into.
 pub const HIST_SUB: u64 = 1 << HIST_SUB_BITS;
-/// Values below this have a bucket each.
+/// Each value below this has a bucket of its own.
 pub const HIST_EXACT: u64 = HIST_SUB << 1;
 /// Number of buckets.
 pub const HIST_BUCKETS: usize = 640;
-/// Of arguments and results: the bucket of those below 0, behind one for each power of two.
+/// The bucket of arguments and results below 0. It follows those of the powers of two.
 pub const HIST_NEGATIVE: usize = 64;
 
 /// What a session inserts.
@@ -306,7 +306,7 @@ abi_struct! {
         pub comm: [u8; COMM_MAX],
         /// `FLAG_*`.
         pub flags: u32,
-        /// How many targets. Set by [`crate::device`] alone, as the next.
+        /// Number of targets. Set by [`crate::device`] alone, like the next member.
         pub(crate) ntargets: u32,
         /// In: where they are.
         pub(crate) targets: u64,
@@ -315,7 +315,8 @@ abi_struct! {
     }
 }
 
-/// `struct jifl_target_spec`: a target in the list of a session. Elsewhere it is its index there.
+/// `struct jifl_target_spec`: a target in the list of a session. Everywhere else its index in this
+/// list stands for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct TargetSpec {
@@ -351,7 +352,7 @@ abi_struct! {
         pub size: u32,
         /// Out: threads that were inside.
         pub draining: u32,
-        /// Out: time until nothing was left inside.
+        /// Out: time until no thread was inside.
         pub drain_ns: u64,
     }
 }
@@ -365,7 +366,7 @@ abi_struct! {
         pub target: u32,
         /// Calls counted to their end.
         pub calls: u64,
-        /// Of these, calls the task died in.
+        /// Of these, calls in which the task died.
         pub no_return: u64,
         /// Instructions or blocks, by the session's kind.
         pub sum: u64,
@@ -384,7 +385,7 @@ abi_struct! {
 }
 
 impl Stat {
-    /// The question for one target.
+    /// A request for the statistics of one target.
     pub fn of(target: u32) -> Stat {
         Stat {
             target,
@@ -414,19 +415,19 @@ abi_struct! {
         pub links: u64,
         /// Bytes of code cache in use.
         pub code_used: u64,
-        /// Bytes of code cache there are.
+        /// Bytes of code cache in all.
         pub code_size: u64,
-        /// Bytes of each page that its code is executed from.
+        /// Bytes of each page of its executable mapping.
         pub code_page: u64,
         /// Bytes of side tables in use.
         pub side_used: u64,
-        /// Bytes of side tables there are.
+        /// Bytes of side tables in all.
         pub side_size: u64,
         /// Generations freed.
         pub flushes: u64,
         /// Blocks dropped because the kernel's text changed.
         pub invalidated: u64,
-        /// Threads brought out of such blocks, ever.
+        /// Threads moved out of such blocks, ever.
         pub traps: u64,
         /// Exceptions taken on cache addresses.
         pub faults: u64,
@@ -450,7 +451,7 @@ abi_struct! {
         pub owner: i32,
         /// Out: number of system calls.
         pub targets: u32,
-        /// Out: finished so far; 0 for kinds that do not count.
+        /// Out: calls finished so far; 0 for kinds that do not count.
         pub calls: u64,
         /// Out: opener's command name, or plugin.
         pub name: [u8; NAME_MAX],
@@ -466,7 +467,7 @@ abi_struct! {
         pub ended: u32,
         /// In: which, 0 for all.
         pub id: u64,
-        /// Out: time until nothing was left inside.
+        /// Out: time until no thread was inside.
         pub drain_ns: u64,
     }
 }
@@ -504,7 +505,7 @@ abi_struct! {
     PluginRead {
         /// Of this structure.
         pub size: u32,
-        /// In: bytes there is room for; out: of lines.
+        /// In: bytes of the buffer; out: bytes of lines.
         pub n: u32,
         /// Of the plugin.
         pub name: [u8; NAME_MAX],
@@ -513,7 +514,7 @@ abi_struct! {
         pub until: u64,
         /// Out: records that found no room since the plugin's start.
         pub lost: u64,
-        /// Out: how many came.
+        /// Out: number of records.
         pub records: u32,
         /// Out: 1: more may come.
         pub started: u32,
@@ -521,7 +522,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// `struct jifl_routine_info`: what became of the calls of an analysis routine.
+    /// `struct jifl_routine_info`: how the calls of an analysis routine were inserted.
     RoutineInfo {
         /// Of this structure.
         pub size: u32,
@@ -529,9 +530,9 @@ abi_struct! {
         pub index: u32,
         /// Out: places where it was inlined.
         pub copies: u64,
-        /// Out: where it is called.
+        /// Out: places where it is called.
         pub calls: u64,
-        /// Out: index into [`INLINES`], of the last of these.
+        /// Out: index into [`INLINES`], of the last such place.
         pub reason: u32,
         /// Zero.
         pub reserved: u32,
@@ -554,7 +555,7 @@ pub struct Segment {
     pub pushed: u8,
     /// Live before it, by bit; see [`LIVE_FLAGS`].
     pub live_flags: u8,
-    /// Likewise: 1 << hardware number of the register.
+    /// Live registers before it: 1 << hardware number of the register.
     pub live_regs: u16,
 }
 
@@ -563,22 +564,22 @@ abi_struct! {
     Block {
         /// Of this structure.
         pub size: u32,
-        /// In: the first to look at; out: which it is.
+        /// In: the first index to look at; out: the block's index.
         pub index: u32,
-        /// In: whose inserts it has; 0 for any.
+        /// In: the session whose inserts it has; 0 for any.
         pub session: u64,
         /// Out: address of the original code.
         pub orig: u64,
         /// Out: address of the copy.
         pub cache: u64,
-        /// Out: whose inserts it has.
+        /// Out: the sessions whose inserts it has.
         pub sessions: [u64; BLOCK_SESSIONS],
         /// Out: `BLOCK_*`.
         pub flags: u32,
         /// Out: original instructions that it stands for.
         pub insns: u32,
-        /// Room for, and length of, the original code; set by [`crate::device`],
-        /// as are all that follow: the kernel writes there.
+        /// Room for the original code, and its length. [`crate::device`] sets this and all that
+        /// follow, because the kernel writes there.
         pub(crate) src_len: u32,
         pub(crate) code_len: u32,
         pub(crate) nsegments: u32,
@@ -590,7 +591,7 @@ abi_struct! {
 }
 
 impl Block {
-    /// The question for the first block from an index on, of a session.
+    /// A request for the first block of a session from an index on.
     pub fn from(index: u32, session: u64) -> Block {
         Block {
             index,

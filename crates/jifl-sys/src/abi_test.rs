@@ -220,7 +220,7 @@ fn live(name: char) -> u64 {
     1 << LIVE_FLAGS.iter().position(|flag| *flag == name).unwrap()
 }
 
-/// As `abi_struct!` makes it; this structure does not begin with its size.
+/// Members as `abi_struct!` lists them; this structure does not begin with its size.
 fn target_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -233,7 +233,7 @@ fn target_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise.
+/// Members as `abi_struct!` lists them.
 fn segment_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -247,7 +247,7 @@ fn segment_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise.
+/// Members as `abi_struct!` lists them.
 fn count_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -263,7 +263,7 @@ fn count_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise.
+/// Members as `abi_struct!` lists them.
 fn warm_block_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -276,7 +276,7 @@ fn warm_block_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise.
+/// Members as `abi_struct!` lists them.
 fn access_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -296,7 +296,7 @@ fn access_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise.
+/// Members as `abi_struct!` lists them.
 fn key_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![
@@ -309,7 +309,7 @@ fn key_layout() -> Vec<(&'static str, usize, usize)> {
     ]
 }
 
-/// Likewise; the type has another name, as `type` is a word of Rust's.
+/// Members as `abi_struct!` lists them. The type's name differs from C, as Rust reserves `type`.
 fn lock_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![

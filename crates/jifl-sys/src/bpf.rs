@@ -29,7 +29,7 @@ unsafe fn bpf<T>(command: libc::c_long, attr: &mut T) -> io::Result<libc::c_long
     Ok(result)
 }
 
-/// The same for commands that make a file descriptor.
+/// [`bpf`] for commands that make a file descriptor.
 ///
 /// # Safety
 /// As for [`bpf`]; `command` makes one.
@@ -46,7 +46,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// Makes one whose element has so many bytes, a multiple of 8.
+    /// Makes an array whose element has this many bytes, a multiple of 8.
     pub fn new(value_size: u32) -> io::Result<Map> {
         #[repr(C)]
         struct Attr {
@@ -66,12 +66,12 @@ impl Map {
         Ok(Map { fd, value_size })
     }
 
-    /// Its number, which programs name it by.
+    /// The descriptor's number. Programs name the map by it.
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }
 
-    /// Each CPU's first word, summed up. `cpus`: how many the kernel thinks possible.
+    /// Sum of each CPU's first word. `cpus`: the number of CPUs that the kernel counts as possible.
     pub fn sum(&self, cpus: usize) -> io::Result<u64> {
         #[repr(C)]
         struct Attr {
@@ -132,7 +132,7 @@ impl Fentry {
         })
     }
 
-    /// How often it was not run because it was running already on that CPU.
+    /// How often the program was not run, because it was running already on that CPU.
     pub fn missed(&self) -> io::Result<u64> {
         /// Index of recursion_misses in `struct bpf_prog_info`, as words of 8 bytes.
         const RECURSION_MISSES: usize = 26;

@@ -8,8 +8,8 @@ pub fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// What tells the plugin of bench/frontend, where the machine's QEMU has it, what to count. Each
-/// is a nop that nobody else executes; the numbers are those of bench/frontend/marks.h.
+/// These nops tell the plugin of bench/frontend in the machine's QEMU what to count. Nobody else
+/// executes them. Their numbers are those of bench/frontend/marks.h.
 pub mod marks {
     macro_rules! mark {
         ($(#[$doc:meta])* $name:ident, $number:literal) => {
@@ -46,7 +46,7 @@ pub mod marks {
     );
 }
 
-/// Executes `rounds` times two instructions; how far the clock advanced.
+/// Executes `rounds` times two instructions. Returns how far the clock advanced.
 #[inline(never)]
 fn loop_ticks(rounds: u64) -> u64 {
     let start = ticks();

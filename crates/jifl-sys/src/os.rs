@@ -143,9 +143,9 @@ pub fn catch_interrupts() -> io::Result<UnixStream> {
 /// it was made for. Dropping it ends it.
 pub struct Gated {
     pid: u32,
-    /// Its end, without a byte, tells the process to end.
+    /// When this end closes without a byte, the process ends.
     gate: Option<UnixStream>,
-    /// Gone when the program runs.
+    /// It closes when the program runs.
     spawner: Option<JoinHandle<io::Result<Child>>>,
 }
 
@@ -153,7 +153,7 @@ impl Gated {
     /// Forks for `command`.
     ///
     /// # Errors
-    /// Only of the fork; that the program does not exist shows in [`Gated::open`].
+    /// Only the fork can fail here. That the program does not exist shows in [`Gated::open`].
     pub fn new(mut command: Command) -> io::Result<Gated> {
         let (mut tell, told) = UnixStream::pair()?;
         let (gate, wait) = UnixStream::pair()?;
@@ -207,10 +207,10 @@ impl Gated {
         self.pid
     }
 
-    /// Lets it go on.
+    /// Lets the process go on.
     ///
     /// # Errors
-    /// Those of running the program: it does not exist, may not be executed.
+    /// Those of running the program: it does not exist, or may not be executed.
     pub fn open(mut self) -> io::Result<Child> {
         if let Some(gate) = &mut self.gate {
             gate.write_all(b"!")?;
@@ -224,8 +224,8 @@ impl Gated {
 
 /// Waits until the process sleeps in the gate's read, or has ended.
 ///
-/// Its calls up to that one are its own making, not the program's: a session that starts sooner
-/// would count them.
+/// The calls up to that one are made by this library, not by the program: a session that starts
+/// sooner would count them.
 fn await_sleep(pid: u32) {
     while matches!(state(pid), Some(state) if !matches!(state, 'S' | 'Z' | 'X')) {
         thread::sleep(Duration::from_micros(100));

@@ -31,7 +31,7 @@ const TROUBLE: &[&str] = &[
     "int3:",
 ];
 
-/// What makes a machine that went away without a word a panic.
+/// A machine that ends without a word has panicked if one of these is in its log.
 const PANIC: &[&str] = &["Kernel panic", "Oops:", "BUG:", "double fault"];
 
 /// The log so far: enough of it to say what happened.
@@ -89,7 +89,7 @@ impl Console {
         self.stale.found()
     }
 
-    /// The last `count` lines, a begun one included.
+    /// The last `count` lines, including an unfinished one.
     pub fn tail(&self, count: usize) -> Vec<String> {
         let mut lines: Vec<String> = self.tail.iter().cloned().collect();
         if !self.partial.is_empty() {

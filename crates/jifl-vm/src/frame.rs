@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 /// The longest payload; a longer one means that the stream is out of step.
 const MAX: usize = 1 << 20;
 
-/// What a frame says.
+/// The meaning of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -20,7 +20,7 @@ pub enum Kind {
     Env,
     /// Host: the directory it starts in.
     Cwd,
-    /// Host: a writable directory, its number being its place among these.
+    /// Host: a writable directory. Its number is its place among these frames.
     Writable,
     /// Host: directory of the kernel's modules.
     ModuleDir,
@@ -28,7 +28,7 @@ pub enum Kind {
     Module,
     /// Host: standard error goes where standard output goes.
     Merge,
-    /// Host: all is said, start.
+    /// Host: the job is complete, start.
     Go,
     /// Guest: the machine is set up, the command starts.
     Ready,

@@ -57,7 +57,7 @@ pub fn main() -> ! {
     }
 }
 
-/// Until the port to the host is open.
+/// Set-up until the port to the host is open.
 fn connect() -> Result<File> {
     mount_new("proc", "/proc", "proc", "")?;
     mount_new("sys", "/sys", "sysfs", "")?;
@@ -92,7 +92,7 @@ fn find_port() -> Option<PathBuf> {
     None
 }
 
-/// What the host wants.
+/// The host's job for this machine.
 #[derive(Default)]
 struct Job {
     arguments: Vec<OsString>,
@@ -142,7 +142,7 @@ fn receive_job(input: &mut impl Read) -> Result<Job> {
     }
 }
 
-/// Makes the host's root, under an overlay, the guest's.
+/// Makes the host's root, under an overlay, the root of the guest.
 fn build_root(job: &Job) -> Result<()> {
     for dir in ["/base", "/over"] {
         make_dir(Path::new(dir))?;
@@ -218,7 +218,7 @@ fn small_mounts() -> Result<()> {
     Ok(())
 }
 
-/// As switch_root(8): the first file system of a machine cannot be pivoted away.
+/// Like switch_root(8), because pivot_root(2) refuses a machine's first file system.
 fn enter(root: &str) -> rustix::io::Result<()> {
     rustix::process::chdir(root)?;
     mount_move(".", "/")?;
@@ -265,7 +265,7 @@ fn run(port: &File, input: Patient, job: Job) -> Result<u8> {
     Ok(status)
 }
 
-/// Waits for the command, and buries every orphan meanwhile.
+/// Waits for the command, and reaps orphans meanwhile.
 fn reap(command: u32) -> Result<u8> {
     loop {
         let ended = rustix::process::wait(rustix::process::WaitOptions::empty())
@@ -350,7 +350,7 @@ fn feed(mut input: Patient, stdin: std::process::ChildStdin) {
     }
 }
 
-/// The port reads as ended while the host's side is not connected yet.
+/// The port returns end of file until the host's side is connected.
 struct Patient(File);
 
 impl Read for Patient {

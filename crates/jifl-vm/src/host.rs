@@ -22,7 +22,7 @@ use crate::{Config, Outcome, initramfs, kernel, qemu};
 
 pub use crate::qemu::{MINIMUM as QEMU_MINIMUM, version as qemu_version};
 
-/// What init needs before it has the host's file system, and for it.
+/// What init needs to reach the host's file system.
 const MODULES: &[&str] = &[
     "virtio_pci",
     "virtio_console",
@@ -68,7 +68,7 @@ fn is_static(path: &std::path::Path) -> bool {
     })
 }
 
-/// What the threads tell the main one.
+/// What the other threads tell the main thread.
 enum Event {
     Frame(Kind, Vec<u8>),
     Closed,
@@ -101,9 +101,9 @@ pub fn run(config: &Config) -> Result<Outcome, String> {
 }
 
 enum Ended {
-    /// The user has been told what there is to tell.
+    /// The user has been told.
     Reported(Outcome),
-    /// QEMU aborted before the command began; its words.
+    /// QEMU aborted before the command began; the text is QEMU's message.
     EmulatorDied(String),
 }
 
@@ -239,7 +239,7 @@ impl Machine {
         });
     }
 
-    /// Ends the machine, and tells the user what is not plain from the output.
+    /// Ends the machine. Tells the user what the output does not tell.
     fn finish(mut self, config: &Config, mut outcome: Outcome) -> Ended {
         let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
         if ended_by_itself {

@@ -66,16 +66,17 @@ pub struct Config {
     pub init: PathBuf,
 }
 
-/// How it ended.
+/// How the run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The command ended with this status (128 + signal when killed by one).
     Exited(u8),
-    /// The command succeeded, the kernel's log holds warnings: the first of them.
+    /// The command succeeded, but the kernel's log holds warnings: this is the first.
     Dirty(String),
     /// The guest's kernel panicked or the machine ended on its own.
     Panicked(String),
-    /// QEMU executed what is not in the guest's memory, at this place; what the guest did says nothing.
+    /// QEMU executed code that is not in the guest's memory, at this place. So the guest's
+    /// behaviour means nothing.
     EmulatorFailed(String),
     /// The time was up.
     TimedOut(Duration),
@@ -97,7 +98,7 @@ impl Outcome {
     /// The machine failed to boot.
     pub const BOOT_FAILED: u8 = 125;
 
-    /// The exit status that stands for this outcome.
+    /// The exit status for this outcome.
     pub fn status(&self) -> u8 {
         match self {
             Outcome::Exited(status) => *status,

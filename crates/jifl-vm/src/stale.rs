@@ -30,15 +30,15 @@ pub struct StaleBreakpoint {
     found: Option<String>,
 }
 
-/// Of one CPU.
+/// The state of one CPU's dump.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Dump {
-    /// It says nothing about breakpoints.
+    /// The dump tells nothing about breakpoints.
     #[default]
     Other,
     /// An oops; the CPU's registers come next.
     OopsBegins,
-    /// What was interrupted, by its registers, took a breakpoint.
+    /// The dump shows registers at which a breakpoint was taken.
     InHandler,
 }
 
@@ -129,7 +129,7 @@ mod tests {
         stale.found().map(str::to_owned)
     }
 
-    /// Of a machine that hung (QEMU 10.0.2, 6.1.0-56-amd64).
+    /// The log of a machine that hung (QEMU 10.0.2, 6.1.0-56-amd64).
     const STALLED: &str = "\
 [   44.326658] Sending NMI from CPU 1 to CPUs 0:
 [   23.342859] CPU: 0 PID: 93 Comm: bash Tainted: G           OE      6.1.0-56-amd64 #1  Debian 6.1.192-2

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The lowest first.
 const ROOMS: [&str; 5] = ["base", "show", "kernel", "session", "cmd"];
 
-/// What a file in `room` says of the crate that it must not.
+/// What a file in `room` names of the crate although it must not.
 fn refused(room: &str, text: &str) -> Vec<String> {
     let own = ROOMS.iter().position(|name| *name == room).unwrap();
     let may = |named: &str| match ROOMS.iter().position(|name| *name == named) {
@@ -68,7 +68,7 @@ fn folders_use_only_those_before_them() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// A folder that has no place in the order would be held by nothing.
+/// A folder without a place in the order would not be checked.
 #[test]
 fn each_folder_has_a_place_and_no_file_stands_outside() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -9,18 +9,19 @@ use super::*;
 pub struct Record {
     /// Never 0. A function's or a block's address, its low half, or `RECORD_*`.
     pub what: u32,
-    /// What is said of it.
+    /// Its meaning depends on `what`.
     pub value: u32,
 }
 
 impl Record {
-    /// What it is as a word behind a record: 64 bits.
+    /// The record as a word behind another record: 64 bits.
     pub const fn word(self) -> u64 {
         (self.value as u64) << 32 | self.what as u64
     }
 }
 
-/// From here on [`Record::what`] is a function, or a block; [`Record::value`] its stack pointer.
+/// From here on [`Record::what`] is the address of a function or a block, and [`Record::value`] is
+/// its stack pointer.
 pub const RECORD_FUNCTION: u32 = 0x8000_0000;
 /// Mask of the `RECORD_*` below.
 pub const RECORD_TYPE: u32 = 0xf000_0000;
@@ -30,38 +31,38 @@ pub const RECORD_BEGIN: u32 = 0x1000_0000;
 pub const RECORD_RESUME: u32 = 0x2000_0000;
 /// With the index of a target: the thread's call has come to its end.
 pub const RECORD_END: u32 = 0x3000_0000;
-/// The function returns; [`Record::value`] is what it was at its entry.
+/// The function returns; [`Record::value`] is the same as at its entry.
 pub const RECORD_RETURN: u32 = 0x5000_0000;
-/// With bits 32 to 58 of what the call returns; those below are the value.
+/// With bits 32 to 58 of the call's result; [`Record::value`] has the bits below.
 pub const RECORD_RESULT: u32 = 0x0800_0000;
-/// Of [`RECORD_RESULT`]: these bits.
+/// Mask of these bits of [`RECORD_RESULT`].
 pub const RECORD_HIGH: u32 = 0x07ff_ffff;
 /// In place of the instruction at [`Record::value`] the kernel's fixup of its exception goes on.
 pub const RECORD_FAULT: u32 = 0x0400_0000;
-/// With the low 28 bits of nanoseconds; those above are the value.
+/// With the low 28 bits of nanoseconds; [`Record::value`] has the bits above.
 pub const RECORD_TIME: u32 = 0x4000_0000;
 /// Of [`Kind::Mem`], behind a [`RECORD_BEGIN`]: the high half of the stack pointer.
 pub const RECORD_STACK: u32 = 0x6000_0000;
-/// With `words << 25` and a number: what a block accesses; so many words stand behind it.
+/// With `words << 25` and a number: what a block accesses. As many words follow the record.
 pub const RECORD_ACCESS: u32 = 0x7000_0000;
-/// Of [`Kind::Trace`] with [`FLAG_VALUES`], behind a function's entry: six registers.
+/// Of [`Kind::Trace`] with [`FLAG_VALUES`], after a function's entry: six registers.
 pub const RECORD_ARGUMENTS: u32 = 0x7c00_0000;
-/// Likewise, before a [`RECORD_RETURN`]: rax.
+/// Of [`Kind::Trace`] with [`FLAG_VALUES`], before a [`RECORD_RETURN`]: rax.
 pub const RECORD_RETURNED: u32 = 0x7200_0001;
-/// With [`FLAG_CLOCK`], behind a function's entry: the time stamp counter.
+/// With [`FLAG_CLOCK`], after a function's entry: the time stamp counter.
 pub const RECORD_ENTERED: u32 = 0x7200_0002;
-/// Likewise, in place of a [`RECORD_RETURN`].
+/// With [`FLAG_CLOCK`], in place of a [`RECORD_RETURN`]: the time stamp counter.
 pub const RECORD_LEFT: u32 = 0x7200_0003;
-/// Likewise, before the function jumps to another.
+/// With [`FLAG_CLOCK`], before a function jumps to another: the time stamp counter.
 pub const RECORD_JUMPED: u32 = 0x7200_0004;
-/// Likewise, behind each [`RECORD_TIME`]: what it was at that time.
+/// With [`FLAG_CLOCK`], after each [`RECORD_TIME`]: the time stamp counter at that time.
 pub const RECORD_CLOCK: u32 = 0x7200_0005;
-/// Bits of the number.
+/// Mask of the number in a [`RECORD_ACCESS`].
 pub const RECORD_NUMBER: u32 = 0x01ff_ffff;
-/// Words behind a record at most.
+/// Maximum of words behind a record.
 pub const RECORD_WORDS_MAX: usize = 6;
 
-/// How many words, 64 bits each, stand behind a record.
+/// Number of words, 64 bits each, behind a record.
 pub const fn record_words(what: u32) -> usize {
     if what & RECORD_TYPE == RECORD_ACCESS {
         (what >> 25 & 7) as usize
@@ -77,23 +78,23 @@ abi_struct! {
         pub size: u32,
         /// In: the CPU.
         pub cpu: u32,
-        /// Out: how many came. In: set by [`crate::device`].
+        /// Out: number of records. In: set by [`crate::device`].
         pub n: u32,
         /// Zero.
         pub reserved: u32,
-        /// In: where they go. Set by [`crate::device`] alone: the kernel writes there.
+        /// In: address for the records. Set by [`crate::device`] alone: the kernel writes there.
         pub(crate) buf: u64,
         /// Out: overwritten before they were taken.
         pub lost: u64,
-        /// Out: how often threads have waited for it, on all CPUs.
+        /// Out: how often threads have waited for room, on all CPUs.
         pub waits: u64,
-        /// Out: how long, all together, in nanoseconds.
+        /// Out: sum of these waits, in nanoseconds.
         pub waited_ns: u64,
     }
 }
 
 impl Records {
-    /// The question for one CPU.
+    /// A request for the records of one CPU.
     pub fn of(cpu: u32) -> Records {
         Records {
             cpu,

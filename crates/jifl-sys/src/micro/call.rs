@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Keeps the calling thread, and what it forks meanwhile, on the CPU that it
-/// runs on, until it is dropped; and has nobody whom it wakes there preempt it.
+/// Keeps the calling thread, and what it forks meanwhile, on its CPU, until this is dropped.
+/// Processes that the thread wakes there do not preempt it.
 ///
-/// Whether the woken does would else depend on how long both have run before: an
-/// operation of two processes would have two costs.
+/// Otherwise that would depend on how long both have run before, and an operation of two processes
+/// would have two costs.
 pub struct Pinned {
     cpus: libc::cpu_set_t,
     policy: libc::c_int,
 }
 
 impl Pinned {
-    /// From now on.
+    /// Takes effect now.
     pub fn here() -> io::Result<Pinned> {
         // SAFETY: all zeroes are a valid, empty set, and the calls stay within it.
         unsafe {
@@ -36,7 +36,7 @@ impl Pinned {
     }
 }
 
-/// Where that is forbidden the old one stays.
+/// If the policy may not be set, the old one stays.
 fn set_policy(policy: libc::c_int) {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: the structure is only read.
@@ -53,7 +53,7 @@ impl Drop for Pinned {
     }
 }
 
-/// A result of the C library's: negative with errno set.
+/// A result of the C library: negative with errno set.
 pub(super) fn check(result: i64) -> io::Result<i64> {
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -86,7 +86,7 @@ pub(super) unsafe fn raw(nr: libc::c_long, arguments: [usize; 5]) -> io::Result<
     Ok(result as usize)
 }
 
-/// A pipe: where it is read, where it is written.
+/// A pipe: its ends for reading and for writing.
 pub(super) fn pipe() -> io::Result<[OwnedFd; 2]> {
     let mut fds = [-1; 2];
     // SAFETY: the call writes two descriptors, which are nobody else's.

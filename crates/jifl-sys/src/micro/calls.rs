@@ -92,7 +92,7 @@ pub(super) fn open_close() -> Prepared {
 
 const SELECTED: usize = 100;
 
-/// Looks at pipes in which there is nothing to read.
+/// Looks at pipes that contain nothing to read.
 struct Select {
     _pipes: Vec<OwnedFd>,
     wanted: libc::fd_set,

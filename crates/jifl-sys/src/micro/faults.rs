@@ -9,14 +9,13 @@ use super::Round;
 use super::call::{check, raw};
 use super::memory::{Mapping, PAGE};
 
-/// The page that may not be written; 0: none.
+/// The write-protected page; 0: none.
 static PROTECTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Length of the store in `write_protected`.
 const STORE: libc::greg_t = 3;
 
-/// Goes on behind the store. A fault that is not ours gets its default effect:
-/// the instruction faults again.
+/// Goes on after the store. Other faults get their default effect: the instruction faults again.
 extern "C" fn on_fault(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
@@ -83,7 +82,7 @@ pub(super) fn protection() -> io::Result<Box<dyn Round>> {
     Ok(Box::new(Protection { page, before }))
 }
 
-/// Each round is the first store to a page, which is given back behind it.
+/// Each round is the first store to a page. After the store the page is given back.
 struct FirstTouch(Mapping);
 
 impl Round for FirstTouch {

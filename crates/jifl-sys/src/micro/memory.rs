@@ -38,7 +38,7 @@ impl Mapping {
         })
     }
 
-    /// Tells the kernel what to do with it.
+    /// Gives the kernel advice about the mapping.
     pub(super) fn advise(&self, advice: libc::c_int) -> io::Result<()> {
         // SAFETY: the mapping is ours, and nothing in it is relied upon.
         let result = unsafe { libc::madvise(self.address.cast(), self.size, advice) };
@@ -54,7 +54,7 @@ impl Drop for Mapping {
 }
 
 const SIZE: usize = 64 << 10;
-/// One byte in so many is looked at, as lmbench does.
+/// Distance of the bytes that are read, as in lmbench.
 const STRIDE: usize = 16 << 10;
 
 struct MapFile(File);

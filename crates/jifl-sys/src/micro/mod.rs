@@ -16,13 +16,12 @@ use std::io;
 pub use call::Pinned;
 pub use process::{EXIT_AT_ONCE, exits_at_once};
 
-/// What is done in one round, and what is needed for it. Dropping it gives
-/// all of that back.
+/// The work of one round, and all that it needs. Dropping it gives that back.
 pub trait Round {
-    /// Does it once. This is what is timed.
+    /// One round. This is timed.
     fn once(&mut self) -> io::Result<()>;
 
-    /// What has to be done between two rounds, untimed.
+    /// Work between two rounds, not timed.
     fn between(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -31,12 +30,12 @@ pub trait Round {
 /// One operation.
 #[derive(Clone, Copy)]
 pub struct Op {
-    /// After lmbench.
+    /// The name, after lmbench.
     pub name: &'static str,
-    /// System calls that one round makes, all its processes together: number, how often.
+    /// System calls that one round makes, in all its processes together: number and how often.
     pub calls: &'static [(u32, u64)],
-    /// How much of the rounds it gets, in per cent: few where a round is long, many
-    /// where it takes long until rounds are alike.
+    /// The operation's share of rounds, in per cent: small if a round is long, large if it takes
+    /// long until rounds are alike.
     pub share: u64,
     /// Prepares it.
     pub prepare: fn() -> io::Result<Box<dyn Round>>,
@@ -92,7 +91,7 @@ pub const OPS: &[Op] = &[
 mod tests {
     use super::*;
 
-    /// One after the other: they share signal handlers and children.
+    /// The operations are tested one after the other: they share signal handlers and children.
     #[test]
     fn every_operation_can_be_done() {
         for op in OPS.iter().filter(|op| op.name != "fork+exec") {

@@ -18,7 +18,7 @@ struct PingPong {
 }
 
 impl PingPong {
-    /// `ours` and `theirs`: where each reads, where each writes.
+    /// `ours` and `theirs`: the descriptors for reading and for writing of each.
     fn start(ours: [OwnedFd; 2], theirs: [OwnedFd; 2]) -> io::Result<Box<dyn Round>> {
         let fds = theirs.each_ref().map(AsRawFd::as_raw_fd);
         let not_theirs = ours.each_ref().map(AsRawFd::as_raw_fd);
@@ -37,7 +37,7 @@ impl PingPong {
     }
 }
 
-/// In the child. Ends with it.
+/// Runs in the child, and ends with it.
 fn echo([from, to]: [RawFd; 2], close: [RawFd; 2]) -> ! {
     let mut byte = 0u8;
     // SAFETY: one byte is read and written; the descriptors are this process's.

@@ -19,7 +19,7 @@ pub fn exits_at_once() -> bool {
     name.is_some_and(|name| name.as_encoded_bytes() == EXIT_AT_ONCE.to_bytes())
 }
 
-/// Forks; the child does `then` and ends, and is waited for.
+/// Forks a child that does `then` and ends, and waits for it.
 fn fork(then: impl FnOnce()) -> io::Result<()> {
     let mut status = 0;
     // SAFETY: the child makes only system calls and never returns; the parent
@@ -55,8 +55,8 @@ pub(super) fn fork_exit() -> io::Result<Box<dyn Round>> {
     Ok(Box::new(ForkExit))
 }
 
-/// The program is a copy of this one in memory, so that its file system, which
-/// may be anywhere, has no part in it.
+/// The program is a copy of this one in memory. So its file system, which may be any, does not
+/// count.
 struct ForkExec {
     _program: File,
     path: CString,

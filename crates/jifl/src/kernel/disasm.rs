@@ -11,7 +11,7 @@ use iced_x86::{
 
 use crate::kernel::symbols::Symbols;
 
-/// Where a branch goes, or what a branch through a thunk of the kernel is.
+/// The target of a branch. A branch through a thunk of the kernel counts as what the thunk does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
     /// To this address.
@@ -25,7 +25,7 @@ pub enum Branch {
 /// Names that the formatter asks for.
 struct Names {
     symbols: Rc<Symbols>,
-    /// Of the branch that is being formatted.
+    /// The label of the branch that is being formatted.
     label: Rc<RefCell<Option<String>>>,
 }
 
@@ -62,7 +62,7 @@ pub struct Disassembler {
 }
 
 impl Disassembler {
-    /// With these names.
+    /// A disassembler with these names.
     pub fn new(symbols: Rc<Symbols>) -> Disassembler {
         let label = Rc::new(RefCell::new(None));
         let names = Names {
@@ -89,7 +89,7 @@ impl Disassembler {
             .collect()
     }
 
-    /// Its text; `label` says where it goes if it branches to an address.
+    /// The text of an instruction; `label` names the target if it branches to an address.
     pub fn text(&mut self, instruction: &Instruction, label: Option<String>) -> String {
         if instruction.is_invalid() {
             return "(bad)".into();
@@ -108,8 +108,8 @@ impl Disassembler {
         }
     }
 
-    /// What an original instruction branches to, if it does. Calls and jumps to
-    /// thunks are branches through the register that these are named after.
+    /// The target of an original instruction, if it branches. Calls and jumps to a thunk are
+    /// branches through the register in the thunk's name.
     pub fn branch(&self, instruction: &Instruction) -> Option<Branch> {
         if let Some(target) = direct_target(instruction) {
             let name = self.symbols.function(target).map(|place| place.function());
@@ -131,31 +131,31 @@ impl Disassembler {
     }
 }
 
-/// The address that it branches to.
+/// The address to which an instruction branches.
 pub fn direct_target(instruction: &Instruction) -> Option<u64> {
     let is_near = instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64;
     is_near.then(|| instruction.near_branch_target())
 }
 
-/// Does it access a CPU's own memory?
+/// True if it accesses a CPU's own memory.
 fn is_in_gs(instruction: &Instruction) -> bool {
     let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
     memory && instruction.segment_prefix() == Register::GS
 }
 
-/// Does it access a CPU's own cell, as counters do?
+/// True if it accesses a CPU's own cell, as counters do.
 pub fn is_per_cpu(instruction: &Instruction) -> bool {
     is_in_gs(instruction) && has_address(instruction)
 }
 
-/// Does it access one of several, as histograms do?
+/// True if it accesses one of several cells, as histograms do.
 pub fn is_bucket(instruction: &Instruction) -> bool {
     is_in_gs(instruction)
         && instruction.memory_base() == Register::None
         && instruction.memory_index() != Register::None
 }
 
-/// Does it add a number to memory at a fixed address?
+/// True if it adds a number to memory at a fixed address.
 pub fn is_counter(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Add
         && instruction.op0_kind() == OpKind::Memory

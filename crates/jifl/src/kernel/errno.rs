@@ -4,10 +4,10 @@
 use crate::base::exit::Failure;
 use syscalls::Errno;
 
-/// Numbers below this one are errors when they are returned negative (include/linux/err.h).
+/// Negative results above the negated limit are errors (include/linux/err.h).
 pub const LIMIT: i64 = 4096;
 
-/// Those of the kernel alone, which user space never sees (include/linux/errno.h).
+/// Errors inside the kernel, which user space never sees (include/linux/errno.h).
 const INTERNAL: [(i64, &str); 6] = [
     (512, "ERESTARTSYS"),
     (513, "ERESTARTNOINTR"),
@@ -17,12 +17,12 @@ const INTERNAL: [(i64, &str); 6] = [
     (517, "EPROBE_DEFER"),
 ];
 
-/// Is what a call returns an error?
+/// True if a call's result is an error.
 pub fn is_error(result: i64) -> bool {
     (1 - LIMIT..0).contains(&result)
 }
 
-/// `ENOENT`; the number alone where it has no name.
+/// `ENOENT`; the number if it has no name.
 pub fn name(number: i64) -> String {
     if let Some((_, name)) = INTERNAL.iter().find(|known| known.0 == number) {
         return (*name).to_owned();
@@ -33,7 +33,7 @@ pub fn name(number: i64) -> String {
     known.map_or_else(|| number.to_string(), str::to_owned)
 }
 
-/// What a call returns: `3`, `-ENOENT`; an address in hexadecimal.
+/// A call's result as text: `3`, `-ENOENT`; an address in hexadecimal.
 pub fn result(value: i64) -> String {
     if is_error(value) {
         return format!("-{}", name(-value));
@@ -54,10 +54,10 @@ pub fn description(number: i64) -> Option<String> {
     (!words.starts_with("Unknown error")).then(|| words.to_owned())
 }
 
-/// By name, in capitals or not, or number.
+/// An error by number, or by name in upper or lower case.
 ///
 /// # Errors
-/// There is none.
+/// There is no such error.
 pub fn parse(text: &str) -> Result<i64, Failure> {
     let known = (1..LIMIT).filter(|number| name(*number) != number.to_string());
     let found = match text.trim_start_matches('-').parse::<i64>() {

@@ -7,34 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::symbols::Symbols;
 
-/// What the kernel itself is called.
+/// The name for the kernel itself.
 pub const KERNEL: &str = "vmlinux";
 
-/// Where the kernel's text begins at the lowest.
+/// The lowest address at which the kernel's text can begin.
 const LOWEST: u64 = 0xffff_ffff_8000_0000;
 
-/// Of an ELF note: its words are of 4 bytes, and what is named and said is filled up to that.
+/// Type of the ELF note that has the build id. Notes have words of 4 bytes; their names and contents
+/// are padded to words.
 const BUILD_ID: u32 = 3;
 
-/// The kernel, or a module; in a recording also what is neither.
+/// The kernel, or a module; in a recording also an image of code that belongs to neither.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// `vmlinux`, or the module's name; empty where it is neither.
+    /// `vmlinux`, or the module's name; empty for code that belongs to neither.
     pub name: String,
     /// In hexadecimal; empty where it is not known.
     pub build_id: String,
     /// The kernel's `_text`, or the beginning of the module's code.
     pub base: u64,
-    /// To the kernel's `_end`; of a module all its memory, wherever it lies.
+    /// The kernel: up to `_end`. A module: size of all its memory, wherever that is.
     pub size: u64,
 }
 
-/// All of them, in the order of their addresses.
+/// All images, in the order of their addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Images(Vec<Image>);
 
 impl Images {
-    /// Those of the running kernel.
+    /// The images of the running kernel.
     pub fn of_kernel(symbols: &Symbols) -> Images {
         let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
         let mut images = Images::parse(&modules, symbols);
@@ -61,20 +62,20 @@ impl Images {
         Images::from(std::iter::once(kernel).chain(modules).collect())
     }
 
-    /// Sorts them.
+    /// Sorts the images.
     pub fn from(mut all: Vec<Image>) -> Images {
         all.sort_by_key(|image| image.base);
         Images(all)
     }
 
-    /// The place of the one that an address lies in.
+    /// Index of the image that contains an address.
     pub fn index(&self, address: u64) -> Option<usize> {
         let behind = self.0.partition_point(|image| image.base <= address);
         let index = behind.checked_sub(1)?;
         (address - self.0[index].base < self.0[index].size).then_some(index)
     }
 
-    /// All.
+    /// All images.
     pub fn all(&self) -> &[Image] {
         &self.0
     }
@@ -85,12 +86,12 @@ impl Images {
     }
 }
 
-/// Of the running kernel.
+/// Build id of the running kernel.
 pub fn kernel_build_id() -> String {
     read_build_id("/sys/kernel/notes")
 }
 
-/// Of a module that is loaded.
+/// Build id of a loaded module.
 pub fn module_build_id(name: &str) -> String {
     read_build_id(&format!("/sys/module/{name}/notes/.note.gnu.build-id"))
 }
@@ -112,7 +113,7 @@ fn read_build_id(path: &str) -> String {
     build_id(&notes).map(hex).unwrap_or_default()
 }
 
-/// Of several notes, one behind the other.
+/// The build id in a sequence of notes.
 fn build_id(notes: &[u8]) -> Option<&[u8]> {
     let mut rest = notes;
     loop {

@@ -8,16 +8,16 @@ use std::os::unix::fs::FileExt;
 use crate::base::exit::Failure;
 
 const PATH: &str = "/proc/kcore";
-/// It is read in pieces of this size, each once.
+/// Size of the pieces in which it is read, each once.
 const PIECE: u64 = 4096;
 
-/// What code can be read from.
+/// A source of code.
 pub trait Memory {
-    /// `length` bytes from an address on; `None` where they cannot be had.
+    /// `length` bytes from an address on; `None` if they cannot be read.
     fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>>;
 }
 
-/// Memory that is at hand: bytes from an address on.
+/// Bytes in this process, from an address on.
 impl Memory for (u64, Vec<u8>) {
     fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
         let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
@@ -26,7 +26,7 @@ impl Memory for (u64, Vec<u8>) {
     }
 }
 
-/// A part of memory, and where the file has it.
+/// A part of memory, and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     address: u64,
@@ -106,7 +106,7 @@ fn read_piece(file: &File, segments: &[Segment], address: u64) -> Option<Vec<u8>
     Some(bytes)
 }
 
-/// Of an ELF file's beginning: its loadable parts.
+/// The loadable parts, from the beginning of an ELF file.
 fn segments(head: &[u8]) -> Vec<Segment> {
     const LOAD: u64 = 1;
     let number = |at: usize, size: usize| {

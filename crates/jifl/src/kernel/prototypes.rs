@@ -10,10 +10,10 @@ use btf_rs::{Btf, BtfType, Type};
 
 use super::values::{Kind, Prototype};
 
-/// The kernel's, and those of modules beside it by their names.
+/// The kernel's own types, and the types of modules by the modules' names.
 const FOLDER: &str = "/sys/kernel/btf";
 
-/// Those that have been asked for.
+/// Prototypes that have been asked for.
 #[derive(Default)]
 pub struct Prototypes {
     kernel: Option<Btf>,
@@ -22,7 +22,7 @@ pub struct Prototypes {
 }
 
 impl Prototypes {
-    /// Those of the running kernel.
+    /// The types of the running kernel.
     ///
     /// # Errors
     /// Why nothing is known.
@@ -39,8 +39,9 @@ impl Prototypes {
         })
     }
 
-    /// Of a function, `name` or `name [module]`; `None` where it is not known: of assembly, of
-    /// parts that the compiler has cut off or specialised, and where several have the name.
+    /// The prototype of a function, `name` or `name [module]`. `None` if it is unknown: the
+    /// function is of assembly, or a part that the compiler has cut off or specialised, or several
+    /// have the name.
     pub fn of(&self, function: &str) -> Option<Rc<Prototype>> {
         if let Some(known) = self.known.borrow().get(function) {
             return known.clone();
@@ -52,7 +53,7 @@ impl Prototypes {
         found
     }
 
-    /// Only these, by their functions' names.
+    /// Prototypes of these functions only, by name.
     pub fn known(known: impl IntoIterator<Item = (String, Prototype)>) -> Prototypes {
         let known = known
             .into_iter()
@@ -85,7 +86,7 @@ impl Prototypes {
     }
 }
 
-/// Of the one function among types of a name.
+/// The prototype of the function, if the types of a name contain exactly one.
 fn prototype(btf: &Btf, ids: &[u32]) -> Option<Prototype> {
     let mut functions = ids
         .iter()
@@ -121,7 +122,7 @@ fn prototype(btf: &Btf, ids: &[u32]) -> Option<Prototype> {
     ))
 }
 
-/// What a type is, behind its other names; `Some(None)`: void. `None` where that is not known.
+/// The type behind typedefs and qualifiers; `Some(None)`: void. `None` if it is unknown.
 fn kind(btf: &Btf, id: u32) -> Option<Option<Kind>> {
     let mut found = btf.resolve_type_by_id(id).ok()?;
     while let Type::Typedef(_)

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// Their addresses, by name.
+/// Addresses of sections, by name.
 #[derive(Debug, Default)]
 pub struct Sections(HashMap<String, u64>);
 
 impl Sections {
-    /// Those of the module `name` of the machine whose files are below `root`; none where it is
+    /// Sections of the module `name`, on the machine whose files are below `root`; none if it is
     /// not loaded or its addresses are hidden.
     pub fn of(root: &Path, name: &str) -> Sections {
         let directory = root.join("sys/module").join(name).join("sections");
@@ -27,12 +27,12 @@ impl Sections {
         Sections(files.filter_map(section).collect())
     }
 
-    /// Where one begins.
+    /// The beginning of a section.
     pub fn address(&self, section: &str) -> Option<u64> {
         self.0.get(section).copied()
     }
 
-    /// Where the next one begins above an address.
+    /// The beginning of the next section above an address.
     pub fn above(&self, address: u64) -> Option<u64> {
         let above = self.0.values().filter(|other| **other > address);
         above.min().copied()

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// No function or variable is looked for farther below an address.
+/// The greatest distance of an address from the beginning of its function or variable.
 const REACH: u64 = 1 << 20;
 
-/// A name and how far behind its beginning an address lies.
+/// A name and the offset of an address from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     symbol: &'a Symbol,
@@ -24,7 +24,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Where it begins.
+    /// Address of the beginning.
     pub fn start(&self) -> u64 {
         self.symbol.addr
     }
@@ -38,13 +38,13 @@ impl<'a> Place<'a> {
 /// A symbol by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins.
+    /// Address of the beginning.
     pub addr: u64,
-    /// `T`, `t`: code; `D`: not.
+    /// `T`, `t`: code; `D`: data.
     pub kind: char,
-    /// Its name alone.
+    /// Its name without the module.
     pub name: &'a str,
-    /// `nfs`; `None` of the kernel itself.
+    /// `nfs`; `None` for the kernel itself.
     pub module: Option<&'a str>,
 }
 
@@ -56,7 +56,7 @@ pub struct Symbols {
 }
 
 impl Symbol {
-    /// `None` of the kernel itself.
+    /// `None` for the kernel itself.
     fn module(&self) -> Option<&str> {
         let label = self.full[self.name_len..].strip_prefix(" [")?;
         label.strip_suffix(']')
@@ -82,20 +82,20 @@ impl Symbol {
 struct Symbol {
     addr: u64,
     global: bool,
-    /// With the module, if it is a module's.
+    /// The name, with the module if it has one.
     full: String,
-    /// Bytes of the name alone.
+    /// Bytes of the name without the module.
     name_len: usize,
 }
 
 impl Symbols {
-    /// Those of the running kernel; empty where they cannot be read.
+    /// The symbols of the running kernel; empty if they cannot be read.
     pub fn of_kernel() -> Symbols {
         Symbols::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
-    /// Reads the text of /proc/kallsyms. A module's symbol has its module behind it,
-    /// as the kernel writes it.
+    /// Reads the text of /proc/kallsyms. As the kernel writes it, a module's symbol has its module
+    /// after it.
     pub fn parse(kallsyms: &str) -> Symbols {
         let mut symbols = Symbols::default();
         for line in kallsyms.lines() {
@@ -130,7 +130,7 @@ impl Symbols {
         symbols
     }
 
-    /// Are there no functions?
+    /// True if there are no functions.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -148,13 +148,13 @@ impl Symbols {
         find(&self.text, addr)
     }
 
-    /// The module that the function at an address is of; `None` of the kernel itself.
+    /// The module of the function at an address; `None` for the kernel itself.
     pub fn module(&self, addr: u64) -> Option<&str> {
         find(&self.text, addr)?.symbol.module()
     }
 
-    /// Where the next function begins behind the one at an address; `None` where it is of
-    /// another module, which may stand anywhere.
+    /// The beginning of the next function after the one at an address; `None` if it belongs to
+    /// another module, which may be anywhere.
     pub fn end(&self, addr: u64) -> Option<u64> {
         let symbol = find(&self.text, addr)?.symbol;
         let next = self.text.partition_point(|other| other.addr <= addr);
@@ -162,21 +162,21 @@ impl Symbols {
         (next.module() == symbol.module()).then_some(next.addr)
     }
 
-    /// The address of the kernel's own function or mark of this name.
+    /// The address of the kernel's own function or mark with this name.
     pub fn address(&self, name: &str) -> Option<u64> {
         let mut all = self.text.iter().chain(&self.data);
         all.find(|symbol| symbol.full == name)
             .map(|symbol| symbol.addr)
     }
 
-    /// Names that several functions of one module have, with it.
+    /// Names that several functions of one module have, with the module.
     pub fn repeated(&self) -> HashSet<&str> {
         let mut seen = HashSet::new();
         let names = self.text.iter().map(|symbol| symbol.full.as_str());
         names.filter(|name| !seen.insert(*name)).collect()
     }
 
-    /// Where functions begin, by their names, with the module.
+    /// Beginnings of functions, by their names with the module.
     pub fn starts(&self) -> HashMap<&str, Vec<u64>> {
         let mut starts: HashMap<&str, Vec<u64>> = HashMap::new();
         for symbol in &self.text {
@@ -185,8 +185,8 @@ impl Symbols {
         starts
     }
 
-    /// What of all this says the same of these addresses as all of it: the functions that they lie
-    /// in, those behind them, and where the kernel begins and ends.
+    /// The smallest part of these symbols that gives the same names for these addresses: their
+    /// functions, the functions after them, and the kernel's beginning and end.
     pub fn around(&self, addresses: impl Iterator<Item = u64>) -> Vec<Entry<'_>> {
         let mut needed = BTreeSet::new();
         for addr in addresses {

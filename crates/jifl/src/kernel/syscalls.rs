@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub struct Table(Vec<(u32, String)>);
 
 impl Table {
-    /// All that have a name, whether the running kernel has them or not.
+    /// All calls that have a name, whether the running kernel has them or not.
     pub fn all() -> Table {
         let mut calls: Vec<(u32, String)> = syscalls::Sysno::iter()
             .map(|call| (call.id() as u32, call.name().to_owned()))
@@ -18,8 +18,8 @@ impl Table {
         Table(calls)
     }
 
-    /// Those for which `kallsyms` (the text of /proc/kallsyms) has a handler.
-    /// `None` when it has none at all: it is hidden, or no x86-64 kernel's.
+    /// The calls for which `kallsyms` (the text of /proc/kallsyms) has a handler. `None` if it has
+    /// none at all: it is hidden, or not of an x86-64 kernel.
     pub fn of_kernel(kallsyms: &str) -> Option<Table> {
         let handlers: BTreeSet<&str> = kallsyms
             .lines()
@@ -48,8 +48,7 @@ impl Table {
     }
 }
 
-/// The handler's name where it is not the call's
-/// (arch/x86/entry/syscalls/syscall_64.tbl).
+/// The handler's name, if it differs from the call's (arch/x86/entry/syscalls/syscall_64.tbl).
 fn handler(call: &str) -> &str {
     match call {
         "stat" => "newstat",

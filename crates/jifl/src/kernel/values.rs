@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kernel::errno;
 
-/// What a register holds.
+/// The type of a value in a register.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// `true` or `false`.
@@ -15,41 +15,41 @@ pub enum Kind {
     Int {
         /// 1, 2, 4 or 8.
         size: usize,
-        /// Can it be below 0?
+        /// Whether it is signed.
         signed: bool,
     },
     /// A number of this many bytes, with names for some values.
     Enum {
         /// 1, 2, 4 or 8.
         size: usize,
-        /// Can it be below 0?
+        /// Whether it is signed.
         signed: bool,
         /// The first name of a value is the one that is shown.
         names: Vec<(i64, String)>,
     },
     /// An address, or a negated error.
     Pointer,
-    /// No single number of 64 bits: a structure or a union. So many bytes.
+    /// Not a single number of 64 bits: a structure or a union of this many bytes.
     Whole(usize),
 }
 
 /// An argument of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// As in the source.
+    /// Its name in the source.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
-    /// Which of the six registers it comes in; `None` on the stack.
+    /// Which of the six registers it is passed in; `None` if on the stack.
     pub register: Option<usize>,
 }
 
-/// What a function gets and returns.
+/// The arguments and the result of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prototype {
-    /// In their order.
+    /// Arguments, in their order.
     pub parameters: Vec<Parameter>,
-    /// Are there more, of which nothing is known?
+    /// Whether there are more arguments, of unknown types.
     pub variadic: bool,
     /// `None`: nothing is returned.
     pub result: Option<Kind>,
@@ -108,7 +108,7 @@ impl Prototype {
         format!("({})", all.join(", "))
     }
 
-    /// By name; those that are not known are null.
+    /// Arguments by name; unknown ones are null.
     pub fn arguments_json(&self, registers: &[u64; 6]) -> Value {
         let each = self.parameters.iter().map(|parameter| {
             let value = parameter.value(registers);
@@ -128,7 +128,7 @@ impl Parameter {
 }
 
 impl Kind {
-    /// As an argument; `None` for what is no number.
+    /// A value as an argument; `None` if it is no number.
     pub fn text(&self, register: u64) -> Option<String> {
         Some(match self {
             Kind::Whole(_) => return None,
@@ -151,7 +151,7 @@ impl Kind {
         })
     }
 
-    /// As what is returned, with an error's name.
+    /// A value as a result, with an error's name.
     pub fn result(&self, register: u64) -> Option<String> {
         match (self, self.error(register)) {
             (Kind::Pointer, Some(error)) => Some(format!("ERR_PTR(-{})", errno::name(-error))),
@@ -160,7 +160,7 @@ impl Kind {
         }
     }
 
-    /// Null for what is no number; an address is text, but 0 and errors are numbers.
+    /// A value for JSON: null if it is no number. An address is text, but 0 and errors are numbers.
     pub fn json(&self, register: u64) -> Value {
         match self {
             Kind::Whole(_) => Value::Null,
@@ -176,7 +176,7 @@ impl Kind {
         }
     }
 
-    /// The negated error that is returned, if one is: of an int, a long or a pointer.
+    /// The negated error in a result, if it is one: of an int, a long or a pointer.
     fn error(&self, register: u64) -> Option<i64> {
         let value = match self {
             Kind::Int {
@@ -190,7 +190,7 @@ impl Kind {
     }
 }
 
-/// What is in so many bytes of a register: the others say nothing.
+/// The low bytes of a register: the others mean nothing.
 fn number(register: u64, size: usize, signed: bool) -> i128 {
     let above = 64 - 8 * size.clamp(1, 8) as u32;
     let raised = register << above;

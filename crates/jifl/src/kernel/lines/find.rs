@@ -12,10 +12,10 @@ use object::{Object, ObjectSection, ReadCache};
 use super::Build;
 use crate::kernel::images::{hex, module_build_id};
 
-/// Where debug packages put their files.
+/// Directory in which debug packages put their files.
 const DEBUG: &str = "/usr/lib/debug";
 
-/// Whether a file has debug information, of the build that is wanted; else what is wrong.
+/// Checks that a file has debug information, of the wanted build. The error is the reason.
 pub fn check(path: &Path, wanted: &str) -> Result<(), String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let cache = ReadCache::new(file);
@@ -36,7 +36,7 @@ pub fn check(path: &Path, wanted: &str) -> Result<(), String> {
     }
 }
 
-/// The code of a vmlinux, as its file has it.
+/// The code in the file of a vmlinux.
 pub fn text(path: &Path) -> Option<Vec<u8>> {
     let cache = ReadCache::new(File::open(path).ok()?);
     let elf: ElfFile64<'_, object::Endianness, _> = ElfFile64::parse(&cache).ok()?;
@@ -44,7 +44,7 @@ pub fn text(path: &Path) -> Option<Vec<u8>> {
     Some(text.to_owned())
 }
 
-/// Directories like /usr/lib/debug, and the one that a vmlinux that was named is in.
+/// Directories like /usr/lib/debug, and the directory of the named vmlinux.
 pub fn roots(vmlinux: Option<&Path>) -> Vec<PathBuf> {
     let beside = vmlinux
         .and_then(Path::parent)
@@ -102,7 +102,7 @@ fn by_build_id(root: &Path, id: &str) -> PathBuf {
     root.join(format!(".build-id/{first}/{rest}.debug"))
 }
 
-/// elfutils' program asks the servers of $DEBUGINFOD_URLS, and keeps what they send.
+/// Has elfutils' program ask the servers of $DEBUGINFOD_URLS. It keeps what they send.
 fn ask_debuginfod(id: &str) -> Option<PathBuf> {
     let id = Some(id).filter(|id| !id.is_empty())?;
     std::env::var_os("DEBUGINFOD_URLS").filter(|urls| !urls.is_empty())?;

@@ -26,14 +26,14 @@ use crate::kernel::images;
 use crate::kernel::symbols::Symbols;
 use crate::show::output;
 
-/// Every kernel has these functions, and in these files: they tell where its source tree begins,
-/// which is not written the same for assembly as for C.
+/// Every kernel has these functions in these files. They tell where its source tree begins. Names
+/// of assembly files are written in another way than names of C files.
 const KNOWN: [(&str, &str); 2] = [
     ("vfs_read", "fs/read_write.c"),
     ("__memcpy", "arch/x86/lib/memcpy_64.S"),
 ];
 
-/// Where lines come from.
+/// Options that say where source lines come from.
 #[derive(Debug, Default, Args)]
 pub struct LinesArgs {
     /// The kernel's, with debug information, if it is not where distributions put it
@@ -44,7 +44,7 @@ pub struct LinesArgs {
     source: Option<PathBuf>,
 }
 
-/// The kernel that lines are wanted of.
+/// The kernel whose lines are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Build {
     /// `uname -r`.
@@ -56,7 +56,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Of the one that runs.
+    /// The running kernel.
     pub fn running() -> Build {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Build {
@@ -67,52 +67,53 @@ impl Build {
     }
 }
 
-/// A part of a piece of code, and the line that it is of.
+/// A part of a piece of code that belongs to one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
     /// Where it begins.
     pub from: u64,
-    /// Behind its end.
+    /// Its end, exclusive.
     pub to: u64,
-    /// From the beginning of the source tree.
+    /// The file, from the beginning of the source tree.
     pub file: String,
-    /// Its number.
+    /// The line's number.
     pub line: u32,
 }
 
-/// A function that code is of: the innermost of those inlined first, that around all last.
+/// A function that code belongs to. Of several, the innermost inlined one comes first, the function
+/// around all comes last.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its name.
     pub function: String,
-    /// The file that it is in, from the beginning of the source tree.
+    /// Its file, from the beginning of the source tree.
     pub file: String,
-    /// The line that the code is of there.
+    /// The line of the code in that file.
     pub line: u32,
 }
 
 /// The kernel's debug information.
 struct Kernel {
     loader: Loader,
-    /// To be added to an address of the running kernel.
+    /// Added to an address of the running kernel.
     slide: u64,
 }
 
-/// What is known of source lines.
+/// All known source lines.
 #[derive(Default)]
 pub struct Lines {
     kernel: Option<Kernel>,
     /// Modules that have been asked for; `None` without debug information.
     modules: RefCell<BTreeMap<String, Option<Module>>>,
-    /// Where debug files are looked for.
+    /// Directories in which debug files are looked for.
     roots: Vec<PathBuf>,
-    /// What file names begin with that is not of the source tree.
+    /// Beginnings of file names that are not part of the source tree.
     prefixes: Vec<String>,
     source: Option<PathBuf>,
     build: Build,
 }
 
-/// Debug information, before it is known where the kernel lies.
+/// Debug information, before the kernel's address is known.
 pub struct Opened {
     vmlinux: Option<Vmlinux>,
     roots: Vec<PathBuf>,
@@ -120,16 +121,16 @@ pub struct Opened {
     build: Build,
 }
 
-/// That of a vmlinux.
+/// Debug information of a vmlinux.
 struct Vmlinux {
     loader: Loader,
     path: PathBuf,
-    /// Where its text begins there.
+    /// The address of its text in the file.
     text: u64,
 }
 
 impl Vmlinux {
-    /// Reads one, whose build id must be `wanted`, if that is known.
+    /// Reads a vmlinux, whose build id must be `wanted`, if that is known.
     fn open(path: &Path, wanted: &str) -> Result<Vmlinux, Failure> {
         let about = |what: &dyn std::fmt::Display| {
             Failure::failed(format!("--vmlinux {}: {what}", path.display()))
@@ -147,10 +148,10 @@ impl Vmlinux {
 }
 
 impl LinesArgs {
-    /// Finds a vmlinux, before anything is started: one that is named must be right.
+    /// Finds a vmlinux, before anything is started: a named one must be right.
     ///
     /// # Errors
-    /// It is not.
+    /// The named vmlinux is not right.
     pub fn open(&self, build: Build) -> Result<Opened, Failure> {
         let open = |path: &Path| Vmlinux::open(path, &build.build_id);
         let vmlinux = match &self.vmlinux {
@@ -165,10 +166,10 @@ impl LinesArgs {
         })
     }
 
-    /// What is of no use is refused.
+    /// Refuses options that have no effect.
     ///
     /// # Errors
-    /// Some were given.
+    /// Some options were given.
     pub fn need_none(&self) -> Result<(), Failure> {
         if self.vmlinux.is_none() && self.source.is_none() {
             return Ok(());
@@ -181,8 +182,8 @@ impl LinesArgs {
 }
 
 impl Opened {
-    /// The kernel's code as its vmlinux has it, which is not all as it runs: the kernel changes
-    /// some of it when it boots. With its address; nothing without a vmlinux.
+    /// The kernel's code in its vmlinux, with its address; nothing without a vmlinux. The running
+    /// code differs in part, because the kernel changes some code when it boots.
     pub fn text(&self, symbols: &Symbols) -> (u64, Vec<u8>) {
         let vmlinux = self.vmlinux.as_ref();
         let text = vmlinux.and_then(|vmlinux| find::text(&vmlinux.path));
@@ -216,7 +217,7 @@ impl Opened {
 }
 
 impl Lines {
-    /// The lines that code is of, in the order of their addresses; of `module`, or the kernel.
+    /// The lines of a piece of code of `module`, or of the kernel, in the order of their addresses.
     pub fn of(&self, module: Option<&str>, from: u64, to: u64) -> Vec<Line> {
         let mut found = self.ask(
             module,
@@ -236,7 +237,7 @@ impl Lines {
         found
     }
 
-    /// The functions that an instruction is of.
+    /// The functions that an instruction belongs to.
     pub fn frames(&self, module: Option<&str>, at: u64) -> Vec<Frame> {
         let mut found = self.ask(
             module,
@@ -270,7 +271,7 @@ impl Lines {
         found.as_ref().map(other).unwrap_or_default()
     }
 
-    /// From the beginning of the source tree, without `.` and `..`.
+    /// A file name from the beginning of the source tree, without `.` and `..`.
     fn shown(&self, file: &str) -> String {
         let mut prefixes = self.prefixes.iter();
         let file = prefixes
@@ -292,14 +293,14 @@ impl Lines {
         kept.join("/")
     }
 
-    /// Where the text of a source file is to be found; its own name where it is not known.
+    /// The path of a source file's text; its own name if the path is unknown.
     pub fn path(&self, file: &str) -> PathBuf {
         let there = self.source.as_ref().map(|source| source.join(file));
         there.unwrap_or_else(|| file.into())
     }
 
-    /// Says what is missing, if something is. `wanted`: modules of which lines are asked for,
-    /// `None` standing for the kernel.
+    /// Tells what is missing, if something is. `wanted`: modules whose lines are asked for; `None`
+    /// stands for the kernel.
     pub fn note(&self, wanted: BTreeSet<Option<&str>>) {
         let kernel = wanted.contains(&None) && self.kernel.is_none();
         let known = self.modules.borrow();
@@ -329,7 +330,7 @@ fn missing_text(kernel: bool, modules: &[&str], build: &Build) -> Option<String>
     ))
 }
 
-/// A row of a table of lines; 0 is of no line.
+/// A row of a table of lines; line 0 means that it is unknown.
 fn line((from, length, location): (u64, u64, addr2line::Location<'_>), slide: u64) -> Option<Line> {
     let from = from.wrapping_sub(slide);
     Some(Line {

@@ -29,7 +29,7 @@ impl Module {
         Module::read(&bytes, |section| sections.address(section))
     }
 
-    /// `place`: where a section has been put.
+    /// `place`: address of a section.
     pub fn read(bytes: &[u8], place: impl Fn(&str) -> Option<u64>) -> Option<Module> {
         let elf: Elf<'_> = ElfFile64::parse(bytes).ok()?;
         let load = |id: gimli::SectionId| {
@@ -51,7 +51,7 @@ impl Module {
     }
 }
 
-/// A section, with the addresses of what it refers to.
+/// A section, with the addresses that it refers to filled in.
 fn relocated(elf: &Elf<'_>, name: &str, place: &impl Fn(&str) -> Option<u64>) -> Option<Vec<u8>> {
     let section = elf.section_by_name(name)?;
     let mut data = section.uncompressed_data().map(Cow::into_owned).ok()?;
@@ -70,7 +70,7 @@ fn relocated(elf: &Elf<'_>, name: &str, place: &impl Fn(&str) -> Option<u64>) ->
     Some(data)
 }
 
-/// Sections of debug information begin at 0, what has not been loaded nowhere.
+/// The address of a section: 0 for debug information; none if the section has not been loaded.
 fn value_of(
     elf: &Elf<'_>,
     target: RelocationTarget,

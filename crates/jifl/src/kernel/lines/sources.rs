@@ -6,12 +6,12 @@ use std::fs;
 
 use super::Lines;
 
-/// Files that have been asked for, each by its lines; without any where it cannot be read.
+/// Files that have been asked for, each by its lines; no lines if it cannot be read.
 #[derive(Default)]
 pub struct Sources(BTreeMap<String, Vec<String>>);
 
 impl Sources {
-    /// That of a line, without the blanks round it, if it is known.
+    /// The text of a line, without the blanks round it, if it is known.
     pub fn text(&mut self, file: &str, line: u32, lines: &Lines) -> Option<&str> {
         let texts = self.0.entry(file.to_owned()).or_insert_with(|| {
             let text = fs::read_to_string(lines.path(file)).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::module::Module;
 use super::*;
 
-/// Where a program stands that was linked at 0x81000000.
+/// Address of a program that was linked at 0x81000000.
 pub const AT: u64 = 0xffff_ffff_9000_0000;
 
 const SOURCE: &str = "\
@@ -30,14 +30,14 @@ void _start(void)
 }
 ";
 
-/// A built program and its directory, which goes away with it.
+/// A built program, and its directory, which is deleted with it.
 pub struct Program {
     pub dir: PathBuf,
     pub binary: PathBuf,
 }
 
 impl Program {
-    /// Compiles it with these options besides.
+    /// Compiles the program with these additional options.
     pub fn new(name: &str, options: &[&str]) -> Program {
         let dir = std::env::temp_dir().join(format!("jifl-{name}-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
@@ -76,13 +76,13 @@ impl Program {
         u64::from_str_radix(&line.unwrap()[..16], 16).unwrap() & 0xff_ffff
     }
 
-    /// What /proc/kallsyms would have of it, loaded elsewhere than it was linked.
+    /// The program's lines in /proc/kallsyms, if it were loaded at another address than linked.
     pub fn symbols(&self) -> Symbols {
         let line = |name: &str| format!("{:x} T {name}\n", AT + self.offset(name));
         Symbols::parse(&(format!("{AT:x} T _text\n") + &line("later") + &line("never")))
     }
 
-    /// Named as a vmlinux.
+    /// The program, named as a vmlinux.
     pub fn opened(&self) -> Opened {
         let args = LinesArgs {
             vmlinux: Some(self.binary.clone()),
