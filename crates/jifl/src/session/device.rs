@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::base::exit::Failure;
 
-/// What EACCES means where a session is to start.
+/// The meaning of EACCES when a session starts.
 pub const LOCKED_DOWN: &str = "kernel lockdown forbids instrumentation: boot without lockdown= \
                                and with secure boot off";
 
@@ -110,7 +110,7 @@ pub fn plugins(door: &impl Door) -> Result<Vec<PluginInfo>, Failure> {
     }
 }
 
-/// What became of the calls of all analysis routines.
+/// How the calls of all analysis routines were inserted.
 pub fn routines(door: &impl Door) -> Result<Vec<RoutineInfo>, Failure> {
     let mut all = Vec::new();
     loop {

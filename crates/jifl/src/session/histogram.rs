@@ -20,7 +20,7 @@ pub fn bounds(bucket: usize) -> (u64, u64) {
     (low, low + width - 1)
 }
 
-/// All buckets, of those that are not empty. Numbers that none has are left out.
+/// All buckets, from those that are not empty. Numbers of no bucket are left out.
 pub fn dense(filled: &[(usize, u64)]) -> Vec<u64> {
     let mut all = vec![0; HIST_BUCKETS];
     for (bucket, count) in filled {
@@ -31,9 +31,8 @@ pub fn dense(filled: &[(usize, u64)]) -> Vec<u64> {
     all
 }
 
-/// The value that `percent` of all counted values do not exceed: the middle of
-/// its bucket, kept between `min` and `max`, which are exact. `None` when
-/// nothing was counted.
+/// The value that `percent` of all counted values do not exceed: the middle of its bucket, kept
+/// between `min` and `max`, which are exact. `None` when nothing was counted.
 pub fn percentile(histogram: &[u64], percent: u64, min: u64, max: u64) -> Option<u64> {
     let total: u64 = histogram.iter().sum();
     if total == 0 {
@@ -60,7 +59,7 @@ pub fn percentile(histogram: &[u64], percent: u64, min: u64, max: u64) -> Option
 mod tests {
     use super::*;
 
-    /// As the module does it (host/kernel/store/histogram.h).
+    /// The bucket of a value, computed as in the module (host/kernel/store/histogram.h).
     fn bucket_of(value: u64) -> usize {
         if value < HIST_EXACT {
             return value as usize;

@@ -15,17 +15,17 @@ use crate::session::histogram;
 use crate::session::report::{Cost, Report, Row};
 use crate::session::targets::Target;
 
-/// What a session is started with.
+/// Arguments of a session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// Of what kind it is, and about which tasks.
+    /// Its kind, flags and filters.
     pub start: Start,
-    /// Its list; elsewhere a target is its index here.
+    /// Its list of targets. Everywhere else a target is its index in this list.
     pub targets: Vec<Target>,
 }
 
 impl Session {
-    /// Of that kind, about all tasks.
+    /// A session of this kind, about all tasks.
     pub fn new(kind: Kind, flags: u32, targets: Vec<Target>) -> Session {
         let mut start = Start::default();
         start.kind = kind as u32;
@@ -33,10 +33,10 @@ impl Session {
         Session { start, targets }
     }
 
-    /// Starts it on this file.
+    /// Starts the session on this file.
     ///
     /// # Errors
-    /// It is refused.
+    /// The session is refused.
     pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<(), Failure> {
         let specs: Vec<_> = self.targets.iter().map(|target| target.spec()).collect();
         door.call(Request::Start(&mut self.start, &specs))
@@ -44,9 +44,8 @@ impl Session {
     }
 }
 
-/// Starts a session, lets `meanwhile` pass, which is given its number, ends it and
-/// reads what it counted.
-/// The session also ends, and is read, when `meanwhile` fails.
+/// Starts a session, calls `meanwhile` with its number, ends the session and reads its counts. The
+/// session also ends, and is read, when `meanwhile` fails.
 pub fn measure<T>(
     door: &impl Door,
     mut session: Session,
@@ -94,7 +93,7 @@ pub fn measure<T>(
     Ok((report, value))
 }
 
-/// `None` for a call that this kernel does not have.
+/// The row of a call; `None` if this kernel does not have the call.
 fn read_row(
     door: &impl Door,
     start: &Start,
@@ -136,7 +135,7 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Does what such a session has contain addresses of the kernel?
+/// True if the results of such a session contain addresses of the kernel.
 fn shows_addresses(kind: u32) -> bool {
     let kinds = [
         Kind::Trace,

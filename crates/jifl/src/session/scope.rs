@@ -31,7 +31,7 @@ use crate::session::recording::Warm;
 use crate::session::report::Report;
 use crate::show::output;
 
-/// Options that say which tasks, and how long.
+/// Options that select tasks and duration.
 #[derive(Debug, Args)]
 pub struct Scope {
     /// Only this process, all its threads
@@ -71,28 +71,29 @@ pub enum End {
     Detached,
 }
 
-/// How a session went.
+/// The result of a session.
 pub struct Outcome {
-    /// What it counted.
+    /// Its counts.
     pub report: Report,
     /// The exit status of the command that was run, if one was.
     pub status: Option<u8>,
 }
 
 impl Outcome {
-    /// Of this program: the command's, or whether the session ran to its end.
+    /// Exit status of this program: that of the command; without one, whether the session ran to
+    /// its end.
     pub fn exit_status(&self) -> u8 {
         let own = if self.report.cut_short { LIMIT } else { DONE };
         self.status.unwrap_or(own)
     }
 }
 
-/// How often what runs beside a session is called.
+/// Period of the calls of `beside`.
 const BESIDE_PERIOD: Duration = Duration::from_millis(5);
 
-/// Runs a session, from its start to its end. `beside` is called again and again
-/// meanwhile, and once more when nothing is instrumented any longer; `at_end` once,
-/// with the session's number, when it is about to end.
+/// Runs a session, from its start to its end. `beside` is called again and again meanwhile, and
+/// once more when nothing is instrumented any longer. `at_end` is called once, with the session's
+/// number, when it is about to end.
 ///
 /// # Errors
 /// The session is refused, or the command cannot be run.
@@ -129,7 +130,7 @@ pub fn observe<T>(
 /// reports are in the order of the sessions; the status is that of the command, if one was run.
 ///
 /// # Errors
-/// As of one.
+/// As for [`observe`].
 pub fn observe_each(
     scope: &Scope,
     doors: &[impl Door + Sync],
@@ -154,7 +155,7 @@ pub fn observe_each(
     Ok((reports, status_of(ended)?))
 }
 
-/// Each inside the one before.
+/// Measures each session inside the one before it.
 fn measure_each(
     doors: &[impl Door],
     sessions: &[Session],
@@ -174,7 +175,8 @@ fn measure_each(
     Ok(())
 }
 
-/// What sessions wait for, made before they start, so that they can be about the command.
+/// What sessions wait for. It is made before they start, so that their filters can name the
+/// command's process.
 struct Watch {
     interrupt: UnixStream,
     gated: Option<Gated>,
@@ -182,7 +184,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Sets the filters of the sessions that are to be started.
+    /// Sets the filters of the sessions before they start.
     fn new(scope: &Scope, sessions: &mut [Session]) -> Result<Watch, Failure> {
         for session in sessions.iter_mut() {
             scope.set_filters(&mut session.start)?;
@@ -225,7 +227,8 @@ fn not_ended(scope: &Scope, error: &io::Error) -> Failure {
     }
 }
 
-/// Of the command, if one was run. When only the session is over, it goes on to its own end.
+/// The exit status of the command, if one was run. If only the session is over, the command runs to
+/// its own end.
 fn status_of((child, end): Ended) -> Result<Option<u8>, Failure> {
     let Some(mut child) = child else {
         return Ok(None);
@@ -259,7 +262,7 @@ fn while_doing<T>(beside: Option<&(dyn Fn() + Sync)>, work: impl FnOnce() -> T) 
 }
 
 impl Scope {
-    /// Refuses what cannot be selected, before anything is started.
+    /// Refuses filters that cannot be, before anything is started.
     pub fn check(&self) -> Result<(), Failure> {
         self.set_filters(&mut Start::default())
     }
@@ -301,7 +304,7 @@ fn exists(pid: i32) -> Result<(), Failure> {
     Err(Failure::failed(format!("no process or thread {pid}")))
 }
 
-/// The id that the kernel knows a cgroup by: its directory's inode number.
+/// The kernel's id of a cgroup: the inode number of its directory.
 fn cgroup_id(path: &Path) -> Result<u64, Failure> {
     let mounted = Path::new("/sys/fs/cgroup");
     let full = if path.starts_with(mounted) {
@@ -326,7 +329,7 @@ fn gate(command: &[OsString]) -> Result<Gated, Failure> {
     Gated::new(process).map_err(|error| Failure::failed(format!("starting a process: {error}")))
 }
 
-/// The statuses that shells give to what cannot be run.
+/// The exit statuses of shells for commands that cannot be run.
 fn not_run(command: &[OsString], error: &io::Error) -> Failure {
     let missing = error.kind() == io::ErrorKind::NotFound;
     Failure {
@@ -335,7 +338,7 @@ fn not_run(command: &[OsString], error: &io::Error) -> Failure {
     }
 }
 
-/// Waits for what comes first: the child's end, an interrupt, the end of all of `sessions` (of
+/// Waits for the first of these: the child's end, an interrupt, the end of all of `sessions` (of
 /// [`Door::poll_fd`]), the time.
 pub fn wait(
     mut child: Option<&mut Child>,
@@ -388,7 +391,7 @@ pub fn wait(
     }
 }
 
-/// Says on stderr how a session ended that did not end with its command.
+/// Tells on stderr why a session ended, unless it ended with its command.
 fn note_end(reports: &[Report], end: &End) {
     if *end == End::Interrupt {
         let draining: u32 = reports.iter().map(|report| report.draining).sum();

@@ -9,7 +9,7 @@ use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::kernel::syscalls::Table;
 
-/// What the code cache can be entered at.
+/// A place at which a thread can enter the code cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A system call, by its number.
@@ -28,21 +28,21 @@ impl Target {
         nr
     }
 
-    /// As the module is given it.
+    /// The target in the module's form.
     pub fn spec(self) -> TargetSpec {
         TargetSpec::syscall(self.nr())
     }
 
-    /// As users name it.
+    /// The target in the notation of users.
     pub fn shown(self, table: &Table) -> String {
         format!("sys:{}", table.name(self.nr()))
     }
 }
 
-/// What `targets` name, each once.
+/// The targets that `targets` name, each once.
 ///
 /// # Errors
-/// One of them names nothing.
+/// One name matches no target.
 pub fn select(targets: &[String], table: &Table) -> Result<Vec<Target>, Failure> {
     let mut found = BTreeSet::new();
     for target in targets {

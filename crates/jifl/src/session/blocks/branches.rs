@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Branches on a condition, and their two edges.
+//! Conditional branches, and their two edges.
 
 use jifl_sys::abi::{Count, NO_BRANCH};
 
-/// Where the branch at the end of a block stands.
+/// Address of the branch at the end of a block.
 pub fn site(block: &Count) -> u64 {
     block.orig + u64::from(block.branch)
 }
 
-/// Times that it fell through.
+/// How often the branch fell through.
 pub fn not_taken(branch: &Count) -> u64 {
     branch.executed.saturating_sub(branch.taken)
 }
 
-/// One for each branch of the blocks, in the order of their places. Several blocks may end in the
-/// same: a jump into one makes another.
+/// One count for each branch of the blocks, in the order of addresses. Several blocks may end in
+/// the same branch, because a jump into a block makes another block.
 pub fn branches<'a>(blocks: impl Iterator<Item = &'a Count>) -> Vec<Count> {
     let mut blocks: Vec<Count> = blocks
         .filter(|block| block.branch != NO_BRANCH)
@@ -34,7 +34,7 @@ pub fn branches<'a>(blocks: impl Iterator<Item = &'a Count>) -> Vec<Count> {
     branches
 }
 
-/// Edges that were gone along, and all that are known: each branch has two.
+/// Executed edges, and all known edges: each branch has two.
 pub fn edges(blocks: &[Count]) -> (usize, usize) {
     let all = branches(blocks.iter());
     let gone = |branch: &Count| usize::from(branch.taken > 0) + usize::from(not_taken(branch) > 0);

@@ -9,14 +9,14 @@ use crate::kernel::memory::Memory;
 
 /// The instructions of a block.
 pub struct Code {
-    /// Those that stand in it.
+    /// Instructions in the block itself.
     pub instructions: Vec<Instruction>,
-    /// How many more it stands for, in a thunk that its branch leads through.
+    /// Number of further instructions, in a thunk to which its branch leads.
     pub in_thunk: u64,
 }
 
-/// Decodes a block; `None` where its bytes are not to be had any more: they are others now, or
-/// gone with their module.
+/// Decodes a block; `None` if its bytes cannot be had any more: they have changed, or are gone with
+/// their module.
 pub fn decode(block: &Count, memory: &mut impl Memory) -> Option<Code> {
     let bytes = memory.read(block.orig, block.src_len as usize)?;
     if hash(&bytes) != block.hash {
@@ -30,7 +30,7 @@ pub fn decode(block: &Count, memory: &mut impl Memory) -> Option<Code> {
     })
 }
 
-/// FNV-1a, as the module has it.
+/// FNV-1a, as in the module.
 pub fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash: u32, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
@@ -54,8 +54,8 @@ pub fn mnemonic(instruction: &Instruction) -> String {
     format!("{prefix}{}", name.to_lowercase())
 }
 
-/// Its operands in memory that it reads, and those that it writes; not the stack where that is no
-/// operand.
+/// The memory operands that an instruction reads, and those that it writes, without implicit
+/// accesses of the stack.
 pub fn accesses(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> (u64, u64) {
     let info = factory.info(instruction);
     let in_memory = |operand: &u32| is_memory(instruction.op_kind(*operand));
@@ -82,7 +82,7 @@ fn is_memory(kind: OpKind) -> bool {
     )
 }
 
-/// Read, written. What depends on a condition (a rep prefix, say) is taken to happen.
+/// Whether it reads, whether it writes. A conditional access (of a rep prefix, for example) counts.
 fn directions(access: OpAccess) -> (bool, bool) {
     match access {
         OpAccess::Read | OpAccess::CondRead => (true, false),

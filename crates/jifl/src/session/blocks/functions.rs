@@ -6,12 +6,12 @@ use jifl_sys::abi::Count;
 use super::instructions;
 use crate::kernel::symbols::Symbols;
 
-/// A function of which a block was translated.
+/// A function with translated blocks.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function<'a> {
-    /// With its module; the address where it has no name.
+    /// Its name, with the module; its address if it has no name.
     pub name: String,
-    /// Where it begins.
+    /// Address of its beginning.
     pub address: u64,
     /// Bytes to the next function, or to the end of the last known block.
     pub size: u64,
@@ -20,7 +20,7 @@ pub struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Times that its beginning was executed.
+    /// How often its beginning was executed.
     pub fn calls(&self) -> u64 {
         let first = self
             .blocks
@@ -34,26 +34,26 @@ impl Function<'_> {
         self.blocks.iter().map(instructions).sum()
     }
 
-    /// Blocks executed.
+    /// Executions of its blocks.
     pub fn executed(&self) -> usize {
         let ran = self.blocks.iter().filter(|block| block.executed > 0);
         ran.count()
     }
 
-    /// Edges of its branches that were gone along, and all that are known.
+    /// Executed edges of its branches, and all known edges.
     pub fn edges(&self) -> (usize, usize) {
         super::edges(self.blocks)
     }
 
-    /// Bytes executed, each once.
+    /// Bytes executed, each counted once.
     pub fn bytes(&self) -> u64 {
         let ran = self.blocks.iter().filter(|block| block.executed > 0);
         union(ran.map(|block| (block.orig, u64::from(block.src_len))))
     }
 }
 
-/// How many bytes there are in pieces, given as address and length in the order of their
-/// addresses: a jump into a block makes another, which overlaps it.
+/// Number of bytes in pieces, given as address and length in the order of their addresses. Pieces
+/// may overlap, because a jump into a block makes another block.
 fn union(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (mut bytes, mut end) = (0, 0);
     for (from, length) in pieces {
@@ -64,7 +64,7 @@ fn union(pieces: impl Iterator<Item = (u64, u64)>) -> u64 {
     bytes
 }
 
-/// In the order of their addresses, as the blocks are.
+/// The functions of blocks, in the order of their addresses; the blocks are in this order.
 pub fn functions<'a>(blocks: &'a [Count], symbols: &Symbols) -> Vec<Function<'a>> {
     let start = |block: &Count| {
         let place = symbols.function(block.orig);

@@ -5,18 +5,18 @@
 
 use jifl_sys::abi::Count;
 
-/// Code that was all executed equally often.
+/// Code of which each byte was executed equally often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// Address of its beginning.
     pub from: u64,
-    /// Behind its end.
+    /// Its end, exclusive.
     pub to: u64,
-    /// Times.
+    /// Number of executions.
     pub executed: u64,
 }
 
-/// What lies in a block, in the order of addresses; pieces that never ran, too.
+/// The pieces that blocks cover, in the order of addresses, including pieces that never ran.
 pub fn pieces(blocks: &[Count]) -> Vec<Piece> {
     // A mark for each begin and end of a block: its address, and by how much the number of blocks
     // and their executions change there.
@@ -44,7 +44,7 @@ pub fn pieces(blocks: &[Count]) -> Vec<Piece> {
     pieces
 }
 
-/// How often the instruction at an address was executed; `None` where no block has it.
+/// Number of executions of the instruction at an address; `None` if no block contains it.
 pub fn executed_at(pieces: &[Piece], at: u64) -> Option<u64> {
     let behind = pieces.partition_point(|piece| piece.from <= at);
     let piece = pieces[..behind].last()?;

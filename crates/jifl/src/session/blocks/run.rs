@@ -28,7 +28,7 @@ pub struct Show {
     pub extent: Extent,
 }
 
-/// Arguments that the three have in common.
+/// Arguments that the three commands have in common.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
     /// System calls: sys:openat, sys:*at, sys:*
@@ -43,19 +43,20 @@ pub struct ProfileArgs {
     scope: Scope,
 }
 
-/// Makes the text of a profile, and writes what files were wanted beside it.
+/// Makes the text of a profile, and writes the other wanted files.
 pub type View<'a> = Box<dyn FnOnce(&Profile, &Show) -> Result<Shown, Failure> + 'a>;
 
-/// What a view has made.
+/// The output of a view.
 pub struct Shown {
-    /// To be written.
+    /// The text to write.
     pub text: String,
-    /// How it went with the files. The text is written all the same: the session is over.
+    /// Whether the files could be written. The text is written in any case, because the session is
+    /// over.
     pub files: Result<(), Failure>,
 }
 
 impl Shown {
-    /// A text, beside which there are no files.
+    /// A text without files.
     pub fn text(text: String) -> Shown {
         Shown {
             text,
@@ -73,13 +74,13 @@ impl Shown {
 }
 
 impl Show {
-    /// Of `all` lines, as many as are wanted.
+    /// The first of `all` lines, as many as are wanted.
     pub fn limited<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         let lines = self.extent.lines(self.format == Format::Text);
         &all[..lines.min(all.len())]
     }
 
-    /// Columns that there are for a line, where it goes to a terminal.
+    /// Columns of a line, if it goes to a terminal.
     pub fn width(&self) -> Option<usize> {
         self.extent.width()
     }
@@ -101,12 +102,12 @@ impl ProfileArgs {
     }
 }
 
-/// Runs a session, and hands what it has counted to `view`, whose text is written; the
-/// result is the exit status.
+/// Runs a session, hands its counts to `view` and writes the text of the view. The result is the
+/// exit status.
 ///
 /// # Errors
-/// The session is refused, the command cannot be run, or something cannot be written: of
-/// several such, the recording.
+/// The session is refused, the command cannot be run, or something cannot be written. Of several
+/// such errors, the recording's is returned.
 pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure> {
     let table = Table::all();
     let flags = flags
@@ -128,11 +129,11 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
     Ok(status)
 }
 
-/// Runs a session for each of the targets, all at the same time, and hands what each has counted
-/// to `view`, with the target; otherwise as `run`.
+/// Runs a session for each of the targets, all at the same time, and hands the counts of each to
+/// `view`, with the target. Otherwise it is like [`run`].
 ///
 /// # Errors
-/// As for [`run`]; there is one target only, or a recording is wanted, which is of one session.
+/// As for [`run`]. Or there is one target only, or a recording is wanted, which is of one session.
 pub fn run_each(
     args: &ProfileArgs,
     flags: u32,
@@ -177,7 +178,7 @@ pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Fail
     Ok(status)
 }
 
-/// What a session is started with.
+/// Arguments of the session.
 ///
 /// # Errors
 /// There is no such target.
@@ -186,8 +187,8 @@ pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Session, F
     Ok(Session::new(Kind::Profile, flags, targets))
 }
 
-/// Runs a session, and says what is to be known beside what it has counted; the other result is
-/// the exit status. Names are read when it is over: modules may have come.
+/// Runs a session, and tells what the user must know beside its counts. The other result is the
+/// exit status. Names are read when the session is over, because modules may have been loaded.
 ///
 /// # Errors
 /// The session is refused, or the command cannot be run.

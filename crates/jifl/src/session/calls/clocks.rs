@@ -5,31 +5,32 @@ use jifl_sys::abi::{RECORD_CLOCK, Record, record_words};
 
 use crate::session::ring::{Taken, pieces::time_of};
 
-/// A time by a CPU's counter.
+/// A CPU's time stamp counter at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Its place among those that were given.
+    /// The CPU's index among those given.
     pub cpu: usize,
     /// The counter.
     pub tsc: u64,
 }
 
-/// What each CPU's counter was at known times.
+/// Values of each CPU's counter at known times.
 pub struct Clocks {
     /// Counter and nanoseconds, both ascending.
     known: Vec<Vec<(u64, u64)>>,
-    /// Nanoseconds of a tick: one for all, as the kernel has it (`tsc_khz`).
+    /// Nanoseconds of a tick. One for all CPUs, as in the kernel (`tsc_khz`).
     tick: Option<f64>,
 }
 
 impl Clocks {
-    /// By the records of times that have the counter behind them.
+    /// Finds clocks from the records of times that have a counter behind them.
     pub fn of(taken: &Taken) -> Clocks {
         Clocks::new(taken.each().map(known).collect())
     }
 
-    /// A virtual processor may rest between its reading the time and the counter, and a single
-    /// pair be wrong by as long as that: so the median is taken of many far apart.
+    /// A virtual processor may rest after it has read the time and before it reads the counter.
+    /// Then this pair is wrong by the length of the rest. So the median of many pairs, far apart,
+    /// is taken.
     fn new(known: Vec<Vec<(u64, u64)>>) -> Clocks {
         let mut ticks: Vec<f64> = known
             .iter()
@@ -41,7 +42,7 @@ impl Clocks {
         Clocks { known, tick }
     }
 
-    /// When that was, in nanoseconds: `None` before the first that is known of its CPU.
+    /// The time of a stamp, in nanoseconds; `None` before the first known time of its CPU.
     pub fn time(&self, stamp: Stamp) -> Option<u64> {
         let known = self.known.get(stamp.cpu)?;
         let behind = known.partition_point(|(tsc, _)| *tsc <= stamp.tsc);
@@ -49,7 +50,7 @@ impl Clocks {
         Some(time + self.length(stamp.tsc - tsc)?)
     }
 
-    /// From one to the other, in nanoseconds.
+    /// The time between two stamps, in nanoseconds.
     pub fn between(&self, from: Stamp, to: Stamp) -> Option<u64> {
         if from.cpu == to.cpu {
             return self.length(to.tsc.checked_sub(from.tsc)?);
@@ -62,7 +63,7 @@ impl Clocks {
     }
 }
 
-/// Of one CPU.
+/// The times of one CPU.
 fn known(records: &[Record]) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     let mut time = None;

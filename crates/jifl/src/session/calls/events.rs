@@ -19,23 +19,25 @@ pub enum Event {
     Enter(u64, u32),
     /// Returns from the function entered with this stack pointer.
     Return(u32),
-    /// What the function gets that was entered just before: with this stack pointer, in the words
-    /// behind this place among the CPU's records.
+    /// Arguments of the function that was entered just before, with this stack pointer. They are in
+    /// the words behind this index of the CPU's records.
     Arguments(u32, u32),
-    /// What the function returns that was entered with this stack pointer: in the words behind this
-    /// place.
+    /// The result of the function that was entered with this stack pointer, in the words behind
+    /// this index.
     Returned(u32, u32),
-    /// When the function was entered that has this stack pointer: in the word behind this place.
+    /// The time at which the function with this stack pointer was entered, in the word behind this
+    /// index.
     Entered(u32, u32),
-    /// When that function returns: in the word behind this place.
+    /// The time at which that function returns, in the word behind this index.
     Left(u32, u32),
-    /// When that function jumps to another, which returns for it: in the word behind this place.
+    /// The time at which that function jumps to another, which returns for it, in the word behind
+    /// this index.
     Jumped(u32, u32),
     /// The kernel's fixup goes on natively in place of the instruction at this address.
     Fault(u64),
-    /// Its system call returns this.
+    /// Its system call has this result.
     Result(i64),
-    /// Its system call comes to its end, at this time.
+    /// Its system call ends, at this time.
     End(u64),
     /// Records are lost from here on.
     Lost,
@@ -69,7 +71,7 @@ impl ring::Event for Event {
     }
 }
 
-/// From its low half.
+/// An address of the kernel, from its low half.
 fn address(low: u32) -> u64 {
     u64::from(u32::MAX) << 32 | u64::from(low)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::session::ring::{Taken, Waits};
 use crate::session::scope::Outcome;
 
-/// Numbers of it.
+/// Numbers of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Losses {
     /// Calls that were made.
@@ -19,16 +19,16 @@ pub struct Losses {
     pub lost: u64,
     /// Calls that were not seen.
     pub missed: u64,
-    /// Records that belong to nobody, because others before them were lost.
+    /// Records of no known thread, because records before them were lost.
     pub stray: u64,
-    /// Records that there was no room for.
+    /// Records for which there was no room.
     pub refused: u64,
-    /// What waiting there was so that none are lost.
+    /// Waits that were needed to lose none.
     pub waits: Waits,
 }
 
 impl Losses {
-    /// Of a session.
+    /// The losses of a session.
     pub fn of(taken: &Taken, stray: u64, outcome: &Outcome) -> Losses {
         let rows = || outcome.report.rows.iter();
         Losses {
@@ -42,7 +42,7 @@ impl Losses {
         }
     }
 
-    /// For people. Always: that nothing was lost is worth knowing, too.
+    /// For people. Shown even if nothing was lost: that is worth knowing, too.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{} calls, {} functions entered; records lost {}, calls missed {}",

@@ -18,15 +18,17 @@ use crate::session::ring::{Piece, Taken};
 pub struct Entered {
     /// Its address.
     pub address: u64,
-    /// How many of those entered before it have not returned; from 0 on.
+    /// Number of functions entered before it that have not returned.
     pub depth: u32,
-    /// The registers that arguments come in, where they were asked for.
+    /// The registers of its arguments, if arguments were asked for.
     pub arguments: Option<[u64; 6]>,
-    /// What it returned, where that was asked for and it did; not if it jumped to another.
+    /// Its result, if results were asked for. `None` if it jumped to another function, or did not
+    /// return.
     pub result: Option<u64>,
-    /// When it was entered, in nanoseconds, where that was asked for.
+    /// Time of its entry, in nanoseconds, if times were asked for.
     pub began: Option<u64>,
-    /// From then until it returned, or jumped to another; not if it did so natively.
+    /// Time from its entry to its return, or to its jump to another function. `None` if it returned
+    /// natively.
     pub duration: Option<u64>,
 }
 
@@ -41,14 +43,14 @@ pub struct Call {
     pub began: u64,
     /// When it ended, if it did.
     pub ended: Option<u64>,
-    /// What it returned, if it did.
+    /// Its result, if it returned.
     pub result: Option<i64>,
-    /// In their order.
+    /// Functions, in the order of their entries.
     pub functions: Vec<Entered>,
 }
 
 impl Call {
-    /// In nanoseconds.
+    /// Its duration in nanoseconds.
     pub fn duration(&self) -> Option<u64> {
         Some(self.ended?.saturating_sub(self.began))
     }
@@ -59,9 +61,9 @@ impl Call {
 struct Frame {
     /// The low half of its stack pointer.
     stack: u32,
-    /// Its place among the call's functions.
+    /// Its index among the call's functions.
     index: usize,
-    /// When it was entered, where that was asked for.
+    /// Time of its entry, if times were asked for.
     entered: Option<Stamp>,
 }
 
@@ -79,12 +81,12 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// All records are read for them, so only where times were asked for.
+    /// Finding the clocks reads all records, so it is done only if times were asked for.
     fn clocks(&self) -> &Clocks {
         self.clocks.get_or_init(|| Clocks::of(self.taken))
     }
 
-    /// What was taken on a CPU, in the record there.
+    /// The counter in the record at `at` of a CPU.
     fn stamp(&self, cpu: usize, at: u32) -> Option<Stamp> {
         let [tsc] = self.taken.words(cpu, at)?;
         Some(Stamp { cpu, tsc })
@@ -92,8 +94,8 @@ impl Source<'_> {
 }
 
 impl Open {
-    /// What has no higher a stack pointer is left, though it has not returned: one
-    /// function has jumped to another (a tail call), or its return ran natively.
+    /// Frames whose stack pointer is not higher have been left, even without a return: a function
+    /// has jumped to another (a tail call), or its return ran natively.
     fn leave(&mut self, stack: u32) {
         while self.frames.last().is_some_and(|frame| frame.stack <= stack) {
             self.frames.pop();
@@ -114,19 +116,19 @@ impl Open {
         });
     }
 
-    /// The innermost function, if that was entered with this stack pointer.
+    /// The innermost function, if it was entered with this stack pointer.
     fn inside(&mut self, stack: u32) -> Option<&mut Frame> {
         self.frames.last_mut().filter(|frame| frame.stack == stack)
     }
 
-    /// The function that was entered just before, with this stack pointer.
+    /// The function entered just before, if it was entered with this stack pointer.
     fn newest(&mut self, stack: u32) -> Option<&mut Frame> {
         let functions = self.call.functions.len();
         self.inside(stack)
             .filter(|frame| frame.index + 1 == functions)
     }
 
-    /// The function that is about to be left. Those farther inside have been, without a record of it.
+    /// The function that is about to be left. Functions inside it have been left without a record.
     fn leaving(&mut self, stack: u32) -> Option<&mut Frame> {
         while self.frames.last().is_some_and(|frame| frame.stack < stack) {
             self.frames.pop();
@@ -134,7 +136,7 @@ impl Open {
         self.inside(stack)
     }
 
-    /// The function is about to be left, at this time.
+    /// Sets the duration of the function that is about to be left at this time.
     fn lasted(&mut self, stack: u32, to: Option<Stamp>, source: &Source<'_>) {
         if let Some(Frame { index, entered, .. }) = self.leaving(stack).copied()
             && let (Some(from), Some(to)) = (entered, to)
@@ -143,7 +145,7 @@ impl Open {
         }
     }
 
-    /// What happens inside, on this CPU.
+    /// Takes an event inside the call, on this CPU.
     fn add(&mut self, event: Event, source: &Source<'_>, cpu: usize) {
         let taken = source.taken;
         match event {
@@ -179,7 +181,7 @@ impl Open {
     }
 }
 
-/// Gives `show` each call when it ends, then those that have not ended.
+/// Gives `show` each call when it ends, then the calls that have not ended.
 pub fn each<E>(
     taken: &Taken,
     pieces: &[Piece<Event>],

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::now;
 
-/// Those that have been asked for.
+/// Threads that have been asked for.
 #[derive(Default)]
 pub struct Threads {
     known: BTreeMap<u32, Thread>,
     told: HashSet<u32>,
 }
 
-/// One of them.
+/// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
-    /// Its process; its own number where that is not known.
+    /// Its process; its own number if that is unknown.
     pub process: u32,
     /// The process' name, where it is known.
     pub process_name: Option<String>,
@@ -29,7 +29,7 @@ pub struct Thread {
 }
 
 impl Threads {
-    /// Those of a recording.
+    /// The threads of a recording.
     pub fn recorded(known: BTreeMap<u32, Thread>) -> Threads {
         Threads {
             known,
@@ -60,7 +60,7 @@ impl Thread {
         })
     }
 
-    /// `None`: it has gone, though another may have its number now.
+    /// `None` if the thread has gone, even if another thread has its number now.
     fn living(thread: u32, began: u64) -> Option<Thread> {
         let read = |id: u32, file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).ok();
         let started = started(&read(thread, "stat")?)?;
@@ -79,15 +79,15 @@ impl Thread {
     }
 }
 
-/// When a thread began, in nanoseconds since the machine was started, from its stat: the 20th word
-/// behind its name, in hundredths of a second.
+/// Start of a thread, in nanoseconds since the machine was started, from its stat: the 20th word
+/// after the name, in hundredths of a second.
 fn started(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let hundredths: u64 = rest.split_whitespace().nth(19)?.parse().ok()?;
     hundredths.checked_mul(10_000_000)
 }
 
-/// How far the time since the machine was started is before CLOCK_MONOTONIC, which stands still
+/// Difference of the time since the machine was started and CLOCK_MONOTONIC, which stands still
 /// while the machine sleeps.
 fn ahead() -> u64 {
     now(ClockId::Boottime).saturating_sub(now(ClockId::Monotonic))

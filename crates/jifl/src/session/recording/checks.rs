@@ -4,7 +4,7 @@
 
 use super::{At, Block, Recording, Trace};
 
-/// What is wrong, in one line.
+/// One line that says what is wrong.
 pub fn check(recording: &Recording) -> Result<(), String> {
     let reason = if !names_are_plain(recording) {
         "a name that is none"
@@ -18,7 +18,7 @@ pub fn check(recording: &Recording) -> Result<(), String> {
     Err(format!("corrupt: {reason}"))
 }
 
-/// They are shown on terminals, and parted by blanks.
+/// Names are shown on terminals, and separated by blanks.
 fn names_are_plain(recording: &Recording) -> bool {
     let plain = |name: &str| name.chars().all(|c| c.is_ascii_graphic());
     let symbols = recording.symbols.iter();
@@ -70,7 +70,7 @@ fn places_exist(recording: &Recording) -> bool {
         && recording.trace.iter().all(trace)
 }
 
-/// Of whatever is added up.
+/// Checks numbers that are added up.
 fn sums_fit(recording: &Recording) -> bool {
     let blocks = || recording.blocks.iter();
     let rows = || recording.report.rows.iter();
@@ -84,7 +84,7 @@ fn sums_fit(recording: &Recording) -> bool {
         && fits(exits.map(|exit| exit.1.into()))
 }
 
-/// None is larger than of 96 bits, and there are not 2^32 of them.
+/// No product is larger than 96 bits, and there are fewer than 2^32 of them.
 fn fits(values: impl Iterator<Item = u128>) -> bool {
     values.sum::<u128>() <= u64::MAX.into()
 }
@@ -96,8 +96,8 @@ mod tests {
     use crate::session::calls::losses::Losses;
     use serde_json::json;
 
-    /// A call that enters a function of this number; an argument has this name. There is one function,
-    /// in this image.
+    /// A recording of one function in this image, and of a call that enters a function of this
+    /// number. An argument has this name.
     fn traced(argument: &str, function: u32, image: usize) -> Trace {
         let parameter = json!({"name": argument, "kind": "Pointer", "register": 0});
         let kept = json!({

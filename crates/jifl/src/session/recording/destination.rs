@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 
 use crate::base::exit::Failure;
 
-/// A recording tells where the kernel lies in memory: it is its owner's alone.
+/// Mode of the file: only the owner may read it, because a recording tells the kernel's address.
 const MODE: u32 = 0o600;
 
-/// Opened before a session starts, so that a wrong path shows early.
+/// A place for a recording. It is opened before a session starts, so that a wrong path shows early.
 pub struct Destination {
     path: PathBuf,
     file: File,
-    /// What is to be renamed; `None` where the place is no regular file.
+    /// The file to rename; `None` if the place is no regular file.
     part: Option<PathBuf>,
 }
 
 impl Destination {
-    /// Opens it.
+    /// Opens a place.
     ///
     /// # Errors
     /// Nothing can be written there.
@@ -58,7 +58,7 @@ impl Destination {
     /// Writes all. A reader that has gone away is no error.
     ///
     /// # Errors
-    /// It is not there; the message says where it is instead.
+    /// The recording is not at its place; the message says where it is instead.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Failure> {
         let error = match self.write_and_rename(bytes) {
             Ok(()) => return Ok(()),
@@ -92,7 +92,7 @@ impl Destination {
 }
 
 impl Drop for Destination {
-    /// Takes away what did not become whole.
+    /// Removes an incomplete file.
     fn drop(&mut self) {
         if let Some(part) = &self.part {
             let _ = fs::remove_file(part);
@@ -100,7 +100,7 @@ impl Drop for Destination {
     }
 }
 
-/// A file that was not there, nor a link of this name.
+/// Makes a file. Refuses an existing file, and a link of this name.
 fn new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(MODE).open(path)
@@ -112,7 +112,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The first directory that takes all of it.
+/// Writes to the first directory that has room for all, and returns the path.
 fn rescue(bytes: &[u8]) -> Option<PathBuf> {
     let tries = [
         &std::env::temp_dir(),

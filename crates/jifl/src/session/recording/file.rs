@@ -30,7 +30,7 @@ const VERSION: u32 = 1;
 const HEAD: usize = 20;
 /// Checksum, end.
 const TAIL: usize = 12;
-/// No session's is that long; what claims to be would fill the memory.
+/// No session's recording is that long. A file that claims to be would fill the memory.
 const LONGEST: u64 = 1 << 30;
 
 /// The whole file.
@@ -71,7 +71,7 @@ fn decode(file: &mut impl Read) -> Result<Recording, String> {
     serde_json::from_slice(&json).map_err(|error| format!("corrupt: {error}"))
 }
 
-/// The body, of which nothing but the checksum is known to be right.
+/// The body. Only its checksum has been checked.
 fn unframe(file: &mut impl Read) -> Result<Vec<u8>, String> {
     let head = at_most(file, HEAD as u64)?;
     if head.is_empty() {
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// What a newer command of the same version may add.
+    /// Members that a newer command of the same version may add.
     #[test]
     fn members_that_are_not_known_are_skipped() {
         let mut value = serde_json::to_value(recorded()).unwrap();

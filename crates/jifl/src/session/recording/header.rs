@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::environment::Environment;
 
-/// What a recording says of itself.
+/// A recording's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The version of the command.
     pub jifl: String,
     pub kernel: Kernel,
-    /// Of the boot; /proc/sys/kernel/random/boot_id.
+    /// The boot's id: /proc/sys/kernel/random/boot_id.
     pub boot_id: String,
     /// Model of the processor.
     pub cpu: String,
-    /// Online.
+    /// Online processors.
     pub cpus: usize,
-    /// What was run, word by word.
+    /// The command line, word by word.
     pub command: Vec<String>,
-    /// When it was written, in seconds since 1970.
+    /// Time of writing, in seconds since 1970.
     pub time: u64,
-    /// From how many it was merged; 1: it was recorded.
+    /// Number of recordings that were merged; 1: it was recorded.
     pub recordings: u64,
 }
 
-/// The same in all builds that have the same code.
+/// Identity of a kernel build. It is the same in all builds that have the same code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
     /// `uname -r`.
@@ -40,7 +40,7 @@ pub struct Kernel {
 }
 
 impl Header {
-    /// Of this command, here and now.
+    /// The header of this command, here and now.
     pub fn here(build_id: String) -> Header {
         let environment = Environment::here();
         let name = rustix::system::uname();
@@ -63,7 +63,7 @@ impl Header {
         }
     }
 
-    /// The command's line, whatever characters it has.
+    /// The command line; it may contain any characters.
     pub fn command_line(&self) -> String {
         let words: Vec<String> = self.command.iter().map(|word| quoted(word)).collect();
         words.join(" ")
@@ -71,7 +71,7 @@ impl Header {
 }
 
 impl Kernel {
-    /// For a message.
+    /// The build as text, for a message.
     pub fn shown(&self) -> String {
         let id = match self.build_id.as_str() {
             "" => "unknown",
@@ -81,7 +81,7 @@ impl Kernel {
     }
 }
 
-/// As a shell would have it.
+/// The command line, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -98,7 +98,8 @@ pub fn utc(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// Of a day since 1970. Years begin in March here, so that a leap day is the last of one.
+/// Date of a day since 1970. Years begin in March here, so that a leap day is the last day of a
+/// year.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

@@ -11,24 +11,24 @@ use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
 use crate::session::calls::{Call, Entered};
 
-/// All calls, and what is known of them beside names.
+/// All calls, and what is known of them, without names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Are functions' times known?
+    /// Whether times of functions are known.
     pub timed: bool,
-    /// What they get and return?
+    /// Whether arguments and results are known.
     pub valued: bool,
-    /// When the session was over.
+    /// The clocks at the session's end.
     pub moment: Moment,
-    /// What there is, and what there is not.
+    /// Numbers of calls, records and losses.
     pub losses: Losses,
     threads: BTreeMap<u32, Thread>,
-    /// Those that were entered, by their numbers: what they get and return, where that is known.
+    /// For each entered function, by its number: its prototype, if it is known.
     prototypes: Vec<Option<Prototype>>,
     calls: Vec<KeptCall>,
 }
 
-/// As [`Call`].
+/// A call; see [`Call`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KeptCall {
     thread: u32,
@@ -39,8 +39,9 @@ struct KeptCall {
     functions: Vec<Step>,
 }
 
-/// As [`Entered`]: the function's number, its depth, when it began (since the call did), how long it
-/// took, what it got and returned. Nameless, since there are millions.
+/// A function; see [`Entered`]. The function's number, its depth, its time after the call's
+/// beginning, its duration, its arguments and its result. The members have no names in JSON,
+/// because there are millions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Step(
     u32,
@@ -61,7 +62,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A call.
+    /// Keeps a call.
     pub fn add(&mut self, call: &Call) {
         self.threads.find(call.thread, call.began);
         let functions = call.functions.iter();
@@ -94,8 +95,8 @@ impl Keeper {
         })
     }
 
-    /// All of them, and the addresses of the functions, by their numbers. `prototype`: what the
-    /// function at an address gets and returns; `None` where that was not asked for.
+    /// All kept calls, and the addresses of the functions, by their numbers. `prototype`: the
+    /// prototype of the function at an address; `None` if it was not asked for.
     pub fn keep(
         self,
         timed: bool,
@@ -118,13 +119,13 @@ impl Keeper {
 }
 
 impl Kept {
-    /// How many functions were entered.
+    /// Number of function entries.
     pub fn functions(&self) -> u64 {
         let calls = self.calls.iter();
         calls.map(|call| call.functions.len() as u64).sum()
     }
 
-    /// Does each function that was entered have a number, of so many?
+    /// True if each entered function has a number below `functions`.
     pub fn fits(&self, functions: usize) -> bool {
         let mut steps = self.calls.iter().flat_map(|call| &call.functions);
         self.prototypes.len() == functions && steps.all(|step| (step.0 as usize) < functions)
@@ -137,7 +138,7 @@ impl Kept {
         parameters.map(|parameter| parameter.name.as_str())
     }
 
-    /// What the functions get and return, by their numbers, where that is known.
+    /// Prototypes of functions, by their numbers, if known.
     pub fn prototypes(&self) -> &[Option<Prototype>] {
         &self.prototypes
     }

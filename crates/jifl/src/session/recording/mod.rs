@@ -36,11 +36,11 @@ use crate::show::output;
 use crate::show::text::grouped;
 use jifl_sys::abi::{Count, Kind, NO_BRANCH};
 
-/// Where a recording is written and read unless another place is named.
+/// Default path of a recording.
 pub const FILE: &str = "recording.jifl";
 
-/// All that a file has. Of the counts a session of kind profile has blocks; the others
-/// have only their report's rows.
+/// The content of the file. A session of kind profile has blocks; other counts have only the rows
+/// of their report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     #[serde(flatten)]
@@ -49,47 +49,47 @@ pub struct Recording {
     /// Copies of blocks made without a counter.
     pub without_counter: u64,
     pub images: Vec<Image>,
-    /// In the order of their addresses.
+    /// Blocks, in the order of their addresses.
     pub symbols: Vec<Symbol>,
     pub blocks: Vec<Block>,
-    /// Of a session of kind trace.
+    /// Calls of a session of kind trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
 }
 
-/// What `jifl trace` has kept, and where the functions are that were entered, by their numbers.
+/// The calls that `jifl trace` has kept, and the places of the entered functions, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     pub kept: Kept,
     pub functions: Vec<At>,
 }
 
-/// A place in one.
+/// A place in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct At {
     pub image: usize,
     pub offset: u64,
 }
 
-/// As /proc/kallsyms has it.
+/// A symbol, as in /proc/kallsyms.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Symbol {
     pub at: At,
-    /// `T`, `t`: code; `D`: not.
+    /// `T`, `t`: code; `D`: data.
     pub kind: char,
     pub name: String,
     /// `[nfs]`, or nothing.
     pub module: String,
 }
 
-/// See [`Count`].
+/// A block; see [`Count`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     pub at: At,
     pub bytes: u32,
     pub insns: u32,
     pub executed: u64,
-    /// See [`Count::hash`]; of the boot that it was recorded in. 0: not known.
+    /// See [`Count::hash`]; of the boot that was recorded. 0: unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hash: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ fn is_zero(hash: &u32) -> bool {
     *hash == 0
 }
 
-/// The branch on a condition that ends a block.
+/// The conditional branch at the end of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// Its offset in the block.
@@ -110,12 +110,12 @@ pub struct Branch {
 }
 
 impl Recording {
-    /// Of a session of kind profile.
+    /// The recording of a session of kind profile.
     pub fn of_profile(profile: &Profile) -> Recording {
         writer::of_profile(profile)
     }
 
-    /// Of a session of kind trace, with the addresses of functions by their numbers.
+    /// The recording of a session of kind trace, with the addresses of functions by their numbers.
     pub fn of_trace(
         report: &Report,
         symbols: &Symbols,
@@ -125,7 +125,7 @@ impl Recording {
         writer::of_trace(report, symbols, kept, functions)
     }
 
-    /// Of one that has its report's rows only.
+    /// A recording that has only the rows of its report.
     pub fn of_report(report: &Report) -> Recording {
         Recording {
             header: Header::here(images::kernel_build_id()),
@@ -141,7 +141,7 @@ impl Recording {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or is no whole recording that this command understands.
+    /// It cannot be read, or is no complete recording that this command understands.
     pub fn read(path: &Path) -> Result<Recording, Failure> {
         let recording = file::read(path)
             .and_then(|recording| checks::check(&recording).map(|()| recording))
@@ -149,7 +149,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// As the session had it.
+    /// The blocks, as the session had them.
     pub fn profile(&self) -> Profile {
         let mut blocks: Vec<Count> = self.blocks.iter().map(|block| self.count(block)).collect();
         blocks.sort_by_key(|block| (block.orig, block.src_len));
@@ -177,13 +177,13 @@ impl Recording {
         }
     }
 
-    /// What is not in a checked recording has none.
+    /// The address of a place; 0 if its image does not exist, which a checked recording excludes.
     pub fn address(&self, at: At) -> u64 {
         let image = self.images.get(at.image);
         image.map_or(0, |image| image.base.saturating_add(at.offset))
     }
 
-    /// The text that names come from.
+    /// Symbols as text, from which names are read.
     pub fn kallsyms(&self) -> String {
         let line = |symbol: &Symbol| {
             let at = self.address(symbol.at);
@@ -197,7 +197,7 @@ impl Recording {
         self.report.kind == Kind::Profile
     }
 
-    /// What calls have inside, and how many: `12 blocks`; nothing where only their sums are known.
+    /// The content of calls and its number: `12 blocks`; empty if only sums are known.
     pub fn inside(&self) -> Option<String> {
         if let Some(trace) = &self.trace {
             return Some(format!("{} functions", grouped(trace.kept.functions())));
@@ -206,7 +206,7 @@ impl Recording {
             .then(|| format!("{} blocks", grouped(self.blocks.len() as u64)))
     }
 
-    /// Which command has recorded it.
+    /// The command that has made the recording.
     pub fn made_by(&self) -> String {
         match &self.trace {
             Some(_) => "jifl trace".to_owned(),
@@ -214,7 +214,7 @@ impl Recording {
         }
     }
 
-    /// What it is about: `profile`, `insn`, ...
+    /// The kind of the recording: `profile`, `insn`, ...
     pub fn kind(&self) -> &'static str {
         self.report.kind.name()
     }
@@ -224,7 +224,7 @@ impl Recording {
     }
 }
 
-/// Keeps a recording where one is wanted.
+/// Keeps a recording if one is wanted.
 ///
 /// # Errors
 /// As for [`keep`].
@@ -235,7 +235,7 @@ pub fn keep_in(
     destination.map_or(Ok(()), |destination| keep(destination, &recording()))
 }
 
-/// Writes a recording, and says so.
+/// Writes a recording, and tells the user.
 ///
 /// # Errors
 /// It cannot be written there; the message says where it is instead.
@@ -259,7 +259,7 @@ pub mod tests {
     use super::*;
     use crate::session::blocks::tests::sample;
 
-    /// What `blocks::tests::sample` has, as recorded.
+    /// The blocks of `blocks::tests::sample`, as recorded.
     pub fn recorded() -> Recording {
         let mut profile = sample();
         profile.images = Images::parse(

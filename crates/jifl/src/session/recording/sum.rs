@@ -10,7 +10,7 @@ use crate::base::exit::Failure;
 use crate::session::histogram;
 use crate::session::report::{Report, Row};
 
-/// What is laid elsewhere begins at such an address.
+/// Code that gets new addresses begins at a multiple of this.
 const PAGE: u64 = 4096;
 
 /// Whether two recordings are of the same kernel build and of the same kind.
@@ -45,10 +45,10 @@ pub fn comparable(a: (&str, &Recording), b: (&str, &Recording)) -> Result<(), Fa
     Ok(())
 }
 
-/// The sum of two that are comparable.
+/// The sum of two comparable recordings.
 ///
 /// # Errors
-/// It is no recording that could be read.
+/// The sum would be no recording that could be read.
 pub fn add(mut sum: Recording, other: Recording) -> Result<Recording, String> {
     let moved = add_images(&mut sum.images, &other.images)?;
     let at = |at: At| At {
@@ -78,7 +78,7 @@ pub fn add(mut sum: Recording, other: Recording) -> Result<Recording, String> {
     super::checks::check(&sum).map(|()| sum)
 }
 
-/// For each of the other images, its place among all.
+/// For each image of the other recording, its index in the sum.
 fn add_images(images: &mut Vec<Image>, others: &[Image]) -> Result<Vec<usize>, String> {
     let mut places = Vec::new();
     for other in others {
@@ -101,7 +101,7 @@ fn add_images(images: &mut Vec<Image>, others: &[Image]) -> Result<Vec<usize>, S
     Ok(places)
 }
 
-/// Its own, or else one below all.
+/// The image's own base, if it is free; otherwise an address below all others.
 fn free_base(images: &[Image], other: &Image) -> Option<u64> {
     let end = |image: &Image| image.base.saturating_add(image.size);
     let overlaps = |image: &Image| image.base < end(other) && other.base < end(image);
@@ -113,8 +113,8 @@ fn free_base(images: &[Image], other: &Image) -> Option<u64> {
     Some(base - base % PAGE)
 }
 
-/// What is one block: all but its counts. Code that is changed at run time makes others at
-/// the same place.
+/// Identity of a block: all but its counts. Code that changes at run time gives other blocks at the
+/// same place.
 type Shape = (At, u32, u32, Option<(u32, At)>);
 
 fn shape(block: &Block) -> Shape {
@@ -195,7 +195,8 @@ fn add_row(row: &mut Row, other: &Row) {
     row.missed = row.missed.saturating_add(other.missed);
 }
 
-/// Bucket by bucket; none where the calls of one have none, which an earlier jifl recorded.
+/// The sum of each bucket. Empty if the calls of one row have no histogram, as in recordings of an
+/// earlier jifl.
 fn add_histograms(a: &Row, b: &Row) -> Vec<(usize, u64)> {
     let lacks = |row: &Row| row.calls > 0 && row.histogram.is_empty();
     if lacks(a) || lacks(b) {
@@ -217,7 +218,7 @@ mod tests {
     use crate::session::report::tests::sample;
     use jifl_sys::abi::Kind;
 
-    /// The same after another boot: all lies elsewhere, and nfs is in front of the kernel.
+    /// The sample after another boot: all addresses differ, and nfs is before the kernel.
     fn after_another_boot() -> Recording {
         let mut recording = recorded();
         for image in &mut recording.images {

@@ -22,41 +22,41 @@ use crate::session::device as module;
 use crate::show::output;
 use crate::show::text::grouped;
 
-/// What is to be translated.
+/// Blocks to translate.
 #[derive(Debug)]
 pub struct Warm {
     /// The file's name.
     shown: String,
-    /// In the order of their places in their images.
+    /// Blocks, in the order of their places in their images.
     blocks: Vec<WarmBlock>,
-    /// Those whose image is not here.
+    /// Number of blocks whose image is not here.
     elsewhere: u64,
-    /// The kernel that it is of, where that is not this one.
+    /// The kernel of the recording, if it is not this one.
     kernel: Option<String>,
 }
 
-/// What was translated.
+/// Numbers of a translation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Warmed {
     /// Blocks of the recording that are in the cache.
     present: u64,
-    /// That are other code here.
+    /// Blocks whose code differs here.
     other: u64,
-    /// That found no room.
+    /// Blocks for which there was no room.
     left: u64,
-    /// Of all that was translated.
+    /// Blocks translated in all.
     pub blocks: u64,
     pub insns: u64,
     pub translate_ns: u64,
-    /// How long it took.
+    /// Time of the whole request, in nanoseconds.
     ns: u64,
 }
 
 impl Warm {
-    /// Those blocks of a recording that were executed.
+    /// The executed blocks of a recording.
     ///
     /// # Errors
-    /// It is none, or has no blocks; addresses are hidden.
+    /// The file is no recording, or it has no blocks; or addresses are hidden.
     pub fn of(path: &Path) -> Result<Warm, Failure> {
         let recording = Recording::read(path)?;
         let shown = path.display().to_string();
@@ -76,7 +76,7 @@ impl Warm {
         Ok(recording.warm(shown, &images, &here))
     }
 
-    /// Translates them for a door's session.
+    /// Translates the blocks for a door's session.
     ///
     /// # Errors
     /// The module refuses.
@@ -103,7 +103,7 @@ impl Warm {
         Ok(warmed)
     }
 
-    /// Says how it went.
+    /// Tells the user what was translated.
     pub fn note(&self, warmed: &Warmed) {
         output::note(&self.line(warmed));
     }
@@ -150,7 +150,7 @@ fn hidden() -> Failure {
 }
 
 impl Recording {
-    /// Its blocks where they lie in these images, in this boot.
+    /// The recording's blocks, at their addresses in these images, in this boot.
     fn warm(&self, shown: String, images: &Images, here: &Header) -> Warm {
         // A merged recording knows the boot of its first recording only.
         let same_boot = self.header.boot_id == here.boot_id && self.header.recordings == 1;
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::session::fake::Fake;
 
-    /// The recording with a build id in each image but the last, and as it says of itself.
+    /// The sample recording, with a build id in each image but the last, and its header.
     fn of_here() -> (Recording, Images, Header) {
         let mut recording = recorded();
         for image in &mut recording.images {

@@ -10,7 +10,7 @@ use crate::kernel::symbols::{Entry, Symbols};
 use crate::session::blocks::Profile;
 use crate::session::report::Report;
 
-/// All of a profile, with the symbols that its addresses need.
+/// The recording of a profile, with the symbols that its addresses need.
 pub fn of_profile(profile: &Profile) -> Recording {
     let kernel = profile.images.kernel();
     let header = Header::here(kernel.map_or_else(String::new, |image| image.build_id.clone()));
@@ -43,7 +43,7 @@ pub fn of_profile(profile: &Profile) -> Recording {
     }
 }
 
-/// All of a trace, with the symbols of the functions at these addresses.
+/// The recording of a trace, with the symbols of the functions at these addresses.
 pub fn of_trace(report: &Report, symbols: &Symbols, kept: Kept, functions: &[u64]) -> Recording {
     let images = Images::of_kernel(symbols);
     let kernel = images.kernel();
@@ -69,22 +69,22 @@ pub fn of_trace(report: &Report, symbols: &Symbols, kept: Kept, functions: &[u64
     }
 }
 
-/// Those that a block's names may be asked of.
+/// The addresses of a block whose names may be asked for.
 fn addresses(block: &Count) -> impl Iterator<Item = u64> + Clone {
     let branch = (block.branch != NO_BRANCH)
         .then(|| [block.orig.wrapping_add(block.branch.into()), block.target]);
     std::iter::once(block.orig).chain(branch.into_iter().flatten())
 }
 
-/// The images that a recording has: those that some code is of.
+/// The images of a recording: those that contain some of the code.
 struct Places {
     images: Vec<Image>,
-    /// Of what is of none, the last.
+    /// Index of the image for code that belongs to no other: the last.
     other: usize,
 }
 
 impl Places {
-    /// `code`: addresses, each with the module that its symbol is of.
+    /// `code`: addresses, each with the module of its symbol.
     fn of<'a>(
         images: &Images,
         boot_id: &str,
@@ -138,8 +138,8 @@ impl Places {
         }
     }
 
-    /// A module's memory is not in one piece, and code of others may lie within its size:
-    /// a symbol says better whose it is.
+    /// A module's memory is not in one piece, and code of others may be within its size. So a
+    /// symbol tells the module better than the address does.
     fn find(&self, address: u64, module: Option<&str>) -> Option<usize> {
         let name = module.unwrap_or(KERNEL);
         let has = |image: &Image| {

@@ -8,7 +8,7 @@ use super::{Report, Row};
 const HEADING: &str =
     "syscall,nr,calls,instructions,blocks_executed,mean,p50,p99,min,max,blocks,no_return,missed\n";
 
-/// A heading and one line for each call; what was not counted is empty.
+/// A heading and one line for each call; figures that were not counted are empty.
 pub fn render(report: &Report) -> String {
     let mut text = HEADING.to_owned();
     for row in &report.rows {

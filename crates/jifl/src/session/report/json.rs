@@ -23,8 +23,8 @@ struct Object<'a> {
     drain_ns: u64,
 }
 
-/// `instructions` and `blocks_executed` are null where the session did not
-/// count them; the figures of one call are of whichever it counted.
+/// `instructions` and `blocks_executed` are null if the session did not count them. The figures of
+/// one call are of the one that it counted.
 #[derive(Serialize)]
 struct Target<'a> {
     syscall: &'a str,

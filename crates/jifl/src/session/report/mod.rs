@@ -46,18 +46,18 @@ pub struct Row {
     pub p99: Option<u64>,
     /// Blocks translated for this call first.
     pub blocks: u64,
-    /// Of the calls, those the task died in.
+    /// Of these calls, those in which the task died.
     pub no_return: u64,
     /// Calls not counted.
     pub missed: u64,
-    /// Buckets of what is counted of a call, and how many each has, none 0. Recordings of an
+    /// Buckets of the figures of calls, with their counts, without empty ones. Recordings of an
     /// earlier jifl have none.
     #[serde(default)]
     pub histogram: Vec<(usize, u64)>,
 }
 
 impl Row {
-    /// Of one call.
+    /// A figure of one call.
     pub fn mean(&self) -> f64 {
         if self.calls == 0 {
             return 0.0;
@@ -73,11 +73,11 @@ pub struct Cost {
     pub translate_ns: u64,
     /// Blocks translated.
     pub blocks: u64,
-    /// Instructions in these.
+    /// Instructions in these blocks.
     pub insns: u64,
     /// Causes that occurred and how often.
     pub native_exits: Vec<(String, u64)>,
-    /// Other sessions ran meanwhile: these are theirs, too.
+    /// Other sessions ran meanwhile: the figures contain their cost, too.
     pub module_wide: bool,
 }
 
@@ -102,14 +102,14 @@ impl Cost {
         }
     }
 
-    /// Without what was translated before the session's calls came to it.
+    /// Subtracts what was translated before the session's calls, by `--warm`.
     pub fn leave_out(&mut self, warmed: &Warmed) {
         self.translate_ns = self.translate_ns.saturating_sub(warmed.translate_ns);
         self.blocks = self.blocks.saturating_sub(warmed.blocks);
         self.insns = self.insns.saturating_sub(warmed.insns);
     }
 
-    /// Of all causes.
+    /// Sum of all causes.
     pub fn exits(&self) -> u64 {
         self.native_exits.iter().map(|(_, count)| count).sum()
     }
@@ -125,16 +125,16 @@ pub fn cause_name(cause: usize) -> String {
 /// The whole report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// What was counted.
+    /// The kind of the session.
     #[serde(with = "kind")]
     pub kind: Kind,
     /// Calls that were made or missed, the largest sum first.
     pub rows: Vec<Row>,
     /// Targets that this kernel does not have.
     pub absent: Vec<u32>,
-    /// The session was ended from outside before its time.
+    /// The session was ended from outside.
     pub cut_short: bool,
-    /// What it cost.
+    /// The session's cost.
     pub cost: Cost,
     /// How long the session ran.
     pub duration_ns: u64,
@@ -160,7 +160,7 @@ impl Report {
         }
     }
 
-    /// What the format has no place for, and standard error gets.
+    /// Notes for standard error, for which the format has no place.
     pub fn notes(&self, format: Format) -> Option<String> {
         match format {
             Format::Csv => Some(text::cost(self)),

@@ -56,7 +56,7 @@ fn cells(kind: Kind, row: &Row) -> Vec<String> {
     cells
 }
 
-/// A mean that is whole is shown so: equal calls show their exact cost.
+/// A whole mean is shown without a fraction: equal calls show their exact cost.
 fn mean(row: &Row) -> String {
     if row.calls == 0 {
         return "-".into();
@@ -67,7 +67,7 @@ fn mean(row: &Row) -> String {
     format!("{:.1}", row.mean())
 }
 
-/// Lines that begin with `#`: what it cost and what it missed.
+/// Lines that begin with `#`: the session's cost, and the calls that it missed.
 pub fn cost(report: &Report) -> String {
     let cost = &report.cost;
     let mut exits = grouped(cost.exits());
@@ -96,8 +96,8 @@ pub fn cost(report: &Report) -> String {
     text
 }
 
-/// Percentiles are good to 3 %, so more than three digits would pretend; below
-/// 1,000 they are shown as they are.
+/// Percentiles are exact to 3 %, so they are shown with three digits; below 1,000 they are shown as
+/// they are.
 fn short(value: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "T"),

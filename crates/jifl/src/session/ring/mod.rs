@@ -22,41 +22,41 @@ use crate::session::measure::Session;
 use crate::session::scope::{self, Outcome, Scope};
 use crate::session::targets::Target;
 
-/// Records that one request may take.
+/// Maximum of records of one request.
 const ROOM: usize = 1 << 16;
 
-/// Is a call kept that returns this?
+/// Tells whether a call with this result is kept.
 pub type Wanted = fn(i64) -> bool;
 
-/// What has been taken from the module.
+/// Records that have been taken from the module.
 #[derive(Default)]
 pub struct Taken {
-    /// The session's list: marks have indices into it.
+    /// The session's list: marks contain indices into it.
     targets: Vec<Target>,
-    /// Of each CPU, with [`GAP`] where some were lost.
+    /// Records of each CPU, with [`GAP`] where some were lost.
     cpus: Vec<Vec<Record>>,
-    /// Of each CPU: overwritten before they could be taken.
+    /// Records of each CPU that were overwritten before they could be taken.
     lost: Vec<u64>,
-    /// There was no room for.
+    /// Records for which there was no room.
     pub refused: u64,
-    /// Threads have waited for them to be taken.
+    /// Waits of threads until records had been taken.
     pub waits: Waits,
-    /// Calls that were let go.
+    /// Calls that were dropped.
     pub unwanted: u64,
-    /// Where they go first.
+    /// Buffer of requests.
     room: Vec<Record>,
     error: Option<std::io::Error>,
-    /// Calls that are not are let go as soon as they end, if they have run on one CPU; of records
-    /// without words.
+    /// Unwanted calls are dropped as soon as they end, if they have run on one CPU. For records
+    /// without words only.
     wanted: Option<Wanted>,
-    /// Of each CPU.
+    /// The running call of each CPU.
     open: Vec<Open>,
 }
 
-/// The call that is running on a CPU since it began.
+/// A call that has run on one CPU since it began.
 #[derive(Default, Clone, Copy)]
 struct Open {
-    /// Where its records begin.
+    /// Index of its first record.
     from: Option<usize>,
     result: Option<i64>,
 }
@@ -75,7 +75,7 @@ pub fn observe(
     observe_wanted(scope, door, session, table, limit, None)
 }
 
-/// As [`observe`], for calls that return what is `wanted`.
+/// [`observe`], keeping only calls whose result is `wanted`.
 ///
 /// # Errors
 /// As for [`observe`].
@@ -118,22 +118,22 @@ impl Taken {
         }
     }
 
-    /// What threads did, in the order of time, and how many records are nobody's.
+    /// The events of threads, in the order of time, and the number of records of no known thread.
     pub fn pieces<E: Event>(&self) -> (Vec<Piece<E>>, u64) {
         pieces::pieces(self.each(), &self.targets)
     }
 
-    /// Of each CPU.
+    /// Records of each CPU.
     pub fn each(&self) -> impl Iterator<Item = &[Record]> {
         self.cpus.iter().map(Vec::as_slice)
     }
 
-    /// Of one.
+    /// Records of one CPU.
     pub fn of(&self, cpu: usize) -> &[Record] {
         &self.cpus[cpu]
     }
 
-    /// The words behind a CPU's record, if it has so many.
+    /// The words behind a CPU's record, if there are that many.
     pub fn words<const N: usize>(&self, cpu: usize, at: u32) -> Option<[u64; N]> {
         let records = self.of(cpu).get(at as usize..)?;
         if record_words(records.first()?.what) != N {
@@ -143,12 +143,12 @@ impl Taken {
         Some(std::array::from_fn(|i| words[i].word()))
     }
 
-    /// Overwritten before they could be taken.
+    /// Records that were overwritten before they could be taken.
     pub fn lost(&self) -> u64 {
         self.lost.iter().sum()
     }
 
-    /// Takes what there is.
+    /// Takes the records of all CPUs.
     fn take(&mut self, door: &impl Door, limit: usize) {
         for cpu in 0..self.cpus.len() {
             while let Some(n) = self.take_some(door, cpu) {
@@ -196,7 +196,7 @@ impl Taken {
         }
     }
 
-    /// The first `n` of those that came.
+    /// Keeps the first `n` words of the buffer.
     fn keep(&mut self, cpu: usize, n: usize) {
         match self.wanted {
             None => self.cpus[cpu].extend_from_slice(&self.room[..n]),
@@ -242,7 +242,7 @@ pub mod tests {
     use crate::session::fake::Fake;
     use jifl_sys::abi::RECORD_RESUME;
 
-    /// All that there is.
+    /// Takes all records.
     pub fn taken(fake: &Fake, cpus: u32) -> Taken {
         let mut taken = Taken::new(cpus, None);
         taken.targets = Target::all_syscalls();

@@ -8,22 +8,22 @@ use jifl_sys::abi::{
 
 use crate::session::targets::Target;
 
-/// Stands where records have been lost: no other's first word is 0.
+/// Marks the place of lost records. The first word of no other record is 0.
 pub const GAP: Record = Record { what: 0, value: 0 };
 
 /// Bits of the time in a record's first word.
 const TIME_BITS: u32 = 28;
 
-/// What a thread does, of a kind of session.
+/// An event of a thread, in a kind of session.
 pub trait Event: Sized {
-    /// Enters this target.
+    /// The thread enters this target.
     fn begin(target: Target) -> Self;
 
-    /// Its call comes to its end, at this time.
+    /// Its call ends, at this time.
     fn end(time: u64) -> Self;
 
-    /// What happens inside calls, and has no time: it is in the first of these records, whose
-    /// place among its CPU's is `at`.
+    /// An event inside a call, without a time. It is in the first of these records, whose index
+    /// among the CPU's records is `at`.
     fn inside(record: &Record, at: usize) -> Option<Self>;
 
     /// Records are lost from here on.
@@ -32,21 +32,21 @@ pub trait Event: Sized {
     }
 }
 
-/// What a thread did while it ran on one CPU.
+/// The events of a thread while it ran on one CPU.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece<E> {
-    /// When that began, in nanoseconds.
+    /// Time at which that began, in nanoseconds.
     pub time: u64,
     /// The thread.
     pub thread: u32,
-    /// The CPU: its place among those that were given.
+    /// The CPU's index among those given.
     pub cpu: usize,
-    /// In their order.
+    /// Events, in their order.
     pub events: Vec<E>,
 }
 
-/// All pieces, and how many records are nobody's: what is left where others were lost. `targets`
-/// is the list of the session that has recorded them.
+/// All pieces, and the number of records of no known thread, which remain where others were lost.
+/// `targets` is the list of the session that has recorded them.
 pub fn pieces<'a, E: Event>(
     cpus: impl IntoIterator<Item = &'a [Record]>,
     targets: &[Target],
@@ -60,7 +60,7 @@ pub fn pieces<'a, E: Event>(
     (all, stray)
 }
 
-/// Those of one CPU.
+/// The pieces of one CPU.
 fn cut<E: Event>(
     cpu: usize,
     records: &[Record],
@@ -119,8 +119,8 @@ fn cut<E: Event>(
     stray
 }
 
-/// When records were lost: between two times, of which the latter is the greatest there is where
-/// nothing comes behind.
+/// Intervals in which records were lost, each between two times. The second is the maximum if no
+/// time follows.
 pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     for records in cpus {
@@ -138,13 +138,13 @@ pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)>
     all
 }
 
-/// What a call returns, if that is what a record is about: it has 59 bits of it.
+/// The call's result, if the record has one: 59 bits of it.
 pub fn result(record: &Record) -> Option<i64> {
     let high = i64::from(record.what & RECORD_HIGH) << 37 >> 5;
     (record.what & !RECORD_HIGH == RECORD_RESULT).then_some(high | i64::from(record.value))
 }
 
-/// When that was, if a record tells, in nanoseconds.
+/// The time of a record, if it has one, in nanoseconds.
 pub fn time_of(record: &Record) -> Option<u64> {
     (record.what & RECORD_TYPE == RECORD_TIME)
         .then(|| u64::from(record.value) << TIME_BITS | u64::from(record.what & !RECORD_TYPE))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::duration;
 
-/// Argument of all commands that record.
+/// An option of all commands that record.
 #[derive(Debug, Args)]
 pub struct WaitArgs {
     /// Let records be lost rather than threads wait, at the ends of their calls, until some have been taken
@@ -22,17 +22,17 @@ impl WaitArgs {
     }
 }
 
-/// What waiting there was.
+/// Waits of threads.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// How often a thread waited.
     pub waits: u64,
-    /// All together, in nanoseconds.
+    /// Their sum, in nanoseconds.
     pub waited_ns: u64,
 }
 
 impl Waits {
-    /// As the module last said.
+    /// Takes the module's last numbers.
     pub fn of(records: &Records) -> Waits {
         Waits {
             waits: records.waits,
@@ -40,7 +40,7 @@ impl Waits {
         }
     }
 
-    /// For people: what stands behind other figures. Nothing if there was none.
+    /// For people: an addition to other figures. Empty if no thread waited.
     pub fn text(&self) -> String {
         if self.waits == 0 {
             return String::new();
