@@ -142,7 +142,7 @@ pub fn switch(door: &impl Door, name: &str, start: bool) -> Result<(), Failure> 
     })
 }
 
-/// Why there is no plugin of that name.
+/// Why no plugin of that name could be started or stopped.
 pub fn no_plugin(door: &impl Door, name: &str) -> String {
     let loaded: Vec<String> = device::plugins(door)
         .unwrap_or_default()

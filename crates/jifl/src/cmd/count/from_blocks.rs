@@ -14,16 +14,17 @@ use crate::session::blocks::code::{self, Code};
 use crate::session::blocks::{Profile, functions, instructions};
 use crate::show::text::grouped;
 
-/// Where [`What::Opcode`] has instructions of thunks, whose code is not in the block.
+/// The key in a table of [`What::Opcode`] of instructions in thunks, whose code is not in the
+/// block.
 const THUNK: &str = "(thunk)";
-/// And those of which nothing is known.
+/// The key of instructions whose code is unknown.
 const UNKNOWN: &str = "(unknown)";
 
 const fn figure(name: &'static str, title: &'static str) -> Figure {
     Figure { name, title }
 }
 
-/// What the session is asked for.
+/// Flags of the session.
 pub fn flags(what: What) -> u32 {
     if what == What::Branch {
         FLAG_BRANCHES
@@ -32,12 +33,12 @@ pub fn flags(what: What) -> u32 {
     }
 }
 
-/// Does it depend on what the instructions are?
+/// True if it depends on the instructions in a block.
 pub fn needs_code(what: What) -> bool {
     matches!(what, What::Load | What::Store | What::Opcode)
 }
 
-/// Blocks and instructions of which the code could not be read, and instructions in thunks.
+/// Blocks and instructions whose code could not be read, and instructions in thunks.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dark {
     blocks: u64,
@@ -46,7 +47,7 @@ pub struct Dark {
 }
 
 impl Dark {
-    /// For people: nothing if there is nothing.
+    /// For people: empty if there are none.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if self.in_thunks > 0 {
@@ -88,7 +89,7 @@ impl Sums {
     }
 }
 
-/// The table, and what is not in it.
+/// The table, and what it lacks.
 pub fn sheet(
     what: What,
     by_func: bool,
@@ -186,7 +187,7 @@ fn keys(profile: &Profile, block: &Count, by_func: bool) -> Vec<Key> {
     function.into_iter().collect()
 }
 
-/// What needs no code.
+/// Adds a block for counts that need no code.
 fn plain(what: What, by_func: bool, profile: &Profile) -> Sums {
     let mut sums = Sums::default();
     if what == What::Func {
@@ -210,7 +211,7 @@ fn plain(what: What, by_func: bool, profile: &Profile) -> Sums {
     sums
 }
 
-/// What does.
+/// Adds a block for counts that need its code.
 fn decoded(what: What, by_func: bool, profile: &Profile, memory: &mut impl Memory) -> (Sums, Dark) {
     let mut sums = Sums::default();
     let mut dark = Dark::default();
@@ -235,7 +236,7 @@ fn decoded(what: What, by_func: bool, profile: &Profile, memory: &mut impl Memor
     (sums, dark)
 }
 
-/// All instructions, those of which nothing is known, too.
+/// All instructions, including those whose code is unknown.
 fn add_opcodes(sums: &mut Sums, keys: &[Key], block: &Count, code: Option<&Code>) {
     let mut add = |opcode: &str, times: u64| {
         if times > 0 {

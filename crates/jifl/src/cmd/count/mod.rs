@@ -193,14 +193,14 @@ fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What columns have no place for goes to standard error.
+/// Notes for standard error, for which the columns have no place.
 fn note_cost(format: Format, cost: &str) {
     if format == Format::Csv {
         output::note(cost.trim_end());
     }
 }
 
-/// Names the calls that were asked for one by one and are not in this kernel.
+/// Tells the user which calls, asked for one by one, this kernel lacks.
 fn note_absent(report: &Report, targets: &[String], table: &Table) {
     for nr in &report.absent {
         let name = format!("sys:{}", table.name(*nr));
@@ -210,7 +210,7 @@ fn note_absent(report: &Report, targets: &[String], table: &Table) {
     }
 }
 
-/// What is to be known beside the report.
+/// Notes beside the report.
 fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
     note_absent(report, &args.targets, table);
     if report.cut_short {

@@ -15,9 +15,9 @@ use crate::show::text::grouped;
 /// How a report is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// For whom.
+    /// The format.
     pub format: Format,
-    /// Lines that a table has at most.
+    /// Maximum of lines of a table.
     pub lines: usize,
     /// Columns of the terminal, if it goes to one.
     pub width: Option<usize>,
@@ -26,13 +26,13 @@ pub struct Form {
 /// A column of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figure {
-    /// For programs.
+    /// Its name for programs.
     pub name: &'static str,
-    /// For people.
+    /// Its title for people.
     pub title: &'static str,
 }
 
-/// What a share is of.
+/// The denominator of a computed column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// The sum of the same column, in percent.
@@ -43,27 +43,27 @@ pub enum Of {
     Mean(usize),
 }
 
-/// A column for people that is computed: which, of what.
+/// A computed column, for people: its numerator and denominator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio {
     /// Its title.
     pub title: &'static str,
-    /// The column of figures above the line.
+    /// The column of figures that is the numerator.
     pub figure: usize,
-    /// What is below it.
+    /// The denominator.
     pub of: Of,
 }
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What it is of, as many as there are keys.
+    /// Values of the keys, one for each.
     pub keys: Vec<Key>,
-    /// As many as there are figures.
+    /// Values of the figures, one for each.
     pub figures: Vec<u64>,
 }
 
-/// What a line is of.
+/// A key of a line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
 pub enum Key {
@@ -74,7 +74,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// Control characters, which command names may have, do not reach a terminal.
+    /// Control characters, which command names may contain, must not reach a terminal.
     fn shown(&self) -> String {
         match self {
             Key::Text(text) => text
@@ -99,19 +99,19 @@ impl Key {
 /// The whole table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sheet {
-    /// What is counted.
+    /// Name of what is counted.
     pub kind: &'static str,
-    /// Columns of keys, as `--by` calls them; none: one line with the sum.
+    /// Columns of keys, by the names of `--by`; none: one line with the sum.
     pub keys: Vec<&'static str>,
     /// Columns of figures.
     pub figures: Vec<Figure>,
-    /// The last column.
+    /// The computed column, which is the last.
     pub ratio: Ratio,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// What found no room among them.
+    /// Sums for which there was no room among the lines.
     pub other: Option<Vec<u64>>,
-    /// What is to be known beside, for programs.
+    /// Further members, for programs.
     pub beside: BTreeMap<&'static str, u64>,
 }
 
@@ -133,13 +133,13 @@ struct Object<'a> {
 }
 
 impl Sheet {
-    /// Puts the largest first, by the first figure that is said.
+    /// Sorts lines by the first figure, the largest first.
     pub fn sort(&mut self, figure: usize) {
         self.lines
             .sort_by(|a, b| (b.figures[figure], &a.keys).cmp(&(a.figures[figure], &b.keys)));
     }
 
-    /// Of all lines.
+    /// Sums of all lines.
     pub fn total(&self) -> Vec<u64> {
         let zero = self.other.clone();
         let zero = zero.unwrap_or_else(|| vec![0; self.figures.len()]);
@@ -180,8 +180,8 @@ impl Sheet {
         text
     }
 
-    /// The line of what found no room, if there is some: keys, of which there is the first and
-    /// the others are `none`, and figures.
+    /// The line of the sums without room, if there are any. The first key is a word, the other keys
+    /// are `none`.
     fn without_room(&self, none: &str) -> Option<(Vec<String>, &[u64])> {
         let other = self.other.as_ref().filter(|other| other[0] > 0)?;
         let mut keys = vec![none.to_owned(); self.keys.len()];
@@ -203,7 +203,7 @@ impl Sheet {
         text
     }
 
-    /// Figures and the ratio.
+    /// Figures and the computed column.
     fn shown(&self, figures: &[u64], total: &[u64]) -> Vec<String> {
         let Ratio { figure, of, .. } = self.ratio;
         let part = figures[figure];

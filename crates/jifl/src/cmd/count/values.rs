@@ -15,7 +15,7 @@ use crate::show::output::fit;
 use crate::show::text::grouped;
 use crate::show::text::json;
 
-/// Characters of the longest bar, where there is room for it, and of all else in its line.
+/// Characters of the longest bar, if there is room, and of the rest of its line.
 const BAR: usize = 52;
 const BESIDE_BAR: usize = 31;
 
@@ -113,7 +113,7 @@ fn bits(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// From the first to the last that is not empty, without a gap.
+/// Buckets from the first to the last that is not empty, without a gap.
 fn filled(powers: &BTreeMap<u32, u64>) -> Vec<Bucket> {
     let (Some((first, _)), Some((last, _))) = (powers.first_key_value(), powers.last_key_value())
     else {
@@ -127,7 +127,7 @@ fn filled(powers: &BTreeMap<u32, u64>) -> Vec<Bucket> {
     (*first..=*last).map(bucket).collect()
 }
 
-/// As bpftrace writes them.
+/// Lines in bpftrace's format.
 fn text(value: Value, target: &Target<'_>, bar: usize) -> String {
     let mut text = format!(
         "@{}[{}]: {}\n",
@@ -159,7 +159,7 @@ fn figures(value: Value, target: &Target<'_>) -> String {
     text
 }
 
-/// Characters of the longest bar on a terminal of so many columns.
+/// Characters of the longest bar on a terminal with this many columns.
 fn bar_within(width: Option<usize>) -> usize {
     width.map_or(BAR, |width| width.saturating_sub(BESIDE_BAR).clamp(1, BAR))
 }
@@ -181,7 +181,7 @@ fn label(bucket: &Bucket) -> String {
     format!("[{}, {})", short(bucket.low), short(bucket.high))
 }
 
-/// A power of two.
+/// A power of two as text.
 fn short(number: u64) -> String {
     const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
     let unit = (number.trailing_zeros() / 10) as usize;
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Of the calls of `read` there are these.
+    /// A report in which these are the buckets of `read`.
     fn report(histogram: &[(usize, u64)]) -> Report {
         let mut report = sample(Kind::Call);
         report.rows.remove(0);

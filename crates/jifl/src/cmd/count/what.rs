@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is counted, and by which keys: the words of the command line, and which go together.
+//! What is counted, and by which keys: the words of the command line, and their valid combinations.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub enum What {
     Block,
     /// The calls alone.
     Call,
-    /// Nothing.
+    /// Nothing: the cost of the cache.
     None,
     /// Conditional branches executed.
     Branch,
@@ -31,23 +31,23 @@ pub enum What {
     Opcode,
     /// Calls of functions.
     Func,
-    /// Calls by a value of theirs.
+    /// Calls by one of their values.
     Hist(Value),
 }
 
 /// A value of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// How long it lasts.
+    /// Its duration.
     Duration,
-    /// What it returns.
+    /// Its return value.
     Retval,
     /// An argument.
     Arg(u32),
 }
 
 impl Value {
-    /// As the module is asked for it.
+    /// The module's flag for this value.
     pub fn flag(self) -> u32 {
         match self {
             Value::Duration => FLAG_DURATION,
@@ -56,7 +56,7 @@ impl Value {
         }
     }
 
-    /// As it is called in reports.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Value::Duration => "duration",
@@ -98,7 +98,7 @@ fn argument(word: &str) -> Option<u32> {
 }
 
 impl What {
-    /// As it is called in reports.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             What::Insn => "insn",
@@ -114,7 +114,7 @@ impl What {
         }
     }
 
-    /// What the session inserts that counts it call by call.
+    /// The kind of session that counts it call by call.
     fn kind(self) -> Kind {
         match self {
             What::Insn => Kind::Insn,
@@ -125,7 +125,7 @@ impl What {
     }
 }
 
-/// What counts are by.
+/// Keys of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum By {
     /// Command names
@@ -139,7 +139,7 @@ pub enum By {
 }
 
 impl By {
-    /// As the command line and reports call it.
+    /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
         match self {
             By::Comm => "comm",
@@ -159,20 +159,20 @@ impl By {
     }
 }
 
-/// How it is found out.
+/// The way of finding counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     /// For each system call.
     Calls(Kind),
-    /// By what the tasks are: in this order, asked for by these flags.
+    /// By these properties of tasks, in this order, with these flags of the session.
     Keys(Kind, Vec<By>, u32),
-    /// From how often each block is executed, by function or not.
+    /// From the executions of each block, by function or not.
     Blocks(bool),
     /// A histogram.
     Values(Value),
 }
 
-/// Which way leads to that, if any does.
+/// The way for this combination, if it is valid.
 pub fn plan(what: What, by: &[By]) -> Result<Plan, Failure> {
     let mut by = by.to_vec();
     by.sort_unstable();

@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// The symbols of /proc/kallsyms that checks ask for.
+/// The symbols that checks ask of /proc/kallsyms.
 struct Symbols(Option<BTreeSet<String>>);
 
 impl Symbols {
@@ -248,7 +248,7 @@ fn capabilities(host: &Host) -> Finding {
     .mend("run jifl as root, or give it these capabilities")
 }
 
-/// Only reports become poorer by it: the module has its own way to addresses.
+/// Without addresses only reports lack names: the module finds addresses by itself.
 fn addresses(host: &Host) -> Finding {
     let what = "kptr_restrict";
     match host.read("/proc/sys/kernel/kptr_restrict").as_deref() {
@@ -353,7 +353,7 @@ mod tests {
         ("lib/modules/6.1.0-9-amd64/build/Makefile", ""),
     ];
 
-    /// A directory that goes with its end.
+    /// A directory that is deleted at the end of the test.
     struct Tree(PathBuf);
 
     impl Tree {

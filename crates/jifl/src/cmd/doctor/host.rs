@@ -13,7 +13,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// This one.
+    /// This machine.
     pub fn real() -> Host {
         let uname = rustix::system::uname();
         Host {
@@ -23,7 +23,7 @@ impl Host {
         }
     }
 
-    /// One made of the files below `root`.
+    /// A machine whose files are below `root`.
     #[cfg(test)]
     pub fn made_up(root: &Path, machine: &str, release: &str) -> Host {
         Host {
@@ -33,7 +33,7 @@ impl Host {
         }
     }
 
-    /// Whether this is the machine itself: only then devices and programs are asked.
+    /// Whether this is the real machine: only there devices and programs are asked.
     pub fn is_real(&self) -> bool {
         self.root == Path::new("/")
     }
@@ -44,7 +44,7 @@ impl Host {
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// Whether a file is there.
+    /// Whether a file exists.
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }

@@ -24,13 +24,13 @@ pub struct DoctorArgs {
     format: Format,
 }
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// As it must be.
+    /// No problem.
     Ok,
-    /// Not needed now, or could not be seen.
+    /// Not needed now, or unknown.
     Note,
     /// JIFL cannot work here before it is mended.
     Bad,
@@ -39,9 +39,9 @@ pub enum Verdict {
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub what: &'static str,
-    /// How it came out.
+    /// The result.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,

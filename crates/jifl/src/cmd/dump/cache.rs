@@ -10,10 +10,11 @@ use rustix::io::Errno;
 use crate::base::exit::Failure;
 use crate::session::device;
 
-/// The cache is emptied at most once a second; this often is bad luck.
+/// Maximum of attempts. The cache is emptied at most once a second, so this many failures are
+/// unlikely.
 const TRIES: u32 = 3;
 
-/// All blocks with inserts of a session, in the order of their making.
+/// All blocks with inserts of a session, in the order in which they were made.
 pub fn read(door: &impl Door, session: u64) -> Result<Vec<(Block, BlockParts)>, Failure> {
     for _ in 0..TRIES {
         let before = device::status(door)?.flushes;

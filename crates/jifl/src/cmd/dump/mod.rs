@@ -79,12 +79,12 @@ pub struct DumpArgs {
 struct Object<'a> {
     command: &'static str,
     session: u64,
-    /// How many there are; `blocks` has fewer if these were limited.
+    /// Number of blocks; `blocks` has fewer if it was limited.
     total: usize,
     blocks: &'a [View],
 }
 
-/// What the cache holds of one session.
+/// The blocks of one session in the cache.
 struct Dump {
     session: u64,
     total: usize,
@@ -115,7 +115,7 @@ pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Looks while the session still runs.
+/// Reads the blocks while the session still runs.
 fn own_session(
     args: &DumpArgs,
     door: &(impl Door + Sync),

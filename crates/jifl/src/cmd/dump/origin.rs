@@ -11,30 +11,31 @@ use jifl_sys::abi::{
 
 use crate::kernel::disasm::{self, Disassembler};
 
-/// The module tells so many routines apart (engine/ir/routine.h); with as many there may be others.
+/// Number of routines that the module tells apart (engine/ir/routine.h). If there are as many,
+/// there may be others.
 const ROUTINES_MAX: usize = 64;
 
 /// A segment.
 pub struct Part<'a> {
-    /// The block that it is of.
+    /// Its block.
     pub block: &'a Block,
-    /// All of the block's.
+    /// All segments of the block.
     pub segments: &'a [Segment],
-    /// Its place among them.
+    /// Its index among them.
     pub index: usize,
     /// Its instructions.
     pub copy: &'a [Instruction],
 }
 
-/// What may have inserted something.
+/// Sessions and routines that may have inserted code.
 pub struct Origins {
     sessions: HashMap<u64, SessionInfo>,
-    /// The one routine that has been inlined, if it is one.
+    /// The inlined routine, if there is only one.
     routine: Option<String>,
 }
 
 impl Origins {
-    /// Of these sessions, and all analysis routines.
+    /// The origins in these sessions, and in all analysis routines.
     pub fn of(sessions: &[SessionInfo], routines: &[RoutineInfo]) -> Origins {
         let routines = if routines.len() < ROUTINES_MAX {
             routines
@@ -55,7 +56,7 @@ impl Origins {
         }
     }
 
-    /// Where its code comes from.
+    /// The origin of a segment.
     pub fn by(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
         let Part {
             block,
@@ -99,7 +100,7 @@ impl Origins {
         }
     }
 
-    /// What the engine itself has made, all in one piece.
+    /// The origin of code that the engine itself has made as one piece.
     fn inserted(&self, names: &Disassembler, part: &Part<'_>) -> Option<String> {
         let copy = part.copy;
         if let Some(function) = copy.iter().find_map(out_of(copy)) {
@@ -115,13 +116,13 @@ impl Origins {
         counts.then(|| Self::cell(part.segments, part.index))
     }
 
-    /// Is one of the block's sessions of this kind?
+    /// True if one of the block's sessions is of this kind.
     fn has(&self, block: &Block, kind: Kind) -> bool {
         let mut sessions = block.sessions.iter().filter_map(|id| self.sessions.get(id));
         sessions.any(|session| session.kind == kind as u32)
     }
 
-    /// What a cell of a profile counts: behind the block's last instruction, a branch.
+    /// The meaning of a profile's cell: after the block's last instruction it counts a branch.
     fn cell(segments: &[Segment], index: usize) -> String {
         let behind = &segments[index + 1..];
         if behind
@@ -134,7 +135,7 @@ impl Origins {
         }
     }
 
-    /// What a cell of the module's own counts.
+    /// The meaning of a cell of the module's own.
     fn counter(&self, block: &Block) -> String {
         match [Kind::Insn, Kind::Block].map(|kind| self.has(block, kind)) {
             [true, false] => "counter of instructions".into(),
@@ -144,20 +145,20 @@ impl Origins {
     }
 }
 
-/// Whether this is the way on where the branch is taken: more stands behind it, or the block
-/// runs into another.
+/// True if this is the way on where the branch is taken: more code follows it, or the block runs
+/// into another.
 pub fn leaves_where_taken(block: &Block, segments: &[Segment], index: usize) -> bool {
     segments[index].kind == SEGMENT_ONWARD
         && (index + 1 < segments.len() || block.flags & BLOCK_FALLS != 0)
 }
 
-/// Takes a place in a CPU's ring, as engine/emit/record.c does.
+/// True if the code takes a place in a CPU's ring, as in engine/emit/record.c.
 fn is_record(copy: &[Instruction]) -> bool {
     let start = copy.iter().take(3).map(Instruction::mnemonic);
     start.eq([Mnemonic::Mov, Mnemonic::Xadd, Mnemonic::Rol]) && disasm::is_per_cpu(&copy[1])
 }
 
-/// What has to hold for what follows to be done, as engine/emit/when.c asks it.
+/// The condition of the code that follows, as written by engine/emit/when.c.
 fn condition(copy: &[Instruction]) -> Option<String> {
     let asks = |pair: &&[Instruction]| {
         [pair[0].mnemonic(), pair[1].mnemonic()] == [Mnemonic::Cmp, Mnemonic::Jne]

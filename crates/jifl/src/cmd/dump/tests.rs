@@ -17,7 +17,7 @@ const KALLSYMS: &str = "ffffffff81000000 T vfs_read\nffffffff81000100 T fput\n\
 /// A piece: its kind, original bytes, copied bytes.
 type Made<'a> = (u8, &'a [u8], &'a [u8]);
 
-/// A block of session 3. Before the n-th piece the n-th flag is live, and rax dead.
+/// A block of session 3. Before piece n flag n is live, and rax is dead.
 fn block(orig: u64, cache: u64, flags: u32, pieces: &[Made<'_>]) -> (Block, BlockParts) {
     let mut parts = BlockParts::default();
     for (index, (kind, src, code)) in pieces.iter().enumerate() {
@@ -39,7 +39,7 @@ fn block(orig: u64, cache: u64, flags: u32, pieces: &[Made<'_>]) -> (Block, Bloc
     (block, parts)
 }
 
-/// push, a test, a conditional jump to a block, a call that is not linked.
+/// The code is: push, a test, a conditional jump to a block, a call that is not linked.
 fn sample() -> [(Block, BlockParts); 2] {
     [
         block(
@@ -136,7 +136,7 @@ vfs_read+0x10 at 0xffffffff81000010, 6 bytes; copy at 0xffffffffc0a00100, 11 byt
     );
 }
 
-/// What is inserted where a branch is taken: the branch goes round it, and it goes on to the target.
+/// Code inserted where a branch is taken: the branch goes round it, and it goes on to the target.
 #[test]
 fn both_edges_of_a_branch_are_told_apart() {
     let fake = fake_of([block(
@@ -257,7 +257,7 @@ fn conditions_are_shown() {
     assert_eq!(by, wanted);
 }
 
-/// Blocks of nops alone have no code: others begin at the same place.
+/// Blocks that consist of nops have no code, so other blocks begin at the same address.
 #[test]
 fn branches_have_the_names_of_the_original() {
     let jumps: &[Made<'_>] = &[

@@ -81,7 +81,8 @@ fn heading(view: &View) -> String {
     )
 }
 
-/// The first has the source and the liveness, each has one instruction of the copy.
+/// Lines of a piece. The first has the source and the liveness; each has one instruction of the
+/// copy.
 fn rows(piece: &Piece) -> Vec<Line> {
     let mark = if piece.kind == "original" { ' ' } else { '+' };
     let mut lines = Vec::new();
@@ -107,7 +108,8 @@ fn rows(piece: &Piece) -> Vec<Line> {
     lines
 }
 
-/// Fits the columns: registers get little, the rest is halved.
+/// Fits the columns to a line: registers get little room, the original and the copy half of the
+/// rest each.
 fn cut_to(lines: &mut [Line], width: Option<usize>) {
     const FLAGS_AND_GAPS: usize = 2 + 7 + 2 + 2 + 2;
     const DEAD: usize = 12;

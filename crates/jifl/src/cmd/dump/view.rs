@@ -28,32 +28,32 @@ const REGISTERS: [&str; 16] = [
 /// A block.
 #[derive(Debug, Serialize)]
 pub struct View {
-    /// The function that it is of.
+    /// Its function.
     pub function: String,
-    /// The name with the offset.
+    /// Its function, with the offset.
     pub name: String,
-    /// Where the original stands.
+    /// Address of the original.
     pub orig: String,
-    /// Where the copy stands.
+    /// Address of the copy.
     pub cache: String,
-    /// Original instructions, where known.
+    /// Number of original instructions, if known.
     pub insns: Option<u32>,
-    /// What it is.
+    /// Its properties.
     pub flags: Vec<&'static str>,
-    /// Whose inserts it has.
+    /// The sessions whose inserts it has.
     pub sessions: Vec<u64>,
     /// Bytes of the original as it is now.
     pub src: String,
     /// Bytes of the copy.
     pub code: String,
-    /// In order.
+    /// Pieces, in order.
     pub segments: Vec<Piece>,
 }
 
 /// A piece of a block.
 #[derive(Debug, Serialize)]
 pub struct Piece {
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
     /// Bytes of the original.
     pub src_len: u8,
@@ -61,33 +61,33 @@ pub struct Piece {
     pub code_len: u16,
     /// Bytes that inserted code has on the stack at its beginning.
     pub pushed: u32,
-    /// Flags live before it, where known: `C-Z---`.
+    /// Flags live before it, if known: `C-Z---`.
     pub live_flags: Option<String>,
-    /// Registers live before it, where known.
+    /// Registers live before it, if known.
     pub live_regs: Option<Vec<&'static str>>,
     /// The original instruction.
     pub original: Option<String>,
-    /// What became of it, or what was inserted.
+    /// The copy of this instruction, or the inserted code.
     pub copy: Vec<String>,
-    /// Where inserted code comes from, as far as that is known.
+    /// Origin of inserted code, if known.
     pub by: Option<String>,
-    /// Registers that are dead before it; for the text.
+    /// Registers that are dead before it, for the text.
     #[serde(skip)]
     pub dead: Vec<&'static str>,
 }
 
-/// What the blocks are seen with.
+/// Names and origins with which blocks are shown.
 pub struct Viewer {
     disassembler: Disassembler,
     symbols: Rc<Symbols>,
-    /// Original addresses of blocks, by the addresses of their copies. Several, where a
-    /// block has no code: nops alone.
+    /// Original addresses of blocks, by the addresses of their copies. Several blocks have the same
+    /// address if they consist of nops and so have no code.
     starts: HashMap<u64, Vec<u64>>,
     origins: Origins,
 }
 
 impl Viewer {
-    /// For these blocks.
+    /// A viewer for these blocks.
     pub fn new(
         symbols: Symbols,
         blocks: &[(Block, BlockParts)],
@@ -109,7 +109,7 @@ impl Viewer {
         }
     }
 
-    /// What is to be shown of one block.
+    /// The view of one block.
     pub fn view(&mut self, block: &Block, parts: &BlockParts) -> View {
         let place = self.symbols.function(block.orig);
         let sessions: Vec<u64> = block.sessions.into_iter().filter(|id| *id != 0).collect();
@@ -176,7 +176,7 @@ impl Viewer {
         self.disassembler.text(instruction, label)
     }
 
-    /// `onward`: where the original goes on behind this; `inside`: where the block's code is.
+    /// `onward`: address at which the original goes on; `inside`: addresses of the block's code.
     fn copy(
         &mut self,
         source: Option<&Instruction>,
@@ -207,7 +207,7 @@ impl Viewer {
         lines
     }
 
-    /// Where a branch of the copy goes: in terms of the original.
+    /// The target of a branch of the copy, in terms of the original.
     fn label(&self, target: u64, meant: Option<Branch>) -> String {
         let there = self.starts.get(&target).map_or(&[][..], Vec::as_slice);
         match (meant, there) {
@@ -239,7 +239,7 @@ fn set_liveness(piece: &mut Piece, segment: &Segment) {
     piece.dead = names(dead);
 }
 
-/// In the order in which they are commonly listed; D only if it may be set.
+/// Flags in their common order; D is shown only if it may be set.
 fn live_flags(live: u8) -> String {
     let bit = |name: char| LIVE_FLAGS.iter().position(|flag| *flag == name);
     let is_live = |name: char| bit(name).is_some_and(|bit| live >> bit & 1 == 1);

@@ -7,14 +7,15 @@ use jifl_sys::abi::{LOCK_CMPXCHG, Lock};
 
 use super::By;
 
-/// Waits, the longest sum first, and retries, the most first. What a row is not by is 0 in it.
+/// Waits, the longest sum first, and retries, the most first. Members of a row that are not in `by`
+/// are 0.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub waits: Vec<Lock>,
     pub retries: Vec<Lock>,
 }
 
-/// Adds up those that are the same in their type and in what is asked for.
+/// Adds up records that have the same type and the same values of `by`.
 pub fn rows(locks: &[Lock], by: &[By]) -> Rows {
     let mut sums: BTreeMap<_, Lock> = BTreeMap::new();
     for lock in locks {
@@ -35,7 +36,7 @@ pub fn rows(locks: &[Lock], by: &[By]) -> Rows {
     Rows { waits, retries }
 }
 
-/// What tells it from others. A slow path is known by its type.
+/// The members that tell rows apart. A slow path is known by its type.
 fn key(lock: &Lock, by: &[By]) -> Lock {
     let mut key = Lock {
         kind: lock.kind,
@@ -57,7 +58,7 @@ fn key(lock: &Lock, by: &[By]) -> Lock {
 pub mod tests {
     use super::*;
 
-    /// Of that type, waited for once or tried again.
+    /// A record of this type, of one wait or one retry.
     pub fn lock(kind: u32, lock: u64, caller: u64, wait_ns: u64) -> Lock {
         Lock {
             kind,

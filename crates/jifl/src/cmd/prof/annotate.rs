@@ -19,10 +19,10 @@ use crate::show::table::table;
 use crate::show::text::grouped;
 use crate::show::text::percent;
 
-/// Shares from which on an instruction is shown as hot, and as warm, as perf does.
+/// Shares from which on an instruction is shown as hot, and as warm, as in perf.
 const HOT: f64 = 0.05;
 const WARM: f64 = 0.005;
-/// Parts that are named as the hottest.
+/// Number of parts that are named as the hottest.
 const HOTTEST: usize = 3;
 
 /// A function.
@@ -32,7 +32,7 @@ pub struct Annotated {
     address: String,
     calls: u64,
     instructions: u64,
-    /// Parts of it that were executed, the most instructions first: from, to, executed.
+    /// Its executed parts, the most instructions first: from, to, executed.
     #[serde(skip)]
     hottest: Vec<(u64, u64, f64)>,
     lines: Vec<Row>,
@@ -43,30 +43,30 @@ pub struct Annotated {
 struct Row {
     address: String,
     offset: u64,
-    /// Null where it was not translated.
+    /// Null if it was not translated.
     executed: Option<u64>,
-    /// Of all instructions executed in the function.
+    /// Share of all instructions executed in the function.
     share: f64,
     text: String,
-    /// Of a conditional branch.
+    /// For a conditional branch: how often it was taken.
     taken: Option<u64>,
     file: Option<String>,
     line: Option<u32>,
-    /// Inlined functions that it is of, the innermost first.
+    /// Inlined functions that it belongs to, the innermost first.
     inlined: Vec<String>,
 }
 
-/// What is needed for it.
+/// Sources of an annotation.
 pub struct Annotator<'a> {
-    /// What was counted.
+    /// The counts.
     pub profile: &'a Profile,
-    /// What was executed.
+    /// The code.
     pub code: &'a mut dyn Memory,
-    /// Where it comes from.
+    /// The source lines.
     pub lines: &'a Lines,
 }
 
-/// Those of this name, which may be without its module; several static ones may have the same.
+/// The functions with this name, with or without the module; several static functions may have it.
 pub fn named<'a, 'b>(
     functions: &'a [Function<'b>],
     name: &str,
@@ -92,10 +92,10 @@ pub fn named<'a, 'b>(
 }
 
 impl Annotator<'_> {
-    /// What there is to say of one.
+    /// The annotation of a function.
     ///
     /// # Errors
-    /// Its code is not there any more.
+    /// Its code does not exist any more.
     pub fn annotate(
         &mut self,
         names: &mut Disassembler,
@@ -169,7 +169,8 @@ impl Annotator<'_> {
     }
 }
 
-/// Runs of instructions that were executed equally often, by what they had of all.
+/// Runs of instructions that were executed equally often, the largest share of all instructions
+/// first.
 fn hottest(rows: &[Row]) -> Vec<(u64, u64, f64)> {
     let runs = rows.chunk_by(|a, b| a.executed == b.executed);
     let mut runs: Vec<(u64, u64, f64)> = runs
@@ -233,7 +234,7 @@ fn colour(share: f64) -> Option<&'static str> {
     }
 }
 
-/// Lines of the table, without its heading: there is one for each function.
+/// Lines of the table, without the heading of each function.
 fn rows(rows: &[Row]) -> Vec<String> {
     let all: Vec<Vec<String>> = rows
         .iter()
@@ -268,7 +269,7 @@ fn rows(rows: &[Row]) -> Vec<String> {
         .collect()
 }
 
-/// `fs/read_write.c:450 (inlined fdget): text`; nothing where lines are not known.
+/// `fs/read_write.c:450 (inlined fdget): text`; empty if lines are unknown.
 fn source(row: &Row, sources: &mut Sources, lines: &Lines) -> String {
     let (Some(file), Some(line)) = (&row.file, row.line) else {
         return String::new();

@@ -9,19 +9,19 @@ use super::frames::Stacks;
 use crate::show::text::percent;
 use crate::show::text::{escaped, grouped};
 
-/// A box and what stands on it.
+/// A box and the boxes on it.
 struct Node {
     name: String,
     count: u64,
     above: Vec<Node>,
 }
 
-/// Of the picture, and of a box.
+/// Width of the picture, and height of a box.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
-/// Above and below the boxes.
+/// Room above and below the boxes.
 const MARGIN: f64 = 30.0;
-/// Of a letter, and of the narrowest box that anybody sees.
+/// Width of a letter, and of the narrowest visible box.
 const LETTER: f64 = 7.0;
 const NARROW: f64 = 0.2;
 
@@ -45,7 +45,7 @@ pub fn render(stacks: &Stacks) -> String {
     text + "</svg>\n"
 }
 
-/// Of stacks in their order, of which those of the same function are beside each other.
+/// Boxes of stacks, which are sorted so that stacks with the same function are neighbours.
 fn node(name: &str, entries: &[(&[String], u64)]) -> Node {
     let deeper: Vec<(&[String], u64)> = entries
         .iter()
@@ -70,7 +70,7 @@ fn depth(node: &Node) -> usize {
     1 + node.above.iter().map(depth).max().unwrap_or(0)
 }
 
-/// `bottom`: of the box.
+/// `bottom`: lower edge of the box.
 fn draw(text: &mut String, node: &Node, all: u64, mut x: f64, bottom: f64) {
     let width = node.count as f64 / all.max(1) as f64 * WIDTH;
     if width < NARROW {
@@ -108,7 +108,7 @@ fn draw(text: &mut String, node: &Node, all: u64, mut x: f64, bottom: f64) {
     }
 }
 
-/// A warm one, always the same for a name.
+/// A warm colour, always the same for a name.
 fn colour(name: &str) -> String {
     let hash = name.bytes().fold(7_u32, |hash, byte| {
         hash.wrapping_mul(31).wrapping_add(byte.into())

@@ -16,15 +16,15 @@ use crate::session::blocks::{Function, Profile, instructions};
 /// Instructions by stack, outermost first.
 pub type Stacks = BTreeMap<Vec<String>, u64>;
 
-/// What inlined functions are found with.
+/// Sources for finding inlined functions.
 pub struct Inlined {
-    /// Says where instructions begin.
+    /// The code, which tells where instructions begin.
     pub code: Box<dyn Memory>,
-    /// Says of what they are.
+    /// The lines, which tell the inlined functions.
     pub lines: Lines,
 }
 
-/// Of all functions; with inlined ones where `inlined` knows them.
+/// The stacks of all functions; with inlined functions if `inlined` is given.
 pub fn stacks(
     profile: &Profile,
     functions: &[Function<'_>],
@@ -51,8 +51,8 @@ fn add(stacks: &mut Stacks, stack: Vec<String>, instructions: u64) {
     }
 }
 
-/// Each instruction to what it is of. A block counts those of a thunk that its branch goes
-/// through, too: they are the branch's.
+/// Adds each instruction to its stack. A block also counts the instructions of a thunk that its
+/// branch goes through: they belong to the branch.
 fn add_block(
     stacks: &mut Stacks,
     outer: &[String],

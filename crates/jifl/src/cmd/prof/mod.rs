@@ -46,7 +46,7 @@ pub struct ProfArgs {
     profile: ProfileArgs,
 }
 
-/// What is special about it.
+/// Options of `jifl prof` that `jifl report` has, too.
 #[derive(Debug, Args)]
 pub struct ProfOptions {
     /// Also write lines of `kernel;FUNCTION INSTRUCTIONS`, for flame graphs
@@ -72,15 +72,15 @@ struct AnnotatedObject {
     summary: Summary,
 }
 
-/// What stacks are written to.
+/// Files for stacks.
 struct Sinks {
     folded: Option<Sink>,
     svg: Option<Sink>,
 }
 
-/// What tells of single instructions.
+/// Sources that tell of single instructions.
 struct Sources {
-    /// Not of a recording.
+    /// `None` for a recording.
     kcore: Option<Kcore>,
     lines: Opened,
 }
@@ -96,15 +96,15 @@ pub fn run(args: &ProfArgs) -> Result<u8, Failure> {
 }
 
 impl ProfOptions {
-    /// Whether some were given.
+    /// True if any option was given.
     pub fn are_given(&self) -> bool {
         self.folded.is_some() || self.svg.is_some() || self.inlined || self.annotate.is_some()
     }
 
-    /// What a recording does not have is refused.
+    /// Refuses an option for which a recording has no data.
     ///
     /// # Errors
-    /// It is asked for.
+    /// Such an option was given.
     pub fn need_no_kernel(&self) -> Result<(), Failure> {
         match self.annotate {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl ProfOptions {
         }
     }
 
-    /// Opens the files, and what is read, of the kernel with this build.
+    /// Opens the files, and the sources of the kernel with this build.
     pub fn view(&self, lines: &LinesArgs, build: Build) -> Result<View<'_>, Failure> {
         let sinks = Sinks {
             folded: self.folded.as_deref().map(Sink::file).transpose()?,

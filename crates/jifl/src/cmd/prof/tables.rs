@@ -55,7 +55,7 @@ pub fn sorted_blocks(profile: &Profile) -> Vec<&Count> {
     blocks
 }
 
-/// Both, for people.
+/// Both tables, for people.
 pub fn text(
     profile: &Profile,
     functions: &[Function<'_>],
@@ -118,7 +118,7 @@ pub fn text(
     text + &profile.cost()
 }
 
-/// Both, for programs.
+/// Both tables, for programs.
 pub fn json(profile: &Profile, functions: &[Function<'_>], blocks: &[&Count]) -> String {
     let function = |function: &Function<'_>| (function.calls(), function.instructions());
     text::json(&Object {

@@ -36,12 +36,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// Is it nothing without functions' times?
+    /// True if the form needs times of functions.
     pub fn needs_times(self) -> bool {
         matches!(self, Format::Chrome | Format::Perfetto)
     }
 
-    /// Opens the place. What no terminal can show is not written to one.
+    /// Opens the destination. Refuses to write binary output to a terminal.
     ///
     /// # Errors
     /// Nothing can be written there.
@@ -55,8 +55,8 @@ impl Format {
         Ok(sink)
     }
 
-    /// What writes it. `timed`: functions' times are known; `moment`: what the clocks said when the
-    /// session was over; `threads`: those whose names are known already.
+    /// The form. `timed`: times of functions are known; `moment`: the clocks at the session's end;
+    /// `threads`: threads whose names are known already.
     pub fn form(self, timed: bool, moment: Moment, threads: Threads) -> Box<dyn Form> {
         match self {
             Format::Text => Box::new(Text),
@@ -68,7 +68,7 @@ impl Format {
     }
 }
 
-/// What is shown.
+/// The part of a trace that is shown.
 #[derive(Debug, Default, Args)]
 pub struct Choice {
     /// Show only functions, and calls, that took at least so long, such as 10us; with --durations
@@ -83,17 +83,18 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Is anything asked for?
+    /// True if any option is given.
     pub fn is_given(&self) -> bool {
         self.threshold.is_some() || self.depth.is_some() || self.longer.is_some()
     }
 
-    /// Does it ask for functions' times?
+    /// True if an option needs times of functions.
     pub fn needs_times(&self) -> bool {
         self.threshold.is_some()
     }
 
-    /// A call is shown as a whole or not at all; those that did not end always.
+    /// True if a call is shown, which is as a whole or not at all. Calls that did not end are
+    /// always shown.
     pub fn shown<'a>(&self, call: &'a Call) -> Option<Shown<'a>> {
         let took = call.duration().map(Duration::from_nanos);
         let longer = self

@@ -15,12 +15,12 @@ use crate::session::calls::threads::{Thread, Threads};
 /// Events, each on a line.
 pub struct Chrome {
     threads: Threads,
-    /// Is there an event yet? What it would be parted from by a comma.
+    /// Whether an event was written: the next one needs a comma before it.
     some: bool,
 }
 
 impl Chrome {
-    /// With the names of threads.
+    /// A form with these names of threads.
     pub fn new(threads: Threads) -> Chrome {
         Chrome {
             threads,
@@ -60,7 +60,7 @@ impl Form for Chrome {
         let _ = writeln!(out, "\n],\"otherData\":{data}}}");
     }
 
-    /// Up to an event, if what stands before all is there.
+    /// Length of the output up to the last event, if the beginning was written.
     fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
         if !self.some {
             return None;
@@ -116,13 +116,13 @@ fn names(thread: &Thread, number: u32) -> Vec<String> {
     both.into_iter().flatten().collect()
 }
 
-/// As JSON.
+/// A call or function as JSON.
 fn quoted(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("texts and maps of texts always serialize")
 }
 
-/// Of nanoseconds, with three digits behind the point: a double would not hold those of a machine that
-/// has run for months.
+/// Microseconds with three digits after the point. A double could not hold the times of a machine
+/// that has run for months.
 fn microseconds(nanoseconds: u64) -> String {
     format!("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000)
 }

@@ -12,16 +12,16 @@ use crate::session::calls::losses::Losses;
 /// A system call and the functions inside each other, the innermost last.
 type Stack = (u32, Vec<u64>);
 
-/// How often the innermost function of each stack was entered, or how long that took by itself.
+/// For each stack, how often its innermost function was entered, or that function's own time.
 #[derive(Debug, Default)]
 pub struct Folded {
-    /// Is it time?
+    /// Whether values are times.
     timed: bool,
     stacks: BTreeMap<Stack, u64>,
 }
 
 impl Folded {
-    /// Of times, or of how often.
+    /// Stacks with times, or with numbers of entries.
     pub fn new(timed: bool) -> Folded {
         Folded {
             timed,
@@ -51,7 +51,7 @@ impl Folded {
         }
     }
 
-    /// What is as deep has taken what it has taken.
+    /// Closes all functions that are at least as deep, and adds their own times.
     fn leave(&mut self, path: &mut Path, depth: u32) {
         while let Some((stack, own)) = path.leave(depth) {
             if let Some(own) = own {
@@ -83,19 +83,19 @@ impl Form for Folded {
     }
 }
 
-/// What is inside each other just now.
+/// The open functions, each inside the one before.
 struct Path {
     nr: u32,
-    /// Time of the call that no function of known duration has had, if it ended.
+    /// Time of the call outside all functions of known duration, if the call ended.
     call: Option<u64>,
     open: Vec<Frame>,
 }
 
-/// A function in it.
+/// An open function.
 struct Frame {
     depth: u32,
     address: u64,
-    /// Its time, without that of those inside it; `None` where its own duration is not known.
+    /// Its time without that of the functions inside it; `None` if its own duration is unknown.
     own: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Path {
         }
     }
 
-    /// Takes away the innermost, if it is as deep.
+    /// Closes the innermost function, if it is at least as deep.
     fn leave(&mut self, depth: u32) -> Option<(Stack, Option<u64>)> {
         // If the beginning of a call was lost, its first function may be deeper.
         self.open.last().filter(|frame| frame.depth >= depth)?;

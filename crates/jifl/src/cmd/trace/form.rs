@@ -11,25 +11,25 @@ use crate::kernel::syscalls::Table;
 use crate::session::calls::losses::Losses;
 use crate::session::calls::{Call, Entered};
 
-/// A form that calls are written in, one after the other: none is kept.
+/// A form to which calls are written one after the other. It keeps none.
 pub trait Form {
-    /// What stands before all calls.
+    /// Writes what comes before all calls.
     fn begin(&mut self, _out: &mut Vec<u8>) {}
 
-    /// A call.
+    /// Writes a call.
     fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View);
 
-    /// What stands behind the last.
+    /// Writes what comes after the last call.
     fn end(&mut self, _out: &mut Vec<u8>, _view: &View, _losses: &Losses) {}
 
-    /// How much of what was written last can stay where there was no room for more, and what makes a
-    /// whole of it. `None`: that is as good as it is.
+    /// If there was no room for all of the last part: the number of its bytes that can stay, and an
+    /// ending that makes a valid file. `None`: the file needs no ending.
     fn whole(&self, _part: &[u8]) -> Option<(usize, &'static [u8])> {
         None
     }
 }
 
-/// A call, and those of its functions that are shown, in their order.
+/// A call, and its shown functions, in their order.
 pub struct Shown<'a> {
     /// The call.
     pub call: &'a Call,
@@ -37,26 +37,26 @@ pub struct Shown<'a> {
     pub functions: Vec<&'a Entered>,
 }
 
-/// How things are called, and what was asked for.
+/// Names, and what was asked for.
 pub struct View<'a> {
     /// Names of system calls.
     pub table: &'a Table,
-    /// Those of functions, and what they get and return.
+    /// Names of functions, their arguments and results.
     pub names: Names<'a>,
-    /// Were functions' times?
+    /// Whether times of functions were asked for.
     pub timed: bool,
 }
 
-/// By name: what a viewer shows beside the name of a function, or a call.
+/// Values by name that a viewer shows beside the name of a function, or a call.
 pub type Details = Map<String, Value>;
 
-/// What viewers show of a call, or a function.
+/// Name, category and values of a call or function, for viewers.
 pub struct Described<'a> {
     /// `sys:openat`, `do_filp_open`
     pub name: Cow<'a, str>,
     /// `syscall`, `function`
     pub category: &'static str,
-    /// What it got and returned, as far as that is known.
+    /// Its arguments and result, if known.
     pub details: Details,
 }
 
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         format!("sys:{}", self.table.name(call.nr))
     }
 
-    /// A function, or the call itself.
+    /// Describes a function, or the call itself.
     pub fn describe(&self, shown: &Shown, function: Option<usize>) -> Described<'a> {
         match function.map(|index| shown.functions[index]) {
             None => Described {
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// What a call returned.
+/// The values of a call: its result.
 fn call_details(call: &Call) -> Details {
     let mut details = Details::new();
     if let Some(result) = call.result {

@@ -14,7 +14,7 @@ use crate::session::recording::Kept;
 use crate::show::output::{self, Sink};
 
 impl Kept {
-    /// Writes what is chosen of it. `functions`: their addresses, by their numbers.
+    /// Writes the chosen part. `functions`: addresses of functions, by their numbers.
     ///
     /// # Errors
     /// It cannot be written.

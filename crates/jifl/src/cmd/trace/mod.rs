@@ -137,7 +137,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-/// For a recording, and the addresses of functions, by their numbers there.
+/// The calls for a recording, and the addresses of functions, by their numbers there.
 fn keep(
     taken: &Taken,
     pieces: &[Piece<crate::session::calls::events::Event>],
@@ -158,7 +158,7 @@ fn keep(
     keeper.keep(view.timed, prototype, moment, losses.clone())
 }
 
-/// What is needed for --args; it is said if there is none.
+/// The prototypes for --args. Tells the user if there are none.
 fn prototypes() -> Option<Prototypes> {
     match Prototypes::of_kernel() {
         Ok(found) => Some(found),
@@ -172,7 +172,7 @@ fn prototypes() -> Option<Prototypes> {
 }
 
 impl TraceArgs {
-    /// Are functions' times asked for?
+    /// True if times of functions are asked for.
     fn timed(&self) -> bool {
         self.durations || self.choice.needs_times() || self.format.needs_times()
     }

@@ -13,17 +13,17 @@ use crate::kernel::symbols::Symbols;
 use crate::kernel::values::Prototype;
 use crate::session::calls::Entered;
 
-/// How functions are called.
+/// Names and prototypes of functions.
 pub struct Names<'a> {
     symbols: &'a Symbols,
-    /// Where it was asked for.
+    /// The prototypes, if they were asked for.
     prototypes: Option<&'a Prototypes>,
-    /// Names of which there are several: nobody knows whose prototype there is.
+    /// Names that several functions have: their prototypes are ambiguous.
     repeated: HashSet<&'a str>,
 }
 
 impl<'a> Names<'a> {
-    /// With what functions get and return, if there are prototypes.
+    /// Names, with arguments and results if there are prototypes.
     pub fn new(symbols: &'a Symbols, prototypes: Option<&'a Prototypes>) -> Names<'a> {
         Names {
             symbols,
@@ -32,7 +32,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Was it asked what functions get and return?
+    /// True if arguments and results were asked for.
     pub fn have_values(&self) -> bool {
         self.prototypes.is_some()
     }
@@ -47,8 +47,8 @@ impl<'a> Names<'a> {
         self.symbols.name(address)
     }
 
-    /// `name(argument=value, ...) [module] = result`, as far as it was asked for; `name(?)` where
-    /// the prototype is not known.
+    /// `name(argument=value, ...) [module] = result`, with the parts that were asked for; `name(?)`
+    /// if the prototype is unknown.
     pub fn text(&self, entered: &Entered) -> String {
         let full = self.name(entered);
         if self.prototypes.is_none() {
@@ -65,7 +65,7 @@ impl<'a> Names<'a> {
         format!("{name}{arguments}{module}{result}")
     }
 
-    /// What it gets, by name, and returns; null where that is not known or nothing.
+    /// Arguments by name, and the result; null if unknown or void.
     pub fn values(&self, entered: &Entered) -> Option<(Value, Value)> {
         self.prototypes?;
         let known = self.prototype(&self.name(entered));
@@ -80,7 +80,7 @@ impl<'a> Names<'a> {
         ))
     }
 
-    /// What the function at an address gets and returns, if that was asked for and is known.
+    /// The prototype of the function at an address, if it was asked for and is known.
     pub fn prototype_at(&self, address: u64) -> Option<Rc<Prototype>> {
         self.prototype(&self.at(address))
     }

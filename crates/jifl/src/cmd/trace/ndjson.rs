@@ -30,7 +30,7 @@ impl Form for Ndjson {
         out.push(b'\n');
     }
 
-    /// Up to a line's end.
+    /// Length of the output up to the last end of a line.
     fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
         let lines = part.iter().rposition(|byte| *byte == b'\n');
         Some((lines.map_or(0, |last| last + 1), b""))
@@ -48,7 +48,7 @@ struct Object<'a> {
     functions: Vec<Function<'a>>,
 }
 
-/// In it; null is what is not known, and what was not asked for is not there.
+/// A function of a call. Unknown values are null; values that were not asked for are left out.
 #[derive(Serialize)]
 struct Function<'a> {
     depth: u32,
@@ -59,14 +59,14 @@ struct Function<'a> {
     times: Option<Times>,
 }
 
-/// What it gets, by name, and returns.
+/// Its arguments, by name, and its result.
 #[derive(Serialize)]
 struct Values {
     arguments: Value,
     result: Value,
 }
 
-/// When it was entered and how long it took.
+/// Time of its entry, and its duration.
 #[derive(Serialize)]
 struct Times {
     began_ns: Option<u64>,

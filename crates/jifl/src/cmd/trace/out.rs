@@ -6,10 +6,10 @@ use crate::base::exit::Failure;
 use crate::session::calls::losses::Losses;
 use crate::show::output::Sink;
 
-/// So much is written at once, and then what a call has more.
+/// Size of a part. A call that is larger is written as a whole.
 const PART: usize = 1 << 16;
 
-/// A form and its place.
+/// A form and its destination.
 pub struct Out {
     form: Box<dyn Form>,
     sink: Sink,
@@ -19,7 +19,7 @@ pub struct Out {
 }
 
 impl Out {
-    /// What stands before all calls is written at once.
+    /// Writes the beginning of the form at once.
     ///
     /// # Errors
     /// It cannot be written.
@@ -36,7 +36,7 @@ impl Out {
         Ok(out)
     }
 
-    /// Writes a call, and what is shown of its functions.
+    /// Writes a call, and its shown functions.
     ///
     /// # Errors
     /// It cannot be written.
@@ -48,7 +48,7 @@ impl Out {
         self.flush()
     }
 
-    /// Writes what stands behind the last.
+    /// Writes the end of the form.
     ///
     /// # Errors
     /// It cannot be written.
@@ -67,7 +67,7 @@ impl Out {
         result
     }
 
-    /// Of a file that had no room for all of a part.
+    /// Completes a file that had no room for the whole of a part.
     fn make_whole(&mut self) {
         let Some(length) = self.sink.length() else {
             return;

@@ -13,24 +13,24 @@ use crate::session::calls::Call;
 /// A call, or a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its place among the functions that are shown; `None`: the call itself.
+    /// Its index among the shown functions; `None`: the call itself.
     pub function: Option<usize>,
-    /// When it begins, in nanoseconds.
+    /// Its beginning, in nanoseconds.
     pub from: u64,
-    /// How long it takes; `None`: that is not known, so it has a beginning only.
+    /// Its duration; `None`: unknown, so the span has a beginning only.
     pub duration: Option<u64>,
-    /// How many of those whose end is known it is inside.
+    /// The number of spans around it whose end is known.
     pub level: usize,
 }
 
 impl Span {
-    /// Of those with an end.
+    /// The end of a span that has one.
     pub fn end(&self) -> Option<u64> {
         Some(self.from + self.duration?)
     }
 }
 
-/// All of a call, in the order of their beginnings: the call first.
+/// All spans of a call, in the order of their beginnings: the call comes first.
 pub fn spans(shown: &Shown) -> Vec<Span> {
     let mut line = Line::of(shown.call);
     for (index, entered) in shown.functions.iter().enumerate() {
@@ -40,12 +40,12 @@ pub fn spans(shown: &Shown) -> Vec<Span> {
     line.all
 }
 
-/// The line, up to now.
+/// The time line up to now.
 struct Line {
     all: Vec<Span>,
-    /// Depths and ends of what is not over, of functions.
+    /// Depths and ends of open functions.
     open: Vec<(u32, u64)>,
-    /// Does the call's end bound them?
+    /// The call's end, which bounds all functions, if it is known.
     ended: Option<u64>,
     now: u64,
 }
@@ -66,7 +66,7 @@ impl Line {
         }
     }
 
-    /// What is as deep is over.
+    /// Closes all open functions that are at least as deep.
     fn leave(&mut self, depth: u32) {
         while let Some((_, end)) = self.open.last().filter(|open| open.0 >= depth) {
             self.now = self.now.max(*end);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::session::calls::Entered;
 
-    /// Each as level, beginning and duration.
+    /// Level, beginning and duration of each span.
     fn laid(
         ended: Option<u64>,
         functions: &[(u32, Option<u64>, Option<u64>)],

@@ -9,7 +9,7 @@ use jifl_sys::abi::{
     RECORD_RETURNED, Record, record_words,
 };
 
-/// A thread that no machine has: there are none beyond 4,194,304.
+/// A thread id that no machine has: ids end at 4,194,304.
 pub const GONE: u32 = 5_000_000;
 
 #[test]
@@ -70,7 +70,7 @@ fn records(args: &TraceArgs) -> Vec<Record> {
     }
 }
 
-/// Those that are kept, with their words.
+/// The kept calls, with their words.
 fn without(all: &[Record], kept: impl Fn(&Record) -> bool) -> Vec<Record> {
     let (mut left, mut at) = (Vec::new(), 0);
     while let Some(record) = all.get(at) {
@@ -83,7 +83,7 @@ fn without(all: &[Record], kept: impl Fn(&Record) -> bool) -> Vec<Record> {
     left
 }
 
-/// What is written of it.
+/// The output for this trace.
 pub fn written(line: &str) -> Vec<u8> {
     let args: TraceArgs = parse(line).unwrap();
     let fake = Fake::default();
@@ -125,7 +125,7 @@ pub fn written(line: &str) -> Vec<u8> {
     out
 }
 
-/// Written from what was kept of it.
+/// The output for what was kept of the trace.
 fn again(args: &TraceArgs, symbols: &Symbols, kept: &Kept, functions: &[u64]) -> Vec<u8> {
     assert!(kept.fits(functions.len()));
     let text = serde_json::to_string(kept).unwrap();

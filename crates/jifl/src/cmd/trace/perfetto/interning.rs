@@ -14,7 +14,7 @@ pub struct Interning {
 }
 
 impl Interning {
-    /// What is new since this was asked last.
+    /// Names that are new since the last call of this.
     pub fn take(&mut self) -> Option<InternedData> {
         let data = InternedData {
             event_categories: std::mem::take(&mut self.categories.new),
@@ -25,7 +25,7 @@ impl Interning {
     }
 }
 
-/// One kind.
+/// Names of one kind.
 #[derive(Default)]
 pub struct Names {
     known: HashMap<String, u64>,

@@ -13,19 +13,19 @@ pub const MONOTONIC: u32 = 3;
 /// CLOCK_BOOTTIME.
 pub const BOOTTIME: u32 = 6;
 
-/// What was interned before is forgotten (TracePacket.SequenceFlags).
+/// Names interned before are forgotten (TracePacket.SequenceFlags).
 pub const CLEARED: u32 = 1;
-/// What was interned before is needed.
+/// Names interned before are needed.
 pub const NEEDED: u32 = 2;
 
 /// A slice begins on its track (TrackEvent.Type).
 pub const SLICE_BEGIN: i32 = 1;
 /// The innermost slice ends.
 pub const SLICE_END: i32 = 2;
-/// Something without a duration.
+/// An event without a duration.
 pub const INSTANT: i32 = 3;
 
-/// The file. Files of it, one behind the other, are one file.
+/// The file. A concatenation of such files is such a file.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -62,7 +62,7 @@ pub struct TracePacketDefaults {
 pub struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]
     pub clocks: Vec<Clock>,
-    /// The one that all is shown in.
+    /// The clock in which all times are shown.
     #[prost(uint32, optional, tag = "2")]
     pub primary_trace_clock: Option<u32>,
 }

@@ -19,10 +19,10 @@ use super::spans::{Span, spans};
 use crate::base::clock::Moment;
 use crate::session::calls::threads::{Thread, Threads};
 
-/// There is one sequence of packets.
+/// The number of the only sequence of packets.
 const SEQUENCE: u32 = 1;
 
-/// Numbers of tracks: a kind above a thread's or process' own.
+/// Numbers of tracks: the kind in the upper bits, the thread's or process' number in the lower.
 const THREAD: u64 = 1 << 32;
 const PROCESS: u64 = 2 << 32;
 
@@ -34,7 +34,7 @@ pub struct Perfetto {
 }
 
 impl Perfetto {
-    /// Of a session at whose end the clocks said this, with the names of threads.
+    /// A trace of a session, with the clocks at its end, and the names of threads.
     pub fn new(moment: Moment, threads: Threads) -> Perfetto {
         Perfetto {
             moment,
@@ -45,7 +45,8 @@ impl Perfetto {
 }
 
 impl Form for Perfetto {
-    /// Times are of CLOCK_MONOTONIC; what the others were at one moment lets viewers show the date.
+    /// Times are of CLOCK_MONOTONIC. The values of the other clocks at one moment let viewers show
+    /// the date.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let clock = |number, time| Clock {
             clock_id: Some(number),
@@ -109,7 +110,7 @@ impl Form for Perfetto {
         end(out, track, &mut open, 0);
     }
 
-    /// Calls whose slices all end.
+    /// Length of the output up to the last call whose slices all end.
     fn whole(&self, _part: &[u8]) -> Option<(usize, &'static [u8])> {
         Some((0, b""))
     }
@@ -156,7 +157,7 @@ impl Perfetto {
     }
 }
 
-/// Slices that end before one of this level begins.
+/// Ends slices that are over before a slice of this level begins.
 fn end(out: &mut Vec<u8>, track: Option<u64>, open: &mut Vec<(usize, u64)>, level: usize) {
     while let Some((_, time)) = open.last().filter(|open| open.0 >= level).copied() {
         open.pop();
@@ -169,7 +170,7 @@ fn end(out: &mut Vec<u8>, track: Option<u64>, open: &mut Vec<(usize, u64)>, leve
     }
 }
 
-/// A thread's, and that of its process if that has a name.
+/// A track for a thread, and one for its process if that has a name.
 fn tracks(thread: &Thread, number: u32) -> Vec<TrackDescriptor> {
     let process = thread.process_name.clone().map(|name| TrackDescriptor {
         uuid: Some(PROCESS | u64::from(thread.process)),
@@ -191,7 +192,7 @@ fn tracks(thread: &Thread, number: u32) -> Vec<TrackDescriptor> {
     process.into_iter().chain([own]).collect()
 }
 
-/// One with nothing in it.
+/// A packet without content.
 fn packet() -> TracePacket {
     TracePacket {
         trusted_packet_sequence_id: Some(SEQUENCE),
@@ -217,7 +218,7 @@ fn put_event(
     );
 }
 
-/// A trace of one packet: those that follow each other are one trace.
+/// A trace of one packet: a sequence of such traces is one trace.
 fn put(out: &mut Vec<u8>, packet: TracePacket) {
     let packet = vec![packet];
     out.extend(Trace { packet }.encode_to_vec());
