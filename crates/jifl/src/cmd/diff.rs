@@ -36,15 +36,15 @@ pub struct DiffArgs {
     show: Show,
 }
 
-/// Of a function or a system call.
+/// A function or a system call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Amount {
     calls: u64,
-    /// Instructions, or what else was counted.
+    /// Instructions, or the other counted value.
     sum: u64,
 }
 
-/// One in both.
+/// A function or system call in both recordings.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     name: String,
@@ -81,7 +81,7 @@ struct LineObject {
     a: u64,
     b: u64,
     delta: i128,
-    /// Of what is not in A there is none.
+    /// The change in relation to A; `None` if A lacks the line.
     change: Option<f64>,
 }
 
@@ -99,7 +99,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// What differs most first.
+/// All differences, the largest first.
 fn lines(a: &Recording, b: &Recording) -> Vec<Line> {
     let mut both: BTreeMap<Key, (Amount, Amount)> = BTreeMap::new();
     for (key, amount) in amounts(a) {
@@ -122,8 +122,8 @@ fn lines(a: &Recording, b: &Recording) -> Vec<Line> {
     lines
 }
 
-/// Several functions may have the same name: in the kernel they are told apart by where they are;
-/// a module may have been built anew, so there by which of them it is.
+/// Several functions may have the same name. Functions of the kernel are told apart by address. A
+/// module may have been built anew, so its functions are told apart by their order.
 type Key = (String, u64);
 
 fn amounts(recording: &Recording) -> BTreeMap<Key, Amount> {
@@ -191,7 +191,7 @@ fn text(a: &Recording, b: &Recording, lines: &[Line], show: &Show) -> String {
     output::fit(text, show.width())
 }
 
-/// What was counted in all lines, and the system calls that were.
+/// The counted value of all lines, and the number of system calls.
 fn sums(recording: &Recording, lines: &[Line], of: fn(&Line) -> Amount) -> Amount {
     Amount {
         calls: recording.calls(),
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// `outer` is executed twice as often, `inner` no more.
+    /// In B, `outer` is executed twice as often as in A, `inner` as often.
     fn later() -> Recording {
         let mut recording = recorded();
         for block in &mut recording.blocks {

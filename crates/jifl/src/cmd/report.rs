@@ -59,7 +59,7 @@ pub struct ReportArgs {
     lines: LinesArgs,
 }
 
-/// How it is written.
+/// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
     /// For people
@@ -100,7 +100,7 @@ impl Form {
     }
 }
 
-/// What a recording is shown as.
+/// A view of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum As {
     /// Functions and blocks, the most instructions first
@@ -166,7 +166,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// As `jifl trace` has it.
+/// Shows a recording of `jifl trace`.
 fn traced(recording: &Recording, args: &ReportArgs) -> Result<u8, Failure> {
     let Some(trace) = &recording.trace else {
         return Err(Failure::failed(format!(
@@ -202,7 +202,7 @@ fn traced(recording: &Recording, args: &ReportArgs) -> Result<u8, Failure> {
 }
 
 impl ReportArgs {
-    /// What is asked for, by name or by the options of one; `None` where neither is given.
+    /// The view, by name or by the options of one; `None` if neither is given.
     fn view(&self) -> Result<Option<As>, Failure> {
         self.prof.need_no_kernel()?;
         self.branch.need_no_kernel()?;
@@ -235,7 +235,7 @@ impl ReportArgs {
     }
 }
 
-/// As one of the commands that count blocks has it.
+/// Shows a view of counted blocks.
 fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Failure> {
     if !recording.is_profile() {
         return Err(Failure::failed(format!(
@@ -265,7 +265,7 @@ fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Fa
     view(&profile, &args.show())
 }
 
-/// What the recording says of itself.
+/// The recording's description of itself.
 fn info(recording: &Recording, args: &ReportArgs) -> Result<String, Failure> {
     if args.format == Form::Json {
         return Ok(json(&Object {
@@ -355,13 +355,13 @@ mod tests {
         assert!(parse::<ReportArgs>("--as mem").is_err());
     }
 
-    /// Runs the command over a recording; what it has written, or said.
+    /// Runs the command over a recording. Returns its output, or its error.
     fn report(recording: &Recording, options: &str) -> Result<String, String> {
         let (text, done) = written(recording, options);
         done.map(|()| text)
     }
 
-    /// Both: the text, and whether the report succeeded.
+    /// The text, and whether the report succeeded.
     fn written(recording: &Recording, options: &str) -> (String, Result<(), String>) {
         let name = format!(
             "jifl-report-{}-{:?}",

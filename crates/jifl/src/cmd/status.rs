@@ -78,13 +78,13 @@ struct Plugin {
     started: bool,
 }
 
-/// An analysis routine of a plugin: where it was inlined and where it is called.
+/// An analysis routine of a plugin: numbers of places where it is inlined and where it is called.
 #[derive(Serialize)]
 struct Routine {
     name: String,
     inlined: u64,
     called: u64,
-    /// Why it is called, the last time it had to be.
+    /// Why it was called and not inlined, the last time.
     reason: Option<String>,
 }
 
@@ -181,7 +181,8 @@ fn read(door: &impl Door) -> Result<Object, Failure> {
     })
 }
 
-/// Those from `first` on that are not 0; a number is one that a newer module added.
+/// The values from `first` on that are not 0. A number stands for a name that a newer module has
+/// added.
 fn named(counts: &[u64], names: &[&str], first: usize) -> BTreeMap<String, u64> {
     let name = |index: usize| match names.get(index) {
         Some(name) => (*name).to_owned(),

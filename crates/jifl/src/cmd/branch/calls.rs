@@ -13,31 +13,31 @@ use crate::show::table::table_within;
 use crate::show::text::grouped;
 use crate::show::text::percent;
 
-/// One of them.
+/// A branch.
 #[derive(Debug, Serialize)]
 pub struct Differing {
     site: String,
     address: String,
     target: String,
     target_address: String,
-    /// Of each of the targets, in the order in which they were given.
+    /// Its behaviour in each of the targets, in the order in which they were given.
     calls: Vec<Side>,
-    /// Times that the other side than the one it is laid out for was executed.
+    /// How often it went the way that it is not laid out for.
     cost: u64,
 }
 
-/// What it does in one target.
+/// Its behaviour in one target.
 #[derive(Debug, Serialize)]
 struct Side {
     target: String,
     executed: u64,
     taken: u64,
-    /// Whether it goes the way that it is laid out for; null where it goes either, or was not
-    /// executed often enough.
+    /// Whether it goes the way that it is laid out for; null if it goes both ways, or was executed
+    /// too seldom.
     right: Option<bool>,
 }
 
-/// All of them, those first that go the wrong way most often.
+/// All such branches. Those that go the wrong way most often come first.
 pub fn differing(profiles: &[(&str, Profile)]) -> Vec<Differing> {
     let mut sites: BTreeMap<(u64, u64), Vec<Option<Count>>> = BTreeMap::new();
     for (index, (_, profile)) in profiles.iter().enumerate() {
@@ -94,7 +94,7 @@ fn judged(profiles: &[(&str, Profile)], branches: &[Option<Count>]) -> Option<Di
     })
 }
 
-/// Whether it is taken, if it nearly always does the same.
+/// Whether it is taken, if it nearly always goes the same way.
 fn goes(branch: &Count) -> Option<bool> {
     let share = branch.taken as f64 / branch.executed as f64;
     match share {
@@ -105,7 +105,7 @@ fn goes(branch: &Count) -> Option<bool> {
     }
 }
 
-/// A table: of each target how often it was taken, of how many times.
+/// A table: for each target, how often the branch was taken, of how many executions.
 pub fn text(branches: &[Differing], profiles: &[(&str, Profile)], width: Option<usize>) -> String {
     let mut titles = vec!["BRANCH".to_owned(), "TARGET".to_owned(), "COST".to_owned()];
     titles.extend(profiles.iter().map(|(target, _)| (*target).to_owned()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl branch`: which way branches on a condition went.
+//! `jifl branch`: which way conditional branches went.
 
 mod calls;
 
@@ -44,7 +44,7 @@ pub struct BranchArgs {
     profile: ProfileArgs,
 }
 
-/// What is special about it.
+/// Options of `jifl branch` that `jifl report` has, too.
 #[derive(Debug, Args)]
 pub struct BranchOptions {
     /// Only those that the compiler has laid out against what happens
@@ -101,15 +101,15 @@ pub fn run(args: &BranchArgs) -> Result<u8, Failure> {
 }
 
 impl BranchOptions {
-    /// Whether some were given.
+    /// True if any option was given.
     pub fn are_given(&self) -> bool {
         self.hints || self.per_call
     }
 
-    /// What a recording does not have is refused.
+    /// Refuses an option for which a recording has no data.
     ///
     /// # Errors
-    /// It is asked for.
+    /// Such an option was given.
     pub fn need_no_kernel(&self) -> Result<(), Failure> {
         if !self.per_call {
             return Ok(());
@@ -119,7 +119,7 @@ impl BranchOptions {
         ))
     }
 
-    /// There is nothing to open.
+    /// The view. It opens no files.
     pub fn view(&self) -> View<'_> {
         Box::new(|profile, show| {
             let mut branches = sorted(profile);
@@ -136,7 +136,7 @@ impl BranchOptions {
     }
 }
 
-/// A session for each target.
+/// Runs a session for each target.
 fn per_call(args: &BranchArgs) -> Result<u8, Failure> {
     blocks::run_each(&args.profile, FLAG_BRANCHES, |profiles, show| {
         let branches = calls::differing(profiles);
@@ -168,15 +168,15 @@ fn per_call(args: &BranchArgs) -> Result<u8, Failure> {
     })
 }
 
-/// One for each branch that was executed, the most executed first.
+/// One entry for each executed branch, the most executed first.
 fn sorted(profile: &Profile) -> Vec<Count> {
     let mut branches = blocks::branches(profile.executed());
     branches.sort_by_key(|branch| (u64::MAX - branch.executed, site(branch)));
     branches
 }
 
-/// Whether the layout is for it to be taken: backwards it is a loop; forwards the compiler puts
-/// next to it what it takes for likely.
+/// Whether the layout expects the branch to be taken. A branch backwards is a loop, and is expected
+/// to be taken. After a branch forwards the compiler puts the code that it considers likely.
 fn expects_taken(branch: &Count) -> bool {
     branch.target <= site(branch)
 }
@@ -186,7 +186,7 @@ fn goes_into_cold(profile: &Profile, branch: &Count) -> bool {
     function.is_some_and(|place| is_cold(place.function()))
 }
 
-/// What is wrong with how the code is laid out, if something is.
+/// What is wrong with the layout of the code, if anything is.
 fn verdict(profile: &Profile, branch: &Count) -> Option<&'static str> {
     let share = branch.taken as f64 / branch.executed as f64;
     if branch.executed < ENOUGH {
@@ -199,7 +199,7 @@ fn verdict(profile: &Profile, branch: &Count) -> Option<&'static str> {
     (!expects_taken(branch) && share >= 1.0 - RARE).then_some("falls through rarely")
 }
 
-/// Times that it did not go the way that it is laid out for.
+/// How often the branch did not go the way that it is laid out for.
 fn cost(profile: &Profile, branch: &Count) -> u64 {
     if expects_taken(branch) && !goes_into_cold(profile, branch) {
         not_taken(branch)
@@ -208,9 +208,9 @@ fn cost(profile: &Profile, branch: &Count) -> u64 {
     }
 }
 
-/// The prefix that says where it nearly always goes, 3e if it is taken and 2e if it is not, where a
-/// processor that knows nothing of it supposes otherwise: that loops go round and others fall
-/// through.
+/// The prefix for the way that the branch nearly always goes, 3e for taken and 2e for not taken, if
+/// a processor would predict the other way. Without knowledge of a branch, a processor predicts
+/// that loops are taken and that other branches fall through.
 fn hint(branch: &Count) -> Option<&'static str> {
     let share = branch.taken as f64 / branch.executed as f64;
     match (expects_taken(branch), branch.executed >= ENOUGH) {

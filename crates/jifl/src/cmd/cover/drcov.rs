@@ -43,7 +43,7 @@ pub fn render(profile: &Profile) -> Vec<u8> {
     bytes
 }
 
-/// The images in which blocks were executed.
+/// The images that contain executed blocks.
 fn used(profile: &Profile) -> Images {
     let all = &profile.images;
     let blocks = profile.executed();

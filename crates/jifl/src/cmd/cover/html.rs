@@ -29,7 +29,7 @@ pre .hit { background: #d4f0d4; }
 pre .not { background: #f8d3d0; }
 ";
 
-/// Writes all pages into a directory, which is made.
+/// Writes all pages into a directory, which it makes.
 pub fn write(
     dir: &Path,
     functions: &[Function<'_>],
@@ -71,7 +71,7 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Source files, then functions, those of which the smallest share was executed last.
+/// Source files, then functions. Those with the smallest executed share come last.
 fn index(functions: &[Function<'_>], with_edges: bool, records: &Records) -> String {
     let mut body = String::new();
     if with_lines(records).next().is_some() {
@@ -127,7 +127,7 @@ fn function_row(
     )
 }
 
-/// Where functions begin whose lines are known.
+/// Lines at which functions begin, if known.
 fn places(records: &Records) -> BTreeMap<&str, (&str, u32)> {
     let mut places = BTreeMap::new();
     for (file, record) in with_lines(records) {
@@ -167,7 +167,7 @@ fn class(part: usize, all: usize) -> &'static str {
     }
 }
 
-/// A file's lines; only those that are known where its text is not to be had.
+/// Lines of a file; only the known ones if its text cannot be had.
 fn source(file: &str, record: &Record, text: &str) -> String {
     let texts: Vec<&str> = text.lines().collect();
     let all: Vec<u32> = if texts.is_empty() {

@@ -46,7 +46,7 @@ pub struct CoverArgs {
     profile: ProfileArgs,
 }
 
-/// What is special about it.
+/// Options of `jifl cover` that `jifl report` has, too.
 #[derive(Debug, Args)]
 pub struct CoverOptions {
     /// Also write executed blocks in drcov's format
@@ -93,7 +93,7 @@ pub fn run(args: &CoverArgs) -> Result<u8, Failure> {
 }
 
 impl CoverOptions {
-    /// Whether some were given.
+    /// True if any option was given.
     pub fn are_given(&self) -> bool {
         self.drcov.is_some() || self.edges || self.want_lines()
     }
@@ -102,7 +102,7 @@ impl CoverOptions {
         self.lcov.is_some() || self.html.is_some()
     }
 
-    /// Opens the files, and what is read, of the kernel with this build.
+    /// Opens the files, and the sources of the kernel with this build.
     pub fn view(&self, lines: &LinesArgs, build: Build) -> Result<View<'_>, Failure> {
         let opened = if self.want_lines() {
             Some(lines.open(build)?)
@@ -135,7 +135,7 @@ impl CoverOptions {
         }))
     }
 
-    /// What is about source files.
+    /// Notes about source files.
     fn write_sources(
         &self,
         profile: &Profile,

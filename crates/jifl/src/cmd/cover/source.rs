@@ -15,21 +15,21 @@ use crate::kernel::images::KERNEL;
 use crate::kernel::lines::Lines;
 use crate::session::blocks::{self, Function, Piece, Profile};
 
-/// What is said of one source file.
+/// Coverage of one source file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// By name: the line of its first instruction, how often it was called.
+    /// Functions by name: the line of the first instruction, and the number of calls.
     pub functions: BTreeMap<String, (u32, u64)>,
-    /// How often lines were executed.
+    /// How often each line was executed.
     pub lines: BTreeMap<u32, u64>,
-    /// Branches by their lines; of each, how often it was executed, and taken.
+    /// Branches by their lines: how often each was executed, and taken.
     pub branches: BTreeMap<u32, Vec<(u64, u64)>>,
 }
 
 /// By the file's name.
 pub type Records = BTreeMap<String, Record>;
 
-/// Of all these functions; `edges`: with branches, which are in all recordings.
+/// Coverage of all these functions. `edges`: with branches, which all recordings have.
 pub fn records(
     profile: &Profile,
     functions: &[Function<'_>],
@@ -68,13 +68,13 @@ pub fn records(
     records
 }
 
-/// What stands for the source file of functions without lines.
+/// Name that stands for the source file of functions without lines.
 fn whole(module: Option<&str>) -> String {
     module.map_or_else(|| KERNEL.into(), |module| format!("{module}.ko"))
 }
 
-/// One that was entered elsewhere, as its cold part is, was called as often as the block that
-/// was executed most.
+/// Calls of a function. One that is entered elsewhere than at its beginning, such as a cold part,
+/// was called as often as its most executed block.
 fn called(function: &Function<'_>) -> u64 {
     match function.calls() {
         0 => {
@@ -122,7 +122,7 @@ pub mod tests {
     use crate::session::blocks::functions;
     use crate::session::blocks::tests::{block, sample};
 
-    /// Its function `later`, into which `inner` is inlined, ran seven times; `never` did not.
+    /// The function `later`, into which `inner` is inlined, ran seven times; `never` did not run.
     pub fn of_program(program: &Program) -> Profile {
         let (later, never) = (program.offset("later"), program.offset("never"));
         let mut profile = sample();

@@ -44,7 +44,7 @@ const VERSION: u64 = 3;
 const FILETYPE: u64 = 0x40 | 0x80;
 const PAGE: u64 = 4096;
 
-/// The files that are written. What goes wrong is told at the end.
+/// The files of a trace. Errors of writing are told at the end.
 pub struct Trace {
     dir: PathBuf,
     threads: HashMap<u32, BufWriter<File>>,
@@ -56,7 +56,7 @@ impl Trace {
     /// Makes the directory, which must be new or empty.
     ///
     /// # Errors
-    /// It cannot be made, or has something in it.
+    /// It cannot be made, or is not empty.
     pub fn create(path: &Path) -> Result<Trace, Failure> {
         let about = |error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
         let dir = path.join("trace");
@@ -75,7 +75,7 @@ impl Trace {
         })
     }
 
-    /// Ends the files; how many there are.
+    /// Ends the files and returns their number.
     ///
     /// # Errors
     /// Something could not be written.
@@ -146,7 +146,7 @@ impl Sink for Trace {
         self.put(entry::MARKER, marker::CPU_ID, piece.cpu as u64);
     }
 
-    /// A repetition is an instruction that is not fetched again.
+    /// A repetition counts as an instruction that is not fetched again.
     fn instruction(&mut self, operands: &[Accessed]) {
         let times = operands.iter().map(|operand| operand.times).max();
         for k in 0..times.unwrap_or(0) {

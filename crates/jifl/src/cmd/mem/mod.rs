@@ -100,20 +100,20 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-/// What is not in the figures.
+/// What the figures lack.
 #[derive(Serialize)]
 struct Losses {
     /// Records and words that were overwritten before they could be taken.
     lost: u64,
     /// Records and words for which there was no room.
     beyond_records: u64,
-    /// Records and words that follow these, and whose thread is not known.
+    /// Records and words after these losses, whose thread is unknown.
     stray: u64,
     /// Copies of blocks made without records.
     unrecorded_blocks: u64,
     /// System calls.
     missed: u64,
-    /// No loss, but what it took to have none.
+    /// Waits that were needed to lose none.
     #[serde(flatten)]
     waits: Waits,
 }
@@ -252,7 +252,7 @@ fn text(summary: &Summary<'_>, show: &Show, width: Option<usize>) -> String {
         .join("\n")
 }
 
-/// Always: that nothing was lost is worth knowing, too.
+/// Shown even if nothing was lost: that is worth knowing, too.
 fn note(summary: &Summary<'_>, outcome: &Outcome, losses: &Losses) {
     let total = summary.total();
     let mut text = format!(

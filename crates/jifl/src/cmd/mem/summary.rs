@@ -11,29 +11,29 @@ use crate::session::ring::Piece;
 pub const LINE: u64 = 64;
 /// The kernel's image and its modules begin here (Documentation/arch/x86/x86_64/mm.rst).
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
-/// The kernel keeps so much, `PERCPU_MODULE_RESERVE`, behind its own per-CPU variables for those of
-/// modules.
+/// Size of the space after the kernel's own per-CPU variables that the kernel keeps for those of
+/// modules, `PERCPU_MODULE_RESERVE`.
 const PERCPU_OF_MODULES: u64 = 8192;
-/// Below are user addresses.
+/// User addresses are below this.
 const KERNEL: u64 = 1 << 63;
 
 /// A kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Region {
-    /// Of the process.
+    /// Memory of the process.
     User,
-    /// Kernel stacks, as far as they are accessed relative to the stack pointer.
+    /// Kernel stacks, if accessed relative to the stack pointer.
     Stack,
-    /// What each CPU has of its own, as far as it is accessed relative to gs.
+    /// Per-CPU data, if accessed relative to gs.
     Percpu,
     /// Variables, constants and code of the kernel and of modules.
     Static,
-    /// All else: what is allocated, pages, other stacks, devices.
+    /// All other memory: allocations, pages, other stacks, devices.
     Dynamic,
 }
 
 impl Region {
-    /// All, in the order in which they are shown.
+    /// All kinds, in the order in which they are shown.
     pub const ALL: [Region; 5] = [
         Region::User,
         Region::Stack,
@@ -42,7 +42,7 @@ impl Region {
         Region::Dynamic,
     ];
 
-    /// For people and programs.
+    /// Name for people and programs.
     pub fn name(self) -> &'static str {
         match self {
             Region::User => "user",
@@ -68,7 +68,7 @@ impl Region {
     }
 }
 
-/// How often, and how much. A repetition is an access, too.
+/// Numbers of accesses, and bytes. A repetition counts as an access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sums {
     pub loads: u64,
@@ -102,7 +102,7 @@ pub struct Line {
     pub stores: u64,
     pub threads: BTreeSet<u32>,
     pub cpus: BTreeSet<usize>,
-    /// Of its first access.
+    /// The kind of its first access.
     region: Option<Region>,
 }
 
@@ -113,21 +113,21 @@ impl Line {
     }
 }
 
-/// What has been accessed.
+/// All accesses, added up.
 pub struct Summary<'a> {
     symbols: &'a Symbols,
-    /// Behind it per-CPU data are allocated.
+    /// End of the static per-CPU data. Dynamic per-CPU data follow it.
     percpu_end: u64,
     regions: HashMap<Region, Sums>,
     objects: HashMap<String, Sums>,
     lines: HashMap<u64, Line>,
-    /// Of the piece that is told.
+    /// Thread and CPU of the current piece.
     thread: u32,
     cpu: usize,
 }
 
 impl<'a> Summary<'a> {
-    /// Nothing yet.
+    /// An empty summary.
     pub fn new(symbols: &'a Symbols) -> Summary<'a> {
         Summary {
             symbols,
@@ -142,12 +142,12 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Of a kind of memory.
+    /// Accesses of a kind of memory.
     pub fn region(&self, region: Region) -> Sums {
         self.regions.get(&region).copied().unwrap_or_default()
     }
 
-    /// Of all.
+    /// All accesses.
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
         for sums in self.regions.values() {
@@ -177,7 +177,7 @@ impl<'a> Summary<'a> {
         all
     }
 
-    /// What is in a cache line: the variable that it begins in, or the kind of memory.
+    /// The content of a cache line: the variable in which it begins, or the kind of memory.
     pub fn content(&self, at: u64, line: &Line) -> String {
         match line.region {
             Some(Region::Static) => self
@@ -189,7 +189,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Of what has a name.
+    /// Memory that can have a name.
     fn object(&self, region: Region, accessed: &Accessed) -> Option<String> {
         let at = match region {
             Region::Percpu => accessed.percpu.filter(|at| *at < self.percpu_end)?,

@@ -29,9 +29,9 @@ use crate::session::device;
 use crate::session::scope::{self, End};
 use crate::show::output::{self, Sink};
 
-/// How much is taken at a time.
+/// Bytes of one request.
 const ROOM: usize = 256 << 10;
-/// How long nothing is asked when there was nothing.
+/// Time between requests when there were no records.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Arguments of `jifl read`.
@@ -61,7 +61,7 @@ pub struct ReadArgs {
     output: Option<PathBuf>,
 }
 
-/// What was read.
+/// Sums of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sums {
     records: u64,
@@ -69,7 +69,7 @@ struct Sums {
 }
 
 impl ReadArgs {
-    /// What source lines are known by; nothing where none are wanted.
+    /// Symbols and source lines, by which places get lines; empty if none are wanted.
     fn sources(&self) -> Result<(Symbols, Lines), Failure> {
         if !self.lines {
             self.debug.need_none()?;
@@ -110,7 +110,7 @@ pub fn run(args: &ReadArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// True when the reader of the output has closed it.
+/// True if the reader of the output has closed it.
 fn is_closed(fd: impl AsFd) -> bool {
     let mut events = [PollFd::new(&fd, PollFlags::empty())];
     let now = rustix::event::Timespec {
@@ -120,7 +120,7 @@ fn is_closed(fd: impl AsFd) -> bool {
     rustix::event::poll(&mut events, Some(&now)).is_ok_and(|n| n > 0)
 }
 
-/// Takes all that is there, and again as long as the plugin is started and `goes_on` says so.
+/// Takes all records, and takes more as long as the plugin is started and `goes_on` returns true.
 fn read(
     door: &impl Door,
     name: &str,

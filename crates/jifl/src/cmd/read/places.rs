@@ -10,32 +10,32 @@ use std::str;
 use crate::kernel::lines::Lines;
 use crate::kernel::symbols::Symbols;
 
-/// Finds them.
+/// Finds places and their source lines.
 pub struct Places<'a> {
     symbols: &'a Symbols,
     lines: &'a Lines,
-    /// Where functions begin, by their names.
+    /// Beginnings of functions, by their names.
     starts: HashMap<&'a str, Vec<u64>>,
-    /// What is put behind places that were looked at; nothing where no line is known.
+    /// Additions for places that were looked up; empty if the line is unknown.
     known: HashMap<Vec<u8>, String>,
-    /// Modules that were named, `None` standing for the kernel.
+    /// Modules of these places; `None` stands for the kernel.
     named: BTreeSet<Option<&'a str>>,
 }
 
-/// A place as it is written.
+/// A place in a text.
 #[derive(Debug, PartialEq, Eq)]
 struct Written {
-    /// Where in the text.
+    /// Its range in the text.
     at: Range<usize>,
-    /// With the module, as /proc/kallsyms has it.
+    /// The function's name with the module, as in /proc/kallsyms.
     function: String,
     offset: u64,
-    /// The function's.
+    /// Size of the function.
     size: u64,
 }
 
 impl<'a> Places<'a> {
-    /// Of the kernel with these names.
+    /// A finder for the kernel with these names.
     pub fn new(symbols: &'a Symbols, lines: &'a Lines) -> Places<'a> {
         Places {
             symbols,
@@ -60,7 +60,7 @@ impl<'a> Places<'a> {
         made
     }
 
-    /// Says what debug information is missing, if some is.
+    /// Tells which debug information is missing, if any is.
     pub fn note(self) {
         self.lines.note(self.named);
     }
@@ -81,7 +81,8 @@ impl<'a> Places<'a> {
         Some(format!(" ({}:{})", line.file, line.line))
     }
 
-    /// Of several functions of that name the one of that size is meant, if it is the only one.
+    /// The address of a place. Of several functions with its name, it means the one with its size,
+    /// if only one has that size.
     fn address(&self, written: &Written) -> Option<u64> {
         let starts = self.starts.get(written.function.as_str())?;
         let fits = |start: &&u64| {
@@ -120,12 +121,12 @@ fn first(text: &[u8]) -> Option<Written> {
     })
 }
 
-/// `_`, `.` as in `.cold`, `$` as other compilers have it.
+/// Characters of names: `_`, `.` as in `.cold`, `$` as of other compilers.
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.$".contains(&byte)
 }
 
-/// A hexadecimal number behind a prefix, and what is behind it.
+/// A hexadecimal number after a prefix, and the rest.
 fn number<'a>(text: &'a [u8], prefix: &[u8]) -> Option<(u64, &'a [u8])> {
     let digits = text.strip_prefix(prefix)?;
     let end = digits.iter().position(|byte| !byte.is_ascii_hexdigit());
@@ -134,8 +135,8 @@ fn number<'a>(text: &'a [u8], prefix: &[u8]) -> Option<(u64, &'a [u8])> {
     Some((value, rest))
 }
 
-/// The module of ` [module]`, in which %pSb and %pBb write its build id behind it; and what is
-/// behind that. A plugin's own ` [123]` is no module.
+/// The module of ` [module]`, and the rest. %pSb and %pBb write its build id after its name. A
+/// plugin's own ` [123]` is no module.
 fn label(text: &[u8]) -> Option<(&str, &[u8])> {
     let inner = text.strip_prefix(b" [")?;
     let end = inner.iter().position(|byte| *byte == b']')?;

@@ -15,28 +15,28 @@ use super::walk::{self, Next, Walk};
 /// Why one call failed.
 #[derive(Debug)]
 pub struct Cause {
-    /// All that it did.
+    /// All executed steps.
     pub walk: Walk,
-    /// Where its error comes from; `None`: nothing is known of the call.
+    /// The error's origin; `None`: nothing is known of the call.
     pub origin: Option<Origin>,
-    /// What decided that; `None` where it was decided natively, or always.
+    /// The decision; `None` if it was made natively, or the function always fails.
     pub decision: Option<Decision>,
-    /// The last exception of which the kernel's fixup went on; a step.
+    /// The step of the last exception for which a fixup of the kernel ran.
     pub fault: Option<usize>,
 }
 
 /// Calls that failed alike.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// The first of them.
+    /// The first of these calls.
     pub call: &'a Failed,
-    /// Why.
+    /// Their cause.
     pub cause: Cause,
-    /// How many there are.
+    /// Their number.
     pub calls: u64,
 }
 
-/// Why a call failed.
+/// Finds the cause of a failed call.
 pub fn of(call: &Failed, code: &Code<'_>) -> Cause {
     let walk = walk::walk(&call.marks, code);
     let origin = origin::origin(&walk, call.result, code);
@@ -59,7 +59,7 @@ pub fn of(call: &Failed, code: &Code<'_>) -> Cause {
     }
 }
 
-/// What makes calls alike.
+/// The identity of calls that failed alike.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     nr: u32,
@@ -80,7 +80,8 @@ impl Key {
     }
 }
 
-/// Finds why each failed: alike ones together, in the order of the first, or, with `each`, one by one.
+/// Finds the cause of each failed call. Calls that failed alike are one group, in the order of
+/// their first; with `each`, every call is a group.
 pub fn groups<'a>(calls: &'a [Failed], each: bool, code: &Code<'_>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_key: HashMap<Key, usize> = HashMap::new();
@@ -113,7 +114,7 @@ pub fn groups<'a>(calls: &'a [Failed], each: bool, code: &Code<'_>) -> Vec<Group
     groups
 }
 
-/// Of what a call did, wherever its stack lay.
+/// The identity of a call's marks, independent of the address of its stack.
 fn hash(call: &Failed) -> u64 {
     let mut hasher = DefaultHasher::new();
     (call.nr, call.result).hash(&mut hasher);

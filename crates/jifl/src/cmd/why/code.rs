@@ -10,25 +10,25 @@ use super::extable::Tables;
 use crate::kernel::memory::Memory;
 use crate::kernel::symbols::Symbols;
 
-/// No instruction is longer.
+/// Length of the longest instruction.
 const LONGEST: usize = 15;
 
-/// How an instruction goes on.
+/// The way on after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// With the next one.
+    /// The next instruction.
     On,
-    /// On a condition, to here.
+    /// This address, on a condition.
     Branch(u64),
-    /// To here.
+    /// This address.
     Jump(u64),
-    /// To nobody knows where.
+    /// An unknown address.
     JumpAnywhere,
-    /// Calls this, or what nobody knows, and goes on with the next.
+    /// It calls this function, or an unknown one, and goes on with the next instruction.
     Call(Option<u64>),
-    /// Returns.
+    /// It returns.
     Return,
-    /// Not at all, or by an exception.
+    /// None, or an exception.
     Stop,
 }
 
@@ -37,13 +37,13 @@ pub struct Code<'a> {
     memory: RefCell<&'a mut dyn Memory>,
     /// Names of functions.
     pub symbols: &'a Symbols,
-    /// Where it goes on behind exceptions.
+    /// Fixups of exceptions.
     pub tables: Tables,
     decoded: RefCell<HashMap<u64, Option<Instruction>>>,
 }
 
 impl<'a> Code<'a> {
-    /// Of this memory.
+    /// The code in this memory.
     pub fn new(memory: &'a mut dyn Memory, symbols: &'a Symbols) -> Code<'a> {
         Code {
             memory: RefCell::new(memory),
@@ -53,7 +53,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Bytes.
+    /// Bytes of the code.
     pub fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
         self.memory.borrow_mut().read(address, length)
     }
@@ -76,7 +76,7 @@ impl<'a> Code<'a> {
         found
     }
 
-    /// How it goes on. Thunks are what they stand for.
+    /// The way on after an instruction. A thunk counts as what it does.
     pub fn flow(&self, instruction: &Instruction) -> Flow {
         let direct = (instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64)
             .then(|| instruction.near_branch_target());
@@ -113,8 +113,8 @@ impl<'a> Code<'a> {
         self.has_name(address, |name| name.starts_with("__x86_indirect"))
     }
 
-    /// Where the function that an address lies in begins. Some calls go to the padding before it,
-    /// where the kernel has put something to do first (call depth tracking).
+    /// The beginning of the function that contains an address. Some calls lead to the padding
+    /// before the function, where the kernel has put code (call depth tracking).
     pub fn function(&self, address: u64) -> u64 {
         let Some(place) = self.symbols.function(address) else {
             return address;
@@ -127,7 +127,7 @@ impl<'a> Code<'a> {
         behind.unwrap_or(place.start())
     }
 
-    /// Is an address of the function that begins at another, or of its cold part?
+    /// True if an address belongs to the function that begins at another, or to its cold part.
     pub fn is_of(&self, function: u64, address: u64) -> bool {
         let place = self.symbols.function(self.function(address));
         let whole = self.symbols.function(function);
@@ -144,7 +144,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// `name`, `[module]` or nothing.
+/// The name, and `[module]` or nothing.
 fn split(function: &str) -> (&str, &str) {
     function.split_once(' ').unwrap_or((function, ""))
 }

@@ -21,10 +21,11 @@ use super::stack::Stack;
 use super::walk::{Next, Walk};
 use crate::kernel::errno;
 
-/// So many instructions are looked at for one branch; what needs more is taken to have another way.
+/// Maximum of instructions that are examined for one branch. A branch that needs more counts as one
+/// that has another way.
 const EFFORT: usize = 200_000;
 
-/// Functions behind whose call nothing comes.
+/// Functions that do not return.
 const NO_RETURN: [&str; 8] = [
     "__stack_chk_fail",
     "panic",
@@ -36,24 +37,24 @@ const NO_RETURN: [&str; 8] = [
     "do_group_exit",
 ];
 
-/// Places that hold the value, or an error that is a constant: compilers keep one for each of
-/// several ways to the same return.
+/// Places that hold the value, or a constant error: compilers keep one for each of several ways to
+/// the same return.
 type Held = BTreeSet<Place>;
 
-/// What decided.
+/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The branch, or what selects by flags; a place in the walk's steps.
+    /// The branch, or the instruction that selects by flags: an index of the walk's steps.
     pub step: usize,
-    /// What it asked: the last instruction that set the flags.
+    /// The last instruction that set the flags which it asked for.
     pub flags: Option<usize>,
 }
 
-/// How a function gets the value.
+/// The instruction by which a function gets the value.
 struct Source {
     /// The instruction's address.
     at: u64,
-    /// Where it is behind that; none where the function is left by it.
+    /// The value's place after that; `None` if this instruction leaves the function.
     place: Option<Place>,
 }
 
@@ -61,13 +62,13 @@ struct Source {
 struct Candidate {
     step: usize,
     flags: Option<usize>,
-    /// It asked for the value itself.
+    /// Whether it asked for the value itself.
     asks: bool,
     held: Held,
     stack: Stack,
 }
 
-/// Finds the decision, in the function where the error comes from or one that called it.
+/// Finds the decision, in the function where the error comes from or in one that called it.
 pub fn decision(walk: &Walk, origin: &Origin, code: &Code<'_>) -> Option<Decision> {
     let mut decider = Decider {
         walk,
@@ -99,7 +100,7 @@ struct Decider<'a, 'b> {
 }
 
 impl Decider<'_, '_> {
-    /// In the frame of the step which the value comes from.
+    /// The decision in the frame of the step from which the value comes.
     fn in_frame(&mut self, step: usize, source: &Source, chosen: &[usize]) -> Option<Decision> {
         let candidates = self.candidates(step, source, chosen);
         let function = self.walk.frames[self.walk.steps[step].frame].function;
@@ -113,7 +114,7 @@ impl Decider<'_, '_> {
             })
     }
 
-    /// What may have decided, in the order of execution.
+    /// Candidates for the decision, in the order of execution.
     fn candidates(&mut self, from: usize, source: &Source, chosen: &[usize]) -> Vec<Candidate> {
         let frame = self.walk.steps[from].frame;
         let mut all = Vec::new();
@@ -157,7 +158,7 @@ impl Decider<'_, '_> {
         all
     }
 
-    /// What an instruction does to places that hold the value, and to the stack.
+    /// Applies the effect of an instruction to the places that hold the value, and to the stack.
     fn pass(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -193,7 +194,7 @@ impl Decider<'_, '_> {
         }
     }
 
-    /// From where it would have gone on: is there a way to return something else?
+    /// True if the other way of the candidate can return something else.
     fn has_other_way(&mut self, candidate: &Candidate, source: &Source, function: u64) -> bool {
         let step = self.walk.steps[candidate.step];
         let Some(instruction) = self.code.at(step.at) else {
@@ -228,7 +229,7 @@ impl Decider<'_, '_> {
         false
     }
 
-    /// Up to the next branch.
+    /// Follows straight code up to the next branch.
     fn straight(
         &mut self,
         mut at: u64,
@@ -279,7 +280,7 @@ impl Decider<'_, '_> {
     }
 }
 
-/// How straight code goes on.
+/// The end of straight code.
 enum Way {
     Returns { value: bool },
     On(Vec<(u64, Held, Stack)>),

@@ -6,19 +6,20 @@ use iced_x86::{
     OpKind, Register,
 };
 
-/// Hardware numbers.
+/// Hardware numbers of registers.
 pub const RAX: u8 = 0;
-/// The stack pointer's.
+/// Hardware number of the stack pointer.
 pub const RSP: u8 = 4;
-/// Those that a called function may change (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8 to r11.
+/// Registers that a called function may change (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8
+/// to r11.
 pub const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// In the register of this hardware number.
+    /// The register with this hardware number.
     Register(u8),
-    /// On the stack, at this address; what it counts from is the caller's business.
+    /// The word on the stack at this address. The caller chooses the address from which it counts.
     Slot(i64),
 }
 
@@ -35,12 +36,12 @@ pub enum Math {
     Add(i64),
     /// `neg`
     Negate,
-    /// Of 32 bits the sign, or none, above.
+    /// Extends 32 bits, with their sign or with zeros.
     Shift,
 }
 
 impl Math {
-    /// What it makes of a value; `None` where nobody looks so closely.
+    /// The result for a value; `None` for arithmetic that is not examined.
     pub fn of(self, value: i64) -> Option<i64> {
         Some(match self {
             Math::And(with) => value & with,
@@ -53,24 +54,24 @@ impl Math {
     }
 }
 
-/// What becomes of the value in a place.
+/// The effect of an instruction on the value in a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It stays.
+    /// The value stays.
     Keeps,
-    /// That of another place comes there.
+    /// The value of another place comes there.
     Copies(Place),
-    /// A constant.
+    /// A constant comes there.
     Sets(i64),
-    /// What is in memory, of which no more is known.
+    /// A value from memory comes there; nothing more is known of it.
     Loads,
-    /// What was in a place, after arithmetic.
+    /// The value of a place comes there, after arithmetic.
     Computes(Math, Place),
-    /// What was in another place, or it stays: by the flags.
+    /// By the flags, the value of another place comes there, or the old one stays.
     Selects(Place),
-    /// 0 and 1, or 0 and -1: by the flags.
+    /// By the flags, 0 or 1 comes there, or 0 or -1.
     Flags,
-    /// Something else.
+    /// Another value comes there.
     Changes,
 }
 
@@ -87,7 +88,7 @@ impl Default for Effects {
     }
 }
 
-/// The hardware number of the register that it is a part of.
+/// The hardware number of the whole register.
 pub fn number(register: Register) -> Option<u8> {
     let whole = register.full_register();
     whole.is_gpr64().then(|| whole.number() as u8)
@@ -126,12 +127,12 @@ fn immediate(instruction: &Instruction, operand: u32) -> i64 {
     }
 }
 
-/// Does it say something of the flags?
+/// True if the instruction sets flags.
 pub fn writes_flags(instruction: &Instruction) -> bool {
     instruction.rflags_modified() != 0
 }
 
-/// The register that it compares with 0, 32 bits of it at least.
+/// The register that the instruction compares with 0, in at least 32 bits.
 pub fn compared(instruction: &Instruction) -> Option<u8> {
     let is_whole = || instruction.op0_register().size() >= 4;
     (instruction.mnemonic() == Mnemonic::Test && is_same(instruction) && is_whole())
@@ -139,13 +140,14 @@ pub fn compared(instruction: &Instruction) -> Option<u8> {
         .flatten()
 }
 
-/// Does it depend on them, by a condition?
+/// True if the instruction depends on flags, by a condition.
 pub fn is_conditional(instruction: &Instruction) -> bool {
     instruction.condition_code() != ConditionCode::None
 }
 
-/// Where it writes: the first operand, or the word that it pushes. `slot` is its operand in memory,
-/// if that is on the stack; for `push` and `pop` the word there.
+/// The place that the instruction writes: its first operand, or the word that it pushes. `slot` is
+/// its operand in memory, if that is on the stack; for `push` and `pop` the word that they push or
+/// pop.
 pub fn destination(instruction: &Instruction, slot: Option<i64>) -> Option<Place> {
     if instruction.mnemonic() == Mnemonic::Push {
         return slot.map(Place::Slot);
@@ -163,7 +165,7 @@ pub fn destination(instruction: &Instruction, slot: Option<i64>) -> Option<Place
 }
 
 impl Effects {
-    /// What it does to a place; of calls, and what runs natively, the caller knows.
+    /// The effect on a place. For calls and native code the caller knows it.
     pub fn of(&mut self, instruction: &Instruction, slot: Option<i64>, place: Place) -> Effect {
         if !self.writes(instruction, slot, place) {
             return Effect::Keeps;
@@ -219,7 +221,7 @@ impl Effects {
         }
     }
 
-    /// The registers that it writes, as a mask.
+    /// The registers that the instruction writes, as a mask.
     pub fn written(&mut self, instruction: &Instruction) -> u16 {
         let used = self.factory.info(instruction).used_registers();
         let written = used.iter().filter(|used| is_written(used.access()));
@@ -228,7 +230,7 @@ impl Effects {
             .fold(0, |mask, register| mask | 1 << register)
     }
 
-    /// The places that it reads.
+    /// The places that the instruction reads.
     pub fn reads(&mut self, instruction: &Instruction, slot: Option<i64>) -> Vec<Place> {
         let info = self.factory.info(instruction);
         let used = info.used_registers().iter();

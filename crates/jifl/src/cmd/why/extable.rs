@@ -20,25 +20,25 @@ use crate::kernel::symbols::Symbols;
 
 /// An entry has three words of 4 bytes. The first two are offsets, each from itself.
 const ENTRY: u64 = 12;
-/// In the third: what to do, with which register, and, from here on, a number.
+/// Fields of the third word: what to do, with which register, and, from here on, a number.
 const TYPE: i32 = 0xff;
 const SETS_REGISTER: i32 = 17;
 const REGISTER_SHIFT: u32 = 8;
 const NUMBER_SHIFT: u32 = 16;
 
-/// How it goes on.
+/// Where and how the thread goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixup {
-    /// Here.
+    /// Address.
     pub to: u64,
-    /// A register that is set before.
+    /// A register that is set before, and its value.
     pub sets: Option<(u8, i64)>,
 }
 
-/// By the addresses of instructions.
+/// Fixups, by the addresses of instructions.
 type Table = HashMap<u64, Fixup>;
 
-/// The tables, each read when it is first asked for.
+/// The tables. Each is read when it is first asked for.
 pub struct Tables {
     /// The files of the machine are below this.
     root: PathBuf,
@@ -47,7 +47,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Of the machine whose files are below `root`.
+    /// The tables of the machine whose files are below `root`.
     pub fn of(root: impl Into<PathBuf>) -> Tables {
         Tables {
             root: root.into(),
@@ -55,8 +55,9 @@ impl Tables {
         }
     }
 
-    /// How the kernel goes on in place of the instruction at an address; `None` where that is not
-    /// known: it has no entry, its module is gone, or where that has its table may not be read.
+    /// The fixup in place of the instruction at an address. `None`: unknown, because the
+    /// instruction has no entry, its module is gone, or the address of the module's table may not
+    /// be read.
     pub fn fixup(&self, at: u64, code: &Code<'_>) -> Option<Fixup> {
         let module = code.symbols.module(at);
         let mut known = self.known.borrow_mut();
@@ -67,7 +68,7 @@ impl Tables {
         table.get(&at).copied()
     }
 
-    /// Where the table lies; a module's may end before.
+    /// Addresses of the table; a module's table may end earlier.
     fn place(&self, module: Option<&str>, symbols: &Symbols) -> Option<Range<u64>> {
         let Some(name) = module else {
             let begin = symbols.address("__start___ex_table")?;
@@ -83,8 +84,8 @@ impl Tables {
     }
 }
 
-/// Reads a table as far as it is in order. Entries that do not lead into the code of the same
-/// module are left out: those of what initialized it, which stay when that code is freed.
+/// Reads a table up to the first entry out of order. Entries that do not lead into the code of the
+/// same module are left out: they are of its initialization, and stay when that code is freed.
 fn read(place: Range<u64>, module: Option<&str>, code: &Code<'_>) -> Table {
     let mut table = Table::new();
     let mut last = 0;
@@ -102,7 +103,7 @@ fn read(place: Range<u64>, module: Option<&str>, code: &Code<'_>) -> Table {
     table
 }
 
-/// The entry at `begin`: of which instruction it is, and what it says. Zeros are none.
+/// The entry at `begin`: its instruction and its fixup. `None` for zeros.
 fn entry(begin: u64, code: &Code<'_>) -> Option<(u64, Fixup)> {
     let bytes = code.read(begin, ENTRY as usize)?;
     if bytes.iter().all(|byte| *byte == 0) {
@@ -139,7 +140,7 @@ mod tests {
     const TABLE: u64 = 0xffff_ffff_c000_3010;
     const ENTRIES: u64 = 5;
 
-    /// A table: instructions, where it goes on, and what is done besides.
+    /// A table of entries: instruction, address of the fixup, and third word.
     fn table(begin: u64, entries: &[(u64, u64, i32)]) -> (u64, Vec<u8>) {
         let mut bytes = Vec::new();
         for (at, to, data) in entries {
@@ -152,7 +153,7 @@ mod tests {
         (begin, bytes)
     }
 
-    /// That of a module, and what stands behind it.
+    /// The table of a module, and what follows it.
     fn of_module() -> (u64, Vec<u8>) {
         let entries = [
             (CODE - 0x800, CODE - 0x700, 3), // freed
@@ -166,8 +167,7 @@ mod tests {
         table(TABLE, &entries)
     }
 
-    /// Of which instructions of the module, by their offsets, something is known, in a machine with
-    /// these files.
+    /// Offsets of the module's instructions that have a known fixup, on a machine with these files.
     fn known(name: &str, files: &[(&str, String)]) -> Vec<u64> {
         let root = std::env::temp_dir().join(format!("jifl-extable-{name}-{}", std::process::id()));
         for (path, text) in files {

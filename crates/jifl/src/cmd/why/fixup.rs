@@ -9,10 +9,10 @@ use super::code::{Code, Flow};
 use super::effect::{self, Effect, Effects, Place, RAX};
 use super::extable::Fixup;
 
-/// No fixup is longer.
+/// Maximum of a fixup's instructions.
 const LONGEST: usize = 64;
 
-/// Where a fixup sets what the function returns, if that is `wanted`.
+/// The place where a fixup sets the function's result, if the result is `wanted`.
 pub fn returns(at: u64, wanted: i64, code: &Code<'_>) -> Option<u64> {
     let fixup = code.tables.fixup(at, code)?;
     let mut effects = Effects::default();
@@ -31,8 +31,7 @@ pub fn returns(at: u64, wanted: i64, code: &Code<'_>) -> Option<u64> {
     (place == Place::Register(register) && value == wanted).then_some(fixup.to)
 }
 
-/// The instructions up to the return of the function, without jumps; `None` where it is not known
-/// which they are.
+/// The instructions up to the function's return, without jumps; `None` if they are unknown.
 fn way(fixup: Fixup, code: &Code<'_>, effects: &mut Effects) -> Option<Vec<Instruction>> {
     let mut instructions = Vec::new();
     let mut next = fixup.to;
@@ -55,7 +54,7 @@ fn way(fixup: Fixup, code: &Code<'_>, effects: &mut Effects) -> Option<Vec<Instr
     None
 }
 
-/// Whether a branch behind these instructions is taken, if it asks for the register that was set.
+/// Whether a branch after these instructions is taken, if it asks for the register that was set.
 fn is_taken(
     branch: &Instruction,
     fixup: Fixup,
@@ -85,8 +84,8 @@ mod tests {
 
     const AT: u64 = 0xffff_ffff_8100_0000;
 
-    /// Where -14 is set behind a fault at the first instruction, whose fixup is the next one and
-    /// has set %edx to that. `branch`: its opcode; `first`: an instruction of 2 bytes.
+    /// Where -14 is set after a fault at the first instruction. Its fixup is the next instruction,
+    /// and has set %edx to -14. `branch`: its opcode; `first`: an instruction of 2 bytes.
     fn found(first: [u8; 2], branch: u8) -> Option<u64> {
         #[rustfmt::skip]
         let mut bytes = vec![

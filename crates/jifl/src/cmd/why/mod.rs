@@ -148,7 +148,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-/// Always: that nothing was lost is worth knowing, too.
+/// Shown even if nothing was lost: that is worth knowing, too.
 fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<i64>) {
     let rows = &outcome.report.rows;
     let calls: u64 = rows.iter().map(|row| row.calls).sum();

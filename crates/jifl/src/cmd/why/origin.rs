@@ -8,44 +8,44 @@ use super::effect::{CALLER_SAVED, Effect, Effects, Math, Place, RAX};
 use super::fixup;
 use super::walk::{Next, Walk};
 
-/// How deep selections are looked into on both sides.
+/// Maximum depth of selections whose two sides are followed.
 const DEPTH: u32 = 4;
 
-/// What there is where it could be followed no further.
+/// The place where the value could not be followed further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The error as a constant: this is where it was set.
+    /// The error as a constant: here it was set.
     Constant,
-    /// Made of flags, without a branch.
+    /// Computed from flags, without a branch.
     Flags,
-    /// It was read from memory.
+    /// Read from memory.
     Memory,
-    /// This returned it, or nobody knows what, and ran natively.
+    /// The called function returned it, and ran natively. `None`: the function is unknown.
     Native(Option<u64>),
-    /// What came behind ran natively, and returned it.
+    /// The code after this ran natively, and returned it.
     Lost,
-    /// An exception, in place of which the kernel's fixup returned it, set there if that is known.
+    /// An exception: the kernel's fixup returned it, and set it at this address, if that is known.
     Fault(Option<u64>),
-    /// It was computed in a way that is not looked into.
+    /// Computed in a way that is not examined.
     Computed,
-    /// It was there before all that was seen.
+    /// It existed before the recorded code.
     Unknown,
 }
 
-/// Where the value comes from.
+/// The origin of the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// What it is there.
+    /// Its kind.
     pub kind: Kind,
-    /// The instruction; a place in the walk's steps.
+    /// The instruction: an index of the walk's steps.
     pub step: usize,
-    /// Where the value is behind it.
+    /// The value's place after it.
     pub place: Place,
-    /// Instructions that chose it, by flags, instead of another.
+    /// Instructions that chose the value by flags.
     pub chosen: Vec<usize>,
 }
 
-/// Follows what the call returned, `wanted`.
+/// Follows the call's result, `wanted`.
 pub fn origin(walk: &Walk, wanted: i64, code: &Code<'_>) -> Option<Origin> {
     if walk.steps.is_empty() {
         return None;
@@ -66,12 +66,12 @@ struct Follower<'a, 'b> {
     effects: Effects,
 }
 
-/// Arithmetic on the way.
+/// Arithmetic between the followed value and the returned one.
 #[derive(Default)]
 struct Way {
-    /// The last executed first.
+    /// Operations, the last executed first.
     math: Vec<Math>,
-    /// Where that is, and where the value is behind it.
+    /// Step of the last executed operation, and the value's place after it.
     top: Option<(usize, Place)>,
 }
 
@@ -88,7 +88,7 @@ impl Way {
 }
 
 impl Follower<'_, '_> {
-    /// From where it is in `place` before the step `behind`.
+    /// Follows the value in `place` backwards from the step `behind`.
     fn follow(&mut self, behind: usize, mut place: Place, depth: u32) -> Origin {
         let mut way = Way::default();
         let mut index = behind;
@@ -164,8 +164,9 @@ impl Follower<'_, '_> {
         }
     }
 
-    /// Behind a step came native code. Where that returned to a caller, what a function keeps for
-    /// it is what it was at the call: the step to go on before. `None`: it comes from the native code.
+    /// After a step came native code. If that returned to a caller, registers and words that a
+    /// function preserves have their values from the call: the result is the step before which to
+    /// go on. `None`: the value comes from the native code.
     fn before_gap(&self, index: usize, volatile: bool) -> Option<usize> {
         if volatile {
             return None;
@@ -181,7 +182,7 @@ impl Follower<'_, '_> {
         site
     }
 
-    /// A selection chose the side that leads to what was wanted, if one does.
+    /// A selection chose the side that leads to the wanted value, if one does.
     fn select(&mut self, index: usize, place: Place, other: Place, depth: u32) -> Origin {
         let kept = self.follow(index, place, depth);
         let moved = self.follow(index, other, depth);

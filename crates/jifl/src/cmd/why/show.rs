@@ -25,19 +25,19 @@ pub struct Shown {
     pub errno: String,
     pub number: i64,
     pub calls: u64,
-    /// Of the first: thread, and when it began and ended.
+    /// Thread, begin and end of the first call.
     thread: u32,
     began_ns: u64,
     duration_ns: u64,
-    /// From the system call to where the error comes from.
+    /// The chain from the system call to the function where the error comes from.
     pub chain: Vec<Link>,
     pub origin: Option<Set>,
-    /// The deciding branch's place in `branches`; null where there is none.
+    /// Index of the deciding branch in `branches`; null if there is none.
     pub decided: Option<usize>,
-    /// An exception that the kernel's fixup went on in place of.
+    /// An exception for which a fixup of the kernel ran.
     pub fault: Option<Spot>,
-    /// All that the call executed; or, where only few are shown, those of the function that
-    /// decided, up to there and to where the error comes from.
+    /// All branches of the call; or, if only few are shown, those of the function that decided, up
+    /// to the decision and to the error's origin.
     pub branches: Vec<Branch>,
 }
 
@@ -50,45 +50,45 @@ pub struct Spot {
     pub line: Option<u32>,
     /// Its text.
     pub source: Option<String>,
-    /// Inlined functions that it is of, the innermost first.
+    /// Inlined functions that it belongs to, the innermost first.
     pub inlined: Vec<String>,
 }
 
-/// A function on the way, and where it went on to the next.
+/// A function of the chain, and the place where it went on to the next.
 #[derive(Debug, Serialize)]
 pub struct Link {
     pub function: String,
-    /// Where it calls the next; of the last: null.
+    /// The place of the call of the next function; null for the last.
     pub calls: Option<Spot>,
-    /// It jumps there.
+    /// Whether it is a jump.
     pub jumps: bool,
 }
 
-/// Where the error comes from.
+/// The error's origin.
 #[derive(Debug, Serialize)]
 pub struct Set {
     /// `constant`, `flags`, `memory`, `native`, `lost`, `fault`, `computed`, `unknown`.
     pub kind: &'static str,
     pub at: Spot,
     pub text: String,
-    /// In words, where the kind does not say it all.
+    /// In words, if the kind does not tell all.
     pub note: Option<String>,
     #[serde(skip)]
     pub step: usize,
 }
 
-/// A branch that was executed, or what selects by flags.
+/// An executed branch, or an instruction that selects by flags.
 #[derive(Debug, Serialize)]
 pub struct Branch {
     pub at: Spot,
-    /// What set the flags.
+    /// The instruction that set the flags.
     pub compare: Option<String>,
     pub text: String,
-    /// Null: no branch, but what selects.
+    /// Whether it was taken. Null: it selects, and is no branch.
     pub taken: Option<bool>,
-    /// That it is in.
+    /// Its function.
     pub function: String,
-    /// How many functions it lies inside of.
+    /// Number of functions around it.
     pub depth: usize,
     #[serde(skip)]
     pub frame: usize,
@@ -96,7 +96,7 @@ pub struct Branch {
     pub step: usize,
 }
 
-/// What is needed for it.
+/// Sources for showing causes.
 pub struct Shower<'a, 'b> {
     /// Names of system calls.
     pub table: &'a Table,
@@ -106,14 +106,14 @@ pub struct Shower<'a, 'b> {
     pub lines: &'a Lines,
     /// Text of instructions.
     pub names: &'a mut Disassembler,
-    /// Texts of those lines.
+    /// Texts of source lines.
     pub sources: RefCell<Sources>,
-    /// Places that have been looked at.
+    /// Places that have been looked up.
     pub spots: RefCell<HashMap<u64, Spot>>,
 }
 
 impl Shower<'_, '_> {
-    /// What there is to show of a group; `whole`: with all branches.
+    /// The output for a group; `whole`: with all branches.
     pub fn of(&mut self, group: &Group<'_>, whole: bool) -> Shown {
         let (call, cause) = (group.call, &group.cause);
         let branches = self.branches(cause, whole);
@@ -181,7 +181,7 @@ impl Shower<'_, '_> {
         instruction.map_or_else(|| "(bad)".into(), |instruction| self.text(&instruction))
     }
 
-    /// The frames to the one of the decision, or else of the origin.
+    /// The frames up to that of the decision, or of the origin if there is no decision.
     fn chain(&self, cause: &Cause) -> Vec<Link> {
         let walk = &cause.walk;
         let last = cause.origin.as_ref().map(|origin| origin.step);
@@ -295,7 +295,7 @@ impl Shower<'_, '_> {
     }
 }
 
-/// Of a branch, whether it was taken.
+/// For a branch, whether it was taken.
 fn direction(step: &Step, chosen: bool) -> Option<Option<bool>> {
     match step.next {
         Next::Taken => Some(Some(true)),
@@ -305,7 +305,7 @@ fn direction(step: &Step, chosen: bool) -> Option<Option<bool>> {
 }
 
 impl Shown {
-    /// The places that source lines are wanted of.
+    /// The places whose source lines are wanted.
     pub fn addresses(&self) -> impl Iterator<Item = u64> {
         let chain = self.chain.iter().filter_map(|link| link.calls.as_ref());
         let branches = self.branches.iter().map(|branch| &branch.at);

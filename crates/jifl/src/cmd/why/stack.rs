@@ -8,10 +8,10 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::effect::{self, CALLER_SAVED, Effect, Effects, Math, Place, RSP};
 
-/// What registers are known to hold.
+/// Contents of registers, if known.
 pub type Registers = [Option<i64>; 16];
 
-/// What is known at a place in the code. Addresses count from wherever the first one does.
+/// Known addresses of the stack at a place in the code. They are relative to the first one.
 #[derive(Debug, Clone, Default)]
 pub struct Stack {
     registers: Registers,
@@ -20,7 +20,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack pointer is this; of the rest nothing changes.
+    /// Sets the stack pointer. Nothing else changes.
     pub fn at(&mut self, pointer: i64) {
         self.registers[RSP as usize] = Some(pointer);
     }
@@ -30,7 +30,8 @@ impl Stack {
         self.registers[RSP as usize]
     }
 
-    /// The word on the stack that an instruction reads or writes; of `push` and `pop` the one there.
+    /// The word on the stack that an instruction reads or writes; for `push` and `pop` the word
+    /// that they push or pop.
     pub fn operand(&self, instruction: &Instruction) -> Option<i64> {
         match instruction.mnemonic() {
             Mnemonic::Push => return Some(self.pointer()? - 8),
@@ -68,7 +69,7 @@ impl Stack {
         }
     }
 
-    /// After an instruction that goes on with the next.
+    /// Applies an instruction that goes on with the next one.
     pub fn step(&mut self, instruction: &Instruction, effects: &mut Effects) {
         let slot = self.operand(instruction);
         let pointer = self.pointer();
@@ -104,23 +105,23 @@ impl Stack {
         }
     }
 
-    /// After a call: the stack pointer is what it was.
+    /// Applies a call that has returned: the stack pointer is the same as before.
     pub fn called(&mut self) {
         self.forget(CALLER_SAVED);
     }
 
-    /// What the registers hold now.
+    /// The contents of registers now.
     pub fn registers(&self) -> Registers {
         self.registers
     }
 
-    /// A function returns that was called when they held this.
+    /// A function returns that was called with these contents.
     pub fn returned(&mut self, to: Registers) {
         self.registers = to;
         self.called();
     }
 
-    /// After something nobody saw.
+    /// Forgets all, after code that was not seen.
     pub fn lose(&mut self) {
         self.forget(!0);
     }

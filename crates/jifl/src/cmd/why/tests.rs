@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Follows errors through code that is made by hand.
+//! Follows errors through hand-made code.
 
 use super::cause::{self, Cause};
 use super::code::Code;
@@ -66,7 +66,7 @@ const CODE: [u8; 278] = [
     0xb8, 0xff, 0xff, 0xff, 0xff, 0xc3,
 ];
 
-/// What is recorded: blocks by their offset and stack pointer.
+/// The record: blocks by their offset and stack pointer.
 fn blocks(all: &[(u64, u32)]) -> Vec<Mark> {
     all.iter()
         .map(|(offset, stack)| Mark::Block(AT + offset, *stack))
@@ -89,7 +89,7 @@ fn with<T>(call: &Failed, then: impl FnOnce(&Cause, &Code<'_>) -> T) -> T {
     then(&cause::of(call, &code), &code)
 }
 
-/// Kind of the origin, its place, and that of the decision.
+/// Kind and place of the origin, and place of the decision.
 fn found(marks: Vec<Mark>, error: i64) -> (Option<Kind>, Option<String>, Option<String>) {
     with(&failed(marks, error), |cause, code| {
         let name = |step: usize| {

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use super::show::{Branch, Shown, Spot};
 use crate::kernel::errno;
 
-/// Branches of the deciding function that are shown up to the deciding one, and behind it.
+/// Maximum of branches of the deciding function that are shown before the deciding one, and after
+/// it.
 const SHOWN: usize = 5;
 
 /// A line in columns, below an indentation.
@@ -15,7 +16,8 @@ struct Row {
     cells: [String; 4],
 }
 
-/// A cause; with `path` all branches of the call, else the last in the function that decided.
+/// A cause; with `path` all branches of the call, otherwise the last ones in the function that
+/// decided.
 pub fn text(shown: &Shown, path: bool) -> String {
     let mut text = format!("{} = -{}", shown.syscall, shown.errno);
     if let Some(words) = errno::description(shown.number) {
@@ -38,7 +40,7 @@ pub fn text(shown: &Shown, path: bool) -> String {
     text
 }
 
-/// From the system call to the function where the error comes from.
+/// The chain from the system call to the function where the error comes from.
 fn chain(shown: &Shown) -> Vec<Row> {
     let row = |name: String, line| Row {
         depth: 1,
@@ -66,7 +68,7 @@ fn decides(shown: &Shown) -> Option<&Branch> {
     shown.branches.get(shown.decided?)
 }
 
-/// The last branches in the deciding function, and where the error comes from.
+/// The last branches in the deciding function, and the origin of the error.
 fn few(shown: &Shown) -> Vec<Row> {
     let last = shown.chain.last().map_or("", |link| &link.function);
     let mut rows = Vec::new();
@@ -99,7 +101,7 @@ fn few(shown: &Shown) -> Vec<Row> {
     rows
 }
 
-/// All branches, below the functions that they are in.
+/// All branches, below their functions.
 fn all(shown: &Shown) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut frame = None;
@@ -198,7 +200,7 @@ fn line(spot: &Spot) -> String {
     }
 }
 
-/// The text of the line that decided, if it is at hand.
+/// The text of the line that decided, if it is available.
 fn quoted(branch: &Branch, depth: usize) -> Option<Row> {
     let source = branch.at.source.as_ref()?;
     Some(Row {
@@ -212,7 +214,7 @@ fn quoted(branch: &Branch, depth: usize) -> Option<Row> {
     })
 }
 
-/// What is not known, or is to be known besides.
+/// Unknown parts of a cause, and further notes.
 fn note(shown: &Shown) -> Option<String> {
     let Some(origin) = &shown.origin else {
         return Some("nothing is known of what it did".into());

@@ -7,12 +7,12 @@ use crate::kernel::errno;
 use crate::session::calls::events::Event;
 use crate::session::ring::Piece;
 
-/// Something that a call did.
+/// A mark of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// Executed the block at this address, with this stack pointer's low half.
+    /// It executed the block at this address, with this low half of the stack pointer.
     Block(u64, u32),
-    /// An exception at this address: the kernel's fixup goes on natively in its place.
+    /// It had an exception at this address, and the kernel's fixup goes on natively.
     Fault(u64),
 }
 
@@ -23,22 +23,22 @@ pub struct Failed {
     pub thread: u32,
     /// Its number.
     pub nr: u32,
-    /// What it returned, an error.
+    /// Its result, an error.
     pub result: i64,
     /// When it began, in nanoseconds.
     pub began: u64,
     /// When it ended.
     pub ended: u64,
-    /// All that it did.
+    /// All its marks.
     pub marks: Vec<Mark>,
 }
 
-/// What was found.
+/// The trails of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Trails {
     /// Calls that failed as wanted, in the order of their ends.
     pub failed: Vec<Failed>,
-    /// All that ended and of which all is known, those that did not fail, too.
+    /// Number of calls that ended and are completely known, including those that did not fail.
     pub whole: u64,
 }
 
@@ -46,13 +46,14 @@ pub struct Trails {
 struct Open {
     call: Failed,
     result: Option<i64>,
-    /// How many pieces it has run in.
+    /// Number of pieces in which it has run.
     pieces: u32,
     lost: bool,
 }
 
-/// Puts failing calls together; of those that return what is `wanted`. `gaps`: when records were
-/// lost. A call that has moved between processors, or slept, is whole only if none were meanwhile.
+/// Puts failing calls together whose result is `wanted`. `gaps`: intervals in which records were
+/// lost. A call that has moved between processors, or slept, is complete only if none were lost
+/// meanwhile.
 pub fn trails(
     pieces: &[Piece<Event>],
     gaps: &[(u64, u64)],

@@ -12,57 +12,57 @@ use super::effect::Effects;
 use super::stack::{Registers, Stack};
 use super::trail::Mark;
 
-/// More instructions than any block has: what is longer does not lead to the next record.
+/// More instructions than any block has. A longer way does not lead to the next record.
 const LONGEST: usize = 512;
 
-/// How the walk went on behind an instruction.
+/// The way on after an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// With the next one, or where it jumps to, calls or returns.
+    /// The next instruction, or the target of a jump, call or return.
     On,
     /// Its condition held.
     Taken,
-    /// It did not.
+    /// Its condition did not hold.
     NotTaken,
-    /// It called this, or nobody knows what, which ran natively and returned.
+    /// It called this function, or an unknown one, which ran natively and returned.
     Native(Option<u64>),
-    /// What came then ran natively, until control was regained.
+    /// Native code, until code in the cache ran again.
     Lost,
     /// An exception: the kernel's fixup went on natively.
     Fault,
-    /// That was all.
+    /// Nothing: the call ended.
     End,
 }
 
-/// An instruction that was executed.
+/// An executed instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Its address.
     pub at: u64,
-    /// In which frame; a place in the list of them.
+    /// Index of its frame.
     pub frame: usize,
     /// The word on the stack that is its operand, or that it pushes or pops.
     pub slot: Option<i64>,
-    /// What came then.
+    /// The way on.
     pub next: Next,
 }
 
 /// An execution of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Whose function called this one, or jumped to it.
+    /// The frame whose function called this one, or jumped to it.
     pub caller: Option<usize>,
-    /// Where: a step.
+    /// The step of that call.
     pub site: Option<usize>,
-    /// It jumped.
+    /// Whether it was a jump.
     pub is_tail: bool,
-    /// Where the function begins.
+    /// Address of the function.
     pub function: u64,
     /// The stack pointer at its entry.
     pub stack: i64,
 }
 
-/// All that a call did.
+/// All steps of a call.
 #[derive(Debug, Default)]
 pub struct Walk {
     /// Instructions in the order of their execution.
@@ -78,7 +78,7 @@ struct Stop {
     stack: i64,
 }
 
-/// Walks along a call's marks.
+/// Walks along the marks of a call.
 pub fn walk(marks: &[Mark], code: &Code<'_>) -> Walk {
     let mut walker = Walker {
         code,
@@ -119,8 +119,8 @@ struct Walker<'a, 'b> {
     stack: Stack,
     walk: Walk,
     frame: usize,
-    /// Of each frame, the registers when it was called: what it keeps of them, its caller has again
-    /// when it returns, whether all of it was seen or not.
+    /// For each frame, the registers when it was called. The caller has the preserved ones again
+    /// when it returns, whether all its code was seen or not.
     callers: Vec<Registers>,
 }
 
@@ -182,7 +182,7 @@ impl Walker<'_, '_> {
         self.regain(to);
     }
 
-    /// What came behind an instruction that does not just go on.
+    /// The way on after an instruction that may not go on with the next.
     fn next(&self, flow: Flow, instruction: &iced_x86::Instruction, to: Option<Stop>) -> Next {
         let Some(to) = to else {
             return match flow {
@@ -206,7 +206,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Goes on to the next record's frame.
+    /// Goes on to the frame of the next record.
     fn leave(&mut self, flow: Flow, next: Next, to: Option<Stop>) {
         let Some(to) = to else {
             return;
@@ -270,7 +270,7 @@ impl Walker<'_, '_> {
 }
 
 impl Walk {
-    /// The frame, and those that called it.
+    /// The frame, and its callers.
     pub fn chain(&self, frame: usize) -> Vec<usize> {
         let mut all = vec![frame];
         while let Some(caller) = all.last().and_then(|last| self.frames[*last].caller) {
