@@ -48,11 +48,11 @@ enum Command {
     Prof(prof::ProfArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
-    /// Show which locks system calls wait for, and what they try again
+    /// Show which locks system calls wait for, and which cmpxchg they retry
     Lock(lock::LockArgs),
     /// Show what system calls load and store, by cache line and object, or as a trace
     Mem(mem::MemArgs),
-    /// Count now, to be shown by `report` later, elsewhere, without privileges
+    /// Count now, so that `report` can show it later, elsewhere, without privileges
     Record(record::RecordArgs),
     /// Show a recording, as prof, cover, branch or count
     Report(report::ReportArgs),
@@ -60,7 +60,7 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Add up recordings of the same kernel build
     Merge(merge::MergeArgs),
-    /// Show the code cache: blocks beside the original, what is inserted, liveness
+    /// Show the code cache: blocks beside the original, inserted code, liveness
     Dump(dump::DumpArgs),
     /// List targets
     List(list::ListArgs),
@@ -68,7 +68,7 @@ enum Command {
     Status(status::StatusArgs),
     /// End sessions
     Detach(status::DetachArgs),
-    /// What this machine offers, what is missing, how to mend it
+    /// Show what this machine offers, what is missing, and how to mend it
     Doctor(doctor::DoctorArgs),
     /// Load JIFL's kernel module or a plugin
     Load(plugin::LoadArgs),

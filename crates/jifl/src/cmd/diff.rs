@@ -26,10 +26,10 @@ Both must be of the same kernel build, and of the same kind. The largest differe
 Example:
   jifl diff before.jifl after.jifl")]
 pub struct DiffArgs {
-    /// The recording that is compared with
+    /// The earlier recording: changes are relative to it
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// The one that is compared
+    /// The later recording
     #[arg(value_name = "B")]
     b: PathBuf,
     #[command(flatten)]

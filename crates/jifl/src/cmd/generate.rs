@@ -29,7 +29,7 @@ pub struct CompletionsArgs {
 Example:
   jifl man /usr/local/share/man/man1")]
 pub struct ManArgs {
-    /// Where jifl.1, jifl-count.1 and the others go; made if it is not there
+    /// The directory for jifl.1, jifl-count.1 and the others; it is made if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -17,7 +17,7 @@ use crate::session::device;
 /// Arguments of `jifl load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// The module or plugin; without, JIFL's module as built for the running kernel
+    /// The module or plugin; without it, JIFL's module as built for the running kernel
     #[arg(value_name = "FILE.ko")]
     file: Option<PathBuf>,
 }

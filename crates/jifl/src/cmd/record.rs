@@ -16,7 +16,7 @@ use crate::session::scope::Scope;
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-FILE is written when the session is over: until then what it had before stays.
+FILE is written when the session is over. Until then it keeps its old content.
 
 Examples:
   jifl record 'sys:*' -- make

@@ -24,9 +24,9 @@ use crate::show::text::json;
 /// Arguments of `jifl report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It takes no privileges and no module: names are in the recording.
-Without --as it is the view that the options are of, else prof, trace of what `jifl trace` has
-kept, or count where only calls were counted.
+It needs no privileges and no module: the recording contains the names.
+Without --as, the other options tell the view. Without these it is trace for a recording of
+`jifl trace`, count if only calls were counted, and otherwise prof.
 
 Examples:
   jifl report
@@ -39,7 +39,7 @@ pub struct ReportArgs {
     /// The recording
     #[arg(value_name = "RECORDING", default_value = FILE)]
     file: PathBuf,
-    /// What it is shown as
+    /// How to show the recording
     #[arg(long = "as", value_enum, value_name = "VIEW")]
     shown_as: Option<As>,
     /// How it is written
@@ -70,11 +70,11 @@ enum Form {
     Csv,
     /// With --as trace: a JSON object in a line for each call
     Ndjson,
-    /// With --as trace: stacks, and how often, or how long, for flame graphs
+    /// With --as trace: stacks, with how often or how long, for flame graphs
     Folded,
     /// With --as trace: Chrome's trace events
     Chrome,
-    /// With --as trace: Perfetto's own
+    /// With --as trace: Perfetto's own format
     Perfetto,
 }
 

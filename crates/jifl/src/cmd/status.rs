@@ -29,7 +29,7 @@ pub struct StatusArgs {
 /// Arguments of `jifl detach`.
 #[derive(Debug, Args)]
 pub struct DetachArgs {
-    /// The session to end, as `jifl status` shows it; all without
+    /// The number of the session to end, as in `jifl status`; without it, all sessions end
     id: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ use crate::base::root;
 /// Which accelerator the user wants.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Wanted {
-    /// KVM where the CPU shows that it can run it, else TCG
+    /// KVM if the CPU shows that it can run it, otherwise TCG
     Auto,
     Kvm,
     Tcg,
@@ -23,7 +23,7 @@ enum Wanted {
 /// Arguments of `jifl vm`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: the command's own; and of the machine's, with a line on stderr:
+Exit status: that of the command, or one of these, with a line on stderr:
   2 usage, 3 this host cannot (no QEMU, kernel or module),
   122 warnings in the kernel's log (--strict), 123 the guest panicked,
   124 the time limit, 125 the machine failed to start.
@@ -58,10 +58,10 @@ pub struct VmArgs {
     /// More kernel parameters; may be given several times
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     append: Vec<String>,
-    /// Stop the machine after so many seconds of the command; 0: never
+    /// Stop the machine when the command has run for S seconds; 0: never
     #[arg(long, default_value_t = 600, value_name = "S")]
     timeout: u64,
-    /// The machine must be up after so many seconds
+    /// The machine must be up after S seconds
     #[arg(long, default_value_t = 180, value_name = "S")]
     boot_timeout: u64,
     /// Leave the jifl module out

@@ -165,7 +165,7 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
              x64_sys_call: remove that first; the kernel's log (dmesg) names it",
         ),
         Some(Errno::PERM) if shows_addresses(start.kind) => Failure::cannot(
-            "functions are not shown to who may not see kernel addresses: set \
+            "functions are shown only to users who may see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
         ),
         Some(Errno::ALREADY) => Failure::failed(format!(

@@ -34,7 +34,7 @@ use crate::show::output;
 /// Options that select tasks and duration.
 #[derive(Debug, Args)]
 pub struct Scope {
-    /// Only this process, all its threads
+    /// Only this process, with all its threads
     #[arg(short, long, value_name = "PID")]
     pub pid: Option<i32>,
     /// Only this thread
@@ -49,11 +49,11 @@ pub struct Scope {
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
-    /// Translate the blocks of this recording (`jifl record`) first, so that first calls cost what
-    /// later ones do
+    /// Translate the blocks of this recording (`jifl record`) first, so that first calls are as
+    /// fast as later ones
     #[arg(long, value_name = "FILE")]
     warm: Option<PathBuf>,
-    /// Run this, and count it and its descendants only
+    /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,
 }

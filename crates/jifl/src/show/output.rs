@@ -22,10 +22,10 @@ const LINES: usize = 30;
 /// How much is shown, and where.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Extent {
-    /// So many lines of each table, or blocks, at most; of tables in text 30 unless given
+    /// Show at most N lines of each table, or N blocks; without this option, tables in text have 30
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// Write to FILE
+    /// Write the output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

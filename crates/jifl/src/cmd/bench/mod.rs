@@ -116,9 +116,9 @@ impl Set {
 /// Arguments of `jifl bench`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs in throwaway machines, as `jifl vm` makes them, or with --here on this one, as
-root and with the module loaded. A row whose instrumentation did not count what it
-should is void; one that this kernel lacks is missing; both say why.
+Runs in throwaway machines, as `jifl vm` makes them; with --here on this machine, as root and
+with the module loaded. A row is void if its instrumentation did not count what it should. A row
+is missing if this kernel lacks its instrumentation. The output says why.
 
 Examples:
   jifl bench --set micro --clock instructions --json costs.json --svg charts
@@ -136,7 +136,8 @@ pub struct BenchArgs {
         conflicts_with = "here"
     )]
     kernel: Vec<String>,
-    /// Measure nothing: show, draw and join what was written to FILE as JSON; may be given several times
+    /// Measure nothing: show, draw and join results that were written to FILE as JSON; may be given
+    /// several times
     #[arg(
         long,
         value_name = "FILE",
@@ -148,22 +149,22 @@ pub struct BenchArgs {
     /// What to measure; may be given several times [default: all]
     #[arg(long, value_enum, value_name = "SET")]
     set: Vec<Set>,
-    /// By which clock; may be given several times [default: those that suit the set]
+    /// The clock to measure by; may be given several times [default: clocks that suit the set]
     #[arg(long, value_enum, value_name = "CLOCK")]
     clock: Vec<Clock>,
-    /// Of the micro and effect sets only this operation; may be given several times
+    /// In the micro and effect sets, measure only this operation; may be given several times
     #[arg(long, value_name = "NAME")]
     op: Vec<String>,
-    /// Only this row beside the uninstrumented one; may be given several times
+    /// Measure only this row and the uninstrumented one; may be given several times
     #[arg(long, value_name = "KEY")]
     row: Vec<String>,
-    /// Of the memory set: KiB of code, and as much of tables; may be given several times
+    /// For the memory set: KiB of code, and as many of tables; may be given several times
     #[arg(long, value_name = "KB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     cache_kb: Vec<u64>,
-    /// Rounds of an operation under an instrumentation; of the web set requests
+    /// Rounds of an operation under an instrumentation; for the web set, requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rounds: Option<u64>,
-    /// By time: how often the instrumentations take turns
+    /// With --clock time: how often the instrumentations take turns
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     repeats: Option<u64>,
     /// More kernel parameters of the machines; may be given several times
@@ -174,13 +175,13 @@ pub struct BenchArgs {
         conflicts_with = "here"
     )]
     append: Vec<String>,
-    /// Stop a machine after so many seconds; 0: never
+    /// Stop a machine after S seconds; 0: never
     #[arg(long, value_name = "S", default_value_t = 3600)]
     timeout: u64,
     /// How results are written to stdout
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
-    /// Write the results to FILE as JSON, too: after each table those that there are
+    /// Write the results to FILE as JSON, too; after each table, all results so far
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw a chart of each table into DIRECTORY

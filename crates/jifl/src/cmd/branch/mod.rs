@@ -27,9 +27,9 @@ const RARE: f64 = 0.1;
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-With --hints: branches forward whose other side, which lies behind them, is the rare one
-(10 % at most), and branches into .cold parts that are not; executed 100 times at least.
-COST: times that the wrong side was executed. HINT: the prefix that would tell a processor.
+With --hints: branches that were executed at least 100 times, and either go forward but fall
+through in at most 10 % of the executions, or go into a .cold part in more.
+COST: how often the wrong side was executed. HINT: the prefix that would tell a processor.
 With --per-call: branches that go the way they are laid out for in one target, and the other way
 in another. Each target has a session of its own, all at the same time.
 
@@ -47,11 +47,11 @@ pub struct BranchArgs {
 /// Options of `jifl branch` that `jifl report` has, too.
 #[derive(Debug, Args)]
 pub struct BranchOptions {
-    /// Only those that the compiler has laid out against what happens
+    /// Show only branches that the compiler has laid out against what happens
     #[arg(long)]
     hints: bool,
-    /// Only those that go the right way for one target and the wrong way for another; not of a
-    /// recording
+    /// Show only branches that go the right way for one target and the wrong way for another; not
+    /// of a recording
     #[arg(long, conflicts_with = "hints")]
     per_call: bool,
 }

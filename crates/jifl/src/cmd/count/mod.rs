@@ -59,11 +59,11 @@ pub struct CountArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Not by system call but by this, or by each combination of several
+    /// Count by this key instead of by system call; with several keys, by each combination
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]
     by: Vec<By>,
-    /// With insn: count a repeated string instruction once more for every
-    /// repetition, as processor clocks that tick per iteration see it
+    /// With insn: count a repeated string instruction once more for every repetition, like
+    /// processor clocks that tick for each iteration
     #[arg(long)]
     repeats: bool,
     /// How the report is written
@@ -219,7 +219,7 @@ fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
         );
     }
     if report.rows.is_empty() && kind != Kind::None {
-        output::note("jifl: none of the targets was called by what the filters select");
+        output::note("jifl: no task that the filters select called any of the targets");
     }
 }
 

@@ -28,9 +28,9 @@ use crate::show::text::percent;
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-BLOCKS: executed, of those that were translated: code that lies behind a branch is, too.
-COVERED: bytes executed of the function's, which end where the next function begins.
-EDGES: taken and not taken, of the two of each branch that was translated.
+BLOCKS: executed blocks, of the translated ones. Code behind a branch is translated, too.
+COVERED: executed bytes, of the function's, which ends where the next function begins.
+EDGES: executed edges, of the two (taken and not taken) of each translated branch.
 
 Examples:
   jifl cover sys:openat -- cat /etc/hostname

@@ -48,9 +48,11 @@ impl Inserts {
 /// Arguments of `jifl dump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match. Blocks are shown when CMD has ended, after --for, or
-with Ctrl-C; with --session at once. A line of a block: flags that are live before the instruction
-(CZSOPA), registers that are dead there, the original, the copy; `+` marks what was inserted.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+
+Blocks are shown when CMD has ended, after --for, or with Ctrl-C; with --session at once.
+A line of a block: flags that are live before the instruction (CZSOPA), registers that are dead
+there, the original, the copy; `+` marks inserted code.
 
 Examples:
   jifl dump sys:getppid -- sh -c :
@@ -62,7 +64,7 @@ pub struct DumpArgs {
     /// What is inserted
     #[arg(long, value_enum, default_value = "insn", value_name = "KIND")]
     kind: Inserts,
-    /// The blocks of this session, which runs; `jifl status` shows those there are
+    /// Show the blocks of this running session; `jifl status` lists sessions
     #[arg(long, value_name = "ID", conflicts_with_all =
         ["targets", "kind", "pid", "tid", "comm", "cgroup", "time", "command"])]
     session: Option<u64>,
@@ -168,7 +170,7 @@ fn look(
     let mut blocks = cache::read(door, id)?;
     if blocks.is_empty() {
         return Err(Failure::failed(
-            "no blocks: none of the session's system calls was made by what it is about",
+            "no blocks: no task of the session made one of its system calls",
         ));
     }
     blocks.sort_by_key(|(block, _)| (block.orig, block.cache));

@@ -31,7 +31,7 @@ enum Format {
 enum By {
     /// The lock itself
     Lock,
-    /// Who takes it
+    /// The code that takes the lock
     Caller,
 }
 
@@ -41,8 +41,8 @@ enum By {
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-CONTENDED: times that a lock was not got at once. A wait lasts until the lock is had, or
-waiting was given up. RETRIES: of a locked cmpxchg that failed and was tried again.
+CONTENDED: how often a lock was not free at once. A wait ends when the task has the lock, or
+gives up. RETRIES: how often a locked cmpxchg failed and was tried again.
 
 Examples:
   jifl lock 'sys:*' -- make -j8
@@ -52,7 +52,7 @@ pub struct LockArgs {
     /// System calls: sys:openat, sys:*at, sys:*
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Add up what is the same in this: lock, caller or both
+    /// Add up waits and retries that have the same lock, the same caller, or both
     #[arg(
         long,
         value_enum,

@@ -36,8 +36,8 @@ use crate::show::text::grouped;
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-Each repetition of a string instruction is an access. What an instruction both loads and stores
-counts as both. Functions that run natively are not seen (`jifl status`).
+Each repetition of a string instruction counts as an access. Memory that an instruction both
+loads and stores counts as both. Functions that run natively are not seen (`jifl status`).
 
 Examples:
   jifl mem sys:read -- cat /etc/hostname
@@ -50,7 +50,7 @@ pub struct MemArgs {
     /// Also write all accesses to DIR, a file for each thread, for DynamoRIO's drmemtrace tools
     #[arg(long, value_name = "DIR")]
     drmemtrace: Option<PathBuf>,
-    /// Keep this many records, 8 bytes each; what comes later is lost
+    /// Keep this many records, 8 bytes each; later records are lost
     #[arg(long, value_name = "N", default_value_t = 1 << 25)]
     records: usize,
     #[command(flatten)]

@@ -28,8 +28,8 @@ use crate::show::text::json;
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
-Every instruction is counted as its own function's. CALLS: times that a function's first
-instruction was executed; `-` where it was entered elsewhere only.
+Every instruction counts for the function that contains it. CALLS: how often a function's first
+instruction was executed; `-` if the function was entered only elsewhere.
 
 Examples:
   jifl prof 'sys:*' -- ls -l /
@@ -55,11 +55,11 @@ pub struct ProfOptions {
     /// Also write a flame graph
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// In both with inlined functions, of which debug information tells
+    /// With inlined functions in both, if debug information is found
     #[arg(long)]
     inlined: bool,
-    /// Show this function's instructions, each with its executions, instead of tables; of the
-    /// kernel that runs only
+    /// Instead of tables, show this function's instructions, each with its executions; for the
+    /// running kernel only
     #[arg(long, value_name = "FUNCTION")]
     annotate: Option<String>,
 }

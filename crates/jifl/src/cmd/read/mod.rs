@@ -48,7 +48,7 @@ pub struct ReadArgs {
     /// Go on until the plugin is stopped, or Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Likewise, for so long at most (5s, 100ms, 2m, 1h)
+    /// Go on until the plugin is stopped, or Ctrl-C, but for this time at most (5s, 100ms, 2m, 1h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
     /// Show the source line behind each name+0x12/0x34 (%pS, %pB), where it is known

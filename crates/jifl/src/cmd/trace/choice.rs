@@ -31,7 +31,7 @@ pub enum Format {
     Folded,
     /// Chrome's trace events, JSON, with --durations: for chrome://tracing and ui.perfetto.dev
     Chrome,
-    /// Perfetto's own, binary, with --durations: for ui.perfetto.dev
+    /// Perfetto's own format, binary, with --durations: for ui.perfetto.dev
     Perfetto,
 }
 

@@ -44,9 +44,9 @@ use crate::show::output;
 #[command(after_help = "\
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
-The session ends with CMD, after --for, or with Ctrl-C; then the calls are written, in
-the order of their ends. With CMD the exit status is CMD's. Functions that the compiler
-has inlined are part of their callers; what runs natively is not seen (`jifl status`).
+The session ends with CMD, after --for, or with Ctrl-C. Then the calls are written, in the
+order of their ends. With CMD the exit status is CMD's. Functions that the compiler has inlined
+are part of their callers. Code that runs natively is not seen (`jifl status`).
 
 Examples:
   jifl trace sys:openat -- cat /etc/hostname
@@ -69,7 +69,7 @@ pub struct TraceArgs {
     durations: bool,
     #[command(flatten)]
     choice: Choice,
-    /// Keep this many records, 8 bytes each; what comes later is lost
+    /// Keep this many records, 8 bytes each; later records are lost
     #[arg(long, value_name = "N", default_value_t = 1 << 24)]
     limit: usize,
     /// How it is written

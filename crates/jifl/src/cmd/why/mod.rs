@@ -53,8 +53,8 @@ enum Format {
 #[command(after_help = "\
 TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
 
-The session ends with CMD, after --for, or with Ctrl-C; then it is shown why calls failed,
-those that failed alike once. With CMD the exit status is CMD's.
+The session ends with CMD, after --for, or with Ctrl-C. Then the causes of failed calls are
+shown, one for all calls that failed alike. With CMD the exit status is CMD's.
 
 Examples:
   jifl why -x ENOTDIR sys:openat -- cat /etc/hostname/x
@@ -68,13 +68,13 @@ pub struct WhyArgs {
     /// Only calls that fail with this error: ENOENT, 2
     #[arg(short = 'x', long, value_name = "ERRNO")]
     errno: Option<String>,
-    /// Show each call that failed, not those that failed alike once
+    /// Show each call that failed, instead of one for all that failed alike
     #[arg(long)]
     all: bool,
     /// Show all branches of the call, not only the last in the function that decided
     #[arg(long)]
     path: bool,
-    /// Keep this many records, 8 bytes each; what comes later is lost
+    /// Keep this many records, 8 bytes each; later records are lost
     #[arg(long, value_name = "N", default_value_t = 1 << 24)]
     limit: usize,
     /// How it is written

@@ -224,7 +224,7 @@ impl Shower<'_, '_> {
             ),
             Kind::Lost => (
                 "lost",
-                Some("what came behind ran natively, and returned it".to_owned()),
+                Some("the code after it ran natively, and returned it".to_owned()),
             ),
             Kind::Fault(Some(to)) => {
                 let name = self.spot(to).name;

@@ -36,7 +36,7 @@ const KNOWN: [(&str, &str); 2] = [
 /// Options that say where source lines come from.
 #[derive(Debug, Default, Args)]
 pub struct LinesArgs {
-    /// The kernel's, with debug information, if it is not where distributions put it
+    /// The kernel's vmlinux with debug information, if it is not where distributions put it
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
     /// The kernel's source tree

@@ -91,7 +91,7 @@ impl Profile {
             );
         }
         if self.report.rows.is_empty() {
-            output::note("jifl: none of the targets was called by what the filters select");
+            output::note("jifl: no task that the filters select called any of the targets");
         }
         if self.refused > 0 {
             output::note(&format!(

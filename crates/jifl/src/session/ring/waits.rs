@@ -10,7 +10,8 @@ use crate::base::duration;
 /// An option of all commands that record.
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// Let records be lost rather than threads wait, at the ends of their calls, until some have been taken
+    /// Never let threads wait at the ends of their calls until records have been taken; lose
+    /// records instead
     #[arg(long)]
     no_wait: bool,
 }
