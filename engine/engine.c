@@ -105,9 +105,9 @@ u32 jifl_engine_properties(const struct ir_insn *insn)
 	return jifl_decode_properties(insn);
 }
 
-bool jifl_engine_leads_to(jifl_orig from, jifl_orig to)
+bool jifl_engine_reaches(jifl_orig from, jifl_orig to)
 {
-	return jifl_decode_leads_to(from, to);
+	return jifl_decode_reaches(from, to);
 }
 
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f)

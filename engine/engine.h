@@ -142,7 +142,7 @@ u32 jifl_engine_properties(const struct ir_insn *insn);
  * For instrumentation callbacks. True when the code at `from` leads to `to` within a few dozen
  * instructions, over direct branches, stepping over calls. A loop does.
  */
-bool jifl_engine_leads_to(jifl_orig from, jifl_orig to);
+bool jifl_engine_reaches(jifl_orig from, jifl_orig to);
 
 /* Returns 0, or -JIFL_EINVAL for a configuration that cannot work. */
 int jifl_engine_init(const struct jifl_config *config);
@@ -259,7 +259,7 @@ void jifl_engine_stats(struct jifl_engine_stats *st);
 /* --- warm.c: blocks made before anything comes to them -------------------------- */
 
 /* Is this the block that was meant? */
-typedef bool (*jifl_block_is_fn)(const struct ir_block *b, const void *arg);
+typedef bool (*jifl_block_matches_fn)(const struct ir_block *b, const void *arg);
 
 enum jifl_warmed {
 	JIFL_WARMED_MADE,	/* with what lies behind it in its unit */
@@ -279,7 +279,7 @@ struct jifl_warmed_cost {
  * Makes the block of (context, addr) if is(block, arg) says that it is the one that was
  * meant. Never fills the cache: a quarter of it stays free. Any context but NMI.
  */
-enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_is_fn is,
+enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_matches_fn is,
 				  const void *arg, struct jifl_warmed_cost *cost);
 
 /* Has the context a block that begins at addr? Any context but NMI. */

@@ -156,7 +156,7 @@ u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause)
 	return block;
 }
 
-bool jifl_translate_is(jifl_orig addr, jifl_block_is_fn is, const void *arg)
+bool jifl_translate_matches(jifl_orig addr, jifl_block_matches_fn is, const void *arg)
 {
 	return decode_at(addr, &ir_pair[0]) == JIFL_CAUSE_NONE && is(&ir_pair[0], arg);
 }

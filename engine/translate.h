@@ -25,7 +25,7 @@ u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
  * Decodes the block at addr, and asks. False too where nothing is to be copied. Under the
  * engine lock.
  */
-bool jifl_translate_is(jifl_orig addr, jifl_block_is_fn is, const void *arg);
+bool jifl_translate_matches(jifl_orig addr, jifl_block_matches_fn is, const void *arg);
 
 /* Makes an entry piece; see jifl_engine_entry_create. Same returns. */
 u32 jifl_translate_entry(int context, jifl_orig target,

@@ -13,15 +13,15 @@
 #include "translate.h"
 #include "host.h"
 
-static enum jifl_warmed warm(int context, jifl_orig addr, jifl_block_is_fn is, const void *arg)
+static enum jifl_warmed warm(int context, jifl_orig addr, jifl_block_matches_fn is, const void *arg)
 {
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
 
 	if (jifl_cache_find(context, addr) != CACHE_NONE)
 		return JIFL_WARMED_THERE;
-	if (!jifl_cache_is_roomy())
+	if (!jifl_cache_has_spare_room())
 		return JIFL_WARMED_FULL;
-	if (!jifl_fits_s32((s64)addr.v) || !jifl_translate_is(addr, is, arg))
+	if (!jifl_fits_s32((s64)addr.v) || !jifl_translate_matches(addr, is, arg))
 		return JIFL_WARMED_OTHER;
 	/* An int3 may have come meanwhile. */
 	if (jifl_translate(context, addr, &cause) == CACHE_NONE)
@@ -29,7 +29,7 @@ static enum jifl_warmed warm(int context, jifl_orig addr, jifl_block_is_fn is, c
 	return JIFL_WARMED_MADE;
 }
 
-enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_is_fn is,
+enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_matches_fn is,
 				  const void *arg, struct jifl_warmed_cost *cost)
 {
 	unsigned long cookie = jifl_host_lock();

@@ -164,7 +164,7 @@ bool jifl_cache_has_room(u32 hot, u32 cold);
  * True while a quarter of all memory is free, and room for any unit: what is made ahead of
  * time must not fill the cache, which would be emptied for it.
  */
-bool jifl_cache_is_roomy(void);
+bool jifl_cache_has_spare_room(void);
 u32 jifl_cache_code_used(void);
 u64 jifl_cache_side_used(void);
 
@@ -224,7 +224,7 @@ u32 jifl_cache_training_begin(u32 exit);
  * A hit has come to the dispatcher. If a counter of the exit is at its end, the training ends;
  * where there is no room for the new inline cache, the counters start again.
  */
-void jifl_cache_training_look(u32 exit);
+void jifl_cache_training_check(u32 exit);
 
 /* --- targets.c: only with config.thread_words --- */
 /* True unless the context needs a table and there is none. */

@@ -268,7 +268,7 @@ void jifl_cache_chain_add(u32 exit, jifl_orig target, u32 block)
 	struct cache_exit *x = &cache.exits[exit];
 
 	if (has_hit(x, block))
-		jifl_cache_training_look(exit);
+		jifl_cache_training_check(exit);
 	else if (x->chained > CACHE_CHAIN_MAX)
 		jifl_cache_lookup_store(cache.blocks[block].context, target, block);
 	else if (jifl_cache_has_room(0, 2 * EMIT_CHAIN))

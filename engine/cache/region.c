@@ -161,7 +161,7 @@ static bool has_spare(u32 used, u32 all, u32 needed)
 	return all - used > needed && all - used >= all / 4;
 }
 
-bool jifl_cache_is_roomy(void)
+bool jifl_cache_has_spare_room(void)
 {
 	return jifl_cache_may_grow(0) && has_spare(cache.hot, cache.hot_end, 0) &&
 	       has_spare(cache.cold - cache.hot_end, cache.cold_end - cache.hot_end,

@@ -103,7 +103,7 @@ u32 jifl_cache_training_begin(u32 exit)
 	return slot;
 }
 
-void jifl_cache_training_look(u32 exit)
+void jifl_cache_training_check(u32 exit)
 {
 	u32 slot = slot_of(exit), i;
 

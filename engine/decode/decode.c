@@ -127,7 +127,7 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 		memcpy(insn->bytes, p, IR_INSN_MAX);
 	else
 		copy_last_bytes(insn, p, n);
-	f = n ? jifl_form_of(insn->bytes, n) : NULL;
+	f = n ? jifl_form_memo_get(insn->bytes, n) : NULL;
 	if (!f) {
 		set_undecoded(insn);
 		return;

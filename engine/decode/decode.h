@@ -56,7 +56,7 @@ u32 jifl_decode_properties(const struct ir_insn *insn);
  * True when the code at `from` leads to `to` within a few dozen instructions, over direct
  * branches, stepping over calls; leads.c.
  */
-bool jifl_decode_leads_to(jifl_orig from, jifl_orig to);
+bool jifl_decode_reaches(jifl_orig from, jifl_orig to);
 
 /* The class of a decoded instruction that does not branch; ins_type.c. */
 struct ZydisDecodedInstruction_;

@@ -40,7 +40,7 @@ const struct decode_form *jifl_form_decode(const u8 *bytes, u32 n, bool with_reg
 void jifl_form_memo_init(void);
 
 /* The form without registers. The caller may let 8 bytes be read at bytes, whatever n is. */
-const struct decode_form *jifl_form_of(const u8 *bytes, u32 n);
+const struct decode_form *jifl_form_memo_get(const u8 *bytes, u32 n);
 
 /*
  * The registers, as in struct ir_insn; the bytes hold the whole instruction. False: not an

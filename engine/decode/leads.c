@@ -48,7 +48,7 @@ static jifl_orig step(struct search *s, const struct ir_insn *insn)
 	}
 }
 
-bool jifl_decode_leads_to(jifl_orig from, jifl_orig to)
+bool jifl_decode_reaches(jifl_orig from, jifl_orig to)
 {
 	struct search s = { .ways = { from }, .n = 1 };
 	struct ir_insn insn;

@@ -201,7 +201,7 @@ static JIFL_NOINLINE const struct decode_form *form_anew(const u8 *bytes, u32 n)
 	return &set[0];
 }
 
-const struct decode_form *jifl_form_of(const u8 *bytes, u32 n)
+const struct decode_form *jifl_form_memo_get(const u8 *bytes, u32 n)
 {
 	struct key k = key_of(bytes, false);
 	const struct decode_form *set = forms[set_of(&k)];

@@ -15,7 +15,7 @@
 struct loading {
 	struct x86_writer *w;		/* NULL: only the changed registers are asked for */
 	const struct ir_insert *ins;
-	struct ir_lookup from[IR_CALL_ARGS];
+	struct ir_fetch from[IR_CALL_ARGS];
 	u8 pending;
 	u16 changed;
 };
@@ -27,11 +27,11 @@ static u16 read_by_others(const struct loading *l, u32 i)
 
 	for (k = 0; k < IR_CALL_ARGS; k++)
 		if (k != i && l->pending & 1u << k)
-			regs |= ir_lookup_reads(&l->from[k]);
+			regs |= ir_fetch_reads(&l->from[k]);
 	return regs;
 }
 
-static struct ir_value memory(const struct ir_insert *ins, const struct ir_lookup *from)
+static struct ir_value memory(const struct ir_insert *ins, const struct ir_fetch *from)
 {
 	s32 pushed = from->base == IR_RSP ? ins->pushed * 8 : 0;
 
@@ -48,41 +48,41 @@ static void put(struct x86_writer *w, u8 op, u8 width, enum ir_reg to, struct ir
 }
 
 static void load_cell(struct x86_writer *w, const struct ir_insert *ins,
-		      const struct ir_lookup *from, enum ir_reg to)
+		      const struct ir_fetch *from, enum ir_reg to)
 {
 	struct ir_value at = { .kind = IR_VALUE_MEM, .reg = to, .index = IR_REG_NONE };
 	u32 i;
 
 	x86_load_cell(w, to, (struct ir_operand){ .disp = from->disp, .gs = true });
-	for (i = 0; from->how == IR_LOOK_THEN && i < JIFL_ARRAY_LEN(ins->then); i++) {
+	for (i = 0; from->how == IR_FETCH_THEN && i < JIFL_ARRAY_LEN(ins->then); i++) {
 		at.value = ins->then[i];
 		put(w, IR_OP_MOV, 8, to, at);
 	}
 }
 
-void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_lookup *from,
+void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_fetch *from,
 	      enum ir_reg to)
 {
 	const struct ir_value reg = { .kind = IR_VALUE_REG, .reg = from->base };
 
 	switch (from->how) {
-	case IR_LOOK_REG:
+	case IR_FETCH_REG:
 		if (from->base != to)
 			x86_mov(w, to, from->base);
 		return;
-	case IR_LOOK_REG32:
+	case IR_FETCH_REG32:
 		put(w, IR_OP_MOV, 4, to, reg);
 		return;
-	case IR_LOOK_LOAD:
+	case IR_FETCH_LOAD:
 		put(w, IR_OP_MOV, 8, to, memory(ins, from));
 		return;
-	case IR_LOOK_LOAD32:
+	case IR_FETCH_LOAD32:
 		put(w, IR_OP_MOV, 4, to, memory(ins, from));
 		return;
-	case IR_LOOK_ADDRESS:
+	case IR_FETCH_ADDRESS:
 		put(w, IR_OP_LEA, 8, to, memory(ins, from));
 		return;
-	case IR_LOOK_CONTEXT:	/* the call in call.c makes it right before */
+	case IR_FETCH_CONTEXT:	/* the call in call.c makes it right before */
 		x86_mov(w, to, IR_RSP);
 		return;
 	default:
@@ -145,9 +145,9 @@ static void load_all(struct loading *l)
 
 static struct loading loading_of(struct x86_writer *w, const struct ir_insert *ins, u8 mask)
 {
-	struct loading l = { .w = w, .ins = ins, .pending = ins->looked_up & mask };
+	struct loading l = { .w = w, .ins = ins, .pending = ins->fetched & mask };
 
-	memcpy(l.from, ins->lookups, sizeof(l.from));
+	memcpy(l.from, ins->fetches, sizeof(l.from));
 	return l;
 }
 

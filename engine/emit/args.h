@@ -9,7 +9,7 @@
 void emit_args(struct x86_writer *w, const struct ir_insert *ins, u8 mask);
 
 /* Loads one argument into a register, under the same conditions. */
-void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_lookup *from,
+void emit_arg(struct x86_writer *w, const struct ir_insert *ins, const struct ir_fetch *from,
 	      enum ir_reg to);
 
 /* The registers that emit_args changes. */

@@ -20,14 +20,14 @@ static void call_aligned(struct x86_writer *w, const struct emit_config *config,
 	static const u8 and_rsp_16[] = { 0x48, 0x83, 0xe4, 0xf0 };
 	u32 i;
 
-	emit_args(w, ins, ins->looked_up);
+	emit_args(w, ins, ins->fetched);
 	if (config->align_stack) {
 		x86_push(w, IR_RBP);
 		x86_mov(w, IR_RBP, IR_RSP);
 		x86_bytes(w, and_rsp_16, sizeof(and_rsp_16));
 	}
 	for (i = 0; i < ins->nargs; i++)
-		if (!(ins->looked_up & 1u << i))
+		if (!(ins->fetched & 1u << i))
 			x86_mov_imm(w, ir_arg_regs[i], ins->args[i]);
 	x86_call_out(w, ins->fn);
 	if (config->align_stack) {

@@ -25,7 +25,7 @@ static struct special special;
 static struct {
 	u64 fn;
 	u64 args[IR_CALL_ARGS];
-	u8 nargs, looked_up;
+	u8 nargs, fetched;
 } special_of;
 
 /* What became of calls, by routine. */
@@ -89,12 +89,12 @@ static const struct ir_routine *routine_of(u64 fn)
 static void specialise(const struct ir_routine *r, const struct ir_insert *ins)
 {
 	if (special_of.fn == ins->fn && special_of.nargs == ins->nargs &&
-	    special_of.looked_up == ins->looked_up &&
+	    special_of.fetched == ins->fetched &&
 	    !memcmp(special_of.args, ins->args, ins->nargs * sizeof(ins->args[0])))
 		return;
 	jifl_specialise(r, ins, &special);
 	special_of.fn = ins->fn;
-	special_of.looked_up = ins->looked_up;
+	special_of.fetched = ins->fetched;
 	special_of.nargs = ins->nargs;
 	memcpy(special_of.args, ins->args, sizeof(special_of.args));
 }
@@ -152,7 +152,7 @@ bool emit_inlined_needs_registers(const struct ir_insert *ins)
 	    ir_insert_context(ins))
 		return true;
 	specialise(r, ins);
-	return special.full || special.registers || ins->looked_up;
+	return special.full || special.registers || ins->fetched;
 }
 
 /* The looked-up arguments that the specialised routine uses. */
@@ -164,7 +164,7 @@ static u8 needed_args(const struct ir_insert *ins)
 	for (i = 0; i < ins->nargs; i++)
 		if (special.needs & 1u << ir_arg_regs[i])
 			needed |= 1u << i;
-	return needed & ins->looked_up;
+	return needed & ins->fetched;
 }
 
 enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *config,

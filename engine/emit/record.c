@@ -35,14 +35,14 @@ struct record_regs {
 };
 
 /* True when the value can be stored from where it is. */
-static bool is_direct(const struct ir_lookup *l)
+static bool is_direct(const struct ir_fetch *l)
 {
-	return l->how == IR_LOOK_REG && l->base != IR_RSP;
+	return l->how == IR_FETCH_REG && l->base != IR_RSP;
 }
 
 static bool has_tsc(const struct ir_insert *ins)
 {
-	return ins->nargs && ins->lookups[ins->nargs - 1].how == IR_LOOK_TSC;
+	return ins->nargs && ins->fetches[ins->nargs - 1].how == IR_FETCH_TSC;
 }
 
 static bool needs_value(const struct ir_insert *ins)
@@ -50,7 +50,7 @@ static bool needs_value(const struct ir_insert *ins)
 	u32 i;
 
 	for (i = 0; i < ins->nargs; i++)
-		if (!is_direct(&ins->lookups[i]) && ins->lookups[i].how != IR_LOOK_TSC)
+		if (!is_direct(&ins->fetches[i]) && ins->fetches[i].how != IR_FETCH_TSC)
 			return true;
 	return false;
 }
@@ -68,10 +68,10 @@ static void store_words(struct x86_writer *w, const struct ir_insert *ins,
 	u32 i;
 
 	for (i = 0; i < ins->nargs; i++) {
-		const struct ir_lookup *l = &ins->lookups[i];
+		const struct ir_fetch *l = &ins->fetches[i];
 		const s32 at = ins->rings + WORD * (s32)(i + 1);
 
-		if (l->how == IR_LOOK_TSC) {
+		if (l->how == IR_FETCH_TSC) {
 			store_tsc(w, at, r->place);
 			continue;
 		}

@@ -170,10 +170,10 @@ void emit_saved_lookups(const struct emit_saved *saved, struct ir_insert *ins)
 {
 	u32 i;
 
-	for (i = 0; ins->looked_up >> i; i++) {
-		struct ir_lookup *l = &ins->lookups[i];
+	for (i = 0; ins->fetched >> i; i++) {
+		struct ir_fetch *l = &ins->fetches[i];
 
-		if (!(ins->looked_up & 1u << i) || l->how >= IR_LOOK_CELL)
+		if (!(ins->fetched & 1u << i) || l->how >= IR_FETCH_CELL)
 			continue;
 		l->base = emit_saved_at(saved, l->base);
 		l->index = emit_saved_at(saved, l->index);

@@ -216,7 +216,7 @@ static struct jifl_live look(jifl_orig addr, struct jifl_live asked, struct path
 	return walk_and_remember(addr, asked);
 }
 
-struct jifl_live jifl_ahead_behind(const struct ir_insn *insn, const struct ir_insn *before,
+struct jifl_live jifl_ahead_after(const struct ir_insn *insn, const struct ir_insn *before,
 				   jifl_orig next, struct jifl_live asked)
 {
 	struct path path = full_path(asked);

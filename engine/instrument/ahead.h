@@ -23,7 +23,7 @@ struct jifl_live {
  * Of what is asked about, what is live behind insn, which ends a block. next: where insn goes on
  * without branching, v 0: nowhere. before: the instruction that is executed before insn, or NULL.
  */
-struct jifl_live jifl_ahead_behind(const struct ir_insn *insn, const struct ir_insn *before,
+struct jifl_live jifl_ahead_after(const struct ir_insn *insn, const struct ir_insn *before,
 				   jifl_orig next, struct jifl_live asked);
 
 /* The same at the target of insn, which branches on a condition, when it branches. */

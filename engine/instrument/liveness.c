@@ -66,7 +66,7 @@ static u8 flags_behind(const struct ir_block *b)
 /* Looks at the code behind the block's end, which costs decoding. */
 static void look_behind(const struct ir_block *b, struct jifl_live asked, struct jifl_liveness *l)
 {
-	struct jifl_live live = jifl_ahead_behind(last_of(b, 1), last_of(b, 2), b->next, asked);
+	struct jifl_live live = jifl_ahead_after(last_of(b, 1), last_of(b, 2), b->next, asked);
 
 	if (asked.flags)
 		l->flags[b->ninsns] = live.flags;

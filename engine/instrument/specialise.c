@@ -80,7 +80,7 @@ static void propagate(const struct ir_routine *r, const struct ir_insert *ins)
 	memset(before, 0, sizeof(before));
 	before[0].reached = true;
 	for (i = 0; i < ins->nargs; i++)
-		if (!(ins->looked_up & 1u << i))
+		if (!(ins->fetched & 1u << i))
 			fold_set(&before[0], ir_arg_regs[i], ins->args[i]);
 	while (changed) {
 		changed = false;

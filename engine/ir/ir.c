@@ -24,26 +24,26 @@ static u16 source_reads(const struct ir_source *s)
 	return s->width ? 1u << s->reg : 0;
 }
 
-u16 ir_lookup_reads(const struct ir_lookup *l)
+u16 ir_fetch_reads(const struct ir_fetch *l)
 {
 	u16 regs = 0;
 
-	if (l->how >= IR_LOOK_CELL)
+	if (l->how >= IR_FETCH_CELL)
 		return 0;
 	if (l->base != IR_REG_NONE && l->base != IR_RSP)
 		regs |= 1u << l->base;
-	if (l->how >= IR_LOOK_LOAD && l->index != IR_REG_NONE)
+	if (l->how >= IR_FETCH_LOAD && l->index != IR_REG_NONE)
 		regs |= 1u << l->index;
 	return regs;
 }
 
-const struct ir_lookup *ir_insert_context(const struct ir_insert *ins)
+const struct ir_fetch *ir_insert_context(const struct ir_insert *ins)
 {
 	u32 i;
 
-	for (i = 0; ins->looked_up >> i; i++)
-		if (ins->looked_up & 1u << i && ins->lookups[i].how == IR_LOOK_CONTEXT)
-			return &ins->lookups[i];
+	for (i = 0; ins->fetched >> i; i++)
+		if (ins->fetched & 1u << i && ins->fetches[i].how == IR_FETCH_CONTEXT)
+			return &ins->fetches[i];
 	return NULL;
 }
 
@@ -53,8 +53,8 @@ u16 ir_insert_reads(const struct ir_insert *ins)
 	u32 i;
 
 	regs |= source_reads(&ins->when) | source_reads(&ins->value);
-	for (i = 0; ins->looked_up >> i; i++)
-		if (ins->looked_up & 1u << i)
-			regs |= ir_lookup_reads(&ins->lookups[i]);
+	for (i = 0; ins->fetched >> i; i++)
+		if (ins->fetched & 1u << i)
+			regs |= ir_fetch_reads(&ins->fetches[i]);
 	return ins->kind == IR_INSERT_ADD_REG ? regs | 1u << ins->reg : regs;
 }

@@ -131,42 +131,42 @@ struct ir_source {
 	s8 disp;
 };
 
-/* How an argument is looked up each time that the call is made. */
-enum ir_look {
-	IR_LOOK_REG,		/* the register base */
-	IR_LOOK_REG32,		/* the low half of base */
-	IR_LOOK_LOAD,		/* memory at base + index * scale + disp, which must not fault */
-	IR_LOOK_LOAD32,
-	IR_LOOK_ADDRESS,	/* the address of that memory */
-	IR_LOOK_CELL,		/* as CELL, then on from where that points: see ir_insert.then */
-	IR_LOOK_THEN,		/* the same, and on from what it points to: see ir_insert.then */
+/* How an argument is fetched each time that the call is made. */
+enum ir_fetch_how {
+	IR_FETCH_REG,		/* the register base */
+	IR_FETCH_REG32,		/* the low half of base */
+	IR_FETCH_LOAD,		/* memory at base + index * scale + disp, which must not fault */
+	IR_FETCH_LOAD32,
+	IR_FETCH_ADDRESS,	/* the address of that memory */
+	IR_FETCH_CELL,		/* the 64-bit cell at disp, relative to gs */
+	IR_FETCH_THEN,		/* as CELL, then on from where that points: see ir_insert.then */
 	/*
 	 * The address of a struct pt_regs of the kernel's: all registers, flags, and disp, the low
 	 * half of the original address. At most one argument of a call can be this. Such a call
 	 * has no condition, is not inlined, and stands only in blocks.
 	 */
-	IR_LOOK_CONTEXT,
-	IR_LOOK_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
+	IR_FETCH_CONTEXT,
+	IR_FETCH_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
 };
 
 /*
- * An argument that is looked up. Registers have the values that the kernel left, as in struct
- * ir_source.
+ * An argument that inserted code fetches. Registers have the values that the kernel left, as in
+ * struct ir_source.
  */
-struct ir_lookup {
-	u8 how;			/* enum ir_look */
+struct ir_fetch {
+	u8 how;			/* enum ir_fetch_how */
 	u8 base, index;		/* enum ir_reg; IR_REG_NONE: none. base: may be rsp, as it was */
 	u8 scale;
 	s32 disp;
 };
-_Static_assert(sizeof(struct ir_lookup) == sizeof(u64), "stands where a constant does");
+_Static_assert(sizeof(struct ir_fetch) == sizeof(u64), "stands where a constant does");
 
 enum ir_insert_kind {
-	IR_INSERT_ADD,		/* append imm, rsp and looked-up values to a ring: emit/record.c */
+	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; clobbers flags */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
-	IR_INSERT_RECORD,	/* append imm, rsp and what is looked up to a ring, see emit/record.c */
+	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring, see emit/record.c */
 	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
 };
 
@@ -203,7 +203,7 @@ struct ir_insert {
 	u8 place;		/* enum ir_place */
 	u16 at;			/* index of the instruction */
 	u16 from;		/* BETWEEN */
-	u8 nargs;		/* CALL; RECORD: all of these are looked up */
+	u8 nargs;		/* CALL; RECORD: all of these are fetched */
 	u8 reg;			/* enum ir_reg */
 	u8 order;		/* RECORD: log2 of a ring's records */
 	u8 without;		/* enum ir_without */
@@ -216,12 +216,12 @@ struct ir_insert {
 	u64 equals;		/* as wide as `when`; sign bits or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
-	u8 looked_up;		/* bit i: lookups[i] is argument i, not args[i] */
+	u8 fetched;		/* bit i: fetches[i] is argument i, not args[i] */
 	u8 pushed;		/* emit's: words pushed on the stack since the instruction */
 	s32 then[2];		/* THEN, of one argument: displacements of two loads */
 	union {
 		u64 args[IR_CALL_ARGS];
-		struct ir_lookup lookups[IR_CALL_ARGS];
+		struct ir_fetch fetches[IR_CALL_ARGS];
 	};
 };
 
@@ -256,10 +256,10 @@ static inline bool ir_kind_is_conditional(u8 kind)
  */
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
 
-/* The registers whose values the lookup reads, without rsp. */
-u16 ir_lookup_reads(const struct ir_lookup *l);
+/* The registers whose values a fetch reads, without rsp. */
+u16 ir_fetch_reads(const struct ir_fetch *l);
 u16 ir_insert_reads(const struct ir_insert *ins);
-/* The insert's argument of IR_LOOK_CONTEXT; NULL: it has none. */
-const struct ir_lookup *ir_insert_context(const struct ir_insert *ins);
+/* The insert's argument of IR_FETCH_CONTEXT; NULL: it has none. */
+const struct ir_fetch *ir_insert_context(const struct ir_insert *ins);
 
 #endif

@@ -152,13 +152,13 @@ static void call_in_context(struct ir_block *b, enum ir_place place, u16 at, boo
 	ins->kind = IR_INSERT_CALL;
 	ins->fn = poisons ? (u64)(unsigned long)poison : (u64)(unsigned long)check_context;
 	ins->nargs = 6;
-	ins->looked_up = 0x3d;
-	ins->lookups[0] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = ip };
+	ins->fetched = 0x3d;
+	ins->fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = ip };
 	ins->args[1] = (u64)(s64)ip;
-	ins->lookups[2] = (struct ir_lookup){ .how = IR_LOOK_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE };
-	ins->lookups[3] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RAX };
-	ins->lookups[4] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RDI };
-	ins->lookups[5] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_R11 };
+	ins->fetches[2] = (struct ir_fetch){ .how = IR_FETCH_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE };
+	ins->fetches[3] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RAX };
+	ins->fetches[4] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RDI };
+	ins->fetches[5] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_R11 };
 }
 
 void insert_contexts(struct ir_block *b, void *arg)
@@ -235,17 +235,17 @@ static void when(struct ir_insert *ins, u32 n)
 /* Registers, addresses, the stack. */
 static void look_up(struct ir_insert *ins, u32 n)
 {
-	static const u8 hows[] = { IR_LOOK_REG, IR_LOOK_REG32, IR_LOOK_ADDRESS };
-	struct ir_lookup *l = ins->lookups;
+	static const u8 hows[] = { IR_FETCH_REG, IR_FETCH_REG32, IR_FETCH_ADDRESS };
+	struct ir_fetch *l = ins->fetches;
 	u8 index = source(n / 2).reg, base = source(n / 5).reg;
 	u32 i;
 
 	ins->nargs = 1 + n % IR_CALL_ARGS;
-	ins->looked_up = (1u << ins->nargs) - 1;
+	ins->fetched = (1u << ins->nargs) - 1;
 	for (i = 0; i < ins->nargs; i++, n = n / 3 + i * 7)
-		l[i] = (struct ir_lookup){ .how = hows[n % 3], .index = index, .scale = 4, .disp = (s32)n,
+		l[i] = (struct ir_fetch){ .how = hows[n % 3], .index = index, .scale = 4, .disp = (s32)n,
 					   .base = n % 3 == 2 ? base : source(n).reg };
-	l[n % ins->nargs] = (struct ir_lookup){ .how = IR_LOOK_LOAD, .base = IR_RSP, .index = IR_REG_NONE };
+	l[n % ins->nargs] = (struct ir_fetch){ .how = IR_FETCH_LOAD, .base = IR_RSP, .index = IR_REG_NONE };
 }
 
 /* Poison again; what it would be told is looked up. */

@@ -272,7 +272,7 @@ int jifl_count_start(struct jifl_session *s)
 void jifl_count_stop(struct jifl_session *s)
 {
 	if (jifl_stats_in_cells(s))
-		jifl_stats_settle(s);
+		jifl_stats_collect_cells(s);
 	if (!s->slot)
 		return;
 	jifl_count_slots[s->slot] = NULL;
@@ -332,9 +332,9 @@ static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
 	ins = jifl_count_call_of(NULL, s->lane);
 	ins.fn = (unsigned long)jifl_count_end_recorded;
 	ins.nargs = 2;
-	ins.looked_up = 1 << 1;
-	ins.lookups[1] = (struct ir_lookup){
-		.how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE,
+	ins.fetched = 1 << 1;
+	ins.fetches[1] = (struct ir_fetch){
+		.how = IR_FETCH_REG, .base = IR_RAX, .index = IR_REG_NONE,
 	};
 	return ins;
 }

@@ -97,7 +97,7 @@ static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_nam
 static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
 					     const struct jifl_keys_name *name)
 {
-	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_keys_cell),
+	struct jifl_cell *cell = jifl_cells_find_or_add(&t->cells, sizeof(struct jifl_keys_cell),
 						name, sizeof(*name));
 
 	static_assert(offsetof(struct jifl_keys_cell, name) == sizeof(struct jifl_cell));

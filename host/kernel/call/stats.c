@@ -99,7 +99,7 @@ int jifl_count_prepare(struct jifl_session *s)
 	return 0;
 }
 
-void jifl_stats_settle(struct jifl_session *s)
+void jifl_stats_collect_cells(struct jifl_session *s)
 {
 	struct jifl_aim *aim;
 	int cpu;
@@ -137,7 +137,7 @@ bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell)
 	return true;
 }
 
-/* jifl_stats_settle has left a 0 in the cell. */
+/* jifl_stats_collect_cells has left a 0 in the cell. */
 static void jifl_stats_give_cell(struct jifl_aim *aim)
 {
 	unsigned long flags;

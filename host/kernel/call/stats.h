@@ -31,7 +31,7 @@ void jifl_stats_exit(void);
 /* Fills in the aim's cell; false when all are taken. Under jifl_entry_lock. */
 bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell);
 /* What s has counted in shared cells becomes its own. */
-void jifl_stats_settle(struct jifl_session *s);
+void jifl_stats_collect_cells(struct jifl_session *s);
 
 /* Preemption is off, here and below. Inlined: it is what the end of each call costs. */
 static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)

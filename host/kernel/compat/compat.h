@@ -39,7 +39,7 @@ int jifl_compat_exec_protect(void *mem, unsigned long size);
  * Calls fn on each word in which a tracer (kretprobe, fprobe, function graph) keeps a return
  * address of a task that does not run. All CPUs are stopped.
  */
-void jifl_compat_visit_records(struct task_struct *task,
+void jifl_compat_visit_return_records(struct task_struct *task,
 			       void (*fn)(unsigned long *word, void *arg),
 			       void *arg);
 

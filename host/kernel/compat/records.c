@@ -77,7 +77,7 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 }
 #endif
 
-void jifl_compat_visit_records(struct task_struct *task, record_fn fn, void *arg)
+void jifl_compat_visit_return_records(struct task_struct *task, record_fn fn, void *arg)
 {
 	each_rethook(task, fn, arg);
 	each_kretprobe(task, fn, arg);

@@ -157,7 +157,7 @@ static struct jifl_target **jifl_entry_place(u64 nr)
 	return &jifl_entry_targets[nr];
 }
 
-static void jifl_entry_lead(const struct jifl_target *t, u64 to)
+static void jifl_entry_redirect(const struct jifl_target *t, u64 to)
 {
 	WRITE_ONCE(jifl_entry_table[t->id], to);
 }
@@ -165,7 +165,7 @@ static void jifl_entry_lead(const struct jifl_target *t, u64 to)
 const struct jifl_target_type jifl_target_syscalls = {
 	.address = jifl_entry_handler,
 	.place = jifl_entry_place,
-	.lead = jifl_entry_lead,
+	.redirect = jifl_entry_redirect,
 };
 
 struct jifl_target *jifl_entry_target(unsigned int nr)

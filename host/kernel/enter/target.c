@@ -4,7 +4,7 @@
  * While a target is armed its sessions hold references, so code that enters it needs none.
  *
  * In: kind and id of a target. Out: its only struct jifl_target.
- * Context: process, sleeps; jifl_target_lead under jifl_entry_lock.
+ * Context: process, sleeps; jifl_target_redirect under jifl_entry_lock.
  */
 #include <linux/err.h>
 #include <linux/mutex.h>
@@ -74,9 +74,9 @@ void jifl_target_put(struct jifl_target *t)
 	kfree(t);
 }
 
-void jifl_target_lead(const struct jifl_target *t, u64 to)
+void jifl_target_redirect(const struct jifl_target *t, u64 to)
 {
-	jifl_target_types[t->kind]->lead(t, to);
+	jifl_target_types[t->kind]->redirect(t, to);
 }
 
 bool jifl_target_ends_task(const struct jifl_target *t)

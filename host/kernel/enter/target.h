@@ -43,7 +43,7 @@ struct jifl_target_type {
 	 * Has the door lead to `to`: an entry piece, or the code that asks session/choose.c. 0: the
 	 * target runs natively. Under jifl_entry_lock.
 	 */
-	void (*lead)(const struct jifl_target *t, u64 to);
+	void (*redirect)(const struct jifl_target *t, u64 to);
 };
 
 /* syscall.c */
@@ -60,8 +60,8 @@ u64 jifl_target_address(u32 kind, u64 id);
 struct jifl_target *jifl_target_get(u32 kind, u64 id);
 /* Gives t back. No session that had t armed runs any more, and jifl_evict returned. Sleeps. */
 void jifl_target_put(struct jifl_target *t);
-/* As jifl_target_type.lead. */
-void jifl_target_lead(const struct jifl_target *t, u64 to);
+/* As jifl_target_type.redirect. */
+void jifl_target_redirect(const struct jifl_target *t, u64 to);
 /* True if a task may end in this target instead of returning from it. */
 bool jifl_target_ends_task(const struct jifl_target *t);
 

@@ -176,7 +176,7 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 	if (holds_any(words, scan))
 		cut_stack(task, words, scan);
 	if (!JIFL_HOST_PLANTED(records_not_visited))
-		jifl_compat_visit_records(task, cut_word, scan);
+		jifl_compat_visit_return_records(task, cut_word, scan);
 
 	/*
 	 * Only a thread that was preempted can be inside, because neither inserted code nor the

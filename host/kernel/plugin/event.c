@@ -109,9 +109,9 @@ static int jifl_event_module(struct notifier_block *nb, unsigned long state, voi
 	mutex_lock(&jifl_event_mutex);
 	jifl_event_tell(JIFL_CALLBACK_MODULE, &event);
 	if (event.going)
-		jifl_modules_go(mod);
+		jifl_modules_going(mod);
 	else
-		jifl_modules_come(mod);
+		jifl_modules_coming(mod);
 	mutex_unlock(&jifl_event_mutex);
 	return NOTIFY_OK;
 }

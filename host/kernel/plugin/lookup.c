@@ -16,26 +16,26 @@
 
 static_assert(INS_REG_NONE == IR_REG_NONE);
 
-static struct ir_lookup *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_look how)
+static struct ir_fetch *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_fetch_how how)
 {
-	w->ins.looked_up |= 1u << i;
-	w->ins.lookups[i] = (struct ir_lookup){ .how = how, .base = IR_REG_NONE,
+	w->ins.fetched |= 1u << i;
+	w->ins.fetches[i] = (struct ir_fetch){ .how = how, .base = IR_REG_NONE,
 						.index = IR_REG_NONE, .scale = 1 };
-	return &w->ins.lookups[i];
+	return &w->ins.fetches[i];
 }
 
 /* A register, or memory that one points to: a condition's and a histogram's values too. */
 static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
 {
-	struct ir_lookup *l;
+	struct ir_fetch *l;
 	struct ir_source s;
 
 	if (!jifl_value_source(w->at, value, &s))
 		return "there is no such value there";
 	if (s.memory)
-		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_LOOK_LOAD32 : IR_LOOK_LOAD);
+		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_FETCH_LOAD32 : IR_FETCH_LOAD);
 	else
-		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_LOOK_REG32 : IR_LOOK_REG);
+		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_FETCH_REG32 : IR_FETCH_REG);
 	l->base = s.reg;
 	l->disp = s.disp;
 	w->needs_return |= (value & ~JIFL_VALUE_LOW) == VALUE_RETVAL;
@@ -56,14 +56,14 @@ static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
 	if (w->at == JIFL_AT_EXIT)
 		return "there are no registers at the exit of a system call";
 	if (w->at == JIFL_AT_ENTRY) {
-		jifl_lookup_begin(w, i, IR_LOOK_REG)->base = IR_RDI;
+		jifl_lookup_begin(w, i, IR_FETCH_REG)->base = IR_RDI;
 		return NULL;
 	}
 	if (ir_insert_context(&w->ins))
 		return "ARG_CONTEXT more than once";
 	if (w->ins.when.width)
 		return "ARG_CONTEXT with IF_EQUAL";
-	jifl_lookup_begin(w, i, IR_LOOK_CONTEXT)->disp = (s32)jifl_lookup_ip(w);
+	jifl_lookup_begin(w, i, IR_FETCH_CONTEXT)->disp = (s32)jifl_lookup_ip(w);
 	return NULL;
 }
 
@@ -76,7 +76,7 @@ static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 	}
 	if (w->ins.then[0])
 		return "ARG_SYSCALL_NR more than once";
-	jifl_lookup_begin(w, i, IR_LOOK_THEN)->disp = jifl_compat_current_cell();
+	jifl_lookup_begin(w, i, IR_FETCH_THEN)->disp = jifl_compat_current_cell();
 	w->ins.then[0] = offsetof(struct task_struct, stack);
 	w->ins.then[1] = THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING - sizeof(struct pt_regs) +
 			 offsetof(struct pt_regs, orig_ax);
@@ -85,15 +85,15 @@ static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 
 /* What an operand says; how: its address or what it holds. */
 static const char *jifl_lookup_memory(struct jifl_wanted *w, u32 i, const struct ins_memory *m,
-				      enum ir_look how)
+				      enum ir_fetch_how how)
 {
-	struct ir_lookup *l;
+	struct ir_fetch *l;
 
 	if (m->segment != INS_SEGMENT_NONE)
 		return "its address is relative to a segment";
 	if (w->after)
 		return "registers may have changed: ask before the instruction";
-	if (how == IR_LOOK_ADDRESS && m->base == IR_REG_NONE && m->index == IR_REG_NONE) {
+	if (how == IR_FETCH_ADDRESS && m->base == IR_REG_NONE && m->index == IR_REG_NONE) {
 		w->ins.args[i] = m->disp;
 		return NULL;
 	}
@@ -112,7 +112,7 @@ static const char *jifl_lookup_operand(struct jifl_wanted *w, u32 i, int type)
 	if (!w->insn || !jifl_engine_memory(w->insn, &m, 1))
 		return "there is no operand in memory";
 	if (type == ARG_MEMORY_ADDRESS)
-		return jifl_lookup_memory(w, i, &m, IR_LOOK_ADDRESS);
+		return jifl_lookup_memory(w, i, &m, IR_FETCH_ADDRESS);
 	w->ins.args[i] = m.size;
 	return NULL;
 }
@@ -131,9 +131,9 @@ static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
 	case IR_JMP_IND:
 	case IR_CALL_IND:
 		if (w->insn->reg != IR_REG_NONE)
-			jifl_lookup_begin(w, i, IR_LOOK_REG)->base = w->insn->reg;
+			jifl_lookup_begin(w, i, IR_FETCH_REG)->base = w->insn->reg;
 		else if (jifl_engine_memory(w->insn, &m, 1))
-			return jifl_lookup_memory(w, i, &m, IR_LOOK_LOAD);
+			return jifl_lookup_memory(w, i, &m, IR_FETCH_LOAD);
 		return NULL;
 	default:
 		return "there is no branch whose target is known";
@@ -151,7 +151,7 @@ static const char *jifl_lookup_taken(struct jifl_wanted *w, u32 i)
 	return NULL;
 }
 
-const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value)
+const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value)
 {
 	switch (type) {
 	case ARG_REG:
@@ -159,7 +159,7 @@ const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value)
 	case ARG_SYSCALL_NR:
 		return jifl_lookup_nr(w, i);
 	case ARG_TASK:
-		jifl_lookup_begin(w, i, IR_LOOK_CELL)->disp = jifl_compat_current_cell();
+		jifl_lookup_begin(w, i, IR_FETCH_CELL)->disp = jifl_compat_current_cell();
 		return NULL;
 	case ARG_CONTEXT:
 		return jifl_lookup_context(w, i);

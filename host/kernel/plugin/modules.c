@@ -47,7 +47,7 @@ static struct jifl_module *jifl_modules_new(const struct module *mod, gfp_t gfp)
 	return m;
 }
 
-void jifl_modules_come(const struct module *mod)
+void jifl_modules_coming(const struct module *mod)
 {
 	unsigned long text, size;
 	struct jifl_module *m;
@@ -64,7 +64,7 @@ void jifl_modules_come(const struct module *mod)
 			     mod->name);
 }
 
-void jifl_modules_go(const struct module *mod)
+void jifl_modules_going(const struct module *mod)
 {
 	unsigned long text, size;
 	struct jifl_module *m;

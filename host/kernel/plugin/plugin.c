@@ -81,7 +81,7 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 static void jifl_plugin_end(struct jifl_plugin *p, bool all)
 {
 	jifl_plugin_end_syscalls(p);
-	jifl_store_tell(p);
+	jifl_store_log_refused(p);
 	jifl_store_release(p, all);
 	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
 	module_put(p->owner);

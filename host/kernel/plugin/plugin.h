@@ -59,8 +59,8 @@ bool jifl_event_runs_here(void);
 int jifl_modules_read(void);
 void jifl_modules_forget(void);
 /* The kernel's notifier says so. */
-void jifl_modules_come(const struct module *mod);
-void jifl_modules_go(const struct module *mod);
+void jifl_modules_coming(const struct module *mod);
+void jifl_modules_going(const struct module *mod);
 /* Calls fn for each that there is, the oldest first. */
 void jifl_modules_each(module_callback fn, void *arg);
 
@@ -89,7 +89,7 @@ void jifl_store_remove(struct jifl_store *s);
 /* NULL: p has none. Under jifl_plugin_mutex it stays. */
 struct jifl_store *jifl_store_find(struct jifl_plugin *p, const struct jifl_store_type *type);
 /* Says in the log what found no room. Under jifl_plugin_mutex. */
-void jifl_store_tell(struct jifl_plugin *p);
+void jifl_store_log_refused(struct jifl_plugin *p);
 /* Frees all that p has made; or what does not outlive its stop. Likewise. */
 void jifl_store_release(struct jifl_plugin *p, bool all);
 
@@ -171,7 +171,7 @@ struct jifl_wanted {
 bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s);
 
 /* Argument i of w->ins; value: ARG_REG's. NULL, or what is wrong. lookup.c */
-const char *jifl_want_lookup(struct jifl_wanted *w, u32 i, int type, int value);
+const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value);
 
 /* Fill w->ins from what follows in ap; 0, or a mistake, which has been told. */
 int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap);

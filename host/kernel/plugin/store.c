@@ -100,7 +100,7 @@ struct jifl_store *jifl_store_find(struct jifl_plugin *p, const struct jifl_stor
 	return found;
 }
 
-void jifl_store_tell(struct jifl_plugin *p)
+void jifl_store_log_refused(struct jifl_plugin *p)
 {
 	const struct jifl_store *s;
 

@@ -118,7 +118,7 @@ static int jifl_want_argument(struct jifl_wanted *w, struct jifl_given *given, i
 	u32 i = w->ins.nargs;
 
 	if (type >= ARG_REG && type <= ARG_CONTEXT) {
-		mistake = jifl_want_lookup(w, i, type, type == ARG_REG ? va_arg(given->ap, int) : 0);
+		mistake = jifl_want_fetch(w, i, type, type == ARG_REG ? va_arg(given->ap, int) : 0);
 		if (mistake)
 			return jifl_want_mistake(w, -EINVAL, mistake);
 	} else if (jifl_given_constant(given, type, &w->ins.args[i])) {

@@ -126,7 +126,7 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 		WRITE_ONCE(w->piece, piece);
 	}
 	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))
-		jifl_target_lead(w->target, piece);
+		jifl_target_redirect(w->target, piece);
 	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
 	return piece;
 }

@@ -235,7 +235,7 @@ static void jifl_mix_reset_entry(const struct jifl_target *t)
 {
 	bool armed = memchr_inv(t->armed, 0, sizeof(t->armed));
 
-	jifl_target_lead(t, armed ? (u64)(unsigned long)jifl_entry_slow : 0);
+	jifl_target_redirect(t, armed ? (u64)(unsigned long)jifl_entry_slow : 0);
 }
 
 /* Under jifl_entry_lock, as each of these is: there may be very many ways. */
@@ -344,7 +344,7 @@ void jifl_mix_pause(struct list_head *sessions)
 	jifl_mix_each_way(sessions, jifl_mix_forget_way);
 }
 
-void jifl_mix_give_contexts(void)
+void jifl_mix_return_contexts(void)
 {
 	struct jifl_mix *m;
 	unsigned long flags;

@@ -25,11 +25,11 @@ void jifl_mix_arm(struct jifl_session *s);
 void jifl_mix_disarm(struct jifl_session *s);
 /*
  * Around a new generation. After jifl_mix_pause no door leads into the cache and no piece is
- * made. jifl_mix_give_contexts gives back the contexts of several sessions: call it when
+ * made. jifl_mix_return_contexts gives back the contexts of several sessions: call it when
  * jifl_evict has returned.
  */
 void jifl_mix_pause(struct list_head *sessions);
-void jifl_mix_give_contexts(void);
+void jifl_mix_return_contexts(void);
 void jifl_mix_resume(void);
 /*
  * Around the end of one session among others, which is disarmed: the contexts of its mixes are

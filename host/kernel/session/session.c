@@ -98,7 +98,7 @@ static void jifl_session_renew(struct jifl_drain *drain)
 	jifl_count_drain_begin(JIFL_MISS_FLUSH);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
-	jifl_mix_give_contexts();
+	jifl_mix_return_contexts();
 	jifl_session_empty_cache();
 	if (jifl_session_flushed)
 		jifl_session_flushed();

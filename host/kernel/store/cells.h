@@ -86,7 +86,7 @@ static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c,
  * The cell of that name, a new one if need be; NULL: there is no room. len: the bytes of the name,
  * a multiple of a word.
  */
-static __always_inline struct jifl_cell *jifl_cells_get(struct jifl_cells *c, size_t size,
+static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cells *c, size_t size,
 							const void *name, size_t len)
 {
 	u32 *bucket = &c->buckets[jhash2(name, len / sizeof(u32), 0) >> (32 - c->bits)];

@@ -29,22 +29,22 @@ static void jifl_trace_count(struct ir_block *b, const struct jifl_session *s)
 }
 
 /* The words behind a record; NULL: there was no room for it. */
-static void jifl_trace_words(struct ir_insert *ins, const struct ir_lookup *words)
+static void jifl_trace_words(struct ir_insert *ins, const struct ir_fetch *words)
 {
 	if (!ins)
 		return;
 	ins->nargs = JIFL_RECORD_WORDS((u32)ins->imm);
-	ins->looked_up = (1u << ins->nargs) - 1;
-	memcpy(ins->lookups, words, ins->nargs * sizeof(*words));
+	ins->fetched = (1u << ins->nargs) - 1;
+	memcpy(ins->fetches, words, ins->nargs * sizeof(*words));
 }
 
-#define JIFL_TRACE_REG(r) { .how = IR_LOOK_REG, .base = (r), .index = IR_REG_NONE }
-static const struct ir_lookup jifl_trace_tsc[] = { { .how = IR_LOOK_TSC } };
+#define JIFL_TRACE_REG(r) { .how = IR_FETCH_REG, .base = (r), .index = IR_REG_NONE }
+static const struct ir_fetch jifl_trace_tsc[] = { { .how = IR_FETCH_TSC } };
 
 static void jifl_trace_enter(struct ir_block *b, const struct jifl_session *s, bool values)
 {
 	/* System V ABI, section 3.2.3. */
-	static const struct ir_lookup arguments[] = {
+	static const struct ir_fetch arguments[] = {
 		JIFL_TRACE_REG(IR_RDI), JIFL_TRACE_REG(IR_RSI), JIFL_TRACE_REG(IR_RDX), JIFL_TRACE_REG(IR_RCX),
 		JIFL_TRACE_REG(IR_R8), JIFL_TRACE_REG(IR_R9),
 	};
@@ -59,7 +59,7 @@ static void jifl_trace_enter(struct ir_block *b, const struct jifl_session *s, b
 
 static void jifl_trace_leave(struct ir_block *b, const struct jifl_session *s, bool values)
 {
-	static const struct ir_lookup returned[] = { JIFL_TRACE_REG(IR_RAX) };
+	static const struct ir_fetch returned[] = { JIFL_TRACE_REG(IR_RAX) };
 	const u16 last = b->ninsns - 1;
 
 	if (values)

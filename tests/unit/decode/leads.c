@@ -53,7 +53,7 @@ UNIT_TEST(leads, "decode/leads: where code leads to")
 	for (i = 0; i < JIFL_ARRAY_LEN(cases); i++) {
 		memset(text, 0xcc, sizeof(text));
 		memcpy(text, cases[i].bytes, cases[i].n);
-		CHECK(jifl_decode_leads_to(at(cases[i].from), at(cases[i].to)) == cases[i].leads,
+		CHECK(jifl_decode_reaches(at(cases[i].from), at(cases[i].to)) == cases[i].leads,
 		      "%s", cases[i].asm_text);
 	}
 }
@@ -65,12 +65,12 @@ UNIT_TEST(far, "decode/leads: what is far is not looked for")
 
 	begin();
 	memset(text, 0x90, sizeof(text));
-	CHECK(jifl_decode_leads_to(at(0), at(60)), "near");
-	CHECK(!jifl_decode_leads_to(at(0), at(500)), "far");
+	CHECK(jifl_decode_reaches(at(0), at(60)), "near");
+	CHECK(!jifl_decode_reaches(at(0), at(500)), "far");
 	/* 1: je 1b; je 1b; ...: ways without end */
 	for (i = 0; i < sizeof(text); i += 2) {
 		text[i] = 0x74;
 		text[i + 1] = 0xfe;
 	}
-	CHECK(!jifl_decode_leads_to(at(0), at(800)), "nothing but branches");
+	CHECK(!jifl_decode_reaches(at(0), at(800)), "nothing but branches");
 }

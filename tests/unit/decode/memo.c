@@ -28,7 +28,7 @@ static void compare_registers(const u8 *bytes, u32 n)
 static void compare_forms(const u8 *bytes, u32 n)
 {
 	struct decode_form got = { 0 }, want = { 0 };
-	const struct decode_form *f = jifl_form_of(bytes, n);
+	const struct decode_form *f = jifl_form_memo_get(bytes, n);
 	bool found = f;
 
 	if (f)
@@ -95,5 +95,5 @@ UNIT_TEST(mnemonic_behind, "decode/memo: an opcode behind the displacement is no
 	CHECK_EQ(jifl_form_init(), 0);
 	compare_forms(pfadd, 5);
 	compare_forms(pfmul, 5);
-	CHECK_EQ(jifl_form_of(pfmul, 5)->key_len, 0);
+	CHECK_EQ(jifl_form_memo_get(pfmul, 5)->key_len, 0);
 }

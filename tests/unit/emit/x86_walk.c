@@ -99,8 +99,8 @@ UNIT_TEST(inserts, "emit/x86_walk: inserted calls are balanced")
 	const struct emit_config config = { 0 };
 	const struct ir_insert call = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 3,
 					.args = { 1, -1ull, 0x123456789abcull } };
-	const struct ir_insert context = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 1, .looked_up = 1,
-					   .lookups = { { .how = IR_LOOK_CONTEXT, .disp = 0x1234567 } } };
+	const struct ir_insert context = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 1, .fetched = 1,
+					   .fetches = { { .how = IR_FETCH_CONTEXT, .disp = 0x1234567 } } };
 	const struct ir_insert add = { .kind = IR_INSERT_ADD, .imm = 7, .cell = { .disp = 0x1000 } };
 	const struct ir_insert *const each[] = { &call, &context, &add };
 	u32 i, flags;

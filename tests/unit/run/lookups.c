@@ -73,19 +73,19 @@ static u64 in_memory[8];
 enum { POINTER = IR_RBX };
 
 /* operand: the one in memory that an instruction has */
-static struct ir_lookup any_lookup(u64 *seed, const struct ir_lookup *operand)
+static struct ir_fetch any_lookup(u64 *seed, const struct ir_fetch *operand)
 {
-	struct ir_lookup l = { .how = state_random(seed) % IR_LOOK_CELL, .index = IR_REG_NONE, .scale = 1 };
+	struct ir_fetch l = { .how = state_random(seed) % IR_FETCH_CELL, .index = IR_REG_NONE, .scale = 1 };
 
 	switch (l.how) {
-	case IR_LOOK_REG:
-	case IR_LOOK_REG32:
+	case IR_FETCH_REG:
+	case IR_FETCH_REG32:
 		/* Often what is another's. */
 		l.base = state_random(seed) % 2 ? ir_arg_regs[state_random(seed) % IR_CALL_ARGS] :
 						  any_register(seed, false);
 		break;
-	case IR_LOOK_LOAD:
-	case IR_LOOK_LOAD32:
+	case IR_FETCH_LOAD:
+	case IR_FETCH_LOAD32:
 		l.base = state_random(seed) % 2 ? POINTER : IR_RSP;
 		l.disp = 8 * (s32)(state_random(seed) % 8);
 		break;
@@ -95,12 +95,12 @@ static struct ir_lookup any_lookup(u64 *seed, const struct ir_lookup *operand)
 	return l;
 }
 
-static struct ir_lookup any_operand(u64 *seed)
+static struct ir_fetch any_operand(u64 *seed)
 {
 	static const u8 scales[] = { 1, 2, 4, 8 };
 
-	return (struct ir_lookup){
-		.how = IR_LOOK_ADDRESS,
+	return (struct ir_fetch){
+		.how = IR_FETCH_ADDRESS,
 		.base = any_register(seed, true),
 		.index = state_random(seed) % 2 ? any_register(seed, false) : IR_REG_NONE,
 		.scale = scales[state_random(seed) % 4],
@@ -108,37 +108,37 @@ static struct ir_lookup any_operand(u64 *seed)
 	};
 }
 
-static u64 meant(const struct ir_lookup *l, const struct state *s)
+static u64 meant(const struct ir_fetch *l, const struct state *s)
 {
 	u64 at = l->base == IR_REG_NONE ? 0 : s->gpr[l->base], value;
 
 	/* state_run has called the text. */
 	if (l->base == IR_RSP)
 		at -= 8;
-	if (l->how == IR_LOOK_REG)
+	if (l->how == IR_FETCH_REG)
 		return at;
-	if (l->how == IR_LOOK_REG32)
+	if (l->how == IR_FETCH_REG32)
 		return (u32)at;
 	at += (u64)(s64)l->disp;
 	if (l->index != IR_REG_NONE)
 		at += s->gpr[l->index] * l->scale;
-	if (l->how == IR_LOOK_ADDRESS)
+	if (l->how == IR_FETCH_ADDRESS)
 		return at;
 	memcpy(&value, (const void *)(unsigned long)at, 8);
-	return l->how == IR_LOOK_LOAD ? value : (u32)value;
+	return l->how == IR_FETCH_LOAD ? value : (u32)value;
 }
 
 static void any_call(u64 *seed)
 {
-	struct ir_lookup operand = any_operand(seed);
+	struct ir_fetch operand = any_operand(seed);
 	u32 i;
 
 	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS };
 	call.fn = state_random(seed) % 2 ? (u64)(unsigned long)see_all : (u64)(unsigned long)see_three;
 	for (i = 0; i < IR_CALL_ARGS; i++) {
 		if (state_random(seed) % 4) {
-			call.looked_up |= 1u << i;
-			call.lookups[i] = any_lookup(seed, &operand);
+			call.fetched |= 1u << i;
+			call.fetches[i] = any_lookup(seed, &operand);
 		} else {
 			call.args[i] = state_random(seed) * 0x123456789ull;
 		}
@@ -179,7 +179,7 @@ static void check_round(int context, const struct place *p, u64 seed)
 	prepare(&cached, seed);
 	called = !call.when.width || (u32)cached.gpr[call.when.reg] == (u32)call.equals;
 	for (i = 0; i < n; i++)
-		want[i] = call.looked_up & 1u << i ? meant(&call.lookups[i], &cached) : call.args[i];
+		want[i] = call.fetched & 1u << i ? meant(&call.fetches[i], &cached) : call.args[i];
 	nseen = 0;
 	state_run(&cached, code);
 	state_compare(&native, &cached, p->name);
@@ -187,7 +187,7 @@ static void check_round(int context, const struct place *p, u64 seed)
 	CHECK_EQ_IN(p->name, nseen, called);
 	for (i = 0; i < n && called; i++)
 		CHECK(seen[i] == want[i], "%s, seed %#llx, argument %u (%u %u): %#llx, wanted %#llx", p->name,
-		      seed, i, call.lookups[i].how, call.lookups[i].base, seen[i], want[i]);
+		      seed, i, call.fetches[i].how, call.fetches[i].base, seen[i], want[i]);
 }
 
 static void check_lookups(bool kernel)
@@ -230,12 +230,12 @@ UNIT_TEST(circles, "run/lookups: arguments that change places")
 		u32 rest = n;
 
 		memcpy(left, ir_arg_regs, sizeof(left));
-		call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 0x3f,
+		call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 0x3f,
 					   .fn = (u64)(unsigned long)see_all };
 		for (i = 0; i < IR_CALL_ARGS; i++) {
 			k = rest % (IR_CALL_ARGS - i);
 			rest /= IR_CALL_ARGS - i;
-			call.lookups[i] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = left[k] };
+			call.fetches[i] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = left[k] };
 			left[k] = left[IR_CALL_ARGS - i - 1];
 		}
 		check_round(context, &places[n % JIFL_ARRAY_LEN(places)], n);
@@ -253,9 +253,9 @@ UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
 	percpu[0] = (u64)(unsigned long)pointed_to - 24;
 	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
 	percpu[1] = 0xabcdef;
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 1, .looked_up = 1, .then = { 32, 0x1008 },
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 1, .fetched = 1, .then = { 32, 0x1008 },
 				   .fn = (u64)(unsigned long)see_all };
-	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_THEN, .disp = (s32)(unsigned long)percpu };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN, .disp = (s32)(unsigned long)percpu };
 	emit_args(&w, &call, 1);
 	/* mov %gs:cells, %rdi; mov 32(%rdi), %rdi; mov 0x1008(%rdi), %rdi */
 	CHECK_EQ(w.len, 9 + 4 + 7);
@@ -294,10 +294,10 @@ static void check_contexts(bool kernel)
 	u32 i, n;
 
 	place_begin(kernel);
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 3, .looked_up = 6, .args = { 0x123456789 },
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 3, .fetched = 6, .args = { 0x123456789 },
 				   .fn = (u64)(unsigned long)see_context };
-	call.lookups[1] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = (s32)(unsigned long)place_text };
-	call.lookups[2] = (struct ir_lookup){ .how = IR_LOOK_REG, .base = IR_RSI };
+	call.fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	call.fetches[2] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RSI };
 	context = jifl_engine_context_create(insert_call, NULL);
 	place_write(&places[0]);
 	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
@@ -355,10 +355,10 @@ UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
 	percpu[0] = (u64)(unsigned long)pointed_to - 24;
 	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
 	percpu[1] = 0xabcdef;
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 1,
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 1,
 				   .then = { 32, 0x1008 }, .fn = (u64)(unsigned long)see_all,
 				   .when = { .width = 8, .reg = IR_RBX }, .equals = 0x123456789abcdef0 };
-	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_THEN, .disp = (s32)(unsigned long)percpu };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN, .disp = (s32)(unsigned long)percpu };
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		call.args[i] = 0xfedcba9876543210 + i;
 	context = jifl_engine_context_create(insert_many, NULL);
@@ -385,9 +385,9 @@ UNIT_TEST(longest_context, "run/lookups: the same with all registers")
 	u32 i;
 
 	place_begin(true);
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .looked_up = 1,
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 1,
 				   .fn = (u64)(unsigned long)see_all };
-	call.lookups[0] = (struct ir_lookup){ .how = IR_LOOK_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = (s32)(unsigned long)place_text };
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		call.args[i] = 0xfedcba9876543210 + i;
 	place_write(&places[0]);
@@ -412,7 +412,7 @@ UNIT_TEST(walked, "run/lookups: what loads arguments can be walked")
 
 		any_call(&seed);
 		call.pushed = state_random(&seed) % 20;
-		emit_args(&w, &call, call.looked_up);
+		emit_args(&w, &call, call.fetched);
 		memset(buf + w.len, 0, sizeof(buf) - w.len);
 		while (at < w.len && len) {
 			len = x86_walk(buf + at, &pushed);
@@ -420,8 +420,8 @@ UNIT_TEST(walked, "run/lookups: what loads arguments can be walked")
 		}
 		CHECK(at == w.len && !pushed, "at %u of %u: %s", at, w.len, unit_hex(buf + at, 12));
 		/* What a call may change, and nothing else. */
-		CHECK(!(emit_args_changed(&call, call.looked_up) & ~IR_CALLER_SAVED), "%#x",
-		      emit_args_changed(&call, call.looked_up));
+		CHECK(!(emit_args_changed(&call, call.fetched) & ~IR_CALLER_SAVED), "%#x",
+		      emit_args_changed(&call, call.fetched));
 		CHECK(w.len <= 70, "%u bytes", w.len);
 	}
 }

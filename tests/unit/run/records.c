@@ -73,13 +73,13 @@ UNIT_TEST(wrapped, "run/records: a ring goes round and its cell says how often")
 }
 
 /* What insert_checked() looks up of registers, each in two ways; and the time. */
-static const struct ir_lookup looked[] = {
-	{ .how = IR_LOOK_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE, .disp = 0x100 },
-	{ .how = IR_LOOK_REG, .base = IR_RBX, .index = IR_REG_NONE },
-	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_REG_NONE, .disp = -8 },
-	{ .how = IR_LOOK_REG, .base = IR_RAX, .index = IR_REG_NONE },
-	{ .how = IR_LOOK_ADDRESS, .base = IR_RBX, .index = IR_RAX, .scale = 2, .disp = 5 },
-	{ .how = IR_LOOK_TSC },
+static const struct ir_fetch looked[] = {
+	{ .how = IR_FETCH_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE, .disp = 0x100 },
+	{ .how = IR_FETCH_REG, .base = IR_RBX, .index = IR_REG_NONE },
+	{ .how = IR_FETCH_ADDRESS, .base = IR_RBX, .index = IR_REG_NONE, .disp = -8 },
+	{ .how = IR_FETCH_REG, .base = IR_RAX, .index = IR_REG_NONE },
+	{ .how = IR_FETCH_ADDRESS, .base = IR_RBX, .index = IR_RAX, .scale = 2, .disp = 5 },
+	{ .how = IR_FETCH_TSC },
 };
 #define LOOKED JIFL_ARRAY_LEN(looked)
 
@@ -92,8 +92,8 @@ static void insert_checked(struct ir_block *b, void *arg)
 	for (i = 0; i < b->ninserts; i++) {
 		ins = &b->inserts[i];
 		ins->nargs = LOOKED;
-		ins->looked_up = (1u << LOOKED) - 1;
-		memcpy(ins->lookups, looked, sizeof(looked));
+		ins->fetched = (1u << LOOKED) - 1;
+		memcpy(ins->fetches, looked, sizeof(looked));
 	}
 }
 

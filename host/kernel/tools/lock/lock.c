@@ -103,9 +103,9 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr)
 /* --- slow paths -------------------------------------------------------------------------- */
 
 /* The stack pointer is looked at as an address: what the insert pushes is taken off it then. */
-static struct ir_lookup look_at(enum ir_look how, u8 base)
+static struct ir_fetch look_at(enum ir_fetch_how how, u8 base)
 {
-	return (struct ir_lookup){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
+	return (struct ir_fetch){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
 }
 
 static struct ir_insert *insert_call(struct ir_block *b, enum ir_place place, u16 at,
@@ -129,9 +129,9 @@ static void insert_begin(struct ir_block *b, struct jifl_locks_table *t,
 
 	if (!ins)
 		return;
-	ins->looked_up = 1 << 1 | 1 << 2;
-	ins->lookups[1] = look_at(IR_LOOK_REG, IR_RDI);
-	ins->lookups[2] = look_at(IR_LOOK_ADDRESS, IR_RSP);
+	ins->fetched = 1 << 1 | 1 << 2;
+	ins->fetches[1] = look_at(IR_FETCH_REG, IR_RDI);
+	ins->fetches[2] = look_at(IR_FETCH_ADDRESS, IR_RSP);
 	ins->args[3] = (unsigned long)slow;
 }
 
@@ -147,8 +147,8 @@ static void insert_end(struct ir_block *b, struct jifl_locks_table *t)
 	ins = insert_call(b, out.place, b->ninsns - 1, jifl_lock_end, 2, t);
 	if (!ins)
 		return;
-	ins->looked_up = 1 << 1;
-	ins->lookups[1] = look_at(IR_LOOK_ADDRESS, IR_RSP);
+	ins->fetched = 1 << 1;
+	ins->fetches[1] = look_at(IR_FETCH_ADDRESS, IR_RSP);
 }
 
 /* --- retries ----------------------------------------------------------------------------- */
@@ -225,9 +225,9 @@ static void look_up_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg
 	}
 	if (needed & written || m.disp != (s32)m.disp)
 		return;
-	ins->looked_up = 1 << 1;
-	ins->lookups[1] = (struct ir_lookup){
-		.how = IR_LOOK_ADDRESS,
+	ins->fetched = 1 << 1;
+	ins->fetches[1] = (struct ir_fetch){
+		.how = IR_FETCH_ADDRESS,
 		.base = m.base,
 		.index = m.index,
 		.scale = m.scale,
@@ -265,7 +265,7 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 		return;
 	cmpxchg = &b->insns[at];
 	on_taken = last->type == ins_jne;
-	if (!jifl_engine_leads_to(on_taken ? last->target : b->next, cmpxchg->addr) &&
+	if (!jifl_engine_reaches(on_taken ? last->target : b->next, cmpxchg->addr) &&
 	    !JIFL_HOST_PLANTED(once_is_retry))
 		return;
 	ins = insert_call(b, on_taken ? IR_TAKEN : IR_AFTER, b->ninsns - 1, jifl_lock_retry, 4, t);

@@ -78,7 +78,7 @@ int jifl_lock_open(struct jifl_session *s, u64 *busy_session)
 
 struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name)
 {
-	struct jifl_cell *cell = jifl_cells_get(&t->cells, sizeof(struct jifl_lock_cell),
+	struct jifl_cell *cell = jifl_cells_find_or_add(&t->cells, sizeof(struct jifl_lock_cell),
 						name, sizeof(*name));
 
 	static_assert(offsetof(struct jifl_lock_cell, name) == sizeof(struct jifl_cell));

@@ -145,8 +145,8 @@ static void jifl_mem_add(struct ir_block *b, const struct jifl_mem_record *r, u3
 		return;
 	ins->from = r->from;
 	ins->nargs = r->nwords;
-	ins->looked_up = (1u << r->nwords) - 1;
-	memcpy(ins->lookups, r->words, sizeof(ins->lookups));
+	ins->fetched = (1u << r->nwords) - 1;
+	memcpy(ins->fetches, r->words, sizeof(ins->fetches));
 }
 
 static void jifl_mem_instrument(struct ir_block *b, void *arg)

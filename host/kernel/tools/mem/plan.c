@@ -23,7 +23,7 @@
 
 /* A word that is wanted: base + index * scale. */
 struct mem_key {
-	struct ir_lookup lookup;
+	struct ir_fetch lookup;
 	u16 base_from, index_from; /* where the registers got these values */
 	u16 from, at;		/* it can be looked at from here on, and is first used there */
 	struct jifl_mem_word word;
@@ -75,7 +75,7 @@ static u8 key_of(u8 base, u8 index, u8 scale, u16 at)
 	}
 	key = &plan.keys[plan.nkeys++];
 	*key = (struct mem_key){
-		.lookup = { .how = alone ? IR_LOOK_REG : IR_LOOK_ADDRESS, .base = base,
+		.lookup = { .how = alone ? IR_FETCH_REG : IR_FETCH_ADDRESS, .base = base,
 			    .index = index, .scale = scale },
 		.base_from = written(base),
 		.index_from = written(index),

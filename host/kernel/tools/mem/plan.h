@@ -28,7 +28,7 @@ struct jifl_mem_access {
 struct jifl_mem_record {
 	u16 from, at;		/* before one of these instructions; ninsns: behind the last */
 	u32 nwords;
-	struct ir_lookup words[JIFL_MEM_WORDS];
+	struct ir_fetch words[JIFL_MEM_WORDS];
 };
 
 struct jifl_mem_plan {
