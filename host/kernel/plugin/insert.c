@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What plugins insert through handles goes where it belongs. want.c reads what is
- * wanted.
+ * Puts what plugins insert through handles to its place. want.c reads the arguments.
  *
- * All insertions of jifl.h end in two functions, jifl_insert_call and jifl_insert_hist, which
- * are given a place. jifl_places below says of each kind of places how they begin and end.
+ * All insertions of jifl.h end in two functions, jifl_insert_call and jifl_insert_hist, which have
+ * a place as argument. jifl_places below has the functions that begin and end an insertion, for
+ * each kind of place.
  *
  * Context: inside callbacks; interrupts are off.
  */
@@ -15,8 +15,8 @@
 #include "plugin.h"
 
 /*
- * Refused inserts of one round after which no more is expected of a plugin. One
- * that asks once or twice for each instruction of a full block stays below.
+ * Refused inserts of one round after which a plugin counts as broken. A plugin that asks once or
+ * twice for each instruction of a full block stays below this number.
  */
 #define JIFL_REFUSED_MAX	4096
 
@@ -83,7 +83,7 @@ static int jifl_routine_begin(struct jifl_wanted *w, const struct jifl_place *pl
 	return 0;
 }
 
-/* Of a routine that is only left in the block, nothing. */
+/* Inserts nothing if the routine does not begin in the block, but is only left there. */
 static int jifl_routine_insert(struct jifl_wanted *w)
 {
 	return this_cpu_ptr(&jifl_round)->enters ? jifl_bb_insert(w) : 0;
@@ -121,7 +121,7 @@ static const u8 jifl_ipoints[] = {
 	[IPOINT_NOT_TAKEN] = IR_AFTER,
 };
 
-/* NULL, or why there is no such place at an instruction of that kind. */
+/* NULL, or why an instruction of this kind does not have the place. */
 static const char *jifl_ins_no_place(unsigned int where, u8 kind)
 {
 	switch (where) {
@@ -152,7 +152,7 @@ static int jifl_ins_begin(struct jifl_wanted *w, const struct jifl_place *place)
 	return 0;
 }
 
-/* What asks before a branch which way it goes is done where that is known. */
+/* An insert that asks before a branch which way it goes is put on both edges instead. */
 static int jifl_ins_insert_both(struct jifl_wanted *w, u32 at)
 {
 	struct ir_block *b = this_cpu_ptr(&jifl_round)->block;
@@ -177,7 +177,7 @@ static int jifl_ins_insert(struct jifl_wanted *w)
 /* --- all of them ------------------------------------------------------------------------ */
 
 static const struct jifl_place_kind {
-	enum jifl_handle handle;	/* what a place of this kind is given by */
+	enum jifl_handle handle;	/* kind of handle that names the place */
 	const char *call, *hist;	/* the names in jifl.h, for the log */
 	int (*begin)(struct jifl_wanted *w, const struct jifl_place *place);
 	int (*insert)(struct jifl_wanted *w);
@@ -194,7 +194,7 @@ static const struct jifl_place_kind {
 			     jifl_ins_begin, jifl_ins_insert },
 };
 
-/* 0, or a mistake, which has been told: the handle is not good, or there is no such place. */
+/* 0, or a logged mistake: the handle is stale, or there is no such place. */
 static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *place, const char *what,
 			     struct jifl_wanted *w)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arguments that plugins ask for and that are looked up each time, or follow from where
- * something is inserted (ARG_REG and those behind it in jifl.h): to what the engine
- * calls lookups, or to constants.
+ * Turns arguments of plugins (ARG_REG and those after it in jifl.h) into fetches of the engine, or
+ * into constants if they follow from the place of the insertion.
  *
- * Context: inside callbacks; interrupts are off, and the engine lock is held but at
- * entries and exits, which ask for nothing of instructions.
+ * Context: inside callbacks; interrupts are off. The engine lock is held, except at entries and
+ * exits of system calls, where no argument is about an instruction.
  */
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -24,7 +23,7 @@ static struct ir_fetch *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_
 	return &w->ins.fetches[i];
 }
 
-/* A register, or memory that one points to: a condition's and a histogram's values too. */
+/* A register, or memory to which one points. Conditions and histograms have the same values. */
 static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
 {
 	struct ir_fetch *l;
@@ -42,7 +41,7 @@ static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
 	return NULL;
 }
 
-/* Where the kernel goes on: before the instruction, behind it, or where it branches to. */
+/* Address at which the kernel goes on: the instruction's, the next one's, or its target. */
 static u64 jifl_lookup_ip(const struct jifl_wanted *w)
 {
 	if (!w->insn || w->place == IR_BEFORE)
@@ -50,7 +49,7 @@ static u64 jifl_lookup_ip(const struct jifl_wanted *w)
 	return w->place == IR_TAKEN ? w->insn->target.v : w->insn->addr.v + w->insn->len;
 }
 
-/* All registers: at a system call's entry those of its caller, which its handler is given. */
+/* All registers. At a system call's entry: those of its caller, its handler's argument. */
 static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
 {
 	if (w->at == JIFL_AT_EXIT)
@@ -67,7 +66,7 @@ static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
 	return NULL;
 }
 
-/* The number that the current task's call has on its stack, if the session has several. */
+/* If the session has several system calls, the number comes from the task's stack. */
 static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 {
 	if (w->nr >= 0) {
@@ -83,7 +82,7 @@ static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 	return NULL;
 }
 
-/* What an operand says; how: its address or what it holds. */
+/* how: fetches the address of the operand, or its value. */
 static const char *jifl_lookup_memory(struct jifl_wanted *w, u32 i, const struct ins_memory *m,
 				      enum ir_fetch_how how)
 {
@@ -140,7 +139,7 @@ static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
 	}
 }
 
-/* Before a conditional jump nobody knows: see jifl_wanted.taken. */
+/* Before a conditional jump this is unknown: see jifl_wanted.taken. */
 static const char *jifl_lookup_taken(struct jifl_wanted *w, u32 i)
 {
 	if (!w->insn || !ir_kind_ends_block(w->insn->kind))

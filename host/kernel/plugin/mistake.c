@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One line in the log for each wrong call of a plugin. Inside callbacks nothing may
- * be printed, as the interrupted code may hold the console's or the scheduler's
- * locks: mistakes made there, the first of each start, are printed from an irq_work.
+ * Writes one line to the log for each wrong call of a plugin. Inside callbacks nothing may be
+ * printed, because the interrupted code may hold locks of the console or the scheduler. So an
+ * irq_work prints the first mistake that callbacks make after each start.
  */
 #include <linux/irq_work.h>
 #include <linux/irqflags.h>
@@ -11,11 +11,11 @@
 
 #include "plugin.h"
 
-/* One line of the log on its way there; taken by whoever sets busy. */
+/* A line on its way to the log. The CPU that sets busy owns it. */
 static struct {
 	atomic_t busy;
 	char plugin[JIFL_NAME_MAX];
-	const char *what;	/* of this module: stays */
+	const char *what;	/* a text of this module, so it stays */
 	const char *mistake;
 } jifl_plugin_line;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel's modules that there are, of which plugins are told when they begin to listen. The
- * kernel's own list is read once, when JIFL comes; from then on its notifier tells of each. So
- * whatever a plugin is told first, it is told of each module once, and of its going.
+ * The list of the kernel's loaded modules. Plugins are told of them when they begin to listen. JIFL
+ * reads the kernel's own list once, when JIFL is loaded; from then on the kernel's notifier reports
+ * each module. So a plugin is told of each module exactly once, and once of its removal.
  *
- * All of it under jifl_event_mutex. Context: process.
+ * Context: process, under jifl_event_mutex.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -23,7 +23,7 @@ struct jifl_module {
 	char name[MODULE_NAME_LEN];
 };
 
-static LIST_HEAD(jifl_modules);	/* in the order of their coming */
+static LIST_HEAD(jifl_modules);	/* in the order of loading */
 
 static struct jifl_module *jifl_modules_find(unsigned long text)
 {
@@ -94,7 +94,7 @@ static bool jifl_modules_is_new(const struct module *mod)
 	       !jifl_modules_find(text);
 }
 
-/* The kernel puts the newest first. */
+/* The kernel's list has the newest module first. */
 int jifl_modules_read(void)
 {
 	const struct list_head *all = (const struct list_head *)jifl_ksym("modules");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the other rooms know of plugins; the plugins' own API is include/jifl.h. */
+/* Plugins, for the other folders of the host. The plugins' own API is include/jifl.h. */
 #ifndef JIFL_HOST_PLUGINS_H
 #define JIFL_HOST_PLUGINS_H
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queues for plugins: bounded, any number of writers and readers, in any context. Each place has a
- * turn, the number of the put or take that may use it next, so whoever has counted the one end or
- * the other up by a compare-and-exchange has a place for itself (D. Vyukov, "Bounded MPMC queue",
+ * Queues for plugins: bounded, with any number of writers and readers, in any context. Each place
+ * has a turn: the number of the put or take that may use it next. A writer or reader counts its end
+ * up by a compare-and-exchange, and then owns the place (D. Vyukov, "Bounded MPMC queue",
  * 1024cores.net).
  *
- * Interrupts are off from the count to the turn: a writer that was preempted between them would
- * make the queue look empty to all readers, though others have put in more.
+ * Interrupts are off from the count to the turn. Otherwise a writer that is preempted between them
+ * would make the queue look empty to all readers, although others have put records in.
  */
 #include <linux/cache.h>
 #include <linux/irqflags.h>
@@ -27,7 +27,7 @@ struct jifl_queue_ends {
 	struct jifl_queue_end put, take;
 };
 
-/* Of the place i of n: i + n * k before the k-th put, one more before the k-th take. */
+/* Turn of place i of n: i + n * k before the k-th put, one more before the k-th take. */
 struct jifl_queue_place {
 	u64 turn;
 	char record[];
@@ -39,8 +39,8 @@ static struct jifl_queue_place *jifl_queue_place(const jifl_queue_t *q, u64 at)
 }
 
 /*
- * The next place whose turn it is, counted from *end, that many turns later; NULL where
- * that has not come. *at: its number.
+ * Takes the next place at *end if its turn has come, which is `later` turns after its number;
+ * otherwise NULL. *at: its number.
  */
 static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64_t *end, unsigned int later,
 						 s64 *at)
@@ -51,7 +51,7 @@ static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64
 	*at = atomic64_read(end);
 	for (;;) {
 		place = jifl_queue_place(q, *at);
-		/* Pairs with the releases below: what is there has been written, or read. */
+		/* Pairs with the releases below: the record has been written, or read. */
 		ahead = (s64)(smp_load_acquire(&place->turn) - (u64)*at - later);
 		if (ahead < 0)
 			return NULL;
@@ -62,7 +62,7 @@ static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64
 	}
 }
 
-/* With interrupts off the log gets its line later: the plugin's function may run with any lock held. */
+/* Interrupts are off, so the line is logged later: the interrupted code may hold any lock. */
 static bool jifl_queue_mismatch(struct jifl_plugin *p, const char *what)
 {
 	unsigned long flags;
@@ -157,7 +157,7 @@ int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, 
 	ends = jifl_store_alloc(sizeof(*ends));
 	for (i = 0; q->memory && i < q->n; i++)
 		jifl_queue_place(q, i)->turn = i;
-	/* Now it can be used, if the place for records is there. */
+	/* From now on the queue can be used, if there is memory for records. */
 	q->ends = ends;
 	if (q->memory && ends)
 		return 0;

@@ -3,13 +3,13 @@
  * Rings of records for plugins. Analysis functions put records in, and the command takes them out
  * as lines (JIFL_IOC_PLUGIN_READ).
  *
- * Each CPU has a ring of its own, with one writer, as interrupts are off while it writes, and one
- * reader, who has jifl_plugin_mutex: so two counters are all they need. What finds no room is
- * lost, not what was there: what comes out is whole up to there, and what is being read is not
- * written to. ring.c, of which there is one for all sessions, overwrites instead: its writers are
- * five inserted instructions that look at nothing, and its reader is always there.
+ * Each CPU has a ring of its own. It has one writer, because interrupts are off during a write, and
+ * one reader, which holds jifl_plugin_mutex. So two counters are enough. If the ring is full, the
+ * new record is lost. So the records are complete up to the first loss, and no record is written to
+ * while it is read. The ring of sessions (store/ring.c) overwrites old records instead: its writers
+ * are five inserted instructions without a check, and its reader always runs.
  *
- * Contexts: ring_put any but NMI; the others sleep.
+ * Context: ring_put: any but NMI; the others sleep.
  */
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
@@ -50,7 +50,7 @@ static void jifl_ring_put_here(ring_t *r, unsigned int cpu, const void *record)
 	struct jifl_ring_cpu *c = &r->cpus[cpu];
 	struct jifl_ring_place *place;
 
-	/* Pairs with the release in jifl_ring_take_line: what is written to has been read. */
+	/* Pairs with the release in jifl_ring_take_line: the place has been read. */
 	if (c->put - smp_load_acquire(&c->taken) >= r->n) {
 		WRITE_ONCE(c->lost, c->lost + 1);
 		return;
@@ -89,7 +89,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_ring_lost);
 
 /* --- taking out ----------------------------------------------------------------------------- */
 
-/* The CPU whose next record is the oldest, -1: there is none that is not newer than until. */
+/* The CPU whose next record is the oldest; -1: there is none, or all are newer than until. */
 static int jifl_ring_oldest(const ring_t *r, u64 until)
 {
 	u64 oldest = until ?: U64_MAX;
@@ -111,7 +111,7 @@ static int jifl_ring_oldest(const ring_t *r, u64 until)
 	return found;
 }
 
-/* The next record of a CPU; returns the length of the line, with its end. */
+/* Takes the next record of a CPU; returns the length of its line, including the end. */
 static size_t jifl_ring_show_line(const ring_t *r, unsigned int cpu, char *line)
 {
 	const struct jifl_ring_place *place = jifl_ring_place(r, cpu, r->cpus[cpu].taken);
@@ -125,7 +125,7 @@ static size_t jifl_ring_show_line(const ring_t *r, unsigned int cpu, char *line)
 	return len + 1;
 }
 
-/* Writes one line behind what req has; 0, -ENODATA for no more, -ENOSPC, -EFAULT. */
+/* Adds one line to the lines of req; 0, -ENODATA: no more records, -ENOSPC, -EFAULT. */
 static int jifl_ring_take_line(ring_t *r, struct jifl_plugin_read *req, u32 room, char *line)
 {
 	int cpu = jifl_ring_oldest(r, req->until);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What plugins have made while they are started, include/jifl_store.h: a list for each, so that
- * it is all freed at the end. Here are those that need no more than memory, the heap and
- * the storage of CPUs; task.c and ring.c have the others.
+ * Objects that plugins make while they are started (include/jifl_store.h). Each plugin has a list
+ * of them, so that all are freed at the end. This file has the objects that need only memory: heaps
+ * and storage of CPUs. task.c, ring.c and queue.c have the others.
  *
- * Locks: jifl_store_mutex, a leaf. What is on a plugin's list is taken off under
- * jifl_plugin_mutex alone.
+ * Locks: jifl_store_mutex, a leaf. Objects leave a plugin's list only under jifl_plugin_mutex.
  */
 #include <linux/cache.h>
 #include <linux/cpumask.h>
@@ -48,7 +47,7 @@ int jifl_store_check_made(struct jifl_plugin *p, const struct jifl_store *s, con
 	return ret;
 }
 
-/* Is it there, or is there as much of its type as can be? */
+/* True if s has been made already, or another object of a type of which p may have only one. */
 static bool jifl_store_is_taken(const struct jifl_plugin *p, const struct jifl_store *s,
 				const struct jifl_store_type *type)
 {
@@ -78,7 +77,7 @@ int jifl_store_add(struct jifl_plugin *p, struct jifl_store *s, const struct jif
 	return ret ? jifl_plugin_mistake(p, ret, what, "it has been made already, or as many as can be") : 0;
 }
 
-/* Under jifl_plugin_mutex, or as long as nobody else knows it. */
+/* Under jifl_plugin_mutex, or before s can be found. */
 void jifl_store_remove(struct jifl_store *s)
 {
 	mutex_lock(&jifl_store_mutex);

@@ -8,7 +8,7 @@
 #include "../compat/ksym.h"
 #include "plugin.h"
 
-/* What ask() says of an address. */
+/* Writes the answer of ask() about an address to name. */
 static int jifl_symbol_ask(struct jifl_plugin *p, unsigned long address, char *name, size_t size,
 			   const char *what, void (*ask)(unsigned long, char *, size_t))
 {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Storage of tasks for plugins: a hash table from tasks to places that are all there from the
+ * Storage of tasks for plugins: a hash table from tasks to places. All places are allocated at the
  * beginning.
  *
- * Finding takes no lock. A task's place is made by itself alone, and goes when the kernel frees
- * the task, which it does when that does not run any more, so the place that is found for a task
- * that is there is its own. Other places may leave a list, and enter another,
- * while it is walked: then the walk may go astray and find nothing, which is looked
- * at again under the lock, a leaf.
+ * A search takes no lock. Only the task itself takes a place. The place becomes free when the
+ * kernel frees the task, after the task has run for the last time. So a place found for an existing
+ * task is its own. Other places may leave a list, and enter another, while the list is walked. Then
+ * the walk may go astray and find nothing, so it is repeated under the lock, which is a leaf.
  *
- * sched_process_free tells of tasks that are freed: from RCU's callbacks.
+ * The tracepoint sched_process_free reports freed tasks, from RCU's callbacks.
  *
- * Contexts: init, drain and release sleep; the others in any but NMI.
+ * Context: init, drain and release sleep; the others: any but NMI.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -25,12 +24,12 @@
 #include "plugin.h"
 
 #define JIFL_TASK_MAX	(1u << 20)
-/* Places that a walk without the lock looks at: more than lists commonly have. */
+/* Maximum of places in a walk without the lock: more than lists commonly have. */
 #define JIFL_TASK_STEPS	16
 
 struct jifl_task_place {
 	const struct task_struct *task;	/* NULL: free */
-	u32 next;		/* in its bucket, or of the free ones: index + 1 */
+	u32 next;		/* in its bucket, or in the free list: index + 1 */
 	u32 reserved;
 	char data[];
 };
@@ -60,7 +59,7 @@ static u32 *jifl_task_bucket(const struct jifl_task_table *t, const struct task_
 
 /* --- finding ----------------------------------------------------------------------------- */
 
-/* The task's place, if it is among the first `steps` of its list, and what leads to it; or NULL. */
+/* The task's place, if it is among the first `steps` of its list, and its link; or NULL. */
 static struct jifl_task_place *jifl_task_walk(const struct jifl_task_table *t,
 					      const struct task_struct *task, u32 steps, u32 **link)
 {
@@ -79,7 +78,7 @@ static struct jifl_task_place *jifl_task_walk(const struct jifl_task_table *t,
 	return NULL;
 }
 
-/* Without the lock; NULL: look under it. */
+/* Searches without the lock; NULL: search under it. */
 static struct jifl_task_place *jifl_task_find(const struct jifl_task_table *t,
 					      const struct task_struct *task)
 {
@@ -96,7 +95,7 @@ static struct jifl_task_place *jifl_task_find_locked(const struct jifl_task_tabl
 	return jifl_task_walk(t, task, t->max, &link);
 }
 
-/* A free place for the task that has none, or NULL. Under the lock. */
+/* Takes a free place for a task without one, or returns NULL. Under the lock. */
 static struct jifl_task_place *jifl_task_take(struct jifl_task_table *t,
 					      const struct task_struct *task)
 {
@@ -110,7 +109,7 @@ static struct jifl_task_place *jifl_task_take(struct jifl_task_table *t,
 	memset(place->data, 0, t->size);
 	WRITE_ONCE(place->task, task);
 	WRITE_ONCE(place->next, *bucket);
-	/* Pairs with the acquires of who walks. */
+	/* Pairs with the acquires of walks. */
 	smp_store_release(bucket, at);
 	return place;
 }
@@ -153,7 +152,7 @@ EXPORT_SYMBOL_GPL(jifl_task_storage_of);
 
 /* --- giving back --------------------------------------------------------------------------- */
 
-/* Takes the task's place off its list, so nobody else does; NULL: it has none. */
+/* Takes the task's place off its list, so that only one caller gets it; NULL: none. */
 static struct jifl_task_place *jifl_task_unlink(struct jifl_task_table *t,
 						const struct task_struct *task)
 {
@@ -209,7 +208,7 @@ int jifl_task_storage_drain(struct jifl_plugin *p, task_storage_t *s)
 		if (task)
 			jifl_task_end(s->table, task);
 	}
-	/* Whoever was freed at the same time has had its gone called. */
+	/* Waits until gone has been called for tasks that were freed at the same time. */
 	if (!ret)
 		tracepoint_synchronize_unregister();
 	return ret;

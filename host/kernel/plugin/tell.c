@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What plugins are told of what a handle stands for.
+ * Answers plugins' questions about handles.
  *
- * Context: inside callbacks, with interrupts off; of routines any but NMI.
+ * Context: inside callbacks, with interrupts off; for handles of routines: any but NMI.
  */
 #include <linux/module.h>
 
@@ -18,7 +18,7 @@ int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point)
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_nr);
 
-/* A routine's handle tells which one it is for ever, in any context. */
+/* A routine's handle tells the routine for ever, in any context. */
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine)
 {
 	return jifl_handle_routine(p, routine, "routine_address");
@@ -66,7 +66,7 @@ unsigned long jifl_bb_address(struct jifl_plugin *p, bb_t *bb)
 }
 EXPORT_SYMBOL_GPL(jifl_bb_address);
 
-/* NULL when the block has no such instruction; -1 comes as a large number. */
+/* NULL if the block has no such instruction. An index of -1 arrives as a large number. */
 static ins_t *jifl_ins_at(struct jifl_round *r, u32 index)
 {
 	if (index >= r->block->ninsns)
@@ -123,7 +123,7 @@ static const struct ir_insn *jifl_ins_of(struct jifl_plugin *p, ins_t *ins, cons
 
 enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_t *ins)
 {
-	/* Past the ends of a block there is none. */
+	/* NULL is past an end of the block. */
 	const struct ir_insn *insn = ins ? jifl_ins_of(p, ins, "ins_type") : NULL;
 
 	return insn ? insn->type : ins_other;
@@ -131,8 +131,8 @@ enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_t *ins)
 EXPORT_SYMBOL_GPL(jifl_ins_type);
 
 /*
- * What ins_type() says of the block's conditional jump: a block has one at most, its last
- * instruction. INS_TYPES, which it says of none, where there is none.
+ * ins_type() of the block's conditional jump. A block has at most one, its last instruction.
+ * Without one: INS_TYPES, which ins_type() returns for no instruction.
  */
 enum jifl_ins_type jifl_ins_jcc(struct jifl_plugin *p)
 {
@@ -187,7 +187,7 @@ bool jifl_ins_bnt_prefix(struct jifl_plugin *p, ins_t *ins)
 }
 EXPORT_SYMBOL_GPL(jifl_ins_bnt_prefix);
 
-/* Is value a register, and one of those that the instruction reads, or writes? */
+/* True if value is a register, and the instruction reads it, or writes it. */
 static bool jifl_ins_uses(struct jifl_plugin *p, ins_t *ins, int value, bool writes, const char *what)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, what);

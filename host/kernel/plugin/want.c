@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a plugin asks to have inserted, from its arguments to an insert of the
- * engine; insert.c puts that where it belongs.
+ * Turns the arguments of a plugin's insertion into an insert of the engine. insert.c puts the
+ * insert to its place.
  *
  * Context: inside callbacks; interrupts are off.
  */
@@ -22,7 +22,7 @@ static int jifl_want_mistake(const struct jifl_wanted *w, int error, const char 
 
 /* --- values --------------------------------------------------------------------------- */
 
-/* Where system calls' handlers find their arguments: rdi points to struct pt_regs. */
+/* A system call's arguments are in struct pt_regs, to which rdi points in its handler. */
 static const s8 jifl_syscall_args[JIFL_ARGS_MAX] = {
 	offsetof(struct pt_regs, di), offsetof(struct pt_regs, si), offsetof(struct pt_regs, dx),
 	offsetof(struct pt_regs, r10), offsetof(struct pt_regs, r8), offsetof(struct pt_regs, r9),
@@ -74,7 +74,7 @@ bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s)
 
 /* --- arguments ------------------------------------------------------------------------- */
 
-/* What a variadic function was given, read piece by piece. */
+/* The arguments of a variadic function, read one by one. */
 struct jifl_given {
 	va_list ap;
 };
@@ -95,7 +95,7 @@ static int jifl_given_constant(struct jifl_given *given, int type, u64 *value)
 	return -EINVAL;
 }
 
-/* IF_EQUAL's value, and the type and the constant that it is compared with. */
+/* Reads the value of IF_EQUAL, and the type and constant to compare with. */
 static int jifl_want_condition(struct jifl_wanted *w, struct jifl_given *given)
 {
 	int value = va_arg(given->ap, int);
@@ -111,7 +111,7 @@ static int jifl_want_condition(struct jifl_wanted *w, struct jifl_given *given)
 	return 0;
 }
 
-/* One argument, constant or not. */
+/* Reads one argument, constant or fetched. */
 static int jifl_want_argument(struct jifl_wanted *w, struct jifl_given *given, int type)
 {
 	const char *mistake;
@@ -128,7 +128,7 @@ static int jifl_want_argument(struct jifl_wanted *w, struct jifl_given *given, i
 	return 0;
 }
 
-/* All up to ARG_END: a condition, and at most max arguments. */
+/* Reads all up to ARG_END: a condition, and at most max arguments. */
 static int jifl_want_given(struct jifl_wanted *w, struct jifl_given *given, unsigned int max)
 {
 	int type = va_arg(given->ap, int), ret;
@@ -162,7 +162,7 @@ static int jifl_want_rest(struct jifl_wanted *w, va_list ap, unsigned int max)
 
 /* --- what is inserted -------------------------------------------------------------------- */
 
-/* Text of the kernel or of a module that is live: in a call's reach, too. */
+/* True for text of the kernel, or of a live module; a call reaches both. */
 static bool jifl_want_is_code(const void *fn)
 {
 	enum jifl_cause cause;

@@ -7,7 +7,7 @@ struct jifl_session;
 
 void jifl_audit_started(const struct jifl_session *s);
 void jifl_audit_ended(const struct jifl_session *s);
-/* A request of the current task; rate-limited. */
+/* A refused request of the current task; rate-limited. */
 void jifl_audit_refused(const char *what, int err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where a call goes whose door asks. */
+/* Chooses where a call goes if its door leads to jifl_entry_slow. */
 #ifndef JIFL_HOST_CHOOSE_H
 #define JIFL_HOST_CHOOSE_H
 
@@ -14,9 +14,9 @@ struct jifl_way;
  */
 u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
 /*
- * The way's entry piece, made if need be; 0: there is none now. Sets this CPU's running calls to
- * none when it makes one. Does not sleep. The way's sessions do not end meanwhile, or the task is
- * in jifl_choose.
+ * The way's entry piece, which is made if it does not exist; 0: there can be none now. When it
+ * makes a piece, it clears this CPU's records of running calls. Does not sleep. The caller sees to
+ * it that the way's sessions do not end meanwhile, or the task is in jifl_choose.
  */
 u64 jifl_choose_way_in(struct jifl_way *w);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which tasks a session is about: thread, process, its descendants, command
- * name, cgroup. All conditions of a filter must hold. Set up from a request in
- * process context; matched at every entry of an armed system call by the task
- * that makes it, without a lock and without sleeping.
+ * The filter of a session selects tasks: thread, process, its descendants, command name, cgroup.
+ * All conditions of a filter must hold. Context: a filter is set up from a request, in process
+ * context. At every entry of an armed system call the task that makes the call matches the filter,
+ * without a lock and without sleeping.
  */
 #include <linux/cgroup.h>
 #include <linux/pid.h>
@@ -72,7 +72,7 @@ void jifl_filter_release(struct jifl_filter *f)
 }
 
 /*
- * A process whose parent has died is its reaper's child from then on and no
+ * When the parent of a process dies, the process becomes a child of its reaper. Then it is no
  * descendant any more.
  */
 static bool jifl_filter_descends(struct pid *tgid)

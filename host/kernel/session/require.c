@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * May this kernel be instrumented? Each refusal is one line that names the
- * cause and the remedy. Called once at load, after ksym.c; lockdown, which can
- * be tightened at any time, is asked again at each session's start. Where an answer
- * has kernel addresses, it is asked each time whether the task may see them.
+ * Decides whether this kernel may be instrumented. Each refusal is one line that names the cause
+ * and the remedy. It is called once at load, after ksym.c. Lockdown can be tightened at any time,
+ * so each start of a session asks for it again. If an answer to a request contains kernel
+ * addresses, each request asks whether the task may see them.
  *
- * That kprobes are switched off (/sys/kernel/debug/kprobes/enabled) does not
- * matter: nothing of ours stays on one. Signatures of modules are the loader's
- * business.
+ * It does not matter whether kprobes are switched off (/sys/kernel/debug/kprobes/enabled), because
+ * JIFL keeps no kprobe. The loader checks signatures of modules.
  */
 #include <linux/cred.h>
 #include <linux/ftrace.h>
@@ -25,9 +24,9 @@
 #endif
 
 /*
- * Both of lockdown's levels forbid it. Confidentiality, as counts of
- * instructions tell about secrets of the kernel, and as it forbids kprobes.
- * Integrity, as the kernel would execute code that no signature vouches for.
+ * Both levels of lockdown forbid instrumentation. Confidentiality, because counts of instructions
+ * tell about secrets of the kernel; it forbids kprobes, too. Integrity, because the kernel would
+ * execute code without a signature.
  */
 int jifl_require_unlocked(void)
 {
@@ -43,7 +42,7 @@ static bool proto_shows_addresses(const struct cred *cred)
 	return false;
 }
 
-/* What decides for /proc/kallsyms; kernel.kptr_restrict is part of it. */
+/* The kernel's own check for /proc/kallsyms; kernel.kptr_restrict is part of it. */
 DEFINE_STATIC_CALL(jifl_shows_addresses, proto_shows_addresses);
 
 static void find_shows_addresses(void)

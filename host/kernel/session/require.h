@@ -5,7 +5,7 @@
 
 /* 0, or -errno after one line in the log that names the cause and the remedy. */
 int jifl_require(void);
-/* The part of it that can change later: lockdown. -EACCES. */
+/* Asks again for what can change later, lockdown. 0, -EACCES. */
 int jifl_require_unlocked(void);
 /* May the current task see kernel addresses? 0, -EPERM, -EACCES (lockdown). */
 int jifl_require_addresses(void);
