@@ -7,7 +7,7 @@ CARGO ?= cargo
 CARGO_OUT := build/cargo/x86_64-unknown-linux-gnu/release
 
 .PHONY: all setup modules cli test unit test-rust test-unit test-roundtrip test-vm fuzz planted bench bench-native \
-	man install demo front-end lint fmt clean help debug-kernel race-kernel soak
+	man install demo front-end lint fmt clean help debug-kernel race-kernel soak ltp
 
 MINUTES ?= 60
 CPUS := $(shell nproc)
@@ -20,6 +20,7 @@ help:
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
+	@echo "ltp    LTP's tests of system calls and the kernel's selftests, natively and counted; LTP=source PART=i/n"
 	@echo "debug-kernel  builds a kernel with KASAN and lock proving to test under"
 	@echo "race-kernel  builds one with KCSAN"
 	@echo "bench  what it costs, with charts, into build/bench"
@@ -100,6 +101,13 @@ soak: setup
 	@scripts/soak-setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
+
+# LTP: a git clone or the source of the Linux Test Project (scripts/ltp-setup has the release); it is
+# needed once. PART=i/n: of n parts the i-th.
+ltp: setup
+	@LTP="$(LTP)" scripts/ltp-setup
+	@$(MAKE) --no-print-directory all
+	@tests/ltp/run $(if $(PART),--part $(PART))
 
 # Takes about an hour on two cores that do nothing else. BENCH: more options of the first `jifl bench`.
 bench: setup
