@@ -19,7 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a line of an example begins with, behind assignments (NAME=VALUE): any other is output.
-COMMAND = re.compile(r'(?:\w+=(?:"[^"]*"|\S*) )*(?:jifl|build/bin/jifl|make|mkdir|cat|dmesg|tests/vm/run|bench/native/run)(?: |$)')
+COMMAND = re.compile(r'(?:\w+=(?:"[^"]*"|\S*) )*'
+                     r'(?:jifl|build/bin/jifl|make|mkdir|cat|dmesg|tests/(?:vm|ltp)/run|bench/native/run)(?: |$)')
 SYNOPSIS = re.compile(r" \[-")
 ANY = "..."
 
