@@ -167,6 +167,7 @@ def main():
         if time.monotonic() - start > job["budget"]:
             break
         say(begins=test["name"])
+        Path("/dev/kmsg").write_text(f"<6>test {test['name']} begins\n")
         say(name=test["name"], **run_test(test, job, log))
     say(ended=True)
 
