@@ -102,8 +102,8 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
-# LTP: a git clone or the source of the Linux Test Project (scripts/ltp-setup has the release); it is
-# needed once. PART=i/n: of n parts the i-th.
+# LTP: a git clone or the source of the Linux Test Project (scripts/ltp-setup has the release). It is
+# needed once. PART=i/n is one of n parts.
 ltp: setup
 	@LTP="$(LTP)" scripts/ltp-setup
 	@$(MAKE) --no-print-directory all
