@@ -17,7 +17,7 @@ const MARGINS: u32 = 130;
 const HEIGHT: u32 = 490;
 const LEGEND: u32 = 300;
 
-/// What one bar shows.
+/// The value of a bar.
 struct Bar {
     row: usize,
     from: f64,
@@ -25,10 +25,10 @@ struct Bar {
     ratio: f64,
 }
 
-/// Draws those in which there is something valid: file names and what they hold.
+/// Draws the charts that have a valid figure: file names and contents.
 ///
 /// # Errors
-/// Of the drawing: one line.
+/// One line about the drawing.
 pub fn draw(sheet: &Sheet) -> Result<Vec<(String, String)>, String> {
     let mut charts = Vec::new();
     let groups = [
@@ -61,7 +61,7 @@ fn job(row: &Row) -> Option<Job> {
     }
 }
 
-/// Rows in which something is valid.
+/// Rows with a valid figure.
 fn drawn_rows(sheet: &Sheet) -> impl Iterator<Item = &Row> {
     let drawn = |row: &&Row| row.key != NATIVE && row.cells.iter().any(Cell::is_valid);
     sheet.rows.iter().filter(drawn)
@@ -72,12 +72,13 @@ fn own_rows(sheet: &Sheet) -> Vec<&Row> {
     drawn_rows(sheet).filter(own).collect()
 }
 
-/// A bar of hundreds of times leaves others no room.
+/// The row that translates anew in each call. It has a chart of its own, because a bar of hundreds
+/// of times leaves others no room.
 fn cold_rows(sheet: &Sheet) -> Vec<&Row> {
     drawn_rows(sheet).filter(|row| row.key == COLD).collect()
 }
 
-/// Each job's together, ours first.
+/// The rows of each job together, JIFL's first.
 fn peers_rows(sheet: &Sheet) -> Vec<&Row> {
     let jobs = [
         ("call", Job::CountCalls),
@@ -95,7 +96,7 @@ fn peers_rows(sheet: &Sheet) -> Vec<&Row> {
     jobs.into_iter().flat_map(of).collect()
 }
 
-/// Group n covers n to n + 1, a part of it left free.
+/// Group n covers n to n + 1, with a gap.
 fn bars(sheet: &Sheet, rows: &[&Row]) -> Vec<Bar> {
     const FREE: f64 = 0.15;
     let width = (1.0 - 2.0 * FREE) / rows.len().max(1) as f64;
@@ -117,7 +118,7 @@ fn bars(sheet: &Sheet, rows: &[&Row]) -> Vec<Bar> {
     bars
 }
 
-/// Decades or less that hold all bars and the line of 1.
+/// The range of the axis: decades, or less, that hold all bars and the line of 1.
 fn limits(bars: &[Bar]) -> (f64, f64) {
     let ratios = || bars.iter().map(|bar| bar.ratio);
     let least = ratios().fold(1.0, f64::min);
@@ -125,7 +126,7 @@ fn limits(bars: &[Bar]) -> (f64, f64) {
     ((least * 0.9).min(0.8), (largest * 1.15).max(1.5))
 }
 
-/// Of the scale: so many that they can be read.
+/// Values with a label: as many as can be read.
 fn ticks(least: f64, largest: f64) -> Vec<f64> {
     let digits: &[u32] = match largest / least {
         range if range < 2.5 => &[10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 25, 80, 90],

@@ -20,7 +20,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Its name, in options and results.
+    /// Its name in options and results.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Instructions => "instructions",
@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// Of single costs.
+    /// Unit of single costs.
     pub fn unit(self) -> &'static str {
         match self {
             Clock::Instructions => "instructions",
@@ -47,7 +47,8 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// For this clock. Takes a moment: for time, the counter's frequency is measured.
+    /// A stopwatch for this clock. For time, it measures the counter's frequency, which takes a
+    /// moment.
     pub fn new(clock: Clock) -> Stopwatch {
         let scale = match clock {
             Clock::Instructions | Clock::FrontEnd => 1.0,
@@ -56,7 +57,7 @@ impl Stopwatch {
         Stopwatch { scale }
     }
 
-    /// What `work` costs.
+    /// The cost of `work`.
     pub fn of<T>(&self, work: impl FnOnce() -> T) -> (f64, T) {
         let start = cpu::ticks();
         let result = work();
@@ -74,7 +75,7 @@ fn nanoseconds_per_tick() -> f64 {
 
 /// The clock that can be used here, and a line if another was asked for.
 ///
-/// `wanted` none: whichever there is. `counts`: this machine's clock counts
+/// `wanted` is `None`: the clock that this machine has. `counts`: this machine's clock counts
 /// instructions.
 pub fn usable(wanted: &[Clock], counts: bool) -> (Clock, Option<String>) {
     if counts {

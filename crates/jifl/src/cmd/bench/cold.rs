@@ -16,11 +16,11 @@ use crate::show::output;
 /// Names of the operations.
 pub const OPS: [&str; 2] = ["first ls", "later ls"];
 
-/// A first `ls` costs at most so many times its native cost.
+/// Goal: a first `ls` costs at most this many times its native cost.
 const FIRST_LS: f64 = 5.0;
-/// Instructions for translating a block.
+/// Goal: instructions for translating a block.
 const TRANSLATION: f64 = 6000.0;
-/// Code and tables after a compile, in MB.
+/// Goal: code and tables after a compile, in MB.
 const MEMORY: f64 = 4.0;
 
 const TIMES: usize = 5;
@@ -78,8 +78,8 @@ fn session_costs(program: &Program, what: What) -> Result<[Vec<f64>; 2], Trouble
     Ok(costs)
 }
 
-/// The goal of a first `ls`, and the figures of a compile with all counted.
-/// `exact`: the clock counts instructions, for which the goals are set.
+/// The figure of a first `ls`, and the figures of a compile with all calls counted. `exact`: the
+/// clock counts instructions, for which the goals are set.
 pub fn figures(rows: &[Row], exact: bool) -> (Vec<Figure>, Vec<String>) {
     let mut figures = Vec::new();
     for row in rows

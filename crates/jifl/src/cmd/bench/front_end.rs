@@ -21,7 +21,7 @@ use super::stats::{geomean, median};
 use super::validity::{Seen, judge};
 use crate::base::environment::Environment;
 
-/// What is counted: the name of the sheet's clock, and in words. As in bench/frontend/model.h.
+/// The events: the name of the sheet's clock, and a description. As in bench/frontend/model.h.
 const EVENTS: [(&str, &str); 5] = [
     ("returns-16", "mispredicted returns, stack of 16"),
     ("returns-32", "mispredicted returns, stack of 32"),
@@ -29,16 +29,16 @@ const EVENTS: [(&str, &str); 5] = [
     ("itlb", "instruction TLB misses"),
     ("branches", "taken branches"),
 ];
-/// Behind them: accesses to pages whose size the plugin did not find.
+/// The column after them: accesses to pages whose size the plugin did not find.
 const UNSIZED: usize = EVENTS.len();
-/// Rounds before which the cost of one is taken.
+/// Number of rounds from which the cost of one is taken.
 const FIRST: u64 = 5;
 
-/// Of a round: a mean of each event.
+/// Means of each event in a round.
 type Counts = [f64; EVENTS.len()];
 type Found = Result<(Counts, u64), Trouble>;
 
-/// The variable of the environment that names the directory of the plugin's files.
+/// The environment variable with the directory of the plugin's files.
 pub const DIRECTORY: &str = "JIFL_FRONT_END";
 
 /// That directory, in a machine whose QEMU has the plugin.
@@ -46,12 +46,12 @@ pub fn directory() -> Option<PathBuf> {
     std::env::var_os(DIRECTORY).map(PathBuf::from)
 }
 
-/// Whether a sheet's clock is one of these events.
+/// True if a sheet's clock is one of these events.
 pub fn is_event(clock: &str) -> bool {
     EVENTS.iter().any(|(name, _)| *name == clock)
 }
 
-/// What the plugin writes.
+/// Reads the plugin's files.
 struct Counter {
     directory: PathBuf,
     files: u64,
@@ -141,8 +141,8 @@ fn marked(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Of each event the mean of the middle half of the rounds: those in which an interrupt came,
-/// and the first ones, for which nothing was in the caches, are in neither quarter that counts.
+/// For each event the mean of the middle half of the rounds. So rounds with an interrupt do not
+/// count, and neither do the first rounds, for which the caches were empty.
 fn means(text: &str, rounds: u64) -> Result<(Counts, u64), String> {
     let parse = |line: &str| -> Option<Vec<f64>> {
         let numbers = line.split(' ').map(|word| word.parse().ok());
@@ -169,7 +169,7 @@ fn means(text: &str, rounds: u64) -> Result<(Counts, u64), String> {
     Ok((counts, rounds))
 }
 
-/// `columns`: of each operation, what was found under each row.
+/// `columns`: for each operation, the result of each row.
 fn sheet(plan: &Plan, columns: &[Vec<Found>], event: usize, set: &str) -> Sheet {
     let (clock, unit) = EVENTS[event];
     let operation = |op: &Op| Operation {
@@ -208,7 +208,7 @@ fn sheet(plan: &Plan, columns: &[Vec<Found>], event: usize, set: &str) -> Sheet 
     sheet
 }
 
-/// Where there are none natively there is no ratio, which is 0 then, unless there are none at all.
+/// If there are none natively there is no ratio. It is 0 then, or 1 if there are none at all.
 fn cell(op: &str, native: &Found, found: &Found, event: usize) -> Cell {
     let (counts, rounds) = match found {
         Ok(found) => found,
@@ -232,8 +232,8 @@ fn cell(op: &str, native: &Found, found: &Found, event: usize) -> Cell {
     }
 }
 
-/// Of each row: the most that an operation has more of than natively; and of misses and branches
-/// the geometric mean of the ratios. There may be none of a miss, so one is added to both.
+/// For each row: the largest excess of an operation over native. For misses and branches also the
+/// geometric mean of the ratios. A miss may not occur at all, so 1 is added to both.
 fn summary(sheet: &Sheet, event: usize) -> Vec<Figure> {
     let is_return = event < 2;
     let is_miss = matches!(EVENTS[event].0, "icache" | "itlb");

@@ -4,8 +4,8 @@
 use super::sheet::{Figure, Goal, NATIVE, Sheet};
 use super::stats::{geomean, spread};
 
-/// Geometric mean of a row's slowdown. Without retpolines there is less that a
-/// cache's own chains save.
+/// Goals for the geometric mean of a row's slowdown. Without retpolines, chains of the cache save
+/// less.
 struct Mean {
     key: &'static str,
     limit: f64,
@@ -32,10 +32,10 @@ const fn mean(key: &'static str, limit: f64, without_retpolines: f64) -> Mean {
     }
 }
 
-/// No operation may be slowed down more than this with nothing inserted.
+/// With nothing inserted, no operation may be slowed down more than this.
 const WORST_OF_NONE: f64 = 1.06;
 
-/// How many times more a peer adds than our row with the same job.
+/// Goal for how many times more a peer adds than JIFL's row with the same job.
 const FACTORS: &[(&str, &str, f64)] = &[
     ("int3-block", "block", 50.0),
     ("int3-trace", "trace", 15.0),
@@ -43,7 +43,7 @@ const FACTORS: &[(&str, &str, f64)] = &[
     ("opt-block", "block", 15.0),
 ];
 
-/// The summary of a micro sheet. Goals are set where the clock counts instructions.
+/// The summary of a micro sheet. Goals exist only for the clock that counts instructions.
 pub fn summary(sheet: &Sheet) -> Vec<Figure> {
     let goals = sheet.clock == "instructions";
     let mut figures = Vec::new();
@@ -80,7 +80,8 @@ fn figure(name: String, value: f64, goal: Option<Goal>) -> Figure {
     }
 }
 
-/// Over the operations that both rows have. Where ours adds nothing, there is no factor.
+/// The factor, over the operations that both rows have. It does not exist if JIFL's row adds
+/// nothing.
 fn peer_factor(
     sheet: &Sheet,
     (peer, ours, limit): &(&str, &str, f64),

@@ -116,12 +116,12 @@ fn micro_plan(args: &BenchArgs, set: Set, clock: Clock) -> Result<micro::Plan, F
     })
 }
 
-/// What is measured where: the beginning of each line that says how far it has come.
+/// The set, kernel and clock: the beginning of each line of progress.
 fn title(set: Set, clock: Clock) -> String {
     format!("{} by {}, {}", set.name(), clock.name(), release())
 }
 
-/// A line for each row of which some operations have fewer turns than others have.
+/// A line for each row that has fewer turns in some operations than others have.
 fn fewer_turns(rows: &[Row]) -> Vec<String> {
     let cells = rows.iter().flat_map(|row| &row.cells);
     let all = cells.map(|cell| cell.turns).max().unwrap_or_default();

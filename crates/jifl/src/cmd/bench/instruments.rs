@@ -17,37 +17,37 @@ use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::targets::Target;
 
-/// Probes of a peer's row, at most.
+/// Maximum of a peer row's probes.
 const PLACES_MAX: usize = 2000;
 
-/// How a row instruments.
+/// The instrumentation of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
-    /// Not at all.
+    /// None.
     Native,
     /// A session over every system call, with `FLAG_*` of the ABI.
     Session(Kind, u32),
-    /// The same, begun anew for every round: all is translated again.
+    /// The same, started anew for every round, so that all code is translated again.
     Cold(Kind),
-    /// What a user would take instead.
+    /// A tool that a user would take instead.
     Peer(Method, Job),
 }
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
 pub struct Instrument {
-    /// Its short name, for options, headings and JSON.
+    /// Its short name in options, headings and JSON.
     pub key: &'static str,
     /// In words.
     pub title: &'static str,
-    /// What it does.
+    /// Its instrumentation.
     pub what: What,
 }
 
-/// The key of the row in which all is translated again and again.
+/// The key of the row in which all code is translated again and again.
 pub const COLD: &str = "cold";
 
-/// The rows of all sets but one. A kind of session is one line here.
+/// The rows of all sets but effect. A kind of session is one line here.
 #[rustfmt::skip]
 pub const INSTRUMENTS: &[Instrument] = &[
     row(NATIVE, "uninstrumented", What::Native),
@@ -76,8 +76,8 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("bpf-trace", "BPF fentry, call trace", What::Peer(Method::BpfFentry, Job::TraceCalls)),
 ];
 
-/// Those of the set that shows what liveness and inlining bring: blocks are counted by a
-/// function of C, and by the engine's own addition.
+/// The rows of the effect set, which shows the gain of liveness and inlining. Blocks are counted by
+/// a C function, and by the engine's own addition.
 #[rustfmt::skip]
 pub const EFFECTS: &[Instrument] = &[
     row(NATIVE, "uninstrumented", What::Native),
@@ -97,14 +97,14 @@ const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
     Instrument { key, title, what }
 }
 
-/// What has been counted up to a moment.
+/// Counts up to a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls, in the order of the numbers asked for; empty where they are not counted.
+    /// Calls, in the order of the numbers asked for; empty if they are not counted.
     pub calls: Vec<u64>,
-    /// What is counted inside calls.
+    /// Counts inside calls.
     pub inside: Option<u64>,
-    /// What is known not to have been counted.
+    /// Calls or hits that are known to be missed.
     pub missed: u64,
     /// Basic blocks translated since the module was loaded.
     pub translated: Option<u64>,
@@ -112,16 +112,16 @@ pub struct Counts {
 
 /// An instrumentation that is switched on, until it is dropped.
 pub enum Live {
-    /// Nothing.
+    /// No instrumentation.
     Native,
-    /// Our own.
+    /// A session of JIFL.
     Session(Device, Kind),
-    /// A peer's.
+    /// A peer.
     Peer(Peer),
 }
 
 impl Live {
-    /// Switches it on.
+    /// Switches an instrumentation on.
     ///
     /// # Errors
     /// Why this kernel, or this machine, lacks it: one line.
@@ -138,7 +138,7 @@ impl Live {
         }
     }
 
-    /// Kprobes that are breakpoints become jumps.
+    /// Turns kprobes that are breakpoints into jumps.
     ///
     /// # Errors
     /// Why they do not: one line.
@@ -149,7 +149,7 @@ impl Live {
         }
     }
 
-    /// How often a peer must be hit where it is, when what [`sites`] was given is done again.
+    /// How often a peer must be hit where it is, if the work that [`sites`] was given is repeated.
     pub fn expected(&self) -> Option<u64> {
         match self {
             Live::Peer(peer) => Some(peer.coverage().expected),
@@ -157,7 +157,7 @@ impl Live {
         }
     }
 
-    /// What has been counted of these system calls.
+    /// The counts of these system calls.
     pub fn counts(&self, numbers: &[u32]) -> Result<Counts, String> {
         match self {
             Live::Native => Ok(Counts::default()),
@@ -187,7 +187,7 @@ pub fn status() -> Result<Status, String> {
     status.map_err(|failure| failure.message)
 }
 
-/// What a session has counted of all system calls.
+/// The counts of a session, over all system calls.
 pub fn all_counts(live: &Live) -> Result<Counts, String> {
     let Live::Session(door, _) = live else {
         return live.counts(&[]);
@@ -200,7 +200,7 @@ pub fn all_counts(live: &Live) -> Result<Counts, String> {
     live.counts(&numbers)
 }
 
-/// The kernel decodes a whole function for each kprobe in it.
+/// For each kprobe the kernel decodes the whole function.
 fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
     let places = match job {
         Job::CountBlocks => sites.blocks().0,

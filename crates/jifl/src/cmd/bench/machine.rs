@@ -19,15 +19,15 @@ use crate::show::output;
 /// A set by one clock on one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// As `jifl vm --kernel` takes it.
+    /// The kernel, as in `jifl vm --kernel`.
     pub kernel: String,
     /// What to measure.
     pub set: Set,
-    /// By which clock.
+    /// The clock.
     pub clock: Clock,
 }
 
-/// The machines that are needed, set by set.
+/// The jobs, set by set.
 fn jobs(args: &BenchArgs) -> Vec<Job> {
     let mut jobs = Vec::new();
     for set in args.sets() {
@@ -44,12 +44,12 @@ fn jobs(args: &BenchArgs) -> Vec<Job> {
     jobs
 }
 
-/// Machines that run side by side where the clock counts instructions, which whatever
-/// else runs does not change.
+/// Number of machines that run side by side if the clock counts instructions: other load does not
+/// change these counts.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Runs all, those whose clock shows time last and each alone; `show` gets what each has
-/// found, as they end.
+/// Runs all jobs. Jobs whose clock shows time come last, each alone. `show` gets the result of each
+/// job as it ends.
 pub fn run_all(
     args: &BenchArgs,
     mut show: impl FnMut(Sheet) -> Result<(), Failure>,
@@ -81,7 +81,7 @@ pub fn run_all(
     timed.into_iter().try_for_each(&mut show)
 }
 
-/// Runs one. A machine that fails leaves one line and no sheet.
+/// Runs one job. A machine that fails leaves one line and no sheet.
 fn run(job: &Job, args: &BenchArgs, ended: &AtomicUsize, of: usize) -> Vec<Sheet> {
     let name = format!(
         "{} by {} on {}",
@@ -134,7 +134,7 @@ fn measure(job: &Job, args: &BenchArgs) -> Result<Vec<Sheet>, String> {
     Ok(results.sheets)
 }
 
-/// The plugin, and a directory for what it counts, gone with this.
+/// The plugin, and a directory for its counts, which is deleted when this is dropped.
 struct FrontEnd {
     plugin: PathBuf,
     directory: PathBuf,
@@ -156,7 +156,7 @@ impl FrontEnd {
         Ok(FrontEnd { plugin, directory })
     }
 
-    /// The guest sees what the plugin writes.
+    /// Options of the machine. The guest gets the directory, so that it sees what the plugin writes.
     fn machine_words(&self) -> Vec<OsString> {
         let plugin = format!("{},out={}", self.plugin.display(), self.directory.display());
         let directory = self.directory.clone().into();

@@ -15,19 +15,19 @@ use crate::base::exit::Failure;
 use crate::cmd::plugin;
 use crate::show::output;
 
-/// KiB of code, and as much of tables.
+/// Sizes: KiB of code, and as many of tables.
 pub const SIZES: [u64; 5] = [1024, 1536, 2048, 4096, 8192];
 
-/// KiB.
+/// The least size of tables, in KiB.
 const LEAST_SIDE: u64 = 64;
-/// Compiles that are measured, after a first one.
+/// Number of compiles that are measured, after a first one.
 const TIMES: usize = 2;
 
-/// What was found.
+/// The result.
 pub struct Found {
-    /// With a cell for each size.
+    /// Rows, with a cell for each size.
     pub rows: Vec<Row>,
-    /// One line each.
+    /// Notes, one line each.
     pub notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub fn op_name(size: u64) -> String {
     format!("{size} KB")
 }
 
-/// Measures rows that are sessions with each size.
+/// Measures the rows that are sessions, with each size.
 ///
 /// # Errors
 /// The module, as loaded now, cannot be unloaded.
@@ -80,7 +80,7 @@ pub fn measure(rows: &[Instrument], sizes: &[u64]) -> Result<Found, Failure> {
     })
 }
 
-/// Of the module as it is loaded.
+/// Parameters of the loaded module.
 fn parameters() -> Option<[u64; 2]> {
     let read = |name| {
         let text = std::fs::read_to_string(format!("/sys/module/jifl/parameters/{name}")).ok()?;
@@ -136,7 +136,7 @@ fn measure_size(
     found
 }
 
-/// Costs, and a line where the cache was too small for all that ran.
+/// Costs, and a line if the cache was too small for all code that ran.
 fn session_costs(compile: &Compile, what: What) -> Result<(Vec<f64>, Option<String>), Trouble> {
     let before = instruments::status().map_err(Trouble::Void)?;
     let live = Live::start(what, None).map_err(Trouble::Missing)?;
@@ -153,7 +153,7 @@ fn session_costs(compile: &Compile, what: What) -> Result<(Vec<f64>, Option<Stri
     Ok((costs, (flushes > 0).then_some(line)))
 }
 
-/// What was not counted costs nothing, so a figure with many missed calls is void.
+/// Missed calls cost nothing, so a figure with many missed calls is void.
 fn judge(translated: u64, flushes: u64, from: &Counts, to: &Counts) -> Result<(), String> {
     const MISSED: f64 = 0.01;
     if translated == 0 {

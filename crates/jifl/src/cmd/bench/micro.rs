@@ -16,25 +16,25 @@ use super::sheet::Row;
 use super::stats::median;
 use super::validity::{self, Seen, judge};
 
-/// Of these a round's cost is taken, which says how many there will be.
+/// Number of rounds from which the cost of a round is taken. It decides the number of rounds.
 const FIRST: u64 = 5;
-/// What is not steady is measured on so many halves longer.
+/// Maximum of further halves for which an unsteady operation is measured.
 const MORE_HALVES: usize = 4;
-/// Sessions of a cold row.
+/// Number of sessions of a cold row.
 const COLD: usize = 5;
 
-/// A session learns meanwhile which calls are made most (host/kernel/enter/chain.c).
+/// Time that a session needs to learn which calls are made most (host/kernel/enter/chain.c).
 const LEARNING: Duration = Duration::from_millis(50);
 
-/// What is to be measured, and how often.
+/// Operations and rows, and how often they are measured.
 pub struct Plan {
-    /// Of what, on which kernel: for the lines that say how far it has come.
+    /// Set and kernel, for lines of progress.
     pub title: String,
     /// Operations.
     pub ops: Vec<Op>,
     /// Rows; the first is the uninstrumented one.
     pub rows: Vec<Instrument>,
-    /// Of the clock.
+    /// Measures costs by the clock.
     pub stopwatch: Stopwatch,
     /// Rounds of an operation under an instrumentation.
     pub pace: Pace,
@@ -51,7 +51,7 @@ struct Sample {
     rounds: Option<u64>,
 }
 
-/// Measures all of it. Rows that nothing could switch on are missing.
+/// Measures all. Rows that could not be switched on for any operation are missing.
 pub fn measure(plan: &Plan) -> Vec<Row> {
     // If pinning is forbidden, the measurement has more noise; that is no error.
     let _pinned = Pinned::here();
@@ -95,7 +95,8 @@ fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round, say: &mut Reporter) -
     found
 }
 
-/// The row of the same probes when they have become jumps: measured right behind those.
+/// The row of the same probes after they have become jumps. It is measured right after that of the
+/// breakpoints.
 fn jumps_of(plan: &Plan, row: &Instrument) -> Option<usize> {
     let What::Peer(Method::KprobeInt3, job) = row.what else {
         return None;
@@ -120,7 +121,7 @@ struct Measuring<'a> {
 }
 
 impl Measuring<'_> {
-    /// A turn of a row, and of the one whose probes are the same.
+    /// A turn of a row, and of the row that has the same probes.
     fn turn(&mut self, index: usize, sites: Option<&Result<Sites, String>>, found: &mut [Series]) {
         let row = &self.plan.rows[index];
         let second = jumps_of(self.plan, row);
@@ -202,7 +203,7 @@ impl Measuring<'_> {
     }
 }
 
-/// Ratios are to the uninstrumented row, the first, of the same turn.
+/// Ratios are to the first, uninstrumented row of the same turn.
 fn push(found: &mut [Series], index: usize, sample: Result<Sample, Trouble>) {
     match sample {
         Ok(sample) => {
@@ -215,7 +216,7 @@ fn push(found: &mut [Series], index: usize, sample: Result<Sample, Trouble>) {
     }
 }
 
-/// Only peers need them.
+/// Sites are needed for peers only.
 fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, String>> {
     let peers = |row: &Instrument| matches!(row.what, What::Peer(..));
     plan.rows.iter().any(peers).then(|| {
@@ -225,7 +226,7 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
     })
 }
 
-/// One round in a session of its own, some times.
+/// Measures one round in a session of its own, several times.
 fn cold_sample(plan: &Plan, what: What, op: &Op, round: &mut dyn Round) -> Result<Sample, Trouble> {
     let numbers: Vec<u32> = op.calls.iter().map(|(nr, _)| *nr).collect();
     let mut costs = Vec::with_capacity(COLD);
@@ -254,7 +255,7 @@ fn cold_sample(plan: &Plan, what: What, op: &Op, round: &mut dyn Round) -> Resul
     })
 }
 
-/// There is no steady state to ask for.
+/// Cold rows have no steady state.
 fn without_inside(counts: Counts) -> Counts {
     Counts {
         inside: None,
@@ -262,14 +263,14 @@ fn without_inside(counts: Counts) -> Counts {
     }
 }
 
-/// Rounds after which the steady state is reached.
+/// Runs rounds until the steady state is reached.
 pub fn warm_up(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     repeat(round, rounds)?;
     std::thread::sleep(LEARNING);
     Ok(())
 }
 
-/// Rounds of which nothing is kept.
+/// Runs rounds without keeping figures.
 fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     for _ in 0..rounds {
         round.once()?;
@@ -278,7 +279,7 @@ fn repeat(round: &mut dyn Round, rounds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Rounds, and what each costs by the stopwatch.
+/// Runs rounds, and adds the cost of each by the stopwatch.
 pub fn timed(
     plan: &Plan,
     round: &mut dyn Round,

@@ -66,7 +66,7 @@ impl Set {
         }
     }
 
-    /// Its rows.
+    /// Its possible rows.
     fn rows(self) -> &'static [Instrument] {
         match self {
             Set::Effect => EFFECTS,
@@ -74,8 +74,8 @@ impl Set {
         }
     }
 
-    /// Whether it has this row where none is asked for. Under an emulator time says little of
-    /// what differs from another row by a few instructions; that is `slow`.
+    /// True if it has this row when no rows are asked for. Under an emulator (`slow`), time tells
+    /// little about rows that differ by a few instructions.
     fn has_by_itself(self, row: &Instrument, slow: bool) -> bool {
         let keys: &[&str] = match self {
             Set::Micro if slow => &["none", "call", "block", "trace", "blocks"],
@@ -90,7 +90,7 @@ impl Set {
         }
     }
 
-    /// By which clocks it is measured; `wanted` none: those that suit it.
+    /// The clocks for this set; if `wanted` is empty, those that suit it.
     fn clocks(self, wanted: &[Clock]) -> Vec<Clock> {
         let suits = match self {
             Set::Micro => vec![Clock::Instructions, Clock::Time],

@@ -9,26 +9,26 @@ use super::instruments::What;
 use super::micro::Plan;
 use crate::show::output;
 
-/// An operation's rounds are never fewer.
+/// Minimum of an operation's rounds.
 pub const LEAST_ROUNDS: u64 = 10;
-/// Nor are they where their number is not asked for and they are dear.
+/// Minimum of rounds that are expensive, if their number was not asked for.
 const LEAST_OF_DEAR: u64 = 40;
 
 /// Time of an operation for which a peer goes on to take turns.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many rounds an operation gets under an instrumentation.
+/// The number of rounds of an operation under an instrumentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     clock: Clock,
-    /// Of an operation whose share is 100.
+    /// Rounds of an operation whose share is 100.
     rounds: u64,
-    /// For all of them together, by the clock.
+    /// Cost of all rounds together, by the clock.
     cost: f64,
 }
 
 impl Pace {
-    /// So many, whatever they cost.
+    /// This number of rounds, whatever they cost.
     pub fn fixed(clock: Clock, rounds: u64) -> Pace {
         Pace {
             clock,
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// As suits the clock: instructions are exact, time is not, and waiting for it is.
+    /// The pace that suits the clock: instructions are exact; time is not, and needs many rounds.
     pub fn of(clock: Clock) -> Pace {
         let (rounds, cost) = match clock {
             Clock::Instructions => (200, 2e7),
@@ -51,12 +51,12 @@ impl Pace {
         }
     }
 
-    /// By which clock.
+    /// The clock.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Of an operation with this share, a round of which costs so much.
+    /// Rounds of an operation with this share, of which one round has this cost.
     pub fn rounds(&self, share: u64, cost: f64) -> u64 {
         let all = (self.rounds * share / 100).max(LEAST_ROUNDS);
         let affordable = (self.cost / cost.max(1.0)) as u64;
@@ -64,8 +64,8 @@ impl Pace {
     }
 }
 
-/// What the turns of each row have taken. Peers whose turns take long take fewer of them;
-/// those that are quick, and all that is ours, take all.
+/// Time that the turns of each row have taken. A peer with long turns takes fewer of them. Quick
+/// peers, and JIFL's rows, take all.
 pub struct Budget<'a> {
     plan: &'a Plan,
     spent: Vec<Duration>,
@@ -80,8 +80,8 @@ impl Budget<'_> {
         }
     }
 
-    /// Whether a row takes this turn: the first ever, and others while there is time left for
-    /// one like those before.
+    /// True if a row takes this turn: if it is its first, or if there is time left for a turn like
+    /// those before.
     pub fn has(&self, row: usize, turn: u64) -> bool {
         let is_peer = matches!(self.plan.rows[row].what, What::Peer(..));
         let Some(patience) = self.plan.patience.filter(|_| is_peer && turn > 0) else {
@@ -91,13 +91,13 @@ impl Budget<'_> {
         spent + spent / turn as u32 <= patience
     }
 
-    /// A turn took so long.
+    /// Records the time of a turn.
     pub fn spent(&mut self, row: usize, time: Duration) {
         self.spent[row] += time;
     }
 }
 
-/// Says how far it has come: each operation, and now and then the row.
+/// Reports progress: each operation, and now and then the row.
 pub struct Reporter {
     title: String,
     op: String,
@@ -106,7 +106,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Where the clock counts instructions it is some thirty times slower than ours.
+    /// If the clock counts instructions, it is some thirty times slower than the user's clock.
     pub fn new(title: String, clock: Clock) -> Reporter {
         Reporter {
             title,

@@ -39,7 +39,7 @@ pub enum Method {
     BpfFentry,
 }
 
-/// What a tool is to do.
+/// The job of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
     /// Count each basic block that is executed.
@@ -60,18 +60,18 @@ impl fmt::Display for Missing {
     }
 }
 
-/// How much of a job a tool was able to take over.
+/// The part of a job that a tool was able to do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Places where it should be.
+    /// Number of places where it should be.
     pub sites: usize,
-    /// Places where it is.
+    /// Number of places where it is.
     pub covered: usize,
-    /// Those of them where a kprobe is a jump.
+    /// Of these, places where a kprobe is a jump.
     pub jumps: usize,
-    /// How often the places were executed while they were collected.
+    /// Number of executions of the places while they were collected.
     pub executions: u64,
-    /// How often those were that are covered: what repeating the same work must hit.
+    /// Of these, executions of covered places: repeating the same work must hit as often.
     pub expected: u64,
 }
 
@@ -81,22 +81,22 @@ pub struct Peer {
     coverage: Coverage,
 }
 
-/// What a kind of tool does beyond starting and, on drop, stopping.
+/// Operations of a kind of tool besides starting and, on drop, stopping.
 trait Tool {
     fn hits(&self) -> u64;
     fn missed(&self) -> u64;
 
-    /// Has the kernel turn it into jumps; how many it did.
+    /// Has the kernel turn probes into jumps. Returns their number.
     fn optimise(&mut self) -> Result<usize, Missing> {
         Err(Missing("only kprobes become jumps".into()))
     }
 }
 
 impl Peer {
-    /// Puts a tool at the places that the job is about.
+    /// Puts a tool at the places of the job.
     ///
     /// # Errors
-    /// It cannot be had on this kernel, or cannot do this job, or nowhere.
+    /// This kernel lacks the tool, or the tool cannot do this job, or cannot do it at any place.
     pub fn start(method: Method, job: Job, sites: &Sites) -> Result<Peer, Missing> {
         let sites = sites.of(job);
         if sites.is_empty() {
@@ -131,22 +131,22 @@ impl Peer {
         self.tool.hits()
     }
 
-    /// Hits of which the tool knows that it did not do its job.
+    /// Hits at which the tool knows that it did not do its job.
     pub fn missed(&self) -> u64 {
         self.tool.missed()
     }
 
-    /// Makes [`Method::KprobeOptimised`] of a [`Method::KprobeInt3`]: putting it there again
-    /// would take as long as the first time.
+    /// Turns a [`Method::KprobeInt3`] into a [`Method::KprobeOptimised`]. To put the probes there
+    /// again would take as long as the first time.
     ///
     /// # Errors
-    /// This kernel has no such kprobes, or did not come to an end.
+    /// This kernel has no such kprobes, or optimising did not end.
     pub fn optimise(&mut self) -> Result<(), Missing> {
         self.coverage.jumps = self.tool.optimise()?;
         Ok(())
     }
 
-    /// Where it is.
+    /// The coverage of the tool.
     pub fn coverage(&self) -> Coverage {
         self.coverage
     }
@@ -159,7 +159,7 @@ struct Started<'a> {
 }
 
 impl<'a> Started<'a> {
-    /// Fails if the tool is nowhere.
+    /// Fails if the tool is at no place.
     fn new(tool: impl Tool + 'static, covered: Vec<&'a Site>) -> Result<Started<'a>, Missing> {
         if covered.is_empty() {
             return Err(Missing(
@@ -173,7 +173,7 @@ impl<'a> Started<'a> {
     }
 }
 
-/// Says now and then how far something long has come.
+/// Reports now and then the progress of something long.
 struct Progress {
     what: &'static str,
     total: usize,

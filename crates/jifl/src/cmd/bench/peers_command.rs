@@ -83,7 +83,8 @@ pub fn run(args: &PeersArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// How often a tool is asked for its hits before the work, so that nobody else hits it in one of them.
+/// How often a tool is asked for its hits before the work. Other tasks hit it now and then, but not
+/// each time.
 const ASKED: usize = 16;
 
 fn show(row: &serde_json::Value) -> Result<(), Failure> {

@@ -13,17 +13,17 @@ pub struct Program {
 }
 
 impl Program {
-    /// Of words without blanks in them.
+    /// A program from words that contain no blanks.
     pub fn new(line: &str) -> Program {
         Program {
             words: line.split_whitespace().map(str::to_owned).collect(),
         }
     }
 
-    /// Runs it to its end; the time of the processors, in nanoseconds.
+    /// Runs the program to its end. Returns its processor time, in nanoseconds.
     ///
     /// # Errors
-    /// It is not there, or did not succeed: one line.
+    /// It does not exist, or did not succeed: one line.
     pub fn cost(&self) -> Result<f64, String> {
         let name = &self.words[0];
         let before = os::children_cpu_time();
@@ -40,25 +40,25 @@ impl Program {
     }
 }
 
-/// A directory for what is written, gone with it.
+/// A directory for output, deleted when this is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// In the place for temporary files.
+    /// Makes one in the directory for temporary files.
     pub fn new() -> Result<Scratch, String> {
         let path = std::env::temp_dir().join(format!("jifl-bench-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch(path))
     }
 
-    /// Writes a file; its path.
+    /// Writes a file and returns its path.
     pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
         let path = self.0.join(name);
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
 
-    /// A path in it.
+    /// A path in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -70,14 +70,14 @@ impl Drop for Scratch {
     }
 }
 
-/// A compile: much kernel code, of many system calls, and most of it again and again.
+/// A compile. It executes much kernel code, of many system calls, most of it repeatedly.
 pub struct Compile {
     _scratch: Scratch,
     program: Program,
 }
 
 impl Compile {
-    /// Prepares it.
+    /// Prepares the compile.
     pub fn new() -> Result<Compile, String> {
         let scratch = Scratch::new()?;
         let text = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n";
@@ -90,7 +90,7 @@ impl Compile {
         })
     }
 
-    /// Does it.
+    /// Runs the compile.
     pub fn cost(&self) -> Result<f64, String> {
         self.program.cost()
     }

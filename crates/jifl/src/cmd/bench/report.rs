@@ -10,7 +10,7 @@ use super::{BenchArgs, chart, text};
 use crate::base::exit::{DONE, FAILED, Failure};
 use crate::show::output::{self, Format, Sink};
 
-/// All that is shown of one run.
+/// The output of one run.
 pub struct Report<'a> {
     args: &'a BenchArgs,
     file: Option<Sink>,
@@ -18,10 +18,10 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Opens what will be written.
+    /// Opens the output files.
     ///
     /// # Errors
-    /// It cannot be, before an hour is spent on it.
+    /// A file cannot be written. That shows before an hour is spent on measuring.
     pub fn new(args: &BenchArgs) -> Result<Report<'_>, Failure> {
         let file = args.json.as_deref().map(Sink::file).transpose()?;
         if let Some(directory) = &args.svg {
@@ -76,10 +76,10 @@ impl Report<'_> {
     }
 }
 
-/// What earlier runs have written.
+/// Results of earlier runs.
 ///
 /// # Errors
-/// A file cannot be read, or is none of this command's.
+/// A file cannot be read, or was not written by this command.
 pub fn read_all(files: &[PathBuf]) -> Result<Vec<Results>, Failure> {
     files.iter().map(|file| read(file)).collect()
 }

@@ -9,18 +9,18 @@ use crate::base::environment::COMMIT;
 /// The object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// `bench`.
+    /// Always `bench`.
     pub command: String,
-    /// Of this command.
+    /// Version of this command.
     pub version: String,
     /// The commit it was built from.
     pub commit: String,
-    /// What was measured.
+    /// The sheets.
     pub sheets: Vec<Sheet>,
 }
 
 impl Results {
-    /// Of this command.
+    /// Results of this command with these sheets.
     pub fn new(sheets: Vec<Sheet>) -> Results {
         Results {
             command: "bench".into(),
@@ -30,7 +30,7 @@ impl Results {
         }
     }
 
-    /// One line.
+    /// The object as one line.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain structures always serialize") + "\n"
     }

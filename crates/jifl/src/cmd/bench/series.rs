@@ -6,29 +6,29 @@ use super::instruments::Instrument;
 use super::sheet::{Cell, Row};
 use super::stats::{median, spread};
 
-/// Why there is no figure.
+/// Why a cell has no figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// It could not be switched on.
+    /// The instrumentation could not be switched on.
     Missing(String),
-    /// It was, and the figure means nothing.
+    /// The instrumentation was switched on, but the figure means nothing.
     Void(String),
 }
 
-/// Values, and each one's slowdown against the uninstrumented round beside it.
+/// Values, and the slowdown of each in relation to the uninstrumented round beside it.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     values: Vec<f64>,
     ratios: Vec<f64>,
-    /// Counted in a round, the last time.
+    /// The last number counted in a round.
     pub counted: Option<f64>,
-    /// Rounds of a turn, the last time.
+    /// The last number of rounds of a turn.
     pub rounds: Option<u64>,
     trouble: Option<Trouble>,
 }
 
 impl Series {
-    /// Of costs that are all compared with one native cost.
+    /// A series of costs that are all compared with one native cost.
     pub fn of(costs: &[f64], native: f64) -> Series {
         let mut series = Series::default();
         for cost in costs {
@@ -37,7 +37,7 @@ impl Series {
         series
     }
 
-    /// Without a figure.
+    /// A series without a figure.
     pub fn without(trouble: Trouble) -> Series {
         Series {
             trouble: Some(trouble),
@@ -55,22 +55,23 @@ impl Series {
         }
     }
 
-    /// There will be no figure.
+    /// Records that there will be no figure.
     pub fn fail(&mut self, trouble: Trouble) {
         self.trouble.get_or_insert(trouble);
     }
 
-    /// Whether there will be none.
+    /// True if there will be no figure.
     pub fn has_failed(&self) -> bool {
         self.trouble.is_some()
     }
 
-    /// The last round's.
+    /// The cost of the last round.
     pub fn last(&self) -> Option<f64> {
         self.values.last().copied()
     }
 
-    /// Of the uninstrumented row, whose ratios are 1, that of the values: the noise.
+    /// Least and largest ratio. For the uninstrumented row, whose ratios are 1, those of its
+    /// values: the noise.
     fn spread(&self) -> [f64; 2] {
         if self.ratios.iter().all(|ratio| *ratio == 1.0) {
             return spread(&self.values).map(|value| value / median(&self.values));
@@ -102,7 +103,7 @@ impl Series {
     }
 }
 
-/// The row. One that could not be switched on for any operation is missing.
+/// The row of the series. A row that could not be switched on for any operation is missing.
 pub fn row(instrument: &Instrument, found: &[(&str, &Series)]) -> Row {
     let missing: Option<Vec<&String>> = found.iter().map(|(_, series)| series.missing()).collect();
     match missing.as_ref().and_then(|whys| whys.first()) {

@@ -16,15 +16,15 @@ pub struct Sheet {
     pub set: String,
     /// `instructions` or `time`.
     pub clock: String,
-    /// Where.
+    /// The machine.
     pub machine: Environment,
-    /// What was done, in the order in which it was measured.
+    /// Operations, in the order in which they were measured.
     pub ops: Vec<Operation>,
-    /// The first is the uninstrumented one.
+    /// Rows. The first is the uninstrumented one.
     pub rows: Vec<Row>,
-    /// What does not belong to an operation.
+    /// Figures that belong to no operation.
     pub figures: Vec<Figure>,
-    /// What the reader has to know: one line each.
+    /// Notes for the reader, one line each.
     pub notes: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Sheet {
 pub struct Operation {
     /// Its name.
     pub name: String,
-    /// Of the values.
+    /// Unit of its values.
     pub unit: String,
 }
 
@@ -46,7 +46,7 @@ pub struct Row {
     pub title: String,
     /// Why it could not be measured at all.
     pub missing: Option<String>,
-    /// One for each operation, unless it is missing.
+    /// Cells, one for each operation, unless the row is missing.
     pub cells: Vec<Cell>,
 }
 
@@ -55,17 +55,17 @@ pub struct Row {
 pub struct Cell {
     /// The operation.
     pub op: String,
-    /// In the operation's unit.
+    /// The value, in the operation's unit.
     pub value: f64,
     /// Normalised slowdown: 1 is as fast as uninstrumented.
     pub ratio: f64,
-    /// Least and largest ratio of the rounds; equal where there was one.
+    /// Least and largest ratio of the rounds; equal if there was one round.
     pub spread: [f64; 2],
-    /// Counted in one round, where the row counts.
+    /// Counted in one round, if the row counts.
     pub counted: Option<f64>,
-    /// Rounds of a turn, where they are counted.
+    /// Rounds of a turn, if they are counted.
     pub rounds: Option<u64>,
-    /// How many turns the figures are medians of.
+    /// Number of turns, of which the figures are medians.
     pub turns: usize,
     /// Why the figure means nothing.
     pub void: Option<String>,
@@ -74,23 +74,23 @@ pub struct Cell {
 /// A single figure and the goal set for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Its value; null where nothing valid was measured.
+    /// Its value; null if nothing valid was measured.
     pub value: Option<f64>,
-    /// Of the value and the goal.
+    /// Unit of the value and the goal.
     pub unit: String,
-    /// What is to be reached.
+    /// The goal.
     pub goal: Option<Goal>,
 }
 
-/// What a figure has to be.
+/// The condition for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// No more than this.
+    /// At most this.
     AtMost(f64),
-    /// No less than this.
+    /// At least this.
     AtLeast(f64),
 }
 
@@ -104,7 +104,7 @@ impl Cell {
         }
     }
 
-    /// Whether the figure counts.
+    /// True if the figure is valid.
     pub fn is_valid(&self) -> bool {
         self.void.is_none()
     }
@@ -137,7 +137,7 @@ impl Sheet {
             .find(|row| row.key == key && row.missing.is_none())
     }
 
-    /// Slowdowns of a row: the valid ones.
+    /// Valid slowdowns of a row.
     pub fn ratios(&self, key: &str) -> Vec<f64> {
         let Some(row) = self.row(key) else {
             return Vec::new();

@@ -69,12 +69,12 @@ fn titles(sheet: &Sheet, rows: &[&Row]) -> Vec<String> {
     titles
 }
 
-/// Instructions are exact.
+/// True if figures have noise. Instructions are exact.
 fn is_noisy(sheet: &Sheet) -> bool {
     sheet.clock == "time"
 }
 
-/// How far from their median the rounds of a row lay at most.
+/// The largest distance of a row's rounds from their median.
 fn noise(cell: &Cell) -> String {
     let [least, largest] = cell.spread;
     match cell.is_valid() {
@@ -91,7 +91,7 @@ fn shown(sheet: &Sheet, row: &Row, cell: &Cell) -> String {
     }
 }
 
-/// Whole where it is large.
+/// A figure, without a fraction if it is large.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 || value >= 1000.0 {
         grouped(value.round() as u64)

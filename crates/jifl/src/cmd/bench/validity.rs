@@ -4,16 +4,16 @@
 
 use super::instruments::Counts;
 
-/// How much a count of one round may differ between the first and the second
-/// half of the rounds, and a peer's from what it should.
+/// Tolerance for the difference of counts of a round between the first and the second half of the
+/// rounds, and between a peer's count and the expected count.
 const TOLERANCE: f64 = 0.02;
 
-/// What was seen of one operation under one instrumentation.
+/// Observations of one operation under one instrumentation.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// Before its rounds, in their middle, behind them.
+    /// Counts before its rounds, in their middle, after them.
     pub counts: [Counts; 3],
-    /// Before it was switched on. Blocks are translated before the rounds.
+    /// Translated blocks before it was switched on. Blocks are translated before the rounds.
     pub translated_before: Option<u64>,
     /// Rounds in each half.
     pub rounds: [u64; 2],
@@ -42,8 +42,8 @@ impl Seen {
 
 /// Why the figure is void, if it is.
 ///
-/// `calls`: how often each system call is made in one round. `model`: what a
-/// peer must count in one, where it is.
+/// `calls`: how often each system call is made in one round. `model`: how often a peer must count
+/// in one round, where it is.
 pub fn judge(seen: &Seen, calls: &[(u32, u64)], model: Option<f64>) -> Result<(), String> {
     every_call(seen, calls)?;
     same_in_both_halves(seen)?;
@@ -51,7 +51,7 @@ pub fn judge(seen: &Seen, calls: &[(u32, u64)], model: Option<f64>) -> Result<()
     something_translated(seen)
 }
 
-/// A process that a round woke may not have ended its last call yet.
+/// A process that a round has woken may not have ended its last call yet.
 fn every_call(seen: &Seen, calls: &[(u32, u64)]) -> Result<(), String> {
     const IN_FLIGHT: u64 = 1;
     let [from, _, to] = &seen.counts;
@@ -67,7 +67,7 @@ fn every_call(seen: &Seen, calls: &[(u32, u64)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether as much was counted in the second half as in the first.
+/// True if the two halves counted equally.
 pub fn is_steady(seen: &Seen) -> bool {
     same_in_both_halves(seen).is_ok()
 }
@@ -103,7 +103,7 @@ fn as_much_as(seen: &Seen, model: Option<f64>) -> Result<(), String> {
     Ok(())
 }
 
-/// What runs in the cache was translated.
+/// Code that runs in the cache must have been translated.
 fn something_translated(seen: &Seen) -> Result<(), String> {
     match (seen.translated_before, seen.counts[2].translated) {
         (Some(before), Some(after)) if after <= before => Err("nothing was translated".into()),

@@ -17,23 +17,24 @@ const PORT: u16 = 8093;
 const SERVER: &str = "/usr/sbin/apache2";
 const MODULES: &str = "/usr/lib/apache2/modules";
 const CLIENTS: &str = "4";
-/// Of the file that is served, in bytes.
+/// Size of the served file, in bytes.
 const SIZE: usize = 4096;
-/// Of x86-64; one for each connection, and each request is one.
+/// Number of the system call on x86-64. It is made once for each connection, and each request is a
+/// connection.
 const ACCEPT: u32 = syscalls::Sysno::accept4 as u32;
 
-/// Measured of one run.
+/// The measurements of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run {
     /// Requests a second.
     pub throughput: f64,
-    /// Milliseconds within which half of the requests were answered.
+    /// Milliseconds in which half of the requests were answered.
     pub p50: f64,
-    /// And 99 of 100.
+    /// Milliseconds in which 99 % of the requests were answered.
     pub p99: f64,
 }
 
-/// What a sheet shows of it.
+/// The columns of a sheet, from a run.
 pub fn operations() -> Vec<Operation> {
     let operation = |name: &str, unit: &str| Operation {
         name: name.into(),
@@ -46,20 +47,21 @@ pub fn operations() -> Vec<Operation> {
     ]
 }
 
-/// What is to be measured, and how often.
+/// Rows, and how often they are measured.
 pub struct Plan {
     /// Rows; the first is the uninstrumented one.
     pub rows: Vec<Instrument>,
-    /// Of a turn, at most.
+    /// Maximum of requests of a turn.
     pub requests: u64,
-    /// So many also of a row under which they take long.
+    /// Maximum of requests of a turn of a row that makes requests slow.
     pub fixed: bool,
-    /// How often the rows take turns. Peers take one: switching them on takes minutes.
+    /// How often the rows take turns. Peers take one turn, because it takes minutes to switch them
+    /// on.
     pub repeats: u64,
 }
 
 impl Plan {
-    /// Requests of a turn where they are answered so fast.
+    /// Requests of a turn, if requests are answered this fast.
     fn requests(&self, throughput: f64) -> u64 {
         const SECONDS: f64 = 5.0;
         const LEAST: u64 = 200;
@@ -90,7 +92,7 @@ pub fn measure(plan: &Plan) -> Vec<Row> {
     .collect()
 }
 
-/// A session for each request is no way to run a server.
+/// True for cold rows. The web set has none: nobody runs a server with a session for each request.
 fn is_cold(row: &Instrument) -> bool {
     matches!(row.what, What::Cold(_))
 }
@@ -239,7 +241,7 @@ fn configuration(directory: &Path) -> String {
     )
 }
 
-/// `None` unless all requests were answered well.
+/// The measurements of a run; `None` unless all requests were answered.
 fn parse(text: &str, percentiles: &str, requests: u64) -> Option<Run> {
     let number = |name: &str| -> Option<f64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

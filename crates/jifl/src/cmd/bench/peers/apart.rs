@@ -10,9 +10,9 @@ use jifl_sys::os;
 
 use super::{Missing, Tool};
 
-/// The tool, as others see it; dropped, it ends.
+/// The tool, for other threads. It ends when this is dropped.
 pub struct Apart {
-    /// None: it is being dropped.
+    /// `None` while it is dropped.
     asks: Option<Sender<(Ask, Sender<u64>)>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,10 +23,11 @@ enum Ask {
 }
 
 impl Apart {
-    /// Has `make` start the tool over there. Returns it with what else `make` found.
+    /// Has `make` start the tool on the other thread. Returns the tool and the other result of
+    /// `make`.
     ///
     /// # Errors
-    /// Those of `make`; or there is no such thread.
+    /// Those of `make`; or the thread cannot be made.
     pub fn start<T: Tool, R: Send + 'static>(
         make: impl FnOnce() -> Result<(T, R), Missing> + Send + 'static,
     ) -> Result<(Apart, R), Missing> {

@@ -12,14 +12,14 @@ use super::apart::Apart;
 use super::sites::Site;
 use super::{Job, Missing, Progress, Started, Tool, btf};
 
-/// Records in a CPU's ring, as many as the module's probes have.
+/// Records in a CPU's ring: as many as the module's probes have.
 const RING: i32 = 1024;
 
-/// What the way to a program calls itself, before it notices that it runs already.
-/// Kernels before 6.5 attach there all the same, and never come back.
+/// Functions that the way to a program calls before it notices that the program is running already.
+/// Kernels before 6.5 attach programs there, but such a program never returns.
 const UNTRACEABLE: [&str; 2] = ["__rcu_read_lock", "__rcu_read_unlock"];
 
-/// Its number.
+/// The error's number: no more file descriptors.
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
 
 /// Attaches a program to each site's function.
@@ -62,7 +62,7 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
 struct Place {
     site: usize,
     addr: u64,
-    /// The function's, in BTF.
+    /// The function's number in BTF.
     id: u32,
 }
 
@@ -179,7 +179,7 @@ fn imm64(dst: u64, src: u64, value: u64) -> [u64; 2] {
     [low, insn(0, 0, 0, 0, (value >> 32) as i32)]
 }
 
-/// `body` with the address of this CPU's element in r0, behind `element[0]` as a counter.
+/// `body` with the address of this CPU's element in r0, after `element[0]` as a counter.
 fn with_element(map: i32, body: &[u64]) -> Vec<u64> {
     let mut code = vec![
         insn(STORE_IMM32, FRAME, 0, -4, 0),

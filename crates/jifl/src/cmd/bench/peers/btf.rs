@@ -4,14 +4,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Where the kernel shows it.
+/// The file in which the kernel shows its BTF.
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
 const KIND_FUNC: u32 = 12;
 
-/// The numbers of those of `names` that are functions, where they are unambiguous.
-/// None: this is no BTF, or one with kinds that came later.
+/// The numbers of the functions among `names`, if they are unambiguous. `None`: this is no BTF, or
+/// it has kinds that came later.
 pub fn functions<'a>(btf: &[u8], names: &HashSet<&'a str>) -> Option<HashMap<&'a str, u32>> {
     let header = Header::read(btf)?;
     let mut found: HashMap<&str, Vec<u32>> = HashMap::new();

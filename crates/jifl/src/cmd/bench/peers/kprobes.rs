@@ -37,7 +37,7 @@ pub fn start(job: Job, sites: &[Site]) -> Result<Started<'_>, Missing> {
     )
 }
 
-/// Where debugfs is not mounted nobody can have switched them off.
+/// Without debugfs nobody can have switched kprobes off.
 fn check_enabled() -> Result<(), Missing> {
     match fs::read_to_string(ENABLED) {
         Ok(text) if text.trim() == "0" => Err(Missing(format!(
@@ -54,7 +54,7 @@ fn not_settled(error: io::Error) -> Missing {
 }
 
 struct Kprobes {
-    /// None while it is being dropped.
+    /// `None` while it is dropped.
     probes: Option<Probes>,
     sysctl: Sysctl,
 }
@@ -81,18 +81,19 @@ impl Tool for Kprobes {
 }
 
 impl Drop for Kprobes {
-    /// A removed probe's jump stays until the optimiser runs; switching it off waits for that.
+    /// The jump of a removed probe stays until the optimiser runs. Switching the optimiser off
+    /// waits for that.
     fn drop(&mut self) {
         drop(self.probes.take());
         let _ = self.sysctl.write("0");
     }
 }
 
-/// The sysctl, with what it was.
+/// The sysctl, with its former value.
 struct Sysctl(Option<String>);
 
 impl Sysctl {
-    /// Where there is none, the kernel has no jumps.
+    /// `None`: a kernel without the sysctl has no jumps.
     fn off() -> Result<Sysctl, Missing> {
         let Ok(old) = fs::read_to_string(OPTIMISATION) else {
             return Ok(Sysctl(None));

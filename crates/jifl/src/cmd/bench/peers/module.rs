@@ -18,7 +18,7 @@ const C_NAME: &CStr = c"jifl_bench_peers";
 const SITES: &str = "/proc/jifl_bench_peers/sites";
 const PROBES: &str = "/proc/jifl_bench_peers/probes";
 
-/// Loads it, unless it is there.
+/// Loads the module, unless it is loaded.
 pub fn load() -> Result<(), Failure> {
     if Path::new(SITES).exists() {
         return Ok(());
@@ -31,10 +31,10 @@ pub fn load() -> Result<(), Failure> {
     plugin::insert(Some(&jifl.with_file_name(format!("{NAME}.ko"))), c"")
 }
 
-/// Unloads it, if it is there.
+/// Unloads the module, if it is loaded.
 ///
 /// # Errors
-/// A peer is at work.
+/// A peer is running.
 pub fn unload() -> Result<(), Failure> {
     if !Path::new(SITES).exists() {
         return Ok(());
@@ -44,15 +44,15 @@ pub fn unload() -> Result<(), Failure> {
         .map_err(|errno| Failure::failed(format!("unloading {NAME}: {errno}")))
 }
 
-/// What its plugin part found: the text of a line each.
+/// Results of the module's plugin, one text for each line.
 pub fn read_sites() -> Result<String, Failure> {
     fs::read_to_string(SITES).map_err(|error| Failure::failed(format!("{SITES}: {error}")))
 }
 
-/// Its probes. They are gone when this is, in whatever way.
+/// Probes of the module. They are removed when this is dropped.
 pub struct Probes(File);
 
-/// What it says of its probes.
+/// The module's numbers about its probes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct State {
     pub hits: u64,
@@ -71,7 +71,7 @@ impl Probes {
             .map_err(|error| Missing(format!("{PROBES}: {error}; {NAME}.ko must be loaded")))
     }
 
-    /// Probes addresses, with `kprobe` or `ftrace`.
+    /// Puts probes at addresses, by `kprobe` or `ftrace`.
     pub fn add(&self, method: &str, job: Job, addresses: &[u64]) -> Result<(), Missing> {
         let job = match job {
             Job::CountBlocks | Job::CountCalls => "count",
@@ -88,7 +88,7 @@ impl Probes {
         Ok(())
     }
 
-    /// Another request.
+    /// Makes another request.
     pub fn request(&self, text: &str) -> io::Result<()> {
         (&self.0).write_all(text.as_bytes())
     }

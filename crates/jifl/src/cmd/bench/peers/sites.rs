@@ -18,7 +18,7 @@ const HANDLER: &str = "__x64_sys_";
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Block {
     addr: u64,
-    /// Its first instruction that takes a kprobe.
+    /// Its first instruction at which a kprobe can be.
     probe: u64,
     /// Its last instruction.
     last: u64,
@@ -26,7 +26,7 @@ struct Block {
     is_function: bool,
 }
 
-/// The blocks and functions that an operation executed, with how often.
+/// The blocks and functions that an operation executed, with the number of executions.
 #[derive(Debug, Default)]
 pub struct Sites {
     /// By address.
@@ -37,25 +37,24 @@ pub struct Sites {
 /// A place to probe, for one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Site {
-    /// Of the block or function.
+    /// Address of the block or function.
     pub addr: u64,
-    /// Where a kprobe counts it.
+    /// Address at which a kprobe counts it.
     pub probe: u64,
-    /// How often it was executed.
+    /// Number of executions.
     pub executions: u64,
     /// Of a function: its names.
     pub names: Vec<String>,
-    /// Of a function: those of its names that no other function has.
+    /// Of a function: its names that no other function has.
     pub own_names: Vec<String>,
 }
 
-/// Runs `work` with each block of this thread's system calls counted, and of those of
-/// processes that it makes. Interrupts and what other threads do is not looked at.
-/// A place that `work` executes only the first time is a place, too: do the
-/// operation once before, and let `work` repeat it.
+/// Runs `work`, and counts each block of system calls of this thread and of processes that it
+/// makes. Interrupts and other threads do not count. A place that `work` executes only the first
+/// time is a place, too: so do the operation once before, and let `work` repeat it.
 ///
 /// # Errors
-/// JIFL or the module of the peers cannot be had.
+/// JIFL or the module of the peers is not available.
 pub fn collect(work: &mut dyn FnMut()) -> Result<Sites, Failure> {
     module::load()?;
     let door = device::open()?;
@@ -65,7 +64,7 @@ pub fn collect(work: &mut dyn FnMut()) -> Result<Sites, Failure> {
     parse(&module::read_sites()?)
 }
 
-/// One that was killed may have left the plugin started.
+/// A killed run may have left the plugin started.
 fn start(door: &impl Door) -> Result<(), Failure> {
     plugin::switch(door, module::NAME, true).or_else(|_| {
         plugin::switch(door, module::NAME, false)?;
@@ -103,17 +102,17 @@ fn parse_block(line: &str) -> Option<Block> {
 }
 
 impl Sites {
-    /// Blocks, and how often they were executed, all together.
+    /// Number of blocks, and of their executions.
     pub fn blocks(&self) -> (usize, u64) {
         total(self.blocks.iter())
     }
 
-    /// Functions, and how often they were entered.
+    /// Number of functions, and of their entries.
     pub fn functions(&self) -> (usize, u64) {
         total(self.blocks.iter().filter(|block| block.is_function))
     }
 
-    /// Handlers of system calls, and calls made.
+    /// Number of handlers of system calls, and of calls.
     pub fn calls(&self) -> (usize, u64) {
         total(self.blocks.iter().filter(|block| self.is_handler(block)))
     }
@@ -123,7 +122,7 @@ impl Sites {
         block.is_function && names.iter().any(|name| name.starts_with(HANDLER))
     }
 
-    /// How often an instruction was executed: blocks can begin inside others.
+    /// Number of executions of an instruction. Blocks can begin inside others.
     fn executions(&self, addr: u64) -> u64 {
         let around = |block: &&Block| block.addr <= addr && addr <= block.last;
         let until = self.blocks.partition_point(|block| block.addr <= addr);
@@ -145,7 +144,7 @@ impl Sites {
         }
     }
 
-    /// The places that a job is about, each once.
+    /// The places of a job, each once.
     pub(super) fn of(&self, job: Job) -> Vec<Site> {
         let wanted = |block: &&Block| match job {
             Job::CountBlocks => true,

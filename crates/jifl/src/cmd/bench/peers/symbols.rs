@@ -53,7 +53,7 @@ impl Symbols {
         self.names.get(&addr).map_or(&[], Vec::as_slice)
     }
 
-    /// Those that no other address has.
+    /// The names that no other address has.
     pub fn own_names(&self, addr: u64) -> Vec<String> {
         let names = self.names(addr).iter();
         names

@@ -15,7 +15,7 @@ use super::{Job, Missing, Progress, Started, Tool};
 use crate::show::output;
 
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// Per CPU. What is overwritten is counted all the same.
+/// Size for each CPU. Overwritten records count, too.
 const BUFFER_KB: &str = "4096";
 
 /// Traces, or counts, each site's function.
@@ -92,7 +92,7 @@ impl Instance {
         fs::write(&path, text).map_err(|error| Missing(format!("{}: {error}", path.display())))
     }
 
-    /// Has the sites' functions traced and no others; returns those that can be.
+    /// Has only the sites' functions traced; returns the sites that can be.
     fn filter<'a>(&self, sites: &'a [Site]) -> Result<Vec<&'a Site>, Missing> {
         let read = |error: io::Error| Missing(format!("filter of the function tracer: {error}"));
         let tracefs = self.0.join("../../available_filter_functions");
@@ -120,7 +120,7 @@ impl Instance {
         Ok(covered)
     }
 
-    /// A sum over the CPUs' statistics.
+    /// A sum of all CPUs' statistics.
     fn sum(&self, names: &[&str]) -> u64 {
         let per_cpu = fs::read_dir(self.0.join("per_cpu")).into_iter().flatten();
         per_cpu
@@ -131,9 +131,9 @@ impl Instance {
     }
 }
 
-/// The numbers that the filter takes instead of names, and much faster: those of the
-/// list's lines. Where a name stands for several functions, all are traced: those that
-/// the operation does not execute cost it nothing.
+/// The numbers that the filter takes instead of names; this is much faster. They are numbers of
+/// lines of the list. If a name stands for several functions, all are traced: functions that the
+/// operation does not execute cost it nothing.
 fn numbers<'a>(available: &str, sites: &'a [Site]) -> HashMap<&'a str, Vec<usize>> {
     let mut numbers: HashMap<&str, Vec<usize>> = HashMap::new();
     for site in sites {
@@ -158,8 +158,8 @@ fn sum_of(stats: &str, names: &[&str]) -> u64 {
 
 /// The tracer at work in an instance.
 struct Tracer {
-    /// `tracing_on`, open: opening it each time would hit much more than writing to it.
-    /// It is closed before the instance goes, which would be in use otherwise.
+    /// `tracing_on`, kept open: to open it each time would hit much more than to write to it. It is
+    /// closed before the instance is removed, which would otherwise be in use.
     switch: File,
     /// The sum of all readings. Each reading empties the buffer.
     hits: Cell<u64>,
@@ -185,10 +185,10 @@ impl Tracer {
 
     /// Adds what the buffer's statistics say, and empties the buffer.
     ///
-    /// Tracing is off meanwhile: the CPUs' numbers are read one after the other, and what
-    /// reading them hits would be in some and not in others, depending on where it runs.
-    /// The kernel resets the statistics when this tracer is switched on again
-    /// (function_trace_start). They are reset here, so that the sum does not hang on that.
+    /// Tracing is off meanwhile: the CPUs' numbers are read one after the other, and the hits of
+    /// reading them would be in some numbers and not in others. The kernel resets the statistics
+    /// when this tracer is switched on again (function_trace_start). They are reset here, so that
+    /// the sum does not depend on that.
     fn take(&self) -> io::Result<()> {
         (&self.switch).write_all(b"0")?;
         let add = |cell: &Cell<u64>, names| cell.set(cell.get() + self.instance.sum(names));
@@ -208,7 +208,7 @@ impl Tool for Tracer {
         self.hits.get()
     }
 
-    /// Up to the last [`Tool::hits`].
+    /// The sum up to the last [`Tool::hits`].
     fn missed(&self) -> u64 {
         self.missed.get()
     }
