@@ -2,12 +2,11 @@
 /*
  * JIFL_IOC_BLOCK: blocks of the code cache, with their source and their liveness.
  *
- * Process context; sleeps. jifl_session_mutex keeps the cache from being emptied
- * and sessions from going while a block is looked for; blocks are only added
- * meanwhile.
+ * Context: process; sleeps. Under jifl_session_mutex the cache is not emptied and no session ends
+ * while a block is searched. Blocks are only added meanwhile.
  *
- * The answer has kernel addresses, and code in which there are more: who asks
- * must be allowed to see those of /proc/kallsyms.
+ * The answer contains kernel addresses, and code with more of them. So the caller must be allowed
+ * to see the addresses in /proc/kallsyms.
  */
 #include <linux/build_bug.h>
 #include <linux/mm.h>
@@ -45,7 +44,7 @@ static bool jifl_dump_is_wanted(const struct jifl_block *req)
 	return !req->session;
 }
 
-/* From req->index on; sets it and the sessions. Under jifl_session_mutex. */
+/* Searches from req->index on; sets index and sessions. Under jifl_session_mutex. */
 static int jifl_dump_find(struct jifl_block *req)
 {
 	int context;

@@ -5,7 +5,7 @@
 
 struct jifl_block;
 
-/* As the request: 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM. Sleeps. */
+/* 0, -ENOENT, -ENOSPC, -EACCES, -EPERM, -EFAULT, -EINVAL, -ENOMEM: see the ABI. Sleeps. */
 int jifl_dump_block(struct jifl_block *req);
 
 #endif

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is done where a wait for a lock begins and ends, and where a locked cmpxchg is tried again.
+ * Runs where a wait for a lock begins and ends, and where a locked cmpxchg is tried again.
  *
- * A wait is found again by the stack pointer at its slow path's entry, which is the same before it
- * returns: so waits within waits are told apart (a mutex's slow path takes a spinlock), and it
- * does not matter where the task has run meanwhile. A wait whose end is not met, as its session
- * ended or its return was made native, stays until something begins at the same place of the same
- * stack, and has no time. What is entered natively is left natively: no end is met without a begin.
+ * A wait is identified by the stack pointer at its slow path's entry, which is the same before the
+ * slow path returns. So waits within waits are told apart (a mutex's slow path takes a spinlock),
+ * and it does not matter on which CPUs the task has run meanwhile. If the end of a wait is not
+ * seen, because its session ended or it returned natively, it has no time. Its record stays until
+ * another wait begins at the same place of the same stack. A slow path that is entered natively
+ * returns natively, so there is no end without a begin.
  *
- * Contexts: any lock may be held, that of a run queue too; interrupts on or off. Nothing is
- * allocated, and no lock taken but the table's own, a leaf.
+ * Context: any lock may be held, that of a run queue, too; interrupts on or off. These functions
+ * allocate nothing, and take only the table's own lock, a leaf.
  */
 #include <linux/hash.h>
 #include <linux/ktime.h>
@@ -23,12 +24,12 @@
 #include "../../compat/ksym.h"
 #include "lock.h"
 
-/* Frames of locking functions, and of ours, that a caller is looked for behind. */
+/* Maximum of frames of locking functions, and of JIFL's, below the caller. */
 #define DEPTH	12
-/* Places that a wait may be at, from the one that its hash says. */
+/* Number of places in which a wait may be, from that of its hash on. */
 #define WINDOW	16
 
-/* Scheduler and mutexes: what in_sched_functions() knows, which is not exported. */
+/* Functions of scheduler and mutexes, as in in_sched_functions(), which is not exported. */
 static unsigned long sched_start, sched_end;
 
 void jifl_lock_wait_init(void)
@@ -37,9 +38,9 @@ void jifl_lock_wait_init(void)
 	sched_end = jifl_ksym("__sched_text_end");
 }
 
-/* --- who wants the lock ------------------------------------------------------------------ */
+/* --- the function that wants the lock ---------------------------------------------------- */
 
-/* Is the call that returns to addr one of a function that takes locks for others? */
+/* True if the call that returns to addr is in a function that takes locks for others. */
 static bool is_locking(unsigned long addr)
 {
 	const unsigned long call = addr - 1;
@@ -48,7 +49,7 @@ static bool is_locking(unsigned long addr)
 	       (call >= sched_start && call < sched_end) || jifl_lock_slow_at(call);
 }
 
-/* The return address in who wants it; 0: not found. */
+/* The return address in the function that wants the lock; 0: not found. */
 static unsigned long caller_of(unsigned long outer)
 {
 	unsigned long frames[DEPTH];
@@ -62,7 +63,7 @@ static unsigned long caller_of(unsigned long outer)
 
 /* --- waits ------------------------------------------------------------------------------- */
 
-/* What a wait is known by. */
+/* The identity of a wait. */
 static unsigned long place_of(unsigned long sp)
 {
 	return JIFL_HOST_PLANTED(waits_by_task) ? (unsigned long)current : sp;
@@ -87,7 +88,7 @@ static struct jifl_lock_wait *find_wait(struct jifl_lock_waits *w, unsigned long
 	return NULL;
 }
 
-/* One that has not ended at this place of the stack will not any more: its own is taken. */
+/* An old wait at this place of the stack will not end any more: its record is reused. */
 static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long sp)
 {
 	struct jifl_lock_wait *wait = find_wait(w, sp);
@@ -102,7 +103,7 @@ static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long
 	return wait;
 }
 
-/* One that was there before at this place of the stack is not to be taken for what begins. */
+/* Drops an old wait at this place of the stack, which could be mistaken for the new one. */
 static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
 {
 	struct jifl_lock_wait *wait = find_wait(w, sp);
@@ -113,8 +114,8 @@ static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
 }
 
 /*
- * mutex_lock_io() comes here without having tried, and so does mutex_lock() where locks are
- * debugged.
+ * mutex_lock_io() enters the slow path without trying first. So does mutex_lock() in kernels that
+ * debug locks.
  */
 static bool is_free(const struct jifl_lock_slow *slow, unsigned long lock)
 {
@@ -125,7 +126,7 @@ static bool is_free(const struct jifl_lock_slow *slow, unsigned long lock)
 void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned long sp,
 		     const struct jifl_lock_slow *slow)
 {
-	/* Before the walk: meanwhile it is waited, too. */
+	/* Read before the stack walk, because its time is part of the wait. */
 	const u64 now = ktime_get_mono_fast_ns();
 	struct jifl_lock_waits *w = jifl_lock_waits(t);
 	struct jifl_lock_wait *wait;
@@ -176,8 +177,8 @@ void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
 }
 
 /*
- * The stack is looked at only where another function wants it: the longer this takes, the
- * sooner the next try fails, too.
+ * The stack is walked only if another function wants the lock. The longer this takes, the more
+ * probably the next try fails, too.
  */
 void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
 		     unsigned long outer)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How the addresses that a block accesses are told by few records.
+ * Plans few records that tell all addresses that a block accesses.
  *
- * An address is base + index * scale + displacement. What does not change between two
- * instructions, a base and an index that nothing writes, is recorded once, as a word, for all that
- * differ in the displacement. Words that can be looked at at the same place share a record,
- * which stands at the cheapest such place. Each record has the stack pointer, of which it is known
- * how pushes and the like move it, so that the stack's accesses need no words; nor
- * do those at fixed addresses.
+ * An address is base + index * scale + displacement. If no instruction writes base and index
+ * between accesses, base + index * scale is recorded once, as a word, for all accesses that differ
+ * only in the displacement. Words that can be read at the same place share a record, which is at
+ * the cheapest such place. Each record has the stack pointer. The plan knows how pushes and similar
+ * instructions move it, so accesses of the stack need no words. Neither do accesses at fixed
+ * addresses.
  *
- * Places are numbers of the instructions they are before; the block's end is one, too.
+ * A place is the number of the instruction that follows it; the block's end is a place, too.
  */
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -21,28 +21,28 @@
 #define NO_KEY		0xff
 #define MAX_KEYS	(3 * IR_BLOCK_INSNS)
 
-/* A word that is wanted: base + index * scale. */
+/* A needed word: base + index * scale. */
 struct mem_key {
 	struct ir_fetch lookup;
-	u16 base_from, index_from; /* where the registers got these values */
-	u16 from, at;		/* it can be looked at from here on, and is first used there */
+	u16 base_from, index_from; /* places where the registers got these values */
+	u16 from, at;		/* it can be read from `from` on, and is first used at `at` */
 	struct jifl_mem_word word;
 };
 
-/* What is worked on; under the engine lock. */
+/* The plan in work; under the engine lock. */
 static struct {
 	const struct ir_block *b;
 	struct jifl_mem_plan *p;
 	struct mem_key keys[MAX_KEYS];
 	u32 nkeys;
-	/* Of each access: keys, NO_KEY; and its instruction. */
+	/* For each access: its keys, or NO_KEY; and its instruction. */
 	u8 base[JIFL_MEM_ACCESSES], repeats[JIFL_MEM_ACCESSES], left[JIFL_MEM_ACCESSES];
 	u16 at[JIFL_MEM_ACCESSES];
-	u16 written[16];	/* place from which on each register has its value */
+	u16 written[16];	/* place since which each register has its value */
 	bool backwards;
 	/*
-	 * Of each place: rsp has its value since; it is so many bytes above what it was where
-	 * `base` last became another one, which nothing tells.
+	 * For each place: since `from`, rsp has its value, which is `moved` bytes above its value
+	 * at `base`. At `base` rsp last changed by an unknown amount.
 	 */
 	struct mem_stack {
 		u16 from, base;
@@ -55,7 +55,7 @@ static u16 written(u8 reg)
 	return reg == IR_REG_NONE ? 0 : plan.written[reg];
 }
 
-/* The key of these registers at place `at`, a new one if need be. */
+/* The key of these registers at place `at`, which is made if it does not exist. */
 static u8 key_of(u8 base, u8 index, u8 scale, u16 at)
 {
 	const bool alone = index == IR_REG_NONE && base != IR_RSP;
@@ -118,7 +118,7 @@ static void add_access(u16 i, const struct ins_memory *m)
 		plan.repeats[n] = key_of(IR_RCX, IR_REG_NONE, 0, i);
 }
 
-/* Registers have their new values, from place i + 1 on. */
+/* Notes that registers have the values that instruction i wrote, from place i + 1 on. */
 static void move_on(u16 i)
 {
 	const struct ir_insn *insn = &plan.b->insns[i];
@@ -140,7 +140,7 @@ static void move_on(u16 i)
 	plan.backwards = (plan.backwards || insn->sets_df) && !insn->clears_df;
 }
 
-/* repe and repne stop when they like: what is left of rcx tells. */
+/* repe and repne may stop early: the rest in rcx tells when. */
 static void add_left(u16 i, u32 first)
 {
 	u8 key;
@@ -168,7 +168,7 @@ static void look_through(void)
 	}
 }
 
-/* A record at one of the places up to `at` at which rsp is as it is there. */
+/* Adds a record at a place from `from` up to `at`, where rsp has its value of `at`. */
 static struct jifl_mem_record *add_record(u16 from, u16 at)
 {
 	struct jifl_mem_record *r;
@@ -182,7 +182,7 @@ static struct jifl_mem_record *add_record(u16 from, u16 at)
 	return r;
 }
 
-/* Keys are in the order of their first uses: each joins the last record, or begins another. */
+/* Keys are in the order of their first use. Each joins the last record, or begins a new one. */
 static void make_records(void)
 {
 	struct jifl_mem_record *r = NULL;
@@ -202,7 +202,7 @@ static void make_records(void)
 	}
 }
 
-/* Of records that tell rsp at place `at`, or of all: the last one up to there, else the first. */
+/* The last record up to `at`, or else the first; stack: only those that tell rsp at `at`. */
 static struct jifl_mem_record *record_for(u16 at, bool stack)
 {
 	struct jifl_mem_record *r, *best = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How the addresses that a block accesses are told by few records; see plan.c. */
+/* Plans few records that tell all addresses that a block accesses; see plan.c. */
 #ifndef JIFL_HOST_MEM_PLAN_H
 #define JIFL_HOST_MEM_PLAN_H
 
@@ -12,7 +12,7 @@
 
 /* A word of a record of the block, or JIFL_ACCESS_NO_WORD, JIFL_ACCESS_STACK. */
 struct jifl_mem_word {
-	u8 record;		/* its place among the block's */
+	u8 record;		/* its index among the block's */
 	u8 word;
 };
 
@@ -26,19 +26,19 @@ struct jifl_mem_access {
 };
 
 struct jifl_mem_record {
-	u16 from, at;		/* before one of these instructions; ninsns: behind the last */
+	u16 from, at;		/* before any instruction in this range; ninsns: the end */
 	u32 nwords;
 	struct ir_fetch words[JIFL_MEM_WORDS];
 };
 
 struct jifl_mem_plan {
 	u32 naccesses, nrecords;
-	bool full;		/* there is more than there is room for */
+	bool full;		/* there was no room for all */
 	struct jifl_mem_access accesses[JIFL_MEM_ACCESSES];
 	struct jifl_mem_record records[JIFL_MEM_RECORDS];
 };
 
-/* Fills p for b; the same for the same code. Not reentrant: under the engine lock. */
+/* Fills p for b. The same code has the same plan. Not reentrant: under the engine lock. */
 void jifl_mem_plan(const struct ir_block *b, struct jifl_mem_plan *p);
 
 #endif

@@ -156,7 +156,7 @@ impl FrontEnd {
         Ok(FrontEnd { plugin, directory })
     }
 
-    /// Options of the machine. The guest gets the directory, so that it sees what the plugin writes.
+    /// Options of the machine. The guest gets the directory, to see what the plugin writes.
     fn machine_words(&self) -> Vec<OsString> {
         let plugin = format!("{},out={}", self.plugin.display(), self.directory.display());
         let directory = self.directory.clone().into();
