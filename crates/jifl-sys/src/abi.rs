@@ -148,68 +148,6 @@ pub const HIST_BUCKETS: usize = 640;
 /// The bucket of arguments and results below 0. It follows those of the powers of two.
 pub const HIST_NEGATIVE: usize = 64;
 
-/// What a session inserts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Kind {
-    /// Nothing: the bare cost of the cache.
-    None = 0,
-    /// System calls, nothing inside them.
-    Call = 1,
-    /// Instructions executed.
-    Insn = 2,
-    /// Basic blocks executed.
-    Block = 3,
-    /// A plugin's own callbacks.
-    Plugin = 4,
-    /// Functions entered, counted and recorded.
-    Trace = 5,
-    /// Executions of each basic block.
-    Profile = 6,
-    /// Basic blocks executed, recorded in their order.
-    Path = 7,
-    /// Waits for locks, and retries of locked cmpxchg.
-    Lock = 8,
-    /// What is loaded and stored, recorded.
-    Mem = 9,
-}
-
-impl Kind {
-    /// The kind with this number, if there is one.
-    pub fn from_number(number: u32) -> Option<Kind> {
-        [
-            Kind::None,
-            Kind::Call,
-            Kind::Insn,
-            Kind::Block,
-            Kind::Plugin,
-            Kind::Trace,
-            Kind::Profile,
-            Kind::Path,
-            Kind::Lock,
-            Kind::Mem,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u32 == number)
-    }
-
-    /// Its name in reports and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::None => "none",
-            Kind::Call => "call",
-            Kind::Insn => "insn",
-            Kind::Block => "block",
-            Kind::Plugin => "plugin",
-            Kind::Trace => "trace",
-            Kind::Profile => "profile",
-            Kind::Path => "path",
-            Kind::Lock => "lock",
-            Kind::Mem => "mem",
-        }
-    }
-}
-
 /// Declares a structure of the ABI: all bytes zero but `size`, which the
 /// module checks first.
 macro_rules! abi_struct {
@@ -602,9 +540,11 @@ impl Block {
 }
 
 // Below the macros, because both modules use them.
+mod kinds;
 mod records;
 mod tables;
 
+pub use kinds::*;
 pub use records::*;
 pub use tables::*;
 

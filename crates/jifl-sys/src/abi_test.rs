@@ -72,15 +72,6 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_CAUSES_MAX", CAUSES_MAX as u64),
         ("JIFL_NR_MISSES", MISSES.len() as u64),
         ("JIFL_MISSES_MAX", MISSES_MAX as u64),
-        ("JIFL_KIND_NONE", Kind::None as u64),
-        ("JIFL_KIND_CALL", Kind::Call as u64),
-        ("JIFL_KIND_INSN", Kind::Insn as u64),
-        ("JIFL_KIND_BLOCK", Kind::Block as u64),
-        ("JIFL_KIND_PLUGIN", Kind::Plugin as u64),
-        ("JIFL_KIND_TRACE", Kind::Trace as u64),
-        ("JIFL_KIND_PROFILE", Kind::Profile as u64),
-        ("JIFL_KIND_PATH", Kind::Path as u64),
-        ("JIFL_KIND_LOCK", Kind::Lock as u64),
         ("JIFL_LOCK_SPIN", lock_type("spinlock")),
         ("JIFL_LOCK_RWLOCK_READ", lock_type("rwlock:R")),
         ("JIFL_LOCK_RWLOCK_WRITE", lock_type("rwlock:W")),
@@ -91,7 +82,6 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_LOCK_RT_MUTEX", lock_type("rt-mutex")),
         ("JIFL_LOCK_PERCPU_RWSEM", lock_type("pcpu-sem")),
         ("JIFL_LOCK_CMPXCHG", u64::from(LOCK_CMPXCHG)),
-        ("JIFL_KIND_MEM", Kind::Mem as u64),
         ("JIFL_FLAG_BRANCHES", u64::from(FLAG_BRANCHES)),
         ("JIFL_FLAG_VALUES", u64::from(FLAG_VALUES)),
         ("JIFL_FLAG_CLOCK", u64::from(FLAG_CLOCK)),
@@ -195,6 +185,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         facts.insert(format!("{name} {value}"));
         let _ = writeln!(c, "printf(\"{name} %llu\\n\", (unsigned long long){name});");
     }
+    for kind in Kind::ALL {
+        facts.insert(format!("kind {} {}", *kind as u32, kind.name()));
+    }
     for (index, name) in CAUSES.iter().enumerate() {
         facts.insert(format!("cause {index} {name}"));
     }
@@ -203,7 +196,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     }
     facts.insert(format!("device {DEVICE}"));
     c.push_str(
-        "#define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
+        "#define TOOL(kind, tool, number) printf(\"kind %d %s\\n\", JIFL_KIND_##kind, #tool);\n\
+         JIFL_TOOLS(TOOL)\nTOOL(PLUGIN, plugin, 4)\n\
+         #define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
          JIFL_CAUSES(CAUSE)\n\
          #define INLINE(id, reason) printf(\"inline %d %s\\n\", id, reason);\n\
          JIFL_INLINES(INLINE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",

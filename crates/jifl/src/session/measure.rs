@@ -135,18 +135,6 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
     all.filter(|(_, count)| *count > 0).collect()
 }
 
-/// True if the results of such a session contain addresses of the kernel.
-fn shows_addresses(kind: u32) -> bool {
-    let kinds = [
-        Kind::Trace,
-        Kind::Path,
-        Kind::Profile,
-        Kind::Lock,
-        Kind::Mem,
-    ];
-    kinds.map(|kind| kind as u32).contains(&kind)
-}
-
 /// Why a session was refused.
 fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error) -> Failure {
     let start = &session.start;
@@ -164,10 +152,12 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
             "starting the session: somebody else has redirected the kernel's call of \
              x64_sys_call: remove that first; the kernel's log (dmesg) names it",
         ),
-        Some(Errno::PERM) if shows_addresses(start.kind) => Failure::cannot(
-            "functions are shown only to users who may see kernel addresses: set \
+        Some(Errno::PERM) if Kind::from_number(start.kind).is_some_and(Kind::shows_addresses) => {
+            Failure::cannot(
+                "functions are shown only to users who may see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
-        ),
+            )
+        }
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records already, and one session at a time can: wait for its end, or `jifl detach {}`",
             holder(door, start.busy_session),

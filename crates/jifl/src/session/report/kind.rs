@@ -11,7 +11,7 @@ pub fn serialize<S: Serializer>(kind: &Kind, to: S) -> Result<S::Ok, S::Error> {
 
 pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Kind, D::Error> {
     let name = String::deserialize(from)?;
-    let mut all = (0..).map_while(Kind::from_number);
+    let mut all = Kind::ALL.iter().copied();
     all.find(|kind| kind.name() == name)
         .ok_or_else(|| D::Error::custom(format!("{name:?} is nothing that is counted")))
 }
