@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one instruction reads and writes, of the general registers and the flags.
+
+use iced_x86::{
+    Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
+    Register, RflagsBits,
+};
+
+use crate::flow::number;
+use crate::graph::Effect;
+
+/// Registers in the mask of an [`Effect`].
+pub const REGISTERS: u32 = 0xffff;
+/// The bit of rsp.
+pub const RSP: u32 = 1 << 4;
+/// The six flags that arithmetic sets, in the mask.
+pub const FLAGS: u32 = 0x3f << 16;
+/// All of the mask.
+pub const ALL: u32 = REGISTERS | FLAGS;
+
+const NAMES: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+const FLAG_BITS: [(u32, &str); 6] = [
+    (RflagsBits::CF, "cf"),
+    (RflagsBits::PF, "pf"),
+    (RflagsBits::AF, "af"),
+    (RflagsBits::ZF, "zf"),
+    (RflagsBits::SF, "sf"),
+    (RflagsBits::OF, "of"),
+];
+
+/// The names of the registers and flags of a mask.
+pub fn names(mask: u32) -> Vec<&'static str> {
+    let flags = FLAG_BITS.iter().map(|(_, name)| *name);
+    let all = NAMES.into_iter().chain(flags).enumerate();
+    all.filter(|(bit, _)| mask & 1 << bit != 0)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// Tells effects. It keeps memory for the next answer.
+pub struct Effects(InstructionInfoFactory);
+
+impl Default for Effects {
+    fn default() -> Effects {
+        Effects(InstructionInfoFactory::new())
+    }
+}
+
+impl Effects {
+    /// The effect of one instruction. That of a call is of the instruction alone.
+    pub fn of(&mut self, instruction: &Instruction) -> Effect {
+        let info = self
+            .0
+            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
+        let mut effect = Effect::default();
+        for used in info.used_registers() {
+            let register = used.register();
+            let Some(bit) = number(register).map(|number| 1 << number) else {
+                continue;
+            };
+            let (reads, writes) = access(used.access());
+            effect.uses |= if reads { bit } else { 0 };
+            // A write of 8 or 16 bits keeps the rest.
+            let is_whole = register.is_gpr64() || register.is_gpr32();
+            effect.defines |= if writes && is_whole { bit } else { 0 };
+        }
+        effect.uses |= flags(instruction.rflags_read());
+        if !may_keep_flags(instruction) {
+            effect.defines |= flags(instruction.rflags_modified());
+        }
+        effect
+    }
+}
+
+/// Whether it reads, and whether it surely writes.
+fn access(access: OpAccess) -> (bool, bool) {
+    match access {
+        OpAccess::Read | OpAccess::CondRead | OpAccess::ReadCondWrite => (true, false),
+        OpAccess::Write => (false, true),
+        OpAccess::ReadWrite => (true, true),
+        OpAccess::CondWrite | OpAccess::None | OpAccess::NoMemAccess => (false, false),
+    }
+}
+
+fn flags(bits: u32) -> u32 {
+    let all = FLAG_BITS.iter().enumerate();
+    let set = all.filter(|(_, (bit, _))| bits & bit != 0);
+    set.fold(0, |mask, (place, _)| mask | 1 << (16 + place))
+}
+
+/// A shift by 0 keeps the flags, and so does a repeated comparison of nothing (Intel SDM 2).
+fn may_keep_flags(instruction: &Instruction) -> bool {
+    let by = instruction.op_count().saturating_sub(1);
+    let is_shift = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Shl
+            | Mnemonic::Sal
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Rol
+            | Mnemonic::Ror
+            | Mnemonic::Rcl
+            | Mnemonic::Rcr
+            | Mnemonic::Shld
+            | Mnemonic::Shrd
+    );
+    let may_be_0 = || match instruction.op_kind(by) {
+        OpKind::Register => instruction.op_register(by) == Register::CL,
+        _ => instruction.immediate8() & 0x1f == 0,
+    };
+    is_shift && may_be_0() || instruction.has_rep_prefix() || instruction.has_repne_prefix()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    #[test]
+    fn what_is_read_and_written() {
+        let cases: [(&[u8], &[&str], &[&str]); 12] = [
+            // mov %eax,%ecx
+            (&[0x89, 0xc1], &["rax"], &["rcx"]),
+            // mov %al,%cl: keeps the rest of rcx
+            (&[0x88, 0xc1], &["rax"], &[]),
+            // xor %eax,%eax reads nothing
+            (
+                &[0x31, 0xc0],
+                &[],
+                &["rax", "cf", "pf", "af", "zf", "sf", "of"],
+            ),
+            // cmove %rax,%rbx may keep all of rbx
+            (&[0x48, 0x0f, 0x44, 0xd8], &["rax", "zf"], &[]),
+            // inc %eax keeps CF
+            (
+                &[0xff, 0xc0],
+                &["rax"],
+                &["rax", "pf", "af", "zf", "sf", "of"],
+            ),
+            // shl %cl,%eax may keep the flags
+            (&[0xd3, 0xe0], &["rax", "rcx"], &["rax"]),
+            // shl $3,%eax
+            (
+                &[0xc1, 0xe0, 3],
+                &["rax"],
+                &["rax", "cf", "pf", "af", "zf", "sf", "of"],
+            ),
+            // rep movsb
+            (&[0xf3, 0xa4], &["rcx", "rsi", "rdi"], &[]),
+            // push %rbx
+            (&[0x53], &["rbx", "rsp"], &["rsp"]),
+            // mov 0x8(%rdi,%rsi),%rdx
+            (&[0x48, 0x8b, 0x54, 0x37, 8], &["rsi", "rdi"], &["rdx"]),
+            // adc $0,%rax
+            (
+                &[0x48, 0x83, 0xd0, 0],
+                &["rax", "cf"],
+                &["rax", "cf", "pf", "af", "zf", "sf", "of"],
+            ),
+            // cpuid
+            (
+                &[0x0f, 0xa2],
+                &["rax", "rcx"],
+                &["rax", "rcx", "rdx", "rbx"],
+            ),
+        ];
+        let mut effects = Effects::default();
+        for (bytes, uses, defines) in cases {
+            let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
+            let effect = effects.of(&decoder.decode());
+            assert_eq!(names(effect.uses), uses, "{bytes:02x?}");
+            if bytes != [0xf3, 0xa4] {
+                assert_eq!(names(effect.defines), defines, "{bytes:02x?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Follows execution through a function.
+
+use std::collections::HashMap;
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+
+use super::Context;
+use crate::flow::{Flow, Target, direct};
+use crate::graph::{EdgeKind, Trouble};
+use crate::image::Alternative;
+use crate::layout::Unit;
+
+/// No instruction is longer.
+const LONGEST: u64 = 15;
+/// A jump table has so many entries at most.
+const TABLE: u64 = 1024;
+/// Padding behind a call is looked at so far.
+const PADDING: usize = 64;
+
+/// An instruction begins here.
+pub const BEGINS: u8 = 1;
+/// It is inside an instruction.
+pub const INSIDE: u8 = 2;
+/// A block begins here.
+pub const LEADS: u8 = 4;
+
+/// How an instruction goes on in this function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// With the one behind it.
+    On,
+    /// A call that comes back.
+    Call(Target),
+    /// A call that does not.
+    Ends(Target),
+    /// With the one behind it, or here.
+    Branch(u64),
+    /// Here.
+    Jump(u64),
+    /// Leaves the function; `true`: only on a condition.
+    Leaves(Target, bool),
+    /// Runs on into another function.
+    Into,
+    /// Returns; `true`: only on a condition.
+    Return(bool),
+    /// Execution ends.
+    Stop,
+    /// It is not known how.
+    Unknown,
+}
+
+impl Next {
+    fn is_condition(self) -> bool {
+        matches!(
+            self,
+            Next::Branch(_) | Next::Leaves(_, true) | Next::Return(true)
+        )
+    }
+}
+
+/// An instruction, and how it goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    pub instruction: Instruction,
+    pub next: Next,
+}
+
+impl Step {
+    pub fn at(&self) -> u64 {
+        self.instruction.ip()
+    }
+}
+
+/// What is known of addresses: a byte for each byte of the pieces.
+#[derive(Default)]
+pub struct Marks {
+    pieces: Vec<(u64, Vec<u8>)>,
+    /// Of text aside, of which a function has little.
+    aside: HashMap<u64, u8>,
+}
+
+impl Marks {
+    pub fn get(&self, at: u64) -> u8 {
+        let inside = self.pieces.iter().find_map(|(begin, marks)| {
+            let offset = usize::try_from(at.checked_sub(*begin)?).ok()?;
+            marks.get(offset).copied()
+        });
+        inside.or_else(|| self.aside.get(&at).copied()).unwrap_or(0)
+    }
+
+    pub fn add(&mut self, at: u64, mark: u8) {
+        for (begin, marks) in &mut self.pieces {
+            let offset = at.wrapping_sub(*begin);
+            let byte = usize::try_from(offset)
+                .ok()
+                .and_then(|place| marks.get_mut(place));
+            if let Some(byte) = byte {
+                *byte |= mark;
+                return;
+            }
+        }
+        *self.aside.entry(at).or_insert(0) |= mark;
+    }
+
+    fn reset(&mut self, unit: &Unit) {
+        self.aside.clear();
+        self.pieces.resize_with(unit.pieces.len(), Default::default);
+        for ((begin, marks), piece) in self.pieces.iter_mut().zip(&unit.pieces) {
+            *begin = piece.start;
+            marks.clear();
+            marks.resize((piece.end - piece.start) as usize, 0);
+        }
+    }
+}
+
+/// Results of a walk.
+#[derive(Default)]
+pub struct Space {
+    pub steps: Vec<Step>,
+    pub marks: Marks,
+    /// Instructions behind which execution runs on into another function, and its entry.
+    pub into: Vec<(u64, u64)>,
+    /// Edges that no instruction shows: from, to, why.
+    pub hidden: Vec<(u64, u64, EdgeKind)>,
+    troubles: Vec<(u64, Trouble)>,
+    ways: Vec<u64>,
+}
+
+pub struct Walk<'a> {
+    context: Context<'a>,
+    unit: &'a Unit,
+    space: &'a mut Space,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(context: Context<'a>, unit: &'a Unit, space: &'a mut Space) -> Walk<'a> {
+        space.steps.clear();
+        space.hidden.clear();
+        space.into.clear();
+        space.troubles.clear();
+        space.ways.clear();
+        space.marks.reset(unit);
+        Walk {
+            context,
+            unit,
+            space,
+        }
+    }
+
+    /// Execution may come to here.
+    pub fn from(&mut self, at: u64) {
+        self.space.marks.add(at, LEADS);
+        self.space.ways.push(at);
+    }
+
+    /// Follows all ways.
+    pub fn run(&mut self) {
+        while let Some(at) = self.space.ways.pop() {
+            self.follow(at);
+        }
+        self.space.steps.sort_by_key(Step::at);
+    }
+
+    /// What was not understood, in the order of addresses.
+    pub fn troubles(&mut self) -> Vec<(u64, Trouble)> {
+        self.space.troubles.sort_unstable();
+        self.space.troubles.dedup();
+        std::mem::take(&mut self.space.troubles)
+    }
+
+    fn trouble(&mut self, at: u64, trouble: Trouble) {
+        self.space.troubles.push((at, trouble));
+    }
+
+    fn follow(&mut self, mut at: u64) {
+        let mut table = None;
+        loop {
+            let marks = self.space.marks.get(at);
+            if marks & BEGINS != 0 {
+                self.space.marks.add(at, LEADS);
+                return;
+            }
+            if marks & INSIDE != 0 {
+                self.trouble(at, Trouble::Overlaps);
+            }
+            let Some(end) = self.end(at) else {
+                return self.trouble(at, Trouble::RunsOff);
+            };
+            let Some(instruction) = self.decode(at, end) else {
+                return self.trouble(at, Trouble::Invalid);
+            };
+            self.space.marks.add(at, BEGINS);
+            let behind = instruction.next_ip();
+            (at + 1..behind).for_each(|inside| self.space.marks.add(inside, INSIDE));
+            let next = self.next(&instruction, end);
+            self.space.steps.push(Step { instruction, next });
+            self.tables(&instruction);
+            table = self.table(&instruction).or(table);
+            if let (Next::Leaves(Target::Indirect(_), _), Some(table)) = (next, table) {
+                self.jumps(at, table);
+            }
+            if let Next::Branch(to) | Next::Jump(to) = next {
+                self.from(to);
+            }
+            if behind >= end {
+                return;
+            }
+            if next.is_condition() {
+                self.space.marks.add(behind, LEADS);
+            }
+            match next {
+                Next::Branch(_) => {}
+                Next::Jump(_) => return,
+                Next::On | Next::Call(_) => {}
+                Next::Leaves(_, true) | Next::Return(true) => {}
+                Next::Leaves(..)
+                | Next::Return(_)
+                | Next::Ends(_)
+                | Next::Into
+                | Next::Stop
+                | Next::Unknown => return,
+            }
+            at = behind;
+        }
+    }
+
+    /// Where the piece ends that an address is in, or the text aside.
+    fn end(&self, at: u64) -> Option<u64> {
+        if let Some(piece) = self.unit.piece(at) {
+            return Some(piece.end);
+        }
+        let text = &self.context.image.texts[self.context.image.text(at)?];
+        text.is_aside.then(|| text.end())
+    }
+
+    fn is_own(&self, at: u64) -> bool {
+        self.end(at).is_some()
+    }
+
+    fn decode(&self, at: u64, end: u64) -> Option<Instruction> {
+        let bytes = self.context.image.bytes(at)?;
+        let most = LONGEST.min(end - at).min(bytes.len() as u64) as usize;
+        let mut decoder = Decoder::with_ip(64, &bytes[..most], at, DecoderOptions::NONE);
+        Some(decoder.decode()).filter(|found| !found.is_invalid())
+    }
+
+    /// How an instruction goes on, with the piece that it is in ending at `end`.
+    fn next(&mut self, instruction: &Instruction, end: u64) -> Next {
+        let at = instruction.ip();
+        let behind = instruction.next_ip();
+        let next = match self.context.thunks.flow(instruction) {
+            Flow::Next => Next::On,
+            Flow::Branch(Target::Direct(to)) if self.is_own(to) => Next::Branch(to),
+            Flow::Branch(target) => Next::Leaves(target, true),
+            Flow::Jump(Target::Direct(to)) if self.is_own(to) => Next::Jump(to),
+            Flow::Jump(target) => Next::Leaves(target, false),
+            Flow::Call(target) => self.call(target, behind, end),
+            Flow::Return => Next::Return(false),
+            Flow::BranchReturn => Next::Return(true),
+            Flow::Trap if self.is_warning(at) => Next::On,
+            Flow::Trap | Flow::Stop => Next::Stop,
+        };
+        if let Next::Leaves(Target::Direct(to), _) = next {
+            if self.context.image.text(to).is_none() && !self.is_named(to) {
+                self.trouble(at, Trouble::LeadsNowhere);
+            }
+        }
+        let goes_on = matches!(next, Next::On | Next::Call(_)) || next.is_condition();
+        if goes_on && behind >= end {
+            return self.run_off(at, behind, next);
+        }
+        next
+    }
+
+    fn call(&mut self, target: Target, behind: u64, end: u64) -> Next {
+        if let Target::Direct(to) = target {
+            if self.context.endless.contains(&to) {
+                return Next::Ends(target);
+            }
+            if self.unit.holds(to) && to != self.unit.entry() && to != behind {
+                self.from(to);
+            }
+        }
+        // Compilers let nothing follow a call that never returns.
+        if behind >= end || self.is_padding(behind, end) {
+            return Next::Ends(target);
+        }
+        Next::Call(target)
+    }
+
+    /// The code behind the last instruction of a piece is another function's.
+    fn run_off(&mut self, at: u64, behind: u64, next: Next) -> Next {
+        if let Some(unit) = self.context.layout.begins(behind) {
+            let entry = self.context.layout.units[unit].entry();
+            self.space.into.push((at, entry));
+            return if next == Next::On { Next::Into } else { next };
+        }
+        self.trouble(at, Trouble::RunsOff);
+        if next.is_condition() {
+            next
+        } else {
+            Next::Unknown
+        }
+    }
+
+    /// Is there nothing but padding from here to the end of the piece, or for a while?
+    fn is_padding(&self, mut at: u64, end: u64) -> bool {
+        for _ in 0..PADDING {
+            let Some(instruction) = self.decode(at, end) else {
+                return false;
+            };
+            if !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+                return false;
+            }
+            at = instruction.next_ip();
+            if at >= end {
+                return true;
+            }
+        }
+        true
+    }
+
+    fn is_warning(&self, at: u64) -> bool {
+        let warnings = self.context.image.tables.warnings.as_ref();
+        warnings.is_none_or(|all| all.binary_search(&at).is_ok())
+    }
+
+    fn is_named(&self, at: u64) -> bool {
+        let symbols = &self.context.image.symbols;
+        symbols
+            .binary_search_by_key(&at, |symbol| symbol.address)
+            .is_ok()
+    }
+
+    /// The table of addresses that an instruction loads one of, by its index.
+    fn table(&self, instruction: &Instruction) -> Option<u64> {
+        let is_indexed = instruction.mnemonic() == Mnemonic::Mov
+            && instruction.memory_index_scale() == 8
+            && instruction.memory_index() != Register::None
+            && instruction.memory_base() == Register::None;
+        is_indexed.then(|| instruction.memory_displacement64())
+    }
+
+    /// The jump leads where the entries of the table do, as far as they lead into the function.
+    fn jumps(&mut self, at: u64, table: u64) {
+        for place in 0..TABLE {
+            let entry = self.context.image.pointer(table.wrapping_add(8 * place));
+            match entry {
+                Some(to) if self.unit.holds(to) => self.hide(at, to, EdgeKind::Table),
+                _ => return,
+            }
+        }
+    }
+
+    /// Ways that the kernel's tables know, and the instruction does not show.
+    fn tables(&mut self, instruction: &Instruction) {
+        let at = instruction.ip();
+        let tables = &self.context.image.tables;
+        if let Ok(place) = tables.fixups.binary_search_by_key(&at, |entry| entry.0) {
+            let to = tables.fixups[place].1;
+            self.hide(at, to, EdgeKind::Exception);
+        }
+        let keys = &tables.keys;
+        let first = keys.partition_point(|entry| entry.0 < at);
+        for (_, to) in keys[first..].iter().take_while(|entry| entry.0 == at) {
+            // A key that is on stands as the jump: the other way is the code behind it.
+            let is_on = direct(instruction) == Some(*to);
+            let other = if is_on { instruction.next_ip() } else { *to };
+            self.hide(at, other, EdgeKind::Key);
+        }
+        let all = &tables.alternatives;
+        let first = all.partition_point(|entry| entry.at < at);
+        for entry in all[first..].iter().take_while(|entry| entry.at == at) {
+            self.alternative(at, *entry);
+        }
+    }
+
+    /// A replacement stands with displacements for the place where it stands.
+    fn alternative(&mut self, at: u64, alternative: Alternative) {
+        let Some(bytes) = self.context.image.replacement(alternative) else {
+            return;
+        };
+        let mut decoder = Decoder::with_ip(64, bytes, alternative.replacement, 0);
+        let last = alternative.replacement + bytes.len() as u64;
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            let inside = alternative.replacement..=last;
+            let outward = direct(&instruction).filter(|to| !inside.contains(to));
+            if let Some(to) = outward.filter(|_| !instruction.is_call_near()) {
+                self.hide(at, to, EdgeKind::Alternative);
+            }
+        }
+    }
+
+    fn hide(&mut self, from: u64, to: u64, kind: EdgeKind) {
+        if self.is_own(to) {
+            self.space.hidden.push((from, to, kind));
+            self.from(to);
+        }
+    }
+}

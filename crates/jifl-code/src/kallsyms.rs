@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names in a vmlinux that has no symbol table: the compressed table that the kernel itself
+//! shows as /proc/kallsyms (kernel/kallsyms.c, scripts/kallsyms.c).
+//!
+//! The file does not say where the table lies. The 256 tokens are found by the index of them that
+//! stands behind them, and the names by the marks behind them. The addresses stand before the
+//! names in 6.1, and behind the tokens in 6.12.
+
+use crate::image::{Error, Symbol};
+
+/// Tokens, one for each value of a byte.
+const TOKENS: usize = 256;
+/// A mark says where each 256th name begins.
+const MARKED: usize = 256;
+/// No kernel has fewer names.
+const LEAST: usize = 1000;
+/// Or more.
+const MOST: usize = 1 << 22;
+
+/// A name of the table, of text or of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its kind, as `nm` writes it: `T` and `t` are text.
+    pub kind: u8,
+    /// Address and name.
+    pub symbol: Symbol,
+}
+
+/// Reads the table out of the read-only data of a kernel.
+///
+/// # Errors
+/// There is no such table, or it contradicts itself.
+pub fn read(data: &[u8]) -> Result<Vec<Entry>, Error> {
+    let none = || Error("no symbols: neither a symbol table nor the kernel's own are in it".into());
+    let tokens = Tokens::find(data).ok_or_else(none)?;
+    let names = names(data, &tokens).ok_or_else(none)?;
+    let addresses = addresses(data, &tokens, names.count_at, names.all.len()).ok_or_else(none)?;
+    let entry = |(name, address): (Vec<u8>, u64)| {
+        let (kind, name) = name.split_first()?;
+        let symbol = Symbol {
+            address,
+            name: String::from_utf8_lossy(name).into_owned(),
+            is_global: kind.is_ascii_uppercase(),
+        };
+        Some(Entry {
+            kind: *kind,
+            symbol,
+        })
+    };
+    let all = names.all.into_iter().zip(addresses);
+    Ok(all.filter_map(entry).collect())
+}
+
+fn word(data: &[u8], at: usize) -> Option<u32> {
+    let bytes = data.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// The parts of names, and where they and their index lie.
+struct Tokens {
+    begin: usize,
+    end: usize,
+    all: Vec<Vec<u8>>,
+}
+
+impl Tokens {
+    fn find(data: &[u8]) -> Option<Tokens> {
+        // Digits are in no repeated part of names, so each is a token by itself.
+        let digits = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\0";
+        let places = data.windows(digits.len()).enumerate();
+        places
+            .filter(|(_, window)| window == digits)
+            .find_map(|(at, _)| Tokens::at(data, at))
+    }
+
+    /// With the token of the digit 0 at `zero`.
+    fn at(data: &[u8], zero: usize) -> Option<Tokens> {
+        let mut begin = zero;
+        for _ in 0..b'0' {
+            let before = data.get(..begin.checked_sub(1)?)?;
+            begin = before.iter().rposition(|byte| *byte == 0)? + 1;
+        }
+        let mut all = Vec::with_capacity(TOKENS);
+        let mut offsets = Vec::with_capacity(TOKENS);
+        let mut at = begin;
+        for _ in 0..TOKENS {
+            let length = data
+                .get(at..)?
+                .iter()
+                .take(MARKED)
+                .position(|byte| *byte == 0)?;
+            all.push(data[at..at + length].to_vec());
+            offsets.push(u16::try_from(at - begin).ok()?);
+            at += length + 1;
+        }
+        let index = at.next_multiple_of(8);
+        let end = index + 2 * TOKENS;
+        let said = data.get(index..end)?.chunks_exact(2);
+        let said = said.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        said.eq(offsets).then_some(Tokens { begin, end, all })
+    }
+}
+
+struct Names {
+    count_at: usize,
+    all: Vec<Vec<u8>>,
+}
+
+/// Their number stands before them, and the marks behind them.
+fn names(data: &[u8], tokens: &Tokens) -> Option<Names> {
+    let places = (0..tokens.begin).step_by(8);
+    places.into_iter().find_map(|count_at| {
+        let number = word(data, count_at)? as usize;
+        if !(LEAST..=MOST).contains(&number) || word(data, count_at + 4)? != 0 {
+            return None;
+        }
+        let begins = walk(&data[..tokens.begin], count_at + 8, number)?;
+        let marks = begins[number].next_multiple_of(8);
+        let second = u32::try_from(begins[MARKED] - begins[0]).ok()?;
+        if word(data, marks)? != 0 || word(data, marks + 4)? != second {
+            return None;
+        }
+        let all = begins
+            .windows(2)
+            .map(|pair| expand(&data[pair[0]..pair[1]], tokens));
+        Some(Names {
+            count_at,
+            all: all.collect(),
+        })
+    })
+}
+
+/// Where each of so many names begins, and where the last ends.
+fn walk(data: &[u8], mut at: usize, number: usize) -> Option<Vec<usize>> {
+    let mut begins = vec![at];
+    for _ in 0..number {
+        let mut length = usize::from(*data.get(at)?);
+        at += 1;
+        if length & 0x80 != 0 {
+            length = length & 0x7f | usize::from(*data.get(at)?) << 7;
+            at += 1;
+        }
+        at += length;
+        if length == 0 || at > data.len() {
+            return None;
+        }
+        begins.push(at);
+    }
+    Some(begins)
+}
+
+/// A name from its tokens; its length, of one or two bytes, stands before them.
+fn expand(name: &[u8], tokens: &Tokens) -> Vec<u8> {
+    let length = if name[0] & 0x80 != 0 { 2 } else { 1 };
+    let parts = name[length..].iter();
+    let parts = parts.map(|token| tokens.all[usize::from(*token)].as_slice());
+    parts.collect::<Vec<_>>().concat()
+}
+
+/// The table of offsets: not negative ones are addresses, others are below the base
+/// (CONFIG_KALLSYMS_ABSOLUTE_PERCPU).
+fn addresses(data: &[u8], tokens: &Tokens, count_at: usize, number: usize) -> Option<Vec<u64>> {
+    let is_base = |base: u64| base >= 0xffff_ffff_8000_0000 && base % 4096 == 0;
+    let base_at = |at: usize| {
+        let base = u64::from(word(data, at)?) | u64::from(word(data, at + 4)?) << 32;
+        is_base(base).then_some(base)
+    };
+    let size = 4 * number;
+    let behind = tokens.end.next_multiple_of(8);
+    let before = count_at.checked_sub(8)?;
+    let places = [
+        (behind, (behind + size).next_multiple_of(8)),
+        (before.checked_sub(size.next_multiple_of(8))?, before),
+    ];
+    places.into_iter().find_map(|(offsets, base)| {
+        let base = base_at(base)?;
+        let address = |bytes: &[u8]| {
+            let offset = i32::from_le_bytes(bytes.try_into().ok()?);
+            Some(match u64::try_from(offset) {
+                Ok(absolute) => absolute,
+                Err(_) => base.wrapping_sub(1).wrapping_sub(i64::from(offset) as u64),
+            })
+        };
+        let all = data.get(offsets..offsets + size)?.chunks_exact(4);
+        all.map(address).collect()
+    })
+}

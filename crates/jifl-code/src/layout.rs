@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which part of the text belongs to which function, by the names in it.
+//!
+//! A function begins at each name and ends at the next. Its cold part (`NAME.cold`) stands
+//! elsewhere and belongs to it. Where several functions have one name, the one that jumps to the
+//! cold part owns it ([`Layout::join`]). The padding before a function has a name of its own from
+//! 6.2 on (`__pfx_NAME`, scripts/link-vmlinux.sh) and belongs to no function.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::image::Image;
+
+/// A function before it is explored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// Its name: a place in [`Image::symbols`]; `None` where it has none.
+    pub symbol: Option<usize>,
+    /// Whose it is: a place in [`Image::modules`].
+    pub module: usize,
+    /// Where its code stands; it begins where the first piece does.
+    pub pieces: Vec<Range<u64>>,
+}
+
+impl Unit {
+    /// Is an address in it?
+    pub fn holds(&self, address: u64) -> bool {
+        self.pieces.iter().any(|piece| piece.contains(&address))
+    }
+
+    /// The piece that an address is in.
+    pub fn piece(&self, address: u64) -> Option<&Range<u64>> {
+        self.pieces.iter().find(|piece| piece.contains(&address))
+    }
+
+    /// Where it begins.
+    pub fn entry(&self) -> u64 {
+        self.pieces[0].start
+    }
+}
+
+/// All functions, and the pieces in the order of addresses.
+#[derive(Debug, Default)]
+pub struct Layout {
+    /// The functions.
+    pub units: Vec<Unit>,
+    /// Pieces: where they begin and end, and whose they are. Padding with a name has no owner.
+    pieces: Vec<(Range<u64>, Option<usize>)>,
+    /// Cold parts that more than one function may own: the unit of the part, and of those.
+    pub disputed: Vec<(usize, Vec<usize>)>,
+}
+
+impl Layout {
+    /// By the names of an image.
+    pub fn of(image: &Image) -> Layout {
+        let mut layout = Layout::default();
+        for (index, text) in image.texts.iter().enumerate() {
+            if !text.is_aside {
+                layout.divide(image, index);
+            }
+        }
+        layout.gather(image);
+        layout
+    }
+
+    /// Cuts one range of text at the names in it.
+    fn divide(&mut self, image: &Image, text: usize) {
+        let text = &image.texts[text];
+        let symbols = &image.symbols;
+        let mut at = symbols.partition_point(|symbol| symbol.address < text.address);
+        while let Some(first) = symbols.get(at).filter(|symbol| symbol.address < text.end()) {
+            let same = symbols[at..]
+                .iter()
+                .take_while(|other| other.address == first.address);
+            let number = same.count();
+            let best = (at..at + number).max_by_key(|index| {
+                let symbol = &symbols[*index];
+                (
+                    !is_mark(&symbol.name),
+                    symbol.is_global,
+                    std::cmp::Reverse(*index),
+                )
+            });
+            let symbol = best.unwrap_or(at);
+            at += number;
+            let next = symbols.get(at).map_or(u64::MAX, |next| next.address);
+            let piece = first.address..next.min(text.end());
+            let is_padding = symbols[symbol].name.starts_with("__pfx_");
+            let owner = (!is_padding).then_some(self.units.len());
+            if !is_padding {
+                self.units.push(Unit {
+                    symbol: Some(symbol),
+                    module: text.module,
+                    pieces: vec![piece.clone()],
+                });
+            }
+            self.pieces.push((piece, owner));
+        }
+    }
+
+    /// Gives cold parts to their functions.
+    fn gather(&mut self, image: &Image) {
+        let name = |unit: &Unit| {
+            let symbol = unit.symbol.and_then(|symbol| image.symbols.get(symbol));
+            symbol.map_or("", |symbol| symbol.name.as_str())
+        };
+        let mut owners: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
+        for (index, unit) in self.units.iter().enumerate() {
+            owners
+                .entry((unit.module, name(unit)))
+                .or_default()
+                .push(index);
+        }
+        let mut sure = Vec::new();
+        for (index, unit) in self.units.iter().enumerate() {
+            let Some(base) = whole(name(unit)) else {
+                continue;
+            };
+            match owners
+                .get(&(unit.module, base))
+                .map_or(&[][..], Vec::as_slice)
+            {
+                [] => {}
+                [owner] => sure.push((index, *owner)),
+                several => self.disputed.push((index, several.to_vec())),
+            }
+        }
+        self.join(&sure);
+    }
+
+    /// Makes parts pieces of functions: pairs of the part's unit and the function's. The part's
+    /// unit is left without pieces.
+    pub fn join(&mut self, pairs: &[(usize, usize)]) {
+        let mut owner: HashMap<usize, usize> = HashMap::new();
+        for (part, function) in pairs {
+            if part == function || self.units[*part].pieces.is_empty() {
+                continue;
+            }
+            let pieces = std::mem::take(&mut self.units[*part].pieces);
+            self.units[*function].pieces.extend(pieces);
+            owner.insert(*part, *function);
+        }
+        for (_, unit) in &mut self.pieces {
+            if let Some(function) = unit.and_then(|unit| owner.get(&unit)) {
+                *unit = Some(*function);
+            }
+        }
+    }
+
+    /// Cuts a piece in two: at `address` a function without a name begins.
+    pub fn add(&mut self, address: u64) -> Option<usize> {
+        let place = self.place(address)?;
+        let (piece, owner) = self.pieces[place].clone();
+        if piece.start == address {
+            return None;
+        }
+        let own = &mut self.units[owner?];
+        let module = own.module;
+        let cut = own.pieces.iter_mut().find(|own| **own == piece)?;
+        cut.end = address;
+        let unit = self.units.len();
+        self.units.push(Unit {
+            symbol: None,
+            module,
+            pieces: std::iter::once(address..piece.end).collect(),
+        });
+        self.pieces[place].0.end = address;
+        self.pieces
+            .insert(place + 1, (address..piece.end, Some(unit)));
+        Some(unit)
+    }
+
+    /// The function that an address lies in.
+    pub fn unit(&self, address: u64) -> Option<usize> {
+        self.pieces[self.place(address)?].1
+    }
+
+    /// The function that begins at an address, or behind the padding at it. Some calls go to the
+    /// padding, where the kernel has put something to do first (arch/x86/kernel/callthunks.c).
+    pub fn begins(&self, address: u64) -> Option<usize> {
+        let place = self.place(address)?;
+        let (piece, owner) = &self.pieces[place];
+        match owner {
+            Some(unit) => {
+                let is_entry = self.units[*unit].pieces.first()?.start == address;
+                is_entry.then_some(*unit)
+            }
+            None => {
+                let (next, owner) = self.pieces.get(place + 1)?;
+                owner.filter(|_| next.start == piece.end)
+            }
+        }
+    }
+
+    fn place(&self, address: u64) -> Option<usize> {
+        let behind = self
+            .pieces
+            .partition_point(|(piece, _)| piece.start <= address);
+        let place = behind.checked_sub(1)?;
+        self.pieces[place].0.contains(&address).then_some(place)
+    }
+}
+
+/// `__entry_text_start`: it only marks where something begins or ends.
+fn is_mark(name: &str) -> bool {
+    name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"))
+        || matches!(
+            name,
+            "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext"
+        )
+}
+
+/// What a cold part is of: `f` of `f.cold` and `f.cold.12`.
+fn whole(name: &str) -> Option<&str> {
+    let (base, rest) = name.rsplit_once(".cold")?;
+    let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number)).then_some(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Symbol, Text};
+
+    fn image(names: &[(u64, &str)]) -> Image {
+        let mut image = Image {
+            modules: vec!["vmlinux".into()],
+            texts: vec![Text {
+                address: 0x1000,
+                bytes: vec![0x90; 0x1000],
+                module: 0,
+                is_aside: false,
+            }],
+            ..Image::default()
+        };
+        image
+            .symbols
+            .extend(names.iter().map(|(address, name)| Symbol {
+                address: *address,
+                name: (*name).into(),
+                is_global: false,
+            }));
+        image.put_in_order();
+        image
+    }
+
+    #[test]
+    fn cold_parts_belong_to_their_functions_and_padding_to_none() {
+        let names = [
+            (0x1000, "f"),
+            (0x1100, "__pfx_g"),
+            (0x1110, "g"),
+            (0x1110, "__g_start"),
+            (0x1200, "f.cold"),
+            (0x1300, "h"),
+            (0x1400, "h"),
+            (0x1500, "h.cold.3"),
+            (0x9000, "far"),
+        ];
+        let layout = Layout::of(&image(&names));
+        let f = layout.unit(0x1000).unwrap();
+        assert_eq!(layout.units[f].pieces, [0x1000..0x1100, 0x1200..0x1300]);
+        assert_eq!(layout.unit(0x1250), Some(f));
+        assert_eq!(layout.begins(0x1000), Some(f));
+        assert_eq!(layout.begins(0x1200), None);
+        let g = layout.unit(0x1110).unwrap();
+        assert_eq!(layout.begins(0x1105), Some(g));
+        assert_eq!(layout.unit(0x1105), None);
+        assert_eq!(layout.unit(0x9000), None);
+        let h = [0x1300, 0x1400].map(|at| layout.unit(at).unwrap());
+        let part = layout.unit(0x1500).unwrap();
+        assert_eq!(layout.disputed, [(part, h.to_vec())]);
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The structure of a kernel from its machine code.
+//!
+//! The stages, each from those before it:
+//!
+//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]) or
+//!    made by the caller from live text.
+//! 2. [`layout`]: which text belongs to which function.
+//! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
+//! 4. [`program`]: all functions together, and which of them never return.
+//! 5. [`explained`]: which bytes that explains, and what the others are.
+//! 6. [`depth`]: how deep the stack is at every instruction, compared with the ORC table.
+//! 7. [`live`]: which registers and flags are live, across functions.
+//!
+//! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
+
+pub mod depth;
+pub mod effect;
+pub mod explained;
+pub mod explore;
+pub mod flow;
+pub mod graph;
+pub mod image;
+pub mod kallsyms;
+pub mod layout;
+pub mod live;
+mod parallel;
+pub mod program;
+pub mod tables;
+pub mod vmlinux;

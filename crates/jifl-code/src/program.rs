@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All functions of an image.
+//!
+//! A call is taken to come back until its function turns out to have no way out. What calls such
+//! a function is then explored again, and may turn out to have none either. Where functions jump
+//! into the middle of others, these are explored from there, too. Both only ever grow, and the
+//! number of rounds is bounded, so that names and bytes that make no sense come to an end.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use crate::explained::{self, Account};
+use crate::explore::{Context, Space, explore};
+use crate::flow::{Target, Thunks};
+use crate::graph::{CallKind, Graph};
+use crate::image::Image;
+use crate::layout::{Layout, Unit};
+use crate::parallel;
+
+/// Rounds of exploring again. Kernels need 5.
+const ROUNDS: usize = 24;
+
+/// A function.
+#[derive(Debug, Clone)]
+pub struct Function {
+    /// Its name, where its pieces stand, and whose it is.
+    pub unit: Unit,
+    /// Its structure.
+    pub graph: Graph,
+    /// It never returns.
+    pub is_endless: bool,
+}
+
+/// All functions.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// What was analysed.
+    pub image: Image,
+    /// In the order of their entries.
+    pub functions: Vec<Function>,
+    /// Rounds that it took.
+    pub rounds: usize,
+    by_entry: HashMap<u64, usize>,
+    layout: Layout,
+    owners: Vec<Option<usize>>,
+    /// The function that is called for tracers at the beginning of others.
+    tracer: Option<u64>,
+}
+
+impl Program {
+    /// Analyses an image, with all processors of this machine.
+    pub fn of(image: Image) -> Program {
+        let thunks = Thunks::of(&image);
+        let mut layout = Layout::of(&image);
+        settle(&image, &mut layout, &thunks);
+        let mut search = Search {
+            endless: HashSet::new(),
+            entries: HashMap::new(),
+            graphs: Vec::new(),
+        };
+        let all = (0..layout.units.len()).collect();
+        let mut rounds = search.run(&image, &layout, &thunks, all);
+        let mut symbols = image.symbols.iter();
+        let tracer = symbols.find(|symbol| symbol.name == "__fentry__");
+        let tracer = tracer.map(|symbol| symbol.address);
+        let nameless = search.nameless(&image, &mut layout, tracer);
+        if !nameless.is_empty() {
+            rounds += search.run(&image, &layout, &thunks, nameless);
+        }
+        let mut owners = vec![None; layout.units.len()];
+        let mut functions = Vec::new();
+        for (index, (unit, graph)) in layout.units.iter().zip(search.graphs).enumerate() {
+            if unit.pieces.is_empty() {
+                continue;
+            }
+            owners[index] = Some(functions.len());
+            functions.push(Function {
+                is_endless: search.endless.contains(&unit.entry()),
+                unit: unit.clone(),
+                graph,
+            });
+        }
+        owners_in_order(&mut functions, &mut owners);
+        let by_entry = functions.iter().enumerate();
+        let by_entry = by_entry.map(|(index, function)| (function.unit.entry(), index));
+        Program {
+            by_entry: by_entry.collect(),
+            image,
+            functions,
+            rounds,
+            layout,
+            owners,
+            tracer,
+        }
+    }
+
+    /// The name of a function, without its module.
+    pub fn name(&self, function: &Function) -> Cow<'_, str> {
+        match function.unit.symbol {
+            Some(symbol) => Cow::Borrowed(&self.image.symbols[symbol].name),
+            None => Cow::Owned(format!("nameless_{:x}", function.unit.entry())),
+        }
+    }
+
+    /// Is it compiled code? That begins with a call for tracers, which may be a nop
+    /// (gcc -mfentry).
+    pub fn is_compiled(&self, function: &Function) -> bool {
+        let entry = function.unit.entry();
+        let Some(bytes) = self.image.bytes(entry) else {
+            return false;
+        };
+        let rest = bytes
+            .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
+            .unwrap_or(bytes);
+        if rest.starts_with(&[0x0f, 0x1f, 0x44, 0, 0]) {
+            return true;
+        }
+        let at = entry + (bytes.len() - rest.len()) as u64;
+        self.tracer.is_some()
+            && function
+                .graph
+                .calls
+                .first()
+                .is_some_and(|call| call.at == at && self.is_tracer(call.target))
+    }
+
+    fn is_tracer(&self, target: Target) -> bool {
+        matches!(target, Target::Direct(to) if Some(to) == self.tracer)
+    }
+
+    /// The functions that call each, or jump to it, directly.
+    pub fn callers(&self) -> Vec<Vec<usize>> {
+        let mut callers = vec![Vec::new(); self.functions.len()];
+        for (index, function) in self.functions.iter().enumerate() {
+            for call in &function.graph.calls {
+                if let Some(callee) = self.callee(call.target) {
+                    callers[callee].push(index);
+                }
+            }
+        }
+        for all in &mut callers {
+            all.sort_unstable();
+            all.dedup();
+        }
+        callers
+    }
+
+    /// The function that a call enters.
+    pub fn callee(&self, target: Target) -> Option<usize> {
+        match target {
+            Target::Direct(to) => self.entered(to).or_else(|| self.at(to)),
+            Target::Indirect(_) => None,
+        }
+    }
+
+    /// All functions, callees before their callers, as far as calls have such an order.
+    pub fn bottom_up(&self) -> Vec<usize> {
+        let mut is_seen = vec![false; self.functions.len()];
+        let mut order = Vec::with_capacity(is_seen.len());
+        for first in 0..self.functions.len() {
+            let mut way = vec![(first, 0)];
+            if std::mem::replace(&mut is_seen[first], true) {
+                continue;
+            }
+            while let Some((function, next)) = way.last_mut() {
+                let Some(call) = self.functions[*function].graph.calls.get(*next) else {
+                    order.push(*function);
+                    way.pop();
+                    continue;
+                };
+                *next += 1;
+                if let Some(callee) = self.callee(call.target) {
+                    if !std::mem::replace(&mut is_seen[callee], true) {
+                        way.push((callee, 0));
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    /// Which bytes of each text are explained ([`explained::account`]).
+    pub fn account(&self) -> Vec<Account> {
+        let graphs = self.functions.iter().map(|function| &function.graph);
+        explained::account(&self.image, graphs)
+    }
+
+    /// The function that begins at an address.
+    pub fn entered(&self, address: u64) -> Option<usize> {
+        self.by_entry.get(&address).copied()
+    }
+
+    /// The function that an address lies in.
+    pub fn at(&self, address: u64) -> Option<usize> {
+        self.owners[self.layout.unit(address)?]
+    }
+}
+
+/// Brings functions into the order of their entries; `owners` are places among them.
+fn owners_in_order(functions: &mut [Function], owners: &mut [Option<usize>]) {
+    let mut order: Vec<usize> = (0..functions.len()).collect();
+    order.sort_by_key(|index| functions[*index].unit.entry());
+    let mut place = vec![0; order.len()];
+    for (now, before) in order.iter().enumerate() {
+        place[*before] = now;
+    }
+    for owner in owners.iter_mut().flatten() {
+        *owner = place[*owner];
+    }
+    functions.sort_by_key(|function| function.unit.entry());
+}
+
+/// Gives cold parts that several functions may own to the one that jumps there.
+fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
+    let endless = HashSet::new();
+    let context = Context {
+        image,
+        layout,
+        thunks,
+        endless: &endless,
+    };
+    let disputed = context.layout.disputed.iter();
+    let mut candidates: Vec<usize> = disputed.flat_map(|(_, owners)| owners.clone()).collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    let reach = |space: &mut Space, unit: &usize| {
+        let graph = explore(context, &context.layout.units[*unit], &[], space);
+        let tails = graph
+            .calls
+            .iter()
+            .filter(|call| call.kind == CallKind::Tail);
+        let target = |target| match target {
+            Target::Direct(to) => context.layout.unit(to),
+            Target::Indirect(_) => None,
+        };
+        let parts = tails.filter_map(|call| target(call.target));
+        parts.collect::<HashSet<usize>>()
+    };
+    let reached = parallel::map(&candidates, Space::default, reach);
+    let reached: HashMap<usize, HashSet<usize>> = candidates.into_iter().zip(reached).collect();
+    let pair = |(part, owners): &(usize, Vec<usize>)| {
+        let jumps = |owner: &&usize| reached.get(owner).is_some_and(|parts| parts.contains(part));
+        owners.iter().find(jumps).map(|owner| (*part, *owner))
+    };
+    let pairs: Vec<(usize, usize)> = layout.disputed.iter().filter_map(pair).collect();
+    layout.join(&pairs);
+}
+
+/// What is found round by round.
+struct Search {
+    endless: HashSet<u64>,
+    entries: HashMap<usize, Vec<u64>>,
+    graphs: Vec<Graph>,
+}
+
+impl Search {
+    /// Explores functions, and again what changes with them. How many rounds did it take?
+    fn run(
+        &mut self,
+        image: &Image,
+        layout: &Layout,
+        thunks: &Thunks,
+        mut again: Vec<usize>,
+    ) -> usize {
+        self.graphs.resize(layout.units.len(), Graph::default());
+        for round in 1..=ROUNDS {
+            let context = Context {
+                image,
+                layout,
+                thunks,
+                endless: &self.endless,
+            };
+            let entries = &self.entries;
+            let work = |space: &mut Space, unit: &usize| {
+                let entries = entries.get(unit).map_or(&[][..], Vec::as_slice);
+                explore(context, &layout.units[*unit], entries, space)
+            };
+            let made = parallel::map(&again, Space::default, work);
+            for (unit, graph) in again.iter().zip(made) {
+                self.graphs[*unit] = graph;
+            }
+            again = self.changes(layout, &again);
+            if again.is_empty() {
+                return round;
+            }
+        }
+        ROUNDS
+    }
+
+    /// Finds functions without a name in what was not reached.
+    fn nameless(&self, image: &Image, layout: &mut Layout, tracer: Option<u64>) -> Vec<usize> {
+        let accounts = explained::account(image, self.graphs.iter());
+        let holes = accounts.iter().flat_map(|account| &account.holes);
+        let begins = holes.flat_map(|hole| explained::beginnings(image, hole, tracer));
+        begins.filter_map(|at| layout.add(at)).collect()
+    }
+
+    /// What has to be explored again after some were.
+    fn changes(&mut self, layout: &Layout, explored: &[usize]) -> Vec<usize> {
+        let mut again = HashSet::new();
+        for unit in explored {
+            for call in &self.graphs[*unit].calls {
+                let Target::Direct(to) = call.target else {
+                    continue;
+                };
+                let Some(other) = layout.unit(to).filter(|other| other != unit) else {
+                    continue;
+                };
+                let entries = self.entries.entry(other).or_default();
+                if layout.units[other].entry() != to && !entries.contains(&to) {
+                    entries.push(to);
+                    again.insert(other);
+                }
+            }
+        }
+        let ends = self.ends(layout);
+        let goes_on = |graph: &Graph| {
+            let to_end = |target| matches!(target, Target::Direct(to) if ends.contains(&to));
+            let mut calls = graph.calls.iter();
+            calls.any(|call| call.kind == CallKind::Call && to_end(call.target))
+        };
+        let graphs = self.graphs.iter().enumerate();
+        again.extend(
+            graphs
+                .filter(|(_, graph)| goes_on(graph))
+                .map(|(unit, _)| unit),
+        );
+        self.endless.extend(ends);
+        let mut again: Vec<usize> = again.into_iter().collect();
+        again.sort_unstable();
+        again
+    }
+
+    /// Entries of functions that turn out to have no way out.
+    fn ends(&self, layout: &Layout) -> HashSet<u64> {
+        let mut ends = HashSet::new();
+        // Jumps to such functions make more of them.
+        loop {
+            let before = ends.len();
+            for (unit, graph) in layout.units.iter().zip(&self.graphs) {
+                if graph.blocks.is_empty() {
+                    continue;
+                }
+                let returns = |to: u64| !ends.contains(&to) && !self.endless.contains(&to);
+                let entry = unit.entry();
+                if returns(entry) && !graph.has_exit(returns) {
+                    ends.insert(entry);
+                }
+            }
+            if ends.len() == before {
+                return ends;
+            }
+        }
+    }
+}

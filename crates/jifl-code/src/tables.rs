@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's tables, from their bytes. All of them hold offsets of 4 bytes, each from the
+//! place where it stands itself.
+
+use crate::image::{Alternative, Orc, OrcBase};
+
+/// Bytes of memory, and where they stand.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes<'a> {
+    /// Of the first byte.
+    pub address: u64,
+    /// All of them.
+    pub bytes: &'a [u8],
+}
+
+impl Bytes<'_> {
+    fn number<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+    }
+
+    /// What the offset at a place leads to.
+    fn target(&self, at: usize) -> Option<u64> {
+        let offset = i32::from_le_bytes(self.number(at)?);
+        let from = self.address.wrapping_add(at as u64);
+        Some(from.wrapping_add_signed(offset.into()))
+    }
+
+    /// Where entries of a size begin.
+    fn entries(&self, size: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.bytes.len() / size).map(move |index| index * size)
+    }
+}
+
+/// The exception table (arch/x86/include/asm/extable.h): an instruction, and where it goes on.
+pub fn fixups(table: Bytes<'_>) -> Vec<(u64, u64)> {
+    let entry = |at| Some((table.target(at)?, table.target(at + 4)?));
+    table.entries(12).filter_map(entry).collect()
+}
+
+/// The ud2 in the bug table that are warnings (include/asm-generic/bug.h, with
+/// CONFIG_DEBUG_BUGVERBOSE and relative pointers): code goes on behind them.
+pub fn warnings(table: Bytes<'_>) -> Vec<u64> {
+    const WARNING: u16 = 1;
+    let entry = |at| {
+        let flags = u16::from_le_bytes(table.number(at + 10)?);
+        table.target(at).filter(|_| flags & WARNING != 0)
+    };
+    table.entries(12).filter_map(entry).collect()
+}
+
+/// The jump labels (include/linux/jump_label.h): a place, and where it may jump.
+pub fn keys(table: Bytes<'_>) -> Vec<(u64, u64)> {
+    let entry = |at| Some((table.target(at)?, table.target(at + 4)?));
+    table.entries(16).filter_map(entry).collect()
+}
+
+/// The sites of static calls (include/linux/static_call_types.h).
+pub fn static_calls(table: Bytes<'_>) -> Vec<u64> {
+    let sites = table.entries(8).filter_map(|at| table.target(at));
+    sites.collect()
+}
+
+/// The alternatives. An entry has 14 bytes from 6.3 on, and 12 before: the one of which every
+/// entry leads to a place that `is_text` is the kernel's.
+pub fn alternatives(table: Bytes<'_>, is_text: impl Fn(u64) -> bool) -> Vec<Alternative> {
+    let of_size = |size: usize| {
+        let entry = |at: usize| {
+            let found = Alternative {
+                at: table.target(at)?,
+                replacement: table.target(at + 4)?,
+                length: table.bytes[at + size - 1],
+            };
+            is_text(found.at).then_some(found)
+        };
+        table.entries(size).map(entry).collect::<Option<Vec<_>>>()
+    };
+    let sizes = [14, 12].into_iter();
+    let mut fitting = sizes.filter(|size| table.bytes.len() % *size == 0);
+    fitting.find_map(of_size).unwrap_or_default()
+}
+
+/// The ORC table: addresses, and rows of 6 bytes. `type_is_call` is what `orc_entry.type` says of
+/// an ordinary frame: 0 in 6.1, 2 from 6.4 on.
+pub fn orc(places: Bytes<'_>, rows: &[u8], type_is_call: u8) -> Vec<Orc> {
+    let row = |(at, row): (usize, &[u8])| {
+        let base = match row[4] & 0xf {
+            0 => OrcBase::Undefined,
+            4 => OrcBase::Bp,
+            5 => OrcBase::Sp,
+            _ => OrcBase::Other,
+        };
+        // 6.1 has two bits of type, and then the end of the stack.
+        let kind = row[5] & 7;
+        Some(Orc {
+            at: places.target(at)?,
+            by: base,
+            offset: i16::from_le_bytes([row[0], row[1]]).into(),
+            is_call: kind == type_is_call,
+        })
+    };
+    let all = places.entries(4).zip(rows.chunks_exact(6));
+    all.filter_map(row).collect()
+}

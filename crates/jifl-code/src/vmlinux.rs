@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel from its file. Debian's kernels have no symbol table: the names are then the
+//! kernel's own ([`crate::kallsyms`]).
+
+use std::collections::HashMap;
+
+use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SectionKind};
+
+use crate::image::{Error, Image, Symbol, Tables, Text};
+use crate::kallsyms;
+use crate::tables::{self, Bytes};
+
+/// What it is called among modules.
+pub const NAME: &str = "vmlinux";
+
+/// A section that is in memory.
+struct Section<'a> {
+    name: String,
+    address: u64,
+    bytes: &'a [u8],
+    is_code: bool,
+}
+
+/// Names, and where marks of tables stand.
+struct Names {
+    text: Vec<Symbol>,
+    marks: HashMap<String, u64>,
+}
+
+/// Reads a vmlinux, as it stands before the kernel patches itself at boot.
+///
+/// # Errors
+/// The file is no ELF file of x86-64, is cut short, or has no names.
+pub fn read(file: &[u8]) -> Result<Image, Error> {
+    let elf: ElfFile64<'_, Endianness> =
+        ElfFile64::parse(file).map_err(|error| Error(format!("not a kernel's file: {error}")))?;
+    let sections = sections(&elf)?;
+    if !sections.iter().any(|section| section.is_code) {
+        return Err(Error("no code in it".into()));
+    }
+    let names = names(&elf, &sections)?;
+    let texts = sections.iter().filter(|section| section.is_code);
+    // Replacements are copied elsewhere before they run.
+    let texts = texts.filter(|section| section.name != ".altinstr_replacement");
+    let text = |section: &Section<'_>| Text {
+        address: section.address,
+        bytes: section.bytes.to_vec(),
+        module: 0,
+        is_aside: section.name == ".altinstr_aux",
+    };
+    let rodata = sections.iter().filter(|section| section.name == ".rodata");
+    let mut image = Image {
+        modules: vec![NAME.into()],
+        texts: texts.map(text).collect(),
+        symbols: names.text,
+        data: rodata
+            .map(|own| (own.address, own.bytes.to_vec()))
+            .collect(),
+        tables: Tables::default(),
+    };
+    image.put_in_order();
+    image.tables = read_tables(&sections, &names.marks, &image);
+    image.put_in_order();
+    Ok(image)
+}
+
+fn sections<'a>(elf: &ElfFile64<'a, Endianness>) -> Result<Vec<Section<'a>>, Error> {
+    let mut all = Vec::new();
+    for section in elf.sections() {
+        let SectionFlags::Elf { sh_flags } = section.flags() else {
+            continue;
+        };
+        let is_in_memory = sh_flags & u64::from(SHF_ALLOC) != 0 && section.address() != 0;
+        let is_empty = section.kind() == SectionKind::UninitializedData
+            || section.elf_section_header().sh_type.get(elf.endian()) == SHT_NOBITS;
+        if !is_in_memory || is_empty {
+            continue;
+        }
+        let name = section.name().unwrap_or_default().to_owned();
+        let bytes = section
+            .data()
+            .map_err(|error| Error(format!("section {name}: {error}")))?;
+        all.push(Section {
+            name,
+            address: section.address(),
+            bytes,
+            is_code: sh_flags & u64::from(SHF_EXECINSTR) != 0,
+        });
+    }
+    Ok(all)
+}
+
+fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Names, Error> {
+    let is_text = |address: u64| {
+        let code = sections.iter().filter(|section| section.is_code);
+        let mut own = code.filter(|section| section.address <= address);
+        own.any(|section| address - section.address < section.bytes.len() as u64)
+    };
+    let mut names = Names {
+        text: Vec::new(),
+        marks: HashMap::new(),
+    };
+    let mut add = |symbol: Symbol, is_code: bool| {
+        if is_mark(&symbol.name) {
+            names.marks.insert(symbol.name.clone(), symbol.address);
+        }
+        if is_code && is_text(symbol.address) {
+            names.text.push(symbol);
+        }
+    };
+    let mut any = false;
+    for symbol in elf.symbols().filter(|symbol| symbol.address() != 0) {
+        let is_code = matches!(
+            symbol.kind(),
+            object::SymbolKind::Text | object::SymbolKind::Unknown
+        );
+        let name = symbol.name().unwrap_or_default().to_owned();
+        let (address, is_global) = (symbol.address(), symbol.is_global());
+        any |= is_code && !name.is_empty();
+        if !name.is_empty() {
+            add(
+                Symbol {
+                    address,
+                    name,
+                    is_global,
+                },
+                is_code,
+            );
+        }
+    }
+    if !any {
+        let rodata = sections.iter().find(|section| section.name == ".rodata");
+        for entry in kallsyms::read(rodata.map_or(&[], |section| section.bytes))? {
+            add(
+                entry.symbol,
+                matches!(entry.kind, b't' | b'T' | b'w' | b'W'),
+            );
+        }
+    }
+    Ok(names)
+}
+
+/// `__start___jump_table`, `__noinstr_text_end`
+fn is_mark(name: &str) -> bool {
+    name.starts_with("__")
+        && ["start", "stop", "end"]
+            .iter()
+            .any(|word| name.contains(word))
+}
+
+fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &Image) -> Tables {
+    let section = |name: &str| {
+        let found = sections.iter().find(|section| section.name == name)?;
+        Some(Bytes {
+            address: found.address,
+            bytes: found.bytes,
+        })
+    };
+    let between = |begin: &str, end: &str| {
+        let (begin, end) = (*marks.get(begin)?, *marks.get(end)?);
+        let holds = |section: &&Section<'_>| {
+            begin >= section.address && end <= section.address + section.bytes.len() as u64
+        };
+        let section = sections.iter().find(holds)?;
+        let offset = |address: u64| (address - section.address) as usize;
+        let bytes = section.bytes.get(offset(begin)..offset(end))?;
+        let address = begin;
+        Some(Bytes { address, bytes })
+    };
+    let untouchable = [
+        ("__noinstr_text_start", "__noinstr_text_end"),
+        ("__entry_text_start", "__entry_text_end"),
+    ];
+    let range = |(begin, end): &(&str, &str)| Some(*marks.get(*begin)?..*marks.get(*end)?);
+    let is_text = |address| image.text(address).is_some();
+    let alternatives = section(".altinstructions");
+    let orc = section(".orc_unwind_ip").zip(section(".orc_unwind"));
+    // The header that says which rows these are came with the types of today.
+    let type_is_call = if section(".orc_header").is_some() {
+        2
+    } else {
+        0
+    };
+    let none = Vec::new;
+    Tables {
+        fixups: section("__ex_table").map_or_else(none, tables::fixups),
+        warnings: section("__bug_table").map(tables::warnings),
+        keys: between("__start___jump_table", "__stop___jump_table")
+            .map_or_else(none, tables::keys),
+        static_calls: between("__start_static_call_sites", "__stop_static_call_sites")
+            .map_or_else(Vec::new, tables::static_calls),
+        alternatives: alternatives
+            .map_or_else(Vec::new, |table| tables::alternatives(table, is_text)),
+        orc: orc.map_or_else(Vec::new, |(at, rows)| {
+            tables::orc(at, rows.bytes, type_is_call)
+        }),
+        replacements: section(".altinstr_replacement")
+            .map_or_else(Default::default, |own| (own.address, own.bytes.to_vec())),
+        untouchable: untouchable.iter().filter_map(range).collect(),
+    }
+}
