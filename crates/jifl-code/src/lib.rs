@@ -11,10 +11,13 @@
 //! 5. [`explained`]: which bytes that explains, and what the others are.
 //! 6. [`depth`]: how deep the stack is at every instruction, compared with the ORC table.
 //! 7. [`live`]: which registers and flags are live, across functions.
+//! 8. [`edges`]: counts of edges from counts of blocks.
+//! 9. [`summary`]: the figures of a whole kernel.
 //!
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
 pub mod depth;
+pub mod edges;
 pub mod effect;
 pub mod explained;
 pub mod explore;
@@ -26,5 +29,6 @@ pub mod layout;
 pub mod live;
 mod parallel;
 pub mod program;
+pub mod summary;
 pub mod tables;
 pub mod vmlinux;

@@ -124,7 +124,8 @@ impl Program {
                 .is_some_and(|call| call.at == at && self.is_tracer(call.target))
     }
 
-    fn is_tracer(&self, target: Target) -> bool {
+    /// Is it the call for tracers, which the kernel makes a nop at boot?
+    pub fn is_tracer(&self, target: Target) -> bool {
         matches!(target, Target::Direct(to) if Some(to) == self.tracer)
     }
 

@@ -11,6 +11,7 @@ use jifl_code::flow::{Target, Through, Thunks};
 use jifl_code::graph::CallKind;
 use jifl_code::live::{Live, Trust};
 use jifl_code::program::{Function, Program};
+use jifl_code::summary;
 use jifl_code::vmlinux;
 
 /// The files that `make setup` fetches.
@@ -204,6 +205,7 @@ fn liveness(kernel: &str, program: &Program) {
     for dead in ["rax", "zf"] {
         assert!(!names(entry).contains(&dead), "{kernel}: {dead}");
     }
+    figures(kernel, program, &live);
     for index in (0..program.functions.len()).step_by(50) {
         for (block, own) in program.functions[index].graph.blocks.iter().enumerate() {
             let within = live.in_block(program, index, block);
@@ -217,6 +219,32 @@ fn liveness(kernel: &str, program: &Program) {
             assert_eq!(live.at_block(index, block) & !more, 0, "{kernel}");
         }
     }
+}
+
+/// The figures of the whole kernel are sums that agree, and lie where those of other kernels do.
+fn figures(kernel: &str, program: &Program, live: &Live) {
+    let accounts = program.account();
+    let (modules, total) = summary::sums(program, live, &accounts);
+    assert_eq!((modules.len(), &modules[0]), (1, &total), "{kernel}");
+    assert_eq!(total.code + total.padding + total.unexplained, total.text);
+    let blocks = program.functions.iter().map(|own| own.graph.blocks.len());
+    assert_eq!(total.blocks, blocks.sum::<usize>() as u64);
+    let calls: u64 = summary::called(program).iter().sum();
+    assert_eq!(total.called, calls);
+    // Solaris had 98.4 % of the edges and 94.4 % of the functions (dissertation, 7.3).
+    assert!(
+        total.derived * 100 > 95 * total.edges,
+        "{kernel}: {total:?}"
+    );
+    assert!(
+        total.derived_functions * 100 > 85 * total.functions,
+        "{kernel}"
+    );
+    assert!(total.dead > 3 * total.instructions, "{kernel}: {total:?}");
+    assert!(
+        total.without_flags * 10 > 8 * total.instructions,
+        "{kernel}"
+    );
 }
 
 #[test]

@@ -14,8 +14,8 @@ mod session;
 mod show;
 
 use cmd::{
-    bench, branch, count, cover, diff, doctor, dump, generate, list, lock, mem, merge, plugin,
-    prof, read, record, report, status, trace, vm, why,
+    analyze, bench, branch, count, cover, diff, doctor, dump, generate, list, lock, mem, merge,
+    plugin, prof, read, record, report, status, trace, vm, why,
 };
 use show::output;
 
@@ -62,6 +62,12 @@ enum Command {
     Merge(merge::MergeArgs),
     /// Show the code cache: blocks beside the original, inserted code, liveness
     Dump(dump::DumpArgs),
+    /// Show what a kernel's machine code consists of
+    Analyze(analyze::AnalyzeArgs),
+    /// Show which functions call a function
+    Callers(analyze::CallersArgs),
+    /// Show which functions a function calls
+    Callees(analyze::CallersArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -116,6 +122,9 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::run(&args),
         Command::Merge(args) => merge::run(&args),
         Command::Dump(args) => dump::run(args),
+        Command::Analyze(args) => analyze::run(&args),
+        Command::Callers(args) => analyze::run_calls(&args, true),
+        Command::Callees(args) => analyze::run_calls(&args, false),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

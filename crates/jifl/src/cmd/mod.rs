@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The subcommands: one file or folder each.
 
+pub mod analyze;
 pub mod bench;
 pub mod branch;
 pub mod count;

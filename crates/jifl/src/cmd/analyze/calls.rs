@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who can call whom.
+
+use std::collections::{BTreeMap, HashSet};
+
+use jifl_code::flow::Target;
+use jifl_code::program::Program;
+use serde::Serialize;
+
+use crate::show::table::table;
+use crate::show::text;
+use crate::show::text::grouped;
+
+/// A function that was found.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Steps from the function that was asked for.
+    depth: usize,
+    function: String,
+    /// The function one step nearer.
+    by: String,
+    /// Instructions that call, or jump.
+    calls: u64,
+    /// Calls of the function whose target is not known.
+    indirect: u64,
+}
+
+/// The functions of a name: places in [`Program::functions`].
+pub fn named(program: &Program, name: &str) -> Vec<usize> {
+    let all = program.functions.iter().enumerate();
+    all.filter(|(_, function)| program.name(function) == name)
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// What calls functions, or what they call, directly, in so many steps; each function once.
+pub fn follow(program: &Program, starts: &[usize], callers: bool, depth: usize) -> Vec<Found> {
+    // From one function to another, by how many instructions.
+    let mut edges: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for (index, function) in program.functions.iter().enumerate() {
+        let calls = function.graph.calls.iter();
+        for call in calls.filter(|call| !program.is_tracer(call.target)) {
+            if let Some(callee) = program.callee(call.target) {
+                let pair = if callers {
+                    (callee, index)
+                } else {
+                    (index, callee)
+                };
+                *edges.entry(pair).or_insert(0) += 1;
+            }
+        }
+    }
+    let indirect = |index: usize| {
+        let calls = program.functions[index].graph.calls.iter();
+        let calls = calls.filter(|call| matches!(call.target, Target::Indirect(_)));
+        calls.count() as u64
+    };
+    let name = |index: usize| program.name(&program.functions[index]).into_owned();
+    let mut seen: HashSet<usize> = starts.iter().copied().collect();
+    let mut now = starts.to_vec();
+    let mut found = Vec::new();
+    for step in 1..=depth {
+        let mut next = Vec::new();
+        for by in now {
+            for ((_, other), calls) in edges.range((by, 0)..=(by, usize::MAX)) {
+                if !seen.insert(*other) {
+                    continue;
+                }
+                next.push(*other);
+                found.push(Found {
+                    depth: step,
+                    function: name(*other),
+                    by: name(by),
+                    calls: *calls,
+                    indirect: indirect(*other),
+                });
+            }
+        }
+        now = next;
+    }
+    found
+}
+
+/// For people.
+pub fn text(found: &[Found]) -> String {
+    let titles = ["FUNCTION", "CALLS", "OF OR BY", "STEPS", "INDIRECT CALLS"];
+    let mut lines = vec![titles.map(str::to_owned).to_vec()];
+    lines.extend(found.iter().map(|one| {
+        vec![
+            one.function.clone(),
+            grouped(one.calls),
+            one.by.clone(),
+            one.depth.to_string(),
+            grouped(one.indirect),
+        ]
+    }));
+    table(&lines)
+}
+
+/// One object.
+pub fn json(found: &[Found], callers: bool) -> String {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        command: &'static str,
+        functions: &'a [Found],
+    }
+    text::json(&Object {
+        command: if callers { "callers" } else { "callees" },
+        functions: found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jifl_code::image::{Image, Symbol, Text};
+
+    /// f calls g twice; g jumps to h, which calls through rax and returns.
+    fn program() -> Program {
+        let mut bytes = vec![0x90; 0x60];
+        let mut put = |at: usize, code: &[u8]| bytes[at..at + code.len()].copy_from_slice(code);
+        put(0x00, &[0xe8, 0x1b, 0, 0, 0, 0xe8, 0x16, 0, 0, 0, 0xc3]);
+        put(0x20, &[0xe9, 0x1b, 0, 0, 0]);
+        put(0x40, &[0xff, 0xd0, 0xc3]);
+        let symbol = |(address, name): (u64, &str)| Symbol {
+            address,
+            name: name.into(),
+            is_global: true,
+        };
+        let mut image = Image {
+            modules: vec!["vmlinux".into()],
+            texts: vec![Text {
+                address: 0x1000,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: [(0x1000, "f"), (0x1020, "g"), (0x1040, "h")]
+                .map(symbol)
+                .into(),
+            ..Image::default()
+        };
+        image.put_in_order();
+        Program::of(image)
+    }
+
+    fn shown(found: &[Found]) -> Vec<(&str, &str, usize, u64, u64)> {
+        let cells = found.iter().map(|own| {
+            let names = (own.function.as_str(), own.by.as_str());
+            (names.0, names.1, own.depth, own.calls, own.indirect)
+        });
+        cells.collect()
+    }
+
+    #[test]
+    fn callers_and_callees_are_followed_as_far_as_is_asked() {
+        let program = program();
+        let of = |name, callers, depth| follow(&program, &named(&program, name), callers, depth);
+        assert_eq!(shown(&of("f", false, 1)), [("g", "f", 1, 2, 0)]);
+        let both = [("g", "f", 1, 2, 0), ("h", "g", 2, 1, 1)];
+        assert_eq!(shown(&of("f", false, 5)), both);
+        let back = [("g", "h", 1, 1, 0), ("f", "g", 2, 2, 0)];
+        assert_eq!(shown(&of("h", true, 2)), back);
+        assert!(of("f", true, 3).is_empty());
+        assert!(named(&program, "x").is_empty());
+    }
+}
