@@ -2,6 +2,7 @@
 //! System calls that neither std nor rustix offers as safe functions.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -241,8 +242,13 @@ fn state(pid: u32) -> Option<char> {
 
 impl Drop for Gated {
     /// Ends the process, unless it was let go on, and waits until it has ended.
+    ///
+    /// Another process that waits at its own gate has copies of all descriptors. So closing this end
+    /// would not end the read, but a shutdown does.
     fn drop(&mut self) {
-        drop(self.gate.take());
+        if let Some(gate) = self.gate.take() {
+            let _ = gate.shutdown(Shutdown::Both);
+        }
         if let Some(Ok(Ok(mut child))) = self.spawner.take().map(JoinHandle::join) {
             let _ = child.wait();
         }
@@ -282,6 +288,21 @@ mod tests {
         let gated = Gated::new(Command::new("/no/such/program")).unwrap();
         let error = gated.open().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_dropped_gate_ends_the_process_beside_another() {
+        let first = Gated::new(Command::new("true")).unwrap();
+        let second = Gated::new(Command::new("true")).unwrap();
+        let pid = first.pid();
+        let (ended, end) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            drop(first);
+            let _ = ended.send(());
+        });
+        end.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+        assert_eq!(state(second.pid()), Some('S'));
     }
 
     #[test]
