@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use rayon::prelude::*;
 
 use crate::graph::{Block, EdgeKind, Graph};
 use crate::image::{Image, Orc, OrcBase};
@@ -169,11 +170,8 @@ pub struct Comparison {
 
 /// Compares the depth at each instruction of each function with the ORC table.
 pub fn compare(program: &Program) -> Comparison {
-    let all = crate::parallel::map(
-        &program.functions,
-        || (),
-        |(), function| compare_one(program, function),
-    );
+    let all = program.functions.par_iter();
+    let all: Vec<_> = all.map(|function| compare_one(program, function)).collect();
     let mut sum = Comparison::default();
     for one in all {
         for (verdict, count) in one.counts {

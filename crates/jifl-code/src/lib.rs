@@ -27,7 +27,6 @@ pub mod image;
 pub mod kallsyms;
 pub mod layout;
 pub mod live;
-mod parallel;
 pub mod program;
 pub mod summary;
 pub mod tables;

@@ -20,11 +20,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rayon::prelude::*;
+
 use crate::depth::instructions;
 use crate::effect::{ALL, Effects, FLAGS, REGISTERS};
 use crate::flow::Target;
 use crate::graph::{Call, CallKind, EdgeKind, Effect, End, Graph};
-use crate::parallel;
 use crate::program::{Function, Program};
 
 /// Live behind a return of compiled code: rax, rdx, rsp and what callees keep (System V ABI 3.2).
@@ -85,7 +86,7 @@ impl Live {
             let solver = Solver::new(program, |callee| summaries[callee]);
             solver.live(&function.graph, at_return[*index])
         };
-        let blocks = parallel::map(&all, || (), |(), index| of(index));
+        let blocks = all.par_iter().map(of).collect();
         Live {
             blocks,
             summaries,
@@ -180,7 +181,7 @@ fn summaries(program: &Program) -> Vec<Effect> {
             let new = pack(solver.summary(function));
             all[*index].swap(new, Ordering::Relaxed) != new
         };
-        let changed = parallel::map(&again, || (), |(), index| compute(index));
+        let changed: Vec<bool> = again.par_iter().map(compute).collect();
         let mut next: Vec<usize> = again
             .iter()
             .zip(changed)

@@ -9,13 +9,14 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use rayon::prelude::*;
+
 use crate::explained::{self, Account};
 use crate::explore::{Context, Space, explore};
 use crate::flow::{Target, Thunks};
 use crate::graph::{CallKind, Graph};
 use crate::image::Image;
 use crate::layout::{Layout, Unit};
-use crate::parallel;
 
 /// Rounds of exploring again. Kernels need 5.
 const ROUNDS: usize = 24;
@@ -237,7 +238,8 @@ fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
         let parts = tails.filter_map(|call| target(call.target));
         parts.collect::<HashSet<usize>>()
     };
-    let reached = parallel::map(&candidates, Space::default, reach);
+    let reached = candidates.par_iter().map_init(Space::default, reach);
+    let reached: Vec<_> = reached.collect();
     let reached: HashMap<usize, HashSet<usize>> = candidates.into_iter().zip(reached).collect();
     let pair = |(part, owners): &(usize, Vec<usize>)| {
         let jumps = |owner: &&usize| reached.get(owner).is_some_and(|parts| parts.contains(part));
@@ -276,7 +278,8 @@ impl Search {
                 let entries = entries.get(unit).map_or(&[][..], Vec::as_slice);
                 explore(context, &layout.units[*unit], entries, space)
             };
-            let made = parallel::map(&again, Space::default, work);
+            let made = again.par_iter().map_init(Space::default, work);
+            let made: Vec<Graph> = made.collect();
             for (unit, graph) in again.iter().zip(made) {
                 self.graphs[*unit] = graph;
             }

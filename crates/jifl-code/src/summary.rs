@@ -3,13 +3,14 @@
 //! 4.10 (calls of functions), 7.3 (counts of edges that follow) and 8.6 (calls by functions). The
 //! calls for tracers, which the kernel makes nops, are no calls here.
 
+use rayon::prelude::*;
+
 use crate::edges;
 use crate::effect::{FLAGS, REGISTERS, RSP};
 use crate::explained::Account;
 use crate::flow::Target;
 use crate::graph::{CallKind, End};
 use crate::live::Live;
-use crate::parallel;
 use crate::program::{Function, Program};
 
 /// Sums of one module, or of all. Averages are quotients of these.
@@ -100,7 +101,7 @@ pub fn sums(program: &Program, live: &Live, accounts: &[Account]) -> (Vec<Sums>,
     let mut modules = vec![Sums::default(); program.image.modules.len()];
     let all: Vec<usize> = (0..program.functions.len()).collect();
     let of = |index: &usize| of_function(program, live, *index);
-    let functions = parallel::map(&all, || (), |(), index| of(index));
+    let functions: Vec<Sums> = all.par_iter().map(of).collect();
     for (function, sums) in program.functions.iter().zip(&functions) {
         modules[function.unit.module].add(sums);
     }
