@@ -7,6 +7,7 @@ use jifl_sys::abi::{NR_MAX, TargetSpec};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
+use crate::base::nearest::nearest;
 use crate::kernel::syscalls::Table;
 
 /// A place at which a thread can enter the code cache.
@@ -91,24 +92,12 @@ fn not_a_target(target: &str, table: &Table) -> Failure {
 }
 
 fn did_you_mean(name: &str, table: &Table) -> String {
-    let near = nearest(name, table);
+    let near = nearest(name, table.iter().map(|(_, known)| known));
     if near.is_empty() {
         return "; `jifl list` shows all".into();
     }
     let near: Vec<String> = near.iter().map(|name| format!("sys:{name}")).collect();
     format!("; the nearest are {}", near.join(", "))
-}
-
-/// Up to three names that look like `name`.
-fn nearest<'a>(name: &str, table: &'a Table) -> Vec<&'a str> {
-    const ALIKE: f64 = 0.8;
-    let mut ranked: Vec<(f64, &str)> = table
-        .iter()
-        .map(|(_, known)| (strsim::jaro_winkler(name, known), known))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    ranked.into_iter().take(3).map(|(_, known)| known).collect()
 }
 
 #[cfg(test)]

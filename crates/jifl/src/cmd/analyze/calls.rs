@@ -7,6 +7,7 @@ use jifl_code::flow::Target;
 use jifl_code::program::Program;
 use serde::Serialize;
 
+use crate::base::nearest::nearest;
 use crate::show::table::table;
 use crate::show::text;
 use crate::show::text::grouped;
@@ -31,6 +32,22 @@ pub fn named(program: &Program, name: &str) -> Vec<usize> {
     all.filter(|(_, function)| program.name(function) == name)
         .map(|(index, _)| index)
         .collect()
+}
+
+/// That there is no such function, in a line, with names that may be meant.
+pub fn unknown(program: &Program, name: &str) -> String {
+    let names: Vec<_> = program
+        .functions
+        .iter()
+        .map(|one| program.name(one))
+        .collect();
+    let near = nearest(name, names.iter().map(AsRef::as_ref));
+    let near: Vec<String> = near.iter().map(|name| format!("fn:{name}")).collect();
+    let hint = match near.as_slice() {
+        [] => "; give one that `nm` or /proc/kallsyms shows".into(),
+        near => format!("; the nearest are {}", near.join(", ")),
+    };
+    format!("fn:{name}: no such function in the file{hint}")
 }
 
 /// What calls functions, or what they call, directly, in so many steps; each function once.
@@ -163,5 +180,7 @@ mod tests {
         assert_eq!(shown(&of("h", true, 2)), back);
         assert!(of("f", true, 3).is_empty());
         assert!(named(&program, "x").is_empty());
+        assert!(unknown(&program, "hh").ends_with("; the nearest are fn:h"));
+        assert!(unknown(&program, "x").contains("/proc/kallsyms"));
     }
 }

@@ -106,11 +106,16 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
 
 /// Runs `jifl callers`, or `jifl callees`.
 pub fn run_calls(args: &CallersArgs, callers: bool) -> Result<u8, Failure> {
+    let Some(name) = args.function.strip_prefix("fn:") else {
+        let function = &args.function;
+        return Err(Failure::usage(format!(
+            "{function}: a function is given with its kind: fn:{function}"
+        )));
+    };
     let program = Program::of(open(&args.vmlinux)?);
-    let name = args.function.strip_prefix("fn:").unwrap_or(&args.function);
     let starts = calls::named(&program, name);
     if starts.is_empty() {
-        return Err(Failure::failed(format!("no function {name} in it")));
+        return Err(Failure::usage(calls::unknown(&program, name)));
     }
     let found = calls::follow(&program, &starts, callers, args.depth);
     output::print(&match args.format {
