@@ -20,7 +20,7 @@
 #include "request.h"
 
 static int jifl_start_target(struct jifl_session *s, u32 index,
-			       const struct jifl_target_spec *spec)
+			     const struct jifl_target_spec *spec)
 {
 	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER ||
 	    spec->address || memchr_inv(spec->name, 0, sizeof(spec->name)))

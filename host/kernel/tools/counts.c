@@ -47,7 +47,7 @@ static void jifl_counts_insns(struct ir_block *b, void *arg)
 
 /* The repetitions are what rcx loses: all of it, or what is not left. */
 static void jifl_counts_insert_rcx(struct ir_block *b, const struct jifl_session *s,
-				  enum ir_place place, u16 at, s32 sign)
+				   enum ir_place place, u16 at, s32 sign)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
