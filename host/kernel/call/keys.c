@@ -43,17 +43,14 @@ struct jifl_keys_cell {
 };
 
 struct jifl_keys_table {
+	struct jifl_cells cells;	/* struct jifl_keys_cell; first, for jifl_cells_end */
 	u32 flags;			/* JIFL_FLAG_BY_* */
-	struct jifl_cells cells;	/* struct jifl_keys_cell */
 	struct jifl_keys_cell other;	/* of keys without a cell */
 };
 
 int jifl_keys_init(void)
 {
-	if (count_keys >= 16 && count_keys <= 1 << 20)
-		return 0;
-	pr_err("count_keys must be 16 to 1048576\n");
-	return -EINVAL;
+	return jifl_cells_check("count_keys", count_keys, 1 << 20);
 }
 
 void jifl_keys_close(struct jifl_session *s)
@@ -117,13 +114,6 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-static u32 jifl_keys_end(const void *table)
-{
-	const struct jifl_keys_table *t = table;
-
-	return jifl_cells_end(&t->cells);
-}
-
 static void jifl_keys_fill(const void *table, u32 i, void *answer)
 {
 	const struct jifl_keys_table *t = table;
@@ -150,9 +140,10 @@ static void jifl_keys_rest(const void *table, struct jifl_table_read *req)
 }
 
 static_assert(sizeof(struct jifl_key) <= JIFL_ANSWER_MAX);
+static_assert(!offsetof(struct jifl_keys_table, cells));
 const struct jifl_answer jifl_keys_answer = {
 	.size = sizeof(struct jifl_key),
-	.end = jifl_keys_end,
+	.end = jifl_cells_end,
 	.fill = jifl_keys_fill,
 	.rest = jifl_keys_rest,
 };

@@ -38,7 +38,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../store/block_hash.h"
+#include "../store/block_name.h"
 #include "../store/percpu.h"
 #include "../enter/target.h"
 #include "aim.h"

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of the tables of cells.h. */
+/* What tables of cells (cells.h) need rarely: their memory, its limit, and how many cells there are. */
 #include <linux/log2.h>
 #include <linux/vmalloc.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "cells.h"
+
+int jifl_cells_check(const char *param, u32 n, u32 max)
+{
+	if (n >= JIFL_CELLS_MIN && n <= max)
+		return 0;
+	pr_err("%s must be %u to %u\n", param, JIFL_CELLS_MIN, max);
+	return -EINVAL;
+}
 
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size)
 {
@@ -23,8 +31,10 @@ void jifl_cells_close(struct jifl_cells *c)
 	vfree(c->buckets);
 }
 
-u32 jifl_cells_end(const struct jifl_cells *c)
+u32 jifl_cells_end(const void *table)
 {
+	const struct jifl_cells *c = table;
+
 	/* Pairs with the release in jifl_cells_insert. */
 	return smp_load_acquire(&c->n);
 }

@@ -33,24 +33,40 @@ struct jifl_cells {
 	void *cells;
 };
 
+#define JIFL_CELLS_MIN	16
+
+/* 0, or -EINVAL after a line in the log: the module's parameter is not JIFL_CELLS_MIN to max. */
+int jifl_cells_check(const char *param, u32 n, u32 max);
+
 /*
- * Makes room for max cells, 16 or more, of `size` bytes. 0 or -ENOMEM; after -ENOMEM the caller
- * has to close the table, too.
+ * Makes room for max cells, JIFL_CELLS_MIN or more, of `size` bytes. 0 or -ENOMEM; after -ENOMEM the
+ * caller has to close the table, too.
  */
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
 void jifl_cells_close(struct jifl_cells *c);
 
-/* How many cells exist, all filled in: those below may be read. Any context. */
-u32 jifl_cells_end(const struct jifl_cells *c);
+/*
+ * How many cells exist: the names of those below may be read. For struct jifl_answer: the table is
+ * a structure that begins with its struct jifl_cells. Any context.
+ */
+u32 jifl_cells_end(const void *table);
 
 static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size, u32 i)
 {
 	return c->cells + i * size;
 }
 
+/* The number of a cell, as of jifl_cells_at. Any context. */
+static __always_inline u32 jifl_cells_index(const struct jifl_cells *c, size_t size,
+					    const struct jifl_cell *cell)
+{
+	return ((const void *)cell - c->cells) / size;
+}
+
 /* NULL: not in the bucket. */
-static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells *c, const u32 *bucket,
-							 size_t size, const void *name, size_t len)
+static __always_inline struct jifl_cell *jifl_cells_in_bucket(const struct jifl_cells *c,
+							      const u32 *bucket, size_t size,
+							      const void *name, size_t len)
 {
 	struct jifl_cell *cell;
 	/* Pairs with the release in jifl_cells_insert. */
@@ -68,18 +84,30 @@ static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells
 static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c, u32 *bucket, size_t size,
 							   const void *name, size_t len)
 {
-	struct jifl_cell *cell = jifl_cells_find(c, bucket, size, name, len);
+	struct jifl_cell *cell = jifl_cells_in_bucket(c, bucket, size, name, len);
 
 	if (cell || c->n == c->max)
 		return cell;
 	cell = jifl_cells_at(c, size, c->n);
 	memcpy(cell + 1, name, len);
 	cell->next = *bucket;
-	/* Pairs with the acquire in jifl_cells_find. */
+	/* Pairs with the acquire in jifl_cells_in_bucket. */
 	smp_store_release(bucket, c->n + 1);
 	/* Pairs with the acquire in jifl_cells_end. */
 	smp_store_release(&c->n, c->n + 1);
 	return cell;
+}
+
+static __always_inline u32 *jifl_cells_bucket(const struct jifl_cells *c, const void *name, size_t len)
+{
+	return &c->buckets[jhash2(name, len / sizeof(u32), 0) >> (32 - c->bits)];
+}
+
+/* The cell of that name, or NULL. len: as below. */
+static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells *c, size_t size,
+							 const void *name, size_t len)
+{
+	return jifl_cells_in_bucket(c, jifl_cells_bucket(c, name, len), size, name, len);
 }
 
 /*
@@ -89,8 +117,8 @@ static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c,
 static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cells *c, size_t size,
 							const void *name, size_t len)
 {
-	u32 *bucket = &c->buckets[jhash2(name, len / sizeof(u32), 0) >> (32 - c->bits)];
-	struct jifl_cell *cell = jifl_cells_find(c, bucket, size, name, len);
+	u32 *bucket = jifl_cells_bucket(c, name, len);
+	struct jifl_cell *cell = jifl_cells_in_bucket(c, bucket, size, name, len);
 	unsigned long flags;
 
 	if (cell)

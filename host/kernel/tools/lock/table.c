@@ -23,7 +23,7 @@ MODULE_PARM_DESC(lock_cells,
 		 "locks and callers that a session can have waits of, 16 to 1048576 (default 4096)");
 
 struct jifl_locks_table {
-	struct jifl_cells cells;	/* struct jifl_lock_cell */
+	struct jifl_cells cells;	/* struct jifl_lock_cell; first, for jifl_cells_end */
 	struct jifl_lock_cell other;	/* of all without one */
 	struct jifl_lock_waits waits;
 };
@@ -35,10 +35,7 @@ int jifl_lock_table_init(void)
 {
 	percpu_start = jifl_ksym("__per_cpu_start");
 	percpu_end = jifl_ksym("__per_cpu_end");
-	if (lock_cells >= 16 && lock_cells <= 1 << 20)
-		return 0;
-	pr_err("lock_cells must be 16 to 1048576\n");
-	return -EINVAL;
+	return jifl_cells_check("lock_cells", lock_cells, 1 << 20);
 }
 
 struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t)
@@ -103,13 +100,6 @@ static void jifl_lock_name_percpu(struct jifl_lock *l)
 	}
 }
 
-static u32 jifl_lock_table_end(const void *table)
-{
-	const struct jifl_locks_table *t = table;
-
-	return jifl_cells_end(&t->cells);
-}
-
 static void jifl_lock_fill(const void *table, u32 i, void *answer)
 {
 	const struct jifl_locks_table *t = table;
@@ -140,9 +130,10 @@ static void jifl_lock_rest(const void *table, struct jifl_table_read *req)
 }
 
 static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
+static_assert(!offsetof(struct jifl_locks_table, cells));
 const struct jifl_answer jifl_lock_answer = {
 	.size = sizeof(struct jifl_lock),
-	.end = jifl_lock_table_end,
+	.end = jifl_cells_end,
 	.fill = jifl_lock_fill,
 	.rest = jifl_lock_rest,
 };

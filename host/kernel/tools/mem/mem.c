@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tool mem, what blocks load and store: a session's tables. Inserted records (ring.c)
- * have numbers; here stands what accesses each is about, as plan.c has laid them out.
+ * The tool mem, what blocks load and store: a session's tables. Inserted records (ring.c) have
+ * numbers. The tables tell which accesses each record is about, as plan.c has planned them.
  *
- * A block of original code has its numbers for as long as the session exists: copies of
- * it that are made anew, or for other contexts, have the same. One whose bytes have changed is
- * another.
+ * A block of original code keeps its numbers for as long as the session exists. All copies of the
+ * block have the same numbers: those of several contexts, and those that are made anew. A block
+ * whose bytes have changed has other numbers.
  *
- * Contexts: insert under the engine lock, whatever else is held; the others sleep.
+ * Contexts: jifl_mem_instrument runs under the engine lock, and any lock of the kernel may be held;
+ * jifl_mem_begin as said there; the others sleep.
  */
 #include <linux/cpumask.h>
-#include <linux/hash.h>
-#include <linux/log2.h>
 #include <linux/percpu.h>
 #include <linux/pid.h>
 #include <linux/preempt.h>
@@ -23,7 +22,8 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../store/answer.h"
-#include "../../store/block_hash.h"
+#include "../../store/block_name.h"
+#include "../../store/cells.h"
 #include "../../store/ring.h"
 #include "../../call/count.h"
 #include "../../call/whose.h"
@@ -33,27 +33,25 @@
 #define JIFL_MEM_BLOCKS		(1u << 17)
 #define JIFL_MEM_ALL		(3u << 17)	/* accesses */
 
-/* What does not change once it is published. */
+/* Does not change once accesses of the block are published. */
 struct jifl_mem_block {
-	u32 orig;		/* low half of its address */
-	u32 hash;		/* of its bytes */
-	u32 next;		/* in its bucket: index + 1 */
-	u32 first;		/* number of its first record */
-	u16 src_len;		/* bytes */
+	struct jifl_cell cell;
+	struct jifl_block_name name;
+	u32 first;		/* number of the block's first record */
 };
 
-struct jifl_mem_cell {
+struct jifl_mem_entry {
 	u32 block;		/* index */
 	struct jifl_mem_access access;
 };
 
+/* All numbers here are written under the engine lock. */
 struct jifl_mem {
-	struct jifl_mem_block *blocks;
-	struct jifl_mem_cell *cells;
-	u32 *buckets;		/* heads of lists of blocks: index + 1 */
-	u32 nblocks, nrecords;	/* written under the engine lock */
-	u32 ncells;		/* likewise; what is below may be read */
-	u64 refused;		/* likewise */
+	struct jifl_cells blocks;	/* struct jifl_mem_block */
+	struct jifl_mem_entry *entries;
+	u32 nentries;		/* entries below may be read, and their blocks */
+	u32 nrecords;
+	u64 refused;		/* blocks */
 };
 
 /* The one that is inserted; under the engine lock. */
@@ -63,22 +61,21 @@ static void jifl_mem_free(struct jifl_mem *m)
 {
 	if (!m)
 		return;
-	vfree(m->blocks);
-	vfree(m->cells);
-	vfree(m->buckets);
+	jifl_cells_close(&m->blocks);
+	vfree(m->entries);
 	kfree(m);
 }
 
 static int jifl_mem_open(struct jifl_session *s, u64 *busy_session)
 {
 	struct jifl_mem *m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_KERNEL));
+	int err;
 
 	if (!m)
 		return -ENOMEM;
-	m->blocks = JIFL_ALLOC(vcalloc(JIFL_MEM_BLOCKS, sizeof(*m->blocks)));
-	m->cells = JIFL_ALLOC(vcalloc(JIFL_MEM_ALL, sizeof(*m->cells)));
-	m->buckets = JIFL_ALLOC(vcalloc(JIFL_MEM_BLOCKS, sizeof(*m->buckets)));
-	if (!m->blocks || !m->cells || !m->buckets) {
+	err = jifl_cells_open(&m->blocks, JIFL_MEM_BLOCKS, sizeof(struct jifl_mem_block));
+	m->entries = JIFL_ALLOC(vcalloc(JIFL_MEM_ALL, sizeof(*m->entries)));
+	if (err || !m->entries) {
 		jifl_mem_free(m);
 		return -ENOMEM;
 	}
@@ -94,44 +91,41 @@ static void jifl_mem_close(struct jifl_session *s)
 
 /* --- inserting -------------------------------------------------------------------- */
 
-static struct jifl_mem_block *jifl_mem_find(const struct jifl_mem *m, u32 head,
-					    const struct jifl_mem_block *b)
+/* Numbers the records of a new block, and lists its accesses. */
+static void jifl_mem_list(struct jifl_mem *m, struct jifl_mem_block *block,
+			  const struct jifl_mem_plan *p)
 {
-	struct jifl_mem_block *found;
-
-	for (; head; head = found->next) {
-		found = &m->blocks[head - 1];
-		if (found->orig == b->orig && found->hash == b->hash && found->src_len == b->src_len)
-			return found;
-	}
-	return NULL;
-}
-
-/* The block's entry, a new one if need be; NULL: there is no room. */
-static const struct jifl_mem_block *jifl_mem_enter(struct jifl_mem *m, const struct ir_block *b,
-						   const struct jifl_mem_plan *p)
-{
-	struct jifl_mem_block new = { .orig = (u32)b->addr.v, .hash = jifl_block_hash(b),
-				      .src_len = b->src_len, .first = m->nrecords };
-	u32 *head = &m->buckets[hash_32(new.orig, ilog2(JIFL_MEM_BLOCKS))];
-	const struct jifl_mem_block *found = jifl_mem_find(m, *head, &new);
+	const u32 index = jifl_cells_index(&m->blocks, sizeof(*block), &block->cell);
 	u32 i;
 
-	if (found)
-		return found;
-	if (m->nblocks == JIFL_MEM_BLOCKS || m->ncells + p->naccesses > JIFL_MEM_ALL ||
-	    m->nrecords + p->nrecords > JIFL_RECORD_NUMBER(~0u))
-		return NULL;
-	new.next = *head;
-	m->blocks[m->nblocks++] = new;
-	*head = m->nblocks;
+	block->first = m->nrecords;
 	m->nrecords += p->nrecords;
 	for (i = 0; i < p->naccesses; i++)
-		m->cells[m->ncells + i] = (struct jifl_mem_cell){ .block = m->nblocks - 1,
-								  .access = p->accesses[i] };
+		m->entries[m->nentries + i] = (struct jifl_mem_entry){ .block = index,
+								       .access = p->accesses[i] };
 	/* Pairs with the acquire in jifl_mem_end. */
-	smp_store_release(&m->ncells, m->ncells + p->naccesses);
-	return &m->blocks[m->nblocks - 1];
+	smp_store_release(&m->nentries, m->nentries + p->naccesses);
+}
+
+/* The block's cell, a new one if need be; NULL: there is no room. */
+static const struct jifl_mem_block *jifl_mem_block(struct jifl_mem *m, const struct ir_block *b,
+						   const struct jifl_mem_plan *p)
+{
+	const struct jifl_block_name name = jifl_block_name(b);
+	const size_t size = sizeof(struct jifl_mem_block);
+	struct jifl_cell *cell = jifl_cells_find(&m->blocks, size, &name, sizeof(name));
+
+	static_assert(offsetof(struct jifl_mem_block, name) == sizeof(struct jifl_cell));
+	if (cell)
+		return container_of(cell, struct jifl_mem_block, cell);
+	if (m->nentries + p->naccesses > JIFL_MEM_ALL ||
+	    m->nrecords + p->nrecords > JIFL_RECORD_NUMBER(~0u))
+		return NULL;
+	cell = jifl_cells_find_or_add(&m->blocks, size, &name, sizeof(name));
+	if (!cell)
+		return NULL;
+	jifl_mem_list(m, container_of(cell, struct jifl_mem_block, cell), p);
+	return container_of(cell, struct jifl_mem_block, cell);
 }
 
 static void jifl_mem_add(struct ir_block *b, const struct jifl_mem_record *r, u32 number)
@@ -154,18 +148,18 @@ static void jifl_mem_instrument(struct ir_block *b, void *arg)
 	struct jifl_session *s = arg;
 	struct jifl_mem *m = s->tool_data;
 	const struct jifl_mem_plan *p = &jifl_mem_planned;
-	const struct jifl_mem_block *entry;
+	const struct jifl_mem_block *block;
 	u32 i;
 
 	jifl_count_attribute(s);
 	jifl_mem_plan(b, &jifl_mem_planned);
-	entry = p->full ? NULL : jifl_mem_enter(m, b, p);
-	if (!entry) {
+	block = p->full ? NULL : jifl_mem_block(m, b, p);
+	if (!block) {
 		WRITE_ONCE(m->refused, m->refused + 1);
 		return;
 	}
 	for (i = 0; i < p->nrecords; i++)
-		jifl_mem_add(b, &p->records[i], entry->first + i);
+		jifl_mem_add(b, &p->records[i], block->first + i);
 }
 
 /* Behind the beginning of a call stands which stack it runs on. */
@@ -182,11 +176,12 @@ static void jifl_mem_begin(unsigned long index)
 static void jifl_mem_fill(const void *table, u32 i, void *answer)
 {
 	const struct jifl_mem *m = table;
-	const struct jifl_mem_access *a = &m->cells[i].access;
-	const struct jifl_mem_block *b = &m->blocks[m->cells[i].block];
+	const struct jifl_mem_access *a = &m->entries[i].access;
+	const struct jifl_mem_block *b = (void *)jifl_cells_at(&m->blocks, sizeof(*b),
+							       m->entries[i].block);
 
 	*(struct jifl_access *)answer = (struct jifl_access){
-		.insn = (u64)(s64)(s32)b->orig + a->offset,
+		.insn = jifl_block_address(b->name.orig) + a->offset,
 		.disp = a->disp,
 		.block = b->first,
 		.record = b->first + a->base.record,
@@ -205,8 +200,8 @@ static u32 jifl_mem_end(const void *table)
 {
 	const struct jifl_mem *m = table;
 
-	/* Pairs with the release in jifl_mem_enter. */
-	return smp_load_acquire(&m->ncells);
+	/* Pairs with the release in jifl_mem_list. */
+	return smp_load_acquire(&m->nentries);
 }
 
 static void jifl_mem_rest(const void *table, struct jifl_table_read *req)
