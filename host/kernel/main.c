@@ -13,6 +13,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "compat/import.h"
 #include "compat/ksym.h"
 #include "text/return_site.h"
 #include "text/text.h"
@@ -158,6 +159,7 @@ static const struct jifl_part {
 	{ "parameters", jifl_main_check },
 	{ "symbols", jifl_ksym_init },
 	{ "requirements", jifl_require },
+	{ "imports", jifl_import_init },
 	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
 	{ "text", jifl_text_init, jifl_text_exit },
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
@@ -171,7 +173,7 @@ static const struct jifl_part {
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "keys", jifl_keys_init },
 	{ "tools", jifl_tools_init },
-	{ "rings", jifl_ring_wait_init, jifl_ring_wait_exit },
+	{ "rings", NULL, jifl_ring_wait_exit },
 	{ "sessions", jifl_session_init, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },
@@ -190,7 +192,7 @@ static int __init jifl_main_init(void)
 	int ret;
 
 	for (n = 0; n < ARRAY_SIZE(jifl_parts); n++) {
-		ret = jifl_parts[n].init();
+		ret = jifl_parts[n].init ? jifl_parts[n].init() : 0;
 		if (!ret)
 			continue;
 		/* A refusal has said its own line; the others are rare failures. */

@@ -15,7 +15,7 @@ struct task_struct;
 
 /* --- execmem.c: executable memory in the module area ----------------------- */
 
-/* Finds the kernel's functions. 0 or -errno. */
+/* Finds out whether large pages can be had. 0. After jifl_import_init. */
 int jifl_compat_exec_init(void);
 /*
  * Writable, not executable memory within reach of kernel text; NULL when there is none. vfree()

@@ -6,51 +6,11 @@
  */
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
-#include <linux/static_call.h>
 #include <linux/string.h>
 
 #include "../kernel.h"
+#include "import.h"
 #include "ksym.h"
-
-static unsigned long proto_lookup(const char *name)
-{
-	return 0;
-}
-
-/*
- * A static call: an indirect call would need an endbr64, and the kernel may have removed the
- * endbr64 from this function.
- */
-DEFINE_STATIC_CALL(jifl_kallsyms_lookup, proto_lookup);
-
-static unsigned long proto_location(unsigned long addr)
-{
-	return 0;
-}
-
-DEFINE_STATIC_CALL(jifl_ftrace_location, proto_location);
-
-static int proto_size(unsigned long addr, unsigned long *size, unsigned long *offset)
-{
-	return 0;
-}
-
-DEFINE_STATIC_CALL(jifl_kallsyms_size, proto_size);
-
-/*
- * kallsyms_lookup_size_offset needs no lock: the core kernel's symbols stay, and RCU guards
- * modules' symbols.
- */
-static void find_helpers(void)
-{
-	unsigned long location = jifl_ksym("ftrace_location");
-	unsigned long size = jifl_ksym("kallsyms_lookup_size_offset");
-
-	if (location)
-		static_call_update(jifl_ftrace_location, (void *)location);
-	if (size)
-		static_call_update(jifl_kallsyms_size, (void *)size);
-}
 
 int jifl_ksym_init(void)
 {
@@ -68,10 +28,9 @@ int jifl_ksym_init(void)
 		       err);
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_kallsyms_lookup, (void *)probe.addr);
+	static_call_update(jifl_import_kallsyms_lookup_name, (void *)probe.addr);
 	unregister_kprobe(&probe);
 
-	find_helpers();
 	if (!jifl_ksym("sys_call_table")) {
 		pr_err("kallsyms has no data symbols: use a kernel built with CONFIG_KALLSYMS_ALL\n");
 		return -EOPNOTSUPP;
@@ -81,19 +40,20 @@ int jifl_ksym_init(void)
 
 unsigned long jifl_ksym(const char *name)
 {
-	return static_call(jifl_kallsyms_lookup)(name);
+	return jifl_import(kallsyms_lookup_name)(name);
 }
 
 unsigned long jifl_ksym_fentry(unsigned long addr)
 {
-	return addr ? static_call(jifl_ftrace_location)(addr) : 0;
+	return addr ? jifl_import(ftrace_location)(addr) : 0;
 }
 
 bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size)
 {
 	unsigned long offset = 0;
 
-	if (!static_call(jifl_kallsyms_size)(addr, size, &offset))
+	/* It needs no lock: the core kernel's symbols stay, and RCU guards modules' symbols. */
+	if (!jifl_import(kallsyms_lookup_size_offset)(addr, size, &offset))
 		return false;
 	*start = addr - offset;
 	return true;

@@ -11,11 +11,11 @@
 #include <linux/cred.h>
 #include <linux/ftrace.h>
 #include <linux/security.h>
-#include <linux/static_call.h>
 #include <asm/cpufeature.h>
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "require.h"
 
@@ -37,29 +37,14 @@ int jifl_require_unlocked(void)
 	return -EACCES;
 }
 
-static bool proto_shows_addresses(const struct cred *cred)
-{
-	return false;
-}
-
-/* The kernel's own check for /proc/kallsyms; kernel.kptr_restrict is part of it. */
-DEFINE_STATIC_CALL(jifl_shows_addresses, proto_shows_addresses);
-
-static void find_shows_addresses(void)
-{
-	unsigned long shows = jifl_ksym("kallsyms_show_value");
-
-	if (shows)
-		static_call_update(jifl_shows_addresses, (void *)shows);
-}
-
 int jifl_require_addresses(void)
 {
 	int ret = jifl_require_unlocked();
 
 	if (ret)
 		return ret;
-	return static_call(jifl_shows_addresses)(current_cred()) ||
+	/* The kernel's own check for /proc/kallsyms; kernel.kptr_restrict is part of it. */
+	return jifl_import(kallsyms_show_value)(current_cred()) ||
 	       JIFL_HOST_PLANTED(addresses_shown) ? 0 : -EPERM;
 }
 
@@ -111,6 +96,5 @@ int jifl_require(void)
 		err = require_ftrace();
 	if (!err)
 		err = require_entry();
-	find_shows_addresses();
 	return err;
 }

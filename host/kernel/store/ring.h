@@ -153,7 +153,6 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 
 /* --- ring_wait.c ---------------------------------------------------------------- */
 
-int jifl_ring_wait_init(void);
 void jifl_ring_wait_exit(void);
 /* From here on tasks may wait, except those of process `reader`; 0: no task may wait. */
 void jifl_ring_wait_open(pid_t reader);

@@ -16,13 +16,12 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/static_call.h>
 #include <linux/task_work.h>
 #include <linux/wait.h>
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../compat/ksym.h"
+#include "../compat/import.h"
 #include "ring.h"
 
 static unsigned int ring_patience_ms = 1000;
@@ -41,14 +40,6 @@ static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting */
 static DECLARE_WAIT_QUEUE_HEAD(jifl_ring_room);
 static atomic64_t jifl_ring_waits, jifl_ring_waited_ns;
 static bool jifl_ring_ever_waited;
-
-static int proto_add(struct task_struct *task, struct callback_head *work,
-		     enum task_work_notify_mode notify)
-{
-	return -ESRCH;
-}
-
-DEFINE_STATIC_CALL(jifl_task_work_add, proto_add);
 
 static void jifl_ring_waiter_gone(struct jifl_ring_waiter *w)
 {
@@ -106,7 +97,7 @@ void jifl_ring_wait(const u64 *limit)
 	atomic_inc(&jifl_ring_waiters);
 	smp_mb__after_atomic();
 	if (!READ_ONCE(jifl_ring_reader) ||
-	    static_call(jifl_task_work_add)(current, &w->work, TWA_RESUME))
+	    jifl_import(task_work_add)(current, &w->work, TWA_RESUME))
 		jifl_ring_waiter_gone(w);
 }
 
@@ -134,18 +125,6 @@ void jifl_ring_wait_count(u64 *waits, u64 *ns)
 {
 	*waits = atomic64_read(&jifl_ring_waits);
 	*ns = atomic64_read(&jifl_ring_waited_ns);
-}
-
-int jifl_ring_wait_init(void)
-{
-	unsigned long add = jifl_ksym("task_work_add");
-
-	if (!add) {
-		pr_err("this kernel has no task_work_add\n");
-		return -EOPNOTSUPP;
-	}
-	static_call_update(jifl_task_work_add, (void *)add);
-	return 0;
 }
 
 void jifl_ring_wait_exit(void)

@@ -11,13 +11,13 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <linux/static_call.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "blacklist.h"
 #include "ranges.h"
@@ -89,20 +89,6 @@ static struct {
 
 #define PLAIN_SHIFT	10
 
-static struct module *proto_module_address(unsigned long addr)
-{
-	return NULL;
-}
-
-DEFINE_STATIC_CALL(jifl_module_address, proto_module_address);
-
-static bool proto_is_trampoline(unsigned long addr)
-{
-	return false;
-}
-
-DEFINE_STATIC_CALL(jifl_is_ftrace_trampoline, proto_is_trampoline);
-
 /* --- tables, made at load ---------------------------------------------------- */
 
 static void add_thunks(const char *from, const char *last)
@@ -167,17 +153,12 @@ static void not_plain(const struct text_range *r, u32 n)
 
 static int find_symbols(void)
 {
-	unsigned long module_address = jifl_ksym("__module_address");
-	unsigned long is_trampoline = jifl_ksym("is_ftrace_trampoline");
-
 	text.start = jifl_ksym("_stext");
 	text.end = jifl_ksym("_etext");
-	if (!text.start || !text.end || !module_address || !is_trampoline) {
+	if (!text.start || !text.end) {
 		pr_err("kallsyms lacks symbols that say which text may be copied: use a kernel built with CONFIG_KALLSYMS_ALL\n");
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_module_address, (void *)module_address);
-	static_call_update(jifl_is_ftrace_trampoline, (void *)is_trampoline);
 	return 0;
 }
 
@@ -298,7 +279,7 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	if (is_core(a))
 		return classify_core(a, cause);
 
-	mod = static_call(jifl_module_address)(a);
+	mod = jifl_import(__module_address)(a);
 	if (mod == THIS_MODULE) {
 		*cause = JIFL_CAUSE_OWN;
 		return JIFL_TEXT_NATIVE;
@@ -309,7 +290,7 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 		return JIFL_TEXT_THUNK;
 
 	*cause = JIFL_CAUSE_FOREIGN;
-	if (static_call(jifl_is_ftrace_trampoline)(a))
+	if (jifl_import(is_ftrace_trampoline)(a))
 		*cause = JIFL_CAUSE_TRACER;
 	return JIFL_TEXT_FOREIGN;
 }
@@ -327,7 +308,7 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 	if (is_core(a)) {
 		end = text.end;
 	} else {
-		mod = static_call(jifl_module_address)(a);
+		mod = jifl_import(__module_address)(a);
 		end = module_text_end(mod, a);
 		if (!end && !mod && is_its_thunk(a))
 			end = a + 4;

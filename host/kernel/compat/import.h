@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The functions of the kernel that JIFL calls although the kernel does not export them. An import
+ * has the type of the kernel's own declaration.
+ *
+ * An import is a static call: an indirect call would need an endbr64, which the kernel removes from
+ * functions whose address it never takes itself. Context: that of the function.
+ */
+#ifndef JIFL_HOST_IMPORT_H
+#define JIFL_HOST_IMPORT_H
+
+#include <linux/ftrace.h>
+#include <linux/kallsyms.h>
+#include <linux/module.h>
+#include <linux/set_memory.h>
+#include <linux/static_call.h>
+#include <linux/task_work.h>
+#include <linux/version.h>
+#include <linux/vmalloc.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#include <linux/execmem.h>
+#define JIFL_IMPORTS_BY_VERSION(X) \
+	X(NEEDED, execmem_alloc) \
+	X(OPTIONAL, __vmalloc_node_range_noprof)
+#else
+#include <linux/moduleloader.h>
+#define JIFL_IMPORTS_BY_VERSION(X) \
+	X(NEEDED, module_alloc) \
+	X(OPTIONAL, __vmalloc_node_range)
+#endif
+
+/*
+ * X(need, function). NEEDED: without the function JIFL does not load. OPTIONAL: without it calls
+ * return 0.
+ */
+#define JIFL_IMPORTS(X) \
+	X(NEEDED, kallsyms_lookup_name) \
+	X(OPTIONAL, kallsyms_lookup_size_offset) \
+	X(OPTIONAL, kallsyms_show_value) \
+	X(OPTIONAL, ftrace_location) \
+	X(NEEDED, is_ftrace_trampoline) \
+	X(NEEDED, __module_address) \
+	X(NEEDED, set_memory_ro) \
+	X(NEEDED, set_memory_x) \
+	X(OPTIONAL, set_memory_rw) \
+	X(OPTIONAL, set_memory_nx) \
+	X(NEEDED, task_work_add) \
+	JIFL_IMPORTS_BY_VERSION(X)
+
+enum jifl_import {
+#define JIFL_IMPORT_NUMBER(need, function) JIFL_IMPORT_##function,
+	JIFL_IMPORTS(JIFL_IMPORT_NUMBER)
+#undef JIFL_IMPORT_NUMBER
+};
+
+#define JIFL_IMPORT_DECLARE(need, function) DECLARE_STATIC_CALL(jifl_import_##function, function);
+JIFL_IMPORTS(JIFL_IMPORT_DECLARE)
+#undef JIFL_IMPORT_DECLARE
+
+/* Calls the function: jifl_import(function)(arguments). */
+#define jifl_import(function)	static_call(jifl_import_##function)
+/* Does the kernel have the function? After jifl_import_init; any context. */
+#define jifl_imported(function)	jifl_import_has(JIFL_IMPORT_##function)
+bool jifl_import_has(enum jifl_import import);
+
+/* Finds all imports. 0, or -EOPNOTSUPP after a line in the log. After jifl_ksym_init; sleeps. */
+int jifl_import_init(void);
+
+#endif
