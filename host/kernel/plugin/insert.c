@@ -176,31 +176,43 @@ static int jifl_ins_insert(struct jifl_wanted *w)
 
 /* --- all of them ------------------------------------------------------------------------ */
 
+enum jifl_inserted { JIFL_INSERTED_CALL, JIFL_INSERTED_HIST };
+
 static const struct jifl_place_kind {
 	enum jifl_handle handle;	/* kind of handle that names the place */
-	const char *call, *hist;	/* the names in jifl.h, for the log */
+	const char *what[2];		/* the names in jifl.h, for the log; by what is inserted */
 	int (*begin)(struct jifl_wanted *w, const struct jifl_place *place);
 	int (*insert)(struct jifl_wanted *w);
 } jifl_places[] = {
-	[JIFL_PLACE_POINT] = { JIFL_HANDLE_POINT, "syscall_insert_call", "syscall_insert_hist",
+	[JIFL_PLACE_POINT] = { JIFL_HANDLE_POINT, { "syscall_insert_call", "syscall_insert_hist" },
 			       jifl_point_begin, jifl_point_insert },
-	[JIFL_PLACE_ROUTINE] = { JIFL_HANDLE_ROUTINE, "routine_insert_call", "routine_insert_hist",
+	[JIFL_PLACE_ROUTINE] = { JIFL_HANDLE_ROUTINE,
+				 { "routine_insert_call", "routine_insert_hist" },
 				 jifl_routine_begin, jifl_routine_insert },
-	[JIFL_PLACE_ROUTINE_EXIT] = { JIFL_HANDLE_ROUTINE, "routine_insert_exit_call", "routine_insert_exit_hist",
+	[JIFL_PLACE_ROUTINE_EXIT] = { JIFL_HANDLE_ROUTINE,
+				      { "routine_insert_exit_call", "routine_insert_exit_hist" },
 				      jifl_exit_begin, jifl_exit_insert },
-	[JIFL_PLACE_BB] = { JIFL_HANDLE_BB, "bb_insert_call", "bb_insert_hist",
+	[JIFL_PLACE_BB] = { JIFL_HANDLE_BB, { "bb_insert_call", "bb_insert_hist" },
 			    jifl_bb_begin, jifl_bb_insert },
-	[JIFL_PLACE_INS] = { JIFL_HANDLE_INS, "ins_insert_call", "ins_insert_hist",
+	[JIFL_PLACE_INS] = { JIFL_HANDLE_INS, { "ins_insert_call", "ins_insert_hist" },
 			     jifl_ins_begin, jifl_ins_insert },
 };
 
-/* 0, or a logged mistake: the handle is stale, or there is no such place. */
-static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *place, const char *what,
-			     struct jifl_wanted *w)
+/*
+ * 0; -EINVAL: there is no such kind of place; or a logged mistake: the handle is stale, or the
+ * place does not exist there.
+ */
+static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *place,
+			     enum jifl_inserted inserted, struct jifl_wanted *w)
 {
 	const struct jifl_place_kind *kind = &jifl_places[place->kind];
-	struct jifl_round *r = jifl_handle_round(p, place->handle, kind->handle, what);
+	const char *what;
+	struct jifl_round *r;
 
+	if (place->kind >= ARRAY_SIZE(jifl_places))
+		return -EINVAL;
+	what = kind->what[inserted];
+	r = jifl_handle_round(p, place->handle, kind->handle, what);
 	if (!r)
 		return -EPERM;
 	*w = (struct jifl_wanted){ .plugin = p, .what = what, .nr = r->syscall->nr };
@@ -213,11 +225,8 @@ int jifl_insert_call(struct jifl_plugin *p, struct jifl_place place, void *fn, .
 	va_list ap;
 	int ret;
 
-	if (place.kind >= ARRAY_SIZE(jifl_places))
-		return -EINVAL;
 	va_start(ap, fn);
-	ret = jifl_insert_begin(p, &place, jifl_places[place.kind].call, &w);
-	ret = ret ?: jifl_want_call(&w, fn, ap);
+	ret = jifl_insert_begin(p, &place, JIFL_INSERTED_CALL, &w) ?: jifl_want_call(&w, fn, ap);
 	va_end(ap);
 	return ret ?: jifl_places[place.kind].insert(&w);
 }
@@ -229,11 +238,9 @@ int jifl_insert_hist(struct jifl_plugin *p, struct jifl_place place, hist_t *his
 	va_list ap;
 	int ret;
 
-	if (place.kind >= ARRAY_SIZE(jifl_places))
-		return -EINVAL;
 	va_start(ap, value);
-	ret = jifl_insert_begin(p, &place, jifl_places[place.kind].hist, &w);
-	ret = ret ?: jifl_want_hist(&w, hist, value, ap);
+	ret = jifl_insert_begin(p, &place, JIFL_INSERTED_HIST, &w) ?:
+	      jifl_want_hist(&w, hist, value, ap);
 	va_end(ap);
 	return ret ?: jifl_places[place.kind].insert(&w);
 }
