@@ -62,11 +62,17 @@ static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64
 	}
 }
 
-/* Interrupts are off, so the line is logged later: the interrupted code may hold any lock. */
-static bool jifl_queue_mismatch(struct jifl_plugin *p, const char *what)
+/* Can records of this size be put and taken? Another size is a logged mistake. */
+static bool jifl_queue_check(struct jifl_plugin *p, const jifl_queue_t *q, size_t size,
+			     const char *what)
 {
 	unsigned long flags;
 
+	if (!q->ends)
+		return false;
+	if (size == q->size)
+		return true;
+	/* Interrupts are off, so the line is logged later: the interrupted code may hold any lock. */
 	local_irq_save(flags);
 	jifl_plugin_mistake(p, -EINVAL, what, "not of the size of the queue's records");
 	local_irq_restore(flags);
@@ -79,10 +85,8 @@ bool jifl_plugin_enqueue(struct jifl_plugin *p, jifl_queue_t *q, const void *rec
 	unsigned long flags;
 	s64 at;
 
-	if (!q->ends)
+	if (!jifl_queue_check(p, q, size, "jifl_enqueue"))
 		return false;
-	if (size != q->size)
-		return jifl_queue_mismatch(p, "jifl_enqueue");
 	local_irq_save(flags);
 	place = jifl_queue_claim(q, &q->ends->put.at, 0, &at);
 	if (place) {
@@ -102,10 +106,8 @@ bool jifl_plugin_dequeue(struct jifl_plugin *p, jifl_queue_t *q, void *record, s
 	unsigned long flags;
 	s64 at;
 
-	if (!q->ends)
+	if (!jifl_queue_check(p, q, size, "jifl_dequeue"))
 		return false;
-	if (size != q->size)
-		return jifl_queue_mismatch(p, "jifl_dequeue");
 	local_irq_save(flags);
 	place = jifl_queue_claim(q, &q->ends->take.at, 1, &at);
 	if (place) {
