@@ -15,7 +15,7 @@
 
 static_assert(INS_REG_NONE == IR_REG_NONE);
 
-static struct ir_fetch *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_fetch_how how)
+static struct ir_fetch *jifl_fetch_begin(struct jifl_wanted *w, u32 i, enum ir_fetch_how how)
 {
 	w->ins.fetched |= 1u << i;
 	w->ins.fetches[i] = (struct ir_fetch){ .how = how, .base = IR_REG_NONE,
@@ -24,25 +24,25 @@ static struct ir_fetch *jifl_lookup_begin(struct jifl_wanted *w, u32 i, enum ir_
 }
 
 /* A register, or memory to which one points. Conditions and histograms have the same values. */
-static const char *jifl_lookup_value(struct jifl_wanted *w, u32 i, int value)
+static const char *jifl_fetch_value(struct jifl_wanted *w, u32 i, int value)
 {
-	struct ir_fetch *l;
+	struct ir_fetch *f;
 	struct ir_source s;
 
 	if (!jifl_value_source(w->at, value, &s))
 		return "there is no such value there";
 	if (s.memory)
-		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_FETCH_LOAD32 : IR_FETCH_LOAD);
+		f = jifl_fetch_begin(w, i, s.width == 4 ? IR_FETCH_LOAD32 : IR_FETCH_LOAD);
 	else
-		l = jifl_lookup_begin(w, i, s.width == 4 ? IR_FETCH_REG32 : IR_FETCH_REG);
-	l->base = s.reg;
-	l->disp = s.disp;
+		f = jifl_fetch_begin(w, i, s.width == 4 ? IR_FETCH_REG32 : IR_FETCH_REG);
+	f->base = s.reg;
+	f->disp = s.disp;
 	w->needs_return |= (value & ~JIFL_VALUE_LOW) == VALUE_RETVAL;
 	return NULL;
 }
 
 /* Address at which the kernel goes on: the instruction's, the next one's, or its target. */
-static u64 jifl_lookup_ip(const struct jifl_wanted *w)
+static u64 jifl_fetch_ip(const struct jifl_wanted *w)
 {
 	if (!w->insn || w->place == IR_BEFORE)
 		return w->address;
@@ -50,24 +50,24 @@ static u64 jifl_lookup_ip(const struct jifl_wanted *w)
 }
 
 /* All registers. At a system call's entry: those of its caller, its handler's argument. */
-static const char *jifl_lookup_context(struct jifl_wanted *w, u32 i)
+static const char *jifl_fetch_context(struct jifl_wanted *w, u32 i)
 {
 	if (w->at == JIFL_AT_EXIT)
 		return "there are no registers at the exit of a system call";
 	if (w->at == JIFL_AT_ENTRY) {
-		jifl_lookup_begin(w, i, IR_FETCH_REG)->base = IR_RDI;
+		jifl_fetch_begin(w, i, IR_FETCH_REG)->base = IR_RDI;
 		return NULL;
 	}
 	if (ir_insert_context(&w->ins))
 		return "ARG_CONTEXT more than once";
 	if (w->ins.when.width)
 		return "ARG_CONTEXT with IF_EQUAL";
-	jifl_lookup_begin(w, i, IR_FETCH_CONTEXT)->disp = (s32)jifl_lookup_ip(w);
+	jifl_fetch_begin(w, i, IR_FETCH_CONTEXT)->disp = (s32)jifl_fetch_ip(w);
 	return NULL;
 }
 
 /* If the session has several system calls, the number comes from the task's stack. */
-static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
+static const char *jifl_fetch_nr(struct jifl_wanted *w, u32 i)
 {
 	if (w->nr >= 0) {
 		w->ins.args[i] = w->nr;
@@ -75,7 +75,7 @@ static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 	}
 	if (w->ins.then[0])
 		return "ARG_SYSCALL_NR more than once";
-	jifl_lookup_begin(w, i, IR_FETCH_THEN)->disp = jifl_compat_current_cell();
+	jifl_fetch_begin(w, i, IR_FETCH_THEN)->disp = jifl_compat_current_cell();
 	w->ins.then[0] = offsetof(struct task_struct, stack);
 	w->ins.then[1] = THREAD_SIZE - TOP_OF_KERNEL_STACK_PADDING - sizeof(struct pt_regs) +
 			 offsetof(struct pt_regs, orig_ax);
@@ -83,10 +83,10 @@ static const char *jifl_lookup_nr(struct jifl_wanted *w, u32 i)
 }
 
 /* how: fetches the address of the operand, or its value. */
-static const char *jifl_lookup_memory(struct jifl_wanted *w, u32 i, const struct ins_memory *m,
+static const char *jifl_fetch_memory(struct jifl_wanted *w, u32 i, const struct ins_memory *m,
 				      enum ir_fetch_how how)
 {
-	struct ir_fetch *l;
+	struct ir_fetch *f;
 
 	if (m->segment != INS_SEGMENT_NONE)
 		return "its address is relative to a segment";
@@ -96,27 +96,27 @@ static const char *jifl_lookup_memory(struct jifl_wanted *w, u32 i, const struct
 		w->ins.args[i] = m->disp;
 		return NULL;
 	}
-	l = jifl_lookup_begin(w, i, how);
-	l->base = m->base;
-	l->index = m->index;
-	l->scale = m->scale;
-	l->disp = (s32)m->disp;
+	f = jifl_fetch_begin(w, i, how);
+	f->base = m->base;
+	f->index = m->index;
+	f->scale = m->scale;
+	f->disp = (s32)m->disp;
 	return NULL;
 }
 
-static const char *jifl_lookup_operand(struct jifl_wanted *w, u32 i, int type)
+static const char *jifl_fetch_operand(struct jifl_wanted *w, u32 i, int type)
 {
 	struct ins_memory m;
 
 	if (!w->insn || !jifl_engine_memory(w->insn, &m, 1))
 		return "there is no operand in memory";
 	if (type == ARG_MEMORY_ADDRESS)
-		return jifl_lookup_memory(w, i, &m, IR_FETCH_ADDRESS);
+		return jifl_fetch_memory(w, i, &m, IR_FETCH_ADDRESS);
 	w->ins.args[i] = m.size;
 	return NULL;
 }
 
-static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
+static const char *jifl_fetch_target(struct jifl_wanted *w, u32 i)
 {
 	struct ins_memory m;
 
@@ -130,9 +130,9 @@ static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
 	case IR_JMP_IND:
 	case IR_CALL_IND:
 		if (w->insn->reg != IR_REG_NONE)
-			jifl_lookup_begin(w, i, IR_FETCH_REG)->base = w->insn->reg;
+			jifl_fetch_begin(w, i, IR_FETCH_REG)->base = w->insn->reg;
 		else if (jifl_engine_memory(w->insn, &m, 1))
-			return jifl_lookup_memory(w, i, &m, IR_FETCH_LOAD);
+			return jifl_fetch_memory(w, i, &m, IR_FETCH_LOAD);
 		return NULL;
 	default:
 		return "there is no branch whose target is known";
@@ -140,7 +140,7 @@ static const char *jifl_lookup_target(struct jifl_wanted *w, u32 i)
 }
 
 /* Before a conditional jump this is unknown: see jifl_wanted.taken. */
-static const char *jifl_lookup_taken(struct jifl_wanted *w, u32 i)
+static const char *jifl_fetch_taken(struct jifl_wanted *w, u32 i)
 {
 	if (!w->insn || !ir_kind_ends_block(w->insn->kind))
 		return "there is no branch";
@@ -154,22 +154,22 @@ const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value)
 {
 	switch (type) {
 	case ARG_REG:
-		return jifl_lookup_value(w, i, value);
+		return jifl_fetch_value(w, i, value);
 	case ARG_SYSCALL_NR:
-		return jifl_lookup_nr(w, i);
+		return jifl_fetch_nr(w, i);
 	case ARG_TASK:
-		jifl_lookup_begin(w, i, IR_FETCH_CELL)->disp = jifl_compat_current_cell();
+		jifl_fetch_begin(w, i, IR_FETCH_CELL)->disp = jifl_compat_current_cell();
 		return NULL;
 	case ARG_CONTEXT:
-		return jifl_lookup_context(w, i);
+		return jifl_fetch_context(w, i);
 	case ARG_INS_ADDRESS:
 		w->ins.args[i] = w->address;
 		return w->address ? NULL : "there is no instruction";
 	case ARG_BRANCH_TARGET:
-		return jifl_lookup_target(w, i);
+		return jifl_fetch_target(w, i);
 	case ARG_BRANCH_TAKEN:
-		return jifl_lookup_taken(w, i);
+		return jifl_fetch_taken(w, i);
 	default:
-		return jifl_lookup_operand(w, i, type);
+		return jifl_fetch_operand(w, i, type);
 	}
 }

@@ -7,7 +7,7 @@
  *   tell.c     answers questions about handles
  *   insert.c   puts inserts to their places
  *   want.c     turns arguments into inserts
- *   lookup.c   turns arguments that are no constants into fetches
+ *   fetch.c    turns arguments that are no constants into fetches
  *   event.c    events: modules, flushes, ends
  *   modules.c  the list of modules for events
  *   store.c    objects that plugins make: heaps, storage of CPUs
@@ -152,7 +152,7 @@ unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, con
 struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
 				     enum jifl_handle kind, const char *what);
 
-/* --- what is inserted: want.c, lookup.c ------------------------------------- */
+/* --- what is inserted: want.c, fetch.c ------------------------------------- */
 
 /* An insertion that a plugin asks for, and the function of the API that it calls. */
 struct jifl_wanted {
@@ -173,7 +173,7 @@ struct jifl_wanted {
 /* False: the value does not exist. In want.c. */
 bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s);
 
-/* Sets argument i of w->ins; value: of ARG_REG. NULL, or what is wrong. In lookup.c. */
+/* Sets argument i of w->ins; value: of ARG_REG. NULL, or what is wrong. In fetch.c. */
 const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value);
 
 /* Fill w->ins from the arguments in ap; 0, or a logged mistake. */

@@ -53,7 +53,7 @@ static unsigned int nslows;
 /* Functions that do a locked cmpxchg for others: who wants it is their caller. */
 static const char * const helpers[] = { "lockref_", "refcount_", "rcuref_", "_atomic_dec_and_" };
 
-static void find_slow(const char *function, u8 type)
+static void jifl_lock_find_slow(const char *function, u8 type)
 {
 	char name[JIFL_SYMBOL_MAX];
 	u64 start;
@@ -82,7 +82,7 @@ static int jifl_lock_init(void)
 		before = nslows;
 		for (j = 0; j < ARRAY_SIZE(suffixes) && nslows == before; j++) {
 			snprintf(name, sizeof(name), "%s%s", names[i].name, suffixes[j]);
-			find_slow(name, names[i].type);
+			jifl_lock_find_slow(name, names[i].type);
 		}
 	}
 	jifl_lock_wait_init();
@@ -103,13 +103,14 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr)
 /* --- slow paths -------------------------------------------------------------------------- */
 
 /* The stack pointer is looked at as an address: what the insert pushes is taken off it then. */
-static struct ir_fetch look_at(enum ir_fetch_how how, u8 base)
+static struct ir_fetch jifl_lock_fetch(enum ir_fetch_how how, u8 base)
 {
 	return (struct ir_fetch){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
 }
 
-static struct ir_insert *insert_call(struct ir_block *b, enum ir_place place, u16 at,
-				     const void *fn, u8 nargs, const struct jifl_locks_table *t)
+static struct ir_insert *jifl_lock_insert_call(struct ir_block *b, enum ir_place place, u16 at,
+					       const void *fn, u8 nargs,
+					       const struct jifl_lock_table *t)
 {
 	struct ir_insert *ins = ir_block_insert(b, place, at);
 
@@ -122,21 +123,21 @@ static struct ir_insert *insert_call(struct ir_block *b, enum ir_place place, u1
 	return ins;
 }
 
-static void insert_begin(struct ir_block *b, struct jifl_locks_table *t,
-			 const struct jifl_lock_slow *slow)
+static void jifl_lock_insert_begin(struct ir_block *b, struct jifl_lock_table *t,
+				   const struct jifl_lock_slow *slow)
 {
-	struct ir_insert *ins = insert_call(b, IR_BEFORE, 0, jifl_lock_begin, 4, t);
+	struct ir_insert *ins = jifl_lock_insert_call(b, IR_BEFORE, 0, jifl_lock_begin, 4, t);
 
 	if (!ins)
 		return;
 	ins->fetched = 1 << 1 | 1 << 2;
-	ins->fetches[1] = look_at(IR_FETCH_REG, IR_RDI);
-	ins->fetches[2] = look_at(IR_FETCH_ADDRESS, IR_RSP);
+	ins->fetches[1] = jifl_lock_fetch(IR_FETCH_REG, IR_RDI);
+	ins->fetches[2] = jifl_lock_fetch(IR_FETCH_ADDRESS, IR_RSP);
 	ins->args[3] = (unsigned long)slow;
 }
 
 /* Where it returns, or another function is jumped to, which returns in its stead. */
-static void insert_end(struct ir_block *b, struct jifl_locks_table *t)
+static void jifl_lock_insert_end(struct ir_block *b, struct jifl_lock_table *t)
 {
 	struct jifl_way_out out;
 	struct ir_insert *ins;
@@ -144,17 +145,17 @@ static void insert_end(struct ir_block *b, struct jifl_locks_table *t)
 	jifl_routine_way_out(b, &out);
 	if (out.kind == JIFL_STAYS)
 		return;
-	ins = insert_call(b, out.place, b->ninsns - 1, jifl_lock_end, 2, t);
+	ins = jifl_lock_insert_call(b, out.place, b->ninsns - 1, jifl_lock_end, 2, t);
 	if (!ins)
 		return;
 	ins->fetched = 1 << 1;
-	ins->fetches[1] = look_at(IR_FETCH_ADDRESS, IR_RSP);
+	ins->fetches[1] = jifl_lock_fetch(IR_FETCH_ADDRESS, IR_RSP);
 }
 
 /* --- retries ----------------------------------------------------------------------------- */
 
 /* cmp of rax with another register: what cmpxchg has found with what it was to find. */
-static bool compares_rax(const struct ir_insn *insn)
+static bool jifl_lock_compares_rax(const struct ir_insn *insn)
 {
 	struct ins_memory m;
 	u16 reads, writes;
@@ -168,7 +169,7 @@ static bool compares_rax(const struct ir_insn *insn)
 enum { PREFIX_LOCK = 0xf0 };	/* SDM vol. 2, 2.1.1 */
 
 /* A lock prefix, or a byte like it. Most blocks have none, and what an instruction does is dear to tell. */
-static bool may_lock(const struct ir_block *b)
+static bool jifl_lock_may_lock(const struct ir_block *b)
 {
 	u32 i;
 
@@ -182,7 +183,7 @@ static bool may_lock(const struct ir_block *b)
  * The locked cmpxchg whose outcome decides the branch that ends the block, an index, or -1;
  * *written: registers that have changed since it found its operand.
  */
-static int cmpxchg_of(const struct ir_block *b, u16 *written)
+static int jifl_lock_cmpxchg_of(const struct ir_block *b, u16 *written)
 {
 	const struct ir_insn *insn;
 	bool compared = false;
@@ -199,7 +200,7 @@ static int cmpxchg_of(const struct ir_block *b, u16 *written)
 			*written |= writes;
 			return i;
 		}
-		if (!compared && compares_rax(insn))
+		if (!compared && jifl_lock_compares_rax(insn))
 			compared = true;
 		else if (insn->type != ins_move || (compared && writes & 1u << IR_RAX))
 			break;
@@ -209,7 +210,8 @@ static int cmpxchg_of(const struct ir_block *b, u16 *written)
 }
 
 /* The lock's address: argument 1. 0 where it is not known any more. */
-static void look_up_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg, u16 written)
+static void jifl_lock_fetch_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg,
+				    u16 written)
 {
 	struct ins_memory m;
 	u16 needed = 0;
@@ -236,7 +238,7 @@ static void look_up_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg
 }
 
 /* How many calls outside of the cmpxchg is who wants it? */
-static unsigned int outer_of(u64 addr)
+static unsigned int jifl_lock_outer_of(u64 addr)
 {
 	char name[JIFL_SYMBOL_MAX];
 	unsigned int i;
@@ -248,7 +250,7 @@ static unsigned int outer_of(u64 addr)
 	return 0;
 }
 
-static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
+static void jifl_lock_insert_retry(struct ir_block *b, struct jifl_lock_table *t)
 {
 	const struct ir_insn *last = &b->insns[b->ninsns - 1];
 	const struct ir_insn *cmpxchg;
@@ -258,9 +260,9 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 	int at;
 
 	/* Equal: exchanged. */
-	if ((last->type != ins_je && last->type != ins_jne) || !may_lock(b))
+	if ((last->type != ins_je && last->type != ins_jne) || !jifl_lock_may_lock(b))
 		return;
-	at = cmpxchg_of(b, &written);
+	at = jifl_lock_cmpxchg_of(b, &written);
 	if (at < 0)
 		return;
 	cmpxchg = &b->insns[at];
@@ -268,28 +270,29 @@ static void insert_retry(struct ir_block *b, struct jifl_locks_table *t)
 	if (!jifl_engine_reaches(on_taken ? last->target : b->next, cmpxchg->addr) &&
 	    !JIFL_HOST_PLANTED(once_is_retry))
 		return;
-	ins = insert_call(b, on_taken ? IR_TAKEN : IR_AFTER, b->ninsns - 1, jifl_lock_retry, 4, t);
+	ins = jifl_lock_insert_call(b, on_taken ? IR_TAKEN : IR_AFTER, b->ninsns - 1,
+				    jifl_lock_retry, 4, t);
 	if (!ins)
 		return;
-	look_up_operand(ins, cmpxchg, written);
+	jifl_lock_fetch_operand(ins, cmpxchg, written);
 	ins->args[2] = cmpxchg->addr.v;
-	ins->args[3] = outer_of(cmpxchg->addr.v);
+	ins->args[3] = jifl_lock_outer_of(cmpxchg->addr.v);
 }
 
 /* What a slow path tries inside is part of its wait. */
 static void jifl_lock_instrument(struct ir_block *b, void *arg)
 {
 	const struct jifl_session *s = arg;
-	struct jifl_locks_table *t = s->tool_data;
+	struct jifl_lock_table *t = s->tool_data;
 	const struct jifl_lock_slow *slow = jifl_lock_slow_at(b->addr.v);
 
 	if (!slow) {
-		insert_retry(b, t);
+		jifl_lock_insert_retry(b, t);
 		return;
 	}
 	if (b->addr.v == slow->start)
-		insert_begin(b, t, slow);
-	insert_end(b, t);
+		jifl_lock_insert_begin(b, t, slow);
+	jifl_lock_insert_end(b, t);
 }
 
 const struct jifl_tool jifl_tool_lock = {

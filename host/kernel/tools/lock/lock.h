@@ -16,7 +16,7 @@
 
 struct ir_block;
 struct jifl_session;
-struct jifl_locks_table;
+struct jifl_lock_table;
 
 /* --- lock.c ------------------------------------------------------------------------ */
 
@@ -52,7 +52,7 @@ struct jifl_lock_cell {
 };
 
 /* The cell of that name, or the one of all that find no room. Any context but NMI. */
-struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name);
+struct jifl_lock_cell *jifl_lock_cell(struct jifl_lock_table *t, const struct jifl_lock_name *name);
 
 /* --- wait.c ------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ struct jifl_lock_waits {
 	atomic64_t untimed;
 };
 
-struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t);
+struct jifl_lock_waits *jifl_lock_waits(struct jifl_lock_table *t);
 
 /*
  * Inserted calls, in the context of the code that they are inserted into: any lock may be held.
@@ -82,12 +82,12 @@ struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t);
  *
  * At a slow path's entry: its lock, the stack pointer, its struct jifl_lock_slow.
  */
-void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned long sp,
+void jifl_lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
 		     const struct jifl_lock_slow *slow);
 /* Before it is left, with the stack pointer as it was. */
-void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp);
+void jifl_lock_end(struct jifl_lock_table *t, unsigned long sp);
 /* The cmpxchg at site is tried again, for who is so many calls outside of it. */
-void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
+void jifl_lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned long site,
 		     unsigned long outer);
 
 #endif

@@ -22,7 +22,7 @@ module_param(lock_cells, uint, 0444);
 MODULE_PARM_DESC(lock_cells,
 		 "locks and callers that a session can have waits of, 16 to 1048576 (default 4096)");
 
-struct jifl_locks_table {
+struct jifl_lock_table {
 	struct jifl_cells cells;	/* struct jifl_lock_cell; first, for jifl_cells_end */
 	struct jifl_lock_cell other;	/* of all without one */
 	struct jifl_lock_waits waits;
@@ -38,14 +38,14 @@ int jifl_lock_table_init(void)
 	return jifl_cells_check("lock_cells", lock_cells, 1 << 20);
 }
 
-struct jifl_lock_waits *jifl_lock_waits(struct jifl_locks_table *t)
+struct jifl_lock_waits *jifl_lock_waits(struct jifl_lock_table *t)
 {
 	return &t->waits;
 }
 
 void jifl_lock_close(struct jifl_session *s)
 {
-	struct jifl_locks_table *t = s->tool_data;
+	struct jifl_lock_table *t = s->tool_data;
 
 	if (!t)
 		return;
@@ -57,7 +57,7 @@ void jifl_lock_close(struct jifl_session *s)
 
 int jifl_lock_open(struct jifl_session *s, u64 *busy_session)
 {
-	struct jifl_locks_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
+	struct jifl_lock_table *t = JIFL_ALLOC(vzalloc(sizeof(*t)));
 	int ret;
 
 	if (!t)
@@ -73,7 +73,7 @@ int jifl_lock_open(struct jifl_session *s, u64 *busy_session)
 
 /* --- finding and adding -------------------------------------------------------------- */
 
-struct jifl_lock_cell *jifl_lock_cell(struct jifl_locks_table *t, const struct jifl_lock_name *name)
+struct jifl_lock_cell *jifl_lock_cell(struct jifl_lock_table *t, const struct jifl_lock_name *name)
 {
 	struct jifl_cell *cell = jifl_cells_find_or_add(&t->cells, sizeof(struct jifl_lock_cell),
 						name, sizeof(*name));
@@ -102,7 +102,7 @@ static void jifl_lock_name_percpu(struct jifl_lock *l)
 
 static void jifl_lock_fill(const void *table, u32 i, void *answer)
 {
-	const struct jifl_locks_table *t = table;
+	const struct jifl_lock_table *t = table;
 	const struct jifl_lock_cell *cell = (void *)jifl_cells_at(&t->cells, sizeof(*cell), i);
 	struct jifl_lock *l = answer;
 
@@ -122,7 +122,7 @@ static void jifl_lock_fill(const void *table, u32 i, void *answer)
 
 static void jifl_lock_rest(const void *table, struct jifl_table_read *req)
 {
-	const struct jifl_locks_table *t = table;
+	const struct jifl_lock_table *t = table;
 
 	req->rest[JIFL_LOCK_OTHER_CONTENDED] = atomic64_read(&t->other.contended);
 	req->rest[JIFL_LOCK_OTHER_WAIT_NS] = atomic64_read(&t->other.wait_ns);
@@ -130,7 +130,7 @@ static void jifl_lock_rest(const void *table, struct jifl_table_read *req)
 }
 
 static_assert(sizeof(struct jifl_lock) <= JIFL_ANSWER_MAX);
-static_assert(!offsetof(struct jifl_locks_table, cells));
+static_assert(!offsetof(struct jifl_lock_table, cells));
 const struct jifl_answer jifl_lock_answer = {
 	.size = sizeof(struct jifl_lock),
 	.end = jifl_cells_end,

@@ -41,7 +41,7 @@ void jifl_lock_wait_init(void)
 /* --- the function that wants the lock ---------------------------------------------------- */
 
 /* True if the call that returns to addr is in a function that takes locks for others. */
-static bool is_locking(unsigned long addr)
+static bool jifl_lock_is_locking(unsigned long addr)
 {
 	const unsigned long call = addr - 1;
 
@@ -50,13 +50,13 @@ static bool is_locking(unsigned long addr)
 }
 
 /* The return address in the function that wants the lock; 0: not found. */
-static unsigned long caller_of(unsigned long outer)
+static unsigned long jifl_lock_caller_of(unsigned long outer)
 {
 	unsigned long frames[DEPTH];
 	unsigned int i, n = stack_trace_save(frames, DEPTH, 0);
 
 	for (i = 0; i < n; i++)
-		if (!is_locking(frames[i]) && !outer--)
+		if (!jifl_lock_is_locking(frames[i]) && !outer--)
 			return frames[i];
 	return 0;
 }
@@ -64,24 +64,25 @@ static unsigned long caller_of(unsigned long outer)
 /* --- waits ------------------------------------------------------------------------------- */
 
 /* The identity of a wait. */
-static unsigned long place_of(unsigned long sp)
+static unsigned long jifl_lock_place_of(unsigned long sp)
 {
 	return JIFL_HOST_PLANTED(waits_by_task) ? (unsigned long)current : sp;
 }
 
-static struct jifl_lock_wait *wait_at(struct jifl_lock_waits *w, unsigned long sp, unsigned int i)
+static struct jifl_lock_wait *jifl_lock_wait_at(struct jifl_lock_waits *w, unsigned long sp,
+						unsigned int i)
 {
 	return &w->waits[(hash_long(sp, JIFL_LOCK_WAITS_BITS) + i) &
 			 ((1u << JIFL_LOCK_WAITS_BITS) - 1)];
 }
 
-static struct jifl_lock_wait *find_wait(struct jifl_lock_waits *w, unsigned long sp)
+static struct jifl_lock_wait *jifl_lock_find_wait(struct jifl_lock_waits *w, unsigned long sp)
 {
 	struct jifl_lock_wait *wait;
 	unsigned int i;
 
 	for (i = 0; i < WINDOW; i++) {
-		wait = wait_at(w, sp, i);
+		wait = jifl_lock_wait_at(w, sp, i);
 		if (READ_ONCE(wait->sp) == sp)
 			return wait;
 	}
@@ -89,14 +90,14 @@ static struct jifl_lock_wait *find_wait(struct jifl_lock_waits *w, unsigned long
 }
 
 /* An old wait at this place of the stack will not end any more: its record is reused. */
-static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long sp)
+static struct jifl_lock_wait *jifl_lock_take_wait(struct jifl_lock_waits *w, unsigned long sp)
 {
-	struct jifl_lock_wait *wait = find_wait(w, sp);
+	struct jifl_lock_wait *wait = jifl_lock_find_wait(w, sp);
 	unsigned int i;
 
 	for (i = 0; !wait && i < WINDOW; i++) {
-		wait = wait_at(w, sp, i);
-		/* Pairs with the releases in jifl_lock_end and forget_wait. */
+		wait = jifl_lock_wait_at(w, sp, i);
+		/* Pairs with the releases in jifl_lock_end and jifl_lock_forget_wait. */
 		if (READ_ONCE(wait->sp) || cmpxchg_acquire(&wait->sp, 0, sp))
 			wait = NULL;
 	}
@@ -104,11 +105,11 @@ static struct jifl_lock_wait *take_wait(struct jifl_lock_waits *w, unsigned long
 }
 
 /* Drops an old wait at this place of the stack, which could be mistaken for the new one. */
-static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
+static void jifl_lock_forget_wait(struct jifl_lock_waits *w, unsigned long sp)
 {
-	struct jifl_lock_wait *wait = find_wait(w, sp);
+	struct jifl_lock_wait *wait = jifl_lock_find_wait(w, sp);
 
-	/* Pairs with the acquire in take_wait. */
+	/* Pairs with the acquire in jifl_lock_take_wait. */
 	if (wait)
 		smp_store_release(&wait->sp, 0);
 }
@@ -117,13 +118,13 @@ static void forget_wait(struct jifl_lock_waits *w, unsigned long sp)
  * mutex_lock_io() enters the slow path without trying first. So does mutex_lock() in kernels that
  * debug locks.
  */
-static bool is_free(const struct jifl_lock_slow *slow, unsigned long lock)
+static bool jifl_lock_is_free(const struct jifl_lock_slow *slow, unsigned long lock)
 {
 	return slow->type == JIFL_LOCK_MUTEX &&
 	       !atomic_long_read((const atomic_long_t *)lock);
 }
 
-void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned long sp,
+void jifl_lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
 		     const struct jifl_lock_slow *slow)
 {
 	/* Read before the stack walk, because its time is part of the wait. */
@@ -134,19 +135,19 @@ void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned lo
 	struct jifl_lock_cell *cell;
 
 	static_assert(!offsetof(struct mutex, owner));
-	if (is_free(slow, lock)) {
-		forget_wait(w, place_of(sp));
+	if (jifl_lock_is_free(slow, lock)) {
+		jifl_lock_forget_wait(w, jifl_lock_place_of(sp));
 		return;
 	}
 	name = (struct jifl_lock_name){
 		.lock = lock,
-		.caller = caller_of(0),
+		.caller = jifl_lock_caller_of(0),
 		.site = slow->start,
 		.type = slow->type,
 	};
 	cell = jifl_lock_cell(t, &name);
 	atomic64_inc(&cell->contended);
-	wait = take_wait(w, place_of(sp));
+	wait = jifl_lock_take_wait(w, jifl_lock_place_of(sp));
 	if (!wait) {
 		atomic64_inc(&w->untimed);
 		return;
@@ -155,7 +156,7 @@ void jifl_lock_begin(struct jifl_locks_table *t, unsigned long lock, unsigned lo
 	wait->cell = cell;
 }
 
-static void add_wait(struct jifl_lock_cell *cell, s64 ns)
+static void jifl_lock_add_wait(struct jifl_lock_cell *cell, s64 ns)
 {
 	s64 max = atomic64_read(&cell->max_ns);
 
@@ -165,14 +166,15 @@ static void add_wait(struct jifl_lock_cell *cell, s64 ns)
 		;
 }
 
-void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
+void jifl_lock_end(struct jifl_lock_table *t, unsigned long sp)
 {
-	struct jifl_lock_wait *wait = find_wait(jifl_lock_waits(t), place_of(sp));
+	struct jifl_lock_waits *w = jifl_lock_waits(t);
+	struct jifl_lock_wait *wait = jifl_lock_find_wait(w, jifl_lock_place_of(sp));
 
 	if (!wait)
 		return;
-	add_wait(wait->cell, ktime_get_mono_fast_ns() - wait->since);
-	/* Pairs with the acquire in take_wait. */
+	jifl_lock_add_wait(wait->cell, ktime_get_mono_fast_ns() - wait->since);
+	/* Pairs with the acquire in jifl_lock_take_wait. */
 	smp_store_release(&wait->sp, 0);
 }
 
@@ -180,12 +182,12 @@ void jifl_lock_end(struct jifl_locks_table *t, unsigned long sp)
  * The stack is walked only if another function wants the lock. The longer this takes, the more
  * probably the next try fails, too.
  */
-void jifl_lock_retry(struct jifl_locks_table *t, unsigned long lock, unsigned long site,
+void jifl_lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned long site,
 		     unsigned long outer)
 {
 	const struct jifl_lock_name name = {
 		.lock = lock,
-		.caller = outer ? caller_of(outer) : site,
+		.caller = outer ? jifl_lock_caller_of(outer) : site,
 		.site = site,
 		.type = JIFL_LOCK_CMPXCHG,
 	};

@@ -22,8 +22,8 @@
 #define MAX_KEYS	(3 * IR_BLOCK_INSNS)
 
 /* A needed word: base + index * scale. */
-struct mem_key {
-	struct ir_fetch lookup;
+struct jifl_plan_key {
+	struct ir_fetch fetch;
 	u16 base_from, index_from; /* places where the registers got these values */
 	u16 from, at;		/* it can be read from `from` on, and is first used at `at` */
 	struct jifl_mem_word word;
@@ -33,7 +33,7 @@ struct mem_key {
 static struct {
 	const struct ir_block *b;
 	struct jifl_mem_plan *p;
-	struct mem_key keys[MAX_KEYS];
+	struct jifl_plan_key keys[MAX_KEYS];
 	u32 nkeys;
 	/* For each access: its keys, or NO_KEY; and its instruction. */
 	u8 base[JIFL_MEM_ACCESSES], repeats[JIFL_MEM_ACCESSES], left[JIFL_MEM_ACCESSES];
@@ -44,29 +44,29 @@ static struct {
 	 * For each place: since `from`, rsp has its value, which is `moved` bytes above its value
 	 * at `base`. At `base` rsp last changed by an unknown amount.
 	 */
-	struct mem_stack {
+	struct jifl_plan_stack {
 		u16 from, base;
 		s32 moved;
 	} stack[IR_BLOCK_INSNS + 1];
 } plan;
 
-static u16 written(u8 reg)
+static u16 jifl_plan_written(u8 reg)
 {
 	return reg == IR_REG_NONE ? 0 : plan.written[reg];
 }
 
 /* The key of these registers at place `at`, which is made if it does not exist. */
-static u8 key_of(u8 base, u8 index, u8 scale, u16 at)
+static u8 jifl_plan_key_of(u8 base, u8 index, u8 scale, u16 at)
 {
 	const bool alone = index == IR_REG_NONE && base != IR_RSP;
-	struct mem_key *key;
+	struct jifl_plan_key *key;
 	u32 i;
 
 	for (i = 0; i < plan.nkeys; i++) {
 		key = &plan.keys[i];
-		if (key->lookup.base == base && key->lookup.index == index &&
-		    key->lookup.scale == scale && key->base_from == written(base) &&
-		    key->index_from == written(index))
+		if (key->fetch.base == base && key->fetch.index == index &&
+		    key->fetch.scale == scale && key->base_from == jifl_plan_written(base) &&
+		    key->index_from == jifl_plan_written(index))
 			return i;
 	}
 	if (plan.nkeys == MAX_KEYS) {
@@ -74,18 +74,18 @@ static u8 key_of(u8 base, u8 index, u8 scale, u16 at)
 		return NO_KEY;
 	}
 	key = &plan.keys[plan.nkeys++];
-	*key = (struct mem_key){
-		.lookup = { .how = alone ? IR_FETCH_REG : IR_FETCH_ADDRESS, .base = base,
-			    .index = index, .scale = scale },
-		.base_from = written(base),
-		.index_from = written(index),
-		.from = max(written(base), written(index)),
+	*key = (struct jifl_plan_key){
+		.fetch = { .how = alone ? IR_FETCH_REG : IR_FETCH_ADDRESS, .base = base,
+			   .index = index, .scale = scale },
+		.base_from = jifl_plan_written(base),
+		.index_from = jifl_plan_written(index),
+		.from = max(jifl_plan_written(base), jifl_plan_written(index)),
 		.at = at,
 	};
 	return i;
 }
 
-static void add_access(u16 i, const struct ins_memory *m)
+static void jifl_plan_add_access(u16 i, const struct ins_memory *m)
 {
 	const struct ir_insn *insn = &plan.b->insns[i];
 	u32 n = plan.p->naccesses;
@@ -113,16 +113,16 @@ static void add_access(u16 i, const struct ins_memory *m)
 	if (m->base == IR_RSP && m->index == IR_REG_NONE)
 		a->base.word = JIFL_ACCESS_STACK;
 	else if (m->base != IR_REG_NONE || m->index != IR_REG_NONE)
-		plan.base[n] = key_of(m->base, m->index, m->scale, i);
+		plan.base[n] = jifl_plan_key_of(m->base, m->index, m->scale, i);
 	if (insn->repeat)
-		plan.repeats[n] = key_of(IR_RCX, IR_REG_NONE, 0, i);
+		plan.repeats[n] = jifl_plan_key_of(IR_RCX, IR_REG_NONE, 0, i);
 }
 
 /* Notes that registers have the values that instruction i wrote, from place i + 1 on. */
-static void move_on(u16 i)
+static void jifl_plan_move_on(u16 i)
 {
 	const struct ir_insn *insn = &plan.b->insns[i];
-	const struct mem_stack *before = &plan.stack[i];
+	const struct jifl_plan_stack *before = &plan.stack[i];
 	u16 reads, writes;
 	u8 reg;
 	s32 by;
@@ -133,26 +133,26 @@ static void move_on(u16 i)
 			plan.written[reg] = i + 1;
 	plan.stack[i + 1] = *before;
 	if (!jifl_engine_stack_moves(insn, &by))
-		plan.stack[i + 1] = (struct mem_stack){ .from = i + 1, .base = i + 1 };
+		plan.stack[i + 1] = (struct jifl_plan_stack){ .from = i + 1, .base = i + 1 };
 	else if (by)
-		plan.stack[i + 1] = (struct mem_stack){ .from = i + 1, .base = before->base,
-							.moved = before->moved + by };
+		plan.stack[i + 1] = (struct jifl_plan_stack){ .from = i + 1, .base = before->base,
+							      .moved = before->moved + by };
 	plan.backwards = (plan.backwards || insn->sets_df) && !insn->clears_df;
 }
 
 /* repe and repne may stop early: the rest in rcx tells when. */
-static void add_left(u16 i, u32 first)
+static void jifl_plan_add_left(u16 i, u32 first)
 {
 	u8 key;
 
 	if (plan.b->insns[i].repeat != IR_REPEAT_WHILE)
 		return;
-	key = key_of(IR_RCX, IR_REG_NONE, 0, i + 1);
+	key = jifl_plan_key_of(IR_RCX, IR_REG_NONE, 0, i + 1);
 	for (; first < plan.p->naccesses; first++)
 		plan.left[first] = key;
 }
 
-static void look_through(void)
+static void jifl_plan_look_through(void)
 {
 	struct ins_memory m[4];
 	u32 n, k, first;
@@ -162,14 +162,14 @@ static void look_through(void)
 		first = plan.p->naccesses;
 		n = jifl_engine_accesses(&plan.b->insns[i], m, ARRAY_SIZE(m));
 		for (k = 0; k < n; k++)
-			add_access(i, &m[k]);
-		move_on(i);
-		add_left(i, first);
+			jifl_plan_add_access(i, &m[k]);
+		jifl_plan_move_on(i);
+		jifl_plan_add_left(i, first);
 	}
 }
 
 /* Adds a record at a place from `from` up to `at`, where rsp has its value of `at`. */
-static struct jifl_mem_record *add_record(u16 from, u16 at)
+static struct jifl_mem_record *jifl_plan_add_record(u16 from, u16 at)
 {
 	struct jifl_mem_record *r;
 
@@ -183,10 +183,10 @@ static struct jifl_mem_record *add_record(u16 from, u16 at)
 }
 
 /* Keys are in the order of their first use. Each joins the last record, or begins a new one. */
-static void make_records(void)
+static void jifl_plan_make_records(void)
 {
 	struct jifl_mem_record *r = NULL;
-	struct mem_key *key;
+	struct jifl_plan_key *key;
 	u32 i;
 
 	for (i = 0; i < plan.nkeys; i++) {
@@ -194,16 +194,16 @@ static void make_records(void)
 		if (r && r->nwords < JIFL_MEM_WORDS && key->from <= r->at)
 			r->from = max(r->from, key->from);
 		else
-			r = add_record(key->from, key->at);
+			r = jifl_plan_add_record(key->from, key->at);
 		if (!r)
 			return;
 		key->word = (struct jifl_mem_word){ .record = r - plan.p->records, .word = r->nwords };
-		r->words[r->nwords++] = key->lookup;
+		r->words[r->nwords++] = key->fetch;
 	}
 }
 
 /* The last record up to `at`, or else the first; stack: only those that tell rsp at `at`. */
-static struct jifl_mem_record *record_for(u16 at, bool stack)
+static struct jifl_mem_record *jifl_plan_record_for(u16 at, bool stack)
 {
 	struct jifl_mem_record *r, *best = NULL;
 	u32 i;
@@ -215,10 +215,10 @@ static struct jifl_mem_record *record_for(u16 at, bool stack)
 		if (!best || (r->at <= at && (best->at > at || r->at >= best->at)))
 			best = r;
 	}
-	return best ?: add_record(0, at);
+	return best ?: jifl_plan_add_record(0, at);
 }
 
-static void tell_one(u32 n)
+static void jifl_plan_tell_one(u32 n)
 {
 	struct jifl_mem_access *a = &plan.p->accesses[n];
 	const bool stack = a->base.word == JIFL_ACCESS_STACK;
@@ -233,7 +233,7 @@ static void tell_one(u32 n)
 		a->base = plan.keys[plan.base[n]].word;
 		return;
 	}
-	r = record_for(at, stack);
+	r = jifl_plan_record_for(at, stack);
 	if (!r)
 		return;
 	a->base.record = r - plan.p->records;
@@ -253,8 +253,8 @@ void jifl_mem_plan(const struct ir_block *b, struct jifl_mem_plan *p)
 	memset(&plan.stack[0], 0, sizeof(plan.stack[0]));
 	p->naccesses = p->nrecords = 0;
 	p->full = false;
-	look_through();
-	make_records();
+	jifl_plan_look_through();
+	jifl_plan_make_records();
 	for (n = 0; n < p->naccesses; n++)
-		tell_one(n);
+		jifl_plan_tell_one(n);
 }
