@@ -78,52 +78,51 @@ pub fn status(door: &impl Door) -> Result<Status, Failure> {
     Ok(status)
 }
 
-/// All sessions, in order of their numbers.
-pub fn sessions(door: &impl Door) -> Result<Vec<SessionInfo>, Failure> {
-    let mut all: Vec<SessionInfo> = Vec::new();
+/// Asks for one after the other, until there are no more. `next` makes the argument that asks for
+/// the one behind those that there are already.
+fn list<T>(
+    what: &str,
+    next: impl Fn(&[T]) -> T,
+    ask: impl Fn(&mut T) -> io::Result<()>,
+) -> Result<Vec<T>, Failure> {
+    let mut all = Vec::new();
     loop {
-        let mut next = SessionInfo {
-            id: all.last().map_or(0, |last| last.id),
-            ..SessionInfo::default()
-        };
-        match door.call(Request::Session(&mut next)) {
-            Ok(()) => all.push(next),
+        let mut asked = next(&all);
+        match ask(&mut asked) {
+            Ok(()) => all.push(asked),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(all),
-            Err(error) => return Err(failed("listing sessions", &error)),
+            Err(error) => return Err(failed(&format!("listing {what}"), &error)),
         }
     }
+}
+
+/// All sessions, in order of their numbers.
+pub fn sessions(door: &impl Door) -> Result<Vec<SessionInfo>, Failure> {
+    let next = |all: &[SessionInfo]| SessionInfo {
+        id: all.last().map_or(0, |last| last.id),
+        ..SessionInfo::default()
+    };
+    list("sessions", next, |info| door.call(Request::Session(info)))
 }
 
 /// All loaded plugins.
 pub fn plugins(door: &impl Door) -> Result<Vec<PluginInfo>, Failure> {
-    let mut all = Vec::new();
-    loop {
-        let mut next = PluginInfo {
-            index: all.len() as u32,
-            ..PluginInfo::default()
-        };
-        match door.call(Request::Plugin(&mut next)) {
-            Ok(()) => all.push(next),
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(all),
-            Err(error) => return Err(failed("listing plugins", &error)),
-        }
-    }
+    let next = |all: &[PluginInfo]| PluginInfo {
+        index: all.len() as u32,
+        ..PluginInfo::default()
+    };
+    list("plugins", next, |info| door.call(Request::Plugin(info)))
 }
 
 /// How the calls of all analysis routines were inserted.
 pub fn routines(door: &impl Door) -> Result<Vec<RoutineInfo>, Failure> {
-    let mut all = Vec::new();
-    loop {
-        let mut next = RoutineInfo {
-            index: all.len() as u32,
-            ..RoutineInfo::default()
-        };
-        match door.call(Request::Routine(&mut next)) {
-            Ok(()) => all.push(next),
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(all),
-            Err(error) => return Err(failed("listing analysis routines", &error)),
-        }
-    }
+    let next = |all: &[RoutineInfo]| RoutineInfo {
+        index: all.len() as u32,
+        ..RoutineInfo::default()
+    };
+    list("analysis routines", next, |info| {
+        door.call(Request::Routine(info))
+    })
 }
 
 #[cfg(test)]

@@ -230,16 +230,7 @@ mod tests {
         Found {
             rows: rows(locks, &args.by),
             rest: [0; 3],
-            report: Report {
-                kind: Kind::Lock,
-                rows: Vec::new(),
-                absent: Vec::new(),
-                cut_short: false,
-                cost: report::Cost::default(),
-                duration_ns: 5,
-                drain_ns: 0,
-                draining: 0,
-            },
+            report: report::tests::empty(Kind::Lock),
             symbols: Symbols::parse(
                 "1f000 A runqueues\nffffffff81000000 T outer\nffffffff81000100 t inner\t[nfs]\n\
                  ffffffff82000000 D the_mutex\n",

@@ -124,15 +124,7 @@ impl Trails {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece<Event> {
-        Piece {
-            time,
-            thread,
-            cpu: 0,
-            events: events.to_vec(),
-        }
-    }
+    use crate::session::ring::pieces::tests::piece;
 
     #[test]
     fn calls_that_fail_are_put_together() {

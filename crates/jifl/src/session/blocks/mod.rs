@@ -205,16 +205,7 @@ pub mod tests {
         Profile {
             blocks,
             refused,
-            report: Report {
-                kind: Kind::Profile,
-                rows: Vec::new(),
-                absent: Vec::new(),
-                cut_short: false,
-                cost: report::Cost::default(),
-                duration_ns: 5,
-                drain_ns: 0,
-                draining: 0,
-            },
+            report: report::tests::empty(Kind::Profile),
             symbols: Rc::new(Symbols::parse(
                 "ffffffff81000000 T outer\nffffffff81000050 t between\nffffffff81000100 t inner\t[nfs]\n\
                  ffffffff81000120 t outer.cold\n",

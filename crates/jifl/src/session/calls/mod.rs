@@ -232,16 +232,8 @@ pub fn each<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::ring::pieces::tests::piece;
     use std::convert::Infallible;
-
-    fn piece(time: u64, thread: u32, events: &[Event]) -> Piece<Event> {
-        Piece {
-            time,
-            thread,
-            cpu: 0,
-            events: events.to_vec(),
-        }
-    }
 
     fn shape(pieces: &[Piece<Event>]) -> Vec<String> {
         let mut all = Vec::new();

@@ -173,6 +173,20 @@ impl Report {
 pub mod tests {
     use super::*;
 
+    /// A report of a short session without calls.
+    pub fn empty(kind: Kind) -> Report {
+        Report {
+            kind,
+            rows: Vec::new(),
+            absent: Vec::new(),
+            cut_short: false,
+            cost: Cost::default(),
+            duration_ns: 5,
+            drain_ns: 0,
+            draining: 0,
+        }
+    }
+
     /// A report with two calls.
     pub fn sample(kind: Kind) -> Report {
         let row = |name: &str, nr, calls, sum, p50, p99| Row {

@@ -155,6 +155,16 @@ pub mod tests {
     use super::*;
     use crate::session::calls::events::Event as Traced;
 
+    /// A thread's piece on CPU 0.
+    pub fn piece<E: Clone>(time: u64, thread: u32, events: &[E]) -> Piece<E> {
+        Piece {
+            time,
+            thread,
+            cpu: 0,
+            events: events.to_vec(),
+        }
+    }
+
     pub fn mark(kind: u32, number: u32, value: u32, time: u64) -> [Record; 2] {
         let mask = (1 << TIME_BITS) - 1;
         [
