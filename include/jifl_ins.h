@@ -45,7 +45,7 @@ enum jifl_ins_property {
 	/* For jifl.h: results of ins_lock_prefix(), ins_branch_hint() and ins_bnt_prefix(). */
 	INS_PREFIX_LOCK = 1 << 4,
 	INS_PREFIX_TAKEN = 1 << 5,	/* a conditional jump with prefix 3e */
-	INS_PREFIX_NOT_TAKEN = 1 << 6,	/* ... with prefix 2e */
+	INS_PREFIX_NOT_TAKEN = 1 << 6,	/* a conditional jump with prefix 2e */
 };
 
 enum jifl_ins_segment { INS_SEGMENT_NONE, INS_SEGMENT_FS, INS_SEGMENT_GS };

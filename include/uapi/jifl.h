@@ -521,7 +521,7 @@ struct jifl_key {
 	__s32 tgid;			/* in the first pid namespace */
 	char  comm[16];
 	__u64 calls;			/* as in struct jifl_stat, of all targets */
-	__u64 sum;			/* likewise */
+	__u64 sum;			/* as in struct jifl_stat, of all targets */
 };
 
 /* What was waited for. */
@@ -591,8 +591,8 @@ struct jifl_access {
 	__s64 disp;			/* is added to the base */
 	__u32 block;			/* number of the first record of its block */
 	__u32 record;			/* number of the record whose word is the base */
-	__u32 repeats_record;		/* likewise */
-	__u32 left_record;
+	__u32 repeats_record;		/* number of the record whose word is `repeats` */
+	__u32 left_record;		/* number of the record whose word is `left` */
 	__u16 size;			/* bytes; of one repetition; 0: not fixed */
 	__u8  base;			/* word of the record, JIFL_ACCESS_STACK or JIFL_ACCESS_NO_WORD: 0 */
 	__u8  flags;			/* JIFL_ACCESS_* */

@@ -20,15 +20,15 @@ LISTED = {
     "make test": "runs this",
     "make soak MINUTES=120": "hours; each of its parts is a test of its own",
     "make ltp LTP=~/src/ltp": "hours, and others' tests; test_ltp.py has the comparison",
-    "make ltp PART=1/4": "likewise",
-    "tests/ltp/run --kernel 6.12 read01 seccomp:seccomp_bpf": "likewise",
+    "make ltp PART=1/4": "hours, and others' tests; test_ltp.py has the comparison",
+    "tests/ltp/run --kernel 6.12 read01 seccomp:seccomp_bpf": "others' tests; test_ltp.py has the comparison",
     "make debug-kernel": "an hour, and a kernel's source from the network",
     "make bench": "an hour; test_bench.py has its sets",
     "make bench-native": "a quarter of an hour, and packages from the network",
     "bench/native/run --program lua --without valgrind": "packages from the network",
     "jifl bench --kernel 6.1 --kernel 6.12 --json results.json --svg charts": "an hour; test_bench.py has its options",
     "jifl bench --set micro --clock instructions": "many minutes; the same of fewer operations and rows is run",
-    "make race-kernel": "likewise",
+    "make race-kernel": "an hour, and a kernel's source from the network",
     'JIFL_TEST_KERNELS="debug race" tests/vm/run -k "churn or programs"': "needs what these build",
 }
 

@@ -324,7 +324,7 @@ class Device:
         return words, lost
 
     def records_and_waits(self, cpu, room=1 << 17):
-        """Likewise, and how often threads have waited for it."""
+        """Takes what a session of kind trace has recorded on a CPU: (words, lost, how often threads have waited for it)."""
         buffer = (ctypes.c_uint32 * (2 * room))()
         answer = self.call("records", struct.pack("<IIIQ", cpu, room, 0, ctypes.addressof(buffer)))
         n, lost, waits = struct.unpack("<8xI4x8xQQ8x", answer)

@@ -59,7 +59,8 @@ def known(rows):
 
 
 def lines():
-    """What the module says of each kind: how often, how long at most, that of the longest, how long at least, and likewise."""
+    """What the module says of each kind: the number of waits; at most how long all of them took, and the longest;
+    at least how long all of them took, and the longest."""
     said = (line.split() for line in LOCKS.read_text().splitlines())
     return {kind: [int(value) for value in values] for kind, *values in said}
 

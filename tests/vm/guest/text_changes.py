@@ -302,7 +302,7 @@ def in_pipe():
 
 
 def in_eventfd():
-    """Likewise, where nobody else is."""
+    """Where readers of an eventfd sleep, as nobody else does: the same four as in_pipe."""
     fd = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
     return "eventfd_read", [fd], lambda: os.eventfd_read(fd) == 1, lambda n: os.eventfd_write(fd, n)
 

@@ -122,7 +122,7 @@ def details_of(annotations, names):
 
 
 def perfetto(data):
-    """Likewise."""
+    """Events and names of threads and processes, as of chrome; None, as it has nothing else."""
     packets = message(data, {1: ("packet", [PACKET])})["packet"]
     same("times are of CLOCK_MONOTONIC, and what others were is known",
          (packets[0]["clocks"]["primary"], {clock["id"] for clock in packets[0]["clocks"]["clock"]},

@@ -16,7 +16,7 @@ from lib import check, figure, main, run, same
 HERE = Path(tempfile.mkdtemp(prefix="warm"))
 # A first call may come to what no recording has: targets of indirect branches, code that runs natively.
 NEARLY = 500
-# ... of a session without --warm.
+# A first call in a session without --warm costs at least so many times what a warmed first call does.
 MUCH = 20
 
 

@@ -59,7 +59,7 @@ def cases(r, w, file, known):
         case(("openat", AT_FDCWD, b"/run/why/" + b"x" * 300, 0, 0), "ENAMETOOLONG", "simple_lookup", r"cmpl \$0xff,.*", "fs/libfs.c"),
         case(("openat", AT_FDCWD, b"/run/why/loop", 0, 0), "ELOOP", step, r"cmp \$0x27,.*", OPEN, "reserve_stack"),
         case(("rmdir", b"/run/why/full"), "ENOTEMPTY", "shmem_rmdir", file="mm/shmem.c"),
-        # Flags: O_TMPFILE without a way to write, an unknown one, one file for two, a seek to nowhere, a rename likewise.
+        # Flags: O_TMPFILE without a way to write, an unknown one, one file for two, a seek and a rename with unknown ones.
         case(("openat", AT_FDCWD, b"/run/why/file", os.O_TMPFILE, 0o600), "EINVAL", "build_open_flags", r"test \$0x2,.*", "fs/open.c"),
         case(("pipe2", 0, 1), "EINVAL", "do_pipe2", "test .*", "fs/pipe.c", "__do_pipe_flags"),
         case(("dup3", 1, 1, 0), "EINVAL", "ksys_dup3", "cmp %.*,%.*", "fs/file.c"),

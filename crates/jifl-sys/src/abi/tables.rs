@@ -152,9 +152,9 @@ pub struct Access {
     pub block: u32,
     /// Of the record whose word is the base.
     pub record: u32,
-    /// Likewise.
+    /// Of the record whose word is [`Access::repeats`].
     pub repeats_record: u32,
-    /// Likewise.
+    /// Of the record whose word is [`Access::left`].
     pub left_record: u32,
     /// Bytes of one repetition; 0: not fixed.
     pub size: u16,

@@ -7,8 +7,8 @@
 
 enum {
 	RM = 1, REG = 2,	/* operands that are written */
-	M = 4,			/* memory is allowed ... */
-	R = 8,			/* ... and registers are */
+	M = 4,			/* rm may be memory */
+	R = 8,			/* rm may be a register */
 	B = 16,			/* operands are bytes */
 	LOCK = 32,		/* may be locked, or is, when rm is memory */
 	NO16 = 64,		/* not with 16 bits */
