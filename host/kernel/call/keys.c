@@ -3,10 +3,10 @@
  * Counts by what the tasks are: by command name, process, CPU, or each combination of these
  * (JIFL_FLAG_BY_*).
  *
- * All processors add to the same cells (cells.h): it is done once a call. Keys that find no room
- * are counted together.
+ * All processors add to the same cells (cells.h), because each call adds only once. Keys that find
+ * no room are counted together.
  *
- * Contexts: add in process context with preemption off, or with a run queue locked; the
+ * Contexts: jifl_keys_add: process context with preemption off, or a run queue is locked; the
  * others sleep.
  */
 #include <linux/atomic.h>
@@ -85,12 +85,12 @@ static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_nam
 		name->cpu = raw_smp_processor_id();
 	if (t->flags & JIFL_FLAG_BY_PID)
 		name->tgid = task_tgid_nr(current);
-	/* Not get_task_comm(): it takes a lock. Who is renamed just now may have either name. */
+	/* Not get_task_comm(): it takes a lock. During a rename either name may be read. */
 	if (t->flags & JIFL_FLAG_BY_COMM)
 		strscpy_pad(name->comm, current->comm, sizeof(name->comm));
 }
 
-/* Its cell, or that of all which find no room. */
+/* The cell of that name, or the one for all names without room. */
 static struct jifl_keys_cell *jifl_keys_cell(struct jifl_keys_table *t,
 					     const struct jifl_keys_name *name)
 {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/jifl: the requests of include/uapi/jifl.h. start.c and read.c have the longer ones. Process
- * context; sleeps.
+ * /dev/jifl: the requests of include/uapi/jifl.h. start.c and read.c have the longer ones. Context:
+ * process; sleeps.
  *
- * A file has at most one session, which ends with it. Others may end it
+ * An open file has at most one session. The session ends when the file is closed. Others may end it
  * earlier; its statistics stay readable.
  *
- * Only CAP_SYS_ADMIN in the first user namespace may open it: what sessions do
- * goes beyond what perf_event_paranoid or CAP_PERFMON allow, they change the
- * kernel's text and see every task. Each request asks again, of whoever makes
- * it: an open file that is passed on, or kept by a task that gives up its
- * privileges, is of no use but to keep its session alive, to end it by closing
- * and to learn by poll() that it has ended.
+ * Only a task with CAP_SYS_ADMIN in the first user namespace may open the device. Sessions change
+ * the kernel's text and see every task, which is more than perf_event_paranoid or CAP_PERFMON
+ * allow. Each request checks the task that makes it again. So a task without the capability that
+ * has the open file can only keep the session alive, end it by closing the file, and learn by
+ * poll() that it has ended.
  */
 #include <linux/capability.h>
 #include <linux/cpumask.h>
@@ -117,13 +116,13 @@ static int jifl_control_detach(struct jifl_file *f, void *arg)
 
 	req->ended = 0;
 	req->drain_ns = 0;
-	/* Others may start sessions all the while. */
+	/* Others may start sessions meanwhile, so a fatal signal ends the loop, too. */
 	while (!fatal_signal_pending(current)) {
 		drain.ns = 0;
 		ret = jifl_session_detach(req->id, f->session, &drain, plugin);
 		if (ret == -EAGAIN) {
 			ret = jifl_plugin_ctl(plugin, false);
-			/* Someone else was stopping it: look again. */
+			/* Another task has stopped the plugin: look again. */
 			if (ret == -EALREADY || ret == -ENOENT)
 				ret = 0;
 			cond_resched();
@@ -216,8 +215,8 @@ static const struct jifl_request jifl_requests[] = {
 };
 
 /*
- * JIFL_IOC_INFO answers every version of the command: what both sides know of
- * the structure is filled, its size is the one that came.
+ * JIFL_IOC_INFO answers each version of the command. It fills the members that both sides know, and
+ * returns the size that it got.
  */
 static long jifl_control_any_info(void __user *arg)
 {
@@ -240,7 +239,7 @@ static long jifl_control_call(struct jifl_file *f, const struct jifl_request *r,
 	void *buf;
 	int ret;
 
-	/* Every structure begins with its size. */
+	/* Each structure begins with its size. */
 	buf = memdup_user(arg, size);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
@@ -288,7 +287,7 @@ static long jifl_control_ioctl(struct file *file, unsigned int cmd, unsigned lon
 	return -ENOTTY;
 }
 
-/* EPOLLHUP: the session has ended. Nothing else is told, nothing asked of who polls. */
+/* EPOLLHUP: the session has ended. There are no other events. Needs no capability. */
 static __poll_t jifl_control_poll(struct file *file, poll_table *wait)
 {
 	struct jifl_file *f = file->private_data;
@@ -317,7 +316,7 @@ static int jifl_control_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* However the owner went: its session ends here. */
+/* The session ends here, however its owner has ended. */
 static int jifl_control_release(struct inode *inode, struct file *file)
 {
 	struct jifl_file *f = file->private_data;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events of which plugins are told while a syscall_t of theirs is instrumenting: modules are
- * there, come and go, the code cache is emptied, instrumentation has ended.
+ * Tells plugins of events while one of their syscall_t is instrumenting: a module is there, comes
+ * or goes, the code cache is emptied, instrumentation has ended.
  *
- * Callbacks run one at a time under jifl_event_mutex, which is the innermost of those that
- * plugins' callbacks see: it is taken under jifl_session_mutex when the cache is emptied, and
- * from the kernel's notifier with none of ours. So who has stopped listening knows that none
- * runs; and no function that takes one of the outer mutexes can be called from inside.
+ * Callbacks run one at a time under jifl_event_mutex. When the cache is emptied, jifl_session_mutex
+ * is held, too; the kernel's module notifier holds no mutex of JIFL. So after jifl_event_ignore no
+ * callback of that syscall_t runs, and a callback must not call a function that takes a mutex which
+ * is taken before jifl_event_mutex.
  *
  * Context: process.
  */
@@ -20,8 +20,8 @@
 #include "plugin.h"
 
 static DEFINE_MUTEX(jifl_event_mutex);
-static LIST_HEAD(jifl_event_list);	/* syscall_t; jifl_event_mutex */
-static struct task_struct *jifl_event_task; /* whose callback runs; written under it */
+static LIST_HEAD(jifl_event_list);	/* of syscall_t; under jifl_event_mutex */
+static struct task_struct *jifl_event_task; /* it runs a callback; written under the mutex */
 
 bool jifl_event_runs_here(void)
 {
@@ -45,7 +45,7 @@ static void jifl_event_call(const syscall_t *s, enum jifl_callback_kind kind,
 	WRITE_ONCE(jifl_event_task, NULL);
 }
 
-/* jifl_event_mutex. */
+/* Under jifl_event_mutex. */
 static void jifl_event_tell(enum jifl_callback_kind kind, const struct module_event *event)
 {
 	const syscall_t *s;
@@ -94,7 +94,7 @@ void jifl_plugin_flushed(void)
 	mutex_unlock(&jifl_event_mutex);
 }
 
-/* COMING is before init: text.c lets nothing be translated before LIVE. */
+/* COMING comes before the module's init. text.c lets no text be translated before LIVE. */
 static int jifl_event_module(struct notifier_block *nb, unsigned long state, void *data)
 {
 	const struct module *mod = data;
@@ -126,7 +126,7 @@ int jifl_event_init(void)
 
 	if (ret)
 		return ret;
-	/* Behind that: what comes meanwhile is told of by either, or by both. */
+	/* After the registration: a module that comes meanwhile is told of at least once. */
 	mutex_lock(&jifl_event_mutex);
 	ret = jifl_modules_read();
 	mutex_unlock(&jifl_event_mutex);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The plugin API, include/jifl.h: plugins come, go, start and stop here. What they
- * instrument is syscall.c's.
+ * The plugin API, include/jifl.h: this file registers, unregisters, starts and stops plugins.
+ * syscall.c has what they instrument.
  *
- * Context: process, under jifl_plugin_mutex.
+ * Context: process, under jifl_plugin_mutex, except jifl_plugin_expel, which runs in any context.
  *
- * Locks: jifl_plugin_mutex, outside syscall.c's, outside jifl_session_mutex,
- * outside event.c's.
+ * Locks: jifl_plugin_mutex is taken first, before syscall.c's mutex, jifl_session_mutex and
+ * event.c's mutex.
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -20,13 +20,13 @@
 
 enum {
 	JIFL_PLUGIN_STOPPED,
-	JIFL_PLUGIN_STARTED,	/* or about to be, or not yet stopped */
+	JIFL_PLUGIN_STARTED,	/* or it is being started or stopped */
 };
 
 static DEFINE_MUTEX(jifl_plugin_mutex);		/* the list, states */
 static LIST_HEAD(jifl_plugins);
 
-/* --- plugins that do not stop inserting --------------------------------------------- */
+/* --- plugins that insert too much --------------------------------------------- */
 
 static void jifl_plugin_expel_all(struct work_struct *work);
 static DECLARE_WORK(jifl_plugin_expel_work, jifl_plugin_expel_all);
@@ -77,7 +77,7 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 	mutex_unlock(&jifl_plugin_mutex);
 }
 
-/* Whatever its plugin_start or plugin_stop has left. */
+/* Ends all that plugin_start or plugin_stop left. all: frees objects that outlive a stop, too. */
 static void jifl_plugin_end(struct jifl_plugin *p, bool all)
 {
 	jifl_plugin_end_syscalls(p);
@@ -209,7 +209,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_register);
 void jifl_plugin_unregister(struct jifl_plugin *p)
 {
 	mutex_lock(&jifl_plugin_mutex);
-	/* A started plugin's module is in use, but it may have been forced out. */
+	/* The module of a started plugin is in use, but rmmod -f may have removed it. */
 	if (p->state == JIFL_PLUGIN_STARTED)
 		jifl_plugin_stop_locked(p);
 	jifl_store_release(p, true);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Plugins' callbacks are called here, in rounds: one for each block that is translated, one
- * for each side of a system call. Handles belong to a round.
+ * Calls the callbacks of plugins, in rounds: one round for each block that is translated, and one
+ * for the entry and one for the exit of a system call. A handle belongs to one round.
  *
- * Handles are not pointers. A handle says on which CPU and in which round of
- * callbacks it was given, and of what kind it is, so one that was kept for
- * later, or that belongs to another CPU's callback, is told from a live one
- * without touching memory. That of a routine says also where the routine begins, so
- * that much it tells for ever.
+ * Handles are not pointers. A handle consists of its CPU, its round and its kind. So a handle that
+ * a plugin has kept, or that belongs to a callback on another CPU, is recognised without an access
+ * to memory. The handle of a routine also has the routine's address, which can be read from it at
+ * any later time.
  *
- * Contexts: jifl_plugin_instrument under the engine lock; jifl_plugin_entry
- * under jifl_entry_lock.
+ * Contexts: jifl_plugin_instrument: under the engine lock; jifl_plugin_entry: under
+ * jifl_entry_lock.
  */
 #include <linux/percpu.h>
 
@@ -22,14 +21,16 @@
 DEFINE_PER_CPU(struct jifl_round, jifl_round);
 
 /*
- * Of a routine: the low half of its address : 32, number of the round : 16, CPU : 13, kind : 3;
- * of all else: number of the round : 38, index : 10, CPU : 13, kind : 3. No kind is 0, so no
- * handle is NULL. A CPU has its own numbers, from 1 on. A routine's come again after 65536
- * rounds: what was kept for so long is taken for a live one only if the callback that runs is
- * about the same routine, and then it stands for nothing else.
+ * The bits of a handle, from the highest on. Of a routine: low half of the address : 32, number of
+ * the round : 16, CPU : 13, kind : 3. Of all else: number of the round : 38, index : 10, CPU : 13,
+ * kind : 3. No kind is 0, so no handle is NULL.
  *
- * Kernel code lies in the topmost 2 GiB (Documentation/arch/x86/x86_64/mm.rst): the low half
- * says all of an address.
+ * Each CPU numbers its rounds from 1 on. In a routine's handle the number repeats after 65536
+ * rounds. A handle that was kept for so long is taken for a live one only if the running callback
+ * is about the same routine, and then both handles mean the same.
+ *
+ * Kernel code lies in the topmost 2 GiB (Documentation/arch/x86/x86_64/mm.rst), so the low half of
+ * an address is enough.
  */
 #define JIFL_HANDLE_KIND_MASK	7
 #define JIFL_HANDLE_CPU_SHIFT	3
@@ -66,7 +67,7 @@ unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, con
 struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
 				     enum jifl_handle kind, const char *what)
 {
-	/* With interrupts on, no callback is running here. */
+	/* Callbacks run with interrupts off. */
 	if (irqs_disabled()) {
 		struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
@@ -114,8 +115,9 @@ static void jifl_plugin_call_ins(syscall_t *s, struct jifl_round *r)
 }
 
 /*
- * Called where a routine begins; and, once the plugin has asked for exits, where one is
- * left: so nobody has to remember what was asked for at its beginning.
+ * Calls the callbacks of routines for a block in which a routine begins. Once the plugin has
+ * inserted at an exit, they are also called for each block that leaves a routine, so no list of
+ * routines is kept whose exits are wanted.
  */
 static void jifl_plugin_call_routine(syscall_t *s, struct jifl_round *r)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What plugins instrument, each syscall_t of include/jifl.h: made ready, started, stopped. Their
- * callbacks are called in round.c.
+ * What plugins instrument: this file prepares, starts and stops each syscall_t of include/jifl.h.
+ * round.c calls its callbacks.
  *
- * Context: process. Locks: jifl_plugin_api_mutex, inside jifl_plugin_mutex, outside
+ * Context: process. Locks: jifl_plugin_api_mutex is taken after jifl_plugin_mutex and before
  * jifl_session_mutex.
  */
 #include <linux/module.h>
@@ -20,8 +20,9 @@
 static DEFINE_MUTEX(jifl_plugin_api_mutex);	/* every syscall_t */
 
 /*
- * Begins every function on a syscall_t. From inside callbacks and analysis
- * functions none of them can work: they sleep, and would wait for the end of an event.
+ * Each function of the API on a syscall_t begins with this. 0, with jifl_plugin_api_mutex held, or
+ * a logged mistake. Callbacks and analysis functions must not call these functions, because they
+ * sleep and wait for events to end.
  */
 static int jifl_plugin_enter(struct jifl_plugin *p, syscall_t *s, const char *what)
 {
@@ -35,7 +36,7 @@ static int jifl_plugin_enter(struct jifl_plugin *p, syscall_t *s, const char *wh
 	return 0;
 }
 
-/* ... and of those that need an initialised one. */
+/* jifl_plugin_enter for functions that need an initialised syscall_t. */
 static int jifl_plugin_enter_ready(struct jifl_plugin *p, syscall_t *s, const char *what)
 {
 	int ret = jifl_plugin_enter(p, s, what);
@@ -122,7 +123,7 @@ int jifl_add_callback(struct jifl_plugin *p, syscall_t *s, enum jifl_callback_ki
 }
 EXPORT_SYMBOL_GPL(jifl_add_callback);
 
-/* Its targets: one system call, or all. */
+/* Adds the targets of s to the session: one system call, or all. */
 static int jifl_syscall_aim(syscall_t *s, struct jifl_session *session)
 {
 	int ret = 0;

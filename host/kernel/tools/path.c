@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tool path: each basic block is recorded as it begins.
+ * The tool path: a record for each basic block, made where the block begins.
  *
- * Contexts: what inserts is under the engine lock; open sleeps.
+ * Contexts: jifl_path_instrument: under the engine lock; jifl_path_open sleeps.
  */
 #include "../kernel.h"
 #include "../store/ring.h"

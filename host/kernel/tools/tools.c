@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of tools, made of JIFL_TOOLS, and what several tools do alike. Context: process; the
+ * The table of tools, made of JIFL_TOOLS, and code that several tools share. Context: process. The
  * table is constant.
  */
 #include <linux/bug.h>

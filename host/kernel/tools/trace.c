@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tool trace: functions are recorded where they begin and where they return, with what they get
- * and return, and with the time, if that is asked for; and they are counted where they begin.
+ * The tool trace: a record where a function begins and where it returns. If a session asks for
+ * them, the records have arguments and results, and times. Functions are also counted where they
+ * begin.
  *
- * Contexts: what inserts is under the engine lock; open sleeps.
+ * Contexts: jifl_trace_open sleeps; the others run under the engine lock.
  */
 #include <linux/percpu.h>
 #include <linux/string.h>
@@ -28,7 +29,7 @@ static void jifl_trace_count(struct ir_block *b, const struct jifl_session *s)
 	ins->imm = 1;
 }
 
-/* The words behind a record; NULL: there was no room for it. */
+/* Adds words to a record. ins may be NULL: there was no room for the record. */
 static void jifl_trace_words(struct ir_insert *ins, const struct ir_fetch *words)
 {
 	if (!ins)
@@ -70,7 +71,10 @@ static void jifl_trace_leave(struct ir_block *b, const struct jifl_session *s, b
 		jifl_ring_insert(b, last, JIFL_RECORD_RETURN);
 }
 
-/* JIFL_FLAG_CLOCK: it may jump to another, which returns for it. Symbols are looked up for that. */
+/*
+ * A function may end by a jump to another one, which returns in its place. To know that, symbols
+ * are looked up, so it is recorded with JIFL_FLAG_CLOCK alone.
+ */
 static void jifl_trace_jump(struct ir_block *b)
 {
 	struct jifl_way_out out;
@@ -86,7 +90,7 @@ static void jifl_trace_instrument(struct ir_block *b, void *arg)
 	const struct jifl_session *s = arg;
 	const u8 last = b->insns[b->ninsns - 1].kind;
 	const struct jifl_function *f = jifl_function_at(b->addr.v);
-	/* Assembly has agreements of its own. */
+	/* Functions without fentry are assembly, which may not follow the calling convention. */
 	const bool values = s->flags & JIFL_FLAG_VALUES && f->fentry;
 	const bool starts = f->start == b->addr.v;
 

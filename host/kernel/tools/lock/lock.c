@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tool lock, where locks are waited for: the kernel's slow paths, which are entered when a lock is not got at
- * once, and loops that try a locked cmpxchg again.
+ * The tool lock: where tasks wait for locks. It instruments the kernel's slow paths, which a task
+ * enters when it does not get a lock at once, and loops that try a locked cmpxchg again.
  *
- * Nothing is inserted where locks are taken: a call of jifl_lock_begin at the entry of a slow
- * path, one of jifl_lock_end before it is left, one of jifl_lock_retry on the edge on which a
- * cmpxchg failed, if that leads back to it. So what does not contend costs nothing.
+ * Inserted are calls of jifl_lock_begin at the entry of a slow path, of jifl_lock_end before the
+ * slow path is left, and of jifl_lock_retry on the edge on which a cmpxchg has failed, if that edge
+ * leads back to the cmpxchg. Nothing is inserted where a lock is taken at once, so that costs
+ * nothing.
  *
- * Contexts: init sleeps; what inserts is under the engine lock.
+ * Contexts: jifl_lock_init sleeps; jifl_lock_slow_at: any; the others run under the engine lock.
  */
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -23,10 +24,10 @@
 #include "lock.h"
 
 /*
- * Functions that wait; all have the lock as their first argument. Compilers rename functions that
- * they specialise. Waiters for a semaphore and an rt_mutex have tried without waiting before;
- * jifl_lock_begin looks at mutexes. What a queued read-write lock or a semaphore has inside, a
- * spinlock, is waited for apart.
+ * Functions that wait. Each has the lock as its first argument. Compilers add a suffix to the names
+ * of functions that they specialise. The slow paths of a semaphore and an rt_mutex are entered
+ * after a try without waiting; for mutexes jifl_lock_begin checks that. The spinlock inside a
+ * queued read-write lock or a semaphore has waits of its own.
  */
 static const struct {
 	const char *name;
@@ -50,7 +51,7 @@ static const char * const suffixes[] = { "", ".constprop.0", ".isra.0", ".part.0
 static struct jifl_lock_slow slows[ARRAY_SIZE(names)];
 static unsigned int nslows;
 
-/* Functions that do a locked cmpxchg for others: who wants it is their caller. */
+/* Functions that do a locked cmpxchg for their caller: the caller counts as the one who retries. */
 static const char * const helpers[] = { "lockref_", "refcount_", "rcuref_", "_atomic_dec_and_" };
 
 static void jifl_lock_find_slow(const char *function, u8 type)
@@ -102,7 +103,7 @@ const struct jifl_lock_slow *jifl_lock_slow_at(u64 addr)
 
 /* --- slow paths -------------------------------------------------------------------------- */
 
-/* The stack pointer is looked at as an address: what the insert pushes is taken off it then. */
+/* For the stack pointer how is ADDRESS: that accounts for what inserted code has pushed. */
 static struct ir_fetch jifl_lock_fetch(enum ir_fetch_how how, u8 base)
 {
 	return (struct ir_fetch){ .how = how, .base = base, .index = IR_REG_NONE, .scale = 1 };
@@ -136,7 +137,7 @@ static void jifl_lock_insert_begin(struct ir_block *b, struct jifl_lock_table *t
 	ins->args[3] = (unsigned long)slow;
 }
 
-/* Where it returns, or another function is jumped to, which returns in its stead. */
+/* Where the slow path returns, or jumps to another function, which returns in its place. */
 static void jifl_lock_insert_end(struct ir_block *b, struct jifl_lock_table *t)
 {
 	struct jifl_way_out out;
@@ -154,7 +155,7 @@ static void jifl_lock_insert_end(struct ir_block *b, struct jifl_lock_table *t)
 
 /* --- retries ----------------------------------------------------------------------------- */
 
-/* cmp of rax with another register: what cmpxchg has found with what it was to find. */
+/* True for a cmp of rax, which has the value that cmpxchg found, with another register. */
 static bool jifl_lock_compares_rax(const struct ir_insn *insn)
 {
 	struct ins_memory m;
@@ -168,7 +169,10 @@ static bool jifl_lock_compares_rax(const struct ir_insn *insn)
 
 enum { PREFIX_LOCK = 0xf0 };	/* SDM vol. 2, 2.1.1 */
 
-/* A lock prefix, or a byte like it. Most blocks have none, and what an instruction does is dear to tell. */
+/*
+ * True if a byte is like a lock prefix. Most blocks have no such byte, and it takes long to find
+ * out what an instruction does.
+ */
 static bool jifl_lock_may_lock(const struct ir_block *b)
 {
 	u32 i;
@@ -180,8 +184,8 @@ static bool jifl_lock_may_lock(const struct ir_block *b)
 }
 
 /*
- * The locked cmpxchg whose outcome decides the branch that ends the block, an index, or -1;
- * *written: registers that have changed since it found its operand.
+ * The index of the locked cmpxchg whose outcome decides the branch that ends the block, or -1.
+ * *written: the registers that have changed since the cmpxchg accessed its operand.
  */
 static int jifl_lock_cmpxchg_of(const struct ir_block *b, u16 *written)
 {
@@ -209,7 +213,7 @@ static int jifl_lock_cmpxchg_of(const struct ir_block *b, u16 *written)
 	return -1;
 }
 
-/* The lock's address: argument 1. 0 where it is not known any more. */
+/* Sets argument 1, the lock's address: 0 if its registers have changed. */
 static void jifl_lock_fetch_operand(struct ir_insert *ins, const struct ir_insn *cmpxchg,
 				    u16 written)
 {
@@ -237,7 +241,7 @@ static void jifl_lock_fetch_operand(struct ir_insert *ins, const struct ir_insn 
 	};
 }
 
-/* How many calls outside of the cmpxchg is who wants it? */
+/* How many calls lie between the function that wants the cmpxchg and the one that executes it. */
 static unsigned int jifl_lock_outer_of(u64 addr)
 {
 	char name[JIFL_SYMBOL_MAX];
@@ -279,7 +283,7 @@ static void jifl_lock_insert_retry(struct ir_block *b, struct jifl_lock_table *t
 	ins->args[3] = jifl_lock_outer_of(cmpxchg->addr.v);
 }
 
-/* What a slow path tries inside is part of its wait. */
+/* In a slow path no retries are counted: they are part of its wait. */
 static void jifl_lock_instrument(struct ir_block *b, void *arg)
 {
 	const struct jifl_session *s = arg;

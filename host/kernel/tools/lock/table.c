@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sums of a session: one for each lock, who takes it and how.
+ * The sums of a session: a cell for each combination of lock, caller, function that waits and type.
+ * The number of cells (cells.h) is fixed. Waits that find no cell are counted together.
  *
- * As in keys.c: as many cells (cells.h) as there is room for; what finds none is counted together.
- *
- * Contexts: jifl_lock_cell in any but NMI, whatever is held; the others sleep.
+ * Contexts: jifl_lock_cell: any but NMI, any lock may be held; the others sleep.
  */
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
@@ -28,7 +27,7 @@ struct jifl_lock_table {
 	struct jifl_lock_waits waits;
 };
 
-/* Where the kernel's own per-CPU variables are, as kallsyms has them: [start, end). */
+/* The addresses that kallsyms gives to per-CPU variables of the core kernel: [start, end). */
 static unsigned long percpu_start, percpu_end;
 
 int jifl_lock_table_init(void)
@@ -84,7 +83,7 @@ struct jifl_lock_cell *jifl_lock_cell(struct jifl_lock_table *t, const struct ji
 
 /* --- reading ------------------------------------------------------------------------- */
 
-/* Whose per-CPU variable it is, if it is one of the kernel's own. */
+/* If the lock is a per-CPU variable of the core kernel: says which, and of which CPU. */
 static void jifl_lock_name_percpu(struct jifl_lock *l)
 {
 	unsigned int cpu;
