@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counts that follow their task: what sessions and hooks call, and how the files here know a
- * running call.
+ * Counts that follow their task: the functions for sessions and hooks, and the identity by which
+ * the files here know a running call.
  */
 #ifndef JIFL_HOST_COUNT_H
 #define JIFL_HOST_COUNT_H
@@ -16,26 +16,26 @@
 int jifl_count_init(void);
 void jifl_count_exit(void);
 /*
- * Takes a session's number in the records of running calls. The first counting
- * session brings the sched_switch hook, the last takes it away. Sleeps.
+ * Gives the session a slot, which is its number in the records of running calls. The first counting
+ * session adds the sched_switch hook. -ENOSPC: no free slot. Sleeps.
  */
 int jifl_count_start(struct jifl_session *s);
-/* After the session's last call: its figures are final. Sleeps. */
+/* After the session's last call: makes its figures final. The last session unhooks. Sleeps. */
 void jifl_count_stop(struct jifl_session *s);
 /*
- * Makes room for the figures of each of the session's targets; -ENOMEM. What has been made goes
- * with jifl_count_free. Sleeps.
+ * Makes room for the figures of each of the session's targets; -ENOMEM. jifl_count_free frees what
+ * was made, after an error, too. Sleeps.
  */
 int jifl_count_prepare(struct jifl_session *s);
 /*
- * Inserts for an entry piece of the aim's target. Fills entry and exit
- * (JIFL_ENTRY_INSERTS each), sets their numbers. Under jifl_entry_lock.
+ * Writes the inserts for an entry piece of the aim's target into entry and exit (JIFL_ENTRY_INSERTS
+ * each), and their numbers. Under jifl_entry_lock.
  */
 void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit);
 /*
- * Between these two, with interrupts off, blocks translated on this CPU count
- * as blocks of the aim although the call has not begun.
+ * Blocks that this CPU translates between begin and end count as blocks of the aim, although the
+ * call has not begun. Interrupts are off.
  */
 void jifl_count_translate_begin(const struct jifl_aim *aim);
 void jifl_count_translate_end(void);
@@ -43,14 +43,14 @@ void jifl_count_translate_end(void);
 void jifl_count_attribute(struct jifl_session *s);
 /* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
 void jifl_count_begin_record(unsigned long index);
-/* Are calls of a disarmed session running, or is a task just dying in one? */
+/* True if calls of a disarmed session are running, or a task is dying in one. */
 bool jifl_count_is_ending(const struct jifl_session *s);
-/* Is a task in one whose death its parent may know of, or that may be about to? */
+/* True if a task is in such a call and its parent may know of its death, or soon will. */
 bool jifl_count_has_dead(const struct jifl_session *s);
-/* Counts a call that was let pass or cut short. Any context. */
+/* Counts a call as missed: it ran natively, or was cut short. Any context. */
 void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
 u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
-/* Around jifl_evict: calls are cut, and a task that dies may have lost its way out already. */
+/* Around jifl_evict: calls are cut, and a dying task may no longer return into the cache. */
 void jifl_count_drain_begin(enum jifl_miss why);
 void jifl_count_drain_end(void);
 /* hist: JIFL_HIST_BUCKETS, or NULL. */
@@ -61,11 +61,10 @@ void jifl_count_free(struct jifl_session *s);
 /* --- the identity of a call -------------------------------------------------- */
 
 /*
- * struct jifl_lane.call is (slot << JIFL_COUNT_TARGET_BITS | index + 1): small enough for the
- * 32-bit immediate that the entry piece stores, which is extended by its sign, and never 0. So
- * slots and targets share 31 bits.
+ * struct jifl_lane.call is (slot << JIFL_COUNT_TARGET_BITS | index + 1). It is never 0. The entry
+ * piece stores it as a sign-extended 32-bit immediate, so slots and targets share 31 bits.
  */
-#define JIFL_COUNT_SLOTS	4096	/* counting sessions at a time, one less */
+#define JIFL_COUNT_SLOTS	4096	/* counting sessions at a time, plus one: 0 is unused */
 #define JIFL_COUNT_TARGET_BITS	19
 #define JIFL_COUNT_TARGET_MASK	((1u << JIFL_COUNT_TARGET_BITS) - 1)
 
@@ -73,8 +72,8 @@ static_assert(JIFL_COUNT_SLOTS <= 1 << (31 - JIFL_COUNT_TARGET_BITS));
 static_assert(JIFL_TARGETS_MAX <= JIFL_COUNT_TARGET_MASK);
 
 /*
- * Set and cleared under jifl_session_mutex. A call of a slot's session can be
- * in flight only between the two, so readers need no lock.
+ * Set and cleared under jifl_session_mutex. Calls of the session run only while its slot is set, so
+ * readers need no lock.
  */
 extern struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 
@@ -88,13 +87,13 @@ static inline struct jifl_session *jifl_count_session(u64 call)
 	return jifl_count_slots[(call >> JIFL_COUNT_TARGET_BITS) % JIFL_COUNT_SLOTS];
 }
 
-/* The place in its session's list of the call's target. */
+/* Index of the call's target in its session's list. */
 static inline u32 jifl_count_index(u64 call)
 {
 	return ((u32)call & JIFL_COUNT_TARGET_MASK) - 1;
 }
 
-/* Of a call of s. By 64 bits, so that the -1 becomes a part of the access's displacement. */
+/* The aim of a call of s. 64-bit arithmetic, so that the -1 becomes part of the displacement. */
 static inline struct jifl_aim *jifl_count_aim(const struct jifl_session *s, u64 call)
 {
 	return s->aims[((u32)call & JIFL_COUNT_TARGET_MASK) - 1ull];
@@ -102,7 +101,7 @@ static inline struct jifl_aim *jifl_count_aim(const struct jifl_session *s, u64 
 
 /* What the call has counted is final: the task died in it. With preemption off. */
 void jifl_count_finish_dead(u64 call, u64 count);
-/* The call is missed; it may be 0. */
+/* Counts the call as missed. call may be 0: none. */
 void jifl_count_miss_call(u64 call, enum jifl_miss why);
 
 #endif

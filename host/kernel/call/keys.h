@@ -12,9 +12,9 @@ struct jifl_session;
 int jifl_keys_init(void);
 /* Makes s's table; -ENOMEM. Sleeps. */
 int jifl_keys_open(struct jifl_session *s);
-/* When nothing inserted for s is left. No-op if it has none. Sleeps. */
+/* Frees the table, if s has one. After all inserted code of s is gone. Sleeps. */
 void jifl_keys_close(struct jifl_session *s);
-/* A call of the current task, and what was counted of it. With preemption off, a run queue locked. */
+/* Adds a call of the current task and its value. Preemption is off; a run queue may be locked. */
 void jifl_keys_add(struct jifl_keys_table *t, u64 value);
 /* JIFL_TABLE_KEYS, of a struct jifl_keys_table. */
 extern const struct jifl_answer jifl_keys_answer;

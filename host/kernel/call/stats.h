@@ -28,12 +28,12 @@ static inline bool jifl_stats_in_cells(const struct jifl_session *s)
 
 int jifl_stats_init(void);
 void jifl_stats_exit(void);
-/* Fills in the aim's cell; false when all are taken. Under jifl_entry_lock. */
+/* Takes a cell for the aim and fills in *cell; false: none is free. Under jifl_entry_lock. */
 bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell);
 /* What s has counted in shared cells becomes its own. */
 void jifl_stats_collect_cells(struct jifl_session *s);
 
-/* Preemption is off, here and below. Inlined: it is what the end of each call costs. */
+/* From here on: preemption is off. Inlined, because each call executes them at its end. */
 static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)
 {
 	WRITE_ONCE(st->calls, st->calls + 1);
@@ -63,7 +63,7 @@ static __always_inline void jifl_stats_add(struct jifl_stats_cpu *st, u64 value,
 	jifl_stats_bucket(st, jifl_hist_bucket(value));
 }
 
-/* An argument, or what a call returned. */
+/* value: an argument of a call, or its result. */
 static inline void jifl_stats_add_signed(struct jifl_stats_cpu *st, u64 value)
 {
 	jifl_stats_call(st, false);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls in flight belong to tasks: what a CPU's lanes hold is saved when the task leaves
- * the CPU and restored when it comes back, here or elsewhere.
+ * Running calls belong to tasks. When a task leaves a CPU, the contents of the CPU's lanes are
+ * saved. They are restored when the task comes back, on this CPU or another.
  *
- * A call that the task dies in is accounted when the task is switched away for
- * the last time. A call whose way back no longer leads through its exit piece
- * (jifl_evict) is cut: forgotten and counted as missed.
+ * If a task dies in a call, the call's count is final when the task is switched away for the last
+ * time. If a call will not return through its exit piece (jifl_evict), it is cut: its saved lanes
+ * are dropped, and it counts as missed.
  *
- * The hook runs with a run queue locked. Nothing here allocates.
+ * Context: the hook runs with a run queue locked, so it allocates nothing.
  */
 #include <linux/hash.h>
 #include <linux/rcupdate.h>
@@ -31,10 +31,10 @@ static bool jifl_switch_draining;
 static enum jifl_miss jifl_switch_drain;
 
 /*
- * An open-addressed table: a task's record is in one of the JIFL_SAVED_WINDOW
- * places from its hash on. Only the CPU that switches a task away writes its
- * record and only the CPU that switches it in again removes it; the scheduler
- * orders the two, so finding needs no lock and taking a place one cmpxchg.
+ * A hash table with open addressing: a task's record is in one of the JIFL_SAVED_WINDOW places from
+ * its hash on. Only the CPU that switches a task away writes its record. Only the CPU that switches
+ * the task in again removes it. The scheduler orders the two, so a search needs no lock, and to
+ * take a place needs one cmpxchg.
  */
 #define JIFL_SAVED_BITS		14
 #define JIFL_SAVED_WINDOW	16
@@ -77,14 +77,14 @@ static struct jifl_saved jifl_saved_take(struct task_struct *t)
 		if (READ_ONCE(jifl_saved_task[at]) != t)
 			continue;
 		v = jifl_saved_value[at];
-		/* The next owner of the place writes only after we have read. */
+		/* Pairs with the next owner's cmpxchg: it writes only after this read. */
 		smp_store_release(&jifl_saved_task[at], NULL);
 		return v;
 	}
 	return (struct jifl_saved){};
 }
 
-/* The task dies: what its calls have counted is final. */
+/* The task dies: the counts of its calls are final. */
 static void jifl_switch_die(const struct jifl_saved *v)
 {
 	unsigned int lane;
@@ -113,7 +113,7 @@ static bool jifl_saved_is_empty(const struct jifl_saved *v)
 	return !any;
 }
 
-/* What a CPU records next is of the thread that comes to run there. */
+/* Records which thread the CPU's next records are of, if a session records its call. */
 static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_struct *next)
 {
 	unsigned int lane;
@@ -148,7 +148,7 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 	jifl_switch_mark_resumed(now, next);
 }
 
-/* Looked at without a lock, a call may be one of the session that had the slot before. */
+/* Without a lock, call may be of an earlier session in this slot, so its index is checked. */
 static bool jifl_count_is_exit(const struct jifl_session *s, u64 call)
 {
 	const struct jifl_aim *aim = jifl_aim_at(s, jifl_count_index(call));
@@ -156,7 +156,7 @@ static bool jifl_count_is_exit(const struct jifl_session *s, u64 call)
 	return aim && jifl_target_ends_task(aim->target);
 }
 
-/* Of another CPU's calls: on this one it is that which asks for the session's end. */
+/* Looks at other CPUs only: on this CPU the running call is the one that ends the session. */
 static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 {
 	bool runs = false;
@@ -173,13 +173,13 @@ static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 	return runs;
 }
 
-/* Is there a task that was switched away on its way out? */
+/* True if a task was switched away in a call that ends it. dead: only if it is dead. */
 static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
 {
 	bool found = false;
 	u32 at;
 
-	rcu_read_lock();	/* it lives, or has until just now */
+	rcu_read_lock();	/* keeps found tasks from being freed */
 	for (at = 0; at < JIFL_SAVED_PLACES && !found; at++) {
 		const struct task_struct *task = READ_ONCE(jifl_saved_task[at]);
 		u64 call = READ_ONCE(jifl_saved_value[at].lanes[s->lane].call);
@@ -191,7 +191,7 @@ static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
 	return found;
 }
 
-/* Both look without a lock: a call may come or go meanwhile. */
+/* Both functions take no lock: calls may begin and end meanwhile. */
 bool jifl_count_is_ending(const struct jifl_session *s)
 {
 	return s->slot && (jifl_count_runs(s, false) || jifl_count_is_exiting(s, false));
@@ -231,8 +231,8 @@ void jifl_count_drain_end(void)
 }
 
 /*
- * While the machine is stopped every CPU runs its stopper thread, so whatever
- * the task had in flight has been saved by jifl_switch_tasks.
+ * While the machine is stopped every CPU runs its stopper thread. So jifl_switch_tasks has saved
+ * the task's running calls.
  */
 static void jifl_switch_cut(struct task_struct *task)
 {

@@ -7,10 +7,10 @@
 
 int jifl_switch_init(void);
 void jifl_switch_exit(void);
-/* The hook in sched_switch. Sleep. */
+/* Add and remove the hook in sched_switch. Both sleep. */
 int jifl_switch_hook(void);
 void jifl_switch_unhook(void);
-/* What a CPU records next is of the thread that comes to run there: is there a session that asks? */
+/* wanted: a session records, so a switch of tasks must leave a record of the next thread. */
 void jifl_switch_marks(bool wanted);
 
 #endif

@@ -42,12 +42,12 @@ struct jifl_tool {
 	enum jifl_tool_calls calls;
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
-	bool is_plugin;			/* plugin/ starts and ends its sessions, which insert last */
+	bool is_plugin;			/* plugin/ makes its sessions, which insert last */
 	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
 
 	/* Once, at load; NULL: nothing. 0, or -errno after one line in the log. Sleeps. */
 	int (*init)(void);
-	/* What it inserts into blocks; NULL: nothing. arg: the session, unless open says another. */
+	/* Inserts into blocks; NULL: nothing. arg: the session, unless open sets another. */
 	jifl_instrument_fn instrument;
 	/*
 	 * Makes s->tool_data, NULL: it has none. 0; -EALREADY with *busy_session set when another

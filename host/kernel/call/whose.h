@@ -48,7 +48,7 @@ struct jifl_mix {
 	struct list_head list;	/* jifl_session_mutex; unused in a session's own mix */
 	struct list_head ways;	/* of all its targets; jifl_session_mutex; unused there, too */
 	struct jifl_session *members[JIFL_LANES]; /* NULL where a lane has none */
-	struct jifl_session *in_order[JIFL_LANES + 1]; /* the members in the order in which they insert, then NULL */
+	struct jifl_session *in_order[JIFL_LANES + 1]; /* by order of inserting, then NULL */
 	int context;		/* of the engine; negative: none yet; jifl_entry_lock */
 };
 

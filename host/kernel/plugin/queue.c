@@ -72,7 +72,7 @@ static bool jifl_queue_check(struct jifl_plugin *p, const jifl_queue_t *q, size_
 		return false;
 	if (size == q->size)
 		return true;
-	/* Interrupts are off, so the line is logged later: the interrupted code may hold any lock. */
+	/* With interrupts off the line is logged later: the interrupted code may hold any lock. */
 	local_irq_save(flags);
 	jifl_plugin_mistake(p, -EINVAL, what, "not of the size of the queue's records");
 	local_irq_restore(flags);
@@ -154,7 +154,8 @@ int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, 
 		return ret;
 	q->size = size;
 	q->stride = ALIGN(sizeof(struct jifl_queue_place) + size, sizeof(u64));
-	q->n = max(roundup_pow_of_two(n), 2ul);	/* of one, taken and put in again would be the same turn */
+	/* With one place, a put after a take would have the same turn as the put before it. */
+	q->n = max(roundup_pow_of_two(n), 2ul);
 	q->memory = jifl_store_alloc(array_size(q->n, q->stride));
 	ends = jifl_store_alloc(sizeof(*ends));
 	for (i = 0; q->memory && i < q->n; i++)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The targets of a session: from the list that it is asked for with to an aim for each. The
- * place in the list is the number by which inserted code, records and requests name a target.
+ * The targets of a session: makes an aim for each entry of the list in the request. The place in
+ * the list is the number by which inserted code, records and requests name a target.
  *
- * Context: process, sleeps. An aim is used where its target is entered from jifl_mix_arm on
- * until jifl_evict has returned behind jifl_mix_disarm; it is freed with its session, later.
+ * Context: process, sleeps. Code at the entry of a target uses the aim from jifl_mix_arm until
+ * jifl_evict has returned after jifl_mix_disarm. The aim is freed later, with its session.
  */
 #include <linux/err.h>
 #include <linux/lockdep.h>
@@ -38,7 +38,7 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	return 0;
 }
 
-/* Each list has a number of its own, which marks the targets that have been met. */
+/* Each list has a number of its own, which marks the targets that stand in the list. */
 int jifl_aim_check(const struct jifl_session *s)
 {
 	static u64 last;	/* jifl_session_mutex */

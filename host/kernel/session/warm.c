@@ -46,7 +46,7 @@
 #include "session.h"
 #include "warm.h"
 
-/* What this CPU's running calls are, put aside. */
+/* The records of this CPU's running calls, put aside. */
 struct jifl_warm_aside {
 	u64 calls[JIFL_LANES];
 	unsigned long flags;
@@ -107,7 +107,7 @@ static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_b
 	}
 }
 
-/* Makes the entry piece of a target whose first block is translated. Is there one now? */
+/* Makes the entry piece of a target whose first block is translated. True if there is one now. */
 static bool jifl_warm_entry(struct jifl_aim *aim)
 {
 	struct jifl_warm_aside aside;
@@ -144,7 +144,7 @@ static int jifl_warm_all(struct jifl_session *s, const struct jifl_warm_block *b
 	return 0;
 }
 
-/* Into blocks, from the caller. -EFAULT, -EINVAL. */
+/* Copies the caller's list into blocks. 0, -EFAULT or -EINVAL. */
 static int jifl_warm_take(struct jifl_warm_block *blocks, const struct jifl_warm *req)
 {
 	u32 i;

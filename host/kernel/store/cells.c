@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What tables of cells (cells.h) need rarely: their memory, its limit, and how many cells there are. */
+/* Of tables of cells (cells.h): the limits of their size, their memory, the number of cells. */
 #include <linux/log2.h>
 #include <linux/vmalloc.h>
 

@@ -39,8 +39,8 @@ struct jifl_cells {
 int jifl_cells_check(const char *param, u32 n, u32 max);
 
 /*
- * Makes room for max cells, JIFL_CELLS_MIN or more, of `size` bytes. 0 or -ENOMEM; after -ENOMEM the
- * caller has to close the table, too.
+ * Makes room for max cells, JIFL_CELLS_MIN or more, of `size` bytes. 0 or -ENOMEM; after -ENOMEM
+ * the caller has to close the table, too.
  */
 int jifl_cells_open(struct jifl_cells *c, u32 max, size_t size);
 void jifl_cells_close(struct jifl_cells *c);

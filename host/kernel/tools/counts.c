@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tools none, call, insn and block: each call of a target goes into its figures (call/stats.c),
- * and the last two add to what the running call has counted, in each block.
+ * The tools none, call, insn and block. Each call of a target is added to the target's figures
+ * (call/stats.c). With insn and block each block adds to the count of the running call.
  *
- * Contexts: what inserts is under the engine lock; open sleeps.
+ * Contexts: instrumenting runs under the engine lock; opening sleeps.
  */
 #include <linux/percpu.h>
 
@@ -45,7 +45,7 @@ static void jifl_counts_insns(struct ir_block *b, void *arg)
 	jifl_counts_insert(b, arg, b->count);
 }
 
-/* The repetitions are what rcx loses: all of it, or what is not left. */
+/* The number of repetitions is what rcx loses: its value before, less what is left after. */
 static void jifl_counts_insert_rcx(struct ir_block *b, const struct jifl_session *s,
 				   enum ir_place place, u16 at, s32 sign)
 {
