@@ -154,7 +154,7 @@ int jifl_plugin_queue_init(struct jifl_plugin *p, jifl_queue_t *q, size_t size, 
 		return ret;
 	q->size = size;
 	q->stride = ALIGN(sizeof(struct jifl_queue_place) + size, sizeof(u64));
-	/* With one place, a put after a take would have the same turn as the put before it. */
+	/* At least two: with one place the turn of a take would be that of the next put. */
 	q->n = max(roundup_pow_of_two(n), 2ul);
 	q->memory = jifl_store_alloc(array_size(q->n, q->stride));
 	ends = jifl_store_alloc(sizeof(*ends));
