@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sessions: how they begin and how they end. What a running one does to system
- * calls is in mix.c and choose.c.
+ * Sessions: how they begin and how they end. mix.c and choose.c have what a running session does to
+ * system calls.
  *
- * Where others stay, the end of a session takes away its own code alone
- * (jifl_session_retire): they lose only those calls in flight that were its,
- * too. The code cache is shared and has one generation, so a full cache, and the
- * end of the last session, are a new beginning for all (jifl_session_renew):
+ * If other sessions stay, the end of a session removes only its own code (jifl_session_retire). The
+ * others lose only running calls that were calls of the ending session, too. All sessions share the
+ * code cache, which is emptied as a whole. So if it is full, or if the last session ends, all
+ * sessions begin anew (jifl_session_renew):
  *
- *	1. pause: no entry leads into the cache; calls of the sessions that stay
- *	   are let pass and counted as missed
- *	2. drain the entry stub and the cache (jifl_evict)
- *	3. empty the cache; plugins are told
- *	4. go on
+ *	1. Pause: no entry leads into the cache. Calls of the sessions that stay run natively and
+ *	   are counted as missed.
+ *	2. Drain the entry stub and the cache (jifl_evict).
+ *	3. Empty the cache, and tell plugins.
+ *	4. Go on.
  *
- * Everything sleeps and runs under jifl_session_mutex.
+ * Context: process; sleeps. Everything runs under jifl_session_mutex.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -81,7 +81,7 @@ static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain
 	jifl_mix_free_doomed();
 }
 
-/* Nobody is inside. */
+/* No thread is in the cache. */
 static void jifl_session_empty_cache(void)
 {
 	jifl_engine_forget();
