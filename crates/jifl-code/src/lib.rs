@@ -4,7 +4,7 @@
 //! The stages, each from those before it:
 //!
 //! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]) or
-//!    made by the caller from live text.
+//!    from the kernel that runs ([`running`]).
 //! 2. [`layout`]: which text belongs to which function.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.
@@ -28,6 +28,7 @@ pub mod kallsyms;
 pub mod layout;
 pub mod live;
 pub mod program;
+pub mod running;
 pub mod summary;
 pub mod tables;
 pub mod vmlinux;

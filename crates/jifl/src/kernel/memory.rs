@@ -69,6 +69,37 @@ impl Kcore {
         })
     }
 
+    /// A large range at once, which is not kept. What cannot be read in it is zeros; `None` if
+    /// none of it can be read.
+    pub fn bulk(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        if self.fill(address, &mut bytes) {
+            return Some(bytes);
+        }
+        let mut is_any = false;
+        for (index, piece) in bytes.chunks_mut(PIECE as usize).enumerate() {
+            let is_read = self.fill(address.checked_add(index as u64 * PIECE)?, piece);
+            if !is_read {
+                piece.fill(0);
+            }
+            is_any |= is_read;
+        }
+        is_any.then_some(bytes)
+    }
+
+    fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Some(end) = address.checked_add(bytes.len() as u64) else {
+            return false;
+        };
+        let holds = |segment: &&Segment| {
+            segment.address <= address && end <= segment.address.saturating_add(segment.size)
+        };
+        self.segments.iter().find(holds).is_some_and(|segment| {
+            let offset = segment.offset + (address - segment.address);
+            self.file.read_exact_at(bytes, offset).is_ok()
+        })
+    }
+
     fn piece(&mut self, address: u64) -> Option<&[u8]> {
         let (file, segments) = (&self.file, &self.segments);
         let piece = self
@@ -184,6 +215,12 @@ mod tests {
             pieces: HashMap::new(),
         };
         std::fs::remove_file(path).unwrap();
+        let bulk = |address, length| kcore.bulk(address, length);
+        assert_eq!(bulk(0x10003, 20).unwrap(), content[3..23]);
+        let mut half = content[PIECE as usize..].to_vec();
+        half.resize(2 * PIECE as usize, 0);
+        assert_eq!(bulk(0x10000 + PIECE, half.len()).unwrap(), half);
+        assert_eq!(bulk(0x9000, 8), None);
         let read = kcore.read(0x10000 + PIECE - 3, 8).unwrap();
         assert_eq!(read, content[PIECE as usize - 3..][..8]);
         assert_eq!(kcore.read(0x10000 + 2 * PIECE - 3, 8), None);
