@@ -13,6 +13,7 @@
 //! 7. [`live`]: which registers and flags are live, across functions.
 //! 8. [`edges`]: counts of edges from counts of blocks.
 //! 9. [`summary`]: the figures of a whole kernel.
+//! 10. [`observed`]: what was seen to execute, which has to be in the structure.
 //!
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
@@ -27,6 +28,7 @@ pub mod image;
 pub mod kallsyms;
 pub mod layout;
 pub mod live;
+pub mod observed;
 pub mod program;
 pub mod running;
 pub mod summary;

@@ -192,6 +192,17 @@ impl Program {
         self.by_entry.get(&address).copied()
     }
 
+    /// The beginning of the function behind the padding that an address is in; else the address.
+    pub fn behind_padding(&self, address: u64) -> u64 {
+        let unit = self.layout.begins(address);
+        unit.map_or(address, |unit| self.layout.units[unit].entry())
+    }
+
+    /// Is an address in the padding before a function?
+    pub fn is_padding(&self, address: u64) -> bool {
+        self.behind_padding(address) != address
+    }
+
     /// The function that an address lies in.
     pub fn at(&self, address: u64) -> Option<usize> {
         self.owners[self.layout.unit(address)?]

@@ -24,6 +24,8 @@ const OWN: &str = "jifl";
 const TRACERS: &str = "__builtin__ftrace";
 /// `call`, with its displacement of 4 bytes.
 const CALL: usize = 5;
+/// No instruction is longer.
+const LONGEST: usize = 15;
 const NOP: [u8; CALL] = [0x0f, 0x1f, 0x44, 0, 0];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
@@ -160,13 +162,14 @@ impl Reader<'_> {
         self.memory.read(range.start, length)
     }
 
-    /// Adds a range of text, without the zeros at its end.
+    /// Adds a range of text, without the zeros at its end, of which the last instruction may have
+    /// some.
     fn text(&mut self, range: &Range<u64>, module: usize) -> bool {
         let Some(mut bytes) = self.read(range) else {
             return false;
         };
         let end = bytes.iter().rposition(|byte| *byte != 0);
-        bytes.truncate(end.map_or(0, |last| last + 1));
+        bytes.truncate(end.map_or(0, |last| last + LONGEST));
         self.image.texts.push(Text {
             address: range.start,
             bytes,

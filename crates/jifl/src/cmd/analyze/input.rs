@@ -43,7 +43,8 @@ impl Source {
     /// Reads it.
     pub fn open(&self) -> Result<Image, Failure> {
         let path = match self {
-            Source::Running => return running::image(),
+            Source::Running => return running::image(Path::new("/")),
+            Source::File(path) if path.is_dir() => return running::image(path),
             Source::File(path) => path,
         };
         let failed =
@@ -51,7 +52,18 @@ impl Source {
         let file = fs::read(path).map_err(|error| failed(&error))?;
         vmlinux::read(&file).map_err(|error| failed(&error))
     }
+
+    /// Copies what is read of the running kernel into a new directory.
+    pub fn keep(&self, directory: &Path) -> Result<(), Failure> {
+        match self {
+            Source::Running => running::keep(directory),
+            Source::File(_) => Err(Failure::usage(NOT_RUNNING)),
+        }
+    }
 }
+
+/// That only the running kernel can be kept.
+const NOT_RUNNING: &str = "--keep copies of the kernel that runs: give no file";
 
 /// What the word of `jifl analyze` and its option say.
 pub fn parse(what: Option<&str>, file: Option<&Path>) -> Result<(Source, Scope), Failure> {

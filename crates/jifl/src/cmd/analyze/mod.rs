@@ -5,6 +5,7 @@
 
 mod calls;
 mod input;
+mod observed;
 mod tables;
 
 use std::path::PathBuf;
@@ -43,7 +44,7 @@ Examples:
   jifl analyze vmlinux --unexplained
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
-    /// fn:GLOB, mod:GLOB, or a file: a vmlinux
+    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, or a directory that --keep has made
     #[arg(value_name = "TARGET|FILE")]
     what: Option<String>,
     /// Of this file, not of the kernel that runs
@@ -55,6 +56,15 @@ pub struct AnalyzeArgs {
     /// Believe that nothing is dead behind a return, as KernInst had it
     #[arg(long)]
     no_abi: bool,
+    /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
+    #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
+    keep: Option<PathBuf>,
+    /// For tests: whether what was observed is in the structure
+    #[arg(long, value_name = "FILE", hide = true)]
+    observed: Option<PathBuf>,
+    /// For tests: without edges of this kind
+    #[arg(long, value_enum, hide = true, requires = "observed")]
+    plant: Option<observed::Plant>,
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Form,
@@ -87,7 +97,17 @@ pub struct CallersArgs {
 /// Runs `jifl analyze`.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let (source, scope) = input::parse(args.what.as_deref(), args.vmlinux.as_deref())?;
-    let program = Program::of(source.open()?);
+    if let Some(directory) = &args.keep {
+        source.keep(directory)?;
+        return Ok(DONE);
+    }
+    let mut program = Program::of(source.open()?);
+    if let Some(path) = &args.observed {
+        if let Some(plant) = args.plant {
+            plant.spoil(&mut program);
+        }
+        return observed::check(&program, path);
+    }
     let functions = scope.functions(&program)?;
     let accounts = program.account();
     if args.unexplained {
