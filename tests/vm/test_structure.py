@@ -16,15 +16,17 @@ NO_BRANCH = 0xffff
 ADDRESSES, FAULT, TYPES = 0x80000000, 0x04000000, 0xfc000000
 HIGH = 0xffffffff << 32
 
-LOADS = [
-    "ls -lR /etc /sys/kernel >/dev/null; cat /proc/self/maps /proc/meminfo | sort | wc -l",
-    "cd /tmp; for i in 1 2 3; do echo $i >file$i; done; ln -s file1 l; mv file2 file4; chmod 600 file3; rm -f file* l; mkfifo f; (echo x >f) & cat f; rm f",
-    "dd if=/dev/zero of=/tmp/z bs=64k count=8; dd if=/tmp/z of=/dev/null bs=1; sync; kill -9 $$",
-    "python3 -c \"import socket, os, mmap, threading; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)\ntry: os.read(99, 1)\nexcept OSError: pass\"",
+# Of each block the executions are counted; of the shorter loads the order is recorded, too.
+COUNTED = [
+    "ls -l /etc /proc/sys/kernel; cat /proc/self/maps /proc/meminfo | sort | wc -l",
+    "cd /tmp; echo 1 >a; ln -s a l; mv a b; chmod 600 b; rm -f b l; mkfifo f; (echo x >f) & cat f; rm f",
+    "dd if=/dev/zero of=/tmp/z bs=64k count=4; dd if=/tmp/z of=/dev/null bs=512; sync; kill -9 $$",
 ]
+RECORDED = ["cd /tmp; echo 1 >a; ln -s a l; cat l; mv a b; rm b l; mkfifo f; (echo x >f) & cat f; rm f; {efault}"]
 SOAK = [
-    "find / -xdev -name '*.h' 2>/dev/null | head -c 100000 | sort | uniq | wc",
+    "ls -lR /etc; find / -xdev -name '*.h' 2>/dev/null | head -c 100000 | sort | uniq | wc",
     "mount -t tmpfs t /mnt; cp -a /etc /mnt; tar cf - /mnt | gzip -1 | wc -c; umount /mnt",
+    "python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); b.recv(1)'",
 ]
 PLANTS = ["fall", "taken", "jump", "exception", "calls", "returns"]
 
@@ -94,7 +96,10 @@ def test_records_become_facts():
 @pytest.mark.parametrize("kernel", harness.KERNELS)
 def test_structure(kernel, show, tmp_path):
     """Nothing is missing, and much is when a kind of edge is dropped."""
-    harness.guest("structure", tmp_path, *LOADS, *(SOAK if harness.SOAK else []), kernel=kernel, show=show, rw=tmp_path)
+    efault = harness.compile_program("efault")
+    more = SOAK if harness.SOAK else []
+    recorded = [load.format(efault=efault) for load in RECORDED]
+    harness.guest("structure", tmp_path, *COUNTED, *more, "--", *recorded, *more, kernel=kernel, show=show, rw=tmp_path)
     facts = facts_of(tmp_path)
     (Path(tmp_path) / "facts").write_text("\n".join(facts) + "\n", encoding="utf-8")
     number, text = missing(tmp_path)

@@ -2,10 +2,15 @@
 //! What was seen to execute, compared with the structure: all of it has to be in there.
 //!
 //! Facts come from sessions (`jifl prof`, `branch`, `cover`, `trace`, and records of blocks in
-//! their order). What a session does not see is code that runs natively. So a call may be followed
-//! by what stands behind it, and a jump to another function by what stands behind any call.
+//! their order). What a session does not see is code that runs natively:
+//!
+//! - A call may be followed by what stands behind it.
+//! - A jump to another function may be followed by what stands behind any call.
+//! - From a switch to another stack on a function runs natively to its return.
 
 use std::fmt;
+
+use iced_x86::{Instruction, Mnemonic, Register};
 
 use crate::depth::instructions;
 use crate::flow::Target;
@@ -247,6 +252,7 @@ fn within(
 ) -> Option<Result<Place, Missing>> {
     let own = &graph.blocks[block];
     let all = instructions(&program.image, own);
+    let mut is_native = false;
     for instruction in all.filter(|instruction| instruction.ip() >= at) {
         let calls = graph.calls_in(block).iter();
         let calls = calls.filter(|call| call.at == instruction.ip());
@@ -256,6 +262,10 @@ fn within(
                 return Some(Ok(place));
             }
             is_call = true;
+        }
+        is_native |= switches_stacks(&instruction);
+        if is_native && is_call {
+            return Some(back(program, to));
         }
         let behind = instruction.next_ip();
         if behind >= own.behind() {
@@ -273,6 +283,12 @@ fn within(
         }
     }
     None
+}
+
+fn switches_stacks(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Mov
+        && instruction.op0_register() == Register::RSP
+        && instruction.op1_register() != Register::RBP
 }
 
 fn ends_in_call(program: &Program, graph: &Graph, block: usize) -> bool {

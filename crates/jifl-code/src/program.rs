@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use crate::explained::{self, Account};
+use crate::explained::{self, Account, Hole};
 use crate::explore::{Context, Space, explore};
 use crate::flow::{Target, Thunks};
 use crate::graph::{CallKind, Graph};
@@ -302,11 +302,25 @@ impl Search {
         ROUNDS
     }
 
-    /// Finds functions without a name in what was not reached.
+    /// Finds functions without a name in what was not reached. They stand behind all that the
+    /// function with a name reaches: what stands before some of it is a dead part of that function.
     fn nameless(&self, image: &Image, layout: &mut Layout, tracer: Option<u64>) -> Vec<usize> {
         let accounts = explained::account(image, self.graphs.iter());
         let holes = accounts.iter().flat_map(|account| &account.holes);
-        let begins = holes.flat_map(|hole| explained::beginnings(image, hole, tracer));
+        let is_behind = |hole: &&Hole| {
+            let Some(unit) = layout.unit(hole.range.start) else {
+                return false;
+            };
+            let end = layout.units[unit].piece(hole.range.start);
+            let end = end.map_or(0, |piece| piece.end);
+            let blocks = &self.graphs[unit].blocks;
+            let next = blocks.partition_point(|block| block.start < hole.range.end);
+            blocks.get(next).is_none_or(|block| block.start >= end)
+        };
+        let holes: Vec<&Hole> = holes.filter(is_behind).collect();
+        let begins = holes
+            .into_iter()
+            .flat_map(|hole| explained::beginnings(image, hole, tracer));
         begins.filter_map(|at| layout.add(at)).collect()
     }
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Keeps what a machine's sessions see of blocks, branches, functions and ways, and its code, for test_structure.py.
 
-usage: structure.py DIRECTORY LOAD...
+usage: structure.py DIRECTORY LOAD... -- LOAD...
 
 DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes; `counts`, the blocks that were
-executed; `path.CPU`, the blocks in their order; `trace.CPU`, the functions. LOAD is a line of the shell; each is run
-under each kind of session.
+executed; `path.CPU`, the blocks in their order; `trace.CPU`, the functions. LOAD is a line of the shell. Those before --
+are counted, those behind it are recorded.
 """
 
 import os
@@ -81,9 +81,10 @@ def records(directory, name, kind, loads):
 
 def structure(directory, *loads):
     directory = Path(directory)
-    counts(directory, loads)
-    records(directory, "path", PATH, loads)
-    records(directory, "trace", TRACE, loads)
+    cut = loads.index("--")
+    counts(directory, loads[:cut])
+    records(directory, "path", PATH, loads[cut + 1:])
+    records(directory, "trace", TRACE, loads[cut + 1:])
     # A session stands in the text while it is read: its way in is not to be seen.
     with Device() as device:
         device.start(PROFILE, ALL, filters=TGID, tgid=os.getpid())
