@@ -335,3 +335,75 @@ fn fault(program: &Program, at: u64) -> Result<Place, Missing> {
         false => Err(Missing::Fixup),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Image, Symbol, Tables, Text};
+
+    /// f: tests, may jump over a nop, calls g, calls through rax, returns. g: a load with a fixup.
+    fn program() -> Program {
+        let mut bytes = vec![0xcc; 0x60];
+        let mut put = |at: usize, code: &[u8]| bytes[at..at + code.len()].copy_from_slice(code);
+        put(0, &[0x85, 0xc0, 0x74, 0x01, 0x90]);
+        put(5, &[0xe8, 0x36, 0, 0, 0, 0xff, 0xd0, 0xc3]);
+        put(0x40, &[0x8b, 0x07, 0xc3, 0x31, 0xc0, 0xc3]);
+        let symbol = |(address, name): (u64, &str)| Symbol {
+            address,
+            name: name.into(),
+            is_global: true,
+        };
+        let mut image = Image {
+            modules: vec!["vmlinux".into()],
+            texts: vec![Text {
+                address: 0x1000,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: [(0x1000, "f"), (0x1040, "g")].map(symbol).into(),
+            tables: Tables {
+                fixups: vec![(0x1040, 0x1043)],
+                ..Tables::default()
+            },
+            ..Image::default()
+        };
+        image.put_in_order();
+        Program::of(image)
+    }
+
+    #[test]
+    fn what_can_happen_is_found_and_nothing_else() {
+        let program = program();
+        let cases = [
+            ("block 0x1000 4", Ok(Place::Block)),
+            ("block 0x1000 13", Ok(Place::Block)),
+            ("block 0x1001 3", Err(Missing::Block)),
+            ("block 0x1000 14", Err(Missing::Cut)),
+            ("block 0x1080 1", Err(Missing::Function)),
+            ("way 0x1000 0x1004", Ok(Place::Edge(Some(EdgeKind::Fall)))),
+            ("way 0x1000 0x1005", Ok(Place::Edge(Some(EdgeKind::Taken)))),
+            ("way 0x1000 0x100a", Err(Missing::Edge)),
+            ("way 0x1005 0x1040", Ok(Place::Direct(CallKind::Call))),
+            ("way 0x1005 0x100a", Ok(Place::Back)),
+            ("way 0x1005 0x1000", Err(Missing::Callee)),
+            ("way 0x100a 0x1000", Ok(Place::Indirect(CallKind::Call))),
+            ("way 0x100a 0x1004", Err(Missing::Callee)),
+            ("way 0x1042 0x100a", Ok(Place::Return)),
+            ("way 0x1042 0x1005", Err(Missing::Call)),
+            ("fault 0x1040", Ok(Place::Edge(Some(EdgeKind::Exception)))),
+            ("fault 0x1042", Err(Missing::Fixup)),
+            ("entered 0x1040", Ok(Place::Function)),
+            ("entered 0x1043", Err(Missing::Function)),
+        ];
+        for (text, expected) in cases {
+            let facts = parse(text).unwrap();
+            assert_eq!(
+                facts[0].to_string().split(' ').next(),
+                text.split(' ').next()
+            );
+            assert_eq!(find(&program, facts[0]), expected, "{text}");
+        }
+        assert!(parse("block 1").is_err() && parse("way x 1").is_err());
+    }
+}

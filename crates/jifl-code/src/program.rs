@@ -382,3 +382,46 @@ impl Search {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Symbol, Text};
+
+    fn functions(bytes: Vec<u8>) -> Vec<(u64, usize)> {
+        let mut image = Image {
+            modules: vec!["vmlinux".into()],
+            texts: vec![Text {
+                address: 0x1000,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: vec![Symbol {
+                address: 0x1000,
+                name: "f".into(),
+                is_global: true,
+            }],
+            ..Image::default()
+        };
+        image.put_in_order();
+        let program = Program::of(image);
+        let functions = program.functions.iter();
+        functions
+            .map(|own| (own.unit.entry(), own.graph.blocks.len()))
+            .collect()
+    }
+
+    #[test]
+    fn functions_without_names_stand_behind_what_the_one_before_reaches() {
+        let mut bytes = vec![0xcc; 0x40];
+        // A return; then another function.
+        bytes[0] = 0xc3;
+        bytes[0x10..0x13].copy_from_slice(&[0x31, 0xc0, 0xc3]);
+        assert_eq!(functions(bytes.clone()), [(0x1000, 1), (0x1010, 1)]);
+        // A jump over the same, which is dead then.
+        bytes[..2].copy_from_slice(&[0xeb, 0x1e]);
+        bytes[0x20] = 0xc3;
+        assert_eq!(functions(bytes), [(0x1000, 2)]);
+    }
+}

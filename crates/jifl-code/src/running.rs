@@ -397,3 +397,121 @@ fn patch(image: &mut Image, at: u64, new: &[u8]) {
         bytes.copy_from_slice(new);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Target;
+    use crate::program::Program;
+
+    const CORE: u64 = 0xffff_ffff_8100_0000;
+    const MODULE: u64 = 0xffff_ffff_c000_1000;
+    const NAMES: &str = "\
+        ffffffff81000000 T _stext\nffffffff81000000 T do_syscall_64\nffffffff81000040 T x64_sys_call\n\
+        ffffffff81000060 T ftrace_caller\nffffffff81000080 T traced\nffffffff810000c0 T _etext\n\
+        ffffffff81002000 R __start___ex_table\nffffffff8100200c R __stop___ex_table\n\
+        ffffffffc0001000 t theirs\t[theirs]\nffffffffc0009000 t jifl_entry_stub\t[jifl]\n\
+        0000000000000000 t hidden\n";
+
+    /// Pages that are zeros where nothing was put.
+    struct Pages(Vec<(u64, Vec<u8>)>);
+
+    impl Pages {
+        fn put(&mut self, address: u64, new: &[u8]) {
+            let page = |(begin, bytes): &&mut (u64, Vec<u8>)| {
+                address >= *begin && address < *begin + bytes.len() as u64
+            };
+            let (begin, bytes) = self.0.iter_mut().find(page).unwrap();
+            let at = (address - *begin) as usize;
+            bytes[at..at + new.len()].copy_from_slice(new);
+        }
+
+        fn call(&mut self, at: u64, to: u64) {
+            let offset = (to.wrapping_sub(at + 5) as u32).to_le_bytes();
+            self.put(at, &[0xe8]);
+            self.put(at + 1, &offset);
+        }
+    }
+
+    impl Memory for Pages {
+        fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+            let holds = |(begin, bytes): &&(u64, Vec<u8>)| {
+                address >= *begin && address + length as u64 <= *begin + bytes.len() as u64
+            };
+            let (begin, bytes) = self.0.iter().find(holds)?;
+            Some(bytes[(address - begin) as usize..][..length].to_vec())
+        }
+    }
+
+    /// A kernel under a session of JIFL's, with a tracer at `traced`, and a module.
+    fn pages() -> Pages {
+        let mut pages = Pages(vec![(CORE, vec![0; 0x3000]), (MODULE, vec![0; 0x3000])]);
+        pages.put(CORE, &[0x53]);
+        pages.call(CORE + 1, 0xffff_ffff_c000_9000);
+        pages.put(CORE + 6, &[0x5b, 0xc3]);
+        pages.put(CORE + 0x40, &[0xc3]);
+        pages.put(CORE + 0x60, &[0xc3]);
+        pages.call(CORE + 0x80, CORE + 0x60);
+        // A load, with a fixup behind the return.
+        pages.put(CORE + 0x85, &[0x8b, 0x07, 0xc3, 0x31, 0xc0, 0xc3]);
+        for (field, to) in [(0x2000, 0x85), (0x2004, 0x88)] {
+            let offset = (to as u32).wrapping_sub(field as u32);
+            pages.put(CORE + field, &offset.to_le_bytes());
+        }
+        // theirs: a call of a tracer that has no name, and a jump whose displacement ends in zeros.
+        pages.call(MODULE, 0xffff_ffff_c001_0000);
+        pages.put(MODULE + 5, &[0xe9, 1, 0, 0, 0, 0x90, 0xc3]);
+        pages.put(MODULE + 0x1000, &[1; 16]);
+        pages
+    }
+
+    fn module() -> Module {
+        let section = |(offset, name): (u64, &str)| (MODULE + offset, name.to_owned());
+        let all = [(0, ".text"), (0x1000, ".data"), (0x2000, ".init.text")];
+        Module {
+            name: "theirs".into(),
+            size: 0x3000,
+            sections: all.map(section).into(),
+        }
+    }
+
+    #[test]
+    fn patches_of_tracers_and_of_jifl_are_undone() {
+        let names = Names::parse(NAMES);
+        let program = Program::of(image(&names, &[module()], &mut pages()).unwrap());
+        let graph = |at| &program.functions[program.entered(at).unwrap()].graph;
+        let targets = |at| {
+            graph(at)
+                .calls
+                .iter()
+                .map(|call| call.target)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(targets(CORE), [Target::Direct(CORE + 0x40)]);
+        assert_eq!(targets(CORE + 0x80), []);
+        assert_eq!(targets(MODULE), []);
+        let traced = program.entered(CORE + 0x80).unwrap();
+        assert!(program.is_compiled(&program.functions[traced]));
+        // The fixup is known, and all of the module's text is its own, its last zeros too.
+        assert_eq!(graph(CORE + 0x80).edges.len(), 2);
+        assert!(graph(MODULE).is_whole(), "{:?}", graph(MODULE));
+        assert_eq!(program.image.modules, ["vmlinux", "theirs"]);
+        assert!(program.image.text(MODULE + 0x1000).is_none());
+        assert!(program.image.text(MODULE + 0x2000).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_or_left_out() {
+        let names = Names::parse(NAMES);
+        let mut none = Pages(Vec::new());
+        assert!(image(&Names::parse(""), &[], &mut pages()).is_err());
+        assert!(image(&names, &[module()], &mut none).is_err());
+        let mut far = module();
+        far.sections[0].0 = 0xffff_ffff_d000_0000;
+        let found = image(&names, &[far], &mut pages()).unwrap();
+        assert_eq!(found.modules, ["vmlinux"]);
+        let hidden = Names::parse("0000000000000000 T _stext\n0000000000000000 T _etext\n");
+        let error = image(&hidden, &[], &mut pages()).unwrap_err();
+        assert!(error.0.contains("kptr_restrict"), "{error}");
+    }
+}
