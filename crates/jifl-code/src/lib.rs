@@ -3,7 +3,7 @@
 //!
 //! The stages, each from those before it:
 //!
-//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]) or
+//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]; modules) or
 //!    from the kernel that runs ([`running`]).
 //! 2. [`layout`]: which text belongs to which function.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
@@ -26,6 +26,7 @@ pub mod flow;
 pub mod graph;
 pub mod image;
 pub mod kallsyms;
+mod ko;
 pub mod layout;
 pub mod live;
 pub mod observed;

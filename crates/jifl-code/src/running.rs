@@ -493,7 +493,7 @@ mod tests {
         let traced = program.entered(CORE + 0x80).unwrap();
         assert!(program.is_compiled(&program.functions[traced]));
         // The fixup is known, and all of the module's text is its own, its last zeros too.
-        assert_eq!(graph(CORE + 0x80).edges.len(), 2);
+        assert_eq!(graph(CORE + 0x80).edges.len(), 3);
         assert!(graph(MODULE).is_whole(), "{:?}", graph(MODULE));
         assert_eq!(program.image.modules, ["vmlinux", "theirs"]);
         assert!(program.image.text(MODULE + 0x1000).is_none());
