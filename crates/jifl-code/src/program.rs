@@ -21,6 +21,20 @@ use crate::layout::{Layout, Unit};
 /// Rounds of exploring again. Kernels need 5.
 const ROUNDS: usize = 24;
 
+/// Functions of the kernel that never return and that modules call
+/// (tools/objtool/noreturns.h). Of a kernel that is analysed this turns out by itself.
+const ENDLESS: [&str; 9] = [
+    "__fortify_panic",
+    "__module_put_and_kthread_exit",
+    "__stack_chk_fail",
+    "do_exit",
+    "fortify_panic",
+    "kthread_complete_and_exit",
+    "kthread_exit",
+    "panic",
+    "usercopy_abort",
+];
+
 /// A function.
 #[derive(Debug, Clone)]
 pub struct Function {
@@ -55,7 +69,7 @@ impl Program {
         let mut layout = Layout::of(&image);
         settle(&image, &mut layout, &thunks);
         let mut search = Search {
-            endless: HashSet::new(),
+            endless: elsewhere(&image),
             entries: HashMap::new(),
             graphs: Vec::new(),
         };
@@ -207,6 +221,16 @@ impl Program {
     pub fn at(&self, address: u64) -> Option<usize> {
         self.owners[self.layout.unit(address)?]
     }
+}
+
+/// Addresses outside the text of functions that never return.
+fn elsewhere(image: &Image) -> HashSet<u64> {
+    let symbols = image.symbols.iter();
+    let own = symbols.filter(|symbol| ENDLESS.contains(&symbol.name.as_str()));
+    let addresses = own.map(|symbol| symbol.address);
+    addresses
+        .filter(|address| image.text(*address).is_none())
+        .collect()
 }
 
 /// Brings functions into the order of their entries; `owners` are places among them.
