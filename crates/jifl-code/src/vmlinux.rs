@@ -85,7 +85,6 @@ pub(crate) fn image(sections: &[Section<'_>], names: Names, module: &str) -> Res
 }
 
 /// The sections of a file that are in memory; those of a module have no addresses yet.
-
 pub(crate) fn sections<'a>(
     elf: &ElfFile64<'a, Endianness>,
     of_module: bool,
