@@ -78,7 +78,7 @@ def facts_of(directory):
 
 def missing(directory, *options):
     """How many facts are not in the structure, and all that is said of them."""
-    command = [harness.JIFL, "analyze", directory / "kernel", "--observed", directory / "facts", *options]
+    command = [harness.JIFL, "check-structure", directory / "kernel", directory / "facts", *options]
     end = subprocess.run(command, capture_output=True, text=True, check=False)
     last = end.stdout.splitlines()[-1:] or [""]
     assert last[0].endswith(" missing"), end

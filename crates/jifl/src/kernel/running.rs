@@ -102,3 +102,35 @@ fn modules(root: &Path) -> Vec<Module> {
     };
     modules.map(module).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_those_with_their_sections() {
+        let root = std::env::temp_dir().join(format!("jifl-running-{}", std::process::id()));
+        let sections = root.join("sys/module/nfs/sections");
+        fs::create_dir_all(&sections).unwrap();
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(
+            root.join(MODULES),
+            "nfs 64 1 - Live 0xffffffffc0000100\next4 8192 0 - Live 0xffffffffc0004000\n",
+        )
+        .unwrap();
+        fs::write(sections.join(".text"), "0xffffffffc0000100\n").unwrap();
+        let found = modules(&root);
+        let failure = image(&root).unwrap_err();
+        fs::remove_dir_all(&root).unwrap();
+        let text = vec![(0xffff_ffff_c000_0100, ".text".to_owned())];
+        let own = found
+            .iter()
+            .map(|own| (own.name.as_str(), own.size, own.sections.clone()));
+        assert_eq!(
+            own.collect::<Vec<_>>(),
+            [("nfs", 64, text), ("ext4", 8192, Vec::new())]
+        );
+        assert_eq!(failure.status, crate::base::exit::CANNOT);
+        assert!(failure.message.contains("proc/kcore"), "{failure:?}");
+    }
+}

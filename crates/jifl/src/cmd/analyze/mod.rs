@@ -16,6 +16,7 @@ use jifl_code::program::Program;
 use jifl_code::summary;
 
 use self::input::{Scope, Source};
+pub use self::observed::{CheckArgs, run as run_check};
 use crate::base::exit::{DONE, Failure};
 use crate::show::output::{self, Format};
 
@@ -59,12 +60,6 @@ pub struct AnalyzeArgs {
     /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
     #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
     keep: Option<PathBuf>,
-    /// For tests: whether what was observed is in the structure
-    #[arg(long, value_name = "FILE", hide = true)]
-    observed: Option<PathBuf>,
-    /// For tests: without edges of this kind
-    #[arg(long, value_enum, hide = true, requires = "observed")]
-    plant: Option<observed::Plant>,
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Form,
@@ -101,13 +96,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         source.keep(directory)?;
         return Ok(DONE);
     }
-    let mut program = Program::of(source.open()?);
-    if let Some(path) = &args.observed {
-        if let Some(plant) = args.plant {
-            plant.spoil(&mut program);
-        }
-        return observed::check(&program, path);
-    }
+    let program = Program::of(source.open()?);
     let functions = scope.functions(&program)?;
     let accounts = program.account();
     if args.unexplained {

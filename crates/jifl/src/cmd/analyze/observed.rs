@@ -3,22 +3,35 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use jifl_code::graph::{Edge, EdgeKind};
 use jifl_code::observed::{self, Place};
 use jifl_code::program::Program;
 
+use super::input::Source;
 use crate::base::exit::{DONE, FAILED, Failure};
 use crate::show::output;
 
 /// So many exceptions are shown.
 const SHOWN: usize = 50;
 
+/// Arguments of `jifl check-structure`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// A kernel's file, or a directory that `jifl analyze --keep` has made
+    kernel: PathBuf,
+    /// A line for each fact (jifl_code::observed)
+    facts: PathBuf,
+    /// Without edges, or calls, of this kind
+    #[arg(long, value_enum)]
+    plant: Option<Plant>,
+}
+
 /// What is dropped from the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Plant {
+enum Plant {
     /// Edges to the code behind a block.
     Fall,
     /// Edges of conditional branches that are taken.
@@ -35,7 +48,7 @@ pub enum Plant {
 
 impl Plant {
     /// Drops it.
-    pub fn spoil(self, program: &mut Program) {
+    fn spoil(self, program: &mut Program) {
         let kind = match self {
             Plant::Fall => EdgeKind::Fall,
             Plant::Taken => EdgeKind::Taken,
@@ -59,8 +72,17 @@ impl Plant {
     }
 }
 
+/// Runs `jifl check-structure`.
+pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
+    let mut program = Program::of(Source::of(Some(&args.kernel)).open()?);
+    if let Some(plant) = args.plant {
+        plant.spoil(&mut program);
+    }
+    check(&program, &args.facts)
+}
+
 /// Looks for each fact of a file in the structure.
-pub fn check(program: &Program, path: &Path) -> Result<u8, Failure> {
+fn check(program: &Program, path: &Path) -> Result<u8, Failure> {
     let failed = |error: String| Failure::failed(format!("{}: {error}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let facts = observed::parse(&text).map_err(failed)?;
