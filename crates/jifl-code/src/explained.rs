@@ -123,16 +123,17 @@ fn is_filler(byte: u8) -> bool {
 
 /// Bytes of padding that something begins with.
 fn padding(bytes: &[u8], address: u64) -> usize {
-    // ud1 %esp,%ecx: arch/x86/include/asm/static_call.h.
-    let signature = if bytes.starts_with(&[0x0f, 0xb9, 0xcc]) {
-        3
-    } else {
-        0
-    };
-    let mut length = signature;
+    // ud1 %esp,%ecx: arch/x86/include/asm/static_call.h. A trampoline that returns at once has
+    // int3 before it.
+    const SIGNATURE: [u8; 3] = [0x0f, 0xb9, 0xcc];
+    let mut length = 0;
     while length < bytes.len() {
         if is_filler(bytes[length]) {
             length += 1;
+            continue;
+        }
+        if bytes[length..].starts_with(&SIGNATURE) {
+            length += SIGNATURE.len();
             continue;
         }
         let at = address + length as u64;

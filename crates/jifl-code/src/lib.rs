@@ -3,8 +3,8 @@
 //!
 //! The stages, each from those before it:
 //!
-//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]) or
-//!    made by the caller from live text.
+//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]; modules) or
+//!    from the kernel that runs ([`running`]).
 //! 2. [`layout`]: which text belongs to which function.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.
@@ -13,6 +13,7 @@
 //! 7. [`live`]: which registers and flags are live, across functions.
 //! 8. [`edges`]: counts of edges from counts of blocks.
 //! 9. [`summary`]: the figures of a whole kernel.
+//! 10. [`observed`]: what was seen to execute, which has to be in the structure.
 //!
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
@@ -25,9 +26,12 @@ pub mod flow;
 pub mod graph;
 pub mod image;
 pub mod kallsyms;
+mod ko;
 pub mod layout;
 pub mod live;
+pub mod observed;
 pub mod program;
+pub mod running;
 pub mod summary;
 pub mod tables;
 pub mod vmlinux;

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use crate::depth::instructions;
 use crate::effect::{ALL, Effects, FLAGS, REGISTERS};
 use crate::flow::Target;
-use crate::graph::{Call, CallKind, EdgeKind, Effect, End, Graph};
+use crate::graph::{Call, CallKind, Edge, EdgeKind, Effect, End, Graph};
 use crate::program::{Function, Program};
 
 /// Live behind a return of compiled code: rax, rdx, rsp and what callees keep (System V ABI 3.2).
@@ -84,7 +84,8 @@ impl Live {
                 return vec![ALL; function.graph.blocks.len()];
             }
             let solver = Solver::new(program, |callee| summaries[callee]);
-            solver.live(&function.graph, at_return[*index])
+            let shape = solver.shape(&function.graph);
+            solver.live(&function.graph, &shape, at_return[*index])
         };
         let blocks = all.par_iter().map(of).collect();
         Live {
@@ -103,9 +104,15 @@ impl Live {
     fn behind_block(&self, program: &Program, function: usize, block: usize) -> u32 {
         let solver = Solver::new(program, |callee| self.summaries[callee]);
         let graph = &program.functions[function].graph;
-        solver.out(graph, block, self.at_return[function], |to| {
-            self.blocks[function][to]
-        })
+        let calls = graph.calls_in(block);
+        let callees: Vec<Effect> = calls.iter().map(|call| solver.callee(call)).collect();
+        let ways = Ways {
+            end: graph.blocks[block].end,
+            edges: graph.successors(block),
+            calls,
+            callees: &callees,
+        };
+        ways.out(self.at_return[function], |to| self.blocks[function][to])
     }
 
     /// What is live before each instruction of a block, in their order.
@@ -120,7 +127,7 @@ impl Live {
         let mut found = Vec::with_capacity(all.len());
         for instruction in &all {
             while let Some(call) = calls.pop_if_at(instruction.ip()) {
-                live = solver.before_call(&call, live);
+                live = before_call(&call, solver.callee(&call), live);
             }
             live = effects.of(instruction).before(live);
             if !own.graph.is_whole() {
@@ -223,59 +230,26 @@ impl<'a, S: Fn(usize) -> Effect> Solver<'a, S> {
         }
     }
 
-    /// What is live before a call, or a jump to another function, is made.
-    fn before_call(&self, call: &Call, behind: u32) -> u32 {
-        let callee = self.callee(call);
-        match call.kind {
-            CallKind::Call => callee.before(behind),
-            CallKind::NoReturn => callee.uses,
-            // On a condition, execution may also go on. What is behind the other function's
-            // return is what is behind this one's.
-            CallKind::Tail | CallKind::Into => callee.uses | behind,
+    /// The parts of each block, found once: the equations are solved again and again.
+    fn shape(&self, graph: &Graph) -> Shape {
+        let number = graph.blocks.len();
+        Shape {
+            edges: begins(number, graph.edges.iter().map(|edge| edge.from)),
+            calls: begins(number, graph.calls.iter().map(|call| call.block)),
+            callees: graph.calls.iter().map(|call| self.callee(call)).collect(),
         }
-    }
-
-    /// What is live behind a block.
-    fn out(&self, graph: &Graph, block: usize, ret: u32, live: impl Fn(usize) -> u32) -> u32 {
-        let edges = graph.successors(block).iter();
-        let ways = edges.filter(|edge| edge.kind != EdgeKind::Exception);
-        let over = ways.fold(0, |mask, edge| mask | live(edge.to as usize));
-        let returns = match graph.blocks[block].end {
-            End::Return => ret,
-            // A function that is jumped to returns to this one's caller: what is live there is
-            // live here unless that function overwrites it.
-            End::Leaves => {
-                let calls = graph.calls_in(block).iter();
-                let tails = calls.filter(|call| call.kind >= CallKind::Tail);
-                tails.fold(0, |mask, call| mask | self.callee(call).before(ret))
-            }
-            End::Unknown => ALL,
-            _ => 0,
-        };
-        over | returns
-    }
-
-    /// What is live at the beginning of a block with this behind it.
-    fn through(&self, graph: &Graph, block: usize, behind: u32) -> u32 {
-        let first = graph.blocks[block].effects as usize;
-        let calls = graph.calls_in(block);
-        let effects = &graph.effects[first..=first + calls.len()];
-        let mut live = effects[calls.len()].before(behind);
-        for (call, effect) in calls.iter().zip(effects).rev() {
-            live = effect.before(self.before_call(call, live));
-        }
-        live
     }
 
     /// Liveness at the beginning of each block, with `ret` live behind returns.
-    fn live(&self, graph: &Graph, ret: u32) -> Vec<u32> {
+    fn live(&self, graph: &Graph, shape: &Shape, ret: u32) -> Vec<u32> {
         let mut live = vec![0; graph.blocks.len()];
         loop {
             let mut is_done = true;
             for block in (0..graph.blocks.len()).rev() {
-                let out = self.out(graph, block, ret, |to| live[to]);
-                let mut now = self.through(graph, block, out);
-                let edges = graph.successors(block).iter();
+                let ways = shape.ways(graph, block);
+                let out = ways.out(ret, |to| live[to]);
+                let mut now = ways.through(graph, block, out);
+                let edges = ways.edges.iter();
                 for edge in edges.filter(|edge| edge.kind == EdgeKind::Exception) {
                     now |= live[edge.to as usize];
                 }
@@ -293,11 +267,95 @@ impl<'a, S: Fn(usize) -> Effect> Solver<'a, S> {
     fn summary(&self, function: &Function) -> Effect {
         let graph = &function.graph;
         let at = graph.block(function.unit.entry()).unwrap_or(0);
-        let uses = self.live(graph, 0)[at];
-        let all = self.live(graph, ALL)[at];
+        let shape = self.shape(graph);
+        let uses = self.live(graph, &shape, 0)[at];
+        let all = self.live(graph, &shape, ALL)[at];
         Effect {
             uses,
             defines: ALL & !all,
         }
+    }
+}
+
+/// What is live before a call, or a jump to another function, is made.
+fn before_call(call: &Call, callee: Effect, behind: u32) -> u32 {
+    match call.kind {
+        CallKind::Call => callee.before(behind),
+        CallKind::NoReturn => callee.uses,
+        // On a condition, execution may also go on. What is behind the other function's return is
+        // what is behind this one's.
+        CallKind::Tail | CallKind::Into => callee.uses | behind,
+    }
+}
+
+/// Where the edges and the calls of each block begin in a graph, and the effects of all calls.
+struct Shape {
+    edges: Vec<u32>,
+    calls: Vec<u32>,
+    callees: Vec<Effect>,
+}
+
+/// Where those of each of so many blocks begin, among all in the order of blocks; and the end.
+fn begins(blocks: usize, of: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut begins = vec![0; blocks + 1];
+    of.for_each(|block| begins[block as usize + 1] += 1);
+    for block in 0..blocks {
+        begins[block + 1] += begins[block];
+    }
+    begins
+}
+
+impl Shape {
+    fn ways<'a>(&'a self, graph: &'a Graph, block: usize) -> Ways<'a> {
+        let range = |begins: &[u32]| begins[block] as usize..begins[block + 1] as usize;
+        let calls = range(&self.calls);
+        Ways {
+            end: graph.blocks[block].end,
+            edges: &graph.edges[range(&self.edges)],
+            calls: &graph.calls[calls.clone()],
+            callees: &self.callees[calls],
+        }
+    }
+}
+
+/// How a block goes on, and the calls in it with their effects.
+struct Ways<'a> {
+    end: End,
+    edges: &'a [Edge],
+    calls: &'a [Call],
+    callees: &'a [Effect],
+}
+
+impl Ways<'_> {
+    /// What is live behind the block.
+    fn out(&self, ret: u32, live: impl Fn(usize) -> u32) -> u32 {
+        let edges = self.edges.iter();
+        let ways = edges.filter(|edge| edge.kind != EdgeKind::Exception);
+        let over = ways.fold(0, |mask, edge| mask | live(edge.to as usize));
+        let returns = match self.end {
+            End::Return => ret,
+            // A function that is jumped to returns to this one's caller: what is live there is
+            // live here unless that function overwrites it.
+            End::Leaves => {
+                let calls = self.calls.iter().zip(self.callees);
+                let tails = calls.filter(|(call, _)| call.kind >= CallKind::Tail);
+                tails.fold(0, |mask, (_, callee)| mask | callee.before(ret))
+            }
+            End::Unknown => ALL,
+            _ => 0,
+        };
+        over | returns
+    }
+
+    /// What is live at the beginning of the block, with this behind it.
+    fn through(&self, graph: &Graph, block: usize, behind: u32) -> u32 {
+        let first = graph.blocks[block].effects as usize;
+        let effects = &graph.effects[first..=first + self.calls.len()];
+        let mut live = effects[self.calls.len()].before(behind);
+        let calls = self.calls.iter().zip(self.callees).zip(effects);
+        for ((call, callee), effect) in calls.rev() {
+            live = effect.before(before_call(call, *callee, live));
+        }
+        live
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use crate::explained::{self, Account};
+use crate::explained::{self, Account, Hole};
 use crate::explore::{Context, Space, explore};
 use crate::flow::{Target, Thunks};
 use crate::graph::{CallKind, Graph};
@@ -20,6 +20,20 @@ use crate::layout::{Layout, Unit};
 
 /// Rounds of exploring again. Kernels need 5.
 const ROUNDS: usize = 24;
+
+/// Functions of the kernel that never return and that modules call
+/// (tools/objtool/noreturns.h). Of a kernel that is analysed this turns out by itself.
+const ENDLESS: [&str; 9] = [
+    "__fortify_panic",
+    "__module_put_and_kthread_exit",
+    "__stack_chk_fail",
+    "do_exit",
+    "fortify_panic",
+    "kthread_complete_and_exit",
+    "kthread_exit",
+    "panic",
+    "usercopy_abort",
+];
 
 /// A function.
 #[derive(Debug, Clone)]
@@ -55,7 +69,7 @@ impl Program {
         let mut layout = Layout::of(&image);
         settle(&image, &mut layout, &thunks);
         let mut search = Search {
-            endless: HashSet::new(),
+            endless: elsewhere(&image),
             entries: HashMap::new(),
             graphs: Vec::new(),
         };
@@ -192,10 +206,31 @@ impl Program {
         self.by_entry.get(&address).copied()
     }
 
+    /// The beginning of the function behind the padding that an address is in; else the address.
+    pub fn behind_padding(&self, address: u64) -> u64 {
+        let unit = self.layout.begins(address);
+        unit.map_or(address, |unit| self.layout.units[unit].entry())
+    }
+
+    /// Is an address in the padding before a function?
+    pub fn is_padding(&self, address: u64) -> bool {
+        self.behind_padding(address) != address
+    }
+
     /// The function that an address lies in.
     pub fn at(&self, address: u64) -> Option<usize> {
         self.owners[self.layout.unit(address)?]
     }
+}
+
+/// Addresses outside the text of functions that never return.
+fn elsewhere(image: &Image) -> HashSet<u64> {
+    let symbols = image.symbols.iter();
+    let own = symbols.filter(|symbol| ENDLESS.contains(&symbol.name.as_str()));
+    let addresses = own.map(|symbol| symbol.address);
+    addresses
+        .filter(|address| image.text(*address).is_none())
+        .collect()
 }
 
 /// Brings functions into the order of their entries; `owners` are places among them.
@@ -291,11 +326,25 @@ impl Search {
         ROUNDS
     }
 
-    /// Finds functions without a name in what was not reached.
+    /// Finds functions without a name in what was not reached. They stand behind all that the
+    /// function with a name reaches: what stands before some of it is a dead part of that function.
     fn nameless(&self, image: &Image, layout: &mut Layout, tracer: Option<u64>) -> Vec<usize> {
         let accounts = explained::account(image, self.graphs.iter());
         let holes = accounts.iter().flat_map(|account| &account.holes);
-        let begins = holes.flat_map(|hole| explained::beginnings(image, hole, tracer));
+        let is_behind = |hole: &&Hole| {
+            let Some(unit) = layout.unit(hole.range.start) else {
+                return false;
+            };
+            let end = layout.units[unit].piece(hole.range.start);
+            let end = end.map_or(0, |piece| piece.end);
+            let blocks = &self.graphs[unit].blocks;
+            let next = blocks.partition_point(|block| block.start < hole.range.end);
+            blocks.get(next).is_none_or(|block| block.start >= end)
+        };
+        let holes: Vec<&Hole> = holes.filter(is_behind).collect();
+        let begins = holes
+            .into_iter()
+            .flat_map(|hole| explained::beginnings(image, hole, tracer));
         begins.filter_map(|at| layout.add(at)).collect()
     }
 
@@ -355,5 +404,48 @@ impl Search {
                 return ends;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Symbol, Text};
+
+    fn functions(bytes: Vec<u8>) -> Vec<(u64, usize)> {
+        let mut image = Image {
+            modules: vec!["vmlinux".into()],
+            texts: vec![Text {
+                address: 0x1000,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: vec![Symbol {
+                address: 0x1000,
+                name: "f".into(),
+                is_global: true,
+            }],
+            ..Image::default()
+        };
+        image.put_in_order();
+        let program = Program::of(image);
+        let functions = program.functions.iter();
+        functions
+            .map(|own| (own.unit.entry(), own.graph.blocks.len()))
+            .collect()
+    }
+
+    #[test]
+    fn functions_without_names_stand_behind_what_the_one_before_reaches() {
+        let mut bytes = vec![0xcc; 0x40];
+        // A return; then another function.
+        bytes[0] = 0xc3;
+        bytes[0x10..0x13].copy_from_slice(&[0x31, 0xc0, 0xc3]);
+        assert_eq!(functions(bytes.clone()), [(0x1000, 1), (0x1010, 1)]);
+        // A jump over the same, which is dead then.
+        bytes[..2].copy_from_slice(&[0xeb, 0x1e]);
+        bytes[0x20] = 0xc3;
+        assert_eq!(functions(bytes), [(0x1000, 2)]);
     }
 }

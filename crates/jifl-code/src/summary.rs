@@ -126,6 +126,50 @@ pub fn sums(program: &Program, live: &Live, accounts: &[Account]) -> (Vec<Sums>,
     (modules, total)
 }
 
+/// Sums of single functions, in their order, and of all of these: text is that of their pieces.
+pub fn sums_of(
+    program: &Program,
+    live: &Live,
+    accounts: &[Account],
+    functions: &[usize],
+) -> (Vec<Sums>, Sums) {
+    let called = called(program);
+    let of = |index: &usize| {
+        let function = &program.functions[*index];
+        let pieces = function.unit.pieces.iter();
+        let text = pieces.map(|piece| piece.end - piece.start).sum();
+        let code = covered(function);
+        let holes = accounts.iter().flat_map(|account| &account.holes);
+        let own = holes.filter(|hole| function.unit.holds(hole.range.start));
+        let unexplained = own.map(|hole| hole.range.end - hole.range.start).sum();
+        Sums {
+            text,
+            code,
+            unexplained,
+            padding: u64::saturating_sub(text, code + unexplained),
+            called: called[*index],
+            most_called: (called[*index], Some(*index)),
+            ..of_function(program, live, *index)
+        }
+    };
+    let all: Vec<Sums> = functions.par_iter().map(of).collect();
+    let mut total = Sums::default();
+    all.iter().for_each(|sums| total.add(sums));
+    (all, total)
+}
+
+/// Bytes of a function's pieces that its blocks cover.
+fn covered(function: &Function) -> u64 {
+    let (mut sum, mut end) = (0, 0);
+    let blocks = function.graph.blocks.iter();
+    for block in blocks.filter(|block| function.unit.holds(block.start)) {
+        let from = block.start.max(end);
+        sum += block.behind().saturating_sub(from);
+        end = end.max(block.behind());
+    }
+    sum
+}
+
 /// How often each function is called, or jumped to, by an instruction that names it.
 pub fn called(program: &Program) -> Vec<u64> {
     let mut all = vec![0; program.functions.len()];

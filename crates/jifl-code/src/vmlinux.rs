@@ -1,46 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel from its file. Debian's kernels have no symbol table: the names are then the
-//! kernel's own ([`crate::kallsyms`]).
+//! kernel's own ([`crate::kallsyms`]). Modules are linked first ([`crate::ko`]).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS};
-use object::read::elf::ElfFile64;
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, SectionFlags, SectionKind};
+use object::elf::{EM_X86_64, SHF_ALLOC, SHF_EXECINSTR, SHT_NOBITS};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{
+    Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex,
+    SectionKind,
+};
 
 use crate::image::{Error, Image, Symbol, Tables, Text};
 use crate::kallsyms;
+use crate::ko;
 use crate::tables::{self, Bytes};
 
 /// What it is called among modules.
 pub const NAME: &str = "vmlinux";
 
 /// A section that is in memory.
-struct Section<'a> {
-    name: String,
-    address: u64,
-    bytes: &'a [u8],
-    is_code: bool,
+pub(crate) struct Section<'a> {
+    pub name: String,
+    pub address: u64,
+    pub bytes: Cow<'a, [u8]>,
+    pub is_code: bool,
 }
 
 /// Names, and where marks of tables stand.
-struct Names {
-    text: Vec<Symbol>,
-    marks: HashMap<String, u64>,
+#[derive(Default)]
+pub(crate) struct Names {
+    pub text: Vec<Symbol>,
+    pub marks: HashMap<String, u64>,
 }
 
-/// Reads a vmlinux, as it stands before the kernel patches itself at boot.
+/// Reads a vmlinux, as it stands before the kernel patches itself at boot, or a module.
 ///
 /// # Errors
 /// The file is no ELF file of x86-64, is cut short, or has no names.
 pub fn read(file: &[u8]) -> Result<Image, Error> {
     let elf: ElfFile64<'_, Endianness> =
         ElfFile64::parse(file).map_err(|error| Error(format!("not a kernel's file: {error}")))?;
-    let sections = sections(&elf)?;
+    if elf.elf_header().e_machine(elf.endian()) != EM_X86_64 {
+        return Err(Error("not for x86-64".into()));
+    }
+    if elf.kind() == ObjectKind::Relocatable {
+        return ko::link(&elf);
+    }
+    let sections = sections(&elf, false)?;
+    let sections: Vec<Section<'_>> = sections.into_iter().map(|(_, own)| own).collect();
+    let names = names(&elf, &sections)?;
+    image(&sections, names, NAME)
+}
+
+/// The image of sections that have addresses.
+pub(crate) fn image(sections: &[Section<'_>], names: Names, module: &str) -> Result<Image, Error> {
     if !sections.iter().any(|section| section.is_code) {
         return Err(Error("no code in it".into()));
     }
-    let names = names(&elf, &sections)?;
     let texts = sections.iter().filter(|section| section.is_code);
     // Replacements are copied elsewhere before they run.
     let texts = texts.filter(|section| section.name != ".altinstr_replacement");
@@ -52,7 +70,7 @@ pub fn read(file: &[u8]) -> Result<Image, Error> {
     };
     let rodata = sections.iter().filter(|section| section.name == ".rodata");
     let mut image = Image {
-        modules: vec![NAME.into()],
+        modules: vec![module.into()],
         texts: texts.map(text).collect(),
         symbols: names.text,
         data: rodata
@@ -61,33 +79,39 @@ pub fn read(file: &[u8]) -> Result<Image, Error> {
         tables: Tables::default(),
     };
     image.put_in_order();
-    image.tables = read_tables(&sections, &names.marks, &image);
+    image.tables = read_tables(sections, &names.marks, &image);
     image.put_in_order();
     Ok(image)
 }
 
-fn sections<'a>(elf: &ElfFile64<'a, Endianness>) -> Result<Vec<Section<'a>>, Error> {
+/// The sections of a file that are in memory; those of a module have no addresses yet.
+pub(crate) fn sections<'a>(
+    elf: &ElfFile64<'a, Endianness>,
+    of_module: bool,
+) -> Result<Vec<(SectionIndex, Section<'a>)>, Error> {
     let mut all = Vec::new();
     for section in elf.sections() {
         let SectionFlags::Elf { sh_flags } = section.flags() else {
             continue;
         };
-        let is_in_memory = sh_flags & u64::from(SHF_ALLOC) != 0 && section.address() != 0;
+        let is_in_memory = sh_flags & u64::from(SHF_ALLOC) != 0;
+        let has_place = of_module || section.address() != 0;
         let is_empty = section.kind() == SectionKind::UninitializedData
             || section.elf_section_header().sh_type.get(elf.endian()) == SHT_NOBITS;
-        if !is_in_memory || is_empty {
+        if !is_in_memory || !has_place || is_empty {
             continue;
         }
         let name = section.name().unwrap_or_default().to_owned();
         let bytes = section
             .data()
             .map_err(|error| Error(format!("section {name}: {error}")))?;
-        all.push(Section {
+        let own = Section {
             name,
             address: section.address(),
-            bytes,
+            bytes: Cow::Borrowed(bytes),
             is_code: sh_flags & u64::from(SHF_EXECINSTR) != 0,
-        });
+        };
+        all.push((section.index(), own));
     }
     Ok(all)
 }
@@ -132,7 +156,7 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
     }
     if !any {
         let rodata = sections.iter().find(|section| section.name == ".rodata");
-        for entry in kallsyms::read(rodata.map_or(&[], |section| section.bytes))? {
+        for entry in kallsyms::read(rodata.map_or(&[], |section| &section.bytes))? {
             add(
                 entry.symbol,
                 matches!(entry.kind, b't' | b'T' | b'w' | b'W'),
@@ -155,7 +179,7 @@ fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &I
         let found = sections.iter().find(|section| section.name == name)?;
         Some(Bytes {
             address: found.address,
-            bytes: found.bytes,
+            bytes: &found.bytes,
         })
     };
     let between = |begin: &str, end: &str| {
@@ -188,8 +212,10 @@ fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &I
         fixups: section("__ex_table").map_or_else(none, tables::fixups),
         warnings: section("__bug_table").map(tables::warnings),
         keys: between("__start___jump_table", "__stop___jump_table")
+            .or_else(|| section("__jump_table"))
             .map_or_else(none, tables::keys),
         static_calls: between("__start_static_call_sites", "__stop_static_call_sites")
+            .or_else(|| section(".static_call_sites"))
             .map_or_else(Vec::new, tables::static_calls),
         alternatives: alternatives
             .map_or_else(Vec::new, |table| tables::alternatives(table, is_text)),

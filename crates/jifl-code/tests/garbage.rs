@@ -6,6 +6,7 @@ use jifl_code::depth;
 use jifl_code::image::{Alternative, Image, Symbol, Tables, Text};
 use jifl_code::live::{Live, Trust};
 use jifl_code::program::Program;
+use jifl_code::running;
 use jifl_code::vmlinux;
 
 /// Numbers that look random and are the same each time (xorshift64).
@@ -117,6 +118,54 @@ fn random_bytes_come_to_an_end() {
         let names = random.below(200);
         println!("seed {seed}");
         check(&Program::of(image(&mut random, length, names)));
+    }
+}
+
+/// Memory that has random bytes wherever it is read.
+struct Noise(Random);
+
+impl running::Memory for Noise {
+    fn read(&mut self, _: u64, length: usize) -> Option<Vec<u8>> {
+        let is_there = self.0.below(8) != 0;
+        is_there.then(|| (0..length).map(|_| self.0.next() as u8).collect())
+    }
+}
+
+/// Names, sections and memory of a running kernel that make no sense together.
+#[test]
+fn running_kernels_of_random_bytes_come_to_an_end() {
+    for seed in 1..=40 {
+        println!("seed {seed}");
+        let mut random = Random(0x1234_5678_9abc_def1 ^ seed << 16);
+        let mut text = format!("{BASE:x} T _stext\n{:x} T _etext\n", BASE + 0x8000);
+        for name in [
+            "__start___ex_table",
+            "__stop___ex_table",
+            "__start___jump_table",
+        ] {
+            text += &format!("{:x} R {name}\n", BASE + random.below(0x9000));
+        }
+        for index in 0..200 {
+            let label = ["", "\t[m]", "\t[jifl]", "\t["][random.below(4) as usize];
+            text += &format!("{:x} t f{index}{label}\n", BASE + random.below(0xa000));
+        }
+        let mut section = |name: &str| (BASE + random.below(0x20000), name.to_owned());
+        let names = [
+            ".text",
+            ".text.unlikely",
+            "__ex_table",
+            "__bug_table",
+            ".rodata",
+        ];
+        let module = running::Module {
+            name: "m".into(),
+            size: 0x3000,
+            sections: names.map(&mut section).into(),
+        };
+        let mut noise = Noise(random);
+        if let Ok(image) = running::image(&running::Names::parse(&text), &[module], &mut noise) {
+            check(&Program::of(image));
+        }
     }
 }
 

@@ -97,6 +97,9 @@ enum Command {
     /// What each peer of the benchmark costs on one operation
     #[command(hide = true)]
     BenchPeers(bench::PeersArgs),
+    /// Whether what sessions have seen is in the structure of a kernel's code
+    #[command(hide = true)]
+    CheckStructure(analyze::CheckArgs),
 }
 
 fn main() -> ExitCode {
@@ -139,6 +142,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => generate::run_completions(&args, Cli::command()),
         Command::Man(args) => generate::run_man(&args, Cli::command()),
         Command::BenchPeers(args) => bench::run_peers(&args),
+        Command::CheckStructure(args) => analyze::run_check(&args),
     };
     match result {
         Ok(status) => ExitCode::from(status),

@@ -8,6 +8,7 @@ pub mod images;
 pub mod lines;
 pub mod memory;
 pub mod prototypes;
+pub mod running;
 pub mod sections;
 pub mod symbols;
 pub mod syscalls;

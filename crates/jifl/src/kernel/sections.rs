@@ -27,6 +27,12 @@ impl Sections {
         Sections(files.filter_map(section).collect())
     }
 
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &str)> {
+        let all = self.0.iter();
+        all.map(|(name, address)| (*address, name.as_str()))
+    }
+
     /// The beginning of a section.
     pub fn address(&self, section: &str) -> Option<u64> {
         self.0.get(section).copied()

@@ -47,7 +47,7 @@ pub fn unknown(program: &Program, name: &str) -> String {
         [] => "; give one that `nm` or /proc/kallsyms shows".into(),
         near => format!("; the nearest are {}", near.join(", ")),
     };
-    format!("fn:{name}: no such function in the file{hint}")
+    format!("fn:{name}: no such function in that kernel{hint}")
 }
 
 /// What calls functions, or what they call, directly, in so many steps; each function once.

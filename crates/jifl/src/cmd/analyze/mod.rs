@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl analyze`, `jifl callers`, `jifl callees`: what a kernel's machine code consists of, from
-//! its file. Neither the module nor privileges are needed.
+//! its file or from the memory of the kernel that runs. The module is not needed; privileges are
+//! needed for the running kernel.
 
 mod calls;
+mod input;
+mod observed;
 mod tables;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use jifl_code::image::Image;
 use jifl_code::live::{Live, Trust};
 use jifl_code::program::Program;
 use jifl_code::summary;
-use jifl_code::vmlinux;
 
+use self::input::{Scope, Source};
+pub use self::observed::{CheckArgs, run as run_check};
 use crate::base::exit::{DONE, Failure};
 use crate::show::output::{self, Format};
 
@@ -32,22 +34,32 @@ enum Form {
 /// Arguments of `jifl analyze`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The code is analysed as it stands in the file, before the kernel patches itself at boot. Names are
-those of the file's symbol table, or the kernel's own.
+TARGET is fn:NAME, fn:GLOB, mod:NAME or mod:GLOB. Without FILE the kernel that runs is analysed, with
+its modules, as its text stands now: that takes root. A file is analysed as it stands before the
+kernel patches itself at boot. Names are those of the file's symbol table, or the kernel's own.
 
 Examples:
-  jifl analyze vmlinux
+  jifl analyze
+  jifl analyze 'fn:vfs_*'
+  jifl analyze mod:ext4
   jifl analyze vmlinux --unexplained
-  jifl analyze vmlinux -f csv")]
+  jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
-    /// A vmlinux
-    file: PathBuf,
+    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, or a directory that --keep has made
+    #[arg(value_name = "TARGET|FILE")]
+    what: Option<String>,
+    /// Of this file, not of the kernel that runs
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
     /// List what is not explained: bytes, and functions with the reason
     #[arg(long)]
     unexplained: bool,
     /// Believe that nothing is dead behind a return, as KernInst had it
     #[arg(long)]
     no_abi: bool,
+    /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
+    #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
+    keep: Option<PathBuf>,
     /// How it is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Form,
@@ -58,15 +70,17 @@ pub struct AnalyzeArgs {
 #[command(after_help = "\
 Calls through registers and memory have no known target: they are counted, and not followed.
 
+Without --vmlinux it is the kernel that runs, with its modules: that takes root.
+
 Examples:
-  jifl callers fn:vfs_read --vmlinux vmlinux
+  jifl callers fn:vfs_read
   jifl callees fn:vfs_read --vmlinux vmlinux -d 2")]
 pub struct CallersArgs {
     /// fn:NAME
     function: String,
-    /// The kernel's file
+    /// Of this file, not of the kernel that runs
     #[arg(long, value_name = "FILE")]
-    vmlinux: PathBuf,
+    vmlinux: Option<PathBuf>,
     /// Follow calls so many steps
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     depth: usize,
@@ -77,10 +91,20 @@ pub struct CallersArgs {
 
 /// Runs `jifl analyze`.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
-    let program = Program::of(open(&args.file)?);
+    let (source, scope) = input::parse(args.what.as_deref(), args.vmlinux.as_deref())?;
+    if let Some(directory) = &args.keep {
+        source.keep(directory)?;
+        return Ok(DONE);
+    }
+    let program = Program::of(source.open()?);
+    let functions = scope.functions(&program)?;
     let accounts = program.account();
     if args.unexplained {
-        let all = tables::unexplained(&program, &accounts);
+        let is_meant = |function: Option<usize>| match scope {
+            Scope::All => true,
+            _ => function.is_some_and(|index| functions.binary_search(&index).is_ok()),
+        };
+        let all = tables::unexplained(&program, &accounts, is_meant);
         output::print(&match args.format {
             Form::Text => tables::unexplained_text(&all),
             Form::Json => tables::unexplained_json(&all),
@@ -94,8 +118,20 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         Trust::Compiled
     };
     let live = Live::of(&program, trust);
-    let (modules, total) = summary::sums(&program, &live, &accounts);
-    let rows = tables::rows(&program, &modules, &total);
+    let rows = match &scope {
+        Scope::Functions(_) => {
+            let (sums, total) = summary::sums_of(&program, &live, &accounts, &functions);
+            tables::rows_of_functions(&program, &functions, &sums, &total)
+        }
+        Scope::Modules(glob) => {
+            let (modules, _) = summary::sums(&program, &live, &accounts);
+            tables::rows_of_modules(&program, &modules, glob)
+        }
+        Scope::All => {
+            let (modules, total) = summary::sums(&program, &live, &accounts);
+            tables::rows(&program, &modules, &total)
+        }
+    };
     output::print(&match args.format {
         Form::Text => tables::text(&rows),
         Form::Json => tables::json(&rows),
@@ -112,7 +148,7 @@ pub fn run_calls(args: &CallersArgs, callers: bool) -> Result<u8, Failure> {
             "{function}: a function is given with its kind: fn:{function}"
         )));
     };
-    let program = Program::of(open(&args.vmlinux)?);
+    let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
     let starts = calls::named(&program, name);
     if starts.is_empty() {
         return Err(Failure::usage(calls::unknown(&program, name)));
@@ -123,11 +159,4 @@ pub fn run_calls(args: &CallersArgs, callers: bool) -> Result<u8, Failure> {
         Format::Json => calls::json(&found, callers),
     })?;
     Ok(DONE)
-}
-
-fn open(path: &Path) -> Result<Image, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
-    let file = fs::read(path).map_err(|error| failed(&error))?;
-    vmlinux::read(&file).map_err(|error| failed(&error))
 }

@@ -9,14 +9,17 @@ use jifl_code::program::Program;
 use jifl_code::summary::Sums;
 use serde::Serialize;
 
+use crate::base::glob;
 use crate::show::table::table;
 use crate::show::text;
 use crate::show::text::{grouped, percent};
 
-/// A module's figures, or those of all.
+/// A module's figures, or a function's, or those of all.
 #[derive(Debug, Serialize)]
 pub struct Row {
     module: String,
+    /// Null of a module, and of all.
+    function: Option<String>,
     text_bytes: u64,
     code_bytes: u64,
     padding_bytes: u64,
@@ -45,7 +48,38 @@ pub struct Row {
 /// A row for each module, and one of all where there are several.
 pub fn rows(program: &Program, modules: &[Sums], total: &Sums) -> Vec<Row> {
     let own = program.image.modules.iter().zip(modules);
-    let mut rows: Vec<Row> = own.map(|(name, sums)| row(program, name, sums)).collect();
+    let rows = own.map(|(name, sums)| row(program, name, sums)).collect();
+    with_total(program, rows, total)
+}
+
+/// A row for each module whose name matches.
+pub fn rows_of_modules(program: &Program, modules: &[Sums], glob: &str) -> Vec<Row> {
+    let own = program.image.modules.iter().zip(modules);
+    let matching = own.filter(|(name, _)| glob::matches(glob, name));
+    let rows = matching.map(|(name, sums)| row(program, name, sums));
+    rows.collect()
+}
+
+/// A row for each of these functions, and one of all where there are several.
+pub fn rows_of_functions(
+    program: &Program,
+    functions: &[usize],
+    sums: &[Sums],
+    total: &Sums,
+) -> Vec<Row> {
+    let own = functions.iter().zip(sums);
+    let rows = own.map(|(index, sums)| {
+        let function = &program.functions[*index];
+        let module = &program.image.modules[function.unit.module];
+        Row {
+            function: Some(program.name(function).into_owned()),
+            ..row(program, module, sums)
+        }
+    });
+    with_total(program, rows.collect(), total)
+}
+
+fn with_total(program: &Program, mut rows: Vec<Row>, total: &Sums) -> Vec<Row> {
     if rows.len() > 1 {
         rows.push(row(program, "total", total));
     }
@@ -56,6 +90,7 @@ fn row(program: &Program, module: &str, sums: &Sums) -> Row {
     let most = sums.most_called.1.map(|index| &program.functions[index]);
     Row {
         module: module.to_owned(),
+        function: None,
         text_bytes: sums.text,
         code_bytes: sums.code,
         padding_bytes: sums.padding,
@@ -97,9 +132,12 @@ fn titled(
     rows: &[Row],
     cells: impl Fn(&Row) -> Vec<String>,
 ) -> String {
-    let mut lines = vec![columns.iter().map(|name| (*name).to_owned()).collect()];
+    let is_of_function = rows.iter().any(|row| row.function.is_some());
+    let first = if is_of_function { "FUNCTION" } else { "MODULE" };
+    let columns = std::iter::once(&first).chain(columns);
+    let mut lines = vec![columns.map(|name| (*name).to_owned()).collect()];
     lines.extend(rows.iter().map(|row| {
-        let mut line = vec![row.module.clone()];
+        let mut line = vec![row.function.as_ref().unwrap_or(&row.module).clone()];
         line.extend(cells(row));
         line
     }));
@@ -108,16 +146,8 @@ fn titled(
 
 /// For people.
 pub fn text(rows: &[Row]) -> String {
-    let bytes = [
-        "MODULE",
-        "TEXT",
-        "CODE",
-        "PADDING",
-        "UNEXPLAINED",
-        "EXPLAINED",
-    ];
+    let bytes = ["TEXT", "CODE", "PADDING", "UNEXPLAINED", "EXPLAINED"];
     let structure = [
-        "MODULE",
         "BYTES",
         "FNS",
         "NOT WHOLE",
@@ -128,11 +158,11 @@ pub fn text(rows: &[Row]) -> String {
         "PREDS/BB",
     ];
     let dead = [
-        "MODULE", "ENTRIES", "DEAD", "EXITS", "DEAD", "INSNS", "DEAD", "NO FLAGS",
+        "ENTRIES", "DEAD", "EXITS", "DEAD", "INSNS", "DEAD", "NO FLAGS",
     ];
-    let called = ["MODULE", "FNS", "CALLS/FN", "MOST", "FUNCTION"];
-    let edges = ["MODULE", "FNS", "EDGES", "DERIVED", "FNS DERIVED"];
-    let calls = ["MODULE", "FNS", "DIRECT/FN", "INDIRECT/FN"];
+    let called = ["FNS", "CALLS/FN", "MOST", "FUNCTION"];
+    let edges = ["FNS", "EDGES", "DERIVED", "FNS DERIVED"];
+    let calls = ["FNS", "DIRECT/FN", "INDIRECT/FN"];
     let tables = [
         titled("Bytes of text", &bytes, rows, |row| {
             let explained = row.code_bytes + row.padding_bytes;
@@ -217,9 +247,12 @@ pub fn csv(rows: &[Row]) -> String {
     for (index, row) in rows.iter().enumerate() {
         let value = serde_json::to_value(row).expect("plain structures always serialize");
         let fields = value.as_object().into_iter().flatten();
-        let (keys, cells): (Vec<String>, Vec<String>) = fields
-            .map(|(key, cell)| (key.clone(), cell.to_string().trim_matches('"').to_owned()))
-            .unzip();
+        let plain = |cell: &serde_json::Value| match cell {
+            serde_json::Value::Null => String::new(),
+            cell => cell.to_string().trim_matches('"').to_owned(),
+        };
+        let (keys, cells): (Vec<String>, Vec<String>) =
+            fields.map(|(key, cell)| (key.clone(), plain(cell))).unzip();
         if index == 0 {
             text += &(keys.join(",") + "\n");
         }
@@ -239,16 +272,25 @@ pub struct Unexplained {
     noinstr: bool,
 }
 
-/// Ranges of bytes, and functions with what was not understood in them.
-pub fn unexplained(program: &Program, accounts: &[Account]) -> Vec<Unexplained> {
-    let one = |range: Range<u64>, reason| Unexplained {
-        address: format!("{:#x}", range.start),
-        bytes: range.end - range.start,
-        function: program.at(range.start).map_or_else(String::new, |index| {
+/// Ranges of bytes, and functions with what was not understood in them; of the functions that
+/// `is_meant`.
+pub fn unexplained(
+    program: &Program,
+    accounts: &[Account],
+    is_meant: impl Fn(Option<usize>) -> bool,
+) -> Vec<Unexplained> {
+    let one = |range: Range<u64>, reason| {
+        let function = program.at(range.start).map_or_else(String::new, |index| {
             program.name(&program.functions[index]).into_owned()
-        }),
-        reason,
-        noinstr: program.image.is_untouchable(range.start),
+        });
+        let one = Unexplained {
+            address: format!("{:#x}", range.start),
+            bytes: range.end - range.start,
+            function,
+            reason,
+            noinstr: program.image.is_untouchable(range.start),
+        };
+        (range.start, one)
     };
     let holes = accounts.iter().flat_map(|account| &account.holes);
     let holes = holes.map(|hole| match hole.kind {
@@ -258,7 +300,10 @@ pub fn unexplained(program: &Program, accounts: &[Account]) -> Vec<Unexplained> 
     let functions = program.functions.iter();
     let troubles = functions.flat_map(|function| &function.graph.troubles);
     let troubles = troubles.map(|(at, trouble)| one(*at..*at, trouble.reason()));
-    holes.chain(troubles).collect()
+    let all = holes.chain(troubles);
+    all.filter(|(at, _)| is_meant(program.at(*at)))
+        .map(|(_, one)| one)
+        .collect()
 }
 
 /// For people.

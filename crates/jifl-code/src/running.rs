@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel that runs, with its modules, from its memory: alternatives, jump labels and static
+//! calls are as they stand there now.
+//!
+//! The caller gives the memory, the text of /proc/kallsyms, and where the sections of each module
+//! are. The tables of alternatives and the code of the kernel's start are freed after boot, and are
+//! not read. What tracers and JIFL have patched in is undone in the copy ([`Beneath`]):
+//!
+//! - The call at a function's beginning that leads to a tracer becomes the nop that it was.
+//! - The call in do_syscall_64 that leads to JIFL's entry leads to x64_sys_call again.
+//!
+//! A breakpoint of a kprobe stays: the byte beneath it is known to the kernel alone.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::image::{Error, Image, Symbol, Tables, Text};
+use crate::tables::{self, Bytes};
+use crate::vmlinux::NAME;
+
+/// JIFL's own module.
+const OWN: &str = "jifl";
+/// What the kernel calls the owner of its trampolines for tracers.
+const TRACERS: &str = "__builtin__ftrace";
+/// `call`, with its displacement of 4 bytes.
+const CALL: usize = 5;
+/// No instruction is longer.
+const LONGEST: usize = 15;
+const NOP: [u8; CALL] = [0x0f, 0x1f, 0x44, 0, 0];
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+
+/// The kernel's memory.
+pub trait Memory {
+    /// `length` bytes from an address on; `None` where they cannot be read.
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>>;
+}
+
+/// A loaded module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Module {
+    /// Its name.
+    pub name: String,
+    /// Size of all its memory.
+    pub size: u64,
+    /// Addresses and names of its sections, also of those that were freed.
+    pub sections: Vec<(u64, String)>,
+}
+
+/// Names of /proc/kallsyms.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Names of code, and the module of each; those of the kernel have none.
+    text: Vec<(Symbol, Option<String>)>,
+    /// The kernel's marks, of code and data.
+    marks: HashMap<String, u64>,
+}
+
+impl Names {
+    /// Reads the text of /proc/kallsyms. Hidden addresses, which are 0, are left out.
+    pub fn parse(kallsyms: &str) -> Names {
+        let mut names = Names::default();
+        for line in kallsyms.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let address = u64::from_str_radix(address, 16).unwrap_or(0);
+            if address == 0 {
+                continue;
+            }
+            let module = words.next().map(|word| word.trim_matches(['[', ']']));
+            if module.is_none() && is_mark(name) {
+                names.marks.insert(name.to_owned(), address);
+            }
+            if matches!(kind, "t" | "T" | "w" | "W") {
+                let symbol = Symbol {
+                    address,
+                    name: name.to_owned(),
+                    is_global: kind.starts_with(|c: char| c.is_ascii_uppercase()),
+                };
+                names.text.push((symbol, module.map(str::to_owned)));
+            }
+        }
+        names
+    }
+
+    fn between(&self, begin: &str, end: &str) -> Option<Range<u64>> {
+        let range = *self.marks.get(begin)?..*self.marks.get(end)?;
+        (range.start < range.end).then_some(range)
+    }
+
+    fn address(&self, name: &str) -> Option<u64> {
+        let mut own = self.text.iter().filter(|(_, module)| module.is_none());
+        own.find(|(symbol, _)| symbol.name == name)
+            .map(|(symbol, _)| symbol.address)
+    }
+}
+
+/// `_stext`, `__start___ex_table`, `__noinstr_text_end`
+fn is_mark(name: &str) -> bool {
+    name.starts_with('_')
+        && ["start", "stop", "end", "_stext", "_etext"]
+            .iter()
+            .any(|word| name.contains(word))
+}
+
+/// The image of the running kernel.
+///
+/// # Errors
+/// The names do not say where the kernel's text is, or the text cannot be read.
+pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Result<Image, Error> {
+    let hidden = || {
+        Error("/proc/kallsyms does not say where the kernel's text is: be root, with kernel.kptr_restrict 0 or 1".into())
+    };
+    let core = names.between("_stext", "_etext").ok_or_else(hidden)?;
+    let mut image = Image {
+        modules: vec![NAME.into()],
+        symbols: names.text.iter().map(|(name, _)| name.clone()).collect(),
+        tables: Tables {
+            warnings: Some(Vec::new()),
+            ..Tables::default()
+        },
+        ..Image::default()
+    };
+    let mut reader = Reader {
+        memory,
+        image: &mut image,
+    };
+    if !reader.text(&core, 0) {
+        return Err(Error("the kernel's text cannot be read".into()));
+    }
+    reader.kernel(names);
+    let bounds = bounds(&core, modules);
+    for module in modules {
+        reader.module(module, &bounds);
+    }
+    image.put_in_order();
+    Beneath::new(names, &image).restore(&mut image);
+    Ok(image)
+}
+
+/// Where anything begins: no text and no table reaches over one of these.
+fn bounds(core: &Range<u64>, modules: &[Module]) -> Vec<u64> {
+    let sections = modules.iter().flat_map(|module| &module.sections);
+    let mut all: Vec<u64> = sections.map(|(address, _)| *address).collect();
+    all.push(core.start);
+    all.sort_unstable();
+    all
+}
+
+/// Reads parts of the image.
+struct Reader<'a> {
+    memory: &'a mut dyn Memory,
+    image: &'a mut Image,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, range: &Range<u64>) -> Option<Vec<u8>> {
+        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+        self.memory.read(range.start, length)
+    }
+
+    /// Adds a range of text, without the zeros at its end, of which the last instruction may have
+    /// some.
+    fn text(&mut self, range: &Range<u64>, module: usize) -> bool {
+        let Some(mut bytes) = self.read(range) else {
+            return false;
+        };
+        let end = bytes.iter().rposition(|byte| *byte != 0);
+        bytes.truncate(end.map_or(0, |last| last + LONGEST));
+        self.image.texts.push(Text {
+            address: range.start,
+            bytes,
+            module,
+            is_aside: false,
+        });
+        true
+    }
+
+    /// The kernel's own tables.
+    fn kernel(&mut self, names: &Names) {
+        let table =
+            |name: &str| names.between(&format!("__start_{name}"), &format!("__stop_{name}"));
+        self.tables([
+            table("__ex_table"),
+            table("__bug_table"),
+            table("__jump_table"),
+            table("static_call_sites"),
+        ]);
+        if let Some(rodata) = names.between("__start_rodata", "__end_rodata") {
+            let bytes = self.read(&rodata);
+            self.image
+                .data
+                .extend(bytes.map(|bytes| (rodata.start, bytes)));
+        }
+        let untouchable = [
+            ("__noinstr_text_start", "__noinstr_text_end"),
+            ("__entry_text_start", "__entry_text_end"),
+        ];
+        let ranges = untouchable.iter();
+        self.image.tables.untouchable = ranges
+            .filter_map(|(begin, end)| names.between(begin, end))
+            .collect();
+    }
+
+    /// The tables of exceptions, of warnings, of jump labels and of static calls. Entries that do
+    /// not lead from and to text are what stands behind a table.
+    fn tables(&mut self, places: [Option<Range<u64>>; 4]) {
+        let bytes = places.map(|place| {
+            let place = place?;
+            Some((place.start, self.read(&place)?))
+        });
+        let [fixups, warnings, keys, calls] = bytes.each_ref().map(|place| {
+            place.as_ref().map(|(address, bytes)| Bytes {
+                address: *address,
+                bytes,
+            })
+        });
+        let tables = &mut self.image.tables;
+        let none = Vec::new;
+        tables
+            .fixups
+            .extend(fixups.map_or_else(none, tables::fixups));
+        tables.keys.extend(keys.map_or_else(none, tables::keys));
+        let warnings = warnings.map_or_else(Vec::new, tables::warnings);
+        tables.warnings.get_or_insert_default().extend(warnings);
+        let calls = calls.map_or_else(Vec::new, tables::static_calls);
+        tables.static_calls.extend(calls);
+    }
+
+    /// A module's text and tables. Neither the sections of its start, which are freed, nor
+    /// replacements, which are copied elsewhere before they run, are text.
+    fn module(&mut self, module: &Module, bounds: &[u64]) {
+        let mut sections = module.sections.clone();
+        sections.sort_unstable();
+        let index = self.image.modules.len();
+        let before = self.image.texts.len();
+        let mut at = 0;
+        while at < sections.len() {
+            let run = sections[at..].iter().take_while(|(_, name)| is_code(name));
+            let number = run.count();
+            if number > 0 {
+                let begin = sections[at].0;
+                let last = sections[at + number - 1].0;
+                self.text(&(begin..end(last, begin, module.size, bounds)), index);
+            }
+            at += number + 1;
+        }
+        if self.image.texts.len() == before {
+            return;
+        }
+        self.image.modules.push(module.name.clone());
+        let place = |name: &str| {
+            let found = sections.iter().find(|(_, section)| section == name)?;
+            Some(found.0..end(found.0, found.0, module.size, bounds))
+        };
+        self.tables([
+            place("__ex_table"),
+            place("__bug_table"),
+            place("__jump_table"),
+            place(".static_call_sites"),
+        ]);
+        let data = place(".rodata").and_then(|place| Some((place.start, self.read(&place)?)));
+        self.image.data.extend(data);
+    }
+}
+
+/// Where what begins at `begin`, and has its last section at `last`, ends at the latest.
+fn end(last: u64, begin: u64, size: u64, bounds: &[u64]) -> u64 {
+    let most = begin.saturating_add(size);
+    let next = bounds.partition_point(|bound| *bound <= last);
+    bounds.get(next).map_or(most, |bound| most.min(*bound))
+}
+
+fn is_code(section: &str) -> bool {
+    let is_text = section.starts_with(".text") || section.ends_with(".text");
+    is_text && !section.starts_with(".init")
+}
+
+/// What stands beneath patches.
+struct Beneath {
+    /// Functions of tracers, in the kernel's text.
+    tracers: Vec<u64>,
+    /// JIFL's ways in for system calls, and what they stand for.
+    entries: Vec<u64>,
+    handler: Option<u64>,
+    /// do_syscall_64
+    caller: Option<u64>,
+}
+
+impl Beneath {
+    fn new(names: &Names, image: &Image) -> Beneath {
+        let of = |module: Option<&str>| module == Some(OWN) || module == Some(TRACERS);
+        let is_tracer = |(symbol, module): &&(Symbol, Option<String>)| {
+            let in_text = image.text(symbol.address).is_some();
+            let name = symbol.name.as_str();
+            of(module.as_deref())
+                || matches!(name, "__fentry__" | "ftrace_caller" | "ftrace_regs_caller") && in_text
+                || name.starts_with("bpf_trampoline_")
+        };
+        let address = |(symbol, _): &(Symbol, Option<String>)| symbol.address;
+        let mut tracers: Vec<u64> = names.text.iter().filter(is_tracer).map(address).collect();
+        tracers.sort_unstable();
+        let is_entry = |(symbol, module): &&(Symbol, Option<String>)| {
+            module.as_deref() == Some(OWN) && symbol.name.starts_with("jifl_entry_stub")
+        };
+        Beneath {
+            tracers,
+            entries: names.text.iter().filter(is_entry).map(address).collect(),
+            handler: names.address("x64_sys_call"),
+            caller: names.address("do_syscall_64"),
+        }
+    }
+
+    fn restore(&self, image: &mut Image) {
+        let symbols = image.symbols.iter();
+        let mut starts: Vec<u64> = symbols.map(|symbol| symbol.address).collect();
+        starts.dedup();
+        for start in starts {
+            self.tracer(image, start);
+        }
+        self.syscalls(image);
+    }
+
+    /// Makes a nop of the call of a tracer at the beginning of a function.
+    fn tracer(&self, image: &mut Image, start: u64) {
+        let Some(bytes) = image.bytes(start) else {
+            return;
+        };
+        let skipped = if bytes.starts_with(&ENDBR64) {
+            ENDBR64.len()
+        } else {
+            0
+        };
+        let at = start + skipped as u64;
+        let Some(to) = target(at, &bytes[skipped..]) else {
+            return;
+        };
+        let is_foreign = image.text(to).is_none() && !is_thunk(image, to);
+        if self.tracers.binary_search(&to).is_ok() || is_foreign {
+            patch(image, at, &NOP);
+        }
+    }
+
+    /// Leads the call of JIFL's entry to the kernel's function.
+    fn syscalls(&self, image: &mut Image) {
+        let (Some(handler), Some(caller)) = (self.handler, self.caller) else {
+            return;
+        };
+        let symbols = &image.symbols;
+        let next = symbols.partition_point(|symbol| symbol.address <= caller);
+        let end = symbols.get(next).map_or(caller, |symbol| symbol.address);
+        for at in caller..end {
+            let to = image.bytes(at).and_then(|bytes| target(at, bytes));
+            if to.is_some_and(|to| self.entries.contains(&to)) {
+                let offset = handler.wrapping_sub(at + CALL as u64) as u32;
+                let [a, b, c, d] = offset.to_le_bytes();
+                patch(image, at, &[0xe8, a, b, c, d]);
+            }
+        }
+    }
+}
+
+/// The kernel's thunks have names that say so.
+fn is_thunk(image: &Image, address: u64) -> bool {
+    let symbols = &image.symbols;
+    let from = symbols.partition_point(|symbol| symbol.address < address);
+    let same = symbols[from..]
+        .iter()
+        .take_while(|symbol| symbol.address == address);
+    same.into_iter()
+        .any(|symbol| symbol.name.starts_with("__x86_"))
+}
+
+/// Where the call that bytes begin with leads.
+fn target(at: u64, bytes: &[u8]) -> Option<u64> {
+    let bytes: &[u8; CALL] = bytes.first_chunk()?;
+    let [0xe8, a, b, c, d] = *bytes else {
+        return None;
+    };
+    let offset = i32::from_le_bytes([a, b, c, d]);
+    Some(
+        at.wrapping_add(CALL as u64)
+            .wrapping_add_signed(offset.into()),
+    )
+}
+
+fn patch(image: &mut Image, at: u64, new: &[u8]) {
+    let Some(text) = image.text(at) else {
+        return;
+    };
+    let text = &mut image.texts[text];
+    let offset = (at - text.address) as usize;
+    if let Some(bytes) = text.bytes.get_mut(offset..offset + new.len()) {
+        bytes.copy_from_slice(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Target;
+    use crate::program::Program;
+
+    const CORE: u64 = 0xffff_ffff_8100_0000;
+    const MODULE: u64 = 0xffff_ffff_c000_1000;
+    const NAMES: &str = "\
+        ffffffff81000000 T _stext\nffffffff81000000 T do_syscall_64\nffffffff81000040 T x64_sys_call\n\
+        ffffffff81000060 T ftrace_caller\nffffffff81000080 T traced\nffffffff810000c0 T _etext\n\
+        ffffffff81002000 R __start___ex_table\nffffffff8100200c R __stop___ex_table\n\
+        ffffffffc0001000 t theirs\t[theirs]\nffffffffc0009000 t jifl_entry_stub\t[jifl]\n\
+        0000000000000000 t hidden\n";
+
+    /// Pages that are zeros where nothing was put.
+    struct Pages(Vec<(u64, Vec<u8>)>);
+
+    impl Pages {
+        fn put(&mut self, address: u64, new: &[u8]) {
+            let page = |(begin, bytes): &&mut (u64, Vec<u8>)| {
+                address >= *begin && address < *begin + bytes.len() as u64
+            };
+            let (begin, bytes) = self.0.iter_mut().find(page).unwrap();
+            let at = (address - *begin) as usize;
+            bytes[at..at + new.len()].copy_from_slice(new);
+        }
+
+        fn call(&mut self, at: u64, to: u64) {
+            let offset = (to.wrapping_sub(at + 5) as u32).to_le_bytes();
+            self.put(at, &[0xe8]);
+            self.put(at + 1, &offset);
+        }
+    }
+
+    impl Memory for Pages {
+        fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+            let holds = |(begin, bytes): &&(u64, Vec<u8>)| {
+                address >= *begin && address + length as u64 <= *begin + bytes.len() as u64
+            };
+            let (begin, bytes) = self.0.iter().find(holds)?;
+            Some(bytes[(address - begin) as usize..][..length].to_vec())
+        }
+    }
+
+    /// A kernel under a session of JIFL's, with a tracer at `traced`, and a module.
+    fn pages() -> Pages {
+        let mut pages = Pages(vec![(CORE, vec![0; 0x3000]), (MODULE, vec![0; 0x3000])]);
+        pages.put(CORE, &[0x53]);
+        pages.call(CORE + 1, 0xffff_ffff_c000_9000);
+        pages.put(CORE + 6, &[0x5b, 0xc3]);
+        pages.put(CORE + 0x40, &[0xc3]);
+        pages.put(CORE + 0x60, &[0xc3]);
+        pages.call(CORE + 0x80, CORE + 0x60);
+        // A load, with a fixup behind the return.
+        pages.put(CORE + 0x85, &[0x8b, 0x07, 0xc3, 0x31, 0xc0, 0xc3]);
+        for (field, to) in [(0x2000, 0x85), (0x2004, 0x88)] {
+            let offset = (to as u32).wrapping_sub(field as u32);
+            pages.put(CORE + field, &offset.to_le_bytes());
+        }
+        // theirs: a call of a tracer that has no name, and a jump whose displacement ends in zeros.
+        pages.call(MODULE, 0xffff_ffff_c001_0000);
+        pages.put(MODULE + 5, &[0xe9, 1, 0, 0, 0, 0x90, 0xc3]);
+        pages.put(MODULE + 0x1000, &[1; 16]);
+        pages
+    }
+
+    fn module() -> Module {
+        let section = |(offset, name): (u64, &str)| (MODULE + offset, name.to_owned());
+        let all = [(0, ".text"), (0x1000, ".data"), (0x2000, ".init.text")];
+        Module {
+            name: "theirs".into(),
+            size: 0x3000,
+            sections: all.map(section).into(),
+        }
+    }
+
+    #[test]
+    fn patches_of_tracers_and_of_jifl_are_undone() {
+        let names = Names::parse(NAMES);
+        let program = Program::of(image(&names, &[module()], &mut pages()).unwrap());
+        let graph = |at| &program.functions[program.entered(at).unwrap()].graph;
+        let targets = |at| {
+            graph(at)
+                .calls
+                .iter()
+                .map(|call| call.target)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(targets(CORE), [Target::Direct(CORE + 0x40)]);
+        assert_eq!(targets(CORE + 0x80), []);
+        assert_eq!(targets(MODULE), []);
+        let traced = program.entered(CORE + 0x80).unwrap();
+        assert!(program.is_compiled(&program.functions[traced]));
+        // The fixup is known, and all of the module's text is its own, its last zeros too.
+        assert_eq!(graph(CORE + 0x80).edges.len(), 3);
+        assert!(graph(MODULE).is_whole(), "{:?}", graph(MODULE));
+        assert_eq!(program.image.modules, ["vmlinux", "theirs"]);
+        assert!(program.image.text(MODULE + 0x1000).is_none());
+        assert!(program.image.text(MODULE + 0x2000).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_or_left_out() {
+        let names = Names::parse(NAMES);
+        let mut none = Pages(Vec::new());
+        assert!(image(&Names::parse(""), &[], &mut pages()).is_err());
+        assert!(image(&names, &[module()], &mut none).is_err());
+        let mut far = module();
+        far.sections[0].0 = 0xffff_ffff_d000_0000;
+        let found = image(&names, &[far], &mut pages()).unwrap();
+        assert_eq!(found.modules, ["vmlinux"]);
+        let hidden = Names::parse("0000000000000000 T _stext\n0000000000000000 T _etext\n");
+        let error = image(&hidden, &[], &mut pages()).unwrap_err();
+        assert!(error.0.contains("kptr_restrict"), "{error}");
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is analysed: the kernel that runs, or a file; and which part of it is meant.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jifl_code::image::Image;
+use jifl_code::program::Program;
+use jifl_code::vmlinux;
+
+use super::calls;
+use crate::base::exit::Failure;
+use crate::base::glob;
+use crate::base::nearest::nearest;
+use crate::kernel::running;
+
+/// Where the code comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The memory of the kernel that runs.
+    Running,
+    /// A file.
+    File(PathBuf),
+}
+
+/// Which part of it is meant.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of it.
+    All,
+    /// Functions whose names match.
+    Functions(String),
+    /// Modules whose names match.
+    Modules(String),
+}
+
+impl Source {
+    /// A file if one was given.
+    pub fn of(file: Option<&Path>) -> Source {
+        file.map_or(Source::Running, |path| Source::File(path.to_owned()))
+    }
+
+    /// Reads it.
+    pub fn open(&self) -> Result<Image, Failure> {
+        let path = match self {
+            Source::Running => return running::image(Path::new("/")),
+            Source::File(path) if path.is_dir() => return running::image(path),
+            Source::File(path) => path,
+        };
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+        let file = fs::read(path).map_err(|error| failed(&error))?;
+        vmlinux::read(&file).map_err(|error| failed(&error))
+    }
+
+    /// Copies what is read of the running kernel into a new directory.
+    pub fn keep(&self, directory: &Path) -> Result<(), Failure> {
+        match self {
+            Source::Running => running::keep(directory),
+            Source::File(_) => Err(Failure::usage(NOT_RUNNING)),
+        }
+    }
+}
+
+/// That only the running kernel can be kept.
+const NOT_RUNNING: &str = "--keep copies of the kernel that runs: give no file";
+
+/// What the word of `jifl analyze` and its option say.
+pub fn parse(what: Option<&str>, file: Option<&Path>) -> Result<(Source, Scope), Failure> {
+    let Some(what) = what else {
+        return Ok((Source::of(file), Scope::All));
+    };
+    if let Some(glob) = what.strip_prefix("fn:") {
+        return Ok((Source::of(file), Scope::Functions(glob.to_owned())));
+    }
+    if let Some(glob) = what.strip_prefix("mod:") {
+        return Ok((Source::of(file), Scope::Modules(glob.to_owned())));
+    }
+    if file.is_some() {
+        return Err(Failure::usage(format!(
+            "{what}: with --vmlinux give fn:NAME or mod:NAME, or nothing"
+        )));
+    }
+    Ok((Source::File(PathBuf::from(what)), Scope::All))
+}
+
+impl Scope {
+    /// The functions that are meant: places in [`Program::functions`], in order.
+    ///
+    /// # Errors
+    /// Nothing matches.
+    pub fn functions(&self, program: &Program) -> Result<Vec<usize>, Failure> {
+        let all = program.functions.iter().enumerate();
+        let found: Vec<usize> = match self {
+            Scope::All => return Ok(all.map(|(index, _)| index).collect()),
+            Scope::Functions(glob) => all
+                .filter(|(_, function)| glob::matches(glob, &program.name(function)))
+                .map(|(index, _)| index)
+                .collect(),
+            Scope::Modules(glob) => {
+                let modules = &program.image.modules;
+                all.filter(|(_, function)| glob::matches(glob, &modules[function.unit.module]))
+                    .map(|(index, _)| index)
+                    .collect()
+            }
+        };
+        match self {
+            _ if !found.is_empty() => Ok(found),
+            Scope::Modules(name) => Err(Failure::usage(unknown_module(program, name))),
+            Scope::Functions(name) => Err(Failure::usage(calls::unknown(program, name))),
+            Scope::All => Ok(found),
+        }
+    }
+}
+
+fn unknown_module(program: &Program, name: &str) -> String {
+    let modules = &program.image.modules;
+    let near = nearest(name, modules.iter().map(String::as_str));
+    let near: Vec<String> = near.iter().map(|name| format!("mod:{name}")).collect();
+    let hint = match near.as_slice() {
+        [] => "; `lsmod` shows those that are loaded".into(),
+        near => format!("; the nearest are {}", near.join(", ")),
+    };
+    format!("mod:{name}: no such module{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::exit::USAGE;
+
+    #[test]
+    fn a_word_is_a_target_or_a_file() {
+        let file = Path::new("vmlinux");
+        let parsed = |what, file| parse(what, file).unwrap();
+        assert_eq!(parsed(None, None), (Source::Running, Scope::All));
+        let of_file = || Source::File(file.to_owned());
+        assert_eq!(parsed(Some("vmlinux"), None), (of_file(), Scope::All));
+        let functions = Scope::Functions("vfs_*".into());
+        assert_eq!(parsed(Some("fn:vfs_*"), None), (Source::Running, functions));
+        let modules = Scope::Modules("nfs".into());
+        assert_eq!(parsed(Some("mod:nfs"), Some(file)), (of_file(), modules));
+        assert_eq!(parse(Some("x"), Some(file)).unwrap_err().status, USAGE);
+    }
+}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Keeps what a machine's sessions see of blocks, branches, functions and ways, and its code, for test_structure.py.
+
+usage: structure.py DIRECTORY LOAD... -- LOAD...
+
+DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes; `counts`, the blocks that were
+executed; `path.CPU`, the blocks in their order; `trace.CPU`, the functions. LOAD is a line of the shell. Those before --
+are counted, those behind it are recorded.
+"""
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+from lib import Device, NO_BRANCH, check, figure, main, run
+
+TRACE, PROFILE, PATH = 5, 6, 7
+BRANCHES, WAIT = 1 << 4, 1 << 18
+TGID, CHILDREN = 1 << 1, 1 << 4
+ALL = range(512)
+# Stands for records that were lost.
+GAP = struct.pack("<II", 0, 0)
+
+
+def stopped(load):
+    """A shell that waits for a byte before it does its work: the session begins before the work does."""
+    reader, writer = os.pipe()
+    shell = subprocess.Popen(["sh", "-c", f"read line <&{reader}; {load}"], pass_fds=[reader], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    os.close(reader)
+    return shell, writer
+
+
+def under(kind, load, flags, each=lambda device: None):
+    """Runs the load under a session of this kind; what the device then has is read by its `each`."""
+    with Device() as device:
+        shell, writer = stopped(load)
+        device.start(kind, ALL, filters=TGID | CHILDREN, tgid=shell.pid, flags=flags)
+        os.write(writer, b"\n")
+        os.close(writer)
+        while shell.poll() is None:
+            each(device)
+        device.stop()
+        each(device)
+        return device.counts() if kind == PROFILE else None
+
+
+def counts(directory, loads):
+    with open(directory / "counts", "wb") as file:
+        for load in loads:
+            found, refused = under(PROFILE, load, BRANCHES)
+            check("no block was refused", not refused, refused)
+            for count in found:
+                if count.executed:
+                    branch = 0xffff if count.branch == NO_BRANCH else count.branch
+                    file.write(struct.pack("<QQQQII", count.orig, count.executed, count.taken, count.target, count.length, branch))
+
+
+def records(directory, name, kind, loads):
+    """The records of each CPU."""
+    files = [open(directory / f"{name}.{cpu}", "wb") for cpu in range(os.cpu_count())]
+    lost_at_all = 0
+
+    def each(device):
+        nonlocal lost_at_all
+        for cpu, file in enumerate(files):
+            words, lost = device.records(cpu)
+            lost_at_all += lost
+            file.write((GAP if lost else b"") + struct.pack(f"<{len(words)}I", *words))
+
+    for load in loads:
+        under(kind, load, WAIT, each)
+        for file in files:
+            file.write(GAP)
+    sizes = [file.tell() // 8 for file in files]
+    for file in files:
+        file.close()
+    figure(f"records of {name}, lost", f"{sum(sizes)}, {lost_at_all}")
+
+
+def structure(directory, *loads):
+    directory = Path(directory)
+    cut = loads.index("--")
+    counts(directory, loads[:cut])
+    records(directory, "path", PATH, loads[cut + 1:])
+    records(directory, "trace", TRACE, loads[cut + 1:])
+    # A session stands in the text while it is read: its way in is not to be seen.
+    with Device() as device:
+        device.start(PROFILE, ALL, filters=TGID, tgid=os.getpid())
+        kept = run("jifl", "analyze", "--keep", directory / "kernel")
+    check("the kernel is kept", kept.returncode == 0, kept)
+
+
+main(structure)

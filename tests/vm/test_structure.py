@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What sessions see executed is in the structure that `jifl analyze` makes of the same machine's code: each block, each
+way from block to block, each function that was entered, each fault.
+"""
+
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import harness
+
+NO_BRANCH = 0xffff
+# Of include/uapi/jifl.h. All from the first on are addresses, without their high half.
+ADDRESSES, FAULT, TYPES = 0x80000000, 0x04000000, 0xfc000000
+HIGH = 0xffffffff << 32
+
+# Of each block the executions are counted; of the shorter loads the order is recorded, too.
+COUNTED = [
+    "ls -l /etc /proc/sys/kernel; cat /proc/self/maps /proc/meminfo | sort | wc -l",
+    "cd /tmp; echo 1 >a; ln -s a l; mv a b; chmod 600 b; rm -f b l; mkfifo f; (echo x >f) & cat f; rm f",
+    "dd if=/dev/zero of=/tmp/z bs=64k count=4; dd if=/tmp/z of=/dev/null bs=512; sync; kill -9 $$",
+]
+RECORDED = ["cd /tmp; echo 1 >a; ln -s a l; cat l; mv a b; rm b l; mkfifo f; (echo x >f) & cat f; rm f; {efault}"]
+SOAK = [
+    "ls -lR /etc; find / -xdev -name '*.h' 2>/dev/null | head -c 100000 | sort | uniq | wc",
+    "mount -t tmpfs t /mnt; cp -a /etc /mnt; tar cf - /mnt | gzip -1 | wc -c; umount /mnt",
+    "python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); b.recv(1)'",
+]
+PLANTS = ["fall", "taken", "jump", "exception", "calls", "returns"]
+
+
+def kept_records(path):
+    """Pairs of words."""
+    return list(struct.iter_unpack("<II", path.read_bytes()))
+
+
+def of_counts(data):
+    """Facts of blocks that were executed, and of the ways that their branches went."""
+    for orig, executed, taken, target, length, branch in struct.iter_unpack("<QQQQII", data):
+        yield f"block {orig:#x} {length}"
+        if branch != NO_BRANCH:
+            if taken:
+                yield f"way {orig:#x} {target:#x}"
+            if taken < executed:
+                yield f"way {orig:#x} {orig + length:#x}"
+
+
+def of_path(records):
+    """Facts of blocks that were executed one behind the other; what is no address stands between."""
+    last = None
+    for what, value in records:
+        now = what | HIGH if what >= ADDRESSES else None
+        if now and last:
+            yield f"way {last:#x} {now:#x}"
+        if what & TYPES == FAULT:
+            yield f"fault {value | HIGH:#x}"
+        last = now
+
+
+def of_trace(records):
+    """Facts of functions that were entered."""
+    for what, _ in records:
+        if what >= ADDRESSES:
+            yield f"entered {what | HIGH:#x}"
+
+
+def facts_of(directory):
+    """All facts that a machine has left behind, each once."""
+    facts = set(of_counts((directory / "counts").read_bytes()))
+    for path in directory.glob("path.*"):
+        facts.update(of_path(kept_records(path)))
+    for path in directory.glob("trace.*"):
+        facts.update(of_trace(kept_records(path)))
+    return sorted(facts)
+
+
+def missing(directory, *options):
+    """How many facts are not in the structure, and all that is said of them."""
+    command = [harness.JIFL, "check-structure", directory / "kernel", directory / "facts", *options]
+    end = subprocess.run(command, capture_output=True, text=True, check=False)
+    last = end.stdout.splitlines()[-1:] or [""]
+    assert last[0].endswith(" missing"), end
+    return int(last[0].split()[0]), end.stdout
+
+
+def test_records_become_facts():
+    """Of records by hand: a chain, a mark that ends it, a fault."""
+    path = [(0x81000000, 1), (0x81000010, 1), (0x10000000, 7), (0x81000020, 1), (FAULT, 0x81000024), (0x81000030, 1)]
+    assert list(of_path(path)) == ["way 0xffffffff81000000 0xffffffff81000010", "fault 0xffffffff81000024"]
+    data = struct.pack("<QQQQII", 0x1000, 5, 2, 0x2000, 8, 6) + struct.pack("<QQQQII", 0x3000, 1, 0, 0, 4, NO_BRANCH)
+    assert list(of_counts(data)) == ["block 0x1000 8", "way 0x1000 0x2000", "way 0x1000 0x1008", "block 0x3000 4"]
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_structure(kernel, show, tmp_path):
+    """Nothing is missing, and much is when a kind of edge is dropped."""
+    efault = harness.compile_program("efault")
+    more = SOAK if harness.SOAK else []
+    recorded = [load.format(efault=efault) for load in RECORDED]
+    harness.guest("structure", tmp_path, *COUNTED, *more, "--", *recorded, *more, kernel=kernel, show=show, rw=tmp_path)
+    facts = facts_of(tmp_path)
+    (Path(tmp_path) / "facts").write_text("\n".join(facts) + "\n", encoding="utf-8")
+    number, text = missing(tmp_path)
+    assert number == 0, text
+    show(f"facts in the structure: {len(facts)}: {', '.join(text.splitlines()[:-1])}")
+    for plant in PLANTS:
+        number, _ = missing(tmp_path, "--plant", plant)
+        assert number > 0, plant
+        show(f"without {plant}: {number} missing")
