@@ -15,8 +15,8 @@ struct task_struct;
 
 /* --- execmem.c: executable memory in the module area ----------------------- */
 
-/* Finds out whether large pages can be had. 0. After jifl_import_init. */
-int jifl_compat_exec_init(void);
+/* Finds out whether large pages can be had. After jifl_import_init. */
+void jifl_compat_exec_init(void);
 /*
  * Writable, not executable memory within reach of kernel text; NULL when there is none. vfree()
  * frees it, and also gives the pages' direct map its usual permissions back. Sleeps.

@@ -44,11 +44,10 @@
 /* There is all that large pages need. */
 static bool has_large;
 
-int jifl_compat_exec_init(void)
+void jifl_compat_exec_init(void)
 {
 	has_large = HAS_VMALLOC && jifl_imported(set_memory_rw) && jifl_imported(set_memory_nx) &&
 		    (!IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KASAN_VMALLOC));
-	return 0;
 }
 
 void *jifl_compat_exec_alloc(unsigned long size)

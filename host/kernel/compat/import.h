@@ -17,6 +17,7 @@
 #include <linux/task_work.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include <asm/text-patching.h>
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #include <linux/execmem.h>
@@ -46,6 +47,9 @@
 	X(OPTIONAL, set_memory_rw) \
 	X(OPTIONAL, set_memory_nx) \
 	X(NEEDED, task_work_add) \
+	X(NEEDED, __get_vm_area_caller) \
+	X(NEEDED, text_poke_bp) \
+	X(OPTIONAL, text_poke_copy) \
 	JIFL_IMPORTS_BY_VERSION(X)
 
 enum jifl_import {

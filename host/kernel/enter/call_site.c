@@ -15,11 +15,11 @@
  */
 #include <linux/kallsyms.h>
 #include <linux/memory.h>
-#include <linux/static_call.h>
 #include <linux/string.h>
 #include <asm/text-patching.h>
 
 #include "../kernel.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "call_site.h"
 
@@ -29,12 +29,6 @@ static struct {
 	unsigned long function;	/* x64_sys_call */
 	struct mutex *text_mutex;
 } site;
-
-static void proto_poke(void *addr, const void *opcode, size_t len, const void *emulate)
-{
-}
-
-DEFINE_STATIC_CALL(jifl_text_poke_bp, proto_poke);
 
 static unsigned long target_of(const u8 *call)
 {
@@ -88,17 +82,15 @@ static void name_of(unsigned long addr, char name[KSYM_SYMBOL_LEN])
 int jifl_call_site_init(void)
 {
 	unsigned long caller = jifl_ksym("do_syscall_64");
-	unsigned long poke = jifl_ksym("text_poke_bp");
 	unsigned int n;
 
 	site.function = jifl_ksym("x64_sys_call");
 	site.text_mutex = (struct mutex *)jifl_ksym("text_mutex");
-	if (!caller || !poke || !site.text_mutex || !site.function) {
+	if (!caller || !site.text_mutex || !site.function) {
 		pr_err("no %s: use a kernel that has it\n", !caller ? "do_syscall_64" :
-		       !poke ? "text_poke_bp" : !site.function ? "x64_sys_call" : "text_mutex");
+		       !site.function ? "x64_sys_call" : "text_mutex");
 		return -EOPNOTSUPP;
 	}
-	static_call_update(jifl_text_poke_bp, (void *)poke);
 
 	mutex_lock(site.text_mutex);
 	n = find_calls(caller, jifl_ksym_end(caller));
@@ -136,7 +128,7 @@ static int change(unsigned long from, unsigned long to)
 		return -EBUSY;
 	}
 	memcpy(insn + 1, &rel, sizeof(rel));
-	static_call(jifl_text_poke_bp)(site.call, insn, sizeof(insn), NULL);
+	jifl_import(text_poke_bp)(site.call, insn, sizeof(insn), NULL);
 	return memcmp(site.call, insn, sizeof(insn)) ? -EIO : 0;
 }
 

@@ -49,7 +49,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../compat/ksym.h"
+#include "../compat/import.h"
 #include "../run/stubs.h"
 #include "chain.h"
 #include "syscall.h"
@@ -102,13 +102,6 @@ static u8 *const starts[JIFL_CHAINS] = { jifl_chain_0, jifl_chain_1, jifl_chain_
 static void learn(struct work_struct *work);
 static DECLARE_DELAYED_WORK(learning, learn);
 
-static void *proto_poke_copy(void *addr, const void *opcode, size_t len)
-{
-	return NULL;
-}
-
-DEFINE_STATIC_CALL(jifl_text_poke_copy, proto_poke_copy);
-
 static void proto_chain(void)
 {
 }
@@ -118,11 +111,7 @@ DEFINE_STATIC_CALL(jifl_entry_chain, proto_chain);
 
 void jifl_chain_init(void)
 {
-	unsigned long poke = jifl_ksym("text_poke_copy");
-
-	chain.enabled = poke && boot_cpu_has(X86_FEATURE_RETPOLINE);
-	if (chain.enabled)
-		static_call_update(jifl_text_poke_copy, (void *)poke);
+	chain.enabled = jifl_imported(text_poke_copy) && boot_cpu_has(X86_FEATURE_RETPOLINE);
 	static_call_update(jifl_entry_chain,
 			   (void *)(chain.enabled ? jifl_chain_none : jifl_chain_plain));
 }
@@ -183,7 +172,7 @@ static void rebuild(const u32 *addresses, unsigned int n)
 		compare(code + at, (unsigned long)start + at, addresses[i],
 			addresses[JIFL_HOST_PLANTED(chain_exchanged) ? (i + 1) % n : i]);
 	}
-	if (!static_call(jifl_text_poke_copy)(start, code, n * JIFL_CHAIN_BYTES))
+	if (!jifl_import(text_poke_copy)(start, code, n * JIFL_CHAIN_BYTES))
 		return;
 	places[p].used = true;
 	lead_to(start, &places[p]);

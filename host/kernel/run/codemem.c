@@ -28,13 +28,13 @@
 #include <linux/mutex.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <linux/static_call.h>
 #include <linux/vmalloc.h>
 #include <asm/text-patching.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "codemem.h"
 
@@ -63,27 +63,13 @@ static struct {
 	.lock = __MUTEX_INITIALIZER(mem.lock),
 };
 
-static struct vm_struct *proto_get_area(unsigned long size, unsigned long flags,
-					unsigned long start, unsigned long end,
-					const void *caller)
-{
-	return NULL;
-}
-
-DEFINE_STATIC_CALL(jifl_get_vm_area, proto_get_area);
-
 static int find_symbols(void)
 {
-	unsigned long get_area = jifl_ksym("__get_vm_area_caller");
-
 	mem.init_mm = (struct mm_struct *)jifl_ksym("init_mm");
-	if (!get_area || !mem.init_mm) {
-		pr_err("no %s: use a kernel that has it\n",
-		       get_area ? "init_mm" : "__get_vm_area_caller");
-		return -EOPNOTSUPP;
-	}
-	static_call_update(jifl_get_vm_area, (void *)get_area);
-	return jifl_compat_exec_init();
+	if (mem.init_mm)
+		return 0;
+	pr_err("no init_mm: use a kernel that has it\n");
+	return -EOPNOTSUPP;
 }
 
 static void choose_window(void)
@@ -130,6 +116,7 @@ int jifl_codemem_init(u32 size)
 	if (err)
 		return err;
 
+	jifl_compat_exec_init();
 	alloc_exec(size);
 	choose_window();
 	mem.pages = JIFL_ALLOC(kvmalloc_array(mem.size >> PAGE_SHIFT, sizeof(*mem.pages),
@@ -197,7 +184,7 @@ static int map_alias(void)
 	int err;
 
 	start += (get_random_u64() % (mem.window_size - mem.size)) & PAGE_MASK;
-	mem.area = static_call(jifl_get_vm_area)(mem.size, VM_MAP, start, VMALLOC_END,
+	mem.area = jifl_import(__get_vm_area_caller)(mem.size, VM_MAP, start, VMALLOC_END,
 						 __builtin_return_address(0));
 	if (!mem.area)
 		return -ENOMEM;
