@@ -15,6 +15,7 @@ use object::{
 use crate::image::{Error, Image, Symbol, Tables, Text};
 use crate::kallsyms;
 use crate::ko;
+use crate::packed;
 use crate::tables::{self, Bytes};
 
 /// What it is called among modules.
@@ -35,11 +36,13 @@ pub(crate) struct Names {
     pub marks: HashMap<String, u64>,
 }
 
-/// Reads a vmlinux, as it stands before the kernel patches itself at boot, or a module.
+/// Reads a vmlinux, as it stands before the kernel patches itself at boot, or a module. Either may
+/// be compressed ([`crate::packed`]).
 ///
 /// # Errors
-/// The file is no ELF file of x86-64, is cut short, or has no names.
+/// The file is no ELF file of x86-64, is damaged or cut short, or has no names.
 pub fn read(file: &[u8]) -> Result<Image, Error> {
+    let file = &*packed::unpack(file)?;
     let elf: ElfFile64<'_, Endianness> =
         ElfFile64::parse(file).map_err(|error| Error(format!("not a kernel's file: {error}")))?;
     if elf.elf_header().e_machine(elf.endian()) != EM_X86_64 {
