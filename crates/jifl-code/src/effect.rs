@@ -13,6 +13,8 @@ use crate::graph::Effect;
 pub const REGISTERS: u32 = 0xffff;
 /// The bit of rsp.
 pub const RSP: u32 = 1 << 4;
+/// What a called function may overwrite (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8 to r11.
+pub const CALLER_SAVED: u32 = 0b0000_1111_1100_0111;
 /// The six flags that arithmetic sets, in the mask.
 pub const FLAGS: u32 = 0x3f << 16;
 /// All of the mask.
@@ -76,6 +78,36 @@ impl Effects {
     }
 }
 
+impl Effects {
+    /// The registers that an instruction may change, or change in part, and the flags.
+    pub fn changes(&mut self, instruction: &Instruction) -> u32 {
+        let used = self
+            .0
+            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE)
+            .used_registers();
+        let changed = used.iter().filter(|used| may_write(used.access()));
+        let registers = changed.filter_map(|used| number(used.register()));
+        registers.fold(flags(instruction.rflags_modified()), |mask, register| {
+            mask | 1 << register
+        })
+    }
+
+    /// Whether an instruction may write its first operand.
+    pub fn writes_first(&mut self, instruction: &Instruction) -> bool {
+        let info = self
+            .0
+            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
+        may_write(info.op0_access())
+    }
+}
+
+fn may_write(access: OpAccess) -> bool {
+    matches!(
+        access,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
+}
+
 /// Whether it reads, and whether it surely writes.
 fn access(access: OpAccess) -> (bool, bool) {
     match access {
@@ -118,7 +150,7 @@ fn may_keep_flags(instruction: &Instruction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use crate::flow::decode;
 
     #[test]
     fn what_is_read_and_written() {
@@ -170,12 +202,31 @@ mod tests {
         ];
         let mut effects = Effects::default();
         for (bytes, uses, defines) in cases {
-            let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
-            let effect = effects.of(&decoder.decode());
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let effect = effects.of(&instruction);
+            // What it surely overwrites it may change; more of it where it may keep a part.
+            assert_eq!(effect.defines & !effects.changes(&instruction), 0);
             assert_eq!(names(effect.uses), uses, "{bytes:02x?}");
             if bytes != [0xf3, 0xa4] {
                 assert_eq!(names(effect.defines), defines, "{bytes:02x?}");
             }
         }
+    }
+
+    #[test]
+    fn what_may_change_is_more_than_what_is_overwritten() {
+        let mut effects = Effects::default();
+        let mut changes = |bytes: &[u8]| {
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let mask = effects.changes(&instruction) & REGISTERS;
+            (names(mask), effects.writes_first(&instruction))
+        };
+        // mov %al,%cl; cmove %rax,%rbx; rep movsb; mov %eax,(%rdi); cmp %eax,(%rdi); push %rbx
+        assert_eq!(changes(&[0x88, 0xc1]), (vec!["rcx"], true));
+        assert_eq!(changes(&[0x48, 0x0f, 0x44, 0xd8]), (vec!["rbx"], true));
+        assert_eq!(changes(&[0xf3, 0xa4]).0, ["rcx", "rsi", "rdi"]);
+        assert_eq!(changes(&[0x89, 0x07]), (vec![], true));
+        assert_eq!(changes(&[0x39, 0x07]), (vec![], false));
+        assert_eq!(changes(&[0x53]).0, ["rsp"]);
     }
 }

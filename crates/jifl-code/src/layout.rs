@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::image::Image;
+use crate::names::{is_mark, is_padding, whole};
 
 /// A function before it is explored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,9 +86,9 @@ impl Layout {
             at += number;
             let next = symbols.get(at).map_or(u64::MAX, |next| next.address);
             let piece = first.address..next.min(text.end());
-            let is_padding = symbols[symbol].name.starts_with("__pfx_");
-            let owner = (!is_padding).then_some(self.units.len());
-            if !is_padding {
+            let is_before = is_padding(&symbols[symbol].name);
+            let owner = (!is_before).then_some(self.units.len());
+            if !is_before {
                 self.units.push(Unit {
                     symbol: Some(symbol),
                     module: text.module,
@@ -199,22 +200,6 @@ impl Layout {
         let place = behind.checked_sub(1)?;
         self.pieces[place].0.contains(&address).then_some(place)
     }
-}
-
-/// `__entry_text_start`: it only marks where something begins or ends.
-fn is_mark(name: &str) -> bool {
-    name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"))
-        || matches!(
-            name,
-            "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext"
-        )
-}
-
-/// What a cold part is of: `f` of `f.cold` and `f.cold.12`.
-fn whole(name: &str) -> Option<&str> {
-    let (base, rest) = name.rsplit_once(".cold")?;
-    let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
-    (rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number)).then_some(base)
 }
 
 #[cfg(test)]

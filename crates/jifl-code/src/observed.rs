@@ -339,7 +339,7 @@ fn fault(program: &Program, at: u64) -> Result<Place, Missing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Image, Symbol, Tables, Text};
+    use crate::image::{Fixup, Image, Symbol, Tables, Text};
 
     /// f: tests, may jump over a nop, calls g, calls through rax, returns. g: a load with a fixup.
     fn program() -> Program {
@@ -363,7 +363,7 @@ mod tests {
             }],
             symbols: [(0x1000, "f"), (0x1040, "g")].map(symbol).into(),
             tables: Tables {
-                fixups: vec![(0x1040, 0x1043)],
+                fixups: vec![Fixup::new(0x1040, 0x1043)],
                 ..Tables::default()
             },
             ..Image::default()

@@ -15,6 +15,7 @@ use object::{
 use crate::image::{Error, Image, Symbol, Tables, Text};
 use crate::kallsyms;
 use crate::ko;
+use crate::names;
 use crate::packed;
 use crate::tables::{self, Bytes};
 
@@ -130,7 +131,7 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
         marks: HashMap::new(),
     };
     let mut add = |symbol: Symbol, is_code: bool| {
-        if is_mark(&symbol.name) {
+        if names::is_bound(&symbol.name) {
             names.marks.insert(symbol.name.clone(), symbol.address);
         }
         if is_code && is_text(symbol.address) {
@@ -160,21 +161,10 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
     if !any {
         let rodata = sections.iter().find(|section| section.name == ".rodata");
         for entry in kallsyms::read(rodata.map_or(&[], |section| &section.bytes))? {
-            add(
-                entry.symbol,
-                matches!(entry.kind, b't' | b'T' | b'w' | b'W'),
-            );
+            add(entry.symbol, names::is_text(entry.kind));
         }
     }
     Ok(names)
-}
-
-/// `__start___jump_table`, `__noinstr_text_end`
-fn is_mark(name: &str) -> bool {
-    name.starts_with("__")
-        && ["start", "stop", "end"]
-            .iter()
-            .any(|word| name.contains(word))
 }
 
 fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &Image) -> Tables {
@@ -210,13 +200,12 @@ fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &I
     } else {
         0
     };
-    let none = Vec::new;
     Tables {
-        fixups: section("__ex_table").map_or_else(none, tables::fixups),
+        fixups: section("__ex_table").map_or_else(Vec::new, tables::fixups),
         warnings: section("__bug_table").map(tables::warnings),
         keys: between("__start___jump_table", "__stop___jump_table")
             .or_else(|| section("__jump_table"))
-            .map_or_else(none, tables::keys),
+            .map_or_else(Vec::new, tables::keys),
         static_calls: between("__start_static_call_sites", "__stop_static_call_sites")
             .or_else(|| section(".static_call_sites"))
             .map_or_else(Vec::new, tables::static_calls),
