@@ -2,8 +2,8 @@
 //! What one instruction reads and writes, of the general registers and the flags.
 
 use iced_x86::{
-    Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
-    Register, RflagsBits,
+    FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
+    OpKind, Register, RflagsBits,
 };
 
 use crate::flow::number;
@@ -55,6 +55,12 @@ impl Default for Effects {
 impl Effects {
     /// The effect of one instruction. That of a call is of the instruction alone.
     pub fn of(&mut self, instruction: &Instruction) -> Effect {
+        if asks_another(instruction) {
+            return Effect {
+                uses: REGISTERS,
+                defines: 0,
+            };
+        }
         let info = self
             .0
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
@@ -81,6 +87,9 @@ impl Effects {
 impl Effects {
     /// The registers that an instruction may change, or change in part, and the flags.
     pub fn changes(&mut self, instruction: &Instruction) -> u32 {
+        if asks_another(instruction) {
+            return ALL & !RSP;
+        }
         let used = self
             .0
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE)
@@ -98,6 +107,16 @@ impl Effects {
             .0
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
         may_write(info.op0_access())
+    }
+}
+
+/// vmcall, vmmcall, vmrun, tdcall, int and others of their kind: the hypervisor, or the handler of the
+/// interrupt, may use all registers, and overwrite any. The decoder names none.
+fn asks_another(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Call => !instruction.is_call_near() && !instruction.is_call_far(),
+        FlowControl::Interrupt => true,
+        _ => false,
     }
 }
 
@@ -228,5 +247,28 @@ mod tests {
         assert_eq!(changes(&[0x89, 0x07]), (vec![], true));
         assert_eq!(changes(&[0x39, 0x07]), (vec![], false));
         assert_eq!(changes(&[0x53]).0, ["rsp"]);
+    }
+
+    #[test]
+    fn what_asks_another_uses_all_and_keeps_none() {
+        let mut effects = Effects::default();
+        // vmcall; vmmcall; tdcall; int $0x80
+        for bytes in [
+            &[0x0f, 0x01, 0xc1][..],
+            &[0x0f, 0x01, 0xd9],
+            &[0x66, 0x0f, 0x01, 0xcc],
+            &[0xcd, 0x80],
+        ] {
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let effect = effects.of(&instruction);
+            assert_eq!(
+                (effect.uses, effect.defines),
+                (REGISTERS, 0),
+                "{bytes:02x?}"
+            );
+            assert_eq!(effects.changes(&instruction), ALL & !RSP, "{bytes:02x?}");
+        }
+        let call = decode(&[0xe8, 0, 0, 0, 0], 0x1000).unwrap();
+        assert_eq!(names(effects.of(&call).uses), ["rsp"]);
     }
 }
