@@ -6,7 +6,7 @@ use iced_x86::{
     OpKind, Register, RflagsBits,
 };
 
-use crate::flow::number;
+use crate::flow::{self, number};
 use crate::graph::Effect;
 
 /// Registers in the mask of an [`Effect`].
@@ -20,11 +20,6 @@ pub const FLAGS: u32 = 0x3f << 16;
 /// All of the mask.
 pub const ALL: u32 = REGISTERS | FLAGS;
 
-const NAMES: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15",
-];
-
 const FLAG_BITS: [(u32, &str); 6] = [
     (RflagsBits::CF, "cf"),
     (RflagsBits::PF, "pf"),
@@ -37,7 +32,7 @@ const FLAG_BITS: [(u32, &str); 6] = [
 /// The names of the registers and flags of a mask.
 pub fn names(mask: u32) -> Vec<&'static str> {
     let flags = FLAG_BITS.iter().map(|(_, name)| *name);
-    let all = NAMES.into_iter().chain(flags).enumerate();
+    let all = flow::REGISTERS.into_iter().chain(flags).enumerate();
     all.filter(|(bit, _)| mask & 1 << bit != 0)
         .map(|(_, name)| name)
         .collect()

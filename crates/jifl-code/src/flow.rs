@@ -9,6 +9,12 @@ use iced_x86::{
 
 use crate::image::Image;
 
+/// Names of the general registers, by their numbers.
+pub const REGISTERS: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
 /// No instruction is longer, in bytes.
 pub const LONGEST: usize = 15;
 
@@ -194,11 +200,7 @@ pub fn number(register: Register) -> Option<u8> {
 
 /// Its number by its name.
 fn register(name: &str) -> Option<u8> {
-    let all = [
-        "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
-        "r13", "r14", "r15",
-    ];
-    let place = all.iter().position(|known| *known == name)?;
+    let place = REGISTERS.iter().position(|known| *known == name)?;
     u8::try_from(place).ok()
 }
 

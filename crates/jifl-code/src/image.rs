@@ -7,6 +7,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// What the kernel itself is called among modules.
+pub const NAME: &str = "vmlinux";
+
 /// Why an image cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(pub String);
@@ -145,6 +148,28 @@ pub struct Image {
 }
 
 impl Image {
+    /// A kernel of one range of text, with global names, in order.
+    pub fn of_text(address: u64, bytes: Vec<u8>, names: &[(u64, &str)]) -> Image {
+        let symbol = |(address, name): &(u64, &str)| Symbol {
+            address: *address,
+            name: (*name).to_owned(),
+            is_global: true,
+        };
+        let mut image = Image {
+            modules: vec![NAME.into()],
+            texts: vec![Text {
+                address,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: names.iter().map(symbol).collect(),
+            ..Image::default()
+        };
+        image.put_in_order();
+        image
+    }
+
     /// Brings all into the order that the analysis relies on. Text that overlaps text before it
     /// is dropped, since one byte cannot have two owners; symbols outside the text are kept, as
     /// names of what is called.

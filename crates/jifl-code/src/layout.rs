@@ -205,29 +205,6 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Symbol, Text};
-
-    fn image(names: &[(u64, &str)]) -> Image {
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes: vec![0x90; 0x1000],
-                module: 0,
-                is_aside: false,
-            }],
-            ..Image::default()
-        };
-        image
-            .symbols
-            .extend(names.iter().map(|(address, name)| Symbol {
-                address: *address,
-                name: (*name).into(),
-                is_global: false,
-            }));
-        image.put_in_order();
-        image
-    }
 
     #[test]
     fn cold_parts_belong_to_their_functions_and_padding_to_none() {
@@ -242,7 +219,7 @@ mod tests {
             (0x1500, "h.cold.3"),
             (0x9000, "far"),
         ];
-        let layout = Layout::of(&image(&names));
+        let layout = Layout::of(&Image::of_text(0x1000, vec![0x90; 0x1000], &names));
         let f = layout.unit(0x1000).unwrap();
         assert_eq!(layout.units[f].pieces, [0x1000..0x1100, 0x1200..0x1300]);
         assert_eq!(layout.unit(0x1250), Some(f));

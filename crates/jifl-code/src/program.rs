@@ -397,26 +397,9 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Symbol, Text};
 
     fn functions(bytes: Vec<u8>) -> Vec<(u64, usize)> {
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes,
-                module: 0,
-                is_aside: false,
-            }],
-            symbols: vec![Symbol {
-                address: 0x1000,
-                name: "f".into(),
-                is_global: true,
-            }],
-            ..Image::default()
-        };
-        image.put_in_order();
-        let program = Program::of(image);
+        let program = Program::of(Image::of_text(0x1000, bytes, &[(0x1000, "f")]));
         let functions = program.functions.iter();
         functions
             .map(|own| (own.unit.entry(), own.graph.blocks.len()))

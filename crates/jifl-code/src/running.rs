@@ -15,10 +15,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::flow::LONGEST;
-use crate::image::{Error, Fixup, Image, Symbol, Tables, Text};
+use crate::image::{Error, Fixup, Image, NAME, Symbol, Tables, Text};
 use crate::names;
 use crate::tables::{self, Bytes};
-use crate::vmlinux::NAME;
 
 /// JIFL's own module.
 const OWN: &str = "jifl";

@@ -12,15 +12,12 @@ use object::{
     SectionKind,
 };
 
-use crate::image::{Error, Image, Symbol, Tables, Text};
+use crate::image::{Error, Image, NAME, Symbol, Tables, Text};
 use crate::kallsyms;
 use crate::ko;
 use crate::names;
 use crate::packed;
 use crate::tables::{self, Bytes};
-
-/// What it is called among modules.
-pub const NAME: &str = "vmlinux";
 
 /// A section that is in memory.
 pub(crate) struct Section<'a> {

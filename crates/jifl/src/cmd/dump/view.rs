@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use iced_x86::Instruction;
-use jifl_code::flow::{Flow, Target, Through, Thunks, instructions};
+use jifl_code::flow::{Flow, REGISTERS, Target, Through, Thunks, instructions};
 use jifl_sys::abi::{
     BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, LIVE_FLAGS,
     RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
@@ -20,11 +20,6 @@ use super::origin::{self, Origins, Part};
 use crate::kernel::disasm::{self, Disassembler};
 use crate::kernel::images::hex;
 use crate::kernel::symbols::Symbols;
-
-const REGISTERS: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15",
-];
 
 /// A block.
 #[derive(Debug, Serialize)]
