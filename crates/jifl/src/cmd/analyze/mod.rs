@@ -42,8 +42,8 @@ Examples:
   jifl analyze
   jifl analyze 'fn:vfs_*'
   jifl analyze mod:ext4
-  jifl analyze vmlinux --unexplained
   jifl analyze ext4.ko.xz
+  jifl analyze vmlinux --unexplained
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
     /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, or a
