@@ -70,6 +70,8 @@ enum Command {
     Callers(analyze::CallersArgs),
     /// Show which functions a function calls
     Callees(analyze::CallersArgs),
+    /// Show by which calls one function can come to call another
+    Path(analyze::PathArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -131,6 +133,7 @@ fn main() -> ExitCode {
         Command::Cfg(args) => cfg::run(&args),
         Command::Callers(args) => analyze::run_calls(&args, true),
         Command::Callees(args) => analyze::run_calls(&args, false),
+        Command::Path(args) => analyze::run_path(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

@@ -213,7 +213,10 @@ fn is_native(instruction: &Instruction) -> bool {
 }
 
 /// Refuses a recording of other code.
-fn same_kernel(
+///
+/// # Errors
+/// It is of another build, or nothing of the module that is analysed is in it.
+pub fn same_kernel(
     path: &Path,
     recording: &Recording,
     source: &Source,
@@ -245,7 +248,7 @@ fn same_kernel(
 }
 
 /// Where the places of a recording are in a program.
-struct Places<'a> {
+pub struct Places<'a> {
     symbols: &'a Symbols,
     /// Added to the addresses of each module's code; empty stands for the kernel.
     slides: HashMap<&'a str, u64>,
@@ -254,7 +257,8 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(recording: &'a Recording, symbols: &'a Symbols, program: &'a Program) -> Places<'a> {
+    /// Of a recording with these names.
+    pub fn of(recording: &'a Recording, symbols: &'a Symbols, program: &'a Program) -> Places<'a> {
         let image = &program.image;
         let modules = &image.modules;
         let mut starts: HashMap<(&str, &str), Vec<u64>> = HashMap::new();
@@ -284,7 +288,7 @@ impl<'a> Places<'a> {
     }
 
     /// Where the code at a recorded address is.
-    fn at(&self, address: u64) -> Option<u64> {
+    pub fn at(&self, address: u64) -> Option<u64> {
         let place = self.symbols.function(address)?;
         let (name, module) = match place.function().split_once(" [") {
             Some((name, module)) => (name, module.trim_end_matches(']')),

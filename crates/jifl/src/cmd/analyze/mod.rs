@@ -5,8 +5,10 @@
 
 mod calls;
 mod counted;
+mod derived;
 mod input;
 mod observed;
+mod path;
 mod tables;
 
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ pub use self::counted::{Counted, EdgeCounts};
 use self::input::Scope;
 pub use self::input::Source;
 pub use self::observed::{CheckArgs, run as run_check};
+pub use self::path::{PathArgs, run as run_path};
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::images::KERNEL;
 use crate::show::output::{self, Format};
@@ -49,6 +52,7 @@ Examples:
   jifl analyze 'fn:vfs_*'
   jifl analyze mod:ext4
   jifl analyze vmlinux --unexplained
+  jifl analyze --recording recording.jifl
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
     /// fn:GLOB, mod:GLOB, or a file: a vmlinux, or a directory that --keep has made
@@ -63,6 +67,10 @@ pub struct AnalyzeArgs {
     /// Believe that nothing is dead behind a return, as KernInst had it
     #[arg(long)]
     no_abi: bool,
+    /// Compare the counts of edges that follow from those of blocks in this recording with those
+    /// that it has counted; of fn:NAME show each edge
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["unexplained", "keep"])]
+    recording: Option<PathBuf>,
     /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
     #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
     keep: Option<PathBuf>,
@@ -104,6 +112,21 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     }
     let program = Program::of(source.open()?);
     let functions = scope.functions(&program)?;
+    if let Some(path) = &args.recording {
+        let counted = Counted::read(path, &source, &program)?;
+        counted
+            .notes(path)
+            .iter()
+            .for_each(|note| output::note(note));
+        output::print(&derived::render(
+            &program,
+            &counted,
+            &functions,
+            matches!(scope, Scope::Functions(_)),
+            args.format,
+        ))?;
+        return Ok(DONE);
+    }
     let accounts = program.account();
     if args.unexplained {
         let is_meant = |function: Option<usize>| match scope {

@@ -259,8 +259,13 @@ pub fn json(rows: &[Row]) -> String {
     })
 }
 
-/// A line for each module. The columns are the keys of the object.
+/// A line for each module.
 pub fn csv(rows: &[Row]) -> String {
+    lines_of_objects(rows)
+}
+
+/// A line for each object. The columns are the keys.
+pub fn lines_of_objects(rows: &[impl Serialize]) -> String {
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
         let value = serde_json::to_value(row).expect("plain structures always serialize");
