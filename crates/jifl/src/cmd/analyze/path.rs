@@ -4,7 +4,8 @@
 //! Calls whose target the code names are all known. Of the others, those are known that a recording
 //! of `jifl trace` has: which function was entered inside which. A function that is entered by a
 //! jump takes the place of the one that jumps, so it looks as if the caller of that one had
-//! entered it. What may be either is left out ([`observed`]).
+//! entered it. A recording with results tells them apart: a function that jumps has none. Without
+//! results, what may be either is left out ([`observed`]).
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,8 @@ pub struct PathArgs {
     /// Of this file, not of the kernel that runs
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
-    /// Follow indirect calls that are in this recording of `jifl trace`, too
+    /// Follow indirect calls that are in this recording of `jifl trace`, too; one with -A tells
+    /// calls from jumps
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
     /// Show so many paths, the shortest first
@@ -182,7 +184,7 @@ fn observe(
     });
     let functions: HashMap<u64, usize> = functions.flatten().collect();
     for call in trace.kept.calls(&addresses) {
-        for (by, function) in observed(program, calls, &functions, &call) {
+        for (by, function) in observed(program, calls, &functions, &call, trace.kept.valued) {
             let how = calls[by].entry(function).or_insert(How::Observed(0));
             if let How::Observed(times) = how {
                 *times += 1;
@@ -192,12 +194,14 @@ fn observe(
     Ok(())
 }
 
-/// Pairs of functions of which one surely entered the other by an indirect call or jump.
+/// Pairs of functions of which one entered the other by an indirect call or jump. `valued`: results
+/// of functions are known.
 fn observed(
     program: &Program,
     calls: &Calls,
     functions: &HashMap<u64, usize>,
     call: &Call,
+    valued: bool,
 ) -> Vec<(usize, usize)> {
     let is_direct =
         |by: usize, function: usize| matches!(calls[by].get(&function), Some(How::Direct(..)));
@@ -209,30 +213,31 @@ fn observed(
         })
     };
     let mut pairs = Vec::new();
-    // By depth: the function that was entered there last. One that is not known stands for itself.
-    let mut open: Vec<Option<usize>> = Vec::new();
+    // By depth: the function that was entered there last, and whether it surely returned. One that
+    // is not known stands for itself.
+    let mut open: Vec<(Option<usize>, bool)> = Vec::new();
     for entered in &call.functions {
         let (depth, function) = (entered.depth as usize, functions.get(&entered.address));
         let before = open.get(depth).copied();
         open.truncate(depth);
-        open.resize(depth, None);
-        let by = depth.checked_sub(1).and_then(|above| open[above]);
-        open.push(function.copied());
+        open.resize(depth, (None, false));
+        let by = depth.checked_sub(1).and_then(|above| open[above].0);
+        open.push((function.copied(), valued && entered.result.is_some()));
         let (Some(function), Some(by)) = (function.copied(), by) else {
             continue;
         };
         // It stands where another function stood: that one may have jumped here.
         let jumped = match before {
-            None => None,
-            Some(Some(before)) => Some(before),
-            Some(None) => continue,
+            None | Some((_, true)) => None,
+            Some((Some(before), false)) => Some(before),
+            Some((None, false)) => continue,
         };
         if is_direct(by, function) || jumped.is_some_and(|own| is_direct(own, function)) {
             continue;
         }
         match (has(by, false), jumped.filter(|own| has(*own, true))) {
             (true, None) => pairs.push((by, function)),
-            (false, Some(own)) => pairs.push((own, function)),
+            (can_call, Some(own)) if valued || !can_call => pairs.push((own, function)),
             _ => {}
         }
     }
@@ -502,11 +507,17 @@ mod tests {
         };
         // f calls g, which jumps to h: h stands where g stood. h calls f.
         let seen = call(&[(1, 0), (2, 1), (3, 1), (1, 2)]);
-        let pairs = observed(&program, &calls, &functions, &seen);
+        let pairs = observed(&program, &calls, &functions, &seen, false);
         assert_eq!(pairs, [(at("h"), at("f"))]);
         // f has no indirect call: h was not entered by it.
         let seen = call(&[(1, 0), (3, 1), (9, 2), (1, 3)]);
-        assert!(observed(&program, &calls, &functions, &seen).is_empty());
+        assert!(observed(&program, &calls, &functions, &seen, false).is_empty());
+        // In h, which calls through a register, f was entered, and h again: did f or h enter h?
+        let mut seen = call(&[(3, 0), (1, 1), (3, 1)]);
+        let pairs = observed(&program, &calls, &functions, &seen, true);
+        assert_eq!(pairs, [(at("h"), at("f")), (at("h"), at("h"))]);
+        seen.functions[1].result = Some(0);
+        assert_eq!(observed(&program, &calls, &functions, &seen, true), pairs);
         calls[at("h")].insert(at("f"), How::Observed(7));
         let found = find(&program, &calls, "g", "f", 9);
         assert_eq!(names(&found), [["h", "f"]]);

@@ -2,6 +2,7 @@
 //! How drawings show blocks and edges: their text, their colours, how thick they are.
 
 use super::form::{Block, Edge, Graph};
+use crate::show::output::shortened;
 use crate::show::text::grouped;
 
 /// More of an instruction is not shown.
@@ -21,7 +22,7 @@ pub fn lines(number: usize, block: &Block) -> Vec<String> {
     ));
     lines.extend(block.instructions.iter().map(|own| {
         let line = format!("{}  {}", own.place, own.text);
-        crate::show::output::shortened(&line, WIDEST)
+        shortened(&line, WIDEST)
     }));
     lines
 }
@@ -50,7 +51,7 @@ pub fn fill(block: &Block, most: u64) -> String {
         Some(times) => {
             let share = share(times, most);
             let part = |from: f64, to: f64| (from + (to - from) * share).round() as u8;
-            format!("#ff{:02x}{:02x}", part(252.0, 160.0), part(220.0, 90.0))
+            format!("#ff{:02x}{:02x}", part(252.0, 176.0), part(220.0, 110.0))
         }
     }
 }

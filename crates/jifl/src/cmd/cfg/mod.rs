@@ -5,6 +5,7 @@
 mod dot;
 mod drawing;
 mod form;
+mod svg;
 mod text;
 
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ enum Form {
     Json,
     /// For Graphviz
     Dot,
+    /// A picture
+    Svg,
 }
 
 /// Arguments of `jifl cfg`.
@@ -47,7 +50,7 @@ lines are shown where debug information is found.
 Examples:
   jifl cfg fn:vfs_read
   jifl cfg fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot
-  jifl cfg fn:vfs_read --recording recording.jifl")]
+  jifl cfg fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg")]
 pub struct CfgArgs {
     /// fn:NAME, or fn:0xADDRESS
     function: String,
@@ -85,7 +88,6 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         }
         None => None,
     };
-    let mut sink = Sink::open(args.output.as_deref())?;
     let symbols = Rc::new(args.symbols(&program));
     let lines = args.lines(&source, &symbols)?;
     let live = Live::of(&program, Trust::Compiled);
@@ -97,7 +99,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         counted: counted.as_ref(),
     };
     let graphs: Vec<form::Graph> = found.iter().map(|index| former.form(*index)).collect();
-    sink.write(&match args.format {
+    let shown = match args.format {
         Form::Text => {
             let all: Vec<String> = graphs
                 .iter()
@@ -110,8 +112,26 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
             functions: &graphs,
         }),
         Form::Dot => graphs.iter().map(dot::dot).collect(),
-    })?;
+        Form::Svg => picture(&graphs)?,
+    };
+    Sink::open(args.output.as_deref())?.write(&shown)?;
     Ok(DONE)
+}
+
+/// A picture has one graph.
+fn picture(graphs: &[form::Graph]) -> Result<String, Failure> {
+    if let [graph] = graphs {
+        return svg::svg(graph);
+    }
+    let all: Vec<String> = graphs
+        .iter()
+        .map(|graph| format!("fn:{}", graph.address))
+        .collect();
+    Err(Failure::usage(format!(
+        "-f svg draws one function, and {} have this name: {}",
+        graphs.len(),
+        all.join(", ")
+    )))
 }
 
 impl CfgArgs {
@@ -159,7 +179,7 @@ mod tests {
             &[
                 "fn:vfs_read",
                 "fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot",
-                "fn:vfs_read --recording recording.jifl",
+                "fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg",
             ],
             &["", "fn:a fn:b", "fn:a -f csv"],
         );
