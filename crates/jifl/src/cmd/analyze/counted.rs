@@ -4,8 +4,8 @@
 //! A recording may be of another boot, and a module's file is linked elsewhere: places are found by
 //! the distance of the whole image, or by the name of the function where only one has it.
 //!
-//! A session's blocks are others than those of the structure. They end at calls, and a jump into one
-//! makes another. So executions are those of instructions: all blocks that contain one, together
+//! A session's blocks are others than those of the structure. They end at calls, and a jump into
+//! one makes another. So executions are those of instructions: all blocks that contain one, together
 //! ([`pieces`]). A block that was not translated was not executed, unless it ran natively.
 
 use std::collections::{HashMap, HashSet};

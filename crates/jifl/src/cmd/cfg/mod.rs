@@ -143,7 +143,7 @@ impl CfgArgs {
         }
     }
 
-    /// Source lines: of the file, if it has debug information; else from where distributions put it.
+    /// Lines of the file, if it has debug information; else from where distributions have it.
     fn lines(&self, source: &Source, symbols: &Symbols) -> Result<Lines, Failure> {
         let build = match source {
             Source::Running => Build::running(),
