@@ -42,6 +42,10 @@ pub struct Sums {
     pub derived: u64,
     /// Functions of which all edges do.
     pub derived_functions: u64,
+    /// Counters for each block and each conditional branch.
+    pub counters: u64,
+    /// The fewest counters from which all others follow.
+    pub fewest_counters: u64,
     /// Registers other than rsp that are dead at functions' entries, all together.
     pub dead_at_entries: u64,
     /// Blocks that end in a return or a jump to another function.
@@ -78,6 +82,8 @@ impl Sums {
             (&mut self.edges, other.edges),
             (&mut self.derived, other.derived),
             (&mut self.derived_functions, other.derived_functions),
+            (&mut self.counters, other.counters),
+            (&mut self.fewest_counters, other.fewest_counters),
             (&mut self.dead_at_entries, other.dead_at_entries),
             (&mut self.exits, other.exits),
             (&mut self.dead_at_exits, other.dead_at_exits),
@@ -199,9 +205,11 @@ fn of_function(program: &Program, live: &Live, index: usize) -> Sums {
         edges: graph.edges.len() as u64,
         ..Sums::default()
     };
-    let derived = edges::derive(graph, &vec![0; graph.blocks.len()]);
-    sums.derived = derived.iter().flatten().count() as u64;
+    let derived = edges::follow(graph);
+    sums.derived = derived.iter().filter(|follows| **follows).count() as u64;
     sums.derived_functions = u64::from(sums.derived == sums.edges);
+    let counters = edges::counters(graph);
+    (sums.counters, sums.fewest_counters) = (counters.each, counters.fewest);
     let calls = graph.calls.iter();
     for call in calls.filter(|call| !program.is_tracer(call.target)) {
         match call.target {

@@ -14,8 +14,8 @@ mod session;
 mod show;
 
 use cmd::{
-    analyze, bench, branch, count, cover, diff, doctor, dump, generate, list, lock, mem, merge,
-    plugin, prof, read, record, report, status, trace, vm, why,
+    analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
+    merge, plugin, prof, read, record, report, status, trace, vm, why,
 };
 use show::output;
 
@@ -64,10 +64,14 @@ enum Command {
     Dump(dump::DumpArgs),
     /// Show what a kernel's machine code consists of
     Analyze(analyze::AnalyzeArgs),
+    /// Show the control flow graph of a function
+    Cfg(cfg::CfgArgs),
     /// Show which functions call a function
     Callers(analyze::CallersArgs),
     /// Show which functions a function calls
     Callees(analyze::CallersArgs),
+    /// Show by which calls one function can come to call another
+    Path(analyze::PathArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -126,8 +130,10 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Dump(args) => dump::run(args),
         Command::Analyze(args) => analyze::run(&args),
+        Command::Cfg(args) => cfg::run(&args),
         Command::Callers(args) => analyze::run_calls(&args, true),
         Command::Callees(args) => analyze::run_calls(&args, false),
+        Command::Path(args) => analyze::run_path(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

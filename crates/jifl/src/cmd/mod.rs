@@ -4,6 +4,7 @@
 pub mod analyze;
 pub mod bench;
 pub mod branch;
+pub mod cfg;
 pub mod count;
 pub mod cover;
 pub mod diff;

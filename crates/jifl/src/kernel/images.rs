@@ -2,7 +2,9 @@
 //! Where code lies: the kernel and its modules, with the build ids that identify them.
 
 use std::fs;
+use std::path::Path;
 
+use object::Object;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::symbols::Symbols;
@@ -88,7 +90,24 @@ impl Images {
 
 /// Build id of the running kernel.
 pub fn kernel_build_id() -> String {
-    read_build_id("/sys/kernel/notes")
+    build_id_of_machine(Path::new("/"))
+}
+
+/// The file below the root directory that has the running kernel's build id.
+pub const NOTES: &str = "sys/kernel/notes";
+
+/// Build id of the kernel that runs on the machine whose files are below `root`.
+pub fn build_id_of_machine(root: &Path) -> String {
+    let notes = fs::read(root.join(NOTES)).unwrap_or_default();
+    build_id(&notes).map(hex).unwrap_or_default()
+}
+
+/// Build id of a file of a kernel or module.
+pub fn build_id_of_file(path: &Path) -> String {
+    let file = fs::read(path).unwrap_or_default();
+    let elf = object::File::parse(file.as_slice()).ok();
+    let id = elf.as_ref().and_then(|elf| elf.build_id().ok().flatten());
+    id.map(hex).unwrap_or_default()
 }
 
 /// Build id of a loaded module.

@@ -9,7 +9,7 @@ use jifl_code::image::Image;
 use jifl_code::running::{self, Memory, Module, Names};
 
 use crate::base::exit::Failure;
-use crate::kernel::images::{Images, KERNEL};
+use crate::kernel::images::{Images, KERNEL, NOTES};
 use crate::kernel::memory::{self, KCORE, Kcore};
 use crate::kernel::sections::Sections;
 use crate::kernel::symbols::Symbols;
@@ -52,7 +52,7 @@ pub fn keep(directory: &Path) -> Result<(), Failure> {
     fs::create_dir(directory)
         .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
     write(KCORE, &memory::core(&memory.parts))?;
-    for path in [KALLSYMS, MODULES] {
+    for path in [KALLSYMS, MODULES, NOTES] {
         write(path, &fs::read(root.join(path)).unwrap_or_default())?;
     }
     for module in modules(root) {

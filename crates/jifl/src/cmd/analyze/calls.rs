@@ -128,12 +128,12 @@ pub fn json(found: &[Found], callers: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use jifl_code::image::Image;
 
     /// f calls g twice; g jumps to h, which calls through rax and returns.
-    fn program() -> Program {
+    pub fn program() -> Program {
         let mut bytes = vec![0x90; 0x60];
         let mut put = |at: usize, code: &[u8]| bytes[at..at + code.len()].copy_from_slice(code);
         put(0x00, &[0xe8, 0x1b, 0, 0, 0, 0xe8, 0x16, 0, 0, 0, 0xc3]);

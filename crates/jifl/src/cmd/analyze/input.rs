@@ -12,6 +12,7 @@ use super::calls;
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::base::nearest::nearest;
+use crate::kernel::images;
 use crate::kernel::running;
 
 /// Where the code comes from.
@@ -51,6 +52,15 @@ impl Source {
             |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
         let file = fs::read(path).map_err(|error| failed(&error))?;
         vmlinux::read(&file).map_err(|error| failed(&error))
+    }
+
+    /// Build id of what is analysed, in hexadecimal; empty where it is not known.
+    pub fn build_id(&self) -> String {
+        match self {
+            Source::Running => images::kernel_build_id(),
+            Source::File(path) if path.is_dir() => images::build_id_of_machine(path),
+            Source::File(path) => images::build_id_of_file(path),
+        }
     }
 
     /// Copies what is read of the running kernel into a new directory.

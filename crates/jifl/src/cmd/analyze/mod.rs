@@ -4,8 +4,11 @@
 //! needed for the running kernel.
 
 mod calls;
+mod counted;
+mod derived;
 mod input;
 mod observed;
+mod path;
 mod tables;
 
 use std::path::PathBuf;
@@ -15,9 +18,15 @@ use jifl_code::live::{Live, Trust};
 use jifl_code::program::Program;
 use jifl_code::summary;
 
-use self::input::{Scope, Source};
+#[cfg(test)]
+pub use self::counted::tests as counted_tests;
+pub use self::counted::{Counted, EdgeCounts};
+use self::input::Scope;
+pub use self::input::Source;
 pub use self::observed::{CheckArgs, run as run_check};
+pub use self::path::{PathArgs, run as run_path};
 use crate::base::exit::{DONE, Failure};
+use crate::kernel::images::KERNEL;
 use crate::show::output::{self, Format};
 
 /// How tables are written.
@@ -44,6 +53,7 @@ Examples:
   jifl analyze mod:ext4
   jifl analyze ext4.ko.xz
   jifl analyze vmlinux --unexplained
+  jifl analyze --recording recording.jifl
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
     /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, or a
@@ -59,6 +69,10 @@ pub struct AnalyzeArgs {
     /// Believe that nothing is dead behind a return, as KernInst had it
     #[arg(long)]
     no_abi: bool,
+    /// Compare the counts of edges that follow from those of blocks in this recording with those
+    /// that it has counted; of fn:NAME show each edge
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["unexplained", "keep"])]
+    recording: Option<PathBuf>,
     /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
     #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
     keep: Option<PathBuf>,
@@ -100,6 +114,21 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     }
     let program = Program::of(source.open()?);
     let functions = scope.functions(&program)?;
+    if let Some(path) = &args.recording {
+        let counted = Counted::read(path, &source, &program)?;
+        counted
+            .notes(path)
+            .iter()
+            .for_each(|note| output::note(note));
+        output::print(&derived::render(
+            &program,
+            &counted,
+            &functions,
+            matches!(scope, Scope::Functions(_)),
+            args.format,
+        ))?;
+        return Ok(DONE);
+    }
     let accounts = program.account();
     if args.unexplained {
         let is_meant = |function: Option<usize>| match scope {
@@ -142,19 +171,57 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
+/// `vfs_read` of `fn:vfs_read`.
+///
+/// # Errors
+/// It is not of that form.
+pub fn function_name(target: &str) -> Result<&str, Failure> {
+    target.strip_prefix("fn:").ok_or_else(|| {
+        Failure::usage(format!(
+            "{target}: a function is given with its kind: fn:{target}"
+        ))
+    })
+}
+
+/// The functions of a name, or the one that has an address, given as `0x...`: places in
+/// [`Program::functions`].
+///
+/// # Errors
+/// There is none.
+pub fn functions_named(program: &Program, name: &str) -> Result<Vec<usize>, Failure> {
+    let digits = name.strip_prefix("0x");
+    let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let found = match address {
+        Some(address) => program.at(address).into_iter().collect(),
+        None => calls::named(program, name),
+    };
+    match found.is_empty() {
+        true => Err(Failure::usage(calls::unknown(program, name))),
+        false => Ok(found),
+    }
+}
+
+/// The names of a program as the kernel would show them.
+pub fn kallsyms(program: &Program) -> String {
+    let image = &program.image;
+    let line = |symbol: &jifl_code::image::Symbol| {
+        let text = image.text(symbol.address);
+        let module = text.map_or("", |text| image.modules[image.texts[text].module].as_str());
+        let module = match module {
+            "" | KERNEL => String::new(),
+            module => format!("\t[{module}]"),
+        };
+        let kind = if symbol.is_global { 'T' } else { 't' };
+        format!("{:x} {kind} {}{module}\n", symbol.address, symbol.name)
+    };
+    image.symbols.iter().map(line).collect()
+}
+
 /// Runs `jifl callers`, or `jifl callees`.
 pub fn run_calls(args: &CallersArgs, callers: bool) -> Result<u8, Failure> {
-    let Some(name) = args.function.strip_prefix("fn:") else {
-        let function = &args.function;
-        return Err(Failure::usage(format!(
-            "{function}: a function is given with its kind: fn:{function}"
-        )));
-    };
+    let name = function_name(&args.function)?;
     let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
-    let starts = calls::named(&program, name);
-    if starts.is_empty() {
-        return Err(Failure::usage(calls::unknown(&program, name)));
-    }
+    let starts = functions_named(&program, name)?;
     let found = calls::follow(&program, &starts, callers, args.depth);
     output::print(&match args.format {
         Format::Text => calls::text(&found),

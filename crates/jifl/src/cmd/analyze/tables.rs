@@ -33,6 +33,8 @@ pub struct Row {
     edges: u64,
     derived_edges: u64,
     derived_functions: u64,
+    counters: u64,
+    fewest_counters: u64,
     dead_at_entries: u64,
     exits: u64,
     dead_at_exits: u64,
@@ -104,6 +106,8 @@ fn row(program: &Program, module: &str, sums: &Sums) -> Row {
         edges: sums.edges,
         derived_edges: sums.derived,
         derived_functions: sums.derived_functions,
+        counters: sums.counters,
+        fewest_counters: sums.fewest_counters,
         dead_at_entries: sums.dead_at_entries,
         exits: sums.exits,
         dead_at_exits: sums.dead_at_exits,
@@ -161,7 +165,15 @@ pub fn text(rows: &[Row]) -> String {
         "ENTRIES", "DEAD", "EXITS", "DEAD", "INSNS", "DEAD", "NO FLAGS",
     ];
     let called = ["FNS", "CALLS/FN", "MOST", "FUNCTION"];
-    let edges = ["FNS", "EDGES", "DERIVED", "FNS DERIVED"];
+    let edges = [
+        "FNS",
+        "EDGES",
+        "DERIVED",
+        "FNS DERIVED",
+        "COUNTERS",
+        "FEWEST",
+        "SAVED",
+    ];
     let calls = ["FNS", "DIRECT/FN", "INDIRECT/FN"];
     let tables = [
         titled("Bytes of text", &bytes, rows, |row| {
@@ -214,6 +226,12 @@ pub fn text(rows: &[Row]) -> String {
                     grouped(row.edges),
                     percent(row.derived_edges, row.edges),
                     percent(row.derived_functions, row.functions),
+                    grouped(row.counters),
+                    grouped(row.fewest_counters),
+                    percent(
+                        row.counters.saturating_sub(row.fewest_counters),
+                        row.counters,
+                    ),
                 ]
             },
         ),
@@ -241,8 +259,13 @@ pub fn json(rows: &[Row]) -> String {
     })
 }
 
-/// A line for each module. The columns are the keys of the object.
+/// A line for each module.
 pub fn csv(rows: &[Row]) -> String {
+    lines_of_objects(rows)
+}
+
+/// A line for each object. The columns are the keys.
+pub fn lines_of_objects(rows: &[impl Serialize]) -> String {
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
         let value = serde_json::to_value(row).expect("plain structures always serialize");

@@ -148,6 +148,11 @@ impl Vmlinux {
 }
 
 impl LinesArgs {
+    /// What these options would say.
+    pub fn of(vmlinux: Option<PathBuf>, source: Option<PathBuf>) -> LinesArgs {
+        LinesArgs { vmlinux, source }
+    }
+
     /// Finds a vmlinux, before anything is started: a named one must be right.
     ///
     /// # Errors
@@ -179,6 +184,11 @@ impl LinesArgs {
              --lines of read, and with why",
         ))
     }
+}
+
+/// Is there debug information in a file?
+pub fn has_lines(path: &Path) -> bool {
+    find::check(path, "").is_ok()
 }
 
 impl Opened {

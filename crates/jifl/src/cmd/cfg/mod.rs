@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl cfg`: the control flow graph of a function, from a kernel's file or from the memory of the
+//! kernel that runs. The module is not needed; privileges are needed for the running kernel.
+
+mod dot;
+mod drawing;
+mod form;
+mod svg;
+mod text;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::{Args, ValueEnum};
+use jifl_code::live::{Live, Trust};
+use jifl_code::program::Program;
+
+use self::form::Former;
+use crate::base::exit::{DONE, Failure};
+use crate::cmd::analyze::{self, Counted, Source};
+use crate::kernel::disasm::Disassembler;
+use crate::kernel::images;
+use crate::kernel::lines::{self, Build, Lines, LinesArgs};
+use crate::kernel::symbols::Symbols;
+use crate::show::output::{self, Sink};
+use crate::show::text::json;
+
+/// How a graph is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people: block for block
+    Text,
+    /// One object on one line
+    Json,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
+}
+
+/// Arguments of `jifl cfg`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+fn:0xADDRESS is the function that has this address: several functions may have one name.
+
+Without --vmlinux it is the kernel that runs, with its modules, as its text stands now: that takes
+root. Live registers are those whose value may still be used at the beginning of a block. Source
+lines are shown where debug information is found.
+
+Examples:
+  jifl cfg fn:vfs_read
+  jifl cfg fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot
+  jifl cfg fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg")]
+pub struct CfgArgs {
+    /// fn:NAME, or fn:0xADDRESS
+    function: String,
+    /// Of this file, a vmlinux or a module, not of the kernel that runs
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
+    /// Show how often blocks and edges were executed in this recording of `jifl record`
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
+    /// The kernel's source tree
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// How it is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Form,
+    /// Write the output to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the command; the result is the exit status.
+pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
+    let name = analyze::function_name(&args.function)?;
+    let source = Source::of(args.vmlinux.as_deref());
+    let program = Program::of(source.open()?);
+    let found = analyze::functions_named(&program, name)?;
+    let counted = match &args.recording {
+        Some(path) => {
+            let counted = Counted::read(path, &source, &program)?;
+            counted
+                .notes(path)
+                .iter()
+                .for_each(|note| output::note(note));
+            Some(counted)
+        }
+        None => None,
+    };
+    let symbols = Rc::new(args.symbols(&program));
+    let lines = args.lines(&source, &symbols)?;
+    let live = Live::of(&program, Trust::Compiled);
+    let mut former = Former {
+        program: &program,
+        live: &live,
+        names: Disassembler::new(symbols),
+        lines: &lines,
+        counted: counted.as_ref(),
+    };
+    let graphs: Vec<form::Graph> = found.iter().map(|index| former.form(*index)).collect();
+    let shown = match args.format {
+        Form::Text => {
+            let all: Vec<String> = graphs
+                .iter()
+                .map(|graph| text::text(graph, &lines))
+                .collect();
+            output::fit(all.join("\n"), output::width(args.output.as_deref()))
+        }
+        Form::Json => json(&form::Object {
+            command: "cfg",
+            functions: &graphs,
+        }),
+        Form::Dot => graphs.iter().map(dot::dot).collect(),
+        Form::Svg => picture(&graphs)?,
+    };
+    Sink::open(args.output.as_deref())?.write(&shown)?;
+    Ok(DONE)
+}
+
+/// A picture has one graph.
+fn picture(graphs: &[form::Graph]) -> Result<String, Failure> {
+    if let [graph] = graphs {
+        return svg::svg(graph);
+    }
+    let all: Vec<String> = graphs
+        .iter()
+        .map(|graph| format!("fn:{}", graph.address))
+        .collect();
+    Err(Failure::usage(format!(
+        "-f svg draws one function, and {} have this name: {}",
+        graphs.len(),
+        all.join(", ")
+    )))
+}
+
+impl CfgArgs {
+    /// Names of addresses: the running kernel's, or those of the file.
+    fn symbols(&self, program: &Program) -> Symbols {
+        match &self.vmlinux {
+            None => Symbols::of_kernel(),
+            Some(_) => Symbols::parse(&analyze::kallsyms(program)),
+        }
+    }
+
+    /// Lines of the file, if it has debug information; else from where distributions have it.
+    fn lines(&self, source: &Source, symbols: &Symbols) -> Result<Lines, Failure> {
+        let build = match source {
+            Source::Running => Build::running(),
+            Source::File(_) => Build {
+                build_id: source.build_id(),
+                ..Build::default()
+            },
+        };
+        let kernel = build.build_id == images::kernel_build_id() && !build.build_id.is_empty();
+        let build = Build {
+            release: if kernel {
+                Build::running().release
+            } else {
+                build.release
+            },
+            ..build
+        };
+        let own = self.vmlinux.clone().filter(|path| lines::has_lines(path));
+        let opened = LinesArgs::of(own, self.source.clone()).open(build)?;
+        Ok(opened.lines(symbols))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::exit::USAGE;
+    use crate::base::parse::{check, parse};
+
+    #[test]
+    fn the_documented_lines_parse() {
+        check::<CfgArgs>(
+            &[
+                "fn:vfs_read",
+                "fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot",
+                "fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg",
+            ],
+            &["", "fn:a fn:b", "fn:a -f csv"],
+        );
+        let wrong: CfgArgs = parse("vfs_read --vmlinux x").unwrap();
+        let failure = run(&wrong).unwrap_err();
+        assert_eq!(failure.status, USAGE);
+        assert!(failure.message.contains("fn:vfs_read"), "{failure:?}");
+    }
+}
