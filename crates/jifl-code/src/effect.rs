@@ -52,7 +52,7 @@ impl Effects {
     pub fn of(&mut self, instruction: &Instruction) -> Effect {
         if asks_another(instruction) {
             return Effect {
-                uses: REGISTERS,
+                uses: ALL,
                 defines: 0,
             };
         }
@@ -105,8 +105,8 @@ impl Effects {
     }
 }
 
-/// vmcall, vmmcall, vmrun, tdcall, int and others of their kind: the hypervisor, or the handler of the
-/// interrupt, may use all registers, and overwrite any. The decoder names none.
+/// vmcall, vmmcall, vmrun, tdcall, int and others of their kind: the hypervisor, or the handler of
+/// the interrupt, may use all registers and flags, and overwrite any. The decoder names none.
 fn asks_another(instruction: &Instruction) -> bool {
     match instruction.flow_control() {
         FlowControl::Call => !instruction.is_call_near() && !instruction.is_call_far(),
@@ -256,11 +256,7 @@ mod tests {
         ] {
             let instruction = decode(bytes, 0x1000).unwrap();
             let effect = effects.of(&instruction);
-            assert_eq!(
-                (effect.uses, effect.defines),
-                (REGISTERS, 0),
-                "{bytes:02x?}"
-            );
+            assert_eq!((effect.uses, effect.defines), (ALL, 0), "{bytes:02x?}");
             assert_eq!(effects.changes(&instruction), ALL & !RSP, "{bytes:02x?}");
         }
         let call = decode(&[0xe8, 0, 0, 0, 0], 0x1000).unwrap();
