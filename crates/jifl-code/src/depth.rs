@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use rayon::prelude::*;
 
+use crate::flow;
 use crate::graph::{Block, EdgeKind, Graph};
 use crate::image::{Image, Orc, OrcBase};
 use crate::program::{Function, Program};
@@ -107,8 +108,7 @@ impl Depth {
 pub fn instructions<'a>(image: &'a Image, block: &Block) -> impl Iterator<Item = Instruction> + 'a {
     let bytes = image.bytes(block.start).unwrap_or_default();
     let bytes = &bytes[..bytes.len().min(block.length as usize)];
-    let decoder = Decoder::with_ip(64, bytes, block.start, DecoderOptions::NONE);
-    decoder.into_iter()
+    flow::instructions(bytes, block.start)
 }
 
 /// The depth at the beginning of each block of a function.

@@ -2,26 +2,23 @@
 //! What one instruction reads and writes, of the general registers and the flags.
 
 use iced_x86::{
-    Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
-    Register, RflagsBits,
+    FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
+    OpKind, Register, RflagsBits,
 };
 
-use crate::flow::number;
+use crate::flow::{self, number};
 use crate::graph::Effect;
 
 /// Registers in the mask of an [`Effect`].
 pub const REGISTERS: u32 = 0xffff;
 /// The bit of rsp.
 pub const RSP: u32 = 1 << 4;
+/// What a called function may overwrite (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8 to r11.
+pub const CALLER_SAVED: u32 = 0b0000_1111_1100_0111;
 /// The six flags that arithmetic sets, in the mask.
 pub const FLAGS: u32 = 0x3f << 16;
 /// All of the mask.
 pub const ALL: u32 = REGISTERS | FLAGS;
-
-const NAMES: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15",
-];
 
 const FLAG_BITS: [(u32, &str); 6] = [
     (RflagsBits::CF, "cf"),
@@ -35,7 +32,7 @@ const FLAG_BITS: [(u32, &str); 6] = [
 /// The names of the registers and flags of a mask.
 pub fn names(mask: u32) -> Vec<&'static str> {
     let flags = FLAG_BITS.iter().map(|(_, name)| *name);
-    let all = NAMES.into_iter().chain(flags).enumerate();
+    let all = flow::REGISTERS.into_iter().chain(flags).enumerate();
     all.filter(|(bit, _)| mask & 1 << bit != 0)
         .map(|(_, name)| name)
         .collect()
@@ -53,6 +50,12 @@ impl Default for Effects {
 impl Effects {
     /// The effect of one instruction. That of a call is of the instruction alone.
     pub fn of(&mut self, instruction: &Instruction) -> Effect {
+        if asks_another(instruction) {
+            return Effect {
+                uses: ALL,
+                defines: 0,
+            };
+        }
         let info = self
             .0
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
@@ -74,6 +77,49 @@ impl Effects {
         }
         effect
     }
+}
+
+impl Effects {
+    /// The registers that an instruction may change, or change in part, and the flags.
+    pub fn changes(&mut self, instruction: &Instruction) -> u32 {
+        if asks_another(instruction) {
+            return ALL & !RSP;
+        }
+        let used = self
+            .0
+            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE)
+            .used_registers();
+        let changed = used.iter().filter(|used| may_write(used.access()));
+        let registers = changed.filter_map(|used| number(used.register()));
+        registers.fold(flags(instruction.rflags_modified()), |mask, register| {
+            mask | 1 << register
+        })
+    }
+
+    /// Whether an instruction may write its first operand.
+    pub fn writes_first(&mut self, instruction: &Instruction) -> bool {
+        let info = self
+            .0
+            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
+        may_write(info.op0_access())
+    }
+}
+
+/// vmcall, vmmcall, vmrun, tdcall, int and others of their kind: the hypervisor, or the handler of
+/// the interrupt, may use all registers and flags, and overwrite any. The decoder names none.
+fn asks_another(instruction: &Instruction) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Call => !instruction.is_call_near() && !instruction.is_call_far(),
+        FlowControl::Interrupt => true,
+        _ => false,
+    }
+}
+
+fn may_write(access: OpAccess) -> bool {
+    matches!(
+        access,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
 }
 
 /// Whether it reads, and whether it surely writes.
@@ -118,7 +164,7 @@ fn may_keep_flags(instruction: &Instruction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use crate::flow::decode;
 
     #[test]
     fn what_is_read_and_written() {
@@ -170,12 +216,50 @@ mod tests {
         ];
         let mut effects = Effects::default();
         for (bytes, uses, defines) in cases {
-            let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
-            let effect = effects.of(&decoder.decode());
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let effect = effects.of(&instruction);
+            // What it surely overwrites it may change; more of it where it may keep a part.
+            assert_eq!(effect.defines & !effects.changes(&instruction), 0);
             assert_eq!(names(effect.uses), uses, "{bytes:02x?}");
             if bytes != [0xf3, 0xa4] {
                 assert_eq!(names(effect.defines), defines, "{bytes:02x?}");
             }
         }
+    }
+
+    #[test]
+    fn what_may_change_is_more_than_what_is_overwritten() {
+        let mut effects = Effects::default();
+        let mut changes = |bytes: &[u8]| {
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let mask = effects.changes(&instruction) & REGISTERS;
+            (names(mask), effects.writes_first(&instruction))
+        };
+        // mov %al,%cl; cmove %rax,%rbx; rep movsb; mov %eax,(%rdi); cmp %eax,(%rdi); push %rbx
+        assert_eq!(changes(&[0x88, 0xc1]), (vec!["rcx"], true));
+        assert_eq!(changes(&[0x48, 0x0f, 0x44, 0xd8]), (vec!["rbx"], true));
+        assert_eq!(changes(&[0xf3, 0xa4]).0, ["rcx", "rsi", "rdi"]);
+        assert_eq!(changes(&[0x89, 0x07]), (vec![], true));
+        assert_eq!(changes(&[0x39, 0x07]), (vec![], false));
+        assert_eq!(changes(&[0x53]).0, ["rsp"]);
+    }
+
+    #[test]
+    fn what_asks_another_uses_all_and_keeps_none() {
+        let mut effects = Effects::default();
+        // vmcall; vmmcall; tdcall; int $0x80
+        for bytes in [
+            &[0x0f, 0x01, 0xc1][..],
+            &[0x0f, 0x01, 0xd9],
+            &[0x66, 0x0f, 0x01, 0xcc],
+            &[0xcd, 0x80],
+        ] {
+            let instruction = decode(bytes, 0x1000).unwrap();
+            let effect = effects.of(&instruction);
+            assert_eq!((effect.uses, effect.defines), (ALL, 0), "{bytes:02x?}");
+            assert_eq!(effects.changes(&instruction), ALL & !RSP, "{bytes:02x?}");
+        }
+        let call = decode(&[0xe8, 0, 0, 0, 0], 0x1000).unwrap();
+        assert_eq!(names(effects.of(&call).uses), ["rsp"]);
     }
 }

@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+use iced_x86::{FlowControl, Mnemonic};
 
-use crate::flow::direct;
+use crate::flow::{decode, direct, instructions};
 use crate::graph::Graph;
 use crate::image::{Image, Text};
 
@@ -102,8 +102,7 @@ fn gap(text: &Text, offsets: Range<usize>, account: &mut Account) {
     }
     let from = begin + length as u64;
     let (mut is_code, mut behind) = (true, from);
-    let decoder = Decoder::with_ip(64, rest, from, DecoderOptions::NONE);
-    for instruction in decoder {
+    for instruction in instructions(rest, from) {
         is_code &= !instruction.is_invalid();
         if !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
             behind = instruction.next_ip();
@@ -137,12 +136,10 @@ fn padding(bytes: &[u8], address: u64) -> usize {
             continue;
         }
         let at = address + length as u64;
-        let mut decoder = Decoder::with_ip(64, &bytes[length..], at, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        if instruction.mnemonic() != Mnemonic::Nop {
-            break;
+        match decode(&bytes[length..], at) {
+            Some(nop) if nop.mnemonic() == Mnemonic::Nop => length += nop.len(),
+            _ => break,
         }
-        length += instruction.len();
     }
     length
 }
@@ -160,8 +157,7 @@ pub fn beginnings(image: &Image, hole: &Hole, tracer: Option<u64>) -> Vec<u64> {
         return all;
     };
     let mut begins = true;
-    let decoder = Decoder::with_ip(64, bytes, hole.range.start, DecoderOptions::NONE);
-    for instruction in decoder {
+    for instruction in instructions(bytes, hole.range.start) {
         if matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
             continue;
         }

@@ -9,6 +9,29 @@ use iced_x86::{
 
 use crate::image::Image;
 
+/// Names of the general registers, by their numbers.
+pub const REGISTERS: [&str; 16] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
+    "r14", "r15",
+];
+
+/// No instruction is longer, in bytes.
+pub const LONGEST: usize = 15;
+
+/// The instruction that bytes begin with, which stand at an address; `None` if they begin with
+/// none.
+pub fn decode(bytes: &[u8], at: u64) -> Option<Instruction> {
+    instructions(bytes, at)
+        .next()
+        .filter(|found| !found.is_invalid())
+}
+
+/// All instructions in bytes, which stand at an address. What is no instruction is one that is not
+/// valid.
+pub fn instructions(bytes: &[u8], at: u64) -> impl Iterator<Item = Instruction> + '_ {
+    Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).into_iter()
+}
+
 /// What an indirect branch goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Through {
@@ -64,18 +87,23 @@ enum Thunk {
 pub struct Thunks(HashMap<u64, Thunk>);
 
 impl Thunks {
-    /// Those of an image, by their names: `__x86_indirect_thunk_rax`, `__x86_return_thunk`,
-    /// `srso_return_thunk` (arch/x86/lib/retpoline.S).
+    /// Those of an image.
     pub fn of(image: &Image) -> Thunks {
+        let all = image.symbols.iter();
+        Thunks::named(all.map(|symbol| (symbol.address, symbol.name.as_str())))
+    }
+
+    /// Those among functions with these names: `__x86_indirect_thunk_rax`, `__x86_return_thunk`,
+    /// `srso_return_thunk` (arch/x86/lib/retpoline.S).
+    pub fn named<'a>(all: impl Iterator<Item = (u64, &'a str)>) -> Thunks {
         let thunk = |name: &str| {
             if let Some(rest) = name.strip_prefix("__x86_indirect_") {
                 return register(rest.rsplit('_').next()?).map(Thunk::Indirect);
             }
             (name.ends_with("return_thunk") || name == "__ret").then_some(Thunk::Return)
         };
-        let all = image.symbols.iter();
-        let all = all.filter_map(|symbol| Some((symbol.address, thunk(&symbol.name)?)));
-        Thunks(all.collect())
+        let thunks = all.filter_map(|(address, name)| Some((address, thunk(name)?)));
+        Thunks(thunks.collect())
     }
 
     /// How execution goes on behind an instruction.
@@ -118,9 +146,9 @@ impl Thunks {
     /// Does the instruction at an address branch to an address that it names: to a thunk, where
     /// the branch is indirect?
     pub fn is_direct(&self, image: &Image, at: u64) -> bool {
-        let bytes = image.bytes(at).unwrap_or_default();
-        let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
-        direct(&decoder.decode()).is_some_and(|to| self.0.contains_key(&to))
+        let instruction = decode(image.bytes(at).unwrap_or_default(), at);
+        let to = instruction.and_then(|instruction| direct(&instruction));
+        to.is_some_and(|to| self.0.contains_key(&to))
     }
 
     fn target(&self, instruction: &Instruction) -> Option<Folded> {
@@ -172,11 +200,7 @@ pub fn number(register: Register) -> Option<u8> {
 
 /// Its number by its name.
 fn register(name: &str) -> Option<u8> {
-    let all = [
-        "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12",
-        "r13", "r14", "r15",
-    ];
-    let place = all.iter().position(|known| *known == name)?;
+    let place = REGISTERS.iter().position(|known| *known == name)?;
     u8::try_from(place).ok()
 }
 
@@ -201,8 +225,8 @@ mod tests {
         };
         let thunks = Thunks::of(&image);
         let flow = |bytes: &[u8]| {
-            let mut decoder = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE);
-            thunks.flow(&decoder.decode())
+            let instruction = instructions(bytes, 0x1000).next().unwrap();
+            thunks.flow(&instruction)
         };
         let through = Target::Indirect(Through::Register(10));
         for (bytes, expected) in [
@@ -225,5 +249,17 @@ mod tests {
         ] {
             assert_eq!(flow(bytes), expected, "{bytes:02x?}");
         }
+    }
+
+    #[test]
+    fn what_is_no_instruction_is_told() {
+        let bytes = [0x90, 0x06];
+        let all = instructions(&bytes, 0x1000);
+        let valid: Vec<bool> = all.map(|one| !one.is_invalid()).collect();
+        assert_eq!(valid, [true, false]);
+        assert!(decode(&bytes[1..], 0x1001).is_none());
+        // Cut short, and nothing at all.
+        assert!(decode(&[0xe8], 0x1002).is_none() && decode(&[], 0x1003).is_none());
+        assert_eq!(decode(&bytes, 0x1000).unwrap().next_ip(), 0x1001);
     }
 }

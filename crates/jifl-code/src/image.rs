@@ -7,6 +7,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// What the kernel itself is called among modules.
+pub const NAME: &str = "vmlinux";
+
 /// Why an image cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(pub String);
@@ -51,6 +54,26 @@ pub struct Symbol {
     pub is_global: bool,
 }
 
+/// An entry of the exception table: where and how the kernel goes on in place of an instruction
+/// that met an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixup {
+    /// The instruction.
+    pub at: u64,
+    /// Where it goes on.
+    pub to: u64,
+    /// A register that is set before, by its number, and its value.
+    pub sets: Option<(u8, i64)>,
+}
+
+impl Fixup {
+    /// One that sets no register.
+    pub fn new(at: u64, to: u64) -> Fixup {
+        let sets = None;
+        Fixup { at, to, sets }
+    }
+}
+
 /// An alternative (arch/x86/include/asm/alternative.h): what the kernel may put at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alternative {
@@ -91,8 +114,8 @@ pub enum OrcBase {
 /// The kernel's tables about its text, each in the order of addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// The exception table: instructions, and where the kernel goes on in their place.
-    pub fixups: Vec<(u64, u64)>,
+    /// The exception table; an instruction has one entry.
+    pub fixups: Vec<Fixup>,
     /// The ud2 of warnings, which go on behind it; `None` where the table cannot be read.
     pub warnings: Option<Vec<u64>>,
     /// Jump labels: places, and where each jumps to when its key is the other way.
@@ -125,6 +148,28 @@ pub struct Image {
 }
 
 impl Image {
+    /// A kernel of one range of text, with global names, in order.
+    pub fn of_text(address: u64, bytes: Vec<u8>, names: &[(u64, &str)]) -> Image {
+        let symbol = |(address, name): &(u64, &str)| Symbol {
+            address: *address,
+            name: (*name).to_owned(),
+            is_global: true,
+        };
+        let mut image = Image {
+            modules: vec![NAME.into()],
+            texts: vec![Text {
+                address,
+                bytes,
+                module: 0,
+                is_aside: false,
+            }],
+            symbols: names.iter().map(symbol).collect(),
+            ..Image::default()
+        };
+        image.put_in_order();
+        image
+    }
+
     /// Brings all into the order that the analysis relies on. Text that overlaps text before it
     /// is dropped, since one byte cannot have two owners; symbols outside the text are kept, as
     /// names of what is called.
@@ -139,8 +184,8 @@ impl Image {
         self.symbols
             .sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
         let tables = &mut self.tables;
-        tables.fixups.sort_unstable();
-        tables.fixups.dedup_by_key(|entry| entry.0);
+        tables.fixups.sort_by_key(|entry| entry.at);
+        tables.fixups.dedup_by_key(|entry| entry.at);
         tables.keys.sort_unstable();
         tables.keys.dedup();
         tables.static_calls.sort_unstable();
@@ -185,6 +230,13 @@ impl Image {
     pub fn is_untouchable(&self, address: u64) -> bool {
         let ranges = &self.tables.untouchable;
         ranges.iter().any(|range| range.contains(&address))
+    }
+
+    /// The fixup of the instruction at an address.
+    pub fn fixup(&self, at: u64) -> Option<&Fixup> {
+        let all = &self.tables.fixups;
+        let place = all.binary_search_by_key(&at, |entry| entry.at).ok()?;
+        Some(&all[place])
     }
 
     /// The ORC row that an address is under.

@@ -21,7 +21,7 @@ const MOST: usize = 1 << 22;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its kind, as `nm` writes it: `T` and `t` are text.
-    pub kind: u8,
+    pub kind: char,
     /// Address and name.
     pub symbol: Symbol,
 }
@@ -43,7 +43,7 @@ pub fn read(data: &[u8]) -> Result<Vec<Entry>, Error> {
             is_global: kind.is_ascii_uppercase(),
         };
         Some(Entry {
-            kind: *kind,
+            kind: char::from(*kind),
             symbol,
         })
     };

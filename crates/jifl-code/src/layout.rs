@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::image::Image;
+use crate::names::{is_mark, is_padding, whole};
 
 /// A function before it is explored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,9 +86,9 @@ impl Layout {
             at += number;
             let next = symbols.get(at).map_or(u64::MAX, |next| next.address);
             let piece = first.address..next.min(text.end());
-            let is_padding = symbols[symbol].name.starts_with("__pfx_");
-            let owner = (!is_padding).then_some(self.units.len());
-            if !is_padding {
+            let is_before = is_padding(&symbols[symbol].name);
+            let owner = (!is_before).then_some(self.units.len());
+            if !is_before {
                 self.units.push(Unit {
                     symbol: Some(symbol),
                     module: text.module,
@@ -201,48 +202,9 @@ impl Layout {
     }
 }
 
-/// `__entry_text_start`: it only marks where something begins or ends.
-fn is_mark(name: &str) -> bool {
-    name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"))
-        || matches!(
-            name,
-            "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext"
-        )
-}
-
-/// What a cold part is of: `f` of `f.cold` and `f.cold.12`.
-fn whole(name: &str) -> Option<&str> {
-    let (base, rest) = name.rsplit_once(".cold")?;
-    let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
-    (rest.is_empty() || rest.strip_prefix('.').is_some_and(is_number)).then_some(base)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Symbol, Text};
-
-    fn image(names: &[(u64, &str)]) -> Image {
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes: vec![0x90; 0x1000],
-                module: 0,
-                is_aside: false,
-            }],
-            ..Image::default()
-        };
-        image
-            .symbols
-            .extend(names.iter().map(|(address, name)| Symbol {
-                address: *address,
-                name: (*name).into(),
-                is_global: false,
-            }));
-        image.put_in_order();
-        image
-    }
 
     #[test]
     fn cold_parts_belong_to_their_functions_and_padding_to_none() {
@@ -257,7 +219,7 @@ mod tests {
             (0x1500, "h.cold.3"),
             (0x9000, "far"),
         ];
-        let layout = Layout::of(&image(&names));
+        let layout = Layout::of(&Image::of_text(0x1000, vec![0x90; 0x1000], &names));
         let f = layout.unit(0x1000).unwrap();
         assert_eq!(layout.units[f].pieces, [0x1000..0x1100, 0x1200..0x1300]);
         assert_eq!(layout.unit(0x1250), Some(f));

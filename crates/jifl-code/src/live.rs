@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::depth::instructions;
-use crate::effect::{ALL, Effects, FLAGS, REGISTERS};
+use crate::effect::{ALL, CALLER_SAVED, Effects, FLAGS, REGISTERS};
 use crate::flow::Target;
 use crate::graph::{Call, CallKind, Edge, EdgeKind, Effect, End, Graph};
 use crate::program::{Function, Program};
 
 /// Live behind a return of compiled code: rax, rdx, rsp and what callees keep (System V ABI 3.2).
-pub const AT_RETURN: u32 = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 0xf000;
+pub const AT_RETURN: u32 = REGISTERS & !CALLER_SAVED | 1 << 0 | 1 << 2;
 
 /// What is believed of code behind a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -339,7 +339,7 @@ fn fault(program: &Program, at: u64) -> Result<Place, Missing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Image, Symbol, Tables, Text};
+    use crate::image::{Fixup, Image};
 
     /// f: tests, may jump over a nop, calls g, calls through rax, returns. g: a load with a fixup.
     fn program() -> Program {
@@ -348,27 +348,8 @@ mod tests {
         put(0, &[0x85, 0xc0, 0x74, 0x01, 0x90]);
         put(5, &[0xe8, 0x36, 0, 0, 0, 0xff, 0xd0, 0xc3]);
         put(0x40, &[0x8b, 0x07, 0xc3, 0x31, 0xc0, 0xc3]);
-        let symbol = |(address, name): (u64, &str)| Symbol {
-            address,
-            name: name.into(),
-            is_global: true,
-        };
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes,
-                module: 0,
-                is_aside: false,
-            }],
-            symbols: [(0x1000, "f"), (0x1040, "g")].map(symbol).into(),
-            tables: Tables {
-                fixups: vec![(0x1040, 0x1043)],
-                ..Tables::default()
-            },
-            ..Image::default()
-        };
-        image.put_in_order();
+        let mut image = Image::of_text(0x1000, bytes, &[(0x1000, "f"), (0x1040, "g")]);
+        image.tables.fixups = vec![Fixup::new(0x1040, 0x1043)];
         Program::of(image)
     }
 

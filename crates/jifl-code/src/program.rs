@@ -17,23 +17,10 @@ use crate::flow::{Target, Thunks};
 use crate::graph::{CallKind, Graph};
 use crate::image::Image;
 use crate::layout::{Layout, Unit};
+use crate::names;
 
 /// Rounds of exploring again. Kernels need 5.
 const ROUNDS: usize = 24;
-
-/// Functions of the kernel that never return and that modules call
-/// (tools/objtool/noreturns.h). Of a kernel that is analysed this turns out by itself.
-const ENDLESS: [&str; 9] = [
-    "__fortify_panic",
-    "__module_put_and_kthread_exit",
-    "__stack_chk_fail",
-    "do_exit",
-    "fortify_panic",
-    "kthread_complete_and_exit",
-    "kthread_exit",
-    "panic",
-    "usercopy_abort",
-];
 
 /// A function.
 #[derive(Debug, Clone)]
@@ -226,7 +213,7 @@ impl Program {
 /// Addresses outside the text of functions that never return.
 fn elsewhere(image: &Image) -> HashSet<u64> {
     let symbols = image.symbols.iter();
-    let own = symbols.filter(|symbol| ENDLESS.contains(&symbol.name.as_str()));
+    let own = symbols.filter(|symbol| names::is_endless(&symbol.name));
     let addresses = own.map(|symbol| symbol.address);
     addresses
         .filter(|address| image.text(*address).is_none())
@@ -410,26 +397,9 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Symbol, Text};
 
     fn functions(bytes: Vec<u8>) -> Vec<(u64, usize)> {
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes,
-                module: 0,
-                is_aside: false,
-            }],
-            symbols: vec![Symbol {
-                address: 0x1000,
-                name: "f".into(),
-                is_global: true,
-            }],
-            ..Image::default()
-        };
-        image.put_in_order();
-        let program = Program::of(image);
+        let program = Program::of(Image::of_text(0x1000, bytes, &[(0x1000, "f")]));
         let functions = program.functions.iter();
         functions
             .map(|own| (own.unit.entry(), own.graph.blocks.len()))

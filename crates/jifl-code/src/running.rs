@@ -14,9 +14,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::image::{Error, Image, Symbol, Tables, Text};
+use crate::flow::LONGEST;
+use crate::image::{Error, Fixup, Image, NAME, Symbol, Tables, Text};
+use crate::names;
 use crate::tables::{self, Bytes};
-use crate::vmlinux::NAME;
 
 /// JIFL's own module.
 const OWN: &str = "jifl";
@@ -24,15 +25,28 @@ const OWN: &str = "jifl";
 const TRACERS: &str = "__builtin__ftrace";
 /// `call`, with its displacement of 4 bytes.
 const CALL: usize = 5;
-/// No instruction is longer.
-const LONGEST: usize = 15;
 const NOP: [u8; CALL] = [0x0f, 0x1f, 0x44, 0, 0];
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// The kernel's memory.
 pub trait Memory {
-    /// `length` bytes from an address on; `None` where they cannot be read.
+    /// `length` bytes from an address on; `None` if one of them cannot be read.
     fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>>;
+
+    /// A large range at once. In it may be zeros in place of what cannot be read; `None` if none
+    /// of it can be read.
+    fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        self.read(address, length)
+    }
+}
+
+/// Bytes in this process, from an address on.
+impl Memory for (u64, Vec<u8>) {
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
+        let to = from.checked_add(length)?;
+        self.1.get(from..to).map(<[u8]>::to_vec)
+    }
 }
 
 /// A loaded module.
@@ -56,39 +70,31 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads the text of /proc/kallsyms. Hidden addresses, which are 0, are left out.
+    /// Reads the text of /proc/kallsyms.
     pub fn parse(kallsyms: &str) -> Names {
         let mut names = Names::default();
-        for line in kallsyms.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(address), Some(kind), Some(name)) =
-                (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            let address = u64::from_str_radix(address, 16).unwrap_or(0);
-            if address == 0 {
-                continue;
+        for line in names::lines(kallsyms) {
+            if line.module.is_none() && names::is_bound(line.name) {
+                names.marks.insert(line.name.to_owned(), line.address);
             }
-            let module = words.next().map(|word| word.trim_matches(['[', ']']));
-            if module.is_none() && is_mark(name) {
-                names.marks.insert(name.to_owned(), address);
-            }
-            if matches!(kind, "t" | "T" | "w" | "W") {
+            if names::is_text(line.kind) {
                 let symbol = Symbol {
-                    address,
-                    name: name.to_owned(),
-                    is_global: kind.starts_with(|c: char| c.is_ascii_uppercase()),
+                    address: line.address,
+                    name: line.name.to_owned(),
+                    is_global: line.kind.is_ascii_uppercase(),
                 };
-                names.text.push((symbol, module.map(str::to_owned)));
+                names.text.push((symbol, line.module.map(str::to_owned)));
             }
         }
         names
     }
 
+    fn mark(&self, name: &str) -> Option<u64> {
+        self.marks.get(name).copied()
+    }
+
     fn between(&self, begin: &str, end: &str) -> Option<Range<u64>> {
-        let range = *self.marks.get(begin)?..*self.marks.get(end)?;
-        (range.start < range.end).then_some(range)
+        between(&|name| self.mark(name), begin, end)
     }
 
     fn address(&self, name: &str) -> Option<u64> {
@@ -98,12 +104,53 @@ impl Names {
     }
 }
 
-/// `_stext`, `__start___ex_table`, `__noinstr_text_end`
-fn is_mark(name: &str) -> bool {
-    name.starts_with('_')
-        && ["start", "stop", "end", "_stext", "_etext"]
-            .iter()
-            .any(|word| name.contains(word))
+fn between(mark: &dyn Fn(&str) -> Option<u64>, begin: &str, end: &str) -> Option<Range<u64>> {
+    let range = mark(begin)?..mark(end)?;
+    (range.start < range.end).then_some(range)
+}
+
+/// The exception tables of the kernel and of its modules. `mark` tells the addresses of the
+/// kernel's own marks.
+///
+/// The tables are sorted by the addresses of the instructions (lib/extable.c). A module's table
+/// ends where the next section begins, or where its order ends: the kernel tells only where it
+/// begins, and zeros may follow it up to the end of the page (kernel/module/main.c). Entries that
+/// do not lead into the text of the same module are left out: they are of its initialization, and
+/// stay when that text is freed.
+pub fn fixups(
+    mark: &dyn Fn(&str) -> Option<u64>,
+    modules: &[Module],
+    memory: &mut dyn Memory,
+) -> Vec<Fixup> {
+    let core = between(mark, "_stext", "_etext");
+    let own = between(mark, "__start___ex_table", "__stop___ex_table");
+    let bounds = bounds(core.as_ref(), modules);
+    let mut places: Vec<_> = own.zip(core.map(|core| vec![core])).into_iter().collect();
+    places.extend(modules.iter().filter_map(|module| {
+        let sections = Sections::of(module, &bounds);
+        Some((sections.place("__ex_table")?, sections.texts()))
+    }));
+    let mut all = Vec::new();
+    for (place, texts) in places {
+        let bytes = read(memory, &place).unwrap_or_default();
+        let table = tables::fixups(Bytes {
+            address: place.start,
+            bytes: &bytes,
+        });
+        let mut last = 0;
+        let sorted = table.into_iter().take_while(|fixup| {
+            let is_behind = fixup.at >= last;
+            last = fixup.at;
+            is_behind
+        });
+        all.extend(sorted.filter(|fixup| texts.iter().any(|text| text.contains(&fixup.to))));
+    }
+    all
+}
+
+fn read(memory: &mut dyn Memory, range: &Range<u64>) -> Option<Vec<u8>> {
+    let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
+    memory.bulk(range.start, length)
 }
 
 /// The image of the running kernel.
@@ -132,7 +179,8 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
         return Err(Error("the kernel's text cannot be read".into()));
     }
     reader.kernel(names);
-    let bounds = bounds(&core, modules);
+    reader.image.tables.fixups = fixups(&|name| names.mark(name), modules, reader.memory);
+    let bounds = bounds(Some(&core), modules);
     for module in modules {
         reader.module(module, &bounds);
     }
@@ -142,12 +190,50 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
 }
 
 /// Where anything begins: no text and no table reaches over one of these.
-fn bounds(core: &Range<u64>, modules: &[Module]) -> Vec<u64> {
+fn bounds(core: Option<&Range<u64>>, modules: &[Module]) -> Vec<u64> {
     let sections = modules.iter().flat_map(|module| &module.sections);
     let mut all: Vec<u64> = sections.map(|(address, _)| *address).collect();
-    all.push(core.start);
+    all.extend(core.map(|core| core.start));
     all.sort_unstable();
     all
+}
+
+/// Where the sections of a module are, in the order of addresses.
+struct Sections<'a> {
+    all: Vec<&'a (u64, String)>,
+    size: u64,
+    bounds: &'a [u64],
+}
+
+impl<'a> Sections<'a> {
+    fn of(module: &'a Module, bounds: &'a [u64]) -> Sections<'a> {
+        let mut all: Vec<_> = module.sections.iter().collect();
+        all.sort_unstable();
+        let size = module.size;
+        Sections { all, size, bounds }
+    }
+
+    /// From where one section begins to where what begins at `last` ends at the latest.
+    fn range(&self, begin: u64, last: u64) -> Range<u64> {
+        let most = begin.saturating_add(self.size);
+        let next = self.bounds.partition_point(|bound| *bound <= last);
+        let next = self.bounds.get(next);
+        begin..next.map_or(most, |bound| most.min(*bound))
+    }
+
+    fn place(&self, name: &str) -> Option<Range<u64>> {
+        let mut all = self.all.iter();
+        let (begin, _) = all.find(|(_, section)| section == name)?;
+        Some(self.range(*begin, *begin))
+    }
+
+    /// Sections of text that follow each other are one range.
+    fn texts(&self) -> Vec<Range<u64>> {
+        let runs = self.all.chunk_by(|a, b| is_code(&a.1) && is_code(&b.1));
+        let runs = runs.filter(|run| is_code(&run[0].1));
+        let range = |run: &[&(u64, String)]| self.range(run[0].0, run[run.len() - 1].0);
+        runs.map(range).collect()
+    }
 }
 
 /// Reads parts of the image.
@@ -158,8 +244,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&mut self, range: &Range<u64>) -> Option<Vec<u8>> {
-        let length = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        self.memory.read(range.start, length)
+        read(self.memory, range)
     }
 
     /// Adds a range of text, without the zeros at its end, of which the last instruction may have
@@ -184,7 +269,6 @@ impl Reader<'_> {
         let table =
             |name: &str| names.between(&format!("__start_{name}"), &format!("__stop_{name}"));
         self.tables([
-            table("__ex_table"),
             table("__bug_table"),
             table("__jump_table"),
             table("static_call_sites"),
@@ -205,25 +289,21 @@ impl Reader<'_> {
             .collect();
     }
 
-    /// The tables of exceptions, of warnings, of jump labels and of static calls. Entries that do
-    /// not lead from and to text are what stands behind a table.
-    fn tables(&mut self, places: [Option<Range<u64>>; 4]) {
+    /// The tables of warnings, of jump labels and of static calls. Entries that do not lead from
+    /// and to text are what stands behind a table.
+    fn tables(&mut self, places: [Option<Range<u64>>; 3]) {
         let bytes = places.map(|place| {
             let place = place?;
             Some((place.start, self.read(&place)?))
         });
-        let [fixups, warnings, keys, calls] = bytes.each_ref().map(|place| {
+        let [warnings, keys, calls] = bytes.each_ref().map(|place| {
             place.as_ref().map(|(address, bytes)| Bytes {
                 address: *address,
                 bytes,
             })
         });
         let tables = &mut self.image.tables;
-        let none = Vec::new;
-        tables
-            .fixups
-            .extend(fixups.map_or_else(none, tables::fixups));
-        tables.keys.extend(keys.map_or_else(none, tables::keys));
+        tables.keys.extend(keys.map_or_else(Vec::new, tables::keys));
         let warnings = warnings.map_or_else(Vec::new, tables::warnings);
         tables.warnings.get_or_insert_default().extend(warnings);
         let calls = calls.map_or_else(Vec::new, tables::static_calls);
@@ -233,45 +313,23 @@ impl Reader<'_> {
     /// A module's text and tables. Neither the sections of its start, which are freed, nor
     /// replacements, which are copied elsewhere before they run, are text.
     fn module(&mut self, module: &Module, bounds: &[u64]) {
-        let mut sections = module.sections.clone();
-        sections.sort_unstable();
+        let sections = Sections::of(module, bounds);
         let index = self.image.modules.len();
-        let before = self.image.texts.len();
-        let mut at = 0;
-        while at < sections.len() {
-            let run = sections[at..].iter().take_while(|(_, name)| is_code(name));
-            let number = run.count();
-            if number > 0 {
-                let begin = sections[at].0;
-                let last = sections[at + number - 1].0;
-                self.text(&(begin..end(last, begin, module.size, bounds)), index);
-            }
-            at += number + 1;
-        }
-        if self.image.texts.len() == before {
+        let texts = sections.texts();
+        let read = texts.iter().filter(|text| self.text(text, index));
+        if read.count() == 0 {
             return;
         }
         self.image.modules.push(module.name.clone());
-        let place = |name: &str| {
-            let found = sections.iter().find(|(_, section)| section == name)?;
-            Some(found.0..end(found.0, found.0, module.size, bounds))
-        };
         self.tables([
-            place("__ex_table"),
-            place("__bug_table"),
-            place("__jump_table"),
-            place(".static_call_sites"),
+            sections.place("__bug_table"),
+            sections.place("__jump_table"),
+            sections.place(".static_call_sites"),
         ]);
-        let data = place(".rodata").and_then(|place| Some((place.start, self.read(&place)?)));
+        let data = sections.place(".rodata");
+        let data = data.and_then(|place| Some((place.start, self.read(&place)?)));
         self.image.data.extend(data);
     }
-}
-
-/// Where what begins at `begin`, and has its last section at `last`, ends at the latest.
-fn end(last: u64, begin: u64, size: u64, bounds: &[u64]) -> u64 {
-    let most = begin.saturating_add(size);
-    let next = bounds.partition_point(|bound| *bound <= last);
-    bounds.get(next).map_or(most, |bound| most.min(*bound))
 }
 
 fn is_code(section: &str) -> bool {
@@ -513,5 +571,89 @@ mod tests {
         let hidden = Names::parse("0000000000000000 T _stext\n0000000000000000 T _etext\n");
         let error = image(&hidden, &[], &mut pages()).unwrap_err();
         assert!(error.0.contains("kptr_restrict"), "{error}");
+    }
+
+    const ENTRY: u64 = 12;
+    const TABLE: u64 = MODULE + 0x2010;
+
+    /// A table of entries: instruction, address of the fixup, and third word.
+    fn table(begin: u64, entries: &[(u64, u64, i32)]) -> (u64, Vec<u8>) {
+        let mut bytes = Vec::new();
+        for (at, to, data) in entries {
+            for target in [at, to] {
+                let from = begin + bytes.len() as u64;
+                bytes.extend((target.wrapping_sub(from) as u32).to_le_bytes());
+            }
+            bytes.extend(data.to_le_bytes());
+        }
+        (begin, bytes)
+    }
+
+    /// The table of a module, and what follows it.
+    fn of_module() -> (u64, Vec<u8>) {
+        let mut table = table(
+            TABLE,
+            &[
+                (MODULE - 0x800, MODULE - 0x700, 3), // freed
+                (MODULE + 0x8, MODULE + 0x20, 3),
+                (MODULE + 0x10, MODULE + 0x12, 17 | 2 << 8 | -14 << 16),
+                (MODULE + 0x18, MODULE + 0x8000, 3), // leads into another module
+                (MODULE + 0x104, MODULE + 0x120, 3),
+                (MODULE + 0x30, MODULE + 0x40, 3), // out of order
+                (MODULE + 0x140, MODULE + 0x150, 3),
+            ],
+        );
+        table.1.resize(0x2000, 0);
+        table
+    }
+
+    /// Offsets of the module's instructions that have a fixup.
+    fn known(size: u64, sections: &[(u64, &str)], memory: &mut (u64, Vec<u8>)) -> Vec<u64> {
+        let section = |(address, name): &(u64, &str)| (*address, (*name).to_owned());
+        let module = Module {
+            name: "theirs".into(),
+            size,
+            sections: sections.iter().map(section).collect(),
+        };
+        let all = fixups(&|_| None, &[module], memory);
+        all.iter().map(|fixup| fixup.at - MODULE).collect()
+    }
+
+    #[test]
+    fn tables_of_exceptions_end_where_their_order_or_their_section_does() {
+        let (text, begins) = ((MODULE, ".text"), (TABLE, "__ex_table"));
+        let of = |size, sections: &[(u64, &str)]| known(size, sections, &mut of_module());
+        let next = (TABLE + 5 * ENTRY, ".data");
+        assert_eq!(of(0x1000, &[text, begins, next]), [0x8, 0x10, 0x104]);
+        // Only the order of the entries tells where the table ends, then only the module's size.
+        assert_eq!(of(0x1000, &[begins, text]), [0x8, 0x10, 0x104]);
+        assert_eq!(of(4 * ENTRY, &[begins, text]), [0x8, 0x10]);
+        // A section of the module's initialization is in the middle of it.
+        let early = (TABLE + 2 * ENTRY + 4, ".init.data");
+        assert_eq!(of(0x1000, &[begins, text, early]), [0x8]);
+        assert!(of(0x1000, &[text]).is_empty());
+        // The address is hidden, or the table would end at an address that does not exist.
+        assert!(of(0x1000, &[text, (0, "__ex_table")]).is_empty());
+        assert!(of(0x1000, &[text, (u64::MAX - 5, "__ex_table")]).is_empty());
+        // Neither a part of an entry nor an entry of zeros counts.
+        let mut memory = of_module();
+        memory.1[2 * ENTRY as usize..].fill(0);
+        assert_eq!(known(0x1000, &[text, begins], &mut memory), [0x8]);
+    }
+
+    #[test]
+    fn entries_of_the_exception_table_say_what_is_done() {
+        let names = Names::parse(NAMES);
+        let at = CORE + 0x85;
+        let sets = 17 | 2 << 8 | -14 << 16;
+        let mut memory = table(CORE + 0x2000, &[(at, at + 8, sets)]);
+        let found = fixups(&|name| names.mark(name), &[], &mut memory);
+        let (to, sets) = (at + 8, Some((2, -14)));
+        assert_eq!(found, [Fixup { at, to, sets }]);
+        memory.1[8] = 3;
+        let found = fixups(&|name| names.mark(name), &[], &mut memory);
+        assert_eq!(found, [Fixup::new(at, at + 8)]);
+        memory.1.pop();
+        assert!(fixups(&|name| names.mark(name), &[], &mut memory).is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //! The kernel's tables, from their bytes. All of them hold offsets of 4 bytes, each from the
 //! place where it stands itself.
 
-use crate::image::{Alternative, Orc, OrcBase};
+use crate::image::{Alternative, Fixup, Orc, OrcBase};
 
 /// Bytes of memory, and where they stand.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +31,25 @@ impl Bytes<'_> {
     }
 }
 
-/// The exception table (arch/x86/include/asm/extable.h): an instruction, and where it goes on.
-pub fn fixups(table: Bytes<'_>) -> Vec<(u64, u64)> {
-    let entry = |at| Some((table.target(at)?, table.target(at + 4)?));
-    table.entries(12).filter_map(entry).collect()
+/// The exception table (arch/x86/include/asm/extable.h, extable_fixup_types.h), up to an entry of
+/// zeros. The third word says what to do, with which register, and from bit 16 on a number.
+pub fn fixups(table: Bytes<'_>) -> Vec<Fixup> {
+    const SIZE: usize = 12;
+    const TYPE: i32 = 0xff;
+    const SETS_REGISTER: i32 = 17;
+    let is_there = |at: &usize| table.bytes[*at..at + SIZE].iter().any(|byte| *byte != 0);
+    let entry = |at| {
+        let data = i32::from_le_bytes(table.number(at + 8)?);
+        let register = (data >> 8 & 0xf) as u8;
+        let sets = (register, i64::from(data >> 16));
+        Some(Fixup {
+            at: table.target(at)?,
+            to: table.target(at + 4)?,
+            sets: (data & TYPE == SETS_REGISTER).then_some(sets),
+        })
+    };
+    let all = table.entries(SIZE).take_while(is_there);
+    all.filter_map(entry).collect()
 }
 
 /// The ud2 in the bug table that are warnings (include/asm-generic/bug.h, with

@@ -12,13 +12,12 @@ use object::{
     SectionKind,
 };
 
-use crate::image::{Error, Image, Symbol, Tables, Text};
+use crate::image::{Error, Image, NAME, Symbol, Tables, Text};
 use crate::kallsyms;
 use crate::ko;
+use crate::names;
+use crate::packed;
 use crate::tables::{self, Bytes};
-
-/// What it is called among modules.
-pub const NAME: &str = "vmlinux";
 
 /// A section that is in memory.
 pub(crate) struct Section<'a> {
@@ -35,11 +34,13 @@ pub(crate) struct Names {
     pub marks: HashMap<String, u64>,
 }
 
-/// Reads a vmlinux, as it stands before the kernel patches itself at boot, or a module.
+/// Reads a vmlinux, as it stands before the kernel patches itself at boot, or a module. Either may
+/// be compressed ([`crate::packed`]).
 ///
 /// # Errors
-/// The file is no ELF file of x86-64, is cut short, or has no names.
+/// The file is no ELF file of x86-64, is damaged or cut short, or has no names.
 pub fn read(file: &[u8]) -> Result<Image, Error> {
+    let file = &*packed::unpack(file)?;
     let elf: ElfFile64<'_, Endianness> =
         ElfFile64::parse(file).map_err(|error| Error(format!("not a kernel's file: {error}")))?;
     if elf.elf_header().e_machine(elf.endian()) != EM_X86_64 {
@@ -127,7 +128,7 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
         marks: HashMap::new(),
     };
     let mut add = |symbol: Symbol, is_code: bool| {
-        if is_mark(&symbol.name) {
+        if names::is_bound(&symbol.name) {
             names.marks.insert(symbol.name.clone(), symbol.address);
         }
         if is_code && is_text(symbol.address) {
@@ -157,21 +158,10 @@ fn names(elf: &ElfFile64<'_, Endianness>, sections: &[Section<'_>]) -> Result<Na
     if !any {
         let rodata = sections.iter().find(|section| section.name == ".rodata");
         for entry in kallsyms::read(rodata.map_or(&[], |section| &section.bytes))? {
-            add(
-                entry.symbol,
-                matches!(entry.kind, b't' | b'T' | b'w' | b'W'),
-            );
+            add(entry.symbol, names::is_text(entry.kind));
         }
     }
     Ok(names)
-}
-
-/// `__start___jump_table`, `__noinstr_text_end`
-fn is_mark(name: &str) -> bool {
-    name.starts_with("__")
-        && ["start", "stop", "end"]
-            .iter()
-            .any(|word| name.contains(word))
 }
 
 fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &Image) -> Tables {
@@ -207,13 +197,12 @@ fn read_tables(sections: &[Section<'_>], marks: &HashMap<String, u64>, image: &I
     } else {
         0
     };
-    let none = Vec::new;
     Tables {
-        fixups: section("__ex_table").map_or_else(none, tables::fixups),
+        fixups: section("__ex_table").map_or_else(Vec::new, tables::fixups),
         warnings: section("__bug_table").map(tables::warnings),
         keys: between("__start___jump_table", "__stop___jump_table")
             .or_else(|| section("__jump_table"))
-            .map_or_else(none, tables::keys),
+            .map_or_else(Vec::new, tables::keys),
         static_calls: between("__start_static_call_sites", "__stop_static_call_sites")
             .or_else(|| section(".static_call_sites"))
             .map_or_else(Vec::new, tables::static_calls),

@@ -3,7 +3,7 @@
 //! anywhere, tables that lead anywhere, files that are cut short.
 
 use jifl_code::depth;
-use jifl_code::image::{Alternative, Image, Symbol, Tables, Text};
+use jifl_code::image::{Alternative, Fixup, Image, Symbol, Tables, Text};
 use jifl_code::live::{Live, Trust};
 use jifl_code::program::Program;
 use jifl_code::running;
@@ -55,7 +55,10 @@ fn image(random: &mut Random, length: u64, names: u64) -> Image {
         length: at as u8,
     });
     let tables = Tables {
-        fixups,
+        fixups: fixups
+            .into_iter()
+            .map(|(at, to)| Fixup::new(at, to))
+            .collect(),
         keys,
         warnings: Some(pairs().into_iter().map(|(at, _)| at).collect()),
         alternatives: alternatives.collect(),

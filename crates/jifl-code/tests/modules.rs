@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use jifl_code::flow::Target;
 use jifl_code::image::Image;
 use jifl_code::live::{Live, Trust};
+use jifl_code::packed;
 use jifl_code::program::Program;
 use jifl_code::vmlinux;
 use object::elf::{R_X86_64_PC32, R_X86_64_PLT32};
@@ -28,13 +29,16 @@ fn all_below(folder: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             all_below(&path, found);
-        } else if path.extension().is_some_and(|end| end == "ko") {
+        } else if path
+            .extension()
+            .is_some_and(|end| end == "ko" || end == "xz")
+        {
             found.push(path);
         }
     }
 }
 
-/// Modules that are not compressed: those of 6.1, and our own of all kernels.
+/// Those of 6.1, those of 6.12, which are compressed, and our own of all kernels.
 fn modules() -> Vec<PathBuf> {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build");
     let mut all = Vec::new();
@@ -148,6 +152,7 @@ fn calls_are_those_of_the_relocations() {
     let (mut sum, mut wrong) = (0, Vec::new());
     for path in modules() {
         let file = fs::read(&path).unwrap();
+        let file = packed::unpack(&file).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let image = vmlinux::read(&file).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let program = Program::of(image);
         let (expected, found) = (of_relocations(&file), of_analysis(&program));
@@ -211,6 +216,21 @@ fn damaged_modules_come_to_an_end() {
         let _ = vmlinux::read(&damaged).map(analyse);
     }
     assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn compressed_modules_that_are_damaged_are_refused() {
+    let all = modules();
+    let path = all.iter().find(|path| path.extension().unwrap() == "xz");
+    let file = fs::read(path.unwrap()).unwrap();
+    for part in 1..16 {
+        let error = vmlinux::read(&file[..file.len() * part / 16]).unwrap_err();
+        assert!(error.0.starts_with("the xz file is damaged or cut short: "));
+        let mut damaged = file.clone();
+        damaged[file.len() * part / 16] ^= 0x10;
+        let error = vmlinux::read(&damaged).unwrap_err();
+        assert!(error.0.starts_with("the xz file is damaged or cut short: "));
+    }
 }
 
 #[test]

@@ -3,16 +3,14 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, Register};
 
 use super::Context;
-use crate::flow::{Flow, Target, direct};
+use crate::flow::{self, Flow, Target, direct};
 use crate::graph::{EdgeKind, Trouble};
 use crate::image::Alternative;
 use crate::layout::Unit;
 
-/// No instruction is longer.
-const LONGEST: u64 = 15;
 /// A jump table has so many entries at most.
 const TABLE: u64 = 1024;
 /// Padding behind a call is looked at so far.
@@ -240,9 +238,8 @@ impl<'a> Walk<'a> {
 
     fn decode(&self, at: u64, end: u64) -> Option<Instruction> {
         let bytes = self.context.image.bytes(at)?;
-        let most = LONGEST.min(end - at).min(bytes.len() as u64) as usize;
-        let mut decoder = Decoder::with_ip(64, &bytes[..most], at, DecoderOptions::NONE);
-        Some(decoder.decode()).filter(|found| !found.is_invalid())
+        let most = (end - at).min(bytes.len() as u64) as usize;
+        flow::decode(&bytes[..most], at)
     }
 
     /// How an instruction goes on, with the piece that it is in ending at `end`.
@@ -357,9 +354,8 @@ impl<'a> Walk<'a> {
     fn tables(&mut self, instruction: &Instruction) {
         let at = instruction.ip();
         let tables = &self.context.image.tables;
-        if let Ok(place) = tables.fixups.binary_search_by_key(&at, |entry| entry.0) {
-            let to = tables.fixups[place].1;
-            self.hide(at, to, EdgeKind::Exception);
+        if let Some(fixup) = self.context.image.fixup(at) {
+            self.hide(at, fixup.to, EdgeKind::Exception);
         }
         let keys = &tables.keys;
         let first = keys.partition_point(|entry| entry.0 < at);
@@ -381,10 +377,8 @@ impl<'a> Walk<'a> {
         let Some(bytes) = self.context.image.replacement(alternative) else {
             return;
         };
-        let mut decoder = Decoder::with_ip(64, bytes, alternative.replacement, 0);
         let last = alternative.replacement + bytes.len() as u64;
-        while decoder.can_decode() {
-            let instruction = decoder.decode();
+        for instruction in flow::instructions(bytes, alternative.replacement) {
             let inside = alternative.replacement..=last;
             let outward = direct(&instruction).filter(|to| !inside.contains(to));
             if let Some(to) = outward.filter(|_| !instruction.is_call_near()) {

@@ -5,22 +5,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, OpKind,
-    Register, SymbolResolver, SymbolResult,
+    Formatter, GasFormatter, Instruction, Mnemonic, OpKind, Register, SymbolResolver, SymbolResult,
 };
+pub use jifl_code::flow::direct as direct_target;
 
 use crate::kernel::symbols::Symbols;
-
-/// The target of a branch. A branch through a thunk of the kernel counts as what the thunk does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Branch {
-    /// To this address.
-    Direct(u64),
-    /// Through a register.
-    Register,
-    /// Through memory.
-    Memory,
-}
 
 /// Names that the formatter asks for.
 struct Names {
@@ -82,13 +71,6 @@ impl Disassembler {
         }
     }
 
-    /// The instructions in `code`, which stands at `address`.
-    pub fn decode(code: &[u8], address: u64) -> Vec<Instruction> {
-        Decoder::with_ip(64, code, address, DecoderOptions::NONE)
-            .into_iter()
-            .collect()
-    }
-
     /// The text of an instruction; `label` names the target if it branches to an address.
     pub fn text(&mut self, instruction: &Instruction, label: Option<String>) -> String {
         if instruction.is_invalid() {
@@ -107,34 +89,6 @@ impl Disassembler {
             None => format!("{address:#x}"),
         }
     }
-
-    /// The target of an original instruction, if it branches. Calls and jumps to a thunk are
-    /// branches through the register in the thunk's name.
-    pub fn branch(&self, instruction: &Instruction) -> Option<Branch> {
-        if let Some(target) = direct_target(instruction) {
-            let name = self.symbols.function(target).map(|place| place.function());
-            let is_thunk = name.is_none_or(|name| name.starts_with("__x86_indirect"));
-            return Some(if is_thunk {
-                Branch::Register
-            } else {
-                Branch::Direct(target)
-            });
-        }
-        match instruction.code() {
-            Code::Call_rm64 | Code::Jmp_rm64 => Some(if instruction.op0_kind() == OpKind::Memory {
-                Branch::Memory
-            } else {
-                Branch::Register
-            }),
-            _ => None,
-        }
-    }
-}
-
-/// The address to which an instruction branches.
-pub fn direct_target(instruction: &Instruction) -> Option<u64> {
-    let is_near = instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64;
-    is_near.then(|| instruction.near_branch_target())
 }
 
 /// True if it accesses a CPU's own memory.
@@ -172,7 +126,8 @@ mod tests {
              ffffffff82000000 d count\t[icount]\n34020 d jifl_cpu\t[jifl]\n",
         );
         let mut disassembler = Disassembler::new(Rc::new(symbols));
-        let instruction = Disassembler::decode(code, 0xffff_ffff_8100_0000)[0];
+        let all = jifl_code::flow::instructions(code, 0xffff_ffff_8100_0000);
+        let instruction = all.into_iter().next().unwrap();
         let label = direct_target(&instruction).map(|target| disassembler.name(target));
         disassembler.text(&instruction, label)
     }
@@ -197,17 +152,5 @@ mod tests {
         ] {
             assert_eq!(with_names(code), text);
         }
-    }
-
-    #[test]
-    fn branches_are_told_apart() {
-        let symbols = Symbols::parse("1000 t f\n2000 t __x86_indirect_thunk_rax\n");
-        let disassembler = Disassembler::new(Rc::new(symbols));
-        let branch = |code: &[u8]| disassembler.branch(&Disassembler::decode(code, 0x1000)[0]);
-        assert_eq!(branch(&[0x74, 0x06]), Some(Branch::Direct(0x1008)));
-        assert_eq!(branch(&[0xe8, 0xfb, 0x0f, 0, 0]), Some(Branch::Register));
-        assert_eq!(branch(&[0xff, 0xd0]), Some(Branch::Register));
-        assert_eq!(branch(&[0xff, 0x20]), Some(Branch::Memory));
-        assert_eq!(branch(&[0xc3]), None);
     }
 }

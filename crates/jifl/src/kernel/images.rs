@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::symbols::Symbols;
 
 /// The name for the kernel itself.
-pub const KERNEL: &str = "vmlinux";
+pub use jifl_code::image::NAME as KERNEL;
 
 /// The lowest address at which the kernel's text can begin.
 const LOWEST: u64 = 0xffff_ffff_8000_0000;

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+pub use jifl_code::running::Memory;
+
 use crate::base::exit::Failure;
 
 /// Its path below the root.
@@ -14,21 +16,6 @@ pub const KCORE: &str = "proc/kcore";
 const PIECE: u64 = 4096;
 /// Its headers are not larger. The kernel's own have a page or two.
 const MOST: usize = 1 << 16;
-
-/// A source of code.
-pub trait Memory {
-    /// `length` bytes from an address on; `None` if they cannot be read.
-    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>>;
-}
-
-/// Bytes in this process, from an address on.
-impl Memory for (u64, Vec<u8>) {
-    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
-        let to = from.checked_add(length)?;
-        self.1.get(from..to).map(<[u8]>::to_vec)
-    }
-}
 
 /// A part of memory, and its place in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,24 +77,6 @@ impl Kcore {
         })
     }
 
-    /// A large range at once, which is not kept. What cannot be read in it is zeros; `None` if
-    /// none of it can be read.
-    pub fn bulk(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        if self.fill(address, &mut bytes) {
-            return Some(bytes);
-        }
-        let mut is_any = false;
-        for (index, piece) in bytes.chunks_mut(PIECE as usize).enumerate() {
-            let is_read = self.fill(address.checked_add(index as u64 * PIECE)?, piece);
-            if !is_read {
-                piece.fill(0);
-            }
-            is_any |= is_read;
-        }
-        is_any.then_some(bytes)
-    }
-
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
         let Some(end) = address.checked_add(bytes.len() as u64) else {
             return false;
@@ -122,12 +91,12 @@ impl Kcore {
     }
 
     fn piece(&mut self, address: u64) -> Option<&[u8]> {
-        let (file, segments) = (&self.file, &self.segments);
-        let piece = self
-            .pieces
-            .entry(address)
-            .or_insert_with(|| read_piece(file, segments, address));
-        piece.as_deref()
+        if !self.pieces.contains_key(&address) {
+            let mut bytes = vec![0; PIECE as usize];
+            let piece = self.fill(address, &mut bytes).then_some(bytes);
+            self.pieces.insert(address, piece);
+        }
+        self.pieces.get(&address)?.as_deref()
     }
 }
 
@@ -143,19 +112,23 @@ impl Memory for Kcore {
         }
         Some(bytes)
     }
-}
 
-fn read_piece(file: &File, segments: &[Segment], address: u64) -> Option<Vec<u8>> {
-    let end = address.checked_add(PIECE)?;
-    let holds = |segment: &&Segment| {
-        let behind = segment.address.saturating_add(segment.size);
-        segment.address <= address && end <= behind
-    };
-    let segment = segments.iter().find(holds)?;
-    let mut bytes = vec![0; PIECE as usize];
-    file.read_exact_at(&mut bytes, segment.offset + (address - segment.address))
-        .ok()?;
-    Some(bytes)
+    /// What is read is not kept.
+    fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        if self.fill(address, &mut bytes) {
+            return Some(bytes);
+        }
+        let mut is_any = false;
+        for (index, piece) in bytes.chunks_mut(PIECE as usize).enumerate() {
+            let is_read = self.fill(address.checked_add(index as u64 * PIECE)?, piece);
+            if !is_read {
+                piece.fill(0);
+            }
+            is_any |= is_read;
+        }
+        is_any.then_some(bytes)
+    }
 }
 
 fn number(head: &[u8], at: usize, size: usize) -> Option<u64> {
@@ -282,7 +255,7 @@ mod tests {
             pieces: HashMap::new(),
         };
         std::fs::remove_file(path).unwrap();
-        let bulk = |address, length| kcore.bulk(address, length);
+        let mut bulk = |address, length| kcore.bulk(address, length);
         assert_eq!(bulk(0x10003, 20).unwrap(), content[3..23]);
         let mut half = content[PIECE as usize..].to_vec();
         half.resize(2 * PIECE as usize, 0);

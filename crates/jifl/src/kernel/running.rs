@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use jifl_code::image::Image;
-use jifl_code::running::{self, Module, Names};
+use jifl_code::running::{self, Memory, Module, Names};
 
 use crate::base::exit::Failure;
 use crate::kernel::images::{Images, KERNEL, NOTES};
@@ -17,12 +17,6 @@ use crate::kernel::symbols::Symbols;
 const KALLSYMS: &str = "proc/kallsyms";
 const MODULES: &str = "proc/modules";
 
-impl running::Memory for Kcore {
-    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
-        self.bulk(address, length)
-    }
-}
-
 /// The code of the kernel and of its modules, as it stands now: of this machine, where `root` is
 /// `/`, or of the machine whose files [`keep`] has copied below `root`.
 ///
@@ -32,7 +26,7 @@ pub fn image(root: &Path) -> Result<Image, Failure> {
     read(root, &mut Kcore::of(root)?)
 }
 
-fn read(root: &Path, memory: &mut dyn running::Memory) -> Result<Image, Failure> {
+fn read(root: &Path, memory: &mut dyn Memory) -> Result<Image, Failure> {
     let kallsyms = fs::read_to_string(root.join(KALLSYMS)).unwrap_or_default();
     running::image(&Names::parse(&kallsyms), &modules(root), memory)
         .map_err(|error| Failure::cannot(error.to_string()))
@@ -76,12 +70,28 @@ struct Kept {
     parts: Vec<(u64, Vec<u8>)>,
 }
 
-impl running::Memory for Kept {
-    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let bytes = self.kcore.bulk(address, length)?;
-        self.parts.push((address, bytes.clone()));
-        Some(bytes)
+impl Kept {
+    fn keep(&mut self, address: u64, bytes: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        self.parts.push((address, bytes.clone()?));
+        bytes
     }
+}
+
+impl Memory for Kept {
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let bytes = self.kcore.read(address, length);
+        self.keep(address, bytes)
+    }
+
+    fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let bytes = self.kcore.bulk(address, length);
+        self.keep(address, bytes)
+    }
+}
+
+/// The loaded modules of this machine.
+pub fn modules_here() -> Vec<Module> {
+    modules(Path::new("/"))
 }
 
 /// The loaded modules of the machine whose files are below `root`.

@@ -4,6 +4,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use jifl_code::flow::Thunks;
+use jifl_code::names::{self, Line};
+
 /// The greatest distance of an address from the beginning of its function or variable.
 const REACH: u64 = 1 << 20;
 
@@ -29,23 +32,20 @@ impl<'a> Place<'a> {
         self.symbol.addr
     }
 
+    /// The name without the module.
+    pub fn name(&self) -> &'a str {
+        self.symbol.name()
+    }
+
+    /// `None` for the kernel itself.
+    pub fn module(&self) -> Option<&'a str> {
+        self.symbol.module()
+    }
+
     /// `name [module]`
     pub fn function(&self) -> &'a str {
         &self.symbol.full
     }
-}
-
-/// A symbol by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
-    /// Address of the beginning.
-    pub addr: u64,
-    /// `T`, `t`: code; `D`: data.
-    pub kind: char,
-    /// Its name without the module.
-    pub name: &'a str,
-    /// `nfs`; `None` for the kernel itself.
-    pub module: Option<&'a str>,
 }
 
 /// All symbols, in order of their addresses.
@@ -56,25 +56,24 @@ pub struct Symbols {
 }
 
 impl Symbol {
+    /// Without the module.
+    fn name(&self) -> &str {
+        &self.full[..self.name_len]
+    }
+
     /// `None` for the kernel itself.
     fn module(&self) -> Option<&str> {
         let label = self.full[self.name_len..].strip_prefix(" [")?;
         label.strip_suffix(']')
     }
 
-    fn entry(&self, kind: char) -> Entry<'_> {
-        Entry {
-            addr: self.addr,
+    fn line(&self, kind: char) -> Line<'_> {
+        Line {
+            address: self.addr,
             kind,
-            name: &self.full[..self.name_len],
+            name: self.name(),
             module: self.module(),
         }
-    }
-
-    /// `__static_call_text_end`
-    fn is_mark(&self) -> bool {
-        let name = &self.full[..self.name_len];
-        name.starts_with("__") && (name.ends_with("_start") || name.ends_with("_end"))
     }
 }
 
@@ -98,34 +97,25 @@ impl Symbols {
     /// after it.
     pub fn parse(kallsyms: &str) -> Symbols {
         let mut symbols = Symbols::default();
-        for line in kallsyms.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(addr), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            // The kernel shows 0 for each hidden address.
-            let Some(addr) = u64::from_str_radix(addr, 16).ok().filter(|addr| *addr > 0) else {
-                continue;
-            };
-            let list = match kind {
-                "t" | "T" | "w" | "W" => &mut symbols.text,
-                _ => &mut symbols.data,
+        for line in names::lines(kallsyms) {
+            let list = match names::is_text(line.kind) {
+                true => &mut symbols.text,
+                false => &mut symbols.data,
             };
             list.push(Symbol {
-                addr,
-                global: kind.starts_with(|c: char| c.is_ascii_uppercase()),
-                full: match words.next() {
-                    Some(module) => format!("{name} {module}"),
-                    None => name.to_owned(),
+                addr: line.address,
+                global: line.kind.is_ascii_uppercase(),
+                full: match line.module {
+                    Some(module) => format!("{} [{module}]", line.name),
+                    None => line.name.to_owned(),
                 },
-                name_len: name.len(),
+                name_len: line.name.len(),
             });
         }
         // Of several names for one address the last is used. A global name is the best known,
         // unless it only marks where a section begins or ends.
         for list in [&mut symbols.text, &mut symbols.data] {
-            list.sort_by_key(|symbol| (symbol.addr, !symbol.is_mark(), symbol.global));
+            list.sort_by_key(|symbol| (symbol.addr, !names::is_mark(symbol.name()), symbol.global));
         }
         symbols
     }
@@ -141,6 +131,11 @@ impl Symbols {
             Some(Place { symbol, offset: 0 }) => Cow::Borrowed(&symbol.full),
             _ => Cow::Owned(format!("{addr:#x}")),
         }
+    }
+
+    /// The kernel's thunks.
+    pub fn thunks(&self) -> Thunks {
+        Thunks::named(self.text.iter().map(|own| (own.addr, own.name())))
     }
 
     /// The function that an address lies in.
@@ -187,7 +182,7 @@ impl Symbols {
 
     /// The smallest part of these symbols that gives the same names for these addresses: their
     /// functions, the functions after them, and the kernel's beginning and end.
-    pub fn around(&self, addresses: impl Iterator<Item = u64>) -> Vec<Entry<'_>> {
+    pub fn around(&self, addresses: impl Iterator<Item = u64>) -> Vec<Line<'_>> {
         let mut needed = BTreeSet::new();
         for addr in addresses {
             let behind = self.text.partition_point(|symbol| symbol.addr <= addr);
@@ -199,11 +194,11 @@ impl Symbols {
         }
         let text = needed.into_iter().map(|index| {
             let symbol = &self.text[index];
-            symbol.entry(if symbol.global { 'T' } else { 't' })
+            symbol.line(if symbol.global { 'T' } else { 't' })
         });
         let data = self.data.iter();
         let marks = data.filter(|symbol| ["_text", "_end"].contains(&symbol.full.as_str()));
-        text.chain(marks.map(|symbol| symbol.entry('D'))).collect()
+        text.chain(marks.map(|symbol| symbol.line('D'))).collect()
     }
 
     /// The variable that an address lies in.
@@ -287,10 +282,10 @@ mod tests {
         let names: Vec<&str> = some.iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["_text", "g", "h", "m", "_end"]);
         assert_eq!((some[3].module, some[2].module), (Some("mod"), None));
-        let line = |e: &Entry| {
+        let line = |e: &Line<'_>| {
             let label = e.module.map(|name| format!("[{name}]"));
             let label = label.unwrap_or_default();
-            format!("{:x} {} {} {label}\n", e.addr, e.kind, e.name)
+            format!("{:x} {} {} {label}\n", e.address, e.kind, e.name)
         };
         let again = Symbols::parse(&some.iter().map(line).collect::<String>());
         for addr in [0x1012, 0x1044] {

@@ -130,7 +130,7 @@ pub fn json(found: &[Found], callers: bool) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use jifl_code::image::{Image, Symbol, Text};
+    use jifl_code::image::Image;
 
     /// f calls g twice; g jumps to h, which calls through rax and returns.
     pub fn program() -> Program {
@@ -139,26 +139,8 @@ pub mod tests {
         put(0x00, &[0xe8, 0x1b, 0, 0, 0, 0xe8, 0x16, 0, 0, 0, 0xc3]);
         put(0x20, &[0xe9, 0x1b, 0, 0, 0]);
         put(0x40, &[0xff, 0xd0, 0xc3]);
-        let symbol = |(address, name): (u64, &str)| Symbol {
-            address,
-            name: name.into(),
-            is_global: true,
-        };
-        let mut image = Image {
-            modules: vec!["vmlinux".into()],
-            texts: vec![Text {
-                address: 0x1000,
-                bytes,
-                module: 0,
-                is_aside: false,
-            }],
-            symbols: [(0x1000, "f"), (0x1020, "g"), (0x1040, "h")]
-                .map(symbol)
-                .into(),
-            ..Image::default()
-        };
-        image.put_in_order();
-        Program::of(image)
+        let names = [(0x1000, "f"), (0x1020, "g"), (0x1040, "h")];
+        Program::of(Image::of_text(0x1000, bytes, &names))
     }
 
     fn shown(found: &[Found]) -> Vec<(&str, &str, usize, u64, u64)> {

@@ -51,11 +51,13 @@ Examples:
   jifl analyze
   jifl analyze 'fn:vfs_*'
   jifl analyze mod:ext4
+  jifl analyze ext4.ko.xz
   jifl analyze vmlinux --unexplained
   jifl analyze --recording recording.jifl
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
-    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, or a directory that --keep has made
+    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, or a
+    /// directory that --keep has made
     #[arg(value_name = "TARGET|FILE")]
     what: Option<String>,
     /// Of this file, not of the kernel that runs

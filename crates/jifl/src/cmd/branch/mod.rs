@@ -4,6 +4,7 @@
 mod calls;
 
 use clap::Args;
+use jifl_code::names;
 use jifl_sys::abi::{Count, FLAG_BRANCHES};
 use serde::Serialize;
 
@@ -183,7 +184,7 @@ fn expects_taken(branch: &Count) -> bool {
 
 fn goes_into_cold(profile: &Profile, branch: &Count) -> bool {
     let function = profile.symbols.function(branch.target);
-    function.is_some_and(|place| is_cold(place.function()))
+    function.is_some_and(|place| names::whole(place.name()).is_some())
 }
 
 /// What is wrong with the layout of the code, if anything is.
@@ -218,12 +219,6 @@ fn hint(branch: &Count) -> Option<&'static str> {
         (true, true) if share <= RARE => Some("2e"),
         _ => None,
     }
-}
-
-/// `name.cold`, `name.cold.3 [module]`
-fn is_cold(function: &str) -> bool {
-    let name = function.split(' ').next().unwrap_or(function);
-    name.ends_with(".cold") || name.contains(".cold.")
 }
 
 fn cells(profile: &Profile, branch: &Count) -> Vec<String> {
@@ -352,6 +347,5 @@ mod tests {
             shown.contains("95.0%   950    3e  falls through rarely\n"),
             "{shown}"
         );
-        assert!(is_cold("f.cold.3 [nfs]") && !is_cold("f.colder"));
     }
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use iced_x86::Instruction;
+use jifl_code::flow::{Flow, REGISTERS, Target, Through, Thunks, instructions};
 use jifl_sys::abi::{
     BLOCK_DEAD, BLOCK_ENTRY, BLOCK_FALLS, BLOCK_LIVENESS, BLOCK_NATIVE, Block, LIVE_FLAGS,
     RoutineInfo, SEGMENT_INLINED, SEGMENT_INSERTED, SEGMENT_ONWARD, SEGMENT_ORIGINAL, Segment,
@@ -16,14 +17,9 @@ use jifl_sys::device::BlockParts;
 use serde::Serialize;
 
 use super::origin::{self, Origins, Part};
-use crate::kernel::disasm::{self, Branch, Disassembler};
+use crate::kernel::disasm::{self, Disassembler};
 use crate::kernel::images::hex;
 use crate::kernel::symbols::Symbols;
-
-const REGISTERS: [&str; 16] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15",
-];
 
 /// A block.
 #[derive(Debug, Serialize)]
@@ -79,6 +75,7 @@ pub struct Piece {
 /// Names and origins with which blocks are shown.
 pub struct Viewer {
     disassembler: Disassembler,
+    thunks: Thunks,
     symbols: Rc<Symbols>,
     /// Original addresses of blocks, by the addresses of their copies. Several blocks have the same
     /// address if they consist of nops and so have no code.
@@ -103,6 +100,7 @@ impl Viewer {
         }
         Viewer {
             disassembler: Disassembler::new(symbols.clone()),
+            thunks: symbols.thunks(),
             symbols,
             starts,
             origins: Origins::of(sessions, routines),
@@ -136,8 +134,8 @@ impl Viewer {
             let segment = parts.segments[index];
             let src = part(&parts.src, src_at, segment.src_len.into());
             let code = part(&parts.code, code_at, segment.code_len.into());
-            let source = Disassembler::decode(src, block.orig + src_at as u64);
-            let copy = Disassembler::decode(code, block.cache + code_at as u64);
+            let source: Vec<_> = instructions(src, block.orig + src_at as u64).collect();
+            let copy: Vec<_> = instructions(code, block.cache + code_at as u64).collect();
             src_at += src.len();
             code_at += code.len();
             taken = source.first().and_then(disasm::direct_target).or(taken);
@@ -186,8 +184,8 @@ impl Viewer {
         inside: &Range<u64>,
     ) -> Vec<String> {
         let meant = match kind {
-            SEGMENT_ORIGINAL => source.and_then(|insn| self.disassembler.branch(insn)),
-            SEGMENT_ONWARD => Some(Branch::Direct(onward)),
+            SEGMENT_ORIGINAL => source.and_then(|insn| self.branch(insn)),
+            SEGMENT_ONWARD => Some(Target::Direct(onward)),
             _ => None,
         };
         let last = (copy.len() > 1).then(|| copy[copy.len() - 1].next_ip());
@@ -207,19 +205,32 @@ impl Viewer {
         lines
     }
 
+    /// The target of an original instruction, if it branches. Thunks that the kernel makes while it
+    /// runs have no name.
+    fn branch(&self, instruction: &Instruction) -> Option<Target> {
+        let direct = disasm::direct_target(instruction);
+        if direct.is_some_and(|target| self.symbols.function(target).is_none()) {
+            return Some(Target::Indirect(Through::Register(0)));
+        }
+        match self.thunks.flow(instruction) {
+            Flow::Branch(target) | Flow::Jump(target) | Flow::Call(target) => Some(target),
+            _ => direct.map(Target::Direct),
+        }
+    }
+
     /// The target of a branch of the copy, in terms of the original.
-    fn label(&self, target: u64, meant: Option<Branch>) -> String {
+    fn label(&self, target: u64, meant: Option<Target>) -> String {
         let there = self.starts.get(&target).map_or(&[][..], Vec::as_slice);
         match (meant, there) {
-            (Some(Branch::Direct(orig)), there) if there.contains(&orig) => {
+            (Some(Target::Direct(orig)), there) if there.contains(&orig) => {
                 self.disassembler.name(orig)
             }
             (_, [.., orig]) => self.disassembler.name(*orig),
-            (Some(Branch::Direct(orig)), []) if orig != target => {
+            (Some(Target::Direct(orig)), []) if orig != target => {
                 format!("{} (not linked)", self.disassembler.name(orig))
             }
-            (Some(Branch::Register), []) => "<inline cache>".into(),
-            (Some(Branch::Memory), []) => "<lookup>".into(),
+            (Some(Target::Indirect(Through::Register(_))), []) => "<inline cache>".into(),
+            (Some(Target::Indirect(_)), []) => "<lookup>".into(),
             _ => self.disassembler.name(target),
         }
     }
@@ -275,4 +286,28 @@ fn flags(flags: u32) -> Vec<&'static str> {
         .filter(|(flag, _)| flags & flag != 0)
         .map(|(_, name)| *name)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branches_are_told_apart() {
+        use Target::{Direct, Indirect};
+        let symbols = Symbols::parse("1000 t f\n2000 t __x86_indirect_thunk_rcx\n");
+        let viewer = Viewer::new(symbols, &[], &[], &[]);
+        let branch = |code: &[u8]| viewer.branch(&instructions(code, 0x1000).next().unwrap());
+        assert_eq!(branch(&[0x74, 0x06]), Some(Direct(0x1008)));
+        let through = |number| Some(Indirect(Through::Register(number)));
+        assert_eq!(branch(&[0xe8, 0xfb, 0x0f, 0, 0]), through(1));
+        assert_eq!(branch(&[0xff, 0xd0]), through(0));
+        // A thunk without a name, at an address below all names.
+        assert!(matches!(
+            branch(&[0xeb, 0x80]),
+            Some(Indirect(Through::Register(_)))
+        ));
+        assert_eq!(branch(&[0xff, 0x20]), Some(Indirect(Through::Memory)));
+        assert_eq!(branch(&[0xc3]), None);
+    }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use iced_x86::{Instruction, Mnemonic};
+use jifl_code::flow;
 use serde::Serialize;
 
 use crate::base::exit::Failure;
@@ -109,7 +110,7 @@ impl Annotator<'_> {
             ))
         })?;
         let pieces = blocks::pieces(function.blocks);
-        let mut instructions = Disassembler::decode(&bytes, function.address);
+        let mut instructions = flow::instructions(&bytes, function.address).collect::<Vec<_>>();
         let is_padding = |instruction: &Instruction| {
             matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop)
                 && executed_at(&pieces, instruction.ip()).is_none()

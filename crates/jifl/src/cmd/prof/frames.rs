@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use jifl_code::flow;
 use jifl_sys::abi::Count;
 
-use crate::kernel::disasm::Disassembler;
 use crate::kernel::lines::Lines;
 use crate::kernel::memory::Memory;
 use crate::session::blocks::{Function, Profile, instructions};
@@ -63,7 +63,7 @@ fn add_block(
     let bytes = inlined.code.read(block.orig, block.src_len as usize);
     let mut left = u64::from(block.insns);
     let mut stack = outer.to_vec();
-    for instruction in Disassembler::decode(&bytes.unwrap_or_default(), block.orig) {
+    for instruction in flow::instructions(&bytes.unwrap_or_default(), block.orig) {
         stack = outer.to_vec();
         let frames = inlined.lines.frames(module, instruction.ip());
         // The last frame is the function itself.

@@ -1,61 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's instructions, each decoded once, and how they branch.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::Instruction;
+use jifl_code::flow::{self, Flow, LONGEST, Thunks};
+use jifl_code::image::Fixup;
+use jifl_code::names;
+use jifl_code::running::{self, Module};
 
-use super::extable::Tables;
 use crate::kernel::memory::Memory;
 use crate::kernel::symbols::Symbols;
-
-/// Length of the longest instruction.
-const LONGEST: usize = 15;
-
-/// The way on after an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// The next instruction.
-    On,
-    /// This address, on a condition.
-    Branch(u64),
-    /// This address.
-    Jump(u64),
-    /// An unknown address.
-    JumpAnywhere,
-    /// It calls this function, or an unknown one, and goes on with the next instruction.
-    Call(Option<u64>),
-    /// It returns.
-    Return,
-    /// None, or an exception.
-    Stop,
-}
 
 /// The code, and the names in it.
 pub struct Code<'a> {
     memory: RefCell<&'a mut dyn Memory>,
     /// Names of functions.
     pub symbols: &'a Symbols,
-    /// Fixups of exceptions.
-    pub tables: Tables,
+    modules: fn() -> Vec<Module>,
+    thunks: Thunks,
+    /// Read when they are first asked for.
+    fixups: OnceCell<HashMap<u64, Fixup>>,
     decoded: RefCell<HashMap<u64, Option<Instruction>>>,
 }
 
 impl<'a> Code<'a> {
-    /// The code in this memory.
-    pub fn new(memory: &'a mut dyn Memory, symbols: &'a Symbols) -> Code<'a> {
+    /// The code in this memory. `modules`: those that are loaded.
+    pub fn new(
+        memory: &'a mut dyn Memory,
+        symbols: &'a Symbols,
+        modules: fn() -> Vec<Module>,
+    ) -> Code<'a> {
         Code {
             memory: RefCell::new(memory),
             symbols,
-            tables: Tables::of("/"),
+            modules,
+            thunks: symbols.thunks(),
+            fixups: OnceCell::new(),
             decoded: RefCell::default(),
         }
-    }
-
-    /// Bytes of the code.
-    pub fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        self.memory.borrow_mut().read(address, length)
     }
 
     /// The instruction at an address, if there is one.
@@ -64,53 +48,32 @@ impl<'a> Code<'a> {
             return *known;
         }
         // Near the end of a mapping fewer bytes than the longest instruction may be readable.
+        let mut memory = self.memory.borrow_mut();
         let bytes = (1..=LONGEST)
             .rev()
-            .find_map(|length| self.read(address, length));
-        let decode = |bytes: Vec<u8>| {
-            let mut decoder = Decoder::with_ip(64, &bytes, address, DecoderOptions::NONE);
-            Some(decoder.decode()).filter(|found| !found.is_invalid())
-        };
-        let found = bytes.and_then(decode);
+            .find_map(|length| memory.read(address, length));
+        let found = bytes.and_then(|bytes| flow::decode(&bytes, address));
         self.decoded.borrow_mut().insert(address, found);
         found
     }
 
     /// The way on after an instruction. A thunk counts as what it does.
     pub fn flow(&self, instruction: &Instruction) -> Flow {
-        let direct = (instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64)
-            .then(|| instruction.near_branch_target());
-        match instruction.flow_control() {
-            FlowControl::Next => Flow::On,
-            FlowControl::ConditionalBranch => direct.map_or(Flow::Stop, Flow::Branch),
-            FlowControl::UnconditionalBranch => match direct {
-                Some(to) if self.is_return_thunk(to) => Flow::Return,
-                Some(to) if self.is_indirect_thunk(to) => Flow::JumpAnywhere,
-                Some(to) => Flow::Jump(to),
-                None => Flow::JumpAnywhere,
-            },
-            FlowControl::IndirectBranch => Flow::JumpAnywhere,
-            FlowControl::Call => Flow::Call(direct.filter(|to| !self.is_indirect_thunk(*to))),
-            FlowControl::IndirectCall => Flow::Call(None),
-            FlowControl::Return => Flow::Return,
-            _ => Flow::Stop,
-        }
+        self.thunks.flow(instruction)
     }
 
-    fn has_name(&self, address: u64, is: impl Fn(&str) -> bool) -> bool {
-        let place = self.symbols.function(self.function(address));
-        place.is_some_and(|place| is(place.function()))
-    }
-
-    /// `__x86_return_thunk`, `srso_return_thunk`, `retbleed_return_thunk`, `zen_untrain_ret`, and others.
-    fn is_return_thunk(&self, address: u64) -> bool {
-        self.has_name(address, |name| {
-            name.ends_with("return_thunk") || name.ends_with("_untrain_ret") || name == "__ret"
-        })
-    }
-
-    fn is_indirect_thunk(&self, address: u64) -> bool {
-        self.has_name(address, |name| name.starts_with("__x86_indirect"))
+    /// The fixup in place of the instruction at an address. `None`: unknown, because the
+    /// instruction has no entry, its module is gone, or the address of the module's table may not
+    /// be read.
+    pub fn fixup(&self, at: u64) -> Option<Fixup> {
+        let all = self.fixups.get_or_init(|| {
+            let mark = |name: &str| self.symbols.address(name);
+            let mut memory = self.memory.borrow_mut();
+            let all = running::fixups(&mark, &(self.modules)(), &mut **memory);
+            // The first entry of an instruction counts.
+            all.into_iter().rev().map(|one| (one.at, one)).collect()
+        });
+        all.get(&at).copied()
     }
 
     /// The beginning of the function that contains an address. Some calls lead to the padding
@@ -119,7 +82,7 @@ impl<'a> Code<'a> {
         let Some(place) = self.symbols.function(address) else {
             return address;
         };
-        let behind = if place.function().starts_with("__pfx_") {
+        let behind = if names::is_padding(place.name()) {
             self.symbols.end(address)
         } else {
             None
@@ -134,17 +97,13 @@ impl<'a> Code<'a> {
         let (Some(place), Some(whole)) = (place, whole) else {
             return false;
         };
-        let (name, label) = split(place.function());
-        let (whole_name, whole_label) = split(whole.function());
         place.start() == function
-            || label == whole_label
-                && name
-                    .strip_prefix(whole_name)
-                    .is_some_and(|rest| rest == ".cold" || rest.starts_with(".cold."))
+            || place.module() == whole.module() && names::whole(place.name()) == Some(whole.name())
     }
-}
 
-/// The name, and `[module]` or nothing.
-fn split(function: &str) -> (&str, &str) {
-    function.split_once(' ').unwrap_or((function, ""))
+    /// Whether the function that contains an address never returns.
+    pub fn is_endless(&self, address: u64) -> bool {
+        let place = self.symbols.function(self.function(address));
+        place.is_some_and(|place| place.module().is_none() && names::is_endless(place.name()))
+    }
 }

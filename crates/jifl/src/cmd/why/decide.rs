@@ -14,7 +14,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::code::{Code, Flow};
+use iced_x86::Instruction;
+use jifl_code::flow::{Flow, Target};
+
+use super::code::Code;
 use super::effect::{self, CALLER_SAVED, Effect, Effects, Place, RAX};
 use super::origin::Origin;
 use super::stack::Stack;
@@ -24,18 +27,6 @@ use crate::kernel::errno;
 /// Maximum of instructions that are examined for one branch. A branch that needs more counts as one
 /// that has another way.
 const EFFORT: usize = 200_000;
-
-/// Functions that do not return.
-const NO_RETURN: [&str; 8] = [
-    "__stack_chk_fail",
-    "panic",
-    "do_exit",
-    "make_task_dead",
-    "fortify_panic",
-    "__fortify_panic",
-    "rewind_stack_and_make_dead",
-    "do_group_exit",
-];
 
 /// Places that hold the value, or a constant error: compilers keep one for each of several ways to
 /// the same return.
@@ -142,8 +133,8 @@ impl Decider<'_, '_> {
             }
             let flow = self.code.flow(&instruction);
             if effect::writes_flags(&instruction) {
-                let reads = self.effects.reads(&instruction, step.slot);
-                flags = Some((index, reads.iter().any(|place| held.contains(place))));
+                let asks = self.effects.reads(&instruction, step.slot, &held);
+                flags = Some((index, asks));
             }
             self.pass(&instruction, flow, &mut held, &mut stack);
             if index == from {
@@ -159,13 +150,7 @@ impl Decider<'_, '_> {
     }
 
     /// Applies the effect of an instruction to the places that hold the value, and to the stack.
-    fn pass(
-        &mut self,
-        instruction: &iced_x86::Instruction,
-        flow: Flow,
-        held: &mut Held,
-        stack: &mut Stack,
-    ) {
+    fn pass(&mut self, instruction: &Instruction, flow: Flow, held: &mut Held, stack: &mut Stack) {
         if let Flow::Call(_) = flow {
             held.retain(|place| match place {
                 Place::Register(number) => CALLER_SAVED >> number & 1 == 0,
@@ -189,7 +174,7 @@ impl Decider<'_, '_> {
         if comes {
             held.extend(to);
         }
-        if flow == Flow::On {
+        if flow == Flow::Next {
             stack.step(instruction, &mut self.effects);
         }
     }
@@ -253,15 +238,20 @@ impl Decider<'_, '_> {
                         value: held.contains(&Place::Register(RAX)),
                     };
                 }
-                Flow::JumpAnywhere => return Way::Returns { value: false },
-                Flow::Stop => return Way::Ends,
-                Flow::Jump(target) => return Way::On(vec![(target, held, stack)]),
-                Flow::Branch(target) => {
+                Flow::BranchReturn if !held.contains(&Place::Register(RAX)) => {
+                    return Way::Returns { value: false };
+                }
+                Flow::Jump(Target::Indirect(_)) | Flow::Branch(Target::Indirect(_)) => {
+                    return Way::Returns { value: false };
+                }
+                Flow::Trap | Flow::Stop => return Way::Ends,
+                Flow::Jump(Target::Direct(target)) => return Way::On(vec![(target, held, stack)]),
+                Flow::Branch(Target::Direct(target)) => {
                     let behind = (instruction.next_ip(), held.clone(), stack.clone());
                     return Way::On(vec![(target, held, stack), behind]);
                 }
-                Flow::Call(Some(target)) if self.never_returns(target) => return Way::Ends,
-                Flow::On | Flow::Call(_) => {}
+                Flow::Call(Target::Direct(to)) if self.code.is_endless(to) => return Way::Ends,
+                Flow::Next | Flow::Call(_) | Flow::BranchReturn => {}
             }
             self.pass(&instruction, flow, &mut held, &mut stack);
             if at == source.at {
@@ -272,11 +262,6 @@ impl Decider<'_, '_> {
                 return Way::Returns { value: false };
             }
         }
-    }
-
-    fn never_returns(&self, target: u64) -> bool {
-        let place = self.code.symbols.function(self.code.function(target));
-        place.is_some_and(|place| NO_RETURN.contains(&place.function()))
     }
 }
 

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The effect of an instruction on the place of a value: a register, or a word on the stack.
 
-use iced_x86::{
-    Code, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register,
-};
+use std::collections::BTreeSet;
+
+use iced_x86::{Code, ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
+pub use jifl_code::effect::CALLER_SAVED;
+use jifl_code::effect::{self, REGISTERS};
+use jifl_code::flow::number;
 
 /// Hardware numbers of registers.
 pub const RAX: u8 = 0;
 /// Hardware number of the stack pointer.
 pub const RSP: u8 = 4;
-/// Registers that a called function may change (System V ABI, 3.2.1): rax, rcx, rdx, rsi, rdi, r8
-/// to r11.
-pub const CALLER_SAVED: u16 = 0b0000_1111_1100_0111;
-
 /// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
@@ -76,23 +74,8 @@ pub enum Effect {
 }
 
 /// Finds effects.
-pub struct Effects {
-    factory: InstructionInfoFactory,
-}
-
-impl Default for Effects {
-    fn default() -> Effects {
-        Effects {
-            factory: InstructionInfoFactory::new(),
-        }
-    }
-}
-
-/// The hardware number of the whole register.
-pub fn number(register: Register) -> Option<u8> {
-    let whole = register.full_register();
-    whole.is_gpr64().then(|| whole.number() as u8)
-}
+#[derive(Default)]
+pub struct Effects(effect::Effects);
 
 fn operand_register(instruction: &Instruction, operand: u32) -> Option<u8> {
     (instruction.op_kind(operand) == OpKind::Register)
@@ -206,49 +189,32 @@ impl Effects {
                     && match instruction.mnemonic() {
                         Mnemonic::Push => true,
                         Mnemonic::Pop => false,
-                        _ => {
-                            is_memory(instruction, 0)
-                                && is_written(self.factory.info(instruction).op0_access())
-                        }
+                        _ => is_memory(instruction, 0) && self.0.writes_first(instruction),
                     }
             }
-            Place::Register(wanted) => self
-                .factory
-                .info(instruction)
-                .used_registers()
-                .iter()
-                .any(|used| is_written(used.access()) && number(used.register()) == Some(wanted)),
+            Place::Register(wanted) => self.written(instruction) >> wanted & 1 == 1,
         }
     }
 
     /// The registers that the instruction writes, as a mask.
-    pub fn written(&mut self, instruction: &Instruction) -> u16 {
-        let used = self.factory.info(instruction).used_registers();
-        let written = used.iter().filter(|used| is_written(used.access()));
-        written
-            .filter_map(|used| number(used.register()))
-            .fold(0, |mask, register| mask | 1 << register)
+    pub fn written(&mut self, instruction: &Instruction) -> u32 {
+        self.0.changes(instruction) & REGISTERS
     }
 
-    /// The places that the instruction reads.
-    pub fn reads(&mut self, instruction: &Instruction, slot: Option<i64>) -> Vec<Place> {
-        let info = self.factory.info(instruction);
-        let used = info.used_registers().iter();
-        let read =
-            used.filter(|used| !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite));
-        let mut all: Vec<Place> = read
-            .filter_map(|used| number(used.register()).map(Place::Register))
-            .collect();
-        all.extend(slot.map(Place::Slot));
-        all
+    /// Whether the instruction reads one of these places. `slot` as for [`destination`].
+    pub fn reads(
+        &mut self,
+        instruction: &Instruction,
+        slot: Option<i64>,
+        places: &BTreeSet<Place>,
+    ) -> bool {
+        let uses = self.0.of(instruction).uses;
+        let is_read = |place: &Place| match place {
+            Place::Register(register) => uses >> register & 1 == 1,
+            Place::Slot(at) => slot == Some(*at),
+        };
+        places.iter().any(is_read)
     }
-}
-
-fn is_written(access: OpAccess) -> bool {
-    matches!(
-        access,
-        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-    )
 }
 
 fn is_select(instruction: &Instruction) -> bool {
@@ -310,7 +276,7 @@ fn math(instruction: &Instruction, place: Place) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::disasm::Disassembler;
+    use jifl_code::flow::decode;
 
     #[test]
     fn values_are_followed() {
@@ -356,7 +322,7 @@ mod tests {
         ];
         let mut effects = Effects::default();
         for (bytes, slot, place, effect) in cases {
-            let instruction = Disassembler::decode(bytes, 0x1000)[0];
+            let instruction = decode(bytes, 0x1000).unwrap();
             assert_eq!(
                 effects.of(&instruction, slot, place),
                 effect,

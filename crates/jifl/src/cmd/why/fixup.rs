@@ -4,17 +4,18 @@
 //! that the fixup itself has set: mostly the constant that it returns.
 
 use iced_x86::{ConditionCode, Instruction};
+use jifl_code::flow::{Flow, Target};
+use jifl_code::image::Fixup;
 
-use super::code::{Code, Flow};
+use super::code::Code;
 use super::effect::{self, Effect, Effects, Place, RAX};
-use super::extable::Fixup;
 
 /// Maximum of a fixup's instructions.
 const LONGEST: usize = 64;
 
 /// The place where a fixup sets the function's result, if the result is `wanted`.
 pub fn returns(at: u64, wanted: i64, code: &Code<'_>) -> Option<u64> {
-    let fixup = code.tables.fixup(at, code)?;
+    let fixup = code.fixup(at)?;
     let mut effects = Effects::default();
     let mut place = Place::Register(RAX);
     for instruction in way(fixup, code, &mut effects)?.iter().rev() {
@@ -38,15 +39,17 @@ fn way(fixup: Fixup, code: &Code<'_>, effects: &mut Effects) -> Option<Vec<Instr
     for _ in 0..LONGEST {
         let instruction = code.at(next)?;
         next = match code.flow(&instruction) {
-            Flow::On => {
+            Flow::Next => {
                 instructions.push(instruction);
                 instruction.next_ip()
             }
-            Flow::Jump(target) => target,
-            Flow::Branch(target) if is_taken(&instruction, fixup, &instructions, effects)? => {
-                target
+            Flow::Jump(Target::Direct(target)) => target,
+            Flow::Branch(Target::Direct(target)) => {
+                match is_taken(&instruction, fixup, &instructions, effects)? {
+                    true => target,
+                    false => instruction.next_ip(),
+                }
             }
-            Flow::Branch(_) => instruction.next_ip(),
             Flow::Return => return Some(instructions),
             _ => return None,
         };
@@ -102,11 +105,12 @@ mod tests {
             bytes.extend(word.to_le_bytes());
         }
         let symbols = Symbols::parse(
-            "ffffffff81000000 T f\nffffffff81000014 R __start___ex_table\n\
+            "ffffffff81000000 T _stext\nffffffff81000000 T f\nffffffff81000014 T _etext\n\
+             ffffffff81000014 R __start___ex_table\n\
              ffffffff81000020 R __stop___ex_table\n",
         );
         let mut memory = (AT, bytes);
-        returns(AT, -14, &Code::new(&mut memory, &symbols))
+        returns(AT, -14, &Code::new(&mut memory, &symbols, Vec::new))
     }
 
     #[test]

@@ -6,7 +6,6 @@ mod cause;
 mod code;
 mod decide;
 mod effect;
-mod extable;
 mod fixup;
 mod origin;
 mod show;
@@ -30,6 +29,7 @@ use crate::kernel::disasm::Disassembler;
 use crate::kernel::errno;
 use crate::kernel::lines::{Build, LinesArgs};
 use crate::kernel::memory::Kcore;
+use crate::kernel::running;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
@@ -116,7 +116,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
 
     let symbols = Rc::new(Symbols::of_kernel());
     let lines = lines.lines(&symbols);
-    let code = Code::new(&mut kcore, &symbols);
+    let code = Code::new(&mut kcore, &symbols, running::modules_here);
     let mut names = Disassembler::new(symbols.clone());
     let mut shower = Shower {
         table: &table,

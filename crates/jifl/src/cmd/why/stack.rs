@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use jifl_code::flow::number;
 
 use super::effect::{self, CALLER_SAVED, Effect, Effects, Math, Place, RSP};
 
@@ -45,7 +46,7 @@ impl Stack {
         if !in_memory || !plain {
             return None;
         }
-        let base = effect::number(instruction.memory_base())?;
+        let base = number(instruction.memory_base())?;
         let at = self.registers[base as usize]?;
         Some(at.wrapping_add(instruction.memory_displacement64() as i64))
     }
@@ -97,7 +98,7 @@ impl Stack {
         }
     }
 
-    fn forget(&mut self, registers: u16) {
+    fn forget(&mut self, registers: u32) {
         for register in 0..16 {
             if registers >> register & 1 == 1 {
                 self.registers[register] = None;
@@ -130,7 +131,7 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::disasm::Disassembler;
+    use jifl_code::flow::instructions;
 
     #[test]
     fn words_on_the_stack_are_known() {
@@ -143,11 +144,10 @@ mod tests {
         let mut stack = Stack::default();
         let mut effects = Effects::default();
         stack.at(1000);
-        let operands: Vec<Option<i64>> = Disassembler::decode(&code, 0x1000)
-            .iter()
+        let operands: Vec<Option<i64>> = instructions(&code, 0x1000)
             .map(|instruction| {
-                let slot = stack.operand(instruction);
-                stack.step(instruction, &mut effects);
+                let slot = stack.operand(&instruction);
+                stack.step(&instruction, &mut effects);
                 slot
             })
             .collect();

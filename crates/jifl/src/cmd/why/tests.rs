@@ -19,7 +19,7 @@ use std::rc::Rc;
 const AT: u64 = 0xffff_ffff_8100_0000;
 
 const NAMES: &str = "\
-    ffffffff81000000 T hoisted\nffffffff81000010 T outer\nffffffff81000030 T inner\n\
+    ffffffff81000000 T _stext\nffffffff81001000 T _etext\nffffffff81000000 T hoisted\nffffffff81000010 T outer\nffffffff81000030 T inner\n\
     ffffffff81000040 T native\nffffffff81000050 T sbb\nffffffff81000060 T cmov\n\
     ffffffff81000070 T slot\nffffffff81000090 T store\nffffffff810000a0 T calls\n\
     ffffffff810000b0 T always\nffffffff810000c0 T tail\nffffffff810000d0 T faults\n\
@@ -85,7 +85,7 @@ fn failed(marks: Vec<Mark>, error: i64) -> Failed {
 fn with<T>(call: &Failed, then: impl FnOnce(&Cause, &Code<'_>) -> T) -> T {
     let symbols = Symbols::parse(NAMES);
     let mut memory = (AT, CODE.to_vec());
-    let code = Code::new(&mut memory, &symbols);
+    let code = Code::new(&mut memory, &symbols, Vec::new);
     then(&cause::of(call, &code), &code)
 }
 
@@ -209,7 +209,7 @@ fn what_chooses_between_errors_comes_behind() {
 fn what_stands_before_a_function_is_of_it() {
     let symbols = Symbols::parse("1000 t f\n1030 t __pfx_g\n1040 t g\n1060 t g.cold\n");
     let mut memory = (0, Vec::new());
-    let code = Code::new(&mut memory, &symbols);
+    let code = Code::new(&mut memory, &symbols, Vec::new);
     assert_eq!(
         (code.function(0x1034), code.function(0x1044)),
         (0x1040, 0x1040)
@@ -256,7 +256,7 @@ fn the_way_of_each_branch_is_known() {
 fn shown(call: Failed, path: bool) -> String {
     let symbols = Rc::new(Symbols::parse(NAMES));
     let mut memory = (AT, CODE.to_vec());
-    let code = Code::new(&mut memory, &symbols);
+    let code = Code::new(&mut memory, &symbols, Vec::new);
     let mut names = Disassembler::new(symbols.clone());
     let mut shower = super::Shower {
         table: &Table::all(),
@@ -312,7 +312,7 @@ fn it_is_written_for_people() {
 fn alike_calls_are_one_unless_each_is_wanted() {
     let symbols = Symbols::parse(NAMES);
     let mut memory = (AT, CODE.to_vec());
-    let code = Code::new(&mut memory, &symbols);
+    let code = Code::new(&mut memory, &symbols, Vec::new);
     let early = blocks(&[(0, 1000), (0xc, 992)]);
     let elsewhere = blocks(&[(0, 2000), (0xc, 1992)]);
     let other = blocks(&[(0xb0, 1000)]);

@@ -7,7 +7,9 @@
 //! which calls have returned. Where two blocks do not fit, code ran natively in between, and the
 //! output says so.
 
-use super::code::{Code, Flow};
+use jifl_code::flow::{Flow, Target};
+
+use super::code::Code;
 use super::effect::Effects;
 use super::stack::{Registers, Stack};
 use super::trail::Mark;
@@ -151,7 +153,7 @@ impl Walker<'_, '_> {
                 return;
             }
             let flow = self.code.flow(&instruction);
-            if flow != Flow::On {
+            if flow != Flow::Next {
                 let next = match fault {
                     Some(_) => Next::Lost,
                     None => self.next(flow, &instruction, to),
@@ -186,21 +188,29 @@ impl Walker<'_, '_> {
     fn next(&self, flow: Flow, instruction: &iced_x86::Instruction, to: Option<Stop>) -> Next {
         let Some(to) = to else {
             return match flow {
-                Flow::Return => Next::End,
+                Flow::Return | Flow::BranchReturn => Next::End,
                 _ => Next::Lost,
             };
         };
+        use Target::{Direct, Indirect};
         let behind = instruction.next_ip();
         let pointer = self.stack.pointer();
         let is_at = |offset: i64| pointer.is_none_or(|pointer| pointer + offset == to.stack);
         match flow {
-            Flow::Branch(target) if to.address == target && is_at(0) => Next::Taken,
-            Flow::Branch(_) if to.address == behind && is_at(0) => Next::NotTaken,
-            Flow::Jump(target) if to.address == target && is_at(0) => Next::On,
-            Flow::JumpAnywhere if is_at(0) => Next::On,
-            Flow::Call(Some(target)) if to.address == target && is_at(-8) => Next::On,
-            Flow::Call(None) if to.address != behind && is_at(-8) => Next::On,
-            Flow::Call(target) if to.address == behind && is_at(0) => Next::Native(target),
+            Flow::Branch(Direct(target)) if to.address == target && is_at(0) => Next::Taken,
+            Flow::Branch(_) | Flow::BranchReturn if to.address == behind && is_at(0) => {
+                Next::NotTaken
+            }
+            Flow::Branch(Indirect(_)) if is_at(0) => Next::Taken,
+            Flow::BranchReturn if is_at(8) => Next::Taken,
+            Flow::Jump(Direct(target)) if to.address == target && is_at(0) => Next::On,
+            Flow::Jump(Indirect(_)) if is_at(0) => Next::On,
+            Flow::Call(Direct(target)) if to.address == target && is_at(-8) => Next::On,
+            Flow::Call(Indirect(_)) if to.address != behind && is_at(-8) => Next::On,
+            Flow::Call(target) if to.address == behind && is_at(0) => Next::Native(match target {
+                Direct(function) => Some(function),
+                Indirect(_) => None,
+            }),
             Flow::Return if is_at(8) => Next::On,
             _ => Next::Lost,
         }
@@ -224,19 +234,19 @@ impl Walker<'_, '_> {
                 self.enter(Some(site), true, to);
                 return;
             }
-            (Flow::JumpAnywhere, Next::On) => {
-                self.enter(Some(site), true, to);
-                return;
-            }
             (_, Next::Lost) => self.stack.lose(),
             _ => {}
         }
         self.regain(Some(to));
     }
 
-    fn is_tail(&self, target: u64) -> bool {
+    /// Whether a jump leads to another function.
+    fn is_tail(&self, target: Target) -> bool {
         let function = self.walk.frames[self.frame].function;
-        !self.code.is_of(function, target)
+        match target {
+            Target::Direct(to) => !self.code.is_of(function, to),
+            Target::Indirect(_) => true,
+        }
     }
 
     fn enter(&mut self, site: Option<usize>, is_tail: bool, to: Stop) {

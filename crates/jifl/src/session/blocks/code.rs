@@ -2,9 +2,9 @@
 //! The instructions of a counted block.
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind};
+use jifl_code::flow;
 use jifl_sys::abi::Count;
 
-use crate::kernel::disasm::Disassembler;
 use crate::kernel::memory::Memory;
 
 /// The instructions of a block.
@@ -22,7 +22,7 @@ pub fn decode(block: &Count, memory: &mut impl Memory) -> Option<Code> {
     if hash(&bytes) != block.hash {
         return None;
     }
-    let instructions = Disassembler::decode(&bytes, block.orig);
+    let instructions: Vec<_> = flow::instructions(&bytes, block.orig).collect();
     let all = u64::from(block.insns);
     Some(Code {
         in_thunk: all.checked_sub(instructions.len() as u64)?,

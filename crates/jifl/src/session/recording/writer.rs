@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes a recording of what a session on this machine has counted.
 
+use jifl_code::names::Line;
 use jifl_sys::abi::{Count, NO_BRANCH};
 
 use super::header::Header;
 use super::{At, Block, Branch, Image, Kept, Recording, Symbol, Trace};
 use crate::kernel::images::{Images, KERNEL};
-use crate::kernel::symbols::{Entry, Symbols};
+use crate::kernel::symbols::Symbols;
 use crate::session::blocks::Profile;
 use crate::session::report::Report;
 
@@ -17,7 +18,7 @@ pub fn of_profile(profile: &Profile) -> Recording {
     let addresses = profile.blocks.iter().flat_map(addresses);
     let symbols = profile.symbols.around(addresses.clone());
     let code = addresses.map(|address| (address, profile.symbols.module(address)));
-    let symbols_at = symbols.iter().map(|entry| (entry.addr, entry.module));
+    let symbols_at = symbols.iter().map(|entry| (entry.address, entry.module));
     let places = Places::of(&profile.images, &header.boot_id, code.chain(symbols_at));
     let at = |address| places.at(address, profile.symbols.module(address));
     let block = |block: &Count| Block {
@@ -52,7 +53,7 @@ pub fn of_trace(report: &Report, symbols: &Symbols, kept: Kept, functions: &[u64
     let code = functions
         .iter()
         .map(|address| (*address, symbols.module(*address)));
-    let symbols_at = around.iter().map(|entry| (entry.addr, entry.module));
+    let symbols_at = around.iter().map(|entry| (entry.address, entry.module));
     let places = Places::of(&images, &header.boot_id, code.chain(symbols_at));
     let at = |address: &u64| places.at(*address, symbols.module(*address));
     Recording {
@@ -117,9 +118,9 @@ impl Places {
         places
     }
 
-    fn symbols(&self, entries: &[Entry<'_>]) -> Vec<Symbol> {
-        let symbol = |entry: &Entry<'_>| Symbol {
-            at: self.at(entry.addr, entry.module),
+    fn symbols(&self, entries: &[Line<'_>]) -> Vec<Symbol> {
+        let symbol = |entry: &Line<'_>| Symbol {
+            at: self.at(entry.address, entry.module),
             kind: entry.kind,
             name: entry.name.to_owned(),
             module: entry
