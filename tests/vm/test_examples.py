@@ -87,7 +87,7 @@ def seconds(results):
 def test_examples(kernel, tmp_path, show):
     wanted = commands(on_host=False)
     (tmp_path / "commands").write_text(json.dumps(wanted))
-    run = harness.guest("examples", tmp_path / "commands", kernel=kernel, smp=2, timeout=1200)
+    run = harness.guest("examples", tmp_path / "commands", kernel=kernel, smp=2, timeout=2400)
     lines = [json.loads(line.partition(" ")[2]) for line in run.stdout.splitlines() if line.startswith("example ")]
     results = {command: result for command, *result in lines}
     show(seconds(results))

@@ -15,12 +15,11 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import SLOWNESS, Device, complaints, interrupt, is_loaded, main, run, same, session, status, wait_for
+from lib import PATIENCE, SLOWNESS, Device, complaints, interrupt, is_loaded, main, run, same, session, status, wait_for
 
 HERE = Path("/run/examples")
 # Of a session: it has neither a CMD nor an end of its own, but Ctrl-C.
 SECONDS = 2
-LIMIT = 60
 # What the pages' sessions without a CMD look at: a server that reads, writes and fails, and what starts processes.
 SERVER, SERVER_PID = "nginx", 1234    # as the pages have them
 LOCKED = "/run/locked"
@@ -85,10 +84,10 @@ def printed_by(command, interrupted=False):
         time.sleep(SECONDS)
         process.send_signal(signal.SIGINT)
     try:
-        return process.communicate(timeout=LIMIT * SLOWNESS)[0], process.returncode
+        return process.communicate(timeout=PATIENCE * SLOWNESS)[0], process.returncode
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.communicate()[0], f"none in {LIMIT * SLOWNESS} s"
+        return process.communicate()[0], f"none in {PATIENCE * SLOWNESS} s"
 
 
 def example(command, pids):
