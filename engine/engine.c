@@ -12,7 +12,7 @@ static u64 dispatches;
 
 int jifl_engine_init(const struct jifl_config *config)
 {
-	int err = jifl_decode_init();
+	int err = jifl_decode_init(config->door);
 
 	if (err)
 		return err;

@@ -33,6 +33,11 @@ struct jifl_config {
 	bool indirect_jumps;
 	u64 retpoline_return;
 	u64 return_site;	/* an original ret; stands for the end of an entry piece */
+	/*
+	 * The host patches calls of this address over nops of 5 bytes, where threads are to enter
+	 * the cache. Decoded, such a call is the nop that it replaces. 0: the host does not.
+	 */
+	u64 door;
 	struct ir_operand exit_counters; /* u64 per enum jifl_cause */
 	/*
 	 * s64 per CPU, JIFL_TRAINING_CELLS of them. The targets of an inline cache are ordered by

@@ -11,7 +11,7 @@
 #include "../ir/ir.h"
 #include "jifl_inline.h"
 
-int jifl_decode_init(void);
+int jifl_decode_init(u64 door);
 
 /*
  * Decodes one instruction at addr. Always fills *insn. An instruction that cannot be decoded or

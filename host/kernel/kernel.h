@@ -6,7 +6,7 @@
  * Locks, outermost first:
  *   jifl_session_mutex   sessions come, go, flush; sleeps
  *   jifl_entry_lock      raw; the entry table and what it points to; any
- *                        process context, interrupts off while held
+ *                        context but NMI, interrupts off while held
  *   engine lock          raw; the code cache; everything but NMI
  */
 #ifndef JIFL_HOST_KERNEL_H

@@ -13,6 +13,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "compat/compat.h"
 #include "compat/import.h"
 #include "compat/ksym.h"
 #include "text/return_site.h"
@@ -27,6 +28,8 @@
 #include "run/unwind.h"
 #include "call/count.h"
 #include "call/keys.h"
+#include "enter/function.h"
+#include "enter/guard.h"
 #include "enter/syscall.h"
 #include "session/require.h"
 #include "session/session.h"
@@ -118,6 +121,7 @@ static int jifl_main_engine(void)
 		.indirect_jumps = jifl_main_indirect_jumps(),
 		.retpoline_return = jifl_main_retpoline_return(),
 		.return_site = jifl_return_site(),
+		.door = (unsigned long)jifl_function_stub,
 		.exit_counters = jifl_cpu_operand(exits),
 		.training = jifl_cpu_operand(training),
 		.training_hits = JIFL_TRAINING_HITS,
@@ -160,6 +164,7 @@ static const struct jifl_part {
 	{ "symbols", jifl_ksym_init },
 	{ "requirements", jifl_require },
 	{ "imports", jifl_import_init },
+	{ "records of returns", jifl_compat_records_init },
 	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
 	{ "text", jifl_text_init, jifl_text_exit },
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
@@ -170,6 +175,7 @@ static const struct jifl_part {
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
+	{ "guards", jifl_guard_init },
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "keys", jifl_keys_init },
 	{ "tools", jifl_tools_init },

@@ -46,6 +46,16 @@
 	X(faults_untold, "paths that a fault has cut look whole") \
 	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
+	X(own_entered, "calls of functions that the module makes enter the cache") \
+	X(interrupts_entered, "calls of functions in interrupts enter the cache") \
+	X(idle_entered, "idle tasks enter the cache") \
+	X(stoppers_entered, "threads that stop the machine enter the cache") \
+	X(names_not_refused, "functions that are refused by name are targets") \
+	X(nested_entered, "calls inside a call of the same session take its place") \
+	X(nested_untold, "calls of functions inside the cache are not seen") \
+	X(nested_kept, "blocks that name a session stay when it ends") \
+	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
+	X(doors_freed_early, "targets are freed while threads may be at their doors") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

@@ -21,8 +21,9 @@
 
 #include "jifl_causes.h"
 #include "jifl_inline.h"
+#include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	13
+#define JIFL_ABI_VERSION	14
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -31,6 +32,11 @@
 /* At what a thread can enter the cache. */
 enum jifl_target_kind {
 	JIFL_TARGET_SYSCALL = 1,	/* id: the number of a system call */
+	/*
+	 * address: where a function of the kernel or of a module begins, as in kallsyms; name: its
+	 * name there, or 0. Tools for it: NONE, CALL, INSN, BLOCK, without flags for values.
+	 */
+	JIFL_TARGET_FUNCTION = 2,
 };
 
 /* What runs in the cache after that. */
@@ -49,6 +55,9 @@ enum jifl_scope {
  */
 #define JIFL_TARGETS_MAX	(1u << 18)
 
+/* The target is left out if it cannot be entered; without this flag the session is refused. */
+#define JIFL_TARGET_OPTIONAL	(1u << 0)
+
 /*
  * One target in a session's list. Members that its kind does not use are 0. Answers and records
  * name a target by its index in the list, from 0.
@@ -59,6 +68,8 @@ struct jifl_target_spec {
 	__u64 id;			/* by kind */
 	__u64 address;			/* of kinds that are functions: its begin */
 	char  name[JIFL_SYMBOL_MAX];	/* of kinds that have names, NUL-terminated */
+	__u32 flags;			/* JIFL_TARGET_OPTIONAL; FUNCTION only */
+	__u32 refused;			/* out: enum jifl_refusal; FUNCTION only */
 };
 
 /*
@@ -142,15 +153,17 @@ struct jifl_info {
 #define JIFL_FLAG_WAIT		(1u << 18)
 
 /*
- * Starts a session on this file. Targets that this kernel does not have are left out; the others
- * keep their index.
+ * Starts a session on this file. Targets that this kernel does not have are left out, and so are
+ * those with JIFL_TARGET_OPTIONAL that cannot be entered; the others keep their index. `refused` is
+ * written into each target of JIFL_TARGET_FUNCTION.
  * Errors: EINVAL: no target is left, there are more than JIFL_TARGETS_MAX, or the list has one
  * twice. EBUSY: this file has a session; or a target already has as many sessions as it can have
  * (busy_target and busy_session name one); or another tracer has taken x64_sys_call (busy_session
  * 0; the log names it). EALREADY: there is a session of KIND_TRACE, KIND_PATH or KIND_MEM already,
  * of which there can be only one (busy_session names it). EPERM: the same kinds, KIND_PROFILE or
  * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict). EACCES: the kernel
- * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM.
+ * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
+ * function cannot be entered (busy_target is its index, its `refused` says why).
  */
 struct jifl_start {
 	__u32 size;
@@ -158,7 +171,7 @@ struct jifl_start {
 	__u32 filters;			/* JIFL_FILTER_* that all must match */
 	__s32 pid;			/* in the caller's pid namespace */
 	__s32 tgid;			/* in the caller's pid namespace */
-	__u32 busy_target;		/* out, with EBUSY: index */
+	__u32 busy_target;		/* out, with EBUSY and EOPNOTSUPP: index */
 	__u64 busy_session;		/* out, with EBUSY; 0: this file's, or a tracer */
 	__u64 cgroup;			/* kernfs id: the inode number of its directory */
 	char  comm[16];
@@ -193,6 +206,28 @@ struct jifl_stop {
  */
 #define JIFL_HIST_NEGATIVE	64
 
+/* Why a call was not counted. */
+enum jifl_miss {
+	JIFL_MISS_FULL,		/* the code cache was full: all or part of it ran natively */
+	JIFL_MISS_FLUSH,	/* in flight, or made, while the cache was emptied */
+	JIFL_MISS_END,		/* in flight when its session, or one beside it, ended */
+	JIFL_MISS_TEXT,		/* in the middle of code that the kernel changed */
+	JIFL_MISS_NATIVE,	/* its handler cannot run in the cache, as with a probe at its entry */
+	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
+	/* From here on: calls of functions, which passed natively. */
+	JIFL_MISS_NESTED,	/* part of a counted call: of this session, or code that another runs */
+	JIFL_MISS_SOFTIRQ,	/* made in a softirq */
+	JIFL_MISS_IRQ,		/* in a hard interrupt, or on the stack of interrupts */
+	JIFL_MISS_NMI,		/* in an NMI, or a context that may stand anywhere as an NMI */
+	JIFL_MISS_IDLE,		/* by an idle task, or where RCU does not watch */
+	JIFL_MISS_STOPPER,	/* by the thread that stops the machine */
+	JIFL_MISS_OWN,		/* by the module itself */
+	JIFL_NR_MISSES,
+};
+
+/* Room in the ABI for later ones. */
+#define JIFL_MISSES_MAX		16
+
 /*
  * Reads one target's statistics: sums over all CPUs, read while they run.
  * Errors: ENOENT: the file never had a session, this kernel does not have the target, or the
@@ -209,20 +244,9 @@ struct jifl_stat {
 	__u64 missed;			/* calls not counted: partly native, in flight at the end */
 	__u64 blocks;			/* basic blocks translated for this target first */
 	__u64 hist;			/* in: user pointer to JIFL_HIST_BUCKETS __u64, or 0 */
+	__u64 missed_by[JIFL_MISSES_MAX]; /* `missed` by enum jifl_miss */
 };
 
-/* Why a call was not counted. */
-enum jifl_miss {
-	JIFL_MISS_FULL,		/* the code cache was full: all or part of it ran natively */
-	JIFL_MISS_FLUSH,	/* in flight, or made, while the cache was emptied */
-	JIFL_MISS_END,		/* in flight when its session, or one beside it, ended */
-	JIFL_MISS_TEXT,		/* in the middle of code that the kernel changed */
-	JIFL_MISS_NATIVE,	/* its handler cannot run in the cache, as with a probe at its entry */
-	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
-	JIFL_NR_MISSES,
-};
-
-#define JIFL_MISSES_MAX		8
 
 /* Totals of the whole module, all sessions. */
 struct jifl_status {

@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -12,6 +12,10 @@ pub const NR_MAX: usize = 512;
 pub const TARGETS_MAX: usize = 1 << 18;
 /// Of [`TargetSpec::kind`]: a system call, by its number.
 pub const TARGET_SYSCALL: u32 = 1;
+/// Of [`TargetSpec::kind`]: a function, by the address where it begins.
+pub const TARGET_FUNCTION: u32 = 2;
+/// Of [`TargetSpec::flags`]: it is left out if it cannot be entered.
+pub const TARGET_OPTIONAL: u32 = 1 << 0;
 /// Of [`TargetSpec::scope`]: the target and all that it calls.
 pub const SCOPE_UNDER: u32 = 0;
 /// Size of a name, its NUL included.
@@ -62,9 +66,36 @@ pub const MISSES: &[&str] = &[
     "text-change",
     "native",
     "no-room",
+    "nested",
+    "softirq",
+    "interrupt",
+    "nmi",
+    "idle",
+    "stopper",
+    "own",
 ];
 /// Room for reasons in the ABI.
-pub const MISSES_MAX: usize = 8;
+pub const MISSES_MAX: usize = 16;
+/// Why a function cannot be a target, by [`TargetSpec::refused`]. The first says that it is one.
+pub const REFUSALS: &[&str] = &[
+    "none",
+    "no function begins there",
+    "it has no call of the tracer (fentry) at its beginning",
+    "a BPF program, a live patch or another tracer has its fentry site",
+    "the kernel forbids probes in it (noinstr, kprobe blacklist)",
+    "it switches tasks or stacks",
+    "idle tasks and interrupts' entries run it",
+    "it changes the kernel's text, or is needed to do so",
+    "it stops the machine",
+    "it waits for tasks to leave freed code (RCU tasks)",
+    "JIFL itself needs it",
+    "its code cannot be copied",
+    "this command is not for functions yet: use count call, insn or block",
+    "this kernel lacks direct calls of ftrace or return hooks (rethook)",
+];
+
+/// Of [`REFUSALS`]: the function has no fentry site.
+pub const REFUSED_SITE: u32 = 2;
 
 /// Thread id.
 pub const FILTER_PID: u32 = 1 << 0;
@@ -234,7 +265,8 @@ abi_struct! {
         pub pid: i32,
         /// Process id in the caller's namespace.
         pub tgid: i32,
-        /// Out, with EBUSY: index of a target that another session has.
+        /// Out, with EBUSY: index of a target that another session has; with EOPNOTSUPP: of a
+        /// function that cannot be entered.
         pub busy_target: u32,
         /// Out, with EBUSY: that session; 0 is this file's own.
         pub busy_session: u64,
@@ -268,6 +300,10 @@ pub struct TargetSpec {
     pub address: u64,
     /// Of kinds that are known by names, NUL-terminated.
     pub name: [u8; SYMBOL_MAX],
+    /// `TARGET_OPTIONAL`, of functions.
+    pub flags: u32,
+    /// Out, of functions: an index into [`REFUSALS`].
+    pub refused: u32,
 }
 
 impl TargetSpec {
@@ -279,7 +315,26 @@ impl TargetSpec {
             id: nr.into(),
             address: 0,
             name: [0; SYMBOL_MAX],
+            flags: 0,
+            refused: 0,
         }
+    }
+
+    /// A function that begins at `address`. `name` may be cut.
+    pub fn function(address: u64, name: &str) -> TargetSpec {
+        let mut spec = TargetSpec {
+            kind: TARGET_FUNCTION,
+            scope: SCOPE_UNDER,
+            id: 0,
+            address,
+            name: [0; SYMBOL_MAX],
+            flags: 0,
+            refused: 0,
+        };
+        for (to, from) in spec.name[..SYMBOL_MAX - 1].iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        spec
     }
 }
 
@@ -319,6 +374,8 @@ abi_struct! {
         /// In: where the histogram goes. Set by [`crate::device`] alone: the
         /// kernel writes there.
         pub(crate) hist: u64,
+        /// Calls not counted, by [`MISSES`].
+        pub missed_by: [u64; MISSES_MAX],
     }
 }
 

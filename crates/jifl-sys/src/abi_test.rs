@@ -64,6 +64,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_NR_MAX", NR_MAX as u64),
         ("JIFL_TARGETS_MAX", TARGETS_MAX as u64),
         ("JIFL_TARGET_SYSCALL", u64::from(TARGET_SYSCALL)),
+        ("JIFL_TARGET_FUNCTION", u64::from(TARGET_FUNCTION)),
+        ("JIFL_TARGET_OPTIONAL", u64::from(TARGET_OPTIONAL)),
+        ("JIFL_NR_REFUSALS", REFUSALS.len() as u64),
         ("JIFL_SCOPE_UNDER", u64::from(SCOPE_UNDER)),
         ("JIFL_NAME_MAX", NAME_MAX as u64),
         ("JIFL_SYMBOL_MAX", SYMBOL_MAX as u64),
@@ -191,6 +194,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     for (index, name) in CAUSES.iter().enumerate() {
         facts.insert(format!("cause {index} {name}"));
     }
+    for (index, reason) in REFUSALS.iter().enumerate() {
+        facts.insert(format!("refusal {index} {reason}"));
+    }
     for (index, reason) in INLINES.iter().enumerate() {
         facts.insert(format!("inline {index} {reason}"));
     }
@@ -200,6 +206,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
          JIFL_TOOLS(TOOL)\nTOOL(PLUGIN, plugin, 4)\n\
          #define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
          JIFL_CAUSES(CAUSE)\n\
+         #define REFUSAL(id, text) printf(\"refusal %d %s\\n\", id, text);\n\
+         JIFL_REFUSALS(REFUSAL)\n\
          #define INLINE(id, reason) printf(\"inline %d %s\\n\", id, reason);\n\
          JIFL_INLINES(INLINE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",
     );
@@ -224,6 +232,8 @@ fn target_layout() -> Vec<(&'static str, usize, usize)> {
         ("id", offset_of!(TargetSpec, id), 8),
         ("address", offset_of!(TargetSpec, address), 8),
         ("name", offset_of!(TargetSpec, name), SYMBOL_MAX),
+        ("flags", offset_of!(TargetSpec, flags), 4),
+        ("refused", offset_of!(TargetSpec, refused), 4),
         ("", 0, size_of::<TargetSpec>()),
     ]
 }

@@ -67,8 +67,8 @@ impl std::fmt::Debug for Rows<'_> {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets.
-    Start(&'a mut Start, &'a [TargetSpec]),
+    /// Starts a session on this file, about these targets. The module writes `refused` of functions.
+    Start(&'a mut Start, &'a mut [TargetSpec]),
     /// Ends it.
     Stop(&'a mut Stop),
     /// Reads one target's statistics, with its histogram if wanted.
@@ -205,9 +205,9 @@ impl Door for Device {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
             Request::Start(argument, targets) => {
-                // The list outlives the call; the kernel only reads it.
+                // The list outlives the call, and is borrowed mutably: the kernel writes `refused`.
                 argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
-                argument.targets = targets.as_ptr() as u64;
+                argument.targets = targets.as_mut_ptr() as u64;
                 let result = self.ioctl(1, argument);
                 argument.targets = 0;
                 result

@@ -25,11 +25,13 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
+#include <asm/text-patching.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
+#include "../enter/function.h"
 #include "count.h"
 #include "keys.h"
 #include "stats.h"
@@ -38,7 +40,6 @@
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
-static atomic64_t jifl_count_missed_ever[JIFL_NR_MISSES];
 
 /* Is something known of a call at its end, and so the call has to be known by its identity? */
 static bool jifl_count_kind(const struct jifl_session *s)
@@ -55,25 +56,6 @@ static bool jifl_count_is_special(const struct jifl_session *s)
 }
 
 /* --- a call's end ------------------------------------------------------------------ */
-
-void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why)
-{
-	atomic64_inc(&aim->missed);
-	atomic64_inc(&jifl_count_missed_ever[why]);
-}
-
-u64 jifl_count_missed(enum jifl_miss why)
-{
-	return atomic64_read(&jifl_count_missed_ever[why]);
-}
-
-void jifl_count_miss_call(u64 call, enum jifl_miss why)
-{
-	struct jifl_session *s = call ? jifl_count_session(call) : NULL;
-
-	if (s)
-		jifl_count_miss(jifl_count_aim(s, call), why);
-}
 
 /* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
 static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_aim *aim)
@@ -165,6 +147,17 @@ static void jifl_count_end(unsigned long lane)
 static void jifl_count_end_special(unsigned long lane)
 {
 	jifl_count_end_by(lane, jifl_count_finish_special);
+}
+
+void jifl_count_end_outside(unsigned long lane)
+{
+	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+	if (s && jifl_count_is_special(s))
+		jifl_count_end_special(lane);
+	else
+		jifl_count_end(lane);
 }
 
 static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result)
@@ -350,6 +343,14 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 	};
 }
 
+/* Instructions of a function that its door skips: its endbr64, if there is one, and the site. */
+static u32 jifl_count_skipped(const struct jifl_aim *aim)
+{
+	if (aim->target->kind != JIFL_TARGET_FUNCTION)
+		return 0;
+	return jifl_function_skipped(aim->target) > CALL_INSN_SIZE ? 2 : 1;
+}
+
 void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit)
 {
@@ -374,7 +375,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
-		.imm = 0,
+		.imm = s->tool->counts_insns ? jifl_count_skipped(aim) : 0,
 	};
 	if (s->tool->records)
 		entry[(*nentry)++] = jifl_count_call_of(s->tool->records->begin, aim->index);
@@ -393,12 +394,26 @@ void jifl_count_translate_begin(const struct jifl_aim *aim)
 		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(aim));
 }
 
-void jifl_count_translate_end(void)
+/* Inserted where a call is made inside another one. */
+static void jifl_count_miss_nested(struct jifl_aim *aim)
 {
-	unsigned int lane;
+	jifl_count_miss(aim, JIFL_MISS_NESTED);
+}
 
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		this_cpu_write(jifl_cpu.lanes[lane].call, 0);
+bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
+{
+	const enum jifl_tool_calls calls = aim->session->tool->calls;
+
+	if (calls == JIFL_CALLS_UNCOUNTED)
+		return false;
+	/* A cell is not taken here: that would want jifl_entry_lock. */
+	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
+	if (member && calls == JIFL_CALLS_COUNTED && jifl_stats_has_cell(aim, &ins->cell))
+		return true;
+	*ins = jifl_count_call_of(NULL, (unsigned long)aim);
+	ins->fn = member && calls == JIFL_CALLS_COUNTED ? (unsigned long)jifl_count_begin_slow :
+							  (unsigned long)jifl_count_miss_nested;
+	return true;
 }
 
 void jifl_count_attribute(struct jifl_session *s)

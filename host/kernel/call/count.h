@@ -34,11 +34,24 @@ int jifl_count_prepare(struct jifl_session *s);
 void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit);
 /*
- * Blocks that this CPU translates between begin and end count as blocks of the aim, although the
- * call has not begun. Interrupts are off.
+ * Blocks that this CPU translates from here on count as blocks of the aim, although the call has
+ * not begun, until the CPU's records are put back. Interrupts are off.
  */
 void jifl_count_translate_begin(const struct jifl_aim *aim);
-void jifl_count_translate_end(void);
+/*
+ * Puts this CPU's records of running calls aside, and back: what is done in between may set and
+ * clear them. Interrupts are off.
+ */
+void jifl_count_put_aside(u64 calls[JIFL_LANES]);
+void jifl_count_put_back(const u64 calls[JIFL_LANES]);
+/* The call in that lane, if there is one, ends outside of an entry piece. Preemption is off. */
+void jifl_count_end_outside(unsigned long lane);
+/*
+ * Fills *ins, for a block where a target of the aim begins that is called from inside the cache:
+ * the call is counted, or counted as missed. False: nothing is known of the aim's calls. Under
+ * the engine lock.
+ */
+bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins);
 /* A block is new: it counts as one of the call that runs here, if that is s's. Under the engine lock. */
 void jifl_count_attribute(struct jifl_session *s);
 /* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
@@ -49,9 +62,14 @@ bool jifl_count_is_ending(const struct jifl_session *s);
 bool jifl_count_has_dead(const struct jifl_session *s);
 /* Counts a call as missed: it ran natively, or was cut short. Any context. */
 void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
+/* The same where it is not known whose call it is. */
+void jifl_count_miss_unknown(enum jifl_miss why);
 u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
-/* Around jifl_evict: calls are cut, and a dying task may no longer return into the cache. */
-void jifl_count_drain_begin(enum jifl_miss why);
+/*
+ * Around jifl_evict: calls are cut, and a dying task may no longer return into the cache. ended:
+ * the session whose calls are all cut, wherever their tasks are; NULL: none.
+ */
+void jifl_count_drain_begin(enum jifl_miss why, const struct jifl_session *ended);
 void jifl_count_drain_end(void);
 /* hist: JIFL_HIST_BUCKETS, or NULL. */
 void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist);

@@ -119,6 +119,19 @@ void jifl_stats_collect_cells(struct jifl_session *s)
 	}
 }
 
+bool jifl_stats_has_cell(const struct jifl_aim *aim, struct ir_operand *cell)
+{
+	const int n = READ_ONCE(aim->cell);
+
+	if (!n || !jifl_stats_in_cells(aim->session))
+		return false;
+	*cell = (struct ir_operand){
+		.disp = (s32)(unsigned long)&jifl_stats_cells[n - 1],
+		.gs = true,
+	};
+	return true;
+}
+
 bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell)
 {
 	unsigned long found;
@@ -130,11 +143,7 @@ bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell)
 		__set_bit(found, jifl_stats_cells_used);
 		WRITE_ONCE(aim->cell, found + 1);
 	}
-	*cell = (struct ir_operand){
-		.disp = (s32)(unsigned long)&jifl_stats_cells[aim->cell - 1],
-		.gs = true,
-	};
-	return true;
+	return jifl_stats_has_cell(aim, cell);
 }
 
 /* jifl_stats_collect_cells has left a 0 in the cell. */
@@ -144,9 +153,9 @@ static void jifl_stats_give_cell(struct jifl_aim *aim)
 
 	if (!aim->cell)
 		return;
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	__clear_bit(aim->cell - 1, jifl_stats_cells_used);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 	aim->cell = 0;
 }
 
@@ -182,6 +191,7 @@ static u64 jifl_stats_read_cells(const struct jifl_aim *aim)
 
 void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist)
 {
+	unsigned int miss;
 	int cpu;
 
 	st->calls = jifl_stats_read_cells(aim);
@@ -189,7 +199,12 @@ void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist
 	st->sum = 0;
 	st->min = U64_MAX;
 	st->max = 0;
-	st->missed = atomic64_read(&aim->missed);
+	st->missed = 0;
+	memset(st->missed_by, 0, sizeof(st->missed_by));
+	for (miss = 0; miss < JIFL_NR_MISSES; miss++) {
+		st->missed_by[miss] = atomic64_read(&aim->missed[miss]);
+		st->missed += st->missed_by[miss];
+	}
 	st->blocks = READ_ONCE(aim->blocks);
 	if (hist)
 		memset(hist, 0, JIFL_HIST_BUCKETS * sizeof(*hist));

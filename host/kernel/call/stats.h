@@ -30,6 +30,8 @@ int jifl_stats_init(void);
 void jifl_stats_exit(void);
 /* Takes a cell for the aim and fills in *cell; false: none is free. Under jifl_entry_lock. */
 bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell);
+/* The aim's cell, if it has one: as above, but takes none. Any context. */
+bool jifl_stats_has_cell(const struct jifl_aim *aim, struct ir_operand *cell);
 /* What s has counted in shared cells becomes its own. */
 void jifl_stats_collect_cells(struct jifl_session *s);
 

@@ -29,6 +29,7 @@
 static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
 static bool jifl_switch_draining;
 static enum jifl_miss jifl_switch_drain;
+static const struct jifl_session *jifl_switch_ended;	/* jifl_session_mutex */
 
 /*
  * A hash table with open addressing: a task's record is in one of the JIFL_SAVED_WINDOW places from
@@ -143,8 +144,7 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 		else
 			jifl_switch_die(now);
 	}
-	/* Kernel threads make no system calls. */
-	*now = next->flags & PF_KTHREAD ? (struct jifl_saved){} : jifl_saved_take(next);
+	*now = jifl_saved_take(next);
 	jifl_switch_mark_resumed(now, next);
 }
 
@@ -153,7 +153,7 @@ static bool jifl_count_is_exit(const struct jifl_session *s, u64 call)
 {
 	const struct jifl_aim *aim = jifl_aim_at(s, jifl_count_index(call));
 
-	return aim && jifl_target_ends_task(aim->target);
+	return aim && aim->target->ends_task;
 }
 
 /* Looks at other CPUs only: on this CPU the running call is the one that ends the session. */
@@ -219,8 +219,9 @@ void jifl_switch_marks(bool wanted)
 	WRITE_ONCE(jifl_switch_marking, wanted);
 }
 
-void jifl_count_drain_begin(enum jifl_miss why)
+void jifl_count_drain_begin(enum jifl_miss why, const struct jifl_session *ended)
 {
+	jifl_switch_ended = ended;
 	WRITE_ONCE(jifl_switch_drain, why);
 	WRITE_ONCE(jifl_switch_draining, true);
 }
@@ -228,6 +229,7 @@ void jifl_count_drain_begin(enum jifl_miss why)
 void jifl_count_drain_end(void)
 {
 	WRITE_ONCE(jifl_switch_draining, false);
+	jifl_switch_ended = NULL;
 }
 
 /*
@@ -241,6 +243,30 @@ static void jifl_switch_cut(struct task_struct *task)
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
+}
+
+/*
+ * A call of a function may go on without any code of the cache on the task's stack: its last call
+ * was a jump, and what it leads to runs natively. So calls of a session that has ended are looked
+ * for among all that are saved. The machine is stopped, so all are saved.
+ */
+static void jifl_switch_sweep(void)
+{
+	const struct jifl_session *s = jifl_switch_ended;
+	u32 at;
+
+	if (!s || !s->slot || JIFL_HOST_PLANTED(calls_not_swept))
+		return;
+	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
+		struct jifl_lane *lane = &jifl_saved_value[at].lanes[s->lane];
+
+		if (!jifl_saved_task[at] || !lane->call || jifl_count_session(lane->call) != s)
+			continue;
+		jifl_count_miss_call(lane->call, JIFL_MISS_END);
+		lane->call = 0;
+		if (jifl_saved_is_empty(&jifl_saved_value[at]))
+			jifl_saved_task[at] = NULL;
+	}
 }
 
 /* The sessions that record faults of the running call are told. */
@@ -262,6 +288,7 @@ static const struct jifl_run_events jifl_switch_events = {
 	.fault = jifl_switch_fault,
 	.lose = jifl_switch_lose,
 	.cut = jifl_switch_cut,
+	.sweep = jifl_switch_sweep,
 };
 
 /* --- the hook -------------------------------------------------------------------- */

@@ -40,6 +40,9 @@ struct jifl_tool {
 	u32 kind;			/* enum jifl_kind */
 	u32 flags;			/* JIFL_FLAG_* that its sessions may have */
 	enum jifl_tool_calls calls;
+	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
+	u32 function_flags;		/* of flags, those that it has for functions */
+	bool functions;			/* functions may be its targets */
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */

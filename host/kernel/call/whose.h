@@ -71,7 +71,7 @@ struct jifl_aim {
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
-	atomic64_t missed;
+	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */
 	/* nr_cpu_ids, from jifl_count_prepare on; all NULL in sessions that have no figures. */
 	struct jifl_stats_cpu *cpu[];
 };
@@ -96,6 +96,8 @@ struct jifl_session {
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
+	u32 nfunctions;		/* of naims, those that are functions */
+	struct jifl_target **doors; /* these, while they have their doors; jifl_session_mutex */
 	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
 };
 

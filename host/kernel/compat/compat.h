@@ -43,6 +43,18 @@ void jifl_compat_visit_return_records(struct task_struct *task,
 			       void (*fn)(unsigned long *word, void *arg),
 			       void *arg);
 
+/* Once, at load: finds the trampoline. 0. */
+int jifl_compat_records_init(void);
+/*
+ * Puts return addresses that return hooks (rethook) keep back on the stack of a task that does not
+ * run, and hides them again. Between the two the caller changes words on the stack and in records
+ * alike. The kernel does not resolve hooked returns in walks of a task that is ready to run, and
+ * Linux 6.1 warns. begin, end: the stack's words in use. All CPUs are stopped from the first to the
+ * second.
+ */
+void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
+void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
+
 /* --- per-CPU data ------------------------------------------------------------- */
 
 /* The place of the current task, relative to gs. */

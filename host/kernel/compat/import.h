@@ -12,6 +12,7 @@
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/rethook.h>
 #include <linux/set_memory.h>
 #include <linux/static_call.h>
 #include <linux/task_work.h>
@@ -29,6 +30,23 @@
 #define JIFL_IMPORTS_BY_VERSION(X) \
 	X(NEEDED, module_alloc) \
 	X(OPTIONAL, __vmalloc_node_range)
+#endif
+
+#if !defined(CONFIG_RETHOOK)
+#define JIFL_IMPORTS_OF_RETHOOK(X)
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+#define JIFL_IMPORTS_OF_RETHOOK(X) \
+	X(OPTIONAL, rethook_alloc) \
+	X(OPTIONAL, rethook_free) \
+	X(OPTIONAL, rethook_try_get) \
+	X(OPTIONAL, rethook_hook)
+#else
+#define JIFL_IMPORTS_OF_RETHOOK(X) \
+	X(OPTIONAL, rethook_alloc) \
+	X(OPTIONAL, rethook_add_node) \
+	X(OPTIONAL, rethook_free) \
+	X(OPTIONAL, rethook_try_get) \
+	X(OPTIONAL, rethook_hook)
 #endif
 
 /*
@@ -50,6 +68,8 @@
 	X(NEEDED, __get_vm_area_caller) \
 	X(NEEDED, text_poke_bp) \
 	X(OPTIONAL, text_poke_copy) \
+	X(OPTIONAL, ftrace_find_rec_direct) \
+	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 
 enum jifl_import {

@@ -13,10 +13,53 @@
 #include <linux/sched.h>
 
 #include "compat.h"
+#include "ksym.h"
 
 typedef void (*record_fn)(unsigned long *word, void *arg);
 
+static unsigned long trampoline;	/* arch_rethook_trampoline; 0: none */
+static unsigned long graph_trampoline;	/* return_to_handler; 0: none */
+
 #ifdef CONFIG_RETHOOK
+/* The word from which the record has taken the return address; NULL: it holds something else. */
+static unsigned long *slot_of(const struct rethook_node *node, unsigned long *begin,
+			      unsigned long *end)
+{
+	unsigned long *slot = (unsigned long *)node->frame;
+
+	/* Of two hooks of one return, the later one keeps the trampoline's address. */
+	if (!trampoline || node->ret_addr == trampoline || slot < begin || slot >= end)
+		return NULL;
+	return slot;
+}
+
+__no_sanitize_address
+void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
+{
+	struct rethook_node *node;
+	unsigned long *slot;
+
+	llist_for_each_entry(node, task->rethooks.first, llist) {
+		slot = slot_of(node, begin, end);
+		if (slot && *slot == trampoline)
+			*slot = node->ret_addr;
+	}
+}
+
+/* Where the function graph tracer has hooked the return later, its trampoline was left alone. */
+__no_sanitize_address
+void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
+{
+	struct rethook_node *node;
+	unsigned long *slot;
+
+	llist_for_each_entry(node, task->rethooks.first, llist) {
+		slot = slot_of(node, begin, end);
+		if (slot && *slot != graph_trampoline)
+			*slot = trampoline;
+	}
+}
+
 static void each_rethook(struct task_struct *task, record_fn fn, void *arg)
 {
 	struct rethook_node *node;
@@ -25,6 +68,14 @@ static void each_rethook(struct task_struct *task, record_fn fn, void *arg)
 		fn(&node->ret_addr, arg);
 }
 #else
+void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
+{
+}
+
+void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
+{
+}
+
 static void each_rethook(struct task_struct *task, record_fn fn, void *arg)
 {
 }
@@ -76,6 +127,13 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 		fn(&task->ret_stack[i].ret, arg);
 }
 #endif
+
+int jifl_compat_records_init(void)
+{
+	trampoline = jifl_ksym("arch_rethook_trampoline");
+	graph_trampoline = jifl_ksym("return_to_handler");
+	return 0;
+}
 
 void jifl_compat_visit_return_records(struct task_struct *task, record_fn fn, void *arg)
 {

@@ -11,6 +11,8 @@
 #include <linux/uaccess.h>
 
 #include "../kernel.h"
+#include "../enter/function.h"
+#include "../enter/target.h"
 #include "../session/aim.h"
 #include "../session/audit.h"
 #include "../session/filter.h"
@@ -19,39 +21,83 @@
 #include "../tools/tools.h"
 #include "request.h"
 
-static int jifl_start_target(struct jifl_session *s, u32 index,
-			     const struct jifl_target_spec *spec)
+/* May the session that is asked for be about functions? */
+static bool jifl_start_may_functions(const struct jifl_start *req, const struct jifl_tool *tool)
 {
-	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER ||
-	    spec->address || memchr_inv(spec->name, 0, sizeof(spec->name)))
+	return tool->functions && !(req->flags & ~tool->function_flags);
+}
+
+/* -EOPNOTSUPP with spec->refused set: it cannot be entered. */
+static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_target_spec *spec,
+			       bool may)
+{
+	int ret;
+
+	if (spec->id || spec->flags & ~JIFL_TARGET_OPTIONAL ||
+	    spec->name[sizeof(spec->name) - 1])
+		return -EINVAL;
+	spec->refused = may ? jifl_function_refusal(spec->address) : JIFL_REFUSED_TOOL;
+	if (!spec->refused) {
+		ret = jifl_aim_add(s, index, spec->kind, spec->address);
+		if (ret != -ENOENT)
+			return ret;
+		spec->refused = JIFL_REFUSED_UNKNOWN;
+	}
+	return spec->flags & JIFL_TARGET_OPTIONAL ? 0 : -EOPNOTSUPP;
+}
+
+static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_target_spec *spec,
+			     bool may_functions)
+{
+	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER)
+		return -EINVAL;
+	if (spec->kind == JIFL_TARGET_FUNCTION)
+		return jifl_start_function(s, index, spec, may_functions);
+	if (spec->address || spec->flags || memchr_inv(spec->name, 0, sizeof(spec->name)))
 		return -EINVAL;
 	return jifl_aim_add(s, index, spec->kind, spec->id);
 }
 
-static int jifl_start_targets(struct jifl_session *s, u64 targets)
+/* Tells the caller why a function was refused, or that it was not. */
+static int jifl_start_answer(u64 targets, u32 index, u32 refused)
 {
+	struct jifl_target_spec __user *spec = u64_to_user_ptr(targets);
+
+	return put_user(refused, &spec[index].refused) ? -EFAULT : 0;
+}
+
+static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req, bool may_functions)
+{
+	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
 	struct jifl_target_spec spec;
 	int ret = 0;
 	u32 i;
 
 	for (i = 0; i < s->ntargets && !ret; i++) {
-		if (copy_from_user(&spec, u64_to_user_ptr(targets + i * sizeof(spec)), sizeof(spec)))
+		if (copy_from_user(&spec, &list[i], sizeof(spec)))
 			return -EFAULT;
-		ret = jifl_start_target(s, i, &spec);
+		ret = jifl_start_target(s, i, &spec, may_functions);
+		if (ret == -EOPNOTSUPP)
+			req->busy_target = i;
+		if (spec.kind == JIFL_TARGET_FUNCTION &&
+		    jifl_start_answer(req->targets, i, spec.refused))
+			return -EFAULT;
 		cond_resched();
 	}
 	return ret;
 }
 
-static struct jifl_session *jifl_start_session(const struct jifl_start *req,
+static struct jifl_session *jifl_start_session(struct jifl_start *req,
 					       const struct jifl_tool *tool)
 {
+	const bool may_functions = jifl_start_may_functions(req, tool);
 	struct jifl_session *s = jifl_session_alloc(req->ntargets);
 	int ret;
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
-	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_targets(s, req->targets);
+	ret = jifl_filter_init(&s->filter, req) ?:
+	      jifl_start_targets(s, req, may_functions);
 	if (ret) {
 		jifl_session_free(s);
 		return ERR_PTR(ret);
@@ -99,6 +145,10 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	ret = jifl_session_start(s, &busy_target, &busy_session);
+	/* Of functions ftrace says only then that it has the site for somebody else. */
+	if (ret == -EOPNOTSUPP && s->nfunctions &&
+	    jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_TAKEN))
+		ret = -EFAULT;
 	if (ret) {
 		req->busy_target = busy_target;
 		req->busy_session = busy_session;

@@ -22,6 +22,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
@@ -40,10 +41,30 @@ static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
 static_assert(NR_syscalls <= JIFL_NR_MAX);
 
 u64 jifl_entry_table[JIFL_NR_MAX] ____cacheline_aligned;
-DEFINE_RAW_SPINLOCK(jifl_entry_lock);
+static DEFINE_RAW_SPINLOCK(jifl_entry_spinlock);
 
 /* The target of each entry of the table. target.c says which lock guards it. */
 static struct jifl_target *jifl_entry_targets[JIFL_NR_MAX];
+
+/*
+ * With interrupts off before jifl_own_begin: the functions that lock and unlock may be targets.
+ */
+unsigned long jifl_entry_lock(void)
+{
+	unsigned long flags;
+
+	raw_local_irq_save(flags);
+	jifl_own_begin();
+	raw_spin_lock(&jifl_entry_spinlock);
+	return flags;
+}
+
+void jifl_entry_unlock(unsigned long flags)
+{
+	raw_spin_unlock(&jifl_entry_spinlock);
+	jifl_own_end();
+	raw_local_irq_restore(flags);
+}
 
 static struct {
 	struct mutex lock;		/* what follows */
@@ -152,9 +173,23 @@ static u64 jifl_entry_handler(u64 nr)
 	return handlers[nr];
 }
 
-static struct jifl_target **jifl_entry_place(u64 nr)
+static struct jifl_target *jifl_entry_find(u64 nr)
 {
-	return &jifl_entry_targets[nr];
+	return jifl_entry_targets[nr];
+}
+
+static int jifl_entry_add(struct jifl_target *t)
+{
+	t->ends_task = t->id == __NR_exit || t->id == __NR_exit_group;
+	/* Pairs with the READ_ONCE where the target is entered: readers see the target filled. */
+	smp_store_release(&jifl_entry_targets[t->id], t);
+	return 0;
+}
+
+static void jifl_entry_drop(struct jifl_target *t)
+{
+	WRITE_ONCE(jifl_entry_targets[t->id], NULL);
+	kfree(t);
 }
 
 static void jifl_entry_redirect(const struct jifl_target *t, u64 to)
@@ -164,7 +199,9 @@ static void jifl_entry_redirect(const struct jifl_target *t, u64 to)
 
 const struct jifl_target_type jifl_target_syscalls = {
 	.address = jifl_entry_handler,
-	.place = jifl_entry_place,
+	.find = jifl_entry_find,
+	.add = jifl_entry_add,
+	.drop = jifl_entry_drop,
 	.redirect = jifl_entry_redirect,
 };
 

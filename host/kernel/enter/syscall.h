@@ -3,7 +3,6 @@
 #ifndef JIFL_HOST_ENTER_SYSCALL_H
 #define JIFL_HOST_ENTER_SYSCALL_H
 
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include "../../../include/uapi/jifl.h"
 
@@ -17,7 +16,13 @@ extern char jifl_entry_slow[];	/* in the entry table: ask jifl_choose */
  * handler. 0: the call passes. Written under jifl_entry_lock.
  */
 extern u64 jifl_entry_table[JIFL_NR_MAX];
-extern raw_spinlock_t jifl_entry_lock;
+
+/*
+ * jifl_entry_lock guards the entry table and all that says where a door leads. Interrupts are off
+ * while it is held. Any context but NMI.
+ */
+unsigned long jifl_entry_lock(void);
+void jifl_entry_unlock(unsigned long flags);
 
 struct jifl_target;
 

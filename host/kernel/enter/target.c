@@ -9,7 +9,6 @@
 #include <linux/err.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
-#include <asm/unistd.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -17,9 +16,10 @@
 
 static const struct jifl_target_type * const jifl_target_types[] = {
 	[JIFL_TARGET_SYSCALL] = &jifl_target_syscalls,
+	[JIFL_TARGET_FUNCTION] = &jifl_target_functions,
 };
 
-static DEFINE_MUTEX(jifl_target_mutex);	/* guards what place() of a kind points to */
+static DEFINE_MUTEX(jifl_target_mutex);	/* guards what kinds keep */
 
 bool jifl_target_is_kind(u32 kind)
 {
@@ -35,6 +35,7 @@ u64 jifl_target_address(u32 kind, u64 id)
 static struct jifl_target *jifl_target_make(u32 kind, u64 id, u64 address)
 {
 	struct jifl_target *t = JIFL_ALLOC(kzalloc(sizeof(*t), GFP_KERNEL));
+	int err;
 
 	if (!t)
 		return ERR_PTR(-ENOMEM);
@@ -42,9 +43,11 @@ static struct jifl_target *jifl_target_make(u32 kind, u64 id, u64 address)
 	t->kind = kind;
 	t->id = id;
 	t->address = address;
-	/* Pairs with the READ_ONCE where the target is entered: readers see the target filled. */
-	smp_store_release(jifl_target_types[kind]->place(id), t);
-	return t;
+	err = jifl_target_types[kind]->add(t);
+	if (!err)
+		return t;
+	kfree(t);
+	return ERR_PTR(err);
 }
 
 struct jifl_target *jifl_target_get(u32 kind, u64 id)
@@ -56,7 +59,7 @@ struct jifl_target *jifl_target_get(u32 kind, u64 id)
 	if (!address)
 		return NULL;
 	mutex_lock(&jifl_target_mutex);
-	t = *k->place(id);
+	t = k->find(id);
 	if (t)
 		refcount_inc(&t->refs);
 	else
@@ -69,17 +72,11 @@ void jifl_target_put(struct jifl_target *t)
 {
 	if (!refcount_dec_and_mutex_lock(&t->refs, &jifl_target_mutex))
 		return;
-	WRITE_ONCE(*jifl_target_types[t->kind]->place(t->id), NULL);
+	jifl_target_types[t->kind]->drop(t);
 	mutex_unlock(&jifl_target_mutex);
-	kfree(t);
 }
 
 void jifl_target_redirect(const struct jifl_target *t, u64 to)
 {
 	jifl_target_types[t->kind]->redirect(t, to);
-}
-
-bool jifl_target_ends_task(const struct jifl_target *t)
-{
-	return t->kind == JIFL_TARGET_SYSCALL && (t->id == __NR_exit || t->id == __NR_exit_group);
 }

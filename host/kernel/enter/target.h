@@ -5,6 +5,7 @@
  *
  *   target.c	targets come and go
  *   syscall.c	the kind JIFL_TARGET_SYSCALL, and its door
+ *   function.c	the kind JIFL_TARGET_FUNCTION, and its doors
  *
  * A kind is a struct jifl_target_type. A kind that is added later brings its own door; nothing
  * else in the module knows how a target is entered.
@@ -19,12 +20,19 @@
 #include "../store/percpu.h"
 
 struct jifl_aim;
+struct jifl_function_batch;
+struct module;
 
 struct jifl_target {
 	refcount_t refs;		/* one for each aim */
 	u32 kind;			/* enum jifl_target_kind */
-	u64 id;				/* within its kind; SYSCALL: the number */
-	u64 address;			/* of the code that is entered; SYSCALL: the handler */
+	/* Within its kind. SYSCALL: the number; FUNCTION: the address where it begins. */
+	u64 id;
+	/*
+	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site.
+	 */
+	u64 address;
+	bool ends_task;			/* a task may end in it instead of returning from it */
 	u64 list;			/* aim.c's mark; jifl_session_mutex */
 	/*
 	 * Both are written under jifl_entry_lock. Code that enters the target reads them without a
@@ -32,13 +40,23 @@ struct jifl_target {
 	 */
 	struct jifl_aim *armed[JIFL_LANES];
 	struct hlist_head ways;		/* struct jifl_way, of several sessions */
+
+	/* function.c's alone: FUNCTION */
+	struct hlist_node node;		/* in its hash table, by address */
+	struct module *module;		/* a reference; NULL: the kernel's own text */
+	struct jifl_function_batch *batch; /* NULL: no door; jifl_session_mutex */
+	u32 users;			/* sessions that have it attached; jifl_session_mutex */
+	struct rcu_head rcu;
 };
 
 struct jifl_target_type {
 	/* Address of the code of target `id`; 0: this kernel has none. */
 	u64 (*address)(u64 id);
-	/* Where the kind keeps the pointer to its target `id`, which has an address. */
-	struct jifl_target **(*place)(u64 id);
+	/* The kind's target `id`, if there is one, else NULL. Under target.c's mutex, as these are. */
+	struct jifl_target *(*find)(u64 id);
+	/* Keeps a target that is filled, and gives it up. add: 0 or -errno. drop frees it. */
+	int (*add)(struct jifl_target *t);
+	void (*drop)(struct jifl_target *t);
 	/*
 	 * Has the door lead to `to`: an entry piece, or the code that asks session/choose.c. 0: the
 	 * target runs natively. Under jifl_entry_lock.
@@ -46,8 +64,8 @@ struct jifl_target_type {
 	void (*redirect)(const struct jifl_target *t, u64 to);
 };
 
-/* syscall.c */
-extern const struct jifl_target_type jifl_target_syscalls;
+extern const struct jifl_target_type jifl_target_syscalls;	/* syscall.c */
+extern const struct jifl_target_type jifl_target_functions;	/* function.c */
 
 /* True if the kind exists. */
 bool jifl_target_is_kind(u32 kind);
@@ -55,14 +73,12 @@ bool jifl_target_is_kind(u32 kind);
 u64 jifl_target_address(u32 kind, u64 id);
 /*
  * Returns a reference to a target, which is made if it does not exist. NULL: this kernel has no
- * such target; ERR_PTR(-ENOMEM). Sleeps.
+ * such target; ERR_PTR(-ENOMEM), ERR_PTR(-ENOENT): its module is going. Sleeps.
  */
 struct jifl_target *jifl_target_get(u32 kind, u64 id);
 /* Gives t back. No session that had t armed runs any more, and jifl_evict returned. Sleeps. */
 void jifl_target_put(struct jifl_target *t);
 /* As jifl_target_type.redirect. */
 void jifl_target_redirect(const struct jifl_target *t, u64 to);
-/* True if a task may end in this target instead of returning from it. */
-bool jifl_target_ends_task(const struct jifl_target *t);
 
 #endif

@@ -117,8 +117,8 @@ static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
 
 /*
  * Cuts one frame that the unwinder has found, and returns where the next one begins. The module's
- * own text counts as inside: jifl_entry_stub and the functions that it calls carry the address of
- * a piece to which they are about to jump.
+ * own text counts as inside: the stubs of the doors and the functions that they call carry the
+ * address of a piece to which they are about to go.
  */
 static unsigned long *cut_frame(const struct unwind_state *state, struct words words,
 				struct scan *scan)
@@ -141,8 +141,7 @@ static unsigned long *cut_frame(const struct unwind_state *state, struct words w
  * byte in a slot leaves the other seven as an earlier call left them, so that a flag beside an old
  * return address looks like another return address.
  *
- * Where the unwinder gives up before the system call's own frame, the rest of the stack is changed
- * by the look of its words.
+ * Where the unwinder gives up, the rest of the stack is changed by the look of its words.
  */
 static void cut_stack(struct task_struct *task, struct words words, struct scan *scan)
 {
@@ -173,10 +172,12 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 	scan->found = false;
 	scan->inside = false;
 	words = words_of(task);
+	jifl_compat_show_returns(task, words.begin, words.end);
 	if (holds_any(words, scan))
 		cut_stack(task, words, scan);
 	if (!JIFL_HOST_PLANTED(records_not_visited))
 		jifl_compat_visit_return_records(task, cut_word, scan);
+	jifl_compat_hide_returns(task, words.begin, words.end);
 
 	/*
 	 * Only a thread that was preempted can be inside, because neither inserted code nor the
@@ -199,27 +200,43 @@ static int scan_all(void *arg)
 
 	for_each_process_thread(group, task)
 		scan_task(task, arg);
+	jifl_run_events->sweep();
 	return 0;
 }
 
 /*
- * 1. No entry leads into code that goes, so no further thread comes in.
- * 2. All CPUs are stopped. Each CPU runs its stopper, which is in no system call. Interrupt stacks
- *    are empty, because a stopper is a thread. All other threads are switched out. Everything from
- *    which they will go on is on their kernel stacks (at and above thread.sp) or in tracers'
- *    records. Addresses that are exact are replaced there: callers' return addresses, and faults
- *    and preemption at copied instructions. A copy of a return address that code has made for
- *    itself (_RET_IP_) stays: it is printed at most.
- * 3. Threads remain that were preempted inside inserted code, inside a stub, or between the read
- *    of the entry table and the jump to the address read. These few instructions end at an exact
- *    point, or in a call whose return address is an exact point. Each of these threads needs only
- *    to run for a moment, and can come in only once. All CPUs go on, and after a while the
- *    eviction repeats step 2. The repetition ends: a thread is inside again at the next stop only
- *    if it was stopped there by chance, and the code from which it has returned meanwhile is gone
- *    for good.
- * 4. A thread that reaps itself leaves the list of tasks while it still runs do_exit(), so step 2
+ * 1. No entry leads into code that goes: for system calls the table does not, for functions no way
+ *    has a piece (session/mix.c). So no further thread comes in.
+ * 2. All CPUs are stopped. Each CPU runs its stopper. No stopper is in the cache, or comes there
+ *    while the machine is stopped: system calls are not its business, and doors of functions let
+ *    it pass (enter/guard.c). No interrupt or exception stack is in use, because a stopper is a
+ *    thread. No idle task has been in the cache, because doors let idle tasks pass; they are not
+ *    on the list of tasks. So all addresses from which a thread will go on are on the kernel
+ *    stacks of listed tasks, user's and kernel threads (at and above thread.sp), or in tracers'
+ *    records. The module's own return hooks (call/returns.c) are such records; while a stack is
+ *    walked, hooked returns stand on it as they were. Addresses that are exact are replaced there:
+ *    callers' return addresses, and faults and preemption at copied instructions. A copy of a
+ *    return address that code has made for itself (_RET_IP_) stays: it is printed at most.
+ * 3. A walk may end anywhere: at user mode, at the beginning of a kernel thread. What lies behind
+ *    the end of a walk without an error are no frames. Where the unwinder gives up, the rest of
+ *    the stack is changed by the look of its words.
+ * 4. Threads remain that were preempted inside inserted code, inside a stub, or between the read
+ *    of the address to go to and the jump there. For functions this is jifl_function_stub, with
+ *    the address in rax, in a saved register or in the slot of its return address: the stub is the
+ *    module's text, so it counts as inside while there is such an address. These few instructions
+ *    end at an exact point, or in a call whose return address is an exact point. Each of these
+ *    threads needs only to run for a moment, and can come in only once. All CPUs go on, and after
+ *    a while the eviction repeats step 2. The repetition ends: a thread is inside again at the
+ *    next stop only if it was stopped there by chance, and the code from which it has returned
+ *    meanwhile is gone for good.
+ * 5. A thread in an ftrace trampoline, on the way from a site to the stub, has no address of the
+ *    cache yet. It will get none of code that goes, by 1.
+ * 6. The caller has disarmed the session itself, so what it does from then on comes to no code
+ *    that goes. That it is exempt from 4. does no harm.
+ * 7. A thread that reaps itself leaves the list of tasks while it still runs do_exit(), so step 2
  *    can miss it. It never sleeps again before its last switch, and synchronize_rcu_tasks() waits
- *    for that switch.
+ *    for that switch. synchronize_rcu_tasks() does not wait for idle tasks, which need no waiting
+ *    by 2.
  */
 void jifl_evict(struct jifl_drain *drain, bool all)
 {

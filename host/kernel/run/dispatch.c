@@ -74,6 +74,7 @@ unsigned long jifl_host_lock(void)
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
+	jifl_own_begin();
 	/* Pairs with the release in jifl_host_unlock. */
 	while (atomic_cmpxchg_acquire(&engine_lock, 0, 1)) {
 		while (atomic_read(&engine_lock))
@@ -86,6 +87,7 @@ void jifl_host_unlock(unsigned long cookie)
 {
 	/* Pairs with the acquire in jifl_host_lock. */
 	atomic_set_release(&engine_lock, 0);
+	jifl_own_end();
 	raw_local_irq_restore(cookie);
 }
 

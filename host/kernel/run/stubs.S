@@ -5,6 +5,7 @@
  *   jifl_entry_stub         do_syscall_64 calls it instead of x64_sys_call
  *   jifl_chain_*            the stub's last jump, to the address in the entry table
  *   jifl_entry_slow         in the entry table if C code has to choose
+ *   jifl_function_stub      fentry sites of functions call it
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  the cache jumps here when a lookup did not find a target
  *
@@ -122,6 +123,46 @@ SYM_CODE_START(jifl_entry_slow)
 	UNWIND_HINT_FUNC
 	jmp	JIFL_ENTRY_RESUME
 SYM_CODE_END(jifl_entry_slow)
+
+/*
+ * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
+ * arguments in registers, rax (number of vector registers) included. Out: at the address from
+ * jifl_function_enter, with [rsp] return address of the caller, all registers as they were; flags
+ * change, which have no value there.
+ *
+ * The stub returns to the address that replaces its own return address. So the return of the site's
+ * call is mispredicted if the address is an entry piece, and the processor predicts all further
+ * returns up the stack.
+ */
+SYM_FUNC_START(jifl_function_stub)
+	ANNOTATE_NOENDBR		/* called directly */
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
+	CALL_DEPTH_ACCOUNT
+#endif
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	movq	(9 * 8)(%rsp), %rdi
+	leaq	(10 * 8)(%rsp), %rsi
+	call	jifl_function_enter
+	movq	%rax, (9 * 8)(%rsp)
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	RET
+SYM_FUNC_END(jifl_function_stub)
 
 /*
  * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,

@@ -8,10 +8,14 @@
  */
 #include <linux/err.h>
 #include <linux/lockdep.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../call/returns.h"
+#include "../call/tool.h"
+#include "../enter/function.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "session.h"
@@ -35,6 +39,7 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	aim->way.mix = &s->alone;
 	s->aims[index] = aim;
 	s->naims++;
+	s->nfunctions += kind == JIFL_TARGET_FUNCTION;
 	return 0;
 }
 
@@ -55,6 +60,61 @@ int jifl_aim_check(const struct jifl_session *s)
 	return s->naims ? 0 : -EINVAL;
 }
 
+/* Of the session's n-th function, its place in the list. */
+static u32 jifl_aim_index(const struct jifl_session *s, u32 n)
+{
+	struct jifl_aim *aim;
+	u32 i;
+
+	for_each_aim(aim, s, i)
+		if (aim->target->kind == JIFL_TARGET_FUNCTION && !n--)
+			break;
+	return i;
+}
+
+int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
+{
+	const bool followed = s->tool->calls == JIFL_CALLS_FOLLOWED;
+	struct jifl_aim *aim;
+	u32 i, n = 0;
+	int ret;
+
+	if (!s->nfunctions)
+		return 0;
+	ret = followed ? jifl_returns_open() : 0;
+	if (ret)
+		return ret;
+	s->doors = JIFL_ALLOC(kvmalloc_array(s->nfunctions, sizeof(*s->doors), GFP_KERNEL));
+	ret = s->doors ? 0 : -ENOMEM;
+	for_each_aim(aim, s, i)
+		if (!ret && aim->target->kind == JIFL_TARGET_FUNCTION)
+			s->doors[n++] = aim->target;
+	if (!ret)
+		ret = jifl_function_attach(s->doors, n, &i);
+	if (!ret)
+		return 0;
+	if (ret == -EBUSY) {
+		*busy_target = jifl_aim_index(s, i);
+		ret = -EOPNOTSUPP;
+	}
+	kvfree(s->doors);
+	s->doors = NULL;
+	if (followed)
+		jifl_returns_close();
+	return ret;
+}
+
+void jifl_aim_detach(struct jifl_session *s)
+{
+	if (!s->doors)
+		return;
+	jifl_function_detach(s->doors, s->nfunctions);
+	kvfree(s->doors);
+	s->doors = NULL;
+	if (s->tool->calls == JIFL_CALLS_FOLLOWED)
+		jifl_returns_close();
+}
+
 void jifl_aim_free(struct jifl_session *s)
 {
 	struct jifl_aim *aim;
@@ -66,4 +126,5 @@ void jifl_aim_free(struct jifl_session *s)
 		kfree(aim);
 	}
 	s->naims = 0;
+	s->nfunctions = 0;
 }

@@ -8,7 +8,8 @@
 
 /*
  * Puts the target into a place of the session's list, which jifl_session_alloc has left empty.
- * The place of a target that this kernel does not have stays empty. 0; -ENOMEM. Sleeps.
+ * The place of a target that this kernel does not have stays empty. 0; -ENOMEM; -ENOENT: the
+ * function's module is going. Sleeps.
  */
 int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id);
 /*
@@ -16,6 +17,13 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id);
  * jifl_session_mutex.
  */
 int jifl_aim_check(const struct jifl_session *s);
+/*
+ * Gives the session's functions their doors, and its calls their returns. 0;
+ * -EOPNOTSUPP with *busy_target set: somebody else has that function's site; -ENOMEM. Nothing is attached after an error. Both under jifl_session_mutex; sleep.
+ */
+int jifl_aim_attach(struct jifl_session *s, u32 *busy_target);
+/* Undoes it, if it was done. The session is disarmed, and jifl_evict has returned. */
+void jifl_aim_detach(struct jifl_session *s);
 /* Gives all back. Sleeps. */
 void jifl_aim_free(struct jifl_session *s);
 

@@ -13,14 +13,19 @@
  */
 #include <linux/bitops.h>
 #include <linux/delay.h>
+#include <linux/preempt.h>
 #include <linux/rculist.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../call/count.h"
+#include "../call/returns.h"
 #include "../call/tool.h"
+#include "../enter/function.h"
+#include "../enter/guard.h"
 #include "../enter/syscall.h"
 #include "../enter/target.h"
 #include "aim.h"
@@ -62,17 +67,22 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	const int context = jifl_mix_context(w->mix);
 	struct jifl_session *s;
 	unsigned int lane;
+	u64 calls[JIFL_LANES];
 	u32 nentry, nexit;
 	u64 piece;
 
 	if (context < 0)
 		return 0;
 	jifl_choose_inserts(w, &nentry, &nexit);
+	/* Calls of functions end by their return's hook. */
+	if (w->target->kind == JIFL_TARGET_FUNCTION)
+		nexit = 0;
+	jifl_count_put_aside(calls);
 	for_each_member(s, w->mix, lane)
 		jifl_count_translate_begin(w->target->armed[lane]);
 	piece = jifl_engine_entry_create(context, jifl_orig_at(w->target->address),
 					 jifl_choose_entry, nentry, jifl_choose_exit, nexit, &cause);
-	jifl_count_translate_end();
+	jifl_count_put_back(calls);
 	if (!piece)
 		WRITE_ONCE(w->native, true);
 	return piece;
@@ -119,7 +129,7 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 	unsigned long flags;
 	u64 piece;
 
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	piece = w->piece;
 	if (!piece && !jifl_mix_is_paused() && jifl_choose_is_armed(w)) {
 		piece = jifl_choose_make(w);
@@ -127,7 +137,7 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 	}
 	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))
 		jifl_target_redirect(w->target, piece);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 	return piece;
 }
 
@@ -209,4 +219,109 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 		if (aims[lane])
 			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
 	return piece;
+}
+
+/* --- the call of a function ---------------------------------------------------------------- */
+
+/* Counts the call as missed by all sessions that have the target and are about all tasks. */
+static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_miss why)
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		if (aim && !aim->session->filter.mask)
+			jifl_count_miss(aim, why);
+	}
+}
+
+/* Of these lanes, those of sessions that follow their calls to the end. */
+static u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
+{
+	unsigned int lane;
+	u32 followed = 0;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		if (lanes & BIT(lane) && aims[lane]->session->slot)
+			followed |= BIT(lane);
+	return followed;
+}
+
+/*
+ * Leaves out the sessions of which the task is in a call already: what runs is a part of that one.
+ */
+static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
+{
+	const u32 followed = jifl_choose_followed(aims, lanes);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!(followed & BIT(lane)) || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
+		    JIFL_HOST_PLANTED(nested_entered))
+			continue;
+		jifl_count_miss(aims[lane], JIFL_MISS_NESTED);
+		aims[lane] = NULL;
+		lanes &= ~BIT(lane);
+	}
+	return lanes;
+}
+
+/* Where a call of the target goes; 0: it passes. slot: where its return address is. */
+static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot)
+{
+	struct jifl_aim *aims[JIFL_LANES];
+	struct jifl_way *w = NULL;
+	unsigned int lane;
+	u64 piece = 0;
+	u32 lanes, followed;
+
+	lanes = jifl_choose_outermost(aims, jifl_choose_match(t, aims));
+	if (!lanes)
+		return 0;
+	followed = jifl_choose_followed(aims, lanes);
+	w = jifl_choose_way(t, aims, lanes);
+	if (w)
+		piece = jifl_choose_way_in(w);
+	if (piece && followed && !jifl_returns_hook(slot, followed))
+		piece = 0;
+	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
+		if (aims[lane])
+			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
+	return piece;
+}
+
+/* Preemption is off. */
+static u64 jifl_choose_door(unsigned long address, unsigned long *slot)
+{
+	struct jifl_target *t;
+	u64 to;
+	int why;
+
+	if (!rcu_is_watching()) {
+		jifl_count_miss_unknown(JIFL_MISS_IDLE);
+		return 0;
+	}
+	t = jifl_function_find(address);
+	if (!t)
+		return 0;
+	why = jifl_guard_check();
+	if (why >= 0) {
+		jifl_choose_miss_all(t, why);
+		return 0;
+	}
+	jifl_own_begin();
+	to = jifl_choose_function(t, slot);
+	jifl_own_end();
+	return to;
+}
+
+unsigned long jifl_function_enter(unsigned long address, unsigned long *slot)
+{
+	u64 to;
+
+	preempt_disable_notrace();
+	to = jifl_choose_door(address, slot);
+	preempt_enable_notrace();
+	return to ?: address;
 }

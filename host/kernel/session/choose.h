@@ -14,8 +14,14 @@ struct jifl_way;
  */
 u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
 /*
- * The way's entry piece, which is made if it does not exist; 0: there can be none now. When it
- * makes a piece, it clears this CPU's records of running calls. Does not sleep. The caller sees to
+ * Called by jifl_function_stub, at the fentry site of a function. address: behind the site; *slot:
+ * the return address of the function's caller. Returns where to go on: address, or an entry
+ * piece. Any context; does not sleep.
+ */
+unsigned long jifl_function_enter(unsigned long address, unsigned long *slot);
+/*
+ * The way's entry piece, which is made if it does not exist; 0: there can be none now.
+ * Does not sleep. The caller sees to
  * it that the way's sessions do not end meanwhile, or the task is in jifl_choose.
  */
 u64 jifl_choose_way_in(struct jifl_way *w);

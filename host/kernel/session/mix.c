@@ -14,6 +14,8 @@
  *
  * What a call finds in choose.c is not freed under it, and the code that it is sent to is not:
  *
+ * For system calls:
+ *
  * 1. A task comes into jifl_choose at a target by the target's door alone, and that leads there
  *    only while an aim is armed at the target: jifl_mix_reset_entry and jifl_choose_piece, both
  *    under jifl_entry_lock. So a session that has the target was armed when the task came in,
@@ -41,6 +43,12 @@
  *    that has only found the way gets 0 and lets its call pass. A task that has read the piece
  *    before has its address in a register or on its stack, where jifl_evict finds it.
  *
+ * For functions: a thread comes into jifl_function_enter at any time while the door is attached,
+ * so 1. does not hold. Instead, the target stays while the door does (4. in the head of
+ * enter/function.c). Preemption is off from the look-up of the target to the last use of an aim
+ * or a way, so 2. holds for tasks, and 5. there says it for interrupts and idle tasks. 3., 4. and
+ * 6. to 8. are the same. For 5.: a function is freed as enter/function.c says.
+ *
  * Context: process, under jifl_session_mutex; jifl_mix_is_paused and jifl_mix_context as they
  * say.
  */
@@ -55,10 +63,12 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../call/tool.h"
+#include "../enter/function.h"
 #include "../enter/syscall.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "mix.h"
+#include "nested.h"
 #include "session.h"
 
 /* Mixes of more than one session; all three: jifl_session_mutex. */
@@ -104,6 +114,7 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 	for (s = m->in_order; *s; s++)
 		if ((*s)->instrument)
 			(*s)->instrument(b, (*s)->instrument_arg);
+	jifl_nested_insert(b, m);
 }
 
 int jifl_mix_init_alone(struct jifl_session *s)
@@ -116,7 +127,7 @@ int jifl_mix_init_alone(struct jifl_session *s)
 	jifl_mix_arrange(&s->alone);
 	for_each_aim(aim, s, i)
 		aim->way.lanes = BIT(s->lane);
-	s->alone.context = jifl_engine_context_create(s->instrument, s->instrument_arg);
+	s->alone.context = jifl_engine_context_create(jifl_mix_instrument, &s->alone);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
 
@@ -250,10 +261,14 @@ static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 {
 	unsigned long flags;
 
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	WRITE_ONCE(aim->target->armed[aim->session->lane], armed ? aim : NULL);
 	jifl_mix_forget(&aim->way);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
+	/* Blocks where the function begins say which sessions have it: nested.c. */
+	if (aim->target->kind == JIFL_TARGET_FUNCTION && !JIFL_HOST_PLANTED(nested_kept))
+		jifl_engine_invalidate(jifl_orig_at(aim->target->id),
+				       aim->target->address - aim->target->id);
 }
 
 static void jifl_mix_publish(struct jifl_mix *m)
@@ -262,9 +277,9 @@ static void jifl_mix_publish(struct jifl_mix *m)
 	unsigned long flags;
 
 	list_for_each_entry(w, &m->ways, list) {
-		raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+		flags = jifl_entry_lock();
 		hlist_add_head_rcu(&w->node, &w->target->ways);
-		raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+		jifl_entry_unlock(flags);
 	}
 }
 
@@ -304,15 +319,15 @@ static void jifl_mix_each_way(struct list_head *sessions, void (*fn)(struct jifl
 
 	list_for_each_entry(s, sessions, list)
 		for_each_aim(aim, s, i) {
-			raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+			flags = jifl_entry_lock();
 			fn(&aim->way);
-			raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+			jifl_entry_unlock(flags);
 		}
 	list_for_each_entry(m, &jifl_mix_others, list)
 		list_for_each_entry(w, &m->ways, list) {
-			raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+			flags = jifl_entry_lock();
 			fn(w);
-			raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+			jifl_entry_unlock(flags);
 		}
 }
 
@@ -320,9 +335,9 @@ static void jifl_mix_set_paused(bool paused)
 {
 	unsigned long flags;
 
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	WRITE_ONCE(jifl_mix_paused, paused);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 }
 
 bool jifl_mix_is_paused(void)
@@ -349,10 +364,10 @@ void jifl_mix_return_contexts(void)
 	struct jifl_mix *m;
 	unsigned long flags;
 
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	list_for_each_entry(m, &jifl_mix_others, list)
 		jifl_mix_give_context(m);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 }
 
 void jifl_mix_resume(void)
@@ -366,16 +381,16 @@ static void jifl_mix_doom_one(struct jifl_mix *m)
 	unsigned long flags;
 
 	list_for_each_entry_safe(w, next, &m->ways, list) {
-		raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+		flags = jifl_entry_lock();
 		hlist_del_rcu(&w->node);
 		jifl_mix_forget(w);
-		raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+		jifl_entry_unlock(flags);
 		if (JIFL_HOST_PLANTED(ways_freed_early))
 			jifl_mix_free_way(w);
 	}
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	jifl_mix_give_context(m);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 	list_move(&m->list, &jifl_mix_doomed);
 }
 
@@ -387,9 +402,9 @@ void jifl_mix_doom(struct jifl_session *s)
 	list_for_each_entry_safe(m, next, &jifl_mix_others, list)
 		if (m->members[s->lane] == s)
 			jifl_mix_doom_one(m);
-	raw_spin_lock_irqsave(&jifl_entry_lock, flags);
+	flags = jifl_entry_lock();
 	jifl_engine_context_destroy(s->alone.context);
-	raw_spin_unlock_irqrestore(&jifl_entry_lock, flags);
+	jifl_entry_unlock(flags);
 }
 
 void jifl_mix_free_doomed(void)

@@ -74,7 +74,7 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
 	jifl_mix_doom(s);
-	jifl_count_drain_begin(JIFL_MISS_END);
+	jifl_count_drain_begin(JIFL_MISS_END, s);
 	jifl_evict(drain, false);
 	jifl_count_drain_end();
 	jifl_count_stop(s);
@@ -95,7 +95,7 @@ static void jifl_session_empty_cache(void)
 static void jifl_session_renew(struct jifl_drain *drain)
 {
 	jifl_mix_pause(&jifl_sessions);
-	jifl_count_drain_begin(JIFL_MISS_FLUSH);
+	jifl_count_drain_begin(JIFL_MISS_FLUSH, NULL);
 	jifl_evict(drain, true);
 	jifl_count_drain_end();
 	jifl_mix_return_contexts();
@@ -156,11 +156,28 @@ static void jifl_session_close_host(void)
 	cancel_delayed_work(&jifl_session_work);
 }
 
+/*
+ * Lanes that s must not have because of functions. A call of a function may be made inside a call
+ * of any other session, so a session with functions shares its lane with none.
+ */
+static unsigned long jifl_session_lanes_apart(const struct jifl_session *s, u64 *busy_session)
+{
+	const struct jifl_session *other;
+	unsigned long taken = 0;
+
+	list_for_each_entry(other, &jifl_sessions, list)
+		if (s->nfunctions || other->nfunctions) {
+			__set_bit(other->lane, &taken);
+			*busy_session = other->id;
+		}
+	return taken;
+}
+
 /* A lane that no session with one of these targets has. */
 static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 				    u64 *busy_session)
 {
-	unsigned long taken = 0;
+	unsigned long taken = jifl_session_lanes_apart(s, busy_session);
 	struct jifl_aim *aim;
 	unsigned int lane;
 	u32 i;
@@ -221,6 +238,9 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	ret = jifl_count_start(s);
 	if (ret)
 		goto unprepare;
+	ret = jifl_aim_attach(s, busy_target);
+	if (ret)
+		goto count_stop;
 	jifl_session_last_id = s->id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
@@ -229,6 +249,8 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	jifl_audit_started(s);
 	return 0;
 
+count_stop:
+	jifl_count_stop(s);
 unprepare:
 	jifl_mix_unprepare();
 destroy_context:
@@ -273,6 +295,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	jifl_ring_stop(&s->ring);
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
+	jifl_aim_detach(s);
 	if (list_empty(&jifl_sessions))
 		jifl_session_empty_cache();
 	WRITE_ONCE(s->running, false);

@@ -6,6 +6,7 @@
 #include <linux/percpu.h>
 #include <linux/types.h>
 #include "../../../engine/engine.h"
+#include "../plant.h"
 
 /*
  * Sessions that may have the same target at a time; each then has a lane. Each lane costs every
@@ -25,9 +26,30 @@ struct jifl_cpu {
 	u64 stack_top;		/* of the private stack on which the dispatcher runs */
 	u64 ring;		/* the cell of ring.c */
 	u64 ring_limit;		/* from this value on the ring is too full */
+	u64 own;		/* > 0: the module's own code runs; see jifl_own_begin */
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
+
+/*
+ * Around code of the module that calls functions of the kernel while it holds a lock of the
+ * module's, or while a thread is about to enter the cache. Calls of functions that this CPU makes
+ * meanwhile do not enter the cache (enter/guard.c): they would wait for that lock, or come here
+ * again and again. Any context, with preemption off from the first to the second.
+ */
+static __always_inline void jifl_own_begin(void)
+{
+	if (!JIFL_HOST_PLANTED(own_entered))
+		this_cpu_inc(jifl_cpu.own);
+	barrier();
+}
+
+static __always_inline void jifl_own_end(void)
+{
+	barrier();
+	if (!JIFL_HOST_PLANTED(own_entered))
+		this_cpu_dec(jifl_cpu.own);
+}
 
 /* gs-relative operand of a field of struct jifl_cpu. */
 #define jifl_cpu_operand(field) \

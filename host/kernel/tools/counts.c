@@ -87,6 +87,7 @@ const struct jifl_tool jifl_tool_none = {
 	.name = "none",
 	.kind = JIFL_KIND_NONE,
 	.calls = JIFL_CALLS_UNCOUNTED,
+	.functions = true,
 	.entry = jifl_count_entry,
 };
 
@@ -95,6 +96,7 @@ const struct jifl_tool jifl_tool_call = {
 	.kind = JIFL_KIND_CALL,
 	.flags = JIFL_FLAGS_BY | JIFL_FLAGS_VALUE,
 	.calls = JIFL_CALLS_COUNTED,
+	.functions = true,
 	.entry = jifl_count_entry,
 };
 
@@ -110,6 +112,9 @@ const struct jifl_tool jifl_tool_insn = {
 	.kind = JIFL_KIND_INSN,
 	.flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.calls = JIFL_CALLS_FOLLOWED,
+	.counts_insns = true,
+	.functions = true,
+	.function_flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_insns,
 	.open = jifl_counts_open_insn,
 	.entry = jifl_count_entry,
@@ -120,6 +125,8 @@ const struct jifl_tool jifl_tool_block = {
 	.kind = JIFL_KIND_BLOCK,
 	.flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.calls = JIFL_CALLS_FOLLOWED,
+	.functions = true,
+	.function_flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_blocks,
 	.entry = jifl_count_entry,
 };

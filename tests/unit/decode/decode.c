@@ -391,3 +391,35 @@ UNIT_TEST(targets, "decode/decode: direct branches by what stands at their targe
 	jifl_decode_insn(at(0), &insn);
 	CHECK_EQ(insn.kind, IR_CALL);
 }
+
+UNIT_TEST(door, "decode/decode: a call of the door is the nop that it replaces")
+{
+	static u8 door[16] = { 0xc3 };
+	struct ir_insn insn;
+	struct ir_block b;
+	s32 rel = (s32)(long)(door - (text + 5));
+
+	begin();
+	user_host_set_text(door, sizeof(door), JIFL_TEXT_FOREIGN, JIFL_CAUSE_OWN);
+	put(0, BYTES("\xe8\0\0\0\0\x90\xc3"));
+	memcpy(text + 1, &rel, 4);
+	jifl_decode_insn(at(0), &insn);
+	CHECK_EQ(insn.kind, IR_NATIVE);
+	CHECK_EQ(jifl_decode_init((u64)(unsigned long)door), 0);
+	jifl_decode_insn(at(0), &insn);
+	CHECK_EQ(insn.kind, IR_NOP);
+	CHECK_EQ(insn.len, 5);
+	CHECK_EQ(insn.regs_read, 0);
+	CHECK_EQ(jifl_decode_block(at(0), &b), JIFL_CAUSE_NONE);
+	CHECK_EQ(b.ninsns, 3);
+	CHECK_EQ(b.src_len, 7);
+	/* Another call is a call, and a jump there a jump. */
+	text[1]++;
+	jifl_decode_insn(at(0), &insn);
+	CHECK_EQ(insn.kind, IR_NATIVE);
+	text[1]--;
+	text[0] = 0xe9;
+	jifl_decode_insn(at(0), &insn);
+	CHECK_EQ(insn.kind, IR_NATIVE);
+	jifl_decode_init(0);
+}

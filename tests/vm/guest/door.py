@@ -200,7 +200,7 @@ def targets():
     with Device() as device:
         ppid, pid = Device.target(GETPPID), Device.target(GETPID)
         for what, wanted in [("no target", []), ("a target twice", [ppid, pid, ppid]),
-                             ("an unknown kind", [ppid, Device.target(GETPID, kind=2)]),
+                             ("an unknown kind", [ppid, Device.target(GETPID, kind=3)]),
                              ("an unknown kind", [ppid, Device.target(GETPID, kind=0)]),
                              ("an unknown scope", [ppid, Device.target(GETPID, scope=1)]),
                              ("a system call with an address", [Device.target(GETPID, address=1), ppid]),

@@ -205,9 +205,9 @@ def interrupt(process):
 
 
 def report(text):
-    """A JSON report, with its targets by the names of the system calls."""
+    """A JSON report, with its targets by the names of the system calls and functions."""
     data = json.loads(text)
-    data["by_name"] = {target["syscall"]: target for target in data["targets"]}
+    data["by_name"] = {target["syscall"] or target["function"]: target for target in data["targets"]}
     add("calls counted", sum(target["calls"] for target in data["targets"]))
     return data
 
@@ -256,14 +256,16 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 80, "stop": 16, "stat": 72, "status": 448, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 80, "stop": 16, "stat": 200, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
              "plugin_read": 72, "warm": 56}
 
-    SYSCALL = 1     # a kind of targets
+    SYSCALL, FUNCTION = 1, 2    # kinds of targets
+    OPTIONAL = 1                # a flag of functions
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
+        self.refused = []   # why targets of the list were, 0: they were not
         self.numbers = []   # of the system calls that the session started last has, in the order of its list
 
     def __enter__(self):
@@ -288,20 +290,31 @@ class Device:
         return bytes(data)
 
     @staticmethod
-    def target(nr, kind=SYSCALL, scope=0, address=0, name=b""):
+    def target(nr, kind=SYSCALL, scope=0, address=0, name=b"", flags=0, refused=0):
         """A target as a session's list has it."""
-        return struct.pack("<IIQQ64s", kind, scope, nr, address, name)
+        return struct.pack("<IIQQ64sII", kind, scope, nr, address, name, flags, refused)
+
+    @staticmethod
+    def function(address, name="", flags=0):
+        """A function as a target."""
+        return Device.target(0, Device.FUNCTION, address=address, name=name.encode(), flags=flags)
 
     def start(self, kind, numbers, filters=0, pid=0, tgid=0, flags=0):
         self.numbers = list(numbers)
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
     def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None):
-        """Starts a session with this list; number: as many targets are said to be there."""
-        targets_of = ctypes.create_string_buffer(b"".join(targets))
+        """Starts a session with this list; number: as many targets are said to be there.
+
+        self.refused has what the module answers for each target, in whatever way the request ends.
+        """
+        targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
-        self.call("start", struct.pack("<IIiiIQQ16sIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
-                                       ctypes.addressof(targets_of)))
+        try:
+            self.call("start", struct.pack("<IIiiIQQ16sIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+                                           ctypes.addressof(targets_of)))
+        finally:
+            self.refused = [words[-1] for words in struct.iter_unpack("<IIQQ64sII", targets_of.raw)]
 
     def stop(self):
         """(threads that were inside, nanoseconds)"""

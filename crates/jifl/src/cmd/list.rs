@@ -5,19 +5,40 @@ use clap::Args;
 
 use crate::base::exit::{DONE, Failure};
 use crate::base::glob;
+use crate::kernel::functions::{Function, Functions};
+use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
 use crate::show::output;
+use crate::show::table::table;
+use crate::show::text::grouped;
 
 /// Arguments of `jifl list`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Of functions it lists those with an ftrace site, at which a function is entered. The module refuses a
+few of them when a session starts: code that it needs itself, or that the kernel forbids to probe.
+
+Examples:
+  jifl list 'sys:*at'
+  jifl list 'fn:vfs_*'
+  jifl list mod:ext4")]
 pub struct ListArgs {
-    /// Only targets that match: sys:*at, or just *at
+    /// Only targets that match: sys:*at, or just *at; with fn:GLOB or mod:NAME functions
     #[arg(default_value = "*")]
     glob: String,
 }
 
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<u8, Failure> {
+    let lines = match Pattern::parse(&args.glob) {
+        Some(pattern) => functions(&pattern)?,
+        None => syscalls(&args.glob)?,
+    };
+    output::print(&table(&lines))?;
+    Ok(DONE)
+}
+
+fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
     let kallsyms = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let table = Table::of_kernel(&kallsyms).unwrap_or_else(|| {
         output::note(
@@ -26,14 +47,37 @@ pub fn run(args: &ListArgs) -> Result<u8, Failure> {
         );
         Table::all()
     });
-    let lines = select(&args.glob, &table);
+    let lines = select(glob, &table);
     if lines.is_empty() {
-        return Err(Failure::failed(format!("{}: matches no target", args.glob)));
+        return Err(Failure::failed(format!("{glob}: matches no target")));
     }
     let mut all = vec![vec!["TARGET".to_owned(), "NR".to_owned()]];
     all.extend(lines);
-    output::print(&crate::show::table::table(&all))?;
-    Ok(DONE)
+    Ok(all)
+}
+
+fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
+    let functions = Functions::of_kernel();
+    functions.need_addresses(pattern)?;
+    let selection = functions.select(pattern);
+    if selection.found.is_empty() {
+        return Err(Failure::failed(functions.none(pattern, &selection)));
+    }
+    let others = selection.without_site.len() as u64;
+    if others > 0 {
+        output::note(&format!(
+            "jifl: {} more functions match, and have no ftrace site",
+            grouped(others)
+        ));
+    }
+    Ok(rows(&selection.found))
+}
+
+fn rows(functions: &[Function]) -> Vec<Vec<String>> {
+    let mut all = vec![vec!["TARGET".to_owned(), "ADDRESS".to_owned()]];
+    let row = |one: &Function| vec![one.target(), format!("{:#x}", one.address)];
+    all.extend(functions.iter().map(row));
+    all
 }
 
 fn select(pattern: &str, table: &Table) -> Vec<Vec<String>> {
@@ -50,6 +94,7 @@ fn select(pattern: &str, table: &Table) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::functions::tests::sample;
 
     #[test]
     fn with_and_without_the_kind() {
@@ -57,7 +102,18 @@ mod tests {
         let expected = [["sys:readv", "19"]];
         assert_eq!(select("readv", &table), expected);
         assert_eq!(select("sys:readv", &table), expected);
-        assert!(select("fn:*", &table).is_empty());
+        assert!(select("vfs_*", &table).is_empty());
         assert!(select("*", &table).len() > 330);
+    }
+
+    #[test]
+    fn functions_are_listed_as_they_are_given() {
+        let found = sample().select(&Pattern::parse("mod:nfs").unwrap()).found;
+        let expected = [
+            ["TARGET", "ADDRESS"],
+            ["fn:read_page@nfs", "0x3000"],
+            ["fn:twice@nfs", "0x3040"],
+        ];
+        assert_eq!(rows(&found), expected);
     }
 }

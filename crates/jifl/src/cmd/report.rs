@@ -155,7 +155,11 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     })?;
     // Rendered before the old output file is replaced.
     let shown = match view {
-        As::Count => Shown::text(recording.report.render(format, args.extent.width())),
+        As::Count => {
+            let lines = args.extent.lines(format == Format::Text);
+            let width = args.extent.width();
+            Shown::text(recording.report.render(format, lines, width))
+        }
         As::Info => Shown::text(info(&recording, args)?),
         _ => shown(&recording, view, args)?,
     };

@@ -4,9 +4,11 @@
 
 pub mod disasm;
 pub mod errno;
+pub mod functions;
 pub mod images;
 pub mod lines;
 pub mod memory;
+pub mod pattern;
 pub mod prototypes;
 pub mod running;
 pub mod sections;

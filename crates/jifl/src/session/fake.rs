@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Entry, Record, SessionInfo, Stat, Status, TARGET_SYSCALL, TableRead,
-    TargetSpec, WarmBlock, to_name,
+    ABI_VERSION, Block, Entry, Record, SessionInfo, Start, Stat, Status, TARGET_FUNCTION,
+    TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
 use rustix::io::Errno;
@@ -24,6 +24,10 @@ pub struct State {
     /// Calls that the made-up kernel does not have.
     pub lacking: Vec<u32>,
     pub stats: BTreeMap<u32, (Stat, Vec<(usize, u64)>)>,
+    /// Calls of functions, by their addresses.
+    pub functions: BTreeMap<u64, u64>,
+    /// Functions that cannot be entered, by their addresses, with the reason.
+    pub refusals: BTreeMap<u64, u32>,
     /// Totals while no session of ours runs; `after` once it has run.
     pub before: Status,
     pub after: Status,
@@ -62,6 +66,8 @@ impl Default for Fake {
             running: false,
             lacking: Vec::new(),
             stats: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             before: Status::default(),
             after: Status::default(),
             sessions: Vec::new(),
@@ -96,6 +102,11 @@ impl Fake {
         });
     }
 
+    /// `calls` calls of the function at an address.
+    pub fn add_function(&self, address: u64, calls: u64) {
+        self.state().functions.insert(address, calls);
+    }
+
     /// The table of these entries, and what is beside them.
     pub fn add_table<E: Entry + Send>(&self, entries: Vec<E>, rest: [u64; 3]) {
         let answer = move |asked: &mut TableRead, rows: &mut Rows<'_>| {
@@ -117,6 +128,24 @@ impl Fake {
     }
 }
 
+/// What the module does with targets that are functions.
+fn refuse_functions(
+    refusals: &BTreeMap<u64, u32>,
+    start: &mut Start,
+    targets: &mut [TargetSpec],
+) -> Option<Errno> {
+    for target in targets.iter_mut() {
+        target.refused = refusals.get(&target.address).copied().unwrap_or(0);
+    }
+    let refused = |target: &TargetSpec| target.refused != 0;
+    let fatal = |target: &TargetSpec| refused(target) && target.flags & TARGET_OPTIONAL == 0;
+    if let Some(index) = targets.iter().position(fatal) {
+        start.busy_target = index as u32;
+        return Some(Errno::OPNOTSUPP);
+    }
+    targets.iter().all(refused).then_some(Errno::INVAL)
+}
+
 fn refuse(errno: Errno) -> io::Result<()> {
     Err(errno.into())
 }
@@ -136,6 +165,9 @@ impl Door for Fake {
                     start.busy_session = session;
                     return refuse(Errno::BUSY);
                 }
+                if let Some(errno) = refuse_functions(&state.refusals, start, targets) {
+                    return refuse(errno);
+                }
                 start.session = 42;
                 state.started = Some(*start);
                 state.targets = targets.to_vec();
@@ -151,9 +183,13 @@ impl Door for Fake {
             }
             Request::Stat(stat, histogram) => {
                 let target = state.targets.get(stat.target as usize);
-                let Some(target) = target.filter(|target| target.kind == TARGET_SYSCALL) else {
+                let Some(target) = target.filter(|target| target.refused == 0) else {
                     return refuse(Errno::NOENT);
                 };
+                if target.kind == TARGET_FUNCTION {
+                    stat.calls = *state.functions.get(&target.address).unwrap_or(&0);
+                    return Ok(());
+                }
                 let nr = target.id as u32;
                 if state.lacking.contains(&nr) {
                     return refuse(Errno::NOENT);

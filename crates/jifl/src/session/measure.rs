@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One counting session from its start to the report, through any [`Door`].
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
 
-use jifl_sys::abi::{FLAGS_VALUE, HIST_BUCKETS, Kind, Start, Stat, Stop};
-use jifl_sys::device::{Door, Request};
+use jifl_sys::abi::{
+    FLAGS_VALUE, HIST_BUCKETS, Kind, MISSES, REFUSALS, REFUSED_SITE, Start, Stat, Stop,
+    TARGET_FUNCTION, TargetSpec,
+};
+use jifl_sys::device::{Door, Histogram, Request};
 use rustix::io::Errno;
 
 use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::histogram;
-use crate::session::report::{Cost, Report, Row};
-use crate::session::targets::Target;
+use crate::session::report::{Cost, Functions, Report, Row};
+use crate::session::targets::{self, Selected, Target};
+use crate::show::text::grouped;
 
 /// Arguments of a session.
 #[derive(Debug, Clone)]
@@ -22,6 +28,8 @@ pub struct Session {
     pub start: Start,
     /// Its list of targets. Everywhere else a target is its index in this list.
     pub targets: Vec<Target>,
+    /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
+    pub without_site: usize,
 }
 
 impl Session {
@@ -30,18 +38,63 @@ impl Session {
         let mut start = Start::default();
         start.kind = kind as u32;
         start.flags = flags;
-        Session { start, targets }
+        Session {
+            start,
+            targets,
+            without_site: 0,
+        }
     }
 
-    /// Starts the session on this file.
+    /// A session of this kind, about all tasks, and about what was selected.
+    pub fn of(kind: Kind, flags: u32, selected: Selected) -> Session {
+        let mut session = Session::new(kind, flags, selected.targets);
+        session.without_site = selected.without_site;
+        session
+    }
+
+    /// Starts the session on this file. The result is about the functions among its targets, if
+    /// there are any.
     ///
     /// # Errors
     /// The session is refused.
-    pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<(), Failure> {
-        let specs: Vec<_> = self.targets.iter().map(|target| target.spec()).collect();
-        door.call(Request::Start(&mut self.start, &specs))
-            .map_err(|error| refused(door, self, table, &error))
+    pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<Option<Functions>, Failure> {
+        let mut specs: Vec<_> = self.targets.iter().map(Target::spec).collect();
+        door.call(Request::Start(&mut self.start, &mut specs))
+            .map_err(|error| refused(door, self, &specs, table, &error))?;
+        if self.targets.iter().all(|target| target.nr().is_some()) {
+            return Ok(None);
+        }
+        Ok(Some(self.entered(&specs)))
     }
+
+    /// The functions that were entered, and why others were left out.
+    fn entered(&self, specs: &[TargetSpec]) -> Functions {
+        let mut functions = Functions::default();
+        let mut left_out: BTreeMap<u32, u64> = BTreeMap::new();
+        for spec in specs.iter().filter(|spec| spec.kind == TARGET_FUNCTION) {
+            match spec.refused {
+                0 => functions.entered += 1,
+                reason => *left_out.entry(reason).or_default() += 1,
+            }
+        }
+        if self.without_site > 0 {
+            *left_out.entry(REFUSED_SITE).or_default() += self.without_site as u64;
+        }
+        let left_out = left_out.into_iter();
+        functions.left_out = left_out
+            .map(|(reason, count)| (refusal(reason).to_owned(), count))
+            .collect();
+        functions.left_out.sort_by_key(|(_, count)| Reverse(*count));
+        functions
+    }
+}
+
+/// Why a function is no target; words of this command for a reason that a newer module added.
+fn refusal(reason: u32) -> &'static str {
+    let known = REFUSALS.get(reason as usize);
+    known
+        .copied()
+        .unwrap_or("for a reason that is not known here")
 }
 
 /// Starts a session, calls `meanwhile` with its number, ends the session and reads its counts. The
@@ -53,7 +106,7 @@ pub fn measure<T>(
     meanwhile: impl FnOnce(u64) -> T,
 ) -> Result<(Report, T), Failure> {
     let before = device::status(door)?;
-    session.begin(door, table)?;
+    let functions = session.begin(door, table)?;
     let start = &session.start;
     let began = Instant::now();
     let value = meanwhile(start.session);
@@ -71,19 +124,20 @@ pub fn measure<T>(
 
     let kind = Kind::from_number(start.kind).unwrap_or(Kind::None);
     let (mut rows, mut absent) = (Vec::new(), Vec::new());
-    for (index, target) in session.targets.iter().enumerate() {
-        let question = Stat::of(index as u32);
-        match read_row(door, start, question, target.nr(), table)? {
+    let names = targets::names(&session.targets, table);
+    for (index, (target, name)) in session.targets.iter().zip(names).enumerate() {
+        match read_row(door, start, index as u32, target, name)? {
             Some(row) if row.calls > 0 || row.missed > 0 => rows.push(row),
             Some(_) => {}
-            None => absent.push(target.nr()),
+            None => absent.extend(target.nr()),
         }
     }
-    rows.sort_by(|a, b| (b.sum, b.calls, a.nr).cmp(&(a.sum, a.calls, b.nr)));
+    rows.sort_by(Row::order);
     let report = Report {
         kind,
         rows,
         absent,
+        functions,
         cut_short,
         cost: Cost::between(&before, &after),
         duration_ns: duration.as_nanos() as u64,
@@ -93,19 +147,24 @@ pub fn measure<T>(
     Ok((report, value))
 }
 
-/// The row of a call; `None` if this kernel does not have the call.
+/// The row of a target; `None` if this kernel does not have it, or if it was left out.
 fn read_row(
     door: &impl Door,
     start: &Start,
-    mut stat: Stat,
-    nr: u32,
-    table: &Table,
+    index: u32,
+    target: &Target,
+    name: String,
 ) -> Result<Option<Row>, Failure> {
+    let mut stat = Stat::of(index);
+    // Of thousands of functions most are never called; a histogram is large.
+    let short = target.function().is_some();
+    if short && !ask(door, &mut stat, None)? {
+        return Ok(None);
+    }
     let mut counts = Box::new([0; HIST_BUCKETS]);
-    match door.call(Request::Stat(&mut stat, Some(&mut counts))) {
-        Ok(()) => {}
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(device::failed("reading the statistics", &error)),
+    let asked = !short || stat.calls > 0;
+    if asked && !ask(door, &mut stat, Some(&mut counts))? {
+        return Ok(None);
     }
     let kinds = [Kind::Insn, Kind::Block, Kind::Trace].map(|kind| kind as u32);
     let inside = kinds.contains(&start.kind) || start.flags & FLAGS_VALUE != 0;
@@ -113,9 +172,12 @@ fn read_row(
         let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
         value.filter(|_| inside)
     };
+    let causes = stat.missed_by.iter().enumerate();
+    let causes = causes.filter(|(_, count)| **count > 0);
     Ok(Some(Row {
-        name: table.name(nr),
-        nr,
+        name,
+        nr: target.nr(),
+        module: target.function().and_then(|one| one.module.clone()),
         calls: stat.calls,
         sum: if inside { stat.sum } else { 0 },
         min: stat.min,
@@ -125,8 +187,24 @@ fn read_row(
         blocks: stat.blocks,
         no_return: stat.no_return,
         missed: stat.missed,
+        missed_by: causes.map(|(cause, count)| (miss(cause), *count)).collect(),
         histogram: filled(&*counts),
     }))
+}
+
+/// Reads the statistics; false: this kernel does not have the target.
+fn ask(door: &impl Door, stat: &mut Stat, counts: Option<&mut Histogram>) -> Result<bool, Failure> {
+    match door.call(Request::Stat(stat, counts)) {
+        Ok(()) => Ok(true),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOENT) => Ok(false),
+        Err(error) => Err(device::failed("reading the statistics", &error)),
+    }
+}
+
+/// The name of a cause of missed calls; a number for one that a newer module added.
+fn miss(cause: usize) -> String {
+    let known = MISSES.get(cause);
+    known.map_or_else(|| format!("cause-{cause}"), |name| (*name).to_owned())
 }
 
 /// Buckets that are not empty.
@@ -136,9 +214,16 @@ fn filled(counts: &[u64]) -> Vec<(usize, u64)> {
 }
 
 /// Why a session was refused.
-fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error) -> Failure {
+fn refused(
+    door: &impl Door,
+    session: &Session,
+    specs: &[TargetSpec],
+    table: &Table,
+    error: &io::Error,
+) -> Failure {
     let start = &session.start;
-    let busy = session.targets.get(start.busy_target as usize);
+    let place = start.busy_target as usize;
+    let busy = session.targets.get(place);
     match Errno::from_io_error(error) {
         Some(Errno::BUSY) if start.busy_session != 0 => Failure::failed(format!(
             "{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \
@@ -147,6 +232,11 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
             holder(door, start.busy_session),
             start.busy_session
         )),
+        Some(Errno::OPNOTSUPP) if busy.is_some() => {
+            let reason = specs.get(place).map_or(0, |spec| spec.refused);
+            let target = busy.map_or_else(String::new, |target| target.shown(table));
+            Failure::failed(format!("{target} cannot be a target: {}", refusal(reason)))
+        }
         // This file is new, so it has no session of its own.
         Some(Errno::BUSY) => Failure::failed(
             "starting the session: somebody else has redirected the kernel's call of \
@@ -167,6 +257,14 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
             Failure::cannot(format!("starting the session: {}", device::LOCKED_DOWN))
         }
         // The command builds only valid kinds, sizes and filters, so other causes are left.
+        Some(Errno::INVAL)
+            if session
+                .targets
+                .iter()
+                .any(|target| target.function().is_some()) =>
+        {
+            Failure::failed(none_left(session, specs))
+        }
         Some(Errno::INVAL) => Failure::failed(
             "starting the session: this kernel has none of these system calls, or the loaded \
              module is not of this command's tree",
@@ -176,6 +274,24 @@ fn refused(door: &impl Door, session: &Session, table: &Table, error: &io::Error
         }
         Some(Errno::SRCH) => Failure::failed("starting the session: no such process"),
         _ => device::failed("starting the session", error),
+    }
+}
+
+/// That no function can be entered, with the reasons.
+fn none_left(session: &Session, specs: &[TargetSpec]) -> String {
+    let reasons = session.entered(specs).left_out.into_iter();
+    let reasons = reasons.map(|(reason, count)| format!("{reason} ({})", grouped(count)));
+    let reasons: Vec<String> = reasons.collect();
+    match reasons.as_slice() {
+        [] => {
+            "starting the session: the module refused its targets as malformed; were it and this \
+               command built from the same tree?"
+                .into()
+        }
+        reasons => format!(
+            "none of these functions can be a target: {}",
+            reasons.join("; ")
+        ),
     }
 }
 
@@ -197,6 +313,7 @@ fn holder(door: &impl Door, id: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::functions::tests::sample;
     use crate::session::fake::Fake;
 
     fn session_of(numbers: &[u32]) -> Session {
@@ -260,12 +377,71 @@ mod tests {
         assert_eq!(report.absent, [462]);
     }
 
+    fn session_of_functions(words: &[&str]) -> Session {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let selected = targets::select(&words, &Table::all(), sample, false).unwrap();
+        Session::of(Kind::Call, 0, selected)
+    }
+
+    #[test]
+    fn functions_that_cannot_be_entered_are_left_out_or_refused() {
+        let fake = Fake::default();
+        fake.add_function(0x1010, 5);
+        fake.state().refusals.insert(0x1054 - 4, REFUSED_SITE);
+        let session = session_of_functions(&["fn:vfs_*", "sys:read"]);
+        let (report, ()) = measure(&fake, session, &Table::all(), |_| ()).unwrap();
+        let functions = report.functions.unwrap();
+        assert_eq!(functions.entered, 1);
+        // One by the module, one that is known to have no site.
+        let reason = REFUSALS[REFUSED_SITE as usize].to_owned();
+        assert_eq!(functions.left_out, [(reason, 2)]);
+        assert_eq!(report.rows.len(), 1);
+        assert_eq!(
+            (report.rows[0].target(), report.rows[0].calls),
+            ("fn:vfs_read".into(), 5)
+        );
+        assert!(report.absent.is_empty());
+
+        let session = session_of_functions(&["fn:vfs_write"]);
+        let failure = measure(&fake, session, &Table::all(), |_| ()).unwrap_err();
+        let wanted = "fn:vfs_write.isra.0 cannot be a target: it has no";
+        assert!(failure.message.contains(wanted), "{}", failure.message);
+        assert!(!failure.message.contains('\n'));
+    }
+
+    #[test]
+    fn if_no_function_is_left_the_reasons_are_told() {
+        let fake = Fake::default();
+        for address in [0x10a0, 0x10c0] {
+            fake.state().refusals.insert(address, REFUSED_SITE);
+        }
+        let session = session_of_functions(&["fn:twice@vmlinux"]);
+        let failure = measure(&fake, session, &Table::all(), |_| ()).unwrap_err();
+        let wanted = "none of these functions can be a target: it has no";
+        assert!(failure.message.contains(wanted), "{}", failure.message);
+        assert!(failure.message.contains("(2)"), "{}", failure.message);
+    }
+
+    #[test]
+    fn functions_of_one_name_are_numbered() {
+        let fake = Fake::default();
+        for (address, calls) in [(0x10a0, 1), (0x10c0, 2), (0x3040, 3)] {
+            fake.add_function(address, calls);
+        }
+        let session = session_of_functions(&["fn:twice"]);
+        let (report, ()) = measure(&fake, session, &Table::all(), |_| ()).unwrap();
+        let names: Vec<String> = report.rows.iter().map(Row::shown).collect();
+        assert_eq!(names, ["twice [nfs]", "twice#2", "twice#1"]);
+    }
+
     #[test]
     fn a_missed_call_is_listed_although_none_was_counted() {
         let fake = Fake::default();
         fake.add_stat(0, 0, 0, 0);
         fake.state().stats.get_mut(&0).unwrap().0.missed = 1;
+        fake.state().stats.get_mut(&0).unwrap().0.missed_by[1] = 1;
         let (report, ()) = measure(&fake, session_of(&[0]), &Table::all(), |_| ()).unwrap();
         assert_eq!(report.missed(), 1);
+        assert_eq!(report.missed_by(), [("flush".to_owned(), 1)]);
     }
 }

@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Targets in the notation of users: `sys:openat`, `sys:*at`, `sys:257`.
+//! Targets in the notation of users: `sys:openat`, `sys:*at`, `sys:257`; `fn:vfs_read`,
+//! `fn:vfs_*@ext4`, `mod:ext4`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use jifl_sys::abi::{NR_MAX, TargetSpec};
+use jifl_sys::abi::{NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::base::nearest::nearest;
+use crate::kernel::functions::{Function, Functions};
+use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::show::text::grouped;
+
+/// A pattern may mean so many functions; more must be confirmed with `--yes`.
+const UNCONFIRMED: usize = 1000;
 
 /// A place at which a thread can enter the code cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A system call, by its number.
     Syscall(u32),
+    /// A function of the kernel.
+    Function(Arc<FunctionTarget>),
+}
+
+/// A function as a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionTarget {
+    /// The function.
+    pub function: Function,
+    /// It is one of several that a word means. If it cannot be entered, it is left out. Otherwise
+    /// the session is refused.
+    pub may_be_left_out: bool,
 }
 
 impl Target {
@@ -23,71 +43,214 @@ impl Target {
         (0..NR_MAX as u32).map(Target::Syscall).collect()
     }
 
-    /// Its number.
-    pub fn nr(self) -> u32 {
-        let Target::Syscall(nr) = self;
-        nr
+    /// The number of a system call.
+    pub fn nr(&self) -> Option<u32> {
+        match self {
+            Target::Syscall(nr) => Some(*nr),
+            Target::Function(_) => None,
+        }
+    }
+
+    /// The function.
+    pub fn function(&self) -> Option<&Function> {
+        match self {
+            Target::Syscall(_) => None,
+            Target::Function(target) => Some(&target.function),
+        }
     }
 
     /// The target in the module's form.
-    pub fn spec(self) -> TargetSpec {
-        TargetSpec::syscall(self.nr())
+    pub fn spec(&self) -> TargetSpec {
+        match self {
+            Target::Syscall(nr) => TargetSpec::syscall(*nr),
+            Target::Function(target) => {
+                let function = &target.function;
+                let mut spec = TargetSpec::function(function.address, &function.name);
+                if target.may_be_left_out {
+                    spec.flags |= TARGET_OPTIONAL;
+                }
+                spec
+            }
+        }
     }
 
     /// The target in the notation of users.
-    pub fn shown(self, table: &Table) -> String {
-        format!("sys:{}", table.name(self.nr()))
+    pub fn shown(&self, table: &Table) -> String {
+        match self {
+            Target::Syscall(nr) => format!("sys:{}", table.name(*nr)),
+            Target::Function(target) => target.function.target(),
+        }
     }
 }
 
-/// The targets that `targets` name, each once.
+/// The names of targets in reports, in their order, without the kind and the module. Functions
+/// of one name are numbered in the order of their addresses: `f#1`, `f#2`.
+pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
+    let mut all: HashMap<String, Vec<u64>> = HashMap::new();
+    for function in targets.iter().filter_map(Target::function) {
+        let addresses = all.entry(function.shown()).or_default();
+        addresses.push(function.address);
+    }
+    for addresses in all.values_mut() {
+        addresses.sort_unstable();
+    }
+    let name = |target: &Target| {
+        let function = match target {
+            Target::Syscall(nr) => return table.name(*nr),
+            Target::Function(target) => &target.function,
+        };
+        match all[&function.shown()].as_slice() {
+            [_] => function.name.clone(),
+            several => {
+                let place = several.partition_point(|address| *address < function.address);
+                format!("{}#{}", function.name, place + 1)
+            }
+        }
+    };
+    targets.iter().map(name).collect()
+}
+
+/// What the words of a command line mean.
+#[derive(Debug, Default)]
+pub struct Selected {
+    /// The targets, each once.
+    pub targets: Vec<Target>,
+    /// Functions that patterns match, and that have no ftrace site.
+    pub without_site: usize,
+}
+
+/// The targets that `words` name: system calls and functions. `functions` reads those of the
+/// running kernel; it is called if a word is about functions. `confirmed`: a pattern may mean any
+/// number of functions.
 ///
 /// # Errors
-/// One name matches no target.
-pub fn select(targets: &[String], table: &Table) -> Result<Vec<Target>, Failure> {
-    let mut found = BTreeSet::new();
-    for target in targets {
-        found.extend(select_one(target, table)?);
+/// One word matches no target, or too many; or addresses of functions are hidden.
+pub fn select(
+    words: &[String],
+    table: &Table,
+    functions: impl FnOnce() -> Functions,
+    confirmed: bool,
+) -> Result<Selected, Failure> {
+    let (mut syscalls, mut patterns) = (BTreeSet::new(), Vec::new());
+    for word in words {
+        match Pattern::parse(word) {
+            Some(pattern) => patterns.push(pattern),
+            None => syscalls.extend(syscalls_of(word, table)?),
+        }
     }
-    Ok(found.into_iter().collect())
+    let mut selected = Selected {
+        targets: syscalls.into_iter().map(Target::Syscall).collect(),
+        without_site: 0,
+    };
+    if patterns.is_empty() {
+        return Ok(selected);
+    }
+    let functions = functions();
+    functions.need_addresses(&patterns[0])?;
+    let mut found: BTreeMap<u64, FunctionTarget> = BTreeMap::new();
+    for pattern in &patterns {
+        let mut selection = functions.select(pattern);
+        if selection.found.is_empty() && !pattern.is_glob() {
+            // The module knows best what is against a function that is named.
+            selection.found.append(&mut selection.without_site);
+        }
+        let number = selection.found.len();
+        if number == 0 {
+            return Err(Failure::usage(functions.none(pattern, &selection)));
+        }
+        if number > UNCONFIRMED && !confirmed {
+            return Err(Failure::usage(many(pattern, number)));
+        }
+        let may_be_left_out = pattern.is_glob() || number > 1;
+        for function in selection.found {
+            let target = found.entry(function.address).or_insert(FunctionTarget {
+                function,
+                may_be_left_out,
+            });
+            target.may_be_left_out &= may_be_left_out;
+        }
+        selected.without_site += selection.without_site.len();
+    }
+    let functions = found.into_values();
+    (selected.targets).extend(functions.map(|target| Target::Function(Arc::new(target))));
+    if selected.targets.len() > TARGETS_MAX {
+        return Err(Failure::usage(format!(
+            "these are {} targets, and a session has at most {}: give narrower patterns",
+            grouped(selected.targets.len() as u64),
+            grouped(TARGETS_MAX as u64)
+        )));
+    }
+    Ok(selected)
 }
 
-fn select_one(target: &str, table: &Table) -> Result<Vec<Target>, Failure> {
-    let Some(pattern) = target.strip_prefix("sys:") else {
-        return Err(not_a_target(target, table));
+/// The targets that `words` name, where only system calls can be targets, for a command or kind of
+/// count that is called `what`.
+///
+/// # Errors
+/// One word matches no system call.
+pub fn select_syscalls(
+    words: &[String],
+    table: &Table,
+    what: &str,
+) -> Result<Vec<Target>, Failure> {
+    let mut found = BTreeSet::new();
+    for word in words {
+        if Pattern::parse(word).is_some() {
+            return Err(Failure::usage(format!(
+                "{word}: {what} takes system calls only, so far: functions go with `jifl count` \
+                 insn, block, call and none"
+            )));
+        }
+        found.extend(syscalls_of(word, table)?);
+    }
+    Ok(found.into_iter().map(Target::Syscall).collect())
+}
+
+fn many(pattern: &Pattern, number: usize) -> String {
+    format!(
+        "{}: {} functions match; each call of each of them will run in the cache, and all are \
+         patched when the session starts and ends: give a narrower pattern, or --yes",
+        pattern.word(),
+        grouped(number as u64)
+    )
+}
+
+fn syscalls_of(word: &str, table: &Table) -> Result<Vec<u32>, Failure> {
+    let Some(pattern) = word.strip_prefix("sys:") else {
+        return Err(not_a_target(word, table));
     };
     if let Ok(nr) = pattern.parse::<u32>() {
         if (nr as usize) < NR_MAX {
-            return Ok(vec![Target::Syscall(nr)]);
+            return Ok(vec![nr]);
         }
         return Err(Failure::usage(format!(
-            "{target}: system calls have numbers below {NR_MAX}"
+            "{word}: system calls have numbers below {NR_MAX}"
         )));
     }
-    let found: Vec<Target> = table
+    let matching = table
         .iter()
-        .filter(|(_, name)| glob::matches(pattern, name))
-        .map(|(nr, _)| Target::Syscall(nr))
-        .collect();
+        .filter(|(_, name)| glob::matches(pattern, name));
+    let found: Vec<u32> = matching.map(|(nr, _)| nr).collect();
     if found.is_empty() {
-        let mut message = format!("{target}: no such system call");
+        let mut message = format!("{word}: no such system call");
         if glob::is_pattern(pattern) {
-            message = format!("{target}: matches no system call");
+            message = format!("{word}: matches no system call");
         }
         return Err(Failure::usage(message + &did_you_mean(pattern, table)));
     }
     Ok(found)
 }
 
-fn not_a_target(target: &str, table: &Table) -> Failure {
-    if table.iter().any(|(_, name)| glob::matches(target, name)) {
+fn not_a_target(word: &str, table: &Table) -> Failure {
+    if table.iter().any(|(_, name)| glob::matches(word, name)) {
         return Failure::usage(format!(
-            "{target}: a target says of what kind it is: sys:{target}"
+            "{word}: a target says of what kind it is: sys:{word}"
         ));
     }
     Failure::usage(format!(
-        "{target}: targets are system calls, sys:NAME or sys:GLOB{}",
-        did_you_mean(target, table)
+        "{word}: targets are system calls, sys:NAME or sys:GLOB, and functions, fn:NAME, fn:GLOB or \
+         mod:NAME{}",
+        did_you_mean(word, table)
     ))
 }
 
@@ -103,10 +266,19 @@ fn did_you_mean(name: &str, table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::functions::tests::{numbered, sample};
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
 
     fn pick(targets: &[&str]) -> Result<Vec<u32>, Failure> {
-        let targets: Vec<String> = targets.iter().map(|t| t.to_string()).collect();
-        select(&targets, &Table::all()).map(|found| found.into_iter().map(Target::nr).collect())
+        select_syscalls(&words(targets), &Table::all(), "this")
+            .map(|found| found.iter().filter_map(Target::nr).collect())
+    }
+
+    fn pick_all(targets: &[&str], confirmed: bool) -> Result<Selected, Failure> {
+        select(&words(targets), &Table::all(), sample, confirmed)
     }
 
     #[test]
@@ -127,11 +299,84 @@ mod tests {
             ("sys:zzzzzz", "jifl list"),
             ("sys:zz*", "matches no"),
             ("sys:512", "below 512"),
-            ("fn:vfs_read", "sys:NAME"),
+            ("fn:vfs_read", "this takes system calls only"),
+            ("mod:nfs", "jifl count"),
         ] {
             let message = pick(&[target]).unwrap_err().message;
             assert!(message.contains(hint), "{target}: {message}");
             assert!(!message.contains('\n'));
         }
+    }
+
+    #[test]
+    fn functions_stand_behind_system_calls_and_each_once() {
+        let asked = ["fn:vfs_*", "sys:read", "fn:vfs_read", "fn:twice", "mod:nfs"];
+        let selected = pick_all(&asked, false).unwrap();
+        let shown: Vec<(String, bool)> = selected
+            .targets
+            .iter()
+            .map(|target| match target {
+                Target::Syscall(_) => (target.shown(&Table::all()), false),
+                Target::Function(one) => (target.shown(&Table::all()), one.may_be_left_out),
+            })
+            .collect();
+        let expected = [
+            ("sys:read", false),
+            ("fn:vfs_read", false),
+            ("fn:vfs_write.isra.0", true),
+            ("fn:twice", true),
+            ("fn:twice", true),
+            ("fn:read_page@nfs", true),
+            ("fn:twice@nfs", true),
+        ];
+        assert_eq!(shown, expected.map(|(name, out)| (name.to_owned(), out)));
+        assert_eq!(selected.without_site, 1);
+        let names = names(&selected.targets, &Table::all());
+        let expected = ["read", "vfs_read", "vfs_write.isra.0", "twice#1", "twice#2"];
+        assert_eq!(names[..5], expected);
+        assert_eq!(names[5..], ["read_page", "twice"]);
+    }
+
+    #[test]
+    fn functions_are_refused_in_one_line_each() {
+        for (target, hint) in [
+            ("fn:vfs_reed", "the nearest are fn:vfs_read"),
+            ("fn:vfs_bar*", "1 function matches, and has no ftrace site"),
+            ("mod:zzzz", "no module zzzz"),
+            ("vfs_read", "fn:NAME"),
+        ] {
+            let failure = pick_all(&[target], false).unwrap_err();
+            assert_eq!(failure.status, crate::base::exit::USAGE);
+            assert!(failure.message.contains(hint), "{}", failure.message);
+            assert!(!failure.message.contains('\n'));
+        }
+        let none = Functions::default;
+        let hidden = select(&words(&["fn:vfs_read"]), &Table::all(), none, false).unwrap_err();
+        assert_eq!(hidden.status, crate::base::exit::CANNOT);
+        assert!(hidden.message.contains("kptr_restrict"));
+    }
+
+    #[test]
+    fn many_functions_are_confirmed() {
+        let asked = |words_: &[&str], number, confirmed| {
+            let all = || numbered(number);
+            select(&words(words_), &Table::all(), all, confirmed)
+        };
+        let failure = asked(&["fn:*"], 1001, false).unwrap_err();
+        assert!(
+            failure.message.contains("1,001 functions match"),
+            "{}",
+            failure.message
+        );
+        assert!(failure.message.contains("--yes"));
+        assert_eq!(asked(&["fn:*"], 1001, true).unwrap().targets.len(), 1001);
+        assert_eq!(asked(&["fn:*"], 1000, false).unwrap().targets.len(), 1000);
+    }
+
+    #[test]
+    fn functions_are_not_read_for_system_calls() {
+        let read = || -> Functions { panic!("they are not needed") };
+        let selected = select(&words(&["sys:read"]), &Table::all(), read, false).unwrap();
+        assert_eq!(selected.targets, [Target::Syscall(0)]);
     }
 }

@@ -8,6 +8,7 @@ use jifl_code::program::Program;
 use serde::Serialize;
 
 use crate::base::nearest::nearest;
+use crate::kernel::pattern::Pattern;
 use crate::show::table::table;
 use crate::show::text;
 use crate::show::text::grouped;
@@ -26,28 +27,29 @@ pub struct Found {
     indirect: u64,
 }
 
-/// The functions of a name: places in [`Program::functions`].
-pub fn named(program: &Program, name: &str) -> Vec<usize> {
+/// The functions that a pattern means: places in [`Program::functions`], in order.
+pub fn named(program: &Program, pattern: &Pattern) -> Vec<usize> {
+    let modules = &program.image.modules;
     let all = program.functions.iter().enumerate();
-    all.filter(|(_, function)| program.name(function) == name)
+    all.filter(|(_, one)| pattern.matches(&program.name(one), &modules[one.unit.module]))
         .map(|(index, _)| index)
         .collect()
 }
 
 /// That there is no such function, in a line, with names that may be meant.
-pub fn unknown(program: &Program, name: &str) -> String {
+pub fn unknown(program: &Program, pattern: &Pattern) -> String {
     let names: Vec<_> = program
         .functions
         .iter()
         .map(|one| program.name(one))
         .collect();
-    let near = nearest(name, names.iter().map(AsRef::as_ref));
+    let near = nearest(pattern.name(), names.iter().map(AsRef::as_ref));
     let near: Vec<String> = near.iter().map(|name| format!("fn:{name}")).collect();
     let hint = match near.as_slice() {
         [] => "; give one that `nm` or /proc/kallsyms shows".into(),
         near => format!("; the nearest are {}", near.join(", ")),
     };
-    format!("fn:{name}: no such function in that kernel{hint}")
+    format!("{}: no such function in that kernel{hint}", pattern.word())
 }
 
 /// What calls functions, or what they call, directly, in so many steps; each function once.
@@ -154,15 +156,18 @@ pub mod tests {
     #[test]
     fn callers_and_callees_are_followed_as_far_as_is_asked() {
         let program = program();
-        let of = |name, callers, depth| follow(&program, &named(&program, name), callers, depth);
+        let pattern = |name| Pattern::parse(&format!("fn:{name}")).unwrap();
+        let starts = |name| named(&program, &pattern(name));
+        let of = |name, callers, depth| follow(&program, &starts(name), callers, depth);
         assert_eq!(shown(&of("f", false, 1)), [("g", "f", 1, 2, 0)]);
         let both = [("g", "f", 1, 2, 0), ("h", "g", 2, 1, 1)];
         assert_eq!(shown(&of("f", false, 5)), both);
         let back = [("g", "h", 1, 1, 0), ("f", "g", 2, 2, 0)];
         assert_eq!(shown(&of("h", true, 2)), back);
         assert!(of("f", true, 3).is_empty());
-        assert!(named(&program, "x").is_empty());
-        assert!(unknown(&program, "hh").ends_with("; the nearest are fn:h"));
-        assert!(unknown(&program, "x").contains("/proc/kallsyms"));
+        assert!(starts("x").is_empty());
+        let unknown = |name| unknown(&program, &pattern(name));
+        assert!(unknown("hh").ends_with("; the nearest are fn:h"));
+        assert!(unknown("x").contains("/proc/kallsyms"));
     }
 }

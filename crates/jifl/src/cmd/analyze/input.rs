@@ -10,9 +10,9 @@ use jifl_code::vmlinux;
 
 use super::calls;
 use crate::base::exit::Failure;
-use crate::base::glob;
 use crate::base::nearest::nearest;
 use crate::kernel::images;
+use crate::kernel::pattern::Pattern;
 use crate::kernel::running;
 
 /// Where the code comes from.
@@ -30,9 +30,9 @@ pub enum Scope {
     /// All of it.
     All,
     /// Functions whose names match.
-    Functions(String),
+    Functions(Pattern),
     /// Modules whose names match.
-    Modules(String),
+    Modules(Pattern),
 }
 
 impl Source {
@@ -80,11 +80,12 @@ pub fn parse(what: Option<&str>, file: Option<&Path>) -> Result<(Source, Scope),
     let Some(what) = what else {
         return Ok((Source::of(file), Scope::All));
     };
-    if let Some(glob) = what.strip_prefix("fn:") {
-        return Ok((Source::of(file), Scope::Functions(glob.to_owned())));
-    }
-    if let Some(glob) = what.strip_prefix("mod:") {
-        return Ok((Source::of(file), Scope::Modules(glob.to_owned())));
+    if let Some(pattern) = Pattern::parse(what) {
+        let scope = match pattern.is_module() {
+            true => Scope::Modules(pattern),
+            false => Scope::Functions(pattern),
+        };
+        return Ok((Source::of(file), scope));
     }
     if file.is_some() {
         return Err(Failure::usage(format!(
@@ -100,26 +101,18 @@ impl Scope {
     /// # Errors
     /// Nothing matches.
     pub fn functions(&self, program: &Program) -> Result<Vec<usize>, Failure> {
-        let all = program.functions.iter().enumerate();
-        let found: Vec<usize> = match self {
-            Scope::All => return Ok(all.map(|(index, _)| index).collect()),
-            Scope::Functions(glob) => all
-                .filter(|(_, function)| glob::matches(glob, &program.name(function)))
-                .map(|(index, _)| index)
-                .collect(),
-            Scope::Modules(glob) => {
-                let modules = &program.image.modules;
-                all.filter(|(_, function)| glob::matches(glob, &modules[function.unit.module]))
-                    .map(|(index, _)| index)
-                    .collect()
-            }
+        let (Scope::Functions(pattern) | Scope::Modules(pattern)) = self else {
+            return Ok((0..program.functions.len()).collect());
         };
-        match self {
-            _ if !found.is_empty() => Ok(found),
-            Scope::Modules(name) => Err(Failure::usage(unknown_module(program, name))),
-            Scope::Functions(name) => Err(Failure::usage(calls::unknown(program, name))),
-            Scope::All => Ok(found),
+        let found = calls::named(program, pattern);
+        if found.is_empty() {
+            let module = pattern.module().filter(|_| pattern.is_module());
+            return Err(Failure::usage(match module {
+                Some(module) => unknown_module(program, module),
+                None => calls::unknown(program, pattern),
+            }));
         }
+        Ok(found)
     }
 }
 
@@ -146,9 +139,10 @@ mod tests {
         assert_eq!(parsed(None, None), (Source::Running, Scope::All));
         let of_file = || Source::File(file.to_owned());
         assert_eq!(parsed(Some("vmlinux"), None), (of_file(), Scope::All));
-        let functions = Scope::Functions("vfs_*".into());
+        let pattern = |word| Pattern::parse(word).unwrap();
+        let functions = Scope::Functions(pattern("fn:vfs_*"));
         assert_eq!(parsed(Some("fn:vfs_*"), None), (Source::Running, functions));
-        let modules = Scope::Modules("nfs".into());
+        let modules = Scope::Modules(pattern("mod:nfs"));
         assert_eq!(parsed(Some("mod:nfs"), Some(file)), (of_file(), modules));
         assert_eq!(parse(Some("x"), Some(file)).unwrap_err().status, USAGE);
     }

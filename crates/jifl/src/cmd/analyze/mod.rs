@@ -27,6 +27,7 @@ pub use self::observed::{CheckArgs, run as run_check};
 pub use self::path::{PathArgs, run as run_path};
 use crate::base::exit::{DONE, Failure};
 use crate::kernel::images::KERNEL;
+use crate::kernel::pattern::Pattern;
 use crate::show::output::{self, Format};
 
 /// How tables are written.
@@ -43,9 +44,10 @@ enum Form {
 /// Arguments of `jifl analyze`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is fn:NAME, fn:GLOB, mod:NAME or mod:GLOB. Without FILE the kernel that runs is analysed, with
-its modules, as its text stands now: that takes root. A file is analysed as it stands before the
-kernel patches itself at boot. Names are those of the file's symbol table, or the kernel's own.
+TARGET is fn:NAME, fn:GLOB, fn:NAME@MODULE, mod:NAME or mod:GLOB. Without FILE the kernel that runs
+is analysed, with its modules, as its text stands now: that takes root. A file is analysed as it
+stands before the kernel patches itself at boot. Names are those of the file's symbol table, or the
+kernel's own.
 
 Examples:
   jifl analyze
@@ -154,9 +156,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
             let (sums, total) = summary::sums_of(&program, &live, &accounts, &functions);
             tables::rows_of_functions(&program, &functions, &sums, &total)
         }
-        Scope::Modules(glob) => {
+        Scope::Modules(pattern) => {
             let (modules, _) = summary::sums(&program, &live, &accounts);
-            tables::rows_of_modules(&program, &modules, glob)
+            tables::rows_of_modules(&program, &modules, pattern)
         }
         Scope::All => {
             let (modules, total) = summary::sums(&program, &live, &accounts);
@@ -171,12 +173,13 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// `vfs_read` of `fn:vfs_read`.
+/// Reads `fn:vfs_read`.
 ///
 /// # Errors
 /// It is not of that form.
-pub fn function_name(target: &str) -> Result<&str, Failure> {
-    target.strip_prefix("fn:").ok_or_else(|| {
+pub fn function_name(target: &str) -> Result<Pattern, Failure> {
+    let pattern = Pattern::parse(target).filter(|pattern| !pattern.is_module());
+    pattern.ok_or_else(|| {
         Failure::usage(format!(
             "{target}: a function is given with its kind: fn:{target}"
         ))
@@ -184,19 +187,24 @@ pub fn function_name(target: &str) -> Result<&str, Failure> {
 }
 
 /// The functions of a name, or the one that has an address, given as `0x...`: places in
-/// [`Program::functions`].
+/// [`Program::functions`]. Where a function has just this name, what the compiler has made of it
+/// under other names (`NAME.part.0`) is not meant.
 ///
 /// # Errors
 /// There is none.
-pub fn functions_named(program: &Program, name: &str) -> Result<Vec<usize>, Failure> {
-    let digits = name.strip_prefix("0x");
+pub fn functions_named(program: &Program, pattern: &Pattern) -> Result<Vec<usize>, Failure> {
+    let digits = pattern.name().strip_prefix("0x");
     let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let found = match address {
+    let mut found = match address {
         Some(address) => program.at(address).into_iter().collect(),
-        None => calls::named(program, name),
+        None => calls::named(program, pattern),
     };
+    let is_exact = |index: &usize| program.name(&program.functions[*index]) == pattern.name();
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
+    }
     match found.is_empty() {
-        true => Err(Failure::usage(calls::unknown(program, name))),
+        true => Err(Failure::usage(calls::unknown(program, pattern))),
         false => Ok(found),
     }
 }
@@ -219,9 +227,9 @@ pub fn kallsyms(program: &Program) -> String {
 
 /// Runs `jifl callers`, or `jifl callees`.
 pub fn run_calls(args: &CallersArgs, callers: bool) -> Result<u8, Failure> {
-    let name = function_name(&args.function)?;
+    let pattern = function_name(&args.function)?;
     let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
-    let starts = functions_named(&program, name)?;
+    let starts = functions_named(&program, &pattern)?;
     let found = calls::follow(&program, &starts, callers, args.depth);
     output::print(&match args.format {
         Format::Text => calls::text(&found),

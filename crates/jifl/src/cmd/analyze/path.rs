@@ -118,8 +118,8 @@ pub fn run(args: &PathArgs) -> Result<u8, Failure> {
     let names = (function_name(&args.from)?, function_name(&args.to)?);
     let source = Source::of(args.vmlinux.as_deref());
     let program = Program::of(source.open()?);
-    let from = functions_named(&program, names.0)?;
-    let to = functions_named(&program, names.1)?;
+    let from = functions_named(&program, &names.0)?;
+    let to = functions_named(&program, &names.1)?;
     let mut calls = direct(&program, &to);
     if let Some(path) = &args.recording {
         observe(path, &source, &program, &mut calls)?;
@@ -466,8 +466,13 @@ mod tests {
             .collect()
     }
 
+    fn places(program: &Program, name: &str) -> Vec<usize> {
+        let pattern = function_name(&format!("fn:{name}")).unwrap();
+        named(program, &pattern)
+    }
+
     fn find(program: &Program, calls: &Calls, from: &str, to: &str, number: usize) -> Found {
-        let named = (named(program, from), named(program, to));
+        let named = (places(program, from), places(program, to));
         search(program, calls, (&named.0, &named.1), number)
     }
 
@@ -494,7 +499,7 @@ mod tests {
     fn indirect_calls_that_were_seen_are_followed_and_marked() {
         let program = program();
         let mut calls = direct(&program, &[]);
-        let at = |name: &str| named(&program, name)[0];
+        let at = |name: &str| places(&program, name)[0];
         let functions: HashMap<u64, usize> = [(1, at("f")), (2, at("g")), (3, at("h"))].into();
         let entered = |(address, depth)| Entered {
             address,

@@ -9,7 +9,7 @@ use jifl_code::program::Program;
 use jifl_code::summary::Sums;
 use serde::Serialize;
 
-use crate::base::glob;
+use crate::kernel::pattern::Pattern;
 use crate::show::table::table;
 use crate::show::text;
 use crate::show::text::{grouped, percent};
@@ -55,9 +55,9 @@ pub fn rows(program: &Program, modules: &[Sums], total: &Sums) -> Vec<Row> {
 }
 
 /// A row for each module whose name matches.
-pub fn rows_of_modules(program: &Program, modules: &[Sums], glob: &str) -> Vec<Row> {
+pub fn rows_of_modules(program: &Program, modules: &[Sums], pattern: &Pattern) -> Vec<Row> {
     let own = program.image.modules.iter().zip(modules);
-    let matching = own.filter(|(name, _)| glob::matches(glob, name));
+    let matching = own.filter(|(name, _)| pattern.matches_module(name));
     let rows = matching.map(|(name, sums)| row(program, name, sums));
     rows.collect()
 }

@@ -196,7 +196,8 @@ pub fn all_counts(live: &Live) -> Result<Counts, String> {
     // (start_session).
     let known = |nr: &u32| door.call(Request::Stat(&mut Stat::of(*nr), None)).is_ok();
     let targets = Target::all_syscalls();
-    let numbers: Vec<u32> = targets.into_iter().map(Target::nr).filter(known).collect();
+    let numbers = targets.iter().filter_map(Target::nr);
+    let numbers: Vec<u32> = numbers.filter(known).collect();
     live.counts(&numbers)
 }
 

@@ -73,10 +73,10 @@ pub struct CfgArgs {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
-    let name = analyze::function_name(&args.function)?;
+    let pattern = analyze::function_name(&args.function)?;
     let source = Source::of(args.vmlinux.as_deref());
     let program = Program::of(source.open()?);
-    let found = analyze::functions_named(&program, name)?;
+    let found = analyze::functions_named(&program, &pattern)?;
     let counted = match &args.recording {
         Some(path) => {
             let counted = Counted::read(path, &source, &program)?;

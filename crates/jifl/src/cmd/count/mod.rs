@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl count`: what system calls execute.
+//! `jifl count`: what system calls and functions execute.
 
 mod from_blocks;
 mod keys;
@@ -16,7 +16,9 @@ use jifl_sys::device::Device;
 use self::sheet::Form;
 use self::what::{By, Plan, Value, What};
 use crate::base::exit::Failure;
+use crate::kernel::functions::Functions;
 use crate::kernel::memory::Kcore;
+use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::blocks;
@@ -25,13 +27,13 @@ use crate::session::measure::Session;
 use crate::session::recording::{self, Destination, Recording};
 use crate::session::report::{self, Format, Report};
 use crate::session::scope::{self, Outcome, Scope};
-use crate::session::targets;
+use crate::session::targets::{self, Selected};
 use crate::show::output::{self, Extent, Sink};
 
 /// Arguments of `jifl count`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-WHAT is counted, inside system calls:
+WHAT is counted, inside targets:
   insn           instructions executed
   block          basic blocks executed
   call           the calls alone
@@ -42,7 +44,9 @@ WHAT is counted, inside system calls:
   func           calls of each of the kernel's functions
   hist:VALUE     calls by VALUE: duration, retval, or ARG0 to ARG5
 
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER. With insn, block, call and none it is also a function of
+the kernel: fn:NAME, fn:GLOB, fn:NAME@MODULE, or mod:NAME for all functions of a module.
+Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. The report goes to stdout
 (after CMD's own output) or to FILE. With CMD the exit status is CMD's.
@@ -51,15 +55,19 @@ Examples:
   jifl count insn sys:clone --for 10s
   jifl count insn 'sys:*' -f json -o counts.json -- make
   jifl count insn 'sys:*' --by comm,cpu -- make
+  jifl count call 'fn:vfs_*' fn:do_filp_open -- ls
   jifl count opcode sys:openat -- cat /etc/hostname
   jifl count hist:duration sys:read sys:write -p 1234")]
 pub struct CountArgs {
     /// What to count
     what: What,
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Count by this key instead of by system call; with several keys, by each combination
+    /// Go on although a pattern matches more than 1,000 functions
+    #[arg(short, long)]
+    yes: bool,
+    /// Count by this key instead of by target; with several keys, by each combination
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]
     by: Vec<By>,
     /// With insn: count a repeated string instruction once more for every repetition, like
@@ -79,6 +87,24 @@ pub struct CountArgs {
 }
 
 impl CountArgs {
+    /// Are functions among the targets?
+    fn has_functions(&self) -> bool {
+        let mut words = self.targets.iter();
+        words.any(|word| Pattern::parse(word).is_some())
+    }
+
+    /// The targets of a session that counts call by call.
+    fn select(&self, plan: &Plan, table: &Table) -> Result<Selected, Failure> {
+        if let Plan::Values(_) = plan {
+            let targets = targets::select_syscalls(&self.targets, table, "`jifl count hist:`")?;
+            return Ok(Selected {
+                targets,
+                without_site: 0,
+            });
+        }
+        targets::select(&self.targets, table, Functions::of_kernel, self.yes)
+    }
+
     fn form(&self) -> Form {
         Form {
             format: self.format,
@@ -102,24 +128,35 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
              `jifl record` keeps what blocks have executed",
         ));
     }
-    if args.extent.limit.is_some() && matches!(plan, Plan::Calls(_) | Plan::Values(_)) {
+    let shows_all = match plan {
+        Plan::Calls(_) => !args.has_functions(),
+        Plan::Values(_) => true,
+        Plan::Keys(..) | Plan::Blocks(_) => false,
+    };
+    if args.extent.limit.is_some() && shows_all {
         return Err(Failure::usage(
-            "--limit goes with --by, branch, load, store, opcode and func: otherwise each system call is shown",
+            "--limit goes with functions, --by, branch, load, store, opcode and func: otherwise \
+             each system call is shown",
         ));
     }
-    match plan {
-        Plan::Calls(kind) => run_calls(&args, kind),
-        Plan::Keys(kind, by, flags) => run_keys(&args, kind, &by, flags),
-        Plan::Values(value) => run_values(&args, value),
-        Plan::Blocks(by_func) => run_blocks(&args, by_func),
+    match &plan {
+        Plan::Calls(kind) => run_calls(&args, &plan, *kind),
+        Plan::Keys(kind, by, flags) => run_keys(&args, &plan, (*kind, by), *flags),
+        Plan::Values(value) => run_values(&args, &plan, *value),
+        Plan::Blocks(by_func) => run_blocks(&args, *by_func),
     }
 }
 
-/// Runs a session that counts call by call.
-fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device, Sink), Failure> {
+/// Runs a session of this kind, which counts call by call.
+fn observe(
+    args: &CountArgs,
+    plan: &Plan,
+    kind: Kind,
+    flags: u32,
+) -> Result<(Outcome, Device, Sink), Failure> {
     let table = Table::all();
     let flags = flags | if args.repeats { FLAG_REPEATS } else { 0 };
-    let session = Session::new(kind, flags, targets::select(&args.targets, &table)?);
+    let session = Session::of(kind, flags, args.select(plan, &table)?);
     args.scope.check()?;
     // Opened before anything starts: if the report cannot be written, nothing is measured.
     let sink = args.extent.sink()?;
@@ -129,11 +166,12 @@ fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device,
     Ok((outcome, door, sink))
 }
 
-fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
+fn run_calls(args: &CountArgs, plan: &Plan, kind: Kind) -> Result<u8, Failure> {
     let record = args.record.as_deref().map(Destination::open).transpose()?;
-    let (outcome, _, mut sink) = observe(args, kind, 0)?;
+    let (outcome, _, mut sink) = observe(args, plan, kind, 0)?;
     let kept = recording::keep_in(record, || Recording::of_report(&outcome.report));
-    let text = outcome.report.render(args.format, args.extent.width());
+    let Form { lines, width, .. } = args.form();
+    let text = outcome.report.render(args.format, lines, width);
     let written = sink.write(&text);
     if let Some(notes) = outcome.report.notes(args.format) {
         output::note(notes.trim_end());
@@ -142,8 +180,13 @@ fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-fn run_keys(args: &CountArgs, kind: Kind, by: &[By], flags: u32) -> Result<u8, Failure> {
-    let (outcome, door, mut sink) = observe(args, kind, flags)?;
+fn run_keys(
+    args: &CountArgs,
+    plan: &Plan,
+    (kind, by): (Kind, &[By]),
+    flags: u32,
+) -> Result<u8, Failure> {
+    let (outcome, door, mut sink) = observe(args, plan, kind, flags)?;
     let sheet = keys::sheet(&door, kind, by)?;
     if let Some(calls) = sheet
         .other
@@ -162,8 +205,8 @@ fn run_keys(args: &CountArgs, kind: Kind, by: &[By], flags: u32) -> Result<u8, F
     Ok(outcome.exit_status())
 }
 
-fn run_values(args: &CountArgs, value: Value) -> Result<u8, Failure> {
-    let (outcome, _, mut sink) = observe(args, Kind::Call, value.flag())?;
+fn run_values(args: &CountArgs, plan: &Plan, value: Value) -> Result<u8, Failure> {
+    let (outcome, _, mut sink) = observe(args, plan, Kind::Call, value.flag())?;
     sink.write(&values::render(value, &outcome.report, args.form()))?;
     note_cost(args.format, &report::cost(&outcome.report));
     Ok(outcome.exit_status())
@@ -242,6 +285,8 @@ mod tests {
                 "load sys:* --by func --limit 5 -- ls",
                 "hist:duration sys:read sys:write -p 1",
                 "hist:ARG2 sys:read --for 1s",
+                "call fn:vfs_* fn:do_filp_open -- ls",
+                "insn fn:* --yes --limit 5 --for 1s",
             ],
             &[
                 "",

@@ -31,7 +31,7 @@ struct Bucket {
 #[derive(Debug, Serialize)]
 struct Target<'a> {
     syscall: &'a str,
-    nr: u32,
+    nr: Option<u32>,
     calls: u64,
     no_return: u64,
     sum: u64,
@@ -191,11 +191,12 @@ fn short(number: u64) -> String {
 fn csv(targets: &[Target<'_>]) -> String {
     let mut text = "syscall,nr,low,high,count\n".to_owned();
     for target in targets {
+        let nr = target.nr.map_or_else(String::new, |nr| nr.to_string());
         if target.negative > 0 {
-            text += &format!("{},{},,0,{}\n", target.syscall, target.nr, target.negative);
+            text += &format!("{},{nr},,0,{}\n", target.syscall, target.negative);
         }
         for Bucket { low, high, count } in &target.buckets {
-            text += &format!("{},{},{low},{high},{count}\n", target.syscall, target.nr);
+            text += &format!("{},{nr},{low},{high},{count}\n", target.syscall);
         }
     }
     text

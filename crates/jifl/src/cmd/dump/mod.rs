@@ -96,7 +96,7 @@ struct Dump {
 /// Runs the command; the result is the exit status.
 pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select(&args.targets, &table)?;
+    let targets = targets::select_syscalls(&args.targets, &table, "`jifl dump`")?;
     let session = Session::new(args.kind.kind(), 0, targets);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;

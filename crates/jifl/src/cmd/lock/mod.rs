@@ -79,7 +79,8 @@ impl LockArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &LockArgs) -> Result<u8, Failure> {
     let calls = Table::all();
-    let session = Session::new(Kind::Lock, 0, targets::select(&args.targets, &calls)?);
+    let targets = targets::select_syscalls(&args.targets, &calls, "`jifl lock`")?;
+    let session = Session::new(Kind::Lock, 0, targets);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;

@@ -10,7 +10,6 @@ use jifl_sys::abi::{
 
 use super::layout::{Block, Layout};
 use crate::session::ring::{self, Piece, Taken};
-use crate::session::targets::Target;
 
 /// Bytes: no instruction of the kernel accesses more. Records that are taken to say so are wrong.
 const MOST: u64 = 1 << 30;
@@ -29,8 +28,8 @@ pub enum Event {
 }
 
 impl ring::Event for Event {
-    fn begin(target: Target) -> Event {
-        Event::Begin(target.nr())
+    fn begin(nr: u32) -> Event {
+        Event::Begin(nr)
     }
 
     fn end(time: u64) -> Event {

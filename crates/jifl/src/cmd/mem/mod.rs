@@ -64,7 +64,7 @@ pub struct MemArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &MemArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select(&args.targets, &table)?;
+    let targets = targets::select_syscalls(&args.targets, &table, "`jifl mem`")?;
     let session = Session::new(Kind::Mem, args.wait.flag(), targets);
     args.scope.check()?;
     let mut sink = args.show.extent.sink()?;

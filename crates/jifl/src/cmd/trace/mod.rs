@@ -90,7 +90,7 @@ pub struct TraceArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select(&args.targets, &table)?;
+    let targets = targets::select_syscalls(&args.targets, &table, "`jifl trace`")?;
     let mut session = Session::new(Kind::Trace, args.wait.flag(), targets);
     args.scope.check()?;
     let sink = args.format.sink(args.output.as_deref())?;

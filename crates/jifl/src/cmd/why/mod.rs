@@ -95,7 +95,7 @@ pub struct WhyArgs {
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let errno = args.errno.as_deref().map(errno::parse).transpose()?;
     let table = Table::all();
-    let targets = targets::select(&args.targets, &table)?;
+    let targets = targets::select_syscalls(&args.targets, &table, "`jifl why`")?;
     let session = Session::new(Kind::Path, args.wait.flag(), targets);
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;

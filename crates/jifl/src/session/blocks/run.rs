@@ -183,7 +183,7 @@ pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Fail
 /// # Errors
 /// There is no such target.
 pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Session, Failure> {
-    let targets = targets::select(targets, table)?;
+    let targets = targets::select_syscalls(targets, table, "a profile of blocks")?;
     Ok(Session::new(Kind::Profile, flags, targets))
 }
 

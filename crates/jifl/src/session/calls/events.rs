@@ -7,7 +7,6 @@ use jifl_sys::abi::{
 };
 
 use crate::session::ring;
-use crate::session::targets::Target;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +43,8 @@ pub enum Event {
 }
 
 impl ring::Event for Event {
-    fn begin(target: Target) -> Event {
-        Event::Begin(target.nr())
+    fn begin(nr: u32) -> Event {
+        Event::Begin(nr)
     }
 
     fn end(time: u64) -> Event {

@@ -26,6 +26,9 @@ fn names_are_plain(recording: &Recording) -> bool {
     let texts = [&header.jifl, &header.boot_id, &header.kernel.release];
     let images = recording.images.iter();
     let exits = recording.report.cost.native_exits.iter();
+    let rows = recording.report.rows.iter();
+    let functions = recording.report.functions.iter();
+    let left_out = functions.flat_map(|functions| &functions.left_out);
     let shown = |text: &str| !text.chars().any(char::is_control);
     symbols
         .map(|symbol| {
@@ -35,7 +38,17 @@ fn names_are_plain(recording: &Recording) -> bool {
                 && "TtD".contains(symbol.kind)
         })
         .chain(images.map(|image| plain(&image.name) && plain(&image.build_id)))
-        .chain(recording.report.rows.iter().map(|row| plain(&row.name)))
+        .chain(rows.clone().map(|row| plain(&row.name)))
+        .chain(
+            rows.clone()
+                .flat_map(|row| &row.module)
+                .map(|name| plain(name)),
+        )
+        .chain(
+            rows.flat_map(|row| &row.missed_by)
+                .map(|(name, _)| plain(name)),
+        )
+        .chain(left_out.map(|(reason, _)| shown(reason)))
         .chain(exits.map(|(name, _)| plain(name)))
         .chain(texts.into_iter().map(|text| plain(text)))
         .chain([plain(&header.kernel.build_id)])
@@ -75,6 +88,9 @@ fn sums_fit(recording: &Recording) -> bool {
     let blocks = || recording.blocks.iter();
     let rows = || recording.report.rows.iter();
     let exits = recording.report.cost.native_exits.iter();
+    let functions = recording.report.functions.iter();
+    let left_out = functions.flat_map(|functions| &functions.left_out);
+    let misses = rows().flat_map(|row| &row.missed_by);
     let taken = |block: &Block| block.branch.as_ref().map_or(0, |branch| branch.taken);
     fits(blocks().map(|block| u128::from(block.executed) * u128::from(block.insns.max(1))))
         && fits(blocks().map(|block| taken(block).into()))
@@ -82,6 +98,8 @@ fn sums_fit(recording: &Recording) -> bool {
         && fits(rows().map(|row| row.sum.into()))
         && fits(rows().map(|row| row.missed.into()))
         && fits(exits.map(|exit| exit.1.into()))
+        && fits(left_out.map(|(_, count)| u128::from(*count)))
+        && fits(misses.map(|(_, count)| u128::from(*count)))
 }
 
 /// No product is larger than 96 bits, and there are fewer than 2^32 of them.

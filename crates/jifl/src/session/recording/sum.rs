@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::{At, Block, Image, Recording, Symbol};
 use crate::base::exit::Failure;
 use crate::session::histogram;
-use crate::session::report::{Report, Row};
+use crate::session::report::{Functions, Report, Row};
 
 /// Code that gets new addresses begins at a multiple of this.
 const PAGE: u64 = 4096;
@@ -146,14 +146,16 @@ fn add_blocks(blocks: &mut Vec<Block>, others: impl Iterator<Item = Block>) {
 
 fn add_report(report: &mut Report, other: Report) {
     for row in other.rows {
-        match report.rows.iter_mut().find(|known| known.nr == row.nr) {
+        match report.rows.iter_mut().find(|known| known.is_of_same(&row)) {
             Some(known) => add_row(known, &row),
             None => report.rows.push(row),
         }
     }
-    report
-        .rows
-        .sort_by(|a, b| (b.sum, b.calls, a.nr).cmp(&(a.sum, a.calls, b.nr)));
+    report.rows.sort_by(Row::order);
+    report.functions = match (report.functions.take(), other.functions) {
+        (Some(a), Some(b)) => Some(add_functions(a, b)),
+        (a, b) => a.or(b),
+    };
     report.absent.extend(other.absent);
     report.absent.sort_unstable();
     report.absent.dedup();
@@ -166,12 +168,28 @@ fn add_report(report: &mut Report, other: Report) {
     cost.blocks = cost.blocks.saturating_add(other.blocks);
     cost.insns = cost.insns.saturating_add(other.insns);
     cost.module_wide |= other.module_wide;
-    for (name, count) in other.native_exits {
-        match cost.native_exits.iter_mut().find(|exit| exit.0 == name) {
-            Some(exit) => exit.1 = exit.1.saturating_add(count),
-            None => cost.native_exits.push((name, count)),
+    add_counts(&mut cost.native_exits, other.native_exits);
+}
+
+fn add_counts(counts: &mut Vec<(String, u64)>, others: Vec<(String, u64)>) {
+    for (name, count) in others {
+        match counts.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 = known.1.saturating_add(count),
+            None => counts.push((name, count)),
         }
     }
+}
+
+/// Sessions may have had the same functions: there were as many as in the larger one, at least.
+fn add_functions(mut a: Functions, b: Functions) -> Functions {
+    a.entered = a.entered.max(b.entered);
+    for (reason, count) in b.left_out {
+        match a.left_out.iter_mut().find(|known| known.0 == reason) {
+            Some(known) => known.1 = known.1.max(count),
+            None => a.left_out.push((reason, count)),
+        }
+    }
+    a
 }
 
 fn add_row(row: &mut Row, other: &Row) {
@@ -193,6 +211,7 @@ fn add_row(row: &mut Row, other: &Row) {
     row.blocks = row.blocks.saturating_add(other.blocks);
     row.no_return = row.no_return.saturating_add(other.no_return);
     row.missed = row.missed.saturating_add(other.missed);
+    add_counts(&mut row.missed_by, other.missed_by.clone());
 }
 
 /// The sum of each bucket. Empty if the calls of one row have no histogram, as in recordings of an

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report for spreadsheets. Names of system calls need no quoting.
+//! The report for spreadsheets. Names of targets need no quoting.
 
 use jifl_sys::abi::Kind;
 
-use super::{Report, Row};
+use super::{Report, Row, Species};
 
 const HEADING: &str =
-    "syscall,nr,calls,instructions,blocks_executed,mean,p50,p99,min,max,blocks,no_return,missed\n";
+    "nr,calls,instructions,blocks_executed,mean,p50,p99,min,max,blocks,no_return,missed\n";
 
-/// A heading and one line for each call; figures that were not counted are empty.
+/// A heading and one line for each target; figures that were not counted are empty. Where targets
+/// are not system calls alone, the first column says of which kind each is.
 pub fn render(report: &Report) -> String {
-    let mut text = HEADING.to_owned();
+    let (first, name): (_, fn(&Row) -> String) = match report.species() {
+        Species::Syscalls => ("syscall", Row::shown),
+        Species::Functions | Species::Both => ("target", Row::target),
+    };
+    let mut text = format!("{first},{HEADING}");
     for row in &report.rows {
-        text += &line(report.kind, row);
+        text += &line(report.kind, row, name(row));
     }
     text
 }
 
-fn line(kind: Kind, row: &Row) -> String {
+fn line(kind: Kind, row: &Row, name: String) -> String {
     let inside = matches!(kind, Kind::Insn | Kind::Block) && row.calls > 0;
     let cell = |shown: bool, value: Option<u64>| -> String {
         let value = value.filter(|_| shown);
@@ -29,8 +34,8 @@ fn line(kind: Kind, row: &Row) -> String {
         String::new()
     };
     [
-        row.name.clone(),
-        row.nr.to_string(),
+        name,
+        cell(true, row.nr.map(u64::from)),
         row.calls.to_string(),
         cell(kind == Kind::Insn, Some(row.sum)),
         cell(kind == Kind::Block, Some(row.sum)),
@@ -49,7 +54,7 @@ fn line(kind: Kind, row: &Row) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::sample;
+    use super::super::tests::{of_functions, sample};
     use super::*;
 
     #[test]
@@ -59,7 +64,12 @@ mod tests {
             let columns: Vec<usize> = text.lines().map(|l| l.split(',').count()).collect();
             assert_eq!(columns, [13, 13, 13]);
         }
+        let text = render(&of_functions(Kind::Call));
+        assert!(text.starts_with("target,nr,calls,"));
+        let line = text.lines().nth(2).unwrap();
+        assert_eq!(line, "fn:ext4_sync_file@ext4,,3,,,,,,,,2310,1,0");
         let text = render(&sample(Kind::Insn));
+        assert!(text.starts_with("syscall,nr,calls,"));
         let line = text.lines().nth(2).unwrap();
         assert_eq!(line, "read,0,3,2022,,674.000,674,674,100,90000,2310,1,0");
     }

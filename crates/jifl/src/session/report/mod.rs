@@ -7,6 +7,9 @@ mod json;
 mod kind;
 mod text;
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
 use serde::{Deserialize, Serialize};
 
@@ -25,13 +28,16 @@ pub enum Format {
     Csv,
 }
 
-/// One system call.
+/// One target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// Its number.
-    pub nr: u32,
+    /// The number of a system call; `None`: it is a function.
+    pub nr: Option<u32>,
+    /// The module of a function; `None` for the kernel itself.
+    #[serde(default)]
+    pub module: Option<String>,
     /// Calls counted to their end.
     pub calls: u64,
     /// Instructions or blocks in all of them.
@@ -50,6 +56,9 @@ pub struct Row {
     pub no_return: u64,
     /// Calls not counted.
     pub missed: u64,
+    /// Of these, how many for each cause that occurred. Recordings of an earlier jifl have none.
+    #[serde(default)]
+    pub missed_by: Vec<(String, u64)>,
     /// Buckets of the figures of calls, with their counts, without empty ones. Recordings of an
     /// earlier jifl have none.
     #[serde(default)]
@@ -64,6 +73,56 @@ impl Row {
         }
         self.sum as f64 / self.calls as f64
     }
+
+    /// The order of reports: the largest sum first, then the most calls.
+    pub fn order(&self, other: &Row) -> Ordering {
+        let largest = (other.sum, other.calls).cmp(&(self.sum, self.calls));
+        let name = || (self.nr, &self.name, &self.module);
+        largest.then_with(|| name().cmp(&(other.nr, &other.name, &other.module)))
+    }
+
+    /// Is it about the same target?
+    pub fn is_of_same(&self, other: &Row) -> bool {
+        self.nr == other.nr
+            && (self.nr.is_some() || (&self.name, &self.module) == (&other.name, &other.module))
+    }
+
+    /// Its name, with the module of a function.
+    pub fn shown(&self) -> String {
+        match &self.module {
+            Some(module) => format!("{} [{module}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// In the notation of targets.
+    pub fn target(&self) -> String {
+        match (self.nr, &self.module) {
+            (Some(_), _) => format!("sys:{}", self.name),
+            (None, Some(module)) => format!("fn:{}@{module}", self.name),
+            (None, None) => format!("fn:{}", self.name),
+        }
+    }
+}
+
+/// The functions among the targets of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Functions {
+    /// How many were entered.
+    pub entered: u64,
+    /// How many were left out, for each reason.
+    pub left_out: Vec<(String, u64)>,
+}
+
+/// What the targets of a session are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Species {
+    /// System calls alone.
+    Syscalls,
+    /// Functions alone.
+    Functions,
+    /// Both.
+    Both,
 }
 
 /// What the session cost the module: differences of its totals.
@@ -130,8 +189,11 @@ pub struct Report {
     pub kind: Kind,
     /// Calls that were made or missed, the largest sum first.
     pub rows: Vec<Row>,
-    /// Targets that this kernel does not have.
+    /// System calls that this kernel does not have.
     pub absent: Vec<u32>,
+    /// The functions among the targets; `None` if all targets are system calls.
+    #[serde(default)]
+    pub functions: Option<Functions>,
     /// The session was ended from outside.
     pub cut_short: bool,
     /// The session's cost.
@@ -150,11 +212,36 @@ impl Report {
         self.rows.iter().map(|row| row.missed).sum()
     }
 
-    /// The text of the report, its last line ended, too. `width`: columns of the terminal, if
-    /// it goes to one.
-    pub fn render(&self, format: Format, width: Option<usize>) -> String {
+    /// Calls not counted, by the causes that occurred, the most frequent first.
+    pub fn missed_by(&self) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (cause, count) in self.rows.iter().flat_map(|row| &row.missed_by) {
+            let sum = sums.entry(cause).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        let mut all: Vec<(String, u64)> = sums
+            .into_iter()
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .collect();
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        all
+    }
+
+    /// What its targets are.
+    pub fn species(&self) -> Species {
+        let has_syscalls = self.rows.iter().any(|row| row.nr.is_some()) || !self.absent.is_empty();
+        match (&self.functions, has_syscalls) {
+            (None, _) => Species::Syscalls,
+            (Some(_), false) => Species::Functions,
+            (Some(_), true) => Species::Both,
+        }
+    }
+
+    /// The text of the report, its last line ended, too. `lines`: how many rows a table has that is
+    /// about functions. `width`: columns of the terminal, if it goes to one.
+    pub fn render(&self, format: Format, lines: usize, width: Option<usize>) -> String {
         match format {
-            Format::Text => text::render(self, width),
+            Format::Text => text::render(self, lines, width),
             Format::Json => json::render(self),
             Format::Csv => csv::render(self),
         }
@@ -179,6 +266,7 @@ pub mod tests {
             kind,
             rows: Vec::new(),
             absent: Vec::new(),
+            functions: None,
             cut_short: false,
             cost: Cost::default(),
             duration_ns: 5,
@@ -191,7 +279,8 @@ pub mod tests {
     pub fn sample(kind: Kind) -> Report {
         let row = |name: &str, nr, calls, sum, p50, p99| Row {
             name: name.into(),
-            nr,
+            nr: Some(nr),
+            module: None,
             calls,
             sum,
             min: 100,
@@ -201,6 +290,7 @@ pub mod tests {
             blocks: 2310,
             no_return: 1,
             missed: 0,
+            missed_by: Vec::new(),
             histogram: Vec::new(),
         };
         Report {
@@ -210,6 +300,7 @@ pub mod tests {
                 row("read", 0, 3, 2022, 674, 674),
             ],
             absent: Vec::new(),
+            functions: None,
             cut_short: false,
             cost: Cost {
                 translate_ns: 41_000_000,
@@ -222,6 +313,48 @@ pub mod tests {
             drain_ns: 1_200_000,
             draining: 2,
         }
+    }
+
+    /// A report with two functions, one of which is a module's.
+    pub fn of_functions(kind: Kind) -> Report {
+        let mut report = sample(kind);
+        for (row, (name, module)) in report
+            .rows
+            .iter_mut()
+            .zip([("vfs_read", None), ("ext4_sync_file", Some("ext4"))])
+        {
+            row.name = name.into();
+            row.nr = None;
+            row.module = module.map(str::to_owned);
+        }
+        report.functions = Some(Functions {
+            entered: 12,
+            left_out: vec![("JIFL itself needs it".into(), 3)],
+        });
+        report
+    }
+
+    #[test]
+    fn what_targets_are_is_known_without_calls() {
+        let mut report = of_functions(Kind::Call);
+        assert_eq!(report.species(), Species::Functions);
+        report.rows.clear();
+        assert_eq!(report.species(), Species::Functions);
+        report.absent.push(462);
+        assert_eq!(report.species(), Species::Both);
+        assert_eq!(empty(Kind::Call).species(), Species::Syscalls);
+    }
+
+    #[test]
+    fn functions_are_the_same_by_name_and_module() {
+        let [a, b] = of_functions(Kind::Call).rows.try_into().unwrap();
+        let mut other = b.clone();
+        assert!(b.is_of_same(&other) && !a.is_of_same(&b));
+        assert_eq!(a.target(), "fn:vfs_read");
+        assert_eq!(b.target(), "fn:ext4_sync_file@ext4");
+        other.module = None;
+        assert!(!b.is_of_same(&other));
+        assert_eq!(a.order(&b), Ordering::Less);
     }
 
     #[test]

@@ -16,8 +16,8 @@ const TIME_BITS: u32 = 28;
 
 /// An event of a thread, in a kind of session.
 pub trait Event: Sized {
-    /// The thread enters this target.
-    fn begin(target: Target) -> Self;
+    /// The thread makes the system call with this number.
+    fn begin(nr: u32) -> Self;
 
     /// Its call ends, at this time.
     fn end(time: u64) -> Self;
@@ -100,7 +100,8 @@ fn cut<E: Event>(
         match (kind, &mut open) {
             (RECORD_BEGIN | RECORD_RESUME, _) => {
                 all.extend(open.take());
-                let target = targets.get(index as usize).copied();
+                // Sessions that make records have system calls only.
+                let target = targets.get(index as usize).and_then(Target::nr);
                 let begins = target.filter(|_| kind == RECORD_BEGIN);
                 open = Some(Piece {
                     time,

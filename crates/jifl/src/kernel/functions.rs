@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The functions of the running kernel and its modules, and which of them have an ftrace site.
+//!
+//! Names come from /proc/kallsyms. The sites come from tracefs, where it is mounted: since 6.5 the
+//! kernel lists their addresses (available_filter_functions_addrs), and before that their functions
+//! (available_filter_functions). Of functions that share a name, the names do not tell which has a
+//! site; then all of them may have one, and the module decides.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs;
+use std::path::Path;
+
+use super::images::KERNEL;
+use super::pattern::{Pattern, is_part};
+use crate::base::exit::Failure;
+use crate::base::nearest::nearest;
+use crate::show::text::grouped;
+
+/// Where tracefs is mounted.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// A site stands behind the endbr64 of its function, if it has one.
+const ENDBR64: u64 = 4;
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Function {
+    /// Where it begins.
+    pub address: u64,
+    /// Its name without the module.
+    pub name: String,
+    /// `None` for the kernel itself.
+    pub module: Option<String>,
+}
+
+impl Function {
+    /// `name [module]`
+    pub fn shown(&self) -> String {
+        match &self.module {
+            Some(module) => format!("{} [{module}]", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// `fn:name@module`
+    pub fn target(&self) -> String {
+        match &self.module {
+            Some(module) => format!("fn:{}@{module}", self.name),
+            None => format!("fn:{}", self.name),
+        }
+    }
+
+    fn unit(&self) -> &str {
+        self.module.as_deref().unwrap_or(KERNEL)
+    }
+}
+
+/// What the kernel tells about ftrace's sites.
+#[derive(Debug, Default)]
+enum Sites {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Their addresses.
+    Addresses(BTreeSet<u64>),
+    /// The names of functions that have one, with the module as kallsyms writes it.
+    Names(HashSet<String>),
+}
+
+impl Sites {
+    fn of_kernel() -> Sites {
+        let read = |name: &str| {
+            let mut files = TRACEFS.iter().map(|root| Path::new(root).join(name));
+            files.find_map(|path| fs::read_to_string(path).ok())
+        };
+        if let Some(text) = read("available_filter_functions_addrs") {
+            return Sites::addresses(&text);
+        }
+        read("available_filter_functions").map_or(Sites::Unknown, |text| Sites::names(&text))
+    }
+
+    /// Lines `ADDRESS NAME [MODULE]`. Addresses that are hidden tell nothing.
+    fn addresses(text: &str) -> Sites {
+        let first = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
+        let all: BTreeSet<u64> = text
+            .lines()
+            .filter_map(first)
+            .filter(|at| *at > 0)
+            .collect();
+        if all.is_empty() {
+            return Sites::Unknown;
+        }
+        Sites::Addresses(all)
+    }
+
+    /// Lines `NAME [MODULE]`.
+    fn names(text: &str) -> Sites {
+        let all: HashSet<String> = text.lines().map(str::to_owned).collect();
+        if all.is_empty() {
+            return Sites::Unknown;
+        }
+        Sites::Names(all)
+    }
+
+    /// May the function have a site?
+    fn may_be_in(&self, function: &Function) -> bool {
+        let begin = function.address;
+        match self {
+            Sites::Unknown => true,
+            Sites::Addresses(all) => all.range(begin..=begin + ENDBR64).next().is_some(),
+            Sites::Names(all) => all.contains(&function.shown()),
+        }
+    }
+}
+
+/// What a pattern means.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Functions that have an ftrace site, or may have one, in order of their addresses.
+    pub found: Vec<Function>,
+    /// Functions that match, and have no ftrace site.
+    pub without_site: Vec<Function>,
+}
+
+/// All functions, in order of their addresses.
+#[derive(Debug, Default)]
+pub struct Functions {
+    all: Vec<Function>,
+    sites: Sites,
+}
+
+impl Functions {
+    /// Those of the running kernel; empty if addresses are hidden.
+    pub fn of_kernel() -> Functions {
+        let kallsyms = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        Functions {
+            all: parse(&kallsyms),
+            sites: Sites::of_kernel(),
+        }
+    }
+
+    /// Refuses to look for a pattern where addresses of functions are hidden.
+    ///
+    /// # Errors
+    /// They are.
+    pub fn need_addresses(&self, pattern: &Pattern) -> Result<(), Failure> {
+        if !self.all.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::cannot(format!(
+            "{}: /proc/kallsyms does not show where functions are: be root, with \
+             kernel.kptr_restrict 0 or 1",
+            pattern.word()
+        )))
+    }
+
+    /// The functions that a pattern means. A function with several names is found by each, and once.
+    pub fn select(&self, pattern: &Pattern) -> Selection {
+        let mut matching: BTreeMap<u64, &Function> = BTreeMap::new();
+        let all = self.all.iter();
+        for function in all.filter(|one| pattern.matches(&one.name, one.unit())) {
+            matching.entry(function.address).or_insert(function);
+        }
+        let all = matching.into_values().cloned();
+        let (found, without_site) = all.partition(|one| self.sites.may_be_in(one));
+        Selection {
+            found,
+            without_site,
+        }
+    }
+
+    /// That a pattern means no function that can be entered, in one line.
+    pub fn none(&self, pattern: &Pattern, selection: &Selection) -> String {
+        let (matching, have) = match selection.without_site.len() {
+            0 => return self.unknown(pattern),
+            1 => ("1 function matches".to_owned(), "has"),
+            n => (format!("{} functions match", grouped(n as u64)), "have"),
+        };
+        format!(
+            "{}: {matching}, and {have} no ftrace site, at which a function is entered",
+            pattern.word()
+        )
+    }
+
+    /// That a pattern means no function, in one line, with what may be meant.
+    fn unknown(&self, pattern: &Pattern) -> String {
+        let word = pattern.word();
+        let modules: BTreeSet<&str> = self.all.iter().map(Function::unit).collect();
+        if let Some(module) = pattern.module() {
+            if !modules.iter().any(|known| pattern.matches_module(known)) {
+                let near = nearest(module, modules.iter().copied());
+                let near = near.iter().map(|near| match pattern.is_module() {
+                    true => format!("mod:{near}"),
+                    false => format!("fn:{}@{near}", pattern.name()),
+                });
+                let hint = list(near, "`lsmod` shows those that are loaded");
+                return format!("{word}: no module {module} has functions here{hint}");
+            }
+        }
+        if is_part(pattern.name()) && !pattern.is_glob() {
+            return format!(
+                "{word}: it is a part of a function, and not entered by itself: give the function"
+            );
+        }
+        let of_module = self.all.iter();
+        let of_module = of_module.filter(|one| pattern.matches_module(one.unit()));
+        let near = nearest(pattern.name(), of_module.map(|one| one.name.as_str()));
+        let near = near.iter().map(|near| match pattern.module() {
+            Some(module) => format!("fn:{near}@{module}"),
+            None => format!("fn:{near}"),
+        });
+        let what = match pattern.is_glob() {
+            true => "matches no function",
+            false => "no such function",
+        };
+        let hint = list(near, "`jifl list 'fn:*'` shows all");
+        format!("{word}: {what}{hint}")
+    }
+}
+
+fn list(near: impl Iterator<Item = String>, or: &str) -> String {
+    let near: Vec<String> = near.collect();
+    match near.as_slice() {
+        [] => format!("; {or}"),
+        near => format!("; the nearest are {}", near.join(", ")),
+    }
+}
+
+/// The functions in the text of /proc/kallsyms. Parts of functions, and code that the kernel makes
+/// while it runs (`[bpf]`, `[__builtin__ftrace]`), are none. Of several names of one address the
+/// global ones come first.
+fn parse(kallsyms: &str) -> Vec<Function> {
+    let mut all: Vec<(bool, Function)> = kallsyms.lines().filter_map(function).collect();
+    all.sort_by(|(a_local, a), (b_local, b)| {
+        (a.address, a_local, &a.name).cmp(&(b.address, b_local, &b.name))
+    });
+    all.into_iter().map(|(_, function)| function).collect()
+}
+
+/// Whether its name is local, and the function of a line.
+fn function(line: &str) -> Option<(bool, Function)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let kind = words.next()?;
+    let name = words.next()?;
+    let module = words.next().map(|word| word.trim_matches(['[', ']']));
+    let is_made = module.is_some_and(|name| name == "bpf" || name.starts_with("__builtin__"));
+    let is_code = matches!(kind, "t" | "T" | "w" | "W");
+    // The kernel shows 0 for each hidden address.
+    if address == 0 || !is_code || is_made || is_part(name) {
+        return None;
+    }
+    let function = Function {
+        address,
+        name: name.to_owned(),
+        module: module.map(str::to_owned),
+    };
+    Some((matches!(kind, "t" | "w"), function))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "\
+        1000 T _stext\n1000 t __pfx_vfs_read\n1010 T vfs_read\n1040 t vfs_read.cold\n\
+        1050 t vfs_write.isra.0\n1080 t vfs_bare\n10a0 t twice\n10c0 t twice\n10e0 T known\n\
+        10e0 t known_too\n2000 d vfs_data\n3000 t read_page\t[nfs]\n3040 t twice\t[nfs]\n\
+        4000 t bpf_prog_1\t[bpf]\n5000 t made\t[__builtin__ftrace]\n";
+
+    /// A made-up kernel; all but `vfs_bare` have a site.
+    pub fn sample() -> Functions {
+        of(
+            "1010 vfs_read\n1054 vfs_write.isra.0\n10a0 twice\n10c4 twice\n10e0 known\n\
+            3000 read_page [nfs]\n3040 twice [nfs]\n",
+        )
+    }
+
+    /// So many functions, of the kernel alone.
+    pub fn numbered(number: u64) -> Functions {
+        let line = |index| format!("{:x} t f{index}\n", 0x1000 + 16 * index);
+        Functions {
+            all: parse(&(0..number).map(line).collect::<String>()),
+            sites: Sites::Unknown,
+        }
+    }
+
+    fn of(sites: &str) -> Functions {
+        Functions {
+            all: parse(KALLSYMS),
+            sites: Sites::addresses(sites),
+        }
+    }
+
+    fn names(functions: &Functions, word: &str) -> (Vec<String>, usize) {
+        let selection = functions.select(&Pattern::parse(word).unwrap());
+        let found = selection.found.iter();
+        (
+            found.map(Function::target).collect(),
+            selection.without_site.len(),
+        )
+    }
+
+    #[test]
+    fn names_globs_and_modules() {
+        let all = sample();
+        for (word, expected, without) in [
+            ("fn:vfs_read", &["fn:vfs_read"][..], 0),
+            ("fn:vfs_write", &["fn:vfs_write.isra.0"], 0),
+            ("fn:vfs_*", &["fn:vfs_read", "fn:vfs_write.isra.0"], 1),
+            ("fn:vfs_bare", &[], 1),
+            ("fn:twice", &["fn:twice", "fn:twice", "fn:twice@nfs"], 0),
+            ("fn:twice@vmlinux", &["fn:twice", "fn:twice"], 0),
+            ("fn:known_too", &["fn:known_too"], 0),
+            ("fn:known*", &["fn:known"], 0),
+            ("mod:nfs", &["fn:read_page@nfs", "fn:twice@nfs"], 0),
+            ("fn:made", &[], 0),
+            ("fn:vfs_data", &[], 0),
+            ("fn:vfs_read.cold", &[], 0),
+        ] {
+            let expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(names(&all, word), (expected, without), "{word}");
+        }
+    }
+
+    #[test]
+    fn sites_are_known_by_address_or_by_name_or_not_at_all() {
+        let by_name = Functions {
+            all: parse(KALLSYMS),
+            sites: Sites::names("vfs_read\ntwice\n"),
+        };
+        // Which of both has the site, the name does not tell.
+        assert_eq!(names(&by_name, "fn:twice@vmlinux").0.len(), 2);
+        assert_eq!(
+            names(&by_name, "fn:twice*"),
+            (vec!["fn:twice".to_owned(); 2], 1)
+        );
+        let unknown = of("");
+        assert_eq!(names(&unknown, "fn:vfs_*").0.len(), 3);
+        let one = of("10c0 twice\n");
+        let found = one
+            .select(&Pattern::parse("fn:twice@vmlinux").unwrap())
+            .found;
+        assert_eq!((found.len(), found[0].address), (1, 0x10c0));
+        assert!(matches!(Sites::addresses("0 f\n0 g\n"), Sites::Unknown));
+    }
+
+    #[test]
+    fn what_is_unknown_gets_the_nearest() {
+        let all = sample();
+        for (word, hint) in [
+            (
+                "fn:vfs_reed",
+                "no such function; the nearest are fn:vfs_read",
+            ),
+            ("fn:zzzz", "jifl list 'fn:*'"),
+            ("fn:zz*", "matches no function"),
+            ("fn:read_pages@nfs", "the nearest are fn:read_page@nfs"),
+            (
+                "fn:read@nfsd",
+                "no module nfsd has functions here; the nearest are fn:read@nfs",
+            ),
+            ("mod:nfsd", "the nearest are mod:nfs"),
+            ("mod:zzzz", "lsmod"),
+            ("fn:vfs_read.cold", "a part of a function"),
+        ] {
+            let message = all.unknown(&Pattern::parse(word).unwrap());
+            assert!(message.contains(hint), "{word}: {message}");
+            assert!(
+                message.starts_with(word) && !message.contains('\n'),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn hidden_addresses_are_none() {
+        assert!(parse("0000000000000000 T vfs_read\n").is_empty());
+    }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The ends of calls of functions, which are seen where the function returns. */
+#ifndef JIFL_HOST_RETURNS_H
+#define JIFL_HOST_RETURNS_H
+
+#include <linux/types.h>
+
+/* 0; -ENOMEM. The kernel has return hooks. Nests; jifl_session_mutex; sleeps. */
+int jifl_returns_open(void);
+/* No call of a session that ends here is followed any more. Nests; jifl_session_mutex; sleeps. */
+void jifl_returns_close(void);
+/*
+ * *slot: the return address of a function that the current task is about to enter. At the return
+ * the calls in these lanes (a bit each) end. False: no record is free. Preemption off.
+ */
+bool jifl_returns_hook(unsigned long *slot, u32 lanes);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Direct calls of ftrace: the call at a function's fentry site leads straight to an address. Both
+ * functions: process context; they sleep.
+ */
+#ifndef JIFL_HOST_DIRECT_H
+#define JIFL_HOST_DIRECT_H
+
+#include <linux/ftrace.h>
+
+/*
+ * The sites in the filter of ops call addr. 0; -EBUSY: one of the sites has a direct call, or a
+ * live patch; -ENODEV: this kernel has no direct calls; or another error of ftrace's.
+ */
+int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr);
+/* When it returns 0, no site calls addr any more. Threads may still be at addr, or on the way. */
+int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr);
+/* The address that a site calls; 0: none. A snapshot. */
+unsigned long jifl_compat_direct_find(unsigned long site);
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Return hooks, by kernel version; see rethook.h. */
+#include <linux/ptrace.h>
+#include <linux/slab.h>
+#include <linux/version.h>
+
+#include "../plant.h"
+#include "import.h"
+#include "rethook.h"
+
+#ifdef CONFIG_RETHOOK
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+static void on_return(struct rethook_node *node, void *data, unsigned long ip,
+		      struct pt_regs *regs)
+#else
+static void on_return(struct rethook_node *node, void *data, struct pt_regs *regs)
+#endif
+{
+	jifl_compat_return_fn fn = (jifl_compat_return_fn)data;
+
+	fn(container_of(node, struct jifl_compat_return, node)->lanes);
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+static struct rethook *alloc(jifl_compat_return_fn fn, unsigned int n)
+{
+	struct rethook *returns;
+
+	if (!jifl_imported(rethook_alloc))
+		return NULL;
+	returns = JIFL_ALLOC(jifl_import(rethook_alloc)((void *)fn, on_return,
+							sizeof(struct jifl_compat_return), n));
+	return IS_ERR(returns) ? NULL : returns;
+}
+#else
+static struct rethook *alloc(jifl_compat_return_fn fn, unsigned int n)
+{
+	struct jifl_compat_return *record;
+	struct rethook *returns;
+
+	if (!jifl_imported(rethook_alloc) || !jifl_imported(rethook_add_node))
+		return NULL;
+	returns = JIFL_ALLOC(jifl_import(rethook_alloc)((void *)fn, on_return));
+	while (returns && n--) {
+		record = JIFL_ALLOC(kzalloc(sizeof(*record), GFP_KERNEL));
+		if (!record) {
+			jifl_compat_returns_free(returns);
+			return NULL;
+		}
+		/* The kernel frees the records with kfree. */
+		static_assert(!offsetof(struct jifl_compat_return, node));
+		jifl_import(rethook_add_node)(returns, &record->node);
+	}
+	return returns;
+}
+#endif
+
+struct rethook *jifl_compat_returns_alloc(jifl_compat_return_fn fn, unsigned int n)
+{
+	if (!jifl_imported(rethook_try_get) || !jifl_imported(rethook_hook) ||
+	    !jifl_imported(rethook_free))
+		return NULL;
+	return alloc(fn, n);
+}
+
+void jifl_compat_returns_free(struct rethook *returns)
+{
+	jifl_import(rethook_free)(returns);
+}
+
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes)
+{
+	struct rethook_node *node = jifl_import(rethook_try_get)(returns);
+	/* rethook_hook reads and writes where sp points, and nothing else of the registers. */
+	struct pt_regs regs;
+
+	if (!node)
+		return false;
+	container_of(node, struct jifl_compat_return, node)->lanes = lanes;
+	regs.sp = (unsigned long)slot;
+	jifl_import(rethook_hook)(node, &regs, true);
+	return true;
+}
+#else
+struct rethook *jifl_compat_returns_alloc(jifl_compat_return_fn fn, unsigned int n)
+{
+	return NULL;
+}
+
+void jifl_compat_returns_free(struct rethook *returns)
+{
+}
+
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes)
+{
+	return false;
+}
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Return hooks (rethook), which kretprobes use, too: a function's return address is replaced by a
+ * trampoline's, and kept in a record of the task.
+ */
+#ifndef JIFL_HOST_RETHOOK_H
+#define JIFL_HOST_RETHOOK_H
+
+#include <linux/rethook.h>
+#include <linux/types.h>
+
+/* A record: the lanes whose calls end at the return. */
+struct jifl_compat_return {
+	struct rethook_node node;
+	u32 lanes;
+};
+
+/* Called at each return with preemption off. */
+typedef void (*jifl_compat_return_fn)(u32 lanes);
+
+/*
+ * Makes n records, whose returns call fn. NULL: no memory, or this kernel has no return hooks.
+ * Process context; sleeps.
+ */
+struct rethook *jifl_compat_returns_alloc(jifl_compat_return_fn fn, unsigned int n);
+/*
+ * fn is not called from now on, except by a task that is inside the trampoline's handler with
+ * preemption off. Records in use stay until their tasks return. Process context.
+ */
+void jifl_compat_returns_free(struct rethook *returns);
+/*
+ * *slot: the return address of the function that the current task is about to enter. False: no
+ * record is free. Preemption off; any context in which RCU watches.
+ */
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes);
+
+#endif

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The kind JIFL_TARGET_FUNCTION, and its doors. The door of a function is its fentry site: a direct
+ * call of ftrace leads from there to jifl_function_stub, one stub for all functions. The stub calls
+ * jifl_function_enter (session/choose.c), which finds the target by the address behind the site.
+ * The answer replaces the stub's own return address: the stub returns either behind the site, so
+ * that the function runs natively, or to an entry piece with the stack as the function's caller
+ * left it. The copy begins behind the site, and in copies the site is a nop (jifl_config.door). So
+ * copies never come to a door.
+ *
+ * Doors are attached in batches. A batch has one ftrace_ops. It stays until no session has any of
+ * its targets attached.
+ *
+ * Who can be in the stub, and what may be freed when:
+ *
+ * 1. A thread comes to the stub by a site alone: straight, or by an ftrace trampoline, if another
+ *    tracer has the same site. After jifl_compat_direct_unregister no site leads there.
+ * 2. In the stub preemption is on only before jifl_function_enter has looked the target up, and
+ *    behind it, when the thread has nothing but the address to go to. In between preemption is off.
+ *    The stub and the trampolines never sleep.
+ * 3. jifl_function_detach unregisters, stops the machine for a moment, and waits for RCU tasks.
+ *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
+ *    off, in an interrupt or in the idle task is in the stub any more.
+ *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
+ *    is never preempted there, because idle tasks run with preemption off.
+ * 4. So behind jifl_function_detach no thread is in the stub for a site of this batch. The batch
+ *    holds references to its targets until then. So a target that jifl_function_find has found is
+ *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
+ *    the hash table: where RCU does not watch, jifl_function_enter looks nothing up.
+ * 5. Aims, ways and pieces that a thread finds from its target stay as the head of session/mix.c
+ *    says. In addition, an aim may be found where no task waits for RCU tasks: in interrupts and
+ *    idle tasks, which count a missed call. jifl_evict stops the machine after the session is
+ *    disarmed, so as in 3. none of these has the aim when the machine goes on.
+ * 6. A thread that has the address of a piece is in the stub, with the address in rax or in the
+ *    slot of the return address, or it is in the cache. leave/evict.c finds both.
+ * 7. A function of a module: the target holds the module. So its text stays until the target goes.
+ * 8. The module's own text: a thread is in the stub, or comes back to jifl_function_enter, only
+ *    until 3. is done for the last batch, and the last session's end waits for that. Return hooks
+ *    (call/returns.c) say the same of theirs.
+ * 9. Tasks that are asleep inside a function are not at its door. Where they are in the cache,
+ *    jifl_evict gives them back. Where the function's return is hooked, the kernel's trampoline
+ *    returns for them, with or without the module.
+ * 10. A task that forks inside a function: the child has a stack of its own, with nothing of ours
+ *    on it and no return hooks (copy_process). A task that dies inside one does not return; its
+ *    return hooks go with it (rethook_flush_task), and so do its lanes (call/switch.c).
+ *
+ * Refused by name, because this proof or leave/evict.c needs it (refuse.c): functions from which
+ * another task's call returns; what runs while the machine is stopped, patches text or waits for
+ * RCU tasks; idle loops and interrupt entries, which guard.c cannot tell from tasks; what the
+ * module hooks or calls without jifl_own_begin.
+ *
+ * kernel.ftrace_enabled=0 would switch doors off. The kernel refuses that while the module is
+ * loaded, because text/hooks.c has permanent hooks.
+ */
+#include <linux/ftrace.h>
+#include <linux/hash.h>
+#include <linux/hashtable.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/rculist.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+#include <asm/ibt.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/direct.h"
+#include "../compat/import.h"
+#include "../compat/ksym.h"
+#include "function.h"
+#include "target.h"
+
+/* By the address that is entered. Written under target.c's mutex. */
+static DEFINE_HASHTABLE(functions, 13);
+static u32 nfunctions;			/* in it */
+
+struct jifl_function_batch {
+	struct list_head list;		/* of batches that are about to go */
+	struct ftrace_ops ops;
+	u32 used;			/* targets with users */
+	u32 n;
+	struct jifl_target *targets[];	/* references */
+};
+
+/* --- the kind of targets --------------------------------------------------------------- */
+
+/* Behind the fentry site of the function that begins at id; 0: it has none. */
+static u64 function_address(u64 begin)
+{
+	const unsigned long site = jifl_ksym_fentry(begin);
+
+	return site ? site + CALL_INSN_SIZE : 0;
+}
+
+struct jifl_target *jifl_function_find(unsigned long address)
+{
+	struct jifl_target *t;
+
+	hash_for_each_possible_rcu_notrace(functions, t, node, address)
+		if (t->address == address)
+			return t;
+	return NULL;
+}
+
+/* Its site is at its beginning, or behind an endbr64. */
+struct jifl_target *jifl_function_starting(unsigned long begin)
+{
+	struct jifl_target *t;
+
+	/* Translation asks for each block. */
+	if (!READ_ONCE(nfunctions))
+		return NULL;
+	t = jifl_function_find(begin + CALL_INSN_SIZE);
+	if (!t || t->id != begin)
+		t = jifl_function_find(begin + ENDBR_INSN_SIZE + CALL_INSN_SIZE);
+	return t && t->id == begin ? t : NULL;
+}
+
+static struct jifl_target *function_find(u64 begin)
+{
+	return jifl_function_find(function_address(begin));
+}
+
+/* Takes a reference to the module of the text at addr. */
+static int hold_module(struct jifl_target *t)
+{
+	struct module *mod;
+	int err = 0;
+
+	preempt_disable();
+	mod = jifl_import(__module_address)(t->id);
+	if (mod && !try_module_get(mod))
+		err = -ENOENT;
+	preempt_enable();
+	t->module = err ? NULL : mod;
+	return err;
+}
+
+/* Functions in which tasks end, as the system calls exit and exit_group. */
+static bool ends_task(u64 begin)
+{
+	return begin == jifl_ksym("do_exit") || begin == jifl_ksym("do_group_exit") ||
+	       begin == jifl_ksym("make_task_dead");
+}
+
+static int function_add(struct jifl_target *t)
+{
+	int err = hold_module(t);
+
+	if (err)
+		return err;
+	t->ends_task = ends_task(t->id);
+	hash_add_rcu(functions, &t->node, t->address);
+	WRITE_ONCE(nfunctions, nfunctions + 1);
+	return 0;
+}
+
+static void function_drop(struct jifl_target *t)
+{
+	hash_del_rcu(&t->node);
+	WRITE_ONCE(nfunctions, nfunctions - 1);
+	module_put(t->module);
+	kfree_rcu(t, rcu);
+}
+
+/* The door leads to jifl_function_enter, which asks each time. */
+static void function_redirect(const struct jifl_target *t, u64 to)
+{
+}
+
+const struct jifl_target_type jifl_target_functions = {
+	.address = function_address,
+	.find = function_find,
+	.add = function_add,
+	.drop = function_drop,
+	.redirect = function_redirect,
+};
+
+u32 jifl_function_skipped(const struct jifl_target *t)
+{
+	return t->address - t->id;
+}
+
+/* --- doors ------------------------------------------------------------------------------- */
+
+static const unsigned long stub = (unsigned long)jifl_function_stub;
+
+/* Attaches the first n targets of the batch. */
+static int register_first(struct jifl_function_batch *b, u32 n)
+{
+	unsigned long *sites = JIFL_ALLOC(kvmalloc_array(n, sizeof(*sites), GFP_KERNEL));
+	int err;
+	u32 i;
+
+	if (!sites)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		sites[i] = b->targets[i]->address - CALL_INSN_SIZE;
+	memset(&b->ops, 0, sizeof(b->ops));
+	err = JIFL_TRY(ftrace_set_filter_ips(&b->ops, sites, n, 0, 1));
+	if (!err)
+		err = JIFL_TRY(jifl_compat_direct_register(&b->ops, stub));
+	if (err)
+		ftrace_free_filter(&b->ops);
+	kvfree(sites);
+	return err;
+}
+
+static int nothing(void *unused)
+{
+	return 0;
+}
+
+/* Steps 1 to 4 in the head of this file; more than one batch may have been unregistered. */
+static void wait_for_threads(void)
+{
+	if (JIFL_HOST_PLANTED(doors_freed_early))
+		return;
+	stop_machine(nothing, NULL, NULL);
+	synchronize_rcu_tasks();
+}
+
+static void unregister(struct jifl_function_batch *b)
+{
+	const int err = jifl_compat_direct_unregister(&b->ops, stub);
+
+	if (!err)
+		return;
+	__module_get(THIS_MODULE);
+	pr_err("ftrace did not give back %u functions (error %d): the module stays until the next boot\n",
+	       b->n, err);
+}
+
+/* The target whose site somebody else has: the first without which the others can be attached. */
+static u32 find_busy(struct jifl_function_batch *b)
+{
+	u32 good = 0, bad = b->n;
+
+	while (bad - good > 1) {
+		u32 n = good + (bad - good) / 2;
+
+		if (register_first(b, n)) {
+			bad = n;
+		} else {
+			unregister(b);
+			wait_for_threads();
+			good = n;
+		}
+	}
+	return bad - 1;
+}
+
+static struct jifl_function_batch *make_batch(struct jifl_target **targets, u32 n)
+{
+	struct jifl_function_batch *b;
+	u32 i;
+
+	b = JIFL_ALLOC(kvzalloc(struct_size(b, targets, n), GFP_KERNEL));
+	if (!b)
+		return NULL;
+	for (i = 0; i < n; i++)
+		if (!targets[i]->batch)
+			b->targets[b->n++] = targets[i];
+	return b;
+}
+
+/* The batch has its doors: it takes its references. */
+static void keep_batch(struct jifl_function_batch *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->n; i++) {
+		refcount_inc(&b->targets[i]->refs);
+		b->targets[i]->batch = b;
+	}
+}
+
+static u32 index_of(struct jifl_target **targets, const struct jifl_target *t)
+{
+	u32 i = 0;
+
+	while (targets[i] != t)
+		i++;
+	return i;
+}
+
+int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
+{
+	struct jifl_function_batch *b = make_batch(targets, n);
+	int err = 0;
+	u32 i;
+
+	if (!b)
+		return -ENOMEM;
+	if (b->n)
+		err = register_first(b, b->n);
+	if (err == -EBUSY)
+		*busy = index_of(targets, b->targets[find_busy(b)]);
+	if (err || !b->n) {
+		kvfree(b);
+		b = NULL;
+	}
+	if (err)
+		return err;
+	if (b)
+		keep_batch(b);
+	for (i = 0; i < n; i++)
+		if (!targets[i]->users++)
+			targets[i]->batch->used++;
+	return 0;
+}
+
+/* No thread is at the batch's doors. */
+static void free_batch(struct jifl_function_batch *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->n; i++) {
+		b->targets[i]->batch = NULL;
+		jifl_target_put(b->targets[i]);
+	}
+	kvfree(b);
+}
+
+void jifl_function_detach(struct jifl_target **targets, u32 n)
+{
+	struct jifl_function_batch *b, *next;
+	LIST_HEAD(unused);
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		b = targets[i]->batch;
+		if (!--targets[i]->users && !--b->used)
+			list_add(&b->list, &unused);
+	}
+	if (list_empty(&unused))
+		return;
+	list_for_each_entry(b, &unused, list)
+		unregister(b);
+	wait_for_threads();
+	list_for_each_entry_safe(b, next, &unused, list)
+		free_batch(b);
+}

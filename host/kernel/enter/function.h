@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Functions as targets: their doors, and which functions are refused. */
+#ifndef JIFL_HOST_ENTER_FUNCTION_H
+#define JIFL_HOST_ENTER_FUNCTION_H
+
+#include <linux/types.h>
+#include "../../../include/uapi/jifl.h"
+
+struct jifl_target;
+
+extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it */
+
+/*
+ * Why the function that begins at this address cannot be a target; JIFL_REFUSED_NO: it can. Process
+ * context; sleeps.
+ */
+enum jifl_refusal jifl_function_refusal(unsigned long begin);
+
+/* The target that is entered at address, behind its site; NULL: none. Preemption off, RCU watches. */
+struct jifl_target *jifl_function_find(unsigned long address);
+/* The target that begins at an address of original code; NULL: none. Interrupts off, RCU watches. */
+struct jifl_target *jifl_function_starting(unsigned long begin);
+/* Bytes from where the function begins to the code that is entered: its endbr64 and its site. */
+u32 jifl_function_skipped(const struct jifl_target *t);
+
+/*
+ * Gives each of the targets, which are functions, a door. 0; -EBUSY: somebody else has the site of
+ * targets[*busy]; -ENOMEM. Nothing is attached after an error. Under jifl_session_mutex; sleeps.
+ */
+int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy);
+/*
+ * Undoes attach for each target. When it returns no thread is at a door that no session has
+ * attached any more. Under jifl_session_mutex; sleeps.
+ */
+void jifl_function_detach(struct jifl_target **targets, u32 n);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which calls of functions may enter the code cache. */
+#ifndef JIFL_HOST_ENTER_GUARD_H
+#define JIFL_HOST_ENTER_GUARD_H
+
+/* 0, or -EOPNOTSUPP after a line in the log. */
+int jifl_guard_init(void);
+/*
+ * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. Any context,
+ * with preemption off.
+ */
+int jifl_guard_check(void);
+
+#endif

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which functions are refused as targets, and why. In: the address where a function begins. Out:
+ * enum jifl_refusal. Context: process, sleeps. function.c says which refusals its proof needs.
+ */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/string.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/direct.h"
+#include "../compat/import.h"
+#include "../compat/ksym.h"
+#include "../text/blacklist.h"
+#include "function.h"
+
+/*
+ * Names without the suffixes that compilers append (.isra, .constprop, .part). A name that ends in
+ * * stands for all names that begin so. The first line that fits decides.
+ */
+static const struct {
+	const char *name;
+	enum jifl_refusal why;
+} refused[] = {
+	/* Another task's call returns from these, or they change stacks. */
+	{ "__schedule", JIFL_REFUSED_SCHEDULE },
+	{ "schedule_tail", JIFL_REFUSED_SCHEDULE },
+	{ "finish_task_switch", JIFL_REFUSED_SCHEDULE },
+	{ "__switch_to*", JIFL_REFUSED_SCHEDULE },
+	{ "ret_from_fork*", JIFL_REFUSED_SCHEDULE },
+	{ "rewind_stack_and_make_dead", JIFL_REFUSED_SCHEDULE },
+	/* They begin as a task and go on as an interrupt, or the other way round; idle's loop. */
+	{ "irq_enter*", JIFL_REFUSED_IDLE },
+	{ "irq_exit*", JIFL_REFUSED_IDLE },
+	{ "__irq_exit*", JIFL_REFUSED_IDLE },
+	{ "__do_softirq", JIFL_REFUSED_IDLE },
+	{ "handle_softirqs", JIFL_REFUSED_IDLE },
+	{ "do_softirq*", JIFL_REFUSED_IDLE },
+	{ "do_idle", JIFL_REFUSED_IDLE },
+	{ "cpu_startup_entry", JIFL_REFUSED_IDLE },
+	{ "default_idle*", JIFL_REFUSED_IDLE },
+	{ "arch_cpu_idle*", JIFL_REFUSED_IDLE },
+	{ "rest_init", JIFL_REFUSED_IDLE },
+	/* Doors are made by these. */
+	{ "text_poke*", JIFL_REFUSED_PATCHING },
+	{ "__text_poke*", JIFL_REFUSED_PATCHING },
+	{ "smp_text_poke*", JIFL_REFUSED_PATCHING },
+	{ "perf_event_text_poke", JIFL_REFUSED_PATCHING },
+	{ "ftrace_*", JIFL_REFUSED_PATCHING },
+	{ "__ftrace_*", JIFL_REFUSED_PATCHING },
+	{ "arch_ftrace_*", JIFL_REFUSED_PATCHING },
+	{ "register_ftrace*", JIFL_REFUSED_PATCHING },
+	{ "unregister_ftrace*", JIFL_REFUSED_PATCHING },
+	{ "stop_machine*", JIFL_REFUSED_STOP },
+	{ "stop_cpus*", JIFL_REFUSED_STOP },
+	{ "__stop_cpus", JIFL_REFUSED_STOP },
+	{ "stop_one_cpu*", JIFL_REFUSED_STOP },
+	{ "stop_two_cpus", JIFL_REFUSED_STOP },
+	{ "multi_cpu_stop", JIFL_REFUSED_STOP },
+	{ "cpu_stop*", JIFL_REFUSED_STOP },
+	{ "synchronize_rcu_tasks*", JIFL_REFUSED_RCU_TASKS },
+	{ "call_rcu_tasks*", JIFL_REFUSED_RCU_TASKS },
+	{ "rcu_tasks_*", JIFL_REFUSED_RCU_TASKS },
+	/* run/unwind.c and run/faults.c hook these, in all contexts; call/returns.c needs the others. */
+	{ "unwind_next_frame", JIFL_REFUSED_OWN },
+	{ "unwind_get_return_address*", JIFL_REFUSED_OWN },
+	{ "__kernel_text_address", JIFL_REFUSED_OWN },
+	{ "kernel_text_address", JIFL_REFUSED_OWN },
+	{ "kallsyms_lookup_buildid", JIFL_REFUSED_OWN },
+	{ "perf_instruction_pointer", JIFL_REFUSED_OWN },
+	{ "perf_callchain_kernel", JIFL_REFUSED_OWN },
+	{ "fixup_exception", JIFL_REFUSED_OWN },
+	{ "search_exception_tables", JIFL_REFUSED_OWN },
+	{ "rethook_*", JIFL_REFUSED_OWN },
+	{ "arch_rethook_*", JIFL_REFUSED_OWN },
+	{ "objpool_*", JIFL_REFUSED_OWN },
+};
+
+static bool fits(const char *name, const char *pattern)
+{
+	const size_t n = strlen(pattern);
+
+	if (pattern[n - 1] == '*')
+		return !strncmp(name, pattern, n - 1);
+	return !strcmp(name, pattern);
+}
+
+static enum jifl_refusal by_name(unsigned long begin)
+{
+	char name[KSYM_NAME_LEN];
+	u32 i;
+
+	jifl_ksym_name(begin, name, sizeof(name));
+	*strchrnul(name, '.') = '\0';
+	for (i = 0; i < ARRAY_SIZE(refused); i++)
+		if (fits(name, refused[i].name))
+			return refused[i].why;
+	return JIFL_REFUSED_NO;
+}
+
+/* What the engine would say of the code there. */
+static enum jifl_refusal by_text(unsigned long addr)
+{
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	const unsigned long cookie = jifl_host_lock();
+	const enum jifl_text text = jifl_host_classify(jifl_orig_at(addr), &cause);
+
+	jifl_host_unlock(cookie);
+	if (text == JIFL_TEXT_CODE)
+		return JIFL_REFUSED_NO;
+	switch (cause) {
+	case JIFL_CAUSE_SCHEDULE:
+	case JIFL_CAUSE_STACK:
+		return JIFL_REFUSED_SCHEDULE;
+	case JIFL_CAUSE_NOINSTR:
+		return JIFL_REFUSED_NOINSTR;
+	case JIFL_CAUSE_OWN:
+		return JIFL_REFUSED_OWN;
+	case JIFL_CAUSE_FOREIGN:
+		return JIFL_REFUSED_UNKNOWN;
+	default:
+		return JIFL_REFUSED_NATIVE;
+	}
+}
+
+static enum jifl_refusal by_site(unsigned long begin)
+{
+	const unsigned long site = jifl_ksym_fentry(begin);
+	unsigned long direct;
+
+	/* Behind an endbr64, if there is one. */
+	if (site != begin && site != begin + 4)
+		return JIFL_REFUSED_SITE;
+	direct = jifl_compat_direct_find(site);
+	if (direct && direct != (unsigned long)jifl_function_stub)
+		return JIFL_REFUSED_TAKEN;
+	return JIFL_REFUSED_NO;
+}
+
+enum jifl_refusal jifl_function_refusal(unsigned long begin)
+{
+	enum jifl_refusal why;
+
+	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !IS_ENABLED(CONFIG_RETHOOK))
+		return JIFL_REFUSED_KERNEL;
+	if (!begin || jifl_ksym_start(begin) != begin)
+		return JIFL_REFUSED_UNKNOWN;
+	why = by_text(begin);
+	if (why == JIFL_REFUSED_NO && !JIFL_HOST_PLANTED(names_not_refused))
+		why = by_name(begin);
+	return why ?: by_site(begin);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* Why a function cannot be a target. Part of the ABI of /dev/jifl. */
+#ifndef _UAPI_JIFL_REFUSALS_H
+#define _UAPI_JIFL_REFUSALS_H
+
+/*
+ * X(enumerator, words shown to users behind "NAME cannot be a target: "). The order is the number in
+ * jifl_target_spec.refused.
+ */
+#define JIFL_REFUSALS(X) \
+	X(JIFL_REFUSED_NO,	"none")		/* it is a target; unused as text */ \
+	X(JIFL_REFUSED_UNKNOWN,	"no function begins there") \
+	X(JIFL_REFUSED_SITE,	"it has no call of the tracer (fentry) at its beginning") \
+	X(JIFL_REFUSED_TAKEN,	"a BPF program, a live patch or another tracer has its fentry site") \
+	X(JIFL_REFUSED_NOINSTR,	"the kernel forbids probes in it (noinstr, kprobe blacklist)") \
+	X(JIFL_REFUSED_SCHEDULE, "it switches tasks or stacks") \
+	X(JIFL_REFUSED_IDLE,	"idle tasks and interrupts' entries run it") \
+	X(JIFL_REFUSED_PATCHING, "it changes the kernel's text, or is needed to do so") \
+	X(JIFL_REFUSED_STOP,	"it stops the machine") \
+	X(JIFL_REFUSED_RCU_TASKS, "it waits for tasks to leave freed code (RCU tasks)") \
+	X(JIFL_REFUSED_OWN,	"JIFL itself needs it") \
+	X(JIFL_REFUSED_NATIVE,	"its code cannot be copied") \
+	X(JIFL_REFUSED_TOOL,	"this command is not for functions yet: use count call, insn or block") \
+	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)")
+
+enum jifl_refusal {
+#define JIFL_REFUSED_ENUM(id, text) id,
+	JIFL_REFUSALS(JIFL_REFUSED_ENUM)
+#undef JIFL_REFUSED_ENUM
+	JIFL_NR_REFUSALS
+};
+
+#endif /* _UAPI_JIFL_REFUSALS_H */
