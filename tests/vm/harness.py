@@ -192,9 +192,9 @@ def keep_sums(lines):
 
 
 def report(text):
-    """The JSON object that `jifl count -f json` printed, by system call name."""
+    """The JSON object that `jifl count -f json` printed, by names of system calls and functions."""
     data = json.loads(text)
-    data["by_name"] = {target["syscall"]: target for target in data["targets"]}
+    data["by_name"] = {target["syscall"] or target["function"]: target for target in data["targets"]}
     return data
 
 

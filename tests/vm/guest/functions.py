@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions of the kernel as targets.
+
+usage: functions.py ROUNDS
+
+The functions are called by everything that runs: in system calls, faults, kernel threads, with locks held, interrupts
+off and inside the scheduler.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+from lib import (background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, report, run,
+                 same, session, status)
+
+# Called all the time. Each kernel has most of them.
+BUSY = """vfs_read vfs_write do_filp_open path_openat dput mutex_lock mutex_unlock _raw_spin_lock _raw_spin_unlock
+    _raw_spin_lock_irqsave _raw_spin_unlock_irqrestore __rcu_read_lock __rcu_read_unlock schedule schedule_timeout
+    ktime_get kfree kmem_cache_free kernel_clone do_exit handle_mm_fault pipe_read pipe_write wait_for_completion
+    update_curr pick_next_task_fair enqueue_task_fair try_to_wake_up __module_address is_ftrace_trampoline
+    copy_from_kernel_nofault process_one_work kthread_worker_fn worker_thread __kthread_parkme""".split()
+
+LOAD = ["while :; do cat /etc/hostname /proc/self/stat >/dev/null; done",
+        "while :; do ls -lR /etc >/dev/null 2>&1; done",
+        "dd if=/dev/zero bs=64k 2>/dev/null | cat >/dev/null"]
+
+
+def targets():
+    """As globs, because these leave out what cannot be a target on this kernel."""
+    sites = Path("/sys/kernel/tracing/available_filter_functions").read_text().splitlines()
+    return [f"fn:{name[:-1]}?" for name in BUSY if name in sites]
+
+
+def one_system_call():
+    """A handler costs the same as a function, from its first instruction on, as it does as a system call."""
+    call = "import os, sys\nfor n in range(200): os.getppid()"
+    for what in ("insn", "block"):
+        costs = []
+        for target, name in (("sys:getppid", "getppid"), ("fn:__x64_sys_getppid", "__x64_sys_getppid")):
+            end = run("jifl", "count", what, target, "-f", "json", "--", "/usr/bin/python3", "-c", call)
+            got = report(end.stdout)["by_name"][name]
+            check(f"{what} {target}: calls", got["calls"] >= 200 and not got["missed"], got)
+            costs.append(got["min"])
+        same(f"{what} of getppid", costs[1], costs[0])
+
+
+def rounds(count):
+    """Sessions come and go under load."""
+    functions = targets()
+    load = [background("/bin/bash", "-c", line, start_new_session=True) for line in LOAD]
+    calls = 0
+    for round_ in range(count):
+        what = ("call", "insn", "block")[round_ % 3]
+        end = run("jifl", "count", what, *functions, "--for", "200ms", "-f", "json")
+        if not check(f"round {round_}: {what}", end.returncode == 0, end):
+            break
+        data = report(end.stdout)
+        calls += sum(target["calls"] for target in data["targets"])
+        check(f"round {round_}: functions", data["functions"]["entered"] >= 25, data["functions"])
+    check("calls were counted", calls > 1000 * count, calls)
+    figure("calls counted in all rounds", calls)
+    return load
+
+
+def beside_each_other():
+    """Three sessions at once, of which one ends early: none has another's counts, or its code."""
+    whole = session("insn", "sys:*", "-f", "json")
+    first = session("call", "fn:vfs_read", "fn:dput", "-f", "json")
+    for _ in range(5):
+        end = run("jifl", "count", "insn", "fn:vfs_read", "fn:do_filp_open", "--for", "300ms", "-f", "json")
+        same("the session that comes and goes", end.returncode, 0)
+    out, _ = interrupt(first)
+    data = report(out)["by_name"]
+    check("calls inside the other session's calls are told",
+          data["vfs_read"]["missed_by"].get("nested", 0) > 0, data["vfs_read"])
+    out, _ = interrupt(whole)
+    check("the session on system calls counts", report(out)["by_name"]["read"]["calls"] > 0, out[:200])
+
+
+def not_a_session_more():
+    """Sessions with functions have a lane of their own."""
+    owners = [session("call", "fn:vfs_read", "-f", "json") for _ in range(4)]
+    end = run("jifl", "count", "call", "fn:dput", "--for", "1s")
+    check("a fifth is refused", end.returncode != 0 and "busy" in end.stderr.lower() or "session" in end.stderr, end)
+    for owner in owners:
+        interrupt(owner)
+    same("and then it is not", run("jifl", "count", "call", "fn:dput", "--for", "100ms").returncode, 0)
+
+
+def functions(count):
+    mark = log_mark()
+    one_system_call()
+    load = rounds(int(count))
+    beside_each_other()
+    not_a_session_more()
+    for process in load:
+        check("the load runs on", process.poll() is None, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    same("blocks left", status()["blocks"], 0)
+    same("the module can go", run("rmmod", "jifl").returncode, 0)
+    check("it is gone", not is_loaded())
+    same("the kernel's log", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(functions)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions that cannot be targets, and calls that cannot be counted: each with its reason.
+
+usage: refusals.py
+
+The tables are about what host/kernel/enter/refuse.c and guard.c refuse. A name that stands there and
+not here is an error.
+"""
+
+import mmap
+import os
+import re
+import struct
+from pathlib import Path
+
+from lib import (DD, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file,
+                 report, run, same, session, status)
+
+ROOT = Path(os.environ["JIFL_ROOT"])
+MODULES = Path(module_file()).parent
+TRACING = Path("/sys/kernel/tracing")
+# Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
+REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),", (ROOT / "include/uapi/jifl_refusals.h").read_text())
+REFUSE_C = (ROOT / "host/kernel/enter/refuse.c").read_text()
+NONE, CALL, INSN, BLOCK = 0, 1, 2, 3
+
+# The names that refuse.c has for each reason. `*` at the end stands for all names that begin so.
+NAMES = {
+    "SCHEDULE": "__schedule schedule_tail finish_task_switch __switch_to* ret_from_fork* rewind_stack_and_make_dead",
+    "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle cpu_startup_entry
+        default_idle* arch_cpu_idle* rest_init""",
+    "PATCHING": """text_poke* __text_poke* smp_text_poke* perf_event_text_poke ftrace_* __ftrace_* arch_ftrace_*
+        register_ftrace* unregister_ftrace*""",
+    "STOP": "stop_machine* stop_cpus* __stop_cpus stop_one_cpu* stop_two_cpus multi_cpu_stop cpu_stop*",
+    "RCU_TASKS": "synchronize_rcu_tasks* call_rcu_tasks* rcu_tasks_*",
+    "OWN": """unwind_next_frame unwind_get_return_address* __kernel_text_address kernel_text_address
+        kallsyms_lookup_buildid perf_instruction_pointer perf_callchain_kernel fixup_exception search_exception_tables
+        rethook_* arch_rethook_* objpool_*""",
+}
+NAMES = {reason: names.split() for reason, names in NAMES.items()}
+
+
+class Kernel:
+    """Functions of the running kernel, and which have an ftrace site."""
+
+    def __init__(self):
+        self.all = {}       # name: addresses
+        self.modules = {}   # of modules: name: addresses
+        for line in Path("/proc/kallsyms").read_text().splitlines():
+            address, kind, name, *module = line.split()
+            if kind in "tTwW" and not name.startswith("__pfx_"):
+                (self.modules if module else self.all).setdefault(name, []).append(int(address, 16))
+        sites = (TRACING / "available_filter_functions").read_text().splitlines()
+        self.with_site = {line.split()[0] for line in sites if "[" not in line}
+        blacklist = Path("/sys/kernel/debug/kprobes/blacklist").read_text().splitlines()
+        self.blacklist = {line.split("\t")[-1] for line in blacklist}
+
+    def fitting(self, pattern):
+        """Names of functions with a site that a line of refuse.c is about."""
+        plain = pattern.removesuffix("*")
+        return [name for name in self.with_site if name in self.all and ".cold" not in name and
+                (name.startswith(plain) if pattern.endswith("*") else name.split(".")[0] == plain)]
+
+
+def answers(addresses, kind=CALL):
+    """What the module says to each function, where it may leave them out: names of reasons, NO: it is a target."""
+    with Device() as device:
+        try:
+            device.start_of(kind, [Device.function(address, flags=Device.OPTIONAL) for address in addresses])
+        except OSError as error:
+            same("no function is left", error.errno, 22)
+        return [REASONS[number] for number in device.refused]
+
+
+def answer(address, kind=CALL):
+    """What it says to one, and with which error if it may not leave it out."""
+    with Device() as device:
+        try:
+            device.start_of(kind, [Device.function(address)])
+            return "NO", None
+        except OSError as error:
+            return REASONS[device.refused[0]], error.errno
+
+
+EOPNOTSUPP = 95
+
+
+def names_have_cases():
+    """What stands in refuse.c is in the table here, with the same reason."""
+    there = {}
+    for name, reason in re.findall(r'\{ "(\S+)", JIFL_REFUSED_(\w+) \}', REFUSE_C):
+        there.setdefault(reason, []).append(name)
+    same("names that are refused", there, NAMES)
+
+
+def refused_by_name(kernel):
+    """Each function with a site is refused, for the reason of its name or for a stronger one."""
+    absent = []
+    for reason, patterns in NAMES.items():
+        for pattern in patterns:
+            names = kernel.fitting(pattern)
+            if not names:
+                absent.append(pattern)
+                continue
+            addresses = [address for name in names for address in kernel.all[name]]
+            got = set(answers(addresses))
+            # Of several functions of a name, one may have no site. What is noinstr or switches stacks
+            # is known by its text, which is looked at first.
+            check(f"{pattern}: {reason}", not got - {reason, "SITE", "NOINSTR", "SCHEDULE"}, (names, got))
+    figure("names of which no function has a site here", absent)
+
+
+def refused_by_text(kernel):
+    """Blacklisted functions, functions without a site, and what is no function."""
+    both = sorted(name for name in kernel.blacklist & kernel.with_site if len(kernel.all.get(name, [])) == 1)
+    got = dict(zip(both, answers([kernel.all[name][0] for name in both])))
+    wrong = {name: reason for name, reason in got.items() if reason not in ("NOINSTR", "SCHEDULE", "OWN")}
+    check("functions on the blacklist are refused", len(both) >= 5 and not wrong, (len(both), wrong))
+    figure("functions on the blacklist that have a site", len(both))
+    for name in ("memcpy", "clear_page_erms", "copy_user_generic_string", "rep_movs_alternative", "__fentry__"):
+        for address in kernel.all.get(name, []):
+            reason, error = answer(address)
+            check(f"{name} has no site", reason in ("SITE", "NOINSTR", "NATIVE", "OWN") and error == EOPNOTSUPP,
+                  (reason, error))
+    begin = kernel.all["vfs_read"][0]
+    with mmap.mmap(-1, 4096) as memory:
+        memory[0] = 0xc3
+        others = {"the middle of a function": begin + 16, "its site": begin + 1, "address 0": 0, "user space": 0x400000,
+                  "a hole": (1 << 63) + 4096, "data": data_of_kernel(), "the last byte": (1 << 64) - 1}
+        for what, address in others.items():
+            reason, error = answer(address)
+            check(f"{what} is no function", reason in ("UNKNOWN", "SITE") and error == EOPNOTSUPP, (reason, error))
+    own = [addresses[0] for name, addresses in kernel.modules.items() if name.startswith("jifl_")]
+    got = set(answers(own))
+    check("the module's own functions", "NO" not in got and len(own) > 50, (len(own), got))
+
+
+def data_of_kernel():
+    """The address of a variable."""
+    text = Path("/proc/kallsyms").read_text()
+    return int(re.search(r"^(\w+) [dDbB] jiffies", text, re.M)[1], 16)
+
+
+def refused_because_of_others(kernel):
+    """A function whose site another tracer has; what the command is for; the session's list."""
+    address = kernel.all["vfs_fsync_range"][0]
+    same("another tracer comes", run("insmod", MODULES / "jifl_direct.ko", "function=vfs_fsync_range").returncode, 0)
+    same("its function is refused", answer(address), ("TAKEN", EOPNOTSUPP))
+    end = run("jifl", "count", "call", "fn:vfs_fsync_range", "--for", "100ms")
+    check("in one line", end.returncode == 1 and end.stderr.count("\n") == 1 and "another tracer" in end.stderr, end)
+    same("it goes", run("rmmod", "jifl_direct").returncode, 0)
+    same("its function is none that is refused", answer(address), ("NO", None))
+    with Device() as device:
+        device.start_of(CALL, [Device.function(address)])
+        end = run("insmod", MODULES / "jifl_direct.ko", "function=vfs_fsync_range")
+        check("nor can another tracer have a session's function", end.returncode != 0, end)
+    for kind in (5, 6, 7, 8, 9):
+        reason, _ = answer(address, kind)
+        same(f"a session of kind {kind} is not for functions", reason, "TOOL")
+
+
+def malformed(kernel):
+    """Lists that are wrong."""
+    address = kernel.all["vfs_read"][0]
+    good = Device.function(address)
+    cases = {"a function twice": [good, good],
+             "a function with a number": [Device.target(5, Device.FUNCTION, address=address)],
+             "a function with an unknown scope": [Device.target(0, Device.FUNCTION, scope=1, address=address)],
+             "a function with unknown flags": [Device.function(address, flags=2)],
+             "a function whose name does not end": [Device.target(0, Device.FUNCTION, address=address, name=b"x" * 64)],
+             "a system call with flags": [Device.target(39, flags=1)],
+             "no function that can be entered": [Device.function(address + 16, flags=1)]}
+    with Device() as device:
+        for what, targets in cases.items():
+            try:
+                device.start_of(CALL, targets)
+                error = None
+            except OSError as caught:
+                error = caught.errno
+            same(f"{what} is refused", error, 22)
+        same("no session is left of these", device.sessions(), 0)
+        # The others stay in their places.
+        device.start_of(CALL, [Device.function(address + 16, flags=1), good, Device.target(39)])
+        same("one is left out", [REASONS[number] for number in device.refused], ["UNKNOWN", "NO", "NO"])
+        os.getpid()
+        same("and has no figures", device_error(lambda: device.stat_of(0)), 2)
+        check("the others have", struct.unpack_from("<8xQ", device.stat_of(2))[0] >= 1, device.stat_of(2))
+
+
+def device_error(function):
+    """The error with which it fails."""
+    try:
+        function()
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def command_says_why(kernel):
+    """Each refusal is one line with the function and the reason; nothing is changed."""
+    cases = [("fn:memcpy", "cannot be a target: it has no call of the tracer", 1),
+             ("fn:unwind_next_frame", "cannot be a target: ", 1),
+             ("fn:multi_cpu_stop", "cannot be a target: it stops the machine", 1),
+             ("fn:vfs_reed", "no such function; the nearest are fn:vfs_read", 2),
+             ("fn:vfs_read@nfsd", "no module nfsd has functions here", 2),
+             ("fn:vfs_read.cold", "a part of a function", 2), ("mod:jifl", "have no ftrace site", 2),
+             ("mod:nothing", "no module nothing has functions here", 2), ("fn:", "no such function", 2),
+             ("fn:*", "functions match; each call of each of them", 2)]
+    for word, words, code in cases:
+        end = run("jifl", "count", "call", word, "--for", "100ms")
+        check(f"{word} is refused in one line", end.returncode == code and end.stderr.count("\n") == 1 and
+              words in end.stderr and not end.stdout, end)
+    for words in (["trace", "fn:vfs_read"], ["why", "fn:vfs_read"], ["mem", "fn:vfs_read"], ["lock", "fn:vfs_read"],
+                  ["record", "fn:vfs_read"], ["prof", "fn:vfs_read"], ["cover", "fn:vfs_read"],
+                  ["branch", "fn:vfs_read"], ["dump", "fn:vfs_read"], ["count", "opcode", "fn:vfs_read"],
+                  ["count", "hist:retval", "fn:vfs_read"]):
+        end = run("jifl", *words, "--for", "100ms")
+        check(f"{' '.join(words)} is refused in one line", end.returncode == 2 and end.stderr.count("\n") == 1 and
+              "takes system calls only, so far" in end.stderr, end)
+    end = run("jifl", "count", "call", "fn:*stop*", "-f", "json", "--for", "200ms")
+    if check("a glob leaves out what cannot be entered", end.returncode == 0, end):
+        left_out = report(end.stdout)["functions"]["left_out"]
+        check("and says how many, and why", left_out.get("it stops the machine", 0) > 0, left_out)
+    Path("/proc/sys/kernel/kptr_restrict").write_text("2")
+    end = run("jifl", "count", "call", "fn:vfs_read", "--for", "100ms")
+    check("hidden addresses are told", end.returncode == 3 and "kptr_restrict" in end.stderr and
+          end.stderr.count("\n") == 1, end)
+    Path("/proc/sys/kernel/kptr_restrict").write_text("0")
+    same("nothing is left of these", status()["sessions"], [])
+
+
+# --- guards: calls that pass natively, and are counted as missed ------------------------------------
+
+
+def while_counting(names, action, kernel):
+    """Counts functions of which some may not be there, while something is done; their rows by name."""
+    words = [f"fn:{name}@vmlinux" for name in names if name in kernel.with_site]
+    if not check(f"one of {names} is there", words):
+        return {}
+    owner = session("call", *words, "-f", "json")
+    action()
+    data = report(interrupt(owner)[0])
+    return data["by_name"]
+
+
+def sums(rows):
+    """Of all rows: calls counted, and missed by cause."""
+    causes = {}
+    for row in rows.values():
+        for cause, count in row["missed_by"].items():
+            causes[cause] = causes.get(cause, 0) + count
+    return sum(row["calls"] for row in rows.values()), causes
+
+
+def nmis():
+    """All processors are asked for their stacks by NMIs (sysrq l), which print these there."""
+    for _ in range(5):
+        Path("/proc/sysrq-trigger").write_text("l")
+
+
+def moves():
+    """Tasks that run are moved between processors, by the stopper."""
+    process = background("/bin/sh", "-c", "while :; do :; done")
+    for n in range(20):
+        os.sched_setaffinity(process.pid, {n % os.cpu_count()})
+        run("sleep", "0.05")
+    process.kill()
+    process.communicate()
+
+
+def sleep():
+    """The processors are idle."""
+    run("sleep", "1")
+
+
+def work():
+    """New code is translated, in another session."""
+    run("jifl", "count", "insn", "sys:*", "-f", "json", "--", *DD)
+
+
+# Functions, what is done while they are counted, and why calls of them are missed. Of functions that
+# always run where they cannot be counted none is. (The processor that asks the others for their
+# stacks shows its own without an NMI.)
+GUARDS = {
+    "nmi": (["show_regs", "show_stack", "show_trace_log_lvl", "nmi_cpu_backtrace"], nmis, False),
+    "idle": (["tick_nohz_idle_enter", "tick_nohz_idle_stop_tick", "tick_nohz_idle_exit", "cpuidle_select",
+              "menu_select"], sleep, True),
+    "stopper": (["migration_cpu_stop", "__migrate_task"], moves, False),
+    "softirq": (["run_timer_softirq", "rcu_core", "__run_timers", "tasklet_action_common"], sleep, False),
+    "interrupt": (["hrtimer_interrupt", "update_process_times", "scheduler_tick", "sched_tick"], sleep, True),
+    "own": (["_raw_spin_lock", "copy_from_kernel_nofault"], work, False),
+}
+
+
+def guards(kernel):
+    """Each guard has a case: calls are missed with the guard's name, and none of them is counted."""
+    for cause, (names, action, always) in GUARDS.items():
+        rows = while_counting(names, action, kernel)
+        counted, causes = sums(rows)
+        figure(f"{cause}: counted, missed", (counted, causes))
+        check(f"{cause}: calls are missed so", causes.get(cause, 0) > 0, (names, rows))
+        if always:
+            same(f"{cause}: none is counted", counted, 0)
+
+
+def refusals():
+    mark = log_mark()
+    kernel = Kernel()
+    names_have_cases()
+    refused_by_name(kernel)
+    refused_by_text(kernel)
+    refused_because_of_others(kernel)
+    malformed(kernel)
+    command_says_why(kernel)
+    lines = kernel_log(mark)    # NMIs write much
+    guards(kernel)
+    same("the module has nothing to say", complaints(lines), [])
+    same("no session is left", status()["sessions"], [])
+
+
+if __name__ == "__main__":
+    main(refusals)

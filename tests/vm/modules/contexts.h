@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The functions that jifl_contexts.c calls: sessions have them as targets. */
+#ifndef JIFL_TESTS_CONTEXTS_H
+#define JIFL_TESTS_CONTEXTS_H
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/types.h>
+
+/* As it stands: not cloned, not inlined, no tail of another. */
+#define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
+
+struct wide {
+	u64 low, high;
+};
+
+/* About 30 instructions, a loop, no branch that depends on anything but its count. */
+static KNOWN u64 contexts_work(u64 seed)
+{
+	u64 x = seed;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	return x;
+}
+
+static u64 worked(u64 x)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	return x;
+}
+
+/* Three of its arguments are on the stack. */
+static KNOWN u64 contexts_many(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i)
+{
+	return contexts_work(a) + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i;
+}
+
+/* What it returns is in two registers. */
+static KNOWN struct wide contexts_wide(u64 seed)
+{
+	struct wide wide = { contexts_work(seed), ~seed };
+
+	return wide;
+}
+
+static KNOWN u64 contexts_recurse(unsigned int depth, u64 seed)
+{
+	u64 x = contexts_work(seed);
+
+	if (depth)
+		x += contexts_recurse(depth - 1, seed);
+	return x;
+}
+
+/* Jumps to contexts_work, which returns in its place. */
+static __attribute__((noipa)) u64 contexts_tail(u64 seed)
+{
+	return contexts_work(seed);
+}
+
+static KNOWN u64 contexts_sleep(u64 seed)
+{
+	usleep_range(200, 400);
+	return contexts_work(seed);
+}
+
+/* Ends the thread that calls it. */
+static KNOWN __noreturn void contexts_exit(struct completion *done)
+{
+	kthread_complete_and_exit(done, 0);
+}
+
+#endif

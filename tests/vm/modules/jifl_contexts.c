@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A function that is called in a known context, a known number of times. A line written to
+ * /proc/jifl_contexts is
+ *	CONTEXT N	the context's functions are called N times; N is a multiple of FIRE
+ * and the write returns when all calls have returned. Reading the file gives for each context:
+ * CONTEXT, how often contexts_work was called at the levels task, softirq and hard interrupt since
+ * the last write of "reset 0", and how many results were wrong. What each context calls is in the
+ * table `contexts`.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+
+#include "contexts.h"
+
+/* Calls for each time that a timer, a tasklet or an interrupt comes. */
+#define FIRE	10
+#define PERIOD_NS	(200 * NSEC_PER_USEC)
+#define SEED	0x1234567812345678ull
+#define DEPTH	7
+
+enum level { TASK, SOFTIRQ, HARDIRQ, LEVELS };
+
+static struct context {
+	const char *name;
+	int (*run)(struct context *context, unsigned int n);
+	atomic_long_t calls[LEVELS];
+	atomic_long_t wrong;
+} *running;
+
+static enum level level(void)
+{
+	if (in_hardirq())
+		return HARDIRQ;
+	return in_serving_softirq() ? SOFTIRQ : TASK;
+}
+
+/* The function is called so often here and now. */
+static void work(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		u64 seed = SEED + i;
+
+		if (contexts_work(seed) != worked(seed))
+			atomic_long_inc(&context->wrong);
+	}
+	atomic_long_add(n, &context->calls[level()]);
+}
+
+static int run_task(struct context *context, unsigned int n)
+{
+	work(context, n);
+	return 0;
+}
+
+static int run_preempt_off(struct context *context, unsigned int n)
+{
+	preempt_disable();
+	work(context, n);
+	preempt_enable();
+	return 0;
+}
+
+static int run_bh_off(struct context *context, unsigned int n)
+{
+	local_bh_disable();
+	work(context, n);
+	local_bh_enable();
+	return 0;
+}
+
+static int run_irq_off(struct context *context, unsigned int n)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	work(context, n);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static DEFINE_SPINLOCK(lock);
+
+static int run_spinlock(struct context *context, unsigned int n)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lock, flags);
+	work(context, n);
+	spin_unlock_irqrestore(&lock, flags);
+	return 0;
+}
+
+static DECLARE_COMPLETION(done);
+static unsigned int left;	/* calls, of what fires again and again */
+
+static int thread(void *n)
+{
+	work(running, (unsigned long)n);
+	contexts_exit(&done);
+	return 0;
+}
+
+static int run_kthread(struct context *context, unsigned int n)
+{
+	struct task_struct *task;
+
+	task = kthread_run(thread, (void *)(unsigned long)n, "jifl_contexts");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	wait_for_completion(&done);
+	return 0;
+}
+
+/* Calls, and says whether there are more to make. */
+static bool fire(void)
+{
+	work(running, FIRE);
+	left -= FIRE;
+	if (!left)
+		complete(&done);
+	return left;
+}
+
+static void work_item(struct work_struct *item)
+{
+	if (fire())
+		schedule_work(item);
+}
+
+static DECLARE_WORK(item, work_item);
+
+static int run_work(struct context *context, unsigned int n)
+{
+	schedule_work(&item);
+	wait_for_completion(&done);
+	flush_work(&item);
+	return 0;
+}
+
+static void timer_function(struct timer_list *timer)
+{
+	if (fire())
+		mod_timer(timer, jiffies + 1);
+}
+
+static DEFINE_TIMER(timer, timer_function);
+
+static int run_timer(struct context *context, unsigned int n)
+{
+	mod_timer(&timer, jiffies + 1);
+	wait_for_completion(&done);
+	return 0;
+}
+
+static void tasklet_function(struct tasklet_struct *tasklet)
+{
+	if (fire())
+		tasklet_schedule(tasklet);
+}
+
+static DECLARE_TASKLET(tasklet, tasklet_function);
+
+static int run_tasklet(struct context *context, unsigned int n)
+{
+	tasklet_schedule(&tasklet);
+	wait_for_completion(&done);
+	return 0;
+}
+
+static struct hrtimer hrtimer;
+
+static enum hrtimer_restart hrtimer_function(struct hrtimer *timer)
+{
+	if (!fire())
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	return HRTIMER_RESTART;
+}
+
+static int run_hrtimer(struct context *context, unsigned int n)
+{
+	hrtimer_start(&hrtimer, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_HARD);
+	wait_for_completion(&done);
+	hrtimer_cancel(&hrtimer);
+	return 0;
+}
+
+static void irq_work_function(struct irq_work *unused)
+{
+	fire();
+}
+
+static DEFINE_IRQ_WORK(irq_work, irq_work_function);
+
+static int run_irq_work(struct context *context, unsigned int n)
+{
+	while (n) {
+		irq_work_queue(&irq_work);
+		irq_work_sync(&irq_work);
+		n -= FIRE;
+	}
+	wait_for_completion(&done);
+	return 0;
+}
+
+static void ipi_function(void *unused)
+{
+	fire();
+}
+
+/* On another processor, if there is one, which may be idle. */
+static int run_ipi(struct context *context, unsigned int n)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+
+	if (cpu >= nr_cpu_ids)
+		cpu = raw_smp_processor_id();
+	while (n) {
+		smp_call_function_single(cpu, ipi_function, NULL, 1);
+		n -= FIRE;
+	}
+	wait_for_completion(&done);
+	return 0;
+}
+
+/* Half the calls come in an interrupt in the middle of the other half's function. */
+static KNOWN void contexts_interrupted(struct context *context)
+{
+	irq_work_queue(&irq_work);
+	irq_work_sync(&irq_work);
+	work(context, FIRE);
+}
+
+static int run_nested(struct context *context, unsigned int n)
+{
+	for (; n; n -= FIRE)
+		contexts_interrupted(context);
+	wait_for_completion(&done);
+	return 0;
+}
+
+static int run_many(struct context *context, unsigned int n)
+{
+	u64 i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_many(i, 2, 3, 4, 5, 6, 7, 8, i) != worked(i) + 203 + 9 * i)
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_wide(struct context *context, unsigned int n)
+{
+	u64 i;
+
+	for (i = 0; i < n; i++) {
+		struct wide wide = contexts_wide(i);
+
+		if (wide.low != worked(i) || wide.high != ~i)
+			atomic_long_inc(&context->wrong);
+	}
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_recursion(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_recurse(DEPTH, i) != (DEPTH + 1) * worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n * (DEPTH + 1), &context->calls[TASK]);
+	return 0;
+}
+
+static int run_tail(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_tail(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_sleep(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_sleep(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static struct context contexts[] = {
+	{ "task", run_task },
+	{ "preempt-off", run_preempt_off },
+	{ "bh-off", run_bh_off },
+	{ "irq-off", run_irq_off },
+	{ "spinlock", run_spinlock },
+	{ "kthread", run_kthread },
+	{ "work", run_work },
+	{ "timer", run_timer },
+	{ "tasklet", run_tasklet },
+	{ "hrtimer", run_hrtimer },
+	{ "irq-work", run_irq_work },
+	{ "ipi", run_ipi },
+	{ "nested", run_nested },
+	{ "many", run_many },
+	{ "wide", run_wide },
+	{ "recursion", run_recursion },
+	{ "tail", run_tail },
+	{ "sleep", run_sleep },
+};
+
+static DEFINE_MUTEX(one);
+
+static void reset(void)
+{
+	unsigned int i, level;
+
+	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
+		for (level = 0; level < LEVELS; level++)
+			atomic_long_set(&contexts[i].calls[level], 0);
+		atomic_long_set(&contexts[i].wrong, 0);
+	}
+}
+
+static int run(const char *name, unsigned int n)
+{
+	unsigned int i;
+
+	if (!strcmp(name, "reset")) {
+		reset();
+		return 0;
+	}
+	if (!n || n % FIRE)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
+		if (strcmp(contexts[i].name, name))
+			continue;
+		running = &contexts[i];
+		left = n;
+		reinit_completion(&done);
+		return running->run(running, n);
+	}
+	return -EINVAL;
+}
+
+static ssize_t contexts_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char line[64], name[32];
+	unsigned int n;
+	int ret;
+
+	if (size >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, size))
+		return -EFAULT;
+	line[size] = 0;
+	if (sscanf(line, "%31s %u", name, &n) != 2)
+		return -EINVAL;
+	mutex_lock(&one);
+	ret = run(name, n);
+	mutex_unlock(&one);
+	return ret ?: size;
+}
+
+static int contexts_show(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(contexts); i++)
+		seq_printf(s, "%s %ld %ld %ld %ld\n", contexts[i].name,
+			   atomic_long_read(&contexts[i].calls[TASK]),
+			   atomic_long_read(&contexts[i].calls[SOFTIRQ]),
+			   atomic_long_read(&contexts[i].calls[HARDIRQ]),
+			   atomic_long_read(&contexts[i].wrong));
+	return 0;
+}
+
+static int contexts_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, contexts_show, NULL);
+}
+
+static const struct proc_ops contexts_ops = {
+	.proc_open = contexts_open,
+	.proc_read = seq_read,
+	.proc_write = contexts_write,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+};
+
+static int __init contexts_init(void)
+{
+	hrtimer_init(&hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	hrtimer.function = hrtimer_function;
+	return proc_create("jifl_contexts", 0600, NULL, &contexts_ops) ? 0 : -ENOMEM;
+}
+module_init(contexts_init);
+
+static void __exit contexts_exit_module(void)
+{
+	remove_proc_entry("jifl_contexts", NULL);
+	del_timer_sync(&timer);
+	tasklet_kill(&tasklet);
+	irq_work_sync(&irq_work);
+}
+module_exit(contexts_exit_module);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JIFL's tests: a function that is called in each context");

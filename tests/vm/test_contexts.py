@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions as targets: in each context, called by a module of the tests and by the kernel itself."""
+
+import pytest
+
+import harness
+
+CASES = [("6.1", 2), ("6.12", 2), ("debug", 2), ("race", 2)]
+if harness.SOAK:
+    CASES += [("6.1", 1), ("6.12", 1), ("6.12", 4)]
+
+
+@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.KERNELS])
+def test_contexts(kernel, smp, show):
+    harness.guest("contexts", 10 if harness.SOAK else 1, kernel=kernel, smp=smp, show=show)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions of the kernel as targets, under load: sessions come and go, stand beside others, and cost the same."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_functions(kernel, show):
+    harness.guest("functions", 100 if harness.SOAK else 9, kernel=kernel, smp=2, show=show)
