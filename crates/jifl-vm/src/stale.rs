@@ -17,8 +17,10 @@
 //! 4. It needs nothing of JIFL. A module that does nothing but `static_call_update` on one CPU, to
 //!    and fro, while another CPU makes the call, ended 6.12 in this way each time, within 10,000
 //!    updates (QEMU 10.0.2).
-//! 5. What the kernel changes so is its own text, and calls and jumps in modules that are static
-//!    calls. Of those are the jumps to comparisons in JIFL's entry stubs (host/kernel/enter/chain.c).
+//! 5. What the kernel changes so is its own text, and in modules calls, jumps and five-byte nops:
+//!    static calls, and the places at the beginning of functions where tracers are called. Of the
+//!    first are the jumps to comparisons in JIFL's entry stubs (host/kernel/enter/chain.c); a
+//!    function that is a target is of the second (host/kernel/enter/function.c).
 //!    Copies in the code cache, and all else in modules, never have a breakpoint of the kernel's.
 
 /// Follows the lines of a kernel's log.
@@ -47,11 +49,15 @@ struct Place {
     /// As the kernel names it.
     name: String,
     in_module: bool,
+    /// At the first instruction of its function, which an `endbr64` may precede.
+    first: bool,
 }
 
 const INT3: u8 = 0xcc;
 const CALL: u8 = 0xe8;
 const JUMP: u8 = 0xe9;
+/// `nopl 0x0(%rax,%rax,1)`, the kernel's nop of the length of a call.
+const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
 impl StaleBreakpoint {
     /// Takes the next line.
@@ -75,7 +81,7 @@ impl StaleBreakpoint {
             }
         } else if let Some((_, code)) = line.split_once("Code: ")
             && let Some(place) = self.place.take()
-            && has_no_breakpoint(code, place.in_module)
+            && place.has_no_breakpoint(code)
         {
             self.found.get_or_insert(place.name);
         }
@@ -97,26 +103,42 @@ impl Place {
             Some(module) if module.starts_with('[') => true,
             Some(_) => return None,
         };
-        Some(Self { name, in_module })
+        let (_, offset) = name.split_once('+')?;
+        let first = ["0x0/", "0x1/", "0x4/", "0x5/"]
+            .iter()
+            .any(|start| offset.starts_with(start));
+        Some(Self {
+            name,
+            in_module,
+            first,
+        })
     }
-}
 
-/// The instruction pointer, in `<>`, is behind a breakpoint that was taken, or at one that is to be
-/// executed again. `branch`: what is there must be a direct call or jump, too.
-fn has_no_breakpoint(code: &str, branch: bool) -> bool {
-    let byte = |word: &str| u8::from_str_radix(word.trim_matches(['<', '>']), 16).ok();
-    let words: Vec<&str> = code.split_whitespace().collect();
-    let Some(at) = words.iter().position(|word| word.starts_with('<')) else {
-        return false;
-    };
-    let before = at.checked_sub(1).and_then(|before| byte(words[before]));
-    let (Some(before), Some(here)) = (before, byte(words[at])) else {
-        return false;
-    };
-    let is_branch = [before, here]
-        .iter()
-        .any(|byte| matches!(*byte, CALL | JUMP));
-    before != INT3 && here != INT3 && (is_branch || !branch)
+    /// The instruction pointer, in `<>`, is behind a breakpoint that was taken, or at one that is to
+    /// be executed again. In a module, what is there must be what the kernel changes in modules, too.
+    fn has_no_breakpoint(&self, code: &str) -> bool {
+        let words: Vec<&str> = code.split_whitespace().collect();
+        let bytes: Vec<Option<u8>> = words
+            .iter()
+            .map(|word| u8::from_str_radix(word.trim_matches(['<', '>']), 16).ok())
+            .collect();
+        let Some(here) = words.iter().position(|word| word.starts_with('<')) else {
+            return false;
+        };
+        let Some(before) = here.checked_sub(1) else {
+            return false;
+        };
+        let places = [before, here];
+        let removed = |&at: &usize| bytes[at].is_some_and(|byte| byte != INT3);
+        let changes = |&at: &usize| self.changes(&bytes[at..]);
+        places.iter().all(removed) && (!self.in_module || places.iter().any(changes))
+    }
+
+    /// At the beginning of `bytes` is a direct call or jump, or the nop in the place of a tracer's.
+    fn changes(&self, bytes: &[Option<u8>]) -> bool {
+        matches!(bytes.first(), Some(Some(CALL | JUMP)))
+            || (self.first && bytes.starts_with(&NOP5.map(Some)))
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +192,29 @@ mod tests {
         assert_eq!(found(&IN_MODULE.replace("e9 <2c>", "cc <2c>")), None);
         // Any other instruction of a module is none that the kernel changes.
         assert_eq!(found(&IN_MODULE.replace("e9 <2c>", "c0 <74>")), None);
+    }
+
+    /// Of a machine in which sessions with this function as a target came and went; the first two
+    /// lines were not kept.
+    const AT_FUNCTION: &str = "\
+[  136.177803] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI
+[  136.177803] CPU: 1 UID: 0 PID: 1234 Comm: python3 Tainted: G           OE      6.12.117+deb12-amd64 #1
+[  136.178392] RIP: 0010:contexts_sleep+0x1/0x30 [jifl_contexts]
+[  136.178412] Code: 90 90 90 90 90 90 90 90 90 0f <1f> 44 00 00 53 ba 02 00 00 00 48 89 fb be 90
+";
+
+    #[test]
+    fn one_where_a_tracer_was_called_in_a_module_is_found() {
+        let place = Some("contexts_sleep+0x1/0x30".to_owned());
+        assert_eq!(found(AT_FUNCTION), place);
+        assert_eq!(found(&AT_FUNCTION.replace("0f <1f>", "<0f> 1f")), place);
+        for other in ["cc <1f>", "0f <cc>", "66 <1f>", "0f <1f> 40"] {
+            assert_eq!(
+                found(&AT_FUNCTION.replace("0f <1f>", other)),
+                None,
+                "{other}"
+            );
+        }
     }
 
     #[test]
