@@ -259,6 +259,8 @@ int jifl_count_start(struct jifl_session *s)
 	s->slot = slot;
 	if (s->tool->records)
 		jifl_switch_marks(true);
+	if (s->nfunctions)
+		jifl_switch_threads(1);
 	return 0;
 }
 
@@ -273,6 +275,8 @@ void jifl_count_stop(struct jifl_session *s)
 	/* There can be one. */
 	if (s->tool->records)
 		jifl_switch_marks(false);
+	if (s->nfunctions)
+		jifl_switch_threads(-1);
 	if (!--jifl_count_users)
 		jifl_switch_unhook();
 }

@@ -26,10 +26,12 @@
 #include "tool.h"
 #include "whose.h"
 
-static bool jifl_switch_marking;	/* all three: written under jifl_session_mutex */
+/* All are written under jifl_session_mutex. */
+static bool jifl_switch_marking;
+static unsigned int jifl_switch_of_threads;
 static bool jifl_switch_draining;
 static enum jifl_miss jifl_switch_drain;
-static const struct jifl_session *jifl_switch_ended;	/* jifl_session_mutex */
+static const struct jifl_session *jifl_switch_ended;
 
 /*
  * A hash table with open addressing: a task's record is in one of the JIFL_SAVED_WINDOW places from
@@ -144,7 +146,11 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 		else
 			jifl_switch_die(now);
 	}
-	*now = jifl_saved_take(next);
+	/* Kernel threads make no system calls. */
+	if (next->flags & PF_KTHREAD && !READ_ONCE(jifl_switch_of_threads))
+		*now = (struct jifl_saved){};
+	else
+		*now = jifl_saved_take(next);
 	jifl_switch_mark_resumed(now, next);
 }
 
@@ -217,6 +223,11 @@ static void jifl_switch_lose(void)
 void jifl_switch_marks(bool wanted)
 {
 	WRITE_ONCE(jifl_switch_marking, wanted);
+}
+
+void jifl_switch_threads(int more)
+{
+	WRITE_ONCE(jifl_switch_of_threads, jifl_switch_of_threads + more);
 }
 
 void jifl_count_drain_begin(enum jifl_miss why, const struct jifl_session *ended)

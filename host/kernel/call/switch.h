@@ -12,5 +12,10 @@ int jifl_switch_hook(void);
 void jifl_switch_unhook(void);
 /* wanted: a session records, so a switch of tasks must leave a record of the next thread. */
 void jifl_switch_marks(bool wanted);
+/*
+ * So many more sessions count calls that kernel threads may make, or, below 0, fewer: none of such a
+ * session's calls is running any more. For others no calls of kernel threads are looked for.
+ */
+void jifl_switch_threads(int more);
 
 #endif
