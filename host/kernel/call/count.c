@@ -2,21 +2,20 @@
 /*
  * Counts of single calls.
  *
- * While an instrumented call runs, its count and its identity live in this
- * CPU's struct jifl_cpu, in its session's lane, where inserted code reaches them
- * by one gs-relative instruction. They belong to the task, which takes them along when it
- * is switched away (switch.c). So neither preemption nor migration between two instructions
- * loses anything.
+ * While an instrumented call runs, its identity and its count are in this CPU's struct jifl_cpu, in
+ * the lane of its session. Inserted code reaches them by one gs-relative instruction. They belong
+ * to the task: when it is switched away, switch.c saves them, and restores them when it is back. So
+ * no count is lost by preemption or migration between two instructions.
  *
  *	entry piece	call = (session, target); count = 0
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics (stats.c); call = 0
  *
- * Where it is not the execution of blocks that is counted but a value of each call
- * (JIFL_FLAG_DURATION and so on), count is the time of the call's beginning, or what it returned.
+ * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL), count
+ * is the time at which the call began, or what the call returned.
  *
- * Contexts: jifl_count_end in process context; the block callbacks under the engine lock.
- * None of them allocates.
+ * Contexts: jifl_count_end in process context, the block callbacks under the engine lock. None of
+ * them allocates.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
@@ -41,7 +40,7 @@
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
 
-/* Is something known of a call at its end, and so the call has to be known by its identity? */
+/* Whether calls get an identity, because something of each is known only at its end. */
 static bool jifl_count_kind(const struct jifl_session *s)
 {
 	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
@@ -49,7 +48,7 @@ static bool jifl_count_kind(const struct jifl_session *s)
 	return s->tool->calls == JIFL_CALLS_FOLLOWED;
 }
 
-/* Is there more to do at the end of its calls than to add up counts? */
+/* Whether more is done at the end of the session's calls than to add their counts up. */
 static bool jifl_count_is_special(const struct jifl_session *s)
 {
 	return s->keys || s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL);
@@ -57,7 +56,7 @@ static bool jifl_count_is_special(const struct jifl_session *s)
 
 /* --- a call's end ------------------------------------------------------------------ */
 
-/* This CPU's part of what the call's statistics go into; NULL: the call is missed. */
+/* Returns this CPU's figures of the call's target. NULL: the call counts as missed. */
 static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_aim *aim)
 {
 	/* A full cache means that parts of calls run natively, uncounted. */
@@ -67,7 +66,7 @@ static __always_inline struct jifl_stats_cpu *jifl_count_into(struct jifl_aim *a
 	return NULL;
 }
 
-/* A call came to its end. Preemption is off. Inlined: it is what the end of each call costs. */
+/* Adds an ended call to its figures. Preemption is off. Inlined, because each call pays it. */
 static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
@@ -77,7 +76,7 @@ static __always_inline void jifl_count_finish(u64 call, u64 count, bool no_retur
 		jifl_stats_add(st, count, no_return);
 }
 
-/* Likewise, of a session of which jifl_count_is_special. */
+/* As jifl_count_finish, for sessions of which jifl_count_is_special. Preemption is off. */
 static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool no_return)
 {
 	struct jifl_session *s = jifl_count_session(call);
@@ -112,7 +111,7 @@ void jifl_count_finish_dead(u64 call, u64 count)
 	jifl_count_finish(call, count, true);
 }
 
-/* Takes the running call off the CPU; 0: the table had no room for it once, and it was counted as missed. */
+/* Takes the running call off the CPU. 0: it was counted as missed before, for want of room. */
 static __always_inline u64 jifl_count_take(unsigned long lane)
 {
 	u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
@@ -127,10 +126,7 @@ static __always_inline void jifl_count_end_by(unsigned long lane,
 {
 	u64 call;
 
-	/*
-	 * Whatever switches came before this line, both cells are this task's
-	 * own. From here on there is none until they have been used.
-	 */
+	/* Both cells are this task's own: each switch restores them. Until both are used, none comes. */
 	preempt_disable_notrace();
 	call = jifl_count_take(lane);
 	if (call)
@@ -138,7 +134,7 @@ static __always_inline void jifl_count_end_by(unsigned long lane,
 	preempt_enable_notrace();
 }
 
-/* The exit piece's insert. The call's result is safe in the piece's care. */
+/* Inserted in the exit piece, which keeps the call's result. */
 static void jifl_count_end(unsigned long lane)
 {
 	jifl_count_end_by(lane, jifl_count_finish);
@@ -210,7 +206,7 @@ static void jifl_count_begin_slow(struct jifl_aim *aim)
 	preempt_enable_notrace();
 }
 
-/* The same with JIFL_FLAG_BY_*. */
+/* JIFL_CALLS_COUNTED with JIFL_FLAG_BY_*. */
 static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *keys)
 {
 	preempt_disable_notrace();
@@ -228,7 +224,7 @@ static u64 jifl_count_arg(unsigned long n)
 	return args[n % ARRAY_SIZE(args)];
 }
 
-/* JIFL_FLAG_ARG: likewise. */
+/* JIFL_CALLS_COUNTED with JIFL_FLAG_ARG. */
 static void jifl_count_begin_arg(struct jifl_aim *aim, unsigned long n)
 {
 	preempt_disable_notrace();
@@ -315,7 +311,7 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 	};
 }
 
-/* At the exit of a call, by what is done at its end. */
+/* What is inserted at the exit of the session's calls. */
 static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
 {
 	struct ir_insert ins;
@@ -336,7 +332,7 @@ static struct ir_insert jifl_count_exit_insert(const struct jifl_session *s)
 	return ins;
 }
 
-/* At the exit of a call of which count is still 0. */
+/* Inserted at the exit of a call whose count is still 0: count becomes the result. */
 static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 {
 	return (struct ir_insert){
@@ -347,7 +343,7 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 	};
 }
 
-/* Instructions of a function that its door skips: its endbr64, if there is one, and the site. */
+/* Returns a function's instructions before its door: an endbr64, if it has one, and the site. */
 static u32 jifl_count_skipped(const struct jifl_aim *aim)
 {
 	if (aim->target->kind != JIFL_TARGET_FUNCTION)
@@ -368,8 +364,8 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 		return;
 	}
 	/*
-	 * In this order: a task switched away between the two has its record,
-	 * and the count it takes along is overwritten when it is back.
+	 * The identity first. If the task is switched away between the two, an old count is saved
+	 * with it, which the second insert then overwrites.
 	 */
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
@@ -398,7 +394,7 @@ void jifl_count_translate_begin(const struct jifl_aim *aim)
 		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(aim));
 }
 
-/* Inserted where a call is made inside another one. */
+/* Inserted where a function begins whose call is inside another call of the same session. */
 static void jifl_count_miss_nested(struct jifl_aim *aim)
 {
 	jifl_count_miss(aim, JIFL_MISS_NESTED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The figures of a session: for each of its targets and each CPU, sums and a
- * histogram, which calls go into at their end (count.c), and reading them.
+ * The figures of a session. For each target and each CPU there are sums and a histogram. count.c
+ * adds a call to them when the call ends. Here they are made, and read for users.
  */
 #include <linux/bitmap.h>
 #include <linux/percpu.h>
@@ -18,8 +18,8 @@
 #include "whose.h"
 
 /*
- * Figures are made when the session starts, for each of its targets and each CPU. Sessions with
- * many targets stay small because there are only the buckets that a session can fill.
+ * Figures are allocated when the session starts. A session gets only the buckets that it can fill,
+ * so that sessions with many targets stay small.
  */
 #define JIFL_STATS_SIGNED	(JIFL_HIST_NEGATIVE + 1)	/* of values that may be negative */
 
@@ -34,17 +34,17 @@ static struct {
 };
 
 /*
- * Cells for calls that are only counted: the space for static per-CPU data of all modules together is 8 KiB,
- * so there are fewer than system calls. A session takes one for a target when the target's entry
- * piece is made, and gives it back when the session is freed. Only sessions in lane 0 take
- * cells, so a target that several sessions have uses up one.
+ * Cells for calls that are only counted. The static per-CPU data of all modules together has 8 KiB.
+ * So there are fewer cells than system calls. A session takes a cell for a target when the target's
+ * entry piece is made, and gives it back when the session is freed. Only sessions in lane 0 take
+ * cells, so a target with several sessions uses one.
  */
 #define JIFL_STATS_CELLS	192
 
 static DEFINE_PER_CPU(u64 [JIFL_STATS_CELLS], jifl_stats_cells);
 static DECLARE_BITMAP(jifl_stats_cells_used, JIFL_STATS_CELLS); /* jifl_entry_lock */
 
-/* Index into jifl_stats_sizes; negative: calls are not counted. */
+/* Returns an index into jifl_stats_sizes. Negative: calls are not counted. */
 static int jifl_stats_size(const struct jifl_session *s)
 {
 	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
@@ -80,7 +80,7 @@ static int jifl_stats_alloc(struct jifl_aim *aim, struct kmem_cache *cache)
 	return 0;
 }
 
-/* What has been made before an error goes with the session. */
+/* What was made before an error is freed with the session. */
 int jifl_count_prepare(struct jifl_session *s)
 {
 	const int size = jifl_stats_size(s);

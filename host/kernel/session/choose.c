@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a call goes whose door leads to jifl_entry_slow: which sessions it is about, and the
- * entry piece that it runs for them.
+ * Chooses, at a door, the sessions that a call belongs to and the entry piece that it runs.
  *
- * The filters of the target's sessions choose a set of them, the set has a way (mix.c), and the
- * way has a piece, which is made when a call first needs it. If no session there has a filter,
- * the piece replaces jifl_entry_slow, and calls are not asked about any more.
+ * The filters of the target's sessions choose a set of sessions. The set has a way (mix.c). The way
+ * has an entry piece, which is made when a call first needs it. If no session of the target has a
+ * filter, the door is led to the piece itself, and later calls do not come here.
  *
- * In: the task's registers and the number of its system call. Out: an address to jump to.
- * Context: the task that makes the call; nothing here sleeps or allocates. No lock, but
- * jifl_entry_lock where a piece is made. The head of mix.c says why what is found here stays.
+ * For a system call: the task's registers and the call's number come in, an address to jump to goes
+ * out. For a function: its address and the place of its return address come in.
+ * Context: the task that makes the call. Nothing here sleeps or allocates. Only to make a piece is
+ * a lock taken, jifl_entry_lock. The head of mix.c proves that what is found here stays.
  */
 #include <linux/bitops.h>
 #include <linux/delay.h>
@@ -34,12 +34,12 @@
 #include "mix.h"
 #include "session.h"
 
-/* How long a task looks at a way, where a planted bug frees ways too early. */
+/* So long a task stays at a way, when a planted bug frees ways too early. */
 #define JIFL_CHOOSE_PLANTED_DELAY_US	200
 
 /* --- entry pieces: under jifl_entry_lock ---------------------------------------------- */
 
-/* The holder of the lock alone uses these two. */
+/* Only the holder of the lock uses these two. */
 static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
 static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
 
@@ -60,7 +60,7 @@ static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexi
 	}
 }
 
-/* Makes the way's entry piece; 0 when the target cannot run in the cache now. */
+/* Makes the way's entry piece. Returns 0 if the target cannot run in the cache now. */
 static u64 jifl_choose_make(struct jifl_way *w)
 {
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
@@ -74,7 +74,7 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	if (context < 0)
 		return 0;
 	jifl_choose_inserts(w, &nentry, &nexit);
-	/* Calls of functions end by their return's hook. */
+	/* A function's call ends in the hook of its return. */
 	if (w->target->kind == JIFL_TARGET_FUNCTION)
 		nexit = 0;
 	jifl_count_put_aside(calls);
@@ -95,7 +95,7 @@ static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t,
 	return aim ? aim->session : NULL;
 }
 
-/* Is the mix all there is to know about the target, whoever enters? */
+/* Whether each call of the target, of whatever task, belongs to the sessions of this way. */
 static bool jifl_choose_is_settled(const struct jifl_way *w)
 {
 	unsigned int lane;
@@ -111,7 +111,7 @@ static bool jifl_choose_is_settled(const struct jifl_way *w)
 	return true;
 }
 
-/* Are all of the way's sessions still there? */
+/* Whether all sessions of the way are still armed. */
 static bool jifl_choose_is_armed(const struct jifl_way *w)
 {
 	const struct jifl_session *s;
@@ -123,7 +123,7 @@ static bool jifl_choose_is_armed(const struct jifl_way *w)
 	return true;
 }
 
-/* The way's piece, made if need be; 0 to let the call pass. Takes the lock. */
+/* Returns the way's piece, and makes it if there is none. 0: the call passes. Takes the lock. */
 static u64 jifl_choose_piece(struct jifl_way *w)
 {
 	unsigned long flags;
@@ -143,7 +143,7 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 
 /* --- the call ---------------------------------------------------------------------------- */
 
-/* The sessions that the current task's call is about; their lanes. */
+/* Finds the aims whose sessions' filters match the current task. Returns their lanes. */
 static u32 jifl_choose_match(const struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES])
 {
 	unsigned int lane;
@@ -187,7 +187,7 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 	return jifl_choose_piece(w);
 }
 
-/* There was no way in; the aim is one of those that were matched, in that lane. */
+/* Why there was no piece for a call. The aim was matched in this lane. */
 static enum jifl_miss jifl_choose_reason(const struct jifl_way *w, const struct jifl_aim *aim,
 					 unsigned int lane)
 {
@@ -223,7 +223,7 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 
 /* --- the call of a function ---------------------------------------------------------------- */
 
-/* Counts the call as missed by all sessions that have the target and are about all tasks. */
+/* Counts the call as missed by each session that has the target and no filter. */
 static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_miss why)
 {
 	unsigned int lane;
@@ -236,7 +236,7 @@ static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_miss why
 	}
 }
 
-/* Of these lanes, those of sessions that follow their calls to the end. */
+/* Returns those of the lanes whose sessions follow their calls to the end. */
 static u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
 {
 	unsigned int lane;
@@ -249,7 +249,8 @@ static u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lan
 }
 
 /*
- * Leaves out the sessions of which the task is in a call already: what runs is a part of that one.
+ * Leaves out each session whose call the task is in already. The new call is a part of that one. It
+ * counts as missed.
  */
 static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
 {
@@ -267,7 +268,7 @@ static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
 	return lanes;
 }
 
-/* Where a call of the target goes; 0: it passes. slot: where its return address is. */
+/* Returns the piece for a call of the target. 0: it passes. slot: where its return address is. */
 static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot)
 {
 	struct jifl_aim *aims[JIFL_LANES];

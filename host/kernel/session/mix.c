@@ -1,56 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which sessions may be about a call together, and how targets are armed with them.
+ * Mixes: sets of sessions that instrument the same call. This file makes them, and arms targets
+ * with them.
  *
- * Several sessions may have the same target. Each then has a lane of its own: a place among the
- * target's armed aims, and cells for what it counts. The sessions that one call matches are a
- * mix: it has a context of the engine, in which blocks carry the inserts of all of them. A way
- * is a mix at one of its targets: it has an entry piece. A session alone is a mix of one.
+ * Several sessions may have the same target. Each of them then has a lane of its own: a place
+ * among the target's armed aims, and cells for its counts. The sessions whose filters match one
+ * call are a mix. A mix has a context of the engine. Blocks of this context have the inserts of
+ * all sessions of the mix. A way is a mix at one target, and has the entry piece. A session alone
+ * is a mix of one.
  *
- * What a call may need is made before a session is armed: all mixes of the new session with
- * those that have one of its targets, 7 at most for each target, and their ways. Contexts and
- * pieces are made when a call first needs them (choose.c). Arming a target leads its door to
- * jifl_entry_slow, which asks choose.c.
+ * Before a session is armed, jifl_mix_prepare makes its mixes with all sessions that have one of
+ * its targets, and their ways: at most 7 for each target. Contexts and entry pieces are made when
+ * a call first needs them (choose.c). An armed target's door leads to jifl_entry_slow, which asks
+ * choose.c.
  *
- * What a call finds in choose.c is not freed under it, and the code that it is sent to is not:
+ * Neither what a call finds in choose.c nor the code that the call is sent to is freed while the
+ * call uses it.
  *
  * For system calls:
  *
- * 1. A task comes into jifl_choose at a target by the target's door alone, and that leads there
- *    only while an aim is armed at the target: jifl_mix_reset_entry and jifl_choose_piece, both
- *    under jifl_entry_lock. So a session that has the target was armed when the task came in,
- *    which is when it read where the door leads.
- * 2. From there until it has left jifl_choose a task does not sleep. jifl_evict ends with
- *    synchronize_rcu_tasks, so when it returns, each task that had come in when it was called
- *    has left.
- * 3. The task finds a target by its kind's place for it, aims among the target's armed ones, and
- *    ways in an aim or on the target's list. What it has found it may use until it leaves.
- * 4. An aim cannot be found any more after jifl_mix_disarm. It is freed with its session, which
- *    is freed after jifl_evict has returned: by 2, no task has it, and no inserted code that
- *    has its address is left. Its own way goes with it.
- * 5. A target goes with its last aim. By 1 and 2, no task is in jifl_choose at it then: each has
- *    come in while a session was armed there, whose aim was freed after the task had left.
- * 6. A way of several sessions cannot be found any more after jifl_mix_doom, but for a task that
- *    stands on it, or on one that leads to it: it keeps its link. It is freed, with its mix,
- *    after jifl_evict has returned. A new generation frees no way.
- * 7. A way that is found is of the sessions that the task has matched. They have the lanes that
- *    the way names; a lane has another session only after its former one's jifl_evict, so by 2
- *    not under a task. Ways are published before their last session is armed.
- * 8. Code that goes is not entered anew. Whoever takes code away first sets the pieces of all
- *    ways that lead there to 0, under jifl_entry_lock (jifl_mix_forget): for a session's end in
- *    jifl_mix_disarm and jifl_mix_doom, for a new generation in jifl_mix_pause. Under that lock
- *    no piece is made for a way of which a session is disarmed, or while it is paused. A task
- *    that has only found the way gets 0 and lets its call pass. A task that has read the piece
- *    before has its address in a register or on its stack, where jifl_evict finds it.
+ * 1. A task enters jifl_choose for a target only through the target's door. The door leads there
+ *    only while an aim is armed at the target: jifl_mix_reset_entry and jifl_choose_piece see to
+ *    that, both under jifl_entry_lock. So a session that has the target was armed when the task
+ *    read where the door leads.
+ * 2. From there until it has left jifl_choose, a task does not sleep. jifl_evict ends with
+ *    synchronize_rcu_tasks. So when jifl_evict returns, each task that was in jifl_choose when it
+ *    was called has left.
+ * 3. The task finds a target through the functions of the target's kind, aims in the target's
+ *    array of armed aims, and ways in an aim or on the target's list. It uses what it has found
+ *    only until it leaves.
+ * 4. After jifl_mix_disarm an aim cannot be found any more. It is freed with its session, after
+ *    jifl_evict has returned. By 2, no task has the aim then, and no inserted code with its
+ *    address is left. The aim's own way is freed with it.
+ * 5. A target is freed with its last aim. By 1 and 2, no task is in jifl_choose for it then: each
+ *    such task came in while a session was armed there, and the aim of that session was freed only
+ *    after the task had left.
+ * 6. After jifl_mix_doom a way of several sessions cannot be found any more, but by a task that
+ *    is at this way, or at one before it on the target's list. The way keeps its link for such a
+ *    task. It is freed, with its mix, after jifl_evict has returned. A new generation frees no
+ *    way.
+ * 7. A way that is found belongs to the sessions that the task has matched, because they have the
+ *    lanes that the way names. A lane gets another session only after jifl_evict for the former
+ *    one, so by 2 not while a task uses it. Ways are published before their last session is armed.
+ * 8. No task enters code that is about to be freed. Before code is taken away, the pieces of all
+ *    ways that lead there are set to 0 under jifl_entry_lock (jifl_mix_forget): by
+ *    jifl_mix_disarm and jifl_mix_doom at a session's end, by jifl_mix_pause for a new
+ *    generation. Under that lock no piece is made for a way with a disarmed session, and none
+ *    while jifl_mix_is_paused. A task that has found only the way gets 0, and its call runs
+ *    natively. A task that has read the piece before has the piece's address in a register or on
+ *    its stack, where jifl_evict finds it.
  *
- * For functions: a thread comes into jifl_function_enter at any time while the door is attached,
- * so 1. does not hold. Instead, the target stays while the door does (4. in the head of
+ * For functions: a thread may enter jifl_function_enter at any time while the door is attached,
+ * so step 1 does not hold. Instead, the target stays while its door does (step 4 in the head of
  * enter/function.c). Preemption is off from the look-up of the target to the last use of an aim
- * or a way, so 2. holds for tasks, and 5. there says it for interrupts and idle tasks. 3., 4. and
- * 6. to 8. are the same. For 5.: a function is freed as enter/function.c says.
+ * or a way, so step 2 holds for tasks. Step 5 there says the same of interrupts and idle tasks.
+ * Steps 3, 4 and 6 to 8 hold unchanged. Instead of step 5, enter/function.c says when a function is
+ * freed.
  *
- * Context: process, under jifl_session_mutex; jifl_mix_is_paused and jifl_mix_context as they
- * say.
+ * Context: process, under jifl_session_mutex. mix.h names the context of jifl_mix_is_paused and
+ * jifl_mix_context.
  */
 #include <linux/bitops.h>
 #include <linux/list.h>
@@ -71,15 +79,16 @@
 #include "nested.h"
 #include "session.h"
 
-/* Mixes of more than one session; all three: jifl_session_mutex. */
-static LIST_HEAD(jifl_mix_others);
-static LIST_HEAD(jifl_mix_prepared);	/* not yet among the former */
-static LIST_HEAD(jifl_mix_doomed);	/* off the first */
+/* Mixes of more than one session. The three lists are under jifl_session_mutex. */
+static LIST_HEAD(jifl_mix_others);	/* published */
+static LIST_HEAD(jifl_mix_prepared);	/* of a session that is not armed yet */
+static LIST_HEAD(jifl_mix_doomed);	/* not published any more, and not freed yet */
 static bool jifl_mix_paused;		/* jifl_entry_lock */
 
 /*
- * Not by lanes, which are given anew: what is inserted at the same place is done in this order.
- * Plugins come last, since they may use up the room for inserts.
+ * Inserts of several sessions at the same place run in this order. It is the order of the sessions'
+ * starts. Lanes have another order, because a lane is used again after a session's end. Plugins
+ * come last, because they may use up the room for inserts.
  */
 static bool jifl_mix_precedes(const struct jifl_session *s, const struct jifl_session *other)
 {
@@ -90,7 +99,7 @@ static bool jifl_mix_precedes(const struct jifl_session *s, const struct jifl_se
 	return JIFL_HOST_PLANTED(start_order_lost) ? s->lane < other->lane : s->id < other->id;
 }
 
-/* Once for each mix: blocks are translated one after the other. */
+/* Sorts the mix's sessions once, so that jifl_mix_instrument need not do it for each block. */
 static void jifl_mix_arrange(struct jifl_mix *m)
 {
 	struct jifl_session *s;
@@ -167,7 +176,7 @@ static void jifl_mix_free(struct list_head *mixes)
 	INIT_LIST_HEAD(mixes);
 }
 
-/* Of a session that is about to be armed, and of the running ones of these lanes at t. */
+/* The mix of s, which is not armed yet, with the sessions that are armed at t in these lanes. */
 static struct jifl_mix *jifl_mix_find_or_create(struct jifl_session *s,
 						const struct jifl_target *t, u32 lanes)
 {
@@ -241,7 +250,7 @@ void jifl_mix_unprepare(void)
 
 /* --- arming ---------------------------------------------------------------------------- */
 
-/* Where the door leads until a piece is known to fit. Under jifl_entry_lock. */
+/* The door leads to the slow way until a piece is known to fit all calls. Under jifl_entry_lock. */
 static void jifl_mix_reset_entry(const struct jifl_target *t)
 {
 	bool armed = memchr_inv(t->armed, 0, sizeof(t->armed));
@@ -249,7 +258,7 @@ static void jifl_mix_reset_entry(const struct jifl_target *t)
 	jifl_target_redirect(t, armed ? (u64)(unsigned long)jifl_entry_slow : 0);
 }
 
-/* Under jifl_entry_lock, as each of these is: there may be very many ways. */
+/* Under jifl_entry_lock, which is taken for each way anew: there may be very many ways. */
 static void jifl_mix_forget(struct jifl_way *w)
 {
 	WRITE_ONCE(w->piece, 0);
@@ -307,7 +316,7 @@ void jifl_mix_disarm(struct jifl_session *s)
 
 /* --- a new generation, and one session's end ---------------------------------------------- */
 
-/* Calls fn with each way there is, under jifl_entry_lock, which is given up in between. */
+/* Calls fn with each way there is, under jifl_entry_lock. The lock is given up between two ways. */
 static void jifl_mix_each_way(struct list_head *sessions, void (*fn)(struct jifl_way *w))
 {
 	struct jifl_session *s;
