@@ -13,8 +13,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file, report, run,
-                 same, session, state_of, status, wait_for)
+from lib import (background, check, complaints, costs_the_same, figure, interrupt, kernel_log, log_mark, main, module_file,
+                 report, run, same, same_cost, session, state_of, status, wait_for)
 
 MODULE = f"{Path(module_file()).parent}/jifl_contexts.ko"
 FILE = "/proc/jifl_contexts"
@@ -113,7 +113,8 @@ def costs():
         check("there are contexts at task level", len(at_task) >= 7, at_task)
         found = {context: cost_of(what, ["fn:contexts_work"], context) for context in at_task}
         one = found["task"]
-        same(f"{what}: each call in each context", found, {context: (one[0], one[0]) for context in at_task})
+        for context, cost in found.items():
+            same_cost(f"{what} {context}: each call", cost, (one[0], one[0]))
         figure(f"{what} of contexts_work", one[0])
     # From the executions of blocks, in the same code under a system call.
     owner = session("insn", "sys:write", "--by", "func", "-p", os.getpid(), "-f", "json")
@@ -143,7 +144,7 @@ def nested_activations():
     outer, inner = target_of(data, "contexts_recurse"), target_of(data, "contexts_work")
     same("recursion: outermost calls", (outer["calls"], outer["missed_by"]), (N, {"nested": N * DEPTH}))
     same("recursion: calls inside", (inner["calls"], inner["missed_by"]), (0, {"nested": N * (DEPTH + 1)}))
-    same("recursion: each outermost call costs the same", outer["min"], outer["max"])
+    costs_the_same("recursion: each outermost call", outer)
     alone, _ = counted("insn", ["fn:contexts_recurse"], "recursion")
     same("recursion: and the same without the other target",
          (target_of(alone, "contexts_recurse")["min"], target_of(alone, "contexts_recurse")["calls"]), (outer["min"], N))
@@ -358,7 +359,7 @@ def known_calls():
         got = target_of(data, "__x64_sys_getsid")
         same(f"{what}: calls of __x64_sys_getsid", (got["calls"], got["missed"]), (N, 0))
         if what != "call":
-            same(f"{what}: each call costs the same", got["min"], got["max"])
+            costs_the_same(f"{what}: each call costs the same", got)
 
 
 def contexts(rounds="1"):
