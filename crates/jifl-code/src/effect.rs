@@ -132,10 +132,31 @@ fn access(access: OpAccess) -> (bool, bool) {
     }
 }
 
+/// The mask of a set of the decoder's bits.
+const fn flags_of(bits: u32) -> u32 {
+    let (mut mask, mut place) = (0, 0);
+    while place < FLAG_BITS.len() {
+        if bits & FLAG_BITS[place].0 != 0 {
+            mask |= 1 << (16 + place);
+        }
+        place += 1;
+    }
+    mask
+}
+
+/// Of all sets of the six flags, which are the decoder's lowest bits. It is asked twice for each
+/// instruction of a kernel.
+const FLAG_SETS: [u32; 64] = {
+    let (mut sets, mut bits) = ([0; 64], 0);
+    while bits < sets.len() {
+        sets[bits] = flags_of(bits as u32);
+        bits += 1;
+    }
+    sets
+};
+
 fn flags(bits: u32) -> u32 {
-    let all = FLAG_BITS.iter().enumerate();
-    let set = all.filter(|(_, (bit, _))| bits & bit != 0);
-    set.fold(0, |mask, (place, _)| mask | 1 << (16 + place))
+    FLAG_SETS[(bits & 0x3f) as usize]
 }
 
 /// A shift by 0 keeps the flags, and so does a repeated comparison of nothing (Intel SDM 2).

@@ -8,7 +8,7 @@
 mod cut;
 mod walk;
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::flow::Thunks;
 use crate::graph::Graph;
@@ -27,7 +27,7 @@ pub struct Context<'a> {
     /// What branches to thunks are.
     pub thunks: &'a Thunks,
     /// The entries of functions that never return.
-    pub endless: &'a HashSet<u64>,
+    pub endless: &'a FxHashSet<u64>,
 }
 
 /// The structure of one function.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How execution goes on behind an instruction. The kernel's thunks are what they stand for.
 
-use std::collections::HashMap;
-
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
+use rustc_hash::FxHashMap;
 
 use crate::image::Image;
 
@@ -84,7 +83,7 @@ enum Thunk {
 
 /// The kernel's thunks, by their addresses.
 #[derive(Debug, Default)]
-pub struct Thunks(HashMap<u64, Thunk>);
+pub struct Thunks(FxHashMap<u64, Thunk>);
 
 impl Thunks {
     /// Those of an image.

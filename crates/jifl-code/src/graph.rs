@@ -159,6 +159,14 @@ impl Effect {
             defines: self.defines | next.defines,
         }
     }
+
+    /// One of both, it is not known which.
+    pub fn or(self, other: Effect) -> Effect {
+        Effect {
+            uses: self.uses | other.uses,
+            defines: self.defines & other.defines,
+        }
+    }
 }
 
 /// A function's structure. Blocks, edges and calls are in the order of addresses.
@@ -204,6 +212,11 @@ impl Graph {
         &self.calls[begin..begin + number]
     }
 
+    /// Does anything in it return?
+    pub fn returns(&self) -> bool {
+        self.blocks.iter().any(|block| block.end == End::Return)
+    }
+
     /// Can it be left, as far as is known: does anything in it return, or lead elsewhere?
     pub fn has_exit(&self, returns: impl Fn(u64) -> bool) -> bool {
         let leaves = |call: &Call| match (call.kind, call.target) {
@@ -211,7 +224,7 @@ impl Graph {
             (CallKind::Tail | CallKind::Into, Target::Indirect(_)) => true,
             _ => false,
         };
-        self.blocks.iter().any(|block| block.end == End::Return)
+        self.returns()
             || self.calls.iter().any(leaves)
             || self.troubles.iter().any(|(_, trouble)| trouble.loses())
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Live registers and flags, across functions (dissertation, 3.5.2 to 3.5.4).
 //!
-//! First each function gets a summary: what it uses of what its caller has, and what it surely
-//! overwrites before it returns. The summaries of all functions are the solution of one system of
-//! equations: they begin with nothing used and all overwritten, which is true of a function that
-//! never returns, and are computed again until none changes. So recursion needs no special case.
-//! Then liveness at the beginning of each block is computed backwards, and kept. For an
-//! instruction inside a block it is computed when it is asked for.
+//! Each block gets the effect of what runs from its beginning until its function returns: the
+//! registers that are used, and those that are surely overwritten. The effect at a function's
+//! entry is the function's summary, which its callers' effects are made of. All effects are the
+//! solution of one system of equations: they begin with nothing used and all overwritten, which is
+//! true of what never returns, and are computed again until none changes. So recursion needs no
+//! special case. Liveness at the beginning of a block follows from its effect and from what is live
+//! behind returns. For an instruction inside a block it is computed when it is asked for.
 //!
 //! What is dead holds whatever runs, under these assumptions:
 //!
@@ -68,28 +69,19 @@ const TORN: Effect = Effect {
 impl Live {
     /// Of all functions of a program.
     pub fn of(program: &Program, trust: Trust) -> Live {
-        let summaries = summaries(program);
-        let at_return: Vec<u32> = program
-            .functions
-            .iter()
-            .map(|function| match trust {
-                Trust::Compiled if program.is_compiled(function) => AT_RETURN,
-                _ => ALL,
-            })
-            .collect();
-        let all: Vec<usize> = (0..program.functions.len()).collect();
-        let of = |index: &usize| {
-            let function = &program.functions[*index];
-            if !function.graph.is_whole() {
-                return vec![ALL; function.graph.blocks.len()];
-            }
-            let solver = Solver::new(program, |callee| summaries[callee]);
-            let shape = solver.shape(&function.graph);
-            solver.live(&function.graph, &shape, at_return[*index])
+        let (summaries, effects) = solve(program);
+        let functions = program.functions.iter();
+        let at_return = functions.map(|function| match trust {
+            Trust::Compiled if program.is_compiled(function) => AT_RETURN,
+            _ => ALL,
+        });
+        let at_return: Vec<u32> = at_return.collect();
+        let live = |(effects, ret): (Vec<Effect>, &u32)| {
+            let blocks = effects.into_iter();
+            blocks.map(|effect| effect.before(*ret)).collect()
         };
-        let blocks = all.par_iter().map(of).collect();
         Live {
-            blocks,
+            blocks: effects.into_iter().zip(&at_return).map(live).collect(),
             summaries,
             at_return,
         }
@@ -112,7 +104,12 @@ impl Live {
             calls,
             callees: &callees,
         };
-        ways.out(self.at_return[function], |to| self.blocks[function][to])
+        let known = |live| Effect {
+            uses: live,
+            defines: ALL,
+        };
+        let ret = known(self.at_return[function]);
+        ways.out(ret, |to| known(self.blocks[function][to])).uses
     }
 
     /// What is live before each instruction of a block, in their order.
@@ -127,7 +124,7 @@ impl Live {
         let mut found = Vec::with_capacity(all.len());
         for instruction in &all {
             while let Some(call) = calls.pop_if_at(instruction.ip()) {
-                live = before_call(&call, solver.callee(&call), live);
+                live = around_call(&call, solver.callee(&call), live);
             }
             live = effects.of(instruction).before(live);
             if !own.graph.is_whole() {
@@ -159,49 +156,63 @@ impl PopIfAt for Vec<Call> {
     }
 }
 
-/// The solution for all functions.
-fn summaries(program: &Program) -> Vec<Effect> {
+/// The solution: the summary of each function, and the effects at the beginnings of its blocks.
+fn solve(program: &Program) -> (Vec<Effect>, Vec<Vec<Effect>>) {
     let pack = |effect: Effect| u64::from(effect.uses) << 32 | u64::from(effect.defines);
     let unpack = |packed: u64| Effect {
         uses: (packed >> 32) as u32,
         defines: packed as u32,
     };
-    let all: Vec<AtomicU64> = program
-        .functions
-        .iter()
-        .map(|function| match function.graph.is_whole() {
-            true => AtomicU64::new(pack(NEVER)),
-            false => AtomicU64::new(pack(TORN)),
-        })
+    let functions = program.functions.iter();
+    let first = |function: &Function| match function.graph.is_whole() {
+        true => NEVER,
+        false => TORN,
+    };
+    let all: Vec<AtomicU64> = functions
+        .clone()
+        .map(|function| AtomicU64::new(pack(first(function))))
         .collect();
+    let mut effects: Vec<Vec<Effect>> = functions
+        .map(|function| vec![first(function); function.graph.blocks.len()])
+        .collect();
+    let solver = Solver::new(program, |callee: usize| {
+        unpack(all[callee].load(Ordering::Relaxed))
+    });
     let callers = program.callers();
     let mut again: Vec<usize> = program.bottom_up();
+    again.retain(|index| {
+        let graph = &program.functions[*index].graph;
+        graph.is_whole() && !graph.blocks.is_empty()
+    });
+    // The callers of a function whose summary changes are computed again in the next round. So the
+    // effects that are kept of each function were computed with the last summaries of its callees.
     while !again.is_empty() {
-        let compute = |index: &usize| {
+        let compute = |shape: &mut Shape, index: &usize| {
             let function = &program.functions[*index];
-            if !function.graph.is_whole() || function.graph.blocks.is_empty() {
-                return false;
-            }
-            let solver = Solver::new(program, |callee: usize| {
-                unpack(all[callee].load(Ordering::Relaxed))
-            });
-            let new = pack(solver.summary(function));
-            all[*index].swap(new, Ordering::Relaxed) != new
+            let effects = solver.effects(&function.graph, shape);
+            let entry = function.graph.block(function.unit.entry()).unwrap_or(0);
+            let new = pack(effects[entry]);
+            (effects, all[*index].swap(new, Ordering::Relaxed) != new)
         };
-        let changed: Vec<bool> = again.par_iter().map(compute).collect();
-        let mut next: Vec<usize> = again
-            .iter()
-            .zip(changed)
-            .filter(|(_, changed)| *changed)
-            .flat_map(|(index, _)| callers[*index].iter().copied())
-            .collect();
+        let found = again.par_iter().map_init(Shape::default, compute);
+        let found: Vec<(Vec<Effect>, bool)> = found.collect();
+        let mut next = Vec::new();
+        for (index, (own, has_changed)) in again.iter().zip(found) {
+            effects[*index] = own;
+            let callers = has_changed.then_some(callers[*index].iter().copied());
+            next.extend(
+                callers
+                    .into_iter()
+                    .flatten()
+                    .filter(|caller| program.functions[*caller].graph.is_whole()),
+            );
+        }
         next.sort_unstable();
         next.dedup();
         again = next;
     }
-    all.into_iter()
-        .map(|one| unpack(one.into_inner()))
-        .collect()
+    let summaries = all.iter().map(|one| unpack(one.load(Ordering::Relaxed)));
+    (summaries.collect(), effects)
 }
 
 /// Solves the equations of one function, with the summaries of others.
@@ -230,65 +241,53 @@ impl<'a, S: Fn(usize) -> Effect> Solver<'a, S> {
         }
     }
 
-    /// The parts of each block, found once: the equations are solved again and again.
-    fn shape(&self, graph: &Graph) -> Shape {
-        let number = graph.blocks.len();
-        Shape {
-            edges: begins(number, graph.edges.iter().map(|edge| edge.from)),
-            calls: begins(number, graph.calls.iter().map(|call| call.block)),
-            callees: graph.calls.iter().map(|call| self.callee(call)).collect(),
-        }
-    }
-
-    /// Liveness at the beginning of each block, with `ret` live behind returns.
-    fn live(&self, graph: &Graph, shape: &Shape, ret: u32) -> Vec<u32> {
-        let mut live = vec![0; graph.blocks.len()];
+    /// The effect from the beginning of each block to the function's returns.
+    fn effects(&self, graph: &Graph, shape: &mut Shape) -> Vec<Effect> {
+        shape.set(graph, |call| self.callee(call));
+        let mut effects = vec![NEVER; graph.blocks.len()];
         loop {
             let mut is_done = true;
             for block in (0..graph.blocks.len()).rev() {
                 let ways = shape.ways(graph, block);
-                let out = ways.out(ret, |to| live[to]);
+                let out = ways.out(Effect::default(), |to| effects[to]);
                 let mut now = ways.through(graph, block, out);
                 let edges = ways.edges.iter();
                 for edge in edges.filter(|edge| edge.kind == EdgeKind::Exception) {
-                    now |= live[edge.to as usize];
+                    now = now.or(effects[edge.to as usize]);
                 }
-                is_done &= live[block] == now;
-                live[block] = now;
+                is_done &= effects[block] == now;
+                effects[block] = now;
             }
             if is_done {
-                return live;
+                return effects;
             }
         }
     }
-
-    /// The function as one effect: what is live at its entry with nothing live behind it is what
-    /// it uses; what then is not live with everything live behind it is what it overwrites.
-    fn summary(&self, function: &Function) -> Effect {
-        let graph = &function.graph;
-        let at = graph.block(function.unit.entry()).unwrap_or(0);
-        let shape = self.shape(graph);
-        let uses = self.live(graph, &shape, 0)[at];
-        let all = self.live(graph, &shape, ALL)[at];
-        Effect {
-            uses,
-            defines: ALL & !all,
-        }
-    }
 }
 
-/// What is live before a call, or a jump to another function, is made.
-fn before_call(call: &Call, callee: Effect, behind: u32) -> u32 {
+/// What happens from before a call, or a jump to another function, is made.
+fn before_call(call: &Call, callee: Effect, behind: Effect) -> Effect {
+    let alone = Effect {
+        uses: callee.uses,
+        defines: ALL,
+    };
     match call.kind {
-        CallKind::Call => callee.before(behind),
-        CallKind::NoReturn => callee.uses,
+        CallKind::Call => callee.then(behind),
+        CallKind::NoReturn => alone,
         // On a condition, execution may also go on. What is behind the other function's return is
         // what is behind this one's.
-        CallKind::Tail | CallKind::Into => callee.uses | behind,
+        CallKind::Tail | CallKind::Into => alone.or(behind),
     }
 }
 
-/// Where the edges and the calls of each block begin in a graph, and the effects of all calls.
+/// What is live before a call is made, with this live behind it.
+fn around_call(call: &Call, callee: Effect, behind: u32) -> u32 {
+    before_call(call, callee, Effect::default()).before(behind)
+}
+
+/// Where the edges and the calls of each block begin in a graph, and the effects of all calls. It
+/// is found once for a graph, because the equations are solved again and again.
+#[derive(Default)]
 struct Shape {
     edges: Vec<u32>,
     calls: Vec<u32>,
@@ -296,16 +295,26 @@ struct Shape {
 }
 
 /// Where those of each of so many blocks begin, among all in the order of blocks; and the end.
-fn begins(blocks: usize, of: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut begins = vec![0; blocks + 1];
+fn set_begins(begins: &mut Vec<u32>, blocks: usize, of: impl Iterator<Item = u32>) {
+    begins.clear();
+    begins.resize(blocks + 1, 0);
     of.for_each(|block| begins[block as usize + 1] += 1);
     for block in 0..blocks {
         begins[block + 1] += begins[block];
     }
-    begins
 }
 
 impl Shape {
+    fn set(&mut self, graph: &Graph, callee: impl Fn(&Call) -> Effect) {
+        let number = graph.blocks.len();
+        let edges = graph.edges.iter().map(|edge| edge.from);
+        set_begins(&mut self.edges, number, edges);
+        let calls = graph.calls.iter().map(|call| call.block);
+        set_begins(&mut self.calls, number, calls);
+        self.callees.clear();
+        self.callees.extend(graph.calls.iter().map(callee));
+    }
+
     fn ways<'a>(&'a self, graph: &'a Graph, block: usize) -> Ways<'a> {
         let range = |begins: &[u32]| begins[block] as usize..begins[block + 1] as usize;
         let calls = range(&self.calls);
@@ -327,35 +336,34 @@ struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    /// What is live behind the block.
-    fn out(&self, ret: u32, live: impl Fn(usize) -> u32) -> u32 {
+    /// What happens behind the block, where `ret` happens behind returns.
+    fn out(&self, ret: Effect, effect: impl Fn(usize) -> Effect) -> Effect {
         let edges = self.edges.iter();
         let ways = edges.filter(|edge| edge.kind != EdgeKind::Exception);
-        let over = ways.fold(0, |mask, edge| mask | live(edge.to as usize));
+        let over = ways.fold(NEVER, |all, edge| all.or(effect(edge.to as usize)));
         let returns = match self.end {
             End::Return => ret,
-            // A function that is jumped to returns to this one's caller: what is live there is
-            // live here unless that function overwrites it.
+            // A function that is jumped to returns to this one's caller.
             End::Leaves => {
                 let calls = self.calls.iter().zip(self.callees);
                 let tails = calls.filter(|(call, _)| call.kind >= CallKind::Tail);
-                tails.fold(0, |mask, (_, callee)| mask | callee.before(ret))
+                tails.fold(NEVER, |all, (_, callee)| all.or(callee.then(ret)))
             }
-            End::Unknown => ALL,
-            _ => 0,
+            End::Unknown => TORN,
+            _ => NEVER,
         };
-        over | returns
+        over.or(returns)
     }
 
-    /// What is live at the beginning of the block, with this behind it.
-    fn through(&self, graph: &Graph, block: usize, behind: u32) -> u32 {
+    /// What happens from the beginning of the block, with this behind it.
+    fn through(&self, graph: &Graph, block: usize, behind: Effect) -> Effect {
         let first = graph.blocks[block].effects as usize;
         let effects = &graph.effects[first..=first + self.calls.len()];
-        let mut live = effects[self.calls.len()].before(behind);
+        let mut effect = effects[self.calls.len()].then(behind);
         let calls = self.calls.iter().zip(self.callees).zip(effects);
-        for ((call, callee), effect) in calls.rev() {
-            live = effect.before(before_call(call, *callee, live));
+        for ((call, callee), own) in calls.rev() {
+            effect = own.then(before_call(call, *callee, effect));
         }
-        live
+        effect
     }
 }

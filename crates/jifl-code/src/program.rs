@@ -7,9 +7,9 @@
 //! number of rounds is bounded, so that names and bytes that make no sense come to an end.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::explained::{self, Account, Hole};
 use crate::explore::{Context, Space, explore};
@@ -42,7 +42,7 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// Rounds that it took.
     pub rounds: usize,
-    by_entry: HashMap<u64, usize>,
+    by_entry: FxHashMap<u64, usize>,
     layout: Layout,
     owners: Vec<Option<usize>>,
     /// The function that is called for tracers at the beginning of others.
@@ -57,7 +57,7 @@ impl Program {
         settle(&image, &mut layout, &thunks);
         let mut search = Search {
             endless: elsewhere(&image),
-            entries: HashMap::new(),
+            entries: FxHashMap::default(),
             graphs: Vec::new(),
         };
         let all = (0..layout.units.len()).collect();
@@ -211,7 +211,7 @@ impl Program {
 }
 
 /// Addresses outside the text of functions that never return.
-fn elsewhere(image: &Image) -> HashSet<u64> {
+fn elsewhere(image: &Image) -> FxHashSet<u64> {
     let symbols = image.symbols.iter();
     let own = symbols.filter(|symbol| names::is_endless(&symbol.name));
     let addresses = own.map(|symbol| symbol.address);
@@ -236,7 +236,7 @@ fn owners_in_order(functions: &mut [Function], owners: &mut [Option<usize>]) {
 
 /// Gives cold parts that several functions may own to the one that jumps there.
 fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
-    let endless = HashSet::new();
+    let endless = FxHashSet::default();
     let context = Context {
         image,
         layout,
@@ -258,11 +258,11 @@ fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
             Target::Indirect(_) => None,
         };
         let parts = tails.filter_map(|call| target(call.target));
-        parts.collect::<HashSet<usize>>()
+        parts.collect::<FxHashSet<usize>>()
     };
     let reached = candidates.par_iter().map_init(Space::default, reach);
     let reached: Vec<_> = reached.collect();
-    let reached: HashMap<usize, HashSet<usize>> = candidates.into_iter().zip(reached).collect();
+    let reached: FxHashMap<usize, FxHashSet<usize>> = candidates.into_iter().zip(reached).collect();
     let pair = |(part, owners): &(usize, Vec<usize>)| {
         let jumps = |owner: &&usize| reached.get(owner).is_some_and(|parts| parts.contains(part));
         owners.iter().find(jumps).map(|owner| (*part, *owner))
@@ -273,8 +273,8 @@ fn settle(image: &Image, layout: &mut Layout, thunks: &Thunks) {
 
 /// What is found round by round.
 struct Search {
-    endless: HashSet<u64>,
-    entries: HashMap<usize, Vec<u64>>,
+    endless: FxHashSet<u64>,
+    entries: FxHashMap<usize, Vec<u64>>,
     graphs: Vec<Graph>,
 }
 
@@ -337,7 +337,7 @@ impl Search {
 
     /// What has to be explored again after some were.
     fn changes(&mut self, layout: &Layout, explored: &[usize]) -> Vec<usize> {
-        let mut again = HashSet::new();
+        let mut again = FxHashSet::default();
         for unit in explored {
             for call in &self.graphs[*unit].calls {
                 let Target::Direct(to) = call.target else {
@@ -372,15 +372,17 @@ impl Search {
     }
 
     /// Entries of functions that turn out to have no way out.
-    fn ends(&self, layout: &Layout) -> HashSet<u64> {
-        let mut ends = HashSet::new();
+    fn ends(&self, layout: &Layout) -> FxHashSet<u64> {
+        let mut ends = FxHashSet::default();
+        let graphs = layout.units.iter().zip(&self.graphs);
+        let unsure = graphs.filter(|(unit, graph)| {
+            !graph.blocks.is_empty() && !graph.returns() && !self.endless.contains(&unit.entry())
+        });
+        let unsure: Vec<_> = unsure.collect();
         // Jumps to such functions make more of them.
         loop {
             let before = ends.len();
-            for (unit, graph) in layout.units.iter().zip(&self.graphs) {
-                if graph.blocks.is_empty() {
-                    continue;
-                }
+            for (unit, graph) in &unsure {
                 let returns = |to: u64| !ends.contains(&to) && !self.endless.contains(&to);
                 let entry = unit.entry();
                 if returns(entry) && !graph.has_exit(returns) {

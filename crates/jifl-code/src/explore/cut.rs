@@ -66,14 +66,15 @@ impl Cutter<'_> {
         let mut effect = Effect::default();
         let (mut index, mut instructions) = (first, 0);
         let end = loop {
-            let step = self.space.steps[index];
+            let space = self.space;
+            let step = &space.steps[index];
             instructions += 1;
             effect = effect.then(self.effects.of(&step.instruction));
-            for _ in 0..self.call(&step, number) {
+            for _ in 0..self.call(step, number) {
                 self.graph.effects.push(std::mem::take(&mut effect));
             }
             let behind = step.instruction.next_ip();
-            if let Some(end) = self.end(&step, number) {
+            if let Some(end) = self.end(step, number) {
                 break (end, behind);
             }
             match self.after(index, behind) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Follows execution through a function.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use iced_x86::{Instruction, Mnemonic, Register};
+use rustc_hash::FxHashMap;
 
 use super::Context;
 use crate::flow::{self, Flow, Target, direct};
@@ -75,7 +76,7 @@ impl Step {
 pub struct Marks {
     pieces: Vec<(u64, Vec<u8>)>,
     /// Of text aside, of which a function has little.
-    aside: HashMap<u64, u8>,
+    aside: FxHashMap<u64, u8>,
 }
 
 impl Marks {
@@ -99,6 +100,24 @@ impl Marks {
             }
         }
         *self.aside.entry(at).or_insert(0) |= mark;
+    }
+
+    /// An instruction stands at `range`.
+    fn cover(&mut self, range: Range<u64>) {
+        let length = (range.end - range.start) as usize;
+        for (begin, marks) in &mut self.pieces {
+            let offset = usize::try_from(range.start.wrapping_sub(*begin));
+            let bytes = offset
+                .ok()
+                .and_then(|place| marks.get_mut(place..place + length));
+            if let Some([first, inside @ ..]) = bytes {
+                *first |= BEGINS;
+                inside.iter_mut().for_each(|byte| *byte |= INSIDE);
+                return;
+            }
+        }
+        self.add(range.start, BEGINS);
+        (range.start + 1..range.end).for_each(|inside| self.add(inside, INSIDE));
     }
 
     fn reset(&mut self, unit: &Unit) {
@@ -172,6 +191,10 @@ impl<'a> Walk<'a> {
     }
 
     fn follow(&mut self, mut at: u64) {
+        let Some(end) = self.end(at) else {
+            return self.trouble(at, Trouble::RunsOff);
+        };
+        let mut code = self.code(at, end);
         let mut table = None;
         loop {
             let marks = self.space.marks.get(at);
@@ -182,15 +205,11 @@ impl<'a> Walk<'a> {
             if marks & INSIDE != 0 {
                 self.trouble(at, Trouble::Overlaps);
             }
-            let Some(end) = self.end(at) else {
-                return self.trouble(at, Trouble::RunsOff);
-            };
-            let Some(instruction) = self.decode(at, end) else {
+            let Some(instruction) = code.next().filter(|found| !found.is_invalid()) else {
                 return self.trouble(at, Trouble::Invalid);
             };
-            self.space.marks.add(at, BEGINS);
             let behind = instruction.next_ip();
-            (at + 1..behind).for_each(|inside| self.space.marks.add(inside, INSIDE));
+            self.space.marks.cover(at..behind);
             let next = self.next(&instruction, end);
             self.space.steps.push(Step { instruction, next });
             self.tables(&instruction);
@@ -236,10 +255,11 @@ impl<'a> Walk<'a> {
         self.end(at).is_some()
     }
 
-    fn decode(&self, at: u64, end: u64) -> Option<Instruction> {
-        let bytes = self.context.image.bytes(at)?;
+    /// The instructions from an address on to the end of its piece.
+    fn code(&self, at: u64, end: u64) -> impl Iterator<Item = Instruction> + use<'a> {
+        let bytes = self.context.image.bytes(at).unwrap_or_default();
         let most = (end - at).min(bytes.len() as u64) as usize;
-        flow::decode(&bytes[..most], at)
+        flow::instructions(&bytes[..most], at)
     }
 
     /// How an instruction goes on, with the piece that it is in ending at `end`.
@@ -302,20 +322,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Is there nothing but padding from here to the end of the piece, or for a while?
-    fn is_padding(&self, mut at: u64, end: u64) -> bool {
-        for _ in 0..PADDING {
-            let Some(instruction) = self.decode(at, end) else {
-                return false;
-            };
-            if !matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
-                return false;
-            }
-            at = instruction.next_ip();
-            if at >= end {
-                return true;
-            }
-        }
-        true
+    fn is_padding(&self, at: u64, end: u64) -> bool {
+        // An invalid instruction is no padding either.
+        let mut code = self.code(at, end).take(PADDING);
+        code.all(|one| matches!(one.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
     }
 
     fn is_warning(&self, at: u64) -> bool {
