@@ -253,14 +253,23 @@ def sums(rows):
 
 
 def nmis():
-    """All processors are asked for their stacks by NMIs (sysrq l), which print these there."""
+    """All processors are asked for their stacks by NMIs (sysrq l). Those that are not idle print them."""
+    spinners = [spinner() for _ in range(os.cpu_count())]
     for _ in range(5):
         Path("/proc/sysrq-trigger").write_text("l")
+    for process in spinners:
+        process.kill()
+        process.communicate()
+
+
+def spinner():
+    """A process that never sleeps."""
+    return background("/bin/sh", "-c", "while :; do :; done")
 
 
 def moves():
     """Tasks that run are moved between processors, by the stopper."""
-    process = background("/bin/sh", "-c", "while :; do :; done")
+    process = spinner()
     for n in range(20):
         os.sched_setaffinity(process.pid, {n % os.cpu_count()})
         run("sleep", "0.05")
