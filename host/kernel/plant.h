@@ -47,7 +47,9 @@
 	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \
-	X(interrupts_entered, "calls of functions in interrupts enter the cache") \
+	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \
+	X(lanes_not_given_back, "what an interrupt has interrupted is in no call any more") \
+	X(interrupts_filtered, "calls in interrupts are the interrupted task's") \
 	X(idle_entered, "idle tasks enter the cache") \
 	X(stoppers_entered, "threads that stop the machine enter the cache") \
 	X(names_not_refused, "functions that are refused by name are targets") \

@@ -23,7 +23,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	14
+#define JIFL_ABI_VERSION	15
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -37,6 +37,14 @@ enum jifl_target_kind {
 	 * name there, or 0. Tools for it: NONE, CALL, INSN, BLOCK, without flags for values.
 	 */
 	JIFL_TARGET_FUNCTION = 2,
+};
+
+/* In which context a target is entered. Levels interrupt those before them. */
+enum jifl_level {
+	JIFL_LEVEL_TASK = 0,		/* tasks, kernel threads too */
+	JIFL_LEVEL_SOFTIRQ = 1,		/* softirqs, in ksoftirqd too */
+	JIFL_LEVEL_IRQ = 2,		/* hard interrupts, and what runs on their stack around them */
+	JIFL_NR_LEVELS,
 };
 
 /* What runs in the cache after that. */
@@ -108,6 +116,11 @@ struct jifl_info {
 #define JIFL_FILTER_COMM	(1u << 2)	/* command name, exact */
 #define JIFL_FILTER_CGROUP	(1u << 3)	/* cgroup v2 id or a descendant */
 #define JIFL_FILTER_CHILDREN	(1u << 4)	/* with TGID: descendants too */
+/*
+ * Levels; without it all. The other filters select tasks. So a session that has one of them is
+ * about no call in a softirq or an interrupt, which are not the interrupted task's.
+ */
+#define JIFL_FILTER_LEVELS	(1u << 5)
 
 /*
  * With KIND_INSN: a repeated string instruction counts once, and once more for each repetition,
@@ -125,7 +138,7 @@ struct jifl_info {
 /* With KIND_PROFILE: counts conditional branches, too. */
 #define JIFL_FLAG_BRANCHES	(1u << 4)
 /*
- * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process and CPU, or
+ * With KIND_INSN, KIND_BLOCK and KIND_CALL: sums for each command name, process, CPU and level, or
  * each combination of these; see JIFL_TABLE_KEYS. It is what they are at the end of a call, with
  * KIND_CALL at its beginning.
  */
@@ -151,6 +164,8 @@ struct jifl_info {
  * longer than one second in which the ring is not read.
  */
 #define JIFL_FLAG_WAIT		(1u << 18)
+/* See JIFL_FLAG_BY_COMM. */
+#define JIFL_FLAG_BY_LEVEL	(1u << 19)
 
 /*
  * Starts a session on this file. Targets that this kernel does not have are left out, and so are
@@ -179,6 +194,8 @@ struct jifl_start {
 	__u32 ntargets;
 	__u64 targets;			/* in: user pointer to ntargets struct jifl_target_spec */
 	__u64 session;			/* out: number of the session */
+	__u32 levels;			/* with JIFL_FILTER_LEVELS: 1 << enum jifl_level, one or more */
+	__u32 reserved;			/* 0 */
 };
 
 /*
@@ -216,8 +233,9 @@ enum jifl_miss {
 	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
 	/* From here on: calls of functions, which passed natively. */
 	JIFL_MISS_NESTED,	/* part of a counted call: of this session, or code that another runs */
-	JIFL_MISS_SOFTIRQ,	/* made in a softirq */
-	JIFL_MISS_IRQ,		/* in a hard interrupt, or on the stack of interrupts */
+	/* In a softirq, or in a hard interrupt: by tools that take tasks' calls alone. */
+	JIFL_MISS_SOFTIRQ,
+	JIFL_MISS_IRQ,
 	JIFL_MISS_NMI,		/* in an NMI, or a context that may stand anywhere as an NMI */
 	JIFL_MISS_IDLE,		/* by an idle task, or where RCU does not watch */
 	JIFL_MISS_STOPPER,	/* by the thread that stops the machine */
@@ -537,15 +555,21 @@ struct jifl_count {
 /*
  * An entry of JIFL_TABLE_KEYS, in the order in which keys were first seen.
  *
- * What one command name, process, CPU or combination of these has of a session. Members
- * that it is not about are 0.
+ * What one command name, process, CPU, level or combination of these has of a session. Members that
+ * it is not about are 0. A call in a softirq or an interrupt is no task's: its tgid is 0, and its
+ * comm is JIFL_KEY_SOFTIRQ or JIFL_KEY_IRQ.
  */
+#define JIFL_KEY_SOFTIRQ	"<softirq>"
+#define JIFL_KEY_IRQ		"<interrupt>"
+
 struct jifl_key {
 	__u32 cpu;
 	__s32 tgid;			/* in the first pid namespace */
 	char  comm[16];
 	__u64 calls;			/* as in struct jifl_stat, of all targets */
 	__u64 sum;			/* as in struct jifl_stat, of all targets */
+	__u32 level;			/* enum jifl_level */
+	__u32 reserved;			/* 0 */
 };
 
 /* What was waited for. */

@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -107,6 +107,11 @@ pub const FILTER_COMM: u32 = 1 << 2;
 pub const FILTER_CGROUP: u32 = 1 << 3;
 /// With [`FILTER_TGID`]: descendants too.
 pub const FILTER_CHILDREN: u32 = 1 << 4;
+/// Levels, see [`Start::levels`].
+pub const FILTER_LEVELS: u32 = 1 << 5;
+/// In which contexts targets are entered, by `enum jifl_level`: [`Key::level`], and bits of
+/// [`Start::levels`].
+pub const LEVELS: &[&str] = &["task", "softirq", "irq"];
 /// Count the repetitions of repeated string instructions too.
 pub const FLAG_REPEATS: u32 = 1 << 0;
 /// Counts are added by an analysis function.
@@ -140,6 +145,9 @@ pub const FLAG_CLOCK: u32 = 1 << 17;
 /// With [`Kind::Trace`], [`Kind::Path`] and [`Kind::Mem`]: a thread waits at the end of its call if
 /// the ring is half full, until the ring has been read.
 pub const FLAG_WAIT: u32 = 1 << 18;
+
+/// Sums for each level; see [`Key::level`].
+pub const FLAG_BY_LEVEL: u32 = 1 << 19;
 
 /// All flags that ask for a value of each call.
 pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));
@@ -282,6 +290,10 @@ abi_struct! {
         pub(crate) targets: u64,
         /// Out: number of the session.
         pub session: u64,
+        /// With [`FILTER_LEVELS`]: a bit for each of [`LEVELS`], one or more.
+        pub levels: u32,
+        /// Zero.
+        pub reserved: u32,
     }
 }
 

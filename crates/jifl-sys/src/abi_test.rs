@@ -92,6 +92,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_FLAG_BY_COMM", u64::from(FLAG_BY_COMM)),
         ("JIFL_FLAG_BY_PID", u64::from(FLAG_BY_PID)),
         ("JIFL_FLAG_BY_CPU", u64::from(FLAG_BY_CPU)),
+        ("JIFL_FLAG_BY_LEVEL", u64::from(FLAG_BY_LEVEL)),
+        ("JIFL_FILTER_LEVELS", u64::from(FILTER_LEVELS)),
+        ("JIFL_NR_LEVELS", LEVELS.len() as u64),
         ("JIFL_FLAG_DURATION", u64::from(FLAG_DURATION)),
         ("JIFL_FLAG_RETVAL", u64::from(FLAG_RETVAL)),
         ("JIFL_FLAG_ARG(0)", u64::from(flag_arg(0))),
@@ -310,6 +313,8 @@ fn key_layout() -> Vec<(&'static str, usize, usize)> {
         ("comm", offset_of!(Key, comm), COMM_MAX),
         ("calls", offset_of!(Key, calls), 8),
         ("sum", offset_of!(Key, sum), 8),
+        ("level", offset_of!(Key, level), 4),
+        ("reserved", offset_of!(Key, reserved), 4),
         ("", 0, size_of::<Key>()),
     ]
 }

@@ -14,8 +14,8 @@
  * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL), count
  * is the time at which the call began, or what the call returned.
  *
- * Contexts: jifl_count_end in process context, the block callbacks under the engine lock. None of
- * them allocates.
+ * Contexts: a system call ends in its task, a function wherever it is called; inserting is done under
+ * the engine lock. Nothing here allocates.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
@@ -202,7 +202,7 @@ void jifl_count_begin_record(unsigned long index)
 static void jifl_count_begin_slow(struct jifl_aim *aim)
 {
 	preempt_disable_notrace();
-	aim->cpu[raw_smp_processor_id()]->calls++;
+	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
 	preempt_enable_notrace();
 }
 
@@ -211,7 +211,10 @@ static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *k
 {
 	preempt_disable_notrace();
 	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
+	/* A new key is put into the table under a lock. */
+	jifl_own_begin();
 	jifl_keys_add(keys, 0);
+	jifl_own_end();
 	preempt_enable_notrace();
 }
 
@@ -279,28 +282,6 @@ void jifl_count_stop(struct jifl_session *s)
 
 /* --- what is inserted ------------------------------------------------------------ */
 
-static void jifl_count_entry_call(struct jifl_aim *aim, struct ir_insert *ins)
-{
-	const struct jifl_session *s = aim->session;
-
-	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
-	if (jifl_stats_in_cells(s) && jifl_stats_cell(aim, &ins->cell))
-		return;
-	*ins = (struct ir_insert){
-		.kind = IR_INSERT_CALL,
-		.fn = (unsigned long)jifl_count_begin_slow,
-		.nargs = 1,
-		.args = { (unsigned long)aim },
-	};
-	if (s->keys) {
-		ins->fn = (unsigned long)jifl_count_begin_key;
-		ins->args[ins->nargs++] = (unsigned long)s->keys;
-	} else if (s->flags & JIFL_FLAGS_ARG) {
-		ins->fn = (unsigned long)jifl_count_begin_arg;
-		ins->args[ins->nargs++] = __ffs(s->flags & JIFL_FLAGS_ARG) - __ffs(JIFL_FLAG_ARG(0));
-	}
-}
-
 static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned long arg)
 {
 	return (struct ir_insert){
@@ -309,6 +290,30 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 		.nargs = 1,
 		.args = { arg },
 	};
+}
+
+/* JIFL_CALLS_COUNTED, without a cell. */
+static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
+{
+	const struct jifl_session *s = aim->session;
+	struct ir_insert ins = jifl_count_call_of(NULL, (unsigned long)aim);
+
+	ins.fn = (unsigned long)jifl_count_begin_slow;
+	if (s->keys) {
+		ins.fn = (unsigned long)jifl_count_begin_key;
+		ins.args[ins.nargs++] = (unsigned long)s->keys;
+	} else if (s->flags & JIFL_FLAGS_ARG) {
+		ins.fn = (unsigned long)jifl_count_begin_arg;
+		ins.args[ins.nargs++] = __ffs(s->flags & JIFL_FLAGS_ARG) - __ffs(JIFL_FLAG_ARG(0));
+	}
+	return ins;
+}
+
+static void jifl_count_entry_call(struct jifl_aim *aim, struct ir_insert *ins)
+{
+	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
+	if (!jifl_stats_in_cells(aim->session) || !jifl_stats_cell(aim, &ins->cell))
+		*ins = jifl_count_begin_insert(aim);
 }
 
 /* What is inserted at the exit of the session's calls. */
@@ -386,18 +391,11 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	exit[(*nexit)++] = jifl_count_exit_insert(s);
 }
 
-void jifl_count_translate_begin(const struct jifl_aim *aim)
-{
-	const struct jifl_session *s = aim->session;
-
-	if (s->slot)
-		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(aim));
-}
-
 /* Inserted where a function begins whose call is inside another call of the same session. */
 static void jifl_count_miss_nested(struct jifl_aim *aim)
 {
-	jifl_count_miss(aim, JIFL_MISS_NESTED);
+	if (jifl_filter_has_level(&aim->session->filter, jifl_level()))
+		jifl_count_miss(aim, JIFL_MISS_NESTED);
 }
 
 bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
@@ -410,18 +408,13 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
 	if (member && calls == JIFL_CALLS_COUNTED && jifl_stats_has_cell(aim, &ins->cell))
 		return true;
+	if (member && calls == JIFL_CALLS_COUNTED) {
+		*ins = jifl_count_begin_insert(aim);
+		return true;
+	}
 	*ins = jifl_count_call_of(NULL, (unsigned long)aim);
-	ins->fn = member && calls == JIFL_CALLS_COUNTED ? (unsigned long)jifl_count_begin_slow :
-							  (unsigned long)jifl_count_miss_nested;
+	ins->fn = (unsigned long)jifl_count_miss_nested;
 	return true;
-}
-
-void jifl_count_attribute(struct jifl_session *s)
-{
-	u64 call = this_cpu_read(jifl_cpu.lanes[s->lane].call);
-
-	if (call && jifl_count_session(call) == s)
-		jifl_count_aim(s, call)->blocks++;
 }
 
 /* --- the file's own life ---------------------------------------------------------- */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts by what the tasks are: by command name, process, CPU, or each combination of these
- * (JIFL_FLAG_BY_*).
+ * Counts by what the tasks are, and where they are: by command name, process, CPU, level, or each
+ * combination of these (JIFL_FLAG_BY_*). A call in a softirq or an interrupt is no task's.
  *
  * All processors add to the same cells (cells.h), because each call adds only once. Keys that find
  * no room are counted together.
  *
- * Contexts: jifl_keys_add: process context with preemption off, or a run queue is locked; the
- * others sleep.
+ * Contexts: jifl_keys_add: any but NMI, with preemption off; the others sleep.
  */
 #include <linux/atomic.h>
 #include <linux/moduleparam.h>
@@ -21,6 +20,7 @@
 #include "../plant.h"
 #include "../store/answer.h"
 #include "../store/cells.h"
+#include "../store/level.h"
 #include "keys.h"
 #include "whose.h"
 
@@ -33,6 +33,7 @@ struct jifl_keys_name {
 	u32 cpu;
 	s32 tgid;
 	char comm[TASK_COMM_LEN];
+	u32 level;
 };
 
 struct jifl_keys_cell {
@@ -78,16 +79,27 @@ int jifl_keys_open(struct jifl_session *s)
 
 /* --- adding ----------------------------------------------------------------------- */
 
+/* Not get_task_comm(): it takes a lock. During a rename either name may be read. */
+static const char *jifl_keys_comm(enum jifl_level level)
+{
+	if (level == JIFL_LEVEL_TASK)
+		return current->comm;
+	return level == JIFL_LEVEL_IRQ ? JIFL_KEY_IRQ : JIFL_KEY_SOFTIRQ;
+}
+
 static void jifl_keys_name(const struct jifl_keys_table *t, struct jifl_keys_name *name)
 {
+	const enum jifl_level level = jifl_level();
+
 	memset(name, 0, sizeof(*name));
 	if (t->flags & JIFL_FLAG_BY_CPU)
 		name->cpu = raw_smp_processor_id();
-	if (t->flags & JIFL_FLAG_BY_PID)
+	if (t->flags & JIFL_FLAG_BY_LEVEL)
+		name->level = level;
+	if (t->flags & JIFL_FLAG_BY_PID && level == JIFL_LEVEL_TASK)
 		name->tgid = task_tgid_nr(current);
-	/* Not get_task_comm(): it takes a lock. During a rename either name may be read. */
 	if (t->flags & JIFL_FLAG_BY_COMM)
-		strscpy_pad(name->comm, current->comm, sizeof(name->comm));
+		strscpy_pad(name->comm, jifl_keys_comm(level), sizeof(name->comm));
 }
 
 /* The cell of that name, or the one for all names without room. */
@@ -123,6 +135,7 @@ static void jifl_keys_fill(const void *table, u32 i, void *answer)
 	*key = (struct jifl_key){
 		.cpu = cell->name.cpu,
 		.tgid = cell->name.tgid,
+		.level = cell->name.level,
 		.calls = atomic64_read(&cell->calls),
 		.sum = atomic64_read(&cell->sum),
 	};

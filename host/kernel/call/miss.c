@@ -51,3 +51,19 @@ void jifl_count_put_back(const u64 calls[JIFL_LANES])
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		this_cpu_write(jifl_cpu.lanes[lane].call, calls[lane]);
 }
+
+void jifl_count_translate_begin(const struct jifl_aim *aim)
+{
+	const struct jifl_session *s = aim->session;
+
+	if (s->slot)
+		this_cpu_write(jifl_cpu.lanes[s->lane].call, jifl_count_id(aim));
+}
+
+void jifl_count_attribute(struct jifl_session *s)
+{
+	u64 call = this_cpu_read(jifl_cpu.lanes[s->lane].call);
+
+	if (call && jifl_count_session(call) == s)
+		jifl_count_aim(s, call)->blocks++;
+}

@@ -13,6 +13,9 @@
  * No task is in on_return when the module goes: it runs with preemption off, and jifl_entry_exit
  * waits for RCU tasks. The pool itself is the kernel's memory: it goes with the last record.
  *
+ * An interrupt may end calls of the same function, which go into the same figures. So calls end with
+ * interrupts off.
+ *
  * Context: hook and on_return: preemption off.
  */
 #include <linux/bitops.h>
@@ -22,26 +25,31 @@
 #include "../compat/rethook.h"
 #include "../store/percpu.h"
 #include "count.h"
+#include "levels.h"
 #include "returns.h"
 
 /*
- * Calls that are in functions at the same time: a task has one for each session at most. A call
- * that finds no record is missed.
+ * Calls that are in functions at the same time: a task has one for each session at most, and so has
+ * each level that has interrupted it. A call that finds no record is missed.
  */
 #define JIFL_RETURNS	4096
 
 static struct rethook *returns;		/* written under jifl_session_mutex */
 static unsigned int users;		/* jifl_session_mutex */
 
-static void on_return(u32 lanes)
+/* In a record: a bit for each lane, and above them the level that is left. */
+static void on_return(u32 record)
 {
-	unsigned long lane;
-	const unsigned long mask = lanes;
+	const unsigned long lanes = record;
+	const enum jifl_level leaves = record >> JIFL_LANES;
+	unsigned long lane, flags;
 
-	jifl_own_begin();
-	for_each_set_bit(lane, &mask, JIFL_LANES)
+	flags = jifl_own_irq_save();
+	for_each_set_bit(lane, &lanes, JIFL_LANES)
 		jifl_count_end_outside(lane);
-	jifl_own_end();
+	if (leaves)
+		jifl_levels_leave(leaves);
+	jifl_own_irq_restore(flags);
 }
 
 int jifl_returns_open(void)
@@ -63,7 +71,7 @@ void jifl_returns_close(void)
 	returns = NULL;
 }
 
-bool jifl_returns_hook(unsigned long *slot, u32 lanes)
+bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves)
 {
-	return jifl_compat_returns_hook(returns, slot, lanes);
+	return jifl_compat_returns_hook(returns, slot, lanes | leaves << JIFL_LANES);
 }

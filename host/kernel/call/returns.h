@@ -4,6 +4,7 @@
 #define JIFL_HOST_RETURNS_H
 
 #include <linux/types.h>
+#include "../../../include/uapi/jifl.h"
 
 /* 0; -ENOMEM. The kernel has return hooks. Nests; jifl_session_mutex; sleeps. */
 int jifl_returns_open(void);
@@ -11,8 +12,9 @@ int jifl_returns_open(void);
 void jifl_returns_close(void);
 /*
  * *slot: the return address of a function that the current task is about to enter. At the return
- * the calls in these lanes (a bit each) end. False: no record is free. Preemption off.
+ * the calls in these lanes (a bit each) end. leaves: the level that is left there, too
+ * (call/levels.h); JIFL_LEVEL_TASK: none. False: no record is free. Preemption off.
  */
-bool jifl_returns_hook(unsigned long *slot, u32 lanes);
+bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves);
 
 #endif

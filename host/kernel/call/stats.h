@@ -9,7 +9,10 @@
 #include "tool.h"
 #include "whose.h"
 
-/* One CPU's part. Written on this CPU with preemption off, read from any. */
+/*
+ * One CPU's part. Written on this CPU with preemption off, read from any. Of functions, with
+ * interrupts off, too, but for jifl_stats_call.
+ */
 struct jifl_stats_cpu {
 	u64 calls;
 	u64 no_return;
@@ -38,7 +41,8 @@ void jifl_stats_collect_cells(struct jifl_session *s);
 /* From here on: preemption is off. Inlined, because each call executes them at its end. */
 static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)
 {
-	WRITE_ONCE(st->calls, st->calls + 1);
+	/* One instruction, between whose parts no interrupt can add to the same. */
+	asm volatile("incq %0" : "+m" (st->calls));
 	if (no_return)
 		WRITE_ONCE(st->no_return, st->no_return + 1);
 }

@@ -22,6 +22,7 @@
 #include "../store/ring.h"
 #include "../run/events.h"
 #include "count.h"
+#include "levels.h"
 #include "switch.h"
 #include "tool.h"
 #include "whose.h"
@@ -140,6 +141,7 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 
 	if (JIFL_HOST_PLANTED(switch_not_saved))
 		return;
+	jifl_levels_check();
 	if (!jifl_saved_is_empty(now)) {
 		if (preempt || !(prev_state & TASK_DEAD))
 			jifl_saved_put(prev, now);
@@ -162,6 +164,18 @@ static bool jifl_count_is_exit(const struct jifl_session *s, u64 call)
 	return aim && aim->target->ends_task;
 }
 
+static bool jifl_count_runs_on(int cpu, const struct jifl_session *s, bool to_exit)
+{
+	u64 calls[JIFL_NR_LEVELS];
+	u32 n = jifl_levels_calls(cpu, s->lane, calls);
+	bool runs = false;
+
+	while (n--)
+		runs |= calls[n] && jifl_count_session(calls[n]) == s &&
+			(!to_exit || jifl_count_is_exit(s, calls[n]));
+	return runs;
+}
+
 /* Looks at other CPUs only: on this CPU the running call is the one that ends the session. */
 static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 {
@@ -169,12 +183,8 @@ static bool jifl_count_runs(const struct jifl_session *s, bool to_exit)
 	int cpu;
 
 	preempt_disable();
-	for_each_online_cpu(cpu) {
-		u64 call = READ_ONCE(per_cpu(jifl_cpu.lanes[s->lane].call, cpu));
-
-		runs |= call && cpu != smp_processor_id() && jifl_count_session(call) == s &&
-			(!to_exit || jifl_count_is_exit(s, call));
-	}
+	for_each_online_cpu(cpu)
+		runs |= cpu != smp_processor_id() && jifl_count_runs_on(cpu, s, to_exit);
 	preempt_enable();
 	return runs;
 }

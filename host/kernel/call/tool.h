@@ -43,6 +43,7 @@ struct jifl_tool {
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
 	u32 function_flags;		/* of flags, those that it has for functions */
 	bool functions;			/* functions may be its targets */
+	bool interrupts;		/* and then also in softirqs and hard interrupts */
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */

@@ -26,8 +26,9 @@ struct jifl_tool;
 
 /* --- flags of sessions, in groups ---------------------------------------------- */
 
-/* Counts by what the tasks are. */
-#define JIFL_FLAGS_BY	(JIFL_FLAG_BY_COMM | JIFL_FLAG_BY_PID | JIFL_FLAG_BY_CPU)
+/* Counts by what the tasks are, and where they are. */
+#define JIFL_FLAGS_BY	(JIFL_FLAG_BY_COMM | JIFL_FLAG_BY_PID | JIFL_FLAG_BY_CPU | \
+			 JIFL_FLAG_BY_LEVEL)
 /* A value of each call instead of a count. */
 #define JIFL_FLAGS_ARG	(JIFL_FLAG_ARG(0) | JIFL_FLAG_ARG(1) | JIFL_FLAG_ARG(2) | \
 			 JIFL_FLAG_ARG(3) | JIFL_FLAG_ARG(4) | JIFL_FLAG_ARG(5))
@@ -35,13 +36,25 @@ struct jifl_tool;
 /* Of traces: records with words. */
 #define JIFL_FLAGS_FUNCTIONS (JIFL_FLAG_VALUES | JIFL_FLAG_CLOCK)
 
-/* Which tasks a session is about; session/filter.c fills it. */
+/* Which calls a session is about; session/filter.c fills it. */
 struct jifl_filter {
 	u32 mask;		/* JIFL_FILTER_* */
 	struct pid *pid, *tgid;	/* references held */
 	struct cgroup *cgroup;	/* reference held */
 	char comm[TASK_COMM_LEN];
+	u32 levels;		/* JIFL_FILTER_LEVELS: 1 << enum jifl_level */
 };
+
+static inline bool jifl_filter_has_level(const struct jifl_filter *f, enum jifl_level level)
+{
+	return !(f->mask & JIFL_FILTER_LEVELS) || f->levels & 1u << level;
+}
+
+/* Is the session about what all tasks do at this level? */
+static inline bool jifl_filter_has_all(const struct jifl_filter *f, enum jifl_level level)
+{
+	return !(f->mask & ~JIFL_FILTER_LEVELS) && jifl_filter_has_level(f, level);
+}
 
 /* The sessions that a call is about together; session/mix.c. */
 struct jifl_mix {

@@ -18,7 +18,7 @@ static void on_return(struct rethook_node *node, void *data, struct pt_regs *reg
 {
 	jifl_compat_return_fn fn = (jifl_compat_return_fn)data;
 
-	fn(container_of(node, struct jifl_compat_return, node)->lanes);
+	fn(container_of(node, struct jifl_compat_return, node)->value);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
@@ -68,7 +68,7 @@ void jifl_compat_returns_free(struct rethook *returns)
 	jifl_import(rethook_free)(returns);
 }
 
-bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes)
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value)
 {
 	struct rethook_node *node = jifl_import(rethook_try_get)(returns);
 	/* rethook_hook reads and writes where sp points, and nothing else of the registers. */
@@ -76,7 +76,7 @@ bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 
 
 	if (!node)
 		return false;
-	container_of(node, struct jifl_compat_return, node)->lanes = lanes;
+	container_of(node, struct jifl_compat_return, node)->value = value;
 	regs.sp = (unsigned long)slot;
 	jifl_import(rethook_hook)(node, &regs, true);
 	return true;
@@ -91,7 +91,7 @@ void jifl_compat_returns_free(struct rethook *returns)
 {
 }
 
-bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes)
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value)
 {
 	return false;
 }

@@ -9,14 +9,14 @@
 #include <linux/rethook.h>
 #include <linux/types.h>
 
-/* A record: the lanes whose calls end at the return. */
+/* A record, and what its maker has put into it. */
 struct jifl_compat_return {
 	struct rethook_node node;
-	u32 lanes;
+	u32 value;
 };
 
 /* Called at each return with preemption off. */
-typedef void (*jifl_compat_return_fn)(u32 lanes);
+typedef void (*jifl_compat_return_fn)(u32 value);
 
 /*
  * Makes n records, whose returns call fn. NULL: no memory, or this kernel has no return hooks.
@@ -32,6 +32,6 @@ void jifl_compat_returns_free(struct rethook *returns);
  * *slot: the return address of the function that the current task is about to enter. False: no
  * record is free. Preemption off; any context in which RCU watches.
  */
-bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 lanes);
+bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value);
 
 #endif

@@ -20,7 +20,7 @@
  *    The stub and the trampolines never sleep.
  * 3. jifl_function_detach unregisters, stops the machine for a moment, and waits for RCU tasks.
  *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
- *    off, in an interrupt or in the idle task is in the stub any more.
+ *    off, in an interrupt, in a softirq or in the idle task is in the stub any more.
  *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
  *    is never preempted there, because idle tasks run with preemption off.
  * 4. So behind jifl_function_detach no thread is in the stub for a site of this batch. The batch
@@ -28,11 +28,12 @@
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
  *    the hash table: where RCU does not watch, jifl_function_enter looks nothing up.
  * 5. Aims, ways and pieces that a thread finds from its target stay as the head of session/mix.c
- *    says. In addition, an aim may be found where no task waits for RCU tasks: in interrupts and
+ *    says. In addition, an aim may be found where RCU tasks waits for no task: in interrupts, and in
  *    idle tasks, which count a missed call. jifl_evict stops the machine after the session is
- *    disarmed, so as in 3. none of these has the aim when the machine goes on.
+ *    disarmed, so as in 3. none of these has the aim, a way or a piece when the machine goes on.
  * 6. A thread that has the address of a piece is in the stub, with the address in rax or in the
- *    slot of the return address, or it is in the cache. leave/evict.c finds both.
+ *    slot of the return address, or it is in the cache. leave/evict.c finds both. It need not look
+ *    for interrupts: these have ended when the machine is stopped.
  * 7. A function of a module: the target holds the module. So its text stays until the target goes.
  * 8. The module's own text: a thread is in the stub, or comes back to jifl_function_enter, only
  *    until 3. is done for the last batch, and the last session's end waits for that. Return hooks
@@ -46,8 +47,8 @@
  *
  * Refused by name, because this proof or leave/evict.c needs it (refuse.c): functions from which
  * another task's call returns; what runs while the machine is stopped, patches text or waits for
- * RCU tasks; idle loops and interrupt entries, which guard.c cannot tell from tasks; what the
- * module hooks or calls without jifl_own_begin.
+ * RCU tasks; idle loops; what begins at another level (store/level.h) than it ends at, as the
+ * functions that begin and end interrupts do; what the module hooks or calls without jifl_own_begin.
  *
  * kernel.ftrace_enabled=0 would switch doors off. The kernel refuses that while the module is
  * loaded, because text/hooks.c has permanent hooks.

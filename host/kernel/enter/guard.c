@@ -5,20 +5,18 @@
  *
  *   NMI, and what may interrupt anything (#DB, #MC, int3)  The dispatcher takes a lock that the
  *	interrupted code may hold.
- *   hard interrupts, softirqs  The counters of this CPU are the interrupted task's. On the way into
- *	and out of an interrupt only the stack tells that it is one.
- *   idle tasks  are not on the list of tasks, so eviction would not see their stacks.
+ *   softirqs that can be preempted (PREEMPT_RT)  call/levels.c relies on that they cannot.
+ *   idle tasks  are not on the list of tasks, so eviction would not see their stacks. An interrupt of
+ *	an idle task has ended when eviction looks.
  *   where RCU does not watch  A module's text may go while it is translated (text/text.c).
  *   the thread that stops the machine  Eviction's scan is run by it, and does not see its stack.
  *   the module's own code  See jifl_own_begin.
  *
  * Context: any, preemption off.
  */
+#include <linux/kconfig.h>
 #include <linux/preempt.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/task_stack.h>
-#include <linux/thread_info.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -37,26 +35,16 @@ int jifl_guard_init(void)
 	return -EOPNOTSUPP;
 }
 
-static bool on_task_stack(void)
-{
-	const unsigned long sp = (unsigned long)__builtin_frame_address(0);
-
-	return sp - (unsigned long)task_stack_page(current) < THREAD_SIZE;
-}
-
-int jifl_guard_check(void)
+int jifl_guard_check(enum jifl_level level)
 {
 	if (in_nmi())
 		return JIFL_MISS_NMI;
-	if (in_hardirq() && !JIFL_HOST_PLANTED(interrupts_entered))
-		return JIFL_MISS_IRQ;
-	if (in_serving_softirq() && !JIFL_HOST_PLANTED(interrupts_entered))
-		return JIFL_MISS_SOFTIRQ;
-	/* The dispatcher's own stack is no task's. */
-	if (this_cpu_read(jifl_cpu.own))
+	if (this_cpu_read(jifl_cpu.own[level]))
 		return JIFL_MISS_OWN;
-	if (!on_task_stack() && !JIFL_HOST_PLANTED(interrupts_entered))
-		return JIFL_MISS_IRQ;
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && level == JIFL_LEVEL_SOFTIRQ)
+		return JIFL_MISS_SOFTIRQ;
+	if (level != JIFL_LEVEL_TASK)
+		return -1;
 	if (!current->pid && !JIFL_HOST_PLANTED(idle_entered))
 		return JIFL_MISS_IDLE;
 	if (current->sched_class == stop_class && !JIFL_HOST_PLANTED(stoppers_entered))

@@ -3,12 +3,14 @@
 #ifndef JIFL_HOST_ENTER_GUARD_H
 #define JIFL_HOST_ENTER_GUARD_H
 
+#include "../../../include/uapi/jifl.h"
+
 /* 0, or -EOPNOTSUPP after a line in the log. */
 int jifl_guard_init(void);
 /*
- * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. Any context,
- * with preemption off.
+ * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. level: at which
+ * it runs (jifl_level). Any context, with preemption off.
  */
-int jifl_guard_check(void);
+int jifl_guard_check(enum jifl_level level);
 
 #endif

@@ -31,7 +31,7 @@ static const struct {
 	{ "__switch_to*", JIFL_REFUSED_SCHEDULE },
 	{ "ret_from_fork*", JIFL_REFUSED_SCHEDULE },
 	{ "rewind_stack_and_make_dead", JIFL_REFUSED_SCHEDULE },
-	/* They begin as a task and go on as an interrupt, or the other way round; idle's loop. */
+	/* They begin at one level and end at another, or run softirqs at one of them; idle's loop. */
 	{ "irq_enter*", JIFL_REFUSED_IDLE },
 	{ "irq_exit*", JIFL_REFUSED_IDLE },
 	{ "__irq_exit*", JIFL_REFUSED_IDLE },
@@ -48,6 +48,7 @@ static const struct {
 	{ "__text_poke*", JIFL_REFUSED_PATCHING },
 	{ "smp_text_poke*", JIFL_REFUSED_PATCHING },
 	{ "perf_event_text_poke", JIFL_REFUSED_PATCHING },
+	{ "do_sync_core", JIFL_REFUSED_PATCHING },
 	{ "ftrace_*", JIFL_REFUSED_PATCHING },
 	{ "__ftrace_*", JIFL_REFUSED_PATCHING },
 	{ "arch_ftrace_*", JIFL_REFUSED_PATCHING },

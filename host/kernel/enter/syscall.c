@@ -46,15 +46,10 @@ static DEFINE_RAW_SPINLOCK(jifl_entry_spinlock);
 /* The target of each entry of the table. target.c says which lock guards it. */
 static struct jifl_target *jifl_entry_targets[JIFL_NR_MAX];
 
-/*
- * With interrupts off before jifl_own_begin: the functions that lock and unlock may be targets.
- */
 unsigned long jifl_entry_lock(void)
 {
-	unsigned long flags;
+	const unsigned long flags = jifl_own_irq_save();
 
-	raw_local_irq_save(flags);
-	jifl_own_begin();
 	raw_spin_lock(&jifl_entry_spinlock);
 	return flags;
 }
@@ -62,8 +57,7 @@ unsigned long jifl_entry_lock(void)
 void jifl_entry_unlock(unsigned long flags)
 {
 	raw_spin_unlock(&jifl_entry_spinlock);
-	jifl_own_end();
-	raw_local_irq_restore(flags);
+	jifl_own_irq_restore(flags);
 }
 
 static struct {

@@ -186,7 +186,7 @@ static void on_lookup(struct pt_regs *regs)
  */
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], copies);
 
-/* Like step_over, on the task's stack: code of the cache runs on no other stack. */
+/* Like step_over, on the task's stack: entry pieces with a frame are those of system calls. */
 static void step_over_in(struct pt_regs *regs)
 {
 	unsigned long *sp = (unsigned long *)regs->sp;

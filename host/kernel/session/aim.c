@@ -74,14 +74,14 @@ static u32 jifl_aim_index(const struct jifl_session *s, u32 n)
 
 int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
 {
-	const bool followed = s->tool->calls == JIFL_CALLS_FOLLOWED;
 	struct jifl_aim *aim;
 	u32 i, n = 0;
 	int ret;
 
 	if (!s->nfunctions)
 		return 0;
-	ret = followed ? jifl_returns_open() : 0;
+	/* Also if no call is followed: see call/levels.c. */
+	ret = jifl_returns_open();
 	if (ret)
 		return ret;
 	s->doors = JIFL_ALLOC(kvmalloc_array(s->nfunctions, sizeof(*s->doors), GFP_KERNEL));
@@ -99,8 +99,7 @@ int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
 	}
 	kvfree(s->doors);
 	s->doors = NULL;
-	if (followed)
-		jifl_returns_close();
+	jifl_returns_close();
 	return ret;
 }
 
@@ -111,8 +110,7 @@ void jifl_aim_detach(struct jifl_session *s)
 	jifl_function_detach(s->doors, s->nfunctions);
 	kvfree(s->doors);
 	s->doors = NULL;
-	if (s->tool->calls == JIFL_CALLS_FOLLOWED)
-		jifl_returns_close();
+	jifl_returns_close();
 }
 
 void jifl_aim_free(struct jifl_session *s)

@@ -8,8 +8,9 @@
  *
  * For a system call: the task's registers and the call's number come in, an address to jump to goes
  * out. For a function: its address and the place of its return address come in.
- * Context: the task that makes the call. Nothing here sleeps or allocates. Only to make a piece is
- * a lock taken, jifl_entry_lock. The head of mix.c proves that what is found here stays.
+ * Context: of system calls, the task that makes the call; of functions, any. Nothing here sleeps or
+ * allocates. Only to make a piece is a lock taken, jifl_entry_lock. The head of mix.c proves that
+ * what is found here stays, and that of call/levels.c that interrupts may come here.
  */
 #include <linux/bitops.h>
 #include <linux/delay.h>
@@ -22,6 +23,7 @@
 #include "../plant.h"
 #include "../store/percpu.h"
 #include "../call/count.h"
+#include "../call/levels.h"
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
@@ -143,8 +145,9 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 
 /* --- the call ---------------------------------------------------------------------------- */
 
-/* Finds the aims whose sessions' filters match the current task. Returns their lanes. */
-static u32 jifl_choose_match(const struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES])
+/* Finds the aims whose sessions' filters match a call that is made here. Returns their lanes. */
+static u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
+			     struct jifl_aim *aims[JIFL_LANES])
 {
 	unsigned int lane;
 	u32 lanes = 0;
@@ -152,7 +155,7 @@ static u32 jifl_choose_match(const struct jifl_target *t, struct jifl_aim *aims[
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		aims[lane] = aim && jifl_filter_match(&aim->session->filter) ? aim : NULL;
+		aims[lane] = aim && jifl_filter_match(&aim->session->filter, level) ? aim : NULL;
 		if (aims[lane])
 			lanes |= BIT(lane);
 	}
@@ -209,7 +212,7 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 	u64 piece = 0;
 	u32 lanes;
 
-	lanes = t ? jifl_choose_match(t, aims) : 0;
+	lanes = t ? jifl_choose_match(t, JIFL_LEVEL_TASK, aims) : 0;
 	if (!lanes)
 		return 0;
 	w = jifl_choose_way(t, aims, lanes);
@@ -223,15 +226,16 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 
 /* --- the call of a function ---------------------------------------------------------------- */
 
-/* Counts the call as missed by each session that has the target and no filter. */
-static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_miss why)
+/* Counts the call as missed by each session that has the target, and selects no tasks. */
+static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_level level,
+				 enum jifl_miss why)
 {
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (aim && !aim->session->filter.mask)
+		if (aim && jifl_filter_has_all(&aim->session->filter, level))
 			jifl_count_miss(aim, why);
 	}
 }
@@ -268,23 +272,58 @@ static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
 	return lanes;
 }
 
-/* Returns the piece for a call of the target. 0: it passes. slot: where its return address is. */
-static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot)
+/* Leaves out the sessions whose tools take tasks' calls alone. */
+static u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level)
 {
+	unsigned int lane;
+
+	if (level == JIFL_LEVEL_TASK)
+		return lanes;
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!aims[lane] || aims[lane]->session->tool->interrupts)
+			continue;
+		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
+								     JIFL_MISS_SOFTIRQ);
+		aims[lane] = NULL;
+		lanes &= ~BIT(lane);
+	}
+	return lanes;
+}
+
+/*
+ * Hooks the call's return where something is to be done there, and changes the level of the lanes if
+ * need be. False: no hook is free.
+ */
+static bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)
+{
+	if ((followed || above) &&
+	    !jifl_returns_hook(slot, followed, above ? level : JIFL_LEVEL_TASK))
+		return false;
+	if (above)
+		jifl_levels_enter(level);
+	return true;
+}
+
+/* Returns the piece for a call of the target. 0: it passes. slot: where its return address is. */
+static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot, enum jifl_level level)
+{
+	/* Else the lanes are of this level already. */
+	const bool above = jifl_levels_is_above(level);
 	struct jifl_aim *aims[JIFL_LANES];
 	struct jifl_way *w = NULL;
 	unsigned int lane;
 	u64 piece = 0;
-	u32 lanes, followed;
+	u32 lanes;
 
-	lanes = jifl_choose_outermost(aims, jifl_choose_match(t, aims));
+	lanes = jifl_choose_able(aims, jifl_choose_match(t, level, aims), level);
+	if (!above)
+		lanes = jifl_choose_outermost(aims, lanes);
 	if (!lanes)
 		return 0;
-	followed = jifl_choose_followed(aims, lanes);
 	w = jifl_choose_way(t, aims, lanes);
 	if (w)
 		piece = jifl_choose_way_in(w);
-	if (piece && followed && !jifl_returns_hook(slot, followed))
+	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), level, above))
 		piece = 0;
 	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
 		if (aims[lane])
@@ -295,6 +334,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot)
 /* Preemption is off. */
 static u64 jifl_choose_door(unsigned long address, unsigned long *slot)
 {
+	const enum jifl_level level = jifl_level();
 	struct jifl_target *t;
 	u64 to;
 	int why;
@@ -306,13 +346,13 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot)
 	t = jifl_function_find(address);
 	if (!t)
 		return 0;
-	why = jifl_guard_check();
+	why = jifl_guard_check(level);
 	if (why >= 0) {
-		jifl_choose_miss_all(t, why);
+		jifl_choose_miss_all(t, level, why);
 		return 0;
 	}
 	jifl_own_begin();
-	to = jifl_choose_function(t, slot);
+	to = jifl_choose_function(t, slot, level);
 	jifl_own_end();
 	return to;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The filter of a session selects tasks: thread, process, its descendants, command name, cgroup.
- * All conditions of a filter must hold. Context: a filter is set up from a request, in process
- * context. At every entry of an armed system call the task that makes the call matches the filter,
+ * The filter of a session selects tasks: thread, process, its descendants, command name, cgroup. It
+ * also selects levels. All conditions of a filter must hold. Context: a filter is set up from a
+ * request, in process context. At every entry of a target the call is compared with the filter,
  * without a lock and without sleeping.
  */
+#include <linux/bits.h>
 #include <linux/cgroup.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
@@ -17,7 +18,7 @@
 #include "filter.h"
 
 #define JIFL_FILTER_ALL	(JIFL_FILTER_PID | JIFL_FILTER_TGID | JIFL_FILTER_COMM | \
-			 JIFL_FILTER_CGROUP | JIFL_FILTER_CHILDREN)
+			 JIFL_FILTER_CGROUP | JIFL_FILTER_CHILDREN | JIFL_FILTER_LEVELS)
 
 static int jifl_filter_pid(struct pid **pid, s32 nr)
 {
@@ -47,6 +48,10 @@ int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req)
 		return -EINVAL;
 	if ((mask & JIFL_FILTER_CHILDREN) && !(mask & JIFL_FILTER_TGID))
 		return -EINVAL;
+	if (req->reserved || req->levels & ~(BIT(JIFL_NR_LEVELS) - 1) ||
+	    !req->levels != !(mask & JIFL_FILTER_LEVELS))
+		return -EINVAL;
+	f->levels = req->levels;
 	if (mask & JIFL_FILTER_PID)
 		ret = jifl_filter_pid(&f->pid, req->pid);
 	if (!ret && (mask & JIFL_FILTER_TGID))
@@ -99,12 +104,17 @@ static bool jifl_filter_under(struct cgroup *cgrp)
 	return found;
 }
 
-bool jifl_filter_match(const struct jifl_filter *f)
+bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level)
 {
 	u32 mask = f->mask;
 
 	if (!mask || JIFL_HOST_PLANTED(filter_ignored))
 		return true;
+	/* The task that has been interrupted is not the caller. */
+	if (level != JIFL_LEVEL_TASK && !JIFL_HOST_PLANTED(interrupts_filtered))
+		return jifl_filter_has_all(f, level);
+	if (!jifl_filter_has_level(f, level))
+		return false;
 	if ((mask & JIFL_FILTER_PID) && task_pid(current) != f->pid)
 		return false;
 	if ((mask & JIFL_FILTER_COMM) &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which tasks a session is about. */
+/* Which calls a session is about. */
 #ifndef JIFL_HOST_FILTER_H
 #define JIFL_HOST_FILTER_H
 
@@ -11,7 +11,10 @@ struct jifl_start;
 /* From a request of the current task. 0; -ESRCH, -ENOENT (cgroup), -EINVAL. */
 int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req);
 void jifl_filter_release(struct jifl_filter *f);
-/* Is the current task meant? Any process context, no sleep. */
-bool jifl_filter_match(const struct jifl_filter *f);
+/*
+ * Is a call meant that is made here? level: at which the code runs (jifl_level). Any context, with
+ * preemption off; does not sleep.
+ */
+bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level);
 
 #endif

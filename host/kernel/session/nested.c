@@ -14,7 +14,8 @@
  *
  * Inserted code has the address of an aim. The block is dropped when the aim is armed and when it
  * is disarmed (mix.c), before jifl_evict waits for RCU tasks: no thread sleeps between the
- * beginning of such an insert and its end, so none uses the aim when it is freed.
+ * beginning of such an insert and its end, so none uses the aim when it is freed. Nor does an
+ * interrupt: jifl_evict stops the machine, and interrupts have ended then.
  *
  * Context: under the engine lock.
  */

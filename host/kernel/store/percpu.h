@@ -3,10 +3,12 @@
 #ifndef JIFL_HOST_PERCPU_H
 #define JIFL_HOST_PERCPU_H
 
+#include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/types.h>
 #include "../../../engine/engine.h"
 #include "../plant.h"
+#include "level.h"
 
 /*
  * Sessions that may have the same target at a time; each then has a lane. Each lane costs every
@@ -20,13 +22,22 @@ struct jifl_lane {
 	u64 call;		/* 0: none; else session and target */
 };
 
-struct jifl_cpu {
+/* The lanes of a level that another one has interrupted; see call/levels.c. */
+struct jifl_interrupted {
+	u64 level;
 	struct jifl_lane lanes[JIFL_LANES];
+};
+
+struct jifl_cpu {
+	struct jifl_lane lanes[JIFL_LANES];	/* of the level `level` */
 	u64 exits[JIFL_CAUSES_MAX];
 	u64 stack_top;		/* of the private stack on which the dispatcher runs */
 	u64 ring;		/* the cell of ring.c */
 	u64 ring_limit;		/* from this value on the ring is too full */
-	u64 own;		/* > 0: the module's own code runs; see jifl_own_begin */
+	u64 level;		/* enum jifl_level */
+	u64 own[JIFL_NR_LEVELS]; /* > 0: the module's own code runs; see jifl_own_begin */
+	/* What a level has interrupted that is above the task's, from 0 on. */
+	struct jifl_interrupted interrupted[JIFL_NR_LEVELS - 1];
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
 };
 DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
@@ -34,13 +45,14 @@ DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
 /*
  * Around code of the module that calls functions of the kernel while it holds a lock of the
  * module's, or while a thread is about to enter the cache. Calls of functions that this CPU makes
- * meanwhile do not enter the cache (enter/guard.c): they would wait for that lock, or come here
- * again and again. Any context, with preemption off from the first to the second.
+ * meanwhile at this level do not enter the cache (enter/guard.c): they would wait for that lock, or
+ * come here again and again. An interrupt does neither: while a lock is held interrupts are off.
+ * Any context, with preemption off from the first to the second.
  */
 static __always_inline void jifl_own_begin(void)
 {
 	if (!JIFL_HOST_PLANTED(own_entered))
-		this_cpu_inc(jifl_cpu.own);
+		this_cpu_inc(jifl_cpu.own[jifl_level()]);
 	barrier();
 }
 
@@ -48,7 +60,31 @@ static __always_inline void jifl_own_end(void)
 {
 	barrier();
 	if (!JIFL_HOST_PLANTED(own_entered))
-		this_cpu_dec(jifl_cpu.own);
+		this_cpu_dec(jifl_cpu.own[jifl_level()]);
+}
+
+/*
+ * The same with interrupts off, around code that takes locks which interrupts take, too. Interrupts
+ * go off before jifl_own_begin, and lockdep is told behind it: the functions for that may be targets.
+ * If lockdep were not told, it would take these locks for such as are held with interrupts on.
+ */
+static __always_inline unsigned long jifl_own_irq_save(void)
+{
+	unsigned long flags;
+
+	raw_local_irq_save(flags);
+	jifl_own_begin();
+	if (!raw_irqs_disabled_flags(flags))
+		trace_hardirqs_off();
+	return flags;
+}
+
+static __always_inline void jifl_own_irq_restore(unsigned long flags)
+{
+	if (!raw_irqs_disabled_flags(flags))
+		trace_hardirqs_on();
+	jifl_own_end();
+	raw_local_irq_restore(flags);
 }
 
 /* gs-relative operand of a field of struct jifl_cpu. */

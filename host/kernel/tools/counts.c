@@ -88,6 +88,7 @@ const struct jifl_tool jifl_tool_none = {
 	.kind = JIFL_KIND_NONE,
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.functions = true,
+	.interrupts = true,
 	.entry = jifl_count_entry,
 };
 
@@ -97,6 +98,8 @@ const struct jifl_tool jifl_tool_call = {
 	.flags = JIFL_FLAGS_BY | JIFL_FLAGS_VALUE,
 	.calls = JIFL_CALLS_COUNTED,
 	.functions = true,
+	.interrupts = true,
+	.function_flags = JIFL_FLAGS_BY,
 	.entry = jifl_count_entry,
 };
 
@@ -114,6 +117,7 @@ const struct jifl_tool jifl_tool_insn = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.counts_insns = true,
 	.functions = true,
+	.interrupts = true,
 	.function_flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_insns,
 	.open = jifl_counts_open_insn,
@@ -126,6 +130,7 @@ const struct jifl_tool jifl_tool_block = {
 	.flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.functions = true,
+	.interrupts = true,
 	.function_flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_blocks,
 	.entry = jifl_count_entry,

@@ -180,7 +180,7 @@ pub const ACCESS_PERCPU_BASE: usize = 0;
 /// In [`TableRead::rest`] of [`Access`]: copies of blocks that are not recorded, for want of room.
 pub const ACCESS_REFUSED: usize = 1;
 
-/// `struct jifl_key`: what a command name, process or CPU has of a session.
+/// `struct jifl_key`: what a command name, process, CPU or level has of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Key {
@@ -194,6 +194,10 @@ pub struct Key {
     pub calls: u64,
     /// What was counted in them.
     pub sum: u64,
+    /// The level, an index into [`super::LEVELS`].
+    pub level: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 // SAFETY: it is `struct jifl_key`, as the test of the ABI holds, of integers.

@@ -267,6 +267,15 @@ impl Scope {
         self.set_filters(&mut Start::default())
     }
 
+    /// Does it leave out tasks?
+    pub fn selects_tasks(&self) -> bool {
+        self.pid.is_some()
+            || self.tid.is_some()
+            || self.comm.is_some()
+            || self.cgroup.is_some()
+            || !self.command.is_empty()
+    }
+
     fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
         if let Some(pid) = self.pid {
             exists(pid)?;

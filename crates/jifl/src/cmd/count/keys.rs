@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use jifl_sys::abi::{self, KEY_OTHER_CALLS, KEY_OTHER_SUM, Kind, from_name};
+use jifl_sys::abi::{self, KEY_OTHER_CALLS, KEY_OTHER_SUM, Kind, LEVELS, from_name};
 use jifl_sys::device::Door;
 
 use super::sheet::{Figure, Key, Line, Of, Ratio, Sheet};
@@ -68,8 +68,15 @@ fn key_of(by: By, key: &abi::Key) -> Key {
     match by {
         By::Pid => Key::Number(u64::try_from(key.tgid).unwrap_or(0)),
         By::Cpu => Key::Number(key.cpu.into()),
+        By::Context => Key::Text(context(key.level)),
         By::Comm | By::Func => Key::Text(from_name(&key.comm)),
     }
+}
+
+/// The name of a level; a number for one that a newer module added.
+fn context(level: u32) -> String {
+    let known = LEVELS.get(level as usize);
+    known.map_or_else(|| format!("level-{level}"), |name| (*name).to_owned())
 }
 
 /// All keys, and calls and sum of those without room.
@@ -91,6 +98,8 @@ mod tests {
             comm: to_name(comm.as_bytes()).unwrap(),
             calls,
             sum,
+            level: (tgid % 3) as u32,
+            reserved: 0,
         }
     }
 
@@ -112,6 +121,10 @@ mod tests {
         let found = sheet(&fake, Kind::Call, &[By::Pid]).unwrap();
         assert_eq!(found.lines[0].keys, [Key::Number(7)]);
         assert_eq!((found.lines[0].figures.len(), found.total()), (1, vec![13]));
+        let found = sheet(&fake, Kind::Insn, &[By::Context]).unwrap();
+        assert_eq!(found.keys, ["context"]);
+        assert_eq!(found.lines[0].keys, [Key::Text("irq".into())]);
+        assert_eq!(found.lines[1].keys, [Key::Text("softirq".into())]);
         assert_eq!(
             sheet(&fake, Kind::Block, &[By::Pid]).unwrap().figures[1].title,
             "EXECUTED"

@@ -10,11 +10,11 @@ mod what;
 use std::path::PathBuf;
 
 use clap::Args;
-use jifl_sys::abi::{FLAG_REPEATS, Kind};
+use jifl_sys::abi::{FILTER_LEVELS, FLAG_REPEATS, Kind};
 use jifl_sys::device::Device;
 
 use self::sheet::Form;
-use self::what::{By, Plan, Value, What};
+use self::what::{By, Context, Plan, Value, What};
 use crate::base::exit::Failure;
 use crate::kernel::functions::Functions;
 use crate::kernel::memory::Kcore;
@@ -56,6 +56,7 @@ Examples:
   jifl count insn 'sys:*' -f json -o counts.json -- make
   jifl count insn 'sys:*' --by comm,cpu -- make
   jifl count call 'fn:vfs_*' fn:do_filp_open -- ls
+  jifl count insn fn:net_rx_action --context softirq --for 10s
   jifl count opcode sys:openat -- cat /etc/hostname
   jifl count hist:duration sys:read sys:write -p 1234")]
 pub struct CountArgs {
@@ -70,6 +71,9 @@ pub struct CountArgs {
     /// Count by this key instead of by target; with several keys, by each combination
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]
     by: Vec<By>,
+    /// Only calls of functions in these contexts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CONTEXT")]
+    context: Vec<Context>,
     /// With insn: count a repeated string instruction once more for every repetition, like
     /// processor clocks that tick for each iteration
     #[arg(long)]
@@ -91,6 +95,41 @@ impl CountArgs {
     fn has_functions(&self) -> bool {
         let mut words = self.targets.iter();
         words.any(|word| Pattern::parse(word).is_some())
+    }
+
+    /// The contexts that were asked for, a bit each; 0: all.
+    fn levels(&self) -> u32 {
+        (self.context.iter()).fold(0, |levels, context| levels | context.bit())
+    }
+
+    /// Refuses contexts in which nothing can be counted.
+    fn check_contexts(&self, plan: &Plan) -> Result<(), Failure> {
+        let refused = |why: &str| Err(Failure::usage(why.to_owned()));
+        if self.context.is_empty() {
+            return Ok(());
+        }
+        if !matches!(plan, Plan::Calls(_) | Plan::Keys(..)) {
+            return refused(
+                "--context goes with `count insn`, `block`, `call` and `none`, and not with \
+                 --by func",
+            );
+        }
+        if self.levels() & Context::Task.bit() != 0 {
+            return Ok(());
+        }
+        let mut words = self.targets.iter();
+        if !words.all(|word| Pattern::parse(word).is_some()) {
+            return refused(
+                "system calls are made by tasks: add task to --context, or leave them out",
+            );
+        }
+        if self.scope.selects_tasks() {
+            return refused(
+                "a call in a softirq or an interrupt is no task's, so a command, -p, -t, -n and \
+                 --cgroup leave all of them out: add task to --context, or use --for",
+            );
+        }
+        Ok(())
     }
 
     /// The targets of a session that counts call by call.
@@ -117,6 +156,7 @@ impl CountArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: CountArgs) -> Result<u8, Failure> {
     let plan = what::plan(args.what, &args.by)?;
+    args.check_contexts(&plan)?;
     if args.repeats && (args.what != What::Insn || plan == Plan::Blocks(true)) {
         return Err(Failure::usage(
             "--repeats goes with `count insn` only, and not with --by func",
@@ -156,7 +196,11 @@ fn observe(
 ) -> Result<(Outcome, Device, Sink), Failure> {
     let table = Table::all();
     let flags = flags | if args.repeats { FLAG_REPEATS } else { 0 };
-    let session = Session::of(kind, flags, args.select(plan, &table)?);
+    let mut session = Session::of(kind, flags, args.select(plan, &table)?);
+    if !args.context.is_empty() {
+        session.start.filters |= FILTER_LEVELS;
+        session.start.levels = args.levels();
+    }
     args.scope.check()?;
     // Opened before anything starts: if the report cannot be written, nothing is measured.
     let sink = args.extent.sink()?;
@@ -269,7 +313,7 @@ fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::parse::check;
+    use crate::base::parse::{check, parse};
 
     #[test]
     fn the_documented_lines_parse() {
@@ -287,6 +331,7 @@ mod tests {
                 "hist:ARG2 sys:read --for 1s",
                 "call fn:vfs_* fn:do_filp_open -- ls",
                 "insn fn:* --yes --limit 5 --for 1s",
+                "call fn:kfree --by context --context softirq,irq --for 1s",
             ],
             &[
                 "",
@@ -294,9 +339,39 @@ mod tests {
                 "bogus sys:read",
                 "hist:ARG6 sys:read",
                 "insn sys:read --by thread",
+                "call fn:kfree --context nmi",
                 "insn sys:read --for 5x",
                 "insn sys:read -p 1 -- true",
             ],
         );
+    }
+
+    #[test]
+    fn contexts_in_which_nothing_is_counted_are_refused() {
+        for (line, refused) in [
+            ("call fn:kfree --context irq --for 1s", ""),
+            ("call fn:kfree sys:read --context irq,task -p 1", ""),
+            (
+                "call fn:kfree sys:read --context irq --for 1s",
+                "system calls",
+            ),
+            ("call fn:kfree --context softirq -n sh", "no task's"),
+            ("insn fn:kfree --context softirq -- ls", "no task's"),
+            ("load sys:read --context task", "--context goes with"),
+            ("hist:retval sys:read --context task", "--context goes with"),
+        ] {
+            let args: CountArgs = parse(line).unwrap();
+            let plan = what::plan(args.what, &args.by).unwrap();
+            let message = args
+                .check_contexts(&plan)
+                .err()
+                .map(|failure| failure.message);
+            let message = message.unwrap_or_default();
+            assert_eq!(message.is_empty(), refused.is_empty(), "{line}: {message}");
+            assert!(
+                message.contains(refused) && !message.contains('\n'),
+                "{message}"
+            );
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use jifl_sys::abi::{
-    FLAG_BY_COMM, FLAG_BY_CPU, FLAG_BY_PID, FLAG_DURATION, FLAG_RETVAL, Kind, flag_arg,
+    FLAG_BY_COMM, FLAG_BY_CPU, FLAG_BY_LEVEL, FLAG_BY_PID, FLAG_DURATION, FLAG_RETVAL, Kind,
+    LEVELS, flag_arg,
 };
 
 use crate::base::exit::Failure;
@@ -134,6 +135,8 @@ pub enum By {
     Pid,
     /// CPUs
     Cpu,
+    /// Contexts: task, softirq, irq
+    Context,
     /// Functions of the kernel
     Func,
 }
@@ -145,6 +148,7 @@ impl By {
             By::Comm => "comm",
             By::Pid => "pid",
             By::Cpu => "cpu",
+            By::Context => "context",
             By::Func => "func",
         }
     }
@@ -154,8 +158,30 @@ impl By {
             By::Comm => FLAG_BY_COMM,
             By::Pid => FLAG_BY_PID,
             By::Cpu => FLAG_BY_CPU,
+            By::Context => FLAG_BY_LEVEL,
             By::Func => 0,
         }
+    }
+}
+
+/// In which context a target is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Context {
+    /// Tasks, kernel threads too
+    Task,
+    /// Softirqs, in ksoftirqd too
+    Softirq,
+    /// Hard interrupts
+    Irq,
+}
+
+impl Context {
+    /// Its bit in the filter of a session.
+    pub fn bit(self) -> u32 {
+        let name = self.to_possible_value();
+        let name = name.as_ref().map_or("", |value| value.get_name());
+        let at = LEVELS.iter().position(|level| *level == name);
+        1 << at.expect("each context is a level of the ABI")
     }
 }
 
@@ -202,8 +228,8 @@ pub fn plan(what: What, by: &[By]) -> Result<Plan, Failure> {
             Ok(Plan::Keys(what.kind(), by, flags))
         }
         _ => Err(Failure::usage(format!(
-            "--by {} does not go with `count {}`; --by comm, pid and cpu go with insn, block and \
-             call, --by func with insn, block, branch, load, store and opcode",
+            "--by {} does not go with `count {}`; --by comm, pid, cpu and context go with insn, \
+             block and call, --by func with insn, block, branch, load, store and opcode",
             by[0].name(),
             what.name()
         ))),
@@ -263,6 +289,12 @@ mod tests {
             planned("hist:ARG2", &[]).unwrap(),
             Plan::Values(Value::Arg(2))
         );
+    }
+
+    #[test]
+    fn contexts_are_levels() {
+        let bits = [Context::Task, Context::Softirq, Context::Irq].map(Context::bit);
+        assert_eq!(bits, [1, 2, 4]);
     }
 
     #[test]
