@@ -20,9 +20,11 @@ MODULE = f"{Path(module_file()).parent}/jifl_contexts.ko"
 FILE = "/proc/jifl_contexts"
 # Calls in each context; how deep contexts_recurse goes (jifl_contexts.c).
 N, DEPTH = 100, 7
+# Calls for each time that a timer, a tasklet or an interrupt comes.
+FIRE = 10
 
-# What becomes of calls at each level: None: they are counted; otherwise the cause of missing them.
-LEVELS = {"task": None, "softirq": "softirq", "irq": "interrupt"}
+# As `jifl count --context` has them; the module says of each how many calls it made there.
+LEVELS = ("task", "softirq", "irq")
 
 # The function that is called as often as the module says, if it is not contexts_work; and whether
 # tasks of other processes call it.
@@ -60,31 +62,20 @@ def counted(what, words, context, *scope, n=N):
     return report(out), made
 
 
-def missed_by(made):
-    """What of these calls is missed, by cause."""
-    causes = {}
-    for level, cause in LEVELS.items():
-        if cause and made[level]:
-            causes[cause] = causes.get(cause, 0) + made[level]
-    return causes
-
-
 def target_of(data, name):
     """A target's counts; zeros if it was not called."""
     return data["by_name"].get(name, {"calls": 0, "missed": 0, "missed_by": {}})
 
 
 def each_context():
-    """Calls are counted at the levels that are instrumented. No other call is missed."""
+    """Each call is counted, at each level."""
     for context, traits in CONTEXTS.items():
         function = traits.get("function", "contexts_work")
         data, made = counted("call", [f"fn:{function}"], context)
-        counts = sum(number for level, number in made.items() if LEVELS[level] is None)
         check(f"{context}: the module made calls", sum(made.values()) >= N, made)
         got = target_of(data, function)
-        same(f"{context}: calls counted", got["calls"], counts)
-        same(f"{context}: calls missed", got["missed_by"], missed_by(made))
-        same(f"{context}: all missed", got["missed"], sum(missed_by(made).values()))
+        same(f"{context}: calls counted", got["calls"], sum(made.values()))
+        same(f"{context}: calls missed", got["missed_by"], {})
 
 
 def own_process():
@@ -101,17 +92,17 @@ def cost_of(what, words, context, *scope):
     data, made = counted(what, words, context, *scope)
     name = words[0].removeprefix("fn:")
     got = target_of(data, name)
-    same(f"{what} {context}: calls", got["calls"], made["task"])
+    same(f"{what} {context}: calls", (got["calls"], got["missed"]), (sum(made.values()), 0))
     return got.get("min"), got.get("max")
 
 
 def costs():
     """A call costs the same in each context: what its instructions are when a system call makes it."""
     for what in ("insn", "block"):
-        at_task = [context for context, traits in CONTEXTS.items() if not traits.get("function") and
-                   call(context)["task"] >= N and not sum(list(call(context).values())[1:])]
-        check("there are contexts at task level", len(at_task) >= 7, at_task)
-        found = {context: cost_of(what, ["fn:contexts_work"], context) for context in at_task}
+        all_of_them = [context for context, traits in CONTEXTS.items() if not traits.get("function")]
+        levels = {level for context in all_of_them for level, made in call(context).items() if made}
+        same("there are contexts at each level", levels, set(LEVELS))
+        found = {context: cost_of(what, ["fn:contexts_work"], context) for context in all_of_them}
         one = found["task"]
         for context, cost in found.items():
             same_cost(f"{what} {context}: each call", cost, (one[0], one[0]))
@@ -127,6 +118,54 @@ def costs():
     door = target_of(report(interrupt(owner)[0]), "contexts_work")["min"]
     # What stands before the place where the function is entered: endbr64, and the call of the tracer.
     check("the function's instructions, but those before its door", whole - 2 <= door <= whole, (door, whole))
+
+
+def interrupted():
+    """A call that is interrupted keeps its own count. Calls of the interrupt are counted apart from it."""
+    made = {}
+    for what in ("insn", "block"):
+        data, made = counted(what, ["fn:contexts_interrupted", "fn:contexts_work"], "nested")
+        outer, inner = target_of(data, "contexts_interrupted"), target_of(data, "contexts_work")
+        same(f"{what}: interrupted calls", (outer["calls"], outer["missed"]), (N // FIRE, 0))
+        same(f"{what}: calls in the interrupt, and inside the interrupted call", (inner["calls"], inner["missed_by"]),
+             (made["irq"], {"nested": made["task"]}))
+        alone, _ = counted(what, ["fn:contexts_work"], "nested")
+        same_cost(f"{what}: calls in the interrupt cost what they cost alone",
+                  (inner["min"], inner["max"]), (target_of(alone, "contexts_work")["min"],) * 2)
+        alone, _ = counted(what, ["fn:contexts_interrupted"], "nested")
+        # What waits for the interrupt may look more than once whether it has come.
+        same_cost(f"{what}: the interrupted call's least", (outer["min"],),
+                  (target_of(alone, "contexts_interrupted")["min"],))
+    same("they were in the interrupt", made, {"task": N, "softirq": 0, "irq": N})
+    # Two sessions at once: the interrupt is in calls of both.
+    other = session("insn", "fn:contexts_interrupted", "-f", "json")
+    data, made = counted("block", ["fn:contexts_work"], "nested")
+    outer = target_of(report(interrupt(other)[0]), "contexts_interrupted")
+    same("the other session's calls", (outer["calls"], outer["missed"]), (N // FIRE, 0))
+    inner = target_of(data, "contexts_work")
+    same("this session's calls", (inner["calls"], inner["missed_by"]), (made["irq"], {"nested": made["task"]}))
+
+
+def by_context():
+    """--context selects calls by where they are made, --by context counts them apart."""
+    for what, context, asked in (("call", "nested", ["task"]), ("block", "nested", ["irq"]), ("block", "timer", ["task"]),
+                                 ("call", "timer", ["softirq", "irq"]), ("call", "hrtimer", ["irq"])):
+        data, made = counted(what, ["fn:contexts_work"], context, "--context", ",".join(asked))
+        got = target_of(data, "contexts_work")
+        same(f"{what} {context} --context {asked}", (got["calls"], got["missed"]),
+             (sum(made[level] for level in asked), 0))
+    names = {"task": Path("/proc/self/comm").read_text().strip(), "softirq": "<softirq>", "irq": "<interrupt>"}
+    for what, context in (("call", "nested"), ("block", "nested"), ("block", "timer")):
+        owner = session(what, "fn:contexts_work", "--by", "context,comm", "-f", "json")
+        made = call(context)
+        rows = json.loads(interrupt(owner)[0])["rows"]
+        same(f"{what} {context} --by context,comm", {row["context"]: (row["calls"], row["comm"]) for row in rows},
+             {level: (number, names[level]) for level, number in made.items() if number})
+    for words, why in ((["fn:contexts_work", "--context", "irq", "-p", "1"], "no task's"),
+                       (["sys:read", "--context", "irq", "--for", "1s"], "made by tasks")):
+        end = run("jifl", "count", "call", *words)
+        check(f"{words} is refused in one line", end.returncode == 2 and why in end.stderr and
+              end.stderr.count("\n") == 1, end)
 
 
 def report_rows(text):
@@ -199,7 +238,7 @@ def the_module_stays():
 
 CALLS_ON = f"""import sys
 while True:
-    for context in ("sleep", "many", "recursion", "wide", "work", "kthread"):
+    for context in ("sleep", "many", "recursion", "wide", "work", "kthread", "timer", "tasklet", "hrtimer", "nested"):
         open({FILE!r}, "w").write(f"{{context}} 20")"""
 
 
@@ -369,6 +408,8 @@ def contexts(rounds="1"):
     each_context()
     own_process()
     costs()
+    interrupted()
+    by_context()
     nested_activations()
     words()
     beside_a_system_call()

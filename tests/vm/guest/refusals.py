@@ -23,14 +23,15 @@ TRACING = Path("/sys/kernel/tracing")
 REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),", (ROOT / "include/uapi/jifl_refusals.h").read_text())
 REFUSE_C = (ROOT / "host/kernel/enter/refuse.c").read_text()
 NONE, CALL, INSN, BLOCK = 0, 1, 2, 3
+LEVELS = ("task", "softirq", "irq")     # as --context has them
 
 # The names that refuse.c has for each reason. `*` at the end stands for all names that begin so.
 NAMES = {
     "SCHEDULE": "__schedule schedule_tail finish_task_switch __switch_to* ret_from_fork* rewind_stack_and_make_dead",
     "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle cpu_startup_entry
         default_idle* arch_cpu_idle* rest_init""",
-    "PATCHING": """text_poke* __text_poke* smp_text_poke* perf_event_text_poke ftrace_* __ftrace_* arch_ftrace_*
-        register_ftrace* unregister_ftrace*""",
+    "PATCHING": """text_poke* __text_poke* smp_text_poke* perf_event_text_poke do_sync_core ftrace_* __ftrace_*
+        arch_ftrace_* register_ftrace* unregister_ftrace*""",
     "STOP": "stop_machine* stop_cpus* __stop_cpus stop_one_cpu* stop_two_cpus multi_cpu_stop cpu_stop*",
     "RCU_TASKS": "synchronize_rcu_tasks* call_rcu_tasks* rcu_tasks_*",
     "OWN": """unwind_next_frame unwind_get_return_address* __kernel_text_address kernel_text_address
@@ -232,12 +233,12 @@ def command_says_why(kernel):
 # --- guards: calls that pass natively, and are counted as missed ------------------------------------
 
 
-def while_counting(names, action, kernel):
+def while_counting(names, action, kernel, *scope):
     """Counts functions of which some may not be there, while something is done; their rows by name."""
     words = [f"fn:{name}@vmlinux" for name in names if name in kernel.with_site]
     if not check(f"one of {names} is there", words):
         return {}
-    owner = session("call", *words, "-f", "json")
+    owner = session("call", *words, "-f", "json", *scope)
     action()
     data = report(interrupt(owner)[0])
     return data["by_name"]
@@ -295,8 +296,6 @@ GUARDS = {
     "idle": (["tick_nohz_idle_enter", "tick_nohz_idle_stop_tick", "tick_nohz_idle_exit", "cpuidle_select",
               "menu_select"], sleep, True),
     "stopper": (["migration_cpu_stop", "__migrate_task"], moves, False),
-    "softirq": (["run_timer_softirq", "rcu_core", "__run_timers", "tasklet_action_common"], sleep, False),
-    "interrupt": (["hrtimer_interrupt", "update_process_times", "scheduler_tick", "sched_tick"], sleep, True),
     "own": (["_raw_spin_lock", "copy_from_kernel_nofault"], work, False),
 }
 
@@ -312,6 +311,24 @@ def guards(kernel):
             same(f"{cause}: none is counted", counted, 0)
 
 
+# Functions that run in one context alone.
+IN_CONTEXT = {
+    "softirq": ["run_timer_softirq", "rcu_core", "__run_timers", "tasklet_action_common"],
+    "irq": ["hrtimer_interrupt", "update_process_times", "scheduler_tick", "sched_tick"],
+}
+
+
+def not_guarded(kernel):
+    """Calls in softirqs and interrupts are counted, of idle processors, too; and in no other context."""
+    for context, names in IN_CONTEXT.items():
+        for asked in LEVELS:
+            counted, causes = sums(while_counting(names, sleep, kernel, "--context", asked))
+            figure(f"functions of {context}, --context {asked}: counted, missed", (counted, causes))
+            check(f"functions of {context}, --context {asked}", (counted > 0) == (asked == context), (counted, causes))
+            # A function inside another one's call is counted, too.
+            same(f"functions of {context}, --context {asked}: missed", causes, {})
+
+
 def refusals():
     mark = log_mark()
     kernel = Kernel()
@@ -323,6 +340,7 @@ def refusals():
     command_says_why(kernel)
     lines = kernel_log(mark)    # NMIs write much
     guards(kernel)
+    not_guarded(kernel)
     same("the module has nothing to say", complaints(lines), [])
     same("no session is left", status()["sessions"], [])
 
