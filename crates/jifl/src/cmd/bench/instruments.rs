@@ -2,6 +2,8 @@
 //! The rows of the sheets: a table of instrumentations, how each is switched on, and how its own
 //! count is read.
 
+use std::collections::HashMap;
+
 use jifl_sys::abi::{
     FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
 };
@@ -12,11 +14,15 @@ pub use super::peers::Sites;
 use super::peers::{self, Job, Method, Peer};
 use super::sheet::NATIVE;
 use crate::base::exit::Failure;
+use crate::kernel::functions::Functions;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
-use crate::session::targets::Target;
+use crate::session::targets::{self, Target};
 
+/// How the names of system calls' functions begin. Those without arguments have all three
+/// (arch/x86/include/asm/syscall_wrapper.h).
+const SYSCALL_FUNCTIONS: [&str; 3] = ["__x64_sys_", "__ia32_sys_", "__do_sys_"];
 /// Maximum of a peer row's probes.
 const PLACES_MAX: usize = 2000;
 
@@ -29,6 +35,8 @@ pub enum What {
     Session(Kind, u32),
     /// The same, started anew for every round, so that all code is translated again.
     Cold(Kind),
+    /// A session over the functions of all system calls, whose doors are at the functions.
+    Functions(Kind),
     /// A tool that a user would take instead.
     Peer(Method, Job),
 }
@@ -63,6 +71,9 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("branches", "the same, and of branches not taken", What::Session(Kind::Profile, FLAG_BRANCHES)),
     row("lock", "waits for locks, retries", What::Session(Kind::Lock, 0)),
     row("mem", "loads and stores, recorded", What::Session(Kind::Mem, 0)),
+    row("fn-none", "functions as targets, nothing inserted", What::Functions(Kind::None)),
+    row("fn-call", "functions as targets, call count", What::Functions(Kind::Call)),
+    row("fn-block", "functions as targets, block count", What::Functions(Kind::Block)),
     row(COLD, "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
@@ -116,6 +127,8 @@ pub enum Live {
     Native,
     /// A session of JIFL.
     Session(Device, Kind),
+    /// A session over functions, and the places of these among its targets by their names.
+    Functions(Device, Kind, HashMap<String, u32>),
     /// A peer.
     Peer(Peer),
 }
@@ -130,6 +143,7 @@ impl Live {
             What::Native => Ok(Live::Native),
             What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
             What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
+            What::Functions(kind) => start_functions(kind).map_err(|error| error.message),
             What::Peer(method, job) => match sites {
                 Some(Ok(sites)) => start_peer(method, job, sites),
                 Some(Err(why)) => Err(why.clone()),
@@ -162,6 +176,15 @@ impl Live {
         match self {
             Live::Native => Ok(Counts::default()),
             Live::Session(door, kind) => session_counts(door, *kind, numbers),
+            Live::Functions(door, kind, places) => {
+                let table = Table::all();
+                let places: Option<Vec<u32>> = numbers
+                    .iter()
+                    .map(|nr| place_of(&table.name(*nr), places))
+                    .collect();
+                let places = places.ok_or("a system call has a function of another name")?;
+                session_counts(door, *kind, &places)
+            }
             Live::Peer(peer) => Ok(Counts {
                 inside: Some(peer.hits()),
                 missed: peer.missed(),
@@ -224,7 +247,35 @@ fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
     Ok(Live::Session(door, kind))
 }
 
-fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, String> {
+fn start_functions(kind: Kind) -> Result<Live, Failure> {
+    let door = device::open()?;
+    let words = [format!("fn:{}*", SYSCALL_FUNCTIONS[0])];
+    let table = Table::all();
+    let targets = targets::select(&words, &table, Functions::of_kernel, true)?.targets;
+    let names = targets.iter().zip(0..).filter_map(|(target, place)| {
+        let name = &target.function()?.name;
+        let mut names = SYSCALL_FUNCTIONS.iter();
+        let name = names.find_map(|prefix| name.strip_prefix(prefix))?;
+        Some((name.to_owned(), place))
+    });
+    let names = names.collect();
+    Session::new(kind, 0, targets).begin(&door, &table)?;
+    Ok(Live::Functions(door, kind, names))
+}
+
+/// Where the function of a system call is. The function of `stat` is that of `newstat`, and the one
+/// of `sendfile` that of `sendfile64` (arch/x86/entry/syscalls/syscall_64.tbl).
+fn place_of(syscall: &str, places: &HashMap<String, u32>) -> Option<u32> {
+    let names = [
+        syscall.to_owned(),
+        format!("new{syscall}"),
+        format!("{syscall}64"),
+    ];
+    names.iter().find_map(|name| places.get(name)).copied()
+}
+
+/// The counts of the targets at these places.
+fn session_counts(door: &Device, kind: Kind, places: &[u32]) -> Result<Counts, String> {
     let status = device::status(door).map_err(|failure| failure.message)?;
     let mut counts = Counts {
         translated: Some(status.translated_blocks),
@@ -232,8 +283,8 @@ fn session_counts(door: &Device, kind: Kind, numbers: &[u32]) -> Result<Counts, 
     };
     let inside = matches!(kind, Kind::Block | Kind::Insn | Kind::Trace);
     let mut sum = 0;
-    for nr in numbers {
-        let mut stat = Stat::of(*nr);
+    for place in places {
+        let mut stat = Stat::of(*place);
         door.call(Request::Stat(&mut stat, None))
             .map_err(|error| device::failed("reading the statistics", &error).message)?;
         sum += stat.sum;
