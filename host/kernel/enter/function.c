@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kind JIFL_TARGET_FUNCTION, and its doors. The door of a function is its fentry site: a direct
- * call of ftrace leads from there to jifl_function_stub, one stub for all functions. The stub calls
- * jifl_function_enter (session/choose.c), which finds the target by the address behind the site.
+ * call of ftrace leads from there to jifl_function_stub, one stub for all functions. The stub finds
+ * where the call goes in the table of doors (door_table.c), or asks jifl_function_enter
+ * (session/choose.c), which finds the target by the address behind the site.
  * The answer replaces the stub's own return address: the stub returns either behind the site, so
  * that the function runs natively, or to an entry piece with the stack as the function's caller
  * left it. The copy begins behind the site, and in copies the site is a nop (jifl_config.door). So
@@ -15,8 +16,9 @@
  *
  * 1. A thread comes to the stub by a site alone: straight, or by an ftrace trampoline, if another
  *    tracer has the same site. After jifl_compat_direct_unregister no site leads there.
- * 2. In the stub preemption is on only before jifl_function_enter has looked the target up, and
- *    behind it, when the thread has nothing but the address to go to. In between preemption is off.
+ * 2. In the stub preemption is on where it reads the table of doors, before jifl_function_enter has
+ *    looked the target up, and behind it, when the thread has nothing but the address to go to. In
+ *    between preemption is off.
  *    The stub and the trampolines never sleep.
  * 3. jifl_function_detach unregisters, stops the machine for a moment, and waits for RCU tasks.
  *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
@@ -72,12 +74,16 @@
 #include "../compat/direct.h"
 #include "../compat/import.h"
 #include "../compat/ksym.h"
+#include "door_table.h"
 #include "function.h"
+#include "syscall.h"
 #include "target.h"
 
 /* By the address that is entered. Written under target.c's mutex. */
 static DEFINE_HASHTABLE(functions, 13);
 static u32 nfunctions;			/* in it */
+
+static unsigned int nbatches;		/* that have doors; jifl_session_mutex */
 
 struct jifl_function_batch {
 	struct list_head list;		/* of batches that are about to go */
@@ -168,9 +174,12 @@ static void function_drop(struct jifl_target *t)
 	kfree_rcu(t, rcu);
 }
 
-/* The door leads to jifl_function_enter, which asks each time. */
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
+	const bool straight = to != (u64)(unsigned long)jifl_entry_slow;
+
+	if (t->door && (straight || !JIFL_HOST_PLANTED(doors_kept)))
+		WRITE_ONCE(t->door->piece, straight ? to : 0);
 }
 
 const struct jifl_target_type jifl_target_functions = {
@@ -225,34 +234,72 @@ static void wait_for_threads(void)
 	synchronize_rcu_tasks();
 }
 
-static void unregister(struct jifl_function_batch *b)
+/*
+ * ftrace has met an error of its own and has left sites that lead to the stub. So the module, the
+ * table of doors, the batch with its ftrace_ops, and the batch's targets stay until the next boot.
+ */
+static void keep_for_good(const struct jifl_function_batch *b, int err)
 {
-	const int err = jifl_compat_direct_unregister(&b->ops, stub);
-
-	if (!err)
-		return;
 	__module_get(THIS_MODULE);
+	nbatches++;
 	pr_err("ftrace did not give back %u functions (error %d): the module stays until the next boot\n",
 	       b->n, err);
 }
 
-/* The target whose site somebody else has: the first without which the others can be attached. */
-static u32 find_busy(struct jifl_function_batch *b)
+/* False: the batch must stay. */
+static bool unregister(struct jifl_function_batch *b)
+{
+	const int err = jifl_compat_direct_unregister(&b->ops, stub);
+
+	if (err)
+		keep_for_good(b, err);
+	return !err;
+}
+
+/* Whether a site of the batch calls the stub. */
+static bool has_site(const struct jifl_function_batch *b)
+{
+	u8 call[CALL_INSN_SIZE];
+	u32 i;
+
+	for (i = 0; i < b->n; i++) {
+		const unsigned long site = b->targets[i]->address - CALL_INSN_SIZE;
+
+		if (!copy_from_kernel_nofault(call, (void *)site, sizeof(call)) &&
+		    !memcmp(call, text_gen_insn(CALL_INSN_OPCODE, (void *)site, (void *)stub),
+			    sizeof(call)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The target whose site somebody else has: the first without which the others can be attached.
+ * *kept: the batch must stay.
+ */
+static u32 find_busy(struct jifl_function_batch *b, bool *kept)
 {
 	u32 good = 0, bad = b->n;
 
-	while (bad - good > 1) {
+	while (bad - good > 1 && !*kept) {
 		u32 n = good + (bad - good) / 2;
 
 		if (register_first(b, n)) {
 			bad = n;
 		} else {
-			unregister(b);
+			*kept = !unregister(b);
 			wait_for_threads();
 			good = n;
 		}
 	}
 	return bad - 1;
+}
+
+/* The table of doors goes when no site leads to the stub and no thread is in it. */
+static void close_doors(void)
+{
+	if (!nbatches)
+		jifl_doors_close();
 }
 
 static struct jifl_function_batch *make_batch(struct jifl_target **targets, u32 n)
@@ -277,7 +324,9 @@ static void keep_batch(struct jifl_function_batch *b)
 	for (i = 0; i < b->n; i++) {
 		refcount_inc(&b->targets[i]->refs);
 		b->targets[i]->batch = b;
+		b->targets[i]->door = jifl_doors_take(b->targets[i]->address);
 	}
+	nbatches++;
 }
 
 static u32 index_of(struct jifl_target **targets, const struct jifl_target *t)
@@ -292,21 +341,29 @@ static u32 index_of(struct jifl_target **targets, const struct jifl_target *t)
 int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 {
 	struct jifl_function_batch *b = make_batch(targets, n);
-	int err = 0;
+	bool kept = false;
+	int err;
 	u32 i;
 
 	if (!b)
 		return -ENOMEM;
-	if (b->n)
+	err = jifl_doors_open();
+	if (!err && b->n)
 		err = register_first(b, b->n);
-	if (err == -EBUSY)
-		*busy = index_of(targets, b->targets[find_busy(b)]);
-	if (err || !b->n) {
+	if (err == -EBUSY) {
+		*busy = index_of(targets, b->targets[find_busy(b, &kept)]);
+	} else if (err && has_site(b)) {
+		keep_for_good(b, err);
+		kept = true;
+	}
+	if ((err && !kept) || !b->n) {
 		kvfree(b);
 		b = NULL;
 	}
-	if (err)
+	if (err) {
+		close_doors();
 		return err;
+	}
 	if (b)
 		keep_batch(b);
 	for (i = 0; i < n; i++)
@@ -322,9 +379,12 @@ static void free_batch(struct jifl_function_batch *b)
 
 	for (i = 0; i < b->n; i++) {
 		b->targets[i]->batch = NULL;
+		jifl_doors_give(b->targets[i]->door);
+		b->targets[i]->door = NULL;
 		jifl_target_put(b->targets[i]);
 	}
 	kvfree(b);
+	nbatches--;
 }
 
 void jifl_function_detach(struct jifl_target **targets, u32 n)
@@ -340,9 +400,11 @@ void jifl_function_detach(struct jifl_target **targets, u32 n)
 	}
 	if (list_empty(&unused))
 		return;
-	list_for_each_entry(b, &unused, list)
-		unregister(b);
+	list_for_each_entry_safe(b, next, &unused, list)
+		if (!unregister(b))
+			list_del(&b->list);
 	wait_for_threads();
 	list_for_each_entry_safe(b, next, &unused, list)
 		free_batch(b);
+	close_doors();
 }

@@ -24,12 +24,12 @@
 #include "../store/percpu.h"
 #include "guard.h"
 
-static const void *stop_class;		/* stop_sched_class, of the threads that stop the machine */
+const void *jifl_guard_stop_class;	/* of the threads that stop the machine; stubs.S reads it */
 
 int jifl_guard_init(void)
 {
-	stop_class = (const void *)jifl_ksym("stop_sched_class");
-	if (stop_class)
+	jifl_guard_stop_class = (const void *)jifl_ksym("stop_sched_class");
+	if (jifl_guard_stop_class)
 		return 0;
 	pr_err("no stop_sched_class: use a kernel built with CONFIG_SMP\n");
 	return -EOPNOTSUPP;
@@ -47,7 +47,7 @@ int jifl_guard_check(enum jifl_level level)
 		return -1;
 	if (!current->pid && !JIFL_HOST_PLANTED(idle_entered))
 		return JIFL_MISS_IDLE;
-	if (current->sched_class == stop_class && !JIFL_HOST_PLANTED(stoppers_entered))
+	if (current->sched_class == jifl_guard_stop_class && !JIFL_HOST_PLANTED(stoppers_entered))
 		return JIFL_MISS_STOPPER;
 	return -1;
 }

@@ -7,6 +7,7 @@
 
 /* 0, or -EOPNOTSUPP after a line in the log. */
 int jifl_guard_init(void);
+extern const void *jifl_guard_stop_class; /* stop_sched_class */
 /*
  * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. level: at which
  * it runs (jifl_level). Any context, with preemption off.

@@ -20,6 +20,7 @@
 #include "../store/percpu.h"
 
 struct jifl_aim;
+struct jifl_door;
 struct jifl_function_batch;
 struct module;
 
@@ -45,6 +46,7 @@ struct jifl_target {
 	struct hlist_node node;		/* in its hash table, by address */
 	struct module *module;		/* a reference; NULL: the kernel's own text */
 	struct jifl_function_batch *batch; /* NULL: no door; jifl_session_mutex */
+	struct jifl_door *door;		/* NULL: calls always ask C code; jifl_session_mutex */
 	u32 users;			/* sessions that have it attached; jifl_session_mutex */
 	struct rcu_head rcu;
 };

@@ -206,7 +206,7 @@ static int scan_all(void *arg)
 
 /*
  * 1. No entry leads into code that goes: for system calls the table does not, for functions no way
- *    has a piece (session/mix.c). So no further thread comes in.
+ *    and no door has a piece (session/mix.c). So no further thread comes in.
  * 2. All CPUs are stopped. Each CPU runs its stopper. No stopper is in the cache, or comes there
  *    while the machine is stopped: system calls are not its business, and doors of functions let
  *    it pass (enter/guard.c). Interrupts and softirqs may have been in the cache, of an idle task or

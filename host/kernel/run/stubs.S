@@ -20,6 +20,9 @@
 #include <asm/processor-flags.h>
 #include <asm/segment.h>
 
+#include <asm/thread_info.h>
+
+#include "../compat/current.h"
 #include "../compat/unwind_hints.h"
 #include "stubs.h"
 
@@ -126,9 +129,10 @@ SYM_CODE_END(jifl_entry_slow)
 
 /*
  * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
- * arguments in registers, rax (number of vector registers) included. Out: at the address from
- * jifl_function_enter, with [rsp] return address of the caller, all registers as they were; flags
- * change, which have no value there.
+ * arguments in registers. Out: at a piece from the table of doors, or at the address from
+ * jifl_function_enter, with [rsp] return address of the caller, all registers as they were but rax
+ * and r10, which have no value there, and flags. The head of enter/door_table.c says when a call
+ * may go straight to a piece, and what is checked here.
  *
  * The stub returns to the address that replaces its own return address. So the return of the site's
  * call is mispredicted if the address is an entry piece, and the processor predicts all further
@@ -139,28 +143,62 @@ SYM_FUNC_START(jifl_function_stub)
 #ifdef JIFL_CALLS_MAY_BE_COUNTED
 	CALL_DEPTH_ACCOUNT
 #endif
-	pushq	%rax
+	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
+	jnz	.Lask
+	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
+	jne	.Lask
+	movq	JIFL_CURRENT, %rax
+	movq	%rsp, %r10
+	subq	jifl_task_stack(%rax), %r10
+	cmpq	$THREAD_SIZE, %r10
+	jae	.Lask
+	cmpl	$0, jifl_task_pid(%rax)
+	je	.Lask
+	testl	$jifl_flag_idle, jifl_task_flags(%rax)
+	jnz	.Lask
+	movq	jifl_guard_stop_class(%rip), %r10
+	cmpq	%r10, jifl_task_class(%rax)
+	je	.Lask
+	movq	(%rsp), %rax
+	imulq	$JIFL_DOORS_FACTOR, %rax, %r10
+	shrq	$JIFL_DOORS_SHIFT, %r10
+	andl	$JIFL_DOORS_MASK, %r10d
+	addq	jifl_door_table(%rip), %r10
+	cmpq	%rax, (%r10)
+	je	.Lfound
+	.rept	JIFL_DOORS_OF_BUCKET - 1
+	addq	$JIFL_DOOR_SIZE, %r10
+	cmpq	%rax, (%r10)
+	je	.Lfound
+	.endr
+	jmp	.Lask
+.Lfound:
+	movq	8(%r10), %rax
+	testq	%rax, %rax
+	jz	.Lask
+	movq	%rax, (%rsp)
+	xorl	%eax, %eax		/* leave/evict.c takes an address in it for a way in */
+	RET
+.Lask:
 	pushq	%rcx
 	pushq	%rdx
 	pushq	%rsi
 	pushq	%rdi
 	pushq	%r8
 	pushq	%r9
-	pushq	%r10
 	pushq	%r11
-	movq	(9 * 8)(%rsp), %rdi
-	leaq	(10 * 8)(%rsp), %rsi
+	movq	(7 * 8)(%rsp), %rdi
+	leaq	(8 * 8)(%rsp), %rsi
 	call	jifl_function_enter
-	movq	%rax, (9 * 8)(%rsp)
+	movq	%rax, (7 * 8)(%rsp)
 	popq	%r11
-	popq	%r10
 	popq	%r9
 	popq	%r8
 	popq	%rdi
 	popq	%rsi
 	popq	%rdx
 	popq	%rcx
-	popq	%rax
+	xorl	%eax, %eax
 	RET
 SYM_FUNC_END(jifl_function_stub)
 

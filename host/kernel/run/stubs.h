@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers that stubs.S needs of C structures; dispatch.c, enter/syscall.c and enter/chain.c check
- * them.
+ * Numbers that stubs.S needs of C structures; dispatch.c, enter/syscall.c, enter/chain.c and
+ * enter/door_table.c check them.
  */
 #ifndef JIFL_HOST_STUBS_H
 #define JIFL_HOST_STUBS_H
 
 #define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
+#define JIFL_CPU_OWN		352	/* offsetof(struct jifl_cpu, own) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
 /*
@@ -18,6 +19,18 @@
 #define JIFL_CHAIN_BYTES	12	/* code of one comparison */
 #define JIFL_CHAINS		3
 #define JIFL_CHAIN_NOTES	32	/* a power of two */
+
+/*
+ * The table of doors (enter/door_table.c). A bucket is a cache line. Its place in the table is the
+ * address times JIFL_DOORS_FACTOR, shifted to the right, less the bits outside the mask. With these
+ * numbers the functions of 6.12 fill buckets as evenly as random numbers do. When all that have an
+ * fentry site are targets, about 1 in 100 finds no place.
+ */
+#define JIFL_DOORS_FACTOR	0x61c88647
+#define JIFL_DOORS_SHIFT	26
+#define JIFL_DOORS_MASK		0x1fffc0
+#define JIFL_DOOR_SIZE		16	/* sizeof(struct jifl_door) */
+#define JIFL_DOORS_OF_BUCKET	4
 
 /* The kernel may count calls in the padding before functions. Linux 6.9 renamed the option. */
 #if defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) || defined(CONFIG_CALL_DEPTH_TRACKING)

@@ -97,17 +97,24 @@ static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t,
 	return aim ? aim->session : NULL;
 }
 
-/* Whether each call of the target, of whatever task, belongs to the sessions of this way. */
+/*
+ * Whether each call of the target, of whatever task, belongs to the sessions of this way and needs
+ * nothing but its piece. The returns of functions are hooked call by call, and not all functions
+ * have a door that can lead straight.
+ */
 static bool jifl_choose_is_settled(const struct jifl_way *w)
 {
+	const bool function = w->target->kind == JIFL_TARGET_FUNCTION;
 	unsigned int lane;
 
+	if (function && !w->target->door)
+		return false;
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		const struct jifl_session *s = w->mix->members[lane];
 
 		if (jifl_choose_armed(w->target, lane) != s)
 			return false;
-		if (s && s->filter.mask)
+		if (s && (s->filter.mask || (s->slot && function)))
 			return false;
 	}
 	return true;
@@ -183,9 +190,10 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 {
 	u64 piece = READ_ONCE(w->piece);
 
-	if (piece)
+	/* The door leads here again since another session's start or end. */
+	if (piece && !jifl_choose_is_settled(w))
 		return piece;
-	if (READ_ONCE(w->native) || jifl_engine_is_full())
+	if (!piece && (READ_ONCE(w->native) || jifl_engine_is_full()))
 		return 0;
 	return jifl_choose_piece(w);
 }

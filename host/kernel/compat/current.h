@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* This CPU's task, and its count of interrupts and of preemption, for assembly. */
+#ifndef JIFL_HOST_COMPAT_CURRENT_H
+#define JIFL_HOST_COMPAT_CURRENT_H
+
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+
+#define JIFL_HOT_TASK		0	/* offsetof(struct pcpu_hot, current_task) */
+#define JIFL_HOT_PREEMPT	8	/* offsetof(struct pcpu_hot, preempt_count) */
+
+#ifdef __ASSEMBLY__
+#define JIFL_CURRENT		PER_CPU_VAR(pcpu_hot + JIFL_HOT_TASK)
+#define JIFL_PREEMPT_COUNT	PER_CPU_VAR(pcpu_hot + JIFL_HOT_PREEMPT)
+#else
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#include <asm/current.h>
+
+static_assert(offsetof(struct pcpu_hot, current_task) == JIFL_HOT_TASK);
+static_assert(offsetof(struct pcpu_hot, preempt_count) == JIFL_HOT_PREEMPT);
+#endif
+
+#elif defined(__ASSEMBLY__)
+#define JIFL_CURRENT		PER_CPU_VAR(current_task)
+#define JIFL_PREEMPT_COUNT	PER_CPU_VAR(__preempt_count)
+#endif
+
+#endif
