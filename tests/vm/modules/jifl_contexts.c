@@ -218,12 +218,19 @@ static int run_irq_work(struct context *context, unsigned int n)
 	return 0;
 }
 
-static void ipi_function(void *unused)
+static void ipi_function(void *fired)
 {
+	if (!in_hardirq() && num_online_cpus() > 1)
+		return;
 	fire();
+	*(bool *)fired = true;
 }
 
-/* On another processor, if there is one, which may be idle. */
+/*
+ * On another processor, which may be idle; if there is none, here, without an interrupt. An idle
+ * task that polls takes the call itself, without an interrupt (flush_smp_call_function_queue). It
+ * is asked again then.
+ */
 static int run_ipi(struct context *context, unsigned int n)
 {
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
@@ -231,8 +238,13 @@ static int run_ipi(struct context *context, unsigned int n)
 	if (cpu >= nr_cpu_ids)
 		cpu = raw_smp_processor_id();
 	while (n) {
-		smp_call_function_single(cpu, ipi_function, NULL, 1);
-		n -= FIRE;
+		bool fired = false;
+
+		smp_call_function_single(cpu, ipi_function, &fired, 1);
+		if (fired)
+			n -= FIRE;
+		else
+			cond_resched();
 	}
 	wait_for_completion(&done);
 	return 0;
