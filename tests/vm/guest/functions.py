@@ -7,12 +7,9 @@ The functions are called by everything that runs: in system calls, faults, kerne
 off and inside the scheduler.
 """
 
-import os
-import signal
 from pathlib import Path
 
-from lib import (background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, report, run,
-                 same, session, status)
+from lib import background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session
 
 # Called all the time. Each kernel has most of them.
 BUSY = """vfs_read vfs_write do_filp_open path_openat dput mutex_lock mutex_unlock _raw_spin_lock _raw_spin_unlock
@@ -94,14 +91,7 @@ def functions(count):
     load = rounds(int(count))
     beside_each_other()
     not_a_session_more()
-    for process in load:
-        check("the load runs on", process.poll() is None, process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    same("blocks left", status()["blocks"], 0)
-    same("the module can go", run("rmmod", "jifl").returncode, 0)
-    check("it is gone", not is_loaded())
-    same("the kernel's log", complaints(kernel_log(mark)), [])
+    ends_clean(load, mark)
 
 
 if __name__ == "__main__":

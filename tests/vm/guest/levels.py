@@ -8,13 +8,10 @@ that of two namespaces, whose packets go from each loopback device to itself.
 """
 
 import json
-import os
-import signal
 import time
 from pathlib import Path
 
-from lib import (background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, report, run,
-                 same, session, status)
+from lib import background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session
 
 # Of each kind of softirq, what handles it.
 HANDLERS = {"NET_RX": "net_rx_action", "TIMER": "run_timer_softirq"}
@@ -123,14 +120,7 @@ def levels(count):
         against_the_kernel(what)
     beside_system_calls()
     rounds(int(count))
-    for process in load:
-        check("the load runs on", process.poll() is None, process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    same("blocks left", status()["blocks"], 0)
-    same("the module can go", run("rmmod", "jifl").returncode, 0)
-    check("it is gone", not is_loaded())
-    same("the kernel's log", complaints(kernel_log(mark)), [])
+    ends_clean(load, mark)
 
 
 if __name__ == "__main__":

@@ -249,6 +249,18 @@ def complaints(lines=None):
     return [line for line in (kernel_log() if lines is None else lines) if own.match(line)]
 
 
+def ends_clean(load, mark):
+    """Ends the load's processes, each of which leads a group, and checks that the module leaves nothing behind."""
+    for process in load:
+        check("the load runs on", process.poll() is None, process)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    same("blocks left", status()["blocks"], 0)
+    same("the module can go", run("rmmod", "jifl").returncode, 0)
+    check("it is gone", not is_loaded())
+    same("the kernel's log", complaints(kernel_log(mark)), [])
+
+
 Count = namedtuple("Count", "orig executed taken target length insns branch")
 NO_BRANCH = 0xffffffff
 
