@@ -2,6 +2,7 @@
 /* Emission of blocks, native blocks and entry pieces into a unit; see emit.h. */
 #include "inlined.h"
 #include "inserts.h"
+#include "record.h"
 #include "when.h"
 #include "../base/plant.h"
 
@@ -339,12 +340,17 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 
 static void emit_at_point(struct emit_unit *u, const struct ir_insert *ins)
 {
+	struct inlined code = { 0 };
 	struct emit_when when;
 
 	if (ins->kind == IR_INSERT_CALL)
 		emit_inlined_note(ins->fn, JIFL_INLINE_PLACE);
 	if (u->config->poison)
 		emit_poison(&u->hot, u->config, 0, LIVE_AT_POINT);
+	if (ins->kind == IR_INSERT_RECORD) {
+		emit_record(&u->hot, u->config, ins, 0, LIVE_AT_POINT, &code);
+		return;
+	}
 	if (!ins->when.width) {
 		emit_insert(&u->hot, u->config, ins, 0, LIVE_AT_POINT);
 		return;

@@ -34,7 +34,7 @@ enum jifl_target_kind {
 	JIFL_TARGET_SYSCALL = 1,	/* id: the number of a system call */
 	/*
 	 * address: where a function of the kernel or of a module begins, as in kallsyms; name: its
-	 * name there, or 0. Tools for it: NONE, CALL, INSN, BLOCK, without flags for values.
+	 * name there, or 0.
 	 */
 	JIFL_TARGET_FUNCTION = 2,
 };
@@ -65,6 +65,16 @@ enum jifl_scope {
 
 /* The target is left out if it cannot be entered; without this flag the session is refused. */
 #define JIFL_TARGET_OPTIONAL	(1u << 0)
+/*
+ * Of a function, the type of a value: what it returns, or with JIFL_FLAG_ARG an argument. The value
+ * is a number of n bytes: 1, 2, 4, or 8, the default. The module extends it to 64 bits. VOID: the
+ * function returns nothing. ARG: it is this argument, by its register, 0 to 5, instead of the
+ * session's.
+ */
+#define JIFL_TARGET_SIGNED	(1u << 1)
+#define JIFL_TARGET_VOID	(1u << 2)
+#define JIFL_TARGET_BYTES(n)	((n) << 8)
+#define JIFL_TARGET_ARG(n)	(((n) + 1u) << 16)
 
 /*
  * One target in a session's list. Members that its kind does not use are 0. Answers and records
@@ -76,7 +86,7 @@ struct jifl_target_spec {
 	__u64 id;			/* by kind */
 	__u64 address;			/* of kinds that are functions: its begin */
 	char  name[JIFL_SYMBOL_MAX];	/* of kinds that have names, NUL-terminated */
-	__u32 flags;			/* JIFL_TARGET_OPTIONAL; FUNCTION only */
+	__u32 flags;			/* JIFL_TARGET_OPTIONAL and so on; FUNCTION only */
 	__u32 refused;			/* out: enum jifl_refusal; FUNCTION only */
 };
 
@@ -147,8 +157,8 @@ struct jifl_info {
 #define JIFL_FLAG_BY_CPU	(1u << 7)
 /*
  * With KIND_CALL, one of these: struct jifl_stat has sum, min, max and a histogram of a value of
- * each call. DURATION: nanoseconds from its entry to its exit. RETVAL: its handler's return value.
- * ARG: its argument n, 0 to 5.
+ * each call. DURATION: nanoseconds from its entry to its exit. RETVAL: what its handler, or the
+ * function, returns. ARG: its argument n, 0 to 5.
  */
 #define JIFL_FLAG_DURATION	(1u << 8)
 #define JIFL_FLAG_RETVAL	(1u << 9)

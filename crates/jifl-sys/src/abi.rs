@@ -16,6 +16,21 @@ pub const TARGET_SYSCALL: u32 = 1;
 pub const TARGET_FUNCTION: u32 = 2;
 /// Of [`TargetSpec::flags`]: it is left out if it cannot be entered.
 pub const TARGET_OPTIONAL: u32 = 1 << 0;
+/// Of [`TargetSpec::flags`]: the value is signed.
+pub const TARGET_SIGNED: u32 = 1 << 1;
+/// Of [`TargetSpec::flags`]: the function returns nothing.
+pub const TARGET_VOID: u32 = 1 << 2;
+
+/// Of [`TargetSpec::flags`]: the value has this many bytes: 1, 2, 4 or 8.
+pub const fn target_bytes(n: u32) -> u32 {
+    n << 8
+}
+
+/// Of [`TargetSpec::flags`]: the value is this argument, by its register, 0 to 5.
+pub const fn target_arg(n: u32) -> u32 {
+    (n + 1) << 16
+}
+
 /// Of [`TargetSpec::scope`]: the target and all that it calls.
 pub const SCOPE_UNDER: u32 = 0;
 /// Size of a name, its NUL included.
@@ -312,7 +327,7 @@ pub struct TargetSpec {
     pub address: u64,
     /// Of kinds that are known by names, NUL-terminated.
     pub name: [u8; SYMBOL_MAX],
-    /// `TARGET_OPTIONAL`, of functions.
+    /// `TARGET_OPTIONAL` and so on, of functions.
     pub flags: u32,
     /// Out, of functions: an index into [`REFUSALS`].
     pub refused: u32,

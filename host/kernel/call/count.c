@@ -11,19 +11,18 @@
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics (stats.c); call = 0
  *
- * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL), count
- * is the time at which the call began, or what the call returned.
+ * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL; value.c),
+ * count is the time at which the call began, or what the call returned.
  *
  * Contexts: a system call ends in its task, a function wherever it is called; inserting is done under
  * the engine lock. Nothing here allocates.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
-#include <linux/ktime.h>
+#include <linux/pid.h>		/* with sched.h, by kernel version: task_pid_nr */
 #include <linux/preempt.h>
-#include <linux/ptrace.h>
 #include <linux/sched.h>
-#include <linux/sched/task_stack.h>
+#include <linux/timekeeping.h>
 #include <asm/text-patching.h>
 
 #include "../kernel.h"
@@ -36,12 +35,13 @@
 #include "stats.h"
 #include "switch.h"
 #include "tool.h"
+#include "value.h"
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
 
 /* Whether calls get an identity, because something of each is known only at its end. */
-static bool jifl_count_kind(const struct jifl_session *s)
+bool jifl_count_follows(const struct jifl_session *s)
 {
 	if (s->flags & (JIFL_FLAG_DURATION | JIFL_FLAG_RETVAL))
 		return true;
@@ -84,8 +84,9 @@ static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool 
 
 	if (!st)
 		return;
+	/* That clock may stand still for a moment where others' adjust it. */
 	if (s->flags & JIFL_FLAG_DURATION)
-		count = ktime_get_ns() - count;
+		count = max_t(s64, ktime_get_mono_fast_ns() - count, 0);
 	if (!(s->flags & JIFL_FLAG_RETVAL))
 		jifl_stats_add(st, count, no_return);
 	else if (no_return)
@@ -145,56 +146,65 @@ static void jifl_count_end_special(unsigned long lane)
 	jifl_count_end_by(lane, jifl_count_finish_special);
 }
 
-void jifl_count_end_outside(unsigned long lane)
-{
-	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
-	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
-
-	if (s && jifl_count_is_special(s))
-		jifl_count_end_special(lane);
-	else
-		jifl_count_end(lane);
-}
-
-static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result)
+static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result,
+						     bool of_function)
 {
 	u64 call;
 
 	preempt_disable_notrace();
+	jifl_own_begin();
 	call = jifl_count_take(lane);
 	if (call) {
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
 		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call),
 					   task_pid_nr(current), result)))
-			jifl_ring_end_wait();
+			jifl_ring_end_wait(of_function);
 	}
+	jifl_own_end();
 	preempt_enable_notrace();
 }
 
 /* Tools that record, but not what calls return. */
 static void jifl_count_end_bare(unsigned long lane)
 {
-	jifl_count_end_by_record(lane, NULL);
+	jifl_count_end_by_record(lane, NULL, false);
 }
 
 /* Tools that record what calls return. */
 static void jifl_count_end_recorded(unsigned long lane, u64 result)
 {
-	jifl_count_end_by_record(lane, &result);
+	jifl_count_end_by_record(lane, &result, false);
 }
 
-/* JIFL_FLAG_DURATION: an insert of the entry piece, where the call has its identity. */
-static void jifl_count_begin_time(unsigned long lane)
+void jifl_count_end_outside(unsigned long lane, u64 result)
 {
-	preempt_disable_notrace();
-	this_cpu_write(jifl_cpu.lanes[lane].count, ktime_get_ns());
-	preempt_enable_notrace();
+	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+	bool has_result;
+	u32 type;
+
+	if (!s)
+		return;
+	type = jifl_count_aim(s, call)->value;
+	result = jifl_value_of(type, result);
+	if (jifl_count_is_special(s)) {
+		if (s->flags & JIFL_FLAG_RETVAL)
+			this_cpu_write(jifl_cpu.lanes[lane].count, result);
+		jifl_count_end_special(lane);
+	} else if (s->tool->records) {
+		has_result = s->tool->records->results && !(type & JIFL_TARGET_VOID);
+		jifl_count_end_by_record(lane, has_result ? &result : NULL, true);
+	} else {
+		jifl_count_end(lane);
+	}
 }
 
 void jifl_count_begin_record(unsigned long index)
 {
 	preempt_disable_notrace();
+	jifl_own_begin();
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
+	jifl_own_end();
 	preempt_enable_notrace();
 }
 
@@ -218,30 +228,13 @@ static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *k
 	preempt_enable_notrace();
 }
 
-/* An argument of the system call that the current task is in. */
-static u64 jifl_count_arg(unsigned long n)
-{
-	const struct pt_regs *regs = task_pt_regs(current);
-	const u64 args[] = { regs->di, regs->si, regs->dx, regs->r10, regs->r8, regs->r9 };
-
-	return args[n % ARRAY_SIZE(args)];
-}
-
-/* JIFL_CALLS_COUNTED with JIFL_FLAG_ARG. */
-static void jifl_count_begin_arg(struct jifl_aim *aim, unsigned long n)
-{
-	preempt_disable_notrace();
-	jifl_stats_add_signed(aim->cpu[raw_smp_processor_id()], jifl_count_arg(n));
-	preempt_enable_notrace();
-}
-
 int jifl_count_start(struct jifl_session *s)
 {
 	u32 slot;
 	int ret;
 
 	s->slot = 0;
-	if (!jifl_count_kind(s))
+	if (!jifl_count_follows(s))
 		return 0;
 	for (slot = 1; slot < JIFL_COUNT_SLOTS; slot++)
 		if (!jifl_count_slots[slot])
@@ -298,13 +291,12 @@ static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
 	const struct jifl_session *s = aim->session;
 	struct ir_insert ins = jifl_count_call_of(NULL, (unsigned long)aim);
 
+	if (s->flags & JIFL_FLAGS_ARG)
+		return jifl_value_begin_arg(aim);
 	ins.fn = (unsigned long)jifl_count_begin_slow;
 	if (s->keys) {
 		ins.fn = (unsigned long)jifl_count_begin_key;
 		ins.args[ins.nargs++] = (unsigned long)s->keys;
-	} else if (s->flags & JIFL_FLAGS_ARG) {
-		ins.fn = (unsigned long)jifl_count_begin_arg;
-		ins.args[ins.nargs++] = __ffs(s->flags & JIFL_FLAGS_ARG) - __ffs(JIFL_FLAG_ARG(0));
 	}
 	return ins;
 }
@@ -363,7 +355,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 
 	*nentry = 0;
 	*nexit = 0;
-	if (!jifl_count_kind(s)) {
+	if (!jifl_count_follows(s)) {
 		if (s->tool->calls == JIFL_CALLS_COUNTED)
 			jifl_count_entry_call(aim, &entry[(*nentry)++]);
 		return;
@@ -385,7 +377,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	if (s->tool->records)
 		entry[(*nentry)++] = jifl_count_call_of(s->tool->records->begin, aim->index);
 	if (s->flags & JIFL_FLAG_DURATION)
-		entry[(*nentry)++] = jifl_count_call_of(jifl_count_begin_time, s->lane);
+		entry[(*nentry)++] = jifl_value_begin_time(s);
 	if (s->flags & JIFL_FLAG_RETVAL)
 		exit[(*nexit)++] = jifl_count_add_result(s);
 	exit[(*nexit)++] = jifl_count_exit_insert(s);
@@ -400,20 +392,19 @@ static void jifl_count_miss_nested(struct jifl_aim *aim)
 
 bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 {
-	const enum jifl_tool_calls calls = aim->session->tool->calls;
+	const struct jifl_session *s = aim->session;
 
-	if (calls == JIFL_CALLS_UNCOUNTED)
+	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return false;
-	/* A cell is not taken here: that would want jifl_entry_lock. */
-	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
-	if (member && calls == JIFL_CALLS_COUNTED && jifl_stats_has_cell(aim, &ins->cell))
-		return true;
-	if (member && calls == JIFL_CALLS_COUNTED) {
-		*ins = jifl_count_begin_insert(aim);
+	if (!member || jifl_count_follows(s)) {
+		*ins = jifl_count_call_of(NULL, (unsigned long)aim);
+		ins->fn = (unsigned long)jifl_count_miss_nested;
 		return true;
 	}
-	*ins = jifl_count_call_of(NULL, (unsigned long)aim);
-	ins->fn = (unsigned long)jifl_count_miss_nested;
+	/* A cell is not taken here: that would want jifl_entry_lock. */
+	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
+	if (!jifl_stats_has_cell(aim, &ins->cell))
+		*ins = jifl_count_begin_insert(aim);
 	return true;
 }
 

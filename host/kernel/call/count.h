@@ -11,7 +11,7 @@
 #include "whose.h"
 
 /* Room for a session's inserts on each side of an entry piece. */
-#define JIFL_ENTRY_INSERTS	4
+#define JIFL_ENTRY_INSERTS	8
 
 int jifl_count_init(void);
 void jifl_count_exit(void);
@@ -44,8 +44,13 @@ void jifl_count_translate_begin(const struct jifl_aim *aim);
  */
 void jifl_count_put_aside(u64 calls[JIFL_LANES]);
 void jifl_count_put_back(const u64 calls[JIFL_LANES]);
-/* The call in that lane, if there is one, ends outside of an entry piece. Preemption is off. */
-void jifl_count_end_outside(unsigned long lane);
+/*
+ * The call of a function in that lane, if there is one, ends with this result. Preemption is off;
+ * any lock may be held.
+ */
+void jifl_count_end_outside(unsigned long lane, u64 result);
+/* Are the session's calls known until their ends? */
+bool jifl_count_follows(const struct jifl_session *s);
 /*
  * Fills *ins, for a block where a target of the aim begins that is called from inside the cache:
  * the call is counted, or counted as missed. False: nothing is known of the aim's calls. Under

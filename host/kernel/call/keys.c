@@ -118,8 +118,10 @@ void jifl_keys_add(struct jifl_keys_table *t, u64 value)
 	struct jifl_keys_name name;
 	struct jifl_keys_cell *cell;
 
+	jifl_own_begin();
 	jifl_keys_name(t, &name);
 	cell = jifl_keys_cell(t, &name);
+	jifl_own_end();
 	atomic64_inc(&cell->calls);
 	atomic64_add(value, &cell->sum);
 }

@@ -10,6 +10,10 @@
  * are asleep inside a function. Their lanes are swept (call/switch.c), so on_return finds nothing to
  * do for these.
  *
+ * A call can return with any lock of the kernel held, and with interrupts off. So what is done at
+ * its end takes no lock and allocates nothing: counts are added, records are stored, and a task that
+ * has to wait for the reader of records is noted in a table (store/ring_wait.c).
+ *
  * No task is in on_return when the module goes: it runs with preemption off, and jifl_entry_exit
  * waits for RCU tasks. The pool itself is the kernel's memory: it goes with the last record.
  *
@@ -38,7 +42,7 @@ static struct rethook *returns;		/* written under jifl_session_mutex */
 static unsigned int users;		/* jifl_session_mutex */
 
 /* In a record: a bit for each lane, and above them the level that is left. */
-static void on_return(u32 record)
+static void on_return(u32 record, u64 result)
 {
 	const unsigned long lanes = record;
 	const enum jifl_level leaves = record >> JIFL_LANES;
@@ -46,7 +50,7 @@ static void on_return(u32 record)
 
 	flags = jifl_own_irq_save();
 	for_each_set_bit(lane, &lanes, JIFL_LANES)
-		jifl_count_end_outside(lane);
+		jifl_count_end_outside(lane, result);
 	if (leaves)
 		jifl_levels_leave(leaves);
 	jifl_own_irq_restore(flags);

@@ -82,6 +82,7 @@ struct jifl_aim {
 	struct jifl_session *session;
 	u32 index;			/* in the session's list */
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
+	u32 value;			/* of a function: the type of its value, JIFL_TARGET_*; value.h */
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
 	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */

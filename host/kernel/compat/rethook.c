@@ -18,7 +18,7 @@ static void on_return(struct rethook_node *node, void *data, struct pt_regs *reg
 {
 	jifl_compat_return_fn fn = (jifl_compat_return_fn)data;
 
-	fn(container_of(node, struct jifl_compat_return, node)->value);
+	fn(container_of(node, struct jifl_compat_return, node)->value, regs->ax);
 }
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)

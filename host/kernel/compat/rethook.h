@@ -15,8 +15,8 @@ struct jifl_compat_return {
 	u32 value;
 };
 
-/* Called at each return with preemption off. */
-typedef void (*jifl_compat_return_fn)(u32 value);
+/* Called at each return with preemption off. result: the register in which functions return. */
+typedef void (*jifl_compat_return_fn)(u32 value, u64 result);
 
 /*
  * Makes n records, whose returns call fn. NULL: no memory, or this kernel has no return hooks.

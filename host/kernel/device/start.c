@@ -11,6 +11,7 @@
 #include <linux/uaccess.h>
 
 #include "../kernel.h"
+#include "../call/value.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
 #include "../session/aim.h"
@@ -21,24 +22,19 @@
 #include "../tools/tools.h"
 #include "request.h"
 
-/* May the session that is asked for be about functions? */
-static bool jifl_start_may_functions(const struct jifl_start *req, const struct jifl_tool *tool)
-{
-	return tool->functions && !(req->flags & ~tool->function_flags);
-}
-
 /* -EOPNOTSUPP with spec->refused set: it cannot be entered. */
-static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_target_spec *spec,
-			       bool may)
+static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
 {
 	int ret;
 
-	if (spec->id || spec->flags & ~JIFL_TARGET_OPTIONAL ||
+	if (spec->id || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1])
 		return -EINVAL;
-	spec->refused = may ? jifl_function_refusal(spec->address) : JIFL_REFUSED_TOOL;
+	spec->refused = jifl_function_refusal(spec->address);
 	if (!spec->refused) {
 		ret = jifl_aim_add(s, index, spec->kind, spec->address);
+		if (!ret)
+			s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
 		if (ret != -ENOENT)
 			return ret;
 		spec->refused = JIFL_REFUSED_UNKNOWN;
@@ -46,13 +42,12 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 	return spec->flags & JIFL_TARGET_OPTIONAL ? 0 : -EOPNOTSUPP;
 }
 
-static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_target_spec *spec,
-			     bool may_functions)
+static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
 {
 	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER)
 		return -EINVAL;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
-		return jifl_start_function(s, index, spec, may_functions);
+		return jifl_start_function(s, index, spec);
 	if (spec->address || spec->flags || memchr_inv(spec->name, 0, sizeof(spec->name)))
 		return -EINVAL;
 	return jifl_aim_add(s, index, spec->kind, spec->id);
@@ -66,7 +61,7 @@ static int jifl_start_answer(u64 targets, u32 index, u32 refused)
 	return put_user(refused, &spec[index].refused) ? -EFAULT : 0;
 }
 
-static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req, bool may_functions)
+static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
 	struct jifl_target_spec spec;
@@ -76,7 +71,7 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req, bo
 	for (i = 0; i < s->ntargets && !ret; i++) {
 		if (copy_from_user(&spec, &list[i], sizeof(spec)))
 			return -EFAULT;
-		ret = jifl_start_target(s, i, &spec, may_functions);
+		ret = jifl_start_target(s, i, &spec);
 		if (ret == -EOPNOTSUPP)
 			req->busy_target = i;
 		if (spec.kind == JIFL_TARGET_FUNCTION &&
@@ -90,14 +85,12 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req, bo
 static struct jifl_session *jifl_start_session(struct jifl_start *req,
 					       const struct jifl_tool *tool)
 {
-	const bool may_functions = jifl_start_may_functions(req, tool);
 	struct jifl_session *s = jifl_session_alloc(req->ntargets);
 	int ret;
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
-	ret = jifl_filter_init(&s->filter, req) ?:
-	      jifl_start_targets(s, req, may_functions);
+	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_targets(s, req);
 	if (ret) {
 		jifl_session_free(s);
 		return ERR_PTR(ret);

@@ -280,7 +280,14 @@ static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
 	return lanes;
 }
 
-/* Leaves out the sessions whose tools take tasks' calls alone. */
+/* Whether the session's calls may be in softirqs and hard interrupts. */
+static bool jifl_choose_takes_interrupts(const struct jifl_session *s)
+{
+	/* Values of calls are added to figures with interrupts on (call/value.c). */
+	return s->tool->interrupts && !(s->flags & JIFL_FLAGS_VALUE);
+}
+
+/* Leaves out the sessions that take tasks' calls alone. */
 static u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level)
 {
 	unsigned int lane;
@@ -288,7 +295,7 @@ static u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum j
 	if (level == JIFL_LEVEL_TASK)
 		return lanes;
 	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!aims[lane] || aims[lane]->session->tool->interrupts)
+		if (!aims[lane] || jifl_choose_takes_interrupts(aims[lane]->session))
 			continue;
 		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
 								     JIFL_MISS_SOFTIRQ);

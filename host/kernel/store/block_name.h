@@ -16,17 +16,26 @@ struct jifl_block_name {
 	u32 src_len;		/* bytes */
 };
 
+#define JIFL_BLOCK_HASH_START	0x811c9dc5
+
+/* FNV-1a of more bytes. Any context. */
+static inline u32 jifl_block_hash_bytes(u32 hash, const u8 *bytes, u32 len)
+{
+	while (len--)
+		hash = (hash ^ *bytes++) * 0x01000193;
+	return hash;
+}
+
 /*
  * FNV-1a of the block's bytes. Code that decodes the block later can tell by it whether the block
  * still has these bytes. Any context.
  */
 static inline u32 jifl_block_hash(const struct ir_block *b)
 {
-	u32 hash = 0x811c9dc5, i, j;
+	u32 hash = JIFL_BLOCK_HASH_START, i;
 
 	for (i = 0; i < b->ninsns; i++)
-		for (j = 0; j < b->insns[i].len; j++)
-			hash = (hash ^ b->insns[i].bytes[j]) * 0x01000193;
+		hash = jifl_block_hash_bytes(hash, b->insns[i].bytes, b->insns[i].len);
 	return hash;
 }
 

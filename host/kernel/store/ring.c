@@ -118,9 +118,14 @@ void jifl_ring_limits_lift(void)
 		WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), U64_MAX);
 }
 
-void jifl_ring_end_wait(void)
+void jifl_ring_end_wait(bool of_function)
 {
-	jifl_ring_wait(raw_cpu_ptr(&jifl_cpu.ring_limit));
+	const u64 *limit = raw_cpu_ptr(&jifl_cpu.ring_limit);
+
+	if (of_function)
+		jifl_ring_wait_in_kernel(limit);
+	else
+		jifl_ring_wait(limit);
 }
 
 /* --- life ------------------------------------------------------------------------- */
@@ -200,17 +205,21 @@ void jifl_ring_close(const struct jifl_ring_owner *o)
 
 /* --- writing ---------------------------------------------------------------------- */
 
-struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
+void jifl_ring_fill(struct ir_insert *ins, u32 what)
 {
-	struct ir_insert *ins = ir_block_insert(b, place, at);
-
-	if (!ins)
-		return NULL;
 	ins->kind = IR_INSERT_RECORD;
 	ins->cell = jifl_cpu_operand(ring);
 	ins->rings = (s32)(unsigned long)jifl_ring_layout.slots;
 	ins->order = jifl_ring_layout.order;
 	ins->imm = (s32)what;
+}
+
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	if (ins)
+		jifl_ring_fill(ins, what);
 	return ins;
 }
 

@@ -46,13 +46,15 @@ void jifl_ring_stop(const struct jifl_ring_owner *o);
 void jifl_ring_close(const struct jifl_ring_owner *o);
 /* Adds a record of `what`, and of rsp; NULL: there was no room for the insert. */
 struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
+/* Makes *ins, whose place and words are the caller's, such an insert; for entry pieces, too. */
+void jifl_ring_fill(struct ir_insert *ins, u32 what);
 /* The same before instruction `at` of a function's block, which begins the block or returns. */
 struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 /*
  * Makes the task wait, on its way back to user space, until some records of this CPU's ring are
  * taken.
  */
-void jifl_ring_end_wait(void);
+void jifl_ring_end_wait(bool of_function);
 /* From here on no task waits until the ring is read again. */
 void jifl_ring_limits_lift(void);
 /* JIFL_IOC_RECORDS. Sleeps. */
@@ -160,6 +162,11 @@ void jifl_ring_wait_open(pid_t reader);
 void jifl_ring_wait_close(void);
 /* The current task waits, on its way back to user space, until *limit has another value. */
 void jifl_ring_wait(const u64 *limit);
+/*
+ * The same at a function's return: any lock may be held. Kernel threads do not wait, as they never
+ * are on their way to user space.
+ */
+void jifl_ring_wait_in_kernel(const u64 *limit);
 /* Called when some limits have another value. */
 void jifl_ring_wait_wake(void);
 /* How often tasks waited since the wait was opened, and the nanoseconds of all waits together. */

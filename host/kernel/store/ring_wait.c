@@ -8,8 +8,14 @@
  * wait: signals and tracers let such work be done first (get_signal, ptrace_notify). The reader
  * may not come for ring_patience_ms, because it is stopped or needs something that a waiting task
  * has to do. Then no task waits until the reader comes.
+ *
+ * A call of a function may end where any lock is held, that of an allocator, too. So a waiter is not
+ * allocated there, but has a place in a table, at the hash of its task. A task that finds no place
+ * does not wait, and records may be lost. A task has one place at most, although many of its calls
+ * may end before it is on its way to user space.
  */
 #include <linux/atomic.h>
+#include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
@@ -33,7 +39,14 @@ struct jifl_ring_waiter {
 	struct callback_head work;
 	const u64 *limit;		/* the CPU's limit */
 	u64 full;			/* the limit's value when the ring was full */
+	struct task_struct *task;	/* in the table: whose place it is; NULL: it is free */
 };
+
+#define JIFL_RING_PLACES_BITS	9
+#define JIFL_RING_WINDOW	4	/* places in which a task may be, from that of its hash on */
+
+static struct jifl_ring_waiter
+jifl_ring_places[(1u << JIFL_RING_PLACES_BITS) + JIFL_RING_WINDOW];
 
 static pid_t jifl_ring_reader;		/* 0: no task waits */
 static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting */
@@ -43,7 +56,11 @@ static bool jifl_ring_ever_waited;
 
 static void jifl_ring_waiter_gone(struct jifl_ring_waiter *w)
 {
-	kfree(w);
+	if (w->task)
+		/* Pairs with the cmpxchg of the next task. */
+		smp_store_release(&w->task, NULL);
+	else
+		kfree(w);
 	if (atomic_dec_and_test(&jifl_ring_waiters))
 		wake_up_all(&jifl_ring_room);
 }
@@ -79,16 +96,14 @@ static void jifl_ring_wait_here(struct callback_head *work)
 	jifl_ring_waiter_gone(w);
 }
 
-void jifl_ring_wait(const u64 *limit)
+static bool jifl_ring_waits_for_reader(void)
 {
-	struct jifl_ring_waiter *w;
+	return task_tgid_nr(current) != READ_ONCE(jifl_ring_reader) &&
+	       !JIFL_HOST_PLANTED(rings_not_waited_for);
+}
 
-	if (task_tgid_nr(current) == READ_ONCE(jifl_ring_reader) ||
-	    JIFL_HOST_PLANTED(rings_not_waited_for))
-		return;
-	w = JIFL_ALLOC(kmalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN));
-	if (!w)
-		return;
+static void jifl_ring_wait_add(struct jifl_ring_waiter *w, const u64 *limit)
+{
 	w->limit = limit;
 	w->full = READ_ONCE(*limit);
 	init_task_work(&w->work, jifl_ring_wait_here);
@@ -99,6 +114,43 @@ void jifl_ring_wait(const u64 *limit)
 	if (!READ_ONCE(jifl_ring_reader) ||
 	    jifl_import(task_work_add)(current, &w->work, TWA_RESUME))
 		jifl_ring_waiter_gone(w);
+}
+
+void jifl_ring_wait(const u64 *limit)
+{
+	struct jifl_ring_waiter *w;
+
+	if (!jifl_ring_waits_for_reader())
+		return;
+	w = JIFL_ALLOC(kzalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN));
+	if (w)
+		jifl_ring_wait_add(w, limit);
+}
+
+/* A place for the current task; NULL: it has one, or none is free. */
+static struct jifl_ring_waiter *jifl_ring_take_place(void)
+{
+	struct jifl_ring_waiter *w = &jifl_ring_places[hash_ptr(current, JIFL_RING_PLACES_BITS)];
+	unsigned int i;
+
+	for (i = 0; i < JIFL_RING_WINDOW; i++)
+		if (READ_ONCE(w[i].task) == current)
+			return NULL;
+	for (i = 0; i < JIFL_RING_WINDOW; i++)
+		if (!READ_ONCE(w[i].task) && !cmpxchg(&w[i].task, NULL, current))
+			return &w[i];
+	return NULL;
+}
+
+void jifl_ring_wait_in_kernel(const u64 *limit)
+{
+	struct jifl_ring_waiter *w;
+
+	if (current->flags & (PF_KTHREAD | PF_IO_WORKER) || !jifl_ring_waits_for_reader())
+		return;
+	w = jifl_ring_take_place();
+	if (w)
+		jifl_ring_wait_add(w, limit);
 }
 
 void jifl_ring_wait_wake(void)

@@ -87,7 +87,6 @@ const struct jifl_tool jifl_tool_none = {
 	.name = "none",
 	.kind = JIFL_KIND_NONE,
 	.calls = JIFL_CALLS_UNCOUNTED,
-	.functions = true,
 	.interrupts = true,
 	.entry = jifl_count_entry,
 };
@@ -97,9 +96,7 @@ const struct jifl_tool jifl_tool_call = {
 	.kind = JIFL_KIND_CALL,
 	.flags = JIFL_FLAGS_BY | JIFL_FLAGS_VALUE,
 	.calls = JIFL_CALLS_COUNTED,
-	.functions = true,
 	.interrupts = true,
-	.function_flags = JIFL_FLAGS_BY,
 	.entry = jifl_count_entry,
 };
 
@@ -116,9 +113,7 @@ const struct jifl_tool jifl_tool_insn = {
 	.flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.counts_insns = true,
-	.functions = true,
 	.interrupts = true,
-	.function_flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_insns,
 	.open = jifl_counts_open_insn,
 	.entry = jifl_count_entry,
@@ -129,9 +124,7 @@ const struct jifl_tool jifl_tool_block = {
 	.kind = JIFL_KIND_BLOCK,
 	.flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.calls = JIFL_CALLS_FOLLOWED,
-	.functions = true,
 	.interrupts = true,
-	.function_flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
 	.instrument = jifl_counts_blocks,
 	.entry = jifl_count_entry,
 };

@@ -12,8 +12,12 @@
  * reach static per-CPU data alone, of which the kernel has 8 KiB for all modules. So all processors
  * share the counters, and if there are several, the instruction that adds is locked.
  *
- * Contexts: jifl_profile_instrument runs under the engine lock, and any lock of the kernel may be
- * held; the others sleep.
+ * A function is entered behind its beginning: the tracer's site, with an endbr64 before it. What is
+ * skipped counts as a block, which the entry piece counts. So the profile is that of a function that
+ * is called without JIFL.
+ *
+ * Contexts: jifl_profile_instrument and jifl_profile_entry run under the engine lock, and any lock
+ * of the kernel may be held; the others sleep.
  */
 #include <linux/cpumask.h>
 #include <linux/mm.h>
@@ -29,6 +33,8 @@
 #include "../store/cells.h"
 #include "../call/count.h"
 #include "../call/whose.h"
+#include "../enter/function.h"
+#include "../enter/target.h"
 #include "tools.h"
 
 static unsigned int profile_blocks = 1 << 17;
@@ -132,16 +138,20 @@ static u64 *jifl_profile_counters(struct jifl_profile *p, const struct jifl_prof
 	return cell ? p->counters + jifl_cells_index(&p->blocks, size, cell) * p->per_block : NULL;
 }
 
-static void jifl_profile_add(struct ir_block *b, enum ir_place place, const u64 *counter)
+static void jifl_profile_fill_add(struct ir_insert *ins, const u64 *counter)
 {
-	struct ir_insert *ins = ir_block_insert(b, place, b->ninsns - 1);
-
-	if (!ins)
-		return;
 	ins->kind = IR_INSERT_ADD;
 	ins->imm = 1;
 	ins->cell.disp = (s32)(unsigned long)counter;
 	ins->cell.locked = num_possible_cpus() > 1 && !JIFL_HOST_PLANTED(cells_not_locked);
+}
+
+static void jifl_profile_add(struct ir_block *b, enum ir_place place, const u64 *counter)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, b->ninsns - 1);
+
+	if (ins)
+		jifl_profile_fill_add(ins, counter);
 }
 
 static void jifl_profile_instrument(struct ir_block *b, void *arg)
@@ -161,6 +171,43 @@ static void jifl_profile_instrument(struct ir_block *b, void *arg)
 	jifl_profile_add(b, IR_ANYWHERE, counters);
 	if (name.branch != JIFL_PROFILE_NO_BRANCH)
 		jifl_profile_add(b, IR_AFTER, counters + 1);
+}
+
+/* The block that the door of a function skips; its bytes are those that stand there without door. */
+static struct jifl_profile_name jifl_profile_skipped(const struct jifl_target *t)
+{
+	static const u8 site[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };	/* ftrace's nop */
+	const u32 skipped = jifl_function_skipped(t), before = skipped - sizeof(site);
+	u32 hash = JIFL_BLOCK_HASH_START;
+
+	hash = jifl_block_hash_bytes(hash, (const u8 *)(unsigned long)t->id, before);
+	return (struct jifl_profile_name){
+		.block = {
+			.orig = (u32)t->id,
+			.hash = jifl_block_hash_bytes(hash, site, sizeof(site)),
+			.src_len = skipped,
+		},
+		.insns = before ? 2 : 1,
+		.branch = JIFL_PROFILE_NO_BRANCH,
+	};
+}
+
+static void jifl_profile_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+			       struct ir_insert *exit, u32 *nexit)
+{
+	struct jifl_profile *p = aim->session->tool_data;
+	struct jifl_profile_name name;
+	u64 *counters;
+
+	jifl_count_entry(aim, entry, nentry, exit, nexit);
+	if (aim->target->kind != JIFL_TARGET_FUNCTION)
+		return;
+	name = jifl_profile_skipped(aim->target);
+	counters = jifl_profile_counters(p, &name);
+	if (counters)
+		jifl_profile_fill_add(&entry[(*nentry)++], counters);
+	else
+		WRITE_ONCE(p->refused, p->refused + 1);
 }
 
 /* --- reading ----------------------------------------------------------------------- */
@@ -219,5 +266,5 @@ const struct jifl_tool jifl_tool_profile = {
 	.instrument = jifl_profile_instrument,
 	.open = jifl_profile_open,
 	.close = jifl_profile_close,
-	.entry = jifl_count_entry,
+	.entry = jifl_profile_entry,
 };

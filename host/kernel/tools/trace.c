@@ -18,6 +18,16 @@
 #include "../call/whose.h"
 #include "tools.h"
 
+/* A function has been entered. */
+static struct ir_insert jifl_trace_entered(const struct jifl_session *s)
+{
+	return (struct ir_insert){
+		.kind = IR_INSERT_ADD,
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
+		.imm = 1,
+	};
+}
+
 static void jifl_trace_count(struct ir_block *b, const struct jifl_session *s)
 {
 	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
@@ -42,18 +52,29 @@ static void jifl_trace_words(struct ir_insert *ins, const struct ir_fetch *words
 #define JIFL_TRACE_REG(r) { .how = IR_FETCH_REG, .base = (r), .index = IR_REG_NONE }
 static const struct ir_fetch jifl_trace_tsc[] = { { .how = IR_FETCH_TSC } };
 
+/* System V ABI, section 3.2.3. */
+static const struct ir_fetch jifl_trace_arguments[] = {
+	JIFL_TRACE_REG(IR_RDI), JIFL_TRACE_REG(IR_RSI), JIFL_TRACE_REG(IR_RDX),
+	JIFL_TRACE_REG(IR_RCX), JIFL_TRACE_REG(IR_R8), JIFL_TRACE_REG(IR_R9),
+};
+
+/* For an entry piece. words: as many as the record has; NULL: none. */
+static struct ir_insert jifl_trace_record(u32 what, const struct ir_fetch *words)
+{
+	struct ir_insert ins = { .convention = true };
+
+	jifl_ring_fill(&ins, what);
+	if (words)
+		jifl_trace_words(&ins, words);
+	return ins;
+}
+
 static void jifl_trace_enter(struct ir_block *b, const struct jifl_session *s, bool values)
 {
-	/* System V ABI, section 3.2.3. */
-	static const struct ir_fetch arguments[] = {
-		JIFL_TRACE_REG(IR_RDI), JIFL_TRACE_REG(IR_RSI), JIFL_TRACE_REG(IR_RDX), JIFL_TRACE_REG(IR_RCX),
-		JIFL_TRACE_REG(IR_R8), JIFL_TRACE_REG(IR_R9),
-	};
-
 	jifl_trace_count(b, s);
 	jifl_ring_insert(b, 0, (u32)b->addr.v);
 	if (values)
-		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS), arguments);
+		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS), jifl_trace_arguments);
 	if (s->flags & JIFL_FLAG_CLOCK)
 		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED), jifl_trace_tsc);
 }
@@ -103,6 +124,26 @@ static void jifl_trace_instrument(struct ir_block *b, void *arg)
 		jifl_trace_jump(b);
 }
 
+/*
+ * The copy of a target begins behind the function's first block's beginning. So its records are made
+ * in the entry piece, where registers and stack pointer are those of the function's beginning, too.
+ */
+static void jifl_trace_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+			     struct ir_insert *exit, u32 *nexit)
+{
+	const struct jifl_session *s = aim->session;
+
+	jifl_count_entry(aim, entry, nentry, exit, nexit);
+	if (aim->target->kind != JIFL_TARGET_FUNCTION)
+		return;
+	entry[(*nentry)++] = jifl_trace_entered(s);
+	entry[(*nentry)++] = jifl_trace_record((u32)aim->target->id, NULL);
+	if (s->flags & JIFL_FLAG_VALUES)
+		entry[(*nentry)++] = jifl_trace_record(JIFL_RECORD_ARGUMENTS, jifl_trace_arguments);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		entry[(*nentry)++] = jifl_trace_record(JIFL_RECORD_ENTERED, jifl_trace_tsc);
+}
+
 static int jifl_trace_open(struct jifl_session *s, u64 *busy_session)
 {
 	const bool words = s->flags & JIFL_FLAGS_FUNCTIONS;
@@ -125,5 +166,5 @@ const struct jifl_tool jifl_tool_trace = {
 	.shows_addresses = true,
 	.instrument = jifl_trace_instrument,
 	.open = jifl_trace_open,
-	.entry = jifl_count_entry,
+	.entry = jifl_trace_entry,
 };

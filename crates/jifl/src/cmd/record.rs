@@ -13,7 +13,8 @@ use crate::session::scope::Scope;
 /// Arguments of `jifl record`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
 FILE is written when the session is over. Until then it keeps its old content.
@@ -22,7 +23,7 @@ Examples:
   jifl record 'sys:*' -- make
   jifl record sys:openat -n nginx --for 10s -o nginx.jifl")]
 pub struct RecordArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Write to FILE

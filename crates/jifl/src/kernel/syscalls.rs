@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls of x86-64 by name and number.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The table: names by number, in order of numbers.
+use jifl_sys::abi::NR_MAX;
+
+/// The table: names by number, in order of numbers. Behind the numbers that system calls can have,
+/// other targets of a session may have numbers, too.
 #[derive(Debug, Clone)]
-pub struct Table(Vec<(u32, String)>);
+pub struct Table {
+    calls: Vec<(u32, String)>,
+    others: BTreeMap<u32, String>,
+}
 
 impl Table {
     /// All calls that have a name, whether the running kernel has them or not.
     pub fn all() -> Table {
         let mut calls: Vec<(u32, String)> = syscalls::Sysno::iter()
             .map(|call| (call.id() as u32, call.name().to_owned()))
-            .filter(|(nr, _)| (*nr as usize) < jifl_sys::abi::NR_MAX)
+            .filter(|(nr, _)| (*nr as usize) < NR_MAX)
             .collect();
         calls.sort();
-        Table(calls)
+        Table {
+            calls,
+            others: BTreeMap::new(),
+        }
     }
 
     /// The calls for which `kallsyms` (the text of /proc/kallsyms) has a handler. `None` if it has
@@ -30,21 +39,50 @@ impl Table {
             return None;
         }
         let mut table = Table::all();
-        table.0.retain(|(_, name)| handlers.contains(handler(name)));
+        table
+            .calls
+            .retain(|(_, name)| handlers.contains(handler(name)));
         Some(table)
     }
 
     /// Numbers and names.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.0.iter().map(|(nr, name)| (*nr, name.as_str()))
+        self.calls.iter().map(|(nr, name)| (*nr, name.as_str()))
     }
 
     /// The name of a call; `nr_N` for one without.
     pub fn name(&self, nr: u32) -> String {
-        match self.0.binary_search_by_key(&nr, |(nr, _)| *nr) {
-            Ok(index) => self.0[index].1.clone(),
+        if let Some(name) = self.others.get(&nr) {
+            return name.clone();
+        }
+        match self.calls.binary_search_by_key(&nr, |(nr, _)| *nr) {
+            Ok(index) => self.calls[index].1.clone(),
             Err(_) => format!("nr_{nr}"),
         }
+    }
+
+    /// The name of what has this number, in the notation of targets: `sys:openat`, `fn:vfs_read`.
+    pub fn target(&self, nr: u32) -> String {
+        let kind = if self.is_other(nr) { "fn" } else { "sys" };
+        format!("{kind}:{}", self.name(nr))
+    }
+
+    /// Is it no system call that has this number?
+    pub fn is_other(&self, nr: u32) -> bool {
+        nr as usize >= NR_MAX
+    }
+
+    /// The table with functions, too, by their numbers.
+    pub fn with(&self, others: BTreeMap<u32, String>) -> Table {
+        Table {
+            calls: self.calls.clone(),
+            others,
+        }
+    }
+
+    /// The functions, by their numbers.
+    pub fn others(&self) -> &BTreeMap<u32, String> {
+        &self.others
     }
 }
 

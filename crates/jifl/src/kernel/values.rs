@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments and results of functions, by their types: from registers to text and to JSON.
 
+use jifl_sys::abi::{TARGET_SIGNED, TARGET_VOID, target_arg, target_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -90,6 +91,18 @@ impl Prototype {
         }
     }
 
+    /// The type of the result, in the module's form.
+    pub fn result_type(&self) -> u32 {
+        self.result.as_ref().map_or(TARGET_VOID, Kind::layout)
+    }
+
+    /// The register and the type of an argument, in the module's form; `None`: no argument is
+    /// chosen, or it is in no register.
+    pub fn argument_type(&self, chosen: impl Fn(&Parameter) -> bool) -> Option<u32> {
+        let parameter = self.parameters.iter().find(|one| chosen(one))?;
+        Some(parameter.kind.layout() | target_arg(parameter.register? as u32))
+    }
+
     /// `(name=value, ...)`
     pub fn arguments(&self, registers: &[u64; 6]) -> String {
         let mut all: Vec<String> = self
@@ -128,6 +141,18 @@ impl Parameter {
 }
 
 impl Kind {
+    /// The bytes of the value and whether it is signed, in the module's form.
+    fn layout(&self) -> u32 {
+        let (size, signed) = match self {
+            Kind::Bool => (1, false),
+            Kind::Int { size, signed } | Kind::Enum { size, signed, .. } => (*size, *signed),
+            Kind::Pointer => (8, false),
+            Kind::Whole(size) => (*size, false),
+        };
+        let size = if matches!(size, 1 | 2 | 4) { size } else { 8 };
+        target_bytes(size as u32) | if signed { TARGET_SIGNED } else { 0 }
+    }
+
     /// A value as an argument; `None` if it is no number.
     pub fn text(&self, register: u64) -> Option<String> {
         Some(match self {

@@ -30,6 +30,9 @@ pub struct Session {
     pub targets: Vec<Target>,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
+    /// Functions that patterns match, and that are not in the list for other reasons: how many for
+    /// each.
+    pub unfit: BTreeMap<&'static str, u64>,
 }
 
 impl Session {
@@ -42,6 +45,7 @@ impl Session {
             start,
             targets,
             without_site: 0,
+            unfit: BTreeMap::new(),
         }
     }
 
@@ -84,6 +88,10 @@ impl Session {
         functions.left_out = left_out
             .map(|(reason, count)| (refusal(reason).to_owned(), count))
             .collect();
+        let unfit = self.unfit.iter();
+        functions
+            .left_out
+            .extend(unfit.map(|(why, count)| ((*why).to_owned(), *count)));
         functions.left_out.sort_by_key(|(_, count)| Reverse(*count));
         functions
     }

@@ -15,3 +15,4 @@ pub mod ring;
 pub mod scope;
 pub mod table;
 pub mod targets;
+pub mod types;

@@ -53,6 +53,9 @@ pub struct Scope {
     /// fast as later ones
     #[arg(long, value_name = "FILE")]
     warm: Option<PathBuf>,
+    /// Go on although a pattern matches more than 1,000 functions
+    #[arg(short, long)]
+    pub yes: bool,
     /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,

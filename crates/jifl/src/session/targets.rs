@@ -35,6 +35,8 @@ pub struct FunctionTarget {
     /// It is one of several that a word means. If it cannot be entered, it is left out. Otherwise
     /// the session is refused.
     pub may_be_left_out: bool,
+    /// The type of its value in the module's form: `TARGET_SIGNED` and so on.
+    pub value: u32,
 }
 
 impl Target {
@@ -49,6 +51,12 @@ impl Target {
             Target::Syscall(nr) => Some(*nr),
             Target::Function(_) => None,
         }
+    }
+
+    /// Its number among all targets of a session, where it has the index `index`: that of the
+    /// system call, or one that no system call has.
+    pub fn number(&self, index: u32) -> u32 {
+        self.nr().unwrap_or(NR_MAX as u32 + index)
     }
 
     /// The function.
@@ -66,6 +74,7 @@ impl Target {
             Target::Function(target) => {
                 let function = &target.function;
                 let mut spec = TargetSpec::function(function.address, &function.name);
+                spec.flags |= target.value;
                 if target.may_be_left_out {
                     spec.flags |= TARGET_OPTIONAL;
                 }
@@ -108,6 +117,19 @@ pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
         }
     };
     targets.iter().map(name).collect()
+}
+
+/// The names of functions among targets, with their modules, by their numbers.
+pub fn functions(targets: &[Target], table: &Table) -> BTreeMap<u32, String> {
+    let all = targets.iter().zip(names(targets, table)).enumerate();
+    let functions = all.filter_map(|(index, (target, name))| {
+        let name = match &target.function()?.module {
+            Some(module) => format!("{name}@{module}"),
+            None => name,
+        };
+        Some((target.number(index as u32), name))
+    });
+    functions.collect()
 }
 
 /// What the words of a command line mean.
@@ -166,6 +188,7 @@ pub fn select(
             let target = found.entry(function.address).or_insert(FunctionTarget {
                 function,
                 may_be_left_out,
+                value: 0,
             });
             target.may_be_left_out &= may_be_left_out;
         }
@@ -183,27 +206,12 @@ pub fn select(
     Ok(selected)
 }
 
-/// The targets that `words` name, where only system calls can be targets, for a command or kind of
-/// count that is called `what`.
+/// [`select`] from what the running kernel has.
 ///
 /// # Errors
-/// One word matches no system call.
-pub fn select_syscalls(
-    words: &[String],
-    table: &Table,
-    what: &str,
-) -> Result<Vec<Target>, Failure> {
-    let mut found = BTreeSet::new();
-    for word in words {
-        if Pattern::parse(word).is_some() {
-            return Err(Failure::usage(format!(
-                "{word}: {what} takes system calls only, so far: functions go with `jifl count` \
-                 insn, block, call and none"
-            )));
-        }
-        found.extend(syscalls_of(word, table)?);
-    }
-    Ok(found.into_iter().map(Target::Syscall).collect())
+/// As for [`select`].
+pub fn select_here(words: &[String], table: &Table, confirmed: bool) -> Result<Selected, Failure> {
+    select(words, table, Functions::of_kernel, confirmed)
 }
 
 fn many(pattern: &Pattern, number: usize) -> String {
@@ -273,8 +281,8 @@ mod tests {
     }
 
     fn pick(targets: &[&str]) -> Result<Vec<u32>, Failure> {
-        select_syscalls(&words(targets), &Table::all(), "this")
-            .map(|found| found.iter().filter_map(Target::nr).collect())
+        select(&words(targets), &Table::all(), Functions::default, false)
+            .map(|found| found.targets.iter().filter_map(Target::nr).collect())
     }
 
     fn pick_all(targets: &[&str], confirmed: bool) -> Result<Selected, Failure> {
@@ -299,8 +307,6 @@ mod tests {
             ("sys:zzzzzz", "jifl list"),
             ("sys:zz*", "matches no"),
             ("sys:512", "below 512"),
-            ("fn:vfs_read", "this takes system calls only"),
-            ("mod:nfs", "jifl count"),
         ] {
             let message = pick(&[target]).unwrap_err().message;
             assert!(message.contains(hint), "{target}: {message}");

@@ -16,12 +16,14 @@
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/spinlock.h>
 #include <linux/stacktrace.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../compat/ksym.h"
+#include "../../store/percpu.h"
 #include "lock.h"
 
 /* Maximum of frames of locking functions, and of JIFL's, below the caller. */
@@ -97,7 +99,7 @@ static struct jifl_lock_wait *jifl_lock_take_wait(struct jifl_lock_waits *w, uns
 
 	for (i = 0; !wait && i < WINDOW; i++) {
 		wait = jifl_lock_wait_at(w, sp, i);
-		/* Pairs with the releases in jifl_lock_end and jifl_lock_forget_wait. */
+		/* Pairs with the releases in lock_end and jifl_lock_forget_wait. */
 		if (READ_ONCE(wait->sp) || cmpxchg_acquire(&wait->sp, 0, sp))
 			wait = NULL;
 	}
@@ -124,8 +126,8 @@ static bool jifl_lock_is_free(const struct jifl_lock_slow *slow, unsigned long l
 	       !atomic_long_read((const atomic_long_t *)lock);
 }
 
-void jifl_lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
-		     const struct jifl_lock_slow *slow)
+static void lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
+		       const struct jifl_lock_slow *slow)
 {
 	/* Read before the stack walk, because its time is part of the wait. */
 	const u64 now = ktime_get_mono_fast_ns();
@@ -166,7 +168,7 @@ static void jifl_lock_add_wait(struct jifl_lock_cell *cell, s64 ns)
 		;
 }
 
-void jifl_lock_end(struct jifl_lock_table *t, unsigned long sp)
+static void lock_end(struct jifl_lock_table *t, unsigned long sp)
 {
 	struct jifl_lock_waits *w = jifl_lock_waits(t);
 	struct jifl_lock_wait *wait = jifl_lock_find_wait(w, jifl_lock_place_of(sp));
@@ -182,8 +184,8 @@ void jifl_lock_end(struct jifl_lock_table *t, unsigned long sp)
  * The stack is walked only if another function wants the lock. The longer this takes, the more
  * probably the next try fails, too.
  */
-void jifl_lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned long site,
-		     unsigned long outer)
+static void lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned long site,
+		       unsigned long outer)
 {
 	const struct jifl_lock_name name = {
 		.lock = lock,
@@ -193,4 +195,45 @@ void jifl_lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned lon
 	};
 
 	atomic64_inc(&jifl_lock_cell(t, &name)->contended);
+}
+
+/* --- what is inserted -------------------------------------------------------------------- */
+
+/*
+ * The functions of the kernel that are called here may be targets. Their doors would lead back here
+ * (jifl_own_begin).
+ */
+static void leave_alone(void)
+{
+	preempt_disable_notrace();
+	jifl_own_begin();
+}
+
+static void leave_alone_no_more(void)
+{
+	jifl_own_end();
+	preempt_enable_notrace();
+}
+
+void jifl_lock_begin(struct jifl_lock_table *t, unsigned long lock, unsigned long sp,
+		     const struct jifl_lock_slow *slow)
+{
+	leave_alone();
+	lock_begin(t, lock, sp, slow);
+	leave_alone_no_more();
+}
+
+void jifl_lock_end(struct jifl_lock_table *t, unsigned long sp)
+{
+	leave_alone();
+	lock_end(t, sp);
+	leave_alone_no_more();
+}
+
+void jifl_lock_retry(struct jifl_lock_table *t, unsigned long lock, unsigned long site,
+		     unsigned long outer)
+{
+	leave_alone();
+	lock_retry(t, lock, site, outer);
+	leave_alone_no_more();
 }

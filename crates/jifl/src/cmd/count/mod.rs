@@ -16,7 +16,6 @@ use jifl_sys::device::Device;
 use self::sheet::Form;
 use self::what::{By, Context, Plan, Value, What};
 use crate::base::exit::Failure;
-use crate::kernel::functions::Functions;
 use crate::kernel::memory::Kcore;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
@@ -28,6 +27,7 @@ use crate::session::recording::{self, Destination, Recording};
 use crate::session::report::{self, Format, Report};
 use crate::session::scope::{self, Outcome, Scope};
 use crate::session::targets::{self, Selected};
+use crate::session::types;
 use crate::show::output::{self, Extent, Sink};
 
 /// Arguments of `jifl count`.
@@ -42,10 +42,9 @@ WHAT is counted, inside targets:
   load, store    memory that instructions read, or write
   opcode         instructions by mnemonic
   func           calls of each of the kernel's functions
-  hist:VALUE     calls by VALUE: duration, retval, or ARG0 to ARG5
+  hist:VALUE     calls by VALUE: duration, retval, ARG0 to ARG5, or arg.NAME of functions
 
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. With insn, block, call and none it is also a function of
-the kernel: fn:NAME, fn:GLOB, fn:NAME@MODULE, or mod:NAME for all functions of a module.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB, fn:NAME@MODULE, or mod:NAME for all functions of a module.
 Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. The report goes to stdout
@@ -65,9 +64,6 @@ pub struct CountArgs {
     /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Go on although a pattern matches more than 1,000 functions
-    #[arg(short, long)]
-    yes: bool,
     /// Count by this key instead of by target; with several keys, by each combination
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]
     by: Vec<By>,
@@ -133,15 +129,8 @@ impl CountArgs {
     }
 
     /// The targets of a session that counts call by call.
-    fn select(&self, plan: &Plan, table: &Table) -> Result<Selected, Failure> {
-        if let Plan::Values(_) = plan {
-            let targets = targets::select_syscalls(&self.targets, table, "`jifl count hist:`")?;
-            return Ok(Selected {
-                targets,
-                without_site: 0,
-            });
-        }
-        targets::select(&self.targets, table, Functions::of_kernel, self.yes)
+    fn select(&self, table: &Table) -> Result<Selected, Failure> {
+        targets::select_here(&self.targets, table, self.scope.yes)
     }
 
     fn form(&self) -> Form {
@@ -180,26 +169,26 @@ pub fn run(args: CountArgs) -> Result<u8, Failure> {
         ));
     }
     match &plan {
-        Plan::Calls(kind) => run_calls(&args, &plan, *kind),
-        Plan::Keys(kind, by, flags) => run_keys(&args, &plan, (*kind, by), *flags),
-        Plan::Values(value) => run_values(&args, &plan, *value),
+        Plan::Calls(kind) => run_calls(&args, *kind),
+        Plan::Keys(kind, by, flags) => run_keys(&args, (*kind, by), *flags),
+        Plan::Values(value) => run_values(&args, *value),
         Plan::Blocks(by_func) => run_blocks(&args, *by_func),
     }
 }
 
 /// Runs a session of this kind, which counts call by call.
-fn observe(
-    args: &CountArgs,
-    plan: &Plan,
-    kind: Kind,
-    flags: u32,
-) -> Result<(Outcome, Device, Sink), Failure> {
+fn observe(args: &CountArgs, kind: Kind, flags: u32) -> Result<(Outcome, Device, Sink), Failure> {
     let table = Table::all();
     let flags = flags | if args.repeats { FLAG_REPEATS } else { 0 };
-    let mut session = Session::of(kind, flags, args.select(plan, &table)?);
+    let mut session = Session::of(kind, flags, args.select(&table)?);
     if !args.context.is_empty() {
         session.start.filters |= FILTER_LEVELS;
         session.start.levels = args.levels();
+    }
+    if let What::Hist(value) = args.what
+        && let Some(wanted) = value.wanted()
+    {
+        types::set(&mut session, wanted)?;
     }
     args.scope.check()?;
     // Opened before anything starts: if the report cannot be written, nothing is measured.
@@ -210,9 +199,9 @@ fn observe(
     Ok((outcome, door, sink))
 }
 
-fn run_calls(args: &CountArgs, plan: &Plan, kind: Kind) -> Result<u8, Failure> {
+fn run_calls(args: &CountArgs, kind: Kind) -> Result<u8, Failure> {
     let record = args.record.as_deref().map(Destination::open).transpose()?;
-    let (outcome, _, mut sink) = observe(args, plan, kind, 0)?;
+    let (outcome, _, mut sink) = observe(args, kind, 0)?;
     let kept = recording::keep_in(record, || Recording::of_report(&outcome.report));
     let Form { lines, width, .. } = args.form();
     let text = outcome.report.render(args.format, lines, width);
@@ -224,13 +213,8 @@ fn run_calls(args: &CountArgs, plan: &Plan, kind: Kind) -> Result<u8, Failure> {
     Ok(outcome.exit_status())
 }
 
-fn run_keys(
-    args: &CountArgs,
-    plan: &Plan,
-    (kind, by): (Kind, &[By]),
-    flags: u32,
-) -> Result<u8, Failure> {
-    let (outcome, door, mut sink) = observe(args, plan, kind, flags)?;
+fn run_keys(args: &CountArgs, (kind, by): (Kind, &[By]), flags: u32) -> Result<u8, Failure> {
+    let (outcome, door, mut sink) = observe(args, kind, flags)?;
     let sheet = keys::sheet(&door, kind, by)?;
     if let Some(calls) = sheet
         .other
@@ -249,8 +233,8 @@ fn run_keys(
     Ok(outcome.exit_status())
 }
 
-fn run_values(args: &CountArgs, plan: &Plan, value: Value) -> Result<u8, Failure> {
-    let (outcome, _, mut sink) = observe(args, plan, Kind::Call, value.flag())?;
+fn run_values(args: &CountArgs, value: Value) -> Result<u8, Failure> {
+    let (outcome, _, mut sink) = observe(args, Kind::Call, value.flag())?;
     sink.write(&values::render(value, &outcome.report, args.form()))?;
     note_cost(args.format, &report::cost(&outcome.report));
     Ok(outcome.exit_status())
@@ -258,7 +242,12 @@ fn run_values(args: &CountArgs, plan: &Plan, value: Value) -> Result<u8, Failure
 
 fn run_blocks(args: &CountArgs, by_func: bool) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = blocks::start(&args.targets, from_blocks::flags(args.what), &table)?;
+    let start = blocks::start(
+        &args.targets,
+        from_blocks::flags(args.what),
+        &table,
+        &args.scope,
+    )?;
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let mut kcore = from_blocks::needs_code(args.what)

@@ -10,7 +10,7 @@ use super::sheet::Form;
 use super::what::Value;
 use crate::base::duration;
 use crate::session::histogram;
-use crate::session::report::{Format, Report, Row, cost};
+use crate::session::report::{Format, Report, Row, Species, cost};
 use crate::show::output::fit;
 use crate::show::text::grouped;
 use crate::show::text::json;
@@ -27,10 +27,15 @@ struct Bucket {
     count: u64,
 }
 
-/// One system call.
+/// One system call, or function.
 #[derive(Debug, Serialize)]
 struct Target<'a> {
-    syscall: &'a str,
+    syscall: Option<&'a str>,
+    function: Option<&'a str>,
+    module: Option<&'a str>,
+    /// As it is shown.
+    #[serde(skip)]
+    name: String,
     nr: Option<u32>,
     calls: u64,
     no_return: u64,
@@ -75,7 +80,7 @@ pub fn render(value: Value, report: &Report, form: Form) -> String {
             cut_short: report.cut_short,
             duration_ns: report.duration_ns,
         }),
-        Format::Csv => csv(&targets),
+        Format::Csv => csv(&targets, report.species()),
     }
 }
 
@@ -94,7 +99,10 @@ fn target(value: Value, row: &Row) -> Target<'_> {
         }
     }
     Target {
-        syscall: &row.name,
+        syscall: row.nr.map(|_| row.name.as_str()),
+        function: row.nr.is_none().then_some(row.name.as_str()),
+        module: row.module.as_deref(),
+        name: row.shown(),
         nr: row.nr,
         calls: row.calls,
         no_return: row.no_return,
@@ -132,7 +140,7 @@ fn text(value: Value, target: &Target<'_>, bar: usize) -> String {
     let mut text = format!(
         "@{}[{}]: {}\n",
         value.name(),
-        target.syscall,
+        target.name,
         figures(value, target)
     );
     let counts = target.buckets.iter().map(|bucket| bucket.count);
@@ -188,15 +196,19 @@ fn short(number: u64) -> String {
     format!("{}{}", number >> (10 * unit), UNITS[unit])
 }
 
-fn csv(targets: &[Target<'_>]) -> String {
-    let mut text = "syscall,nr,low,high,count\n".to_owned();
+fn csv(targets: &[Target<'_>], species: Species) -> String {
+    let title = match species {
+        Species::Syscalls => "syscall",
+        Species::Functions | Species::Both => "target",
+    };
+    let mut text = format!("{title},nr,low,high,count\n");
     for target in targets {
         let nr = target.nr.map_or_else(String::new, |nr| nr.to_string());
         if target.negative > 0 {
-            text += &format!("{},{nr},,0,{}\n", target.syscall, target.negative);
+            text += &format!("{},{nr},,0,{}\n", target.name, target.negative);
         }
         for Bucket { low, high, count } in &target.buckets {
-            text += &format!("{},{nr},{low},{high},{count}\n", target.syscall);
+            text += &format!("{},{nr},{low},{high},{count}\n", target.name);
         }
     }
     text

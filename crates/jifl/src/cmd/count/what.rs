@@ -10,6 +10,7 @@ use jifl_sys::abi::{
 };
 
 use crate::base::exit::Failure;
+use crate::session::types::Wanted;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub enum Value {
     Retval,
     /// An argument.
     Arg(u32),
+    /// An argument by its name: `arg.count`.
+    Named(&'static str),
 }
 
 impl Value {
@@ -54,6 +57,18 @@ impl Value {
             Value::Duration => FLAG_DURATION,
             Value::Retval => FLAG_RETVAL,
             Value::Arg(n) => flag_arg(n),
+            // The module is told with each target which argument that is.
+            Value::Named(_) => flag_arg(0),
+        }
+    }
+
+    /// The value whose type the module has to know; `None`: a time.
+    pub fn wanted(self) -> Option<Wanted<'static>> {
+        match self {
+            Value::Duration => None,
+            Value::Retval => Some(Wanted::Result),
+            Value::Arg(n) => Some(Wanted::Register(n)),
+            Value::Named(name) => Some(Wanted::Named(name.trim_start_matches("arg."))),
         }
     }
 
@@ -63,12 +78,13 @@ impl Value {
             Value::Duration => "duration",
             Value::Retval => "retval",
             Value::Arg(n) => ["ARG0", "ARG1", "ARG2", "ARG3", "ARG4", "ARG5"][n as usize],
+            Value::Named(name) => name,
         }
     }
 }
 
 const KINDS: &str = "insn, block, call, none, branch, load, store, opcode, func, hist:duration, \
-                     hist:retval, hist:ARG0 to hist:ARG5";
+                     hist:retval, hist:ARG0 to hist:ARG5, hist:arg.NAME";
 
 impl FromStr for What {
     type Err = String;
@@ -86,9 +102,21 @@ impl FromStr for What {
             "func" => What::Func,
             "hist:duration" => What::Hist(Value::Duration),
             "hist:retval" => What::Hist(Value::Retval),
+            _ if named(word).is_some() => {
+                // There is one in a command.
+                let name = word["hist:".len()..].to_owned();
+                What::Hist(Value::Named(Box::leak(name.into_boxed_str())))
+            }
             _ => What::Hist(Value::Arg(argument(word).ok_or(format!("one of {KINDS}"))?)),
         })
     }
+}
+
+/// `hist:arg.count`
+fn named(word: &str) -> Option<&str> {
+    let name = word.strip_prefix("hist:arg.")?;
+    let valid = |one: char| one.is_ascii_alphanumeric() || one == '_';
+    (!name.is_empty() && name.chars().all(valid)).then_some(name)
 }
 
 /// `hist:ARG0`

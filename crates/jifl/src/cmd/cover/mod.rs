@@ -25,7 +25,8 @@ use crate::show::text::percent;
 /// Arguments of `jifl cover`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
 BLOCKS: executed blocks, of the translated ones. Code behind a branch is translated, too.

@@ -48,7 +48,8 @@ impl Inserts {
 /// Arguments of `jifl dump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 Blocks are shown when CMD has ended, after --for, or with Ctrl-C; with --session at once.
 A line of a block: flags that are live before the instruction (CZSOPA), registers that are dead
@@ -58,7 +59,7 @@ Examples:
   jifl dump sys:getppid -- sh -c :
   jifl dump --session 3 --limit 20")]
 pub struct DumpArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required_unless_present = "session", value_name = "TARGET")]
     targets: Vec<String>,
     /// What is inserted
@@ -96,8 +97,8 @@ struct Dump {
 /// Runs the command; the result is the exit status.
 pub fn run(args: DumpArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select_syscalls(&args.targets, &table, "`jifl dump`")?;
-    let session = Session::new(args.kind.kind(), 0, targets);
+    let targets = targets::select_here(&args.targets, &table, args.scope.yes)?;
+    let session = Session::of(args.kind.kind(), 0, targets);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;

@@ -38,7 +38,8 @@ enum By {
 /// Arguments of `jifl lock`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
 CONTENDED: how often a lock was not free at once. A wait ends when the task has the lock, or
@@ -49,7 +50,7 @@ Examples:
   jifl lock --by lock sys:write -n nginx --for 10s
   jifl lock sys:write -f ndjson -p 1234 --for 1s")]
 pub struct LockArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Add up waits and retries that have the same lock, the same caller, or both
@@ -79,8 +80,8 @@ impl LockArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &LockArgs) -> Result<u8, Failure> {
     let calls = Table::all();
-    let targets = targets::select_syscalls(&args.targets, &calls, "`jifl lock`")?;
-    let session = Session::new(Kind::Lock, 0, targets);
+    let targets = targets::select_here(&args.targets, &calls, args.scope.yes)?;
+    let session = Session::of(Kind::Lock, 0, targets);
     args.scope.check()?;
     let mut sink = args.extent.sink()?;
     let door = device::open()?;

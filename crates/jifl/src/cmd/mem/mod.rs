@@ -33,7 +33,8 @@ use crate::show::text::grouped;
 /// Arguments of `jifl mem`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. With CMD the exit status is CMD's.
 Each repetition of a string instruction counts as an access. Memory that an instruction both
@@ -44,7 +45,7 @@ Examples:
   jifl mem 'sys:*' -n nginx --for 100ms
   jifl mem sys:openat --drmemtrace DIR -- ls")]
 pub struct MemArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Also write all accesses to DIR, a file for each thread, for DynamoRIO's drmemtrace tools
@@ -64,8 +65,8 @@ pub struct MemArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &MemArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select_syscalls(&args.targets, &table, "`jifl mem`")?;
-    let session = Session::new(Kind::Mem, args.wait.flag(), targets);
+    let targets = targets::select_here(&args.targets, &table, args.scope.yes)?;
+    let session = Session::of(Kind::Mem, args.wait.flag(), targets);
     args.scope.check()?;
     let mut sink = args.show.extent.sink()?;
     let mut trace = args.drmemtrace.as_deref().map(Trace::create).transpose()?;

@@ -74,7 +74,7 @@ impl Form for Folded {
     fn end(&mut self, out: &mut Vec<u8>, view: &View, _losses: &Losses) {
         for ((nr, functions), value) in &self.stacks {
             // A write to memory never fails.
-            let _ = write!(out, "sys:{}", view.table.name(*nr));
+            out.extend(view.table.target(*nr).bytes());
             for function in functions {
                 let _ = write!(out, ";{}", view.names.at(*function));
             }

@@ -54,16 +54,16 @@ pub type Details = Map<String, Value>;
 pub struct Described<'a> {
     /// `sys:openat`, `do_filp_open`
     pub name: Cow<'a, str>,
-    /// `syscall`, `function`
+    /// `syscall`, `function`; `call` of a target that is a function
     pub category: &'static str,
     /// Its arguments and result, if known.
     pub details: Details,
 }
 
 impl<'a> View<'a> {
-    /// `sys:openat`
+    /// `sys:openat`, `fn:vfs_read`
     pub fn call_name(&self, call: &Call) -> String {
-        format!("sys:{}", self.table.name(call.nr))
+        self.table.target(call.nr)
     }
 
     /// Describes a function, or the call itself.
@@ -71,7 +71,10 @@ impl<'a> View<'a> {
         match function.map(|index| shown.functions[index]) {
             None => Described {
                 name: self.call_name(shown.call).into(),
-                category: "syscall",
+                category: match self.table.is_other(shown.call.nr) {
+                    true => "call",
+                    false => "syscall",
+                },
                 details: call_details(shown.call),
             },
             Some(function) => Described {

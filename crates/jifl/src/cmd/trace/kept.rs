@@ -31,7 +31,7 @@ impl Kept {
         });
         let prototypes = self.valued.then(|| Prototypes::known(known));
         let view = View {
-            table: &Table::all(),
+            table: &Table::all().with(self.targets().clone()),
             names: Names::new(symbols, prototypes.as_ref()),
             timed: self.timed,
         };

@@ -37,12 +37,14 @@ use crate::session::ring;
 use crate::session::ring::{Piece, Taken, WaitArgs};
 use crate::session::scope::Scope;
 use crate::session::targets;
+use crate::session::types::{self, Wanted};
 use crate::show::output;
 
 /// Arguments of `jifl trace`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. Then the calls are written, in the
 order of their ends. With CMD the exit status is CMD's. Functions that the compiler has inlined
@@ -58,7 +60,7 @@ Examples:
   jifl trace -A 'sys:*' -f perfetto -o ls.pftrace -- ls
   jifl trace -A -d 'sys:*' --record ls.jifl -o /dev/null -- ls")]
 pub struct TraceArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Show what functions get and return, by the kernel's BTF
@@ -90,13 +92,14 @@ pub struct TraceArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let table = Table::all();
-    let targets = targets::select_syscalls(&args.targets, &table, "`jifl trace`")?;
-    let mut session = Session::new(Kind::Trace, args.wait.flag(), targets);
+    let targets = targets::select_here(&args.targets, &table, args.scope.yes)?;
+    let mut session = Session::of(Kind::Trace, args.wait.flag(), targets);
     args.scope.check()?;
     let sink = args.format.sink(args.output.as_deref())?;
     let record = args.record.as_deref().map(Destination::open).transpose()?;
     let door = device::open()?;
     let prototypes = args.args.then(prototypes).flatten();
+    types::set(&mut session, Wanted::AnyResult)?;
     if prototypes.is_some() {
         session.start.flags |= FLAG_VALUES;
     }
@@ -113,6 +116,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     }
     let (pieces, stray) = taken.pieces();
     let losses = Losses::of(&taken, stray, &outcome);
+    let table = taken.table(&table);
     let view = View {
         table: &table,
         names: Names::new(&symbols, prototypes.as_ref()),
@@ -155,7 +159,13 @@ fn keep(
         true => Some(&prototype),
         false => None,
     };
-    keeper.keep(view.timed, prototype, moment, losses.clone())
+    keeper.keep(
+        view.table.others().clone(),
+        view.timed,
+        prototype,
+        moment,
+        losses.clone(),
+    )
 }
 
 /// The prototypes for --args. Tells the user if there are none.

@@ -16,9 +16,11 @@ impl Form for Ndjson {
     fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
         let call = shown.call;
         let functions = shown.functions.iter();
+        let of_function = view.table.is_other(call.nr);
         let object = Object {
             thread: call.thread,
-            syscall: view.table.name(call.nr),
+            syscall: (!of_function).then(|| view.table.name(call.nr)),
+            function: of_function.then(|| view.table.name(call.nr)),
             began_ns: call.began,
             duration_ns: call.duration(),
             result: call.result,
@@ -41,7 +43,8 @@ impl Form for Ndjson {
 #[derive(Serialize)]
 struct Object<'a> {
     thread: u32,
-    syscall: String,
+    syscall: Option<String>,
+    function: Option<String>,
     began_ns: u64,
     duration_ns: Option<u64>,
     result: Option<i64>,

@@ -37,6 +37,7 @@ use crate::session::measure::Session;
 use crate::session::ring::{self, Taken, WaitArgs};
 use crate::session::scope::{Outcome, Scope};
 use crate::session::targets;
+use crate::session::types::{self, Wanted};
 use crate::show::output;
 
 /// How it is written.
@@ -51,7 +52,8 @@ enum Format {
 /// Arguments of `jifl why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER. Filters that are given must all match.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module. Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. Then the causes of failed calls are
 shown, one for all calls that failed alike. With CMD the exit status is CMD's.
@@ -62,7 +64,7 @@ Examples:
   jifl why --all --path sys:bpf -- ./prog
   jifl why -f ndjson -o why.ndjson 'sys:*' -- make")]
 pub struct WhyArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Only calls that fail with this error: ENOENT, 2
@@ -95,8 +97,9 @@ pub struct WhyArgs {
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let errno = args.errno.as_deref().map(errno::parse).transpose()?;
     let table = Table::all();
-    let targets = targets::select_syscalls(&args.targets, &table, "`jifl why`")?;
-    let session = Session::new(Kind::Path, args.wait.flag(), targets);
+    let targets = targets::select_here(&args.targets, &table, args.scope.yes)?;
+    let mut session = Session::of(Kind::Path, args.wait.flag(), targets);
+    types::set(&mut session, Wanted::Result)?;
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
@@ -117,6 +120,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let symbols = Rc::new(Symbols::of_kernel());
     let lines = lines.lines(&symbols);
     let code = Code::new(&mut kcore, &symbols, running::modules_here);
+    let table = taken.table(&table);
     let mut names = Disassembler::new(symbols.clone());
     let mut shower = Shower {
         table: &table,

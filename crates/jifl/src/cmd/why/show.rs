@@ -21,7 +21,9 @@ use crate::kernel::syscalls::Table;
 /// A group of calls that failed alike.
 #[derive(Debug, Serialize)]
 pub struct Shown {
-    pub syscall: String,
+    pub syscall: Option<String>,
+    /// A function that is a target.
+    pub function: Option<String>,
     pub errno: String,
     pub number: i64,
     pub calls: u64,
@@ -123,7 +125,8 @@ impl Shower<'_, '_> {
                 .position(|branch| branch.step == decision.step)
         });
         Shown {
-            syscall: self.table.name(call.nr),
+            syscall: (!self.table.is_other(call.nr)).then(|| self.table.name(call.nr)),
+            function: (self.table.is_other(call.nr)).then(|| self.table.name(call.nr)),
             errno: errno::name(-call.result),
             number: -call.result,
             calls: group.calls,

@@ -19,7 +19,10 @@ struct Row {
 /// A cause; with `path` all branches of the call, otherwise the last ones in the function that
 /// decided.
 pub fn text(shown: &Shown, path: bool) -> String {
-    let mut text = format!("{} = -{}", shown.syscall, shown.errno);
+    let names = [&shown.syscall, &shown.function];
+    let name = names.into_iter().flatten().next();
+    let name = name.map_or("", String::as_str);
+    let mut text = format!("{name} = -{}", shown.errno);
     if let Some(words) = errno::description(shown.number) {
         let _ = write!(text, " ({words})");
     }

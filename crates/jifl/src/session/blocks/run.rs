@@ -31,7 +31,7 @@ pub struct Show {
 /// Arguments that the three commands have in common.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// System calls: sys:openat, sys:*at, sys:*
+    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub fn run(args: &ProfileArgs, flags: u32, view: View<'_>) -> Result<u8, Failure
         } else {
             0
         };
-    let start = start(&args.targets, flags, &table)?;
+    let start = start(&args.targets, flags, &table, &args.scope)?;
     args.scope.check()?;
     // Opened before anything starts: if the report cannot be written, nothing is measured.
     let mut sink = args.show.extent.sink()?;
@@ -144,7 +144,7 @@ pub fn run_each(
     let starts = args
         .targets
         .iter()
-        .map(|target| start(std::slice::from_ref(target), flags, &table));
+        .map(|target| start(std::slice::from_ref(target), flags, &table, &args.scope));
     let starts = starts.collect::<Result<Vec<Session>, Failure>>()?;
     args.scope.check()?;
     let mut sink = args.show.extent.sink()?;
@@ -170,7 +170,7 @@ pub fn run_each(
 /// As for [`run`].
 pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
     let table = Table::all();
-    let start = start(targets, FLAG_BRANCHES, &table)?;
+    let start = start(targets, FLAG_BRANCHES, &table, scope)?;
     scope.check()?;
     let destination = Destination::open(path)?;
     let (profile, status) = observe(scope, start, &table, Symbols::of_kernel)?;
@@ -182,9 +182,14 @@ pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Fail
 ///
 /// # Errors
 /// There is no such target.
-pub fn start(targets: &[String], flags: u32, table: &Table) -> Result<Session, Failure> {
-    let targets = targets::select_syscalls(targets, table, "a profile of blocks")?;
-    Ok(Session::new(Kind::Profile, flags, targets))
+pub fn start(
+    targets: &[String],
+    flags: u32,
+    table: &Table,
+    scope: &Scope,
+) -> Result<Session, Failure> {
+    let targets = targets::select_here(targets, table, scope.yes)?;
+    Ok(Session::of(Kind::Profile, flags, targets))
 }
 
 /// Runs a session, and tells what the user must know beside its counts. The other result is the

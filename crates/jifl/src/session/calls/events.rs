@@ -11,7 +11,7 @@ use crate::session::ring;
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Makes this system call.
+    /// Makes the call with this number (`Target::number`).
     Begin(u32),
     /// Enters the function, or executes the block, at this address, with this stack pointer's low
     /// half.

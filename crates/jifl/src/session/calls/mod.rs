@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls with the functions they entered, nested.
+//! Calls of targets with the functions they entered, nested.
 
 pub mod clocks;
 pub mod events;
@@ -32,12 +32,12 @@ pub struct Entered {
     pub duration: Option<u64>,
 }
 
-/// One system call.
+/// One call of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// The thread that made it.
     pub thread: u32,
-    /// Its number.
+    /// Its target's number (`Target::number`).
     pub nr: u32,
     /// When it began, in nanoseconds.
     pub began: u64,

@@ -26,6 +26,9 @@ pub struct Kept {
     /// For each entered function, by its number: its prototype, if it is known.
     prototypes: Vec<Option<Prototype>>,
     calls: Vec<KeptCall>,
+    /// Names of targets that are functions, by their numbers. An earlier jifl had none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    targets: BTreeMap<u32, String>,
 }
 
 /// A call; see [`Call`].
@@ -96,9 +99,11 @@ impl Keeper {
     }
 
     /// All kept calls, and the addresses of the functions, by their numbers. `prototype`: the
-    /// prototype of the function at an address; `None` if it was not asked for.
+    /// prototype of the function at an address; `None` if it was not asked for. `targets`: the
+    /// names of targets that are functions, by their numbers.
     pub fn keep(
         self,
+        targets: BTreeMap<u32, String>,
         timed: bool,
         prototype: Option<&dyn Fn(u64) -> Option<Prototype>>,
         moment: Moment,
@@ -113,6 +118,7 @@ impl Keeper {
             threads: self.threads.into_known(),
             prototypes: self.functions.iter().map(of).collect(),
             calls: self.calls,
+            targets,
         };
         (kept, self.functions)
     }
@@ -141,6 +147,11 @@ impl Kept {
     /// Prototypes of functions, by their numbers, if known.
     pub fn prototypes(&self) -> &[Option<Prototype>] {
         &self.prototypes
+    }
+
+    /// The names of targets that are functions, by their numbers.
+    pub fn targets(&self) -> &BTreeMap<u32, String> {
+        &self.targets
     }
 
     /// The threads, by their numbers.

@@ -20,7 +20,7 @@ use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::scope::{self, Outcome, Scope};
-use crate::session::targets::Target;
+use crate::session::targets::{self, Target};
 
 /// Maximum of records of one request.
 const ROOM: usize = 1 << 16;
@@ -121,6 +121,11 @@ impl Taken {
     /// The events of threads, in the order of time, and the number of records of no known thread.
     pub fn pieces<E: Event>(&self) -> (Vec<Piece<E>>, u64) {
         pieces::pieces(self.each(), &self.targets)
+    }
+
+    /// `table` with the session's functions, by their numbers.
+    pub fn table(&self, table: &Table) -> Table {
+        table.with(targets::functions(&self.targets, table))
     }
 
     /// Records of each CPU.

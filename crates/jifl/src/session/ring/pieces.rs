@@ -16,7 +16,7 @@ const TIME_BITS: u32 = 28;
 
 /// An event of a thread, in a kind of session.
 pub trait Event: Sized {
-    /// The thread makes the system call with this number.
+    /// The thread makes the call with this number (`Target::number`).
     fn begin(nr: u32) -> Self;
 
     /// Its call ends, at this time.
@@ -100,8 +100,8 @@ fn cut<E: Event>(
         match (kind, &mut open) {
             (RECORD_BEGIN | RECORD_RESUME, _) => {
                 all.extend(open.take());
-                // Sessions that make records have system calls only.
-                let target = targets.get(index as usize).and_then(Target::nr);
+                let target = targets.get(index as usize);
+                let target = target.map(|target| target.number(index));
                 let begins = target.filter(|_| kind == RECORD_BEGIN);
                 open = Some(Piece {
                     time,
