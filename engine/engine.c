@@ -80,6 +80,14 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	return found;
 }
 
+void jifl_engine_context_limit(int context, jifl_leaves_fn leaves)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	cache.contexts[context].leaves = leaves;
+	jifl_host_unlock(cookie);
+}
+
 u32 jifl_engine_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max)
 {
 	return jifl_decode_memory(insn, m, max);
@@ -125,6 +133,7 @@ void jifl_engine_context_destroy(int context)
 
 	cache.contexts[context].used = false;
 	cache.contexts[context].fn = NULL;
+	cache.contexts[context].leaves = NULL;
 	jifl_host_unlock(cookie);
 }
 

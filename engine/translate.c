@@ -52,11 +52,40 @@ static enum jifl_cause decode_at(jifl_orig addr, struct ir_block *b)
 	return text == JIFL_TEXT_CODE ? jifl_decode_block(addr, b) : cause;
 }
 
+static bool leaves(int context, jifl_orig to, bool call)
+{
+	const struct cache_context *c = &cache.contexts[context];
+
+	return c->leaves && c->leaves(to, call, c->arg);
+}
+
+/* Notes whether the branch at the block's end leaves the context. */
+static void note_leaving(int context, struct ir_block *b)
+{
+	struct ir_insn *last = &b->insns[b->ninsns - 1];
+
+	if (!cache.contexts[context].leaves)
+		return;
+	switch (last->kind) {
+	case IR_CALL_IND:
+		last->leaves = true;
+		break;
+	case IR_CALL:
+	case IR_JMP:
+	case IR_JCC:
+		last->leaves = leaves(context, last->target, last->kind == IR_CALL);
+		break;
+	}
+}
+
 /* Decodes into next the block with which b goes on, if it can lie right behind b. */
 static bool decode_follower(int context, const struct ir_block *b, struct ir_block *next)
 {
+	const struct ir_insn *last = &b->insns[b->ninsns - 1];
 	jifl_orig addr = way_on(b);
 
+	if (last->kind == IR_JMP && last->leaves)
+		return false;
 	/* Where little room is left, units are short: each unit that fits is worth having. */
 	if (!addr.v || !emit_unit_has_room(&unit) || !jifl_cache_may_grow(unit.hot.len) ||
 	    addr.v == b->addr.v || in_unit(addr) ||
@@ -88,6 +117,7 @@ static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block
 		jifl_translated.blocks++;
 		jifl_translated.insns += b->count;
 		note_source(b->addr, b->src_len, 0);
+		note_leaving(context, b);
 		followed = decode_follower(context, b, next);
 		if (followed)
 			source[unit.nblocks].flags |= CACHE_BLOCK_FALLS;
@@ -128,10 +158,22 @@ static bool prepare(int context, enum jifl_cause *cause)
 	return false;
 }
 
+/* An indirect jump has come to code outside of the context. */
+static u32 translate_leaving(int context, jifl_orig addr, enum jifl_cause *cause)
+{
+	begin(context);
+	/* Watched, because the context may have other limits when these bytes change. */
+	note_source(addr, 1, CACHE_BLOCK_NATIVE);
+	emit_leaving_block(&unit, addr);
+	return finish(context, cause);
+}
+
 static u32 translate(int context, jifl_orig addr, enum jifl_cause *cause)
 {
 	if (!prepare(context, cause))
 		return CACHE_NONE;
+	if (leaves(context, addr, false))
+		return translate_leaving(context, addr, cause);
 	*cause = decode_at(addr, &ir_pair[0]);
 	/* An int3 goes away again. No rel32 reaches bytes that are out of reach. */
 	if (*cause == JIFL_CAUSE_INT3 || !jifl_fits_s32((s64)addr.v))

@@ -25,7 +25,7 @@
 
 enum cache_block_flags {
 	CACHE_BLOCK_DEAD = 1,	/* its source changed; no longer linked or found */
-	CACHE_BLOCK_NATIVE = 2,	/* counts an exit and leaves */
+	CACHE_BLOCK_NATIVE = 2,	/* leaves; counts an exit, if the context is not limited there */
 	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset behind its call */
 	CACHE_BLOCK_FALLS = 8,	/* runs, or its call returns, into the next block */
 };
@@ -77,6 +77,7 @@ struct cache_context {
 	bool used;
 	u32 blocks;		/* blocks with this context's number, made since the last reset */
 	jifl_instrument_fn fn;
+	jifl_leaves_fn leaves;	/* NULL: the context is not limited */
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
 	u32 lookup_exit;	/* its CACHE_EXIT_LOOKUP */

@@ -141,6 +141,7 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 
 	insn->addr = addr;
 	insn->target = jifl_orig_at(0);
+	insn->leaves = false;
 	if (n >= IR_INSN_MAX)
 		memcpy(insn->bytes, p, IR_INSN_MAX);
 	else

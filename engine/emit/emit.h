@@ -122,6 +122,9 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed);
 /* Emits a block that counts a native exit and goes to the original addr. */
 void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause cause);
 
+/* Emits a block that goes to the original addr. */
+void emit_leaving_block(struct emit_unit *u, jifl_orig addr);
+
 /*
  * Emits the piece through which native code enters: see jifl_engine_entry_create.
  * Its one exit is exits[0]. Returns the cache offset after its call, 0 if it

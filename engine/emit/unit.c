@@ -117,8 +117,32 @@ static void emit_indirect(struct emit_unit *u, const struct ir_insn *insn)
 	e->site = site;
 }
 
+/* A branch to native code. */
+static void emit_leaving(struct emit_unit *u, const struct ir_insn *insn)
+{
+	switch (insn->kind) {
+	case IR_JMP:
+		x86_jmp_out(&u->hot, insn->target.v);
+		break;
+	case IR_JCC:
+		x86_jcc_out(&u->hot, insn->cc, insn->target.v);
+		break;
+	default:
+		/* A call through a thunk is a direct call of the thunk. */
+		if (insn->target.v)
+			x86_call_out(&u->hot, insn->target.v);
+		else
+			x86_copy(&u->hot, insn);
+		break;
+	}
+}
+
 static void emit_insn(struct emit_unit *u, const struct ir_insn *insn, bool followed)
 {
+	if (insn->leaves) {
+		emit_leaving(u, insn);
+		return;
+	}
 	switch (insn->kind) {
 	case IR_NOP:
 		break;
@@ -175,7 +199,10 @@ static void emit_taken(struct emit_unit *u, const struct ir_block *b,
 	emit_map_add(u, from, x86_here(&u->hot), insn->len);
 	emit_inserts(u, b, l, IR_TAKEN, i);
 	from = x86_here(&u->hot);
-	emit_jmp_exit(u, insn->target);
+	if (insn->leaves)
+		x86_jmp_out(&u->hot, insn->target.v);
+	else
+		emit_jmp_exit(u, insn->target);
 	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED | EMIT_MAP_CONTINUES);
 	x86_set_rel32(&u->hot, around, x86_here(&u->hot));
 }
@@ -234,7 +261,8 @@ static void emit_aside(struct emit_unit *u, const struct ir_insn *insn)
 {
 	u32 from = x86_here(&u->hot);
 
-	if (!u->targets || (insn->kind != IR_CALL_IND && insn->kind != IR_JMP_IND))
+	if (!u->targets || insn->leaves ||
+	    (insn->kind != IR_CALL_IND && insn->kind != IR_JMP_IND))
 		return;
 	if (emit_jump_begin(u, insn))
 		emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_FIXED);
@@ -331,6 +359,14 @@ void emit_native_block(struct emit_unit *u, jifl_orig addr, enum jifl_cause caus
 	if (u->config->red_zone)
 		x86_move_stack(&u->hot, (s32)u->config->red_zone);
 	emit_map_add(u, from, x86_here(&u->hot), 0);
+	x86_jmp_out(&u->hot, addr.v);
+	block_end(u, eb);
+}
+
+void emit_leaving_block(struct emit_unit *u, jifl_orig addr)
+{
+	struct emit_block *eb = block_begin(u);
+
 	x86_jmp_out(&u->hot, addr.v);
 	block_end(u, eb);
 }

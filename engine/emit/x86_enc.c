@@ -89,6 +89,12 @@ void x86_call_out(struct x86_writer *w, u64 to)
 	branch_out(w, 0xe8, to);
 }
 
+void x86_jcc_out(struct x86_writer *w, u8 cc, u64 to)
+{
+	x86_u8(w, 0x0f);
+	branch_out(w, 0x80 | cc, to);
+}
+
 u32 x86_jcc_short(struct x86_writer *w, u8 cc)
 {
 	x86_u8(w, 0x70 | cc);

@@ -83,6 +83,7 @@ static inline u32 x86_rel32(u32 field, u32 to)
 /* Branches to an address outside the cache, within 2 GiB. */
 void x86_jmp_out(struct x86_writer *w, u64 to);
 void x86_call_out(struct x86_writer *w, u64 to);
+void x86_jcc_out(struct x86_writer *w, u8 cc, u64 to);
 
 /* Short branch; returns where its rel8 is, for x86_set_rel8_here. */
 u32 x86_jcc_short(struct x86_writer *w, u8 cc);

@@ -97,8 +97,9 @@ struct ir_traits {
 
 struct ir_insn {
 	jifl_orig addr;
-	jifl_orig target;	/* JMP, JCC, JCXZ, CALL */
+	jifl_orig target;	/* JMP, JCC, JCXZ, CALL; a folded thunk */
 	u8 bytes[IR_INSN_MAX];
+	bool leaves;		/* JMP, JCC, CALL*: the branch goes to native code */
 	union {
 		struct {
 			IR_TRAITS
