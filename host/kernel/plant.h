@@ -58,6 +58,7 @@
 	X(nested_untold, "calls of functions inside the cache are not seen") \
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
+	X(limits_ignored, "sessions about functions alone run what they call") \
 	X(doors_kept, "doors lead straight on when another session comes, and when code goes") \
 	X(doors_freed_early, "targets are freed while threads may be at their doors") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")

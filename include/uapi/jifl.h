@@ -23,7 +23,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	15
+#define JIFL_ABI_VERSION	16
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -50,6 +50,11 @@ enum jifl_level {
 /* What runs in the cache after that. */
 enum jifl_scope {
 	JIFL_SCOPE_UNDER = 0,		/* the target and all that it calls */
+	/*
+	 * The function alone; FUNCTION only. What it calls runs natively. All targets of a session
+	 * have the same scope. Tools: NONE, CALL, INSN, BLOCK, PROFILE.
+	 */
+	JIFL_SCOPE_ONLY = 1,
 };
 
 /*

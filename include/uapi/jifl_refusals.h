@@ -20,7 +20,7 @@
 	X(JIFL_REFUSED_RCU_TASKS, "it waits for tasks to leave freed code (RCU tasks)") \
 	X(JIFL_REFUSED_OWN,	"JIFL itself needs it") \
 	X(JIFL_REFUSED_NATIVE,	"its code cannot be copied") \
-	X(JIFL_REFUSED_TOOL,	"this command is not for functions yet: use count call, insn or block") \
+	X(JIFL_REFUSED_SCOPE,	"one session has it with what it calls, and one without (--only)") \
 	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)")
 
 enum jifl_refusal {

@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 15;
+pub const ABI_VERSION: u32 = 16;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -33,6 +33,8 @@ pub const fn target_arg(n: u32) -> u32 {
 
 /// Of [`TargetSpec::scope`]: the target and all that it calls.
 pub const SCOPE_UNDER: u32 = 0;
+/// Of [`TargetSpec::scope`]: the function alone. What it calls runs natively.
+pub const SCOPE_ONLY: u32 = 1;
 /// Size of a name, its NUL included.
 pub const NAME_MAX: usize = 32;
 /// Size of a function's name, its NUL included.
@@ -105,7 +107,7 @@ pub const REFUSALS: &[&str] = &[
     "it waits for tasks to leave freed code (RCU tasks)",
     "JIFL itself needs it",
     "its code cannot be copied",
-    "this command is not for functions yet: use count call, insn or block",
+    "one session has it with what it calls, and one without (--only)",
     "this kernel lacks direct calls of ftrace or return hooks (rethook)",
 ];
 

@@ -72,6 +72,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_TARGET_ARG(5)", u64::from(target_arg(5))),
         ("JIFL_NR_REFUSALS", REFUSALS.len() as u64),
         ("JIFL_SCOPE_UNDER", u64::from(SCOPE_UNDER)),
+        ("JIFL_SCOPE_ONLY", u64::from(SCOPE_ONLY)),
         ("JIFL_NAME_MAX", NAME_MAX as u64),
         ("JIFL_SYMBOL_MAX", SYMBOL_MAX as u64),
         ("JIFL_NR_CAUSES", CAUSES.len() as u64),

@@ -41,6 +41,7 @@ struct jifl_tool {
 	u32 flags;			/* JIFL_FLAG_* that its sessions may have */
 	enum jifl_tool_calls calls;
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
+	bool alone;			/* functions may be its targets without what they call */
 	bool interrupts;		/* functions may be its targets in softirqs and hard interrupts */
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */

@@ -104,6 +104,7 @@ struct jifl_session {
 	struct jifl_mix alone;	/* for calls that no other session is about */
 	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
 	void *instrument_arg;
+	bool only;		/* JIFL_SCOPE_ONLY: its targets are functions, and run alone */
 	bool running;		/* jifl_session_mutex */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
 	void *tool_data;	/* the tool's own */

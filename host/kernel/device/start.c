@@ -44,8 +44,13 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 
 static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
 {
-	if (!jifl_target_is_kind(spec->kind) || spec->scope != JIFL_SCOPE_UNDER)
+	const bool only = spec->scope == JIFL_SCOPE_ONLY;
+
+	if (!jifl_target_is_kind(spec->kind) || (!only && spec->scope != JIFL_SCOPE_UNDER) ||
+	    (only && (spec->kind != JIFL_TARGET_FUNCTION || !s->tool->alone)) ||
+	    (index && only != s->only))
 		return -EINVAL;
+	s->only = only;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
 		return jifl_start_function(s, index, spec);
 	if (spec->address || spec->flags || memchr_inv(spec->name, 0, sizeof(spec->name)))
@@ -90,12 +95,13 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 
 	if (!s)
 		return ERR_PTR(-ENOMEM);
+	s->tool = tool;
 	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_targets(s, req);
 	if (ret) {
+		s->tool = NULL;
 		jifl_session_free(s);
 		return ERR_PTR(ret);
 	}
-	s->tool = tool;
 	s->flags = req->flags;
 	s->owner = task_tgid_nr(current);
 	strscpy(s->name, current->comm, TASK_COMM_LEN);
@@ -138,9 +144,13 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 	if (IS_ERR(s))
 		return PTR_ERR(s);
 	ret = jifl_session_start(s, &busy_target, &busy_session);
-	/* Of functions ftrace says only then that it has the site for somebody else. */
-	if (ret == -EOPNOTSUPP && s->nfunctions &&
-	    jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_TAKEN))
+	/* Only now it is known who else has the function, or its site. */
+	if (ret == -EXDEV && jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_SCOPE))
+		ret = -EFAULT;
+	else if (ret == -EXDEV)
+		ret = -EOPNOTSUPP;
+	else if (ret == -EOPNOTSUPP && s->nfunctions &&
+		 jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_TAKEN))
 		ret = -EFAULT;
 	if (ret) {
 		req->busy_target = busy_target;

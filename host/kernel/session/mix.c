@@ -75,6 +75,7 @@
 #include "../enter/syscall.h"
 #include "../enter/target.h"
 #include "aim.h"
+#include "limit.h"
 #include "mix.h"
 #include "nested.h"
 #include "session.h"
@@ -126,6 +127,15 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 	jifl_nested_insert(b, m);
 }
 
+static int jifl_mix_create_context(struct jifl_mix *m)
+{
+	const int context = jifl_engine_context_create(jifl_mix_instrument, m);
+
+	if (context >= 0 && jifl_limit_has(m))
+		jifl_engine_context_limit(context, jifl_limit_leaves);
+	return context;
+}
+
 int jifl_mix_init_alone(struct jifl_session *s)
 {
 	struct jifl_aim *aim;
@@ -136,14 +146,14 @@ int jifl_mix_init_alone(struct jifl_session *s)
 	jifl_mix_arrange(&s->alone);
 	for_each_aim(aim, s, i)
 		aim->way.lanes = BIT(s->lane);
-	s->alone.context = jifl_engine_context_create(jifl_mix_instrument, &s->alone);
+	s->alone.context = jifl_mix_create_context(&s->alone);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
 
 int jifl_mix_context(struct jifl_mix *m)
 {
 	if (m->context < 0)
-		m->context = jifl_engine_context_create(jifl_mix_instrument, m);
+		m->context = jifl_mix_create_context(m);
 	return m->context;
 }
 

@@ -188,6 +188,10 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 
 			if (!other)
 				continue;
+			if (other->session->only != s->only) {
+				*busy_target = i;
+				return -EXDEV;
+			}
 			__set_bit(lane, &taken);
 			*busy_target = i;
 			*busy_session = other->session->id;

@@ -25,7 +25,8 @@ struct jifl_session *jifl_session_alloc(u32 ntargets);
 /*
  * Starts s (kind, filter, targets, name, owner set). 0; -EINVAL when it has no
  * target that this kernel has; -EBUSY with *busy_target, its index, and *busy_session set
- * when JIFL_LANES others have one of them; -EACCES when the kernel is locked
+ * when JIFL_LANES others have one of them; -EXDEV with *busy_target set when another has it in
+ * another scope; -EACCES when the kernel is locked
  * down; -ENOSPC, -ENOMEM. Sleeps.
  */
 int jifl_session_start(struct jifl_session *s, u32 *busy_target, u64 *busy_session);

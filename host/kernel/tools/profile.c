@@ -261,6 +261,7 @@ const struct jifl_tool jifl_tool_profile = {
 	.flags = JIFL_FLAG_BRANCHES,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.shows_addresses = true,
+	.alone = true,
 	.init = jifl_profile_init,
 	.table = &jifl_profile_answer,
 	.instrument = jifl_profile_instrument,

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    FLAGS_VALUE, HIST_BUCKETS, Kind, MISSES, REFUSALS, REFUSED_SITE, Start, Stat, Stop,
+    FLAGS_VALUE, HIST_BUCKETS, Kind, MISSES, REFUSALS, REFUSED_SITE, SCOPE_ONLY, Start, Stat, Stop,
     TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Request};
@@ -28,6 +28,8 @@ pub struct Session {
     pub start: Start,
     /// Its list of targets. Everywhere else a target is its index in this list.
     pub targets: Vec<Target>,
+    /// Its functions run alone, without what they call.
+    pub only: bool,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
@@ -44,6 +46,7 @@ impl Session {
         Session {
             start,
             targets,
+            only: false,
             without_site: 0,
             unfit: BTreeMap::new(),
         }
@@ -63,12 +66,44 @@ impl Session {
     /// The session is refused.
     pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<Option<Functions>, Failure> {
         let mut specs: Vec<_> = self.targets.iter().map(Target::spec).collect();
+        if self.only {
+            specs.iter_mut().for_each(|spec| spec.scope = SCOPE_ONLY);
+        }
         door.call(Request::Start(&mut self.start, &mut specs))
             .map_err(|error| refused(door, self, &specs, table, &error))?;
         if self.targets.iter().all(|target| target.nr().is_some()) {
             return Ok(None);
         }
         Ok(Some(self.entered(&specs)))
+    }
+
+    /// Refuses `only` for a session that needs what its targets call.
+    ///
+    /// # Errors
+    /// Its kind records, or one of its targets is a system call.
+    pub fn check_only(&self) -> Result<(), Failure> {
+        let kinds = [
+            Kind::None,
+            Kind::Call,
+            Kind::Insn,
+            Kind::Block,
+            Kind::Profile,
+        ];
+        if !self.only {
+            return Ok(());
+        }
+        if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
+            return Err(Failure::usage(
+                "--only goes with count, prof, cover and branch: all else follows what a function calls",
+            ));
+        }
+        if self.targets.iter().any(|target| target.nr().is_some()) {
+            return Err(Failure::usage(
+                "--only is about functions: name the function that the system call runs, as \
+                 fn:ksys_read for sys:read",
+            ));
+        }
+        Ok(())
     }
 
     /// The functions that were entered, and why others were left out.

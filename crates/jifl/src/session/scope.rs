@@ -53,6 +53,9 @@ pub struct Scope {
     /// fast as later ones
     #[arg(long, value_name = "FILE")]
     warm: Option<PathBuf>,
+    /// Only the functions themselves. What they call runs natively, and is not counted
+    #[arg(long)]
+    only: bool,
     /// Go on although a pattern matches more than 1,000 functions
     #[arg(short, long)]
     pub yes: bool,
@@ -191,6 +194,8 @@ impl Watch {
     fn new(scope: &Scope, sessions: &mut [Session]) -> Result<Watch, Failure> {
         for session in sessions.iter_mut() {
             scope.set_filters(&mut session.start)?;
+            session.only = scope.only;
+            session.check_only()?;
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The limits of contexts whose sessions are about functions alone (JIFL_SCOPE_ONLY).
+ *
+ * The body of a function runs in the cache. What it calls runs natively, comes to doors as other
+ * calls do, and returns into the cache. A jump to the beginning of another function is a tail call:
+ * the rest of the call is the other function's. A jump to any other place stays, and so does one to
+ * the part of a function that the compiler has put aside (NAME.cold). Targets have been made by a
+ * compiler, which jumps to no other places of other functions.
+ *
+ * A call of a function that is a target of the same sessions need not go to its door. It goes to
+ * the block where the function begins, which counts it (nested.c), if these sessions are all that
+ * have the function, and none of them follows its calls. A session that follows them has one call
+ * at a time: the call inside goes to the door, which says that it is missed.
+ *
+ * What a limit says of a function changes when sessions come and go. Both answers are right at any
+ * time:
+ *
+ * 1. A call that has been translated as one that leaves comes to the function's door as long as
+ *    there is one. There it is counted by all sessions that have the function then.
+ * 2. A call that has been translated as one that stays leads to the block where the function
+ *    begins, or to the dispatcher if there is none. That block is dropped when a session of the
+ *    function is armed and when it is disarmed (mix.c). The next one has the inserts of all
+ *    sessions of the function (nested.c), or leaves to the door by the answer that holds then.
+ *
+ * Context: under the engine lock.
+ */
+#include <linux/kallsyms.h>
+#include <linux/string.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/ksym.h"
+#include "../call/count.h"
+#include "../call/whose.h"
+#include "../enter/function.h"
+#include "limit.h"
+#include "mix.h"
+
+/* The function about which symbols were asked last; under the engine lock. */
+static unsigned long known_start, known_end;
+
+bool jifl_limit_has(const struct jifl_mix *m)
+{
+	return m->in_order[0]->only;
+}
+
+/* Are the mix's sessions those that have the target, and does a call of it need nothing at its end? */
+static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		s = m->members[lane];
+		if ((aim ? aim->session : NULL) != s || (s && s->slot))
+			return false;
+	}
+	return true;
+}
+
+static bool is_part(unsigned long start)
+{
+	static char name[KSYM_NAME_LEN];	/* under the engine lock */
+
+	jifl_ksym_name(start, name, sizeof(name));
+	return strstr(name, ".cold");
+}
+
+/* Does another function begin there? */
+static bool begins(unsigned long addr)
+{
+	unsigned long start, size;
+
+	if (addr > known_start && addr < known_end)
+		return false;
+	if (!jifl_ksym_range(addr, &start, &size))
+		return false;
+	known_start = start;
+	known_end = start + size;
+	return start == addr && !is_part(start);
+}
+
+bool jifl_limit_leaves(jifl_orig to, bool call, void *mix)
+{
+	const struct jifl_target *t;
+
+	if (JIFL_HOST_PLANTED(limits_ignored))
+		return false;
+	if (!call && !begins(to.v))
+		return false;
+	t = jifl_function_starting(to.v);
+	return !t || !joins(mix, t);
+}
