@@ -33,6 +33,7 @@ TIMES = "export JIFL_TEST_TIMES=1; " if "JIFL_TEST_TIMES" in os.environ else ""
 KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
 # JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
 SOAK = int(os.environ.get("JIFL_SOAK", "0"))
+SOAK_PATIENCE = 3
 # JIFL_PLANT=NAME: with a planted bug of host/kernel/plant.h, which the tests must catch.
 PLANT = os.environ.get("JIFL_PLANT")
 FINDERS = {name: ROOT / f"build/{name}-kernel" for name in ("debug", "race")}
@@ -94,6 +95,9 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     """
     kernel = kernel or KERNELS[0]
     slowness = FINDERS_SLOWNESS if kernel in FINDERS else 1
+    if SOAK:
+        # There is more to do, beside other work. The time is that of a machine that hangs.
+        timeout *= SOAK_PATIENCE
     if kernel in FINDERS:
         append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768"
     if kernel == "debug":
