@@ -31,6 +31,7 @@
 	X(large_pages_split, "the cache's permissions are changed small page by small page") \
 	X(direct_map_kept, "freed pages of the cache stay read-only in the direct map") \
 	X(records_not_visited, "tracers' records keep cache addresses") \
+	X(slots_overwritten, "hooked returns are put back on stacks where there are none") \
 	X(owner_outlived, "a session goes on when its owner has died") \
 	X(full_unnoticed, "calls of which parts ran natively are counted") \
 	X(addresses_shown, "whoever has the device sees kernel addresses") \

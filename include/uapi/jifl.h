@@ -448,7 +448,7 @@ struct jifl_block {
  * pointer there. TRACE: the address of a function; its stack pointer at its entry, where its return
  * address is. PATH: the address of a basic block; the stack pointer at its beginning. Other records
  * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN
- * (TRACE), _FAULT (PATH) and _RESULT (both, before _END if the call returns) come alone.
+ * (TRACE), _FAULT (PATH), _RESULT (both, before _END if the call returns) and _TOP come alone.
  */
 struct jifl_record {
 	__u32 what;
@@ -463,6 +463,8 @@ struct jifl_record {
 /* + bits 32 to 58 of what the call returns; value: its low half */
 #define JIFL_RECORD_RESULT	0x08000000u
 #define JIFL_RECORD_HIGH	0x07ffffffu	/* mask of RESULT's bits */
+/* behind a RESULT whose bits 59 to 63 are not all as its bit 58; value: these bits, shifted down */
+#define JIFL_RECORD_TOP		0x02000000u
 /* value: low half of the address of an instruction; the kernel's fixup ran in its place */
 #define JIFL_RECORD_FAULT	0x04000000u
 #define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */

@@ -123,6 +123,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
         ("JIFL_RECORD_RESULT", u64::from(RECORD_RESULT)),
         ("JIFL_RECORD_HIGH", u64::from(RECORD_HIGH)),
+        ("JIFL_RECORD_TOP", u64::from(RECORD_TOP)),
         ("JIFL_RECORD_FAULT", u64::from(RECORD_FAULT)),
         ("JIFL_RECORD_STACK", u64::from(RECORD_STACK)),
         ("JIFL_RECORD_ARGUMENTS", u64::from(RECORD_ARGUMENTS)),

@@ -183,8 +183,10 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 	bool has_result;
 	u32 type;
 
-	if (!s)
+	if (!s) {
+		jifl_count_take(lane);
 		return;
+	}
 	type = jifl_count_aim(s, call)->value;
 	result = jifl_value_of(type, result);
 	if (jifl_count_is_special(s)) {

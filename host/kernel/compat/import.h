@@ -65,6 +65,7 @@
 	X(OPTIONAL, set_memory_rw) \
 	X(OPTIONAL, set_memory_nx) \
 	X(NEEDED, task_work_add) \
+	X(NEEDED, task_work_cancel_match) \
 	X(NEEDED, __get_vm_area_caller) \
 	X(NEEDED, text_poke_bp) \
 	X(OPTIONAL, text_poke_copy) \

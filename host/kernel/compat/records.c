@@ -6,19 +6,24 @@
  *
  * A record is written and removed with preemption disabled. So a task that does not run has each
  * return address either in a record or on its stack (saved registers included).
+ *
+ * A record tells where the return address stood. The task may have returned from there to the
+ * trampoline, and may have been preempted before the trampoline has removed the record. Then that
+ * word may belong to the frame of an interrupt: at the trampoline's first instruction the processor
+ * has put ss there. So a word is written only if it holds what this file knows of.
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/rethook.h>
 #include <linux/sched.h>
 
+#include "../plant.h"
 #include "compat.h"
 #include "ksym.h"
 
 typedef void (*record_fn)(unsigned long *word, void *arg);
 
 static unsigned long trampoline;	/* arch_rethook_trampoline; 0: none */
-static unsigned long graph_trampoline;	/* return_to_handler; 0: none */
 
 #ifdef CONFIG_RETHOOK
 /* The word from which the record has taken the return address; NULL: it holds something else. */
@@ -46,7 +51,7 @@ void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, un
 	}
 }
 
-/* Where the function graph tracer has hooked the return later, its trampoline was left alone. */
+/* The caller has changed shown words and their records alike. No other word is changed. */
 __no_sanitize_address
 void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
 {
@@ -55,7 +60,7 @@ void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, un
 
 	llist_for_each_entry(node, task->rethooks.first, llist) {
 		slot = slot_of(node, begin, end);
-		if (slot && *slot != graph_trampoline)
+		if (slot && (*slot == node->ret_addr || JIFL_HOST_PLANTED(slots_overwritten)))
 			*slot = trampoline;
 	}
 }
@@ -131,7 +136,6 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 int jifl_compat_records_init(void)
 {
 	trampoline = jifl_ksym("arch_rethook_trampoline");
-	graph_trampoline = jifl_ksym("return_to_handler");
 	return 0;
 }
 

@@ -99,12 +99,30 @@ static __always_inline void jifl_ring_store_mark(const struct jifl_ring_layout *
 			(u32)(time >> JIFL_RING_TIME_BITS));
 }
 
+/* The bits of a call's result that a record has. */
+#define JIFL_RING_RESULT_BITS	59
+
+static __always_inline bool jifl_ring_fits_result(u64 result)
+{
+	return (s64)(result << (64 - JIFL_RING_RESULT_BITS)) >> (64 - JIFL_RING_RESULT_BITS) ==
+	       (s64)result;
+}
+
 /* Stores the result of a call. */
 static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout *l, u64 cell,
 						   u64 result)
 {
 	jifl_ring_store(l, cell, JIFL_RECORD_RESULT | ((u32)(result >> 32) & JIFL_RECORD_HIGH),
 			(u32)result);
+	if (unlikely(!jifl_ring_fits_result(result)))
+		jifl_ring_store(l, cell + l->one, JIFL_RECORD_TOP,
+				(u32)(result >> JIFL_RING_RESULT_BITS));
+}
+
+/* The records that a result takes. */
+static __always_inline u32 jifl_ring_results(const u64 *result)
+{
+	return !result ? 0 : likely(jifl_ring_fits_result(*result)) ? 1 : 2;
 }
 
 /* ring.c: jifl_ring_mark in rings whose records may carry words. Returns the cell's value. */
@@ -138,17 +156,18 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 {
 	u64 now = ktime_get_mono_fast_ns(), at;
 	const struct jifl_ring_layout l = jifl_ring_layout;
+	const u32 n = jifl_ring_results(result);
 
 	if (l.words) {
 		if (result)
-			jifl_ring_store_result(&l, jifl_ring_reserve(&l, 1), *result);
+			jifl_ring_store_result(&l, jifl_ring_reserve(&l, n), *result);
 		at = jifl_ring_mark_words(what, value, now);
 	} else {
 		/* One reservation for all records costs less. */
-		at = jifl_ring_reserve(&l, result ? 3 : 2);
+		at = jifl_ring_reserve(&l, n + 2);
 		if (result)
 			jifl_ring_store_result(&l, at, *result);
-		jifl_ring_store_mark(&l, result ? at + l.one : at, what, value, now);
+		jifl_ring_store_mark(&l, at + n * l.one, what, value, now);
 	}
 	return at >= this_cpu_read(jifl_cpu.ring_limit);
 }

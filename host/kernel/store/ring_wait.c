@@ -9,18 +9,22 @@
  * may not come for ring_patience_ms, because it is stopped or needs something that a waiting task
  * has to do. Then no task waits until the reader comes.
  *
- * A call of a function may end where any lock is held, that of an allocator, too. So a waiter is not
- * allocated there, but has a place in a table, at the hash of its task. A task that finds no place
- * does not wait, and records may be lost. A task has one place at most, although many of its calls
- * may end before it is on its way to user space.
+ * A call of a function may end where any lock is held: an allocator's, a run queue's. So a waiter is
+ * not allocated there, but has a place in a table, at the hash of its task. A task that finds no
+ * place does not wait, and records may be lost. A task has one place at most, although many of its
+ * calls may end before it is on its way to user space. Until it is, it may sleep without limit. So
+ * jifl_ring_wait_close takes back the work of tasks that have not come to it. Taking a place and
+ * giving it back wakes nobody.
  */
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/hash.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/task_work.h>
 #include <linux/wait.h>
@@ -49,18 +53,19 @@ static struct jifl_ring_waiter
 jifl_ring_places[(1u << JIFL_RING_PLACES_BITS) + JIFL_RING_WINDOW];
 
 static pid_t jifl_ring_reader;		/* 0: no task waits */
-static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting */
+static atomic_t jifl_ring_waiters;	/* tasks about to wait, or waiting, that have no place */
 static DECLARE_WAIT_QUEUE_HEAD(jifl_ring_room);
 static atomic64_t jifl_ring_waits, jifl_ring_waited_ns;
 static bool jifl_ring_ever_waited;
 
 static void jifl_ring_waiter_gone(struct jifl_ring_waiter *w)
 {
-	if (w->task)
+	if (w->task) {
 		/* Pairs with the cmpxchg of the next task. */
 		smp_store_release(&w->task, NULL);
-	else
-		kfree(w);
+		return;
+	}
+	kfree(w);
 	if (atomic_dec_and_test(&jifl_ring_waiters))
 		wake_up_all(&jifl_ring_room);
 }
@@ -102,6 +107,7 @@ static bool jifl_ring_waits_for_reader(void)
 	       !JIFL_HOST_PLANTED(rings_not_waited_for);
 }
 
+/* The waiter is counted, or has its place. */
 static void jifl_ring_wait_add(struct jifl_ring_waiter *w, const u64 *limit)
 {
 	w->limit = limit;
@@ -109,8 +115,7 @@ static void jifl_ring_wait_add(struct jifl_ring_waiter *w, const u64 *limit)
 	init_task_work(&w->work, jifl_ring_wait_here);
 	WRITE_ONCE(jifl_ring_ever_waited, true);
 	/* Pairs with jifl_ring_wait_close: either it sees this waiter, or this waiter sees it. */
-	atomic_inc(&jifl_ring_waiters);
-	smp_mb__after_atomic();
+	smp_mb();
 	if (!READ_ONCE(jifl_ring_reader) ||
 	    jifl_import(task_work_add)(current, &w->work, TWA_RESUME))
 		jifl_ring_waiter_gone(w);
@@ -123,9 +128,20 @@ void jifl_ring_wait(const u64 *limit)
 	if (!jifl_ring_waits_for_reader())
 		return;
 	w = JIFL_ALLOC(kzalloc(sizeof(*w), GFP_NOWAIT | __GFP_NOWARN));
-	if (w)
-		jifl_ring_wait_add(w, limit);
+	if (!w)
+		return;
+	atomic_inc(&jifl_ring_waiters);
+	jifl_ring_wait_add(w, limit);
 }
+
+/* --- waiters with a place ------------------------------------------------------------ */
+
+/* Tasks that never go to user space. Linux 6.4 gave virtual machines' workers a flag. */
+#ifdef PF_USER_WORKER
+#define JIFL_NEVER_IN_USER_SPACE (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
+#else
+#define JIFL_NEVER_IN_USER_SPACE (PF_KTHREAD | PF_IO_WORKER)
+#endif
 
 /* A place for the current task; NULL: it has one, or none is free. */
 static struct jifl_ring_waiter *jifl_ring_take_place(void)
@@ -146,12 +162,45 @@ void jifl_ring_wait_in_kernel(const u64 *limit)
 {
 	struct jifl_ring_waiter *w;
 
-	if (current->flags & (PF_KTHREAD | PF_IO_WORKER) || !jifl_ring_waits_for_reader())
+	if (current->flags & (JIFL_NEVER_IN_USER_SPACE | PF_EXITING) ||
+	    !jifl_ring_waits_for_reader())
 		return;
 	w = jifl_ring_take_place();
 	if (w)
 		jifl_ring_wait_add(w, limit);
 }
+
+static bool jifl_ring_is_work(struct callback_head *work, void *wanted)
+{
+	return work == wanted;
+}
+
+/*
+ * Nobody takes a place any more. A task in a place has its work still, or is about to have it, or
+ * executes it and does not wait.
+ */
+static void jifl_ring_empty_place(struct jifl_ring_waiter *w)
+{
+	struct task_struct *task;
+
+	for (;;) {
+		rcu_read_lock();
+		/* It is in its place until it is past exit_task_work. RCU keeps it from there on. */
+		task = READ_ONCE(w->task);
+		if (task)
+			get_task_struct(task);
+		rcu_read_unlock();
+		if (!task)
+			break;
+		if (jifl_import(task_work_cancel_match)(task, jifl_ring_is_work, &w->work))
+			jifl_ring_waiter_gone(w);
+		else
+			msleep(1);
+		put_task_struct(task);
+	}
+}
+
+/* --- the reader's side ---------------------------------------------------------------- */
 
 void jifl_ring_wait_wake(void)
 {
@@ -167,10 +216,14 @@ void jifl_ring_wait_open(pid_t reader)
 
 void jifl_ring_wait_close(void)
 {
+	u32 i;
+
 	WRITE_ONCE(jifl_ring_reader, 0);
 	smp_mb();
 	wake_up_all(&jifl_ring_room);
 	wait_event(jifl_ring_room, !atomic_read(&jifl_ring_waiters));
+	for (i = 0; i < ARRAY_SIZE(jifl_ring_places); i++)
+		jifl_ring_empty_place(&jifl_ring_places[i]);
 }
 
 void jifl_ring_wait_count(u64 *waits, u64 *ns)

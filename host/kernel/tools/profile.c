@@ -16,8 +16,8 @@
  * skipped counts as a block, which the entry piece counts. So the profile is that of a function that
  * is called without JIFL.
  *
- * Contexts: jifl_profile_instrument and jifl_profile_entry run under the engine lock, and any lock
- * of the kernel may be held; the others sleep.
+ * Contexts: jifl_profile_instrument runs under the engine lock, jifl_profile_entry under
+ * jifl_entry_lock, and any lock of the kernel may be held; the others sleep.
  */
 #include <linux/cpumask.h>
 #include <linux/mm.h>
@@ -60,7 +60,7 @@ struct jifl_profile {
 	struct jifl_cells blocks;	/* struct jifl_profile_block; first, for jifl_cells_end */
 	u64 *counters;		/* one or two for each block */
 	u32 per_block;		/* counters */
-	u64 refused;		/* blocks; written under the engine lock */
+	atomic64_t refused;	/* blocks */
 };
 
 static int jifl_profile_init(void)
@@ -165,7 +165,7 @@ static void jifl_profile_instrument(struct ir_block *b, void *arg)
 	jifl_profile_name(p, b, &name);
 	counters = jifl_profile_counters(p, &name);
 	if (!counters) {
-		WRITE_ONCE(p->refused, p->refused + 1);
+		atomic64_inc(&p->refused);
 		return;
 	}
 	jifl_profile_add(b, IR_ANYWHERE, counters);
@@ -207,7 +207,7 @@ static void jifl_profile_entry(struct jifl_aim *aim, struct ir_insert *entry, u3
 	if (counters)
 		jifl_profile_fill_add(&entry[(*nentry)++], counters);
 	else
-		WRITE_ONCE(p->refused, p->refused + 1);
+		atomic64_inc(&p->refused);
 }
 
 /* --- reading ----------------------------------------------------------------------- */
@@ -243,7 +243,7 @@ static void jifl_profile_rest(const void *table, struct jifl_table_read *req)
 {
 	const struct jifl_profile *p = table;
 
-	req->rest[JIFL_COUNT_REFUSED] = READ_ONCE(p->refused);
+	req->rest[JIFL_COUNT_REFUSED] = atomic64_read(&p->refused);
 }
 
 static_assert(sizeof(struct jifl_count) <= JIFL_ANSWER_MAX);

@@ -262,6 +262,21 @@ def start_and_stop(rounds):
         calls(context)
 
 
+def return_in_progress():
+    """When a session ends, the place of a return address keeps what it holds meanwhile."""
+    mark = log_mark()
+    owner = session("insn", "fn:contexts_slot")
+    caller = background("sh", "-c", f"echo 'reset 0' >{FILE}; echo 'slot {FIRE}' >{FILE}")
+    wait_for("the function sleeps", lambda: state_of(caller.pid) == "D")
+    interrupt(owner)
+    check("the session has ended before the function", caller.poll() is None, caller.poll())
+    caller.communicate()
+    same("it was called", calls("slot"), dict.fromkeys(LEVELS, 0) | {"task": 1})
+    # There are no frames behind that place.
+    said = [line for line in complaints(kernel_log(mark)) if "a stack cannot be walked to its end" not in line]
+    same("the module has nothing to say but that", said, [])
+
+
 # --- the kernel's own functions -------------------------------------------------------------------
 
 
@@ -417,9 +432,10 @@ def contexts(rounds="1"):
     start_and_stop(10 * int(rounds))
     for probes_first in (True, False):
         against_kprobes(200 * int(rounds), probes_first)
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+    return_in_progress()
     same("no session is left", status()["sessions"], [])
     same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
-    same("the module has nothing to say", complaints(kernel_log(mark)), [])
 
 
 if __name__ == "__main__":

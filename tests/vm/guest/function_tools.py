@@ -9,12 +9,16 @@ The functions of the module jifl_contexts are called in known contexts, with kno
 
 import json
 import os
-import re
+import signal
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
 from contexts import MODULE, call
-from lib import check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
+from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session,
+                 status, wait_for)
+from waits import is_waiting, wchan
 
 N = 100
 SEED = 0x1234567812345678
@@ -51,10 +55,9 @@ def worked(x):
     return x
 
 
-def recorded(value):
-    """What a record keeps of a result: 59 bits, the sign among them."""
-    value &= (1 << 59) - 1
-    return value - (1 << 59) if value >> 58 else value
+def signed(value):
+    """A number of 64 bits, of which the highest is its sign."""
+    return value - (1 << 64) if value >> 63 else value
 
 
 def traced(words, action, *options, missed=0):
@@ -96,7 +99,7 @@ def contexts():
         wanted = Counter()
         for number in range(N):
             turn = number % 10 if context == "work" else number
-            wanted[recorded(worked(turn if function != "work" else SEED + turn))] += 1
+            wanted[signed(worked(turn if function != "work" else SEED + turn))] += 1
         same(f"{context}: results", Counter(one["result"] for one in calls) == wanted, True)
         same(f"{context}: the function comes first",
              {one["functions"][0]["name"] for one in calls}, {f"contexts_{function} [jifl_contexts]"})
@@ -190,6 +193,41 @@ def opcodes():
     figure("opcode", out[-400:])
 
 
+# It sleeps again and again, or, long, once when it is told to.
+SLEEPER = """import sys, time
+open("/proc/self/comm", "w").write("sleeper")
+seconds = float(sys.argv[1])
+if seconds > 1:
+    sys.stdin.readline()
+while True:
+    time.sleep(seconds)"""
+
+
+def sleepers():
+    """A session ends although a task, which is to wait for the reader, sleeps in its system call."""
+    patience = Path("/sys/module/jifl/parameters/ring_patience_ms")
+    usual = patience.read_text()
+    patience.write_text("600000")
+    # Of these processes alone: this one must not wait.
+    owner = session("fn:get_timespec64", "-n", "sleeper", "-f", "ndjson", command="trace")
+    owner.send_signal(signal.SIGSTOP)
+    filler, sleeper = (background("taskset", "-c", "0", "python3", "-c", SLEEPER, seconds, stdin=subprocess.PIPE) for seconds in ("1e-9", "1000"))
+    wait_for("the ring is full", lambda: is_waiting(filler.pid))
+    sleeper.stdin.write("sleep\n")
+    sleeper.stdin.flush()
+    # Its function returns before it sleeps.
+    wait_for("the sleeper", lambda: "nanosleep" in wchan(sleeper.pid))
+    owner.send_signal(signal.SIGCONT)
+    start = time.monotonic()
+    _, err = interrupt(owner)
+    check("the session ends", owner.returncode == 0 and sleeper.poll() is None, err)
+    figure("seconds until a session with a sleeper ended", round(time.monotonic() - start, 1))
+    for task in (filler, sleeper):
+        task.kill()
+        task.wait()
+    patience.write_text(usual)
+
+
 def why():
     """The branch that decided."""
     owner = session("-x", "ESRCH", "fn:do_getpgid", *ME, "-f", "ndjson", command="why")
@@ -208,7 +246,7 @@ def why():
 def function_tools():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    for part in (keys, contexts, trace, histograms, blocks, why, opcodes):
+    for part in (keys, contexts, trace, histograms, blocks, why, opcodes, sleepers):
         part()
     same("no session is left", status()["sessions"], [])
     same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)

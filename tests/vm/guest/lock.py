@@ -129,6 +129,16 @@ def nested():
     check("the other for all of it", kept + rest <= outside <= ns, (kept, outside, ns))
 
 
+def slow_path():
+    """A function that waits for a lock, as a target itself: its waits are seen from their beginning."""
+    before = lines()["rwsem:W"]
+    rows, stderr = jifl("fn:rwsem_down_write_slowpath", *orders(MS, ["rwsem:W"]))
+    _, ns, _, kept, _ = (now - then for now, then in zip(lines()["rwsem:W"], before))
+    same("rwsem_down_write_slowpath: each wait", [(row["lock"], row["contended"], row["unfinished"]) for row in known(rows)],
+         [("known_rwsem [jifl_locks]", TIMES, 0)])
+    check("and how long it took", all(0 < kept <= row["wait_ns"] <= ns for row in known(rows)), (rows, kept, ns, stderr))
+
+
 def known_text():
     """The text has the same, by lock, by caller and by both; the heading is the page's."""
     for by, heading in (("lock,caller", "LOCK +CALLER +TYPE"), ("lock", "LOCK +TYPE"), ("caller", "CALLER +TYPE")):
@@ -200,6 +210,7 @@ def program(contend):
     known_waits()
     tracepoint()
     nested()
+    slow_path()
     known_text()
     uncontended()
     retries()

@@ -123,4 +123,5 @@ def tests():
     ends()
 
 
-main(tests)
+if __name__ == "__main__":
+    main(tests)

@@ -313,6 +313,35 @@ static int run_tail(struct context *context, unsigned int n)
 	return 0;
 }
 
+#define SLOT	0x18ul		/* as the ss in an interrupt's frame */
+#define SLOT_MS	3000
+
+/*
+ * While it sleeps, the place of its return address holds something else. So it does for a moment in
+ * each hooked return: in the trampoline that the return has gone to.
+ */
+static KNOWN bool contexts_slot(void)
+{
+	unsigned long *slot = (unsigned long *)__builtin_frame_address(0) + 1;
+	const unsigned long address = READ_ONCE(*slot);
+	bool kept;
+
+	WRITE_ONCE(*slot, SLOT);
+	msleep(SLOT_MS);
+	kept = READ_ONCE(*slot) == SLOT;
+	WRITE_ONCE(*slot, address);
+	return kept;
+}
+
+/* Once. */
+static int run_slot(struct context *context, unsigned int n)
+{
+	if (!contexts_slot())
+		atomic_long_inc(&context->wrong);
+	atomic_long_inc(&context->calls[TASK]);
+	return 0;
+}
+
 static int run_sleep(struct context *context, unsigned int n)
 {
 	unsigned int i;
@@ -343,6 +372,7 @@ static struct context contexts[] = {
 	{ "recursion", run_recursion },
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
+	{ "slot", run_slot },
 };
 
 static DEFINE_MUTEX(one);

@@ -37,6 +37,9 @@ pub const RECORD_RETURN: u32 = 0x5000_0000;
 pub const RECORD_RESULT: u32 = 0x0800_0000;
 /// Mask of these bits of [`RECORD_RESULT`].
 pub const RECORD_HIGH: u32 = 0x07ff_ffff;
+/// Behind a [`RECORD_RESULT`] whose bits 59 to 63 are not all as its bit 58. [`Record::value`] has
+/// these bits, shifted down.
+pub const RECORD_TOP: u32 = 0x0200_0000;
 /// In place of the instruction at [`Record::value`] the kernel's fixup of its exception goes on.
 pub const RECORD_FAULT: u32 = 0x0400_0000;
 /// With the low 28 bits of nanoseconds; [`Record::value`] has the bits above.

@@ -124,17 +124,40 @@ static struct ir_insert *jifl_lock_insert_call(struct ir_block *b, enum ir_place
 	return ins;
 }
 
+/* The further arguments of a call of jifl_lock_begin. */
+static void jifl_lock_fill_begin(struct ir_insert *ins, const struct jifl_lock_slow *slow)
+{
+	ins->fetched = 1 << 1 | 1 << 2;
+	ins->fetches[1] = jifl_lock_fetch(IR_FETCH_REG, IR_RDI);
+	ins->fetches[2] = jifl_lock_fetch(IR_FETCH_ADDRESS, IR_RSP);
+	ins->args[3] = (unsigned long)slow;
+}
+
 static void jifl_lock_insert_begin(struct ir_block *b, struct jifl_lock_table *t,
 				   const struct jifl_lock_slow *slow)
 {
 	struct ir_insert *ins = jifl_lock_insert_call(b, IR_BEFORE, 0, jifl_lock_begin, 4, t);
 
-	if (!ins)
+	if (ins)
+		jifl_lock_fill_begin(ins, slow);
+}
+
+/* The copy of a slow path that is a target begins behind its tracer's site. */
+static void jifl_lock_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+			    struct ir_insert *exit, u32 *nexit)
+{
+	const struct jifl_lock_slow *slow = jifl_lock_slow_at(aim->target->id);
+
+	jifl_count_entry(aim, entry, nentry, exit, nexit);
+	if (aim->target->kind != JIFL_TARGET_FUNCTION || !slow || aim->target->id != slow->start)
 		return;
-	ins->fetched = 1 << 1 | 1 << 2;
-	ins->fetches[1] = jifl_lock_fetch(IR_FETCH_REG, IR_RDI);
-	ins->fetches[2] = jifl_lock_fetch(IR_FETCH_ADDRESS, IR_RSP);
-	ins->args[3] = (unsigned long)slow;
+	entry[*nentry] = (struct ir_insert){
+		.kind = IR_INSERT_CALL,
+		.fn = (unsigned long)jifl_lock_begin,
+		.nargs = 4,
+		.args = { (unsigned long)aim->session->tool_data },
+	};
+	jifl_lock_fill_begin(&entry[(*nentry)++], slow);
 }
 
 /* Where the slow path returns, or jumps to another function, which returns in its place. */
@@ -309,5 +332,5 @@ const struct jifl_tool jifl_tool_lock = {
 	.instrument = jifl_lock_instrument,
 	.open = jifl_lock_open,
 	.close = jifl_lock_close,
-	.entry = jifl_count_entry,
+	.entry = jifl_lock_entry,
 };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::kernel::errno;
 use crate::session::calls::events::Event;
-use crate::session::ring::Piece;
+use crate::session::ring::{self, Piece};
 
 /// A mark of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +91,9 @@ pub fn trails(
                 Event::Enter(address, stack) => now.call.marks.push(Mark::Block(address, stack)),
                 Event::Fault(address) => now.call.marks.push(Mark::Fault(address)),
                 Event::Result(value) => now.result = Some(value),
+                Event::Top(top) => {
+                    now.result = now.result.map(|value| ring::pieces::with_top(value, top));
+                }
                 Event::Lost => now.lost = true,
                 Event::End(time) => {
                     now.call.ended = time;

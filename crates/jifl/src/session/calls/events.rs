@@ -3,7 +3,7 @@
 
 use jifl_sys::abi::{
     RECORD_ARGUMENTS, RECORD_ENTERED, RECORD_FAULT, RECORD_FUNCTION, RECORD_JUMPED, RECORD_LEFT,
-    RECORD_RETURN, RECORD_RETURNED, Record,
+    RECORD_RETURN, RECORD_RETURNED, RECORD_TOP, Record,
 };
 
 use crate::session::ring;
@@ -36,6 +36,8 @@ pub enum Event {
     Fault(u64),
     /// Its system call has this result.
     Result(i64),
+    /// The call's result, which was told just before, has these bits from bit 59 on.
+    Top(u32),
     /// Its system call ends, at this time.
     End(u64),
     /// Records are lost from here on.
@@ -60,6 +62,7 @@ impl ring::Event for Event {
             RECORD_ENTERED => Some(Event::Entered(record.value, at as u32)),
             RECORD_LEFT => Some(Event::Left(record.value, at as u32)),
             RECORD_JUMPED => Some(Event::Jumped(record.value, at as u32)),
+            RECORD_TOP => Some(Event::Top(record.value)),
             RECORD_FAULT => Some(Event::Fault(address(record.value))),
             _ => ring::pieces::result(record).map(Event::Result),
         }

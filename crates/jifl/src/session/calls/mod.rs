@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use self::clocks::{Clocks, Stamp};
 use self::events::Event;
-use crate::session::ring::{Piece, Taken};
+use crate::session::ring::{self, Piece, Taken};
 
 /// A function that was entered.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +176,10 @@ impl Open {
                 self.leave(stack);
             }
             Event::Result(value) => self.call.result = Some(value),
+            Event::Top(top) => {
+                let result = self.call.result;
+                self.call.result = result.map(|value| ring::pieces::with_top(value, top));
+            }
             Event::Begin(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {}
         }
     }

@@ -139,10 +139,19 @@ pub fn gaps<'a>(cpus: impl IntoIterator<Item = &'a [Record]>) -> Vec<(u64, u64)>
     all
 }
 
-/// The call's result, if the record has one: 59 bits of it.
+/// Bits of a result in its record.
+const RESULT_BITS: u32 = 59;
+
+/// The call's result, if the record has one: 59 bits of it, extended.
 pub fn result(record: &Record) -> Option<i64> {
     let high = i64::from(record.what & RECORD_HIGH) << 37 >> 5;
     (record.what & !RECORD_HIGH == RECORD_RESULT).then_some(high | i64::from(record.value))
+}
+
+/// A result with bits 59 to 63 as a [`RECORD_TOP`] has them.
+pub fn with_top(result: i64, top: u32) -> i64 {
+    let kept = result as u64 & ((1 << RESULT_BITS) - 1);
+    (kept | u64::from(top) << RESULT_BITS) as i64
 }
 
 /// The time of a record, if it has one, in nanoseconds.
@@ -237,6 +246,15 @@ pub mod tests {
         let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
         assert_eq!((found.len(), stray), (1, 4));
         assert_eq!(found[0].thread, 71);
+    }
+
+    #[test]
+    fn results_have_64_bits() {
+        for value in [0x1234_5678_1234_5678_u64, 1 << 58, 1 << 63, (1 << 59) - 1] {
+            let low = super::result(&result(value as i64)).unwrap();
+            assert_ne!(low as u64, value);
+            assert_eq!(with_top(low, (value >> 59) as u32) as u64, value);
+        }
     }
 
     #[test]
