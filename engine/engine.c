@@ -84,6 +84,7 @@ void jifl_engine_context_limit(int context, jifl_leaves_fn leaves)
 {
 	unsigned long cookie = jifl_host_lock();
 
+	cache.contexts[context].limited = true;
 	cache.contexts[context].leaves = leaves;
 	jifl_host_unlock(cookie);
 }

@@ -173,21 +173,23 @@ bool jifl_engine_erase(void);
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 
 /*
- * Whether a branch to `to` leaves a limited context. call: a direct call; else any other direct
- * branch, or what an indirect jump has come to. arg: the context's. Its context is that of host.h.
+ * Whether a branch leaves a limited context, from a block of the context to `to`. call: a direct
+ * call; else another direct branch, or the end of a block. from.v is 0 where an indirect branch has
+ * come to `to`. arg: the context's. The function's own context is that of host.h.
  */
-typedef bool (*jifl_leaves_fn)(jifl_orig to, bool call, void *arg);
+typedef bool (*jifl_leaves_fn)(jifl_orig from, jifl_orig to, bool call, void *arg);
 /*
  * Limits a context that has no blocks yet to a part of the code. What leaves the context runs
- * natively, and is not counted as an exit: direct branches by the word of `leaves`, indirect calls
- * always. Native code returns into the cache as copies do.
+ * natively, and is not counted as an exit. Native code returns into the cache as copies do.
+ * Indirect calls leave as they are where the host's own code has such branches anywhere; elsewhere
+ * they are looked up, as jumps are.
  */
 void jifl_engine_context_limit(int context, jifl_leaves_fn leaves);
 
 /*
  * The blocks of the context stay until the next reset, and so does its number. Nobody may enter
  * the blocks any more. Blocks that are translated for threads that are still inside are not
- * instrumented, and nothing limits them. Until the reset jifl_engine_is_doomed tells the code of this context from the code
+ * instrumented. In a limited context all their calls leave. Until the reset jifl_engine_is_doomed tells the code of this context from the code
  * of others.
  */
 void jifl_engine_context_destroy(int context);

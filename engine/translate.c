@@ -52,11 +52,11 @@ static enum jifl_cause decode_at(jifl_orig addr, struct ir_block *b)
 	return text == JIFL_TEXT_CODE ? jifl_decode_block(addr, b) : cause;
 }
 
-static bool leaves(int context, jifl_orig to, bool call)
+static bool leaves(int context, jifl_orig from, jifl_orig to, bool call)
 {
 	const struct cache_context *c = &cache.contexts[context];
 
-	return c->leaves && c->leaves(to, call, c->arg);
+	return c->leaves ? c->leaves(from, to, call, c->arg) : c->limited && call;
 }
 
 /* Notes whether the branch at the block's end leaves the context. */
@@ -64,16 +64,17 @@ static void note_leaving(int context, struct ir_block *b)
 {
 	struct ir_insn *last = &b->insns[b->ninsns - 1];
 
-	if (!cache.contexts[context].leaves)
+	if (!cache.contexts[context].limited)
 		return;
 	switch (last->kind) {
 	case IR_CALL_IND:
-		last->leaves = true;
+		/* A call of a thunk stays one. */
+		last->leaves = last->target.v || cache.config.indirect_jumps;
 		break;
 	case IR_CALL:
 	case IR_JMP:
 	case IR_JCC:
-		last->leaves = leaves(context, last->target, last->kind == IR_CALL);
+		last->leaves = leaves(context, b->addr, last->target, last->kind == IR_CALL);
 		break;
 	}
 }
@@ -81,15 +82,12 @@ static void note_leaving(int context, struct ir_block *b)
 /* Decodes into next the block with which b goes on, if it can lie right behind b. */
 static bool decode_follower(int context, const struct ir_block *b, struct ir_block *next)
 {
-	const struct ir_insn *last = &b->insns[b->ninsns - 1];
 	jifl_orig addr = way_on(b);
 
-	if (last->kind == IR_JMP && last->leaves)
-		return false;
 	/* Where little room is left, units are short: each unit that fits is worth having. */
 	if (!addr.v || !emit_unit_has_room(&unit) || !jifl_cache_may_grow(unit.hot.len) ||
 	    addr.v == b->addr.v || in_unit(addr) ||
-	    jifl_cache_find(context, addr) != CACHE_NONE)
+	    jifl_cache_find(context, addr) != CACHE_NONE || leaves(context, b->addr, addr, false))
 		return false;
 	return decode_at(addr, next) == JIFL_CAUSE_NONE;
 }
@@ -172,7 +170,7 @@ static u32 translate(int context, jifl_orig addr, enum jifl_cause *cause)
 {
 	if (!prepare(context, cause))
 		return CACHE_NONE;
-	if (leaves(context, addr, false))
+	if (leaves(context, jifl_orig_at(0), addr, false))
 		return translate_leaving(context, addr, cause);
 	*cause = decode_at(addr, &ir_pair[0]);
 	/* An int3 goes away again. No rel32 reaches bytes that are out of reach. */

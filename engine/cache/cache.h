@@ -77,7 +77,8 @@ struct cache_context {
 	bool used;
 	u32 blocks;		/* blocks with this context's number, made since the last reset */
 	jifl_instrument_fn fn;
-	jifl_leaves_fn leaves;	/* NULL: the context is not limited */
+	bool limited;
+	jifl_leaves_fn leaves;	/* of a limited context that is not destroyed; else NULL */
 	void *arg;
 	u32 lookup;		/* cache offset of its hash lookup; CACHE_NONE: not made */
 	u32 lookup_exit;	/* its CACHE_EXIT_LOOKUP */

@@ -26,6 +26,7 @@
  * Context: under the engine lock.
  */
 #include <linux/kallsyms.h>
+#include <linux/pgtable.h>
 #include <linux/string.h>
 
 #include "../kernel.h"
@@ -39,11 +40,6 @@
 
 /* The function about which symbols were asked last; under the engine lock. */
 static unsigned long known_start, known_end;
-
-bool jifl_limit_has(const struct jifl_mix *m)
-{
-	return m->in_order[0]->only;
-}
 
 /* Are the mix's sessions those that have the target, and does a call of it need nothing at its end? */
 static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
@@ -69,28 +65,65 @@ static bool is_part(unsigned long start)
 	return strstr(name, ".cold");
 }
 
+/*
+ * Is `to` inside the function, but for its beginning, that was asked about last? Symbols of modules
+ * are not kept, because modules go.
+ */
+static bool is_inside_known(unsigned long to)
+{
+	return to > known_start && to < known_end;
+}
+
+/* The symbol that contains addr; false: none does. */
+static bool find_symbol(unsigned long addr, unsigned long *start)
+{
+	unsigned long size;
+
+	if (addr >= known_start && addr < known_end) {
+		*start = known_start;
+		return true;
+	}
+	if (!jifl_ksym_range(addr, start, &size))
+		return false;
+	known_start = *start < MODULES_VADDR ? *start : 0;
+	known_end = *start < MODULES_VADDR ? *start + size : 0;
+	return true;
+}
+
 /* Does another function begin there? */
 static bool begins(unsigned long addr)
 {
-	unsigned long start, size;
+	unsigned long start;
 
-	if (addr > known_start && addr < known_end)
-		return false;
-	if (!jifl_ksym_range(addr, &start, &size))
-		return false;
-	known_start = start;
-	known_end = start + size;
-	return start == addr && !is_part(start);
+	return !is_inside_known(addr) && find_symbol(addr, &start) && start == addr &&
+	       !is_part(start);
 }
 
-bool jifl_limit_leaves(jifl_orig to, bool call, void *mix)
+/* A call of a place inside the function that calls. */
+static bool is_own(unsigned long from, unsigned long to)
+{
+	unsigned long start, own;
+
+	return find_symbol(from, &own) && find_symbol(to, &start) && start == own && to != start;
+}
+
+static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
 {
 	const struct jifl_target *t;
 
 	if (JIFL_HOST_PLANTED(limits_ignored))
 		return false;
-	if (!call && !begins(to.v))
+	if (call ? is_own(from.v, to.v) : !begins(to.v))
 		return false;
 	t = jifl_function_starting(to.v);
 	return !t || !joins(mix, t);
+}
+
+int jifl_limit_context_create(jifl_instrument_fn fn, struct jifl_mix *m)
+{
+	const int context = jifl_engine_context_create(fn, m);
+
+	if (context >= 0 && m->in_order[0]->only)
+		jifl_engine_context_limit(context, leaves);
+	return context;
 }

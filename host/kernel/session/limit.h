@@ -8,9 +8,10 @@
 
 struct jifl_mix;
 
-/* Has the mix such sessions? They are in no mix with others. */
-bool jifl_limit_has(const struct jifl_mix *m);
-/* The limits of such a mix's context, which is the argument: see jifl_engine_context_limit. */
-bool jifl_limit_leaves(jifl_orig to, bool call, void *mix);
+/*
+ * As jifl_engine_context_create with the mix as the argument. The context is limited if the mix's
+ * sessions are of that scope. They are in no mix with others.
+ */
+int jifl_limit_context_create(jifl_instrument_fn fn, struct jifl_mix *m);
 
 #endif

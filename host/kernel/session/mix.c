@@ -127,15 +127,6 @@ static void jifl_mix_instrument(struct ir_block *b, void *arg)
 	jifl_nested_insert(b, m);
 }
 
-static int jifl_mix_create_context(struct jifl_mix *m)
-{
-	const int context = jifl_engine_context_create(jifl_mix_instrument, m);
-
-	if (context >= 0 && jifl_limit_has(m))
-		jifl_engine_context_limit(context, jifl_limit_leaves);
-	return context;
-}
-
 int jifl_mix_init_alone(struct jifl_session *s)
 {
 	struct jifl_aim *aim;
@@ -146,14 +137,14 @@ int jifl_mix_init_alone(struct jifl_session *s)
 	jifl_mix_arrange(&s->alone);
 	for_each_aim(aim, s, i)
 		aim->way.lanes = BIT(s->lane);
-	s->alone.context = jifl_mix_create_context(&s->alone);
+	s->alone.context = jifl_limit_context_create(jifl_mix_instrument, &s->alone);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
 
 int jifl_mix_context(struct jifl_mix *m)
 {
 	if (m->context < 0)
-		m->context = jifl_mix_create_context(m);
+		m->context = jifl_limit_context_create(jifl_mix_instrument, m);
 	return m->context;
 }
 

@@ -190,6 +190,7 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 				continue;
 			if (other->session->only != s->only) {
 				*busy_target = i;
+				*busy_session = other->session->id;
 				return -EXDEV;
 			}
 			__set_bit(lane, &taken);

@@ -13,16 +13,18 @@ static const struct target *const tables[] = {
 };
 
 /* All calls leave. */
-static bool calls_leave(jifl_orig to, bool call, void *arg)
+static bool calls_leave(jifl_orig from, jifl_orig to, bool call, void *arg)
 {
+	(void)from;
 	(void)to;
 	(void)arg;
 	return call;
 }
 
 /* Half of all places leave, wherever in a function they are; arg: which half. */
-static bool half_leaves(jifl_orig to, bool call, void *arg)
+static bool half_leaves(jifl_orig from, jifl_orig to, bool call, void *arg)
 {
+	(void)from;
 	(void)call;
 	return ((to.v + *(const u64 *)arg) * 0x9e3779b97f4a7c15) >> 63;
 }
@@ -84,7 +86,7 @@ UNIT_TEST(bodies, "run/limits: where calls leave, the bodies of functions are co
 	CHECK(fewer > 10, "calls leave");
 }
 
-UNIT_TEST(destroyed, "run/limits: a destroyed context has no limits")
+UNIT_TEST(reuse, "run/limits: a context with the number of a limited one has no limits")
 {
 	const struct target *t = &targets_plain[0];
 	static u64 seed;

@@ -366,7 +366,7 @@ def work(process, rounds):
     wait_for("the worker", lambda: state_of(process.pid) == "S")
 
 
-def against_kprobes(rounds, probes_first):
+def against_kprobes(rounds, probes_first, *scope):
     """Each call of a process is counted, or said to be missed, as kprobes count them."""
     name = "probes first" if probes_first else "session first"
     names = busy_functions()
@@ -374,7 +374,7 @@ def against_kprobes(rounds, probes_first):
     process = worker()
 
     def begin():
-        return session("call", *(f"fn:{name}@vmlinux" for name in names), "-p", process.pid, "-f", "json")
+        return session("call", *(f"fn:{name}@vmlinux" for name in names), *scope, "-p", process.pid, "-f", "json")
 
     hits = Hits(names) if probes_first else None
     owner = begin()

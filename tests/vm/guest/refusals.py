@@ -163,7 +163,10 @@ def malformed(kernel):
     good = Device.function(address)
     cases = {"a function twice": [good, good],
              "a function with a number": [Device.target(5, Device.FUNCTION, address=address)],
-             "a function with an unknown scope": [Device.target(0, Device.FUNCTION, scope=1, address=address)],
+             "a function with an unknown scope": [Device.target(0, Device.FUNCTION, scope=2, address=address)],
+             "a system call alone": [Device.target(39, scope=1)],
+             "functions of two scopes": [Device.target(0, Device.FUNCTION, scope=1, address=address),
+                                         Device.function(kernel.all["vfs_write"][0])],
              "a function with unknown flags": [Device.function(address, flags=1 << 3)],
              "a function whose name does not end": [Device.target(0, Device.FUNCTION, address=address, name=b"x" * 64)],
              "a system call with flags": [Device.target(39, flags=1)],

@@ -8,6 +8,15 @@
 #include <linux/kthread.h>
 #include <linux/types.h>
 
+enum level { TASK, SOFTIRQ, HARDIRQ, LEVELS };
+
+static enum level level(void)
+{
+	if (in_hardirq())
+		return HARDIRQ;
+	return in_serving_softirq() ? SOFTIRQ : TASK;
+}
+
 /* As it stands: not cloned, not inlined, no tail of another. */
 #define KNOWN __attribute__((noipa, optimize("no-optimize-sibling-calls")))
 
@@ -74,6 +83,26 @@ static KNOWN u64 contexts_sleep(u64 seed)
 {
 	usleep_range(200, 400);
 	return contexts_work(seed);
+}
+
+#define SLOT	0x18ul		/* as the ss in an interrupt's frame */
+#define SLOT_MS	3000
+
+/*
+ * While it sleeps, the place of its return address holds something else. So it does for a moment in
+ * each hooked return: in the trampoline that the return has gone to.
+ */
+static KNOWN bool contexts_slot(void)
+{
+	unsigned long *slot = (unsigned long *)__builtin_frame_address(0) + 1;
+	const unsigned long address = READ_ONCE(*slot);
+	bool kept;
+
+	WRITE_ONCE(*slot, SLOT);
+	msleep(SLOT_MS);
+	kept = READ_ONCE(*slot) == SLOT;
+	WRITE_ONCE(*slot, address);
+	return kept;
 }
 
 /* Ends the thread that calls it. */

@@ -31,21 +31,12 @@
 #define SEED	0x1234567812345678ull
 #define DEPTH	7
 
-enum level { TASK, SOFTIRQ, HARDIRQ, LEVELS };
-
 static struct context {
 	const char *name;
 	int (*run)(struct context *context, unsigned int n);
 	atomic_long_t calls[LEVELS];
 	atomic_long_t wrong;
 } *running;
-
-static enum level level(void)
-{
-	if (in_hardirq())
-		return HARDIRQ;
-	return in_serving_softirq() ? SOFTIRQ : TASK;
-}
 
 /* The function is called so often here and now. */
 static void work(struct context *context, unsigned int n)
@@ -311,26 +302,6 @@ static int run_tail(struct context *context, unsigned int n)
 			atomic_long_inc(&context->wrong);
 	atomic_long_add(n, &context->calls[TASK]);
 	return 0;
-}
-
-#define SLOT	0x18ul		/* as the ss in an interrupt's frame */
-#define SLOT_MS	3000
-
-/*
- * While it sleeps, the place of its return address holds something else. So it does for a moment in
- * each hooked return: in the trampoline that the return has gone to.
- */
-static KNOWN bool contexts_slot(void)
-{
-	unsigned long *slot = (unsigned long *)__builtin_frame_address(0) + 1;
-	const unsigned long address = READ_ONCE(*slot);
-	bool kept;
-
-	WRITE_ONCE(*slot, SLOT);
-	msleep(SLOT_MS);
-	kept = READ_ONCE(*slot) == SLOT;
-	WRITE_ONCE(*slot, address);
-	return kept;
 }
 
 /* Once. */

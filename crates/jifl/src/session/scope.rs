@@ -54,7 +54,7 @@ pub struct Scope {
     #[arg(long, value_name = "FILE")]
     warm: Option<PathBuf>,
     /// Only the functions themselves. What they call runs natively, and is not counted
-    #[arg(long)]
+    #[arg(long, conflicts_with = "warm")]
     only: bool,
     /// Go on although a pattern matches more than 1,000 functions
     #[arg(short, long)]

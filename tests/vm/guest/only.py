@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions alone (--only): their bodies are counted, what they call is not, and no call is lost.
+
+usage: only.py
+"""
+
+import json
+import os
+import time
+
+from contexts import CONTEXTS, DEPTH, MODULE, N, against_kprobes, call, counted, target_of
+from function_tools import ask
+from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
+                 session, status)
+
+ME = ("-p", os.getpid())
+# All functions of the kernel with an ftrace site are targets then; there are a few thousand more in modules.
+ALL = 35_000
+WORK = "import os\nfor n in range(20000): os.stat('/etc/hostname'), os.getpgid(0)"
+
+
+def ended(owner, name):
+    """The report of a session that ends now."""
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    return json.loads(out)
+
+
+def each_context():
+    """Calls at each level, and from copies of the same session."""
+    for context, traits in CONTEXTS.items():
+        function = traits.get("function", "contexts_work")
+        for words in ([f"fn:{function}"], ["mod:jifl_contexts"]):
+            data, made = counted("call", words, context, "--only")
+            got = target_of(data, function)
+            name = f"{context}, {words[0]}"
+            same(f"{name}: calls", (got["calls"], got["missed_by"]), (sum(made.values()), {}))
+            # What it calls is a target, too, or it is not.
+            inner = {"recursion": (DEPTH + 1) * N}.get(context, N if function != "contexts_work" else 0)
+            if inner:
+                wanted = inner if words[0].startswith("mod:") else 0
+                same(f"{name}: calls of contexts_work inside", target_of(data, "contexts_work")["calls"], wanted)
+
+
+def bodies():
+    """Instructions of a body are those that blocks of it execute under the function."""
+    for function in ("do_getpgid", "find_task_by_vpid"):
+        owner = session("insn", f"fn:{function}", "--by", "func", *ME, "-f", "json")
+        ask()
+        rows = {row["func"]: row["instructions"] for row in ended(owner, f"{function} by func")["rows"]}
+        owner = session("insn", f"fn:{function}", "--only", *ME, "-f", "json")
+        ask()
+        got, = ended(owner, f"{function} alone")["targets"]
+        same(f"{function}: instructions of its body", (got["calls"], got["instructions"]), (2 * N, rows[function]))
+        check(f"{function}: which are not all", len(rows) > 1 or function != "do_getpgid", rows)
+        figure(f"instructions of {function} alone, and under it", (rows[function], sum(rows.values())))
+        owner = session(f"fn:{function}", "--only", *ME, "-f", "json", command="prof")
+        ask()
+        data = ended(owner, f"prof {function}")
+        same(f"prof {function}: it is alone", {row["function"] for row in data["functions"]}, {function})
+    for what in ("insn", "block"):
+        data, made = counted(what, ["fn:contexts_recurse"], "recursion", "--only")
+        got = target_of(data, "contexts_recurse")
+        # The calls inside come to the door, and are parts of the outermost one.
+        same(f"{what} of recursion: calls", (got["calls"], got["missed_by"]), (N, {"nested": DEPTH * N}))
+        alone, _ = counted(what, ["fn:contexts_work"], "task", "--only")
+        under, _ = counted(what, ["fn:contexts_work"], "task")
+        same(f"{what} of a function that calls nothing",
+             *((target_of(one, "contexts_work")["min"], target_of(one, "contexts_work")["max"]) for one in (alone, under)))
+
+
+def sessions_together():
+    """Each of several sessions has its own functions' calls."""
+    outer = session("call", "fn:do_getpgid", "fn:find_task_by_vpid", "--only", *ME, "-f", "json")
+    inner = session("call", "fn:find_task_by_vpid", "--only", *ME, "-f", "json")
+    other = session("insn", "fn:do_getpgid", "--only", *ME, "-f", "json")
+    ask()
+    for owner, wanted in ((other, ["do_getpgid"]), (inner, ["find_task_by_vpid"]),
+                          (outer, ["do_getpgid", "find_task_by_vpid"])):
+        targets = ended(owner, f"beside others, {wanted}")["targets"]
+        same(f"beside others, {wanted}: calls", {one["function"]: (one["calls"], one["missed"]) for one in targets},
+             dict.fromkeys(wanted, (2 * N, 0)))
+
+
+def refusals():
+    """What cannot be counted so is refused in one line."""
+    for words, hint in ((["count", "insn", "sys:read", "--only"], "fn:ksys_read"),
+                        (["trace", "fn:vfs_read", "--only"], "--only goes with"),
+                        (["why", "fn:vfs_read", "--only"], "--only goes with"),
+                        (["lock", "fn:vfs_read", "--only"], "--only goes with")):
+        end = run("jifl", *words, "--for", "100ms")
+        check(f"{words} is refused", end.returncode == 2 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
+    owner = session("call", "fn:do_getpgid", *ME)
+    end = run("jifl", "count", "call", "fn:do_getpgid", "--only", "--for", "100ms")
+    check("a function that another session has with what it calls", end.returncode == 1 and "--only" in end.stderr, end)
+    ended_ = interrupt(owner)
+    same("the other session was not disturbed", owner.returncode, 0)
+    figure("the other session", ended_[1][-100:])
+
+
+def all_functions():
+    """All functions of the kernel at once, in all contexts, under load."""
+    mark = log_mark()
+    load = [background("python3", "-c", f"while True:\n exec({WORK!r})") for _ in range(2)]
+    start = time.monotonic()
+    owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
+    figure("seconds until all functions were targets", round(time.monotonic() - start, 1))
+    ask()
+    made = {context: call(context) for context in ("task", "timer", "hrtimer", "irq-work", "nested")}
+    time.sleep(5)
+    data = report(interrupt(owner)[0])
+    same("all functions: exit status", owner.returncode, 0)
+    figure("functions", data["functions"]["entered"])
+    check("all functions were targets", data["functions"]["entered"] > ALL, data["functions"])
+    got = data["by_name"]
+    check("calls of do_getpgid", got["do_getpgid"]["calls"] > 2 * N, got["do_getpgid"])
+    same("calls of contexts_work", got["contexts_work"]["calls"], sum(sum(one.values()) for one in made.values()))
+    figure("calls, and functions that were called", (sum(one["calls"] for one in data["targets"]), len(data["targets"])))
+    figure("missed", data["missed"])
+    for process in load:
+        check("the load runs on", process.poll() is None, process)
+        process.kill()
+        process.communicate()
+    same("nothing is said", complaints(kernel_log(mark)), [])
+
+
+def only():
+    mark = log_mark()
+    same("the module with the contexts", run("insmod", MODULE).returncode, 0)
+    each_context()
+    bodies()
+    sessions_together()
+    refusals()
+    against_kprobes(200, True, "--only")
+    all_functions()
+    same("no session is left", status()["sessions"], [])
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(only)
