@@ -56,6 +56,7 @@ Examples:
   jifl count insn 'sys:*' --by comm,cpu -- make
   jifl count call 'fn:vfs_*' fn:do_filp_open -- ls
   jifl count insn fn:net_rx_action --context softirq --for 10s
+  jifl count call 'fn:*' --only --yes -- ls
   jifl count opcode sys:openat -- cat /etc/hostname
   jifl count hist:duration sys:read sys:write -p 1234")]
 pub struct CountArgs {
