@@ -37,6 +37,8 @@ pub enum What {
     Cold(Kind),
     /// A session over the functions of all system calls, whose doors are at the functions.
     Functions(Kind),
+    /// A session over all functions of the kernel, each without what it calls.
+    All(Kind),
     /// A tool that a user would take instead.
     Peer(Method, Job),
 }
@@ -74,6 +76,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("fn-none", "functions as targets, nothing inserted", What::Functions(Kind::None)),
     row("fn-call", "functions as targets, call count", What::Functions(Kind::Call)),
     row("fn-block", "functions as targets, block count", What::Functions(Kind::Block)),
+    row("fn-all", "all functions of the kernel alone, call count", What::All(Kind::Call)),
     row(COLD, "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
@@ -143,7 +146,8 @@ impl Live {
             What::Native => Ok(Live::Native),
             What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
             What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
-            What::Functions(kind) => start_functions(kind).map_err(|error| error.message),
+            What::Functions(kind) => start_functions(kind, SYSCALL_FUNCTIONS[0], false),
+            What::All(kind) => start_functions(kind, "", true),
             What::Peer(method, job) => match sites {
                 Some(Ok(sites)) => start_peer(method, job, sites),
                 Some(Err(why)) => Err(why.clone()),
@@ -247,19 +251,28 @@ fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
     Ok(Live::Session(door, kind))
 }
 
-fn start_functions(kind: Kind) -> Result<Live, Failure> {
+/// A session over the functions whose names begin so. `only`: without what they call.
+fn start_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, String> {
+    let started = try_functions(kind, begin, only);
+    started.map_err(|error| error.message)
+}
+
+fn try_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, Failure> {
     let door = device::open()?;
-    let words = [format!("fn:{}*", SYSCALL_FUNCTIONS[0])];
+    let words = [format!("fn:{begin}*")];
     let table = Table::all();
     let targets = targets::select(&words, &table, Functions::of_kernel, true)?.targets;
-    let names = targets.iter().zip(0..).filter_map(|(target, place)| {
-        let name = &target.function()?.name;
-        let mut names = SYSCALL_FUNCTIONS.iter();
-        let name = names.find_map(|prefix| name.strip_prefix(prefix))?;
-        Some((name.to_owned(), place))
-    });
-    let names = names.collect();
-    Session::new(kind, 0, targets).begin(&door, &table)?;
+    let mut names = HashMap::new();
+    // A system call's functions may be several. The first prefix is that of the one that is called.
+    for prefix in SYSCALL_FUNCTIONS.iter().rev() {
+        names.extend(targets.iter().zip(0..).filter_map(|(target, place)| {
+            let name = target.function()?.name.strip_prefix(prefix)?;
+            Some((name.to_owned(), place))
+        }));
+    }
+    let mut session = Session::new(kind, 0, targets);
+    session.only = only;
+    session.begin(&door, &table)?;
     Ok(Live::Functions(door, kind, names))
 }
 
