@@ -189,8 +189,8 @@ void jifl_engine_context_limit(int context, jifl_leaves_fn leaves);
 /*
  * The blocks of the context stay until the next reset, and so does its number. Nobody may enter
  * the blocks any more. Blocks that are translated for threads that are still inside are not
- * instrumented. In a limited context all their calls leave. Until the reset jifl_engine_is_doomed tells the code of this context from the code
- * of others.
+ * instrumented. In a limited context all their calls leave. Until the reset
+ * jifl_engine_is_doomed tells the code of this context from the code of others.
  */
 void jifl_engine_context_destroy(int context);
 

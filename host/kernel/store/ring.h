@@ -52,7 +52,7 @@ void jifl_ring_fill(struct ir_insert *ins, u32 what);
 struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 /*
  * Makes the task wait, on its way back to user space, until some records of this CPU's ring are
- * taken.
+ * taken. of_function: a call of a function has ended, where any lock may be held.
  */
 void jifl_ring_end_wait(bool of_function);
 /* From here on no task waits until the ring is read again. */

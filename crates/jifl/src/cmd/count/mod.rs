@@ -44,7 +44,8 @@ WHAT is counted, inside targets:
   func           calls of each of the kernel's functions
   hist:VALUE     calls by VALUE: duration, retval, ARG0 to ARG5, or arg.NAME of functions
 
-TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB, fn:NAME@MODULE, or mod:NAME for all functions of a module.
+TARGET is sys:NAME, sys:GLOB or sys:NUMBER, or a function of the kernel: fn:NAME, fn:GLOB,
+fn:NAME@MODULE, or mod:NAME for all functions of a module.
 Filters that are given must all match.
 
 The session ends with CMD, after --for, or with Ctrl-C. The report goes to stdout
