@@ -223,10 +223,7 @@ static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *k
 {
 	preempt_disable_notrace();
 	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
-	/* A new key is put into the table under a lock. */
-	jifl_own_begin();
 	jifl_keys_add(keys, 0);
-	jifl_own_end();
 	preempt_enable_notrace();
 }
 

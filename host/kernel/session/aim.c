@@ -13,7 +13,6 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../call/count.h"
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"

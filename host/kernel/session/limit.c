@@ -32,7 +32,6 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/ksym.h"
-#include "../call/count.h"
 #include "../call/whose.h"
 #include "../enter/function.h"
 #include "limit.h"
