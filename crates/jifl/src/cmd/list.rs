@@ -8,6 +8,7 @@ use crate::base::glob;
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::session::kinds::{Kind, Named};
 use crate::show::output;
 use crate::show::table::table;
 use crate::show::text::grouped;
@@ -21,18 +22,23 @@ few of them when a session starts: code that it needs itself, or that the kernel
 Examples:
   jifl list 'sys:*at'
   jifl list 'fn:vfs_*'
-  jifl list mod:ext4")]
+  jifl list mod:ext4
+  jifl list sys32:
+  jifl list softirq:")]
 pub struct ListArgs {
-    /// Only targets that match: sys:*at, or just *at; with fn:GLOB or mod:NAME functions
+    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
+    /// with sys32:GLOB, softirq:GLOB, or the kind alone
     #[arg(default_value = "*")]
     glob: String,
 }
 
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<u8, Failure> {
-    let lines = match Pattern::parse(&args.glob) {
-        Some(pattern) => functions(&pattern)?,
-        None => syscalls(&args.glob)?,
+    let word = &args.glob;
+    let lines = match (Pattern::parse(word), Kind::of(word)) {
+        (Some(pattern), _) => functions(&pattern)?,
+        (None, Some((kind, _))) => named(kind, word)?,
+        (None, None) => syscalls(word)?,
     };
     output::print(&table(&lines))?;
     Ok(DONE)
@@ -58,7 +64,7 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
 
 fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
     let functions = Functions::of_kernel();
-    functions.need_addresses(pattern)?;
+    functions.need_addresses(pattern.word())?;
     let selection = functions.select(pattern);
     if selection.found.is_empty() {
         return Err(Failure::failed(functions.none(pattern, &selection)));
@@ -71,6 +77,23 @@ fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
         ));
     }
     Ok(rows(&selection.found))
+}
+
+fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
+    let functions = Functions::of_kernel();
+    functions.need_addresses(word)?;
+    let all = kind.all(&functions, &Functions::of_kernel)?;
+    let found = kind.select(word, &all)?;
+    let mut lines = vec![vec!["TARGET".to_owned(), "FUNCTION".to_owned()]];
+    let row = |one: &Named| {
+        let function = one.function.as_ref().map(Function::shown);
+        vec![
+            format!("{}{}", kind.prefix(), one.name),
+            function.unwrap_or_default(),
+        ]
+    };
+    lines.extend(found.iter().map(row));
+    Ok(lines)
 }
 
 fn rows(functions: &[Function]) -> Vec<Vec<String>> {

@@ -138,19 +138,34 @@ impl Functions {
         }
     }
 
-    /// Refuses to look for a pattern where addresses of functions are hidden.
+    /// Refuses to look for what a word means where addresses of functions are hidden.
     ///
     /// # Errors
     /// They are.
-    pub fn need_addresses(&self, pattern: &Pattern) -> Result<(), Failure> {
+    pub fn need_addresses(&self, word: &str) -> Result<(), Failure> {
         if !self.all.is_empty() {
             return Ok(());
         }
         Err(Failure::cannot(format!(
-            "{}: /proc/kallsyms does not show where functions are: be root, with \
-             kernel.kptr_restrict 0 or 1",
-            pattern.word()
+            "{word}: /proc/kallsyms does not show where functions are: be root, with \
+             kernel.kptr_restrict 0 or 1"
         )))
+    }
+
+    /// Those that are no module's, in order of their addresses. A function is there by each name.
+    pub fn of_kernel_itself(&self) -> impl Iterator<Item = &Function> {
+        self.all.iter().filter(|one| one.module.is_none())
+    }
+
+    /// The function that begins at an address.
+    pub fn at(&self, address: u64) -> Option<&Function> {
+        let at = self.all.partition_point(|one| one.address < address);
+        self.all.get(at).filter(|one| one.address == address)
+    }
+
+    /// May the function have an ftrace site?
+    pub fn may_have_site(&self, function: &Function) -> bool {
+        self.sites.may_be_in(function)
     }
 
     /// The functions that a pattern means. A function with several names is found by each, and once.
@@ -217,7 +232,8 @@ impl Functions {
     }
 }
 
-fn list(near: impl Iterator<Item = String>, or: &str) -> String {
+/// The end of a line that says that a name is unknown.
+pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
     let near: Vec<String> = near.collect();
     match near.as_slice() {
         [] => format!("; {or}"),
@@ -273,6 +289,17 @@ pub mod tests {
             "1010 vfs_read\n1054 vfs_write.isra.0\n10a0 twice\n10c4 twice\n10e0 known\n\
             3000 read_page [nfs]\n3040 twice [nfs]\n",
         )
+    }
+
+    /// The same kernel with the beginnings of some system calls.
+    pub fn with_calls() -> Functions {
+        const CALLS: &str = "\
+            1100 T __ia32_sys_read\n1120 T __x64_sys_read\n1140 T __ia32_compat_sys_open\n\
+            1160 T __ia32_sys_getpid\n1160 T __x64_sys_getpid\n1160 t __do_sys_getpid\n";
+        Functions {
+            all: parse(&format!("{KALLSYMS}{CALLS}")),
+            sites: Sites::Unknown,
+        }
     }
 
     /// So many functions, of the kernel alone.

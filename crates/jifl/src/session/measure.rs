@@ -220,7 +220,7 @@ fn read_row(
     Ok(Some(Row {
         name,
         nr: target.nr(),
-        module: target.function().and_then(|one| one.module.clone()),
+        module: target.module().cloned(),
         calls: stat.calls,
         sum: if inside { stat.sum } else { 0 },
         min: stat.min,
