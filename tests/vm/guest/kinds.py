@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions as targets under other names, against what the kernel itself counts.
+"""Functions as targets under other names, and some calls of functions, against what the kernel itself counts.
 
 usage: kinds.py CALLS32
 
@@ -12,9 +12,15 @@ import socket
 import struct
 from pathlib import Path
 
-from lib import check, figure, interrupt, main, report, run, same, session
+from lib import Device, check, figure, interrupt, main, module_file, report, run, same, session
 
 N = 300
+
+# Of the module jifl_contexts: calls, the first argument of the first, and calls of each work item.
+MODULE = f"{Path(module_file()).parent}/jifl_contexts.ko"
+FILE = Path("/proc/jifl_contexts")
+WORKS, SEED, FIRE = 100, 0x1234567812345678, 10
+CALL, INSN = 1, 2
 
 
 def counted(*words, what="call"):
@@ -29,7 +35,7 @@ def listed(kind):
     end = run("jifl", "list", kind)
     check(f"list {kind}", end.returncode == 0, end)
     rows = [line.split() for line in end.stdout.splitlines()[1:]]
-    return {row[0]: row[1] for row in rows if len(row) > 1}
+    return {row[0]: row[2] for row in rows}
 
 
 def memory(address, size):
@@ -80,6 +86,8 @@ def calls_of_32_bits(program):
     check("sys:read has none of them", "read" not in got, got.keys())
     got = counted("sys32:*", "--", program, N)
     same("sys32:read among all", got.get("sys32:read", {}).get("calls"), N)
+    got = counted("sys32:getpid", "sys:getpid", "--", program, N)
+    same("one function for both", [got.get(name, {}).get("calls") for name in ("sys32:getpid", "getpid")], [N, 2 * N + 1])
     got = counted("sys32:3", "--", program, N, what="insn")["sys32:read"]
     same("each as its function", (got["calls"], got["min"] > 10, got["missed"]), (N, True, 0))
     end = run("jifl", "trace", "sys32:read", "--", program, 2)
@@ -150,9 +158,130 @@ def all_softirqs():
     same("names", many, {})
 
 
+def interrupts():
+    """How often each interrupt of a device came, as the kernel counts them."""
+    lines = Path("/proc/interrupts").read_text().splitlines()
+    cpus = len(lines[0].split())
+    words = (line.split() for line in lines[1:])
+    return {int(nr[:-1]): sum(map(int, counts[:cpus])) for nr, *counts in words if nr[:-1].isdigit()}
+
+
+def traffic():
+    """Interrupts of devices: the files of this tree come through one, the console through another."""
+    for _ in range(20):
+        run("dd", f"if={__file__}", "of=/dev/null", "iflag=direct", "status=none")
+        Path("/dev/console").write_text(".")
+    Path("/dev/console").write_text("\n")
+
+
+def interrupt_counts():
+    """Each is counted alone, also where one function handles several."""
+    targets = listed("irq:")
+    same("all that have handlers are listed", [bool(re.fullmatch(r"irq:\S.*", name)) for name in targets],
+         [True] * len(targets))
+    before = interrupts()
+    traffic()
+    busy = {nr for nr, count in interrupts().items() if count > before[nr] + 5}
+    check("there are busy interrupts", busy, before)
+    for nr in sorted(busy):
+        before = interrupts()
+        owner = session("call", f"irq:{nr}", "-f", "json")
+        began = interrupts()
+        traffic()
+        ends = interrupts()
+        out, err = interrupt(owner)
+        after = interrupts()
+        same(f"irq:{nr}: exit status", owner.returncode, 0)
+        got = report(out)["by_name"].get(f"irq:{nr}", {"calls": 0, "missed": 0})
+        least, most = ends[nr] - began[nr], after[nr] - before[nr]
+        check(f"irq:{nr}", 0 < least <= got["calls"] <= most and not got["missed"], (least, got, most))
+        figure(f"irq:{nr}: least, counted, most", (least, got["calls"], most))
+
+
+def of_module():
+    """Where the module's functions are: from where to where."""
+    lines = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines() if "[jifl_contexts]" in line]
+    at = {words[2]: int(words[0], 16) for words in lines if words[1] in "tT" and not words[2].startswith("__pfx")}
+    order = sorted({*at.values(), max(at.values()) + 4096})
+    return {name: (start, order[order.index(start) + 1]) for name, start in at.items()}
+
+
+def called(context, n=WORKS):
+    FILE.write_text("reset 0")
+    FILE.write_text(f"{context} {n}")
+
+
+def seen(device, index=0):
+    """Calls that were counted, and missed."""
+    return struct.unpack_from("<8xQ32xQ", device.stat_of(index))
+
+
+def conditions(functions):
+    """Calls that are meant are counted, and no others: at the door, and inside the cache."""
+    work, own = functions["work"], functions["contexts_work"]
+    cases = [("one value", (), [SEED + 1], 1), ("three values", (), [SEED + 1, SEED + 7, 3], 2),
+             ("a caller", [work], (), WORKS), ("another caller", [own], (), 0),
+             ("one of two callers", [own, work], (), WORKS), ("caller and value", [work], [SEED], 1),
+             ("value and another caller", [own], [SEED], 0)]
+    for name, callers, values, want in cases:
+        condition = [Device.condition(callers, values)]
+        target = Device.function(own[0], "contexts_work", condition=1)
+        for kind in (CALL, INSN):
+            with Device() as device:
+                device.start_of(kind, [target], conditions=condition)
+                called("task")
+                device.stop()
+                same(f"{name}: at the door, kind {kind}", seen(device), (want, 0))
+        outer = Device.function(functions["contexts_write"][0], "contexts_write")
+        with Device() as device:
+            device.start_of(CALL, [outer, target], conditions=condition)
+            called("task")
+            device.stop()
+            same(f"{name}: inside the cache", [seen(device, 0)[0], seen(device, 1)], [2, (want, 0)])
+        with Device() as device, Device() as other:
+            device.start_of(INSN, [outer])
+            other.start_of(CALL, [target], conditions=condition)
+            called("task")
+            other.stop()
+            device.stop()
+            same(f"{name}: in another's code", seen(other), (0, want))
+
+
+def bad_conditions(functions):
+    """Each is refused."""
+    at = functions["contexts_work"][0]
+    many = struct.pack("<II", 9, 0) + Device.condition()[8:]
+    for name, number, listed_ in (("none of that number", 2, [Device.condition(values=[1])]), ("no list", 1, []),
+                                  ("an empty one", 1, [Device.condition()]), ("too many callers", 1, [many])):
+        with Device() as device:
+            try:
+                device.start_of(CALL, [Device.function(at, condition=number)], conditions=listed_)
+                check(f"refused: {name}", False)
+            except OSError as error:
+                same(f"refused: {name}", error.errno, 22)
+
+
+def put_off():
+    """Work items and timers are counted when they run as such."""
+    for word, context, want in (("work:work_item@jifl_contexts", "work", WORKS // FIRE),
+                                ("timer:timer_function", "timer", WORKS // FIRE),
+                                ("timer:hrtimer_function", "hrtimer", WORKS // FIRE),
+                                ("work:contexts_work", "work", 0), ("timer:contexts_work", "timer", 0),
+                                ("timer:work_item", "work", 0), ("work:contexts_work", "task", 0)):
+        owner = session("call", word, "-f", "json")
+        called(context)
+        out, err = interrupt(owner)
+        same(f"{word} {context}: exit status", owner.returncode, 0)
+        rows = report(out)["by_name"]
+        name = word if "@" in word else f"{word}@jifl_contexts"
+        same(f"{word} {context}", {key: (row["calls"], row["missed"]) for key, row in rows.items()},
+             {name: (want, 0)} if want else {})
+
+
 def refusals():
     """Each in one line, with what may be meant."""
     for word, hint in (("sys32:raed", "the nearest are sys32:read"), ("softirq:NETRX", "softirq:NET_RX"),
+                       ("irq:9999", "no such interrupt of a device"), ("work:zzz*", "matches no function"),
                        ("softirq:x*", "matches no softirq"), ("sys32:zzzz", "jifl list sys32:")):
         end = run("jifl", "count", "call", word, "--", "true")
         check(f"refused: {word}", (end.returncode, end.stderr.count("\n")) == (2, 1) and hint in end.stderr, end)
@@ -163,6 +292,12 @@ def run_all(program):
     calls_of_32_bits(program)
     softirq_counts()
     all_softirqs()
+    interrupt_counts()
+    same("the module with the contexts", run("insmod", MODULE).returncode, 0)
+    functions = of_module()
+    conditions(functions)
+    bad_conditions(functions)
+    put_off()
     refusals()
 
 

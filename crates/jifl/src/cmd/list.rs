@@ -8,7 +8,7 @@ use crate::base::glob;
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
-use crate::session::kinds::{Kind, Named};
+use crate::session::kinds::{self, Kind, Named};
 use crate::show::output;
 use crate::show::table::table;
 use crate::show::text::grouped;
@@ -24,10 +24,11 @@ Examples:
   jifl list 'fn:vfs_*'
   jifl list mod:ext4
   jifl list sys32:
-  jifl list softirq:")]
+  jifl list softirq:
+  jifl list irq:")]
 pub struct ListArgs {
     /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
-    /// with sys32:GLOB, softirq:GLOB, or the kind alone
+    /// with sys32:GLOB, softirq:GLOB, irq:GLOB, or the kind alone
     #[arg(default_value = "*")]
     glob: String,
 }
@@ -35,7 +36,8 @@ pub struct ListArgs {
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<u8, Failure> {
     let word = &args.glob;
-    let lines = match (Pattern::parse(word), Kind::of(word)) {
+    let called_by = kinds::called_by(word).map(|(pattern, _)| pattern);
+    let lines = match (Pattern::parse(word).or(called_by), Kind::of(word)) {
         (Some(pattern), _) => functions(&pattern)?,
         (None, Some((kind, _))) => named(kind, word)?,
         (None, None) => syscalls(word)?,
@@ -76,29 +78,31 @@ fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
             grouped(others)
         ));
     }
-    Ok(rows(&selection.found))
+    Ok(rows(&selection.found, pattern))
 }
 
 fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
     let functions = Functions::of_kernel();
     functions.need_addresses(word)?;
     let all = kind.all(&functions, &Functions::of_kernel)?;
-    let found = kind.select(word, &all)?;
-    let mut lines = vec![vec!["TARGET".to_owned(), "FUNCTION".to_owned()]];
-    let row = |one: &Named| {
-        let function = one.function.as_ref().map(Function::shown);
-        vec![
-            format!("{}{}", kind.prefix(), one.name),
-            function.unwrap_or_default(),
-        ]
+    let found = kind.matching(word, &all)?;
+    let mut lines = vec![["TARGET", "NR", "FUNCTION"].map(str::to_owned).into()];
+    let row = |one: &&Named| {
+        let function = one.function.as_ref().map_or("-".into(), Function::shown);
+        let nr = one.nr.map_or("-".into(), |nr| nr.to_string());
+        vec![format!("{}{}", kind.prefix(), one.name), nr, function]
     };
     lines.extend(found.iter().map(row));
     Ok(lines)
 }
 
-fn rows(functions: &[Function]) -> Vec<Vec<String>> {
+fn rows(functions: &[Function], pattern: &Pattern) -> Vec<Vec<String>> {
+    let prefix = match pattern.is_module() {
+        true => "fn:",
+        false => pattern.prefix(),
+    };
     let mut all = vec![vec!["TARGET".to_owned(), "ADDRESS".to_owned()]];
-    let row = |one: &Function| vec![one.target(), format!("{:#x}", one.address)];
+    let row = |one: &Function| vec![one.behind(prefix), format!("{:#x}", one.address)];
     all.extend(functions.iter().map(row));
     all
 }
@@ -131,12 +135,13 @@ mod tests {
 
     #[test]
     fn functions_are_listed_as_they_are_given() {
-        let found = sample().select(&Pattern::parse("mod:nfs").unwrap()).found;
+        let pattern = Pattern::parse("mod:nfs").unwrap();
+        let found = sample().select(&pattern).found;
         let expected = [
             ["TARGET", "ADDRESS"],
             ["fn:read_page@nfs", "0x3000"],
             ["fn:twice@nfs", "0x3040"],
         ];
-        assert_eq!(rows(&found), expected);
+        assert_eq!(rows(&found, &pattern), expected);
     }
 }

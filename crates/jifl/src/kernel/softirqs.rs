@@ -16,6 +16,8 @@ const ENTRY: usize = 8;
 /// A softirq.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Softirq {
+    /// Its number.
+    pub nr: u32,
     /// As in /proc/softirqs: NET_RX.
     pub name: String,
     /// What the kernel calls; `None`: nothing has it.
@@ -48,11 +50,13 @@ fn names(list: &str) -> Vec<String> {
 fn with(names: Vec<String>, vector: &[u8], functions: &Functions) -> Vec<Softirq> {
     let entries = vector.chunks_exact(ENTRY);
     let entries = entries.map(|entry| u64::from_le_bytes(entry.try_into().expect("eight bytes")));
-    let softirq = |(name, address)| Softirq {
+    let softirq = |(nr, (name, address))| Softirq {
+        nr: nr as u32,
         name,
         function: functions.at(address).cloned(),
     };
-    names.into_iter().zip(entries).map(softirq).collect()
+    let all = names.into_iter().zip(entries).enumerate();
+    all.map(softirq).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! kernel has a call if it has a function of that name. The machine test of kinds compares the whole
 //! table with the calls in the machine code of ia32_sys_call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::kernel::functions::{Function, Functions};
 
@@ -31,7 +31,7 @@ pub struct Call {
     pub name: &'static str,
     /// What the kernel calls.
     pub function: Function,
-    /// 64-bit programs call the same function. It takes no arguments.
+    /// 64-bit programs call the same function, from elsewhere. It takes no arguments.
     pub is_shared: bool,
 }
 
@@ -50,7 +50,7 @@ pub fn of(functions: &Functions) -> Vec<Call> {
         .of_kernel_itself()
         .filter_map(|function| Some((function.name.strip_prefix("__ia32_")?, function)))
         .collect();
-    let native: std::collections::HashSet<u64> = functions
+    let native: HashSet<u64> = functions
         .of_kernel_itself()
         .filter(|function| function.name.starts_with("__x64_sys_"))
         .map(|function| function.address)

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jifl_sys::abi::{NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
+use jifl_sys::abi::{CONDITIONS_MAX, Condition, NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
@@ -14,7 +14,7 @@ use crate::base::nearest::nearest;
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
-use crate::session::kinds::{Kernel, Kind};
+use crate::session::kinds::{self, Kernel, Kind};
 use crate::show::text::grouped;
 
 /// A pattern may mean so many functions; more must be confirmed with `--yes`.
@@ -23,7 +23,8 @@ const UNCONFIRMED: usize = 1000;
 /// The help text of TARGET.
 pub const HELP: &str = "\
     System calls: sys:openat, sys:*at, sys:*; of 32-bit programs: sys32:open; functions: \
-    fn:vfs_read, fn:vfs_*, mod:ext4; softirqs: softirq:NET_RX";
+    fn:vfs_read, fn:vfs_*, mod:ext4; interrupts: irq:24, softirq:NET_RX; what is put off: \
+    work:FUNCTION, timer:FUNCTION";
 
 /// A place at which a thread can enter the code cache.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +42,8 @@ pub struct FunctionTarget {
     pub function: Function,
     /// What users call it, if not by its name: `softirq:NET_RX`.
     pub called: Option<String>,
+    /// Which of its calls are meant; `None`: all.
+    pub condition: Option<Condition>,
     /// It is one of several that a word means. If it cannot be entered, it is left out. Otherwise
     /// the session is refused.
     pub may_be_left_out: bool,
@@ -119,35 +122,64 @@ impl FunctionTarget {
     }
 }
 
+/// The targets in the module's form, with the conditions that they name.
+///
+/// # Errors
+/// There are too many conditions.
+pub fn specs(targets: &[Target]) -> Result<(Vec<TargetSpec>, Vec<Condition>), Failure> {
+    let mut conditions = Vec::new();
+    let mut known: BTreeMap<Condition, u32> = BTreeMap::new();
+    let mut spec_of = |target: &Target| {
+        let mut spec = target.spec();
+        if let Target::Function(one) = target
+            && let Some(condition) = one.condition
+        {
+            spec.condition = *known.entry(condition).or_insert_with(|| {
+                conditions.push(condition);
+                conditions.len() as u32
+            });
+        }
+        spec
+    };
+    let specs = targets.iter().map(&mut spec_of).collect();
+    if conditions.len() > CONDITIONS_MAX {
+        return Err(Failure::usage(format!(
+            "these targets are {} interrupts, and a session has at most {}: give narrower patterns",
+            grouped(conditions.len() as u64),
+            grouped(CONDITIONS_MAX as u64)
+        )));
+    }
+    Ok((specs, conditions))
+}
+
 /// The names of targets in reports, in their order, without the kind and the module. Functions
 /// of one name are numbered in the order of their addresses: `f#1`, `f#2`. A function that users call
 /// by another name has that one, with its kind.
 pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
     let mut all: HashMap<String, Vec<u64>> = HashMap::new();
-    let functions = targets.iter().filter_map(|target| match target {
-        Target::Function(one) if one.called.is_none() => Some(&one.function),
-        _ => None,
-    });
-    for function in functions {
-        let addresses = all.entry(function.shown()).or_default();
-        addresses.push(function.address);
+    let key = |one: &FunctionTarget| match &one.called {
+        Some(called) => called.clone(),
+        None => one.function.shown(),
+    };
+    for target in targets {
+        if let Target::Function(one) = target {
+            all.entry(key(one)).or_default().push(one.function.address);
+        }
     }
     for addresses in all.values_mut() {
         addresses.sort_unstable();
     }
     let name = |target: &Target| {
-        let function = match target {
+        let one = match target {
             Target::Syscall(nr) => return table.name(*nr),
-            Target::Function(target) => match &target.called {
-                Some(called) => return called.clone(),
-                None => &target.function,
-            },
+            Target::Function(one) => one,
         };
-        match all[&function.shown()].as_slice() {
-            [_] => function.name.clone(),
+        let name = one.called.as_ref().unwrap_or(&one.function.name);
+        match all[&key(one)].as_slice() {
+            [_] => name.clone(),
             several => {
-                let place = several.partition_point(|address| *address < function.address);
-                format!("{}#{}", function.name, place + 1)
+                let place = several.partition_point(|address| *address < one.function.address);
+                format!("{name}#{}", place + 1)
             }
         }
     };
@@ -194,7 +226,9 @@ pub fn select(
     for word in words {
         let pattern = Pattern::parse(word);
         match Kind::of(word) {
-            None if pattern.is_none() => syscalls.extend(syscalls_of(word, table)?),
+            None if pattern.is_none() && kinds::called_by(word).is_none() => {
+                syscalls.extend(syscalls_of(word, table)?)
+            }
             kind => of_functions.push((word, pattern, kind)),
         }
     }
@@ -214,9 +248,9 @@ pub fn select(
     found.functions.need_addresses(of_functions[0].0)?;
     for (word, pattern, kind) in &of_functions {
         match (pattern, kind) {
-            (Some(pattern), _) => found.add(pattern)?,
+            (Some(pattern), _) => found.add(pattern, None)?,
             (None, Some((kind, _))) => found.add_named(*kind, word, &kernel)?,
-            (None, None) => {}
+            (None, None) => found.add_called_by(word)?,
         }
     }
     selected.without_site = found.without_site;
@@ -241,8 +275,23 @@ struct Found {
 }
 
 impl Found {
-    /// Adds what a pattern means.
-    fn add(&mut self, pattern: &Pattern) -> Result<(), Failure> {
+    /// Adds the calls of functions that come from certain others, as `work:NAME`.
+    fn add_called_by(&mut self, word: &str) -> Result<(), Failure> {
+        let Some((pattern, callers)) = kinds::called_by(word) else {
+            return Ok(());
+        };
+        let condition = kinds::from(callers, &self.functions);
+        let condition = condition.ok_or_else(|| {
+            let callers = callers.join(", ");
+            Failure::cannot(format!(
+                "{word}: this kernel has no {callers}, which calls it"
+            ))
+        })?;
+        self.add(&pattern, Some(condition))
+    }
+
+    /// Adds what a pattern means, or with a condition some calls of that.
+    fn add(&mut self, pattern: &Pattern, condition: Option<Condition>) -> Result<(), Failure> {
         let mut selection = self.functions.select(pattern);
         if selection.found.is_empty() && !pattern.is_glob() {
             // The module knows best what is against a function that is named.
@@ -258,7 +307,8 @@ impl Found {
         self.without_site += selection.without_site.len();
         let may_be_left_out = pattern.is_glob() || number > 1;
         for function in selection.found {
-            self.add_one(function, None, may_be_left_out)?;
+            let called = condition.map(|_| function.behind(pattern.prefix()));
+            self.add_one(function, called, condition, may_be_left_out)?;
         }
         Ok(())
     }
@@ -275,7 +325,7 @@ impl Found {
                 continue;
             }
             let called = format!("{}{}", kind.prefix(), one.name);
-            self.add_one(function, Some(called), may_be_left_out)?;
+            self.add_one(function, Some(called), one.condition, may_be_left_out)?;
         }
         Ok(())
     }
@@ -285,11 +335,13 @@ impl Found {
         &mut self,
         function: Function,
         called: Option<String>,
+        condition: Option<Condition>,
         may_be_left_out: bool,
     ) -> Result<(), Failure> {
         let target = FunctionTarget {
             function,
             called,
+            condition,
             may_be_left_out,
             value: 0,
         };
@@ -369,7 +421,8 @@ fn not_a_target(word: &str, table: &Table) -> Failure {
     }
     Failure::usage(format!(
         "{word}: targets are system calls, sys:NAME, sys:GLOB or sys32:NAME, functions, fn:NAME, \
-         fn:GLOB or mod:NAME, and softirqs, softirq:NAME{}",
+         fn:GLOB or mod:NAME, and what interrupts and puts off work: irq:NUMBER, softirq:NAME, \
+         work:FUNCTION, timer:FUNCTION{}",
         did_you_mean(word, table)
     ))
 }
