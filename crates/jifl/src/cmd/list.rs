@@ -13,6 +13,9 @@ use crate::show::output;
 use crate::show::table::table;
 use crate::show::text::grouped;
 
+/// Without a pattern.
+const EVERYTHING: &str = "*";
+
 /// Arguments of `jifl list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -29,7 +32,7 @@ Examples:
 pub struct ListArgs {
     /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
     /// with sys32:GLOB, softirq:GLOB, irq:GLOB, or the kind alone
-    #[arg(default_value = "*")]
+    #[arg(default_value = EVERYTHING)]
     glob: String,
 }
 
@@ -55,6 +58,12 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
         );
         Table::all()
     });
+    if glob == EVERYTHING {
+        output::note(
+            "jifl: system calls; `jifl list` also takes fn:GLOB, mod:NAME, sys32:, softirq:, irq:, \
+             work:GLOB, timer:GLOB",
+        );
+    }
     let lines = select(glob, &table);
     if lines.is_empty() {
         return Err(Failure::failed(format!("{glob}: matches no target")));
