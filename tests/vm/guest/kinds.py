@@ -198,6 +198,20 @@ def interrupt_counts():
         figure(f"irq:{nr}: least, counted, most", (least, got["calls"], most))
 
 
+def all_interrupts():
+    """All of them are one session; those with one handler are one target."""
+    before = interrupts()
+    owner = session("call", "irq:*", "-f", "json")
+    traffic()
+    out, err = interrupt(owner)
+    after = interrupts()
+    same("irq:*: exit status", owner.returncode, 0)
+    rows = report(out)["by_name"]
+    check("irq:*: names", rows and all(re.fullmatch(r"irq:\S+", name) for name in rows), rows.keys())
+    most = sum(after.values()) - sum(before.values())
+    check("irq:*: calls", 0 < sum(row["calls"] for row in rows.values()) <= most, (rows, most))
+
+
 def of_module():
     """Where the module's functions are: from where to where."""
     lines = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines() if "[jifl_contexts]" in line]
@@ -293,6 +307,7 @@ def run_all(program):
     softirq_counts()
     all_softirqs()
     interrupt_counts()
+    all_interrupts()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     functions = of_module()
     conditions(functions)

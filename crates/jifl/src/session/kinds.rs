@@ -188,18 +188,61 @@ impl Kind {
         {
             return Err(Failure::usage(format!("{word}: {why}")));
         }
-        let found = found
-            .into_iter()
-            .filter(|one| one.function.is_ok())
-            .cloned();
-        match self {
-            Kind::Irq => by_function(
-                word,
-                found.collect(),
-                self.pattern(word).parse::<u32>().is_ok(),
-            ),
-            _ => Ok(found.collect()),
+        let found = found.into_iter().filter(|one| one.function.is_ok());
+        let found: Vec<Named> = found.cloned().collect();
+        if found.is_empty() {
+            return Err(Failure::usage(format!(
+                "{word}: none of these has a function that can be a target"
+            )));
         }
+        match self {
+            Kind::Irq => self.by_function(word, found, all),
+            _ => Ok(found),
+        }
+    }
+
+    /// Interrupts that one function handles are one target. Its name has all their numbers. If they
+    /// are all that the function handles, all its calls are meant.
+    fn by_function(
+        self,
+        word: &str,
+        found: Vec<Named>,
+        all: &[Named],
+    ) -> Result<Vec<Named>, Failure> {
+        let by_number = self.pattern(word).parse::<u32>().is_ok();
+        let mut handlers: BTreeMap<Function, Vec<Named>> = BTreeMap::new();
+        for one in found {
+            if let Ok(function) = &one.function {
+                handlers.entry(function.clone()).or_default().push(one);
+            }
+        }
+        let together = |(function, several): (Function, Vec<Named>)| {
+            let numbers = numbers(&several);
+            let handled = all
+                .iter()
+                .filter(|one| one.function.as_ref() == Ok(&function));
+            let is_all = handled.count() == several.len();
+            let condition = Condition::new(&[], &numbers);
+            if condition.is_none() && !is_all {
+                return Err(Failure::usage(format!(
+                    "{word}: {} handles {} of these interrupts and others, and one target has at \
+                     most {VALUES_MAX}: give a narrower pattern",
+                    function.name,
+                    numbers.len()
+                )));
+            }
+            let name = match several.as_slice() {
+                [one] if !by_number => one.name.clone(),
+                _ => shown(&numbers),
+            };
+            Ok(Named {
+                name,
+                nr: None,
+                function: Ok(function),
+                condition,
+            })
+        };
+        handlers.into_iter().map(together).collect()
     }
 
     /// What a word says of names, as these are written.
@@ -261,43 +304,25 @@ fn interrupt(one: Interrupt, functions: &Functions) -> Named {
     }
 }
 
-/// Interrupts that one function handles are one target. Its name has all their numbers.
-fn by_function(word: &str, found: Vec<Named>, by_number: bool) -> Result<Vec<Named>, Failure> {
-    let mut all: BTreeMap<Function, Vec<Named>> = BTreeMap::new();
-    for one in found {
-        if let Ok(function) = &one.function {
-            all.entry(function.clone()).or_default().push(one);
-        }
-    }
-    let together = |(function, several): (Function, Vec<Named>)| {
-        let mut numbers: Vec<u64> = several
+/// The numbers of interrupts, in their order, each once.
+fn numbers(interrupts: &[Named]) -> Vec<u64> {
+    let numbers = interrupts.iter().filter_map(|one| one.nr);
+    let mut numbers: Vec<u64> = numbers.map(u64::from).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// `24,25,30`, and of more than a target's condition can have the first and the last: `24..87`.
+fn shown(numbers: &[u64]) -> String {
+    match numbers {
+        [first, .., last] if numbers.len() > VALUES_MAX => format!("{first}..{last}"),
+        _ => numbers
             .iter()
-            .filter_map(|one| one.nr)
-            .map(u64::from)
-            .collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let shown: Vec<String> = numbers.iter().map(u64::to_string).collect();
-        let name = match several.as_slice() {
-            [one] if !by_number => one.name.clone(),
-            _ => shown.join(","),
-        };
-        let condition = Condition::new(&[], &numbers).ok_or_else(|| {
-            Failure::usage(format!(
-                "{word}: {} handles {} of these interrupts, and one target has at most \
-                 {VALUES_MAX}: give a narrower pattern",
-                function.name,
-                numbers.len()
-            ))
-        })?;
-        Ok(Named {
-            name,
-            nr: None,
-            function: Ok(function),
-            condition: Some(condition),
-        })
-    };
-    all.into_iter().map(together).collect()
+            .map(u64::to_string)
+            .collect::<Vec<_>>()
+            .join(","),
+    }
 }
 
 #[cfg(test)]
@@ -382,6 +407,28 @@ pub mod tests {
         let all = Kind::Irq.all(&functions, &Sample).unwrap();
         let found = Kind::Irq.select("irq:virtio*", &all).unwrap();
         assert_eq!(found[0].condition, Condition::new(&[], &[24, 25]));
+        // More than a condition can have: all of a function, or too many.
+        let function = functions.at(0x3000).cloned();
+        let of = |nr: u32| Named {
+            name: format!("queue{nr}"),
+            nr: Some(nr),
+            function: function.clone().ok_or_else(String::new),
+            condition: None,
+        };
+        let all: Vec<Named> = (30..40).map(of).collect();
+        let found = Kind::Irq.select("irq:", &all).unwrap();
+        assert_eq!(
+            (found[0].name.as_str(), found[0].condition),
+            ("30..39", None)
+        );
+        let some: Vec<Named> = all.iter().cloned().chain([of(50)]).collect();
+        let failure = Kind::Irq.select("irq:queue3*", &some).unwrap_err();
+        assert!(
+            failure
+                .message
+                .contains("10 of these interrupts and others"),
+            "{failure:?}"
+        );
         let (pattern, callers) = called_by("work:vfs_*").unwrap();
         assert_eq!(
             (pattern.name(), callers),
