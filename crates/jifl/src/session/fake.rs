@@ -275,6 +275,14 @@ impl Door for Fake {
                     answer(asked, &mut rows);
                 }
             }
+            // Two devices share interrupt 4. No other is handled.
+            Request::Irq(irq) => match (irq.irq, irq.action) {
+                (4, 0 | 1) => {
+                    irq.handler = 0x1010 + u64::from(irq.action);
+                    irq.name = to_name(b"ttyS0").unwrap();
+                }
+                _ => return refuse(Errno::NOENT),
+            },
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {
                     return refuse(errno);

@@ -80,6 +80,19 @@ fn ended(error: &io::Error) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::fake::Fake;
+
+    #[test]
+    fn all_that_share_an_interrupt_are_asked_for() {
+        let fake = Fake::default();
+        let all = of(&fake, 4).unwrap();
+        let handlers: Vec<u64> = all.iter().map(|one| one.handler).collect();
+        assert_eq!(
+            (handlers, all[1].name.as_str()),
+            (vec![0x1010, 0x1011], "ttyS0")
+        );
+        assert_eq!(of(&fake, 5).unwrap(), []);
+    }
 
     #[test]
     fn numbers_are_those_of_devices() {
