@@ -378,7 +378,11 @@ pub mod tests {
             ("sys32:3", &["read __ia32_sys_read"]),
             (
                 "sys32:",
-                &["read __ia32_sys_read", "open __ia32_compat_sys_open"],
+                &[
+                    "read __ia32_sys_read",
+                    "open __ia32_compat_sys_open",
+                    "getpid __ia32_sys_getpid",
+                ],
             ),
             ("sys32:*e?", &["open __ia32_compat_sys_open"]),
             ("softirq:net_rx", &["NET_RX vfs_read"]),
