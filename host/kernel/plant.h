@@ -62,6 +62,10 @@
 	X(limits_ignored, "sessions about functions alone run what they call") \
 	X(doors_kept, "doors lead straight on when another session comes, and when code goes") \
 	X(doors_freed_early, "targets are freed while threads may be at their doors") \
+	X(callers_ignored, "targets that are meant by their callers are entered by others, too") \
+	X(values_ignored, "targets that are meant by their first argument are entered with others, too") \
+	X(conditions_settled, "doors of targets that have conditions lead straight on") \
+	X(nested_unconditional, "conditions are not looked at inside the cache") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

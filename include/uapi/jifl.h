@@ -23,7 +23,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	16
+#define JIFL_ABI_VERSION	17
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -82,6 +82,27 @@ enum jifl_scope {
 #define JIFL_TARGET_ARG(n)	(((n) + 1u) << 16)
 
 /*
+ * Which calls of a function are meant: those from one of so many ranges, if there are any, and those
+ * whose first argument is one of so many values, if there are any. A call is from a range if its
+ * return address is above `begin`, and not above `end`. The return address is native code's.
+ */
+#define JIFL_CALLERS_MAX	8
+#define JIFL_VALUES_MAX		8
+
+struct jifl_condition {
+	__u32 callers;
+	__u32 values;
+	struct {
+		__u64 begin;
+		__u64 end;
+	} caller[JIFL_CALLERS_MAX];
+	__u64 value[JIFL_VALUES_MAX];
+};
+
+/* Maximum of conditions in one session. Targets can share one. */
+#define JIFL_CONDITIONS_MAX	(1u << 12)
+
+/*
  * One target in a session's list. Members that its kind does not use are 0. Answers and records
  * name a target by its index in the list, from 0.
  */
@@ -93,6 +114,8 @@ struct jifl_target_spec {
 	char  name[JIFL_SYMBOL_MAX];	/* of kinds that have names, NUL-terminated */
 	__u32 flags;			/* JIFL_TARGET_OPTIONAL and so on; FUNCTION only */
 	__u32 refused;			/* out: enum jifl_refusal; FUNCTION only */
+	__u32 condition;		/* FUNCTION only: 1 is the session's first; 0: none */
+	__u32 reserved;			/* 0 */
 };
 
 /*
@@ -210,7 +233,8 @@ struct jifl_start {
 	__u64 targets;			/* in: user pointer to ntargets struct jifl_target_spec */
 	__u64 session;			/* out: number of the session */
 	__u32 levels;			/* with JIFL_FILTER_LEVELS: 1 << enum jifl_level, one or more */
-	__u32 reserved;			/* 0 */
+	__u32 nconditions;
+	__u64 conditions;		/* in: user pointer to nconditions struct jifl_condition */
 };
 
 /*
@@ -700,6 +724,22 @@ struct jifl_warm {
 	__u64 translate_ns;		/* out: time spent translating */
 };
 
+/*
+ * What handles an interrupt. To enumerate the actions of one that several devices share: action from
+ * 0 until ENOENT.
+ * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: the
+ * interrupt has no such action; EOPNOTSUPP: the kernel does not tell; EINVAL: `reserved` is not 0.
+ */
+struct jifl_irq {
+	__u32 size;
+	__u32 irq;			/* in: its number, as in /proc/interrupts */
+	__u32 action;			/* in */
+	__u32 reserved;			/* 0 */
+	__u64 handler;			/* out: the function that is called in the interrupt */
+	__u64 thread;			/* out: what a thread calls afterwards; 0: none */
+	char  name[JIFL_SYMBOL_MAX];	/* out: the action's, as in /proc/interrupts; may be cut */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -716,5 +756,6 @@ struct jifl_warm {
 #define JIFL_IOC_TABLE		_IOWR(JIFL_IOC_MAGIC, 12, struct jifl_table_read)
 #define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_plugin_read)
 #define JIFL_IOC_WARM		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_warm)
+#define JIFL_IOC_IRQ		_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_irq)
 
 #endif /* _UAPI_JIFL_H */

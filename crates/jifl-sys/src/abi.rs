@@ -3,13 +3,19 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 16;
+pub const ABI_VERSION: u32 = 17;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
 pub const NR_MAX: usize = 512;
 /// Maximum of targets in one session.
 pub const TARGETS_MAX: usize = 1 << 18;
+/// Maximum of the callers in a [`Condition`].
+pub const CALLERS_MAX: usize = 8;
+/// Maximum of the values in a [`Condition`].
+pub const VALUES_MAX: usize = 8;
+/// Maximum of conditions in one session.
+pub const CONDITIONS_MAX: usize = 1 << 12;
 /// Of [`TargetSpec::kind`]: a system call, by its number.
 pub const TARGET_SYSCALL: u32 = 1;
 /// Of [`TargetSpec::kind`]: a function, by the address where it begins.
@@ -309,8 +315,55 @@ abi_struct! {
         pub session: u64,
         /// With [`FILTER_LEVELS`]: a bit for each of [`LEVELS`], one or more.
         pub levels: u32,
-        /// Zero.
-        pub reserved: u32,
+        /// Number of conditions. Set by [`crate::device`] alone, like the next member.
+        pub(crate) nconditions: u32,
+        /// In: where they are.
+        pub(crate) conditions: u64,
+    }
+}
+
+/// Part of `struct jifl_condition`: a range of code. A call from it returns above its begin, and not
+/// above its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct Caller {
+    /// Where it begins.
+    pub begin: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+/// `struct jifl_condition`: which calls of a function are meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct Condition {
+    pub(crate) callers: u32,
+    pub(crate) values: u32,
+    pub(crate) caller: [Caller; CALLERS_MAX],
+    pub(crate) value: [u64; VALUES_MAX],
+}
+
+impl Condition {
+    /// Calls from one of these ranges, if there are any, whose first argument is one of these values,
+    /// if there are any. `None`: these are too many, or none at all.
+    pub fn new(callers: &[Caller], values: &[u64]) -> Option<Condition> {
+        let mut condition = Condition {
+            callers: callers.len() as u32,
+            values: values.len() as u32,
+            ..Condition::default()
+        };
+        if callers.is_empty() && values.is_empty() {
+            return None;
+        }
+        condition
+            .caller
+            .get_mut(..callers.len())?
+            .copy_from_slice(callers);
+        condition
+            .value
+            .get_mut(..values.len())?
+            .copy_from_slice(values);
+        Some(condition)
     }
 }
 
@@ -333,6 +386,10 @@ pub struct TargetSpec {
     pub flags: u32,
     /// Out, of functions: an index into [`REFUSALS`].
     pub refused: u32,
+    /// Of functions: which calls are meant; 1 is the first condition, 0 none.
+    pub condition: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl TargetSpec {
@@ -346,6 +403,8 @@ impl TargetSpec {
             name: [0; SYMBOL_MAX],
             flags: 0,
             refused: 0,
+            condition: 0,
+            reserved: 0,
         }
     }
 
@@ -359,11 +418,33 @@ impl TargetSpec {
             name: [0; SYMBOL_MAX],
             flags: 0,
             refused: 0,
+            condition: 0,
+            reserved: 0,
         };
         for (to, from) in spec.name[..SYMBOL_MAX - 1].iter_mut().zip(name.bytes()) {
             *to = from;
         }
         spec
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_irq`: what handles an interrupt.
+    Irq {
+        /// Of this structure.
+        pub size: u32,
+        /// In: its number.
+        pub irq: u32,
+        /// In: which of those that share it, from 0.
+        pub action: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// Out: the function that is called in the interrupt.
+        pub handler: u64,
+        /// Out: what a thread calls afterwards; 0: none.
+        pub thread: u64,
+        /// Out: as in /proc/interrupts, NUL-terminated; may be cut.
+        pub name: [u8; SYMBOL_MAX],
     }
 }
 

@@ -39,6 +39,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_info", Info::layout());
     layout("jifl_start", Start::layout());
     layout("jifl_target_spec", target_layout());
+    layout("jifl_condition", condition_layout());
+    layout("jifl_irq", Irq::layout());
     layout("jifl_stop", Stop::layout());
     layout("jifl_stat", Stat::layout());
     layout("jifl_status", Status::layout());
@@ -190,6 +192,10 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_TABLE", req::<TableRead>(12)),
         ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(13)),
         ("JIFL_IOC_WARM", req::<Warm>(14)),
+        ("JIFL_IOC_IRQ", req::<Irq>(15)),
+        ("JIFL_CALLERS_MAX", CALLERS_MAX as u64),
+        ("JIFL_VALUES_MAX", VALUES_MAX as u64),
+        ("JIFL_CONDITIONS_MAX", CONDITIONS_MAX as u64),
         ("JIFL_WARM_MAX", WARM_MAX as u64),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
     ];
@@ -243,7 +249,25 @@ fn target_layout() -> Vec<(&'static str, usize, usize)> {
         ("name", offset_of!(TargetSpec, name), SYMBOL_MAX),
         ("flags", offset_of!(TargetSpec, flags), 4),
         ("refused", offset_of!(TargetSpec, refused), 4),
+        ("condition", offset_of!(TargetSpec, condition), 4),
+        ("reserved", offset_of!(TargetSpec, reserved), 4),
         ("", 0, size_of::<TargetSpec>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn condition_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("callers", offset_of!(Condition, callers), 4),
+        ("values", offset_of!(Condition, values), 4),
+        (
+            "caller",
+            offset_of!(Condition, caller),
+            CALLERS_MAX * size_of::<Caller>(),
+        ),
+        ("value", offset_of!(Condition, value), VALUES_MAX * 8),
+        ("", 0, size_of::<Condition>()),
     ]
 }
 

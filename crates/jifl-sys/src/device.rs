@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
-    Block, Detach, Entry, HIST_BUCKETS, Info, PluginCtl, PluginInfo, PluginRead, Record, Records,
-    RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm,
-    WarmBlock, request,
+    Block, Condition, Detach, Entry, HIST_BUCKETS, Info, Irq, PluginCtl, PluginInfo, PluginRead,
+    Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, TableRead,
+    TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -67,8 +67,9 @@ impl std::fmt::Debug for Rows<'_> {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets. The module writes `refused` of functions.
-    Start(&'a mut Start, &'a mut [TargetSpec]),
+    /// Starts a session on this file, about these targets, with the conditions of these. The module
+    /// writes `refused` of functions.
+    Start(&'a mut Start, &'a mut [TargetSpec], &'a [Condition]),
     /// Ends it.
     Stop(&'a mut Stop),
     /// Reads one target's statistics, with its histogram if wanted.
@@ -95,6 +96,8 @@ pub enum Request<'a> {
     Table(&'a mut TableRead, Rows<'a>),
     /// Translates blocks for this file's session, at most [`crate::abi::WARM_MAX`].
     Warm(&'a mut Warm, &'a [WarmBlock]),
+    /// What handles an interrupt.
+    Irq(&'a mut Irq),
 }
 
 /// What answers requests.
@@ -204,15 +207,19 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument, targets) => {
-                // The list outlives the call, and is borrowed mutably: the kernel writes `refused`.
+            Request::Start(argument, targets, conditions) => {
+                // Both lists outlive the call. Targets are borrowed mutably: the kernel writes
+                // `refused`. It only reads conditions.
                 argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
                 argument.targets = targets.as_mut_ptr() as u64;
+                argument.nconditions = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
+                argument.conditions = conditions.as_ptr() as u64;
                 let result = self.ioctl(1, argument);
-                argument.targets = 0;
+                (argument.targets, argument.conditions) = (0, 0);
                 result
             }
             Request::Stop(argument) => self.ioctl(2, argument),
+            Request::Irq(argument) => self.ioctl(15, argument),
             Request::Stat(argument, histogram) => {
                 // The buffer outlives the call, and is as long as the ABI says.
                 argument.hist = histogram.map_or(0, |buffer| &raw mut *buffer as u64);

@@ -30,6 +30,7 @@
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../enter/function.h"
+#include "condition.h"
 #include "count.h"
 #include "keys.h"
 #include "stats.h"
@@ -227,6 +228,14 @@ static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *k
 	preempt_enable_notrace();
 }
 
+void jifl_count_begin(struct jifl_aim *aim)
+{
+	if (aim->session->keys)
+		jifl_count_begin_key(aim, aim->session->keys);
+	else
+		jifl_count_begin_slow(aim);
+}
+
 int jifl_count_start(struct jifl_session *s)
 {
 	u32 slot;
@@ -395,6 +404,12 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 
 	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return false;
+	if (aim->condition) {
+		/* An argument's value is not known where the condition is looked at. */
+		jifl_condition_nested(aim, member && !jifl_count_follows(s) &&
+				      !(s->flags & JIFL_FLAGS_ARG), ins);
+		return true;
+	}
 	if (!member || jifl_count_follows(s)) {
 		*ins = jifl_count_call_of(NULL, (unsigned long)aim);
 		ins->fn = (unsigned long)jifl_count_miss_nested;

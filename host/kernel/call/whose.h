@@ -82,6 +82,7 @@ struct jifl_aim {
 	struct jifl_session *session;
 	u32 index;			/* in the session's list */
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
+	const struct jifl_condition *condition; /* of the session's list; NULL: all calls are meant */
 	u32 value;			/* of a function: the type of its value, JIFL_TARGET_*; value.h */
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
@@ -109,6 +110,8 @@ struct jifl_session {
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
 	void *tool_data;	/* the tool's own */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
+	struct jifl_condition *conditions; /* of its functions; NULL: none */
+	u32 nconditions;
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
 	u32 nfunctions;		/* of naims, those that are functions */

@@ -10,6 +10,7 @@
 #define JIFL_HOST_IMPORT_H
 
 #include <linux/ftrace.h>
+#include <linux/irqnr.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
 #include <linux/rethook.h>
@@ -70,6 +71,7 @@
 	X(NEEDED, text_poke_bp) \
 	X(OPTIONAL, text_poke_copy) \
 	X(OPTIONAL, ftrace_find_rec_direct) \
+	X(OPTIONAL, irq_to_desc) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

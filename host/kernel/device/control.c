@@ -212,6 +212,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_TABLE, jifl_read_table },
 	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
 	{ JIFL_IOC_WARM, jifl_read_warm },
+	{ JIFL_IOC_IRQ, jifl_irq_request },
 };
 
 /*

@@ -30,4 +30,8 @@ int jifl_read_records(struct jifl_file *f, void *arg);
 int jifl_read_table(struct jifl_file *f, void *arg);
 int jifl_read_warm(struct jifl_file *f, void *arg);
 
+/* --- irq.c ----------------------------------------------------------------------------- */
+
+int jifl_irq_request(struct jifl_file *f, void *arg);
+
 #endif

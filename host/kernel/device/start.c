@@ -5,12 +5,15 @@
  * lock; sleeps.
  */
 #include <linux/err.h>
+#include <linux/mm.h>
 #include <linux/pid.h>		/* with sched.h, by kernel version: task_tgid_nr */
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "../kernel.h"
+#include "../plant.h"
+#include "../call/condition.h"
 #include "../call/value.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
@@ -28,13 +31,15 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 	int ret;
 
 	if (spec->id || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
-	    spec->name[sizeof(spec->name) - 1])
+	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
 	spec->refused = jifl_function_refusal(spec->address);
 	if (!spec->refused) {
 		ret = jifl_aim_add(s, index, spec->kind, spec->address);
 		if (!ret)
 			s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
+		if (!ret && spec->condition)
+			s->aims[index]->condition = &s->conditions[spec->condition - 1];
 		if (ret != -ENOENT)
 			return ret;
 		spec->refused = JIFL_REFUSED_UNKNOWN;
@@ -46,14 +51,14 @@ static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_targ
 {
 	const bool only = spec->scope == JIFL_SCOPE_ONLY;
 
-	if (!jifl_target_is_kind(spec->kind) || (!only && spec->scope != JIFL_SCOPE_UNDER) ||
+	if (spec->reserved || !jifl_target_is_kind(spec->kind) || (!only && spec->scope != JIFL_SCOPE_UNDER) ||
 	    (only && (spec->kind != JIFL_TARGET_FUNCTION || !s->tool->alone)) ||
 	    (index && only != s->only))
 		return -EINVAL;
 	s->only = only;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
 		return jifl_start_function(s, index, spec);
-	if (spec->address || spec->flags || memchr_inv(spec->name, 0, sizeof(spec->name)))
+	if (spec->address || spec->flags || spec->condition || memchr_inv(spec->name, 0, sizeof(spec->name)))
 		return -EINVAL;
 	return jifl_aim_add(s, index, spec->kind, spec->id);
 }
@@ -87,6 +92,28 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 	return ret;
 }
 
+/* Copies the conditions of the session's targets. */
+static int jifl_start_conditions(struct jifl_session *s, const struct jifl_start *req)
+{
+	const size_t size = req->nconditions * sizeof(*s->conditions);
+	u32 i;
+
+	if (req->nconditions > JIFL_CONDITIONS_MAX)
+		return -EINVAL;
+	if (!req->nconditions)
+		return 0;
+	s->conditions = JIFL_ALLOC(kvmalloc(size, GFP_KERNEL));
+	if (!s->conditions)
+		return -ENOMEM;
+	if (copy_from_user(s->conditions, u64_to_user_ptr(req->conditions), size))
+		return -EFAULT;
+	for (i = 0; i < req->nconditions; i++)
+		if (!jifl_condition_is_valid(&s->conditions[i]))
+			return -EINVAL;
+	s->nconditions = req->nconditions;
+	return 0;
+}
+
 static struct jifl_session *jifl_start_session(struct jifl_start *req,
 					       const struct jifl_tool *tool)
 {
@@ -96,7 +123,8 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->tool = tool;
-	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_targets(s, req);
+	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_conditions(s, req) ?:
+	      jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;
 		jifl_session_free(s);

@@ -187,6 +187,7 @@ SYM_FUNC_START(jifl_function_stub)
 	pushq	%r8
 	pushq	%r9
 	pushq	%r11
+	movq	%rdi, %rdx
 	movq	(7 * 8)(%rsp), %rdi
 	leaq	(8 * 8)(%rsp), %rsi
 	call	jifl_function_enter

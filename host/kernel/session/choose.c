@@ -7,7 +7,8 @@
  * filter, the door is led to the piece itself, and later calls do not come here.
  *
  * For a system call: the task's registers and the call's number come in, an address to jump to goes
- * out. For a function: its address and the place of its return address come in.
+ * out. For a function: its address, the place of its return address, and its first argument come in.
+ * call/condition.c proves that the calls of targets with a condition are told from others here.
  * Context: of system calls, the task that makes the call; of functions, any. Nothing here sleeps or
  * allocates. Only to make a piece is a lock taken, jifl_entry_lock. The head of mix.c proves that
  * what is found here stays, and that of call/levels.c that interrupts may come here.
@@ -22,6 +23,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
+#include "../call/condition.h"
 #include "../call/count.h"
 #include "../call/levels.h"
 #include "../call/returns.h"
@@ -97,10 +99,17 @@ static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t,
 	return aim ? aim->session : NULL;
 }
 
+static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int lane)
+{
+	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+	return aim && aim->condition && !JIFL_HOST_PLANTED(conditions_settled);
+}
+
 /*
  * Whether each call of the target, of whatever task, belongs to the sessions of this way and needs
- * nothing but its piece. The returns of functions are hooked call by call, and not all functions
- * have a door that can lead straight.
+ * nothing but its piece. The returns of functions are hooked call by call, conditions are looked at
+ * call by call, and not all functions have a door that can lead straight.
  */
 static bool jifl_choose_is_settled(const struct jifl_way *w)
 {
@@ -115,6 +124,8 @@ static bool jifl_choose_is_settled(const struct jifl_way *w)
 		if (jifl_choose_armed(w->target, lane) != s)
 			return false;
 		if (s && (s->filter.mask || (s->slot && function)))
+			return false;
+		if (s && jifl_choose_has_condition(w->target, lane))
 			return false;
 	}
 	return true;
@@ -152,9 +163,12 @@ static u64 jifl_choose_piece(struct jifl_way *w)
 
 /* --- the call ---------------------------------------------------------------------------- */
 
-/* Finds the aims whose sessions' filters match a call that is made here. Returns their lanes. */
+/*
+ * Finds the aims whose sessions' filters match a call that is made here, and whose conditions hold.
+ * facts: NULL for a system call, which has no conditions. Returns their lanes.
+ */
 static u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
-			     struct jifl_aim *aims[JIFL_LANES])
+			     const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES])
 {
 	unsigned int lane;
 	u32 lanes = 0;
@@ -162,6 +176,8 @@ static u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
+		if (aim && facts && !jifl_condition_holds(aim, facts))
+			aim = NULL;
 		aims[lane] = aim && jifl_filter_match(&aim->session->filter, level) ? aim : NULL;
 		if (aims[lane])
 			lanes |= BIT(lane);
@@ -220,7 +236,7 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 	u64 piece = 0;
 	u32 lanes;
 
-	lanes = t ? jifl_choose_match(t, JIFL_LEVEL_TASK, aims) : 0;
+	lanes = t ? jifl_choose_match(t, JIFL_LEVEL_TASK, NULL, aims) : 0;
 	if (!lanes)
 		return 0;
 	w = jifl_choose_way(t, aims, lanes);
@@ -236,14 +252,15 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 
 /* Counts the call as missed by each session that has the target, and selects no tasks. */
 static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_level level,
-				 enum jifl_miss why)
+				 const struct jifl_facts *facts, enum jifl_miss why)
 {
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (aim && jifl_filter_has_all(&aim->session->filter, level))
+		if (aim && jifl_filter_has_all(&aim->session->filter, level) &&
+		    jifl_condition_holds(aim, facts))
 			jifl_count_miss(aim, why);
 	}
 }
@@ -320,7 +337,8 @@ static bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level 
 }
 
 /* Returns the piece for a call of the target. 0: it passes. slot: where its return address is. */
-static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot, enum jifl_level level)
+static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
+				const struct jifl_facts *facts, enum jifl_level level)
 {
 	/* Else the lanes are of this level already. */
 	const bool above = jifl_levels_is_above(level);
@@ -330,7 +348,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot, enum
 	u64 piece = 0;
 	u32 lanes;
 
-	lanes = jifl_choose_able(aims, jifl_choose_match(t, level, aims), level);
+	lanes = jifl_choose_able(aims, jifl_choose_match(t, level, facts, aims), level);
 	if (!above)
 		lanes = jifl_choose_outermost(aims, lanes);
 	if (!lanes)
@@ -347,8 +365,9 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot, enum
 }
 
 /* Preemption is off. */
-static u64 jifl_choose_door(unsigned long address, unsigned long *slot)
+static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned long arg0)
 {
+	const struct jifl_facts facts = { .caller = *slot, .arg0 = arg0 };
 	const enum jifl_level level = jifl_level();
 	struct jifl_target *t;
 	u64 to;
@@ -363,21 +382,21 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot)
 		return 0;
 	why = jifl_guard_check(level);
 	if (why >= 0) {
-		jifl_choose_miss_all(t, level, why);
+		jifl_choose_miss_all(t, level, &facts, why);
 		return 0;
 	}
 	jifl_own_begin();
-	to = jifl_choose_function(t, slot, level);
+	to = jifl_choose_function(t, slot, &facts, level);
 	jifl_own_end();
 	return to;
 }
 
-unsigned long jifl_function_enter(unsigned long address, unsigned long *slot)
+unsigned long jifl_function_enter(unsigned long address, unsigned long *slot, unsigned long arg0)
 {
 	u64 to;
 
 	preempt_disable_notrace();
-	to = jifl_choose_door(address, slot);
+	to = jifl_choose_door(address, slot, arg0);
 	preempt_enable_notrace();
 	return to ?: address;
 }

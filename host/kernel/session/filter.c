@@ -48,7 +48,7 @@ int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req)
 		return -EINVAL;
 	if ((mask & JIFL_FILTER_CHILDREN) && !(mask & JIFL_FILTER_TGID))
 		return -EINVAL;
-	if (req->reserved || req->levels & ~(BIT(JIFL_NR_LEVELS) - 1) ||
+	if (req->levels & ~(BIT(JIFL_NR_LEVELS) - 1) ||
 	    !req->levels != !(mask & JIFL_FILTER_LEVELS))
 		return -EINVAL;
 	f->levels = req->levels;

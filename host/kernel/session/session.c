@@ -365,6 +365,7 @@ void jifl_session_free(struct jifl_session *s)
 	}
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
+	kvfree(s->conditions);
 	kvfree(s);
 }
 

@@ -25,6 +25,7 @@ const struct request requests[] = {
 	{ JIFL_IOC_TABLE, sizeof(struct jifl_table_read) },
 	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
 	{ JIFL_IOC_WARM, sizeof(struct jifl_warm) },
+	{ JIFL_IOC_IRQ, sizeof(struct jifl_irq) },
 };
 const unsigned int nrequests = sizeof(requests) / sizeof(requests[0]);
 
@@ -48,6 +49,21 @@ static uint32_t fill_targets(struct fuzzer *f, struct jifl_target_spec *list, ui
 	return n;
 }
 
+/* Conditions that nothing names, or that a changed byte may name. */
+static void fill_conditions(struct fuzzer *f, struct jifl_start *s)
+{
+	static __thread struct jifl_condition list[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		list[i] = (struct jifl_condition){
+			.callers = one_in(f, 16) ? odd_value(f) : below(f, 9),
+			.values = one_in(f, 16) ? odd_value(f) : below(f, 9),
+		};
+	s->nconditions = one_in(f, 16) ? odd_value(f) : below(f, 5);
+	s->conditions = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
+}
+
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	static __thread struct jifl_target_spec list[JIFL_NR_MAX];
@@ -66,6 +82,8 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 		s->cgroup = one_in(f, 2) ? 1 : odd_value(f);
 		memset(s->comm, 'x', one_in(f, 2) ? 16 : 3);
 	}
+	if (one_in(f, 8))
+		fill_conditions(f, s);
 	if (one_in(f, 8))
 		s->flags = below(f, 4);
 	else if (one_in(f, 4))
@@ -171,6 +189,7 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_plugin_info *plugin = buf;
 	struct jifl_routine_info *routine = buf;
 	struct jifl_records *records = buf;
+	struct jifl_irq *irq = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -197,6 +216,11 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		break;
 	case JIFL_IOC_WARM:
 		fill_warm(f, buf);
+		break;
+	case JIFL_IOC_IRQ:
+		irq->irq = one_in(f, 4) ? odd_value(f) : below(f, 64);
+		irq->action = below(f, 3);
+		irq->reserved = one_in(f, 16);
 		break;
 	case JIFL_IOC_ROUTINE:
 		routine->index = below(f, 3);

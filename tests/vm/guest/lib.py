@@ -268,9 +268,9 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 88, "stop": 16, "stat": 200, "status": 512, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 96, "stop": 16, "stat": 200, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
-             "plugin_read": 72, "warm": 56}
+             "plugin_read": 72, "warm": 56, "irq": 96}
 
     SYSCALL, FUNCTION = 1, 2    # kinds of targets
     OPTIONAL = 1                # a flag of functions
@@ -302,31 +302,39 @@ class Device:
         return bytes(data)
 
     @staticmethod
-    def target(nr, kind=SYSCALL, scope=0, address=0, name=b"", flags=0, refused=0):
+    def target(nr, kind=SYSCALL, scope=0, address=0, name=b"", flags=0, refused=0, condition=0, reserved=0):
         """A target as a session's list has it."""
-        return struct.pack("<IIQQ64sII", kind, scope, nr, address, name, flags, refused)
+        return struct.pack("<IIQQ64sIIII", kind, scope, nr, address, name, flags, refused, condition, reserved)
 
     @staticmethod
-    def function(address, name="", flags=0):
+    def function(address, name="", flags=0, condition=0):
         """A function as a target."""
-        return Device.target(0, Device.FUNCTION, address=address, name=name.encode(), flags=flags)
+        return Device.target(0, Device.FUNCTION, address=address, name=name.encode(), flags=flags, condition=condition)
+
+    @staticmethod
+    def condition(callers=(), values=()):
+        """Calls from these ranges, with these first arguments."""
+        ranges = [word for each in callers for word in each]
+        return struct.pack("<II16Q8Q", len(callers), len(values), *(ranges + [0] * 16)[:16], *(list(values) + [0] * 8)[:8])
 
     def start(self, kind, numbers, filters=0, pid=0, tgid=0, flags=0):
         self.numbers = list(numbers)
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
-    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None):
+    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=()):
         """Starts a session with this list; number: as many targets are said to be there.
 
         self.refused has what the module answers for each target, in whatever way the request ends.
         """
         targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
+        conditions_of = ctypes.create_string_buffer(b"".join(conditions))
         try:
-            self.call("start", struct.pack("<IIiiIQQ16sIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
-                                           ctypes.addressof(targets_of)))
+            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+                                           ctypes.addressof(targets_of), 0, len(conditions),
+                                           ctypes.addressof(conditions_of)))
         finally:
-            self.refused = [words[-1] for words in struct.iter_unpack("<IIQQ64sII", targets_of.raw)]
+            self.refused = [words[-3] for words in struct.iter_unpack("<IIQQ64sIIII", targets_of.raw)]
 
     def stop(self):
         """(threads that were inside, nanoseconds)"""

@@ -8,9 +8,13 @@ use crate::base::glob;
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::session::kinds::{self, Kind, Named};
 use crate::show::output;
 use crate::show::table::table;
 use crate::show::text::grouped;
+
+/// Without a pattern.
+const EVERYTHING: &str = "*";
 
 /// Arguments of `jifl list`.
 #[derive(Debug, Args)]
@@ -21,18 +25,25 @@ few of them when a session starts: code that it needs itself, or that the kernel
 Examples:
   jifl list 'sys:*at'
   jifl list 'fn:vfs_*'
-  jifl list mod:ext4")]
+  jifl list mod:ext4
+  jifl list sys32:
+  jifl list softirq:
+  jifl list irq:")]
 pub struct ListArgs {
-    /// Only targets that match: sys:*at, or just *at; with fn:GLOB or mod:NAME functions
-    #[arg(default_value = "*")]
+    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
+    /// with sys32:GLOB, softirq:GLOB, irq:GLOB, or the kind alone
+    #[arg(default_value = EVERYTHING)]
     glob: String,
 }
 
 /// Runs the command.
 pub fn run(args: &ListArgs) -> Result<u8, Failure> {
-    let lines = match Pattern::parse(&args.glob) {
-        Some(pattern) => functions(&pattern)?,
-        None => syscalls(&args.glob)?,
+    let word = &args.glob;
+    let called_by = kinds::called_by(word).map(|(pattern, _)| pattern);
+    let lines = match (Pattern::parse(word).or(called_by), Kind::of(word)) {
+        (Some(pattern), _) => functions(&pattern)?,
+        (None, Some((kind, _))) => named(kind, word)?,
+        (None, None) => syscalls(word)?,
     };
     output::print(&table(&lines))?;
     Ok(DONE)
@@ -47,6 +58,12 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
         );
         Table::all()
     });
+    if glob == EVERYTHING {
+        output::note(
+            "jifl: system calls; `jifl list` also takes fn:GLOB, mod:NAME, sys32:, softirq:, irq:, \
+             work:GLOB, timer:GLOB",
+        );
+    }
     let lines = select(glob, &table);
     if lines.is_empty() {
         return Err(Failure::failed(format!("{glob}: matches no target")));
@@ -58,7 +75,7 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
 
 fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
     let functions = Functions::of_kernel();
-    functions.need_addresses(pattern)?;
+    functions.need_addresses(pattern.word())?;
     let selection = functions.select(pattern);
     if selection.found.is_empty() {
         return Err(Failure::failed(functions.none(pattern, &selection)));
@@ -70,12 +87,31 @@ fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
             grouped(others)
         ));
     }
-    Ok(rows(&selection.found))
+    Ok(rows(&selection.found, pattern))
 }
 
-fn rows(functions: &[Function]) -> Vec<Vec<String>> {
+fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
+    let functions = Functions::of_kernel();
+    functions.need_addresses(word)?;
+    let all = kind.all(&functions, &Functions::of_kernel)?;
+    let found = kind.matching(word, &all)?;
+    let mut lines = vec![["TARGET", "NR", "FUNCTION"].map(str::to_owned).into()];
+    let row = |one: &&Named| {
+        let function = one.function.as_ref().map_or("-".into(), Function::shown);
+        let nr = one.nr.map_or("-".into(), |nr| nr.to_string());
+        vec![format!("{}{}", kind.prefix(), one.name), nr, function]
+    };
+    lines.extend(found.iter().map(row));
+    Ok(lines)
+}
+
+fn rows(functions: &[Function], pattern: &Pattern) -> Vec<Vec<String>> {
+    let prefix = match pattern.is_module() {
+        true => "fn:",
+        false => pattern.prefix(),
+    };
     let mut all = vec![vec!["TARGET".to_owned(), "ADDRESS".to_owned()]];
-    let row = |one: &Function| vec![one.target(), format!("{:#x}", one.address)];
+    let row = |one: &Function| vec![one.behind(prefix), format!("{:#x}", one.address)];
     all.extend(functions.iter().map(row));
     all
 }
@@ -108,12 +144,13 @@ mod tests {
 
     #[test]
     fn functions_are_listed_as_they_are_given() {
-        let found = sample().select(&Pattern::parse("mod:nfs").unwrap()).found;
+        let pattern = Pattern::parse("mod:nfs").unwrap();
+        let found = sample().select(&pattern).found;
         let expected = [
             ["TARGET", "ADDRESS"],
             ["fn:read_page@nfs", "0x3000"],
             ["fn:twice@nfs", "0x3040"],
         ];
-        assert_eq!(rows(&found), expected);
+        assert_eq!(rows(&found, &pattern), expected);
     }
 }

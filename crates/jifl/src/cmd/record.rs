@@ -9,6 +9,7 @@ use crate::base::exit::Failure;
 use crate::session::blocks;
 use crate::session::recording::FILE;
 use crate::session::scope::Scope;
+use crate::session::targets;
 
 /// Arguments of `jifl record`.
 #[derive(Debug, Args)]
@@ -23,8 +24,7 @@ Examples:
   jifl record 'sys:*' -- make
   jifl record sys:openat -n nginx --for 10s -o nginx.jifl")]
 pub struct RecordArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Write to FILE
     #[arg(short, long, value_name = "FILE", default_value = FILE)]

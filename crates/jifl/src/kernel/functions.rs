@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use super::images::KERNEL;
-use super::pattern::{Pattern, is_part};
+use super::pattern::{Pattern, is_part, source_name};
 use crate::base::exit::Failure;
 use crate::base::nearest::nearest;
 use crate::show::text::grouped;
@@ -43,9 +43,14 @@ impl Function {
 
     /// `fn:name@module`
     pub fn target(&self) -> String {
+        self.behind("fn:")
+    }
+
+    /// `name@module` with a prefix.
+    pub fn behind(&self, prefix: &str) -> String {
         match &self.module {
-            Some(module) => format!("fn:{}@{module}", self.name),
-            None => format!("fn:{}", self.name),
+            Some(module) => format!("{prefix}{}@{module}", self.name),
+            None => format!("{prefix}{}", self.name),
         }
     }
 
@@ -138,19 +143,52 @@ impl Functions {
         }
     }
 
-    /// Refuses to look for a pattern where addresses of functions are hidden.
+    /// Refuses to look for what a word means where addresses of functions are hidden.
     ///
     /// # Errors
     /// They are.
-    pub fn need_addresses(&self, pattern: &Pattern) -> Result<(), Failure> {
+    pub fn need_addresses(&self, word: &str) -> Result<(), Failure> {
         if !self.all.is_empty() {
             return Ok(());
         }
         Err(Failure::cannot(format!(
-            "{}: /proc/kallsyms does not show where functions are: be root, with \
-             kernel.kptr_restrict 0 or 1",
-            pattern.word()
+            "{word}: /proc/kallsyms does not show where functions are: be root, with \
+             kernel.kptr_restrict 0 or 1"
         )))
+    }
+
+    /// Those that are no module's, in order of their addresses. A function is there by each name.
+    pub fn of_kernel_itself(&self) -> impl Iterator<Item = &Function> {
+        self.all.iter().filter(|one| one.module.is_none())
+    }
+
+    /// The function that begins at an address.
+    pub fn at(&self, address: u64) -> Option<&Function> {
+        let at = self.all.partition_point(|one| one.address < address);
+        self.all.get(at).filter(|one| one.address == address)
+    }
+
+    /// From where to where a function of the kernel itself lies, by its name in the source. Of what a
+    /// compiler has made of it, all.
+    pub fn ranges(&self, name: &str) -> Vec<(u64, u64)> {
+        let mut all = Vec::new();
+        for (at, one) in self.all.iter().enumerate() {
+            if one.module.is_some() || source_name(&one.name) != name {
+                continue;
+            }
+            let behind = self.all[at..].iter();
+            let next = behind
+                .map(|next| next.address)
+                .find(|next| *next > one.address);
+            all.extend(next.map(|next| (one.address, next)));
+        }
+        all.dedup();
+        all
+    }
+
+    /// May the function have an ftrace site?
+    pub fn may_have_site(&self, function: &Function) -> bool {
+        self.sites.may_be_in(function)
     }
 
     /// The functions that a pattern means. A function with several names is found by each, and once.
@@ -190,7 +228,7 @@ impl Functions {
                 let near = nearest(module, modules.iter().copied());
                 let near = near.iter().map(|near| match pattern.is_module() {
                     true => format!("mod:{near}"),
-                    false => format!("fn:{}@{near}", pattern.name()),
+                    false => format!("{}{}@{near}", pattern.prefix(), pattern.name()),
                 });
                 let hint = list(near, "`lsmod` shows those that are loaded");
                 return format!("{word}: no module {module} has functions here{hint}");
@@ -205,8 +243,8 @@ impl Functions {
         let of_module = of_module.filter(|one| pattern.matches_module(one.unit()));
         let near = nearest(pattern.name(), of_module.map(|one| one.name.as_str()));
         let near = near.iter().map(|near| match pattern.module() {
-            Some(module) => format!("fn:{near}@{module}"),
-            None => format!("fn:{near}"),
+            Some(module) => format!("{}{near}@{module}", pattern.prefix()),
+            None => format!("{}{near}", pattern.prefix()),
         });
         let what = match pattern.is_glob() {
             true => "matches no function",
@@ -217,7 +255,8 @@ impl Functions {
     }
 }
 
-fn list(near: impl Iterator<Item = String>, or: &str) -> String {
+/// The end of a line that says that a name is unknown.
+pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
     let near: Vec<String> = near.collect();
     match near.as_slice() {
         [] => format!("; {or}"),
@@ -273,6 +312,18 @@ pub mod tests {
             "1010 vfs_read\n1054 vfs_write.isra.0\n10a0 twice\n10c4 twice\n10e0 known\n\
             3000 read_page [nfs]\n3040 twice [nfs]\n",
         )
+    }
+
+    /// The same kernel with the beginnings of some system calls.
+    pub fn with_calls() -> Functions {
+        const CALLS: &str = "\
+            1100 T __ia32_sys_read\n1120 T __x64_sys_read\n1140 T __ia32_compat_sys_open\n\
+            1160 T __ia32_sys_getpid\n1160 T __x64_sys_getpid\n1160 t __do_sys_getpid\n\
+            1180 T ia32_sys_call\n11a0 T behind_it\n";
+        Functions {
+            all: parse(&format!("{KALLSYMS}{CALLS}")),
+            sites: Sites::Unknown,
+        }
     }
 
     /// So many functions, of the kernel alone.

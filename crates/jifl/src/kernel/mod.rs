@@ -12,6 +12,8 @@ pub mod pattern;
 pub mod prototypes;
 pub mod running;
 pub mod sections;
+pub mod softirqs;
 pub mod symbols;
 pub mod syscalls;
+pub mod syscalls32;
 pub mod values;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which functions a user means: `fn:NAME`, `fn:GLOB`, `fn:NAME@MODULE`, `mod:NAME`.
+//! Which functions a user means: `fn:NAME`, `fn:GLOB`, `fn:NAME@MODULE`, `mod:NAME`. Other words
+//! can name functions in the same way: `work:NAME`.
 //!
 //! A compiler makes several functions of one: `f.isra.0` with other arguments, `f.constprop.0` for
 //! one value of an argument, `f.part.0` from its middle on. All of them belong to the name `f`.
@@ -13,6 +14,7 @@ const SUFFIXES: [&str; 3] = [".isra", ".constprop", ".part"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     word: String,
+    prefix: &'static str,
     name: String,
     module: Option<String>,
 }
@@ -20,20 +22,35 @@ pub struct Pattern {
 impl Pattern {
     /// Reads `fn:...` or `mod:...`; `None`: the word is of another kind.
     pub fn parse(word: &str) -> Option<Pattern> {
-        let (name, module) = if let Some(module) = word.strip_prefix("mod:") {
-            ("*", Some(module))
-        } else {
-            let rest = word.strip_prefix("fn:")?;
-            match rest.split_once('@') {
-                Some((name, module)) => (name, Some(module)),
-                None => (rest, None),
-            }
+        let Some(module) = word.strip_prefix("mod:") else {
+            return Pattern::behind("fn:", word);
         };
         Some(Pattern {
             word: word.into(),
+            prefix: "mod:",
+            name: "*".into(),
+            module: Some(module.to_owned()),
+        })
+    }
+
+    /// Reads a word with this prefix, and behind it what may stand behind `fn:`.
+    pub fn behind(prefix: &'static str, word: &str) -> Option<Pattern> {
+        let rest = word.strip_prefix(prefix)?;
+        let (name, module) = match rest.split_once('@') {
+            Some((name, module)) => (name, Some(module)),
+            None => (rest, None),
+        };
+        Some(Pattern {
+            word: word.into(),
+            prefix,
             name: name.into(),
             module: module.map(str::to_owned),
         })
+    }
+
+    /// What the word begins with.
+    pub fn prefix(&self) -> &'static str {
+        self.prefix
     }
 
     /// As the user wrote it.
@@ -53,7 +70,7 @@ impl Pattern {
 
     /// Does it mean a module as a whole, `mod:...`?
     pub fn is_module(&self) -> bool {
-        self.word.starts_with("mod:")
+        self.prefix == "mod:"
     }
 
     /// Does it mean whatever matches, and not one name?

@@ -201,6 +201,12 @@ impl Symbols {
         text.chain(marks.map(|symbol| symbol.line('D'))).collect()
     }
 
+    /// The address of the kernel's own variable with this name.
+    pub fn variable_at(&self, name: &str) -> Option<u64> {
+        let found = self.data.iter().find(|symbol| symbol.full == name);
+        found.map(|symbol| symbol.addr)
+    }
+
     /// The variable that an address lies in.
     pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
         find(&self.data, addr)

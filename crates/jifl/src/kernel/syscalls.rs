@@ -63,8 +63,13 @@ impl Table {
 
     /// The name of what has this number, in the notation of targets: `sys:openat`, `fn:vfs_read`.
     pub fn target(&self, nr: u32) -> String {
-        let kind = if self.is_other(nr) { "fn" } else { "sys" };
-        format!("{kind}:{}", self.name(nr))
+        let name = self.name(nr);
+        match self.is_other(nr) {
+            // A function that users call by another name has its kind in it.
+            true if name.contains(':') => name,
+            true => format!("fn:{name}"),
+            false => format!("sys:{name}"),
+        }
     }
 
     /// Is it no system call that has this number?

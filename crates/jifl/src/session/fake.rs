@@ -158,7 +158,7 @@ impl Door for Fake {
                 info.abi_version = state.abi_version;
                 info.version = to_name(b"0.1.0").unwrap();
             }
-            Request::Start(start, targets) => {
+            Request::Start(start, targets, _) => {
                 if let Some((nr, session)) = state.busy {
                     let busy = targets.iter().position(|target| target.id == u64::from(nr));
                     start.busy_target = busy.unwrap_or_default() as u32;
@@ -275,6 +275,14 @@ impl Door for Fake {
                     answer(asked, &mut rows);
                 }
             }
+            // Two devices share interrupt 4. No other is handled.
+            Request::Irq(irq) => match (irq.irq, irq.action) {
+                (4, 0 | 1) => {
+                    irq.handler = 0x1010 + u64::from(irq.action);
+                    irq.name = to_name(b"ttyS0").unwrap();
+                }
+                _ => return refuse(Errno::NOENT),
+            },
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {
                     return refuse(errno);

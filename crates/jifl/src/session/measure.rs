@@ -65,11 +65,11 @@ impl Session {
     /// # Errors
     /// The session is refused.
     pub fn begin(&mut self, door: &impl Door, table: &Table) -> Result<Option<Functions>, Failure> {
-        let mut specs: Vec<_> = self.targets.iter().map(Target::spec).collect();
+        let (mut specs, conditions) = targets::specs(&self.targets)?;
         if self.only {
             specs.iter_mut().for_each(|spec| spec.scope = SCOPE_ONLY);
         }
-        door.call(Request::Start(&mut self.start, &mut specs))
+        door.call(Request::Start(&mut self.start, &mut specs, &conditions))
             .map_err(|error| refused(door, self, &specs, table, &error))?;
         if self.targets.iter().all(|target| target.nr().is_some()) {
             return Ok(None);
@@ -220,7 +220,7 @@ fn read_row(
     Ok(Some(Row {
         name,
         nr: target.nr(),
-        module: target.function().and_then(|one| one.module.clone()),
+        module: target.module().cloned(),
         calls: stat.calls,
         sum: if inside { stat.sum } else { 0 },
         min: stat.min,

@@ -8,6 +8,8 @@ pub mod device;
 #[cfg(test)]
 pub mod fake;
 pub mod histogram;
+pub mod interrupts;
+pub mod kinds;
 pub mod measure;
 pub mod recording;
 pub mod report;

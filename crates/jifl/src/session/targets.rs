@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Targets in the notation of users: `sys:openat`, `sys:*at`, `sys:257`; `fn:vfs_read`,
-//! `fn:vfs_*@ext4`, `mod:ext4`.
+//! `fn:vfs_*@ext4`, `mod:ext4`; functions by other names (kinds.rs), as `softirq:NET_RX`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jifl_sys::abi::{NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
+use jifl_sys::abi::{CONDITIONS_MAX, Condition, NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
@@ -13,10 +14,17 @@ use crate::base::nearest::nearest;
 use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::session::kinds::{self, Kernel, Kind};
 use crate::show::text::grouped;
 
 /// A pattern may mean so many functions; more must be confirmed with `--yes`.
 const UNCONFIRMED: usize = 1000;
+
+/// The help text of TARGET.
+pub const HELP: &str = "\
+    System calls: sys:openat, sys:*at, sys:*; of 32-bit programs: sys32:open; functions: \
+    fn:vfs_read, fn:vfs_*, mod:ext4; interrupts: irq:24, softirq:NET_RX; what is put off: \
+    work:FUNCTION, timer:FUNCTION";
 
 /// A place at which a thread can enter the code cache.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +40,10 @@ pub enum Target {
 pub struct FunctionTarget {
     /// The function.
     pub function: Function,
+    /// What users call it, if not by its name: `softirq:NET_RX`.
+    pub called: Option<String>,
+    /// Which of its calls are meant; `None`: all.
+    pub condition: Option<Condition>,
     /// It is one of several that a word means. If it cannot be entered, it is left out. Otherwise
     /// the session is refused.
     pub may_be_left_out: bool,
@@ -67,6 +79,14 @@ impl Target {
         }
     }
 
+    /// The module of a function that goes by its own name.
+    pub fn module(&self) -> Option<&String> {
+        match self {
+            Target::Function(one) if one.called.is_none() => one.function.module.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The target in the module's form.
     pub fn spec(&self) -> TargetSpec {
         match self {
@@ -87,32 +107,79 @@ impl Target {
     pub fn shown(&self, table: &Table) -> String {
         match self {
             Target::Syscall(nr) => format!("sys:{}", table.name(*nr)),
-            Target::Function(target) => target.function.target(),
+            Target::Function(target) => target.shown(),
         }
     }
 }
 
+impl FunctionTarget {
+    /// In the notation of users.
+    pub fn shown(&self) -> String {
+        match &self.called {
+            Some(called) => called.clone(),
+            None => self.function.target(),
+        }
+    }
+}
+
+/// The targets in the module's form, with the conditions that they name.
+///
+/// # Errors
+/// There are too many conditions.
+pub fn specs(targets: &[Target]) -> Result<(Vec<TargetSpec>, Vec<Condition>), Failure> {
+    let mut conditions = Vec::new();
+    let mut known: BTreeMap<Condition, u32> = BTreeMap::new();
+    let mut spec_of = |target: &Target| {
+        let mut spec = target.spec();
+        if let Target::Function(one) = target
+            && let Some(condition) = one.condition
+        {
+            spec.condition = *known.entry(condition).or_insert_with(|| {
+                conditions.push(condition);
+                conditions.len() as u32
+            });
+        }
+        spec
+    };
+    let specs = targets.iter().map(&mut spec_of).collect();
+    if conditions.len() > CONDITIONS_MAX {
+        return Err(Failure::usage(format!(
+            "these targets are {} interrupts, and a session has at most {}: give narrower patterns",
+            grouped(conditions.len() as u64),
+            grouped(CONDITIONS_MAX as u64)
+        )));
+    }
+    Ok((specs, conditions))
+}
+
 /// The names of targets in reports, in their order, without the kind and the module. Functions
-/// of one name are numbered in the order of their addresses: `f#1`, `f#2`.
+/// of one name are numbered in the order of their addresses: `f#1`, `f#2`. A function that users call
+/// by another name has that one, with its kind.
 pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
     let mut all: HashMap<String, Vec<u64>> = HashMap::new();
-    for function in targets.iter().filter_map(Target::function) {
-        let addresses = all.entry(function.shown()).or_default();
-        addresses.push(function.address);
+    let key = |one: &FunctionTarget| match &one.called {
+        Some(called) => called.clone(),
+        None => one.function.shown(),
+    };
+    for target in targets {
+        if let Target::Function(one) = target {
+            all.entry(key(one)).or_default().push(one.function.address);
+        }
     }
     for addresses in all.values_mut() {
         addresses.sort_unstable();
     }
     let name = |target: &Target| {
-        let function = match target {
+        let one = match target {
             Target::Syscall(nr) => return table.name(*nr),
-            Target::Function(target) => &target.function,
+            Target::Function(one) => one,
         };
-        match all[&function.shown()].as_slice() {
-            [_] => function.name.clone(),
+        let name = one.called.as_ref().unwrap_or(&one.function.name);
+        match all[&key(one)].as_slice() {
+            [_] => name.clone(),
             several => {
-                let place = several.partition_point(|address| *address < function.address);
-                format!("{}#{}", function.name, place + 1)
+                let place = several.partition_point(|address| *address < one.function.address);
+                format!("{name}#{}", place + 1)
             }
         }
     };
@@ -123,7 +190,8 @@ pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
 pub fn functions(targets: &[Target], table: &Table) -> BTreeMap<u32, String> {
     let all = targets.iter().zip(names(targets, table)).enumerate();
     let functions = all.filter_map(|(index, (target, name))| {
-        let name = match &target.function()?.module {
+        target.function()?;
+        let name = match target.module() {
             Some(module) => format!("{name}@{module}"),
             None => name,
         };
@@ -141,60 +209,52 @@ pub struct Selected {
     pub without_site: usize,
 }
 
-/// The targets that `words` name: system calls and functions. `functions` reads those of the
-/// running kernel; it is called if a word is about functions. `confirmed`: a pattern may mean any
-/// number of functions.
+/// The targets that `words` name: system calls and functions. `kernel` is asked for the functions
+/// of the running kernel if a word is about functions. `confirmed`: a pattern may mean any number of
+/// functions.
 ///
 /// # Errors
-/// One word matches no target, or too many; or addresses of functions are hidden.
+/// One word matches no target, or too many; addresses of functions are hidden; or two words call one
+/// function by different names.
 pub fn select(
     words: &[String],
     table: &Table,
-    functions: impl FnOnce() -> Functions,
+    kernel: impl Kernel,
     confirmed: bool,
 ) -> Result<Selected, Failure> {
-    let (mut syscalls, mut patterns) = (BTreeSet::new(), Vec::new());
+    let (mut syscalls, mut of_functions) = (BTreeSet::new(), Vec::new());
     for word in words {
-        match Pattern::parse(word) {
-            Some(pattern) => patterns.push(pattern),
-            None => syscalls.extend(syscalls_of(word, table)?),
+        let pattern = Pattern::parse(word);
+        match Kind::of(word) {
+            None if pattern.is_none() && kinds::called_by(word).is_none() => {
+                syscalls.extend(syscalls_of(word, table)?)
+            }
+            kind => of_functions.push((word, pattern, kind)),
         }
     }
     let mut selected = Selected {
         targets: syscalls.into_iter().map(Target::Syscall).collect(),
         without_site: 0,
     };
-    if patterns.is_empty() {
+    if of_functions.is_empty() {
         return Ok(selected);
     }
-    let functions = functions();
-    functions.need_addresses(&patterns[0])?;
-    let mut found: BTreeMap<u64, FunctionTarget> = BTreeMap::new();
-    for pattern in &patterns {
-        let mut selection = functions.select(pattern);
-        if selection.found.is_empty() && !pattern.is_glob() {
-            // The module knows best what is against a function that is named.
-            selection.found.append(&mut selection.without_site);
+    let mut found = Found {
+        functions: kernel.functions(),
+        confirmed,
+        targets: BTreeMap::new(),
+        without_site: 0,
+    };
+    found.functions.need_addresses(of_functions[0].0)?;
+    for (word, pattern, kind) in &of_functions {
+        match (pattern, kind) {
+            (Some(pattern), _) => found.add(pattern, None)?,
+            (None, Some((kind, _))) => found.add_named(*kind, word, &kernel)?,
+            (None, None) => found.add_called_by(word)?,
         }
-        let number = selection.found.len();
-        if number == 0 {
-            return Err(Failure::usage(functions.none(pattern, &selection)));
-        }
-        if number > UNCONFIRMED && !confirmed {
-            return Err(Failure::usage(many(pattern, number)));
-        }
-        let may_be_left_out = pattern.is_glob() || number > 1;
-        for function in selection.found {
-            let target = found.entry(function.address).or_insert(FunctionTarget {
-                function,
-                may_be_left_out,
-                value: 0,
-            });
-            target.may_be_left_out &= may_be_left_out;
-        }
-        selected.without_site += selection.without_site.len();
     }
-    let functions = found.into_values();
+    selected.without_site = found.without_site;
+    let functions = found.targets.into_values();
     (selected.targets).extend(functions.map(|target| Target::Function(Arc::new(target))));
     if selected.targets.len() > TARGETS_MAX {
         return Err(Failure::usage(format!(
@@ -204,6 +264,110 @@ pub fn select(
         )));
     }
     Ok(selected)
+}
+
+/// Functions that were found so far.
+struct Found {
+    functions: Functions,
+    confirmed: bool,
+    targets: BTreeMap<u64, FunctionTarget>,
+    without_site: usize,
+}
+
+impl Found {
+    /// Adds the calls of functions that come from certain others, as `work:NAME`.
+    fn add_called_by(&mut self, word: &str) -> Result<(), Failure> {
+        let Some((pattern, callers)) = kinds::called_by(word) else {
+            return Ok(());
+        };
+        let condition = kinds::from(callers, &self.functions);
+        let condition = condition.ok_or_else(|| {
+            let callers = callers.join(", ");
+            Failure::cannot(format!(
+                "{word}: this kernel has no {callers}, which calls it"
+            ))
+        })?;
+        self.add(&pattern, Some(condition))
+    }
+
+    /// Adds what a pattern means, or with a condition some calls of that.
+    fn add(&mut self, pattern: &Pattern, condition: Option<Condition>) -> Result<(), Failure> {
+        let mut selection = self.functions.select(pattern);
+        if selection.found.is_empty() && !pattern.is_glob() {
+            // The module knows best what is against a function that is named.
+            selection.found.append(&mut selection.without_site);
+        }
+        let number = selection.found.len();
+        if number == 0 {
+            return Err(Failure::usage(self.functions.none(pattern, &selection)));
+        }
+        if number > UNCONFIRMED && !self.confirmed {
+            return Err(Failure::usage(many(pattern, number)));
+        }
+        self.without_site += selection.without_site.len();
+        let may_be_left_out = pattern.is_glob() || number > 1;
+        for function in selection.found {
+            let called = condition.map(|_| function.behind(pattern.prefix()));
+            self.add_one(function, called, condition, may_be_left_out)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a word of such a kind means.
+    fn add_named(&mut self, kind: Kind, word: &str, kernel: &impl Kernel) -> Result<(), Failure> {
+        let all = kind.all(&self.functions, kernel)?;
+        let found = kind.select(word, &all)?;
+        let may_be_left_out = found.len() > 1;
+        for one in found {
+            let Ok(function) = one.function else { continue };
+            if may_be_left_out && !self.functions.may_have_site(&function) {
+                self.without_site += 1;
+                continue;
+            }
+            let called = format!("{}{}", kind.prefix(), one.name);
+            self.add_one(function, Some(called), one.condition, may_be_left_out)?;
+        }
+        Ok(())
+    }
+
+    /// A function that several words mean is one target. It has one name.
+    fn add_one(
+        &mut self,
+        function: Function,
+        called: Option<String>,
+        condition: Option<Condition>,
+        may_be_left_out: bool,
+    ) -> Result<(), Failure> {
+        let target = FunctionTarget {
+            function,
+            called,
+            condition,
+            may_be_left_out,
+            value: 0,
+        };
+        let known = match self.targets.entry(target.function.address) {
+            Entry::Vacant(place) => {
+                place.insert(target);
+                return Ok(());
+            }
+            Entry::Occupied(known) => known.into_mut(),
+        };
+        let is_same = known.called == target.called;
+        if !is_same && !known.may_be_left_out && !may_be_left_out {
+            return Err(Failure::usage(format!(
+                "{} and {} are one function, {}: give one of them",
+                known.shown(),
+                target.shown(),
+                target.function.name
+            )));
+        }
+        // The name of a word that means this one alone is the better one.
+        if !is_same && known.may_be_left_out && !may_be_left_out {
+            *known = target;
+        }
+        known.may_be_left_out &= may_be_left_out;
+        Ok(())
+    }
 }
 
 /// [`select`] from what the running kernel has.
@@ -256,8 +420,9 @@ fn not_a_target(word: &str, table: &Table) -> Failure {
         ));
     }
     Failure::usage(format!(
-        "{word}: targets are system calls, sys:NAME or sys:GLOB, and functions, fn:NAME, fn:GLOB or \
-         mod:NAME{}",
+        "{word}: targets are system calls, sys:NAME, sys:GLOB or sys32:NAME, functions, fn:NAME, \
+         fn:GLOB or mod:NAME, and what interrupts and puts off work: irq:NUMBER, softirq:NAME, \
+         work:FUNCTION, timer:FUNCTION{}",
         did_you_mean(word, table)
     ))
 }

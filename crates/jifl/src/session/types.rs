@@ -107,7 +107,7 @@ fn refused(
     why: &str,
     prototype: Option<&Prototype>,
 ) -> Failure {
-    let target = one.function.target();
+    let target = one.shown();
     let mut message = format!("{target} cannot be a target: {why}");
     if let (Wanted::Named(_) | Wanted::Register(_), Some(known)) = (wanted, prototype) {
         let names = known.parameters.iter().filter(|one| one.register.is_some());

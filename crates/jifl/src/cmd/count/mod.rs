@@ -63,8 +63,7 @@ Examples:
 pub struct CountArgs {
     /// What to count
     what: What,
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Count by this key instead of by target; with several keys, by each combination
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KEY")]

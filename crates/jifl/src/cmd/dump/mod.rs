@@ -59,8 +59,7 @@ Examples:
   jifl dump sys:getppid -- sh -c :
   jifl dump --session 3 --limit 20")]
 pub struct DumpArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required_unless_present = "session", value_name = "TARGET")]
+    #[arg(required_unless_present = "session", value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// What is inserted
     #[arg(long, value_enum, default_value = "insn", value_name = "KIND")]

@@ -50,8 +50,7 @@ Examples:
   jifl lock --by lock sys:write -n nginx --for 10s
   jifl lock sys:write -f ndjson -p 1234 --for 1s")]
 pub struct LockArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Add up waits and retries that have the same lock, the same caller, or both
     #[arg(

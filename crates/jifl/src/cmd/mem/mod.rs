@@ -45,8 +45,7 @@ Examples:
   jifl mem 'sys:*' -n nginx --for 100ms
   jifl mem sys:openat --drmemtrace DIR -- ls")]
 pub struct MemArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Also write all accesses to DIR, a file for each thread, for DynamoRIO's drmemtrace tools
     #[arg(long, value_name = "DIR")]

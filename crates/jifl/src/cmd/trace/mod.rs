@@ -60,8 +60,7 @@ Examples:
   jifl trace -A 'sys:*' -f perfetto -o ls.pftrace -- ls
   jifl trace -A -d 'sys:*' --record ls.jifl -o /dev/null -- ls")]
 pub struct TraceArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Show what functions get and return, by the kernel's BTF
     #[arg(short = 'A', long)]

@@ -64,8 +64,7 @@ Examples:
   jifl why --all --path sys:bpf -- ./prog
   jifl why -f ndjson -o why.ndjson 'sys:*' -- make")]
 pub struct WhyArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     /// Only calls that fail with this error: ENOENT, 2
     #[arg(short = 'x', long, value_name = "ERRNO")]

@@ -31,8 +31,7 @@ pub struct Show {
 /// Arguments that the three commands have in common.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// System calls: sys:openat, sys:*at, sys:*; functions: fn:vfs_read, fn:vfs_*, mod:ext4
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
     #[command(flatten)]
     pub show: Show,

@@ -31,7 +31,7 @@ pub enum Format {
 /// One target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name.
+    /// Its name. Of a function that users call by another name that one, with its kind.
     pub name: String,
     /// The number of a system call; `None`: it is a function.
     pub nr: Option<u32>,
@@ -99,6 +99,8 @@ impl Row {
     pub fn target(&self) -> String {
         match (self.nr, &self.module) {
             (Some(_), _) => format!("sys:{}", self.name),
+            // A function that users call by another name has its kind in it: softirq:NET_RX.
+            (None, None) if self.name.contains(':') => self.name.clone(),
             (None, Some(module)) => format!("fn:{}@{module}", self.name),
             (None, None) => format!("fn:{}", self.name),
         }

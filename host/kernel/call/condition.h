@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Conditions on the calls of a function: who calls it, and with which first argument. */
+#ifndef JIFL_HOST_CONDITION_H
+#define JIFL_HOST_CONDITION_H
+
+#include <linux/types.h>
+
+struct ir_insert;
+struct jifl_aim;
+struct jifl_condition;
+
+/* What conditions look at, where a function begins. */
+struct jifl_facts {
+	unsigned long caller;		/* the return address, native or in the code cache */
+	unsigned long arg0;		/* the first argument */
+};
+
+/* Is a condition from user space one? */
+bool jifl_condition_is_valid(const struct jifl_condition *c);
+/* Does the aim's condition, if it has one, hold for a call? Any context; takes no lock. */
+bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts);
+/*
+ * As jifl_count_nested, for an aim with a condition, which inserted code looks at. counted: calls
+ * that are meant are counted, else they are missed.
+ */
+void jifl_condition_nested(struct jifl_aim *aim, bool counted, struct ir_insert *ins);
+
+#endif

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Functions as targets under other names: system calls of 32-bit programs, interrupts, what is put off."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_kinds(kernel, show):
+    harness.guest("kinds", harness.compile_program("calls32"), kernel=kernel, smp=2, show=show)
