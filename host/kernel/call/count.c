@@ -275,8 +275,9 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 }
 
 /*
- * JIFL_CALLS_COUNTED: inserted where a call begins. That is the entry of a system call's handler, or
- * of a function with an ftrace site. Both keep to the convention (jifl_ring_at_edge has the reasons).
+ * JIFL_CALLS_COUNTED: inserted where a call begins. That is the entry of a system call's handler,
+ * or of a function with an ftrace site. r11 and the flags have no value there: jifl_ring_at_edge
+ * (store/ring.c) has the reasons.
  */
 static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
 {

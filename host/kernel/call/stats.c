@@ -4,28 +4,29 @@
  * adds a call to them when the call ends. Here they are made, and read for users.
  *
  * Where calls are counted and nothing else is known of them, a target has a counter instead: one
- * word for each CPU, to which inserted code adds 1 where the call begins (IR_INSERT_COUNT).
- * No call is lost, and none is counted twice:
+ * word for each CPU, to which inserted code adds 1 where the call begins (IR_INSERT_COUNT). Each
+ * execution of that code is counted once:
  *
- * 1. The addition is exact on its CPU, whatever interrupts the code and wherever the thread is moved
- *    to (engine/emit/count.c). A call that begins natively and is not counted by a copy comes to a
- *    door, whose entry piece counts it.
+ * 1. The addition is exact on its CPU, whatever interrupts the code, and wherever the thread is
+ *    moved to (engine/emit/count.c).
  * 2. The figure is the sum over all CPUs that are possible, not over those that are online. The
  *    kernel keeps the per-CPU memory of a CPU that goes offline.
- * 3. Nothing but inserted code writes a counter, and nothing sets it to 0 while its session runs. So
- *    nothing has to be read and written back when the session ends, or when the cache is flushed.
+ * 3. Nothing but the module's code at a call's beginning writes a counter, and nothing sets it to 0
+ *    while its session runs. So nothing has to be read and written back when the session ends, or
+ *    when the cache is flushed.
  * 4. A counter is made before its session is armed (jifl_count_prepare), and freed with its session
- *    (jifl_count_free). Code that refers to it is in contexts of that session alone: in entry
- *    pieces, and in blocks where its functions begin (session/nested.c). When jifl_evict has returned
- *    for the session's end, no such code runs any more, and no thread stands between the two
- *    instructions of such code: for jifl_evict these are inside inserted code.
+ *    (jifl_count_free). Code that refers to it is in the contexts of mixes with that session alone:
+ *    in entry pieces, and in blocks where its functions begin (session/nested.c). At the session's
+ *    end jifl_mix_doom destroys these contexts. When jifl_evict has returned, none of their code
+ *    runs any more. No thread stands between the two instructions of the counter either: for
+ *    jifl_evict that place is inside inserted code.
  * 5. A reader reads each word as a whole. It finds at least the calls that were counted when it
  *    began, and no call that is counted after it has ended.
  *
- * An aim may have a cell, too, which one instruction reaches from gs. Code that is made from then on
- * counts in the cell. Code that was made before counts in the counter. The figure is the sum of
- * both. A cell is the aim's alone until its session is freed, so steps 1 to 5 hold of a cell, too: it
- * is 0 when it is taken, because it is set to 0 before it is given back.
+ * An aim may have a cell, too, which one instruction reaches from gs. Code that is made from then
+ * on counts in the cell. Code that was made before counts in the counter. The figure is the sum of
+ * both. A cell is the aim's alone until its session is freed, so steps 1 to 5 hold of a cell, too.
+ * It is 0 when it is taken, because it is set to 0 before it is given back.
  */
 #include <linux/bitmap.h>
 #include <linux/cpumask.h>
@@ -59,8 +60,8 @@ static struct {
 
 /*
  * The static per-CPU data of all modules together has 8 KiB. So there are fewer cells than system
- * calls. A session takes a cell for a target when the target's entry piece is made. Only sessions in
- * lane 0 take cells, so a target with several sessions uses one.
+ * calls. A session takes a cell for a target when the target's entry piece is made. Only sessions
+ * in lane 0 take cells, so a target with several sessions uses one.
  */
 #define JIFL_STATS_CELLS	192
 

@@ -194,7 +194,8 @@ __attribute__((target("general-regs-only"))) static void count(u64 a, u64 b, u64
 static const struct {
 	const char *name;
 	u8 kind;
-	u8 nargs;	/* CALL, 1: it can be inlined; poison changes all that it may. COUNT: far away */
+	/* CALL, 1: it can be inlined; poison changes all that it may. COUNT, 6: far away */
+	u8 nargs;
 } bodies[] = {
 	{ "add", IR_INSERT_ADD, 0 }, { "add a register", IR_INSERT_ADD_REG, 0 },
 	{ "store", IR_INSERT_STORE, 0 }, { "a call", IR_INSERT_CALL, 6 },
