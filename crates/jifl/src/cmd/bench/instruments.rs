@@ -329,7 +329,11 @@ mod tests {
     #[test]
     fn a_system_call_has_the_function_that_64_bit_programs_call() {
         let names = ["stat", "newstat", "read", "sendfile", "sendfile64"];
-        let places = names.iter().map(|name| (*name).to_owned()).zip(0..).collect();
+        let places = names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(0..)
+            .collect();
         let found = ["stat", "read", "sendfile", "uname"].map(|name| place_of(name, &places));
         assert_eq!(found, [Some(1), Some(2), Some(4), None]);
     }
