@@ -42,6 +42,7 @@
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \
 	X(argument_dead_at_call, "rdi, an argument, is dead at calls of compiled code") \
 	X(context_flags_late, "flags of a register context are those behind what makes it") \
+	X(counter_cut, "a counter far away is looked for by 32 bits of its offset") \
 	X(constant_not_loaded, "an inlined routine's constants are not put into registers")
 
 #define JIFL_PLANT_NAME(name, what) jifl_plant_##name,

@@ -7,6 +7,7 @@
  * the call.
  */
 #include "args.h"
+#include "count.h"
 #include "hist.h"
 #include "save.h"
 #include "../base/plant.h"
@@ -147,6 +148,9 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 			add_to_cell(w, ins, ins->reg);
 		else
 			emit_add_saved(w, config, ins, flags, regs);
+		return;
+	case IR_INSERT_COUNT:
+		emit_count(w, config, ins, flags, regs);
 		return;
 	case IR_INSERT_STORE:
 		x86_store_cell(w, ins->cell, ins->imm);

@@ -144,7 +144,8 @@ static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++) {
 		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
 		    ins->kind == IR_INSERT_HIST ||
-		    (ins->kind == IR_INSERT_RECORD && !ins->convention))
+		    ((ins->kind == IR_INSERT_COUNT || ins->kind == IR_INSERT_RECORD) &&
+		     !ins->convention))
 			return true;
 	}
 	return false;

@@ -181,6 +181,16 @@ void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg in
 	x86_u8(w, 1);
 }
 
+/* 83 /0, mod 0 */
+void x86_count_at(struct x86_writer *w, enum ir_reg reg)
+{
+	x86_u8(w, PREFIX_GS);
+	x86_u8(w, REX_W | (reg >= 8 ? REX_B : 0));
+	x86_u8(w, 0x83);
+	x86_u8(w, reg & 7);
+	x86_u8(w, 1);
+}
+
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg)
 {
 	x86_u8(w, PREFIX_FS);

@@ -167,6 +167,8 @@ void x86_load32(struct x86_writer *w, enum ir_reg reg, const struct ir_source *s
 void x86_lea_twice_and_1(struct x86_writer *w, enum ir_reg reg);
 /* addq $1, cell(, index, 8) */
 void x86_count_cell(struct x86_writer *w, struct ir_operand cell, enum ir_reg index);
+/* addq $1, %gs:(reg); not rsp, rbp, r12 or r13 */
+void x86_count_at(struct x86_writer *w, enum ir_reg reg);
 /* mov reg, cell and mov cell, reg, for a cell of the thread's own: relative to fs */
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);

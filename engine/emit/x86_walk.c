@@ -72,8 +72,8 @@ static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 		if (p[1] == 0x44)
 			return 8;
 		return p[1] >= 0xc0 ? 6 : p[1] >> 6 == 1 ? 7 : 11;
-	case 0x83:					/* op $imm8, reg, cell or disp8(reg) */
-		return p[1] >> 6 ? 2 + plain_operand(p + 1) : 8;
+	case 0x83:					/* op $imm8, reg or memory */
+		return 2 + x86_operand_len(p + 1);
 	case 0x3d:					/* cmp $imm32, %rax */
 		return 5;
 	case 0xc1:					/* shift $imm8, reg */

@@ -165,6 +165,7 @@ _Static_assert(sizeof(struct ir_fetch) == sizeof(u64), "stands where a constant 
 enum ir_insert_kind {
 	IR_INSERT_ADD,		/* add imm to a 64-bit cell; clobbers flags */
 	IR_INSERT_ADD_REG,	/* add reg, or subtract it with imm < 0; clobbers flags */
+	IR_INSERT_COUNT,	/* add 1 to a 64-bit counter of the processor's; clobbers flags */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
 	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring, see emit/record.c */
@@ -209,7 +210,8 @@ struct ir_insert {
 	u8 order;		/* RECORD: log2 of a ring's records */
 	u8 without;		/* enum ir_without */
 	u8 buckets;		/* HIST: cells from `cell` on, 2 to IR_HIST_BUCKETS */
-	bool convention;	/* RECORD: a C function begins or returns: r11 and flags are dead */
+	/* COUNT, RECORD: a C function begins or returns: r11 and flags are dead */
+	bool convention;
 	s32 imm;
 	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_source value;	/* HIST */
@@ -217,6 +219,7 @@ struct ir_insert {
 	u64 equals;		/* as wide as `when`; sign bits or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
+	u64 counter;		/* COUNT: relative to gs, any 64 bits; see emit/count.c */
 	u8 fetched;		/* bit i: fetches[i] is argument i, not args[i] */
 	u8 pushed;		/* emit's: words pushed on the stack since the instruction */
 	s32 then[2];		/* THEN, of one argument: displacements of two loads */

@@ -42,6 +42,7 @@
 	X(bases_kept, "addresses are made of registers as they were before") \
 	X(flushes_untold, "plugins do not hear of an emptied cache") \
 	X(tasks_kept, "storage of tasks that are gone is not given back") \
+	X(offline_forgotten, "calls that were counted on processors that are offline are forgotten") \
 	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \
 	X(values_not_extended, "what is above a value in its register counts as a part of it") \
 	X(rings_not_waited_for, "tasks do not wait for the reader of their records") \

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* See inserts.h. */
+#include <sys/mman.h>
+
 #include "inserts.h"
 #include "unit.h"
 
 u64 block_count, ins_count, last_block;
+u64 near_count, *far_count;
 u64 poison_calls, poison_misaligned, poison_backwards;
 u64 args_calls, args_wrong;
 u64 insert_seed = 1;
@@ -20,6 +23,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "stores", insert_store },
 	{ "poisoning calls", insert_poison },
 	{ "calls with arguments", insert_args },
+	{ "counters of the processor", insert_counts },
 	{ "records", insert_records },
 	{ "records with words", insert_words },
 	{ "calls with all registers", insert_contexts },
@@ -31,9 +35,21 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ NULL, NULL },
 };
 
+static void make_far_count(void)
+{
+	if (far_count)
+		return;
+	/* Where gs is 0, an address is the distance from gs. */
+	far_count = mmap(NULL, sizeof(*far_count), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(far_count != MAP_FAILED && !jifl_fits_s32((s64)(unsigned long)far_count));
+}
+
 void insert_begin(void)
 {
 	block_count = ins_count = last_block = 0;
+	make_far_count();
+	near_count = *far_count = 0;
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
 	memset(&edges, 0, sizeof(edges));
@@ -72,6 +88,24 @@ void insert_ins_count(struct ir_block *b, void *arg)
 
 	for (i = 0; i < b->ninsns; i++)
 		add(b, IR_BEFORE, i, &ins_count, 1 + b->insns[i].folded);
+}
+
+static struct ir_insert *add_count(struct ir_block *b, enum ir_place place, u16 at, u32 n)
+{
+	struct ir_insert *ins = ir_block_insert(b, place, at);
+
+	make_far_count();
+	ins->kind = IR_INSERT_COUNT;
+	ins->counter = (u64)(unsigned long)(n % 4 ? far_count : &near_count);
+	return ins;
+}
+
+void insert_counts(struct ir_block *b, void *arg)
+{
+	u16 i;
+
+	for (i = 0; i < b->ninsns; i++)
+		add_count(b, IR_BEFORE, i, (u32)b->addr.v + i);
 }
 
 void insert_store(struct ir_block *b, void *arg)
@@ -272,7 +306,7 @@ void insert_words(struct ir_block *b, void *arg)
 
 static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at, u32 n)
 {
-	switch (n % 7) {
+	switch (n % 8) {
 	case 0:
 		return call_args(b, place, at);
 	case 1:
@@ -282,7 +316,9 @@ static struct ir_insert *add_any(struct ir_block *b, enum ir_place place, u16 at
 	case 3:
 		return add_hist(b, place, at, n);
 	case 4:
-		return call_lookups(b, place, at, n / 7);
+		return call_lookups(b, place, at, n / 8);
+	case 5:
+		return add_count(b, place, at, n / 8);
 	default:
 		return add(b, place, at, &ins_count, 1);
 	}
@@ -320,6 +356,7 @@ void insert_on_edges(struct ir_block *b, void *arg)
 
 	if (!ir_kind_is_conditional(b->insns[last].kind))
 		return;
+	add_count(b, IR_TAKEN, last, n);
 	call_poison(b, IR_TAKEN, last);
 	add_hist(b, IR_TAKEN, last, n);
 	when(add_any(b, IR_TAKEN, last, n / 3), n / 5);

@@ -16,6 +16,7 @@ void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_words(struct ir_block *b, void *arg);	/* the same, with what is looked up */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
 void insert_contexts(struct ir_block *b, void *arg);	/* calls that are given all registers, before and after each */
+void insert_counts(struct ir_block *b, void *arg);	/* near_count or *far_count, before each */
 void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
 void insert_whens(struct ir_block *b, void *arg);	/* of all, before each, if a register is ... */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
@@ -24,6 +25,9 @@ extern u64 block_count, ins_count, last_block;
 extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 extern u64 insert_seed;
+
+/* insert_counts: counters within reach of 32 bits from gs, and further away than that. */
+extern u64 near_count, *far_count;
 
 /* insert_edges: blocks that end in a branch on a condition, and which way it goes. */
 extern struct edges {
@@ -52,7 +56,7 @@ void insert_begin(void);
 extern const char poison[];
 
 /* Nothing and every kind above; ends with name NULL. */
-enum { INSERT_MODES = 14 };
+enum { INSERT_MODES = 15 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;

@@ -211,19 +211,11 @@ void jifl_count_begin_record(unsigned long index)
 	preempt_enable_notrace();
 }
 
-/* JIFL_CALLS_COUNTED, without a cell. */
-static void jifl_count_begin_slow(struct jifl_aim *aim)
-{
-	preempt_disable_notrace();
-	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
-	preempt_enable_notrace();
-}
-
 /* JIFL_CALLS_COUNTED with JIFL_FLAG_BY_*. */
 static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *keys)
 {
 	preempt_disable_notrace();
-	jifl_stats_call(aim->cpu[raw_smp_processor_id()], false);
+	this_cpu_inc(*aim->counter);
 	jifl_keys_add(keys, 0);
 	preempt_enable_notrace();
 }
@@ -266,8 +258,6 @@ int jifl_count_start(struct jifl_session *s)
 
 void jifl_count_stop(struct jifl_session *s)
 {
-	if (jifl_stats_in_cells(s))
-		jifl_stats_collect_cells(s);
 	if (!s->slot)
 		return;
 	jifl_count_slots[s->slot] = NULL;
@@ -293,27 +283,29 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 	};
 }
 
-/* JIFL_CALLS_COUNTED, without a cell. */
+/*
+ * JIFL_CALLS_COUNTED: inserted where a call begins. That is the entry of a system call's handler,
+ * or of a function with an ftrace site. r11 and the flags have no value there: jifl_ring_at_edge
+ * (store/ring.c) has the reasons.
+ */
 static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
 {
 	const struct jifl_session *s = aim->session;
-	struct ir_insert ins = jifl_count_call_of(NULL, (unsigned long)aim);
 
 	if (s->flags & JIFL_FLAGS_ARG)
 		return jifl_value_begin_arg(aim);
-	ins.fn = (unsigned long)jifl_count_begin_slow;
-	if (s->keys) {
-		ins.fn = (unsigned long)jifl_count_begin_key;
-		ins.args[ins.nargs++] = (unsigned long)s->keys;
-	}
-	return ins;
-}
-
-static void jifl_count_entry_call(struct jifl_aim *aim, struct ir_insert *ins)
-{
-	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
-	if (!jifl_stats_in_cells(aim->session) || !jifl_stats_cell(aim, &ins->cell))
-		*ins = jifl_count_begin_insert(aim);
+	if (s->keys)
+		return (struct ir_insert){
+			.kind = IR_INSERT_CALL,
+			.fn = (unsigned long)jifl_count_begin_key,
+			.nargs = 2,
+			.args = { (unsigned long)aim, (unsigned long)s->keys },
+		};
+	return (struct ir_insert){
+		.kind = IR_INSERT_COUNT,
+		.counter = (unsigned long)jifl_stats_counter(aim),
+		.convention = true,
+	};
 }
 
 /* What is inserted at the exit of the session's calls. */
@@ -364,8 +356,10 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	*nentry = 0;
 	*nexit = 0;
 	if (!jifl_count_follows(s)) {
-		if (s->tool->calls == JIFL_CALLS_COUNTED)
-			jifl_count_entry_call(aim, &entry[(*nentry)++]);
+		if (s->tool->calls == JIFL_CALLS_COUNTED) {
+			jifl_stats_take_cell(aim);
+			entry[(*nentry)++] = jifl_count_begin_insert(aim);
+		}
 		return;
 	}
 	/*
@@ -415,10 +409,7 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 		ins->fn = (unsigned long)jifl_count_miss_nested;
 		return true;
 	}
-	/* A cell is not taken here: that would want jifl_entry_lock. */
-	*ins = (struct ir_insert){ .kind = IR_INSERT_ADD, .imm = 1 };
-	if (!jifl_stats_has_cell(aim, &ins->cell))
-		*ins = jifl_count_begin_insert(aim);
+	*ins = jifl_count_begin_insert(aim);
 	return true;
 }
 

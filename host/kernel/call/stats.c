@@ -2,8 +2,34 @@
 /*
  * The figures of a session. For each target and each CPU there are sums and a histogram. count.c
  * adds a call to them when the call ends. Here they are made, and read for users.
+ *
+ * Where calls are counted and nothing else is known of them, a target has a counter instead: one
+ * word for each CPU, to which inserted code adds 1 where the call begins (IR_INSERT_COUNT). Each
+ * execution of that code is counted once:
+ *
+ * 1. The addition is exact on its CPU, whatever interrupts the code, and wherever the thread is
+ *    moved to (engine/emit/count.c).
+ * 2. The figure is the sum over all CPUs that are possible, not over those that are online. The
+ *    kernel keeps the per-CPU memory of a CPU that goes offline.
+ * 3. Nothing but the module's code at a call's beginning writes a counter, and nothing sets it to 0
+ *    while its session runs. So nothing has to be read and written back when the session ends, or
+ *    when the cache is flushed.
+ * 4. A counter is made before its session is armed (jifl_count_prepare), and freed with its session
+ *    (jifl_count_free). Code that refers to it is in the contexts of mixes with that session alone:
+ *    in entry pieces, and in blocks where its functions begin (session/nested.c). At the session's
+ *    end jifl_mix_doom destroys these contexts. When jifl_evict has returned, none of their code
+ *    runs any more. No thread stands between the two instructions of the counter either: for
+ *    jifl_evict that place is inside inserted code.
+ * 5. A reader reads each word as a whole. It finds at least the calls that were counted when it
+ *    began, and no call that is counted after it has ended.
+ *
+ * An aim may have a cell, too, which one instruction reaches from gs. Code that is made from then
+ * on counts in the cell. Code that was made before counts in the counter. The figure is the sum of
+ * both. A cell is the aim's alone until its session is freed, so steps 1 to 5 hold of a cell, too.
+ * It is 0 when it is taken, because it is set to 0 before it is given back.
  */
 #include <linux/bitmap.h>
+#include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -28,32 +54,32 @@ static struct {
 	u32 buckets;
 	struct kmem_cache *cache;
 } jifl_stats_sizes[] = {
-	{ "jifl_stats_calls", 0 },
 	{ "jifl_stats_signed", JIFL_STATS_SIGNED },
 	{ "jifl_stats_counts", JIFL_HIST_BUCKETS },
 };
 
 /*
- * Cells for calls that are only counted. The static per-CPU data of all modules together has 8 KiB.
- * So there are fewer cells than system calls. A session takes a cell for a target when the target's
- * entry piece is made, and gives it back when the session is freed. Only sessions in lane 0 take
- * cells, so a target with several sessions uses one.
+ * The static per-CPU data of all modules together has 8 KiB. So there are fewer cells than system
+ * calls. A session takes a cell for a target when the target's entry piece is made. Only sessions
+ * in lane 0 take cells, so a target with several sessions uses one.
  */
 #define JIFL_STATS_CELLS	192
 
 static DEFINE_PER_CPU(u64 [JIFL_STATS_CELLS], jifl_stats_cells);
 static DECLARE_BITMAP(jifl_stats_cells_used, JIFL_STATS_CELLS); /* jifl_entry_lock */
 
-/* Returns an index into jifl_stats_sizes. Negative: calls are not counted. */
+/* Has the session counters, because nothing else is known of its calls? */
+static bool jifl_stats_has_counters(const struct jifl_session *s)
+{
+	return s->tool->calls == JIFL_CALLS_COUNTED && !(s->flags & JIFL_FLAGS_VALUE);
+}
+
+/* Returns an index into jifl_stats_sizes. Negative: the session has no figures of each CPU. */
 static int jifl_stats_size(const struct jifl_session *s)
 {
-	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
+	if (s->tool->calls == JIFL_CALLS_UNCOUNTED || jifl_stats_has_counters(s))
 		return -1;
-	if (s->flags & (JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG))
-		return 1;
-	if (s->tool->calls == JIFL_CALLS_COUNTED && !(s->flags & JIFL_FLAG_DURATION))
-		return 0;
-	return 2;
+	return s->flags & (JIFL_FLAG_RETVAL | JIFL_FLAGS_ARG) ? 0 : 1;
 }
 
 static u32 jifl_stats_buckets(const struct jifl_session *s)
@@ -63,14 +89,19 @@ static u32 jifl_stats_buckets(const struct jifl_session *s)
 	return size < 0 ? 0 : jifl_stats_sizes[size].buckets;
 }
 
-static int jifl_stats_alloc(struct jifl_aim *aim, struct kmem_cache *cache)
+static int jifl_stats_alloc(struct jifl_aim *aim, int size)
 {
 	int cpu;
 
+	if (size < 0) {
+		aim->counter = JIFL_ALLOC(alloc_percpu(u64));
+		return aim->counter ? 0 : -ENOMEM;
+	}
 	for_each_possible_cpu(cpu) {
 		struct jifl_stats_cpu *st;
 
-		st = JIFL_ALLOC(kmem_cache_alloc_node(cache, GFP_KERNEL | __GFP_ZERO,
+		st = JIFL_ALLOC(kmem_cache_alloc_node(jifl_stats_sizes[size].cache,
+						      GFP_KERNEL | __GFP_ZERO,
 						      cpu_to_node(cpu)));
 		if (!st)
 			return -ENOMEM;
@@ -89,70 +120,46 @@ int jifl_count_prepare(struct jifl_session *s)
 
 	if (s->flags & JIFL_FLAGS_BY && jifl_keys_open(s))
 		return -ENOMEM;
-	if (size < 0)
+	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return 0;
 	for_each_aim(aim, s, i) {
-		if (jifl_stats_alloc(aim, jifl_stats_sizes[size].cache))
+		if (jifl_stats_alloc(aim, size))
 			return -ENOMEM;
 		cond_resched();
 	}
 	return 0;
 }
 
-void jifl_stats_collect_cells(struct jifl_session *s)
-{
-	struct jifl_aim *aim;
-	int cpu;
-	u32 i;
-
-	for_each_aim(aim, s, i) {
-		int cell = aim->cell - 1;
-
-		if (cell < 0)
-			continue;
-		for_each_possible_cpu(cpu) {
-			u64 *n = per_cpu_ptr(&jifl_stats_cells[cell], cpu);
-
-			aim->cpu[cpu]->calls += *n;
-			*n = 0;
-		}
-	}
-}
-
-bool jifl_stats_has_cell(const struct jifl_aim *aim, struct ir_operand *cell)
+u64 __percpu *jifl_stats_counter(const struct jifl_aim *aim)
 {
 	const int n = READ_ONCE(aim->cell);
 
-	if (!n || !jifl_stats_in_cells(aim->session))
-		return false;
-	*cell = (struct ir_operand){
-		.disp = (s32)(unsigned long)&jifl_stats_cells[n - 1],
-		.gs = true,
-	};
-	return true;
+	return n ? &jifl_stats_cells[n - 1] : aim->counter;
 }
 
-bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell)
+void jifl_stats_take_cell(struct jifl_aim *aim)
 {
+	const struct jifl_session *s = aim->session;
 	unsigned long found;
 
-	if (!aim->cell) {
-		found = find_first_zero_bit(jifl_stats_cells_used, JIFL_STATS_CELLS);
-		if (found == JIFL_STATS_CELLS)
-			return false;
-		__set_bit(found, jifl_stats_cells_used);
-		WRITE_ONCE(aim->cell, found + 1);
-	}
-	return jifl_stats_has_cell(aim, cell);
+	if (aim->cell || s->lane || s->keys || !jifl_stats_has_counters(s))
+		return;
+	found = find_first_zero_bit(jifl_stats_cells_used, JIFL_STATS_CELLS);
+	if (found == JIFL_STATS_CELLS)
+		return;
+	__set_bit(found, jifl_stats_cells_used);
+	WRITE_ONCE(aim->cell, found + 1);
 }
 
-/* jifl_stats_collect_cells has left a 0 in the cell. */
 static void jifl_stats_give_cell(struct jifl_aim *aim)
 {
 	unsigned long flags;
+	int cpu;
 
 	if (!aim->cell)
 		return;
+	for_each_possible_cpu(cpu)
+		*per_cpu_ptr(&jifl_stats_cells[aim->cell - 1], cpu) = 0;
 	flags = jifl_entry_lock();
 	__clear_bit(aim->cell - 1, jifl_stats_cells_used);
 	jifl_entry_unlock(flags);
@@ -175,17 +182,21 @@ static void jifl_stats_read_cpu(const struct jifl_stats_cpu *c, struct jifl_stat
 		hist[i] += READ_ONCE(c->hist[i]);
 }
 
-/* What a running session has in shared cells. */
-static u64 jifl_stats_read_cells(const struct jifl_aim *aim)
+static u64 jifl_stats_read_counter(const struct jifl_aim *aim)
 {
-	int cell = READ_ONCE(aim->cell) - 1;
+	const int cell = READ_ONCE(aim->cell) - 1;
 	u64 sum = 0;
 	int cpu;
 
-	if (!jifl_stats_in_cells(aim->session) || !aim->session->running || cell < 0)
+	if (!aim->counter)
 		return 0;
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(*per_cpu_ptr(&jifl_stats_cells[cell], cpu));
+	for_each_possible_cpu(cpu) {
+		if (!cpu_online(cpu) && JIFL_HOST_PLANTED(offline_forgotten))
+			continue;
+		sum += READ_ONCE(*per_cpu_ptr(aim->counter, cpu));
+		if (cell >= 0)
+			sum += READ_ONCE(*per_cpu_ptr(&jifl_stats_cells[cell], cpu));
+	}
 	return sum;
 }
 
@@ -194,7 +205,7 @@ void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist
 	unsigned int miss;
 	int cpu;
 
-	st->calls = jifl_stats_read_cells(aim);
+	st->calls = jifl_stats_read_counter(aim);
 	st->no_return = 0;
 	st->sum = 0;
 	st->min = U64_MAX;
@@ -240,6 +251,8 @@ void jifl_count_free(struct jifl_session *s)
 	jifl_keys_close(s);
 	for_each_aim(aim, s, i) {
 		jifl_stats_give_cell(aim);
+		free_percpu(aim->counter);
+		aim->counter = NULL;
 		for_each_possible_cpu(cpu) {
 			if (aim->cpu[cpu])
 				kmem_cache_free(jifl_stats_sizes[size].cache, aim->cpu[cpu]);
@@ -254,11 +267,6 @@ int jifl_stats_init(void)
 {
 	unsigned int i;
 
-	/* Reached by inserted code as a sign-extended 32-bit offset from gs. */
-	if (!jifl_fits_s32((unsigned long)&jifl_stats_cells)) {
-		pr_err("per-CPU data lies out of reach of inserted code\n");
-		return -ENOMEM;
-	}
 	for (i = 0; i < ARRAY_SIZE(jifl_stats_sizes); i++) {
 		jifl_stats_sizes[i].cache = JIFL_ALLOC(kmem_cache_create(
 			jifl_stats_sizes[i].name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The figures of one target of a session. */
+/* The figures of one target of a session: figures of each CPU, or a counter (stats.c). */
 #ifndef JIFL_HOST_STATS_H
 #define JIFL_HOST_STATS_H
 
@@ -22,21 +22,15 @@ struct jifl_stats_cpu {
 	u32 hist[];	/* jifl_stats_buckets of the session; a full bucket stays full */
 };
 
-/* Cells that sessions share: does s count calls there? */
-static inline bool jifl_stats_in_cells(const struct jifl_session *s)
-{
-	return s->tool->calls == JIFL_CALLS_COUNTED && !s->lane &&
-	       !(s->flags & (JIFL_FLAGS_BY | JIFL_FLAGS_VALUE));
-}
-
 int jifl_stats_init(void);
 void jifl_stats_exit(void);
-/* Takes a cell for the aim and fills in *cell; false: none is free. Under jifl_entry_lock. */
-bool jifl_stats_cell(struct jifl_aim *aim, struct ir_operand *cell);
-/* The aim's cell, if it has one: as above, but takes none. Any context. */
-bool jifl_stats_has_cell(const struct jifl_aim *aim, struct ir_operand *cell);
-/* What s has counted in shared cells becomes its own. */
-void jifl_stats_collect_cells(struct jifl_session *s);
+/*
+ * Where calls of the aim, whose session counts calls and nothing else of them, are to be counted.
+ * Any context.
+ */
+u64 __percpu *jifl_stats_counter(const struct jifl_aim *aim);
+/* Gives the aim a nearer counter, if it can use one and one is free. Under jifl_entry_lock. */
+void jifl_stats_take_cell(struct jifl_aim *aim);
 
 /* From here on: preemption is off. Inlined, because each call executes them at its end. */
 static __always_inline void jifl_stats_call(struct jifl_stats_cpu *st, bool no_return)

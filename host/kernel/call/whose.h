@@ -81,6 +81,7 @@ struct jifl_aim {
 	struct jifl_target *target;	/* a reference */
 	struct jifl_session *session;
 	u32 index;			/* in the session's list */
+	u64 __percpu *counter;		/* stats.c's; NULL: figures, or nothing, in its place */
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
 	const struct jifl_condition *condition; /* of the session's list; NULL: all calls are meant */
 	u32 value;			/* of a function: the type of its value, JIFL_TARGET_*; value.h */

@@ -61,6 +61,8 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 		WALKS(0, x86_count_cell(w, cell, reg));
 		if (reg != IR_RSP && reg != IR_R12)
 			WALKS(0, x86_lea_twice_and_1(w, reg));
+		if ((reg & 7) != IR_RSP && (reg & 7) != IR_RBP)
+			WALKS(0, x86_count_at(w, reg));
 		for (memory = 0; memory < 2; memory++) {
 			s = (struct ir_source){ .width = 8, .reg = reg, .memory = memory, .disp = 8 };
 			if (memory && (reg == IR_RSP || reg == IR_R12))

@@ -194,12 +194,14 @@ __attribute__((target("general-regs-only"))) static void count(u64 a, u64 b, u64
 static const struct {
 	const char *name;
 	u8 kind;
-	u8 nargs;	/* 1: it can be inlined; poison changes all that it may */
+	/* CALL, 1: it can be inlined; poison changes all that it may. COUNT, 6: far away */
+	u8 nargs;
 } bodies[] = {
 	{ "add", IR_INSERT_ADD, 0 }, { "add a register", IR_INSERT_ADD_REG, 0 },
 	{ "store", IR_INSERT_STORE, 0 }, { "a call", IR_INSERT_CALL, 6 },
 	{ "an inlined call", IR_INSERT_CALL, 1 }, { "a call of poison", IR_INSERT_CALL, 0 },
 	{ "a record", IR_INSERT_RECORD, 0 }, { "a histogram", IR_INSERT_HIST, 0 },
+	{ "a counter", IR_INSERT_COUNT, 0 }, { "a counter far away", IR_INSERT_COUNT, 6 },
 };
 
 __attribute__((target("general-regs-only"))) static void count_one(u64 n)
@@ -214,6 +216,7 @@ static void set_body(u32 i)
 	form.kind = bodies[i].kind;
 	form.nargs = bodies[i].nargs;
 	form.cell = user_host_operand(&counted);
+	form.counter = (u64)(unsigned long)(form.nargs ? far_count : &counted);
 	form.imm = 1;
 	form.reg = form.when.reg;
 	form.value = (struct ir_source){ 0 };
@@ -252,7 +255,7 @@ static u64 times(u64 value)
 			n += hist_cells[i];
 		return n;
 	}
-	return counted;
+	return counted + *far_count;
 }
 
 static void check_when(const struct place *p, int context, u32 body, u64 equals, bool kernel)
@@ -363,6 +366,7 @@ UNIT_TEST(stack_inside, "run/forms: at each instruction of theirs the stack is k
 	int context;
 
 	place_begin(true);
+	insert_begin();
 	sigaction(SIGTRAP, &action, NULL);	/* instead of the host's */
 	context = jifl_engine_context_create(insert_form, NULL);
 	for (i = 0; i < JIFL_ARRAY_LEN(places); i++) {

@@ -55,7 +55,8 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 		CHECK_EQ_IN(mode->name, poison_backwards, 0);
 		CHECK_EQ_IN(mode->name, args_wrong, 0);
 		CHECK(!mode->fn || block_count + ins_count + last_block + poison_calls +
-				   args_calls + records_cell + hist_total() + edges.executed,
+				   args_calls + records_cell + hist_total() + edges.executed +
+				   near_count,
 		      "%s: nothing was inserted", mode->name);
 	}
 }

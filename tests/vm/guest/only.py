@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections import Counter
+from pathlib import Path
 
 from contexts import CONTEXTS, DEPTH, MODULE, N, against_kprobes, call, counted, target_of
 from function_tools import ask
@@ -83,6 +84,27 @@ def sessions_together():
              dict.fromkeys(wanted, (2 * N, 0)))
 
 
+def processors():
+    """What a processor has counted stays counted when the processor goes, and when it comes back."""
+    owner = session("call", "mod:jifl_contexts", "--only", "-f", "json")
+    made = Counter()
+    second = Path("/sys/devices/system/cpu/cpu1/online")
+    for cpu, there in ((1, "1"), (0, "0"), (1, "1")):
+        second.write_text(there)
+        os.sched_setaffinity(0, {cpu})
+        for context, function in (("recursion", "contexts_recurse"), ("irq-off", "contexts_work")):
+            made[function] += sum(call(context).values())
+        made["contexts_work"] += (DEPTH + 1) * N
+    os.sched_setaffinity(0, {0, 1})
+    second.write_text("0")
+    data = report(interrupt(owner)[0])
+    second.write_text("1")
+    same("processors go and come: exit status", owner.returncode, 0)
+    for function, calls in made.items():
+        got = target_of(data, function)
+        same(f"processors go and come: calls of {function}", (got["calls"], got["missed_by"]), (calls, {}))
+
+
 def refusals():
     """What cannot be counted so is refused in one line."""
     for words, hint in ((["count", "insn", "sys:read", "--only"], "fn:ksys_read"),
@@ -102,7 +124,10 @@ def refusals():
 def all_functions():
     """All functions of the kernel at once, in all contexts, under load."""
     mark = log_mark()
-    load = [background("python3", "-c", f"while True:\n exec({WORK!r})") for _ in range(2)]
+    load = [background("python3", "-c", f"print('begins', flush=True)\nwhile True:\n exec({WORK!r})") for _ in range(2)]
+    # What a machine's python3 does before that may take longer than all of this test.
+    for process in load:
+        same("the load begins", process.stdout.readline(), "begins\n")
     start = time.monotonic()
     owner = session("call", "fn:*", "--only", "--yes", "-f", "json")
     figure("seconds until all functions were targets", round(time.monotonic() - start, 1))
@@ -136,6 +161,7 @@ def only():
     each_context()
     bodies()
     sessions_together()
+    processors()
     refusals()
     against_kprobes(200, True, "--only")
     all_functions()

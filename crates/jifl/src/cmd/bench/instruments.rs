@@ -276,15 +276,16 @@ fn try_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, Failure> {
     Ok(Live::Functions(door, kind, names))
 }
 
-/// Where the function of a system call is. The function of `stat` is that of `newstat`, and the one
-/// of `sendfile` that of `sendfile64` (arch/x86/entry/syscalls/syscall_64.tbl).
+/// Where the function of a system call is. A kernel may have a function of the call's own name, too,
+/// which only 32-bit programs call.
 fn place_of(syscall: &str, places: &HashMap<String, u32>) -> Option<u32> {
-    let names = [
-        syscall.to_owned(),
-        format!("new{syscall}"),
-        format!("{syscall}64"),
-    ];
-    names.iter().find_map(|name| places.get(name)).copied()
+    // arch/x86/entry/syscalls/syscall_64.tbl
+    let function = match syscall {
+        "stat" | "fstat" | "lstat" | "uname" => format!("new{syscall}"),
+        "sendfile" => "sendfile64".to_owned(),
+        other => other.to_owned(),
+    };
+    places.get(&function).copied()
 }
 
 /// The counts of the targets at these places.
@@ -323,6 +324,18 @@ mod tests {
             assert_eq!(keys.len(), rows.len());
             assert_eq!(rows[0].what, What::Native);
         }
+    }
+
+    #[test]
+    fn a_system_call_has_the_function_that_64_bit_programs_call() {
+        let names = ["stat", "newstat", "read", "sendfile", "sendfile64"];
+        let places = names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(0..)
+            .collect();
+        let found = ["stat", "read", "sendfile", "uname"].map(|name| place_of(name, &places));
+        assert_eq!(found, [Some(1), Some(2), Some(4), None]);
     }
 
     #[test]
