@@ -2,16 +2,17 @@
 //! Ends the loop of a CPU that takes a breakpoint which is not in memory any more; see
 //! [`crate::stale`] for how QEMU gets there.
 //!
-//! 1. Each look asks QEMU's monitor for the registers and a piece of each CPU's stack. The machine
-//!    goes on while it is looked at. So it shows no test anything. What is read may be a mixture of
-//!    two moments.
+//! 1. A glance asks QEMU's monitor for the registers and a piece of each CPU's stack. The machine
+//!    goes on meanwhile. So no test sees anything of it. What is read may be a mixture of two
+//!    moments. A look is several glances.
 //! 2. A CPU is in the handler of a breakpoint if the stack has the handler's return address, with
 //!    the frame of an exception of kernel code above it; or if the CPU is at the handler's first
 //!    instructions, with the frame on top. The IDT tells the handler's address.
 //! 3. The byte before the address in the frame is the breakpoint. Where it is another byte, either
 //!    the kernel has just removed it, or QEMU executes a translation of what was there before. The
 //!    first ends at once, unless the host lets that CPU's thread wait. A CPU that is found so at
-//!    [`LOOKS`] looks in a row, for the same place, is taken to be in the second case.
+//!    [`ENOUGH`] glances of each of [`LOOKS`] looks in a row, for the same place, and never at a
+//!    breakpoint that is in memory, is taken to be in the second case.
 //! 4. Then the machine is stopped, and QEMU's gdbstub writes the byte at the place as it is. QEMU
 //!    does that write first, and drops the translations of the place after it (system/physmem.c,
 //!    `address_space_write_rom`). No CPU runs meanwhile. So the next translation is of what is in
@@ -31,8 +32,15 @@ use serde_json::json;
 use crate::monitor::{Monitor, STUB, Stub};
 
 /// [`LOOKS`] of them are well below the 20 seconds after which kernels complain.
-const INTERVAL: Duration = Duration::from_secs(2);
+const INTERVAL: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 3;
+
+/// A CPU in the loop was found in the handler at about half of the glances: its registers are not
+/// always up to date in QEMU, and some of the loop is outside of the handler.
+const GLANCES: usize = 10;
+const ENOUGH: usize = 3;
+/// If these show nothing, there is nothing.
+const FIRST_GLANCES: usize = 3;
 
 /// Of the stack, in words: more than what the handler of a breakpoint calls has there.
 const STACK: usize = 256;
@@ -103,16 +111,41 @@ fn breakpoint(rip: u64, stack: &[u64], handler: u64) -> Option<u64> {
     })
 }
 
+/// The place of the breakpoint whose handler a CPU executes, and the byte there, if there is one.
+type Seen = Option<(u64, Option<u8>)>;
+
+fn is_removed(seen: Seen) -> bool {
+    matches!(seen, Some((_, Some(byte))) if byte != INT3)
+}
+
+/// The breakpoint that is not in memory at which each CPU was seen at [`ENOUGH`] of the glances.
+/// The handler subtracts 1 from the address in the frame. So one breakpoint shows as two places, of
+/// which the second is the right one. A CPU that was seen there with a breakpoint in memory has gone
+/// on since.
+fn sum_up(glances: &[Vec<Seen>]) -> Vec<Option<u64>> {
+    let cpus = glances.iter().map(Vec::len).min().unwrap_or(0);
+    let sum_up = |cpu: usize| {
+        let seen = || glances.iter().filter_map(move |glance| glance[cpu]);
+        let stale = |&place: &u64| {
+            let there = seen().filter(|&(other, _)| other == place);
+            let near = seen().filter(|&(other, _)| other == place || other + 1 == place);
+            near.count() >= ENOUGH && there.map(Some).all(is_removed)
+        };
+        seen().map(|(place, _)| place).filter(stale).max()
+    };
+    (0..cpus).map(sum_up).collect()
+}
+
 /// Counts how often in a row each CPU was seen with a breakpoint that is not in memory.
 #[derive(Debug, Default)]
 struct Sightings(HashMap<usize, (u64, u32)>);
 
 impl Sightings {
-    /// Takes what this CPU is at (the place, and the byte there); says whether it has to be healed.
-    fn add(&mut self, cpu: usize, seen: Option<(u64, u8)>) -> bool {
-        let Some((place, _)) = seen.filter(|&(_, byte)| byte != INT3) else {
+    /// Takes what a look has shown of this CPU; gives the place that has to be healed.
+    fn add(&mut self, cpu: usize, place: Option<u64>) -> Option<u64> {
+        let Some(place) = place else {
             self.0.remove(&cpu);
-            return false;
+            return None;
         };
         let (before, times) = self.0.entry(cpu).or_insert((place, 0));
         if *before != place {
@@ -120,10 +153,10 @@ impl Sightings {
         }
         *times += 1;
         if *times < LOOKS {
-            return false;
+            return None;
         }
         self.0.remove(&cpu);
-        true
+        Some(place)
     }
 }
 
@@ -139,13 +172,17 @@ fn try_watch(monitor: UnixStream, stub: UnixStream) -> io::Result<()> {
     let mut sightings = Sightings::default();
     loop {
         std::thread::sleep(INTERVAL);
-        let printed = monitor.print(0, "info registers -a")?;
-        for (index, cpu) in registers(&printed).iter().enumerate() {
-            let seen = look(&mut monitor, index, cpu)?;
-            if sightings.add(index, seen)
-                && let Some((place, _)) = seen
-            {
-                healer.heal(&mut monitor, index, place)?;
+        let mut glances = Vec::new();
+        while glances.len() < GLANCES
+            && (glances.len() < FIRST_GLANCES
+                || glances.iter().flatten().any(|&seen| is_removed(seen)))
+        {
+            glances.push(glance(&mut monitor)?);
+        }
+        let places = sum_up(&glances);
+        for (cpu, &place) in places.iter().enumerate() {
+            if let Some(place) = sightings.add(cpu, place) {
+                healer.heal(&mut monitor, cpu, place)?;
                 eprintln!(
                     "jifl vm: QEMU executed a breakpoint at {place:#x} that the kernel had removed; \
                      its translation was dropped, the machine goes on"
@@ -155,8 +192,15 @@ fn try_watch(monitor: UnixStream, stub: UnixStream) -> io::Result<()> {
     }
 }
 
-/// The place of the breakpoint whose handler this CPU executes, and the byte there.
-fn look(monitor: &mut Monitor, index: usize, cpu: &Cpu) -> io::Result<Option<(u64, u8)>> {
+/// What each CPU is at.
+fn glance(monitor: &mut Monitor) -> io::Result<Vec<Seen>> {
+    let printed = monitor.print(0, "info registers -a")?;
+    let cpus = registers(&printed);
+    let glance = |(index, cpu)| glance_at(monitor, index, cpu);
+    cpus.iter().enumerate().map(glance).collect()
+}
+
+fn glance_at(monitor: &mut Monitor, index: usize, cpu: &Cpu) -> io::Result<Seen> {
     if cpu.rsp < KERNEL || cpu.idt < KERNEL {
         return Ok(None);
     }
@@ -170,7 +214,7 @@ fn look(monitor: &mut Monitor, index: usize, cpu: &Cpu) -> io::Result<Option<(u6
     };
     let bytes = values(&monitor.print(index, &format!("x/1xb {place:#x}"))?);
     let byte = bytes.first().and_then(|&byte| u8::try_from(byte).ok());
-    Ok(byte.map(|byte| (place, byte)))
+    Ok(Some((place, byte)))
 }
 
 struct Healer {
@@ -305,19 +349,47 @@ IDT=     fffffe0000000000 00000fff\r
     }
 
     #[test]
+    fn what_is_seen_often_counts() {
+        let stale = Some((PLACE, Some(0xe8)));
+        let sum_of = |seen: &[Seen]| {
+            // The other CPU is elsewhere.
+            let glances: Vec<Vec<Seen>> = seen.iter().map(|&seen| vec![None, seen]).collect();
+            sum_up(&glances)[1]
+        };
+        let other = Some((PLACE + 7, Some(0x90)));
+        assert_eq!(sum_of(&[other, stale, None, stale, stale]), Some(PLACE));
+        assert_eq!(sum_of(&[stale, None, stale, other, other]), None);
+        // The handler has subtracted 1; in front of the place is nothing, or the end of a function.
+        for byte in [None, Some(INT3), Some(0x90)] {
+            let subtracted = Some((PLACE - 1, byte));
+            assert_eq!(sum_of(&[subtracted, stale, subtracted, stale]), Some(PLACE));
+        }
+        let put = Some((PLACE, Some(INT3)));
+        assert_eq!(sum_of(&[stale, stale, stale, put]), None);
+        assert_eq!(sum_of(&[put; 4]), None);
+        assert_eq!(sum_of(&[None; 4]), None);
+        assert_eq!(sum_up(&[]), []);
+    }
+
+    #[test]
     fn only_the_same_place_in_a_row_is_healed() {
-        let healed = |seen: &[Option<(u64, u8)>]| {
+        let healed = |places: &[Option<u64>]| {
             let mut sightings = Sightings::default();
-            let healed: Vec<bool> = seen.iter().map(|&seen| sightings.add(0, seen)).collect();
-            assert!(!sightings.add(1, Some((PLACE, 0xe8))), "another CPU");
+            let healed: Vec<bool> = places
+                .iter()
+                .map(|&place| sightings.add(0, place).is_some())
+                .collect();
+            assert_eq!(sightings.add(1, Some(PLACE)), None, "another CPU");
             healed
         };
-        let stale = Some((PLACE, 0xe8));
-        let repeated = [stale; 6];
-        assert_eq!(healed(&repeated), [false, false, true, false, false, true]);
-        for other in [None, Some((PLACE, INT3)), Some((PLACE + 1, 0xe8))] {
-            let seen = [stale, stale, other, stale, stale];
-            assert_eq!(healed(&seen), [false; 5], "{other:x?}");
+        let stale = Some(PLACE);
+        assert_eq!(
+            healed(&[stale; 6]),
+            [false, false, true, false, false, true]
+        );
+        for other in [None, Some(PLACE + 1)] {
+            let places = [stale, stale, other, stale, stale];
+            assert_eq!(healed(&places), [false; 5], "{other:x?}");
         }
     }
 }

@@ -72,14 +72,14 @@ impl<S: Read + Write> Stub<S> {
         Self { stream }
     }
 
-    /// Writes the byte at this address of this CPU as it is.
+    /// Writes the byte at this address of this CPU as it is, and the next one.
     pub(crate) fn rewrite(&mut self, cpu: usize, address: u64) -> io::Result<()> {
         // The stub counts CPUs from 1.
         self.ask(&format!("Hg{:x}", cpu + 1), |answer| answer == "OK")?;
-        let byte = self.ask(&format!("m{address:x},1"), |answer| {
-            answer.len() == 2 && u8::from_str_radix(answer, 16).is_ok()
+        let bytes = self.ask(&format!("m{address:x},2"), |answer| {
+            answer.len() == 4 && u16::from_str_radix(answer, 16).is_ok()
         })?;
-        self.ask(&format!("M{address:x},1:{byte}"), |answer| answer == "OK")?;
+        self.ask(&format!("M{address:x},2:{bytes}"), |answer| answer == "OK")?;
         Ok(())
     }
 
@@ -163,17 +163,17 @@ mod tests {
 
     #[test]
     fn the_same_byte_is_written() {
-        let (result, requests) = rewritten(b"+$OK#9a+$e8#9d+$OK#9a");
+        let (result, requests) = rewritten(b"+$OK#9a+$e81f#34+$OK#9a");
         result.unwrap();
         assert_eq!(
             requests,
-            "$Hg2#e1+$mffffffff81a5a000,1#ea+$Mffffffff81a5a000,1:e8#a1+"
+            "$Hg2#e1+$mffffffff81a5a000,2#eb+$Mffffffff81a5a000,2:e81f#39+"
         );
     }
 
     #[test]
     fn what_cannot_be_read_is_not_written() {
-        for answer in ["+$E14#aa", "+$#00", "+$e800#fd", "+$e8#00", ""] {
+        for answer in ["+$E14#aa", "+$#00", "+$e8#9d", "+$e81f#00", ""] {
             let (result, requests) = rewritten(format!("+$OK#9a{answer}").as_bytes());
             assert!(result.is_err(), "{answer}");
             assert!(!requests.contains('M'), "{requests}");

@@ -1,47 +1,82 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes a static call on the processor that inserts this module, while a thread on another one
- * makes the call with interrupts off, 1000 times in a row. A write of a number to
- * /proc/jifl_stale returns after so many changes. See crates/jifl-vm/src/stale.rs.
+ * Makes QEMU keep a breakpoint that is not in memory any more; crates/jifl-vm/src/stale.rs says how.
+ * A write to /proc/jifl_stale puts a breakpoint over an instruction of this module and removes it,
+ * again and again, as many times as the number says, while a thread on the last processor executes
+ * the instruction with interrupts off. The write returns when the thread has not passed the
+ * instruction for STUCK_MS although the breakpoint is gone, and the thread has passed it after all.
+ * It fails with -ENODATA if that never happened. Breakpoints that are taken are skipped if they are
+ * in memory, and executed again if not, as kernels before 6.3 do it themselves.
  */
-#include <linux/cpu.h>
+#include <linux/cpumask.h>
+#include <linux/kdebug.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/sched.h>
-#include <linux/static_call.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 
-#define CALLS	1000
+#define INT3		0xcc
+#define NOP5		0x0f	/* the first byte of five */
+#define NOP5_SIZE	5
+#define BATCH		1000
+#define STUCK_MS	1000
 
-static noinline void stale_one(unsigned long *n)
+extern u8 stale_place[];
+static u8 *alias;		/* the same byte, writable */
+static unsigned long passed;
+static struct task_struct *task;
+
+static __attribute__((noipa)) void stale_pass(void)
 {
-	*n += 1;
+	asm volatile("stale_place:\n"
+		     "	.byte	0x0f, 0x1f, 0x44, 0x00, 0x00\n" : : : "memory");
+	WRITE_ONCE(passed, passed + 1);
 }
 
-static noinline void stale_two(unsigned long *n)
-{
-	*n += 2;
-}
-
-DEFINE_STATIC_CALL(jifl_stale, stale_one);
-
-static struct task_struct *caller;
-static unsigned long calls;
-
-static int call(void *unused)
+static int pass(void *unused)
 {
 	while (!kthread_should_stop()) {
 		unsigned long flags;
 		int i;
 
 		local_irq_save(flags);
-		for (i = 0; i < CALLS; i++)
-			static_call(jifl_stale)(&calls);
+		for (i = 0; i < BATCH; i++)
+			stale_pass();
 		local_irq_restore(flags);
 		cond_resched();
 	}
 	return 0;
+}
+
+static int taken(struct notifier_block *block, unsigned long event, void *data)
+{
+	struct pt_regs *regs = ((struct die_args *)data)->regs;
+
+	if (event != DIE_INT3 || regs->ip != (unsigned long)stale_place + 1)
+		return NOTIFY_DONE;
+	regs->ip += READ_ONCE(*alias) == INT3 ? NOP5_SIZE - 1 : -1;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block notifier = { .notifier_call = taken, .priority = INT_MAX };
+
+/* Says whether the thread has passed the instruction by then. */
+static bool passes(unsigned int ms)
+{
+	const unsigned long before = READ_ONCE(passed);
+	const u64 end = ktime_get_ns() + ms * (u64)NSEC_PER_MSEC;
+
+	do {
+		/* Twice: the first may have begun when there was a breakpoint. */
+		if (READ_ONCE(passed) - before > 1)
+			return true;
+		cpu_relax();
+	} while (ktime_get_ns() < end);
+	return false;
 }
 
 static ssize_t stale_write(struct file *file, const char __user *from, size_t size, loff_t *at)
@@ -52,13 +87,18 @@ static ssize_t stale_write(struct file *file, const char __user *from, size_t si
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++) {
-		if (i % 2)
-			static_call_update(jifl_stale, stale_one);
-		else
-			static_call_update(jifl_stale, stale_two);
-		cond_resched();
+		WRITE_ONCE(*alias, INT3);
+		passes(STUCK_MS);
+		WRITE_ONCE(*alias, NOP5);
+		if (passes(STUCK_MS))
+			continue;
+		pr_info("change %u: a breakpoint that is not there is executed\n", i);
+		while (!passes(STUCK_MS))
+			if (fatal_signal_pending(current))
+				return -EINTR;
+		return size;
 	}
-	return size;
+	return -ENODATA;
 }
 
 static const struct proc_ops stale_ops = {
@@ -67,25 +107,33 @@ static const struct proc_ops stale_ops = {
 
 static int __init stale_init(void)
 {
-	if (!proc_create("jifl_stale", 0200, NULL, &stale_ops))
+	struct page *page = vmalloc_to_page(stale_place);
+	void *mapped = vmap(&page, 1, VM_MAP, PAGE_KERNEL);
+
+	if (!mapped)
 		return -ENOMEM;
-	caller = kthread_create(call, NULL, "jifl_stale");
-	if (IS_ERR(caller)) {
-		remove_proc_entry("jifl_stale", NULL);
-		return PTR_ERR(caller);
+	alias = mapped + offset_in_page(stale_place);
+	task = kthread_create(pass, NULL, "jifl_stale");
+	if (IS_ERR(task)) {
+		vunmap(mapped);
+		return PTR_ERR(task);
 	}
-	kthread_bind(caller, cpumask_last(cpu_online_mask));
-	wake_up_process(caller);
+	register_die_notifier(&notifier);
+	kthread_bind(task, cpumask_last(cpu_online_mask));
+	wake_up_process(task);
+	proc_create("jifl_stale", 0200, NULL, &stale_ops);
 	return 0;
 }
 module_init(stale_init);
 
 static void __exit stale_exit(void)
 {
-	kthread_stop(caller);
 	remove_proc_entry("jifl_stale", NULL);
+	kthread_stop(task);
+	unregister_die_notifier(&notifier);
+	vunmap((void *)((unsigned long)alias & PAGE_MASK));
 }
 module_exit(stale_exit);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("JIFL's tests: what the emulator may execute after it was changed");
+MODULE_DESCRIPTION("JIFL's tests: a breakpoint that the emulator executes although it is gone");
