@@ -13,11 +13,11 @@
 //!    first ends at once, unless the host lets that CPU's thread wait. A CPU that is found so at
 //!    [`ENOUGH`] glances of each of [`LOOKS`] looks in a row, for the same place, and never at a
 //!    breakpoint that is in memory, is taken to be in the second case.
-//! 4. Then the machine is stopped, and QEMU's gdbstub writes the byte at the place as it is. QEMU
-//!    does that write first, and drops the translations of the place after it (system/physmem.c,
-//!    `address_space_write_rom`). No CPU runs meanwhile. So the next translation is of what is in
-//!    memory.
-//! 5. The machine goes on with the same registers and the same memory, and the clocks that the guest
+//! 4. Then the machine is stopped, and QEMU's gdbstub writes the bytes at the place as they are.
+//!    QEMU does that write first, and drops the translations of the place after it
+//!    (system/physmem.c, `address_space_write_rom`). No CPU runs meanwhile. So the next translation
+//!    is of what is in memory.
+//! 5. The machine goes on with the same registers and the same memory. The clocks that the guest
 //!    reads stand still while it is stopped. So a wrong guess in 3 costs a pause, no more.
 //! 6. It helps where the handler returns to a breakpoint that is nobody's: in kernels before 6.3.
 //!    Later ones oops at the first one, before anybody can look.
@@ -44,7 +44,7 @@ const FIRST_GLANCES: usize = 3;
 
 /// Of the stack, in words: more than what the handler of a breakpoint calls has there.
 const STACK: usize = 256;
-/// More than the handler's entry has bytes, less than there are between two entries that call C.
+/// The handler's entry has so many bytes at most; the next handler begins after them.
 const ENTRY: u64 = 0x40;
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const INT3: u8 = 0xcc;
@@ -119,9 +119,8 @@ fn is_removed(seen: Seen) -> bool {
 }
 
 /// The breakpoint that is not in memory at which each CPU was seen at [`ENOUGH`] of the glances.
-/// The handler subtracts 1 from the address in the frame. So one breakpoint shows as two places, of
-/// which the second is the right one. A CPU that was seen there with a breakpoint in memory has gone
-/// on since.
+/// The handler subtracts 1 from the address in the frame. So one breakpoint shows as two places.
+/// The higher one is right. A CPU that was seen there with a breakpoint in memory has gone on since.
 fn sum_up(glances: &[Vec<Seen>]) -> Vec<Option<u64>> {
     let cpus = glances.iter().map(Vec::len).min().unwrap_or(0);
     let sum_up = |cpu: usize| {
@@ -184,8 +183,8 @@ fn try_watch(monitor: UnixStream, stub: UnixStream) -> io::Result<()> {
             if let Some(place) = sightings.add(cpu, place) {
                 healer.heal(&mut monitor, cpu, place)?;
                 eprintln!(
-                    "jifl vm: QEMU executed a breakpoint at {place:#x} that the kernel had removed; \
-                     its translation was dropped, the machine goes on"
+                    "jifl vm: QEMU executed a breakpoint at {place:#x} that the kernel had \
+                     removed; its translation was dropped, the machine goes on"
                 );
             }
         }

@@ -23,13 +23,6 @@
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
-/*
- * A kernel's dump shows the bytes around an instruction only if it can read all of them. In front
- * of a module's code there may be nothing; so the first function does not begin there.
- */
-asm(".text\n"
-    "	.skip	64, 0x90\n");
-
 #include "contexts.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes QEMU keep a breakpoint that is not in memory any more; crates/jifl-vm/src/stale.rs says how.
+ * Makes QEMU keep a breakpoint that is not in memory any more: see crates/jifl-vm/src/stale.rs.
  * A write to /proc/jifl_stale puts a breakpoint over an instruction of this module and removes it,
  * again and again, as many times as the number says, while a thread on the last processor executes
  * the instruction with interrupts off. The write returns when the thread has not passed the
