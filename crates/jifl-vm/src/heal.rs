@@ -120,7 +120,8 @@ fn is_removed(seen: Seen) -> bool {
 
 /// The breakpoint that is not in memory at which each CPU was seen at [`ENOUGH`] of the glances.
 /// The handler subtracts 1 from the address in the frame. So one breakpoint shows as two places.
-/// The higher one is right. A CPU that was seen there with a breakpoint in memory has gone on since.
+/// The higher one is right. A CPU that was seen there with a breakpoint in memory has gone on
+/// since.
 fn sum_up(glances: &[Vec<Seen>]) -> Vec<Option<u64>> {
     let cpus = glances.iter().map(Vec::len).min().unwrap_or(0);
     let sum_up = |cpu: usize| {
