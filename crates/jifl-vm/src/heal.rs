@@ -40,7 +40,7 @@ const LOOKS: u32 = 3;
 const GLANCES: usize = 10;
 const ENOUGH: usize = 3;
 /// If these show nothing, there is nothing.
-const FIRST_GLANCES: usize = 3;
+const FIRST_GLANCES: usize = 2;
 
 /// Of the stack, in words: more than what the handler of a breakpoint calls has there.
 const STACK: usize = 256;
@@ -55,6 +55,7 @@ struct Cpu {
     rip: u64,
     rsp: u64,
     idt: u64,
+    halted: bool,
 }
 
 /// Of all CPUs, in their order, from what `info registers -a` prints.
@@ -71,6 +72,7 @@ fn registers(text: &str) -> Vec<Cpu> {
                 rip: number(text, "RIP=")?,
                 rsp: number(text, "RSP=")?,
                 idt: number(text, "IDT=")?,
+                halted: text.contains("HLT=1"),
             })
         })
         .collect()
@@ -201,7 +203,7 @@ fn glance(monitor: &mut Monitor) -> io::Result<Vec<Seen>> {
 }
 
 fn glance_at(monitor: &mut Monitor, index: usize, cpu: &Cpu) -> io::Result<Seen> {
-    if cpu.rsp < KERNEL || cpu.idt < KERNEL {
+    if cpu.halted || cpu.rsp < KERNEL || cpu.idt < KERNEL {
         return Ok(None);
     }
     let gate = values(&monitor.print(index, &format!("x/2xg {:#x}", cpu.idt + 3 * 16))?);
@@ -266,7 +268,7 @@ IDT=     fffffe0000000000 00000fff\r
 \r
 CPU#1\r
 RSI=0000000000000003 RDI=0000000000000000 RBP=0000000000000000 RSP=00007ffd00427908\r
-RIP=0000000000401000 RFL=00000246 [---Z-P-] CPL=3 II=0 A20=1 SMM=0 HLT=0\r
+RIP=0000000000401000 RFL=00000246 [---Z-P-] CPL=3 II=0 A20=1 SMM=0 HLT=1\r
 IDT=     fffffe0000000000 00000fff\r
 ";
 
@@ -278,11 +280,13 @@ IDT=     fffffe0000000000 00000fff\r
                 rip: 0xffff_ffff_81a3_c0f2,
                 rsp: 0xffff_c900_0042_7908,
                 idt,
+                halted: false,
             },
             Cpu {
                 rip: 0x40_1000,
                 rsp: 0x7ffd_0042_7908,
                 idt,
+                halted: true,
             },
         ];
         assert_eq!(registers(REGISTERS), cpus);
