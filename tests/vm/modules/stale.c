@@ -23,7 +23,7 @@
 #define NOP5		0x0f	/* the first byte of five */
 #define NOP5_SIZE	5
 #define BATCH		1000
-#define STUCK_MS	3000
+#define STUCK_MS	1500	/* less than `jifl vm` takes to find it */
 
 extern u8 stale_place[];
 static u8 *alias;		/* the same byte, writable */
