@@ -43,6 +43,8 @@ FINDERS_SLOWNESS = 6
 BEGIN_MARKER, END_MARKER = "begin-of-test-run", "end-of-test-run"
 # `jifl vm`'s status when QEMU failed, not the guest (docs/vm.md).
 EMULATOR_FAILED = 121
+# Of its line on stderr when QEMU failed and could go on.
+EMULATOR_HEALED = "its translation was dropped"
 
 # What the kernel log of a good run never holds.
 TROUBLE = re.compile(
@@ -153,7 +155,9 @@ def in_machine(command, patience):
             finally:
                 reader.join()
         log = Path(console.name).read_text(errors="replace")
-    written = "".join(written)
+    for line in filter(lambda line: EMULATOR_HEALED in line, written):
+        warnings.warn(f"the emulator failed and was healed: {line.strip()}")
+    written = "".join(line for line in written if EMULATOR_HEALED not in line)
     return Run(process.returncode, output, written.replace(END_MARKER + "\n", ""), log, END_MARKER in written)
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import JIFL, KERNELS, ROOT, vm
+from harness import JIFL, KERNELS, ROOT, build_module, built_for, vm
 
 BARE = {"module": False, "check": False}
 
@@ -63,6 +63,17 @@ def test_breakpoint_that_only_the_emulator_has():
         run = vm(f"{script.format('0f')}; sleep 1000", **BARE)
     assert run.status == 121, run.shown()
     assert "breakpoint at __schedule+0x1bd/0xa00" in run.stderr, run.shown()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_breakpoint_that_only_the_emulator_has_is_dropped(kernel):
+    """The module goes on until QEMU fails; then only the host can end the loop that a CPU is in."""
+    module = built_for(build_module("modules/stale.c"), kernel) / "stale.ko"
+    with pytest.warns(UserWarning, match="breakpoint at 0x[0-9a-f]+ that the kernel had removed"):
+        run = vm("for i in 1 2; do taskset -c 0 sh -c 'echo 1000000 > /proc/jifl_stale' || exit; done; nproc",
+                 kernel, smp=2, options=["--module", module], **BARE)
+    assert run.status == 0 and run.ended, run.shown()
+    assert run.stdout == "2\n", run.shown()
 
 
 def test_hang():

@@ -18,7 +18,7 @@ use jifl_sys::os;
 
 use crate::console::Console;
 use crate::frame::{self, Kind};
-use crate::{Config, Outcome, initramfs, kernel, qemu};
+use crate::{Accel, Config, Outcome, heal, initramfs, kernel, qemu};
 
 pub use crate::qemu::{MINIMUM as QEMU_MINIMUM, version as qemu_version};
 
@@ -130,15 +130,24 @@ impl Machine {
             None => None,
         };
 
+        let watch = needs_watch(config)
+            .then(Watch::new)
+            .transpose()
+            .map_err(|e| say("socket", &e))?;
         let fds = qemu::Inherited {
             initramfs: initramfs.as_raw_fd(),
             console: console_end.as_raw_fd(),
             port: port_end.as_raw_fd(),
+            watched: watch.as_ref().map(Watch::fds),
         };
         let mut command = qemu::command(config, &fds);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
-        os::tie_to_parent(&mut command, &[fds.initramfs, fds.console, fds.port]);
+        let watched = fds.watched.iter().flat_map(|fds| [fds.monitor, fds.stub]);
+        let keep = [fds.initramfs, fds.console, fds.port]
+            .into_iter()
+            .chain(watched);
+        os::tie_to_parent(&mut command, &keep.collect::<Vec<_>>());
         let mut qemu = command.spawn().map_err(|e| say(qemu::PROGRAM, &e))?;
 
         let complaints = qemu.stderr.take();
@@ -157,6 +166,9 @@ impl Machine {
         };
         let reader = port.try_clone().map_err(|e| say("socket", &e))?;
         thread::spawn(move || read_port(reader, &sender));
+        if let Some(watch) = watch {
+            watch.start();
+        }
         Ok(Machine {
             qemu,
             port,
@@ -299,6 +311,40 @@ fn report(outcome: &Outcome, console: &Console, complaints: &str) {
         for line in lines {
             eprintln!("  | {line}");
         }
+    }
+}
+
+/// Whether QEMU may execute what is not in memory: with a thread for each of several CPUs.
+fn needs_watch(config: &Config) -> bool {
+    config.accel == Accel::Tcg && !config.icount && config.smp > 1
+}
+
+/// The sockets of [`heal::watch`].
+struct Watch {
+    monitor: (UnixStream, UnixStream),
+    stub: (UnixStream, UnixStream),
+}
+
+impl Watch {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            monitor: UnixStream::pair()?,
+            stub: UnixStream::pair()?,
+        })
+    }
+
+    /// QEMU's ends.
+    fn fds(&self) -> qemu::Watched {
+        qemu::Watched {
+            monitor: self.monitor.1.as_raw_fd(),
+            stub: self.stub.1.as_raw_fd(),
+        }
+    }
+
+    /// Closes QEMU's ends, which QEMU has inherited.
+    fn start(self) {
+        let (monitor, stub) = (self.monitor.0, self.stub.0);
+        thread::spawn(move || heal::watch(monitor, stub));
     }
 }
 

@@ -10,9 +10,11 @@ pub mod accel;
 pub mod console;
 pub mod frame;
 pub mod guest;
+mod heal;
 pub mod host;
 mod initramfs;
 pub mod kernel;
+mod monitor;
 mod qemu;
 mod stale;
 

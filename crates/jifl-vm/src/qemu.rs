@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::process::Command;
 
+use crate::monitor::STUB;
 use crate::{Accel, Config};
 
 /// The program; its package is `qemu-system-x86`.
@@ -28,6 +29,14 @@ pub(crate) struct Inherited {
     pub initramfs: RawFd,
     pub console: RawFd,
     pub port: RawFd,
+    /// See [`crate::heal`].
+    pub watched: Option<Watched>,
+}
+
+/// The monitor's, and the gdbstub's when that is started.
+pub(crate) struct Watched {
+    pub monitor: RawFd,
+    pub stub: RawFd,
 }
 
 /// The major version of the installed QEMU, with the whole first line it prints.
@@ -84,6 +93,12 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
     add(&["-chardev", &format!("socket,id=port,fd={}", fds.port)]);
     add(&["-device", "virtio-serial-pci"]);
     add(&["-device", "virtserialport,chardev=port,name=jifl"]);
+
+    if let Some(fds) = &fds.watched {
+        add(&["-chardev", &format!("socket,id=monitor,fd={}", fds.monitor)]);
+        add(&["-mon", "chardev=monitor,mode=control"]);
+        add(&["-chardev", &format!("socket,id={STUB},fd={}", fds.stub)]);
+    }
 
     add_share(&mut add, ROOT_TAG, Path::new("/"), true);
     for (index, directory) in config.writable.iter().enumerate() {

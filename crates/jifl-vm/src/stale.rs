@@ -22,6 +22,11 @@
 //!    first are the jumps to comparisons in JIFL's entry stubs (host/kernel/enter/chain.c); a
 //!    function that is a target is of the second (host/kernel/enter/function.c).
 //!    Copies in the code cache, and all else in modules, never have a breakpoint of the kernel's.
+//! 6. [`crate::heal`] ends the loop of 6.1, mostly before the kernel dumps anything. What is
+//!    recognised here is the oops of later kernels, and a loop that was not ended in time.
+//! 7. Not each dump can tell. The kernel prints no dump if all CPUs wait with interrupts off. It
+//!    prints no bytes if those before the place, of which it shows 42, cannot be read: so it is at
+//!    the beginning of a module's text.
 
 /// Follows the lines of a kernel's log.
 #[derive(Debug, Default)]
