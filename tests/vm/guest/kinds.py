@@ -295,7 +295,7 @@ def put_off():
 def refusals():
     """Each in one line, with what may be meant."""
     for word, hint in (("sys32:raed", "the nearest are sys32:read"), ("softirq:NETRX", "softirq:NET_RX"),
-                       ("irq:9999", "no such interrupt of a device"), ("work:zzz*", "matches no function"),
+                       ("irq:9999", "no such interrupt of a device"), ("work:vmstat*", "name one function"),
                        ("softirq:x*", "matches no softirq"), ("sys32:zzzz", "jifl list sys32:")):
         end = run("jifl", "count", "call", word, "--", "true")
         check(f"refused: {word}", (end.returncode, end.stderr.count("\n")) == (2, 1) and hint in end.stderr, end)

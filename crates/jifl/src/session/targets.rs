@@ -280,6 +280,12 @@ impl Found {
         let Some((pattern, callers)) = kinds::called_by(word) else {
             return Ok(());
         };
+        // A pattern would mean what those functions call themselves, too.
+        if pattern.is_glob() {
+            return Err(Failure::usage(format!(
+                "{word}: name one function: which functions these run is known only when they do"
+            )));
+        }
         let condition = kinds::from(callers, &self.functions);
         let condition = condition.ok_or_else(|| {
             let callers = callers.join(", ");
