@@ -242,6 +242,11 @@ bool jifl_engine_is_doomed(u64 addr)
 	return context < 0 || !__atomic_load_n(&cache.contexts[context].used, __ATOMIC_RELAXED);
 }
 
+int jifl_engine_context_at(u64 addr)
+{
+	return jifl_cache_where_context(addr);
+}
+
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 {
 	jifl_orig orig;

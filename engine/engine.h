@@ -239,6 +239,9 @@ u32 jifl_engine_insn_length(jifl_orig addr);
  */
 bool jifl_engine_is_doomed(u64 addr);
 
+/* The context of the code at addr, an address of the code cache; negative: none. As jifl_engine_where. */
+int jifl_engine_context_at(u64 addr);
+
 /*
  * jifl_engine_where with is_return, jifl_engine_where_insn without, for code between original
  * instructions too. At addr *pushed more bytes lie on the stack than at *orig. In such code
@@ -303,6 +306,14 @@ enum jifl_warmed jifl_engine_warm(int context, jifl_orig addr, jifl_block_matche
 
 /* Has the context a block that begins at addr? Any context but NMI. */
 bool jifl_engine_has(int context, jifl_orig addr);
+
+/*
+ * Where a thread can go on that stands before the original instruction at addr, with all registers
+ * as they are: the beginning of the context's block there, which jifl_engine_where with is_return,
+ * or jifl_engine_where_insn without, takes for addr again. 0: there is no such block now; nothing is
+ * translated. Any context but NMI.
+ */
+u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return);
 
 /* --- dump.c: what the cache holds ------------------------------------------------ */
 

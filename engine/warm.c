@@ -51,3 +51,18 @@ bool jifl_engine_has(int context, jifl_orig addr)
 	jifl_host_unlock(cookie);
 	return has;
 }
+
+u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return)
+{
+	unsigned long cookie = jifl_host_lock();
+	u32 block = jifl_cache_find(context, addr);
+	u64 at = block == CACHE_NONE ? 0 : cache_address(cache.blocks[block].start);
+	jifl_orig orig;
+
+	/* Blocks without code begin where the next one does. */
+	if (at && (jifl_cache_where(at, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN, &orig) !=
+		   JIFL_WHERE_EXACT || orig.v != addr.v))
+		at = 0;
+	jifl_host_unlock(cookie);
+	return at;
+}

@@ -204,6 +204,26 @@ struct jifl_info {
 #define JIFL_FLAG_WAIT		(1u << 18)
 /* See JIFL_FLAG_BY_COMM. */
 #define JIFL_FLAG_BY_LEVEL	(1u << 19)
+/*
+ * With KIND_NONE, _INSN, _BLOCK, _PROFILE: tasks that are inside a function of the session when it
+ * starts, asleep or preempted, go on in the cache. What is counted in such a call has its own sum,
+ * because the count begins in the middle. See jifl_start.adopted.
+ */
+#define JIFL_FLAG_ADOPT		(1u << 20)
+
+/* Why a task that was inside a function at the start goes on natively. */
+enum jifl_left {
+	JIFL_LEFT_TRACED,	/* a tracer has a return address on its stack */
+	JIFL_LEFT_STACK,	/* its stack cannot be walked from end to end */
+	JIFL_LEFT_SESSION,	/* it is in a call of another session */
+	JIFL_LEFT_CODE,		/* what it goes on with cannot be copied, or not soon enough */
+	JIFL_LEFT_OWN,		/* it is in code of the module, or stops the machine */
+	JIFL_LEFT_ROOM,		/* no room for its count */
+	JIFL_NR_LEFT,
+};
+
+/* Room in the ABI for later ones. */
+#define JIFL_LEFT_MAX		8
 
 /*
  * Starts a session on this file. Targets that this kernel does not have are left out, and so are
@@ -235,6 +255,10 @@ struct jifl_start {
 	__u32 levels;			/* with JIFL_FILTER_LEVELS: 1 << enum jifl_level, one or more */
 	__u32 nconditions;
 	__u64 conditions;		/* in: user pointer to nconditions struct jifl_condition */
+	/* With JIFL_FLAG_ADOPT, of the tasks that were inside a function of the session: */
+	__u32 adopted;			/* out: how many go on in the cache */
+	__u32 reserved;			/* 0 */
+	__u32 left[JIFL_LEFT_MAX];	/* out: how many go on natively, by enum jifl_left */
 };
 
 /*
@@ -302,6 +326,9 @@ struct jifl_stat {
 	__u64 blocks;			/* basic blocks translated for this target first */
 	__u64 hist;			/* in: user pointer to JIFL_HIST_BUCKETS __u64, or 0 */
 	__u64 missed_by[JIFL_MISSES_MAX]; /* `missed` by enum jifl_miss */
+	/* Of calls that had begun before the session; they are not in `calls`. */
+	__u64 adopted;			/* their number */
+	__u64 adopted_sum;		/* what was counted in those that have ended since */
 };
 
 

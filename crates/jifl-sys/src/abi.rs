@@ -99,6 +99,10 @@ pub const MISSES: &[&str] = &[
 ];
 /// Room for reasons in the ABI.
 pub const MISSES_MAX: usize = 16;
+/// Why a task that was inside a function at the start goes on natively, by [`Start::left`].
+pub const LEFT: &[&str] = &["traced", "stack", "other-session", "code", "own", "no-room"];
+/// Room for reasons in the ABI.
+pub const LEFT_MAX: usize = 8;
 /// Why a function cannot be a target, by [`TargetSpec::refused`]. The first says that it is one.
 pub const REFUSALS: &[&str] = &[
     "none",
@@ -171,6 +175,8 @@ pub const FLAG_WAIT: u32 = 1 << 18;
 
 /// Sums for each level; see [`Key::level`].
 pub const FLAG_BY_LEVEL: u32 = 1 << 19;
+/// With NONE, INSN, BLOCK, PROFILE: tasks that are inside a function at the start go on in the cache.
+pub const FLAG_ADOPT: u32 = 1 << 20;
 
 /// All flags that ask for a value of each call.
 pub const FLAGS_VALUE: u32 = FLAG_DURATION | FLAG_RETVAL | (0x3f * flag_arg(0));
@@ -319,6 +325,12 @@ abi_struct! {
         pub(crate) nconditions: u32,
         /// In: where they are.
         pub(crate) conditions: u64,
+        /// Out, with [`FLAG_ADOPT`]: tasks that were inside a function, and go on in the cache.
+        pub adopted: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// Out, with [`FLAG_ADOPT`]: tasks that were inside, and go on natively, by [`LEFT`].
+        pub left: [u32; LEFT_MAX],
     }
 }
 
@@ -486,6 +498,10 @@ abi_struct! {
         pub(crate) hist: u64,
         /// Calls not counted, by [`MISSES`].
         pub missed_by: [u64; MISSES_MAX],
+        /// Calls that had begun before the session, which [`Stat::calls`] does not contain.
+        pub adopted: u64,
+        /// What was counted in those of them that have ended since.
+        pub adopted_sum: u64,
     }
 }
 

@@ -30,6 +30,7 @@
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../enter/function.h"
+#include "adopted.h"
 #include "condition.h"
 #include "count.h"
 #include "keys.h"
@@ -102,7 +103,7 @@ void jifl_count_finish_dead(u64 call, u64 count)
 {
 	const struct jifl_session *s = jifl_count_session(call);
 
-	if (!s)
+	if (!s || jifl_adopted_end(call, count))
 		return;
 	if (jifl_count_is_special(s)) {
 		jifl_count_finish_special(call, count, true);
@@ -184,7 +185,7 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 	bool has_result;
 	u32 type;
 
-	if (!s) {
+	if (!s || jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count))) {
 		jifl_count_take(lane);
 		return;
 	}

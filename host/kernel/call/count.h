@@ -93,6 +93,9 @@ void jifl_count_free(struct jifl_session *s);
 #define JIFL_COUNT_TARGET_BITS	19
 #define JIFL_COUNT_TARGET_MASK	((1u << JIFL_COUNT_TARGET_BITS) - 1)
 
+/* Above what an entry piece stores: the call had begun before its session (adopted.h). */
+#define JIFL_COUNT_ADOPTED	(1ull << 32)
+
 static_assert(JIFL_COUNT_SLOTS <= 1 << (31 - JIFL_COUNT_TARGET_BITS));
 static_assert(JIFL_TARGETS_MAX <= JIFL_COUNT_TARGET_MASK);
 

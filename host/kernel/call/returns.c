@@ -79,3 +79,13 @@ bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves)
 {
 	return jifl_compat_returns_hook(returns, slot, lanes | leaves << JIFL_LANES);
 }
+
+bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lanes)
+{
+	return jifl_compat_returns_hook_of(returns, task, slot, lanes);
+}
+
+void jifl_returns_unhook(struct task_struct *task, u32 lanes)
+{
+	jifl_compat_returns_unhook(returns, task, lanes);
+}

@@ -3,6 +3,7 @@
 #ifndef JIFL_HOST_RETURNS_H
 #define JIFL_HOST_RETURNS_H
 
+#include <linux/sched.h>
 #include <linux/types.h>
 #include "../../../include/uapi/jifl.h"
 
@@ -16,5 +17,12 @@ void jifl_returns_close(void);
  * (call/levels.h); JIFL_LEVEL_TASK: none. False: no record is free. Preemption off.
  */
 bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves);
+/*
+ * The same for a call that another task is in, where no hook has that return address. And back: the
+ * calls in these lanes have ended otherwise; the task is not on its way through a hook's trampoline.
+ * All CPUs are stopped.
+ */
+bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lanes);
+void jifl_returns_unhook(struct task_struct *task, u32 lanes);
 
 #endif

@@ -217,6 +217,8 @@ void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist
 		st->missed += st->missed_by[miss];
 	}
 	st->blocks = READ_ONCE(aim->blocks);
+	st->adopted = READ_ONCE(aim->adopted);
+	st->adopted_sum = atomic64_read(&aim->adopted_sum);
 	if (hist)
 		memset(hist, 0, JIFL_HIST_BUCKETS * sizeof(*hist));
 	for_each_possible_cpu(cpu)

@@ -18,11 +18,15 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../run/events.h"
+#include "../leave/walk.h"
+#include "adopted.h"
 #include "count.h"
 #include "levels.h"
+#include "returns.h"
 #include "switch.h"
 #include "tool.h"
 #include "whose.h"
@@ -52,19 +56,27 @@ struct jifl_saved {
 static struct task_struct **jifl_saved_task;
 static struct jifl_saved *jifl_saved_value;
 
-static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
+static bool jifl_saved_try(struct task_struct *t, const struct jifl_saved *v)
 {
 	u32 at = hash_ptr(t, JIFL_SAVED_BITS);
 	u32 end = at + JIFL_SAVED_WINDOW;
-	unsigned int lane;
 
 	for (; at < end; at++) {
 		if (READ_ONCE(jifl_saved_task[at]) ||
 		    cmpxchg(&jifl_saved_task[at], NULL, t))
 			continue;
 		jifl_saved_value[at] = *v;
-		return;
+		return true;
 	}
+	return false;
+}
+
+static void jifl_saved_put(struct task_struct *t, const struct jifl_saved *v)
+{
+	unsigned int lane;
+
+	if (jifl_saved_try(t, v))
+		return;
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		jifl_count_miss_call(v->lanes[lane].call, JIFL_MISS_ROOM);
 }
@@ -253,17 +265,86 @@ void jifl_count_drain_end(void)
 	jifl_switch_ended = NULL;
 }
 
+/* Is a hooked function of the task on its way through the trampoline, or cannot that be told? */
+static bool jifl_switch_is_returning(struct task_struct *task)
+{
+	const struct jifl_words words = jifl_walk_words(task);
+	struct unwind_state state;
+	bool returning = false;
+
+	/* Only a task that was preempted can be there. */
+	if (!task->on_rq)
+		return false;
+	jifl_compat_show_returns(task, words.begin, words.end);
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state) && !returning;
+	     unwind_next_frame(&state))
+		returning = jifl_compat_is_returning(state.ip);
+	returning |= unwind_error(&state);
+	jifl_compat_hide_returns(task, words.begin, words.end);
+	return returning;
+}
+
 /*
  * While the machine is stopped every CPU runs its stopper thread. So jifl_switch_tasks has saved
  * the task's running calls.
+ *
+ * Calls that were adopted may go on for ever, so their return hooks are taken away, too, unless the
+ * hook is being used: the task has returned, and was preempted on its way through the trampoline.
  */
 static void jifl_switch_cut(struct task_struct *task)
 {
 	struct jifl_saved v = jifl_saved_take(task);
+	u32 adopted = 0;
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
+		if (jifl_adopted_end(v.lanes[lane].call, v.lanes[lane].count))
+			adopted |= BIT(lane);
+		else
+			jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
+	if (adopted && !jifl_switch_is_returning(task) && !JIFL_HOST_PLANTED(adopted_kept))
+		jifl_returns_unhook(task, adopted);
+}
+
+static struct jifl_lane *jifl_switch_find(struct task_struct *task, unsigned int lane)
+{
+	u32 at = hash_ptr(task, JIFL_SAVED_BITS);
+	u32 end = at + JIFL_SAVED_WINDOW;
+
+	while (at < end && jifl_saved_task[at] != task)
+		at++;
+	return at < end ? &jifl_saved_value[at].lanes[lane] : NULL;
+}
+
+bool jifl_switch_has(struct task_struct *task, unsigned int lane)
+{
+	const struct jifl_lane *saved = jifl_switch_find(task, lane);
+
+	return saved && saved->call;
+}
+
+bool jifl_switch_give(struct task_struct *task, unsigned int lane, u64 call)
+{
+	struct jifl_lane *saved = jifl_switch_find(task, lane);
+	struct jifl_saved v = {};
+
+	if (!saved) {
+		v.lanes[lane].call = call;
+		return jifl_saved_try(task, &v);
+	}
+	if (saved->call)
+		return false;
+	*saved = (struct jifl_lane){ .call = call };
+	return true;
+}
+
+void jifl_switch_take(struct task_struct *task, unsigned int lane)
+{
+	struct jifl_saved v = jifl_saved_take(task);
+
+	v.lanes[lane] = (struct jifl_lane){};
+	if (!jifl_saved_is_empty(&v))
+		jifl_saved_try(task, &v);
 }
 
 /*
@@ -283,7 +364,8 @@ static void jifl_switch_sweep(void)
 
 		if (!jifl_saved_task[at] || !lane->call || jifl_count_session(lane->call) != s)
 			continue;
-		jifl_count_miss_call(lane->call, JIFL_MISS_END);
+		if (!jifl_adopted_end(lane->call, lane->count))
+			jifl_count_miss_call(lane->call, JIFL_MISS_END);
 		lane->call = 0;
 		if (jifl_saved_is_empty(&jifl_saved_value[at]))
 			jifl_saved_task[at] = NULL;

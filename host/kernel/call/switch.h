@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+struct task_struct;
+
 int jifl_switch_init(void);
 void jifl_switch_exit(void);
 /* Add and remove the hook in sched_switch. Both sleep. */
@@ -17,5 +19,13 @@ void jifl_switch_marks(bool wanted);
  * session's calls is running any more. For others no calls of kernel threads are looked for.
  */
 void jifl_switch_threads(int more);
+/*
+ * The task, which does not run, is in that call, in that lane; it was in none there. False: it was, or
+ * there is no place. And back. All CPUs are stopped.
+ */
+bool jifl_switch_give(struct task_struct *task, unsigned int lane, u64 call);
+void jifl_switch_take(struct task_struct *task, unsigned int lane);
+/* Is the task in a call in that lane? All CPUs are stopped. */
+bool jifl_switch_has(struct task_struct *task, unsigned int lane);
 
 #endif

@@ -88,6 +88,8 @@ struct jifl_aim {
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
 	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */
+	u64 adopted;			/* calls that had begun before; jifl_session_mutex */
+	atomic64_t adopted_sum;		/* what was counted in those of them that have ended */
 	/* nr_cpu_ids, from jifl_count_prepare on; all NULL in sessions that have no figures. */
 	struct jifl_stats_cpu *cpu[];
 };
@@ -108,6 +110,8 @@ struct jifl_session {
 	void *instrument_arg;
 	bool only;		/* JIFL_SCOPE_ONLY: its targets are functions, and run alone */
 	bool running;		/* jifl_session_mutex */
+	u32 adopted;		/* tasks that were inside at the start, and are in the cache since */
+	u32 left[JIFL_NR_LEFT];	/* those that are not, by enum jifl_left */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
 	void *tool_data;	/* the tool's own */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */

@@ -54,6 +54,8 @@ int jifl_compat_records_init(void);
  */
 void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
 void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
+/* Is ip in the trampoline to which hooked functions return? */
+bool jifl_compat_is_returning(unsigned long ip);
 
 /* --- per-CPU data ------------------------------------------------------------- */
 

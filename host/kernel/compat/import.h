@@ -40,6 +40,7 @@
 	X(OPTIONAL, rethook_alloc) \
 	X(OPTIONAL, rethook_free) \
 	X(OPTIONAL, rethook_try_get) \
+	X(OPTIONAL, rethook_recycle) \
 	X(OPTIONAL, rethook_hook)
 #else
 #define JIFL_IMPORTS_OF_RETHOOK(X) \
@@ -47,6 +48,7 @@
 	X(OPTIONAL, rethook_add_node) \
 	X(OPTIONAL, rethook_free) \
 	X(OPTIONAL, rethook_try_get) \
+	X(OPTIONAL, rethook_recycle) \
 	X(OPTIONAL, rethook_hook)
 #endif
 

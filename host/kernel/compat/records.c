@@ -23,7 +23,7 @@
 
 typedef void (*record_fn)(unsigned long *word, void *arg);
 
-static unsigned long trampoline;	/* arch_rethook_trampoline; 0: none */
+static unsigned long trampoline, trampoline_end; /* arch_rethook_trampoline; 0: none */
 
 #ifdef CONFIG_RETHOOK
 /* The word from which the record has taken the return address; NULL: it holds something else. */
@@ -133,9 +133,15 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 }
 #endif
 
+bool jifl_compat_is_returning(unsigned long ip)
+{
+	return ip >= trampoline && ip < trampoline_end;
+}
+
 int jifl_compat_records_init(void)
 {
 	trampoline = jifl_ksym("arch_rethook_trampoline");
+	trampoline_end = trampoline ? jifl_ksym_end(trampoline) : 0;
 	return 0;
 }
 

@@ -81,6 +81,56 @@ bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 
 	jifl_import(rethook_hook)(node, &regs, true);
 	return true;
 }
+
+bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *task,
+				 unsigned long *slot, u32 value)
+{
+	struct llist_node **at = &task->rethooks.first;
+	struct rethook_node *node;
+
+	if (!jifl_compat_returns_hook(returns, slot, value))
+		return false;
+	/* It stands in the list of this task. The lists are ordered by their frames. */
+	node = llist_entry(current->rethooks.first, struct rethook_node, llist);
+	current->rethooks.first = node->llist.next;
+	while (*at && llist_entry(*at, struct rethook_node, llist)->frame < node->frame)
+		at = &(*at)->next;
+	node->llist.next = *at;
+	*at = &node->llist;
+	return true;
+}
+
+/* Takes the bits out of the record. True: none is left, and no other hook has the same return. */
+static bool is_done_with(const struct task_struct *task, struct rethook_node *node, u32 bits)
+{
+	struct jifl_compat_return *record = container_of(node, struct jifl_compat_return, node);
+	const struct rethook_node *other;
+
+	record->value &= ~bits;
+	if (record->value || !jifl_imported(rethook_recycle))
+		return false;
+	llist_for_each_entry(other, task->rethooks.first, llist)
+		if (other != node && other->frame == node->frame)
+			return false;
+	return true;
+}
+
+void jifl_compat_returns_unhook(struct rethook *returns, struct task_struct *task, u32 bits)
+{
+	struct llist_node **at = &task->rethooks.first;
+	struct rethook_node *node;
+
+	while (*at) {
+		node = llist_entry(*at, struct rethook_node, llist);
+		if (node->rethook != returns || !is_done_with(task, node, bits)) {
+			at = &node->llist.next;
+			continue;
+		}
+		*(unsigned long *)node->frame = node->ret_addr;
+		*at = node->llist.next;
+		jifl_import(rethook_recycle)(node);
+	}
+}
 #else
 struct rethook *jifl_compat_returns_alloc(jifl_compat_return_fn fn, unsigned int n)
 {
@@ -94,5 +144,15 @@ void jifl_compat_returns_free(struct rethook *returns)
 bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value)
 {
 	return false;
+}
+
+bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *task,
+				 unsigned long *slot, u32 value)
+{
+	return false;
+}
+
+void jifl_compat_returns_unhook(struct rethook *returns, struct task_struct *task, u32 bits)
+{
 }
 #endif

@@ -33,5 +33,17 @@ void jifl_compat_returns_free(struct rethook *returns);
  * record is free. Preemption off; any context in which RCU watches.
  */
 bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 value);
+/*
+ * The same for a task that does not run: *slot is a return address on its stack, and no return hook
+ * has it. All CPUs are stopped.
+ */
+bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *task,
+				 unsigned long *slot, u32 value);
+/*
+ * Takes these bits out of the values of the task's records. A record without any is not needed:
+ * its return is as if it had never been hooked. The task is not on its way through the trampoline.
+ * All CPUs are stopped.
+ */
+void jifl_compat_returns_unhook(struct rethook *returns, struct task_struct *task, u32 bits);
 
 #endif

@@ -187,6 +187,8 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 		return ret;
 	}
 	req->session = s->id;
+	req->adopted = s->adopted;
+	memcpy(req->left, s->left, sizeof(s->left));
 	jifl_session_free(f->session);
 	f->session = s;
 	return 0;

@@ -18,9 +18,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task_stack.h>
 #include <linux/stop_machine.h>
-#include <asm/unwind.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -28,6 +26,7 @@
 #include "../run/codemem.h"
 #include "../run/events.h"
 #include "evict.h"
+#include "walk.h"
 
 #define RETRY_MS	5
 
@@ -71,26 +70,8 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 	}
 }
 
-/* The words on a thread's stack; none if the thread has no stack. */
-struct words {
-	unsigned long *begin, *end;
-};
-
-static struct words words_of(struct task_struct *task)
-{
-	unsigned long *stack = task_stack_page(task);
-	struct words words = {
-		.begin = (unsigned long *)READ_ONCE(task->thread.sp),
-		.end = stack + THREAD_SIZE / sizeof(*stack),
-	};
-
-	if (words.begin < stack || words.begin >= words.end)
-		words.begin = words.end;
-	return words;
-}
-
 /* Reads a whole stack, with words that belong to no variable, which KASAN would report. */
-static __no_sanitize_address bool holds_any(struct words words, const struct scan *scan)
+static __no_sanitize_address bool holds_any(struct jifl_words words, const struct scan *scan)
 {
 	const unsigned long *word = words.begin;
 
@@ -120,11 +101,11 @@ static bool regs_inside(const struct pt_regs *regs, const struct scan *scan)
  * own text counts as inside: the stubs of the doors and the functions that they call carry the
  * address of a piece to which they are about to go.
  */
-static unsigned long *cut_frame(const struct unwind_state *state, struct words words,
+static unsigned long *cut_frame(const struct unwind_state *state, struct jifl_words words,
 				struct scan *scan)
 {
-	struct pt_regs *regs = state->regs;
-	unsigned long *ip = regs ? &regs->ip : (unsigned long *)state->sp - 1;
+	const struct pt_regs *regs = state->regs;
+	unsigned long *ip = jifl_walk_slot(state);
 
 	if (ip < words.begin || ip >= words.end)
 		return words.begin;
@@ -143,7 +124,7 @@ static unsigned long *cut_frame(const struct unwind_state *state, struct words w
  *
  * Where the unwinder gives up, the rest of the stack is changed by the look of its words.
  */
-static void cut_stack(struct task_struct *task, struct words words, struct scan *scan)
+static void cut_stack(struct task_struct *task, struct jifl_words words, struct scan *scan)
 {
 	struct unwind_state state;
 	unsigned long *word = words.begin;
@@ -164,14 +145,13 @@ static void cut_stack(struct task_struct *task, struct words words, struct scan 
 
 static void scan_task(struct task_struct *task, struct scan *scan)
 {
-	struct words words;
+	struct jifl_words words;
 
-	/* on_cpu: only the stopper of a CPU is running. No stack: dead, not reaped yet. */
-	if (task->on_cpu || !refcount_read(&task->stack_refcount))
+	if (!jifl_walk_may(task))
 		return;
 	scan->found = false;
 	scan->inside = false;
-	words = words_of(task);
+	words = jifl_walk_words(task);
 	jifl_compat_show_returns(task, words.begin, words.end);
 	if (holds_any(words, scan))
 		cut_stack(task, words, scan);

@@ -80,9 +80,8 @@ void jifl_filter_release(struct jifl_filter *f)
  * When the parent of a process dies, the process becomes a child of its reaper. Then it is no
  * descendant any more.
  */
-static bool jifl_filter_descends(struct pid *tgid)
+static bool jifl_filter_descends(struct task_struct *t, struct pid *tgid)
 {
-	struct task_struct *t = current;
 	bool found = false;
 
 	rcu_read_lock();
@@ -94,34 +93,38 @@ static bool jifl_filter_descends(struct pid *tgid)
 	return found;
 }
 
-static bool jifl_filter_under(struct cgroup *cgrp)
+static bool jifl_filter_under(struct task_struct *t, struct cgroup *cgrp)
 {
 	bool found;
 
 	rcu_read_lock();
-	found = task_under_cgroup_hierarchy(current, cgrp);
+	found = task_under_cgroup_hierarchy(t, cgrp);
 	rcu_read_unlock();
 	return found;
 }
 
+bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *t)
+{
+	const u32 mask = f->mask;
+
+	if (!jifl_filter_has_level(f, JIFL_LEVEL_TASK))
+		return false;
+	if ((mask & JIFL_FILTER_PID) && task_pid(t) != f->pid)
+		return false;
+	if ((mask & JIFL_FILTER_COMM) && strncmp(t->comm, f->comm, sizeof(f->comm)))
+		return false;
+	if ((mask & JIFL_FILTER_TGID) && task_tgid(t) != f->tgid &&
+	    !((mask & JIFL_FILTER_CHILDREN) && jifl_filter_descends(t, f->tgid)))
+		return false;
+	return !(mask & JIFL_FILTER_CGROUP) || jifl_filter_under(t, f->cgroup);
+}
+
 bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level)
 {
-	u32 mask = f->mask;
-
-	if (!mask || JIFL_HOST_PLANTED(filter_ignored))
+	if (!f->mask || JIFL_HOST_PLANTED(filter_ignored))
 		return true;
 	/* The task that has been interrupted is not the caller. */
 	if (level != JIFL_LEVEL_TASK && !JIFL_HOST_PLANTED(interrupts_filtered))
 		return jifl_filter_has_all(f, level);
-	if (!jifl_filter_has_level(f, level))
-		return false;
-	if ((mask & JIFL_FILTER_PID) && task_pid(current) != f->pid)
-		return false;
-	if ((mask & JIFL_FILTER_COMM) &&
-	    strncmp(current->comm, f->comm, sizeof(f->comm)))
-		return false;
-	if ((mask & JIFL_FILTER_TGID) && task_tgid(current) != f->tgid &&
-	    !((mask & JIFL_FILTER_CHILDREN) && jifl_filter_descends(f->tgid)))
-		return false;
-	return !(mask & JIFL_FILTER_CGROUP) || jifl_filter_under(f->cgroup);
+	return jifl_filter_match_task(f, current);
 }

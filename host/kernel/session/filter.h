@@ -7,10 +7,13 @@
 #include "../call/whose.h"
 
 struct jifl_start;
+struct task_struct;
 
 /* From a request of the current task. 0; -ESRCH, -ENOENT (cgroup), -EINVAL. */
 int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req);
 void jifl_filter_release(struct jifl_filter *f);
+/* Is the task meant, at task level? It is the current one, or it does not run. Does not sleep. */
+bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *task);
 /*
  * Is a call meant that is made here? level: at which the code runs (jifl_level). Any context, with
  * preemption off; does not sleep.

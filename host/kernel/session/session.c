@@ -38,6 +38,7 @@
 #include "../call/count.h"
 #include "../call/tool.h"
 #include "../enter/syscall.h"
+#include "adopt.h"
 #include "aim.h"
 #include "audit.h"
 #include "filter.h"
@@ -221,6 +222,7 @@ static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *b
 static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
 {
 	int ret = jifl_session_prepare(s, busy_target, busy_session);
+	struct jifl_adoption *adoption = NULL;
 
 	if (ret)
 		return ret;
@@ -246,14 +248,26 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	ret = jifl_aim_attach(s, busy_target);
 	if (ret)
 		goto count_stop;
+	if (s->flags & JIFL_FLAG_ADOPT) {
+		adoption = jifl_adoption_alloc(s);
+		if (!adoption) {
+			ret = -ENOMEM;
+			goto detach;
+		}
+	}
 	jifl_session_last_id = s->id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
 	jifl_mix_arm(s);
 	queue_delayed_work(system_long_wq, &jifl_session_work, JIFL_POLL_PERIOD);
 	jifl_audit_started(s);
+	if (adoption)
+		jifl_adopt(adoption);
+	jifl_adoption_free(adoption);
 	return 0;
 
+detach:
+	jifl_aim_detach(s);
 count_stop:
 	jifl_count_stop(s);
 unprepare:

@@ -40,6 +40,7 @@
 #include "../plant.h"
 #include "../store/block_name.h"
 #include "../store/percpu.h"
+#include "../call/count.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "choose.h"
@@ -105,6 +106,19 @@ static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_b
 		req->left++;
 		break;
 	}
+}
+
+bool jifl_warm_address(const struct jifl_aim *aim, unsigned long addr)
+{
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	struct jifl_warm_aside aside;
+	u64 at;
+
+	jifl_warm_put_aside(&aside);
+	jifl_count_translate_begin(aim);
+	at = jifl_engine_enter(aim->session->alone.context, jifl_orig_at(addr), &cause);
+	jifl_warm_put_back(&aside);
+	return at;
 }
 
 /* Makes the entry piece of a target whose first block is translated. True if there is one now. */

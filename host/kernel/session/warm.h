@@ -3,10 +3,18 @@
 #ifndef JIFL_HOST_WARM_H
 #define JIFL_HOST_WARM_H
 
+#include <linux/types.h>
+
+struct jifl_aim;
 struct jifl_session;
 struct jifl_warm;
 
 /* Carries out the request. 0, -ENOENT, -EINVAL, -EFAULT, -EINTR, -ENOMEM. Sleeps. */
 int jifl_warm(struct jifl_session *s, struct jifl_warm *req);
+/*
+ * Makes the block at an address where a thread is to go on, in the aim's session's own context. It
+ * counts as one of the aim's. False: there can be none now. Under jifl_session_mutex.
+ */
+bool jifl_warm_address(const struct jifl_aim *aim, unsigned long addr);
 
 #endif

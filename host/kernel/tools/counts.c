@@ -86,6 +86,7 @@ static void jifl_counts_blocks(struct ir_block *b, void *arg)
 const struct jifl_tool jifl_tool_none = {
 	.name = "none",
 	.kind = JIFL_KIND_NONE,
+	.flags = JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.alone = true,
 	.interrupts = true,
@@ -112,7 +113,7 @@ static int jifl_counts_open_insn(struct jifl_session *s, u64 *busy_session)
 const struct jifl_tool jifl_tool_insn = {
 	.name = "insn",
 	.kind = JIFL_KIND_INSN,
-	.flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
+	.flags = JIFL_FLAG_REPEATS | JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY | JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.counts_insns = true,
 	.alone = true,
@@ -125,7 +126,7 @@ const struct jifl_tool jifl_tool_insn = {
 const struct jifl_tool jifl_tool_block = {
 	.name = "block",
 	.kind = JIFL_KIND_BLOCK,
-	.flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY,
+	.flags = JIFL_COUNTS_EFFECTS | JIFL_FLAGS_BY | JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.alone = true,
 	.interrupts = true,

@@ -158,4 +158,5 @@ def program(sleepers, seconds):
     same("no session is left", status()["sessions"], [])
 
 
-main(program)
+if __name__ == "__main__":
+    main(program)

@@ -7,8 +7,8 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    FLAGS_VALUE, HIST_BUCKETS, Kind, MISSES, REFUSALS, REFUSED_SITE, SCOPE_ONLY, Start, Stat, Stop,
-    TARGET_FUNCTION, TargetSpec,
+    FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, REFUSALS, REFUSED_SITE, SCOPE_ONLY,
+    Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Request};
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::histogram;
-use crate::session::report::{Cost, Functions, Report, Row};
+use crate::session::report::{Adoption, Cost, Functions, Report, Row};
 use crate::session::targets::{self, Selected, Target};
 use crate::show::text::grouped;
 
@@ -30,6 +30,8 @@ pub struct Session {
     pub targets: Vec<Target>,
     /// Its functions run alone, without what they call.
     pub only: bool,
+    /// Tasks that are inside its functions at the start go on in the cache.
+    pub adopt: bool,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
@@ -47,6 +49,7 @@ impl Session {
             start,
             targets,
             only: false,
+            adopt: false,
             without_site: 0,
             unfit: BTreeMap::new(),
         }
@@ -68,6 +71,9 @@ impl Session {
         let (mut specs, conditions) = targets::specs(&self.targets)?;
         if self.only {
             specs.iter_mut().for_each(|spec| spec.scope = SCOPE_ONLY);
+        }
+        if self.adopt {
+            self.start.flags |= FLAG_ADOPT;
         }
         door.call(Request::Start(&mut self.start, &mut specs, &conditions))
             .map_err(|error| refused(door, self, &specs, table, &error))?;
@@ -106,6 +112,42 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses `adopt` for a session that cannot take over calls in their middle.
+    ///
+    /// # Errors
+    /// It needs the beginning of each call, or it has no function.
+    pub fn check_adopt(&self) -> Result<(), Failure> {
+        let kinds = [Kind::None, Kind::Insn, Kind::Block, Kind::Profile];
+        if !self.adopt {
+            return Ok(());
+        }
+        if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
+            return Err(Failure::usage(
+                "--adopt goes with count insn, block and none, prof, cover and branch: all else \
+                 needs the beginning of a call",
+            ));
+        }
+        if self.targets.iter().all(|target| target.nr().is_some()) {
+            return Err(Failure::usage(
+                "--adopt is about functions: name the function in which tasks are, as \
+                 fn:do_epoll_wait for sys:epoll_wait",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The tasks that were inside at the start.
+    fn adoption(&self) -> Option<Adoption> {
+        let counts = self.start.left.iter().enumerate();
+        let counts = counts.filter(|(_, count)| **count > 0);
+        self.adopt.then(|| Adoption {
+            tasks: self.start.adopted.into(),
+            left: counts
+                .map(|(why, count)| (left(why), (*count).into()))
+                .collect(),
+        })
+    }
+
     /// The functions that were entered, and why others were left out.
     fn entered(&self, specs: &[TargetSpec]) -> Functions {
         let mut functions = Functions::default();
@@ -140,6 +182,12 @@ fn refusal(reason: u32) -> &'static str {
         .unwrap_or("for a reason that is not known here")
 }
 
+/// Why a task was left alone; a number for a reason that a newer module added.
+fn left(why: usize) -> String {
+    let known = LEFT.get(why);
+    known.map_or_else(|| format!("reason-{why}"), |name| (*name).to_owned())
+}
+
 /// Starts a session, calls `meanwhile` with its number, ends the session and reads its counts. The
 /// session also ends, and is read, when `meanwhile` fails.
 pub fn measure<T>(
@@ -150,6 +198,7 @@ pub fn measure<T>(
 ) -> Result<(Report, T), Failure> {
     let before = device::status(door)?;
     let functions = session.begin(door, table)?;
+    let adoption = session.adoption();
     let start = &session.start;
     let began = Instant::now();
     let value = meanwhile(start.session);
@@ -170,7 +219,7 @@ pub fn measure<T>(
     let names = targets::names(&session.targets, table);
     for (index, (target, name)) in session.targets.iter().zip(names).enumerate() {
         match read_row(door, start, index as u32, target, name)? {
-            Some(row) if row.calls > 0 || row.missed > 0 => rows.push(row),
+            Some(row) if row.calls > 0 || row.missed > 0 || row.adopted > 0 => rows.push(row),
             Some(_) => {}
             None => absent.extend(target.nr()),
         }
@@ -181,6 +230,7 @@ pub fn measure<T>(
         rows,
         absent,
         functions,
+        adoption,
         cut_short,
         cost: Cost::between(&before, &after),
         duration_ns: duration.as_nanos() as u64,
@@ -231,6 +281,8 @@ fn read_row(
         no_return: stat.no_return,
         missed: stat.missed,
         missed_by: causes.map(|(cause, count)| (miss(cause), *count)).collect(),
+        adopted: stat.adopted,
+        adopted_sum: stat.adopted_sum,
         histogram: filled(&*counts),
     }))
 }

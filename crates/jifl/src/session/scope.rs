@@ -56,6 +56,9 @@ pub struct Scope {
     /// Only the functions themselves. What they call runs natively, and is not counted
     #[arg(long, conflicts_with = "warm")]
     only: bool,
+    /// Take over tasks that are inside a function of the targets at the start, too
+    #[arg(long, conflicts_with = "warm")]
+    adopt: bool,
     /// Go on although a pattern matches more than 1,000 functions
     #[arg(short, long)]
     pub yes: bool,
@@ -196,6 +199,8 @@ impl Watch {
             scope.set_filters(&mut session.start)?;
             session.only = scope.only;
             session.check_only()?;
+            session.adopt = scope.adopt;
+            session.check_adopt()?;
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;

@@ -212,6 +212,8 @@ fn add_row(row: &mut Row, other: &Row) {
     row.no_return = row.no_return.saturating_add(other.no_return);
     row.missed = row.missed.saturating_add(other.missed);
     add_counts(&mut row.missed_by, other.missed_by.clone());
+    row.adopted = row.adopted.saturating_add(other.adopted);
+    row.adopted_sum = row.adopted_sum.saturating_add(other.adopted_sum);
 }
 
 /// The sum of each bucket. Empty if the calls of one row have no histogram, as in recordings of an

@@ -14,6 +14,7 @@ struct Object<'a> {
     kind: &'static str,
     targets: Vec<Target<'a>>,
     functions: Option<Functions<'a>>,
+    adoption: Option<Adoption<'a>>,
     translation: Translation,
     native_exits: BTreeMap<&'a str, u64>,
     module_wide: bool,
@@ -30,6 +31,13 @@ struct Object<'a> {
 struct Functions<'a> {
     entered: u64,
     left_out: BTreeMap<&'a str, u64>,
+}
+
+/// The tasks that were inside a function at the start; null: they were not asked for.
+#[derive(Serialize)]
+struct Adoption<'a> {
+    tasks: u64,
+    left: BTreeMap<&'a str, u64>,
 }
 
 /// A system call has `syscall` and `nr`, a function `function` and `module`; the others are null.
@@ -53,6 +61,8 @@ struct Target<'a> {
     no_return: u64,
     missed: u64,
     missed_by: BTreeMap<&'a str, u64>,
+    adopted: u64,
+    adopted_sum: u64,
 }
 
 #[derive(Serialize)]
@@ -74,6 +84,10 @@ pub fn render(report: &Report) -> String {
             .map(|row| target(report.kind, row))
             .collect(),
         functions: report.functions.as_ref().map(functions),
+        adoption: report.adoption.as_ref().map(|adoption| Adoption {
+            tasks: adoption.tasks,
+            left: by_name(&adoption.left),
+        }),
         translation: Translation {
             ns: cost.translate_ns,
             blocks: cost.blocks,
@@ -125,6 +139,8 @@ fn target(kind: Kind, row: &Row) -> Target<'_> {
         no_return: row.no_return,
         missed: row.missed,
         missed_by: by_name(&row.missed_by),
+        adopted: row.adopted,
+        adopted_sum: row.adopted_sum,
     }
 }
 

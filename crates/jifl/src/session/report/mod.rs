@@ -59,6 +59,12 @@ pub struct Row {
     /// Of these, how many for each cause that occurred. Recordings of an earlier jifl have none.
     #[serde(default)]
     pub missed_by: Vec<(String, u64)>,
+    /// Calls that had begun before the session, and are not in `calls`.
+    #[serde(default)]
+    pub adopted: u64,
+    /// Instructions or blocks in those of them that have ended.
+    #[serde(default)]
+    pub adopted_sum: u64,
     /// Buckets of the figures of calls, with their counts, without empty ones. Recordings of an
     /// earlier jifl have none.
     #[serde(default)]
@@ -114,6 +120,15 @@ pub struct Functions {
     pub entered: u64,
     /// How many were left out, for each reason.
     pub left_out: Vec<(String, u64)>,
+}
+
+/// The tasks that were inside a function when the session started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adoption {
+    /// How many went on in the cache.
+    pub tasks: u64,
+    /// How many went on natively, for each reason.
+    pub left: Vec<(String, u64)>,
 }
 
 /// What the targets of a session are.
@@ -196,6 +211,9 @@ pub struct Report {
     /// The functions among the targets; `None` if all targets are system calls.
     #[serde(default)]
     pub functions: Option<Functions>,
+    /// Of the tasks that were inside a function; `None`: they were not asked for.
+    #[serde(default)]
+    pub adoption: Option<Adoption>,
     /// The session was ended from outside.
     pub cut_short: bool,
     /// The session's cost.
@@ -269,6 +287,7 @@ pub mod tests {
             rows: Vec::new(),
             absent: Vec::new(),
             functions: None,
+            adoption: None,
             cut_short: false,
             cost: Cost::default(),
             duration_ns: 5,
@@ -293,6 +312,8 @@ pub mod tests {
             no_return: 1,
             missed: 0,
             missed_by: Vec::new(),
+            adopted: 0,
+            adopted_sum: 0,
             histogram: Vec::new(),
         };
         Report {
@@ -303,6 +324,7 @@ pub mod tests {
             ],
             absent: Vec::new(),
             functions: None,
+            adoption: None,
             cut_short: false,
             cost: Cost {
                 translate_ns: 41_000_000,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use jifl_sys::abi::Kind;
 
-use super::{Functions, Report, Row, Species};
+use super::{Adoption, Functions, Report, Row, Species};
 use crate::base::duration;
 use crate::show::output::fit;
 use crate::show::table::table_within;
@@ -89,6 +89,9 @@ pub fn cost(report: &Report) -> String {
     if let Some(functions) = &report.functions {
         text += &doors(functions);
     }
+    if let Some(adoption) = &report.adoption {
+        text += &adopted(report, adoption);
+    }
     if cost.module_wide {
         text += "# other sessions ran meanwhile: translation and native exits are module-wide\n";
     }
@@ -140,6 +143,31 @@ fn doors(functions: &Functions) -> String {
         grouped(left_out),
         causes(&functions.left_out)
     )
+}
+
+/// The tasks that were inside at the start, and a line for each target whose calls they were in.
+fn adopted(report: &Report, adoption: &Adoption) -> String {
+    let left: u64 = adoption.left.iter().map(|(_, count)| count).sum();
+    let mut text = format!(
+        "# adopted: {} tasks that were inside; {} left alone{}\n",
+        grouped(adoption.tasks),
+        grouped(left),
+        causes(&adoption.left)
+    );
+    let unit = match report.kind {
+        Kind::Insn => "instructions",
+        Kind::Block => "blocks",
+        _ => return text,
+    };
+    for row in report.rows.iter().filter(|row| row.adopted > 0) {
+        text += &format!(
+            "# adopted: {} calls of {}, with {} {unit} from then on\n",
+            grouped(row.adopted),
+            row.shown(),
+            grouped(row.adopted_sum)
+        );
+    }
+    text
 }
 
 /// Percentiles are exact to 3 %, so they are shown with three digits; below 1,000 they are shown as

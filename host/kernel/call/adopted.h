@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Calls that had begun before their session. */
+#ifndef JIFL_HOST_ADOPTED_H
+#define JIFL_HOST_ADOPTED_H
+
+#include <linux/types.h>
+#include "whose.h"
+
+struct task_struct;
+
+/*
+ * The task, which does not run, is in a call of the aim's target from now on; it is in none of the
+ * session. *slot: the return address of the target's caller, which no return hook has. False: there
+ * is no room. All CPUs are stopped.
+ */
+bool jifl_adopted_begin(struct task_struct *task, struct jifl_aim *aim, unsigned long *slot);
+/* Such a call ends: adds its count to the aim's. False: it is another call. Any context. */
+bool jifl_adopted_end(u64 call, u64 count);
+
+#endif

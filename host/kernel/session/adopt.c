@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Adoption: threads that are inside a function of a session when the session starts, asleep,
+ * preempted or in a loop, go on in the code cache. It is eviction (leave/evict.c) the other way
+ * round: with the machine stopped, return addresses on their stacks become those of copies. The
+ * copies are made beforehand, between two stops: a stop that finds that copies are wanted notes
+ * them, and the next one uses them.
+ *
+ * What is changed, from the function of the session that is nearest to the beginning of the stack:
+ *
+ *	its caller's frame	a return hook, if the session follows calls: the call ends there
+ *	its own frame		goes on in the copy
+ *	frames that it called	go on in copies, up to the first that the cache would have left to
+ *				run natively, or up to an interrupt or an exception; with
+ *				JIFL_SCOPE_ONLY none of them
+ *
+ * Why this is right:
+ *
+ * 1. All CPUs run their stoppers. So each listed task but these goes on where its stack says, or a
+ *    tracer's record (step 2 in leave/evict.c). Its interrupts have ended. An idle task is not on the
+ *    list. A thread that stops the machine is left, because later stops do not see its stack.
+ * 2. A word is changed only where the unwinder has found a frame, in a walk that came to its end
+ *    without an error, and only if the word itself is the address at which that frame goes on. It is
+ *    not if a tracer has put a trampoline there: the task is left.
+ * 3. The new address is the beginning of a block that stands for the old address. There all
+ *    registers, flags and the stack are as the original instruction needs them, because that is
+ *    how a block is entered anyhow: behind a call, by the return of native code; at any other
+ *    instruction, by the dispatcher. The return address is one that a copied call would have put
+ *    there (jifl_engine_landing asks for exactly that). So unwinding, faults and eviction see the
+ *    frame as they see others.
+ * 4. The blocks are those of the session's own context. It is not destroyed meanwhile:
+ *    jifl_session_mutex is held, and the session runs. A block that has been dropped since it was
+ *    made, because its text has changed, is not found. No block changes while the machine is stopped.
+ * 5. A task that has an address of the cache in a frame that would be changed, or above it, is in a
+ *    call of this session, by a door, or of another one. It is left.
+ * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being inside
+ *    already. A task with the module's own code on its stack is left: it may be in a stub, with the
+ *    address of an entry piece at hand that would take the lane again.
+ * 7. The lane is the task's own, and is restored when the task is switched in (call/switch.c). The
+ *    hook stands in the task's list of hooks where it would stand if it had been made at the
+ *    function's entry: lists are ordered by frames, the innermost first. rethook's handler relies on
+ *    that order.
+ * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before the
+ *    first word is changed.
+ * 9. At the end of the session an adopted call is cut as others are. Its hook is taken away, because a
+ *    thread that never leaves its function would keep a record for each session (call/switch.c).
+ *
+ * Context: process, under jifl_session_mutex; what looks at tasks runs in stop_machine.
+ */
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sort.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/compat.h"
+#include "../compat/ksym.h"
+#include "../run/codemem.h"
+#include "../leave/walk.h"
+#include "../enter/guard.h"
+#include "../call/adopted.h"
+#include "../call/switch.h"
+#include "adopt.h"
+#include "filter.h"
+#include "session.h"
+#include "warm.h"
+
+/* A stack of 16 KiB has some 40 frames when a task sleeps deep in a file system. */
+#define MAX_FRAMES	128
+/* Addresses that one stop can ask copies for. Those of tasks alike are the same. */
+#define MAX_WANTED	2048
+/* A task that is somewhere else each time is left after so many stops. */
+#define MAX_STOPS	6
+
+/* Where a frame goes on. */
+struct frame {
+	unsigned long *slot;	/* the word that says so */
+	unsigned long ip;
+	unsigned long orig;	/* the same, or of what the code of the cache there is a copy */
+	bool interrupted;	/* by an interrupt or an exception, at that instruction */
+};
+
+struct function {
+	unsigned long start, end;
+	struct jifl_aim *aim;
+};
+
+struct wanted {
+	unsigned long addr;
+	const struct jifl_aim *aim;
+};
+
+/* What is to be done with a task. */
+enum verdict {
+	LEAVE,			/* it is not inside, or by a door */
+	ADOPT,
+	NOT_YET,		/* a copy is wanted */
+	LEFT,			/* `why` */
+};
+
+struct jifl_adoption {
+	struct jifl_session *s;
+	const struct task_struct *caller;
+	struct frame frames[MAX_FRAMES]; /* of a task, the innermost first */
+	int nframes;
+	u64 landings[MAX_FRAMES];	/* of those that are to be changed; else 0 */
+	enum jifl_left why;
+	u32 adopted, left[JIFL_NR_LEFT];	/* in this stop */
+	struct wanted wanted[MAX_WANTED];
+	u32 nwanted;
+	u32 nfunctions;
+	struct function functions[];	/* sorted */
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
+{
+	struct jifl_adoption *a;
+	struct jifl_aim *aim;
+	u32 i;
+
+	a = JIFL_ALLOC(kvzalloc(struct_size(a, functions, s->nfunctions), GFP_KERNEL));
+	if (!a)
+		return NULL;
+	a->s = s;
+	a->caller = current;
+	/* What a condition looks at is known where a call begins. */
+	for_each_aim(aim, s, i)
+		if (aim->target->kind == JIFL_TARGET_FUNCTION && !aim->condition)
+			a->functions[a->nfunctions++] = (struct function){
+				.start = aim->target->id,
+				.end = jifl_ksym_end(aim->target->id),
+				.aim = aim,
+			};
+	sort(a->functions, a->nfunctions, sizeof(*a->functions), compare, NULL);
+	return a;
+}
+
+void jifl_adoption_free(struct jifl_adoption *a)
+{
+	kvfree(a);
+}
+
+/* --- one task, with the machine stopped ------------------------------------------------ */
+
+static unsigned long original(unsigned long ip, bool interrupted)
+{
+	enum jifl_where where;
+	jifl_orig orig;
+
+	where = interrupted ? jifl_engine_where_insn(ip, &orig) : jifl_engine_where(ip, &orig);
+	return where == JIFL_WHERE_OUTSIDE ? ip : orig.v;
+}
+
+/* False: the stack cannot be walked from end to end. */
+static __no_sanitize_address bool walk(struct jifl_adoption *a, struct task_struct *task,
+				       struct jifl_words words)
+{
+	struct unwind_state state;
+	unsigned long *slot;
+
+	a->nframes = 0;
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
+	     unwind_next_frame(&state)) {
+		if (state.regs && user_mode(state.regs))
+			return true;
+		slot = jifl_walk_slot(&state);
+		if (slot < words.begin || slot >= words.end || a->nframes == MAX_FRAMES)
+			return false;
+		a->frames[a->nframes++] = (struct frame){
+			.slot = slot,
+			.ip = state.ip,
+			.orig = original(state.ip, state.regs),
+			.interrupted = state.regs,
+		};
+	}
+	return !unwind_error(&state);
+}
+
+/* The aim of the frame's function; NULL: it is no target. */
+static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct frame *f)
+{
+	/* A return address may be that of the next function, behind a call that does not return. */
+	const unsigned long addr = f->orig - !f->interrupted;
+	u32 low = 0, high = a->nfunctions;
+
+	while (low < high) {
+		const u32 mid = low + (high - low) / 2;
+
+		if (addr < a->functions[mid].start)
+			high = mid;
+		else if (addr >= a->functions[mid].end)
+			low = mid + 1;
+		else
+			return a->functions[mid].aim;
+	}
+	return NULL;
+}
+
+/* The target nearest to the stack's beginning; negative: there is none. */
+static int outermost(const struct jifl_adoption *a)
+{
+	int i = a->nframes - 1;
+
+	while (i >= 0 && !aim_of(a, &a->frames[i]))
+		i--;
+	return i;
+}
+
+static bool is_code(unsigned long addr)
+{
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	const unsigned long cookie = jifl_host_lock();
+	const enum jifl_text text = jifl_host_classify(jifl_orig_at(addr), &cause);
+
+	jifl_host_unlock(cookie);
+	return text == JIFL_TEXT_CODE;
+}
+
+/* Would the cache run the i-th frame, given that its callers are in the cache up to the k-th? */
+static bool runs_in_cache(const struct jifl_adoption *a, int i, int k)
+{
+	const struct frame *f = &a->frames[i];
+
+	if (a->s->only && i != k && (a->s->slot || !aim_of(a, f)))
+		return false;
+	return is_code(f->ip);
+}
+
+static void want(struct jifl_adoption *a, unsigned long addr, const struct jifl_aim *aim)
+{
+	u32 i;
+
+	for (i = 0; i < a->nwanted; i++)
+		if (a->wanted[i].addr == addr)
+			return;
+	if (a->nwanted < MAX_WANTED)
+		a->wanted[a->nwanted++] = (struct wanted){ .addr = addr, .aim = aim };
+}
+
+/* Finds a copy for each frame that is to go on in the cache. False: one is wanted. */
+static bool find_copies(struct jifl_adoption *a, int k)
+{
+	const struct jifl_aim *aim = aim_of(a, &a->frames[k]);
+	bool all = true;
+	int i;
+
+	memset(a->landings, 0, sizeof(a->landings));
+	for (i = k; i >= 0; i--) {
+		const struct frame *f = &a->frames[i];
+
+		if (!runs_in_cache(a, i, k)) {
+			if (a->s->only)
+				continue;
+			break;
+		}
+		a->landings[i] = jifl_engine_landing(a->s->alone.context, jifl_orig_at(f->ip),
+						     !f->interrupted);
+		if (!a->landings[i]) {
+			want(a, f->ip, aim);
+			all = false;
+		}
+		if (f->interrupted && !a->s->only)
+			break;
+	}
+	return all;
+}
+
+/* Does the frame's word hold something else than where the frame goes on? */
+static __no_sanitize_address bool is_traced(const struct frame *f)
+{
+	return READ_ONCE(*f->slot) != f->ip && !JIFL_HOST_PLANTED(adopted_over_tracers);
+}
+
+static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
+{
+	a->why = why;
+	return LEFT;
+}
+
+/* The k-th frame is the target's. Its caller's has the return address at which the call ends. */
+static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
+{
+	int i;
+
+	if (task->sched_class == jifl_guard_stop_class || task == a->caller)
+		return leave_because(a, JIFL_LEFT_OWN);
+	for (i = 0; i <= k; i++)
+		if (within_module_core(a->frames[i].ip, THIS_MODULE))
+			return leave_because(a, JIFL_LEFT_OWN);
+	for (i = 0; i < a->nframes && !JIFL_HOST_PLANTED(adopted_twice); i++) {
+		if (!jifl_codemem_has(a->frames[i].ip))
+			continue;
+		if (jifl_engine_context_at(a->frames[i].ip) == a->s->alone.context)
+			return LEAVE;
+		return leave_because(a, JIFL_LEFT_SESSION);
+	}
+	if (k + 1 == a->nframes || a->frames[k + 1].interrupted)
+		return leave_because(a, JIFL_LEFT_STACK);
+	for (i = 0; i <= k + 1; i++)
+		if (is_traced(&a->frames[i]))
+			return leave_because(a, JIFL_LEFT_TRACED);
+	if (!is_code(a->frames[k].ip))
+		return leave_because(a, JIFL_LEFT_CODE);
+	return find_copies(a, k) ? ADOPT : NOT_YET;
+}
+
+static __no_sanitize_address bool take_over(struct jifl_adoption *a, struct task_struct *task, int k)
+{
+	struct jifl_aim *aim = aim_of(a, &a->frames[k]);
+	int i;
+
+	if (a->s->slot && !jifl_adopted_begin(task, aim, a->frames[k + 1].slot))
+		return false;
+	for (i = 0; i <= k; i++)
+		if (a->landings[i])
+			WRITE_ONCE(*a->frames[i].slot, a->landings[i]);
+	aim->adopted++;
+	return true;
+}
+
+static enum verdict look_at(struct jifl_adoption *a, struct task_struct *task)
+{
+	const struct jifl_words words = jifl_walk_words(task);
+	enum verdict verdict;
+	bool walked;
+	int k;
+
+	if (words.begin == words.end || !jifl_filter_match_task(&a->s->filter, task))
+		return LEAVE;
+	jifl_compat_show_returns(task, words.begin, words.end);
+	walked = walk(a, task, words);
+	jifl_compat_hide_returns(task, words.begin, words.end);
+	k = outermost(a);
+	if (k < 0 || (a->s->slot && jifl_switch_has(task, a->s->lane)))
+		return LEAVE;
+	if (!walked)
+		return leave_because(a, JIFL_LEFT_STACK);
+	verdict = judge(a, task, k);
+	if (verdict == ADOPT && !take_over(a, task, k))
+		return leave_because(a, JIFL_LEFT_ROOM);
+	return verdict;
+}
+
+static int look_at_all(void *arg)
+{
+	struct task_struct *group, *task;
+	struct jifl_adoption *a = arg;
+
+	for_each_process_thread(group, task) {
+		if (!jifl_walk_may(task))
+			continue;
+		switch (look_at(a, task)) {
+		case LEAVE:
+			break;
+		case ADOPT:
+			a->adopted++;
+			break;
+		case NOT_YET:
+			a->left[JIFL_LEFT_CODE]++;
+			break;
+		case LEFT:
+			a->left[a->why]++;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* --- all ----------------------------------------------------------------------------- */
+
+/* Makes the copies that the last stop has asked for. True: there is a new one. */
+static bool make_wanted(struct jifl_adoption *a)
+{
+	bool made = false;
+	u32 i;
+
+	for (i = 0; i < a->nwanted; i++) {
+		made |= jifl_warm_address(a->wanted[i].aim, a->wanted[i].addr);
+		cond_resched();
+	}
+	return made;
+}
+
+void jifl_adopt(struct jifl_adoption *a)
+{
+	struct jifl_session *s = a->s;
+	u32 stops;
+
+	for (stops = 0; stops < MAX_STOPS; stops++) {
+		a->nwanted = 0;
+		memset(a->left, 0, sizeof(a->left));
+		stop_machine(look_at_all, a, NULL);
+		if (!make_wanted(a))
+			break;
+	}
+	s->adopted += a->adopted;
+	memcpy(s->left, a->left, sizeof(s->left));
+}

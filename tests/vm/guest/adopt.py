@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Threads that are inside a function when a session starts: they are taken over, counted, and given back.
+
+usage: adopt.py SLEEPERS ROUNDS
+"""
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+from detach import asleep, file_system, wake
+from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
+                 session, status)
+
+TRACING = Path("/sys/kernel/tracing")
+# The functions of system calls, in which sleepers are. 6.1's tracer lists one of them by another name.
+CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
+OURS = ("-n", "sleepers")
+# What takes a thread of the kernel that is never done. Not each kernel has them all.
+THREADS = ["worker_thread", "kswapd", "rcu_gp_kthread", "kthread_worker_fn"]
+
+
+def adoption(data):
+    """How many tasks were adopted, and the others by why not."""
+    return data["adoption"]["tasks"], data["adoption"]["left"]
+
+
+def aliases():
+    """Names of functions that begin where a system call's does: stacks show one of them."""
+    words = (line.split()[:3] for line in Path("/proc/kallsyms").read_text().splitlines())
+    at = {name: address for address, _, name in words if name.startswith(("__x64_sys_", "__do_sys_", "__se_sys_"))}
+    calls = {address: name for name, address in at.items() if name.startswith("__x64_sys_")}
+    return {name: calls[address] for name, address in at.items() if address in calls}
+
+
+def inside(comm, function):
+    """Of the functions whose name begins so, those in which threads of that name are, and how many."""
+    found, others = Counter(), aliases()
+    for task in Path("/proc").glob("[0-9]*/task/[0-9]*"):
+        try:
+            words = (task / "stack").read_text().split()
+            names = [word.partition("+")[0] for word in words if "+" in word]
+            if (task / "comm").read_text().strip() == comm:
+                # The outermost is the last.
+                names = [others.get(name, name) for name in names]
+                found.update([name for name in names if name.startswith(function)][-1:])
+        except OSError:
+            pass
+    return found
+
+
+def ended(owner, name):
+    """The report of a session that ends now."""
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    check(f"{name}: a report", out, err)
+    return report(out)
+
+
+def every_kind(sleepers):
+    """Sleepers in calls of every kind wake in the cache, with the right results."""
+    process, pids = asleep(sleepers)
+    there = inside("sleepers", "__x64_sys_")
+    owner = session("insn", *CALLS, "--adopt", *OURS, "-f", "json")
+    wake("adopted", process, pids)
+    data = ended(owner, "adopted")
+    same("adopted are those that were inside", adoption(data), (there.total(), {}))
+    adopted = {name: one for name, one in data["by_name"].items() if one["adopted"]}
+    same("by target, too", {name: one["adopted"] for name, one in adopted.items()}, there)
+    figure("adopted", dict(there))
+    figure("instructions from then on", {name: one["adopted_sum"] for name, one in adopted.items()})
+    for name, one in adopted.items():
+        check(f"{name}: what they executed was counted", one["adopted_sum"] > 0, one)
+
+
+def given_back(sleepers, rounds):
+    """Sessions come and go above the same sleepers."""
+    process, pids = asleep(sleepers)
+    there = inside("sleepers", "__x64_sys_").total()
+    for number in range(rounds):
+        owner = session("block", *CALLS, "--adopt", *OURS, "-f", "json")
+        if number == 0:
+            other = session("insn", *CALLS, "--adopt", *OURS, "-f", "json")
+            same("by another session at the same time", adoption(ended(other, "beside")), (0, {"other-session": there}))
+        data = ended(owner, "a round")
+        if adoption(data) != (there, {}):
+            break
+    same(f"adopted in the last of {number + 1} rounds", adoption(data), (there, {}))
+    same("nothing was missed", data["missed"], 0)
+    wake("given back", process, pids)
+
+
+def napping():
+    """A process that sleeps on this CPU until it is killed. No timer is set, whose end depends on other timers."""
+    process = background("cat", stdin=-1)
+    while inside("cat", "pipe_read").total() != 1:
+        time.sleep(0.05)
+    return process
+
+
+def one_nap(*words):
+    """A session takes over a task that sleeps, which is woken then: what the session says."""
+    process = napping()
+    owner = session(words[0], "fn:pipe_read", *words[1:], "--adopt", "-n", "cat", "-f", "json")
+    process.terminate()
+    process.communicate()
+    same(f"{words}: it was woken", process.returncode, -signal.SIGTERM)
+    return json.loads(interrupt(owner)[0])
+
+
+def exact():
+    """The same instructions, counted in several ways, on one CPU."""
+    os.sched_setaffinity(0, {0})
+    whole, alone, rows = [], [], []
+
+    def least():
+        """Of all that it executes and of its own body, as counted by call, and by block."""
+        return ((min(whole), min(alone)),
+                (min(sum(row.values()) for row in rows), min(row["pipe_read"] for row in rows)))
+
+    # A task that is to give its CPU up again when it wakes executes more. Each way meets one that is not.
+    while len(rows) < 20 and (not rows or len(set(least())) > 1):
+        for name, words in {"insn": ["insn"], "alone": ["insn", "--only"], "block": ["block"]}.items():
+            data = one_nap(*words)
+            same(f"{name}: one was adopted", adoption(data), (1, {}))
+            one, = data["targets"]
+            same(f"{name}: it is no whole call", (one["calls"], one["missed"], one["adopted"]), (0, 0, 1))
+            {"insn": whole, "alone": alone}.get(name, []).append(one["adopted_sum"])
+        rows.append({row["func"]: row["instructions"] for row in one_nap("insn", "--by", "func")["rows"]})
+    same("instructions by call, and by block", *least())
+    figure("instructions", (whole, alone))
+    os.sched_setaffinity(0, set(range(os.cpu_count())))
+
+
+def traced():
+    """A task whose return a tracer waits for is left alone, and the tracer sees it return."""
+    (TRACING / "kprobe_events").write_text("r:adopt/back pipe_read\n")
+    (TRACING / "events/adopt/back/enable").write_text("1")
+    (TRACING / "trace").write_text("")
+    data = one_nap("insn")
+    same("traced: it is left alone", adoption(data), (0, {"traced": 1}))
+    hits = [line for line in (TRACING / "trace").read_text().splitlines() if " back: " in line and "cat-" in line]
+    same("traced: the tracer saw the return", len(hits), 1)
+    (TRACING / "events/adopt/back/enable").write_text("0")
+    (TRACING / "kprobe_events").write_text("")
+
+
+# Reads zeros over marks, some ten thousand pages at a time, until a line comes. Nearly always it is in the loop.
+READER = """
+import select, sys
+size, good = 128 << 20, True
+pages = bytearray(size)
+with open("/dev/zero", "rb", buffering=0) as zeros:
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        pages[::1 << 16] = b"x" * (size >> 16)
+        good = good and zeros.readinto(pages) == size and not any(pages[::1 << 16])
+print(good)
+"""
+
+
+def loops():
+    """A task that never sleeps in its function, and is preempted there."""
+    seen = []
+    process = background("python3", "-c", READER, stdin=-1)
+    while not any(tasks for tasks, _ in seen) and len(seen) < 20:
+        owner = session("block", "fn:read_zero", "--adopt", "-p", process.pid, "-f", "json")
+        data = ended(owner, "a loop")
+        seen.append(adoption(data))
+    out, _ = process.communicate("stop\n")
+    same("a loop: what was read", out, "True\n")
+    figure("loops", seen)
+    check("a task in a loop is adopted", seen[-1] == (1, {}), seen)
+    check("its blocks are counted", data["by_name"]["read_zero"]["adopted_sum"] > 0, data["targets"])
+
+
+def threads():
+    """Threads of the kernel that never leave their function work in the cache, and go on natively."""
+    seen = []
+    for number in range(3):
+        owner = session("block", *(f"fn:{name}" for name in THREADS), "--adopt", "-f", "json")
+        for _ in range(20):
+            Path("/tmp/written").write_bytes(os.urandom(1 << 20))
+            run("sync")
+        data = ended(owner, "threads")
+        seen.append(data)
+    figure("threads of the kernel", [adoption(data) for data in seen])
+    figure("blocks", {name: one["adopted_sum"] for name, one in seen[0]["by_name"].items()})
+    # Workers come and go. The others are always there.
+    for data in seen:
+        check("no thread is left alone", not data["adoption"]["left"], data["adoption"])
+        same("kswapd is adopted each time", data["by_name"]["kswapd"]["adopted"], 1)
+        check("workers are, too", data["by_name"]["worker_thread"]["adopted_sum"] > 0, data["by_name"])
+
+
+def refusals():
+    """What cannot be is refused in one line."""
+    for words, hint in ((["count", "insn", "sys:read", "--adopt"], "fn:do_epoll_wait"),
+                        (["count", "call", "fn:vfs_read", "--adopt"], "--adopt goes with"),
+                        (["trace", "fn:vfs_read", "--adopt"], "--adopt goes with")):
+        end = run("jifl", *words, "--for", "100ms")
+        check(f"{words} is refused", end.returncode == 2 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
+
+
+def adopt(sleepers, rounds):
+    mark = log_mark()
+    sleepers = [sleepers, 20, *file_system()]
+    exact()
+    every_kind(sleepers)
+    given_back(sleepers, int(rounds))
+    traced()
+    loops()
+    threads()
+    refusals()
+    same("no session is left", status()["sessions"], [])
+    same("nothing is said", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(adopt)
