@@ -32,12 +32,6 @@
 #include "levels.h"
 #include "returns.h"
 
-/*
- * Calls that are in functions at the same time: a task has one for each session at most, and so has
- * each level that has interrupted it. A call that finds no record is missed.
- */
-#define JIFL_RETURNS	4096
-
 static struct rethook *returns;		/* written under jifl_session_mutex */
 static unsigned int users;		/* jifl_session_mutex */
 

@@ -7,6 +7,12 @@
 #include <linux/types.h>
 #include "../../../include/uapi/jifl.h"
 
+/*
+ * Calls that are in functions at the same time: a task has one for each session at most, and so has
+ * each level that has interrupted it. A call that finds no record is missed.
+ */
+#define JIFL_RETURNS	4096
+
 /* 0; -ENOMEM. The kernel has return hooks. Nests; jifl_session_mutex; sleeps. */
 int jifl_returns_open(void);
 /* No call of a session that ends here is followed any more. Nests; jifl_session_mutex; sleeps. */

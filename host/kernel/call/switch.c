@@ -18,15 +18,12 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../compat/compat.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../run/events.h"
-#include "../leave/walk.h"
 #include "adopted.h"
 #include "count.h"
 #include "levels.h"
-#include "returns.h"
 #include "switch.h"
 #include "tool.h"
 #include "whose.h"
@@ -265,31 +262,11 @@ void jifl_count_drain_end(void)
 	jifl_switch_ended = NULL;
 }
 
-/* Is a hooked function of the task on its way through the trampoline, or cannot that be told? */
-static bool jifl_switch_is_returning(struct task_struct *task)
-{
-	const struct jifl_words words = jifl_walk_words(task);
-	struct unwind_state state;
-	bool returning = false;
-
-	/* Only a task that was preempted can be there. */
-	if (!task->on_rq)
-		return false;
-	jifl_compat_show_returns(task, words.begin, words.end);
-	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state) && !returning;
-	     unwind_next_frame(&state))
-		returning = jifl_compat_is_returning(state.ip);
-	returning |= unwind_error(&state);
-	jifl_compat_hide_returns(task, words.begin, words.end);
-	return returning;
-}
-
 /*
  * While the machine is stopped every CPU runs its stopper thread. So jifl_switch_tasks has saved
  * the task's running calls.
  *
- * Calls that were adopted may go on for ever, so their return hooks are taken away, too, unless the
- * hook is being used: the task has returned, and was preempted on its way through the trampoline.
+ * Calls that were adopted may go on for ever, so their return hooks are taken away, too.
  */
 static void jifl_switch_cut(struct task_struct *task)
 {
@@ -297,13 +274,17 @@ static void jifl_switch_cut(struct task_struct *task)
 	u32 adopted = 0;
 	unsigned int lane;
 
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (jifl_adopted_end(v.lanes[lane].call, v.lanes[lane].count))
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		const u64 call = v.lanes[lane].call;
+
+		if (call & JIFL_COUNT_ADOPTED)
 			adopted |= BIT(lane);
-		else
-			jifl_count_miss_call(v.lanes[lane].call, jifl_switch_drain);
-	if (adopted && !jifl_switch_is_returning(task) && !JIFL_HOST_PLANTED(adopted_kept))
-		jifl_returns_unhook(task, adopted);
+		/* With its session an adopted call ends as it was meant to. */
+		if (!call || jifl_count_session(call) != jifl_switch_ended ||
+		    !jifl_adopted_end(call, v.lanes[lane].count))
+			jifl_count_miss_call(call, jifl_switch_drain);
+	}
+	jifl_adopted_unhook(task, adopted);
 }
 
 static struct jifl_lane *jifl_switch_find(struct task_struct *task, unsigned int lane)
@@ -364,7 +345,9 @@ static void jifl_switch_sweep(void)
 
 		if (!jifl_saved_task[at] || !lane->call || jifl_count_session(lane->call) != s)
 			continue;
-		if (!jifl_adopted_end(lane->call, lane->count))
+		if (jifl_adopted_end(lane->call, lane->count))
+			jifl_adopted_unhook(jifl_saved_task[at], BIT(s->lane));
+		else
 			jifl_count_miss_call(lane->call, JIFL_MISS_END);
 		lane->call = 0;
 		if (jifl_saved_is_empty(&jifl_saved_value[at]))

@@ -54,6 +54,8 @@ int jifl_compat_records_init(void);
  */
 void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
 void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end);
+/* Does the word, a return address of a task that does not run, lead to that trampoline? */
+bool jifl_compat_is_hooked(const unsigned long *word);
 /* Is ip in the trampoline to which hooked functions return? */
 bool jifl_compat_is_returning(unsigned long ip);
 

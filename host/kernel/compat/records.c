@@ -133,6 +133,12 @@ static void each_graph(struct task_struct *task, record_fn fn, void *arg)
 }
 #endif
 
+__no_sanitize_address
+bool jifl_compat_is_hooked(const unsigned long *word)
+{
+	return trampoline && READ_ONCE(*word) == trampoline;
+}
+
 bool jifl_compat_is_returning(unsigned long ip)
 {
 	return ip >= trampoline && ip < trampoline_end;

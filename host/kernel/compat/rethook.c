@@ -5,6 +5,7 @@
 #include <linux/version.h>
 
 #include "../plant.h"
+#include "compat.h"
 #include "import.h"
 #include "rethook.h"
 
@@ -100,14 +101,18 @@ bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *ta
 	return true;
 }
 
-/* Takes the bits out of the record. True: none is left, and no other hook has the same return. */
+/*
+ * Takes the bits out of the record. True: none is left, and no other hook, of whatever tracer, has
+ * the same return.
+ */
 static bool is_done_with(const struct task_struct *task, struct rethook_node *node, u32 bits)
 {
 	struct jifl_compat_return *record = container_of(node, struct jifl_compat_return, node);
 	const struct rethook_node *other;
 
 	record->value &= ~bits;
-	if (record->value || !jifl_imported(rethook_recycle))
+	if (record->value || !jifl_imported(rethook_recycle) ||
+	    !jifl_compat_is_hooked((unsigned long *)node->frame))
 		return false;
 	llist_for_each_entry(other, task->rethooks.first, llist)
 		if (other != node && other->frame == node->frame)

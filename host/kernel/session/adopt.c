@@ -42,8 +42,12 @@
  *    that order.
  * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before the
  *    first word is changed.
- * 9. At the end of the session an adopted call is cut as others are. Its hook is taken away, because a
- *    thread that never leaves its function would keep a record for each session (call/switch.c).
+ * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead one:
+ *    its lane would stay.
+ * 10. At the end of the session an adopted call is cut as others are. Its hook is taken away, because
+ *    a thread that never leaves its function would keep a record for each session (call/switch.c).
+ *    It stays where the task may be in the trampoline, and where another tracer has hooked the same
+ *    return since.
  *
  * Context: process, under jifl_session_mutex; what looks at tasks runs in stop_machine.
  */
@@ -64,6 +68,7 @@
 #include "../leave/walk.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
+#include "../call/returns.h"
 #include "../call/switch.h"
 #include "adopt.h"
 #include "filter.h"
@@ -74,6 +79,8 @@
 #define MAX_FRAMES	128
 /* Addresses that one stop can ask copies for. Those of tasks alike are the same. */
 #define MAX_WANTED	2048
+/* Of the return hooks a session may take so many in this way: later calls need some, too. */
+#define MAX_HOOKED	(JIFL_RETURNS / 4)
 /* A task that is somewhere else each time is left after so many stops. */
 #define MAX_STOPS	6
 
@@ -92,6 +99,7 @@ struct function {
 
 struct wanted {
 	unsigned long addr;
+	bool interrupted;
 	const struct jifl_aim *aim;
 };
 
@@ -238,15 +246,24 @@ static bool runs_in_cache(const struct jifl_adoption *a, int i, int k)
 	return is_code(f->ip);
 }
 
-static void want(struct jifl_adoption *a, unsigned long addr, const struct jifl_aim *aim)
+static void want(struct jifl_adoption *a, const struct frame *f, const struct jifl_aim *aim)
 {
 	u32 i;
 
 	for (i = 0; i < a->nwanted; i++)
-		if (a->wanted[i].addr == addr)
+		if (a->wanted[i].addr == f->ip)
 			return;
 	if (a->nwanted < MAX_WANTED)
-		a->wanted[a->nwanted++] = (struct wanted){ .addr = addr, .aim = aim };
+		a->wanted[a->nwanted++] = (struct wanted){
+			.addr = f->ip,
+			.interrupted = f->interrupted,
+			.aim = aim,
+		};
+}
+
+static u64 landing(const struct jifl_adoption *a, unsigned long ip, bool interrupted)
+{
+	return jifl_engine_landing(a->s->alone.context, jifl_orig_at(ip), !interrupted);
 }
 
 /* Finds a copy for each frame that is to go on in the cache. False: one is wanted. */
@@ -265,10 +282,9 @@ static bool find_copies(struct jifl_adoption *a, int k)
 				continue;
 			break;
 		}
-		a->landings[i] = jifl_engine_landing(a->s->alone.context, jifl_orig_at(f->ip),
-						     !f->interrupted);
+		a->landings[i] = landing(a, f->ip, f->interrupted);
 		if (!a->landings[i]) {
-			want(a, f->ip, aim);
+			want(a, f, aim);
 			all = false;
 		}
 		if (f->interrupted && !a->s->only)
@@ -292,8 +308,12 @@ static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 /* The k-th frame is the target's. Its caller's has the return address at which the call ends. */
 static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
 {
+	const struct frame *own = &a->frames[k];
 	int i;
 
+	/* It is on its way to the function's door, or in a tracer's trampoline there. */
+	if (own->orig < aim_of(a, own)->target->address + !own->interrupted)
+		return LEAVE;
 	if (task->sched_class == jifl_guard_stop_class || task == a->caller)
 		return leave_because(a, JIFL_LEFT_OWN);
 	for (i = 0; i <= k; i++)
@@ -321,6 +341,8 @@ static __no_sanitize_address bool take_over(struct jifl_adoption *a, struct task
 	struct jifl_aim *aim = aim_of(a, &a->frames[k]);
 	int i;
 
+	if (a->s->slot && a->adopted == MAX_HOOKED)
+		return false;
 	if (a->s->slot && !jifl_adopted_begin(task, aim, a->frames[k + 1].slot))
 		return false;
 	for (i = 0; i <= k; i++)
@@ -337,7 +359,9 @@ static enum verdict look_at(struct jifl_adoption *a, struct task_struct *task)
 	bool walked;
 	int k;
 
-	if (words.begin == words.end || !jifl_filter_match_task(&a->s->filter, task))
+	/* A dead task may still have a stack, because somebody looks at it. */
+	if (words.begin == words.end || READ_ONCE(task->__state) & TASK_DEAD ||
+	    !jifl_filter_match_task(&a->s->filter, task))
 		return LEAVE;
 	jifl_compat_show_returns(task, words.begin, words.end);
 	walked = walk(a, task, words);
@@ -380,14 +404,17 @@ static int look_at_all(void *arg)
 
 /* --- all ----------------------------------------------------------------------------- */
 
-/* Makes the copies that the last stop has asked for. True: there is a new one. */
+/* Makes the copies that the last stop has asked for. True: there is one of them now. */
 static bool make_wanted(struct jifl_adoption *a)
 {
 	bool made = false;
 	u32 i;
 
 	for (i = 0; i < a->nwanted; i++) {
-		made |= jifl_warm_address(a->wanted[i].aim, a->wanted[i].addr);
+		const struct wanted *w = &a->wanted[i];
+
+		jifl_warm_address(w->aim, w->addr);
+		made |= landing(a, w->addr, w->interrupted);
 		cond_resched();
 	}
 	return made;

@@ -108,17 +108,20 @@ static void jifl_warm_one(const struct jifl_session *s, const struct jifl_warm_b
 	}
 }
 
-bool jifl_warm_address(const struct jifl_aim *aim, unsigned long addr)
+static bool jifl_warm_any(const struct ir_block *b, const void *arg)
 {
-	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	return true;
+}
+
+void jifl_warm_address(const struct jifl_aim *aim, unsigned long addr)
+{
+	struct jifl_warmed_cost cost = {};
 	struct jifl_warm_aside aside;
-	u64 at;
 
 	jifl_warm_put_aside(&aside);
 	jifl_count_translate_begin(aim);
-	at = jifl_engine_enter(aim->session->alone.context, jifl_orig_at(addr), &cause);
+	jifl_engine_warm(aim->session->alone.context, jifl_orig_at(addr), jifl_warm_any, NULL, &cost);
 	jifl_warm_put_back(&aside);
-	return at;
 }
 
 /* Makes the entry piece of a target whose first block is translated. True if there is one now. */

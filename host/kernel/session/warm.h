@@ -13,8 +13,8 @@ struct jifl_warm;
 int jifl_warm(struct jifl_session *s, struct jifl_warm *req);
 /*
  * Makes the block at an address where a thread is to go on, in the aim's session's own context. It
- * counts as one of the aim's. False: there can be none now. Under jifl_session_mutex.
+ * counts as one of the aim's. A quarter of the cache stays free. Under jifl_session_mutex.
  */
-bool jifl_warm_address(const struct jifl_aim *aim, unsigned long addr);
+void jifl_warm_address(const struct jifl_aim *aim, unsigned long addr);
 
 #endif
