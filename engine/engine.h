@@ -239,7 +239,10 @@ u32 jifl_engine_insn_length(jifl_orig addr);
  */
 bool jifl_engine_is_doomed(u64 addr);
 
-/* The context of the code at addr, an address of the code cache; negative: none. As jifl_engine_where. */
+/*
+ * The context of the code at addr, an address of the code cache; negative: none. As
+ * jifl_engine_where.
+ */
 int jifl_engine_context_at(u64 addr);
 
 /*

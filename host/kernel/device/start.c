@@ -51,14 +51,16 @@ static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_targ
 {
 	const bool only = spec->scope == JIFL_SCOPE_ONLY;
 
-	if (spec->reserved || !jifl_target_is_kind(spec->kind) || (!only && spec->scope != JIFL_SCOPE_UNDER) ||
+	if (spec->reserved || !jifl_target_is_kind(spec->kind) ||
+	    (!only && spec->scope != JIFL_SCOPE_UNDER) ||
 	    (only && (spec->kind != JIFL_TARGET_FUNCTION || !s->tool->alone)) ||
 	    (index && only != s->only))
 		return -EINVAL;
 	s->only = only;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
 		return jifl_start_function(s, index, spec);
-	if (spec->address || spec->flags || spec->condition || memchr_inv(spec->name, 0, sizeof(spec->name)))
+	if (spec->address || spec->flags || spec->condition ||
+	    memchr_inv(spec->name, 0, sizeof(spec->name)))
 		return -EINVAL;
 	return jifl_aim_add(s, index, spec->kind, spec->id);
 }
@@ -140,7 +142,7 @@ static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool 
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (!tool || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+	if (!tool || req->reserved || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
