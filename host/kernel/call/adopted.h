@@ -19,10 +19,5 @@ bool jifl_adopted_begin(struct task_struct *task, struct jifl_aim *aim, unsigned
  * natively. False: it is another call. Any context.
  */
 bool jifl_adopted_end(u64 call, u64 count);
-/*
- * Takes away the return hooks of such calls in these lanes, which have ended otherwise. A hook stays
- * if the task may be about to use it. The task does not run; all CPUs are stopped.
- */
-void jifl_adopted_unhook(struct task_struct *task, u32 lanes);
 
 #endif

@@ -11,11 +11,11 @@
  *	every block	count += its instructions, or 1
  *	exit piece	jifl_count_end: into the statistics (stats.c); call = 0
  *
- * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL; value.c),
- * count is the time at which the call began, or what the call returned.
+ * If a session measures a value of each call instead (JIFL_FLAG_DURATION, JIFL_FLAG_RETVAL;
+ * value.c), count is the time at which the call began, or what the call returned.
  *
- * Contexts: a system call ends in its task, a function wherever it is called; inserting is done under
- * the engine lock. Nothing here allocates.
+ * Contexts: a system call ends in its task, a function wherever it is called; inserting is done
+ * under the engine lock. Nothing here allocates.
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
@@ -185,7 +185,8 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 	bool has_result;
 	u32 type;
 
-	if (!s || jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count))) {
+	if (!s || (unlikely(call & JIFL_COUNT_ADOPTED) &&
+		   jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count)))) {
 		jifl_count_take(lane);
 		return;
 	}

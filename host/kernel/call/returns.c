@@ -6,27 +6,34 @@
  * record of the task. Stack walks, dying tasks and new tasks are the kernel's care then, and
  * leave/evict.c knows these records.
  *
- * One pool of records serves all sessions. A session that ends leaves records behind, of tasks that
- * are asleep inside a function. Their lanes are swept (call/switch.c), so on_return finds nothing to
- * do for these.
+ * One pool of records serves all sessions. A session that ends may have calls of tasks that are
+ * asleep inside a function. Their lanes are swept (call/switch.c), and their hooks are taken away
+ * with the machine stopped: a thread that never leaves its function would keep a record for each
+ * session, and the next session could not adopt it. While a task is on its way through the
+ * trampoline, the stop is repeated. A hook stays where the stack cannot be walked, and where
+ * another tracer has hooked the same return since. on_return finds no lane for it.
  *
  * A call can return with any lock of the kernel held, and with interrupts off. So what is done at
- * its end takes no lock and allocates nothing: counts are added, records are stored, and a task that
- * has to wait for the reader of records is noted in a table (store/ring_wait.c).
+ * its end takes no lock and allocates nothing: counts are added, records are stored, and a task
+ * that has to wait for the reader of records is noted in a table (store/ring_wait.c).
  *
  * No task is in on_return when the module goes: it runs with preemption off, and jifl_entry_exit
  * waits for RCU tasks. The pool itself is the kernel's memory: it goes with the last record.
  *
- * An interrupt may end calls of the same function, which go into the same figures. So calls end with
- * interrupts off.
+ * An interrupt may end calls of the same function, which go into the same figures. So calls end
+ * with interrupts off.
  *
  * Context: hook and on_return: preemption off.
  */
 #include <linux/bitops.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../compat/rethook.h"
+#include "../leave/walk.h"
 #include "../store/percpu.h"
 #include "count.h"
 #include "levels.h"
@@ -79,7 +86,52 @@ bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lan
 	return jifl_compat_returns_hook_of(returns, task, slot, lanes);
 }
 
-void jifl_returns_unhook(struct task_struct *task, u32 lanes)
+/* Where a task stands whose function's return is hooked. */
+enum where {
+	ELSEWHERE,
+	TRAMPOLINE,		/* on its way through it */
+	UNKNOWN,		/* its stack cannot be walked to its end */
+};
+
+static enum where where(struct task_struct *task)
 {
-	jifl_compat_returns_unhook(returns, task, lanes);
+	const struct jifl_words words = jifl_walk_words(task);
+	struct unwind_state state;
+	enum where is = ELSEWHERE;
+
+	/* Only a task that was preempted can be there. */
+	if (!task->on_rq)
+		return ELSEWHERE;
+	jifl_compat_show_returns(task, words.begin, words.end);
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state); unwind_next_frame(&state)) {
+		/* For interrupted code at the trampoline's beginning state.ip is where that leads to. */
+		if (jifl_compat_is_returning(state.regs ? state.regs->ip : state.ip)) {
+			is = TRAMPOLINE;
+			break;
+		}
+	}
+	if (is == ELSEWHERE && unwind_error(&state))
+		is = UNKNOWN;
+	jifl_compat_hide_returns(task, words.begin, words.end);
+	return is;
+}
+
+u32 jifl_returns_sweep(unsigned int lane)
+{
+	struct task_struct *group, *task;
+	u32 left = 0;
+
+	if (JIFL_HOST_PLANTED(returns_kept))
+		return 0;
+	for_each_process_thread(group, task) {
+		enum where is;
+
+		if (!jifl_walk_may(task) || !jifl_compat_returns_has(returns, task, BIT(lane)))
+			continue;
+		is = where(task);
+		if (is == ELSEWHERE)
+			jifl_compat_returns_unhook(returns, task, BIT(lane));
+		left += is == TRAMPOLINE;
+	}
+	return left;
 }

@@ -24,11 +24,14 @@ void jifl_returns_close(void);
  */
 bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves);
 /*
- * The same for a call that another task is in, where no hook has that return address. And back: the
- * calls in these lanes have ended otherwise; the task is not on its way through a hook's trampoline.
- * All CPUs are stopped.
+ * The same for a call that another task is in, where no hook has that return address. All CPUs are
+ * stopped.
  */
 bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lanes);
-void jifl_returns_unhook(struct task_struct *task, u32 lanes);
+/*
+ * All calls of the lane have ended otherwise: takes their hooks away. All CPUs are stopped; a
+ * session holds the pool. Returns for how many tasks that is to be tried again.
+ */
+u32 jifl_returns_sweep(unsigned int lane);
 
 #endif

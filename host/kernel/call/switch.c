@@ -24,6 +24,7 @@
 #include "adopted.h"
 #include "count.h"
 #include "levels.h"
+#include "returns.h"
 #include "switch.h"
 #include "tool.h"
 #include "whose.h"
@@ -265,26 +266,20 @@ void jifl_count_drain_end(void)
 /*
  * While the machine is stopped every CPU runs its stopper thread. So jifl_switch_tasks has saved
  * the task's running calls.
- *
- * Calls that were adopted may go on for ever, so their return hooks are taken away, too.
  */
 static void jifl_switch_cut(struct task_struct *task)
 {
 	struct jifl_saved v = jifl_saved_take(task);
-	u32 adopted = 0;
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		const u64 call = v.lanes[lane].call;
 
-		if (call & JIFL_COUNT_ADOPTED)
-			adopted |= BIT(lane);
 		/* With its session an adopted call ends as it was meant to. */
 		if (!call || jifl_count_session(call) != jifl_switch_ended ||
 		    !jifl_adopted_end(call, v.lanes[lane].count))
 			jifl_count_miss_call(call, jifl_switch_drain);
 	}
-	jifl_adopted_unhook(task, adopted);
 }
 
 static struct jifl_lane *jifl_switch_find(struct task_struct *task, unsigned int lane)
@@ -333,26 +328,25 @@ void jifl_switch_take(struct task_struct *task, unsigned int lane)
  * was a jump, and what it leads to runs natively. So calls of a session that has ended are looked
  * for among all that are saved. The machine is stopped, so all are saved.
  */
-static void jifl_switch_sweep(void)
+static u32 jifl_switch_sweep(void)
 {
 	const struct jifl_session *s = jifl_switch_ended;
 	u32 at;
 
 	if (!s || !s->slot || JIFL_HOST_PLANTED(calls_not_swept))
-		return;
+		return 0;
 	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
 		struct jifl_lane *lane = &jifl_saved_value[at].lanes[s->lane];
 
 		if (!jifl_saved_task[at] || !lane->call || jifl_count_session(lane->call) != s)
 			continue;
-		if (jifl_adopted_end(lane->call, lane->count))
-			jifl_adopted_unhook(jifl_saved_task[at], BIT(s->lane));
-		else
+		if (!jifl_adopted_end(lane->call, lane->count))
 			jifl_count_miss_call(lane->call, JIFL_MISS_END);
 		lane->call = 0;
 		if (jifl_saved_is_empty(&jifl_saved_value[at]))
 			jifl_saved_task[at] = NULL;
 	}
+	return s->nfunctions ? jifl_returns_sweep(s->lane) : 0;
 }
 
 /* The sessions that record faults of the running call are told. */

@@ -10,8 +10,11 @@
  * A record tells where the return address stood. The task may have returned from there to the
  * trampoline, and may have been preempted before the trampoline has removed the record. Then that
  * word may belong to the frame of an interrupt: at the trampoline's first instruction the processor
- * has put ss there. So a word is written only if it holds what this file knows of.
+ * has put ss there. So a word is written only if it holds what this file knows of, and it is
+ * written back only if it was written: a word may hold a record's address by another tracer's
+ * doing.
  */
+#include <linux/bitmap.h>
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/rethook.h>
@@ -38,20 +41,26 @@ static unsigned long *slot_of(const struct rethook_node *node, unsigned long *be
 	return slot;
 }
 
+/* Of the one stack that is shown, the words that are, by their places from `begin` on. */
+static DECLARE_BITMAP(shown, THREAD_SIZE / sizeof(long));
+
 __no_sanitize_address
 void jifl_compat_show_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
 {
 	struct rethook_node *node;
 	unsigned long *slot;
 
+	if (task->rethooks.first)
+		bitmap_zero(shown, THREAD_SIZE / sizeof(long));
 	llist_for_each_entry(node, task->rethooks.first, llist) {
 		slot = slot_of(node, begin, end);
-		if (slot && *slot == trampoline)
-			*slot = node->ret_addr;
+		if (!slot || *slot != trampoline)
+			continue;
+		*slot = node->ret_addr;
+		__set_bit(slot - begin, shown);
 	}
 }
 
-/* The caller has changed shown words and their records alike. No other word is changed. */
 __no_sanitize_address
 void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, unsigned long *end)
 {
@@ -60,7 +69,7 @@ void jifl_compat_hide_returns(struct task_struct *task, unsigned long *begin, un
 
 	llist_for_each_entry(node, task->rethooks.first, llist) {
 		slot = slot_of(node, begin, end);
-		if (slot && (*slot == node->ret_addr || JIFL_HOST_PLANTED(slots_overwritten)))
+		if (slot && (test_bit(slot - begin, shown) || JIFL_HOST_PLANTED(slots_overwritten)))
 			*slot = trampoline;
 	}
 }

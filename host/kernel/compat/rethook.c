@@ -101,37 +101,44 @@ bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *ta
 	return true;
 }
 
-/*
- * Takes the bits out of the record. True: none is left, and no other hook, of whatever tracer, has
- * the same return.
- */
-static bool is_done_with(const struct task_struct *task, struct rethook_node *node, u32 bits)
+bool jifl_compat_returns_has(struct rethook *returns, struct task_struct *task, u32 bits)
 {
-	struct jifl_compat_return *record = container_of(node, struct jifl_compat_return, node);
-	const struct rethook_node *other;
+	const struct jifl_compat_return *record;
 
-	record->value &= ~bits;
-	if (record->value || !jifl_imported(rethook_recycle) ||
-	    !jifl_compat_is_hooked((unsigned long *)node->frame))
-		return false;
-	llist_for_each_entry(other, task->rethooks.first, llist)
-		if (other != node && other->frame == node->frame)
-			return false;
-	return true;
+	llist_for_each_entry(record, task->rethooks.first, node.llist)
+		if (record->node.rethook == returns && (!record->value || record->value & bits))
+			return true;
+	return false;
 }
 
+/*
+ * A list begins with the newest record of the innermost frame. Of several records of a frame the
+ * oldest keeps the return address, and newer ones the trampoline's, which they found on the stack.
+ * So a newer one can go without a word. The oldest can when no newer one is left.
+ */
 void jifl_compat_returns_unhook(struct rethook *returns, struct task_struct *task, u32 bits)
 {
 	struct llist_node **at = &task->rethooks.first;
+	struct jifl_compat_return *record;
+	unsigned long kept = 0;			/* the frame of the last record that stays */
 	struct rethook_node *node;
+	bool newer;
 
-	while (*at) {
+	while (*at && jifl_imported(rethook_recycle)) {
 		node = llist_entry(*at, struct rethook_node, llist);
-		if (node->rethook != returns || !is_done_with(task, node, bits)) {
+		record = container_of(node, struct jifl_compat_return, node);
+		newer = jifl_compat_is_hooked(&node->ret_addr);
+		if (node->rethook == returns)
+			record->value &= ~bits;
+		if (node->rethook != returns || record->value ||
+		    (!newer && (node->frame == kept ||
+				!jifl_compat_is_hooked((unsigned long *)node->frame)))) {
+			kept = node->frame;
 			at = &node->llist.next;
 			continue;
 		}
-		*(unsigned long *)node->frame = node->ret_addr;
+		if (!newer)
+			*(unsigned long *)node->frame = node->ret_addr;
 		*at = node->llist.next;
 		jifl_import(rethook_recycle)(node);
 	}
@@ -153,6 +160,11 @@ bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 
 
 bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *task,
 				 unsigned long *slot, u32 value)
+{
+	return false;
+}
+
+bool jifl_compat_returns_has(struct rethook *returns, struct task_struct *task, u32 bits)
 {
 	return false;
 }

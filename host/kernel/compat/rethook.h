@@ -39,10 +39,12 @@ bool jifl_compat_returns_hook(struct rethook *returns, unsigned long *slot, u32 
  */
 bool jifl_compat_returns_hook_of(struct rethook *returns, struct task_struct *task,
 				 unsigned long *slot, u32 value);
+/* Has the task a record whose value has any of these bits, or is 0? All CPUs are stopped. */
+bool jifl_compat_returns_has(struct rethook *returns, struct task_struct *task, u32 bits);
 /*
- * Takes these bits out of the values of the task's records. A record without any is not needed:
- * its return is as if it had never been hooked. The task is not on its way through the trampoline.
- * All CPUs are stopped.
+ * Takes these bits out of the values of the task's records. A record without any is not needed: its
+ * return is as if it had never been hooked, unless another tracer has hooked the same return since.
+ * The task is not on its way through the trampoline. All CPUs are stopped.
  */
 void jifl_compat_returns_unhook(struct rethook *returns, struct task_struct *task, u32 bits);
 

@@ -32,7 +32,7 @@
 
 struct scan {
 	unsigned int threads;	/* that had an address of the cache */
-	unsigned int left;	/* of these, still inside */
+	unsigned int left;	/* of these, still inside; and those that the sweep has left */
 	bool found, inside;	/* in the thread that is being looked at */
 	bool unwalked;		/* a stack could not be walked to its end */
 	bool all;		/* else only code of destroyed contexts */
@@ -177,10 +177,11 @@ static void scan_task(struct task_struct *task, struct scan *scan)
 static int scan_all(void *arg)
 {
 	struct task_struct *group, *task;
+	struct scan *scan = arg;
 
 	for_each_process_thread(group, task)
-		scan_task(task, arg);
-	jifl_run_events->sweep();
+		scan_task(task, scan);
+	scan->left += jifl_run_events->sweep();
 	return 0;
 }
 
@@ -212,7 +213,8 @@ static int scan_all(void *arg)
  *    threads needs only to run for a moment, and can come in only once. All CPUs go on, and after
  *    a while the eviction repeats step 2. The repetition ends: a thread is inside again at the
  *    next stop only if it was stopped there by chance, and the code from which it has returned
- *    meanwhile is gone for good.
+ *    meanwhile is gone for good. Likewise for a thread that is in the trampoline of the module's
+ *    return hooks (call/returns.c).
  * 5. A thread in an ftrace trampoline, on the way from a site to the stub, has no address of the
  *    cache yet. It will get none of code that goes, by 1.
  * 6. The caller has disarmed the session itself, so what it does from then on comes to no code

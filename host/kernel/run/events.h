@@ -24,8 +24,11 @@ struct jifl_run_events {
 	 * the machine stopped.
 	 */
 	void (*cut)(struct task_struct *task);
-	/* After all tasks were looked at for cut, also those that it was not called for. */
-	void (*sweep)(void);
+	/*
+	 * After all tasks were looked at for cut, also those that it was not called for. Returns
+	 * for how many tasks jifl_evict is to stop the machine again.
+	 */
+	u32 (*sweep)(void);
 };
 
 /* call/switch.c sets it once, before the first session. No code runs in the cache before that. */

@@ -33,21 +33,22 @@
  *    made, because its text has changed, is not found. No block changes while the machine is stopped.
  * 5. A task that has an address of the cache in a frame that would be changed, or above it, is in a
  *    call of this session, by a door, or of another one. It is left.
- * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being inside
+ * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being
+ *     inside
  *    already. A task with the module's own code on its stack is left: it may be in a stub, with the
  *    address of an entry piece at hand that would take the lane again.
  * 7. The lane is the task's own, and is restored when the task is switched in (call/switch.c). The
  *    hook stands in the task's list of hooks where it would stand if it had been made at the
  *    function's entry: lists are ordered by frames, the innermost first. rethook's handler relies on
  *    that order.
- * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before the
+ * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before
+ *     the
  *    first word is changed.
- * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead one:
+ * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead
+ *     one:
  *    its lane would stay.
- * 10. At the end of the session an adopted call is cut as others are. Its hook is taken away, because
- *    a thread that never leaves its function would keep a record for each session (call/switch.c).
- *    It stays where the task may be in the trampoline, and where another tracer has hooked the same
- *    return since.
+ * 10. At the end of the session an adopted call is cut as others are, and its hook is taken away as
+ *    those of others are (call/returns.c).
  *
  * Context: process, under jifl_session_mutex; what looks at tasks runs in stop_machine.
  */
@@ -64,8 +65,10 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../compat/ksym.h"
+#include "../text/ranges.h"
 #include "../run/codemem.h"
 #include "../leave/walk.h"
+#include "../enter/function.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
 #include "../call/returns.h"
@@ -90,11 +93,6 @@ struct frame {
 	unsigned long ip;
 	unsigned long orig;	/* the same, or of what the code of the cache there is a copy */
 	bool interrupted;	/* by an interrupt or an exception, at that instruction */
-};
-
-struct function {
-	unsigned long start, end;
-	struct jifl_aim *aim;
 };
 
 struct wanted {
@@ -122,15 +120,8 @@ struct jifl_adoption {
 	struct wanted wanted[MAX_WANTED];
 	u32 nwanted;
 	u32 nfunctions;
-	struct function functions[];	/* sorted */
+	struct text_range functions[];	/* sorted */
 };
-
-static int compare(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
 {
@@ -146,12 +137,11 @@ struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
 	/* What a condition looks at is known where a call begins. */
 	for_each_aim(aim, s, i)
 		if (aim->target->kind == JIFL_TARGET_FUNCTION && !aim->condition)
-			a->functions[a->nfunctions++] = (struct function){
+			a->functions[a->nfunctions++] = (struct text_range){
 				.start = aim->target->id,
 				.end = jifl_ksym_end(aim->target->id),
-				.aim = aim,
 			};
-	sort(a->functions, a->nfunctions, sizeof(*a->functions), compare, NULL);
+	sort(a->functions, a->nfunctions, sizeof(*a->functions), jifl_text_compare, NULL);
 	return a;
 }
 
@@ -201,19 +191,10 @@ static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct frame
 {
 	/* A return address may be that of the next function, behind a call that does not return. */
 	const unsigned long addr = f->orig - !f->interrupted;
-	u32 low = 0, high = a->nfunctions;
+	const struct text_range *in = jifl_text_find(a->functions, a->nfunctions, addr);
+	const struct jifl_target *target = in ? jifl_function_starting(in->start) : NULL;
 
-	while (low < high) {
-		const u32 mid = low + (high - low) / 2;
-
-		if (addr < a->functions[mid].start)
-			high = mid;
-		else if (addr >= a->functions[mid].end)
-			low = mid + 1;
-		else
-			return a->functions[mid].aim;
-	}
-	return NULL;
+	return target ? target->armed[a->s->lane] : NULL;
 }
 
 /* The target nearest to the stack's beginning; negative: there is none. */

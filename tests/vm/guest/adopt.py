@@ -111,6 +111,18 @@ def one_nap(*words):
     return json.loads(interrupt(owner)[0])
 
 
+def by_the_door():
+    """A task that a session has seen come into its function is inside when the next one starts."""
+    first = session("insn", "fn:pipe_read", "-n", "cat", "-f", "json")
+    process = napping()
+    data = ended(first, "by the door")
+    same("by the door: its session missed the call, which had not ended", data["missed"], 1)
+    owner = session("insn", "fn:pipe_read", "--adopt", "-n", "cat", "-f", "json")
+    process.terminate()
+    process.communicate()
+    same("by the door: adopted by the next session", adoption(ended(owner, "the next")), (1, {}))
+
+
 def exact():
     """The same instructions, counted in several ways, on one CPU."""
     os.sched_setaffinity(0, {0})
@@ -211,6 +223,7 @@ def adopt(sleepers, rounds):
     exact()
     every_kind(sleepers)
     given_back(sleepers, int(rounds))
+    by_the_door()
     traced()
     loops()
     threads()
