@@ -151,7 +151,7 @@ struct jifl_info {
 
 #define JIFL_FILTER_PID		(1u << 0)	/* thread id */
 #define JIFL_FILTER_TGID	(1u << 1)	/* process id */
-#define JIFL_FILTER_COMM	(1u << 2)	/* command name, exact */
+#define JIFL_FILTER_COMM	(1u << 2)	/* command name; with * or ? a pattern */
 #define JIFL_FILTER_CGROUP	(1u << 3)	/* cgroup v2 id or a descendant */
 #define JIFL_FILTER_CHILDREN	(1u << 4)	/* with TGID: descendants too */
 /*

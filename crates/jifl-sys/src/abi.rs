@@ -175,6 +175,8 @@ pub const FLAG_WAIT: u32 = 1 << 18;
 
 /// Sums for each level; see [`Key::level`].
 pub const FLAG_BY_LEVEL: u32 = 1 << 19;
+/// All of `FLAG_BY_*`.
+pub const FLAGS_BY: u32 = FLAG_BY_COMM | FLAG_BY_PID | FLAG_BY_CPU | FLAG_BY_LEVEL;
 /// With NONE, INSN, BLOCK, PROFILE: tasks that are inside a function at the start go on in the cache.
 pub const FLAG_ADOPT: u32 = 1 << 20;
 

@@ -42,6 +42,7 @@ struct jifl_filter {
 	struct pid *pid, *tgid;	/* references held */
 	struct cgroup *cgroup;	/* reference held */
 	char comm[TASK_COMM_LEN];
+	bool comm_is_pattern;	/* as of lib/glob.c */
 	u32 levels;		/* JIFL_FILTER_LEVELS: 1 << enum jifl_level */
 };
 

@@ -7,6 +7,7 @@
  */
 #include <linux/bits.h>
 #include <linux/cgroup.h>
+#include <linux/glob.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -63,6 +64,7 @@ int jifl_filter_init(struct jifl_filter *f, const struct jifl_start *req)
 		return ret;
 	}
 	strscpy(f->comm, req->comm, sizeof(f->comm));
+	f->comm_is_pattern = strpbrk(f->comm, "*?");
 	f->mask = mask;
 	return 0;
 }
@@ -103,6 +105,12 @@ static bool jifl_filter_under(struct task_struct *t, struct cgroup *cgrp)
 	return found;
 }
 
+static bool jifl_filter_has_comm(const struct jifl_filter *f, const struct task_struct *t)
+{
+	return f->comm_is_pattern ? glob_match(f->comm, t->comm) :
+				    !strncmp(t->comm, f->comm, sizeof(f->comm));
+}
+
 bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *t)
 {
 	const u32 mask = f->mask;
@@ -111,7 +119,7 @@ bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *t)
 		return false;
 	if ((mask & JIFL_FILTER_PID) && task_pid(t) != f->pid)
 		return false;
-	if ((mask & JIFL_FILTER_COMM) && strncmp(t->comm, f->comm, sizeof(f->comm)))
+	if ((mask & JIFL_FILTER_COMM) && !jifl_filter_has_comm(f, t))
 		return false;
 	if ((mask & JIFL_FILTER_TGID) && task_tgid(t) != f->tgid &&
 	    !((mask & JIFL_FILTER_CHILDREN) && jifl_filter_descends(t, f->tgid)))

@@ -208,9 +208,51 @@ def threads():
         check("workers are, too", data["by_name"]["worker_thread"]["adopted_sum"] > 0, data["by_name"])
 
 
+def by_name():
+    """Threads of the kernel as targets: those of a name, and of a pattern of names."""
+    owner = session("block", "kthread:kswapd0", "-f", "json")
+    data = ended(owner, "kswapd")
+    same("kswapd0 is one thread", adoption(data), (1, {}))
+    same("its target has its name", list(data["by_name"]), ["kthread:kswapd0"])
+    listed = run("jifl", "list", "kthread:").stdout.split()
+    workers = [word for word in listed if word.startswith("kthread:kworker/0")]
+    owner = session("insn", "kthread:kworker/0*", "-f", "json")
+    for _ in range(20):
+        Path("/tmp/written").write_bytes(os.urandom(1 << 20))
+        run("taskset", "1", "sync")
+    data = ended(owner, "workers")
+    one, = data["targets"]
+    figure("workers of a CPU", (workers, one))
+    check("workers of that CPU, and nobody else, are adopted",
+          one["adopted"] and abs(one["adopted"] + sum(data["adoption"]["left"].values()) - len(workers)) < 3,
+          (workers, data))
+    check("they have worked", one["adopted_sum"] > 0, data)
+
+
+def not_asked():
+    """Tasks are adopted unless that is forbidden."""
+    process = napping()
+    owner = session("insn", "fn:pipe_read", "-n", "c?t", "-f", "json")
+    other = session("insn", "fn:pipe_read", "-n", "cat", "--no-adopt", "-f", "json")
+    data = ended(other, "forbidden")
+    same("forbidden: nobody is looked for", (data.get("adoption"), data["targets"]), (None, []))
+    same("not asked: the task is adopted", adoption(ended(owner, "not asked")), (1, {}))
+    owner = session("insn", "fn:pipe_read", "-n", "c?", "-f", "json")
+    same("a pattern that it does not match", adoption(ended(owner, "another name")), (0, {}))
+    process.terminate()
+    process.communicate()
+
+
 def refusals():
     """What cannot be is refused in one line."""
-    for words, hint in ((["count", "insn", "sys:read", "--adopt"], "fn:do_epoll_wait"),
+    for words, hint in ((["count", "call", "kthread:kswapd0"], "fn:balance_pgdat"),
+                        (["trace", "kthread:kswapd0"], "fn:balance_pgdat"),
+                        (["count", "insn", "kthread:kswapd0", "--no-adopt"], "leave out --no-adopt"),
+                        (["count", "insn", "kthread:kswapd0", "--by", "comm"], "calls that end"),
+                        (["count", "insn", "kthread:kswapd0", "-n", "cat"], "-n does not go with"),
+                        (["count", "insn", "kthread:kswapd0", "fn:vfs_read"], "give it alone"),
+                        (["count", "insn", "kthread:kswapd7"], "the nearest are kthread:kswapd0"),
+                        (["count", "insn", "sys:read", "--adopt"], "fn:do_epoll_wait"),
                         (["count", "call", "fn:vfs_read", "--adopt"], "--adopt goes with"),
                         (["trace", "fn:vfs_read", "--adopt"], "--adopt goes with")):
         end = run("jifl", *words, "--for", "100ms")
@@ -227,6 +269,8 @@ def adopt(sleepers, rounds):
     traced()
     loops()
     threads()
+    by_name()
+    not_asked()
     refusals()
     same("no session is left", status()["sessions"], [])
     same("nothing is said", complaints(kernel_log(mark)), [])

@@ -28,10 +28,11 @@ Examples:
   jifl list mod:ext4
   jifl list sys32:
   jifl list softirq:
-  jifl list irq:")]
+  jifl list irq:
+  jifl list kthread:")]
 pub struct ListArgs {
     /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
-    /// with sys32:GLOB, softirq:GLOB, irq:GLOB, or the kind alone
+    /// with sys32:GLOB, softirq:GLOB, irq:GLOB, kthread:GLOB, or the kind alone
     #[arg(default_value = EVERYTHING)]
     glob: String,
 }
@@ -61,7 +62,7 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
     if glob == EVERYTHING {
         output::note(
             "jifl: system calls; `jifl list` also takes fn:GLOB, mod:NAME, sys32:, softirq:, irq:, \
-             work:GLOB, timer:GLOB",
+             kthread:, work:GLOB, timer:GLOB",
         );
     }
     let lines = select(glob, &table);

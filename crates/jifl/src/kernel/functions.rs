@@ -65,14 +65,12 @@ enum Sites {
     /// Nothing.
     #[default]
     Unknown,
-    /// Their addresses.
+    /// Their addresses, or those of the functions that have one.
     Addresses(BTreeSet<u64>),
-    /// The names of functions that have one, with the module as kallsyms writes it.
-    Names(HashSet<String>),
 }
 
 impl Sites {
-    fn of_kernel() -> Sites {
+    fn of_kernel(all: &[Function]) -> Sites {
         let read = |name: &str| {
             let mut files = TRACEFS.iter().map(|root| Path::new(root).join(name));
             files.find_map(|path| fs::read_to_string(path).ok())
@@ -80,30 +78,29 @@ impl Sites {
         if let Some(text) = read("available_filter_functions_addrs") {
             return Sites::addresses(&text);
         }
-        read("available_filter_functions").map_or(Sites::Unknown, |text| Sites::names(&text))
+        read("available_filter_functions").map_or(Sites::Unknown, |text| Sites::names(&text, all))
     }
 
     /// Lines `ADDRESS NAME [MODULE]`. Addresses that are hidden tell nothing.
     fn addresses(text: &str) -> Sites {
         let first = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
-        let all: BTreeSet<u64> = text
-            .lines()
-            .filter_map(first)
-            .filter(|at| *at > 0)
-            .collect();
-        if all.is_empty() {
-            return Sites::Unknown;
-        }
-        Sites::Addresses(all)
+        let all = text.lines().filter_map(first);
+        Sites::at(all.filter(|at| *at > 0).collect())
     }
 
-    /// Lines `NAME [MODULE]`.
-    fn names(text: &str) -> Sites {
-        let all: HashSet<String> = text.lines().map(str::to_owned).collect();
-        if all.is_empty() {
-            return Sites::Unknown;
+    /// Lines `NAME [MODULE]`. Of a function with several names only one is there.
+    fn names(text: &str, all: &[Function]) -> Sites {
+        let listed: HashSet<&str> = text.lines().collect();
+        let all = all.iter();
+        let all = all.filter(|one| listed.contains(one.shown().as_str()));
+        Sites::at(all.map(|one| one.address).collect())
+    }
+
+    fn at(all: BTreeSet<u64>) -> Sites {
+        match all.is_empty() {
+            true => Sites::Unknown,
+            false => Sites::Addresses(all),
         }
-        Sites::Names(all)
     }
 
     /// May the function have a site?
@@ -112,7 +109,6 @@ impl Sites {
         match self {
             Sites::Unknown => true,
             Sites::Addresses(all) => all.range(begin..=begin + ENDBR64).next().is_some(),
-            Sites::Names(all) => all.contains(&function.shown()),
         }
     }
 }
@@ -136,10 +132,10 @@ pub struct Functions {
 impl Functions {
     /// Those of the running kernel; empty if addresses are hidden.
     pub fn of_kernel() -> Functions {
-        let kallsyms = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let all = parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
         Functions {
-            all: parse(&kallsyms),
-            sites: Sites::of_kernel(),
+            sites: Sites::of_kernel(&all),
+            all,
         }
     }
 
@@ -184,6 +180,14 @@ impl Functions {
         }
         all.dedup();
         all
+    }
+
+    /// The one function of this name and module. `None`: there is none, or there are several.
+    pub fn named(&self, name: &str, module: Option<&str>) -> Option<&Function> {
+        let is_it = |one: &&Function| one.name == name && one.module.as_deref() == module;
+        let mut all = self.all.iter().filter(is_it);
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
     }
 
     /// May the function have an ftrace site?
@@ -377,10 +381,11 @@ pub mod tests {
     fn sites_are_known_by_address_or_by_name_or_not_at_all() {
         let by_name = Functions {
             all: parse(KALLSYMS),
-            sites: Sites::names("vfs_read\ntwice\n"),
+            sites: Sites::names("vfs_read\ntwice\nknown_too\n", &parse(KALLSYMS)),
         };
         // Which of both has the site, the name does not tell.
         assert_eq!(names(&by_name, "fn:twice@vmlinux").0.len(), 2);
+        assert_eq!(names(&by_name, "fn:known"), (vec!["fn:known".into()], 0));
         assert_eq!(
             names(&by_name, "fn:twice*"),
             (vec!["fn:twice".to_owned(); 2], 1)

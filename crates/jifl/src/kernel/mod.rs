@@ -16,4 +16,5 @@ pub mod softirqs;
 pub mod symbols;
 pub mod syscalls;
 pub mod syscalls32;
+pub mod threads;
 pub mod values;

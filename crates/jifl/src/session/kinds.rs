@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kinds of targets that are functions under names of their own: `sys32:read`, `softirq:NET_RX`,
-//! `irq:24`; or that are some calls of a function: `work:NAME`, `timer:NAME`. The running kernel says
+//! `irq:24`, `kthread:kswapd0`; or that are some calls of a function: `work:NAME`, `timer:NAME`. The running kernel says
 //! which function a name means. Where the function is called by others, too, a condition says which
 //! of its calls are meant.
 
 use std::collections::BTreeMap;
 
-use jifl_sys::abi::{Caller, Condition, VALUES_MAX};
+use jifl_sys::abi::{COMM_MAX, Caller, Condition, VALUES_MAX, to_name};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
@@ -15,6 +15,7 @@ use crate::kernel::functions::{self, Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::softirqs::{self, Softirq};
 use crate::kernel::syscalls32;
+use crate::kernel::threads::{self, Thread};
 use crate::session::interrupts::{self, Interrupt};
 
 /// A kind.
@@ -26,10 +27,12 @@ pub enum Kind {
     Softirq,
     /// An interrupt of a device.
     Irq,
+    /// A thread of the kernel.
+    Kthread,
 }
 
 /// All kinds, as they are listed.
-const KINDS: [Kind; 3] = [Kind::Syscall32, Kind::Softirq, Kind::Irq];
+const KINDS: [Kind; 4] = [Kind::Syscall32, Kind::Softirq, Kind::Irq, Kind::Kthread];
 
 /// Words for calls of a function that come from certain functions: what they begin with, and these
 /// functions, as kernels have or had them.
@@ -84,6 +87,8 @@ pub trait Kernel {
     /// # Errors
     /// They cannot be asked for.
     fn interrupts(&self) -> Result<Vec<Interrupt>, Failure>;
+    /// Its threads.
+    fn threads(&self) -> Vec<Thread>;
 }
 
 impl<F: Fn() -> Functions> Kernel for F {
@@ -97,6 +102,10 @@ impl<F: Fn() -> Functions> Kernel for F {
 
     fn interrupts(&self) -> Result<Vec<Interrupt>, Failure> {
         interrupts::of_kernel()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        threads::of_kernel()
     }
 }
 
@@ -113,6 +122,7 @@ impl Kind {
             Kind::Syscall32 => "sys32:",
             Kind::Softirq => "softirq:",
             Kind::Irq => "irq:",
+            Kind::Kthread => "kthread:",
         }
     }
 
@@ -121,6 +131,7 @@ impl Kind {
             Kind::Syscall32 => "system call of 32-bit programs",
             Kind::Softirq => "softirq",
             Kind::Irq => "interrupt of a device",
+            Kind::Kthread => "thread of the kernel",
         }
     }
 
@@ -153,6 +164,10 @@ impl Kind {
                     .into_iter()
                     .map(|one| interrupt(one, functions))
                     .collect())
+            }
+            Kind::Kthread => {
+                let all = kernel.threads();
+                Ok(all.into_iter().map(|one| thread(one, functions)).collect())
             }
         }
     }
@@ -197,8 +212,42 @@ impl Kind {
         }
         match self {
             Kind::Irq => self.by_function(word, found, all),
+            Kind::Kthread => Ok(self.once_each(word, found)),
             _ => Ok(found),
         }
+    }
+
+    /// Each function that these threads run. It is called by the name of the thread if only one runs
+    /// it, else by the pattern.
+    fn once_each(self, word: &str, found: Vec<Named>) -> Vec<Named> {
+        let mut all: BTreeMap<Function, Named> = BTreeMap::new();
+        for one in found {
+            let Ok(function) = one.function.clone() else {
+                continue;
+            };
+            all.entry(function)
+                .and_modify(|known| known.name = self.pattern(word))
+                .or_insert(one);
+        }
+        all.into_values().collect()
+    }
+
+    /// What the names of the threads are like that a word means: the module's filter by names. `None`:
+    /// the word is of another kind.
+    ///
+    /// # Errors
+    /// It is too long for the name of a thread.
+    pub fn name_filter(self, word: &str) -> Result<Option<[u8; COMM_MAX]>, Failure> {
+        if self != Kind::Kthread {
+            return Ok(None);
+        }
+        let name = to_name(self.pattern(word).as_bytes());
+        let name = name.ok_or_else(|| {
+            Failure::usage(format!(
+                "{word}: names of threads, and their patterns, have at most 15 bytes"
+            ))
+        })?;
+        Ok(Some(name))
     }
 
     /// Interrupts that one function handles are one target. Its name has all their numbers. If they
@@ -304,6 +353,23 @@ fn interrupt(one: Interrupt, functions: &Functions) -> Named {
     }
 }
 
+/// Several threads may run one function. A session tells them apart by their names.
+fn thread(one: Thread, functions: &Functions) -> Named {
+    let function = match &one.function {
+        None => Err("it runs all the time, so its stack cannot be read: try again".to_owned()),
+        Some((name, module)) => {
+            let named = functions.named(name, module.as_deref());
+            named.ok_or_else(|| format!("several functions are called {name}"))
+        }
+    };
+    Named {
+        name: one.name,
+        nr: None,
+        function: function.cloned(),
+        condition: None,
+    }
+}
+
 /// The numbers of interrupts, in their order, each once.
 fn numbers(interrupts: &[Named]) -> Vec<u64> {
     let numbers = interrupts.iter().filter_map(|one| one.nr);
@@ -361,6 +427,21 @@ pub mod tests {
             ];
             Ok(all.map(interrupt).into())
         }
+
+        fn threads(&self) -> Vec<Thread> {
+            let thread = |(tid, name, function, module): (u32, &str, &str, Option<&str>)| Thread {
+                tid,
+                name: name.into(),
+                function: Some((function.into(), module.map(str::to_owned))),
+            };
+            let all = [
+                (40, "kswapd0", "vfs_read", None),
+                (41, "nfsd/0", "read_page", Some("nfs")),
+                (42, "nfsd/1", "read_page", Some("nfs")),
+                (43, "unclear", "twice", None),
+            ];
+            all.map(thread).into()
+        }
     }
 
     fn select(word: &str) -> Result<Vec<String>, String> {
@@ -391,6 +472,9 @@ pub mod tests {
             ("irq:ttyS0", &["ttyS0 vfs_read"]),
             ("irq:virtio0-out", &["virtio0-out read_page"]),
             ("irq:virtio*", &["24,25 read_page"]),
+            ("kthread:kswapd0", &["kswapd0 vfs_read"]),
+            ("kthread:nfsd/*", &["nfsd/* read_page"]),
+            ("kthread:*0", &["kswapd0 vfs_read", "nfsd/0 read_page"]),
         ] {
             assert_eq!(select(word).unwrap(), expected, "{word}");
         }
@@ -461,6 +545,11 @@ pub mod tests {
                 "irq:ttyS1",
                 "no such interrupt of a device; the nearest are irq:ttyS0",
             ),
+            (
+                "kthread:kswapd",
+                "no such thread of the kernel; the nearest are kthread:kswapd0",
+            ),
+            ("kthread:unclear", "several functions are called twice"),
             ("softirq:irq_poll", "this kernel has no function for it now"),
         ] {
             let message = select(word).unwrap_err();

@@ -7,8 +7,8 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, REFUSALS, REFUSED_SITE, SCOPE_ONLY,
-    Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
+    FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, REFUSALS, REFUSED_SITE,
+    SCOPE_ONLY, Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Request};
 use rustix::io::Errno;
@@ -32,6 +32,8 @@ pub struct Session {
     pub only: bool,
     /// Tasks that are inside its functions at the start go on in the cache.
     pub adopt: bool,
+    /// Its targets are threads of the kernel, which are inside their functions for all their lives.
+    pub of_threads: bool,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
@@ -50,6 +52,7 @@ impl Session {
             targets,
             only: false,
             adopt: false,
+            of_threads: false,
             without_site: 0,
             unfit: BTreeMap::new(),
         }
@@ -59,6 +62,11 @@ impl Session {
     pub fn of(kind: Kind, flags: u32, selected: Selected) -> Session {
         let mut session = Session::new(kind, flags, selected.targets);
         session.without_site = selected.without_site;
+        if let Some(comm) = selected.threads {
+            session.of_threads = true;
+            session.start.filters |= FILTER_COMM;
+            session.start.comm = comm;
+        }
         session
     }
 
@@ -112,15 +120,12 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses `adopt` for a session that cannot take over calls in their middle.
+    /// Whether it can take over calls in their middle.
     ///
     /// # Errors
     /// It needs the beginning of each call, or it has no function.
-    pub fn check_adopt(&self) -> Result<(), Failure> {
+    pub fn may_adopt(&self) -> Result<(), Failure> {
         let kinds = [Kind::None, Kind::Insn, Kind::Block, Kind::Profile];
-        if !self.adopt {
-            return Ok(());
-        }
         if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
             return Err(Failure::usage(
                 "--adopt goes with count insn, block and none, prof, cover and branch: all else \

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use jifl_sys::abi::{
-    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, Start, to_name,
+    FILTER_CGROUP, FILTER_CHILDREN, FILTER_COMM, FILTER_PID, FILTER_TGID, FLAGS_BY, Start, to_name,
 };
 use jifl_sys::device::Door;
 use jifl_sys::os::{self, Gated};
@@ -40,7 +40,7 @@ pub struct Scope {
     /// Only this thread
     #[arg(short, long, value_name = "TID")]
     tid: Option<i32>,
-    /// Only tasks of this command name
+    /// Only tasks of this command name, or of names that match a pattern: 'kworker/*'
     #[arg(short = 'n', long = "name", value_name = "COMM")]
     comm: Option<OsString>,
     /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
@@ -56,9 +56,13 @@ pub struct Scope {
     /// Only the functions themselves. What they call runs natively, and is not counted
     #[arg(long, conflicts_with = "warm")]
     only: bool,
-    /// Take over tasks that are inside a function of the targets at the start, too
+    /// Refuse to start if tasks that are inside a function of the targets already cannot be taken
+    /// over. Without it they are where that is possible
     #[arg(long, conflicts_with = "warm")]
     adopt: bool,
+    /// Leave tasks alone that are inside a function of the targets already
+    #[arg(long, conflicts_with = "adopt")]
+    no_adopt: bool,
     /// Go on although a pattern matches more than 1,000 functions
     #[arg(short, long)]
     pub yes: bool,
@@ -199,8 +203,7 @@ impl Watch {
             scope.set_filters(&mut session.start)?;
             session.only = scope.only;
             session.check_only()?;
-            session.adopt = scope.adopt;
-            session.check_adopt()?;
+            session.adopt = scope.adopts(session)?;
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
@@ -289,6 +292,42 @@ impl Scope {
             || !self.command.is_empty()
     }
 
+    /// Does the session take tasks over that are inside already?
+    ///
+    /// # Errors
+    /// It cannot, and has to.
+    fn adopts(&self, session: &Session) -> Result<bool, Failure> {
+        let may = session.may_adopt();
+        if self.adopt {
+            may?;
+            return Ok(true);
+        }
+        if !session.of_threads {
+            return Ok(may.is_ok() && !self.no_adopt && self.warm.is_none());
+        }
+        // Such a thread does not come in by the door: it is inside for all its life.
+        if self.no_adopt || self.warm.is_some() {
+            return Err(Failure::usage(
+                "kthread: threads are inside their functions already: leave out --no-adopt and --warm",
+            ));
+        }
+        // Only calls that end are in the sums by name, process, CPU and level.
+        if session.start.flags & FLAGS_BY != 0 {
+            return Err(Failure::usage(
+                "kthread: does not go with --by comm, pid, cpu and context, which count calls that \
+                 end: give one thread at a time",
+            ));
+        }
+        may.map_err(|_| {
+            Failure::usage(
+                "kthread: goes with count insn, block and none, prof, cover and branch: all else \
+                 needs the beginning of a call; give a function that the thread calls, as \
+                 fn:balance_pgdat",
+            )
+        })?;
+        Ok(true)
+    }
+
     fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
         if let Some(pid) = self.pid {
             exists(pid)?;
@@ -301,6 +340,11 @@ impl Scope {
             start.pid = tid;
         }
         if let Some(comm) = &self.comm {
+            if start.filters & FILTER_COMM != 0 {
+                return Err(Failure::usage(
+                    "-n does not go with kthread:, which selects threads by their names itself",
+                ));
+            }
             let shown = comm.to_string_lossy();
             start.filters |= FILTER_COMM;
             start.comm = to_name(comm.as_encoded_bytes())

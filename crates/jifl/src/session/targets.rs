@@ -6,7 +6,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jifl_sys::abi::{CONDITIONS_MAX, Condition, NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec};
+use jifl_sys::abi::{
+    COMM_MAX, CONDITIONS_MAX, Condition, NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec,
+};
 
 use crate::base::exit::Failure;
 use crate::base::glob;
@@ -24,7 +26,7 @@ const UNCONFIRMED: usize = 1000;
 pub const HELP: &str = "\
     System calls: sys:openat, sys:*at, sys:*; of 32-bit programs: sys32:open; functions: \
     fn:vfs_read, fn:vfs_*, mod:ext4; interrupts: irq:24, softirq:NET_RX; what is put off: \
-    work:FUNCTION, timer:FUNCTION";
+    work:FUNCTION, timer:FUNCTION; threads of the kernel: kthread:NAME";
 
 /// A place at which a thread can enter the code cache.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,6 +209,8 @@ pub struct Selected {
     pub targets: Vec<Target>,
     /// Functions that patterns match, and that have no ftrace site.
     pub without_site: usize,
+    /// The targets are threads, whose names are like this: the module's filter by names.
+    pub threads: Option<[u8; COMM_MAX]>,
 }
 
 /// The targets that `words` name: system calls and functions. `kernel` is asked for the functions
@@ -235,6 +239,7 @@ pub fn select(
     let mut selected = Selected {
         targets: syscalls.into_iter().map(Target::Syscall).collect(),
         without_site: 0,
+        threads: None,
     };
     if of_functions.is_empty() {
         return Ok(selected);
@@ -249,7 +254,16 @@ pub fn select(
     for (word, pattern, kind) in &of_functions {
         match (pattern, kind) {
             (Some(pattern), _) => found.add(pattern, None)?,
-            (None, Some((kind, _))) => found.add_named(*kind, word, &kernel)?,
+            (None, Some((kind, _))) => {
+                selected.threads = kind.name_filter(word)?;
+                if selected.threads.is_some() && words.len() > 1 {
+                    return Err(Failure::usage(format!(
+                        "{word}: it selects threads by their names, for all targets of the session: \
+                         give it alone"
+                    )));
+                }
+                found.add_named(*kind, word, &kernel)?
+            }
             (None, None) => found.add_called_by(word)?,
         }
     }
@@ -428,7 +442,7 @@ fn not_a_target(word: &str, table: &Table) -> Failure {
     Failure::usage(format!(
         "{word}: targets are system calls, sys:NAME, sys:GLOB or sys32:NAME, functions, fn:NAME, \
          fn:GLOB or mod:NAME, and what interrupts and puts off work: irq:NUMBER, softirq:NAME, \
-         work:FUNCTION, timer:FUNCTION{}",
+         work:FUNCTION, timer:FUNCTION, and threads of the kernel, kthread:NAME{}",
         did_you_mean(word, table)
     ))
 }

@@ -148,6 +148,9 @@ fn doors(functions: &Functions) -> String {
 /// The tasks that were inside at the start, and a line for each target whose calls they were in.
 fn adopted(report: &Report, adoption: &Adoption) -> String {
     let left: u64 = adoption.left.iter().map(|(_, count)| count).sum();
+    if adoption.tasks + left == 0 {
+        return String::new();
+    }
     let mut text = format!(
         "# adopted: {} tasks that were inside; {} left alone{}\n",
         grouped(adoption.tasks),
