@@ -19,6 +19,7 @@ TRACING = Path("/sys/kernel/tracing")
 # The functions of system calls, in which sleepers are. 6.1's tracer lists one of them by another name.
 CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
 OURS = ("-n", "sleepers")
+HUNG_TASKS = Path("/proc/sys/kernel/hung_task_timeout_secs")
 # What takes a thread of the kernel that is never done. Not each kernel has them all.
 THREADS = ["worker_thread", "kswapd", "rcu_gp_kthread", "kthread_worker_fn"]
 
@@ -78,6 +79,8 @@ def every_kind(sleepers):
 
 def given_back(sleepers, rounds):
     """Sessions come and go above the same sleepers."""
+    # Some of them sleep uninterruptibly, in a file system that is frozen, until all rounds are over.
+    HUNG_TASKS.write_text("0")
     process, pids = asleep(sleepers)
     there = inside("sleepers", "__x64_sys_").total()
     for number in range(rounds):
