@@ -71,6 +71,8 @@
 	X(values_ignored, "targets that are meant by their first argument are entered with others, too") \
 	X(conditions_settled, "doors of targets that have conditions lead straight on") \
 	X(nested_unconditional, "conditions are not looked at inside the cache") \
+	X(under_ignored, "calls count that are made under something else") \
+	X(under_itself, "functions are called under themselves") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

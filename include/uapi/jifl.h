@@ -101,6 +101,8 @@ struct jifl_condition {
 
 /* Maximum of conditions in one session. Targets can share one. */
 #define JIFL_CONDITIONS_MAX	(1u << 12)
+/* Maximum of what the calls of one session can be made under. Each call looks among them. */
+#define JIFL_UNDER_MAX		(1u << 12)
 
 /*
  * One target in a session's list. Members that its kind does not use are 0. Answers and records
@@ -257,7 +259,9 @@ struct jifl_start {
 	__u64 conditions;		/* in: user pointer to nconditions struct jifl_condition */
 	/* With JIFL_FLAG_ADOPT, of the tasks that were inside a function of the session: */
 	__u32 adopted;			/* out: how many go on in the cache */
-	__u32 reserved;			/* 0 */
+	/* Calls count if they are made under one of these: system calls, functions on the stack. */
+	__u32 nunder;			/* 0: all count; else all targets are functions */
+	__u64 under;			/* in: user pointer to nunder struct jifl_target_spec */
 	__u32 left[JIFL_LEFT_MAX];	/* out: how many go on natively, by enum jifl_left */
 };
 

@@ -16,6 +16,8 @@ pub const CALLERS_MAX: usize = 8;
 pub const VALUES_MAX: usize = 8;
 /// Maximum of conditions in one session.
 pub const CONDITIONS_MAX: usize = 1 << 12;
+/// Targets that the calls of a session can be made under.
+pub const UNDER_MAX: usize = 1 << 12;
 /// Of [`TargetSpec::kind`]: a system call, by its number.
 pub const TARGET_SYSCALL: u32 = 1;
 /// Of [`TargetSpec::kind`]: a function, by the address where it begins.
@@ -329,8 +331,11 @@ abi_struct! {
         pub(crate) conditions: u64,
         /// Out, with [`FLAG_ADOPT`]: tasks that were inside a function, and go on in the cache.
         pub adopted: u32,
-        /// Zero.
-        pub reserved: u32,
+        /// Number of targets that calls are made under; 0: under anything. Set by [`crate::device`]
+        /// alone, like the next member.
+        pub(crate) nunder: u32,
+        /// In: where they are.
+        pub(crate) under: u64,
         /// Out, with [`FLAG_ADOPT`]: tasks that were inside, and go on natively, by [`LEFT`].
         pub left: [u32; LEFT_MAX],
     }

@@ -199,6 +199,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_CALLERS_MAX", CALLERS_MAX as u64),
         ("JIFL_VALUES_MAX", VALUES_MAX as u64),
         ("JIFL_CONDITIONS_MAX", CONDITIONS_MAX as u64),
+        ("JIFL_UNDER_MAX", UNDER_MAX as u64),
         ("JIFL_WARM_MAX", WARM_MAX as u64),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
     ];

@@ -67,9 +67,14 @@ impl std::fmt::Debug for Rows<'_> {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets, with the conditions of these. The module
-    /// writes `refused` of functions.
-    Start(&'a mut Start, &'a mut [TargetSpec], &'a [Condition]),
+    /// Starts a session on this file, about these targets, with the conditions of these, and with
+    /// what calls are made under. The module writes `refused` of functions.
+    Start(
+        &'a mut Start,
+        &'a mut [TargetSpec],
+        &'a [Condition],
+        &'a [TargetSpec],
+    ),
     /// Ends it.
     Stop(&'a mut Stop),
     /// Reads one target's statistics, with its histogram if wanted.
@@ -207,15 +212,17 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument, targets, conditions) => {
-                // Both lists outlive the call. Targets are borrowed mutably: the kernel writes
-                // `refused`. It only reads conditions.
+            Request::Start(argument, targets, conditions, under) => {
+                // The lists outlive the call. Targets are borrowed mutably: the kernel writes
+                // `refused`. It only reads the others.
                 argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
                 argument.targets = targets.as_mut_ptr() as u64;
                 argument.nconditions = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
                 argument.conditions = conditions.as_ptr() as u64;
+                argument.nunder = u32::try_from(under.len()).unwrap_or(u32::MAX);
+                argument.under = under.as_ptr() as u64;
                 let result = self.ioctl(1, argument);
-                (argument.targets, argument.conditions) = (0, 0);
+                (argument.targets, argument.conditions, argument.under) = (0, 0, 0);
                 result
             }
             Request::Stop(argument) => self.ioctl(2, argument),

@@ -2,7 +2,8 @@
 /*
  * Conditions on the calls of a function that is a target (struct jifl_condition): the range that
  * its caller lies in, and the values that its first argument may have. So an interrupt, a work
- * item or a system call of 32-bit programs is a target, although others call its function, too.
+ * item or a system call of 32-bit programs is a target, although others call its function, too. A
+ * session can also say what all its calls are made under (under.c).
  *
  * A session's calls are those, and only those, that meet the condition:
  *
@@ -16,7 +17,7 @@
  *    the caller left it. So the word on top of the stack is the return address, and rdi the first
  *    argument, which the stub hands over.
  * 4. The return address is the caller's, if the caller runs natively. Where copies call a native
- *    function it is in the code cache; jifl_engine_where_stack gives the original of the call.
+ *    function it is in the code cache; jifl_unwind_original gives the original.
  *    A function that ends in a jump to this one (a tail call) has left its own caller's return
  *    address. So a range names the functions that really call; userland knows them.
  * 5. Calls inside copies do not come to the door. The block that begins with the function has an
@@ -32,10 +33,11 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../run/codemem.h"
+#include "../run/unwind.h"
 #include "../store/level.h"
 #include "condition.h"
 #include "count.h"
+#include "under.h"
 #include "whose.h"
 
 bool jifl_condition_is_valid(const struct jifl_condition *c)
@@ -44,23 +46,16 @@ bool jifl_condition_is_valid(const struct jifl_condition *c)
 	       (c->callers || c->values);
 }
 
-/* The address of the call, or the one behind it. */
-static u64 original(u64 caller)
+bool jifl_condition_has(const struct jifl_aim *aim)
 {
-	jifl_orig orig;
-	u32 pushed;
-
-	if (!jifl_codemem_has(caller) ||
-	    jifl_engine_where_stack(caller, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
-		return caller;
-	return orig.v;
+	return aim->condition || aim->session->under;
 }
 
 static bool is_from(const struct jifl_condition *c, u64 caller)
 {
 	u32 i;
 
-	caller = original(caller);
+	caller = jifl_unwind_original(caller);
 	for (i = 0; i < c->callers; i++)
 		/* A call that ends a function returns to its end. */
 		if (caller > c->caller[i].begin && caller <= c->caller[i].end)
@@ -81,11 +76,12 @@ static bool is_with(const struct jifl_condition *c, u64 arg0)
 bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts)
 {
 	const struct jifl_condition *c = aim->condition;
+	const struct jifl_under *u = aim->session->under;
 
-	if (!c)
-		return true;
-	return (is_from(c, facts->caller) || JIFL_HOST_PLANTED(callers_ignored)) &&
-	       (is_with(c, facts->arg0) || JIFL_HOST_PLANTED(values_ignored));
+	if (c && ((!is_from(c, facts->caller) && !JIFL_HOST_PLANTED(callers_ignored)) ||
+		  (!is_with(c, facts->arg0) && !JIFL_HOST_PLANTED(values_ignored))))
+		return false;
+	return !u || jifl_under_holds(u, facts->caller);
 }
 
 /* Inserted where a function begins that copies call. */

@@ -17,6 +17,8 @@ struct jifl_facts {
 
 /* Is a condition from user space one? */
 bool jifl_condition_is_valid(const struct jifl_condition *c);
+/* Are not all calls of the aim's target meant? */
+bool jifl_condition_has(const struct jifl_aim *aim);
 /* Does the aim's condition, if it has one, hold for a call? Any context; takes no lock. */
 bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts);
 /*

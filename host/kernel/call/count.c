@@ -400,7 +400,7 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 
 	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return false;
-	if (aim->condition) {
+	if (jifl_condition_has(aim)) {
 		/* An argument's value is not known where the condition is looked at. */
 		jifl_condition_nested(aim, member && !jifl_count_follows(s) &&
 				      !(s->flags & JIFL_FLAGS_ARG), ins);

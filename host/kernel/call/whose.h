@@ -117,6 +117,7 @@ struct jifl_session {
 	void *tool_data;	/* the tool's own */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_condition *conditions; /* of its functions; NULL: none */
+	struct jifl_under *under;	/* what all calls are made under; NULL: anything */
 	u32 nconditions;
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */

@@ -14,6 +14,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../call/condition.h"
+#include "../call/under.h"
 #include "../call/value.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
@@ -59,7 +60,7 @@ static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_targ
 	s->only = only;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
 		return jifl_start_function(s, index, spec);
-	if (spec->address || spec->flags || spec->condition ||
+	if (spec->address || spec->flags || spec->condition || s->under ||
 	    memchr_inv(spec->name, 0, sizeof(spec->name)))
 		return -EINVAL;
 	return jifl_aim_add(s, index, spec->kind, spec->id);
@@ -116,6 +117,16 @@ static int jifl_start_conditions(struct jifl_session *s, const struct jifl_start
 	return 0;
 }
 
+static int jifl_start_under(struct jifl_session *s, const struct jifl_start *req)
+{
+	struct jifl_under *u = jifl_under_open(u64_to_user_ptr(req->under), req->nunder);
+
+	if (IS_ERR(u))
+		return PTR_ERR(u);
+	s->under = u;
+	return 0;
+}
+
 static struct jifl_session *jifl_start_session(struct jifl_start *req,
 					       const struct jifl_tool *tool)
 {
@@ -126,7 +137,7 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 		return ERR_PTR(-ENOMEM);
 	s->tool = tool;
 	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_conditions(s, req) ?:
-	      jifl_start_targets(s, req);
+	      jifl_start_under(s, req) ?: jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;
 		jifl_session_free(s);
@@ -142,7 +153,7 @@ static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool 
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (!tool || req->reserved || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+	if (!tool || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))

@@ -22,13 +22,13 @@
 /* Native handlers return to do_syscall_64. */
 static unsigned long caller_start, caller_end;
 
-/* The original of a return address, or the address itself. */
-static unsigned long original(unsigned long addr)
+unsigned long jifl_unwind_original(unsigned long addr)
 {
 	jifl_orig orig;
 	u32 pushed;
 
-	if (jifl_engine_where_stack(addr, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
+	if (!jifl_codemem_has(addr) ||
+	    jifl_engine_where_stack(addr, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
 		return addr;
 	return orig.v;
 }
@@ -152,7 +152,7 @@ static void on_get_return_address_ptr(struct pt_regs *regs)
 /* Arguments: (address). */
 static void on_text_address(struct pt_regs *regs)
 {
-	regs->di = original(regs->di);
+	regs->di = jifl_unwind_original(regs->di);
 }
 
 /*
@@ -177,7 +177,7 @@ static void on_lookup(struct pt_regs *regs)
 	else if (jifl_engine_where(regs->di + 1, &orig) == JIFL_WHERE_EXACT)
 		regs->di = orig.v - 1;
 	else
-		regs->di = original(regs->di);
+		regs->di = jifl_unwind_original(regs->di);
 }
 
 /*
@@ -193,7 +193,7 @@ static void step_over_in(struct pt_regs *regs)
 
 	if (regs->sp - (unsigned long)task_stack_page(current) > THREAD_SIZE - sizeof(*sp))
 		return;
-	regs->ip = original(READ_ONCE_NOCHECK(*sp));
+	regs->ip = jifl_unwind_original(READ_ONCE_NOCHECK(*sp));
 	regs->sp += sizeof(*sp);
 }
 

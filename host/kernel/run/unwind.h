@@ -3,6 +3,11 @@
 #ifndef JIFL_HOST_UNWIND_H
 #define JIFL_HOST_UNWIND_H
 
+/*
+ * The original of a return address: of the call, or what is behind it. The address itself if it is
+ * not in the code cache. Any context.
+ */
+unsigned long jifl_unwind_original(unsigned long addr);
 int jifl_unwind_init(void);
 void jifl_unwind_exit(void);
 

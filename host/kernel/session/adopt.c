@@ -71,6 +71,7 @@
 #include "../enter/function.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
+#include "../call/condition.h"
 #include "../call/returns.h"
 #include "../call/switch.h"
 #include "adopt.h"
@@ -136,7 +137,7 @@ struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
 	a->caller = current;
 	/* What a condition looks at is known where a call begins. */
 	for_each_aim(aim, s, i)
-		if (aim->target->kind == JIFL_TARGET_FUNCTION && !aim->condition)
+		if (aim->target->kind == JIFL_TARGET_FUNCTION && !jifl_condition_has(aim))
 			a->functions[a->nfunctions++] = (struct text_range){
 				.start = aim->target->id,
 				.end = jifl_ksym_end(aim->target->id),

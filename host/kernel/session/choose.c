@@ -103,7 +103,7 @@ static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int 
 {
 	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-	return aim && aim->condition && !JIFL_HOST_PLANTED(conditions_settled);
+	return aim && jifl_condition_has(aim) && !JIFL_HOST_PLANTED(conditions_settled);
 }
 
 /*

@@ -37,6 +37,7 @@
 #include "../leave/evict.h"
 #include "../call/count.h"
 #include "../call/tool.h"
+#include "../call/under.h"
 #include "../enter/syscall.h"
 #include "adopt.h"
 #include "aim.h"
@@ -380,6 +381,7 @@ void jifl_session_free(struct jifl_session *s)
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s->conditions);
+	jifl_under_close(s->under);
 	kvfree(s);
 }
 

@@ -60,6 +60,7 @@ static void fill_conditions(struct fuzzer *f, struct jifl_start *s)
 			.callers = one_in(f, 16) ? odd_value(f) : below(f, 9),
 			.values = one_in(f, 16) ? odd_value(f) : below(f, 9),
 		};
+	s->nunder = one_in(f, 16) ? odd_value(f) : below(f, 3);
 	s->nconditions = one_in(f, 16) ? odd_value(f) : below(f, 5);
 	s->conditions = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
 }

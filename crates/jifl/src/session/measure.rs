@@ -30,6 +30,8 @@ pub struct Session {
     pub targets: Vec<Target>,
     /// Its functions run alone, without what they call.
     pub only: bool,
+    /// Calls count if they are made under one of these.
+    pub under: Vec<TargetSpec>,
     /// Tasks that are inside its functions at the start go on in the cache.
     pub adopt: bool,
     /// Its targets are threads of the kernel, which are inside their functions for all their lives.
@@ -51,6 +53,7 @@ impl Session {
             start,
             targets,
             only: false,
+            under: Vec::new(),
             adopt: false,
             of_threads: false,
             without_site: 0,
@@ -83,8 +86,13 @@ impl Session {
         if self.adopt {
             self.start.flags |= FLAG_ADOPT;
         }
-        door.call(Request::Start(&mut self.start, &mut specs, &conditions))
-            .map_err(|error| refused(door, self, &specs, table, &error))?;
+        door.call(Request::Start(
+            &mut self.start,
+            &mut specs,
+            &conditions,
+            &self.under,
+        ))
+        .map_err(|error| refused(door, self, &specs, table, &error))?;
         if self.targets.iter().all(|target| target.nr().is_some()) {
             return Ok(None);
         }
@@ -115,6 +123,20 @@ impl Session {
             return Err(Failure::usage(
                 "--only is about functions: name the function that the system call runs, as \
                  fn:ksys_read for sys:read",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses `under` for a session about system calls.
+    ///
+    /// # Errors
+    /// One of its targets is a system call.
+    pub fn check_under(&self) -> Result<(), Failure> {
+        if !self.under.is_empty() && self.targets.iter().any(|target| target.nr().is_some()) {
+            return Err(Failure::usage(
+                "--under is about calls of functions: name the function that the system call runs, \
+                 as fn:ksys_read for sys:read",
             ));
         }
         Ok(())

@@ -29,6 +29,7 @@ use crate::kernel::syscalls::Table;
 use crate::session::measure::{self, Session};
 use crate::session::recording::Warm;
 use crate::session::report::Report;
+use crate::session::targets;
 use crate::show::output;
 
 /// Options that select tasks and duration.
@@ -56,6 +57,10 @@ pub struct Scope {
     /// Only the functions themselves. What they call runs natively, and is not counted
     #[arg(long, conflicts_with = "warm")]
     only: bool,
+    /// Only calls that are made under this: in this system call, or called by this function, at
+    /// whatever distance. Of several one is enough
+    #[arg(long, value_name = "TARGET")]
+    under: Vec<String>,
     /// Refuse to start if tasks that are inside a function of the targets already cannot be taken
     /// over. Without it they are where that is possible
     #[arg(long, conflicts_with = "warm")]
@@ -119,7 +124,7 @@ pub fn observe<T>(
     at_end: impl FnOnce(u64) -> T,
 ) -> Result<(Outcome, T), Failure> {
     let warm = scope.warm.as_deref().map(Warm::of).transpose()?;
-    let watch = Watch::new(scope, std::slice::from_mut(&mut session))?;
+    let watch = Watch::new(scope, std::slice::from_mut(&mut session), table)?;
     let (mut report, run) = measure::measure(door, session, table, |id| {
         let warmed = warm.as_ref().map(|warm| warm.carry_out(door)).transpose()?;
         let ended = while_doing(beside, || watch.wait(std::slice::from_ref(door)))
@@ -155,7 +160,7 @@ pub fn observe_each(
             "--warm does not go with several sessions at once: each would translate the blocks of all",
         ));
     }
-    let watch = Watch::new(scope, &mut sessions)?;
+    let watch = Watch::new(scope, &mut sessions, table)?;
     let (mut watch, mut ended) = (Some(watch), None);
     let mut wait = || ended = watch.take().map(|watch| watch.wait(doors));
     let mut reports = Vec::new();
@@ -198,11 +203,17 @@ struct Watch {
 
 impl Watch {
     /// Sets the filters of the sessions before they start.
-    fn new(scope: &Scope, sessions: &mut [Session]) -> Result<Watch, Failure> {
+    fn new(scope: &Scope, sessions: &mut [Session], table: &Table) -> Result<Watch, Failure> {
+        let under = match scope.under.as_slice() {
+            [] => Vec::new(),
+            words => targets::under(words, table, scope.yes)?,
+        };
         for session in sessions.iter_mut() {
             scope.set_filters(&mut session.start)?;
             session.only = scope.only;
             session.check_only()?;
+            session.under.clone_from(&under);
+            session.check_under()?;
             session.adopt = scope.adopts(session)?;
         }
         let interrupt = os::catch_interrupts()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jifl_sys::abi::{
     COMM_MAX, CONDITIONS_MAX, Condition, NR_MAX, TARGET_OPTIONAL, TARGETS_MAX, TargetSpec,
+    UNDER_MAX,
 };
 
 use crate::base::exit::Failure;
@@ -396,6 +397,34 @@ impl Found {
 /// As for [`select`].
 pub fn select_here(words: &[String], table: &Table, confirmed: bool) -> Result<Selected, Failure> {
     select(words, table, Functions::of_kernel, confirmed)
+}
+
+/// What calls can be made under, in the module's form: system calls, and functions by any name that
+/// means all their calls.
+///
+/// # Errors
+/// As for [`select`], and for functions of which some calls are meant.
+pub fn under(words: &[String], table: &Table, confirmed: bool) -> Result<Vec<TargetSpec>, Failure> {
+    let selected = select_here(words, table, confirmed)?;
+    let is_some = |target: &&Target| match target {
+        Target::Function(one) => one.condition.is_some() || selected.threads.is_some(),
+        Target::Syscall(_) => false,
+    };
+    if let Some(target) = selected.targets.iter().find(is_some) {
+        return Err(Failure::usage(format!(
+            "--under {}: give the function: --under takes system calls and all calls of functions",
+            target.shown(table)
+        )));
+    }
+    if selected.targets.len() > UNDER_MAX {
+        return Err(Failure::usage(format!(
+            "--under: these are {} targets, and calls can be made under at most {}: give narrower \
+             patterns",
+            grouped(selected.targets.len() as u64),
+            grouped(UNDER_MAX as u64)
+        )));
+    }
+    Ok(selected.targets.iter().map(Target::spec).collect())
 }
 
 fn many(pattern: &Pattern, number: usize) -> String {
