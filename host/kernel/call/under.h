@@ -10,8 +10,8 @@ struct jifl_under;
 
 /*
  * n of struct jifl_target_spec in user space: system calls by their numbers, functions by their
- * addresses. Returns NULL for none, or an error: -EINVAL, -ENOENT (no function begins there),
- * -EFAULT, -ENOMEM. Process context; sleeps.
+ * addresses. Returns NULL for none, or an error: -EINVAL, -ENOENT (no function begins there, or
+ * its module goes), -EFAULT, -ENOMEM. Process context; sleeps.
  */
 struct jifl_under *jifl_under_open(const struct jifl_target_spec __user *list, u32 n);
 void jifl_under_close(struct jifl_under *u);

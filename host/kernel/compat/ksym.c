@@ -6,6 +6,7 @@
  */
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/string.h>
 
 #include "../kernel.h"
@@ -86,6 +87,20 @@ void jifl_ksym_module(unsigned long addr, char *name, size_t size)
 		module++;
 	*strchrnul(module, ']') = '\0';
 	strscpy(name, module, size);
+}
+
+int jifl_ksym_hold(unsigned long addr, struct module **module)
+{
+	struct module *mod;
+	int err = 0;
+
+	preempt_disable();
+	mod = jifl_import(__module_address)(addr);
+	if (mod && !try_module_get(mod))
+		err = -ENOENT;
+	preempt_enable();
+	*module = err ? NULL : mod;
+	return err;
 }
 
 unsigned long jifl_ksym_end(unsigned long addr)

@@ -24,6 +24,11 @@ unsigned long jifl_ksym_start(unsigned long addr);
  */
 void jifl_ksym_name(unsigned long addr, char *name, size_t size);
 void jifl_ksym_module(unsigned long addr, char *name, size_t size);
+/*
+ * Takes a reference to the module that addr lies in. *module: NULL if that is the kernel itself. 0;
+ * -ENOENT: the module is about to go. Process context.
+ */
+int jifl_ksym_hold(unsigned long addr, struct module **module);
 /* The end of the function at addr: where the next symbol starts. */
 unsigned long jifl_ksym_end(unsigned long addr);
 

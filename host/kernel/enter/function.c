@@ -132,21 +132,6 @@ static struct jifl_target *function_find(u64 begin)
 	return jifl_function_find(function_address(begin));
 }
 
-/* Takes a reference to the module of the text at addr. */
-static int hold_module(struct jifl_target *t)
-{
-	struct module *mod;
-	int err = 0;
-
-	preempt_disable();
-	mod = jifl_import(__module_address)(t->id);
-	if (mod && !try_module_get(mod))
-		err = -ENOENT;
-	preempt_enable();
-	t->module = err ? NULL : mod;
-	return err;
-}
-
 /* Functions in which tasks end, as the system calls exit and exit_group. */
 static bool ends_task(u64 begin)
 {
@@ -156,7 +141,7 @@ static bool ends_task(u64 begin)
 
 static int function_add(struct jifl_target *t)
 {
-	int err = hold_module(t);
+	int err = jifl_ksym_hold(t->id, &t->module);
 
 	if (err)
 		return err;

@@ -176,10 +176,12 @@ static u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (aim && facts && !jifl_condition_holds(aim, facts))
+		/* The filter costs less. */
+		if (aim && (!jifl_filter_match(&aim->session->filter, level) ||
+			    (facts && !jifl_condition_holds(aim, facts))))
 			aim = NULL;
-		aims[lane] = aim && jifl_filter_match(&aim->session->filter, level) ? aim : NULL;
-		if (aims[lane])
+		aims[lane] = aim;
+		if (aim)
 			lanes |= BIT(lane);
 	}
 	return lanes;

@@ -65,6 +65,12 @@ def in_the_cache():
     got, made = under([WORK], "task", "sys:write", what="insn")
     same("insn: calls", got["contexts_work"]["calls"], made["task"])
     same("insn: of a call", got["contexts_work"]["mean"], plain["contexts_work"]["mean"])
+    # What the walk itself calls.
+    owner = session("call", "fn:__unwind_start", "fn:*stack_info*", "fn:__module_address", WORK, "--under",
+                    "fn:contexts_write@jifl_contexts", "-f", "json")
+    made = call("task")
+    data = report(interrupt(owner)[0])
+    same("beside functions of the unwinder", target_of(data, "contexts_work")["calls"], made["task"])
     # The caller runs in the cache, of another session: its frame is found all the same.
     owner = session("block", "fn:contexts_write@jifl_contexts", "--only", "-f", "json")
     calls, made = one("task", "fn:contexts_write@jifl_contexts")

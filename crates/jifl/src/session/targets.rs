@@ -424,7 +424,11 @@ pub fn under(words: &[String], table: &Table, confirmed: bool) -> Result<Vec<Tar
             grouped(UNDER_MAX as u64)
         )));
     }
-    Ok(selected.targets.iter().map(Target::spec).collect())
+    let spec = |target: &Target| match target {
+        Target::Syscall(nr) => TargetSpec::syscall(*nr),
+        Target::Function(one) => TargetSpec::function(one.function.address, &one.function.name),
+    };
+    Ok(selected.targets.iter().map(spec).collect())
 }
 
 fn many(pattern: &Pattern, number: usize) -> String {
