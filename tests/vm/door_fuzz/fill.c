@@ -60,9 +60,19 @@ static void fill_conditions(struct fuzzer *f, struct jifl_start *s)
 			.callers = one_in(f, 16) ? odd_value(f) : below(f, 9),
 			.values = one_in(f, 16) ? odd_value(f) : below(f, 9),
 		};
-	s->nunder = one_in(f, 16) ? odd_value(f) : below(f, 3);
 	s->nconditions = one_in(f, 16) ? odd_value(f) : below(f, 5);
 	s->conditions = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
+}
+
+/* A session about system calls is refused with any. */
+static void fill_under(struct fuzzer *f, struct jifl_start *s)
+{
+	static __thread struct jifl_target_spec list[8];
+
+	fill_targets(f, list, 8);
+	list[below(f, 4)].kind = JIFL_TARGET_FUNCTION;
+	s->nunder = one_in(f, 4) ? odd_value(f) : 1 + below(f, 4);
+	s->under = one_in(f, 4) ? edge_value(f) : (uint64_t)(uintptr_t)list;
 }
 
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
@@ -85,6 +95,8 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 	}
 	if (one_in(f, 8))
 		fill_conditions(f, s);
+	if (one_in(f, 8))
+		fill_under(f, s);
 	if (one_in(f, 8))
 		s->flags = below(f, 4);
 	else if (one_in(f, 4))

@@ -268,7 +268,7 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 136, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 144, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
              "plugin_read": 72, "warm": 56, "irq": 96}
 
@@ -321,7 +321,7 @@ class Device:
         self.numbers = list(numbers)
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
-    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=()):
+    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=(), under=()):
         """Starts a session with this list; number: as many targets are said to be there.
 
         self.refused has what the module answers for each target, in whatever way the request ends.
@@ -329,10 +329,12 @@ class Device:
         targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
         conditions_of = ctypes.create_string_buffer(b"".join(conditions))
+        under_of = ctypes.create_string_buffer(b"".join(under))
         try:
-            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
                                            ctypes.addressof(targets_of), 0, len(conditions),
-                                           ctypes.addressof(conditions_of)))
+                                           ctypes.addressof(conditions_of), 0, len(under),
+                                           ctypes.addressof(under_of)))
         finally:
             self.refused = [words[-3] for words in struct.iter_unpack("<IIQQ64sIIII", targets_of.raw)]
 
