@@ -80,6 +80,14 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	return found;
 }
 
+void jifl_engine_everywhere(jifl_instrument_fn fn)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	jifl_translate_everywhere = fn;
+	jifl_host_unlock(cookie);
+}
+
 void jifl_engine_context_limit(int context, jifl_leaves_fn leaves)
 {
 	unsigned long cookie = jifl_host_lock();

@@ -71,6 +71,9 @@
 	X(values_ignored, "targets that are meant by their first argument are entered with others, too") \
 	X(conditions_settled, "doors of targets that have conditions lead straight on") \
 	X(nested_unconditional, "conditions are not looked at inside the cache") \
+	X(breakpoints_copied, "the module's own breakpoints are taken for others'") \
+	X(natives_not_caught, "what comes to a probe natively is not counted") \
+	X(splices_late, "copies from before a probe stay") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

@@ -255,6 +255,11 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 			goto detach;
 		}
 	}
+	ret = s->tool->attach ? s->tool->attach(s) : 0;
+	if (ret) {
+		jifl_adoption_free(adoption);
+		goto detach;
+	}
 	jifl_session_last_id = s->id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
@@ -312,6 +317,8 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	jifl_mix_disarm(s);
 	list_del(&s->list);
 	jifl_ring_stop(&s->ring);
+	if (s->tool->detach)
+		s->tool->detach(s);
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
 	jifl_aim_detach(s);
@@ -380,6 +387,7 @@ void jifl_session_free(struct jifl_session *s)
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
 	kvfree(s->conditions);
+	kvfree(s->splices);
 	kvfree(s);
 }
 
