@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::abi::{
     Block, Condition, Detach, Entry, HIST_BUCKETS, Info, Irq, PluginCtl, PluginInfo, PluginRead,
-    Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, TableRead,
+    Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start, Stat, Status, Stop, TableRead,
     TargetSpec, Warm, WarmBlock, request,
 };
 
@@ -67,9 +67,14 @@ impl std::fmt::Debug for Rows<'_> {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets, with the conditions of these. The module
-    /// writes `refused` of functions.
-    Start(&'a mut Start, &'a mut [TargetSpec], &'a [Condition]),
+    /// Starts a session on this file, about these targets, with the conditions of these, or about
+    /// these places in them. The module writes `refused` of functions and places.
+    Start(
+        &'a mut Start,
+        &'a mut [TargetSpec],
+        &'a [Condition],
+        &'a mut [Splice],
+    ),
     /// Ends it.
     Stop(&'a mut Stop),
     /// Reads one target's statistics, with its histogram if wanted.
@@ -207,15 +212,17 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument, targets, conditions) => {
-                // Both lists outlive the call. Targets are borrowed mutably: the kernel writes
-                // `refused`. It only reads conditions.
+            Request::Start(argument, targets, conditions, splices) => {
+                // The lists outlive the call. Targets and places are borrowed mutably: the kernel
+                // writes `refused`. It only reads conditions.
                 argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
                 argument.targets = targets.as_mut_ptr() as u64;
                 argument.nconditions = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
                 argument.conditions = conditions.as_ptr() as u64;
+                argument.nsplices = u32::try_from(splices.len()).unwrap_or(u32::MAX);
+                argument.splices = splices.as_mut_ptr() as u64;
                 let result = self.ioctl(1, argument);
-                (argument.targets, argument.conditions) = (0, 0);
+                (argument.targets, argument.conditions, argument.splices) = (0, 0, 0);
                 result
             }
             Request::Stop(argument) => self.ioctl(2, argument),

@@ -65,6 +65,39 @@ pub struct Scope {
     /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,
+    /// The command only says how long: what all tasks do is counted.
+    #[arg(skip)]
+    everyone: bool,
+}
+
+/// Options that select a duration alone.
+#[derive(Debug, Args)]
+pub struct Span {
+    /// End after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    time: Option<Duration>,
+    /// End with this command. All tasks are counted
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl Span {
+    /// All tasks, for so long, in functions alone, those too that are inside at the start.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            pid: None,
+            tid: None,
+            comm: None,
+            cgroup: None,
+            time: self.time,
+            warm: None,
+            only: true,
+            adopt: true,
+            yes: false,
+            command: self.command.clone(),
+            everyone: true,
+        }
+    }
 }
 
 /// Why a session ended.
@@ -208,7 +241,7 @@ impl Watch {
             [] => None,
             command => Some(gate(command)?),
         };
-        if let Some(gated) = &gated {
+        if let Some(gated) = gated.as_ref().filter(|_| !scope.everyone) {
             for Session { start, .. } in sessions {
                 start.filters |= FILTER_TGID | FILTER_CHILDREN;
                 start.tgid = gated.pid() as i32;
