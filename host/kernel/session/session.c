@@ -440,11 +440,6 @@ void jifl_session_status(struct jifl_status *st)
 	mutex_unlock(&jifl_session_mutex);
 }
 
-int jifl_session_init(void)
-{
-	return 0;
-}
-
 /* The module is not in use: no file is open, no plugin loaded, no session runs. */
 void jifl_session_exit(void)
 {
