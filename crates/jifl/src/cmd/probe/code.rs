@@ -20,6 +20,8 @@ pub struct Code {
     pieces: Vec<(String, Range<u64>)>,
     /// In the order of addresses, piece by piece.
     instructions: Vec<Instruction>,
+    /// Kprobes stand in it, so the instructions are not known for certain.
+    pub has_kprobes: bool,
 }
 
 impl Code {
@@ -41,7 +43,9 @@ impl Code {
                 }
             }
         }
-        Code::read(pieces, memory)
+        let mut code = Code::read(pieces, memory)?;
+        code.has_kprobes = code.find_kprobes(symbols);
+        Some(code)
     }
 
     fn read(pieces: Vec<(String, Range<u64>)>, memory: &mut dyn Memory) -> Option<Code> {
@@ -54,6 +58,7 @@ impl Code {
         Some(Code {
             pieces,
             instructions,
+            has_kprobes: false,
         })
     }
 
@@ -77,15 +82,26 @@ impl Code {
         }
     }
 
-    /// Does a breakpoint stand in the function? Then what follows it may be decoded wrongly.
-    pub fn has_breakpoint(&self) -> bool {
+    /// Do kprobes stand in the function? What follows a breakpoint, or the jump that may stand in its
+    /// place, may be decoded wrongly.
+    fn find_kprobes(&self, symbols: &Symbols) -> bool {
         let is_int3 = |one: &Instruction| one.mnemonic() == Mnemonic::Int3;
-        let pairs = self.instructions.windows(2);
         // Padding is a run of them, behind what does not go on.
-        pairs
-            .filter(|pair| is_int3(&pair[1]) && !is_int3(&pair[0]))
-            .any(|pair| pair[0].flow_control() == FlowControl::Next)
+        let stops = self.instructions.windows(2).any(|pair| {
+            is_int3(&pair[1])
+                && !is_int3(&pair[0])
+                && pair[0].flow_control() == FlowControl::Next
+        });
+        let leads_out = |one: &Instruction| {
+            let to = flow::direct(one).filter(|_| one.mnemonic() == Mnemonic::Jmp);
+            to.is_some_and(|to| match symbols.function(to) {
+                Some(place) => place.module().is_some_and(|name| name.starts_with("__builtin__")),
+                None => true,
+            })
+        };
+        stops
             || self.instructions.first().is_some_and(is_int3)
+            || self.instructions.iter().any(leads_out)
     }
 
     /// The instruction that begins there.
@@ -187,6 +203,15 @@ pub mod tests {
         assert!(code.at(0x1002).is_some() && code.at(0x1003).is_none());
         assert!(code.is_branch(0x1000) && !code.is_branch(0x1002) && !code.is_branch(0x100b));
         assert_eq!(code.place(0x1005), "+0x5");
-        assert!(!code.has_breakpoint());
+        let symbols = Symbols::parse("1000 T f\n2000 T g\n");
+        assert!(!code.find_kprobes(&symbols));
+        // A jump to what has no name, and a breakpoint behind what goes on.
+        for bytes in [&[0xe9, 0, 0, 0x10, 0][..], &[0x90, 0xcc, 0x00, 0xc3]] {
+            let end = 0x1000 + bytes.len() as u64;
+            let mut memory = Bytes(0x1000, bytes.to_vec());
+            let code = Code::read(vec![(String::new(), 0x1000..end)], &mut memory).unwrap();
+            let symbols = Symbols::parse("1000 T f\n101000 t page\t[__builtin__kprobes]\n");
+            assert!(code.find_kprobes(&symbols), "{bytes:02x?}");
+        }
     }
 }

@@ -166,10 +166,10 @@ impl Kernel<'_> {
         })?;
         let refused = |why: String| Failure::usage(format!("{}: {why}", word.word));
         let (part, offset, side) = match &word.what {
-            What::Return if code.has_breakpoint() => {
+            What::Return if code.has_kprobes => {
                 return Err(refused(format!(
-                    "a breakpoint stands in {}, so its returns are not known: end the kprobes and \
-                     `jifl probe` sessions that are about it first",
+                    "kprobes stand in {}, so its returns are not known for certain: end them and \
+                     other `jifl probe` sessions that are about it first",
                     function.name
                 )));
             }
@@ -186,8 +186,8 @@ impl Kernel<'_> {
             .address(part, offset)
             .filter(|address| code.holds(*address))
             .ok_or_else(|| refused(format!("{} has no such place", function.name)))?;
-        // Behind a breakpoint of others the module knows better.
-        if code.at(address).is_none() && !code.has_breakpoint() {
+        // Where kprobes stand the kernel knows better.
+        if code.at(address).is_none() && !code.has_kprobes {
             let near = code.neighbours(address).into_iter();
             let near: Vec<String> = near
                 .map(|near| format!("fn:{}{}", function.name, code.place(near)))
@@ -197,7 +197,7 @@ impl Kernel<'_> {
                 near.join(" and ")
             )));
         }
-        if side != SPLICE_BEFORE && !code.is_branch(address) && !code.has_breakpoint() {
+        if side != SPLICE_BEFORE && !code.is_branch(address) && !code.has_kprobes {
             return Err(refused("no branch on a condition stands there".into()));
         }
         Ok(vec![(address, side)])
