@@ -92,11 +92,15 @@ impl Code {
                 && !is_int3(&pair[0])
                 && pair[0].flow_control() == FlowControl::Next
         });
+        // Compiled code jumps to beginnings of other functions.
         let leads_out = |one: &Instruction| {
             let to = flow::direct(one).filter(|_| one.mnemonic() == Mnemonic::Jmp);
+            let to = to.filter(|to| !self.holds(*to));
             to.is_some_and(|to| match symbols.function(to) {
-                Some(place) => place.module().is_some_and(|name| name.starts_with("__builtin__")),
-                None => true,
+                Some(place) if place.start() == to => {
+                    place.module().is_some_and(|name| name.starts_with("__builtin__"))
+                }
+                _ => true,
             })
         };
         stops
