@@ -17,6 +17,7 @@ int jifl_engine_init(const struct jifl_config *config)
 	if (err)
 		return err;
 	dispatches = 0;
+	jifl_translate_everywhere = NULL;
 	memset(&jifl_translated, 0, sizeof(jifl_translated));
 	emit_inlined_forget();
 	emit_inlined_reset();

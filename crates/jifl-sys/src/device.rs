@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::abi::{
     Block, Condition, Detach, Entry, HIST_BUCKETS, Info, Irq, PluginCtl, PluginInfo, PluginRead,
-    Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start, Stat, Status, Stop, TableRead,
-    TargetSpec, Warm, WarmBlock, request,
+    Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start, Stat, Status, Stop,
+    TableRead, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.

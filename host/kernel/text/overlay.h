@@ -9,8 +9,8 @@
 /* Breakpoints with this handler are the module's own. At load, once. */
 void jifl_overlay_init(kprobe_pre_handler_t handler);
 /*
- * Is the breakpoint at addr the module's alone? *byte: what it stands on, if so. Any context,
- * preemption off.
+ * Is there a kprobe at addr, and is it the module's alone? *byte becomes what it stands on, whose
+ * it may be; without one it stays. Any context, preemption off.
  */
 bool jifl_overlay_is_own(unsigned long addr, u8 *byte);
 

@@ -239,6 +239,22 @@ def refusals():
         check(f"{words} is refused", good and end.stderr.count("\n") == 1 and all(hint in end.stderr for hint in hints), end)
 
 
+def kernels_own(graphs):
+    """The first static key of kfree, as `+0x10`."""
+    graph = graphs.all["kfree"]
+    keys = [graph["blocks"][edge["from"]] for edge in graph["edges"] if edge["kind"] == "key"]
+    places = [block["instructions"][-1]["place"] for block in keys]
+    check("kfree has a static key", places, graph["edges"])
+    return sorted((place for place in places if place.startswith("+")), key=lambda place: int(place, 16))[0]
+
+
+def refused_at_last(graphs, loop):
+    """Places that had their breakpoints already are given back when a later one is refused."""
+    end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", f"fn:kfree{kernels_own(graphs)}", "--for", "1s")
+    check("a static key is refused", end.returncode == 1 and "the kernel allows no breakpoint there" in end.stderr
+          and end.stderr.count("\n") == 1 and "fn:kfree+0x" in end.stderr, end)
+
+
 def come_and_go(rounds, graphs):
     """Sessions come and go while the functions run in all contexts. No result is wrong."""
     loop, branch = loop_of_work(graphs)
@@ -253,6 +269,8 @@ def come_and_go(rounds, graphs):
         data = json.loads(end.stdout)
         same(f"round {round_}: missed, incomplete", (data["missed"], data["incomplete"]), (0, 0))
         total += sum(row["hits"] for row in data["places"])
+        if round_ % 4 == 3:
+            refused_at_last(graphs, loop)
     check("places were executed", total > 0, total)
     figure("hits of sessions that come and go", total)
     for caller in callers:
@@ -281,7 +299,7 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid")
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)

@@ -20,7 +20,8 @@
  *    session/adopt.c; jifl_engine_landing asks for exactly that).
  * 2. The block is of the session's own context, which exists until after jifl_evict for the session.
  *    When jifl_probe_clear has returned no handler runs, and it is called before jifl_evict. So each
- *    thread that was sent to the cache is there, or has left, when jifl_evict begins.
+ *    thread that was sent to the cache is there, or has left, when jifl_evict begins. A session that
+ *    is refused after all has sent nobody (jifl_probe.leads).
  * 3. The same for a flush: the handler runs with interrupts off, and asks jifl_mix_is_paused. If the
  *    answer is no, jifl_evict's stop of the machine comes after the return from this exception.
  * 4. The exception is as an NMI to the kernel. What it has interrupted is told by what is beneath:
@@ -103,7 +104,7 @@ static u64 jifl_probe_landing(const struct jifl_probe_site *site, const struct p
 	u64 landing;
 	u8 byte;
 
-	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
+	if (!READ_ONCE(p->leads) || !jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
 	    !jifl_overlay_is_own(address, &byte))
 		return 0;
 	landing = jifl_engine_landing(p->session->alone.context, jifl_orig_at(address), false);
@@ -201,13 +202,12 @@ static void jifl_probe_behind(struct kprobe *kp, struct pt_regs *regs, unsigned 
 /* The condition of the branch there; negative: none stands there that is known. */
 static int jifl_probe_condition(unsigned long address)
 {
-	u8 b[3], lifted;
+	u8 b[3];
 
 	if (copy_from_kernel_nofault(b, (void *)address, sizeof(b)))
 		return -EINVAL;
 	preempt_disable();
-	if (b[0] == INT3_INSN_OPCODE && jifl_overlay_is_own(address, &lifted))
-		b[0] = lifted;
+	jifl_overlay_is_own(address, &b[0]);
 	preempt_enable();
 	if ((b[0] & 0xf0) == 0x70)
 		return b[0] & 0xf;

@@ -44,6 +44,7 @@ struct jifl_probe {
 	u32 nsites;
 	struct jifl_probe_place *places;
 	struct jifl_probe_site *sites;
+	bool leads;			/* breakpoints may lead threads into the cache */
 	atomic64_t moved;
 };
 

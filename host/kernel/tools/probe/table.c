@@ -84,7 +84,7 @@ static void jifl_probe_drop_copies(const struct jifl_probe *p)
 {
 	u32 i;
 
-	for (i = 0; i < p->nplaces && !JIFL_HOST_PLANTED(splices_late); i++)
+	for (i = 0; i < p->nplaces; i++)
 		jifl_engine_invalidate(jifl_orig_at(p->places[i].address), 1);
 }
 

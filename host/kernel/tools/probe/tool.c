@@ -35,7 +35,9 @@
 #include <linux/cpumask.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/stop_machine.h>
 #include <linux/string.h>
 
 #include "../../kernel.h"
@@ -170,6 +172,22 @@ static void jifl_probe_detach(struct jifl_session *s)
 	jifl_probe_clear(s->tool_data);
 }
 
+static int jifl_probe_nothing(void *unused)
+{
+	return 0;
+}
+
+/*
+ * The session does not come to run, so jifl_evict is not called for it. No thread has entered the
+ * cache because of it (jifl_probe.leads). Copies of other sessions may have its counters: step 6.
+ */
+static void jifl_probe_give_up(struct jifl_session *s)
+{
+	jifl_probe_detach(s);
+	stop_machine(jifl_probe_nothing, NULL, NULL);
+	synchronize_rcu_tasks();
+}
+
 static int jifl_probe_attach(struct jifl_session *s)
 {
 	struct jifl_probe *p = s->tool_data;
@@ -181,11 +199,14 @@ static int jifl_probe_attach(struct jifl_session *s)
 		return ret;
 	ret = jifl_probe_set(p, &bad, &why);
 	if (ret) {
-		jifl_probe_detach(s);
+		jifl_probe_give_up(s);
 		if (ret == -EILSEQ)
 			jifl_probe_refuse(s, p->sites[bad].first, why);
+		return ret;
 	}
-	return ret;
+	/* From here on the session runs to its end. */
+	WRITE_ONCE(p->leads, true);
+	return 0;
 }
 
 /* --- what the door skips ----------------------------------------------------------------------- */

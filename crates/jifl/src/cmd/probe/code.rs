@@ -70,12 +70,17 @@ impl Code {
 
     /// Is the address in the function?
     pub fn holds(&self, address: u64) -> bool {
-        self.pieces.iter().any(|(_, piece)| piece.contains(&address))
+        self.pieces
+            .iter()
+            .any(|(_, piece)| piece.contains(&address))
     }
 
     /// The place of an address: `+0x12`, `.cold+0x3`.
     pub fn place(&self, address: u64) -> String {
-        let found = self.pieces.iter().find(|(_, piece)| piece.contains(&address));
+        let found = self
+            .pieces
+            .iter()
+            .find(|(_, piece)| piece.contains(&address));
         match found {
             Some((name, piece)) => format!("{name}+{:#x}", address - piece.start),
             None => format!("{address:#x}"),
@@ -88,18 +93,16 @@ impl Code {
         let is_int3 = |one: &Instruction| one.mnemonic() == Mnemonic::Int3;
         // Padding is a run of them, behind what does not go on.
         let stops = self.instructions.windows(2).any(|pair| {
-            is_int3(&pair[1])
-                && !is_int3(&pair[0])
-                && pair[0].flow_control() == FlowControl::Next
+            is_int3(&pair[1]) && !is_int3(&pair[0]) && pair[0].flow_control() == FlowControl::Next
         });
         // Compiled code jumps to beginnings of other functions.
         let leads_out = |one: &Instruction| {
             let to = flow::direct(one).filter(|_| one.mnemonic() == Mnemonic::Jmp);
             let to = to.filter(|to| !self.holds(*to));
             to.is_some_and(|to| match symbols.function(to) {
-                Some(place) if place.start() == to => {
-                    place.module().is_some_and(|name| name.starts_with("__builtin__"))
-                }
+                Some(place) if place.start() == to => place
+                    .module()
+                    .is_some_and(|name| name.starts_with("__builtin__")),
                 _ => true,
             })
         };
@@ -183,7 +186,11 @@ pub mod tests {
             0xc3, 0xcc, 0xcc,
         ];
         let end = 0x1000 + bytes.len() as u64;
-        Code::read(vec![(String::new(), 0x1000..end)], &mut Bytes(0x1000, bytes)).unwrap()
+        Code::read(
+            vec![(String::new(), 0x1000..end)],
+            &mut Bytes(0x1000, bytes),
+        )
+        .unwrap()
     }
 
     #[test]

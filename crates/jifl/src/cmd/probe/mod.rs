@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl probe`: counts executions of places in the kernel's code, for all callers, in all contexts.
 
+mod census;
 mod code;
 mod place;
 
+use std::path::PathBuf;
+
 use clap::Args;
+use jifl_code::program::Program;
 use jifl_sys::abi::{FLAG_ADOPT, HITS_MISSED, HITS_MOVED, HITS_REFUSED, Hits, Kind};
 use serde::Serialize;
 
 use self::place::{Kernel, Places, Word};
-use crate::base::exit::Failure;
+use crate::base::exit::{DONE, Failure};
+use crate::cmd::analyze::Source;
 use crate::kernel::functions::Functions;
 use crate::kernel::memory::Kcore;
+use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
@@ -41,11 +47,18 @@ meanwhile. It is counted, too, and goes on in the code cache where that can be.
 Examples:
   jifl probe fn:vfs_read --for 10s
   jifl probe fn:vfs_read+0x2c fn:vfs_read%return -- cat /etc/hostname
-  jifl probe fn:vfs_read+0x2c:taken fn:vfs_read+0x2c:not-taken -f json --for 1s")]
+  jifl probe fn:vfs_read+0x2c:taken fn:vfs_read+0x2c:not-taken -f json --for 1s
+  jifl probe --census mod:ext4")]
 pub struct ProbeArgs {
-    /// Where
-    #[arg(required = true, value_name = "PLACE")]
+    /// Where; with --census fn:GLOB or mod:GLOB, or nothing
+    #[arg(required_unless_present = "census", value_name = "PLACE")]
     places: Vec<String>,
+    /// Count in which way each instruction could be probed, by module
+    #[arg(long, conflicts_with_all = ["count", "time", "command"])]
+    census: bool,
+    /// With --census: of this file, a vmlinux or a module, not of the kernel that runs
+    #[arg(long, value_name = "FILE", requires = "census")]
+    vmlinux: Option<PathBuf>,
     /// Count executions: what is done if nothing else is asked for
     #[arg(long)]
     count: bool,
@@ -54,13 +67,16 @@ pub struct ProbeArgs {
     format: Format,
     /// Write the output to FILE
     #[arg(short, long, value_name = "FILE")]
-    output: Option<std::path::PathBuf>,
+    output: Option<PathBuf>,
     #[command(flatten)]
     span: Span,
 }
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
+    if args.census {
+        return run_census(args);
+    }
     let words: Vec<Word> = (args.places.iter())
         .map(|word| Word::parse(word))
         .collect::<Result<_, _>>()?;
@@ -72,12 +88,35 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let door = device::open()?;
     let (outcome, ()) = scope::observe(&args.span.scope(), &door, session, &calls, None, |_| ())?;
     let (hits, rest) = table::read(&door, "reading the counts")?;
-    let sheet = Sheet::of(&words, &places.of_words, &hits, rest, outcome.report.duration_ns);
+    let sheet = Sheet::of(
+        &words,
+        &places.of_words,
+        &hits,
+        rest,
+        outcome.report.duration_ns,
+    );
     sink.write(&match args.format {
         Format::Text => fit(sheet.text(), width(args.output.as_deref())),
         Format::Json => json(&sheet),
     })?;
     Ok(outcome.exit_status())
+}
+
+fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
+    let pattern = match args.places.as_slice() {
+        [] => None,
+        [word] => Some(Pattern::parse(word).ok_or_else(|| {
+            Failure::usage(format!("{word}: --census takes fn:GLOB or mod:GLOB"))
+        })?),
+        _ => return Err(Failure::usage("--census takes one fn:GLOB or mod:GLOB")),
+    };
+    let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
+    let census = census::census(&program, pattern.as_ref())?;
+    Sink::open(args.output.as_deref())?.write(&match args.format {
+        Format::Text => fit(census.text(), width(args.output.as_deref())),
+        Format::Json => json(&census),
+    })?;
+    Ok(DONE)
 }
 
 /// The places in the running kernel.
@@ -183,8 +222,16 @@ mod tests {
                 "fn:vfs_read+0x2c fn:vfs_read%return -- cat /etc/hostname",
                 "fn:vfs_read+0x2c:taken fn:vfs_read+0x2c:not-taken -f json --for 1s",
                 "fn:a+0x10 fn:b+0x2c --count",
+                "--census",
+                "--census mod:ext4 -f json --vmlinux vmlinux",
             ],
-            &["", "fn:vfs_read -p 1", "fn:vfs_read -f csv"],
+            &[
+                "",
+                "fn:vfs_read -p 1",
+                "fn:vfs_read -f csv",
+                "fn:vfs_read --vmlinux x",
+                "--census --for 1s",
+            ],
         );
     }
 

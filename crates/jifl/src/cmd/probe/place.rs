@@ -215,7 +215,9 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>) -> Result<Places, Failure>
     for (index, word) in words.iter().enumerate() {
         let function = kernel.function(word)?;
         let places = kernel.places(word, &function)?;
-        let target = match functions.iter().position(|known| *known == function) {
+        // A function may have several names.
+        let is_same = |known: &Function| known.address == function.address;
+        let target = match functions.iter().position(is_same) {
             Some(known) => known,
             None => {
                 functions.push(function);
@@ -280,7 +282,13 @@ mod tests {
         ] {
             assert_eq!(parsed(word).unwrap(), (function.to_owned(), what), "{word}");
         }
-        for word in ["f+0x10", "sys:read", "fn:f:taken", "fn:f+0x1:both", "fn:f+x"] {
+        for word in [
+            "f+0x10",
+            "sys:read",
+            "fn:f:taken",
+            "fn:f+0x1:both",
+            "fn:f+x",
+        ] {
             let failure = parsed(word).unwrap_err();
             assert!(failure.message.contains("a place is fn:NAME"), "{word}");
         }
