@@ -10,25 +10,25 @@
  * static calls, alternatives, ftrace), where probes are forbidden, and where no instruction begins.
  * Copies have none (text/overlay.c).
  *
- * A thread that is caught goes on in the copy, so it is caught once and not at each instruction. The
- * copy counts. Where it must not go there, the handler counts and the thread goes on natively.
+ * A thread that is caught goes on in the copy, so it is caught once and not at each instruction.
+ * The copy counts. Where it must not go there, the handler counts and the thread goes on natively.
  *
  * Why a thread may go on in the cache, from an exception in its middle:
  *
  * 1. It goes on at the beginning of a block that stands for the instruction, with all registers,
  *    flags and the stack as they were. There a block needs nothing else (step 3 in the head of
  *    session/adopt.c; jifl_engine_landing asks for exactly that).
- * 2. The block is of the session's own context, which exists until after jifl_evict for the session.
- *    When jifl_probe_clear has returned no handler runs, and it is called before jifl_evict. So each
- *    thread that was sent to the cache is there, or has left, when jifl_evict begins. A session that
- *    is refused after all has sent nobody (jifl_probe.leads).
- * 3. The same for a flush: the handler runs with interrupts off, and asks jifl_mix_is_paused. If the
- *    answer is no, jifl_evict's stop of the machine comes after the return from this exception.
+ * 2. The block is of the session's own context, which exists until after jifl_evict for the
+ *    session. When jifl_probe_clear has returned no handler runs, and it is called before
+ *    jifl_evict. So each thread that was sent to the cache is there, or has left, when jifl_evict
+ *    begins. A session that is refused after all has sent nobody (jifl_probe.leads).
+ * 3. The same for a flush: the handler runs with interrupts off, and asks jifl_mix_is_paused. If
+ *    the answer is no, jifl_evict's stop of the machine comes after the return from this exception.
  * 4. The exception is as an NMI to the kernel. What it has interrupted is told by what is beneath:
  *    one NMI level and one of interrupts are the exception's own. An NMI, an idle task, a thread
  *    that stops the machine and the module's own code stay native (enter/guard.c).
- * 5. Step 4 says that the interrupted code does not hold the engine lock or jifl_entry_lock: each is
- *    held with jifl_own_begin. So the handler may take the engine lock.
+ * 5. Step 4 says that the interrupted code does not hold the engine lock or jifl_entry_lock: each
+ *    is held with jifl_own_begin. So the handler may take the engine lock.
  * 6. A copy that begins with the instruction would not come to the breakpoint again. Text that is
  *    not copied is told by jifl_engine_warm, which makes no block for it, and jifl_engine_landing,
  *    which finds no exact place in a block that only leaves. So there is no loop.

@@ -13,24 +13,25 @@
  *    becomes one of a copy. It is not counted in the handler of another kprobe: the kernel counts
  *    those.
  * 4. What the door skips, at a function's beginning, has no breakpoint, because the door stands
- *    there. A call comes to it by the door, or in a copy. At the door, the entry piece counts it, or
- *    jifl_probe_passes if the call passes. In a copy, the block where the function begins counts it,
- *    if it runs on behind the site. If it ends before the site the copy leads to the door, which
- *    counts.
+ *    there. A call comes to it by the door, or in a copy. At the door, the entry piece counts it,
+ *    or jifl_probe_passes if the call passes. In a copy, the block where the function begins counts
+ *    it, if it runs on behind the site. If it ends before the site the copy leads to the door,
+ *    which counts.
  * 5. A counter is a word for each processor (engine/emit/count.c has the proof). Its figure is the
  *    sum over all possible processors.
- * 6. At the end the table is withdrawn first, so no new copy has the counter. Then the breakpoints go
- *    and copies with the counter are dropped. jifl_evict stops the machine and waits for RCU tasks
- *    after that: no thread is between the two instructions of a counter any more. Counters are freed
- *    after jifl_evict, with the session.
+ * 6. At the end the table is withdrawn first, so no new copy has the counter. Then the breakpoints
+ *    go and copies with the counter are dropped. jifl_evict stops the machine and waits for RCU
+ *    tasks after that: no thread is between the two instructions of a counter any more. Counters
+ *    are freed after jifl_evict, with the session.
  *
- * Two things can make a count differ by one. A copy is dropped because its text changes, while a
- * thread stands between the counter and the instruction: the thread goes on in a new copy, and counts
- * again. An instruction that runs natively under its breakpoint and faults is executed again, and
- * counted again; so does each kprobe.
+ * What is not counted right: A copy is dropped because its text changes, while a thread stands
+ * between the counter and the instruction: the thread goes on in a new copy, and counts again. An
+ * instruction that runs natively under its breakpoint and faults is executed again, and counted
+ * again; so does each kprobe. A call that is made where RCU does not watch is not counted at what
+ * the door skips: nothing is looked up there (session/choose.c).
  *
- * Contexts: instrumenting: under the engine lock; entries: under jifl_entry_lock; jifl_probe_passes:
- * any; the others sleep.
+ * Contexts: instrumenting: under the engine lock; entries: under jifl_entry_lock;
+ * jifl_probe_passes: any; the others sleep.
  */
 #include <linux/cpumask.h>
 #include <linux/mm.h>
@@ -51,7 +52,7 @@
 #include "../tools.h"
 #include "probe.h"
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making ----------------------------------------------------------------------------- */
 
 /* Is the address in the function, or in what the compiler has put aside of it (NAME.cold)? */
 static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
@@ -70,7 +71,8 @@ static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
 	return !strncmp(own, other, n) && !strncmp(other + n, ".cold", 5);
 }
 
-static enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
+static enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s,
+						const struct jifl_splice *from,
 						struct jifl_probe_place *place)
 {
 	struct jifl_aim *aim = jifl_aim_at(s, from->target);
@@ -86,7 +88,9 @@ static enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const st
 	if (place->skipped && from->address != aim->target->id &&
 	    from->address != aim->target->address - CALL_INSN_SIZE)
 		return JIFL_SPLICE_BOUNDARY;
-	return place->skipped && place->where != JIFL_SPLICE_BEFORE ? JIFL_SPLICE_BRANCH : JIFL_SPLICE_OK;
+	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
+		return JIFL_SPLICE_BRANCH;
+	return JIFL_SPLICE_OK;
 }
 
 static int jifl_probe_refuse(struct jifl_session *s, u32 n, enum jifl_splice_refusal why)
@@ -209,7 +213,7 @@ static int jifl_probe_attach(struct jifl_session *s)
 	return 0;
 }
 
-/* --- what the door skips ----------------------------------------------------------------------- */
+/* --- what the door skips ------------------------------------------------------------------ */
 
 static void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			     struct ir_insert *exit, u32 *nexit)
@@ -239,7 +243,7 @@ static void jifl_probe_passes(struct jifl_aim *aim)
 			this_cpu_inc(*p->places[i].counter);
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static u32 jifl_probe_end(const void *table)
 {

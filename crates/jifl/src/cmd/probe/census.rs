@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl probe --census`: how each instruction of a kernel can be probed, from its machine code. The
-//! module is not asked, so functions that it refuses by name count as others do.
+//! `jifl probe --census`: how each instruction of a kernel can be probed, from its machine code.
+//! The module is not asked, so functions that it refuses by name count as others do.
 
 use iced_x86::{Instruction, Mnemonic};
 use jifl_code::depth::instructions;

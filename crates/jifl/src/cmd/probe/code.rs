@@ -87,8 +87,8 @@ impl Code {
         }
     }
 
-    /// Do kprobes stand in the function? What follows a breakpoint, or the jump that may stand in its
-    /// place, may be decoded wrongly.
+    /// Do kprobes stand in the function? What follows a breakpoint, or the jump that may stand in
+    /// its place, may be decoded wrongly.
     fn find_kprobes(&self, symbols: &Symbols) -> bool {
         let is_int3 = |one: &Instruction| one.mnemonic() == Mnemonic::Int3;
         // Padding is a run of them, behind what does not go on.

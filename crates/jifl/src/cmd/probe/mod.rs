@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl probe`: counts executions of places in the kernel's code, for all callers, in all contexts.
+//! `jifl probe`: counts executions of places in the kernel's code, for all callers, in all
+//! contexts.
 
 mod census;
 mod code;
