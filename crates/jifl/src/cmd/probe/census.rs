@@ -215,7 +215,7 @@ mod tests {
         let mut image = Image::of_text(0x1000, bytes, &names);
         image.tables.keys = vec![(0x1009, 0x100b)];
         image.tables.warnings = Some(Vec::new());
-        image.tables.untouchable = vec![0x1014..0x1016];
+        image.tables.untouchable.push(0x1014..0x1016);
         let program = Program::of(image);
         let row = &census(&program, None).unwrap().census[0];
         let figures = [
