@@ -2,9 +2,10 @@
 //! `jifl probe --census`: how each instruction of a kernel can be probed, from its machine code.
 //! The module is not asked, so functions that it refuses by name count as others do.
 
+use std::ops::Range;
+
 use iced_x86::{Instruction, Mnemonic};
 use jifl_code::depth::instructions;
-use jifl_code::flow::LONGEST;
 use jifl_code::image::Image;
 use jifl_code::program::{Function, Program};
 use serde::Serialize;
@@ -49,27 +50,30 @@ pub struct Census {
     census: Vec<Row>,
 }
 
-/// Bytes of an endbr64, and of the call for tracers.
-const ENDBR: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
-const SITE: u64 = 5;
+/// An endbr64, and what the kernel puts in its place where nothing calls the function indirectly
+/// (arch/x86/include/asm/ibt.h).
+const ENDBRS: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0x66, 0x0f, 0x1f, 0x00]];
+/// The place for tracers.
+const SITE: &[u8] = &[0x0f, 0x1f, 0x44, 0, 0];
 
-/// Where the code begins that a door leads to.
-fn behind_door(image: &Image, entry: u64) -> u64 {
-    let bytes = image.bytes(entry).unwrap_or_default();
-    let bytes = &bytes[..bytes.len().min(LONGEST)];
-    match bytes.starts_with(ENDBR) {
-        true => entry + ENDBR.len() as u64 + SITE,
-        false => entry + SITE,
-    }
+/// What a door skips of a function; empty: the function has no door.
+fn door(program: &Program, function: &Function) -> Range<u64> {
+    let entry = function.unit.entry();
+    let bytes = program.image.bytes(entry).unwrap_or_default();
+    let begin = ENDBRS.iter().find(|begin| bytes.starts_with(begin));
+    let before = begin.map_or(0, |begin| begin.len());
+    let has_site = bytes[before..].starts_with(SITE) || program.is_compiled(function);
+    let length = before + SITE.len();
+    entry..entry + if has_site { length as u64 } else { 0 }
 }
 
-fn way(program: &Program, has_door: bool, door: &std::ops::Range<u64>, one: &Instruction) -> Way {
-    let (image, at) = (&program.image, one.ip());
+fn way(image: &Image, door: &Range<u64>, one: &Instruction) -> Way {
+    let at = one.ip();
     let tables = &image.tables;
     if image.is_untouchable(at) {
         return Way::Forbidden;
     }
-    if !has_door {
+    if door.is_empty() {
         return Way::NoDoor;
     }
     if door.contains(&at) {
@@ -96,13 +100,11 @@ impl Row {
     }
 
     fn add_function(&mut self, program: &Program, function: &Function) {
-        let entry = function.unit.entry();
-        let door = entry..behind_door(&program.image, entry);
-        let has_door = program.is_compiled(function);
+        let door = door(program, function);
         self.functions += 1;
         for block in &function.graph.blocks {
             for one in instructions(&program.image, block) {
-                self.add(way(program, has_door, &door, &one));
+                self.add(way(&program.image, &door, &one));
             }
         }
     }
@@ -228,6 +230,11 @@ mod tests {
             row.forbidden,
         ];
         assert_eq!(figures, [3, 9, 2, 1, 2, 2, 2]);
+        // Where the endbr64 is not needed the kernel has put a nop.
+        let sealed = vec![0x66, 0x0f, 0x1f, 0x00, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
+        let program = Program::of(Image::of_text(0x1000, sealed, &[(0x1000, "f")]));
+        let row = &census(&program, None).unwrap().census[0];
+        assert_eq!((row.by_door, row.by_counter, row.no_door), (2, 1, 0));
         let none = Pattern::parse("fn:g").unwrap();
         assert!(census(&program, Some(&none)).is_err());
     }
