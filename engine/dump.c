@@ -8,6 +8,8 @@
 #include "decode/decode.h"
 #include "host.h"
 
+#define OPCODE_INT3 0xcc
+
 /* Scratch memory; under the engine lock. */
 static struct ir_block again;
 static struct jifl_liveness live;
@@ -69,6 +71,16 @@ static void add_liveness(struct jifl_dump *d)
 	d->flags |= JIFL_DUMP_LIVENESS;
 }
 
+/* Shows the source as it is decoded, without breakpoints of the host's own. */
+static void lift_int3s(struct jifl_dump *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->src_len; i++)
+		if (d->src[i] == OPCODE_INT3)
+			jifl_host_lift_int3(jifl_orig_at(d->orig.v + i), &d->src[i]);
+}
+
 static void fill(u32 i, struct jifl_dump *d)
 {
 	const struct cache_block *b = &cache.blocks[i];
@@ -87,6 +99,7 @@ static void fill(u32 i, struct jifl_dump *d)
 	src = jifl_host_text(d->orig, &n);
 	if (n)
 		memcpy(d->src, src, n < d->src_len ? n : d->src_len);
+	lift_int3s(d);
 	add_liveness(d);
 }
 

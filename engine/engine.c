@@ -17,6 +17,7 @@ int jifl_engine_init(const struct jifl_config *config)
 	if (err)
 		return err;
 	dispatches = 0;
+	jifl_translate_everywhere = NULL;
 	memset(&jifl_translated, 0, sizeof(jifl_translated));
 	emit_inlined_forget();
 	emit_inlined_reset();
@@ -78,6 +79,14 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 		cache.full = true;
 	jifl_host_unlock(cookie);
 	return found;
+}
+
+void jifl_engine_everywhere(jifl_instrument_fn fn)
+{
+	unsigned long cookie = jifl_host_lock();
+
+	jifl_translate_everywhere = fn;
+	jifl_host_unlock(cookie);
 }
 
 void jifl_engine_context_limit(int context, jifl_leaves_fn leaves)

@@ -173,6 +173,13 @@ bool jifl_engine_erase(void);
 int jifl_engine_context_create(jifl_instrument_fn fn, void *arg);
 
 /*
+ * Has fn(block, NULL) called for each block of each context, before the context's own callback, and
+ * also for blocks of destroyed contexts. NULL: nothing is called. Blocks that exist stay as they
+ * are. Any context but NMI.
+ */
+void jifl_engine_everywhere(jifl_instrument_fn fn);
+
+/*
  * Whether a branch leaves a limited context, from a block of the context to `to`. call: a direct
  * call; else another direct branch, or the end of a block. from.v is 0 where an indirect branch has
  * come to `to`. arg: the context's. The function's own context is that of host.h.
@@ -189,8 +196,8 @@ void jifl_engine_context_limit(int context, jifl_leaves_fn leaves);
 /*
  * The blocks of the context stay until the next reset, and so does its number. Nobody may enter
  * the blocks any more. Blocks that are translated for threads that are still inside are not
- * instrumented. In a limited context all their calls leave. Until the reset
- * jifl_engine_is_doomed tells the code of this context from the code of others.
+ * instrumented, but by jifl_engine_everywhere. In a limited context all their calls leave. Until
+ * the reset jifl_engine_is_doomed tells the code of this context from the code of others.
  */
 void jifl_engine_context_destroy(int context);
 

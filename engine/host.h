@@ -32,6 +32,12 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause);
  */
 const u8 *jifl_host_text(jifl_orig addr, u32 *n);
 
+/*
+ * An int3 stands at addr. If the host has put it there for itself, and nobody else wants it, *byte
+ * becomes the byte that it stands on.
+ */
+void jifl_host_lift_int3(jifl_orig addr, u8 *byte);
+
 /* Copies n bytes to the code cache at pos, through its writable alias. */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n);
 

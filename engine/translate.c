@@ -18,6 +18,7 @@
 #include "host.h"
 
 struct jifl_translated jifl_translated;
+jifl_instrument_fn jifl_translate_everywhere;
 
 /* Scratch memory; under the engine lock. */
 static struct ir_block ir_pair[2];
@@ -96,6 +97,8 @@ static void instrument(int context, struct ir_block *b)
 {
 	const struct cache_context *c = &cache.contexts[context];
 
+	if (jifl_translate_everywhere)
+		jifl_translate_everywhere(b, NULL);
 	if (c->fn)
 		c->fn(b, c->arg);
 }

@@ -14,6 +14,9 @@ struct jifl_translated {
 };
 extern struct jifl_translated jifl_translated;
 
+/* See jifl_engine_everywhere. */
+extern jifl_instrument_fn jifl_translate_everywhere;
+
 /*
  * Translates the block at addr, and the code straight behind it as far as a unit goes. Returns the
  * block's number in the cache, or CACHE_NONE with *cause when the caller has to go on natively

@@ -12,6 +12,7 @@
 #define OPCODE_POPF 0x9d
 
 #define OPCODE_CALL 0xe8
+#define OPCODE_INT3 0xcc
 #define CALL_LEN 5
 
 /* What calls in place of a nop; see struct jifl_config. */
@@ -148,6 +149,8 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 		copy_last_bytes(insn, p, n);
 	if (insn->bytes[0] == OPCODE_CALL && door)
 		hide_door(insn);
+	else if (insn->bytes[0] == OPCODE_INT3)
+		jifl_host_lift_int3(addr, insn->bytes);
 	f = n ? jifl_form_memo_get(insn->bytes, n) : NULL;
 	if (!f) {
 		set_undecoded(insn);

@@ -180,7 +180,7 @@ static const struct jifl_part {
 	{ "keys", jifl_keys_init },
 	{ "tools", jifl_tools_init },
 	{ "rings", NULL, jifl_ring_wait_exit },
-	{ "sessions", jifl_session_init, jifl_session_exit },
+	{ "sessions", NULL, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },
 	{ "device", jifl_control_init, jifl_control_exit },
 };

@@ -73,6 +73,9 @@
 	X(nested_unconditional, "conditions are not looked at inside the cache") \
 	X(under_ignored, "calls count that are made under something else") \
 	X(under_itself, "functions are called under themselves") \
+	X(breakpoints_copied, "the module's own breakpoints are taken for others'") \
+	X(natives_not_caught, "what comes to a probe natively is not counted") \
+	X(kprobes_hidden, "kprobes of others are not seen where a probe is") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

@@ -85,3 +85,8 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 	*n = left < ~0u ? (u32)left : ~0u;
 	return (const u8 *)(unsigned long)addr.v;
 }
+
+/* This host has no breakpoints of its own. */
+void jifl_host_lift_int3(jifl_orig addr, u8 *byte)
+{
+}

@@ -23,7 +23,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	17
+#define JIFL_ABI_VERSION	18
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -52,7 +52,7 @@ enum jifl_scope {
 	JIFL_SCOPE_UNDER = 0,		/* the target and all that it calls */
 	/*
 	 * The function alone; FUNCTION only. What it calls runs natively. All targets of a session
-	 * have the same scope. Tools: NONE, CALL, INSN, BLOCK, PROFILE.
+	 * have the same scope. Tools: NONE, CALL, INSN, BLOCK, PROFILE, PROBE.
 	 */
 	JIFL_SCOPE_ONLY = 1,
 };
@@ -133,7 +133,8 @@ struct jifl_target_spec {
 	X(PROFILE, profile, 6)	/* executions of each basic block, struct jifl_count */ \
 	X(PATH, path, 7)	/* basic blocks executed, recorded in their order */ \
 	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, struct jifl_lock */ \
-	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */
+	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */ \
+	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -207,11 +208,32 @@ struct jifl_info {
 /* See JIFL_FLAG_BY_COMM. */
 #define JIFL_FLAG_BY_LEVEL	(1u << 19)
 /*
- * With KIND_NONE, _INSN, _BLOCK, _PROFILE: tasks that are inside a function of the session when it
+ * With KIND_NONE, _INSN, _BLOCK, _PROFILE, _PROBE: tasks that are inside a function of the session when it
  * starts, asleep or preempted, go on in the cache. What is counted in such a call has its own sum,
  * because the count begins in the middle. See jifl_start.adopted.
  */
 #define JIFL_FLAG_ADOPT		(1u << 20)
+
+/*
+ * With KIND_PROBE: a place in the code of a function. An execution of the place is an execution of
+ * the instruction, or that its branch on a condition went this way.
+ */
+enum jifl_splice_where {
+	JIFL_SPLICE_BEFORE = 0,
+	JIFL_SPLICE_TAKEN = 1,
+	JIFL_SPLICE_NOT_TAKEN = 2,
+};
+
+/* Maximum of places in one session. */
+#define JIFL_SPLICES_MAX	(1u << 12)
+
+struct jifl_splice {
+	__u64 address;			/* of an instruction of the function, or of its NAME.cold */
+	__u32 target;			/* index of the function in the list of targets */
+	__u32 where;			/* enum jifl_splice_where */
+	__u32 refused;			/* out: enum jifl_splice_refusal */
+	__u32 reserved;			/* 0 */
+};
 
 /* Why a task that was inside a function at the start goes on natively. */
 enum jifl_left {
@@ -238,7 +260,8 @@ enum jifl_left {
  * of which there can be only one (busy_session names it). EPERM: the same kinds, KIND_PROFILE or
  * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict). EACCES: the kernel
  * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
- * function cannot be entered (busy_target is its index, its `refused` says why).
+ * function cannot be entered (busy_target is its index, its `refused` says why). EILSEQ: a place
+ * cannot be probed (busy_target is its index in the list of places, its `refused` says why).
  */
 struct jifl_start {
 	__u32 size;
@@ -262,7 +285,14 @@ struct jifl_start {
 	/* Calls count if they are made under one of these: system calls, functions on the stack. */
 	__u32 nunder;			/* 0: all count; else all targets are functions */
 	__u64 under;			/* in: user pointer to nunder struct jifl_target_spec */
+	__u32 nsplices;			/* with KIND_PROBE: 1 to JIFL_SPLICES_MAX; else 0 */
+	__u32 reserved;			/* 0 */
 	__u32 left[JIFL_LEFT_MAX];	/* out: how many go on natively, by enum jifl_left */
+	/*
+	 * In: user pointer to nsplices struct jifl_splice, in the order of their addresses, those
+	 * of one address in the order of `where`; none comes twice.
+	 */
+	__u64 splices;
 };
 
 /*
@@ -719,6 +749,22 @@ struct jifl_access {
 	__u8  repeats;			/* word: how often it is repeated; JIFL_ACCESS_NO_WORD: once */
 	__u8  left;			/* word: how often less, as it was not equal, or was */
 	__u16 insn_len;			/* bytes of the instruction */
+};
+
+/*
+ * Of JIFL_KIND_PROBE, in rest: threads that a breakpoint has led into the code cache; executions
+ * that were not counted, because the breakpoint was met in the handler of a kprobe; copies of blocks
+ * without a counter, for want of room.
+ */
+#define JIFL_HITS_MOVED		0
+#define JIFL_HITS_MISSED	1
+#define JIFL_HITS_REFUSED	2
+
+/* An entry of JIFL_KIND_PROBE, in the order of the session's list of places. */
+struct jifl_hits {
+	__u64 hits;			/* executions of the place */
+	/* Threads that have come to the instruction in native code, and met a breakpoint there. */
+	__u64 caught;
 };
 
 /* A block of original code, as struct jifl_count has it. */

@@ -30,4 +30,21 @@ enum jifl_refusal {
 	JIFL_NR_REFUSALS
 };
 
+/* The same of a place in a function: the number in jifl_splice.refused. */
+#define JIFL_SPLICE_REFUSALS(X) \
+	X(JIFL_SPLICE_OK,	"none")		/* it can be probed; unused as text */ \
+	X(JIFL_SPLICE_OUTSIDE,	"it is not in the function") \
+	X(JIFL_SPLICE_BOUNDARY,	"no instruction begins there") \
+	X(JIFL_SPLICE_BRANCH,	"no branch on a condition stands there") \
+	X(JIFL_SPLICE_OWNED,	"the kernel allows no breakpoint there: it changes the instruction " \
+				"itself (static key, static call, alternative), or it is a warning's") \
+	X(JIFL_SPLICE_FAILED,	"the kernel could not set a breakpoint there")
+
+enum jifl_splice_refusal {
+#define JIFL_SPLICE_ENUM(id, text) id,
+	JIFL_SPLICE_REFUSALS(JIFL_SPLICE_ENUM)
+#undef JIFL_SPLICE_ENUM
+	JIFL_NR_SPLICE_REFUSALS
+};
+
 #endif /* _UAPI_JIFL_REFUSALS_H */

@@ -61,6 +61,10 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	return host_is_thunk(addr.v) ? JIFL_TEXT_THUNK : JIFL_TEXT_CODE;
 }
 
+void jifl_host_lift_int3(jifl_orig addr, u8 *byte)
+{
+}
+
 const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 {
 	u64 left;

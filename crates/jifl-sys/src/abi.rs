@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 17;
+pub const ABI_VERSION: u32 = 18;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -122,6 +122,19 @@ pub const REFUSALS: &[&str] = &[
     "one session has it with what it calls, and one without (--only)",
     "this kernel lacks direct calls of ftrace or return hooks (rethook)",
 ];
+
+/// Why a place in a function cannot be probed, by [`Splice::refused`]. The first says that it can.
+pub const SPLICE_REFUSALS: &[&str] = &[
+    "none",
+    "it is not in the function",
+    "no instruction begins there",
+    "no branch on a condition stands there",
+    "the kernel allows no breakpoint there: it changes the instruction itself (static key, static \
+     call, alternative), or it is a warning's",
+    "the kernel could not set a breakpoint there",
+];
+/// Of [`SPLICE_REFUSALS`]: no instruction begins there.
+pub const SPLICE_BOUNDARY: u32 = 2;
 
 /// Of [`REFUSALS`]: the function has no fentry site.
 pub const REFUSED_SITE: u32 = 2;
@@ -336,8 +349,14 @@ abi_struct! {
         pub(crate) nunder: u32,
         /// In: where they are.
         pub(crate) under: u64,
+        /// Number of places. Set by [`crate::device`] alone, like the last member.
+        pub(crate) nsplices: u32,
+        /// Zero.
+        pub reserved: u32,
         /// Out, with [`FLAG_ADOPT`]: tasks that were inside, and go on natively, by [`LEFT`].
         pub left: [u32; LEFT_MAX],
+        /// In: where they are.
+        pub(crate) splices: u64,
     }
 }
 
@@ -445,6 +464,31 @@ impl TargetSpec {
         }
         spec
     }
+}
+
+/// Of [`Splice::where_`]: executions of the instruction.
+pub const SPLICE_BEFORE: u32 = 0;
+/// Of [`Splice::where_`]: the branch there is taken.
+pub const SPLICE_TAKEN: u32 = 1;
+/// Of [`Splice::where_`]: the branch there is not taken.
+pub const SPLICE_NOT_TAKEN: u32 = 2;
+/// Maximum of places in one session.
+pub const SPLICES_MAX: usize = 1 << 12;
+
+/// `struct jifl_splice`: a place in the code of a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+pub struct Splice {
+    /// Of an instruction.
+    pub address: u64,
+    /// Index of the function in the list of targets.
+    pub target: u32,
+    /// `SPLICE_*`.
+    pub where_: u32,
+    /// Out: an index into [`SPLICE_REFUSALS`].
+    pub refused: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 abi_struct! {

@@ -60,6 +60,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_access", access_layout());
     layout("jifl_key", key_layout());
     layout("jifl_lock", lock_layout());
+    layout("jifl_splice", splice_layout());
+    layout("jifl_hits", hits_layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -202,6 +204,15 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_UNDER_MAX", UNDER_MAX as u64),
         ("JIFL_WARM_MAX", WARM_MAX as u64),
         ("JIFL_PLUGIN_LINE_MAX", PLUGIN_LINE_MAX as u64),
+        ("JIFL_SPLICES_MAX", SPLICES_MAX as u64),
+        ("JIFL_SPLICE_BEFORE", u64::from(SPLICE_BEFORE)),
+        ("JIFL_SPLICE_TAKEN", u64::from(SPLICE_TAKEN)),
+        ("JIFL_SPLICE_NOT_TAKEN", u64::from(SPLICE_NOT_TAKEN)),
+        ("JIFL_SPLICE_BOUNDARY", u64::from(SPLICE_BOUNDARY)),
+        ("JIFL_NR_SPLICE_REFUSALS", SPLICE_REFUSALS.len() as u64),
+        ("JIFL_HITS_MOVED", HITS_MOVED as u64),
+        ("JIFL_HITS_MISSED", HITS_MISSED as u64),
+        ("JIFL_HITS_REFUSED", HITS_REFUSED as u64),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -216,6 +227,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     for (index, reason) in REFUSALS.iter().enumerate() {
         facts.insert(format!("refusal {index} {reason}"));
     }
+    for (index, reason) in SPLICE_REFUSALS.iter().enumerate() {
+        facts.insert(format!("splice refusal {index} {reason}"));
+    }
     for (index, reason) in INLINES.iter().enumerate() {
         facts.insert(format!("inline {index} {reason}"));
     }
@@ -227,6 +241,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
          JIFL_CAUSES(CAUSE)\n\
          #define REFUSAL(id, text) printf(\"refusal %d %s\\n\", id, text);\n\
          JIFL_REFUSALS(REFUSAL)\n\
+         #define SPLICE(id, text) printf(\"splice refusal %d %s\\n\", id, text);\n\
+         JIFL_SPLICE_REFUSALS(SPLICE)\n\
          #define INLINE(id, reason) printf(\"inline %d %s\\n\", id, reason);\n\
          JIFL_INLINES(INLINE)\nprintf(\"device %s\\n\", JIFL_DEVICE);\nreturn 0;\n}\n",
     );
@@ -256,6 +272,29 @@ fn target_layout() -> Vec<(&'static str, usize, usize)> {
         ("condition", offset_of!(TargetSpec, condition), 4),
         ("reserved", offset_of!(TargetSpec, reserved), 4),
         ("", 0, size_of::<TargetSpec>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn splice_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("address", offset_of!(Splice, address), 8),
+        ("target", offset_of!(Splice, target), 4),
+        ("where", offset_of!(Splice, where_), 4),
+        ("refused", offset_of!(Splice, refused), 4),
+        ("reserved", offset_of!(Splice, reserved), 4),
+        ("", 0, size_of::<Splice>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn hits_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("hits", offset_of!(Hits, hits), 8),
+        ("caught", offset_of!(Hits, caught), 8),
+        ("", 0, size_of::<Hits>()),
     ]
 }
 

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::abi::{
     Block, Condition, Detach, Entry, HIST_BUCKETS, Info, Irq, PluginCtl, PluginInfo, PluginRead,
-    Record, Records, RoutineInfo, Segment, SessionInfo, Start, Stat, Status, Stop, TableRead,
-    TargetSpec, Warm, WarmBlock, request,
+    Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start, Stat, Status, Stop,
+    TableRead, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -67,13 +67,15 @@ impl std::fmt::Debug for Rows<'_> {
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets, with the conditions of these, and with
-    /// what calls are made under. The module writes `refused` of functions.
+    /// Starts a session on this file, about these targets, with the conditions of these, with what
+    /// calls are made under, or about these places in them. The module writes `refused` of functions
+    /// and places.
     Start(
         &'a mut Start,
         &'a mut [TargetSpec],
         &'a [Condition],
         &'a [TargetSpec],
+        &'a mut [Splice],
     ),
     /// Ends it.
     Stop(&'a mut Stop),
@@ -212,17 +214,20 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument, targets, conditions, under) => {
-                // The lists outlive the call. Targets are borrowed mutably: the kernel writes
-                // `refused`. It only reads the others.
+            Request::Start(argument, targets, conditions, under, splices) => {
+                // The lists outlive the call. Targets and places are borrowed mutably: the kernel
+                // writes `refused`. It only reads the others.
                 argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
                 argument.targets = targets.as_mut_ptr() as u64;
                 argument.nconditions = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
                 argument.conditions = conditions.as_ptr() as u64;
                 argument.nunder = u32::try_from(under.len()).unwrap_or(u32::MAX);
                 argument.under = under.as_ptr() as u64;
+                argument.nsplices = u32::try_from(splices.len()).unwrap_or(u32::MAX);
+                argument.splices = splices.as_mut_ptr() as u64;
                 let result = self.ioctl(1, argument);
-                (argument.targets, argument.conditions, argument.under) = (0, 0, 0);
+                (argument.targets, argument.conditions) = (0, 0);
+                (argument.under, argument.splices) = (0, 0);
                 result
             }
             Request::Stop(argument) => self.ioctl(2, argument),

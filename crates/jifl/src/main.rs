@@ -15,7 +15,7 @@ mod show;
 
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, prof, read, record, report, status, trace, vm, why,
+    merge, plugin, probe, prof, read, record, report, status, trace, vm, why,
 };
 use show::output;
 
@@ -46,6 +46,8 @@ enum Command {
     Cover(cover::CoverArgs),
     /// Show where system calls execute instructions, exactly
     Prof(prof::ProfArgs),
+    /// Count executions of places in the kernel's code
+    Probe(probe::ProbeArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
     /// Show which locks system calls wait for, and which cmpxchg they retry
@@ -121,6 +123,7 @@ fn main() -> ExitCode {
         Command::Why(args) => why::run(&args),
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),

@@ -9,11 +9,16 @@
 #include "../kernel.h"
 #include "../store/percpu.h"
 #include "count.h"
+#include "tool.h"
 
 static atomic64_t jifl_count_missed_ever[JIFL_NR_MISSES];
 
 void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why)
 {
+	if (aim->session->tool->passes) {
+		aim->session->tool->passes(aim);
+		return;
+	}
 	atomic64_inc(&aim->missed[why]);
 	atomic64_inc(&jifl_count_missed_ever[why]);
 }

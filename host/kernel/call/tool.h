@@ -44,6 +44,7 @@ struct jifl_tool {
 	bool alone;			/* functions may be its targets without what they call */
 	bool interrupts;		/* functions may be its targets in softirqs and hard interrupts */
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
+	bool places;			/* its sessions are about s->splices, of all tasks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */
 	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
@@ -58,6 +59,18 @@ struct jifl_tool {
 	 * jifl_session_mutex; sleeps.
 	 */
 	int (*open)(struct jifl_session *s, u64 *busy_session);
+	/*
+	 * Called when s has its doors and is about to be armed; NULL: nothing is done. 0; -ENOMEM;
+	 * -EILSEQ with s->refused_splice set. Under jifl_session_mutex; sleeps. detach undoes it,
+	 * when s has been disarmed and before jifl_evict.
+	 */
+	int (*attach)(struct jifl_session *s);
+	void (*detach)(struct jifl_session *s);
+	/*
+	 * A call of the aim's function passes its door and runs natively. NULL: it is counted as
+	 * missed. Any context, preemption off.
+	 */
+	void (*passes)(struct jifl_aim *aim);
 	/* Called when no inserted code of s is left. NULL: nothing was made. Sleeps. */
 	void (*close)(struct jifl_session *s);
 	/*

@@ -119,6 +119,9 @@ struct jifl_session {
 	struct jifl_condition *conditions; /* of its functions; NULL: none */
 	struct jifl_under *under;	/* what all calls are made under; NULL: anything */
 	u32 nconditions;
+	struct jifl_splice *splices; /* of tools with places, in order; NULL: none */
+	u32 nsplices;
+	u32 refused_splice;	/* after -EILSEQ: which; its `refused` says why */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
 	u32 nfunctions;		/* of naims, those that are functions */

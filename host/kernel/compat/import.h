@@ -12,6 +12,7 @@
 #include <linux/ftrace.h>
 #include <linux/irqnr.h>
 #include <linux/kallsyms.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/rethook.h>
 #include <linux/set_memory.h>
@@ -74,6 +75,7 @@
 	X(OPTIONAL, text_poke_copy) \
 	X(OPTIONAL, ftrace_find_rec_direct) \
 	X(OPTIONAL, irq_to_desc) \
+	X(OPTIONAL, get_kprobe) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

@@ -127,6 +127,53 @@ static int jifl_start_under(struct jifl_session *s, const struct jifl_start *req
 	return 0;
 }
 
+/* Are they in order, each once? */
+static bool jifl_start_is_sorted(const struct jifl_splice *splices, u32 n)
+{
+	u32 i;
+
+	for (i = 1; i < n; i++)
+		if (splices[i].address < splices[i - 1].address ||
+		    (splices[i].address == splices[i - 1].address &&
+		     splices[i].where <= splices[i - 1].where))
+			return false;
+	return true;
+}
+
+/* Copies the places that the session is about. */
+static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *req)
+{
+	const size_t size = req->nsplices * sizeof(*s->splices);
+	u32 i;
+
+	/* A place counts whatever comes to it. */
+	if (req->nsplices > JIFL_SPLICES_MAX || !req->nsplices != !s->tool->places ||
+	    (req->nsplices && (req->nunder || req->nconditions || req->filters)))
+		return -EINVAL;
+	if (!req->nsplices)
+		return 0;
+	s->splices = JIFL_ALLOC(kvmalloc(size, GFP_KERNEL));
+	if (!s->splices)
+		return -ENOMEM;
+	if (copy_from_user(s->splices, u64_to_user_ptr(req->splices), size))
+		return -EFAULT;
+	s->nsplices = req->nsplices;
+	for (i = 0; i < s->nsplices; i++)
+		if (s->splices[i].refused || s->splices[i].reserved ||
+		    s->splices[i].where > JIFL_SPLICE_NOT_TAKEN)
+			return -EINVAL;
+	return jifl_start_is_sorted(s->splices, s->nsplices) ? 0 : -EINVAL;
+}
+
+/* Tells the caller why a place was refused. */
+static int jifl_start_answer_splice(const struct jifl_session *s, u64 splices)
+{
+	struct jifl_splice __user *list = u64_to_user_ptr(splices);
+	const u32 n = s->refused_splice;
+
+	return put_user(s->splices[n].refused, &list[n].refused) ? -EFAULT : -EILSEQ;
+}
+
 static struct jifl_session *jifl_start_session(struct jifl_start *req,
 					       const struct jifl_tool *tool)
 {
@@ -137,7 +184,8 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 		return ERR_PTR(-ENOMEM);
 	s->tool = tool;
 	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_conditions(s, req) ?:
-	      jifl_start_under(s, req) ?: jifl_start_targets(s, req);
+	      jifl_start_under(s, req) ?: jifl_start_splices(s, req) ?:
+	      jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;
 		jifl_session_free(s);
@@ -153,7 +201,10 @@ static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool 
 {
 	const u32 value = req->flags & JIFL_FLAGS_VALUE;
 
-	if (!tool || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+	if (!tool || req->reserved || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
+		return false;
+	/* Places are about all tasks. */
+	if (tool->places && req->filters)
 		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
@@ -193,6 +244,10 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 	else if (ret == -EOPNOTSUPP && s->nfunctions &&
 		 jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_TAKEN))
 		ret = -EFAULT;
+	if (ret == -EILSEQ) {
+		busy_target = s->refused_splice;
+		ret = jifl_start_answer_splice(s, req->splices);
+	}
 	if (ret) {
 		req->busy_target = busy_target;
 		req->busy_session = busy_session;

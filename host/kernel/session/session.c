@@ -256,6 +256,11 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 			goto detach;
 		}
 	}
+	ret = s->tool->attach ? s->tool->attach(s) : 0;
+	if (ret) {
+		jifl_adoption_free(adoption);
+		goto detach;
+	}
 	jifl_session_last_id = s->id;
 	s->running = true;
 	list_add_tail(&s->list, &jifl_sessions);
@@ -313,6 +318,8 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	jifl_mix_disarm(s);
 	list_del(&s->list);
 	jifl_ring_stop(&s->ring);
+	if (s->tool->detach)
+		s->tool->detach(s);
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
 	jifl_aim_detach(s);
@@ -382,6 +389,7 @@ void jifl_session_free(struct jifl_session *s)
 	jifl_filter_release(&s->filter);
 	kvfree(s->conditions);
 	jifl_under_close(s->under);
+	kvfree(s->splices);
 	kvfree(s);
 }
 
@@ -432,11 +440,6 @@ void jifl_session_status(struct jifl_status *st)
 	for (miss = 0; miss < JIFL_NR_MISSES; miss++)
 		st->missed[miss] = jifl_count_missed(miss);
 	mutex_unlock(&jifl_session_mutex);
-}
-
-int jifl_session_init(void)
-{
-	return 0;
 }
 
 /* The module is not in use: no file is open, no plugin loaded, no session runs. */

@@ -18,7 +18,6 @@ extern void (*jifl_session_flushed)(void);
 /* Woken when any has ended and `running` says so. */
 extern wait_queue_head_t jifl_session_ended;
 
-int jifl_session_init(void);
 void jifl_session_exit(void);
 /* An empty session with so many places for targets; NULL without memory. Sleeps. */
 struct jifl_session *jifl_session_alloc(u32 ntargets);

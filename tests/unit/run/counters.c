@@ -145,3 +145,42 @@ UNIT_TEST(beginnings, "run/counters: two instructions where a function begins")
 		CHECK_EQ_IN(t->name, *far_count, 1);
 	}
 }
+
+static void insert_each_block(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
+
+	ins->kind = IR_INSERT_ADD;
+	ins->cell = user_host_operand(&ins_count);
+	ins->imm = 1;
+}
+
+static u64 blocks_counted(const struct target *t, int context)
+{
+	insert_begin();
+	CHECK_EQ_IN(t->name, user_host_call(context, t->fn, t->n), t->fn(t->n));
+	return ins_count;
+}
+
+UNIT_TEST(everywhere, "run/counters: what is inserted everywhere is in all contexts, destroyed ones too")
+{
+	const struct target *t;
+	int one, gone, later;
+	u64 blocks;
+
+	for (t = targets_plain; t->name; t++) {
+		user_host_init(UNIT_CODE, UNIT_SIDE);
+		one = jifl_engine_context_create(NULL, NULL);
+		gone = jifl_engine_context_create(insert_each_block, NULL);
+		jifl_engine_everywhere(insert_each_block);
+		jifl_engine_context_destroy(gone);
+		blocks = blocks_counted(t, one);
+		CHECK(blocks, "%s", t->name);
+		CHECK_EQ_IN(t->name, blocks_counted(t, gone), blocks);
+		/* Copies that exist stay as they are. */
+		jifl_engine_everywhere(NULL);
+		CHECK_EQ_IN(t->name, blocks_counted(t, one), blocks);
+		later = jifl_engine_context_create(NULL, NULL);
+		CHECK_EQ_IN(t->name, blocks_counted(t, later), 0);
+	}
+}

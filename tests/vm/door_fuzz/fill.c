@@ -75,11 +75,29 @@ static void fill_under(struct fuzzer *f, struct jifl_start *s)
 	s->under = one_in(f, 4) ? edge_value(f) : (uint64_t)(uintptr_t)list;
 }
 
+/* Places in no function, as the targets are system calls, or where a changed byte finds one. */
+static void fill_splices(struct fuzzer *f, struct jifl_start *s)
+{
+	static __thread struct jifl_splice list[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		list[i] = (struct jifl_splice){
+			.address = one_in(f, 4) ? odd_value(f) : 0xffffffff81000000ull + i * below(f, 4096),
+			.target = one_in(f, 16) ? odd_value(f) : below(f, 4),
+			.where = one_in(f, 16) ? odd_value(f) : below(f, 3),
+			.refused = one_in(f, 64),
+			.reserved = one_in(f, 64),
+		};
+	s->nsplices = one_in(f, 16) ? odd_value(f) : below(f, 5);
+	s->splices = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
+}
+
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	static __thread struct jifl_target_spec list[JIFL_NR_MAX];
 
-	s->kind = below(f, 10);
+	s->kind = below(f, 11);
 	s->ntargets = fill_targets(f, list, JIFL_NR_MAX);
 	s->targets = (uint64_t)(uintptr_t)list;
 	if (one_in(f, 16))
@@ -95,6 +113,8 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 	}
 	if (one_in(f, 8))
 		fill_conditions(f, s);
+	if (s->kind == JIFL_KIND_PROBE || one_in(f, 64))
+		fill_splices(f, s);
 	if (one_in(f, 8))
 		fill_under(f, s);
 	if (one_in(f, 8))

@@ -49,6 +49,8 @@ kinds! {
     Lock = 8, "lock", true;
     /// What is loaded and stored, recorded.
     Mem = 9, "mem", true;
+    /// Executions of places in functions.
+    Probe = 10, "probe", false;
 }
 
 impl Kind {

@@ -264,3 +264,25 @@ pub const LOCK_OTHER_CONTENDED: usize = 0;
 pub const LOCK_OTHER_WAIT_NS: usize = 1;
 /// In [`TableRead::rest`] of [`Lock`]: waits that found no room for the time they began at.
 pub const LOCK_UNTIMED: usize = 2;
+
+/// `struct jifl_hits`: how often a place was executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Hits {
+    /// Executions.
+    pub hits: u64,
+    /// Threads that came to the instruction in native code.
+    pub caught: u64,
+}
+
+// SAFETY: it is `struct jifl_hits`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Hits {
+    const TABLE: u32 = Kind::Probe as u32;
+}
+
+/// In [`TableRead::rest`] of [`Hits`]: threads that a breakpoint has led into the code cache.
+pub const HITS_MOVED: usize = 0;
+/// In [`TableRead::rest`] of [`Hits`]: executions that were not counted.
+pub const HITS_MISSED: usize = 1;
+/// In [`TableRead::rest`] of [`Hits`]: places that a copy has no counter for, for want of room.
+pub const HITS_REFUSED: usize = 2;

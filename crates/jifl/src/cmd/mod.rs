@@ -16,6 +16,7 @@ pub mod lock;
 pub mod mem;
 pub mod merge;
 pub mod plugin;
+pub mod probe;
 pub mod prof;
 pub mod read;
 pub mod record;

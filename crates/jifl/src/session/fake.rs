@@ -158,7 +158,7 @@ impl Door for Fake {
                 info.abi_version = state.abi_version;
                 info.version = to_name(b"0.1.0").unwrap();
             }
-            Request::Start(start, targets, _, _) => {
+            Request::Start(start, targets, _, _, _) => {
                 if let Some((nr, session)) = state.busy {
                     let busy = targets.iter().position(|target| target.id == u64::from(nr));
                     start.busy_target = busy.unwrap_or_default() as u32;

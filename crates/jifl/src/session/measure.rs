@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use jifl_sys::abi::{
     FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, REFUSALS, REFUSED_SITE,
-    SCOPE_ONLY, Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
+    SCOPE_ONLY, SPLICE_REFUSALS, Splice, Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Request};
 use rustix::io::Errno;
@@ -36,6 +36,8 @@ pub struct Session {
     pub adopt: bool,
     /// Its targets are threads of the kernel, which are inside their functions for all their lives.
     pub of_threads: bool,
+    /// Places in its functions, in the module's order.
+    pub splices: Vec<Splice>,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
@@ -56,6 +58,7 @@ impl Session {
             under: Vec::new(),
             adopt: false,
             of_threads: false,
+            splices: Vec::new(),
             without_site: 0,
             unfit: BTreeMap::new(),
         }
@@ -86,13 +89,17 @@ impl Session {
         if self.adopt {
             self.start.flags |= FLAG_ADOPT;
         }
-        door.call(Request::Start(
+        let mut splices = std::mem::take(&mut self.splices);
+        let request = Request::Start(
             &mut self.start,
             &mut specs,
             &conditions,
             &self.under,
-        ))
-        .map_err(|error| refused(door, self, &specs, table, &error))?;
+            &mut splices,
+        );
+        let started = door.call(request);
+        self.splices = splices;
+        started.map_err(|error| refused(door, self, &specs, table, &error))?;
         if self.targets.iter().all(|target| target.nr().is_some()) {
             return Ok(None);
         }
@@ -110,6 +117,7 @@ impl Session {
             Kind::Insn,
             Kind::Block,
             Kind::Profile,
+            Kind::Probe,
         ];
         if !self.only {
             return Ok(());
@@ -147,7 +155,13 @@ impl Session {
     /// # Errors
     /// It needs the beginning of each call, or it has no function.
     pub fn may_adopt(&self) -> Result<(), Failure> {
-        let kinds = [Kind::None, Kind::Insn, Kind::Block, Kind::Profile];
+        let kinds = [
+            Kind::None,
+            Kind::Insn,
+            Kind::Block,
+            Kind::Profile,
+            Kind::Probe,
+        ];
         if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
             return Err(Failure::usage(
                 "--adopt goes with count insn, block and none, prof, cover and branch: all else \
@@ -161,6 +175,26 @@ impl Session {
             ));
         }
         Ok(())
+    }
+
+    /// That a place cannot be probed, and why.
+    fn refused_splice(&self) -> String {
+        let splice = self.splices.get(self.start.busy_target as usize);
+        let Some(splice) = splice else {
+            return "a place cannot be probed".into();
+        };
+        let function = self.targets.get(splice.target as usize);
+        let place = match function.and_then(Target::function) {
+            Some(function) if splice.address >= function.address => format!(
+                "{}+{:#x}",
+                function.target(),
+                splice.address - function.address
+            ),
+            _ => format!("{:#x}", splice.address),
+        };
+        let why = SPLICE_REFUSALS.get(splice.refused as usize);
+        let why = why.unwrap_or(&"for a reason that is not known here");
+        format!("{place} cannot be probed: {why}")
     }
 
     /// The tasks that were inside at the start.
@@ -359,6 +393,7 @@ fn refused(
             let target = busy.map_or_else(String::new, |target| target.shown(table));
             Failure::failed(format!("{target} cannot be a target: {}", refusal(reason)))
         }
+        Some(Errno::ILSEQ) => Failure::failed(session.refused_splice()),
         // This file is new, so it has no session of its own.
         Some(Errno::BUSY) => Failure::failed(
             "starting the session: somebody else has redirected the kernel's call of \

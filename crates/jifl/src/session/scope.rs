@@ -33,7 +33,7 @@ use crate::session::targets;
 use crate::show::output;
 
 /// Options that select tasks and duration.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Scope {
     /// Only this process, with all its threads
     #[arg(short, long, value_name = "PID")]
@@ -74,6 +74,34 @@ pub struct Scope {
     /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,
+    /// The command only says how long: what all tasks do is counted.
+    #[arg(skip)]
+    everyone: bool,
+}
+
+/// Options that select a duration alone.
+#[derive(Debug, Args)]
+pub struct Span {
+    /// End after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    time: Option<Duration>,
+    /// End with this command. All tasks are counted
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl Span {
+    /// All tasks, for so long, in functions alone, those too that are inside at the start.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            time: self.time,
+            only: true,
+            adopt: true,
+            command: self.command.clone(),
+            everyone: true,
+            ..Scope::default()
+        }
+    }
 }
 
 /// Why a session ended.
@@ -222,7 +250,7 @@ impl Watch {
             [] => None,
             command => Some(gate(command)?),
         };
-        if let Some(gated) = &gated {
+        if let Some(gated) = gated.as_ref().filter(|_| !scope.everyone) {
             for Session { start, .. } in sessions {
                 start.filters |= FILTER_TGID | FILTER_CHILDREN;
                 start.tgid = gated.pid() as i32;

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The instructions of one function, and where it is left. Only the function's own bytes are read:
+//! the structure of the whole kernel takes much longer.
+
+use std::ops::Range;
+
+use iced_x86::{FlowControl, Instruction, Mnemonic};
+use jifl_code::flow::{self, Flow, Target, Thunks};
+use jifl_code::names;
+use jifl_code::running::Memory;
+use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_TAKEN};
+
+use crate::kernel::functions::Function;
+use crate::kernel::symbols::Symbols;
+
+/// A function's code.
+#[derive(Debug)]
+pub struct Code {
+    /// Where the function stands; behind it, its cold parts with their names.
+    pieces: Vec<(String, Range<u64>)>,
+    /// In the order of addresses, piece by piece.
+    instructions: Vec<Instruction>,
+    /// Kprobes stand in it, so the instructions are not known for certain.
+    pub has_kprobes: bool,
+}
+
+impl Code {
+    /// The code of a function of the running kernel. `None`: it cannot be read.
+    pub fn of(function: &Function, symbols: &Symbols, memory: &mut dyn Memory) -> Option<Code> {
+        let mut pieces = vec![(
+            String::new(),
+            function.address..symbols.end(function.address)?,
+        )];
+        for (name, starts) in symbols.starts() {
+            if names::whole(name) != Some(function.name.as_str()) {
+                continue;
+            }
+            for start in starts {
+                let place = symbols.function(start)?;
+                if place.module() == function.module.as_deref() {
+                    let rest = name.trim_start_matches(function.name.as_str());
+                    pieces.push((rest.to_owned(), start..symbols.end(start)?));
+                }
+            }
+        }
+        let mut code = Code::read(pieces, memory)?;
+        code.has_kprobes = code.find_kprobes(symbols);
+        Some(code)
+    }
+
+    fn read(pieces: Vec<(String, Range<u64>)>, memory: &mut dyn Memory) -> Option<Code> {
+        let mut instructions = Vec::new();
+        for (_, piece) in &pieces {
+            let length = usize::try_from(piece.end - piece.start).ok()?;
+            let bytes = memory.bulk(piece.start, length)?;
+            instructions.extend(flow::instructions(&bytes, piece.start));
+        }
+        Some(Code {
+            pieces,
+            instructions,
+            has_kprobes: false,
+        })
+    }
+
+    /// The address of `+OFFSET`, or of `.cold+OFFSET`. `None`: the function has no such part.
+    pub fn address(&self, part: &str, offset: u64) -> Option<u64> {
+        let (_, piece) = self.pieces.iter().find(|(name, _)| name == part)?;
+        piece.start.checked_add(offset)
+    }
+
+    /// Is the address in the function?
+    pub fn holds(&self, address: u64) -> bool {
+        self.pieces
+            .iter()
+            .any(|(_, piece)| piece.contains(&address))
+    }
+
+    /// The place of an address: `+0x12`, `.cold+0x3`.
+    pub fn place(&self, address: u64) -> String {
+        let found = self
+            .pieces
+            .iter()
+            .find(|(_, piece)| piece.contains(&address));
+        match found {
+            Some((name, piece)) => format!("{name}+{:#x}", address - piece.start),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// Do kprobes stand in the function? What follows a breakpoint, or the jump that may stand in
+    /// its place, may be decoded wrongly.
+    fn find_kprobes(&self, symbols: &Symbols) -> bool {
+        let is_int3 = |one: &Instruction| one.mnemonic() == Mnemonic::Int3;
+        // Padding is a run of them, behind what does not go on.
+        let stops = self.instructions.windows(2).any(|pair| {
+            is_int3(&pair[1]) && !is_int3(&pair[0]) && pair[0].flow_control() == FlowControl::Next
+        });
+        // Compiled code jumps to beginnings of other functions.
+        let leads_out = |one: &Instruction| {
+            let to = flow::direct(one).filter(|_| one.mnemonic() == Mnemonic::Jmp);
+            let to = to.filter(|to| !self.holds(*to));
+            to.is_some_and(|to| match symbols.function(to) {
+                Some(place) if place.start() == to => place
+                    .module()
+                    .is_some_and(|name| name.starts_with("__builtin__")),
+                _ => true,
+            })
+        };
+        stops
+            || self.instructions.first().is_some_and(is_int3)
+            || self.instructions.iter().any(leads_out)
+    }
+
+    /// The instruction that begins there.
+    pub fn at(&self, address: u64) -> Option<&Instruction> {
+        let mut all = self.instructions.iter();
+        all.find(|one| one.ip() == address && !one.is_invalid())
+    }
+
+    /// Where the instructions nearest to an address begin, before it and behind it.
+    pub fn neighbours(&self, address: u64) -> Vec<u64> {
+        let all = || self.instructions.iter().map(Instruction::ip);
+        let before = all().filter(|ip| *ip < address).max();
+        let behind = all().filter(|ip| *ip > address).min();
+        before.into_iter().chain(behind).collect()
+    }
+
+    /// Where the function returns, or jumps to another function that returns for it: addresses, and
+    /// `SPLICE_*`.
+    pub fn exits(&self, thunks: &Thunks) -> Vec<(u64, u32)> {
+        let begin = self.pieces[0].1.start;
+        let stays = |to: u64| to != begin && self.holds(to);
+        let exit = |one: &Instruction| match thunks.flow(one) {
+            Flow::Return => Some(SPLICE_BEFORE),
+            Flow::BranchReturn => Some(SPLICE_TAKEN),
+            Flow::Jump(Target::Direct(to)) => (!stays(to)).then_some(SPLICE_BEFORE),
+            Flow::Jump(Target::Indirect(_)) => Some(SPLICE_BEFORE),
+            Flow::Branch(Target::Direct(to)) => (!stays(to)).then_some(SPLICE_TAKEN),
+            Flow::Branch(Target::Indirect(_)) => Some(SPLICE_TAKEN),
+            _ => None,
+        };
+        let all = self.instructions.iter();
+        all.filter_map(|one| Some((one.ip(), exit(one)?))).collect()
+    }
+
+    /// Is it a branch on a condition whose ways can be told apart?
+    pub fn is_branch(&self, address: u64) -> bool {
+        let is_loop = |one: &Instruction| {
+            matches!(
+                one.mnemonic(),
+                Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne
+            )
+        };
+        self.at(address).is_some_and(|one| {
+            one.flow_control() == FlowControl::ConditionalBranch && !is_loop(one)
+        })
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Memory that holds these bytes alone.
+    struct Bytes(u64, Vec<u8>);
+
+    impl Memory for Bytes {
+        fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+            let from = usize::try_from(address.checked_sub(self.0)?).ok()?;
+            self.1.get(from..from + length).map(<[u8]>::to_vec)
+        }
+
+        fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+            self.read(address, length)
+        }
+    }
+
+    /// `je +5; jne elsewhere; jmp begin; jmp *rax; ret; int3`, from 0x1000 on.
+    pub fn sample() -> Code {
+        let bytes = vec![
+            0x74, 0x03, // je 0x1005
+            0x0f, 0x1f, 0x00, // nop
+            0x0f, 0x85, 0xf5, 0x0f, 0, 0, // jne 0x2000
+            0xeb, 0xf3, // jmp 0x1000
+            0xff, 0xe0, // jmp *%rax
+            0xc3, 0xcc, 0xcc,
+        ];
+        let end = 0x1000 + bytes.len() as u64;
+        Code::read(
+            vec![(String::new(), 0x1000..end)],
+            &mut Bytes(0x1000, bytes),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn returns_are_all_ways_out() {
+        let exits = sample().exits(&Thunks::default());
+        assert_eq!(
+            exits,
+            [
+                (0x1005, SPLICE_TAKEN),
+                (0x100b, SPLICE_BEFORE),
+                (0x100d, SPLICE_BEFORE),
+                (0x100f, SPLICE_BEFORE),
+            ]
+        );
+    }
+
+    #[test]
+    fn places_are_beginnings_of_instructions() {
+        let code = sample();
+        assert_eq!(code.neighbours(0x1003), [0x1002, 0x1005]);
+        assert!(code.at(0x1002).is_some() && code.at(0x1003).is_none());
+        assert!(code.is_branch(0x1000) && !code.is_branch(0x1002) && !code.is_branch(0x100b));
+        assert_eq!(code.place(0x1005), "+0x5");
+        let symbols = Symbols::parse("1000 T f\n2000 T g\n");
+        assert!(!code.find_kprobes(&symbols));
+        // A jump to what has no name, and a breakpoint behind what goes on.
+        for bytes in [&[0xe9, 0, 0, 0x10, 0][..], &[0x90, 0xcc, 0x00, 0xc3]] {
+            let end = 0x1000 + bytes.len() as u64;
+            let mut memory = Bytes(0x1000, bytes.to_vec());
+            let code = Code::read(vec![(String::new(), 0x1000..end)], &mut memory).unwrap();
+            let symbols = Symbols::parse("1000 T f\n101000 t page\t[__builtin__kprobes]\n");
+            assert!(code.find_kprobes(&symbols), "{bytes:02x?}");
+        }
+    }
+}

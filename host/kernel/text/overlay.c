@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The text as it would be without the module's own breakpoints (jifl_host_lift_int3 of
+ * engine/host.h). Copies are made of that text: a copy of a breakpoint could not be one.
+ *
+ * The module sets breakpoints as kprobes. The kernel keeps all kprobes of an address together, so
+ * it is asked who has one there. If anybody else has, the breakpoint is not lifted: code from there
+ * on runs natively, and the other handler is called.
+ *
+ * A kprobe that joins one of the module's does not change the text, so copies stay. Its handler is
+ * not called for executions of copies. docs/command.md says so to users.
+ *
+ * Context: any, preemption off: kprobes are freed after an RCU grace period.
+ */
+#include <linux/kprobes.h>
+#include <linux/rculist.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/import.h"
+#include "overlay.h"
+
+static kprobe_pre_handler_t own;
+
+void jifl_overlay_init(kprobe_pre_handler_t handler)
+{
+	own = handler;
+}
+
+/* Are all handlers of the address the module's? */
+static bool is_own(struct kprobe *at)
+{
+	struct kprobe *probe;
+	bool any = false;
+
+	if (at->pre_handler == own)
+		return true;
+	/* What stands for several has them on its list; any other kprobe has an empty list. */
+	list_for_each_entry_rcu(probe, &at->list, list, true) {
+		if (probe->pre_handler != own && !JIFL_HOST_PLANTED(kprobes_hidden))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+bool jifl_overlay_is_own(unsigned long addr, u8 *byte)
+{
+	struct kprobe *at = own ? jifl_import(get_kprobe)((void *)addr) : NULL;
+
+	if (!at)
+		return false;
+	*byte = at->opcode;
+	return is_own(at);
+}
+
+void jifl_host_lift_int3(jifl_orig addr, u8 *byte)
+{
+	u8 beneath;
+
+	if (!JIFL_HOST_PLANTED(breakpoints_copied) && jifl_overlay_is_own(addr.v, &beneath))
+		*byte = beneath;
+}

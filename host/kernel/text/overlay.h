@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Text beneath breakpoints of the module's own. */
+#ifndef JIFL_HOST_OVERLAY_H
+#define JIFL_HOST_OVERLAY_H
+
+#include <linux/kprobes.h>
+#include <linux/types.h>
+
+/* Breakpoints with this handler are the module's own. At load, once. */
+void jifl_overlay_init(kprobe_pre_handler_t handler);
+/*
+ * Is there a kprobe at addr, and is it the module's alone? *byte becomes what it stands on, whose
+ * it may be; without one it stays. Any context, preemption off.
+ */
+bool jifl_overlay_is_own(unsigned long addr, u8 *byte);
+
+#endif

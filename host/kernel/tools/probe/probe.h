@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the tool probe share. */
+#ifndef JIFL_HOST_PROBE_H
+#define JIFL_HOST_PROBE_H
+
+#include <linux/atomic.h>
+#include <linux/kprobes.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include "../../../../include/uapi/jifl.h"
+
+struct ir_block;
+struct jifl_aim;
+struct jifl_session;
+
+/* A place in the list of a session. */
+struct jifl_probe_place {
+	unsigned long address;
+	u8 where;			/* enum jifl_splice_where */
+	u8 cc;				/* the low nibble of a jcc's opcode; JIFL_PROBE_JRCXZ */
+	bool skipped;			/* a door skips the instruction: breakpoints cannot stand there */
+	bool refused;			/* a copy has found no room for the counter */
+	struct jifl_aim *aim;
+	u64 __percpu *counter;
+};
+
+#define JIFL_PROBE_JRCXZ	0x10
+#define JIFL_PROBE_JECXZ	0x11
+
+/* The breakpoint at an instruction of the session's places. */
+struct jifl_probe_site {
+	struct kprobe probe;
+	bool set;
+	struct jifl_probe *owner;
+	u32 first, n;			/* its places */
+	atomic64_t caught;
+};
+
+/* What a session has, s->tool_data. */
+struct jifl_probe {
+	struct list_head list;		/* of those in the table; jifl_session_mutex */
+	struct jifl_session *session;
+	u32 nplaces;
+	u32 nsites;
+	struct jifl_probe_place *places;
+	struct jifl_probe_site *sites;
+	bool leads;			/* breakpoints may lead threads into the cache */
+	atomic64_t moved;
+};
+
+/* --- table.c: the places of all sessions ------------------------------------------------ */
+
+/*
+ * From here on new copies of the places count; from the next return on no new copy does. -ENOMEM.
+ * Under jifl_session_mutex; they sleep.
+ */
+int jifl_probe_publish(struct jifl_probe *p);
+void jifl_probe_withdraw(struct jifl_probe *p);
+/* Inserts the counters of the block's places. As jifl_instrument_fn; under the engine lock. */
+void jifl_probe_instrument(struct ir_block *b, void *unused);
+
+/* --- catch.c: breakpoints ------------------------------------------------------------------ */
+
+/* The handler. In an int3 exception. */
+int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
+/*
+ * Sets a breakpoint at each site. 0; negative with *bad set, the site, and *why. What was set then
+ * goes with jifl_probe_clear. Under jifl_session_mutex; they sleep.
+ */
+int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why);
+/* When it returns no handler of these runs any more. */
+void jifl_probe_clear(struct jifl_probe *p);
+/* Executions that the kernel has not told of. */
+u64 jifl_probe_missed(const struct jifl_probe *p);
+
+#endif

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The places of all sessions of the tool probe, in the order of their addresses: what is inserted
+ * into a block, in whatever context it is translated.
+ *
+ * Context: the table is written under jifl_session_mutex, which may sleep, and exchanged under the
+ * engine lock. It is read under the engine lock alone.
+ */
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/sort.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../../call/whose.h"
+#include "../../enter/target.h"
+#include "probe.h"
+
+struct jifl_probe_row {
+	unsigned long address;
+	struct jifl_probe_place *place;
+};
+
+static LIST_HEAD(jifl_probes);			/* jifl_session_mutex */
+static struct jifl_probe_row *jifl_probe_rows;	/* both: the engine lock */
+static u32 jifl_probe_nrows;
+
+static int jifl_probe_compare(const void *a, const void *b)
+{
+	const struct jifl_probe_row *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static u32 jifl_probe_count(void)
+{
+	const struct jifl_probe *p;
+	u32 n = 0;
+
+	list_for_each_entry(p, &jifl_probes, list)
+		n += p->nplaces;
+	return n;
+}
+
+static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
+{
+	struct jifl_probe_row *old;
+	unsigned long cookie;
+
+	/* NULL while there is nothing: then a translation makes no call. */
+	jifl_engine_everywhere(n ? jifl_probe_instrument : NULL);
+	cookie = jifl_host_lock();
+	old = jifl_probe_rows;
+	jifl_probe_rows = rows;
+	jifl_probe_nrows = n;
+	jifl_host_unlock(cookie);
+	kvfree(old);
+}
+
+/* Makes the table anew from the list. */
+static int jifl_probe_rebuild(void)
+{
+	const u32 n = jifl_probe_count();
+	struct jifl_probe_row *rows = NULL;
+	struct jifl_probe *p;
+	u32 i, k = 0;
+
+	if (n) {
+		rows = JIFL_ALLOC(kvmalloc_array(n, sizeof(*rows), GFP_KERNEL));
+		if (!rows)
+			return -ENOMEM;
+	}
+	list_for_each_entry(p, &jifl_probes, list)
+		for (i = 0; i < p->nplaces; i++)
+			rows[k++] = (struct jifl_probe_row){ p->places[i].address, &p->places[i] };
+	if (n)
+		sort(rows, n, sizeof(*rows), jifl_probe_compare, NULL);
+	jifl_probe_exchange(rows, n);
+	return 0;
+}
+
+/* Copies that exist are made anew. */
+static void jifl_probe_drop_copies(const struct jifl_probe *p)
+{
+	u32 i;
+
+	for (i = 0; i < p->nplaces; i++)
+		jifl_engine_invalidate(jifl_orig_at(p->places[i].address), 1);
+}
+
+int jifl_probe_publish(struct jifl_probe *p)
+{
+	int ret;
+
+	list_add(&p->list, &jifl_probes);
+	ret = jifl_probe_rebuild();
+	if (ret)
+		list_del_init(&p->list);
+	else
+		jifl_probe_drop_copies(p);
+	return ret;
+}
+
+/* The rows of p become others' that are left. Sorted rows stay sorted. */
+static void jifl_probe_remove_rows(const struct jifl_probe *p)
+{
+	const unsigned long cookie = jifl_host_lock();
+	u32 i, k = 0;
+
+	for (i = 0; i < jifl_probe_nrows; i++)
+		if (jifl_probe_rows[i].place < p->places ||
+		    jifl_probe_rows[i].place >= p->places + p->nplaces)
+			jifl_probe_rows[k++] = jifl_probe_rows[i];
+	jifl_probe_nrows = k;
+	jifl_host_unlock(cookie);
+}
+
+void jifl_probe_withdraw(struct jifl_probe *p)
+{
+	list_del_init(&p->list);
+	jifl_probe_remove_rows(p);
+	if (list_empty(&jifl_probes))
+		jifl_probe_exchange(NULL, 0);
+	jifl_probe_drop_copies(p);
+}
+
+/* The first row at addr or behind it. */
+static u32 jifl_probe_first(unsigned long addr)
+{
+	u32 low = 0, high = jifl_probe_nrows;
+
+	while (low < high) {
+		const u32 mid = low + (high - low) / 2;
+
+		if (jifl_probe_rows[mid].address < addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/*
+ * Of what a door skips, the entry piece counts calls that come by the door. A block counts calls
+ * that do not: it begins where the function does, and goes on behind the site. A block that ends
+ * before the site leads to the door.
+ */
+static bool jifl_probe_is_doors(const struct ir_block *b, const struct jifl_probe_place *place)
+{
+	return place->skipped && b->addr.v + b->src_len < place->aim->target->address;
+}
+
+static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place, u16 at)
+{
+	static const u8 places[] = {
+		[JIFL_SPLICE_BEFORE] = IR_BEFORE,
+		[JIFL_SPLICE_TAKEN] = IR_TAKEN,
+		[JIFL_SPLICE_NOT_TAKEN] = IR_AFTER,
+	};
+	struct ir_insert *ins;
+
+	if (place->where != JIFL_SPLICE_BEFORE && !ir_kind_is_conditional(b->insns[at].kind))
+		return;
+	ins = ir_block_insert(b, places[place->where], at);
+	if (!ins) {
+		WRITE_ONCE(place->refused, true);
+		return;
+	}
+	ins->kind = IR_INSERT_COUNT;
+	ins->counter = (unsigned long)place->counter;
+}
+
+void jifl_probe_instrument(struct ir_block *b, void *unused)
+{
+	u32 row = jifl_probe_first(b->addr.v);
+	u16 at = 0;
+
+	for (; row < jifl_probe_nrows; row++) {
+		const unsigned long address = jifl_probe_rows[row].address;
+		struct jifl_probe_place *place = jifl_probe_rows[row].place;
+
+		if (address >= b->addr.v + b->src_len)
+			return;
+		while (at < b->ninsns && b->insns[at].addr.v < address)
+			at++;
+		if (at < b->ninsns && b->insns[at].addr.v == address &&
+		    !jifl_probe_is_doors(b, place))
+			jifl_probe_insert(b, place, at);
+	}
+}

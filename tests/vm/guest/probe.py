@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Places in functions (jifl probe): each execution is counted, in each context, in copies and natively.
+
+usage: probe.py ROUNDS
+
+What is right is known from the module jifl_contexts, from kprobes at the same places, from `jifl branch` and from
+`jifl count`.
+"""
+
+import json
+import os
+import re
+import struct
+from collections import Counter
+from pathlib import Path
+
+from contexts import CALLS_ON, CONTEXTS, DEPTH, MODULE, N, call, calls
+from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
+
+TRACING = Path("/sys/kernel/tracing")
+# contexts_work goes round its loop so often in a call.
+ROUNDS = 3
+NOBODY = 9999999
+
+INTERRUPTS = {"softirqs": ["timer", "tasklet"], "interrupts": ["hrtimer", "irq-work", "ipi", "nested"]}
+LEVELS = {"tasks": [context for context in CONTEXTS if context not in sum(INTERRUPTS.values(), [])], **INTERRUPTS}
+
+
+class Graphs:
+    """Functions as `jifl cfg` has them."""
+
+    def __init__(self, *patterns):
+        self.all = {}
+        for pattern in patterns:
+            end = run("jifl", "cfg", pattern, "-f", "json")
+            check(f"jifl cfg {pattern}", end.returncode == 0, end)
+            for one in json.loads(end.stdout)["functions"]:
+                self.all[one["function"]] = one
+
+    def instructions(self, function):
+        """(place, text) of each instruction of the function's first piece, in order."""
+        blocks = self.all[function]["blocks"]
+        every = [(one["place"], one["text"]) for block in blocks for one in block["instructions"]]
+        return sorted((one for one in every if one[0].startswith("+")), key=lambda one: int(one[0], 16))
+
+    def branches(self, function):
+        """Places of branches on a condition that stay in the function."""
+        return [block["instructions"][-1]["place"] for block in self.all[function]["blocks"]
+                if block["end"] == "branch" and block["place"].startswith("+")]
+
+
+def probe(*words):
+    """A session that counts these places."""
+    return session(*words, "-f", "json", command="probe")
+
+
+def ended(owner, name, moved=0, missed=0):
+    """Hits, and how many of them a breakpoint caught, by word. So many threads were led into the cache."""
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    check(f"{name}: a report", out, err)
+    data = json.loads(out)
+    same(f"{name}: moved, missed, incomplete", (data["moved"], data["missed"], data["incomplete"]), (moved, missed, 0))
+    return {row["place"]: row["hits"] for row in data["places"]}, {row["place"]: row["caught"] for row in data["places"]}
+
+
+class Kprobes:
+    """Kprobes at places, as `function+0x10`, which count their hits."""
+
+    def __init__(self, *places):
+        self.places = places
+        lines = (f"p:jifl/at_{index} {self.module(place)}{place}\n" for index, place in enumerate(places))
+        (TRACING / "kprobe_events").write_text("".join(lines))
+        for index in range(len(places)):
+            (TRACING / f"events/jifl/at_{index}/enable").write_text("1")
+
+    @staticmethod
+    def module(place):
+        return "jifl_contexts:" if place.startswith("contexts_") else ""
+
+    def hits(self):
+        """Hits by place; none may be missed."""
+        lines = (line.split() for line in (TRACING / "kprobe_profile").read_text().splitlines())
+        found = {name: (int(hits), int(missed)) for name, hits, missed in lines}
+        found = [found[f"at_{index}"] for index in range(len(self.places))]
+        same("no kprobe misses a hit", sum(missed for _, missed in found), 0)
+        return {place: hits for place, (hits, _) in zip(self.places, found)}
+
+    def clear(self):
+        for index in range(len(self.places)):
+            (TRACING / f"events/jifl/at_{index}/enable").write_text("0")
+        (TRACING / "kprobe_events").write_text("")
+
+
+def loop_of_work(graphs):
+    """The place of the loop's first instruction in contexts_work, and of its branch."""
+    branch, = graphs.branches("contexts_work")
+    back = [text for place, text in graphs.instructions("contexts_work") if place == branch][0]
+    return re.search(r"(\+0x[0-9a-f]+)$", back)[1], branch
+
+
+def each_context(graphs):
+    """Entries, instructions in the middle, ways of a branch and returns, at each level."""
+    loop, branch = loop_of_work(graphs)
+    for level, contexts in LEVELS.items():
+        words = {f"fn:contexts_work{loop}": ("contexts_work", ROUNDS), f"fn:contexts_work{branch}": ("contexts_work", ROUNDS),
+                 f"fn:contexts_work{branch}:taken": ("contexts_work", ROUNDS - 1),
+                 f"fn:contexts_work{branch}:not-taken": ("contexts_work", 1)}
+        for function in {CONTEXTS[context].get("function", "contexts_work") for context in contexts} | {"contexts_work"}:
+            # Behind an endbr64, if there is one, and the site.
+            third = graphs.instructions(function)[:3][-1][0]
+            words |= {f"fn:{function}{place}": (function, 1) for place in ("", third, "%return")}
+        owner = probe(*words)
+        made = Counter()
+        for context in contexts:
+            number = sum(call(context).values())
+            # The other functions call contexts_work once, or jump there.
+            made.update({CONTEXTS[context].get("function", "contexts_work"): number, "contexts_work": number}
+                        if "function" in CONTEXTS[context] else {"contexts_work": number})
+        check(f"{level}: the module made calls", made.total() >= N * len(contexts), made)
+        hits, caught = ended(owner, level)
+        same(f"{level}: hits", hits, {word: times * made[function] for word, (function, times) in words.items()})
+        same(f"{level}: none came natively", sum(caught.values()), 0)
+
+
+def ways(graphs, function, words):
+    """Branches of a function of the kernel go as `jifl branch` says, and the calls are those of `jifl count`."""
+    places = graphs.branches(function)
+    check(f"{function} has branches", places)
+    asked = [f"fn:{function}", f"fn:{function}%return"]
+    asked += [f"fn:{function}{place}:{way}" for place in places for way in ("taken", "not-taken")]
+    counter = session("call", f"fn:{function}", "--only", "-f", "json")
+    owner = probe(*asked)
+    words()
+    hits, caught = ended(owner, function)
+    made = json.loads(interrupt(counter)[0])["targets"][0]["calls"]
+    same(f"{function}: entries and returns", (hits[asked[0]], hits[asked[1]], sum(caught.values())), (made, made, 0))
+    owner = session(f"fn:{function}", "--only", "-p", os.getpid(), "-f", "json", "--limit", "100", command="branch")
+    words()
+    branches = json.loads(interrupt(owner)[0])["branches"]
+    known = {one["site"].removeprefix(function): (one["taken"], one["not_taken"]) for one in branches}
+    got = {place: (hits[f"fn:{function}{place}:taken"], hits[f"fn:{function}{place}:not-taken"]) for place in places}
+    executed = {place: pair for place, pair in got.items() if sum(pair)}
+    same(f"{function}: branches", executed, {place: pair for place, pair in known.items() if place in places})
+    check(f"{function}: some go both ways, or several are executed", len(executed) >= 1, executed)
+
+
+def ask():
+    for _ in range(N):
+        os.getpgid(os.getpid())
+        try:
+            os.getpgid(NOBODY)
+        except ProcessLookupError:
+            pass
+
+
+def natively(graphs):
+    """What a kprobe makes native is caught, once a call, and goes on in the cache; so it is at each level."""
+    loop, branch = loop_of_work(graphs)
+    early = graphs.instructions("contexts_work")[1][0]
+    # Where a kprobe stands, the returns are not known.
+    words = [f"fn:contexts_work{loop}", f"fn:contexts_work{branch}:taken", f"fn:contexts_work{branch}:not-taken",
+             f"fn:contexts_work{graphs.instructions('contexts_work')[-1][0]}", "fn:contexts_work"]
+    for before in (True, False):
+        for context in ("task", "timer", "ipi"):
+            name = f"{context}, a kprobe {'before' if before else 'after'} the session"
+            kprobes = Kprobes(f"contexts_work{early}") if before else None
+            owner = probe(*words)
+            kprobes = kprobes or Kprobes(f"contexts_work{early}")
+            made = sum(call(context).values())
+            out, _ = interrupt(owner)
+            data = json.loads(out)
+            hits = {row["place"]: row["hits"] for row in data["places"]}
+            same(f"{name}: hits", [hits[word] for word in words],
+                 [ROUNDS * made, (ROUNDS - 1) * made, made, made, made])
+            same(f"{name}: hits of the kprobe", kprobes.hits(), {f"contexts_work{early}": made})
+            caught = data["places"][0]["caught"]
+            check(f"{name}: all came natively", caught >= made, data)
+            # Where a task was caught, the copy is there from then on.
+            if context == "task":
+                same(f"{name}: each is caught once", (caught, data["moved"], data["missed"]), (made, made, 0))
+            kprobes.clear()
+
+
+def beside_kprobes(graphs):
+    """Kprobes at the same instructions have the same hits: the session is not alone there, and nobody loses."""
+    loop, _ = loop_of_work(graphs)
+    places = [f"contexts_work{loop}", f"contexts_work{graphs.instructions('contexts_work')[-1][0]}"]
+    for context in ("task", "timer", "nested"):
+        kprobes = Kprobes(*places)
+        owner = probe(*(f"fn:{place}" for place in places))
+        made = sum(call(context).values())
+        hits, caught = ended(owner, f"{context}, kprobes at the same places")
+        wanted = dict(zip(places, (ROUNDS * made, made)))
+        same(f"{context}: hits of the kprobes", kprobes.hits(), wanted)
+        same(f"{context}: hits", hits, {f"fn:{place}": number for place, number in wanted.items()})
+        same(f"{context}: all of them natively", caught, hits)
+        kprobes.clear()
+
+
+def inside_others(graphs):
+    """Executions in copies that another session runs are counted, also in copies from before."""
+    middle = graphs.instructions("contexts_work")[2][0]
+    words = ["fn:contexts_work", f"fn:contexts_work{middle}", "fn:contexts_work%return"]
+    other = session("insn", "fn:contexts_recurse", "-f", "json")
+    made = sum(call("recursion").values())
+    owner = probe(*words)
+    more = sum(call("recursion").values())
+    hits, caught = ended(owner, "inside another session's copies")
+    same("inside another session's copies: hits", hits, dict.fromkeys(words, more))
+    same("inside another session's copies: none natively", sum(caught.values()), 0)
+    again = sum(call("recursion").values())
+    target, = json.loads(interrupt(other)[0])["targets"]
+    same("the other session's calls", (target["calls"], target["missed_by"]),
+         ((made + more + again) // (DEPTH + 1), {"nested": (made + more + again) // (DEPTH + 1) * DEPTH}))
+    # Two sessions have the same place.
+    words[-1] = f"fn:contexts_work{graphs.instructions('contexts_work')[-1][0]}"
+    first, second = probe(words[1]), probe(*words)
+    made = sum(call("task").values())
+    hits, _ = ended(second, "the second session")
+    same("two sessions at a place: the second", hits, dict.fromkeys(words, made))
+    more = sum(call("timer").values())
+    same("two sessions at a place: the first", ended(first, "the first session")[0], {words[1]: made + more})
+
+
+def refusals():
+    """What cannot be probed is refused in one line that says why, and how it can be."""
+    for words, status_, hints in (
+            (["fn:contexts_work+0x1"], 2, ["no instruction begins there", "+0x0", "+0x5"]),
+            (["fn:contexts_work+0x5:taken"], 2, ["no branch on a condition"]),
+            (["fn:contexts_work+0x5000"], 2, ["no such place"]),
+            (["fn:no_such_function+0x10"], 2, ["no such function"]),
+            (["fn:contexts_*"], 2, ["name one function"]),
+            (["contexts_work+0x10"], 2, ["a place is fn:NAME"]),
+            (["fn:__schedule+0x10"], None, ["__schedule"]),
+            (["fn:exc_int3"], 1, ["cannot be a target"])):
+        end = run("jifl", "probe", *words, "--for", "100ms")
+        good = end.returncode == status_ if status_ else end.returncode != 0
+        check(f"{words} is refused", good and end.stderr.count("\n") == 1 and all(hint in end.stderr for hint in hints), end)
+
+
+def kernels_own(graphs):
+    """The first static key of kfree, as `+0x10`."""
+    graph = graphs.all["kfree"]
+    keys = [graph["blocks"][edge["from"]] for edge in graph["edges"] if edge["kind"] == "key"]
+    places = [block["instructions"][-1]["place"] for block in keys]
+    check("kfree has a static key", places, graph["edges"])
+    return sorted((place for place in places if place.startswith("+")), key=lambda place: int(place, 16))[0]
+
+
+def refused_at_last(graphs, loop):
+    """Places that had their breakpoints already are given back when a later one is refused."""
+    end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", f"fn:kfree{kernels_own(graphs)}", "--for", "1s")
+    check("a static key is refused", end.returncode == 1 and "the kernel allows no breakpoint there" in end.stderr
+          and end.stderr.count("\n") == 1 and "fn:kfree+0x" in end.stderr, end)
+
+
+def come_and_go(rounds, graphs):
+    """Sessions come and go while the functions run in all contexts. No result is wrong."""
+    loop, branch = loop_of_work(graphs)
+    words = ["fn:contexts_work", f"fn:contexts_work{loop}", f"fn:contexts_work{branch}:taken",
+             "fn:contexts_work%return", "fn:contexts_sleep%return", "fn:contexts_recurse%return"]
+    callers = [background("/usr/bin/python3", "-c", CALLS_ON) for _ in range(2)]
+    total = 0
+    for round_ in range(8 * rounds):
+        end = run("jifl", "probe", *words[:1 + round_ % len(words)], "--for", "100ms", "-f", "json")
+        if not check(f"round {round_}", end.returncode == 0, end):
+            break
+        data = json.loads(end.stdout)
+        same(f"round {round_}: missed, incomplete", (data["missed"], data["incomplete"]), (0, 0))
+        total += sum(row["hits"] for row in data["places"])
+        if round_ % 4 == 3:
+            refused_at_last(graphs, loop)
+    check("places were executed", total > 0, total)
+    figure("hits of sessions that come and go", total)
+    for caller in callers:
+        check("the caller runs on", caller.poll() is None, caller)
+        caller.kill()
+        caller.communicate()
+    for context in CONTEXTS:
+        calls(context)
+
+
+def texts(graphs):
+    """The bytes of all functions of the graphs, as /proc/kcore has them."""
+    found = {}
+    with open("/proc/kcore", "rb") as core:
+        start, entries = struct.unpack_from("<32xQ16xH", core.read(64))
+        core.seek(start)
+        parts = [struct.unpack("<8xQQ8xQ16x", core.read(56)) for _ in range(entries)]
+        for block in (block for one in graphs.all.values() for block in one["blocks"]):
+            address = int(block["address"], 16)
+            offset, = (offset + address - virtual for offset, virtual, size in parts if virtual <= address < virtual + size)
+            core.seek(offset)
+            found[block["address"]] = core.read(block["bytes"]).hex()
+    return found
+
+
+def probes(rounds="1"):
+    mark = log_mark()
+    same("the module with the contexts", run("insmod", MODULE).returncode, 0)
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree")
+    before = texts(graphs)
+    each_context(graphs)
+    ways(graphs, "do_getpgid", ask)
+    natively(graphs)
+    beside_kprobes(graphs)
+    inside_others(graphs)
+    refusals()
+    come_and_go(int(rounds), graphs)
+    same("no session is left", status()["sessions"], [])
+    same("the text is as it was", texts(graphs), before)
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(probes)

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Places in functions: counters before instructions, on ways of branches, at returns."""
+
+import pytest
+
+import harness
+
+
+@pytest.mark.parametrize("kernel", harness.KERNELS)
+def test_probe(kernel, show):
+    harness.guest("probe", 10 if harness.SOAK else 1, kernel=kernel, smp=2, timeout=900, show=show)
