@@ -46,11 +46,6 @@ bool jifl_condition_is_valid(const struct jifl_condition *c)
 	       (c->callers || c->values);
 }
 
-bool jifl_condition_has(const struct jifl_aim *aim)
-{
-	return aim->condition || aim->session->under;
-}
-
 static bool is_from(const struct jifl_condition *c, u64 caller)
 {
 	u32 i;

@@ -5,8 +5,9 @@
 
 #include <linux/types.h>
 
+#include "whose.h"
+
 struct ir_insert;
-struct jifl_aim;
 struct jifl_condition;
 
 /* What conditions look at, where a function begins. */
@@ -17,8 +18,12 @@ struct jifl_facts {
 
 /* Is a condition from user space one? */
 bool jifl_condition_is_valid(const struct jifl_condition *c);
-/* Are not all calls of the aim's target meant? */
-bool jifl_condition_has(const struct jifl_aim *aim);
+/* Are not all calls of the aim's target meant? Each call that asks for a piece asks this. */
+static inline bool jifl_condition_has(const struct jifl_aim *aim)
+{
+	return aim->condition || aim->session->under;
+}
+
 /* Does the aim's condition, if it has one, hold for a call? Any context; takes no lock. */
 bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *facts);
 /*

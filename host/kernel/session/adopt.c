@@ -34,19 +34,16 @@
  * 5. A task that has an address of the cache in a frame that would be changed, or above it, is in a
  *    call of this session, by a door, or of another one. It is left.
  * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being
- *     inside
- *    already. A task with the module's own code on its stack is left: it may be in a stub, with the
- *    address of an entry piece at hand that would take the lane again.
+ *    inside already. A task with the module's own code on its stack is left: it may be in a stub,
+ *    with the address of an entry piece at hand that would take the lane again.
  * 7. The lane is the task's own, and is restored when the task is switched in (call/switch.c). The
  *    hook stands in the task's list of hooks where it would stand if it had been made at the
  *    function's entry: lists are ordered by frames, the innermost first. rethook's handler relies on
  *    that order.
  * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before
- *     the
- *    first word is changed.
+ *    the first word is changed.
  * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead
- *     one:
- *    its lane would stay.
+ *    one: its lane would stay.
  * 10. At the end of the session an adopted call is cut as others are, and its hook is taken away as
  *    those of others are (call/returns.c).
  *

@@ -7,16 +7,19 @@
  * calls wait for the reader at their ends (JIFL_FLAG_WAIT). Then the records of one call must fit
  * into half a ring, or some are lost.
  *
- * A reader zeroes the records that it has taken. A thread can be preempted between taking a place
- * and writing it. The zeroes tell such a place from a written one: reading stops there. Only in
- * the half ring behind an overrun such a place may hold a record of the round before; the reported
- * loss says so.
+ * A reader zeroes the records that it has taken. A writer takes a place before it writes there.
+ * The zeroes tell such a place from a written one: reading stops there. In the round that follows
+ * an overrun they do not: such a place holds a record of the round before. There the reader leaves
+ * the newest records for later. So it takes an old record for a new one only if a thread was
+ * preempted between taking a place and writing it; the reported loss says so.
+ *
+ * The writer may overtake the reader while this takes records. Then zeroes may stand where a newer
+ * record stood, which is before the writer's place of that moment: `zeroed`. Reading goes on from
+ * there, or it would stop at a zero that nobody will write.
  *
  * Records may carry words (JIFL_RECORD_WORDS). Words lie behind the ring's end where they do not
  * fit in: behind each ring is room for a second one. With words, reading goes from record to
- * record, and behind an overrun it goes on from a mark whose place is known. In the round that
- * follows the overrun, the reader leaves the newest records for later, because zeroes do not tell
- * there what is not written yet.
+ * record, and behind an overrun it goes on from a mark whose place is known.
  *
  * One session at a time has the rings, because their CPU cells are at fixed addresses.
  */
@@ -49,6 +52,8 @@ static struct {
 		u64 read, lost;
 		/* Up to this place slots may hold records of the round before. */
 		u64 unsafe;
+		/* Up to this place slots may be zero although they were written. */
+		u64 zeroed;
 		/* The places of two marks, the older first; written by the ring's CPU. */
 		u64 marks[2];
 	} *readers;			/* nr_cpu_ids */
@@ -314,7 +319,7 @@ static u64 jifl_ring_mark_behind(const struct jifl_ring_reader *r, u64 half, u64
  */
 static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 {
-	u64 first = total - jifl_ring_records() / 2;
+	u64 first = max(total - jifl_ring_records() / 2, r->zeroed);
 
 	if (total - r->read <= jifl_ring_records())
 		return;
@@ -329,7 +334,7 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 /* The place up to which the reader may read. */
 static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
-	if (!jifl_ring_layout.words || r->read >= r->unsafe || !READ_ONCE(*ring.owner->running))
+	if (r->read >= r->unsafe || !READ_ONCE(*ring.owner->running))
 		return total;
 	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
 }
@@ -381,8 +386,11 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 	 * The writer has overtaken the reader meanwhile: it is not known how many of these were
 	 * overwritten.
 	 */
-	if (jifl_ring_total(cpu) - r->read > jifl_ring_records())
+	total = jifl_ring_total(cpu);
+	if (total - r->read > jifl_ring_records()) {
+		r->zeroed = total;
 		return 0;
+	}
 	r->read += taken;
 	return taken;
 }

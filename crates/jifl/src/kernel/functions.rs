@@ -91,8 +91,12 @@ impl Sites {
     /// Lines `NAME [MODULE]`. Of a function with several names only one is there.
     fn names(text: &str, all: &[Function]) -> Sites {
         let listed: HashSet<&str> = text.lines().collect();
-        let all = all.iter();
-        let all = all.filter(|one| listed.contains(one.shown().as_str()));
+        // Most are the kernel's own: their names are compared as they stand.
+        let is_listed = |one: &&Function| match one.module {
+            None => listed.contains(one.name.as_str()),
+            Some(_) => listed.contains(one.shown().as_str()),
+        };
+        let all = all.iter().filter(is_listed);
         Sites::at(all.map(|one| one.address).collect())
     }
 

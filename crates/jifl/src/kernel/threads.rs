@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads of the kernel, and the function that each runs for all its life: the outermost on its
-//! stack, below what starts threads. Workers of io_uring are such threads, although they belong to a
-//! process.
+//! stack, below what starts threads. Workers of io_uring are such threads, although they belong to
+//! a process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
