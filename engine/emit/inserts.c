@@ -113,6 +113,17 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
 }
 
+/*
+ * No place on an edge of a branch is exact. On the taken edge a thread is not at the place that the
+ * map gives. On the other edge it is, but if it went on from there in another copy, what is
+ * inserted on the edge would be left out.
+ */
+static bool is_edge(const struct ir_block *b, enum ir_place place, u16 i)
+{
+	return place == IR_TAKEN ||
+	       (place == IR_AFTER && ir_kind_is_conditional(b->insns[i].kind));
+}
+
 void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct jifl_liveness *l,
 		     enum ir_place place, u16 i)
 {
@@ -120,11 +131,7 @@ void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct
 	u32 from = x86_here(&u->hot);
 	const struct ir_insert *ins;
 
-	/*
-	 * A thread that stands on a taken edge is not at the place that the map gives: no place
-	 * there is exact.
-	 */
-	u->continues = place == IR_TAKEN && !JIFL_PLANTED(taken_edge_exact);
+	u->continues = is_edge(b, place, i) && !JIFL_PLANTED(taken_edge_exact);
 	if (u->config->poison) {
 		emit_poison(&u->hot, u->config, l->flags[entry], regs);
 		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
