@@ -76,6 +76,11 @@
 	X(breakpoints_copied, "the module's own breakpoints are taken for others'") \
 	X(natives_not_caught, "what comes to a probe natively is not counted") \
 	X(kprobes_hidden, "kprobes of others are not seen where a probe is") \
+	X(sites_apart, "what a copy counts for two sessions is counted natively for one, too") \
+	X(lifted_untold, "nobody is told that the kernel has taken breakpoints away") \
+	X(interrupts_led, "breakpoints lead interrupts into the cache with lanes of a task") \
+	X(parts_by_name, "parts of functions are told by their names alone") \
+	X(handlers_own_probed, "breakpoints are set in what their own handler calls") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 
 #define JIFL_HOST_PLANT_NAME(name, what) jifl_host_plant_##name,

@@ -753,18 +753,23 @@ struct jifl_access {
 
 /*
  * Of JIFL_KIND_PROBE, in rest: threads that a breakpoint has led into the code cache; executions
- * that were not counted, because the breakpoint was met in the handler of a kprobe; copies of blocks
- * without a counter, for want of room.
+ * that were not counted, because the breakpoint was met in the handler of a kprobe.
  */
 #define JIFL_HITS_MOVED		0
 #define JIFL_HITS_MISSED	1
-#define JIFL_HITS_REFUSED	2
+
+/* Why a place may have been executed more often than its hits say; in jifl_hits.flags. */
+#define JIFL_HITS_NO_ROOM	(1u << 0)	/* a copy of its block has no room for a counter */
+/* Kprobes were switched off for a time, so its breakpoint was gone. */
+#define JIFL_HITS_SWITCHED_OFF	(1u << 1)
 
 /* An entry of JIFL_KIND_PROBE, in the order of the session's list of places. */
 struct jifl_hits {
 	__u64 hits;			/* executions of the place */
 	/* Threads that have come to the instruction in native code, and met a breakpoint there. */
 	__u64 caught;
+	__u32 flags;			/* JIFL_HITS_NO_ROOM, _SWITCHED_OFF */
+	__u32 reserved;			/* 0 */
 };
 
 /* A block of original code, as struct jifl_count has it. */

@@ -38,7 +38,10 @@ enum jifl_refusal {
 	X(JIFL_SPLICE_BRANCH,	"no branch on a condition stands there") \
 	X(JIFL_SPLICE_OWNED,	"the kernel allows no breakpoint there: it changes the instruction " \
 				"itself (static key, static call, alternative), or it is a warning's") \
-	X(JIFL_SPLICE_FAILED,	"the kernel could not set a breakpoint there")
+	X(JIFL_SPLICE_FAILED,	"the kernel could not set a breakpoint there") \
+	X(JIFL_SPLICE_OWN,	"JIFL itself calls the function when a thread meets a breakpoint") \
+	X(JIFL_SPLICE_SWITCHED_OFF, "kprobes are switched off: write 1 to " \
+				"/sys/kernel/debug/kprobes/enabled")
 
 enum jifl_splice_refusal {
 #define JIFL_SPLICE_ENUM(id, text) id,

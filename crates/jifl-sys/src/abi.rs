@@ -132,6 +132,8 @@ pub const SPLICE_REFUSALS: &[&str] = &[
     "the kernel allows no breakpoint there: it changes the instruction itself (static key, static \
      call, alternative), or it is a warning's",
     "the kernel could not set a breakpoint there",
+    "JIFL itself calls the function when a thread meets a breakpoint",
+    "kprobes are switched off: write 1 to /sys/kernel/debug/kprobes/enabled",
 ];
 /// Of [`SPLICE_REFUSALS`]: no instruction begins there.
 pub const SPLICE_BOUNDARY: u32 = 2;

@@ -212,7 +212,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_NR_SPLICE_REFUSALS", SPLICE_REFUSALS.len() as u64),
         ("JIFL_HITS_MOVED", HITS_MOVED as u64),
         ("JIFL_HITS_MISSED", HITS_MISSED as u64),
-        ("JIFL_HITS_REFUSED", HITS_REFUSED as u64),
+        ("JIFL_HITS_NO_ROOM", u64::from(HITS_NO_ROOM)),
+        ("JIFL_HITS_SWITCHED_OFF", u64::from(HITS_SWITCHED_OFF)),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
@@ -294,6 +295,8 @@ fn hits_layout() -> Vec<(&'static str, usize, usize)> {
     vec![
         ("hits", offset_of!(Hits, hits), 8),
         ("caught", offset_of!(Hits, caught), 8),
+        ("flags", offset_of!(Hits, flags), 4),
+        ("reserved", offset_of!(Hits, reserved), 4),
         ("", 0, size_of::<Hits>()),
     ]
 }

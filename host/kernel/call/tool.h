@@ -61,8 +61,9 @@ struct jifl_tool {
 	int (*open)(struct jifl_session *s, u64 *busy_session);
 	/*
 	 * Called when s has its doors and is about to be armed; NULL: nothing is done. 0; -ENOMEM;
-	 * -EILSEQ with s->refused_splice set. Under jifl_session_mutex; sleeps. detach undoes it,
-	 * when s has been disarmed and before jifl_evict.
+	 * -EINTR: the task is being killed; -EILSEQ with s->refused_splice set. Under
+	 * jifl_session_mutex; sleeps. detach undoes it, when s has been disarmed and before
+	 * jifl_evict.
 	 */
 	int (*attach)(struct jifl_session *s);
 	void (*detach)(struct jifl_session *s);

@@ -15,6 +15,8 @@ extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it */
  * context; sleeps.
  */
 enum jifl_refusal jifl_function_refusal(unsigned long begin);
+/* Is it the name, or does it begin so, if the pattern ends in *? Any context. */
+bool jifl_function_fits(const char *name, const char *pattern);
 
 /* The target that is entered at address, behind its site; NULL: none. Preemption off, RCU watches. */
 struct jifl_target *jifl_function_find(unsigned long address);

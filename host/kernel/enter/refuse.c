@@ -79,7 +79,7 @@ static const struct {
 	{ "objpool_*", JIFL_REFUSED_OWN },
 };
 
-static bool fits(const char *name, const char *pattern)
+bool jifl_function_fits(const char *name, const char *pattern)
 {
 	const size_t n = strlen(pattern);
 
@@ -96,7 +96,7 @@ static enum jifl_refusal by_name(unsigned long begin)
 	jifl_ksym_name(begin, name, sizeof(name));
 	*strchrnul(name, '.') = '\0';
 	for (i = 0; i < ARRAY_SIZE(refused); i++)
-		if (fits(name, refused[i].name))
+		if (jifl_function_fits(name, refused[i].name))
 			return refused[i].why;
 	return JIFL_REFUSED_NO;
 }

@@ -8,6 +8,7 @@
  *   jifl_function_stub      fentry sites of functions call it
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  the cache jumps here when a lookup did not find a target
+ *   jifl_dispatch_call      C code calls a function on the dispatcher's stack
  *
  * No SSE or x87 register is touched: they may hold user state.
  */
@@ -277,3 +278,19 @@ SYM_CODE_START(jifl_dispatch_indirect)
 	popq	%rax
 	iretq
 SYM_CODE_END(jifl_dispatch_indirect)
+
+/*
+ * In: rdi a function, rsi its argument. Interrupts are off, and nothing uses the stack of the
+ * dispatcher. Calls the function there. As from the dispatcher, a walk does not come out of it.
+ */
+SYM_FUNC_START(jifl_dispatch_call)
+	pushq	%rbp
+	movq	%rsp, %rbp
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK_TOP), %rsp
+	CALL_NOSPEC rax
+	movq	%rbp, %rsp
+	popq	%rbp
+	RET
+SYM_FUNC_END(jifl_dispatch_call)

@@ -24,6 +24,14 @@
  *    this CPU's records meanwhile: jifl_count_is_ending and jifl_evict run under
  *    jifl_session_mutex, and jifl_switch_lose needs code of the cache that runs on this CPU.
  * 6. The engine stops while a quarter of the cache is free. So the cache is not emptied for this.
+ * 7. The handler of a breakpoint (tools/probe/catch.c) calls jifl_warm_address without the mutex.
+ *    Interrupts are off from before it asks jifl_mix_is_paused until it returns. The cache is
+ *    emptied after jifl_evict has stopped the machine in the pause, so not meanwhile. The aim's
+ *    session has not ended: jifl_probe_clear waits for handlers, and is called before jifl_evict.
+ *    As for step 5: jifl_evict does not stop the machine in between, and no code of the cache runs
+ *    on this CPU before the exception returns. jifl_count_is_ending may look from another CPU, and
+ *    find no call where one is put aside. So it may do where session/choose.c makes a piece. The
+ *    end of that other session then does not wait for the call, and counts it as missed.
  *
  * The engine lock is held for one unit at a time, as by the dispatcher.
  */

@@ -10,10 +10,14 @@
  * A kprobe that joins one of the module's does not change the text, so copies stay. Its handler is
  * not called for executions of copies. docs/command.md says so to users.
  *
+ * When all kprobes are switched off the kernel takes each breakpoint away. watch.c hears of each,
+ * and the module's own are told here.
+ *
  * Context: any, preemption off: kprobes are freed after an RCU grace period.
  */
 #include <linux/kprobes.h>
 #include <linux/rculist.h>
+#include <asm/text-patching.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -21,10 +25,17 @@
 #include "overlay.h"
 
 static kprobe_pre_handler_t own;
+static void (*lifted)(struct kprobe *probe);
 
-void jifl_overlay_init(kprobe_pre_handler_t handler)
+void jifl_overlay_init(kprobe_pre_handler_t handler, void (*on_lifted)(struct kprobe *probe))
 {
+	lifted = on_lifted;
 	own = handler;
+}
+
+static struct kprobe *probe_at(unsigned long addr)
+{
+	return own ? jifl_import(get_kprobe)((void *)addr) : NULL;
 }
 
 /* Are all handlers of the address the module's? */
@@ -46,12 +57,39 @@ static bool is_own(struct kprobe *at)
 
 bool jifl_overlay_is_own(unsigned long addr, u8 *byte)
 {
-	struct kprobe *at = own ? jifl_import(get_kprobe)((void *)addr) : NULL;
+	struct kprobe *at = probe_at(addr);
 
 	if (!at)
 		return false;
 	*byte = at->opcode;
 	return is_own(at);
+}
+
+static void tell(struct kprobe *at)
+{
+	struct kprobe *probe;
+
+	if (at->pre_handler == own) {
+		lifted(at);
+		return;
+	}
+	list_for_each_entry_rcu(probe, &at->list, list, true)
+		if (probe->pre_handler == own)
+			lifted(probe);
+}
+
+void jifl_overlay_changes(unsigned long addr, const u8 *old, size_t len)
+{
+	struct kprobe *at;
+
+	/* A jump that replaces a breakpoint changes more than one byte. */
+	if (len != INT3_INSN_SIZE || *old != INT3_INSN_OPCODE)
+		return;
+	preempt_disable();
+	at = probe_at(addr);
+	if (at)
+		tell(at);
+	preempt_enable();
 }
 
 void jifl_host_lift_int3(jifl_orig addr, u8 *byte)

@@ -6,8 +6,13 @@
 #include <linux/kprobes.h>
 #include <linux/types.h>
 
-/* Breakpoints with this handler are the module's own. At load, once. */
-void jifl_overlay_init(kprobe_pre_handler_t handler);
+/*
+ * Breakpoints with this handler are the module's own. on_lifted is called when the kernel takes one
+ * away, with text_mutex held and preemption off. At load, once.
+ */
+void jifl_overlay_init(kprobe_pre_handler_t handler, void (*on_lifted)(struct kprobe *probe));
+/* The kernel is about to change the text there, or has done so. With text_mutex held. */
+void jifl_overlay_changes(unsigned long addr, const u8 *old, size_t len);
 /*
  * Is there a kprobe at addr, and is it the module's alone? *byte becomes what it stands on, whose
  * it may be; without one it stays. Any context, preemption off.

@@ -8,7 +8,8 @@
  *      optimisation tell perf what they change. At that time the new bytes are in
  *      place behind an int3, or only that int3 is still in front of them. A
  *      translation from here on sees the new bytes, or it sees the int3: then the
- *      code runs natively and this is not remembered.
+ *      code runs natively and this is not remembered. Where an int3 goes, overlay.c
+ *      looks whether it was a breakpoint of the module's own.
  *   text_poke  Lock prefixes that come back when a second CPU is brought up, and
  *      relocations of livepatches, are written without a message to perf. This
  *      function is called before the write, so each call also drops what the call
@@ -26,6 +27,7 @@
 #include "../compat/compat.h"
 #include "function.h"
 #include "hooks.h"
+#include "overlay.h"
 #include "watch.h"
 
 /* The arguments of the last text_poke; text_mutex. */
@@ -45,6 +47,7 @@ static void on_perf_text_poke(struct pt_regs *regs)
 {
 	if (!JIFL_HOST_PLANTED(pokes_ignored))
 		drop(regs->di, max_t(u32, regs->dx, regs->r8));
+	jifl_overlay_changes(regs->di, (const u8 *)regs->si, regs->dx);
 }
 
 /* (addr, bytes, length) */

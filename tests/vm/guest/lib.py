@@ -274,10 +274,12 @@ class Device:
 
     SYSCALL, FUNCTION = 1, 2    # kinds of targets
     OPTIONAL = 1                # a flag of functions
+    ONLY = 1                    # a scope of functions
 
     def __init__(self):
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
         self.refused = []   # why targets of the list were, 0: they were not
+        self.refused_splices = []   # the same of places
         self.numbers = []   # of the system calls that the session started last has, in the order of its list
 
     def __enter__(self):
@@ -312,6 +314,11 @@ class Device:
         return Device.target(0, Device.FUNCTION, address=address, name=name.encode(), flags=flags, condition=condition)
 
     @staticmethod
+    def splice(address, target=0, where=0):
+        """A place in the function with this index in the list of targets."""
+        return struct.pack("<QIIII", address, target, where, 0, 0)
+
+    @staticmethod
     def condition(callers=(), values=()):
         """Calls from these ranges, with these first arguments."""
         ranges = [word for each in callers for word in each]
@@ -321,21 +328,26 @@ class Device:
         self.numbers = list(numbers)
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
-    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=(), under=()):
+    def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=(), under=(),
+                 splices=()):
         """Starts a session with this list; number: as many targets are said to be there.
 
-        self.refused has what the module answers for each target, in whatever way the request ends.
+        self.refused has what the module answers for each target, in whatever way the request ends. So has
+        self.refused_splices for each place.
         """
         targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
         conditions_of = ctypes.create_string_buffer(b"".join(conditions))
         under_of = ctypes.create_string_buffer(b"".join(under))
+        splices_of = ctypes.create_string_buffer(b"".join(splices), sum(map(len, splices)))
         try:
-            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQI36xQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
                                            ctypes.addressof(targets_of), 0, len(conditions),
                                            ctypes.addressof(conditions_of), 0, len(under),
-                                           ctypes.addressof(under_of)))
+                                           ctypes.addressof(under_of), len(splices),
+                                           ctypes.addressof(splices_of)))
         finally:
+            self.refused_splices = [words[3] for words in struct.iter_unpack("<QIIII", splices_of.raw)]
             self.refused = [words[-3] for words in struct.iter_unpack("<IIQQ64sIIII", targets_of.raw)]
 
     def stop(self):
@@ -366,7 +378,7 @@ class Device:
         return buffer[:2 * n], lost, waits
 
     # Tables: kinds of sessions, and keys.
-    PROFILE, LOCK, MEM, KEYS = 6, 8, 9, 1 << 31
+    PROFILE, LOCK, MEM, PROBE, KEYS = 6, 8, 9, 10, 1 << 31
 
     def table(self, table, entry=0, first=0, room=0, address=0, cpu=0):
         """The answer to a request for entries of a table, each of `entry` bytes."""

@@ -7,6 +7,7 @@ What is right is known from the module jifl_contexts, from kprobes at the same p
 `jifl count`.
 """
 
+import errno
 import json
 import os
 import re
@@ -15,12 +16,17 @@ from collections import Counter
 from pathlib import Path
 
 from contexts import CALLS_ON, CONTEXTS, DEPTH, MODULE, N, call, calls
-from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
+from lib import Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
 
 TRACING = Path("/sys/kernel/tracing")
+SWITCH = Path("/sys/kernel/debug/kprobes/enabled")
+# A module with a function of the name contexts_work, which has a cold part.
+NAMESAKE = Path(MODULE).with_name("jifl_figures.ko")
 # contexts_work goes round its loop so often in a call.
 ROUNDS = 3
 NOBODY = 9999999
+# The module calls it where a thread has met a breakpoint.
+CALLED = "kallsyms_lookup_size_offset"
 
 INTERRUPTS = {"softirqs": ["timer", "tasklet"], "interrupts": ["hrtimer", "irq-work", "ipi", "nested"]}
 LEVELS = {"tasks": [context for context in CONTEXTS if context not in sum(INTERRUPTS.values(), [])], **INTERRUPTS}
@@ -60,7 +66,8 @@ def ended(owner, name, moved=0, missed=0):
     same(f"{name}: exit status", owner.returncode, 0)
     check(f"{name}: a report", out, err)
     data = json.loads(out)
-    same(f"{name}: moved, missed, incomplete", (data["moved"], data["missed"], data["incomplete"]), (moved, missed, 0))
+    same(f"{name}: moved, missed", (data["moved"], data["missed"]), (moved, missed))
+    same(f"{name}: incomplete, switched off", (data["incomplete"], data["switched_off"]), (0, 0))
     return {row["place"]: row["hits"] for row in data["places"]}, {row["place"]: row["caught"] for row in data["places"]}
 
 
@@ -155,7 +162,7 @@ def ask():
 
 
 def natively(graphs):
-    """What a kprobe makes native is caught, once a call, and goes on in the cache; so it is at each level."""
+    """What a kprobe makes native is caught at each level. A task is caught once a call, and goes on in the cache."""
     loop, branch = loop_of_work(graphs)
     early = graphs.instructions("contexts_work")[1][0]
     # Where a kprobe stands, the returns are not known.
@@ -179,7 +186,79 @@ def natively(graphs):
             # Where a task was caught, the copy is there from then on.
             if context == "task":
                 same(f"{name}: each is caught once", (caught, data["moved"], data["missed"]), (made, made, 0))
+            else:
+                same(f"{name}: interrupts stay native", (data["moved"], data["missed"]), (0, 0))
             kprobes.clear()
+
+
+def natively_for_two(graphs):
+    """Two sessions have the same places. What comes there natively is counted once for each, at each level."""
+    loop, branch = loop_of_work(graphs)
+    words = [f"fn:contexts_work{loop}", f"fn:contexts_work{branch}:taken", f"fn:contexts_work{branch}:not-taken"]
+    kprobes = Kprobes(f"contexts_work{graphs.instructions('contexts_work')[1][0]}")
+    first = probe(*words)
+    # Its context has the block then, and the other's has none.
+    before = sum(call("task").values())
+    second = probe(*words)
+    made = sum(sum(call(context).values()) for context in ("task", "timer", "ipi"))
+    for name, owner, number in (("second", second, made), ("first", first, before + made)):
+        data = json.loads(interrupt(owner)[0])
+        same(f"two sessions, natively: hits of the {name}", [row["hits"] for row in data["places"]],
+             [ROUNDS * number, (ROUNDS - 1) * number, number])
+        check(f"two sessions, natively: the {name} was caught", data["places"][0]["caught"] >= number, data)
+        same(f"two sessions, natively: missed by the {name}", data["missed"], 0)
+    kprobes.clear()
+
+
+def switched_off(graphs):
+    """With kprobes switched off there are no breakpoints: a session is refused, or says so at its end."""
+    loop, _ = loop_of_work(graphs)
+    place = f"fn:contexts_work{loop}"
+    SWITCH.write_text("0")
+    end = run("jifl", "probe", place, "--for", "100ms")
+    check("kprobes are switched off: refused", end.returncode == 1 and end.stderr.count("\n") == 1 and
+          "kprobes are switched off" in end.stderr and str(SWITCH) in end.stderr, end)
+    owner = probe("fn:contexts_work")
+    made = sum(call("task").values())
+    same("kprobes are switched off: entries", ended(owner, "kprobes are switched off")[0], {"fn:contexts_work": made})
+    SWITCH.write_text("1")
+    for words in (["0"], ["0", "1"]):
+        owner = probe(place, "fn:contexts_work")
+        for word in words:
+            SWITCH.write_text(word)
+        made = sum(call("task").values())
+        data = json.loads(interrupt(owner)[0])
+        SWITCH.write_text("1")
+        same(f"kprobes/enabled becomes {words}: said of the place that has a breakpoint",
+             (data["switched_off"], data["incomplete"]), (1, 0))
+        same(f"kprobes/enabled becomes {words}: copies count", [row["hits"] for row in data["places"]],
+             [ROUNDS * made, made])
+    owner = probe(place)
+    made = sum(call("task").values())
+    same("kprobes are on again: hits", ended(owner, "kprobes are on again")[0], {place: ROUNDS * made})
+
+
+def of_another_module():
+    """A cold part belongs to the function of its name in its own module, which the session holds."""
+    same("the module with the namesake", run("insmod", NAMESAKE).returncode, 0)
+    symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
+
+    def address(name, module):
+        one, = (int(words[0], 16) for words in symbols if words[2:] == [name, f"[{module}]"])
+        return one
+
+    work, part = address("contexts_work", "jifl_contexts"), address("contexts_work.cold", "jifl_figures")
+    targets = [Device.target(0, Device.FUNCTION, Device.ONLY, work, b"contexts_work")]
+    for name, place, wanted in (("its own", work, 0), ("the other's", part, errno.EILSEQ)):
+        with Device() as device:
+            try:
+                device.start_of(Device.PROBE, targets, splices=[Device.splice(place)])
+                got = 0
+            except OSError as e:
+                got = e.errno
+        # 1: it is not in the function.
+        same(f"a place in {name} code", (got, device.refused_splices), (wanted, [1 if wanted else 0]))
+    same("the module with the namesake goes", run("rmmod", "jifl_figures").returncode, 0)
 
 
 def beside_kprobes(graphs):
@@ -223,7 +302,7 @@ def inside_others(graphs):
     same("two sessions at a place: the first", ended(first, "the first session")[0], {words[1]: made + more})
 
 
-def refusals():
+def refusals(graphs):
     """What cannot be probed is refused in one line that says why, and how it can be."""
     for words, status_, hints in (
             (["fn:contexts_work+0x1"], 2, ["no instruction begins there", "+0x0", "+0x5"]),
@@ -233,6 +312,7 @@ def refusals():
             (["fn:contexts_*"], 2, ["name one function"]),
             (["contexts_work+0x10"], 2, ["a place is fn:NAME"]),
             (["fn:__schedule+0x10"], None, ["__schedule"]),
+            ([f"fn:{CALLED}{graphs.instructions(CALLED)[2][0]}"], 1, ["JIFL itself calls the function"]),
             (["fn:exc_int3"], 1, ["cannot be a target"])):
         end = run("jifl", "probe", *words, "--for", "100ms")
         good = end.returncode == status_ if status_ else end.returncode != 0
@@ -267,7 +347,8 @@ def come_and_go(rounds, graphs):
         if not check(f"round {round_}", end.returncode == 0, end):
             break
         data = json.loads(end.stdout)
-        same(f"round {round_}: missed, incomplete", (data["missed"], data["incomplete"]), (0, 0))
+        same(f"round {round_}: missed, incomplete, switched off",
+             (data["missed"], data["incomplete"], data["switched_off"]), (0, 0, 0))
         total += sum(row["hits"] for row in data["places"])
         if round_ % 4 == 3:
             refused_at_last(graphs, loop)
@@ -299,14 +380,17 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree")
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)
     natively(graphs)
+    natively_for_two(graphs)
     beside_kprobes(graphs)
     inside_others(graphs)
-    refusals()
+    switched_off(graphs)
+    of_another_module()
+    refusals(graphs)
     come_and_go(int(rounds), graphs)
     same("no session is left", status()["sessions"], [])
     same("the text is as it was", texts(graphs), before)

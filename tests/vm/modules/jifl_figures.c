@@ -110,6 +110,16 @@ static ssize_t figures_write(struct file *file, const char __user *from, size_t 
 	return size;
 }
 
+/*
+ * Of the name of a function of jifl_contexts, but this one has a part that the compiler puts aside:
+ * contexts_work.cold. It comes with what _printk is called in.
+ */
+static KNOWN void contexts_work(int cpus)
+{
+	if (cpus < 1)
+		pr_err("jifl_figures: no processor is online\n");
+}
+
 static const struct proc_ops figures_ops = { .proc_read = figures_read, .proc_write = figures_write };
 static struct task_struct *thread;
 
@@ -124,6 +134,7 @@ static int __init figures_init(void)
 		return -ENOMEM;
 	}
 	wake_up_process(thread);
+	contexts_work(num_online_cpus());
 	return 0;
 }
 module_init(figures_init);

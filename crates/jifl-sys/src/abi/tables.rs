@@ -273,6 +273,10 @@ pub struct Hits {
     pub hits: u64,
     /// Threads that came to the instruction in native code.
     pub caught: u64,
+    /// `HITS_NO_ROOM`, `HITS_SWITCHED_OFF`.
+    pub flags: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 // SAFETY: it is `struct jifl_hits`, as the test of the ABI holds, of integers.
@@ -284,5 +288,7 @@ unsafe impl Entry for Hits {
 pub const HITS_MOVED: usize = 0;
 /// In [`TableRead::rest`] of [`Hits`]: executions that were not counted.
 pub const HITS_MISSED: usize = 1;
-/// In [`TableRead::rest`] of [`Hits`]: places that a copy has no counter for, for want of room.
-pub const HITS_REFUSED: usize = 2;
+/// In [`Hits::flags`]: a copy has no counter for the place, for want of room.
+pub const HITS_NO_ROOM: u32 = 1 << 0;
+/// In [`Hits::flags`]: kprobes were switched off for a time.
+pub const HITS_SWITCHED_OFF: u32 = 1 << 1;

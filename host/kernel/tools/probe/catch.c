@@ -1,52 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Breakpoints at the instructions that a session of the tool probe is about: they catch what comes
- * to an instruction in native code. That is a thread that has entered the function before the
- * session, or past its door (an NMI, an idle task); that came back natively, behind what cannot be
- * copied or behind the fixup of an exception; or that jumped into the middle of the function. So a
- * count does not depend on a complete control flow graph.
- *
- * A breakpoint is a kprobe. The kernel refuses it where it changes the text itself (jump labels,
- * static calls, alternatives, ftrace), where probes are forbidden, and where no instruction begins.
- * Copies have none (text/overlay.c).
+ * What happens to a thread that meets a breakpoint (set.c). It came to an instruction in native
+ * code. That is a thread that has entered the function before the session, or past its door (an
+ * NMI, an idle task); that came back natively, behind what cannot be copied or behind the fixup of
+ * an exception; or that jumped into the middle of the function. So a count does not depend on a
+ * complete control flow graph. Copies have no breakpoint (text/overlay.c).
  *
  * A thread that is caught goes on in the copy, so it is caught once and not at each instruction.
  * The copy counts. Where it must not go there, the handler counts and the thread goes on natively.
  *
+ * Why each session that has places there counts the execution once:
+ *
+ *  a. The handler decides once for all sessions: the copy counts for all, or the handler does.
+ *  b. A session is in the table of places (table.c) before it is on the list of the breakpoint, and
+ *     copies from before are dropped in between. So a block that the handler finds has the counters
+ *     of all that are on the list, or it is dropped. In a dropped block the thread meets an int3 at
+ *     once, and goes on in a new one. A block that has found no room for a counter of theirs is not
+ *     used (jifl_probe_place.refused).
+ *  c. Where the handler counts it walks the list once, and RCU shows it each session at most once.
+ *  d. A session that begins or ends meanwhile may have the execution or not: START has not
+ *     returned, or STOP has begun.
+ *
  * Why a thread may go on in the cache, from an exception in its middle:
  *
- * 1. It goes on at the beginning of a block that stands for the instruction, with all registers,
- *    flags and the stack as they were. There a block needs nothing else (step 3 in the head of
- *    session/adopt.c; jifl_engine_landing asks for exactly that).
- * 2. The block is of the session's own context, which exists until after jifl_evict for the
- *    session. When jifl_probe_clear has returned no handler runs, and it is called before
- *    jifl_evict. So each thread that was sent to the cache is there, or has left, when jifl_evict
- *    begins. A session that is refused after all has sent nobody (jifl_probe.leads).
- * 3. The same for a flush: the handler runs with interrupts off, and asks jifl_mix_is_paused. If
- *    the answer is no, jifl_evict's stop of the machine comes after the return from this exception.
- * 4. The exception is as an NMI to the kernel. What it has interrupted is told by what is beneath:
- *    one NMI level and one of interrupts are the exception's own. An NMI, an idle task, a thread
- *    that stops the machine and the module's own code stay native (enter/guard.c).
- * 5. Step 4 says that the interrupted code does not hold the engine lock or jifl_entry_lock: each
- *    is held with jifl_own_begin. So the handler may take the engine lock.
- * 6. A copy that begins with the instruction would not come to the breakpoint again. Text that is
- *    not copied is told by jifl_engine_warm, which makes no block for it, and jifl_engine_landing,
- *    which finds no exact place in a block that only leaves. So there is no loop.
- * 7. If another kprobe is there, its handler has to see the execution: the thread goes on natively.
+ *  1. It goes on at the beginning of a block that stands for the instruction, with all registers,
+ *     flags and the stack as they were. There a block needs nothing else (step 3 in the head of
+ *     session/adopt.c; jifl_engine_landing asks for exactly that).
+ *  2. The block is of the own context of a session on the list. The context exists until after
+ *     jifl_evict for that session. When jifl_probe_clear has returned no handler runs any more that
+ *     has found the session on the list, and it is called before jifl_evict. So each thread that
+ *     was sent to the context is there, or has left, when jifl_evict begins. A session that is
+ *     refused after all has sent nobody (jifl_probe.leads).
+ *  3. The same for a flush: the handler runs with interrupts off, and asks jifl_mix_is_paused. If
+ *     the answer is no, jifl_evict stops the machine only after the return from this exception.
+ *  4. The exception is as an NMI to the kernel. What it has interrupted is told by what is beneath:
+ *     one NMI level and one of interrupts are the exception's own. An NMI, an idle task, a thread
+ *     that stops the machine and the module's own code stay native (enter/guard.c). So does a
+ *     thread that injects idle time (PF_IDLE): it runs code of the idle loop, where RCU may not
+ *     watch. The handler cannot ask, because RCU watches in the exception itself.
+ *  5. Step 4 says that the interrupted code does not hold the engine lock or jifl_entry_lock: each
+ *     is held with jifl_own_begin. So the handler may take the engine lock.
+ *  6. A copy that begins with the instruction would not come to the breakpoint again. Text that is
+ *     not copied is told by jifl_engine_warm, which makes no block for it, and jifl_engine_landing,
+ *     which finds no exact place in a block that only leaves. So there is no loop.
+ *  7. If another kprobe is there, its handler has to see the execution: the thread stays native.
+ *  8. In code of the cache the lanes of this CPU are those of its own level, or of a higher one
+ *     (call/levels.c, steps 3 and 4). A call that is above the level of the lanes changes them, and
+ *     has its return hooked to change them back. A thread in the middle of a function has no return
+ *     at hand that could be hooked. So above the level of the lanes it stays native. That is so in
+ *     softirqs and interrupts, unless the function was called in the cache by such a call.
+ *  9. A block that is missing is translated on the dispatcher's stack, as deep as any translation.
+ *     Interrupts are off, as the dispatcher has them. The dispatcher does not run on this CPU: what
+ *     the exception has interrupted was on the task's stack, because the level is that of a task
+ *     (store/level.h).
  *
- * What is not caught: an execution inside the handler of another kprobe. The kernel tells how often
- * that was, and so does the session.
+ * What is not caught: an execution inside the handler of a kprobe, of others or of the module's
+ * own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
+ * single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel gives up (BUG in
+ * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c).
  */
 #include <linux/kprobes.h>
-#include <linux/mm.h>
 #include <linux/preempt.h>
+#include <linux/rculist.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
-#include <linux/uaccess.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../store/percpu.h"
+#include "../../run/dispatch.h"
+#include "../../call/levels.h"
 #include "../../call/whose.h"
 #include "../../enter/guard.h"
 #include "../../session/mix.h"
@@ -54,8 +77,9 @@
 #include "../../text/overlay.h"
 #include "probe.h"
 
-/* Room on a task's stack for a translation. */
-#define JIFL_PROBE_STACK	(THREAD_SIZE / 2)
+/* The sites of a breakpoint. Preemption is off. */
+#define for_each_site(site, b) \
+	list_for_each_entry_rcu((site), &(b)->sites, node, true)
 
 /* --- who is caught -------------------------------------------------------------------------- */
 
@@ -84,35 +108,92 @@ static bool jifl_probe_in_own_code(void)
 	return false;
 }
 
-/* Step 4. */
+/* Steps 4 and 8. */
 static bool jifl_probe_may_enter(enum jifl_level level)
 {
 	if ((preempt_count() & NMI_MASK) != NMI_OFFSET || jifl_probe_in_own_code())
 		return false;
+	if (jifl_levels_is_above(level) && !JIFL_HOST_PLANTED(interrupts_led))
+		return false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && level == JIFL_LEVEL_SOFTIRQ)
 		return false;
 	return level != JIFL_LEVEL_TASK ||
-	       (current->pid && current->sched_class != jifl_guard_stop_class);
+	       (current->pid && !is_idle_task(current) &&
+		current->sched_class != jifl_guard_stop_class);
 }
 
-/* Where the thread goes on in the cache; 0: natively. */
-static u64 jifl_probe_landing(const struct jifl_probe_site *site, const struct pt_regs *regs)
+/* --- where it goes on ----------------------------------------------------------------------- */
+
+static u64 jifl_probe_block(const struct jifl_probe_site *site)
 {
-	const unsigned long address = (unsigned long)site->probe.addr;
 	const struct jifl_probe *p = site->owner;
+
+	return jifl_engine_landing(p->session->alone.context,
+				   jifl_orig_at(p->places[site->first].address), false);
+}
+
+/* Does each copy count for the site? */
+static bool jifl_probe_is_whole(const struct jifl_probe_site *site)
+{
+	const struct jifl_probe *p = site->owner;
+	u32 i;
+
+	for (i = site->first; i < site->first + site->n; i++)
+		if (READ_ONCE(p->places[i].refused))
+			return false;
+	return true;
+}
+
+static bool jifl_probe_are_whole(const struct jifl_breakpoint *b)
+{
+	const struct jifl_probe_site *site;
+
+	for_each_site(site, b)
+		if (!jifl_probe_is_whole(site))
+			return false;
+	return true;
+}
+
+/* On the dispatcher's stack. */
+static void jifl_probe_warm(void *arg)
+{
+	const struct jifl_probe_site *site = arg;
+	const struct jifl_probe_place *place = &site->owner->places[site->first];
+
+	jifl_warm_address(place->aim, place->address);
+}
+
+/* A block there, of any session that may lead. 0: there is none, and none can be made now. */
+static u64 jifl_probe_any_block(const struct jifl_breakpoint *b, enum jifl_level level)
+{
+	struct jifl_probe_site *site, *leader = NULL;
+	u64 block;
+
+	for_each_site(site, b) {
+		if (!READ_ONCE(site->owner->leads))
+			continue;
+		block = jifl_probe_block(site);
+		if (block)
+			return block;
+		leader = leader ?: site;
+	}
+	if (!leader || level != JIFL_LEVEL_TASK)
+		return 0;
+	jifl_dispatch_call(jifl_probe_warm, leader);
+	/* The new block may have had no room for a counter. */
+	return jifl_probe_are_whole(b) ? jifl_probe_block(leader) : 0;
+}
+
+/* Where the thread goes on in the cache; 0: natively. For all sessions of the breakpoint. */
+static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_regs *regs)
+{
 	const enum jifl_level level = jifl_probe_level(regs);
-	u64 landing;
 	u8 byte;
 
-	if (!READ_ONCE(p->leads) || !jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
-	    !jifl_overlay_is_own(address, &byte))
+	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
+	    !jifl_overlay_is_own((unsigned long)b->probe.addr, &byte) || !jifl_probe_are_whole(b))
 		return 0;
-	landing = jifl_engine_landing(p->session->alone.context, jifl_orig_at(address), false);
-	if (landing || level != JIFL_LEVEL_TASK ||
-	    regs->sp - (unsigned long)task_stack_page(current) < JIFL_PROBE_STACK)
-		return landing;
-	jifl_warm_address(p->places[site->first].aim, address);
-	return jifl_engine_landing(p->session->alone.context, jifl_orig_at(address), false);
+	return jifl_probe_any_block(b, level);
 }
 
 /* --- counting natively ---------------------------------------------------------------------- */
@@ -166,143 +247,30 @@ static void jifl_probe_count_native(const struct jifl_probe_site *site, const st
 		const struct jifl_probe_place *place = &p->places[i];
 
 		if (place->where == JIFL_SPLICE_BEFORE ||
-		    jifl_probe_branches(place->cc, regs) == (place->where == JIFL_SPLICE_TAKEN))
+		    jifl_probe_branches(READ_ONCE(place->cc), regs) ==
+		    (place->where == JIFL_SPLICE_TAKEN))
 			this_cpu_inc(*place->counter);
 	}
 }
 
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs)
 {
-	struct jifl_probe_site *site = container_of(kp, struct jifl_probe_site, probe);
+	struct jifl_breakpoint *b = container_of(kp, struct jifl_breakpoint, probe);
+	struct jifl_probe_site *site;
 	u64 landing;
 
 	if (JIFL_HOST_PLANTED(natives_not_caught))
 		return 0;
-	atomic64_inc(&site->caught);
-	landing = jifl_probe_landing(site, regs);
-	if (!landing) {
-		jifl_probe_count_native(site, regs);
-		return 0;
+	landing = jifl_probe_landing(b, regs);
+	for_each_site(site, b) {
+		atomic64_inc(&site->caught);
+		if (landing)
+			atomic64_inc(&site->owner->moved);
+		if (!landing || (JIFL_HOST_PLANTED(sites_apart) && !jifl_probe_block(site)))
+			jifl_probe_count_native(site, regs);
 	}
-	atomic64_inc(&site->owner->moved);
+	if (!landing)
+		return 0;
 	regs->ip = landing;
 	return 1;
-}
-
-/*
- * A kprobe with such a handler is not replaced by a jump (kernel/kprobes.c, optimize_kprobe). The
- * handler of a jump cannot send the thread elsewhere.
- */
-static void jifl_probe_behind(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
-{
-}
-
-/* --- setting --------------------------------------------------------------------------------- */
-
-/* The condition of the branch there; negative: none stands there that is known. */
-static int jifl_probe_condition(unsigned long address)
-{
-	u8 b[3];
-
-	if (copy_from_kernel_nofault(b, (void *)address, sizeof(b)))
-		return -EINVAL;
-	preempt_disable();
-	jifl_overlay_is_own(address, &b[0]);
-	preempt_enable();
-	if ((b[0] & 0xf0) == 0x70)
-		return b[0] & 0xf;
-	if (b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
-		return b[1] & 0xf;
-	if (b[0] == 0xe3)
-		return JIFL_PROBE_JRCXZ;
-	if (b[0] == 0x67 && b[1] == 0xe3)
-		return JIFL_PROBE_JECXZ;
-	return -EINVAL;
-}
-
-static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
-						 const struct jifl_probe_site *site)
-{
-	u32 i;
-
-	for (i = site->first; i < site->first + site->n; i++) {
-		struct jifl_probe_place *place = &p->places[i];
-		int cc;
-
-		if (place->where == JIFL_SPLICE_BEFORE)
-			continue;
-		cc = jifl_probe_condition(place->address);
-		if (cc < 0)
-			return JIFL_SPLICE_BRANCH;
-		place->cc = cc;
-	}
-	return JIFL_SPLICE_OK;
-}
-
-static enum jifl_splice_refusal jifl_probe_reason(int err)
-{
-	switch (err) {
-	case -EILSEQ:
-		return JIFL_SPLICE_BOUNDARY;
-	case -EINVAL:
-	case -EOPNOTSUPP:
-		return JIFL_SPLICE_OWNED;
-	default:
-		return JIFL_SPLICE_FAILED;
-	}
-}
-
-int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
-{
-	u32 i;
-	int err;
-
-	for (i = 0; i < p->nsites; i++) {
-		struct jifl_probe_site *site = &p->sites[i];
-
-		*bad = i;
-		*why = jifl_probe_learn(p, site);
-		if (*why)
-			return -EILSEQ;
-		site->probe.addr = (kprobe_opcode_t *)p->places[site->first].address;
-		site->probe.pre_handler = jifl_probe_caught;
-		site->probe.post_handler = jifl_probe_behind;
-		err = JIFL_TRY(register_kprobe(&site->probe));
-		if (err == -ENOMEM)
-			return err;
-		*why = err ? jifl_probe_reason(err) : JIFL_SPLICE_OK;
-		if (err)
-			return -EILSEQ;
-		site->set = true;
-	}
-	return 0;
-}
-
-void jifl_probe_clear(struct jifl_probe *p)
-{
-	struct kprobe **all = kvmalloc_array(p->nsites, sizeof(*all), GFP_KERNEL);
-	u32 i, n = 0;
-
-	for (i = 0; i < p->nsites; i++) {
-		if (!p->sites[i].set)
-			continue;
-		p->sites[i].set = false;
-		if (all)
-			all[n++] = &p->sites[i].probe;
-		else
-			unregister_kprobe(&p->sites[i].probe);
-	}
-	if (n)
-		unregister_kprobes(all, n);
-	kvfree(all);
-}
-
-u64 jifl_probe_missed(const struct jifl_probe *p)
-{
-	u64 missed = 0;
-	u32 i;
-
-	for (i = 0; i < p->nsites; i++)
-		missed += READ_ONCE(p->sites[i].probe.nmissed);
-	return missed;
 }

@@ -11,30 +11,41 @@
 
 struct ir_block;
 struct jifl_aim;
+struct jifl_probe;
 struct jifl_session;
+
+/* The breakpoint at an instruction. There is one, however many sessions have places there. */
+struct jifl_breakpoint {
+	struct kprobe probe;
+	struct hlist_node node;		/* in set.c's table, by address; jifl_session_mutex */
+	struct list_head sites;		/* of these sessions; set.c says who reads and writes it */
+};
+
+/* What a session has at an instruction. */
+struct jifl_probe_site {
+	struct list_head node;		/* in breakpoint->sites */
+	struct jifl_breakpoint *breakpoint; /* NULL: not set; jifl_session_mutex */
+	struct jifl_probe *owner;
+	u32 first, n;			/* its places */
+	atomic64_t caught;
+	bool lifted;			/* the kernel has taken the breakpoint away for a time */
+	unsigned long before, missed;	/* of the kprobe's nmissed; jifl_session_mutex */
+};
 
 /* A place in the list of a session. */
 struct jifl_probe_place {
 	unsigned long address;
 	u8 where;			/* enum jifl_splice_where */
 	u8 cc;				/* the low nibble of a jcc's opcode; JIFL_PROBE_JRCXZ */
-	bool skipped;			/* a door skips the instruction: breakpoints cannot stand there */
+	bool skipped;			/* a door skips the instruction: no breakpoint there */
 	bool refused;			/* a copy has found no room for the counter */
+	struct jifl_probe_site *site;	/* NULL: skipped */
 	struct jifl_aim *aim;
 	u64 __percpu *counter;
 };
 
 #define JIFL_PROBE_JRCXZ	0x10
 #define JIFL_PROBE_JECXZ	0x11
-
-/* The breakpoint at an instruction of the session's places. */
-struct jifl_probe_site {
-	struct kprobe probe;
-	bool set;
-	struct jifl_probe *owner;
-	u32 first, n;			/* its places */
-	atomic64_t caught;
-};
 
 /* What a session has, s->tool_data. */
 struct jifl_probe {
@@ -44,7 +55,8 @@ struct jifl_probe {
 	u32 nsites;
 	struct jifl_probe_place *places;
 	struct jifl_probe_site *sites;
-	bool leads;			/* breakpoints may lead threads into the cache */
+	struct kprobe **leaving;	/* room for one a site: the end needs no memory */
+	bool leads;			/* breakpoints may lead threads into the session's context */
 	atomic64_t moved;
 };
 
@@ -59,18 +71,30 @@ void jifl_probe_withdraw(struct jifl_probe *p);
 /* Inserts the counters of the block's places. As jifl_instrument_fn; under the engine lock. */
 void jifl_probe_instrument(struct ir_block *b, void *unused);
 
-/* --- catch.c: breakpoints ------------------------------------------------------------------ */
+/* --- place.c: which places there may be -------------------------------------------------- */
+
+/* Fills the place. Process context, sleeps. */
+enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
+					 struct jifl_probe_place *place);
+
+/* --- catch.c: who meets breakpoints ----------------------------------------------------- */
 
 /* The handler. In an int3 exception. */
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
+
+/* --- set.c: breakpoints come and go ----------------------------------------------------- */
+
 /*
- * Sets a breakpoint at each site. 0; negative with *bad set, the site, and *why. What was set then
- * goes with jifl_probe_clear. Under jifl_session_mutex; they sleep.
+ * Sets a breakpoint at each site. 0; -ENOMEM; -EINTR: the task is being killed; -EILSEQ with *bad
+ * set, the site, and *why. What was set then goes with jifl_probe_clear. Under jifl_session_mutex;
+ * they sleep.
  */
 int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why);
-/* When it returns no handler of these runs any more. */
+/* When it returns no handler runs any more that knows the session. */
 void jifl_probe_clear(struct jifl_probe *p);
-/* Executions that the kernel has not told of. */
+/* The kernel takes the breakpoint away. Under text_mutex, preemption off. */
+void jifl_probe_lifted(struct kprobe *kp);
+/* Executions that the kernel has not told of. Takes jifl_session_mutex. */
 u64 jifl_probe_missed(const struct jifl_probe *p);
 
 #endif

@@ -9,9 +9,9 @@
  * 2. Each copy that was made since jifl_probe_publish has the counter, in whatever context, also of
  *    sessions that have ended (jifl_engine_everywhere). Copies from before were dropped then. A
  *    thread inside one of them goes on in a new copy at its next instruction.
- * 3. An execution of the original text meets the breakpoint (catch.c). There it is counted, or it
- *    becomes one of a copy. It is not counted in the handler of another kprobe: the kernel counts
- *    those.
+ * 3. An execution of the original text meets the breakpoint (set.c), or the session says that some
+ *    may not have. There it is counted, or it becomes one of a copy (catch.c). It is not counted in
+ *    the handler of a kprobe: the kernel counts those.
  * 4. What the door skips, at a function's beginning, has no breakpoint, because the door stands
  *    there. A call comes to it by the door, or in a copy. At the door, the entry piece counts it,
  *    or jifl_probe_passes if the call passes. In a copy, the block where the function begins counts
@@ -24,11 +24,27 @@
  *    tasks after that: no thread is between the two instructions of a counter any more. Counters
  *    are freed after jifl_evict, with the session.
  *
- * What is not counted right: A copy is dropped because its text changes, while a thread stands
- * between the counter and the instruction: the thread goes on in a new copy, and counts again. An
- * instruction that runs natively under its breakpoint and faults is executed again, and counted
- * again; so does each kprobe. A call that is made where RCU does not watch is not counted at what
- * the door skips: nothing is looked up there (session/choose.c).
+ * What is counted twice. The counter stands before the instruction, and a thread that has run the
+ * counter may come to the instruction anew:
+ *
+ *  - The thread is interrupted between the two, or it sleeps in a page fault of the instruction.
+ *    Meanwhile its block is dropped, so it goes on in a new one. A block is dropped when the kernel
+ *    changes a byte of it, and when a session of this tool with a place in it begins or ends. If it
+ *    has the beginning of a function, also when any session with that target does.
+ *  - The same, and meanwhile jifl_evict replaces the thread's address by that of the original: when
+ *    another session ends in whose context the thread is, and when the cache is emptied. The thread
+ *    meets the breakpoint then.
+ *  - The instruction runs natively under its breakpoint, and faults. When it is executed again, each
+ *    kprobe has another hit.
+ *
+ * To go on behind the counter, the thread would need a copy of its own that begins without one, and
+ * natively a mark that outlasts its sleep. The ways of branches have no such case: no place on an
+ * edge is exact (engine/emit/inserts.c), so a thread there runs the counter and nothing else.
+ *
+ * What is not counted, of what the door skips: a call where RCU does not watch, because nothing is
+ * looked up there (session/choose.c); and a call inside the handler of a tracer that has the same
+ * function, where several have its site: ftrace calls nobody in such a recursion. The door does not
+ * hear of these calls.
  *
  * Contexts: instrumenting: under the engine lock; entries: under jifl_entry_lock;
  * jifl_probe_passes: any; the others sleep.
@@ -43,7 +59,6 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
-#include "../../compat/ksym.h"
 #include "../../store/answer.h"
 #include "../../call/count.h"
 #include "../../call/whose.h"
@@ -53,45 +68,6 @@
 #include "probe.h"
 
 /* --- making ----------------------------------------------------------------------------- */
-
-/* Is the address in the function, or in what the compiler has put aside of it (NAME.cold)? */
-static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
-{
-	char own[KSYM_NAME_LEN], other[KSYM_NAME_LEN];
-	const unsigned long start = jifl_ksym_start(address);
-	size_t n;
-
-	if (start == t->id)
-		return true;
-	if (!start)
-		return false;
-	jifl_ksym_name(t->id, own, sizeof(own));
-	jifl_ksym_name(start, other, sizeof(other));
-	n = strlen(own);
-	return !strncmp(own, other, n) && !strncmp(other + n, ".cold", 5);
-}
-
-static enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s,
-						const struct jifl_splice *from,
-						struct jifl_probe_place *place)
-{
-	struct jifl_aim *aim = jifl_aim_at(s, from->target);
-
-	if (!aim || aim->target->kind != JIFL_TARGET_FUNCTION || aim->condition ||
-	    !jifl_probe_is_in(aim->target, from->address))
-		return JIFL_SPLICE_OUTSIDE;
-	place->address = from->address;
-	place->where = from->where;
-	place->aim = aim;
-	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
-	/* There are an endbr64, if the function has one, and the site. */
-	if (place->skipped && from->address != aim->target->id &&
-	    from->address != aim->target->address - CALL_INSN_SIZE)
-		return JIFL_SPLICE_BOUNDARY;
-	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
-		return JIFL_SPLICE_BRANCH;
-	return JIFL_SPLICE_OK;
-}
 
 static int jifl_probe_refuse(struct jifl_session *s, u32 n, enum jifl_splice_refusal why)
 {
@@ -132,6 +108,7 @@ static void jifl_probe_find_sites(struct jifl_probe *p)
 			site->first = i;
 		}
 		site->n++;
+		p->places[i].site = site;
 	}
 }
 
@@ -147,7 +124,8 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 	INIT_LIST_HEAD(&p->list);
 	p->places = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->places), GFP_KERNEL));
 	p->sites = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->sites), GFP_KERNEL));
-	if (!p->places || !p->sites)
+	p->leaving = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->leaving), GFP_KERNEL));
+	if (!p->places || !p->sites || !p->leaving)
 		return -ENOMEM;
 	ret = jifl_probe_fill_all(s, p);
 	if (!ret)
@@ -166,6 +144,7 @@ static void jifl_probe_close(struct jifl_session *s)
 		free_percpu(p->places[i].counter);
 	kvfree(p->places);
 	kvfree(p->sites);
+	kvfree(p->leaving);
 	kfree(p);
 	s->tool_data = NULL;
 }
@@ -252,36 +231,29 @@ static u32 jifl_probe_end(const void *table)
 	return p->nplaces;
 }
 
-static u64 jifl_probe_caught_at(const struct jifl_probe *p, u32 place)
-{
-	u32 i;
-
-	for (i = 0; i < p->nsites; i++)
-		if (place - p->sites[i].first < p->sites[i].n)
-			return atomic64_read(&p->sites[i].caught);
-	return 0;
-}
-
 static void jifl_probe_answer(const void *table, u32 i, void *answer)
 {
 	const struct jifl_probe *p = table;
+	const struct jifl_probe_place *place = &p->places[i];
+	const struct jifl_probe_site *site = place->site;
 	struct jifl_hits *hits = answer;
 	int cpu;
 
-	*hits = (struct jifl_hits){ .caught = jifl_probe_caught_at(p, i) };
+	*hits = (struct jifl_hits){ .caught = site ? atomic64_read(&site->caught) : 0 };
+	if (READ_ONCE(place->refused))
+		hits->flags |= JIFL_HITS_NO_ROOM;
+	if (site && READ_ONCE(site->lifted))
+		hits->flags |= JIFL_HITS_SWITCHED_OFF;
 	for_each_possible_cpu(cpu)
-		hits->hits += READ_ONCE(*per_cpu_ptr(p->places[i].counter, cpu));
+		hits->hits += READ_ONCE(*per_cpu_ptr(place->counter, cpu));
 }
 
 static void jifl_probe_rest(const void *table, struct jifl_table_read *req)
 {
 	const struct jifl_probe *p = table;
-	u32 i;
 
 	req->rest[JIFL_HITS_MOVED] = atomic64_read(&p->moved);
 	req->rest[JIFL_HITS_MISSED] = jifl_probe_missed(p);
-	for (i = 0; i < p->nplaces; i++)
-		req->rest[JIFL_HITS_REFUSED] += READ_ONCE(p->places[i].refused);
 }
 
 static const struct jifl_answer jifl_probe_table = {
@@ -293,7 +265,7 @@ static const struct jifl_answer jifl_probe_table = {
 
 static int jifl_probe_init(void)
 {
-	jifl_overlay_init(jifl_probe_caught);
+	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted);
 	return 0;
 }
 

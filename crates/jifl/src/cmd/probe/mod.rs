@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{FLAG_ADOPT, HITS_MISSED, HITS_MOVED, HITS_REFUSED, Hits, Kind};
+use jifl_sys::abi::{
+    FLAG_ADOPT, HITS_MISSED, HITS_MOVED, HITS_NO_ROOM, HITS_SWITCHED_OFF, Hits, Kind,
+};
 use serde::Serialize;
 
 use self::place::{Kernel, Places, Word};
@@ -44,6 +46,11 @@ or with Ctrl-C. With CMD the exit status is CMD's.
 
 CAUGHT: how often a thread came to the instruction in native code, where a breakpoint stands
 meanwhile. It is counted, too, and goes on in the code cache where that can be.
+
+HITS are exact but for this: a thread counts twice if it is stopped between a counter and its
+instruction, or at a fault of the instruction, and meanwhile the copy is given up. The text of the
+block changes, a session that is about it starts or ends, or the cache is full. So it is with a
+native instruction that faults. docs/command.md has all cases.
 
 Examples:
   jifl probe fn:vfs_read --for 10s
@@ -145,6 +152,8 @@ struct Sheet<'a> {
     missed: u64,
     /// Places that some copy has no counter for.
     incomplete: u64,
+    /// Places whose breakpoint was gone for a time, as kprobes were switched off.
+    switched_off: u64,
     duration_ns: u64,
 }
 
@@ -175,12 +184,14 @@ impl<'a> Sheet<'a> {
                 caught: of(|hits| hits.caught),
             }
         };
+        let with = |flag| hits.iter().filter(|hits| hits.flags & flag != 0).count() as u64;
         Sheet {
             command: "probe",
             places: words.iter().zip(of_words).map(row).collect(),
             moved: rest[HITS_MOVED],
             missed: rest[HITS_MISSED],
-            incomplete: rest[HITS_REFUSED],
+            incomplete: with(HITS_NO_ROOM),
+            switched_off: with(HITS_SWITCHED_OFF),
             duration_ns,
         }
     }
@@ -204,6 +215,13 @@ impl<'a> Sheet<'a> {
             text += &format!(
                 "# {} places have too few hits: a copy of their block had no room for a counter\n",
                 grouped(self.incomplete)
+            );
+        }
+        if self.switched_off > 0 {
+            text += &format!(
+                "# {} places may have too few hits: kprobes were switched off meanwhile; leave 1 in \
+                 /sys/kernel/debug/kprobes/enabled\n",
+                grouped(self.switched_off)
             );
         }
         text
@@ -239,7 +257,11 @@ mod tests {
     #[test]
     fn a_word_has_the_hits_of_all_its_places() {
         let words = ["fn:f%return", "fn:f+0x3"].map(|word| Word::parse(word).unwrap());
-        let hit = |hits, caught| Hits { hits, caught };
+        let hit = |hits, caught| Hits {
+            hits,
+            caught,
+            ..Hits::default()
+        };
         let sheet = Sheet::of(
             &words,
             &[vec![0, 2], vec![1]],
@@ -253,6 +275,25 @@ mod tests {
              fn:f%return  1,005       3\n\
              fn:f+0x3         7       0\n\
              # missed 1; threads led into the cache 3\n"
+        );
+    }
+
+    #[test]
+    fn what_is_not_complete_is_said() {
+        let words = [Word::parse("fn:f%return").unwrap()];
+        let hit = |flags| Hits {
+            flags,
+            ..Hits::default()
+        };
+        let all = [hit(HITS_NO_ROOM), hit(HITS_SWITCHED_OFF | HITS_NO_ROOM)];
+        let text = Sheet::of(&words, &[vec![0, 1]], &all, [0; 3], 5).text();
+        assert!(
+            text.contains("\n# 2 places have too few hits: a copy"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n# 1 places may have too few hits: kprobes"),
+            "{text}"
         );
     }
 }

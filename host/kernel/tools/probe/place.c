@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which places there may be: in the function of their target, and not in what the handler of
+ * breakpoints calls. set.c refuses what the kernel refuses. Context: process, sleeps.
+ */
+#include <linux/mm.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+#include <asm/text-patching.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../../compat/import.h"
+#include "../../compat/ksym.h"
+#include "../../call/whose.h"
+#include "../../enter/function.h"
+#include "../../enter/target.h"
+#include "probe.h"
+
+/*
+ * Functions that are called where the handler translates: the engine asks what text stands at an
+ * address, and whose. Names as jifl_function_fits has them, without the suffixes that compilers
+ * append. Functions that cannot be targets are not listed (enter/refuse.c).
+ */
+static const char *const jifl_probe_own[] = {
+	"__module_address", "mod_find", "is_ftrace_trampoline", "copy_from_kernel_nofault*",
+	"kallsyms_*", "get_symbol_pos", "cleanup_symbol_name", "module_address_lookup",
+	"find_kallsyms_symbol*", "__bpf_address_lookup", "bpf_address_lookup", "lookup_rec",
+	"bsearch", "sprint_symbol*", "__sprint_symbol*", "sprintf", "snprintf", "vsprintf",
+	"vsnprintf", "format_decode", "string", "string_nocheck", "number", "put_dec*",
+	"strscpy", "sized_strscpy", "strlen", "strnlen", "strcmp", "strncmp", "strstr", "strchr",
+	"strchrnul", "memcmp", "memchr", "memcpy", "memmove", "memset",
+};
+
+static bool jifl_probe_is_own(unsigned long begin)
+{
+	char name[KSYM_NAME_LEN];
+	u32 i;
+
+	jifl_ksym_name(begin, name, sizeof(name));
+	*strchrnul(name, '.') = '\0';
+	for (i = 0; i < ARRAY_SIZE(jifl_probe_own); i++)
+		if (jifl_function_fits(name, jifl_probe_own[i]))
+			return true;
+	return false;
+}
+
+/* The session holds the module of its function. That of the same name elsewhere may go. */
+static bool jifl_probe_same_module(unsigned long a, unsigned long b)
+{
+	bool same;
+
+	preempt_disable();
+	same = jifl_import(__module_address)(a) == jifl_import(__module_address)(b);
+	preempt_enable();
+	return same || JIFL_HOST_PLANTED(parts_by_name);
+}
+
+/* Is the address in the function, or in what the compiler has put aside of it (NAME.cold)? */
+static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
+{
+	char own[KSYM_NAME_LEN], other[KSYM_NAME_LEN];
+	const unsigned long start = jifl_ksym_start(address);
+	size_t n;
+
+	if (start == t->id)
+		return true;
+	if (!start || !jifl_probe_same_module(start, t->id))
+		return false;
+	jifl_ksym_name(t->id, own, sizeof(own));
+	jifl_ksym_name(start, other, sizeof(other));
+	n = strlen(own);
+	return !strncmp(own, other, n) && !strncmp(other + n, ".cold", 5);
+}
+
+enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
+					 struct jifl_probe_place *place)
+{
+	struct jifl_aim *aim = jifl_aim_at(s, from->target);
+
+	if (!aim || aim->target->kind != JIFL_TARGET_FUNCTION || aim->condition ||
+	    !jifl_probe_is_in(aim->target, from->address))
+		return JIFL_SPLICE_OUTSIDE;
+	place->address = from->address;
+	place->where = from->where;
+	place->aim = aim;
+	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
+	/* There are an endbr64, if the function has one, and the site. */
+	if (place->skipped && from->address != aim->target->id &&
+	    from->address != aim->target->address - CALL_INSN_SIZE)
+		return JIFL_SPLICE_BOUNDARY;
+	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
+		return JIFL_SPLICE_BRANCH;
+	/* At the door there is no breakpoint, so no handler. */
+	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) &&
+	    jifl_probe_is_own(aim->target->id))
+		return JIFL_SPLICE_OWN;
+	return JIFL_SPLICE_OK;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The breakpoints of all sessions of the tool probe. One breakpoint stands at an instruction, and
+ * has a list of the sessions that have places there (struct jifl_probe_site). So a thread that
+ * meets it is looked at once, and not once for each session.
+ *
+ * A breakpoint is a kprobe. The kernel refuses it where it changes the text itself (jump labels,
+ * static calls, alternatives, ftrace), where probes are forbidden, and where no instruction begins.
+ *
+ * Why each execution of the original text meets the breakpoint, or the session says that some may
+ * not have:
+ *
+ * 1. register_kprobe puts an int3 there, unless all kprobes are switched off
+ *    (/sys/kernel/debug/kprobes/enabled): it says nothing of that. So the byte is read afterwards.
+ *    If it is not an int3 the session is refused.
+ * 2. A kprobe with a post_handler is not replaced by a jump (optimize_kprobe in kernel/kprobes.c),
+ *    and the jump of another kprobe at the address, or before it, goes when this one comes.
+ * 3. When kprobes are switched off later the kernel takes each int3 away, and tells perf before it
+ *    does (arch_disarm_kprobe). text/watch.c hears of that. Each session on the list is told. When
+ *    a session ends the byte is read once more, before the session leaves the list.
+ * 4. A session is on the list before its breakpoint is registered, and before the byte is read. So
+ *    no int3 is lifted between the two steps without the session's knowledge.
+ *
+ * The list is written under jifl_session_mutex. It is read with preemption off, by the handler and
+ * by jifl_probe_lifted. jifl_probe_clear waits for RCU after it has taken sites off their lists,
+ * and before breakpoints and sites are freed. RCU watches in the handler: to RCU an int3 is an NMI.
+ *
+ * Context: process, under jifl_session_mutex, but for jifl_probe_lifted.
+ */
+#include <linux/hashtable.h>
+#include <linux/kprobes.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/rculist.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <asm/text-patching.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../../session/session.h"
+#include "../../text/overlay.h"
+#include "probe.h"
+
+static DEFINE_HASHTABLE(jifl_breakpoints, 10);	/* jifl_session_mutex */
+
+/* See step 2. The handler of a jump could not send the thread elsewhere. */
+static void jifl_probe_behind(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static struct jifl_breakpoint *jifl_probe_find(unsigned long address)
+{
+	struct jifl_breakpoint *b;
+
+	hash_for_each_possible(jifl_breakpoints, b, node, address)
+		if ((unsigned long)b->probe.addr == address)
+			return b;
+	return NULL;
+}
+
+static void jifl_probe_join_list(struct jifl_probe_site *site, struct jifl_breakpoint *b)
+{
+	site->breakpoint = b;
+	site->before = READ_ONCE(b->probe.nmissed);
+	list_add_tail_rcu(&site->node, &b->sites);
+}
+
+/* A breakpoint for the site, as the first of its address. 0, or what register_kprobe says. */
+static int jifl_probe_make(struct jifl_probe_site *site, unsigned long address)
+{
+	struct jifl_breakpoint *b = JIFL_ALLOC(kzalloc(sizeof(*b), GFP_KERNEL));
+	int err;
+
+	if (!b)
+		return -ENOMEM;
+	b->probe.addr = (kprobe_opcode_t *)address;
+	b->probe.pre_handler = jifl_probe_caught;
+	b->probe.post_handler = jifl_probe_behind;
+	INIT_LIST_HEAD(&b->sites);
+	jifl_probe_join_list(site, b);
+	err = JIFL_TRY(register_kprobe(&b->probe));
+	if (err) {
+		/* The kernel has waited for handlers, if there was an int3. */
+		site->breakpoint = NULL;
+		kfree(b);
+		return err;
+	}
+	hash_add(jifl_breakpoints, &b->node, address);
+	return 0;
+}
+
+static int jifl_probe_join(struct jifl_probe_site *site, unsigned long address)
+{
+	struct jifl_breakpoint *b = jifl_probe_find(address);
+
+	if (!b)
+		return jifl_probe_make(site, address);
+	jifl_probe_join_list(site, b);
+	return 0;
+}
+
+/* Steps 1 and 3. */
+static bool jifl_probe_stands(unsigned long address)
+{
+	u8 byte;
+
+	return JIFL_HOST_PLANTED(lifted_untold) ||
+	       (!copy_from_kernel_nofault(&byte, (void *)address, 1) && byte == INT3_INSN_OPCODE);
+}
+
+/* The condition of the branch beneath the breakpoint; negative: none is there that is known. */
+static int jifl_probe_condition(unsigned long address)
+{
+	u8 b[3];
+
+	if (copy_from_kernel_nofault(b, (void *)address, sizeof(b)))
+		return -EINVAL;
+	preempt_disable();
+	jifl_overlay_is_own(address, &b[0]);
+	preempt_enable();
+	if ((b[0] & 0xf0) == 0x70)
+		return b[0] & 0xf;
+	if (b[0] == 0x0f && (b[1] & 0xf0) == 0x80)
+		return b[1] & 0xf;
+	if (b[0] == 0xe3)
+		return JIFL_PROBE_JRCXZ;
+	if (b[0] == 0x67 && b[1] == 0xe3)
+		return JIFL_PROBE_JECXZ;
+	return -EINVAL;
+}
+
+/*
+ * The breakpoint is set: before, the bytes behind the first could have been those of the jump of
+ * another kprobe. No handler needs a condition yet: nobody relies on counts before START returns.
+ */
+static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
+						 const struct jifl_probe_site *site)
+{
+	u32 i;
+
+	for (i = site->first; i < site->first + site->n; i++) {
+		struct jifl_probe_place *place = &p->places[i];
+		int cc;
+
+		if (place->where == JIFL_SPLICE_BEFORE)
+			continue;
+		cc = jifl_probe_condition(place->address);
+		if (cc < 0)
+			return JIFL_SPLICE_BRANCH;
+		WRITE_ONCE(place->cc, cc);
+	}
+	return JIFL_SPLICE_OK;
+}
+
+static enum jifl_splice_refusal jifl_probe_reason(int err)
+{
+	switch (err) {
+	case -EILSEQ:
+		return JIFL_SPLICE_BOUNDARY;
+	case -EINVAL:
+	case -EOPNOTSUPP:
+		return JIFL_SPLICE_OWNED;
+	default:
+		return JIFL_SPLICE_FAILED;
+	}
+}
+
+int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < p->nsites; i++) {
+		struct jifl_probe_site *site = &p->sites[i];
+		const unsigned long address = p->places[site->first].address;
+
+		*bad = i;
+		/* Each breakpoint interrupts all processors, and there may be thousands. */
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		err = jifl_probe_join(site, address);
+		if (err == -ENOMEM)
+			return err;
+		*why = err ? jifl_probe_reason(err) :
+		       !jifl_probe_stands(address) ? JIFL_SPLICE_SWITCHED_OFF :
+		       jifl_probe_learn(p, site);
+		if (*why)
+			return -EILSEQ;
+	}
+	return 0;
+}
+
+/* Takes the site off the list of its breakpoint. Returns the breakpoint if that has no site now. */
+static struct jifl_breakpoint *jifl_probe_leave(struct jifl_probe_site *site, unsigned long address)
+{
+	struct jifl_breakpoint *b = site->breakpoint;
+
+	if (!jifl_probe_stands(address))
+		WRITE_ONCE(site->lifted, true);
+	list_del_rcu(&site->node);
+	if (!list_empty(&b->sites))
+		return NULL;
+	hash_del(&b->node);
+	return b;
+}
+
+void jifl_probe_clear(struct jifl_probe *p)
+{
+	struct jifl_breakpoint *b;
+	u32 i, n = 0;
+
+	for (i = 0; i < p->nsites; i++) {
+		struct jifl_probe_site *site = &p->sites[i];
+
+		if (!site->breakpoint)
+			continue;
+		b = jifl_probe_leave(site, p->places[site->first].address);
+		if (b)
+			p->leaving[n++] = &b->probe;
+	}
+	unregister_kprobes(p->leaving, n);
+	synchronize_rcu();
+	for (i = 0; i < p->nsites; i++) {
+		struct jifl_probe_site *site = &p->sites[i];
+
+		if (!site->breakpoint)
+			continue;
+		site->missed = READ_ONCE(site->breakpoint->probe.nmissed) - site->before;
+		site->breakpoint = NULL;
+	}
+	for (i = 0; i < n; i++)
+		kfree(container_of(p->leaving[i], struct jifl_breakpoint, probe));
+}
+
+void jifl_probe_lifted(struct kprobe *kp)
+{
+	struct jifl_breakpoint *b = container_of(kp, struct jifl_breakpoint, probe);
+	struct jifl_probe_site *site;
+
+	/* When the breakpoint goes for good, the list is empty. */
+	list_for_each_entry_rcu(site, &b->sites, node, true)
+		if (!JIFL_HOST_PLANTED(lifted_untold))
+			WRITE_ONCE(site->lifted, true);
+}
+
+u64 jifl_probe_missed(const struct jifl_probe *p)
+{
+	u64 missed = 0;
+	u32 i;
+
+	mutex_lock(&jifl_session_mutex);
+	for (i = 0; i < p->nsites; i++) {
+		const struct jifl_probe_site *site = &p->sites[i];
+
+		missed += site->breakpoint ?
+			  READ_ONCE(site->breakpoint->probe.nmissed) - site->before : site->missed;
+	}
+	mutex_unlock(&jifl_session_mutex);
+	return missed;
+}
