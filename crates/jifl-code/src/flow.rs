@@ -31,6 +31,21 @@ pub fn instructions(bytes: &[u8], at: u64) -> impl Iterator<Item = Instruction> 
     Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).into_iter()
 }
 
+/// Forms of an endbr64: the instruction, and what the kernel puts in its place where nothing calls
+/// the function indirectly, up to Linux 6.14 and later (`gen_endbr_poison` in
+/// arch/x86/include/asm/ibt.h).
+const ENDBR64: [[u8; 4]; 3] = [
+    [0xf3, 0x0f, 0x1e, 0xfa],
+    [0x66, 0x0f, 0x1f, 0x00],
+    [0x0f, 0x1f, 0x40, 0xd6],
+];
+
+/// The bytes of the endbr64 that a function begins with, in whatever form: 4, or 0 if it has none.
+pub fn endbr64(bytes: &[u8]) -> usize {
+    let form = ENDBR64.iter().find(|form| bytes.starts_with(*form));
+    form.map_or(0, |form| form.len())
+}
+
 /// What an indirect branch goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Through {

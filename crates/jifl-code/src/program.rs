@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::explained::{self, Account, Hole};
 use crate::explore::{Context, Space, explore};
-use crate::flow::{Target, Thunks};
+use crate::flow::{self, Target, Thunks};
 use crate::graph::{CallKind, Graph};
 use crate::image::Image;
 use crate::layout::{Layout, Unit};
@@ -111,13 +111,11 @@ impl Program {
         let Some(bytes) = self.image.bytes(entry) else {
             return false;
         };
-        let rest = bytes
-            .strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa])
-            .unwrap_or(bytes);
-        if rest.starts_with(&[0x0f, 0x1f, 0x44, 0, 0]) {
+        let before = flow::endbr64(bytes);
+        if bytes[before..].starts_with(&[0x0f, 0x1f, 0x44, 0, 0]) {
             return true;
         }
-        let at = entry + (bytes.len() - rest.len()) as u64;
+        let at = entry + before as u64;
         self.tracer.is_some()
             && function
                 .graph
@@ -419,5 +417,35 @@ mod tests {
         bytes[..2].copy_from_slice(&[0xeb, 0x1e]);
         bytes[0x20] = 0xc3;
         assert_eq!(functions(bytes), [(0x1000, 2)]);
+    }
+
+    #[test]
+    fn compiled_code_has_a_place_for_tracers() {
+        let is_compiled = |begin: &[u8], place: &[u8]| {
+            let bytes = [begin, place, &[0xc3]].concat();
+            let mut names = vec![(0x1000, "f")];
+            // The call's target is behind it.
+            let tracer = 0x1000 + bytes.len() as u64;
+            names.push((tracer, "__fentry__"));
+            let bytes = [bytes, vec![0xc3]].concat();
+            let program = Program::of(Image::of_text(0x1000, bytes, &names));
+            program.is_compiled(&program.functions[program.entered(0x1000).unwrap()])
+        };
+        let begins: [&[u8]; 4] = [
+            &[],
+            &[0xf3, 0x0f, 0x1e, 0xfa], // endbr64
+            &[0x66, 0x0f, 0x1f, 0x00], // what the kernel puts there instead
+            &[0x0f, 0x1f, 0x40, 0xd6],
+        ];
+        for begin in begins {
+            for place in [&[0x0f, 0x1f, 0x44, 0, 0], &[0xe8, 1, 0, 0, 0]] {
+                assert!(is_compiled(begin, place), "{begin:02x?} {place:02x?}");
+            }
+            assert!(!is_compiled(begin, &[0x90]), "{begin:02x?}");
+        }
+        assert!(!is_compiled(
+            &[0x0f, 0x1f, 0x40, 0x00],
+            &[0x0f, 0x1f, 0x44, 0, 0]
+        ));
     }
 }

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::flow::LONGEST;
+use crate::flow::{self, LONGEST};
 use crate::image::{Error, Fixup, Image, NAME, Symbol, Tables, Text};
 use crate::names;
 use crate::tables::{self, Bytes};
@@ -26,7 +26,6 @@ const TRACERS: &str = "__builtin__ftrace";
 /// `call`, with its displacement of 4 bytes.
 const CALL: usize = 5;
 const NOP: [u8; CALL] = [0x0f, 0x1f, 0x44, 0, 0];
-const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// The kernel's memory.
 pub trait Memory {
@@ -387,11 +386,7 @@ impl Beneath {
         let Some(bytes) = image.bytes(start) else {
             return;
         };
-        let skipped = if bytes.starts_with(&ENDBR64) {
-            ENDBR64.len()
-        } else {
-            0
-        };
+        let skipped = flow::endbr64(bytes);
         let at = start + skipped as u64;
         let Some(to) = target(at, &bytes[skipped..]) else {
             return;
@@ -466,7 +461,8 @@ mod tests {
     const MODULE: u64 = 0xffff_ffff_c000_1000;
     const NAMES: &str = "\
         ffffffff81000000 T _stext\nffffffff81000000 T do_syscall_64\nffffffff81000040 T x64_sys_call\n\
-        ffffffff81000060 T ftrace_caller\nffffffff81000080 T traced\nffffffff810000c0 T _etext\n\
+        ffffffff81000060 T ftrace_caller\nffffffff81000080 T traced\nffffffff810000a0 T sealed\n\
+        ffffffff810000c0 T _etext\n\
         ffffffff81002000 R __start___ex_table\nffffffff8100200c R __stop___ex_table\n\
         ffffffffc0001000 t theirs\t[theirs]\nffffffffc0009000 t jifl_entry_stub\t[jifl]\n\
         0000000000000000 t hidden\n";
@@ -516,6 +512,10 @@ mod tests {
             let offset = (to as u32).wrapping_sub(field as u32);
             pages.put(CORE + field, &offset.to_le_bytes());
         }
+        // The endbr64 is a nop, as nothing calls the function indirectly.
+        pages.put(CORE + 0xa0, &[0x66, 0x0f, 0x1f, 0x00]);
+        pages.call(CORE + 0xa4, CORE + 0x60);
+        pages.put(CORE + 0xa9, &[0xc3]);
         // theirs: a call of a tracer that has no name, and a jump whose displacement ends in zeros.
         pages.call(MODULE, 0xffff_ffff_c001_0000);
         pages.put(MODULE + 5, &[0xe9, 1, 0, 0, 0, 0x90, 0xc3]);
@@ -547,9 +547,12 @@ mod tests {
         };
         assert_eq!(targets(CORE), [Target::Direct(CORE + 0x40)]);
         assert_eq!(targets(CORE + 0x80), []);
+        assert_eq!(targets(CORE + 0xa0), []);
         assert_eq!(targets(MODULE), []);
-        let traced = program.entered(CORE + 0x80).unwrap();
-        assert!(program.is_compiled(&program.functions[traced]));
+        for at in [CORE + 0x80, CORE + 0xa0] {
+            let traced = program.entered(at).unwrap();
+            assert!(program.is_compiled(&program.functions[traced]));
+        }
         // The fixup is known, and all of the module's text is its own, its last zeros too.
         assert_eq!(graph(CORE + 0x80).edges.len(), 3);
         assert!(graph(MODULE).is_whole(), "{:?}", graph(MODULE));

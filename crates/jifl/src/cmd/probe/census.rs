@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use iced_x86::{Instruction, Mnemonic};
 use jifl_code::depth::instructions;
+use jifl_code::flow;
 use jifl_code::image::Image;
 use jifl_code::program::{Function, Program};
 use serde::Serialize;
@@ -50,21 +51,21 @@ pub struct Census {
     census: Vec<Row>,
 }
 
-/// An endbr64, and what the kernel puts in its place where nothing calls the function indirectly
-/// (arch/x86/include/asm/ibt.h).
-const ENDBRS: [&[u8]; 2] = [&[0xf3, 0x0f, 0x1e, 0xfa], &[0x66, 0x0f, 0x1f, 0x00]];
-/// The place for tracers.
-const SITE: &[u8] = &[0x0f, 0x1f, 0x44, 0, 0];
+/// Bytes of the place for tracers.
+const SITE: usize = 5;
 
 /// What a door skips of a function; empty: the function has no door.
 fn door(program: &Program, function: &Function) -> Range<u64> {
     let entry = function.unit.entry();
     let bytes = program.image.bytes(entry).unwrap_or_default();
-    let begin = ENDBRS.iter().find(|begin| bytes.starts_with(begin));
-    let before = begin.map_or(0, |begin| begin.len());
-    let has_site = bytes[before..].starts_with(SITE) || program.is_compiled(function);
-    let length = before + SITE.len();
-    entry..entry + if has_site { length as u64 } else { 0 }
+    let length = flow::endbr64(bytes) + SITE;
+    entry
+        ..entry
+            + if program.is_compiled(function) {
+                length as u64
+            } else {
+                0
+            }
 }
 
 fn way(image: &Image, door: &Range<u64>, one: &Instruction) -> Way {
