@@ -262,6 +262,7 @@ enum jifl_left {
  * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
  * function cannot be entered (busy_target is its index, its `refused` says why). EILSEQ: a place
  * cannot be probed (busy_target is its index in the list of places, its `refused` says why).
+ * EINTR: the caller is being killed.
  */
 struct jifl_start {
 	__u32 size;

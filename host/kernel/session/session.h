@@ -26,7 +26,8 @@ struct jifl_session *jifl_session_alloc(u32 ntargets);
  * target that this kernel has; -EBUSY with *busy_target, its index, and *busy_session set
  * when JIFL_LANES others have one of them; -EXDEV with *busy_target set when another has it in
  * another scope; -EACCES when the kernel is locked
- * down; -ENOSPC, -ENOMEM. Sleeps.
+ * down; -EILSEQ with s->refused_splice set; -EINTR when the task is being killed; -ENOSPC, -ENOMEM.
+ * Sleeps.
  */
 int jifl_session_start(struct jifl_session *s, u32 *busy_target, u64 *busy_session);
 /*

@@ -161,8 +161,8 @@ static int jifl_probe_nothing(void *unused)
 }
 
 /*
- * The session does not come to run, so jifl_evict is not called for it. No thread has entered the
- * cache because of it (jifl_probe.leads). Copies of other sessions may have its counters: step 6.
+ * The session does not come to run, so jifl_evict is not called for it. No thread has entered its
+ * context (jifl_probe.leads). Copies of other sessions may have its counters: step 6.
  */
 static void jifl_probe_give_up(struct jifl_session *s)
 {
