@@ -5,7 +5,7 @@ import pytest
 
 import harness
 
-ROUNDS = 100 if harness.SOAK else 30
+ROUNDS = 100 if harness.SOAK else 6
 
 
 @pytest.mark.parametrize("kernel", harness.KERNELS)

@@ -9,6 +9,7 @@ off and inside the scheduler.
 
 from pathlib import Path
 
+from contexts import MODULE
 from lib import background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session
 
 # Called all the time. Each kernel has most of them.
@@ -85,8 +86,36 @@ def not_a_session_more():
     same("and then it is not", run("jifl", "count", "call", "fn:dput", "--for", "100ms").returncode, 0)
 
 
+def known():
+    """Functions are known as they are now, whatever earlier commands have kept."""
+    kept = Path("/run/jifl/functions")
+
+    def listed(name):
+        end = run("jifl", "list", f"fn:{name}")
+        if end.returncode:
+            same(f"{name}: it is refused", (end.returncode, "no such function" in end.stderr), (1, True))
+        return end.stdout
+
+    everything = listed("vfs_*")
+    for damage in (lambda text: text[:len(text) // 2], lambda text: text.replace("vfs_read", "vfs_reed", 1)[1:],
+                   lambda text: "", lambda text: text):
+        kept.write_text(damage(kept.read_text()))
+        same("the same functions", listed("vfs_*"), everything)
+    for _ in range(2):
+        same("a module's function before it comes", listed("contexts_work"), "")
+        same("the module comes", run("insmod", MODULE).returncode, 0)
+        check("its function then", "contexts_work" in listed("contexts_work"), listed("contexts_work"))
+        same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)
+    same("nobody else reads it", kept.stat().st_mode & 0o777, 0o600)
+    kept.chmod(0o666)
+    kept.write_text(kept.read_text().replace("vfs_read", "vfs_reed"))
+    same("what others may have written is not used", listed("vfs_*"), everything)
+    same("and it is root's alone again", kept.stat().st_mode & 0o777, 0o600)
+
+
 def functions(count):
     mark = log_mark()
+    known()
     one_system_call()
     load = rounds(int(count))
     beside_each_other()

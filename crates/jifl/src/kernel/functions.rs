@@ -6,6 +6,8 @@
 //! (available_filter_functions). Of functions that share a name, the names do not tell which has a
 //! site; then all of them may have one, and the module decides.
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
@@ -65,8 +67,8 @@ enum Sites {
     /// Nothing.
     #[default]
     Unknown,
-    /// Their addresses, or those of the functions that have one.
-    Addresses(BTreeSet<u64>),
+    /// Their addresses, or those of the functions that have one, in order.
+    Addresses(Vec<u64>),
 }
 
 impl Sites {
@@ -100,7 +102,8 @@ impl Sites {
         Sites::at(all.map(|one| one.address).collect())
     }
 
-    fn at(all: BTreeSet<u64>) -> Sites {
+    fn at(mut all: Vec<u64>) -> Sites {
+        all.sort_unstable();
         match all.is_empty() {
             true => Sites::Unknown,
             false => Sites::Addresses(all),
@@ -112,7 +115,10 @@ impl Sites {
         let begin = function.address;
         match self {
             Sites::Unknown => true,
-            Sites::Addresses(all) => all.range(begin..=begin + ENDBR64).next().is_some(),
+            Sites::Addresses(all) => {
+                let at = all.partition_point(|site| *site < begin);
+                all.get(at).is_some_and(|site| *site <= begin + ENDBR64)
+            }
         }
     }
 }
@@ -136,6 +142,20 @@ pub struct Functions {
 impl Functions {
     /// Those of the running kernel; empty if addresses are hidden.
     pub fn of_kernel() -> Functions {
+        let key = kept::key();
+        if let Some(functions) = key.as_deref().and_then(kept::read) {
+            return functions;
+        }
+        let functions = Functions::told();
+        // A module may have come meanwhile.
+        if let Some(key) = key.filter(|key| kept::key().is_some_and(|now| now == *key)) {
+            kept::write(&key, &functions);
+        }
+        functions
+    }
+
+    /// As the kernel tells them now.
+    fn told() -> Functions {
         let all = parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
         Functions {
             sites: Sites::of_kernel(&all),
