@@ -205,9 +205,9 @@ def natively_for_two(graphs):
         same(f"two sessions, natively: hits of the {name}", [row["hits"] for row in data["places"]],
              [ROUNDS * number, (ROUNDS - 1) * number, number])
         check(f"two sessions, natively: the {name} was caught", data["places"][0]["caught"] >= number, data)
-        # Interrupts stay native although the block is there.
-        same(f"two sessions, natively: tasks were led into the cache, and missed by the {name}",
-             (data["moved"], data["missed"]), (others + made["task"], 0))
+        # At each level, because the door has entered the level.
+        same(f"two sessions, natively: led into the cache, and missed by the {name}",
+             (data["moved"], data["missed"]), (number, 0))
     kprobes.clear()
 
 
@@ -244,13 +244,15 @@ def of_another_module():
     same("the module with the namesake", run("insmod", NAMESAKE).returncode, 0)
     symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
 
-    def address(name, module):
-        one, = (int(words[0], 16) for words in symbols if words[2:] == [name, f"[{module}]"])
-        return one
+    def addresses(name, module):
+        return [int(words[0], 16) for words in symbols if words[2:] == [name, f"[{module}]"]]
 
-    work, part = address("contexts_work", "jifl_contexts"), address("contexts_work.cold", "jifl_figures")
+    work, = addresses("contexts_work", "jifl_contexts")
+    parts = addresses("contexts_work.cold", "jifl_figures")
+    # 6.12's modules are compiled without such parts.
+    figure("cold parts of a namesake", len(parts))
     targets = [Device.target(0, Device.FUNCTION, Device.ONLY, work, b"contexts_work")]
-    for name, place, wanted in (("its own", work, 0), ("the other's", part, errno.EILSEQ)):
+    for name, place, wanted in (("its own", work, 0), *(("the other's", part, errno.EILSEQ) for part in parts)):
         with Device() as device:
             try:
                 device.start_of(Device.PROBE, targets, splices=[Device.splice(place)])
