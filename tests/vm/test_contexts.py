@@ -15,6 +15,6 @@ def test_contexts(kernel, smp, show):
     harness.guest("contexts", 10 if harness.SOAK else 1, kernel=kernel, smp=smp, show=show)
 
 
-@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.KERNELS])
+@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(0)])
 def test_levels(kernel, smp, show):
     harness.guest("levels", 60 if harness.SOAK else 8, kernel=kernel, smp=smp, show=show)

@@ -85,7 +85,7 @@ def check_paths(kernel, trace):
     assert "  version_proc_show " in shown and "* indirectly by seq_read_iter, observed" in shown, shown
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_edges(kernel, show, tmp_path):
     """In the machine, and here from its code and its recordings. In a recording that was spoilt much is wrong."""
     loads = LOADS + (SOAK if harness.SOAK else [])

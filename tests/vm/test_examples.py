@@ -53,7 +53,7 @@ ON_HOST = re.compile(r"(build/bin/)?jifl (vm|bench (?!--here))|make ")
 
 EXAMPLES, BLOCKS = pages.everything()
 # What pages show is of Debian's kernels on the machine that `jifl vm` makes.
-KERNELS = [] if harness.CELL else [kernel for kernel in harness.KERNELS if kernel not in harness.FINDERS]
+KERNELS = [] if harness.CELL else [kernel for kernel in harness.turn(1) if kernel not in harness.FINDERS]
 
 
 def commands(on_host):

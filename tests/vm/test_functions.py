@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_functions(kernel, show):
     harness.guest("functions", 100 if harness.SOAK else 9, kernel=kernel, smp=2, show=show)

@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_kinds(kernel, show):
     harness.guest("kinds", harness.compile_program("calls32"), kernel=kernel, smp=2, show=show)

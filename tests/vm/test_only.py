@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_only(kernel, show):
     harness.guest("only", kernel=kernel, smp=2, timeout=1200, show=show)
