@@ -59,8 +59,12 @@ u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return)
 	u64 at = block == CACHE_NONE ? 0 : cache_address(cache.blocks[block].start);
 	jifl_orig orig;
 
-	/* Blocks without code begin where the next one does. */
-	if (at && (jifl_cache_where(at, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN, &orig) !=
+	/*
+	 * A block that only leaves has no place to go on. Blocks without code begin where the next
+	 * one does.
+	 */
+	if (at && (cache.blocks[block].flags & CACHE_BLOCK_NATIVE ||
+		   jifl_cache_where(at, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN, &orig) !=
 		   JIFL_WHERE_EXACT || orig.v != addr.v))
 		at = 0;
 	jifl_host_unlock(cookie);

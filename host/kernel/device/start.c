@@ -29,14 +29,20 @@
 /* -EOPNOTSUPP with spec->refused set: it cannot be entered. */
 static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
 {
+	u32 kind = spec->kind;
 	int ret;
 
 	if (spec->id || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
 	spec->refused = jifl_function_refusal(spec->address);
+	/* No other reason is against it. */
+	if (spec->refused == JIFL_REFUSED_SITE && s->tool->places) {
+		kind = JIFL_TARGET_NOTRACE;
+		spec->refused = JIFL_REFUSED_NO;
+	}
 	if (!spec->refused) {
-		ret = jifl_aim_add(s, index, spec->kind, spec->address);
+		ret = jifl_aim_add(s, index, kind, spec->address);
 		if (!ret)
 			s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
 		if (!ret && spec->condition)

@@ -140,6 +140,7 @@ static enum jifl_refusal by_site(unsigned long begin)
 	return JIFL_REFUSED_NO;
 }
 
+/* JIFL_REFUSED_SITE is the last that is found. */
 enum jifl_refusal jifl_function_refusal(unsigned long begin)
 {
 	enum jifl_refusal why;

@@ -17,13 +17,14 @@
 static const struct jifl_target_type * const jifl_target_types[] = {
 	[JIFL_TARGET_SYSCALL] = &jifl_target_syscalls,
 	[JIFL_TARGET_FUNCTION] = &jifl_target_functions,
+	[JIFL_TARGET_NOTRACE] = &jifl_target_notrace,
 };
 
 static DEFINE_MUTEX(jifl_target_mutex);	/* guards what kinds keep */
 
 bool jifl_target_is_kind(u32 kind)
 {
-	return kind < ARRAY_SIZE(jifl_target_types) && jifl_target_types[kind];
+	return kind == JIFL_TARGET_SYSCALL || kind == JIFL_TARGET_FUNCTION;
 }
 
 u64 jifl_target_address(u32 kind, u64 id)

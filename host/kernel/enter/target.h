@@ -6,6 +6,7 @@
  *   target.c	targets come and go
  *   syscall.c	the kind JIFL_TARGET_SYSCALL, and its door
  *   function.c	the kind JIFL_TARGET_FUNCTION, and its doors
+ *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions without a door
  *
  * A kind is a struct jifl_target_type. A kind that is added later brings its own door; nothing
  * else in the module knows how a target is entered.
@@ -24,13 +25,17 @@ struct jifl_door;
 struct jifl_function_batch;
 struct module;
 
+/* A function in a request that cannot be entered, for a tool that has places in functions. */
+#define JIFL_TARGET_NOTRACE	3
+
 struct jifl_target {
 	refcount_t refs;		/* one for each aim */
 	u32 kind;			/* enum jifl_target_kind */
-	/* Within its kind. SYSCALL: the number; FUNCTION: the address where it begins. */
+	/* Within its kind. SYSCALL: the number; else the address where the function begins. */
 	u64 id;
 	/*
-	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site.
+	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site;
+	 * NOTRACE: the function's first instruction.
 	 */
 	u64 address;
 	bool ends_task;			/* a task may end in it instead of returning from it */
@@ -42,9 +47,11 @@ struct jifl_target {
 	struct jifl_aim *armed[JIFL_LANES];
 	struct hlist_head ways;		/* struct jifl_way, of several sessions */
 
-	/* function.c's alone: FUNCTION */
-	struct hlist_node node;		/* in its hash table, by address */
+	/* FUNCTION and NOTRACE */
+	struct hlist_node node;		/* in the kind's hash table */
 	struct module *module;		/* a reference; NULL: the kernel's own text */
+
+	/* function.c's alone: FUNCTION */
 	struct jifl_function_batch *batch; /* NULL: no door; jifl_session_mutex */
 	struct jifl_door *door;		/* NULL: calls always ask C code; jifl_session_mutex */
 	u32 users;			/* sessions that have it attached; jifl_session_mutex */
@@ -68,8 +75,15 @@ struct jifl_target_type {
 
 extern const struct jifl_target_type jifl_target_syscalls;	/* syscall.c */
 extern const struct jifl_target_type jifl_target_functions;	/* function.c */
+extern const struct jifl_target_type jifl_target_notrace;	/* notrace.c */
 
-/* True if the kind exists. */
+/*
+ * The target of the kind NOTRACE that begins at an address; NULL: none. Interrupts off, RCU
+ * watches.
+ */
+struct jifl_target *jifl_notrace_starting(unsigned long begin);
+
+/* True if a request may have the kind. */
 bool jifl_target_is_kind(u32 kind);
 /* Address of the code of target `id` of an existing kind; 0: this kernel has none. */
 u64 jifl_target_address(u32 kind, u64 id);

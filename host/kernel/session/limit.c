@@ -13,6 +13,9 @@
  * have the function, and none of them follows its calls. A session that follows them has one call
  * at a time: the call inside goes to the door, which says that it is missed.
  *
+ * A function without a door (enter/notrace.c) is entered by a breakpoint, which may stand at its
+ * beginning. So its beginning is inside, but for calls: these leave, and meet the breakpoint.
+ *
  * What a limit says of a function changes when sessions come and go. Both answers are right at any
  * time:
  *
@@ -39,6 +42,21 @@
 
 /* The function about which symbols were asked last; under the engine lock. */
 static unsigned long known_start, known_end;
+
+/* Has one of the mix's sessions a function without a door that begins there? */
+static bool has_notrace(const struct jifl_mix *m, unsigned long begin)
+{
+	const struct jifl_target *t = jifl_notrace_starting(begin);
+	unsigned int lane;
+
+	for (lane = 0; t && lane < JIFL_LANES; lane++) {
+		const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		if (aim && aim->session == m->members[lane])
+			return true;
+	}
+	return false;
+}
 
 /* Are the mix's sessions those that have the target, and does a call of it need nothing at its end? */
 static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
@@ -112,7 +130,7 @@ static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
 
 	if (JIFL_HOST_PLANTED(limits_ignored))
 		return false;
-	if (call ? is_own(from.v, to.v) : !begins(to.v))
+	if (call ? is_own(from.v, to.v) : !begins(to.v) || has_notrace(mix, to.v))
 		return false;
 	t = jifl_function_starting(to.v);
 	return !t || !joins(mix, t);

@@ -275,10 +275,10 @@ static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 	WRITE_ONCE(aim->target->armed[aim->session->lane], armed ? aim : NULL);
 	jifl_mix_forget(&aim->way);
 	jifl_entry_unlock(flags);
-	/* Blocks where the function begins say which sessions have it: nested.c. */
-	if (aim->target->kind == JIFL_TARGET_FUNCTION && !JIFL_HOST_PLANTED(nested_kept))
+	/* Blocks where the function begins say which sessions have it: nested.c, limit.c. */
+	if (aim->target->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
 		jifl_engine_invalidate(jifl_orig_at(aim->target->id),
-				       aim->target->address - aim->target->id);
+				       aim->target->address - aim->target->id ?: 1);
 }
 
 static void jifl_mix_publish(struct jifl_mix *m)

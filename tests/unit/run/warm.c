@@ -90,6 +90,28 @@ UNIT_TEST(warm_same, "run/warm: warmed code translates next to nothing, and coun
 	CHECK(cost.blocks && cost.insns > cost.blocks);
 }
 
+static bool all_leaves(jifl_orig from, jifl_orig to, bool call, void *arg)
+{
+	return true;
+}
+
+UNIT_TEST(warm_landings, "run/warm: no thread goes on in a block that only leaves")
+{
+	const jifl_orig at = jifl_orig_at((u64)(unsigned long)targets_plain[0].fn);
+	struct jifl_warmed_cost cost = { 0 };
+	int context, limited;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	context = jifl_engine_context_create(NULL, NULL);
+	limited = jifl_engine_context_create(NULL, NULL);
+	jifl_engine_context_limit(limited, all_leaves);
+	jifl_engine_warm(context, at, is_any, NULL, &cost);
+	jifl_engine_warm(limited, at, is_any, NULL, &cost);
+	CHECK_EQ(jifl_engine_has(limited, at), 1);
+	CHECK(jifl_engine_landing(context, at, false), "a block to go on in");
+	CHECK_EQ(jifl_engine_landing(limited, at, false), 0);
+}
+
 UNIT_TEST(warm_answers, "run/warm: what is there, is another, or is none")
 {
 	const struct target *t = &targets_plain[0];

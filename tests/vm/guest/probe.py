@@ -189,6 +189,36 @@ def natively(graphs):
             kprobes.clear()
 
 
+def without_a_door(graphs):
+    """In a function that no tracer can have, a task is caught once a call, and what an interrupt does at each place."""
+    branch, = graphs.branches("contexts_bare")
+    every = graphs.instructions("contexts_bare")
+    loop = re.search(r"(\+0x[0-9a-f]+)$", [text for place, text in every if place == branch][0])[1]
+    times = {f"fn:contexts_bare{loop}": ROUNDS, f"fn:contexts_bare{branch}:taken": ROUNDS - 1,
+             f"fn:contexts_bare{branch}:not-taken": 1, "fn:contexts_bare": 1, "fn:contexts_bare%return": 1}
+    for context in ("bare-task", "bare-timer", "bare-irq-work"):
+        owner = probe(*times)
+        made = sum(call(context).values())
+        hits, caught = ended(owner, context, moved=made if context == "bare-task" else 0)
+        same(f"{context}: hits", hits, {word: number * made for word, number in times.items()})
+        # Of a branch, its ways are one place.
+        met = Counter({"fn:contexts_bare": 1}) if context == "bare-task" else \
+            Counter(times) | Counter({f"fn:contexts_bare{branch}:{way}": ROUNDS for way in ("taken", "not-taken")})
+        same(f"{context}: caught", caught, {word: met[word] * made for word in times})
+    # A copy that another session runs counts, and nobody is caught.
+    other = session("insn", "sys:write", "-p", os.getpid(), "-f", "json")
+    call("bare-task")
+    owner = probe(*times)
+    made = sum(call("bare-task").values())
+    hits, caught = ended(owner, "without a door, in copies")
+    interrupt(other)
+    same("without a door, in copies: hits", hits, {word: number * made for word, number in times.items()})
+    same("without a door, in copies: none natively", sum(caught.values()), 0)
+    for words in (["count", "call", "fn:contexts_bare"], ["count", "insn", "fn:contexts_bare"]):
+        end = run("jifl", *words, "--for", "100ms")
+        check(f"{words} is refused", end.returncode == 1 and "no call of the tracer" in end.stderr, end)
+
+
 def natively_for_two(graphs):
     """Two sessions have the same places. What comes there natively is counted once for each, at each level."""
     loop, branch = loop_of_work(graphs)
@@ -389,6 +419,7 @@ def probes(rounds="1"):
     ways(graphs, "do_getpgid", ask)
     natively(graphs)
     natively_for_two(graphs)
+    without_a_door(graphs)
     beside_kprobes(graphs)
     inside_others(graphs)
     switched_off(graphs)

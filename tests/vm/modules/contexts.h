@@ -45,6 +45,25 @@ static KNOWN u64 contexts_work(u64 seed)
 	return x;
 }
 
+/* The same without a call of the tracer: it has no door. */
+static __attribute__((noipa)) notrace u64 contexts_bare(u64 seed)
+{
+	u64 x = seed;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	return x;
+}
+
+static u64 called(bool bare, u64 seed)
+{
+	return bare ? contexts_bare(seed) : contexts_work(seed);
+}
+
 static u64 worked(u64 x)
 {
 	int i;

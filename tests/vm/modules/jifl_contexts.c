@@ -4,7 +4,7 @@
  * /proc/jifl_contexts is
  *	CONTEXT N	the context's functions are called N times; N is a multiple of FIRE
  * and the write returns when all calls have returned. Reading the file gives for each context:
- * CONTEXT, how often contexts_work was called at the levels task, softirq and hard interrupt since
+ * CONTEXT, how often contexts_work, or contexts_bare, was called at the levels task, softirq and hard interrupt since
  * the last write of "reset 0", and how many results were wrong. What each context calls is in the
  * table `contexts`.
  */
@@ -34,6 +34,7 @@
 static struct context {
 	const char *name;
 	int (*run)(struct context *context, unsigned int n);
+	bool bare;		/* contexts_bare is called instead of contexts_work */
 	atomic_long_t calls[LEVELS];
 	atomic_long_t wrong;
 } *running;
@@ -46,7 +47,7 @@ static void work(struct context *context, unsigned int n)
 	for (i = 0; i < n; i++) {
 		u64 seed = SEED + i;
 
-		if (contexts_work(seed) != worked(seed))
+		if (called(context->bare, seed) != worked(seed))
 			atomic_long_inc(&context->wrong);
 	}
 	atomic_long_add(n, &context->calls[level()]);
@@ -344,6 +345,9 @@ static struct context contexts[] = {
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
 	{ "slot", run_slot },
+	{ "bare-task", run_task, .bare = true },
+	{ "bare-timer", run_timer, .bare = true },
+	{ "bare-irq-work", run_irq_work, .bare = true },
 };
 
 static DEFINE_MUTEX(one);

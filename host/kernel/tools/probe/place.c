@@ -6,6 +6,8 @@
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
+#include <asm/ibt.h>
 #include <asm/text-patching.h>
 
 #include "../../kernel.h"
@@ -73,17 +75,28 @@ static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
 	return !strncmp(own, other, n) && !strncmp(other + n, ".cold", 5);
 }
 
+static bool jifl_probe_is_endbr(unsigned long address)
+{
+	u32 insn;
+
+	return !copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn)) && is_endbr(insn);
+}
+
 enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
 					 struct jifl_probe_place *place)
 {
 	struct jifl_aim *aim = jifl_aim_at(s, from->target);
 
-	if (!aim || aim->target->kind != JIFL_TARGET_FUNCTION || aim->condition ||
+	if (!aim || aim->target->kind == JIFL_TARGET_SYSCALL || aim->condition ||
 	    !jifl_probe_is_in(aim->target, from->address))
 		return JIFL_SPLICE_OUTSIDE;
 	place->address = from->address;
 	place->where = from->where;
 	place->aim = aim;
+	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
+	if (aim->target->kind == JIFL_TARGET_NOTRACE && from->address == aim->target->id &&
+	    jifl_probe_is_endbr(from->address))
+		return JIFL_SPLICE_BOUNDARY;
 	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
 	/* There are an endbr64, if the function has one, and the site. */
 	if (place->skipped && from->address != aim->target->id &&

@@ -117,6 +117,14 @@ impl Code {
         all.find(|one| one.ip() == address && !one.is_invalid())
     }
 
+    /// The address behind the endbr64 there; the same address if there is none.
+    pub fn behind_endbr64(&self, address: u64) -> u64 {
+        match self.at(address) {
+            Some(one) if one.mnemonic() == Mnemonic::Endbr64 => one.next_ip(),
+            _ => address,
+        }
+    }
+
     /// Where the instructions nearest to an address begin, before it and behind it.
     pub fn neighbours(&self, address: u64) -> Vec<u64> {
         let all = || self.instructions.iter().map(Instruction::ip);

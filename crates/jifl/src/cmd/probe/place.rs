@@ -186,6 +186,11 @@ impl Kernel<'_> {
             .address(part, offset)
             .filter(|address| code.holds(*address))
             .ok_or_else(|| refused(format!("{} has no such place", function.name)))?;
+        // A door counts its endbr64. A breakpoint stands behind it.
+        let address = match self.functions.may_have_site(function) {
+            true => address,
+            false => code.behind_endbr64(address),
+        };
         // Where kprobes stand the kernel knows better.
         if code.at(address).is_none() && !code.has_kprobes {
             let near = code.neighbours(address).into_iter();
