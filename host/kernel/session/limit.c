@@ -40,7 +40,7 @@
 /* The function about which symbols were asked last; under the engine lock. */
 static unsigned long known_start, known_end;
 
-/* Are the mix's sessions those that have the target, and does a call of it need nothing at its end? */
+/* Are the mix's sessions those of the target, and does a call of it need nothing at its end? */
 static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
 {
 	const struct jifl_session *s;
