@@ -102,14 +102,14 @@ soak: setup
 	@$(MAKE) --no-print-directory all
 	@tests/soak/run $(MINUTES)
 
-# LTP: a git clone or the source of the Linux Test Project (scripts/ltp-setup has the release). It is
-# needed once. PART=i/n is one of n parts.
+# LTP: a git clone or the source of the Linux Test Project (scripts/ltp-setup has the release). It
+# is needed once. PART=i/n is one of n parts.
 ltp: setup
 	@LTP="$(LTP)" scripts/ltp-setup
 	@$(MAKE) --no-print-directory all
 	@tests/ltp/run $(if $(PART),--part $(PART))
 
-# Takes about an hour on two cores that do nothing else. BENCH: more options of the first `jifl bench`.
+# Takes about an hour on two idle cores. BENCH: more options of the first `jifl bench`.
 bench: setup
 	@scripts/bench-setup
 	@$(MAKE) --no-print-directory all

@@ -55,10 +55,10 @@ struct jifl_config {
 	 */
 	s32 thread_words;
 	/*
-	 * Only with thread_words: gives the table of a context. It has targets_end u32, one for each
-	 * address from 0 on, all of them 0 each time that this function is called. The table lies
-	 * in the low 2 GiB, and so does the code cache. 0: there is no memory. Most of the table
-	 * is never touched.
+	 * Only with thread_words: gives the table of a context. It has targets_end u32, one for
+	 * each address from 0 on, all of them 0 each time that this function is called. The table
+	 * lies in the low 2 GiB, and so does the code cache. 0: there is no memory. Most of the
+	 * table is never touched.
 	 */
 	u64 (*targets)(int context);
 	u32 targets_end;
@@ -320,8 +320,8 @@ bool jifl_engine_has(int context, jifl_orig addr);
 /*
  * Where a thread can go on that stands before the original instruction at addr, with all registers
  * as they are: the beginning of the context's block there, which jifl_engine_where with is_return,
- * or jifl_engine_where_insn without, takes for addr again. 0: there is no such block now; nothing is
- * translated. Any context but NMI.
+ * or jifl_engine_where_insn without, takes for addr again. 0: there is no such block now; nothing
+ * is translated. Any context but NMI.
  */
 u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return);
 

@@ -183,7 +183,8 @@ struct ring_info {
  * scnprintf(line, size, ...). Process context, may sleep; no plugin is started or stopped
  * meanwhile.
  */
-typedef void (*ring_show)(const void *record, const struct ring_info *info, char *line, size_t size);
+typedef void (*ring_show)(const void *record, const struct ring_info *info, char *line,
+			  size_t size);
 
 struct jifl_ring_cpu;
 

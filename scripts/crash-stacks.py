@@ -94,7 +94,7 @@ def show_originals(prog, cache, task):
 
 
 def walk(prog, cache, task):
-    """The stack's frames; from the original of where the task is running, if that is in the cache."""
+    """The stack's frames, from the original of where the task runs, if that is in the cache."""
     frames = prog.stack_trace(task)
     if not frames or not cache.holds(frames[0].pc):
         return frames

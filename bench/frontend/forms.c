@@ -28,7 +28,8 @@ static const struct {
 	FORMS(ENTRY)
 };
 
-#define MARK(value) __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00; .long %c0" :: "i"(value) : "memory")
+#define MARK(value) \
+	__asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00; .long %c0" :: "i"(value) : "memory")
 
 static double now(void)
 {
@@ -42,7 +43,8 @@ int main(int argc, char **argv)
 {
 	unsigned int rounds, calls;
 
-	if (argc != 3 || !(rounds = strtoul(argv[1], NULL, 10)) || !(calls = strtoul(argv[2], NULL, 10))) {
+	if (argc != 3 || !(rounds = strtoul(argv[1], NULL, 10)) ||
+	    !(calls = strtoul(argv[2], NULL, 10))) {
 		fprintf(stderr, "usage: %s ROUNDS CALLS, both more than 0\n", argv[0]);
 		return 2;
 	}

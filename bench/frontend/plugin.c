@@ -94,7 +94,8 @@ static uint64_t read_register(struct qemu_plugin_register *handle)
 static bool read_entry(uint64_t direct_map, uint64_t table, uint64_t index, uint64_t *entry)
 {
 	g_byte_array_set_size(bytes, 0);
-	if (!qemu_plugin_read_memory_vaddr(direct_map + table + 8 * index, bytes, 8) || bytes->len != 8)
+	if (!qemu_plugin_read_memory_vaddr(direct_map + table + 8 * index, bytes, 8) ||
+	    bytes->len != 8)
 		return false;
 	memcpy(entry, bytes->data, 8);
 	return *entry & 1;
@@ -214,7 +215,8 @@ static void write_rounds(void)
 	}
 	for (size_t i = 0; i < round_count; i++)
 		for (int event = 0; event < EVENTS; event++)
-			fprintf(file, "%" PRIu64 "%c", rounds[i][event], event + 1 < EVENTS ? ' ' : '\n');
+			fprintf(file, "%" PRIu64 "%c", rounds[i][event],
+				event + 1 < EVENTS ? ' ' : '\n');
 	if (fclose(file))
 		perror(path);
 	round_count = 0;
@@ -341,7 +343,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_mem_cb(insn, on_return, QEMU_PLUGIN_CB_NO_REGS,
 							 QEMU_PLUGIN_MEM_R, kept);
 		if (s.mark)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_NO_REGS, kept);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
+							       QEMU_PLUGIN_CB_NO_REGS, kept);
 	}
 }
 
@@ -358,7 +361,8 @@ static void on_vcpu(qemu_plugin_id_t id, unsigned int vcpu)
 	}
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+				      char **argv)
 {
 	for (int i = 0; i < argc; i++)
 		if (!strncmp(argv[i], "out=", 4))

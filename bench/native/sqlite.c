@@ -41,7 +41,8 @@ static int add_row(void *arg, int columns, char **values, char **names)
 	int i;
 
 	for (i = 0; i < columns; i++)
-		*h = program_hash(*h, values[i] ? values[i] : "-", values[i] ? strlen(values[i]) : 1);
+		*h = program_hash(*h, values[i] ? values[i] : "-",
+				  values[i] ? strlen(values[i]) : 1);
 	return 0;
 }
 

@@ -177,7 +177,8 @@ static bool has_hit(const struct cache_exit *x, u32 block)
 	u32 exit;
 
 	for (exit = cache.blocks[block].links; exit != CACHE_NONE; exit = cache.exits[exit].next)
-		if (cache.exits[exit].block == x->block && cache.exits[exit].site >= cache.hot_end &&
+		if (cache.exits[exit].block == x->block &&
+		    cache.exits[exit].site >= cache.hot_end &&
 		    !jifl_cache_is_landing(&cache.exits[exit]))
 			return true;
 	return false;

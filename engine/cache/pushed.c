@@ -6,8 +6,8 @@
  *
  * Little is recorded for that: the code itself is read. Inserted code leaves
  * rsp as it found it, so what it has pushed is what its instructions up to
- * here push; routines that are inlined push nothing, and have it recorded. A stub, on the other hand, ends in a jump to one of few places,
- * each of which expects a certain depth.
+ * here push; routines that are inlined push nothing, and have it recorded. A stub, on the other
+ * hand, ends in a jump to one of few places, each of which expects a certain depth.
  *
  * Any context, NMI too; takes no lock. Stubs are written before anything leads to
  * them, and after that only the targets of their branches change.
@@ -172,12 +172,14 @@ enum jifl_where jifl_engine_where_stack(u64 addr, bool is_return, jifl_orig *ori
 {
 	u32 off = (u32)(addr - cache.code_base);
 	struct cache_run run = { 0 };
-	enum jifl_where where = jifl_cache_where_run(addr, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN,
+	enum jifl_where where = jifl_cache_where_run(addr,
+						     is_return ? CACHE_AT_RETURN : CACHE_AT_INSN,
 						     orig, &run);
 
 	*pushed = 0;
 	if (where == JIFL_WHERE_INSIDE)
-		*pushed = run.from == CACHE_NONE ? pushed_in_stub(off, orig) : pushed_since(&run, off);
+		*pushed = run.from == CACHE_NONE ? pushed_in_stub(off, orig) :
+			  pushed_since(&run, off);
 	return where;
 }
 

@@ -59,7 +59,8 @@ static bool writes_flags_always(void)
 {
 	if (JIFL_PLANTED(flags_dead_after_shift))
 		return true;
-	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SHIFT || jifl_zi.meta.category == ZYDIS_CATEGORY_ROTATE)
+	if (jifl_zi.meta.category == ZYDIS_CATEGORY_SHIFT ||
+	    jifl_zi.meta.category == ZYDIS_CATEGORY_ROTATE)
 		return shifts_by_one();
 	return repeat_of() == IR_REPEAT_NONE;
 }
@@ -348,7 +349,8 @@ static void set_layout(struct decode_form *form)
 {
 	form->len = jifl_zi.length;
 	form->key_len = key_len();
-	form->modrm_at = (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ? jifl_zi.raw.modrm.offset : 0;
+	form->modrm_at = (jifl_zi.attributes & ZYDIS_ATTRIB_HAS_MODRM) ?
+			 jifl_zi.raw.modrm.offset : 0;
 	if (form->modrm_at && jifl_zi.raw.modrm.mod == 0 && jifl_zi.raw.modrm.rm == 5)
 		form->disp_at = jifl_zi.raw.disp.offset;
 	if (jifl_zi.raw.imm[0].is_relative) {

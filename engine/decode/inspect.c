@@ -70,7 +70,8 @@ static void take(const struct ir_insn *insn, const ZydisDecodedOperand *op, stru
 /* True for the memory operands of push, pop, call and ret on the stack. */
 static bool is_implicit_stack(const ZydisDecodedOperand *op)
 {
-	return op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && op->mem.base == ZYDIS_REGISTER_RSP;
+	return op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+	       op->mem.base == ZYDIS_REGISTER_RSP;
 }
 
 u32 jifl_decode_memory(const struct ir_insn *insn, struct ins_memory *m, u32 max)

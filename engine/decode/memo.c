@@ -43,7 +43,8 @@ struct key {
  *   decide nothing else, unless one of them is rsp. Common opcodes of the second kind are in this
  *   table.
  */
-enum { REG = 1 << 0, RM = 1 << 1, REG_RM = REG | RM, PREFIX = 1 << 2, ESCAPE = 1 << 3, MODRM = 1 << 4 };
+enum { REG = 1 << 0, RM = 1 << 1, REG_RM = REG | RM, PREFIX = 1 << 2, ESCAPE = 1 << 3,
+       MODRM = 1 << 4 };
 #define BEHIND_0F(opcode) (1 << 8 | (opcode))
 static u8 known[4 << 8] = {
 	[0x26] = PREFIX, [0x2e] = PREFIX, [0x36] = PREFIX, [0x3e] = PREFIX,
@@ -65,7 +66,8 @@ static u8 known[4 << 8] = {
 	[BEHIND_0F(0xb0) ... BEHIND_0F(0xb1)] = REG | RM, [BEHIND_0F(0xb3)] = REG | RM,
 	[BEHIND_0F(0xbb)] = REG | RM, [BEHIND_0F(0xc0) ... BEHIND_0F(0xc1)] = REG | RM,
 	/* Groups, whose reg field belongs to the opcode; setcc */
-	[0x80 ... 0x81] = RM, [0x83] = RM, [0xc0 ... 0xc1] = RM, [0xd0 ... 0xd3] = RM, [0xf6 ... 0xf7] = RM,
+	[0x80 ... 0x81] = RM, [0x83] = RM, [0xc0 ... 0xc1] = RM, [0xd0 ... 0xd3] = RM,
+	[0xf6 ... 0xf7] = RM,
 	[BEHIND_0F(0xba)] = RM, [BEHIND_0F(0x90) ... BEHIND_0F(0x9f)] = RM,
 };
 
@@ -115,7 +117,8 @@ enum { KEY_MAX = 8, MODRM_MAX = KEY_MAX - 2 };	/* a SIB may follow ModRM */
 
 /* The mask of the first n bytes of 8. */
 static const u64 first[KEY_MAX + 1] = {
-	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, ~0ull,
+	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+	~0ull,
 };
 
 /*
@@ -184,7 +187,8 @@ static inline bool is_form(const struct decode_form *f, const struct key *k, u32
 /* Decodes a form that is not remembered. */
 static JIFL_NOINLINE const struct decode_form *form_anew(const u8 *bytes, u32 n)
 {
-	const struct decode_form *f = jifl_form_decode(bytes, n < IR_INSN_MAX ? n : IR_INSN_MAX, false);
+	const struct decode_form *f = jifl_form_decode(bytes, n < IR_INSN_MAX ? n : IR_INSN_MAX,
+						       false);
 	struct decode_form *set;
 	struct key k;
 

@@ -46,7 +46,8 @@ static bool is_high_byte(ZydisRegister reg)
 }
 
 /* False for an operand that struct ir_value cannot express. */
-static bool memory_value(const ZydisDecodedOperand *op, const struct ir_insn *insn, struct ir_value *v)
+static bool memory_value(const ZydisDecodedOperand *op, const struct ir_insn *insn,
+			 struct ir_value *v)
 {
 	v->kind = IR_VALUE_MEM;
 	v->value = op->mem.disp.value;
@@ -240,10 +241,11 @@ enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r)
 			return verdict;
 		at_entry = at_entry && s->insn.kind == IR_NOP && s->insn.len == 4;
 		addr.v += s->insn.len;
-		if ((s->insn.kind == IR_JCC || s->insn.kind == IR_JMP) && s->insn.target.v > furthest &&
-		    s->insn.target.v - fn < IR_ROUTINE_STEPS * 15)
+		if ((s->insn.kind == IR_JCC || s->insn.kind == IR_JMP) &&
+		    s->insn.target.v > furthest && s->insn.target.v - fn < IR_ROUTINE_STEPS * 15)
 			furthest = s->insn.target.v;
-		ends = s->insn.kind == IR_RET || s->insn.kind == IR_RET_THUNK || s->insn.kind == IR_JMP;
+		ends = s->insn.kind == IR_RET || s->insn.kind == IR_RET_THUNK ||
+		       s->insn.kind == IR_JMP;
 	} while (!ends || furthest >= addr.v);
 	return set_targets(r);
 }

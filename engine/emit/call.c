@@ -56,8 +56,8 @@ static void emit_call(struct x86_writer *w, const struct emit_config *config,
 /* --- with all registers ---------------------------------------------------------------- */
 
 /* struct pt_regs of x86-64, from its top: ss, sp, flags, cs, ip, orig_ax, and these. */
-static const u8 context_regs[] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_RAX, IR_R8, IR_R9, IR_R10, IR_R11,
-				   IR_RBX, IR_RBP, IR_R12, IR_R13, IR_R14, IR_R15 };
+static const u8 context_regs[] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_RAX, IR_R8, IR_R9, IR_R10,
+				   IR_R11, IR_RBX, IR_RBP, IR_R12, IR_R13, IR_R14, IR_R15 };
 
 enum {
 	CONTEXT_WORDS = 6 + sizeof(context_regs),

@@ -21,7 +21,7 @@
 #define EMIT_INSERT	192
 #define EMIT_JUMP	96	/* the branch at its end */
 #define EMIT_BLOCK_HOT	(IR_BLOCK_INSNS * 16 + IR_BLOCK_INSERTS * EMIT_INSERT + EMIT_JUMP)
-/* Poison at each place where there may be inserts: before an instruction, behind it, and where it branches. */
+/* Poison at each place of inserts: before an instruction, behind it, and where it branches. */
 #define EMIT_POISON	112
 #define EMIT_BLOCK_POISON ((2 * IR_BLOCK_INSNS + 1) * EMIT_POISON)
 #define EMIT_POISON_VALUE 0xdead0000u	/* and the number of the register */
@@ -166,7 +166,7 @@ u32 emit_indirect_stub(struct emit_unit *u, const struct ir_insn *insn, u32 exit
 struct emit_chain {
 	jifl_orig targets[JIFL_CHAIN_MAX];
 	u32 n;
-	bool counts;		/* hits, down, in the cells of site `training`; below 0 to the stub */
+	bool counts;		/* hits, down, in cells of site `training`; below 0 to the stub */
 	u32 training;
 	u32 stub, miss;
 	u32 start;		/* out; and for each target the rel32 of the branch to its block */
@@ -189,9 +189,9 @@ u32 emit_hash_lookup(struct x86_writer *w, const struct emit_config *config, u64
 #define EMIT_HASH_SHIFT 4	/* index: address >> 4, lowest bits */
 
 /*
- * What a lookup jumps to for a block, by a plain jump. Returns the rel32 of its branch, which leads to its
- * stub, right behind it, until number exit is linked. The rel32 stands emit_landing_len() bytes
- * from the start.
+ * What a lookup jumps to for a block, by a plain jump. Returns the rel32 of its branch, which leads
+ * to its stub, right behind it, until number exit is linked. The rel32 stands emit_landing_len()
+ * bytes from the start.
  */
 #define EMIT_LANDING 64		/* bytes, at most */
 u32 emit_landing(struct x86_writer *w, const struct emit_config *config, u32 exit);

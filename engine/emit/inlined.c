@@ -140,7 +140,8 @@ static void emit_body(struct x86_writer *w)
 	for (k = 0; k < special.nitems; k++) {
 		item = &special.items[k];
 		if (branch[k])
-			x86_set_rel8(w, branch[k], at[item->to == SPECIAL_END ? special.nitems : item->to]);
+			x86_set_rel8(w, branch[k],
+				     at[item->to == SPECIAL_END ? special.nitems : item->to]);
 	}
 }
 

@@ -8,7 +8,7 @@
 /* The code of one routine: saves, body, restores, each of which may be empty. */
 struct inlined {
 	u32 body, restore, end;		/* cache offsets */
-	u8 pushed;			/* words on the stack: before the saves, then during the body */
+	u8 pushed;			/* words on the stack: before the saves, then in the body */
 };
 
 /*
@@ -16,7 +16,8 @@ struct inlined {
  * routine cannot be inlined: then nothing is emitted.
  */
 enum jifl_inline emit_inlined(struct x86_writer *w, const struct emit_config *config,
-			      const struct ir_insert *ins, u8 flags, u16 regs, struct inlined *code);
+			      const struct ir_insert *ins, u8 flags, u16 regs,
+			      struct inlined *code);
 
 /* True when the code of ins depends on which registers are live. */
 bool emit_inlined_needs_registers(const struct ir_insert *ins);

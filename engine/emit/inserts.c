@@ -159,7 +159,8 @@ static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 }
 
 /* Chooses a place for an insert that may stand at several. */
-static void choose_place(const struct ir_block *b, const struct jifl_liveness *l, struct ir_insert *ins)
+static void choose_place(const struct ir_block *b, const struct jifl_liveness *l,
+			 struct ir_insert *ins)
 {
 	if (ins->place == IR_ANYWHERE) {
 		ins->from = 0;

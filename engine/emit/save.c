@@ -134,7 +134,8 @@ void emit_save(struct x86_writer *w, const struct emit_config *config,
 
 	if (JIFL_PLANTED(register_not_saved))
 		regs &= ~(1u << IR_R11);
-	*saved = (struct emit_saved){ .flags = body->flags ? flags : 0, .regs = regs & body->changes };
+	*saved = (struct emit_saved){ .flags = body->flags ? flags : 0,
+				      .regs = regs & body->changes };
 	saved->how = choose(config, body, saved->flags, regs, &saved->reg);
 	saved->red_zone = config->red_zone &&
 			  (saved->regs || body->calls || saved->how >= FLAGS_IN_RAX_PUSHED);

@@ -238,7 +238,8 @@ static u16 emit_run(struct emit_unit *u, const struct ir_block *b, u16 i, u16 en
 	const struct ir_insn *insn = &b->insns[i];
 	u8 *to = u->hot.buf + u->hot.len, *map = u->map + u->nmap;
 
-	if (u->hot.len + (end - i) * IR_INSN_MAX > u->hot.cap || u->nmap + (end - i) * 2u > sizeof(u->map))
+	if (u->hot.len + (end - i) * IR_INSN_MAX > u->hot.cap ||
+	    u->nmap + (end - i) * 2u > sizeof(u->map))
 		return i;
 	for (; i < end && insn->kind <= IR_NOP && !insn->disp_at; i++, insn++) {
 		map[0] = insn->kind == IR_NOP ? 0 : insn->len;

@@ -96,8 +96,8 @@ static u8 wide(const struct ir_step *s)
 /* 80, 81 and 83; f6 and f7 for test; c6 and c7 for mov */
 static void immediate(struct x86_writer *w, const struct ir_step *s)
 {
-	struct encoding e = { .rm = &s->dst, .imm = s->src.value, .imm_len = s->width < 4 ? s->width : 4,
-			      .bytes = s->width == 1 };
+	struct encoding e = { .rm = &s->dst, .imm = s->src.value,
+			      .imm_len = s->width < 4 ? s->width : 4, .bytes = s->width == 1 };
 
 	switch (s->op) {
 	case IR_OP_MOV:
@@ -151,8 +151,9 @@ static void two_operands(struct x86_writer *w, const struct ir_step *s)
 /* fe and ff, f6 and f7, shifts by a constant or cl */
 static void one_operand(struct x86_writer *w, const struct ir_step *s)
 {
-	static const u8 numbers[] = { [IR_OP_INC] = 0, [IR_OP_DEC] = 1, [IR_OP_NOT] = 2, [IR_OP_NEG] = 3,
-				      [IR_OP_SHL] = 4, [IR_OP_SHR] = 5, [IR_OP_SAR] = 7 };
+	static const u8 numbers[] = { [IR_OP_INC] = 0, [IR_OP_DEC] = 1, [IR_OP_NOT] = 2,
+				      [IR_OP_NEG] = 3, [IR_OP_SHL] = 4, [IR_OP_SHR] = 5,
+				      [IR_OP_SAR] = 7 };
 	struct encoding e = { .reg = numbers[s->op], .rm = &s->dst, .bytes = s->width == 1 };
 
 	if (s->op == IR_OP_INC || s->op == IR_OP_DEC) {

@@ -67,7 +67,7 @@ static u32 wide(u8 rex, const u8 *p, s32 *pushed)
 		return 7;
 	case 0x63:					/* movslq */
 		return 2;
-	case 0x81:					/* op $imm32, reg, cell, disp8(reg) or n(%rsp) */
+	case 0x81:				/* op $imm32, reg, cell, disp8(reg) or n(%rsp) */
 	case 0xc7:					/* mov $imm32, reg, cell or n(%rsp) */
 		if (p[1] == 0x44)
 			return 8;
@@ -144,7 +144,8 @@ u32 x86_walk(const u8 *p, s32 *pushed)
 		if (p[1] == 0x90)
 			return 3;
 		return (p[1] & 0xf0) == 0x80 ? 6 : 0;
-	case 0x81:					/* cmp $imm32, reg or disp8(reg); xorl $imm32, (%rsp) */
+	/* cmp $imm32, reg or disp8(reg); xorl $imm32, (%rsp) */
+	case 0x81:
 		return p[1] >= 0xc0 ? 6 : 7;
 	case 0x9e:					/* sahf */
 	case 0x9f:					/* lahf */

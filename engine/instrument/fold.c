@@ -208,7 +208,8 @@ static bool both_known(const struct ir_step *s, const struct fold_state *state, 
 void fold_step(const struct ir_step *s, struct fold_state *state)
 {
 	const struct fold_state old = *state;
-	bool known = false, writes = s->dst.kind == IR_VALUE_REG && s->op != IR_OP_CMP && s->op != IR_OP_TEST;
+	bool known = false, writes = s->dst.kind == IR_VALUE_REG && s->op != IR_OP_CMP &&
+				     s->op != IR_OP_TEST;
 	u64 a, b, result = 0;
 	u8 flags = 0;
 
@@ -320,8 +321,9 @@ static u16 uses(const struct ir_value *v)
 
 static bool reads_destination(const struct ir_step *s)
 {
-	return s->width < 4 || !(s->op == IR_OP_MOV || s->op == IR_OP_MOVZX || s->op == IR_OP_MOVSX ||
-				 s->op == IR_OP_LEA);
+	return s->width < 4 ||
+	       !(s->op == IR_OP_MOV || s->op == IR_OP_MOVZX || s->op == IR_OP_MOVSX ||
+		 s->op == IR_OP_LEA);
 }
 
 u16 fold_operands(struct ir_step *s, const struct fold_state *state)
@@ -330,7 +332,8 @@ u16 fold_operands(struct ir_step *s, const struct fold_state *state)
 
 	/* An address that is too far away to be written without rip stays as it is. */
 	if (ir_op_is_other(s) || (s->insn.disp_at &&
-				  !jifl_fits_s32(s->dst.kind == IR_VALUE_MEM ? s->dst.value : s->src.value)))
+				  !jifl_fits_s32(s->dst.kind == IR_VALUE_MEM ? s->dst.value :
+						 s->src.value)))
 		return s->reads;
 	put_memory(s, &s->dst, state);
 	put_memory(s, &s->src, state);

@@ -48,7 +48,8 @@ static void walk_registers(const struct ir_block *b, struct jifl_liveness *l)
 
 	for (i = b->ninsns; i-- > 0;) {
 		insn = &b->insns[i];
-		l->regs[i] = (l->regs[i + 1] & ~insn->regs_written) | insn->regs_read | inserts_read(b, i);
+		l->regs[i] = (l->regs[i + 1] & ~insn->regs_written) | insn->regs_read |
+			     inserts_read(b, i);
 	}
 }
 

@@ -39,7 +39,8 @@ static bool calls_out(const struct ir_routine *r, u16 i)
 }
 
 /* Where step i leads, when after[i] is known behind it. Entry r->nsteps: the end. -1: nowhere. */
-static void successors(const struct ir_routine *r, u16 i, const struct fold_state *after, int next[2])
+static void successors(const struct ir_routine *r, u16 i, const struct fold_state *after,
+		       int next[2])
 {
 	const struct ir_step *s = &r->steps[i];
 	int taken;

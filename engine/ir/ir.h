@@ -54,8 +54,8 @@ enum ir_reg {
 };
 
 /* The registers that a function of the System V ABI may change. */
-#define IR_CALLER_SAVED (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | 1u << IR_RDI | \
-			 1u << IR_R8 | 1u << IR_R9 | 1u << IR_R10 | 1u << IR_R11)
+#define IR_CALLER_SAVED (1u << IR_RAX | 1u << IR_RCX | 1u << IR_RDX | 1u << IR_RSI | \
+			 1u << IR_RDI | 1u << IR_R8 | 1u << IR_R9 | 1u << IR_R10 | 1u << IR_R11)
 
 /* The registers that hold the arguments of a function of the System V ABI (3.2.3), in order. */
 extern const u8 ir_arg_regs[IR_CALL_ARGS];
@@ -168,7 +168,7 @@ enum ir_insert_kind {
 	IR_INSERT_COUNT,	/* add 1 to a 64-bit counter of the processor's; clobbers flags */
 	IR_INSERT_STORE,	/* store imm to a 64-bit cell */
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
-	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring, see emit/record.c */
+	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring: emit/record.c */
 	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
 };
 

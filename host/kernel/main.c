@@ -47,7 +47,8 @@ MODULE_PARM_DESC(side_kb, "size of the tables beside it in KiB, 64 to 4194304 (d
 
 static bool poison;
 module_param(poison, bool, 0444);
-MODULE_PARM_DESC(poison, "for tests: make garbage of flags and registers that inserted code takes for dead");
+MODULE_PARM_DESC(poison,
+		 "for tests: make garbage of flags and registers that inserted code takes for dead");
 
 static void *jifl_side;
 

@@ -43,7 +43,7 @@ enum jifl_target_kind {
 enum jifl_level {
 	JIFL_LEVEL_TASK = 0,		/* tasks, kernel threads too */
 	JIFL_LEVEL_SOFTIRQ = 1,		/* softirqs, in ksoftirqd too */
-	JIFL_LEVEL_IRQ = 2,		/* hard interrupts, and what runs on their stack around them */
+	JIFL_LEVEL_IRQ = 2,		/* hard interrupts, and what runs on their stack */
 	JIFL_NR_LEVELS,
 };
 
@@ -82,9 +82,9 @@ enum jifl_scope {
 #define JIFL_TARGET_ARG(n)	(((n) + 1u) << 16)
 
 /*
- * Which calls of a function are meant: those from one of so many ranges, if there are any, and those
- * whose first argument is one of so many values, if there are any. A call is from a range if its
- * return address is above `begin`, and not above `end`. The return address is native code's.
+ * Which calls of a function are meant: those from one of so many ranges, if there are any, and
+ * those whose first argument is one of so many values, if there are any. A call is from a range if
+ * its return address is above `begin`, and not above `end`. The return address is native code's.
  */
 #define JIFL_CALLERS_MAX	8
 #define JIFL_VALUES_MAX		8
@@ -208,9 +208,9 @@ struct jifl_info {
 /* See JIFL_FLAG_BY_COMM. */
 #define JIFL_FLAG_BY_LEVEL	(1u << 19)
 /*
- * With KIND_NONE, _INSN, _BLOCK, _PROFILE, _PROBE: tasks that are inside a function of the session when it
- * starts, asleep or preempted, go on in the cache. What is counted in such a call has its own sum,
- * because the count begins in the middle. See jifl_start.adopted.
+ * With KIND_NONE, _INSN, _BLOCK, _PROFILE, _PROBE: tasks that are inside a function of the session
+ * when it starts, asleep or preempted, go on in the cache. What is counted in such a call has its
+ * own sum, because the count begins in the middle. See jifl_start.adopted.
  */
 #define JIFL_FLAG_ADOPT		(1u << 20)
 
@@ -278,7 +278,8 @@ struct jifl_start {
 	__u32 ntargets;
 	__u64 targets;			/* in: user pointer to ntargets struct jifl_target_spec */
 	__u64 session;			/* out: number of the session */
-	__u32 levels;			/* with JIFL_FILTER_LEVELS: 1 << enum jifl_level, one or more */
+	/* with JIFL_FILTER_LEVELS: 1 << enum jifl_level, one or more */
+	__u32 levels;
 	__u32 nconditions;
 	__u64 conditions;		/* in: user pointer to nconditions struct jifl_condition */
 	/* With JIFL_FLAG_ADOPT, of the tasks that were inside a function of the session: */
@@ -327,10 +328,10 @@ enum jifl_miss {
 	JIFL_MISS_FLUSH,	/* in flight, or made, while the cache was emptied */
 	JIFL_MISS_END,		/* in flight when its session, or one beside it, ended */
 	JIFL_MISS_TEXT,		/* in the middle of code that the kernel changed */
-	JIFL_MISS_NATIVE,	/* its handler cannot run in the cache, as with a probe at its entry */
+	JIFL_MISS_NATIVE,	/* its handler cannot run in the cache: a probe at its entry, say */
 	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
 	/* From here on: calls of functions, which passed natively. */
-	JIFL_MISS_NESTED,	/* part of a counted call: of this session, or code that another runs */
+	JIFL_MISS_NESTED,	/* part of a counted call: this session's, or code another runs */
 	/* In a softirq, or in a hard interrupt: by tools that take tasks' calls alone. */
 	JIFL_MISS_SOFTIRQ,
 	JIFL_MISS_IRQ,
@@ -354,7 +355,7 @@ struct jifl_stat {
 	__u32 target;			/* in: index */
 	__u64 calls;			/* calls that were counted to their end */
 	__u64 no_return;		/* of these, calls in which the task died */
-	__u64 sum;			/* instructions, blocks or values, by the session's kind; else 0 */
+	__u64 sum;			/* instructions, blocks or values, by the kind; else 0 */
 	__u64 min;
 	__u64 max;
 	__u64 missed;			/* calls not counted: partly native, in flight at the end */
@@ -386,7 +387,7 @@ struct jifl_status {
 	__u64 invalidated;		/* blocks dropped because the kernel's text changed */
 	__u64 traps;			/* threads moved out of such blocks, ever */
 	__u64 faults;			/* exceptions taken on cache addresses */
-	__u64 missed[JIFL_MISSES_MAX];	/* calls not counted, all sessions ever, by enum jifl_miss */
+	__u64 missed[JIFL_MISSES_MAX];	/* calls not counted, all sessions ever; enum jifl_miss */
 	__u64 native_exits[JIFL_CAUSES_MAX];
 };
 
@@ -445,7 +446,7 @@ struct jifl_plugin_read {
 	char  name[JIFL_NAME_MAX];
 	__u64 buf;			/* in: user pointer to n bytes */
 	__u64 until;			/* in: CLOCK_MONOTONIC's ns: no newer records; 0: all */
-	__u64 lost;			/* out: records that found no room since the plugin's start */
+	__u64 lost;			/* out: records without room since the plugin's start */
 	__u32 records;			/* out: how many came */
 	__u32 started;			/* out: 1: more may come */
 };
@@ -553,7 +554,8 @@ struct jifl_record {
 #define JIFL_RECORD_TOP		0x02000000u
 /* value: low half of the address of an instruction; the kernel's fixup ran in its place */
 #define JIFL_RECORD_FAULT	0x04000000u
-#define JIFL_RECORD_TIME	0x40000000u	/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
+/* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
+#define JIFL_RECORD_TIME	0x40000000u
 
 /*
  * JIFL_KIND_MEM has, of the above, BEGIN, RESUME and END. STACK follows a BEGIN. ACCESS tells what
@@ -562,7 +564,8 @@ struct jifl_record {
  */
 #define JIFL_RECORD_STACK	0x60000000u	/* alone; value: stack pointer's high half */
 #define JIFL_RECORD_ACCESS	0x70000000u	/* + words << 25, at most 6; + its number, from 0 */
-#define JIFL_RECORD_WORDS(what)	(((what) & JIFL_RECORD_TYPE) == JIFL_RECORD_ACCESS ? (what) >> 25 & 7 : 0)
+#define JIFL_RECORD_WORDS(what) \
+	(((what) & JIFL_RECORD_TYPE) == JIFL_RECORD_ACCESS ? (what) >> 25 & 7 : 0)
 #define JIFL_RECORD_NUMBER(what) ((what) & 0x1ffffffu)
 
 /*
@@ -612,8 +615,8 @@ struct jifl_records {
  *
  * Errors: EPERM, EACCES if entries hold kernel addresses and the caller may not see them (as
  * JIFL_IOC_BLOCK); ENOENT when the session does not have this table, or the file no session; EINVAL
- * for another size of entries than the table's, and for a CPU that cannot be, or that the table does
- * not ask for.
+ * for another size of entries than the table's, and for a CPU that cannot be, or that the table
+ * does not ask for.
  */
 struct jifl_table_read {
 	__u32 size;
@@ -647,7 +650,7 @@ struct jifl_count {
 	__u64 target;			/* of its branch */
 	__u32 src_len;			/* bytes; behind it goes on what takes no branch */
 	__u32 insns;			/* original instructions that it stands for */
-	__u32 branch;			/* offset of the branch on a condition that ends it, if any */
+	__u32 branch;			/* offset of the conditional branch that ends it, if any */
 	__u32 hash;			/* FNV-1a of its bytes as they were translated */
 };
 
@@ -703,7 +706,7 @@ enum jifl_lock_type {
  */
 struct jifl_lock {
 	__u64 lock;			/* its address; 0: not known */
-	__u64 percpu;			/* of per-CPU data: the variable's, as in kallsyms; else 0 */
+	__u64 percpu;			/* of per-CPU data: the variable's, in kallsyms; else 0 */
 	__u64 caller;			/* return address in who takes it; 0: not known */
 	__u64 site;			/* CMPXCHG: its address; else where the slow path begins */
 	__u64 contended;		/* times that it was not got at once; CMPXCHG: retries */
@@ -730,8 +733,8 @@ struct jifl_lock {
 #define JIFL_ACCESS_REFUSED	1
 
 /*
- * An entry of JIFL_KIND_MEM, in the order of blocks as these were first translated, and of execution
- * in each.
+ * An entry of JIFL_KIND_MEM, in the order of blocks as these were first translated, and of
+ * execution in each.
  *
  * One operand in memory of one instruction of a block, and where its address is told each
  * time that the block is executed. An execution of a block is told by one record, or by
@@ -745,9 +748,10 @@ struct jifl_access {
 	__u32 repeats_record;		/* number of the record whose word is `repeats` */
 	__u32 left_record;		/* number of the record whose word is `left` */
 	__u16 size;			/* bytes; of one repetition; 0: not fixed */
-	__u8  base;			/* word of the record, JIFL_ACCESS_STACK or JIFL_ACCESS_NO_WORD: 0 */
+	/* word of the record, JIFL_ACCESS_STACK or JIFL_ACCESS_NO_WORD: 0 */
+	__u8  base;
 	__u8  flags;			/* JIFL_ACCESS_* */
-	__u8  repeats;			/* word: how often it is repeated; JIFL_ACCESS_NO_WORD: once */
+	__u8  repeats;			/* word: how often repeated; JIFL_ACCESS_NO_WORD: once */
 	__u8  left;			/* word: how often less, as it was not equal, or was */
 	__u16 insn_len;			/* bytes of the instruction */
 };
@@ -808,8 +812,8 @@ struct jifl_warm {
 };
 
 /*
- * What handles an interrupt. To enumerate the actions of one that several devices share: action from
- * 0 until ENOENT.
+ * What handles an interrupt. To enumerate the actions of one that several devices share: action
+ * from 0 until ENOENT.
  * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: the
  * interrupt has no such action; EOPNOTSUPP: the kernel does not tell; EINVAL: `reserved` is not 0.
  */

@@ -4,8 +4,8 @@
 #define _UAPI_JIFL_REFUSALS_H
 
 /*
- * X(enumerator, words shown to users behind "NAME cannot be a target: "). The order is the number in
- * jifl_target_spec.refused.
+ * X(enumerator, words shown to users behind "NAME cannot be a target: "). The order is the number
+ * in jifl_target_spec.refused.
  */
 #define JIFL_REFUSALS(X) \
 	X(JIFL_REFUSED_NO,	"none")		/* it is a target; unused as text */ \

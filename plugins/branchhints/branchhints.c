@@ -108,5 +108,6 @@ static void plugin_stop(void)
 				b->predicted ? "not " : "", taken + not_taken - as_predicted,
 				taken + not_taken);
 	}
-	pr_info("branchhints: %u of %u branches want a hint, no room for %lu\n", wrong, seen, without_room);
+	pr_info("branchhints: %u of %u branches want a hint, no room for %lu\n", wrong, seen,
+		without_room);
 }

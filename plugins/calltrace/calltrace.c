@@ -86,8 +86,8 @@ static void show(const void *data, const struct ring_info *info, char *line, siz
 {
 	const struct record *record = data;
 
-	scnprintf(line, size, "[%d] %*s%ps", record->pid, 2 * clamp(record->depth, 0, DEPTH_MAX), "",
-		  (void *)record->routine);
+	scnprintf(line, size, "[%d] %*s%ps", record->pid, 2 * clamp(record->depth, 0, DEPTH_MAX),
+		  "", (void *)record->routine);
 }
 
 static int plugin_init(void)

@@ -182,7 +182,7 @@ static const char *compare(const struct insert_mode *mode)
 	return what;
 }
 
-/* --- one case ------------------------------------------------------------------------------------ */
+/* --- one case -------------------------------------------------------------------------- */
 
 /* Cached code where there is room; a full cache is emptied, nobody being in it. */
 static u64 enter(int context)
@@ -278,7 +278,7 @@ void fuzz_begin(u32 code_size, bool jumping)
 		contexts[i] = jifl_engine_context_create(insert_modes[i].fn, NULL);
 }
 
-/* --- set-up ---------------------------------------------------------------------------------------- */
+/* --- set-up ---------------------------------------------------------------------------- */
 
 /* Does it work at all, in one of a few states? */
 static enum form_use try_form(u32 form)

@@ -60,7 +60,8 @@ static void options(int argc, char **argv)
 		}
 	}
 	if (optind == argc) {
-		fprintf(stderr, "usage: fuzz [-p] [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...\n");
+		fprintf(stderr,
+			"usage: fuzz [-p] [-s SEED] [-n CASES | -t SECONDS] [-d DUMP] FORMS...\n");
 		exit(2);
 	}
 	while (optind < argc)

@@ -4,8 +4,8 @@
 usage: guest.py JOB
 
 JOB is a file of JSON that tests/ltp/run writes. Each test program runs in a directory of its own on
-an ext4 file system. With "counted" it runs under `jifl count block 'sys:*'`. Prints JSON, one object
-a line: the name when a test begins, its results when it has ended.
+an ext4 file system. With "counted" it runs under `jifl count block 'sys:*'`. Prints JSON, one
+object a line: the name when a test begins, its results when it has ended.
 """
 
 import errno

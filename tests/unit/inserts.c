@@ -189,7 +189,8 @@ static void call_in_context(struct ir_block *b, enum ir_place place, u16 at, boo
 	ins->fetched = 0x3d;
 	ins->fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = ip };
 	ins->args[1] = (u64)(s64)ip;
-	ins->fetches[2] = (struct ir_fetch){ .how = IR_FETCH_ADDRESS, .base = IR_RSP, .index = IR_REG_NONE };
+	ins->fetches[2] = (struct ir_fetch){ .how = IR_FETCH_ADDRESS, .base = IR_RSP,
+					     .index = IR_REG_NONE };
 	ins->fetches[3] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RAX };
 	ins->fetches[4] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RDI };
 	ins->fetches[5] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_R11 };
@@ -231,7 +232,8 @@ static struct ir_source source(u32 n)
 {
 	u8 reg = n % 15;
 
-	return (struct ir_source){ .width = n / 15 % 2 ? 4 : 8, .reg = reg < IR_RSP ? reg : reg + 1 };
+	return (struct ir_source){ .width = n / 15 % 2 ? 4 : 8,
+				   .reg = reg < IR_RSP ? reg : reg + 1 };
 }
 
 static struct ir_insert *add_hist(struct ir_block *b, enum ir_place place, u16 at, u32 n)
@@ -277,9 +279,11 @@ static void look_up(struct ir_insert *ins, u32 n)
 	ins->nargs = 1 + n % IR_CALL_ARGS;
 	ins->fetched = (1u << ins->nargs) - 1;
 	for (i = 0; i < ins->nargs; i++, n = n / 3 + i * 7)
-		l[i] = (struct ir_fetch){ .how = hows[n % 3], .index = index, .scale = 4, .disp = (s32)n,
-					   .base = n % 3 == 2 ? base : source(n).reg };
-	l[n % ins->nargs] = (struct ir_fetch){ .how = IR_FETCH_LOAD, .base = IR_RSP, .index = IR_REG_NONE };
+		l[i] = (struct ir_fetch){ .how = hows[n % 3], .index = index, .scale = 4,
+					  .disp = (s32)n,
+					  .base = n % 3 == 2 ? base : source(n).reg };
+	l[n % ins->nargs] = (struct ir_fetch){ .how = IR_FETCH_LOAD, .base = IR_RSP,
+					       .index = IR_REG_NONE };
 }
 
 /* Poison again; what it would be told is looked up. */

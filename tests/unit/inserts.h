@@ -11,14 +11,15 @@ void insert_ins_count(struct ir_block *b, void *arg);	/* ins_count, before each 
 void insert_store(struct ir_block *b, void *arg);	/* last_block, before the first */
 void insert_poison(struct ir_block *b, void *arg);	/* poison() before and after each */
 void insert_edges(struct ir_block *b, void *arg);	/* see edges */
-void insert_on_edges(struct ir_block *b, void *arg);	/* calls and more, where it branches and where not */
+void insert_on_edges(struct ir_block *b, void *arg);	/* calls and more, on a branch's ways */
 void insert_records(struct ir_block *b, void *arg);	/* address, before each */
 void insert_words(struct ir_block *b, void *arg);	/* the same, with what is looked up */
 void insert_args(struct ir_block *b, void *arg);	/* check_args() before each */
-void insert_contexts(struct ir_block *b, void *arg);	/* calls that are given all registers, before and after each */
+/* calls that are given all registers, before and after each */
+void insert_contexts(struct ir_block *b, void *arg);
 void insert_counts(struct ir_block *b, void *arg);	/* near_count or *far_count, before each */
-void insert_hists(struct ir_block *b, void *arg);	/* a register's value, before and after each */
-void insert_whens(struct ir_block *b, void *arg);	/* of all, before each, if a register is ... */
+void insert_hists(struct ir_block *b, void *arg);	/* a register, before and after each */
+void insert_whens(struct ir_block *b, void *arg);	/* all, before each, if a register is ... */
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
 
 extern u64 block_count, ins_count, last_block;

@@ -73,7 +73,8 @@ static void check_exit(u32 i, const char *when)
 		return;
 	}
 	block = jifl_cache_find(context_of(x), cache_orig(x->target));
-	CHECK_EQ_IN(when, goes_to(x->site), block == CACHE_NONE ? x->stub : cache.blocks[block].start);
+	CHECK_EQ_IN(when, goes_to(x->site),
+		    block == CACHE_NONE ? x->stub : cache.blocks[block].start);
 }
 
 /* Where a lookup comes to by that address: of a block, or of its landing. */
@@ -107,7 +108,8 @@ static void check_lookup(u32 context, const char *when)
 		if (!entry)
 			continue;
 		block = jifl_cache_find((int)context, cache_orig((u32)entry));
-		CHECK(block != CACHE_NONE && lands_at((u32)(entry >> 32)) == cache.blocks[block].start,
+		CHECK(block != CACHE_NONE &&
+		      lands_at((u32)(entry >> 32)) == cache.blocks[block].start,
 		      "%s: lookup of context %u, entry %#llx", when, context, entry);
 	}
 }
@@ -121,10 +123,12 @@ static void check_targets(u32 context, const char *when)
 	for (i = 0; table && i < cache.nblocks; i++) {
 		u32 orig = cache.blocks[i].orig;
 
-		if (cache.blocks[i].context != context || orig >= cache.config.targets_end || !table[orig])
+		if (cache.blocks[i].context != context || orig >= cache.config.targets_end ||
+		    !table[orig])
 			continue;
 		found = jifl_cache_find((int)context, cache_orig(orig));
-		CHECK(found != CACHE_NONE && table[orig] == (u32)cache_address(cache.blocks[found].start),
+		CHECK(found != CACHE_NONE &&
+		      table[orig] == (u32)cache_address(cache.blocks[found].start),
 		      "%s: target %#x of context %u is at %#x", when, orig, context, table[orig]);
 	}
 }

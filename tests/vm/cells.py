@@ -59,7 +59,7 @@ def everything(kernels):
 
 
 def ordered(kernels):
-    """All cells, such that the first few have each value once, and the next ones each pair of values.
+    """All cells: the first few have each value once, and the next ones each pair of values.
 
     The order is the same in each run.
     """

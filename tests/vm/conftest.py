@@ -36,7 +36,7 @@ def of_here(nodeid):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
-    """Keeps what a test took: seconds, those until its machines were up, and those of processors."""
+    """Keeps what a test took: seconds, those until its machines were up, and processors'."""
     harness.BOOTS.clear()
     harness.CHECKS.clear()
     start, before = time.monotonic(), cpu_seconds()
@@ -70,7 +70,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def keep(took):
-    """For the order of the next run. Tests that were not run keep what they had; not in the soak."""
+    """For the order of the next run. Tests that did not run keep what they had; not in the soak."""
     if harness.SOAK:
         return
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}

@@ -29,7 +29,8 @@ static void describe(int core)
 	if (pread(core, &head, sizeof(head), 0) != sizeof(head))
 		return;
 	for (i = 0; i < head.e_phnum; i++) {
-		if (pread(core, &part, sizeof(part), head.e_phoff + i * sizeof(part)) != sizeof(part))
+		if (pread(core, &part, sizeof(part),
+			  head.e_phoff + i * sizeof(part)) != sizeof(part))
 			return;
 		if (part.p_type == PT_LOAD)
 			memory += part.p_memsz;
@@ -47,7 +48,8 @@ static void describe(int core)
 			info = note->n_descsz;
 		at += sizeof(*note) + PADDED(note->n_namesz) + PADDED(note->n_descsz);
 	}
-	printf("crash kernel: %u CPUs, vmcoreinfo of %u bytes, %lu MiB\n", cpus, info, memory >> 20);
+	printf("crash kernel: %u CPUs, vmcoreinfo of %u bytes, %lu MiB\n", cpus, info,
+	       memory >> 20);
 }
 
 int main(void)

@@ -235,8 +235,8 @@ static void attached(void)
 	if (!pid)
 		_exit(read(p[0], &c, 1) == 1 ? c : 1);
 	for (i = 0; i < 10; i++) {
-		good += !ptrace(PTRACE_ATTACH, pid, NULL, NULL) && waitpid(pid, &status, 0) == pid &&
-			WIFSTOPPED(status);
+		good += !ptrace(PTRACE_ATTACH, pid, NULL, NULL) &&
+			waitpid(pid, &status, 0) == pid && WIFSTOPPED(status);
 		good += !ptrace(PTRACE_DETACH, pid, NULL, NULL);
 	}
 	if (write(p[1], &c, 1) != 1)

@@ -88,7 +88,8 @@ static uint32_t type_of(const char *function)
 	for (id = 1; p < end; id++) {
 		const struct btf_type *t = (const void *)p;
 
-		if (BTF_INFO_KIND(t->info) == BTF_KIND_FUNC && !strcmp(names + t->name_off, function))
+		if (BTF_INFO_KIND(t->info) == BTF_KIND_FUNC &&
+		    !strcmp(names + t->name_off, function))
 			return id;
 		p += sizeof(*t) + tail_of(t);
 	}

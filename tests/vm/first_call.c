@@ -68,8 +68,8 @@ static long call_openat(void)
 
 static long call_mmap(void)
 {
-	return syscall(SYS_mmap, NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-		       -1, 0);
+	return syscall(SYS_mmap, NULL, 1 << 20, PROT_READ,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 }
 
 static long call_socket(void)

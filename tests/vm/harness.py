@@ -74,7 +74,10 @@ class Run:
     ended: bool     # the end marker was there
 
     def trouble(self):
-        """Lines of the kernel log that must not be there; of the kernel's own data races nothing is held against us."""
+        """Lines of the kernel log that must not be there.
+
+        The kernel's own data races are not held against us.
+        """
         console = RACE.sub(lambda race: race[0] if "jifl" in race["title"] else "", self.console)
         return [line for line in console.splitlines() if TROUBLE.search(OF_THE_CPU.sub("", line))]
 
@@ -132,8 +135,8 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     return run
 
 
-# Of this process's machines: seconds until the command began; what checks took, as guest/lib.py prints it. conftest.py
-# reads and empties both.
+# Of this process's machines: seconds until the command began; what checks took, as guest/lib.py
+# prints it. conftest.py reads and empties both.
 BOOTS, CHECKS = [], []
 
 
@@ -216,7 +219,7 @@ def building():
 
 
 def compile_program(name, *flags):
-    """Builds tests/vm/NAME.c, or the files of tests/vm/NAME/, into build/tests/vm; returns its path.
+    """Builds tests/vm/NAME.c, or what is in tests/vm/NAME/, into build/tests/vm; returns its path.
 
     The program is static: it runs in every machine.
     """
@@ -232,7 +235,10 @@ def compile_program(name, *flags):
 
 
 def release_of(kernel):
-    """The release of a kernel that `make setup` unpacked: 6.1 is 6.1.0-56-amd64; of those that find defects, too."""
+    """The release of a kernel that `make setup` unpacked: 6.1 is 6.1.0-56-amd64.
+
+    Also of those that find defects.
+    """
     if kernel in FINDERS:
         return (FINDERS[kernel] / "release").read_text().strip()
     images = sorted((ROOT / "build/kernels/boot").glob(f"vmlinuz-{kernel}.*"))
@@ -247,9 +253,9 @@ def build_test_module(kernel):
 
 
 def build_module(source, name=None):
-    """Builds tests/vm/SOURCE (DIRECTORY/NAME.c) as a module for every kernel there is, under another name if need be.
+    """Builds tests/vm/SOURCE (DIRECTORY/NAME.c) as a module for every kernel there is.
 
-    Returns the directory with RELEASE/NAME.ko.
+    It may have another name. Returns the directory with RELEASE/NAME.ko.
     """
     source = Path(__file__).parent / source
     built = ROOT / "build/tests/modules"

@@ -12,7 +12,8 @@ import struct
 import subprocess
 import sys
 
-# Where a process has its memory by chance decides what mprotect costs (6.1: 8,486 ticks, or 9,114 in one of 40).
+# Where a process has its memory by chance decides what mprotect costs (6.1: 8,486 ticks, or 9,114
+# in one of 40).
 SAME_ADDRESSES = ["setarch", "-R"]
 
 

@@ -24,7 +24,8 @@ COMMAND = re.compile(r'(?:\w+=(?:"[^"]*"|\S*) )*'
 SYNOPSIS = re.compile(r" \[-")
 ANY = "..."
 
-# In what is shown and in what is printed, line by line and in this order. A line that becomes empty counts as none.
+# In what is shown and in what is printed, line by line and in this order. A line that becomes empty
+# counts as none.
 RULES = [(re.compile(pattern), put) for pattern, put in [
     # The kernel log's times; what `jifl bench` says while it works.
     (r"^\[ *\d+\.\d+\] ", ""),
@@ -57,7 +58,10 @@ RULES = [(re.compile(pattern), put) for pattern, put in [
 
 @dataclass
 class Example:
-    """A command, on which kernel, the lines that its page shows of it (none: it says nothing of them), where it stands."""
+    """A command, on which kernel, the lines that its page shows of it, where it stands.
+
+    No lines: the page says nothing of them.
+    """
     page: str
     line: int
     command: str
@@ -144,8 +148,8 @@ def plain(line):
 def differs(example, printed):
     """What of the page is not in the text that was printed; None: all is as shown.
 
-    Between two lines `...` the lines that are shown stand together and in this order; what they do not show
-    at the beginning and at the end there is not, but for what CMD printed first.
+    Between two lines `...` the lines that are shown stand together and in this order; what they do
+    not show at the beginning and at the end there is not, but for what CMD printed first.
     """
     shown = [plain(line) for line in example.shown]
     lines = [line for line in map(plain, printed.splitlines()) if line]

@@ -72,7 +72,8 @@ static int sleep_poll(int i)
 {
 	struct pollfd fds[3] = { { polls[i][0], POLLIN }, { pipes[i][1], 0 }, { -1, POLLIN } };
 
-	return poll(fds, 3, -1) == 1 && fds[0].revents == POLLIN && !fds[1].revents && !fds[2].revents;
+	return poll(fds, 3, -1) == 1 && fds[0].revents == POLLIN && !fds[1].revents &&
+	       !fds[2].revents;
 }
 
 static void wake_poll(int i, pid_t pid)
@@ -118,7 +119,8 @@ static int sleep_nanosleep(int i)
 	struct timespec t = { 100000, 0 }, rest = {};
 
 	signal(SIGUSR1, nothing);
-	return nanosleep(&t, &rest) == -1 && errno == EINTR && rest.tv_sec > 90000 && rest.tv_sec < 100000;
+	return nanosleep(&t, &rest) == -1 && errno == EINTR && rest.tv_sec > 90000 &&
+	       rest.tv_sec < 100000;
 }
 
 static void wake_nanosleep(int i, pid_t pid)
@@ -136,7 +138,8 @@ static int sleep_recv(int i)
 {
 	char buf[64] = "";
 
-	return recv(sockets[i][0], buf, sizeof(buf), MSG_WAITALL) == 64 && buf[0] == 'a' && buf[63] == 'a' + i % 20;
+	return recv(sockets[i][0], buf, sizeof(buf), MSG_WAITALL) == 64 && buf[0] == 'a' &&
+	       buf[63] == 'a' + i % 20;
 }
 
 /* In two parts: it sleeps a second time, natively by then. */

@@ -8,7 +8,7 @@ import pytest
 
 import harness
 
-# A hundred rounds on each kernel and with each number of CPUs; in `make test` fewer on two of the four.
+# A hundred rounds on each kernel and with each number of CPUs; in `make test` fewer on two of four.
 ROUNDS, FEWER = 100, 20
 MANY = {("6.1", 2), ("6.12", 1)}
 CONTROL_SECONDS = 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions as targets: in each context, called by a module of the tests and by the kernel itself."""
+"""Functions as targets: in each context, called by a module of the tests and by the kernel."""
 
 import pytest
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Executions of edges that follow from those of blocks are those that sessions counted: of the kernel that runs, and of its code
-and recordings elsewhere. Graphs and call paths of that code.
+"""Executions of edges that follow from those of blocks are those that sessions counted.
+
+They are of the kernel that runs, and of its code and recordings elsewhere. Graphs and call paths of
+that code.
 """
 
 import json
@@ -87,7 +89,7 @@ def check_paths(kernel, trace):
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_edges(kernel, show, tmp_path):
-    """In the machine, and here from its code and its recordings. In a recording that was spoilt much is wrong."""
+    """In the machine, and here from its code and recordings. A spoilt recording has much wrong."""
     loads = LOADS + (SOAK if harness.SOAK else [])
     harness.guest("edges", tmp_path, *loads, kernel=kernel, show=show, rw=tmp_path)
     code = tmp_path / "kernel"

@@ -169,14 +169,20 @@ def test_extraction():
 @pytest.mark.parametrize("printed, same", [
     ("SYSCALL CALLS P50\nread 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", True),
     ("SYSCALL CALLS P50\nread 3 17\nwrite 3 1\nx\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", True),
-    ("SYSCALL CALLS P50\nwrite 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),     # a name
-    ("SYSCALL CALLS\nread 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),          # a column less
-    ("SYSCALL CALLS P50\nread 3\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),         # a cell less
-    ("SYSCALL CALLS P50\nread 3 17\n+0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),        # another indent
-    ("SYSCALL CALLS P50\nread 3 17\n  +0x5  cmp %r12d,%r12d\n# 2 us; native exits 0\n", False),       # an instruction
+    # a name
+    ("SYSCALL CALLS P50\nwrite 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),
+    # a column less
+    ("SYSCALL CALLS\nread 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),
+    # a cell less
+    ("SYSCALL CALLS P50\nread 3\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),
+    # another indent
+    ("SYSCALL CALLS P50\nread 3 17\n+0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),
+    # an instruction
+    ("SYSCALL CALLS P50\nread 3 17\n  +0x5  cmp %r12d,%r12d\n# 2 us; native exits 0\n", False),
     ("more\nSYSCALL CALLS P50\nread 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\n", False),
     ("SYSCALL CALLS P50\nread 3 17\n  +0x5  test %r12d,%r12d\n# 2 us; native exits 0\nmore\n", False),
-    ("SYSCALL CALLS P50\nread 3 17\n# 2 us; native exits 0\n  +0x5  test %r12d,%r12d\n", False),      # another order
+    # another order
+    ("SYSCALL CALLS P50\nread 3 17\n# 2 us; native exits 0\n  +0x5  test %r12d,%r12d\n", False),
     ("", False),
 ])
 def test_comparison(printed, same):

@@ -11,7 +11,7 @@ from test_bench import bench
 OUT = harness.ROOT / "build/front-end"
 CALLS = 100
 ROUNDS = 4
-# Of one call of the chain: mispredicted returns, taken branches. The chain itself: six calls, six returns.
+# Of one call of the chain: mispredicted returns, taken branches. The chain: six calls, six returns.
 FORMS = {
     "plain": (0, 12), "call_dropped": (6, 14), "jump": (0, 14), "call_retargeted": (0, 13), "return_replaced": (1, 14),
     "lookup_return": (7, 13), "lookup_retpoline": (1, 14), "lookup_jump": (0, 13),
@@ -20,7 +20,10 @@ CLOCKS = ["returns-16", "returns-32", "icache", "itlb", "branches"]
 
 
 def test_forms_of_doors_and_lookups(tmp_path):
-    """The model counts what the forms' source says, call by call. An interrupt adds to a round: the least of some is exact."""
+    """The model counts what the forms' source says, call by call.
+
+    An interrupt adds to a round: the least of some is exact.
+    """
     run = harness.vm(f"{OUT}/forms {ROUNDS} {CALLS}", icount=True, module=False, timeout=120,
                      options=("--plugin", f"{OUT}/front-end.so,out={tmp_path}"))
     names = [line.split()[1] for line in run.stdout.splitlines()]
@@ -54,13 +57,14 @@ def test_bench(kernel, tmp_path):
         assert "not measured by this clock" in rows.pop("bpf-call")["missing"]
         assert not any(cell["void"] for row in rows.values() for cell in row["cells"]), sheet
         values[clock] = {key: [cell["value"] for cell in row["cells"]] for key, row in rows.items()}
-    # What is so in any kernel: a call takes branches; a larger stack mispredicts no more; two context switches do not
-    # fit into a cache of 32 KiB.
+    # What is so in any kernel: a call takes branches; a larger stack mispredicts no more; two
+    # context switches do not fit into a cache of 32 KiB.
     assert all(value > 0 for row in values["branches"].values() for value in row), values
     assert all(large <= small for key in values["returns-16"]
                for large, small in zip(values["returns-32"][key], values["returns-16"][key], strict=True)), values
     assert all(row[1] > 0 for row in values["icache"].values()), values
-    # With nothing inserted no return is mispredicted that natively is not: neither by the entry stub nor in the cache.
+    # With nothing inserted no return is mispredicted that natively is not: neither by the entry
+    # stub nor in the cache.
     for clock in ("returns-16", "returns-32"):
         assert all(none <= native for native, none in zip(values[clock]["native"], values[clock]["none"], strict=True)), values
     # Counting each block adds code, and the code cache is no part of the kernel's text.

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions of the kernel as targets, under load: sessions come and go, stand beside others, and cost the same."""
+"""Functions of the kernel as targets, under load.
+
+Sessions come and go, stand beside others, and cost the same.
+"""
 
 import pytest
 

@@ -7,7 +7,7 @@ import harness
 
 PERIOD = 200_000    # nanoseconds; a translated machine does little else at a fifth of that
 
-# Where the kernel may be preempted, with one CPU and with two. JIFL_SOAK=1: every kernel in both ways.
+# Where the kernel may be preempted, with one CPU and with two. JIFL_SOAK=1: each kernel both ways.
 CASES = [("6.1", 2, "full"), ("6.12", 1, "none"), ("debug", 2, "full"), ("race", 2, "full")]
 if harness.SOAK:
     CASES += [("6.1", 1, "voluntary"), ("6.1", 2, "none"), ("6.12", 2, "full"), ("6.12", 2, "voluntary")]

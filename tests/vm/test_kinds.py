@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions as targets under other names: system calls of 32-bit programs, interrupts, what is put off."""
+"""Functions as targets under other names: 32-bit system calls, interrupts, deferred work."""
 
 import pytest
 

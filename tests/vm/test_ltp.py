@@ -12,7 +12,7 @@ import harness
 
 RUN = harness.ROOT / "tests/ltp/run"
 
-# Programs that find out whether the module is there, which only the counted machine has, and others.
+# Programs that find out whether the module is there, which only the counted machine has; others.
 TESTS = """\
 #DESCRIPTION: made up
 status test -c /dev/jifl

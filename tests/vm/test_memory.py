@@ -17,7 +17,7 @@ def test_memory(kernel, show):
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_no_large_pages(kernel):
-    """A kernel that gives no large page for vmalloc: the code cache has small ones, and all else is as usual."""
+    """Without large pages for vmalloc the code cache has small ones, and all else is as usual."""
     run = harness.vm("jifl count insn sys:getppid -f json -- sh -c : >/tmp/report && jifl status -f json && jifl unload jifl",
                      kernel=kernel, append="nohugevmalloc", timeout=120)
     found = json.loads(run.stdout)

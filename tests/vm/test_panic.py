@@ -20,7 +20,7 @@ CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger",
 
 
 def panic(*arguments, kernel, append=""):
-    """Runs guest/panic.py, which the machine does not survive; returns its lines from the panic's first one."""
+    """Runs guest/panic.py, which the machine does not survive; returns the lines of the panic."""
     module = harness.built_for(harness.build_module("modules/trouble.c"), kernel) / "trouble.ko"
     words = " ".join(str(word) for word in arguments)
     run = harness.vm(f"/usr/bin/python3 -B tests/vm/guest/panic.py {words}", kernel=kernel, smp=2, check=False,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What sessions see executed is in the structure that `jifl analyze` makes of the same machine's code: each block, each
-way from block to block, each function that was entered, each fault.
+"""What sessions see executed is in the structure that `jifl analyze` makes of the machine's code.
+
+That is each block, each way from block to block, each function that was entered, each fault.
 """
 
 import struct
@@ -48,7 +49,7 @@ def of_counts(data):
 
 
 def of_path(records):
-    """Facts of blocks that were executed one behind the other; what is no address stands between."""
+    """Facts of blocks executed one behind the other; what is no address stands between."""
     last = None
     for what, value in records:
         now = what | HIGH if what >= ADDRESSES else None

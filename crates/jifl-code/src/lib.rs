@@ -3,8 +3,8 @@
 //!
 //! The stages, each from those before it:
 //!
-//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`]; modules,
-//!    also compressed ones, [`packed`]) or from the kernel that runs ([`running`]).
+//! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`];
+//!    modules, also compressed ones, [`packed`]) or from the kernel that runs ([`running`]).
 //! 2. [`layout`]: which text belongs to which function, by what [`names`] say.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.

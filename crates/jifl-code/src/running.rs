@@ -158,7 +158,11 @@ fn read(memory: &mut dyn Memory, range: &Range<u64>) -> Option<Vec<u8>> {
 /// The names do not say where the kernel's text is, or the text cannot be read.
 pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Result<Image, Error> {
     let hidden = || {
-        Error("/proc/kallsyms does not say where the kernel's text is: be root, with kernel.kptr_restrict 0 or 1".into())
+        Error(
+            "/proc/kallsyms does not say where the kernel's text is: be root, with \
+             kernel.kptr_restrict 0 or 1"
+                .into(),
+        )
     };
     let core = names.between("_stext", "_etext").ok_or_else(hidden)?;
     let mut image = Image {

@@ -194,7 +194,7 @@ pub const FLAG_WAIT: u32 = 1 << 18;
 pub const FLAG_BY_LEVEL: u32 = 1 << 19;
 /// All of `FLAG_BY_*`.
 pub const FLAGS_BY: u32 = FLAG_BY_COMM | FLAG_BY_PID | FLAG_BY_CPU | FLAG_BY_LEVEL;
-/// With NONE, INSN, BLOCK, PROFILE: tasks that are inside a function at the start go on in the cache.
+/// With NONE, INSN, BLOCK, PROFILE: tasks inside a function at the start go on in the cache.
 pub const FLAG_ADOPT: u32 = 1 << 20;
 
 /// All flags that ask for a value of each call.
@@ -362,8 +362,8 @@ abi_struct! {
     }
 }
 
-/// Part of `struct jifl_condition`: a range of code. A call from it returns above its begin, and not
-/// above its end.
+/// Part of `struct jifl_condition`: a range of code. A call from it returns above its begin, and
+/// not above its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 pub struct Caller {
@@ -384,8 +384,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Calls from one of these ranges, if there are any, whose first argument is one of these values,
-    /// if there are any. `None`: these are too many, or none at all.
+    /// Calls from one of these ranges, if there are any, whose first argument is one of these
+    /// values, if there are any. `None`: these are too many, or none at all.
     pub fn new(callers: &[Caller], values: &[u64]) -> Option<Condition> {
         let mut condition = Condition {
             callers: callers.len() as u32,

@@ -68,8 +68,8 @@ pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
     /// Starts a session on this file, about these targets, with the conditions of these, with what
-    /// calls are made under, or about these places in them. The module writes `refused` of functions
-    /// and places.
+    /// calls are made under, or about these places in them. The module writes `refused` of
+    /// functions and places.
     Start(
         &'a mut Start,
         &'a mut [TargetSpec],
@@ -138,8 +138,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. Start, Stat, Records, TableRead,
-        // PluginRead, Warm and Block can contain pointers. These pointers are private to this crate;
-        // `call`, `fill` and `block` below set them.
+        // PluginRead, Warm and Block can contain pointers. These pointers are private to this
+        // crate; `call`, `fill` and `block` below set them.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),

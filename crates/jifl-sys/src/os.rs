@@ -243,8 +243,8 @@ fn state(pid: u32) -> Option<char> {
 impl Drop for Gated {
     /// Ends the process, unless it was let go on, and waits until it has ended.
     ///
-    /// Another process that waits at its own gate has copies of all descriptors. So closing this end
-    /// would not end the read, but a shutdown does.
+    /// Another process that waits at its own gate has copies of all descriptors. So closing this
+    /// end would not end the read, but a shutdown does.
     fn drop(&mut self) {
         if let Some(gate) = self.gate.take() {
             let _ = gate.shutdown(Shutdown::Both);

@@ -295,7 +295,8 @@ fn report(outcome: &Outcome, console: &Console, complaints: &str) {
         Outcome::Dirty(line) => format!("the kernel's log is not clean: {line}"),
         Outcome::Panicked(line) => format!("the guest panicked: {line}"),
         Outcome::EmulatorFailed(place) => format!(
-            "QEMU still executes a breakpoint at {place}, which the kernel has removed (docs/vm.md): run it again"
+            "QEMU still executes a breakpoint at {place}, which the kernel has removed \
+             (docs/vm.md): run it again"
         ),
         Outcome::TimedOut(time) => format!("stopped after {} s, the time limit", time.as_secs()),
         Outcome::BootFailed(why) => format!("the machine failed to start: {why}"),

@@ -99,7 +99,7 @@ impl StaleBreakpoint {
 }
 
 impl Place {
-    /// Takes what follows `RIP: 0010:`. Addresses without a name are no code that the kernel changes.
+    /// Takes what follows `RIP: 0010:`. What has no name is no code that the kernel changes.
     fn parse(at: &str) -> Option<Self> {
         let mut words = at.split_whitespace();
         let name = words.next().filter(|name| name.contains('+'))?.to_owned();
@@ -119,8 +119,8 @@ impl Place {
         })
     }
 
-    /// The instruction pointer, in `<>`, is behind a breakpoint that was taken, or at one that is to
-    /// be executed again. In a module, what is there must be what the kernel changes in modules, too.
+    /// The instruction pointer, in `<>`, is behind a breakpoint that was taken, or at one that is
+    /// to be executed again. In a module, there must also stand what the kernel changes in modules.
     fn has_no_breakpoint(&self, code: &str) -> bool {
         let words: Vec<&str> = code.split_whitespace().collect();
         let bytes: Vec<Option<u8>> = words

@@ -129,7 +129,7 @@ static __always_inline void jifl_count_end_by(unsigned long lane,
 {
 	u64 call;
 
-	/* Both cells are this task's own: each switch restores them. Until both are used, none comes. */
+	/* Both cells are the task's own: a switch restores them. Until both are used none comes. */
 	preempt_disable_notrace();
 	call = jifl_count_take(lane);
 	if (call)

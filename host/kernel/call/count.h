@@ -59,7 +59,7 @@ bool jifl_count_follows(const struct jifl_session *s);
 bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins);
 /* Of a session that counts calls and does not follow them: a call begins. Any context. */
 void jifl_count_begin(struct jifl_aim *aim);
-/* A block is new: it counts as one of the call that runs here, if that is s's. Under the engine lock. */
+/* A new block counts as one of the call that runs here, if that is s's. Under the engine lock. */
 void jifl_count_attribute(struct jifl_session *s);
 /* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
 void jifl_count_begin_record(unsigned long index);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls in softirqs and hard interrupts. A CPU's lanes are those of one level (store/level.h). A call
- * that enters the cache at a higher level puts the lanes of the lower one aside, and its return gives
- * them back. So the call that is counted is one for each task and each level above it.
+ * Calls in softirqs and hard interrupts. A CPU's lanes are those of one level (store/level.h). A
+ * call that enters the cache at a higher level puts the lanes of the lower one aside, and its
+ * return gives them back. So the call that is counted is one for each task and each level above it.
  *
  * Why that is right:
  *
@@ -23,16 +23,16 @@
  * 4. A call inside another one of its session and level is nested, as at task level. A call at the
  *    level of the lanes or below changes nothing. It can be below: a softirq that begins on the way
  *    out of an interrupt, inside a function that was called there.
- * 5. When tasks are switched, and when the machine is stopped, all interrupts of that CPU have ended
- *    by 1. So the lanes are those of the task. Nothing else has to know levels: not switch.c, and not
- *    jifl_evict, its cut or its sweep. A kernel that switches tasks inside an interrupt has a defect.
- *    jifl_levels_check gives up such calls.
+ * 5. When tasks are switched, and when the machine is stopped, all interrupts of that CPU have
+ *    ended by 1. So the lanes are those of the task. Nothing else has to know levels: not switch.c,
+ *    and not jifl_evict, its cut or its sweep. A kernel that switches tasks inside an interrupt has
+ *    a defect. jifl_levels_check gives up such calls.
  * 6. Figures of a function are changed with interrupts off, or by a single instruction (returns.c,
  *    stats.h). So an interrupt that adds to the same figures cannot come in between.
- * 7. The engine lock and jifl_entry_lock are held with interrupts off, by code that waits for nothing
- *    but the engine lock. So an interrupt never waits for what it has interrupted. It may translate:
- *    a task does that with interrupts off, too. The dispatcher's stack is used with interrupts off
- *    from its first word to its last one, so there is one for each CPU.
+ * 7. The engine lock and jifl_entry_lock are held with interrupts off, by code that waits for
+ *    nothing but the engine lock. So an interrupt never waits for what it has interrupted. It may
+ *    translate: a task does that with interrupts off, too. The dispatcher's stack is used with
+ *    interrupts off from its first word to its last one, so there is one for each CPU.
  * 8. Code of the module runs at its own level (jifl_own_begin): an interrupt of it may enter the
  *    cache, by 1 and 7.
  *

@@ -103,8 +103,9 @@ static enum where where(struct task_struct *task)
 	if (!task->on_rq)
 		return ELSEWHERE;
 	jifl_compat_show_returns(task, words.begin, words.end);
-	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state); unwind_next_frame(&state)) {
-		/* For interrupted code at the trampoline's beginning state.ip is where that leads to. */
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
+	     unwind_next_frame(&state)) {
+		/* Of code interrupted at the trampoline's beginning state.ip is where it leads. */
 		if (jifl_compat_is_returning(state.regs ? state.regs->ip : state.ip)) {
 			is = TRAMPOLINE;
 			break;

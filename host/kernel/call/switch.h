@@ -15,13 +15,13 @@ void jifl_switch_unhook(void);
 /* wanted: a session records, so a switch of tasks must leave a record of the next thread. */
 void jifl_switch_marks(bool wanted);
 /*
- * So many more sessions count calls that kernel threads may make, or, below 0, fewer: none of such a
- * session's calls is running any more. For others no calls of kernel threads are looked for.
+ * So many more sessions count calls that kernel threads may make, or, below 0, fewer: none of such
+ * a session's calls is running any more. For others no calls of kernel threads are looked for.
  */
 void jifl_switch_threads(int more);
 /*
- * The task, which does not run, is in that call, in that lane; it was in none there. False: it was, or
- * there is no place. And back. All CPUs are stopped.
+ * The task, which does not run, is in that call, in that lane; it was in none there. False: it was,
+ * or there is no place. And back. All CPUs are stopped.
  */
 bool jifl_switch_give(struct task_struct *task, unsigned int lane, u64 call);
 void jifl_switch_take(struct task_struct *task, unsigned int lane);

@@ -42,7 +42,7 @@ struct jifl_tool {
 	enum jifl_tool_calls calls;
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
 	bool alone;			/* functions may be its targets without what they call */
-	bool interrupts;		/* functions may be its targets in softirqs and hard interrupts */
+	bool interrupts;		/* functions may be targets in softirqs, hard interrupts */
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool places;			/* its sessions are about s->splices, of all tasks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */

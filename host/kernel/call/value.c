@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Values of calls. A system call's arguments are in the registers that user space had; the C
- * function that handles it returns a long. A function's arguments and its result are in registers by
- * the System V ABI (section 3.2.3), which leaves the bits above a value's type undefined. So each
- * function among the targets has the type of its value, from the command, which knows the kernel's
- * BTF.
+ * function that handles it returns a long. A function's arguments and its result are in registers
+ * by the System V ABI (section 3.2.3), which leaves the bits above a value's type undefined. So
+ * each function among the targets has the type of its value, from the command, which knows the
+ * kernel's BTF.
  *
  * Context: what is inserted runs where a target begins: any lock may be held, that of the clock,
  * too. So the time is read from the clock that NMIs read.

@@ -13,7 +13,8 @@ bool jifl_value_is_type(u32 flags);
 u64 jifl_value_of(u32 type, u64 reg);
 /*
  * Inserts of an entry piece; the second one also of the block in which a function begins: the call
- * begins now, for JIFL_FLAG_DURATION; its argument is added to the aim's figures, for JIFL_FLAG_ARG.
+ * begins now, for JIFL_FLAG_DURATION; its argument is added to the aim's figures, for
+ * JIFL_FLAG_ARG.
  */
 struct ir_insert jifl_value_begin_time(const struct jifl_session *s);
 struct ir_insert jifl_value_begin_arg(const struct jifl_aim *aim);

@@ -69,7 +69,7 @@ struct jifl_mix {
 /* How the calls that the sessions of one mix match enter one target. */
 struct jifl_way {
 	struct hlist_node node;		/* in target->ways; unused in an aim's own */
-	struct list_head list;		/* in mix->ways; jifl_session_mutex; unused in an aim's own */
+	struct list_head list;		/* in mix->ways; jifl_session_mutex; unused in an aim's */
 	struct jifl_target *target;	/* the mix's sessions hold it */
 	struct jifl_mix *mix;
 	u32 lanes;			/* bit n: the mix has a session in lane n */
@@ -84,8 +84,8 @@ struct jifl_aim {
 	u32 index;			/* in the session's list */
 	u64 __percpu *counter;		/* stats.c's; NULL: figures, or nothing, in its place */
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
-	const struct jifl_condition *condition; /* of the session's list; NULL: all calls are meant */
-	u32 value;			/* of a function: the type of its value, JIFL_TARGET_*; value.h */
+	const struct jifl_condition *condition; /* of the session's list; NULL: all calls */
+	u32 value;			/* of functions: value's type, JIFL_TARGET_*; value.h */
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
 	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */
@@ -111,7 +111,7 @@ struct jifl_session {
 	void *instrument_arg;
 	bool only;		/* JIFL_SCOPE_ONLY: its targets are functions, and run alone */
 	bool running;		/* jifl_session_mutex */
-	u32 adopted;		/* tasks that were inside at the start, and are in the cache since */
+	u32 adopted;		/* tasks that were inside at the start, in the cache since */
 	u32 left[JIFL_NR_LEFT];	/* those that are not, by enum jifl_left */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
 	void *tool_data;	/* the tool's own */

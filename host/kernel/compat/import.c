@@ -7,7 +7,8 @@
 #include "import.h"
 #include "ksym.h"
 
-#define JIFL_IMPORT_DEFINE(need, function) DEFINE_STATIC_CALL_RET0(jifl_import_##function, function);
+#define JIFL_IMPORT_DEFINE(need, function) \
+	DEFINE_STATIC_CALL_RET0(jifl_import_##function, function);
 JIFL_IMPORTS(JIFL_IMPORT_DEFINE)
 
 enum need { OPTIONAL, NEEDED };

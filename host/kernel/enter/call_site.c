@@ -60,7 +60,8 @@ static unsigned int find_calls(unsigned long start, unsigned long end)
 		u32 len = jifl_engine_insn_length(jifl_orig_at(at));
 		const u8 *insn = (const u8 *)at;
 
-		if (len == CALL_INSN_SIZE && *insn == CALL_INSN_OPCODE && is_own_target(target_of(insn))) {
+		if (len == CALL_INSN_SIZE && *insn == CALL_INSN_OPCODE &&
+		    is_own_target(target_of(insn))) {
 			site.call = (u8 *)at;
 			n++;
 		}
@@ -124,7 +125,8 @@ static int change(unsigned long from, unsigned long to)
 	if (*site.call != CALL_INSN_OPCODE || target_of(site.call) != from) {
 		name_of(target_of(site.call), name);
 		pr_err("the call of x64_sys_call is taken by %s: remove that first\n",
-		       *site.call == CALL_INSN_OPCODE ? name : "a breakpoint or another instruction");
+		       *site.call == CALL_INSN_OPCODE ? name :
+		       "a breakpoint or another instruction");
 		return -EBUSY;
 	}
 	memcpy(insn + 1, &rel, sizeof(rel));

@@ -30,8 +30,8 @@
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
  *    the hash table: where RCU does not watch, jifl_function_enter looks nothing up.
  * 5. Aims, ways and pieces that a thread finds from its target stay as the head of session/mix.c
- *    says. In addition, an aim may be found where RCU tasks waits for no task: in interrupts, and in
- *    idle tasks, which count a missed call. jifl_evict stops the machine after the session is
+ *    says. In addition, an aim may be found where RCU tasks waits for no task: in interrupts, and
+ *    in idle tasks, which count a missed call. jifl_evict stops the machine after the session is
  *    disarmed, so as in 3. none of these has the aim, a way or a piece when the machine goes on.
  * 6. A thread that has the address of a piece is in the stub, with the address in rax or in the
  *    slot of the return address, or it is in the cache. leave/evict.c finds both. It need not look
@@ -50,7 +50,8 @@
  * Refused by name, because this proof or leave/evict.c needs it (refuse.c): functions from which
  * another task's call returns; what runs while the machine is stopped, patches text or waits for
  * RCU tasks; idle loops; what begins at another level (store/level.h) than it ends at, as the
- * functions that begin and end interrupts do; what the module hooks or calls without jifl_own_begin.
+ * functions that begin and end interrupts do; what the module hooks or calls without
+ * jifl_own_begin.
  *
  * kernel.ftrace_enabled=0 would switch doors off. The kernel refuses that while the module is
  * loaded, because text/hooks.c has permanent hooks.

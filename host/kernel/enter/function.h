@@ -18,9 +18,9 @@ enum jifl_refusal jifl_function_refusal(unsigned long begin);
 /* Is it the name, or does it begin so, if the pattern ends in *? Any context. */
 bool jifl_function_fits(const char *name, const char *pattern);
 
-/* The target that is entered at address, behind its site; NULL: none. Preemption off, RCU watches. */
+/* The target entered at address, behind its site; NULL: none. Preemption off, RCU watches. */
 struct jifl_target *jifl_function_find(unsigned long address);
-/* The target that begins at an address of original code; NULL: none. Interrupts off, RCU watches. */
+/* The target that begins at an original address; NULL: none. Interrupts off, RCU watches. */
 struct jifl_target *jifl_function_starting(unsigned long begin);
 /* Bytes from where the function begins to the code that is entered: its endbr64 and its site. */
 u32 jifl_function_skipped(const struct jifl_target *t);

@@ -6,8 +6,8 @@
  *   NMI, and what may interrupt anything (#DB, #MC, int3)  The dispatcher takes a lock that the
  *	interrupted code may hold.
  *   softirqs that can be preempted (PREEMPT_RT)  call/levels.c relies on that they cannot.
- *   idle tasks  are not on the list of tasks, so eviction would not see their stacks. An interrupt of
- *	an idle task has ended when eviction looks.
+ *   idle tasks  are not on the list of tasks, so eviction would not see their stacks. An interrupt
+ *	of an idle task has ended when eviction looks.
  *   where RCU does not watch  A module's text may go while it is translated (text/text.c).
  *   the thread that stops the machine  Eviction's scan is run by it, and does not see its stack.
  *   the module's own code  See jifl_own_begin.

@@ -31,7 +31,7 @@ static const struct {
 	{ "__switch_to*", JIFL_REFUSED_SCHEDULE },
 	{ "ret_from_fork*", JIFL_REFUSED_SCHEDULE },
 	{ "rewind_stack_and_make_dead", JIFL_REFUSED_SCHEDULE },
-	/* They begin at one level and end at another, or run softirqs at one of them; idle's loop. */
+	/* They begin at one level and end at another, or run softirqs at one; idle's loop. */
 	{ "irq_enter*", JIFL_REFUSED_IDLE },
 	{ "irq_exit*", JIFL_REFUSED_IDLE },
 	{ "__irq_exit*", JIFL_REFUSED_IDLE },
@@ -64,7 +64,7 @@ static const struct {
 	{ "synchronize_rcu_tasks*", JIFL_REFUSED_RCU_TASKS },
 	{ "call_rcu_tasks*", JIFL_REFUSED_RCU_TASKS },
 	{ "rcu_tasks_*", JIFL_REFUSED_RCU_TASKS },
-	/* run/unwind.c and run/faults.c hook these, in all contexts; call/returns.c needs the others. */
+	/* run/unwind.c and run/faults.c hook these, in any context; call/returns.c needs others. */
 	{ "unwind_next_frame", JIFL_REFUSED_OWN },
 	{ "unwind_get_return_address*", JIFL_REFUSED_OWN },
 	{ "__kernel_text_address", JIFL_REFUSED_OWN },

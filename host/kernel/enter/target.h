@@ -61,7 +61,7 @@ struct jifl_target {
 struct jifl_target_type {
 	/* Address of the code of target `id`; 0: this kernel has none. */
 	u64 (*address)(u64 id);
-	/* The kind's target `id`, if there is one, else NULL. Under target.c's mutex, as these are. */
+	/* The kind's target `id`; NULL: there is none. Under target.c's mutex, as these are. */
 	struct jifl_target *(*find)(u64 id);
 	/* Keeps a target that is filled, and gives it up. add: 0 or -errno. drop frees it. */
 	int (*add)(struct jifl_target *t);

@@ -190,18 +190,19 @@ static int scan_all(void *arg)
  *    and no door has a piece (session/mix.c). So no further thread comes in.
  * 2. All CPUs are stopped. Each CPU runs its stopper. No stopper is in the cache, or comes there
  *    while the machine is stopped: system calls are not its business, and doors of functions let
- *    it pass (enter/guard.c). Interrupts and softirqs may have been in the cache, of an idle task or
- *    a stopper, too. They have ended: what they have interrupted goes on only then, and a CPU's
+ *    it pass (enter/guard.c). Interrupts and softirqs may have been in the cache, of an idle task
+ *    or a stopper, too. They have ended: what they have interrupted goes on only then, and a CPU's
  *    stopper runs with interrupts off from before the scan until after it. So no interrupt or
  *    exception stack is in use, and nothing that interrupts have left below a stack pointer is used
- *    again. Nor do their return hooks stand in any list, or their lanes in any place (call/levels.c).
- *    No idle task has been in the cache at its own level, because doors let it pass; they are not on
- *    the list of tasks. So all addresses from which a thread will go on are on the kernel
- *    stacks of listed tasks, user's and kernel threads (at and above thread.sp), or in tracers'
- *    records. The module's own return hooks (call/returns.c) are such records; while a stack is
- *    walked, hooked returns stand on it as they were. Addresses that are exact are replaced there:
- *    callers' return addresses, and faults and preemption at copied instructions. A copy of a
- *    return address that code has made for itself (_RET_IP_) stays: it is printed at most.
+ *    again. Nor do their return hooks stand in any list, or their lanes in any place
+ *    (call/levels.c). No idle task has been in the cache at its own level, because doors let it
+ *    pass; they are not on the list of tasks. So all addresses from which a thread will go on are
+ *    on the kernel stacks of listed tasks, user's and kernel threads (at and above thread.sp), or
+ *    in tracers' records. The module's own return hooks (call/returns.c) are such records; while a
+ *    stack is walked, hooked returns stand on it as they were. Addresses that are exact are
+ *    replaced there: callers' return addresses, and faults and preemption at copied instructions. A
+ *    copy of a return address that code has made for itself (_RET_IP_) stays: it is only
+ *    printed.
  * 3. A walk may end anywhere: at user mode, at the beginning of a kernel thread. What lies behind
  *    the end of a walk without an error are no frames. Where the unwinder gives up, the rest of
  *    the stack is changed by the look of its words.

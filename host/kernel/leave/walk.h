@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Walks of the stack of a task that does not run, for eviction and adoption. All CPUs are stopped. */
+/* Walks of the stack of a task that does not run: eviction, adoption. All CPUs are stopped. */
 #ifndef JIFL_HOST_WALK_H
 #define JIFL_HOST_WALK_H
 
@@ -32,7 +32,7 @@ static inline unsigned long *jifl_walk_slot(const struct unwind_state *state)
 	return state->regs ? &state->regs->ip : (unsigned long *)state->sp - 1;
 }
 
-/* Is the task switched out? Else only the stopper of a CPU is running, or it is dead and not reaped. */
+/* Is the task switched out? Else it is a CPU's stopper, which runs, or dead and not reaped. */
 static inline bool jifl_walk_may(struct task_struct *task)
 {
 	return !task->on_cpu && refcount_read(&task->stack_refcount);

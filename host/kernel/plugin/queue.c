@@ -42,8 +42,8 @@ static struct jifl_queue_place *jifl_queue_place(const jifl_queue_t *q, u64 at)
  * Takes the next place at *end if its turn has come, which is `later` turns after its number;
  * otherwise NULL. *at: its number.
  */
-static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64_t *end, unsigned int later,
-						 s64 *at)
+static struct jifl_queue_place *jifl_queue_claim(const jifl_queue_t *q, atomic64_t *end,
+						 unsigned int later, s64 *at)
 {
 	struct jifl_queue_place *place;
 	s64 ahead;
@@ -119,7 +119,7 @@ bool jifl_plugin_dequeue(struct jifl_plugin *p, jifl_queue_t *q, void *record, s
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_dequeue);
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making -------------------------------------------------------------------------- */
 
 static void jifl_queue_release(struct jifl_store *s)
 {

@@ -196,7 +196,7 @@ int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req)
 	return ret == -EFAULT ? ret : 0;
 }
 
-/* --- making ------------------------------------------------------------------------------------ */
+/* --- making -------------------------------------------------------------------------- */
 
 static const char *jifl_ring_wrong(size_t size, unsigned int n, ring_show show)
 {

@@ -46,12 +46,14 @@ void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
 	if (kind == JIFL_HANDLE_ROUTINE)
 		return (void *)(handle | (u64)(u16)r->number << JIFL_HANDLE_INDEX_SHIFT |
 				r->routine << JIFL_HANDLE_ROUTINE_SHIFT);
-	return (void *)(handle | (u64)index << JIFL_HANDLE_INDEX_SHIFT | r->number << JIFL_HANDLE_ROUND_SHIFT);
+	return (void *)(handle | (u64)index << JIFL_HANDLE_INDEX_SHIFT |
+			r->number << JIFL_HANDLE_ROUND_SHIFT);
 }
 
 u32 jifl_handle_index(const void *handle)
 {
-	return (unsigned long)handle >> JIFL_HANDLE_INDEX_SHIFT & ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
+	return (unsigned long)handle >> JIFL_HANDLE_INDEX_SHIFT &
+	       ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
 }
 
 unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, const char *what)

@@ -74,7 +74,8 @@ int jifl_store_add(struct jifl_plugin *p, struct jifl_store *s, const struct jif
 		ret = 0;
 	}
 	mutex_unlock(&jifl_store_mutex);
-	return ret ? jifl_plugin_mistake(p, ret, what, "it has been made already, or as many as can be") : 0;
+	return ret ? jifl_plugin_mistake(p, ret, what,
+					 "it has been made already, or as many as can be") : 0;
 }
 
 /* Under jifl_plugin_mutex, or before s can be found. */

@@ -25,7 +25,8 @@ unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine)
 }
 EXPORT_SYMBOL_GPL(jifl_routine_address);
 
-static int jifl_routine_ask(struct jifl_plugin *p, routine_t *routine, char *name, size_t size, const char *what,
+static int jifl_routine_ask(struct jifl_plugin *p, routine_t *routine, char *name, size_t size,
+			    const char *what,
 			    void (*ask)(unsigned long addr, char *name, size_t size))
 {
 	unsigned long address = jifl_handle_routine(p, routine, what);
@@ -140,7 +141,8 @@ enum jifl_ins_type jifl_ins_jcc(struct jifl_plugin *p)
 	const struct ir_insn *last;
 
 	if (!r || r->plugin != p || !r->block) {
-		jifl_plugin_mistake(p, -EPERM, "ins_jcc", "no callback of a routine, block or instruction runs");
+		jifl_plugin_mistake(p, -EPERM, "ins_jcc",
+				    "no callback of a routine, block or instruction runs");
 		return INS_TYPES;
 	}
 	last = &r->block->insns[r->block->ninsns - 1];
@@ -188,7 +190,8 @@ bool jifl_ins_bnt_prefix(struct jifl_plugin *p, ins_t *ins)
 EXPORT_SYMBOL_GPL(jifl_ins_bnt_prefix);
 
 /* True if value is a register, and the instruction reads it, or writes it. */
-static bool jifl_ins_uses(struct jifl_plugin *p, ins_t *ins, int value, bool writes, const char *what)
+static bool jifl_ins_uses(struct jifl_plugin *p, ins_t *ins, int value, bool writes,
+			  const char *what)
 {
 	const struct ir_insn *insn = jifl_ins_of(p, ins, what);
 	u16 read, written;

@@ -17,11 +17,11 @@
  * Why this is right:
  *
  * 1. All CPUs run their stoppers. So each listed task but these goes on where its stack says, or a
- *    tracer's record (step 2 in leave/evict.c). Its interrupts have ended. An idle task is not on the
- *    list. A thread that stops the machine is left, because later stops do not see its stack.
+ *    tracer's record (step 2 in leave/evict.c). Its interrupts have ended. An idle task is not on
+ *    the list. A thread that stops the machine is left, because later stops do not see its stack.
  * 2. A word is changed only where the unwinder has found a frame, in a walk that came to its end
- *    without an error, and only if the word itself is the address at which that frame goes on. It is
- *    not if a tracer has put a trampoline there: the task is left.
+ *    without an error, and only if the word itself is the address at which that frame goes on. It
+ *    is not if a tracer has put a trampoline there: the task is left.
  * 3. The new address is the beginning of a block that stands for the old address. There all
  *    registers, flags and the stack are as the original instruction needs them, because that is
  *    how a block is entered anyhow: behind a call, by the return of native code; at any other
@@ -30,7 +30,8 @@
  *    frame as they see others.
  * 4. The blocks are those of the session's own context. It is not destroyed meanwhile:
  *    jifl_session_mutex is held, and the session runs. A block that has been dropped since it was
- *    made, because its text has changed, is not found. No block changes while the machine is stopped.
+ *    made, because its text has changed, is not found. No block changes while the machine is
+ *    stopped.
  * 5. A task that has an address of the cache in a frame that would be changed, or above it, is in a
  *    call of this session, by a door, or of another one. It is left.
  * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being
@@ -38,8 +39,8 @@
  *    with the address of an entry piece at hand that would take the lane again.
  * 7. The lane is the task's own, and is restored when the task is switched in (call/switch.c). The
  *    hook stands in the task's list of hooks where it would stand if it had been made at the
- *    function's entry: lists are ordered by frames, the innermost first. rethook's handler relies on
- *    that order.
+ *    function's entry: lists are ordered by frames, the innermost first. rethook's handler relies
+ *    on that order.
  * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before
  *    the first word is changed.
  * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead
@@ -315,7 +316,8 @@ static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int
 	return find_copies(a, k) ? ADOPT : NOT_YET;
 }
 
-static __no_sanitize_address bool take_over(struct jifl_adoption *a, struct task_struct *task, int k)
+static __no_sanitize_address bool take_over(struct jifl_adoption *a, struct task_struct *task,
+					    int k)
 {
 	struct jifl_aim *aim = aim_of(a, &a->frames[k]);
 	int i;

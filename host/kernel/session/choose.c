@@ -7,8 +7,8 @@
  * filter, the door is led to the piece itself, and later calls do not come here.
  *
  * For a system call: the task's registers and the call's number come in, an address to jump to goes
- * out. For a function: its address, the place of its return address, and its first argument come in.
- * call/condition.c proves that the calls of targets with a condition are told from others here.
+ * out. For a function: its address, the place of its return address, and its first argument come
+ * in. call/condition.c proves that the calls of targets with a condition are told from others here.
  * Context: of system calls, the task that makes the call; of functions, any. Nothing here sleeps or
  * allocates. Only to make a piece is a lock taken, jifl_entry_lock. The head of mix.c proves that
  * what is found here stays, and that of call/levels.c that interrupts may come here.
@@ -85,7 +85,8 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	for_each_member(s, w->mix, lane)
 		jifl_count_translate_begin(w->target->armed[lane]);
 	piece = jifl_engine_entry_create(context, jifl_orig_at(w->target->address),
-					 jifl_choose_entry, nentry, jifl_choose_exit, nexit, &cause);
+					 jifl_choose_entry, nentry, jifl_choose_exit, nexit,
+					 &cause);
 	jifl_count_put_back(calls);
 	if (!piece)
 		WRITE_ONCE(w->native, true);
@@ -325,8 +326,8 @@ static u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum j
 }
 
 /*
- * Hooks the call's return where something is to be done there, and changes the level of the lanes if
- * need be. False: no hook is free.
+ * Hooks the call's return where something is to be done there, and changes the level of the lanes
+ * if need be. False: no hook is free.
  */
 static bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)
 {

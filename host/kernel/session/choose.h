@@ -15,8 +15,8 @@ struct jifl_way;
 u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
 /*
  * Called by jifl_function_stub, at the fentry site of a function. address: behind the site; *slot:
- * the return address of the function's caller; arg0: the function's first argument. Returns where to go on: address, or an entry
- * piece. Any context; does not sleep.
+ * the return address of the function's caller; arg0: the function's first argument. Returns where
+ * to go on: address, or an entry piece. Any context; does not sleep.
  */
 unsigned long jifl_function_enter(unsigned long address, unsigned long *slot,
 				  unsigned long arg0);

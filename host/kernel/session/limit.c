@@ -58,7 +58,7 @@ static bool has_notrace(const struct jifl_mix *m, unsigned long begin)
 	return false;
 }
 
-/* Are the mix's sessions those that have the target, and does a call of it need nothing at its end? */
+/* Are the mix's sessions those of the target, and does a call of it need nothing at its end? */
 static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
 {
 	const struct jifl_session *s;

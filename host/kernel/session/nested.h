@@ -6,7 +6,7 @@
 struct ir_block;
 struct jifl_mix;
 
-/* Inserts into b, a block of the mix's context, what counts calls of a function that begins there. */
+/* Inserts into b, a block of the mix's context, what counts calls of functions that begin there. */
 void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m);
 
 #endif

@@ -128,7 +128,8 @@ void jifl_warm_address(const struct jifl_aim *aim, unsigned long addr)
 
 	jifl_warm_put_aside(&aside);
 	jifl_count_translate_begin(aim);
-	jifl_engine_warm(aim->session->alone.context, jifl_orig_at(addr), jifl_warm_any, NULL, &cost);
+	jifl_engine_warm(aim->session->alone.context, jifl_orig_at(addr), jifl_warm_any, NULL,
+			 &cost);
 	jifl_warm_put_back(&aside);
 }
 

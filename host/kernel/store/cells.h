@@ -51,7 +51,8 @@ void jifl_cells_close(struct jifl_cells *c);
  */
 u32 jifl_cells_end(const void *table);
 
-static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size, u32 i)
+static __always_inline struct jifl_cell *jifl_cells_at(const struct jifl_cells *c, size_t size,
+						       u32 i)
 {
 	return c->cells + i * size;
 }
@@ -81,7 +82,8 @@ static __always_inline struct jifl_cell *jifl_cells_in_bucket(const struct jifl_
 }
 
 /* Under the table's lock. NULL: there is no room. */
-static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c, u32 *bucket, size_t size,
+static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c, u32 *bucket,
+							   size_t size,
 							   const void *name, size_t len)
 {
 	struct jifl_cell *cell = jifl_cells_in_bucket(c, bucket, size, name, len);
@@ -98,7 +100,8 @@ static __always_inline struct jifl_cell *jifl_cells_insert(struct jifl_cells *c,
 	return cell;
 }
 
-static __always_inline u32 *jifl_cells_bucket(const struct jifl_cells *c, const void *name, size_t len)
+static __always_inline u32 *jifl_cells_bucket(const struct jifl_cells *c, const void *name,
+					      size_t len)
 {
 	return &c->buckets[jhash2(name, len / sizeof(u32), 0) >> (32 - c->bits)];
 }

@@ -65,8 +65,8 @@ static __always_inline void jifl_own_end(void)
 
 /*
  * The same with interrupts off, around code that takes locks which interrupts take, too. Interrupts
- * go off before jifl_own_begin, and lockdep is told behind it: the functions for that may be targets.
- * If lockdep were not told, it would take these locks for such as are held with interrupts on.
+ * go off before jifl_own_begin, and lockdep is told behind it: the functions for that may be
+ * targets. If lockdep were not told, it would take these locks for ones held with interrupts on.
  */
 static __always_inline unsigned long jifl_own_irq_save(void)
 {

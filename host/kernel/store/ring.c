@@ -86,7 +86,8 @@ static u32 jifl_ring_distance(void)
 
 static size_t jifl_ring_size(void)
 {
-	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(), sizeof(struct jifl_record));
+	return array3_size(nr_cpu_ids * jifl_ring_distance(), jifl_ring_records(),
+			   sizeof(struct jifl_record));
 }
 
 static void jifl_ring_choose(const struct jifl_ring_owner *o)
@@ -104,7 +105,8 @@ static void jifl_ring_choose(const struct jifl_ring_owner *o)
 /* The value of a cell when this many records and words have been stored. */
 static u64 jifl_ring_cell(u64 count)
 {
-	return count >> jifl_ring_layout.order << 32 | (u32)(count << (32 - jifl_ring_layout.order));
+	return count >> jifl_ring_layout.order << 32 |
+	       (u32)(count << (32 - jifl_ring_layout.order));
 }
 
 /* Under ring.lock. The limit is half a ring beyond what has been read. */
@@ -365,7 +367,8 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
  */
 static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 {
-	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() << jifl_ring_layout.order];
+	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() <<
+						    jifl_ring_layout.order];
 	struct jifl_ring_reader *r = &ring.readers[cpu];
 	u64 total = jifl_ring_total(cpu), end;
 	u32 taken = 0, words;

@@ -9,8 +9,8 @@
  * may not come for ring_patience_ms, because it is stopped or needs something that a waiting task
  * has to do. Then no task waits until the reader comes.
  *
- * A call of a function may end where any lock is held: an allocator's, a run queue's. So a waiter is
- * not allocated there, but has a place in a table, at the hash of its task. A task that finds no
+ * A call of a function may end where any lock is held: an allocator's, a run queue's. So a waiter
+ * is not allocated there, but has a place in a table, at the hash of its task. A task that finds no
  * place does not wait, and records may be lost. A task has one place at most, although many of its
  * calls may end before it is on its way to user space. Until it is, it may sleep without limit. So
  * jifl_ring_wait_close takes back the work of tasks that have not come to it. Taking a place and
@@ -47,7 +47,7 @@ struct jifl_ring_waiter {
 };
 
 #define JIFL_RING_PLACES_BITS	9
-#define JIFL_RING_WINDOW	4	/* places in which a task may be, from that of its hash on */
+#define JIFL_RING_WINDOW	4	/* places where a task may be, from that of its hash on */
 
 static struct jifl_ring_waiter
 jifl_ring_places[(1u << JIFL_RING_PLACES_BITS) + JIFL_RING_WINDOW];
@@ -185,7 +185,7 @@ static void jifl_ring_empty_place(struct jifl_ring_waiter *w)
 
 	for (;;) {
 		rcu_read_lock();
-		/* It is in its place until it is past exit_task_work. RCU keeps it from there on. */
+		/* It is in its place until exit_task_work is over. RCU keeps it from there on. */
 		task = READ_ONCE(w->task);
 		if (task)
 			get_task_struct(task);

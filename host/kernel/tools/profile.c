@@ -13,8 +13,8 @@
  * share the counters, and if there are several, the instruction that adds is locked.
  *
  * A function is entered behind its beginning: the tracer's site, with an endbr64 before it. What is
- * skipped counts as a block, which the entry piece counts. So the profile is that of a function that
- * is called without JIFL.
+ * skipped counts as a block, which the entry piece counts. So the profile is that of a function
+ * that is called without JIFL.
  *
  * Contexts: jifl_profile_instrument runs under the engine lock, jifl_profile_entry under
  * jifl_entry_lock, and any lock of the kernel may be held; the others sleep.
@@ -132,7 +132,8 @@ static void jifl_profile_name(const struct jifl_profile *p, const struct ir_bloc
 static u64 *jifl_profile_counters(struct jifl_profile *p, const struct jifl_profile_name *name)
 {
 	const size_t size = sizeof(struct jifl_profile_block);
-	const struct jifl_cell *cell = jifl_cells_find_or_add(&p->blocks, size, name, sizeof(*name));
+	const struct jifl_cell *cell = jifl_cells_find_or_add(&p->blocks, size, name,
+							      sizeof(*name));
 
 	static_assert(offsetof(struct jifl_profile_block, name) == sizeof(struct jifl_cell));
 	return cell ? p->counters + jifl_cells_index(&p->blocks, size, cell) * p->per_block : NULL;
@@ -173,7 +174,7 @@ static void jifl_profile_instrument(struct ir_block *b, void *arg)
 		jifl_profile_add(b, IR_AFTER, counters + 1);
 }
 
-/* The block that the door of a function skips; its bytes are those that stand there without door. */
+/* The block that the door of a function skips; its bytes are those that stand there without it. */
 static struct jifl_profile_name jifl_profile_skipped(const struct jifl_target *t)
 {
 	static const u8 site[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };	/* ftrace's nop */

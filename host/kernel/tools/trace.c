@@ -74,7 +74,8 @@ static void jifl_trace_enter(struct ir_block *b, const struct jifl_session *s, b
 	jifl_trace_count(b, s);
 	jifl_ring_insert(b, 0, (u32)b->addr.v);
 	if (values)
-		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS), jifl_trace_arguments);
+		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ARGUMENTS),
+				 jifl_trace_arguments);
 	if (s->flags & JIFL_FLAG_CLOCK)
 		jifl_trace_words(jifl_ring_insert(b, 0, JIFL_RECORD_ENTERED), jifl_trace_tsc);
 }
@@ -125,8 +126,8 @@ static void jifl_trace_instrument(struct ir_block *b, void *arg)
 }
 
 /*
- * The copy of a target begins behind the function's first block's beginning. So its records are made
- * in the entry piece, where registers and stack pointer are those of the function's beginning, too.
+ * The copy of a target begins behind the beginning of the function's first block. So its records
+ * are made in the entry piece, with registers and stack pointer of the function's beginning.
  */
 static void jifl_trace_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			     struct ir_insert *exit, u32 *nexit)

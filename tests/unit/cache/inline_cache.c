@@ -106,7 +106,7 @@ UNIT_TEST(memory, "cache/inline_cache: operands in memory are looked up")
 	check_cache("memory");
 }
 
-/* Each target is known once it was met, by all sites: one dispatch for it, and there are no inline caches. */
+/* All sites know a target once one has met it: one dispatch for it, and no inline caches. */
 static void meet_jumping(int context, const u8 *site, bool memory, u32 dispatched)
 {
 	u64 before, cell, argument;

@@ -107,14 +107,16 @@ static void check_form(struct jifl_config *config, bool walks, u32 mispredicted)
 		for (i = 0; i < NFUNCTIONS; i++) {
 			target = (u64)(unsigned long)(functions + 16 * i);
 			if (!round) {
-				CHECK_EQ(user_host_call(context, caller, 7, (u64)(unsigned long)&target), 7 + i);
+				CHECK_EQ(user_host_call(context, caller, 7,
+							(u64)(unsigned long)&target), 7 + i);
 				continue;
 			}
 			CHECK_EQ(step(code, 7, &target), 7 + i);
 			CHECK(seen.inside > 10, "%u of %u steps inside", seen.inside, seen.steps);
-			CHECK(mispredicted == ANY || seen.mispredicted == mispredicted, "%u returns mispredicted",
-			      seen.mispredicted);
-			CHECK(mispredicted == ANY || !seen.n, "%u returns are still to come", seen.n);
+			CHECK(mispredicted == ANY || seen.mispredicted == mispredicted,
+			      "%u returns mispredicted", seen.mispredicted);
+			CHECK(mispredicted == ANY || !seen.n, "%u returns are still to come",
+			      seen.n);
 		}
 		check_cache("lookups");
 	}
@@ -179,11 +181,14 @@ UNIT_TEST(changes, "cache/lookup: targets that change are found by the landings 
 			target = (u64)(unsigned long)(functions + 16 * i);
 			functions[16 * i + 3] = 10 * round + i;
 			jifl_engine_invalidate(jifl_orig_at(target), 5);
-			CHECK_EQ(user_host_call(context, caller, 7, (u64)(unsigned long)&target), 7 + 10 * round + i);
-			CHECK_EQ(user_host_call(context, caller, 7, (u64)(unsigned long)&target), 7 + 10 * round + i);
+			CHECK_EQ(user_host_call(context, caller, 7, (u64)(unsigned long)&target),
+				 7 + 10 * round + i);
+			CHECK_EQ(user_host_call(context, caller, 7, (u64)(unsigned long)&target),
+				 7 + 10 * round + i);
 			check_cache("landings");
 		}
-		CHECK(round < 2 || cache.nexits == exits, "%u exits, before %u", cache.nexits, exits);
+		CHECK(round < 2 || cache.nexits == exits, "%u exits, before %u", cache.nexits,
+		      exits);
 		exits = cache.nexits;
 	}
 }

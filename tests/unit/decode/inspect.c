@@ -21,11 +21,12 @@ static const struct {
 	  REG(RAX) | REG(RBX) | REG(RCX) | REG(RDX) | REG(RSI), REG(RAX) | REG(RDX) },
 	{ "xchg %eax, (%rbx)", { 0x87, 0x03 }, INS_LOCKED | INS_LOADS | INS_STORES, 1,
 	  { { IR_RBX, NONE, 1, 0, 1, 1, 4, 0 } }, REG(RAX) | REG(RBX), REG(RAX) },
-	{ "xchg %rax, %rbx", { 0x48, 0x93 }, 0, 0, { { 0 } }, REG(RAX) | REG(RBX), REG(RAX) | REG(RBX) },
+	{ "xchg %rax, %rbx", { 0x48, 0x93 }, 0, 0, { { 0 } }, REG(RAX) | REG(RBX),
+	  REG(RAX) | REG(RBX) },
 	{ "mov -8(%rax, %r12, 4), %cx", { 0x66, 0x42, 0x8b, 0x4c, 0xa0, 0xf8 }, INS_LOADS, 1,
 	  { { IR_RAX, IR_R12, 4, 0, 1, 0, 2, -8 } }, REG(RAX) | REG(R12), REG(RCX) },
-	{ "incq %gs:0x1000", { 0x65, 0x48, 0xff, 0x04, 0x25, 0, 0x10, 0, 0 }, INS_LOADS | INS_STORES, 1,
-	  { { NONE, NONE, 1, INS_SEGMENT_GS, 1, 1, 8, 0x1000 } }, 0, 0 },
+	{ "incq %gs:0x1000", { 0x65, 0x48, 0xff, 0x04, 0x25, 0, 0x10, 0, 0 },
+	  INS_LOADS | INS_STORES, 1, { { NONE, NONE, 1, INS_SEGMENT_GS, 1, 1, 8, 0x1000 } }, 0, 0 },
 	{ "lea 8(%rax), %rcx", { 0x48, 0x8d, 0x48, 8 }, 0, 0, { { 0 } }, REG(RAX), REG(RCX) },
 	{ "push %rbx", { 0x53 }, INS_STORES, 0, { { 0 } }, REG(RBX) | REG(RSP), REG(RSP) },
 	{ "rep movsq", { 0xf3, 0x48, 0xa5 }, INS_REPEATED | INS_LOADS | INS_STORES, 2,
@@ -33,7 +34,8 @@ static const struct {
 	  REG(RCX) | REG(RSI) | REG(RDI), REG(RCX) | REG(RSI) | REG(RDI) },
 	{ "nopl 8(%rax)", { 0x0f, 0x1f, 0x40, 8 }, 0, 0, { { 0 } }, 0, 0 },
 	{ "jne, taken by its prefix", { 0x3e, 0x75, 5 }, INS_PREFIX_TAKEN, 0, { { 0 } }, 0, 0 },
-	{ "jne, not taken by its prefix", { 0x2e, 0x0f, 0x85, 5, 0, 0, 0 }, INS_PREFIX_NOT_TAKEN, 0, { { 0 } }, 0, 0 },
+	{ "jne, not taken by its prefix", { 0x2e, 0x0f, 0x85, 5, 0, 0, 0 }, INS_PREFIX_NOT_TAKEN, 0,
+	  { { 0 } }, 0, 0 },
 	{ "mov %rcx, %ds:(%rax)", { 0x3e, 0x48, 0x89, 0x08 }, INS_STORES, 1,
 	  { { IR_RAX, NONE, 1, 0, 0, 1, 8, 0 } }, REG(RAX) | REG(RCX), 0 },
 };
@@ -50,9 +52,9 @@ static void check(u32 i, const struct ir_insn *insn)
 	CHECK_EQ_IN(name, n, insns[i].noperands);
 	for (k = 0; k < n; k++)
 		CHECK(!memcmp(&m[k], &insns[i].operands[k], sizeof(m[k])),
-		      "%s: base %u index %u scale %u segment %u loads %u stores %u size %u disp %lld", name,
-		      m[k].base, m[k].index, m[k].scale, m[k].segment, m[k].loads, m[k].stores, m[k].size,
-		      m[k].disp);
+		      "%s: base %u index %u scale %u segment %u loads %u stores %u size %u disp %lld",
+		      name, m[k].base, m[k].index, m[k].scale, m[k].segment, m[k].loads,
+		      m[k].stores, m[k].size, m[k].disp);
 	CHECK_EQ_IN(name, jifl_decode_properties(insn), insns[i].properties);
 	jifl_decode_uses(insn, &reads, &writes);
 	CHECK_EQ_IN(name, reads, insns[i].reads);
@@ -182,7 +184,8 @@ UNIT_TEST(accesses, "decode/inspect: what the stack is accessed by, and moved")
 		CHECK_EQ_IN(stack_insns[i].name, n, stack_insns[i].naccesses);
 		for (k = 0; k < n && k < 2; k++) {
 			want = &stack_insns[i].accesses[k];
-			CHECK(!memcmp(&m[k], want, sizeof(m[k])), "%s: %u: base %u size %u disp %lld",
+			CHECK(!memcmp(&m[k], want, sizeof(m[k])),
+			      "%s: %u: base %u size %u disp %lld",
 			      stack_insns[i].name, k, m[k].base, m[k].size, m[k].disp);
 		}
 		known = jifl_decode_stack_moves(&insn, &by);

@@ -17,7 +17,8 @@ static const struct {
 } cases[] = {
 	{ "itself", BYTES("\x90"), 0, 0, true },
 	{ "1: nop; nop; jne 1b", BYTES("\x90\x90\x75\xfc"), 0, 1, true },
-	{ "behind a branch that is not taken: jne 2f; 1: nop; 2: nop", BYTES("\x75\x01\x90\x90"), 0, 2, true },
+	{ "behind a branch that is not taken: jne 2f; 1: nop; 2: nop", BYTES("\x75\x01\x90\x90"), 0,
+	  2, true },
 	{ "and taken", BYTES("\x75\x01\x90\x90"), 0, 3, true },
 	{ "1: nop; jmp 1b; nop", BYTES("\x90\xeb\xfd\x90"), 0, 3, false },
 	{ "nop; ret; nop", BYTES("\x90\xc3\x90"), 0, 2, false },
@@ -25,7 +26,7 @@ static const struct {
 	{ "over an indirect one: call *%rax; nop", BYTES("\xff\xd0\x90"), 0, 2, true },
 	{ "not over an indirect jump: jmp *%rax; nop", BYTES("\xff\xe0\x90"), 0, 2, false },
 	{ "not over an int3", BYTES("\x90\xcc\x90"), 0, 2, false },
-	/* lockref_get() of Linux 6.1: fails at 27, goes on at 2e, begins anew at f, cmpxchg at 22. */
+	/* lockref_get() of Linux 6.1: fails at 27, goes on at 2e, begins anew at f; cmpxchg: 22. */
 	{ "a loop that gives up",
 	  BYTES("\x48\x8b\x07\x85\xc0\x75\x33\x48\x89\xc2\xbe\x64\0\0\0\x48\x89\xd1\x89\xd2\x48\xc1\xf9\x20"
 		"\x83\xc1\x01\x48\xc1\xe1\x20\x48\x09\xca\xf0\x48\x0f\xb1\x17\x75\x05\xe9\0\x01\0\0"

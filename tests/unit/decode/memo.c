@@ -22,7 +22,8 @@ static void compare_registers(const u8 *bytes, u32 n)
 
 	CHECK(found == !!want, "%s", unit_hex(bytes, n));
 	if (found && want)
-		CHECK(read == want->regs_read && written == want->regs_written, "%s", unit_hex(bytes, 15));
+		CHECK(read == want->regs_read && written == want->regs_written, "%s",
+		      unit_hex(bytes, 15));
 }
 
 static void compare_forms(const u8 *bytes, u32 n)
@@ -61,7 +62,7 @@ UNIT_TEST(remembered, "decode/memo: remembered forms are what decoding gives")
 	}
 }
 
-/* Random bytes in the place of prefix, opcode, ModRM and SIB: all opcodes, which compilers do not make. */
+/* Random bytes for prefix, opcode, ModRM and SIB: all opcodes, which compilers do not make. */
 UNIT_TEST(all_opcodes, "decode/memo: remembered forms of any opcode are what decoding gives")
 {
 	static const u8 prefix[] = { 0x66, 0xf2, 0xf3, 0xf0, 0x65, 0x67 };
@@ -87,7 +88,8 @@ UNIT_TEST(all_opcodes, "decode/memo: remembered forms of any opcode are what dec
 	}
 }
 
-UNIT_TEST(mnemonic_behind, "decode/memo: an opcode behind the displacement is no part of another's form")
+UNIT_TEST(mnemonic_behind,
+	  "decode/memo: an opcode behind the displacement is no part of another's form")
 {
 	/* pfadd and pfmul 16(%rax), %mm1 */
 	static const u8 pfadd[16] = "\x0f\x0f\x48\x10\x9e", pfmul[16] = "\x0f\x0f\x48\x10\xb4";

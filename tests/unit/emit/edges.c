@@ -121,7 +121,8 @@ UNIT_TEST(places, "emit/edges: no place on an edge is an original one")
 	both = false;
 	b = &cache.blocks[0];
 	for (off = 0; off < b->len; off++)
-		if (jifl_engine_where_insn(cache_address(b->start + off), &orig) == JIFL_WHERE_EXACT)
+		if (jifl_engine_where_insn(cache_address(b->start + off),
+					   &orig) == JIFL_WHERE_EXACT)
 			exact += 1 + 100 * (orig.v != (u64)(unsigned long)text);
 	/* The branch itself. */
 	CHECK_EQ(exact, 1);

@@ -31,8 +31,8 @@ static s64 some_displacement(void)
 
 static struct ir_value some_memory(void)
 {
-	struct ir_value v = { .kind = IR_VALUE_MEM, .reg = IR_REG_NONE, .index = IR_REG_NONE, .scale = 1,
-			      .value = some_displacement() };
+	struct ir_value v = { .kind = IR_VALUE_MEM, .reg = IR_REG_NONE, .index = IR_REG_NONE,
+			      .scale = 1, .value = some_displacement() };
 
 	if (draw(3))
 		v.reg = some_register();
@@ -62,7 +62,8 @@ static struct ir_value some_register_value(void)
 /* One that specialisation may make, of what it can change. */
 static struct ir_step some_step(void)
 {
-	struct ir_step s = { .op = (u8)draw(IR_OP_OTHER), .width = (u8)(1 << draw(4)), .changed = true };
+	struct ir_step s = { .op = (u8)draw(IR_OP_OTHER), .width = (u8)(1 << draw(4)),
+			     .changed = true };
 	bool memory_first = draw(2);
 
 	s.src_width = s.width;
@@ -124,12 +125,13 @@ UNIT_TEST(both_ways, "emit/x86_op: what is encoded is decoded")
 		x86_op(&w, &s);
 		x86_ret(&w);
 		REQUIRE(!w.full);
-		CHECK_EQ_IN(unit_hex(text, w.len), jifl_decode_routine((u64)(unsigned long)text, &r),
-			    JIFL_INLINE_YES);
+		CHECK_EQ_IN(unit_hex(text, w.len),
+			    jifl_decode_routine((u64)(unsigned long)text, &r), JIFL_INLINE_YES);
 		CHECK(r.nsteps == 2 && d->op == s.op && d->width == s.width && d->lock == s.lock &&
 		      d->segment == s.segment && d->insn.len + 1 == (u8)w.len &&
 		      same_value(&d->dst, &s.dst) && same_value(&d->src, &s.src) &&
-		      (s.src.kind != IR_VALUE_MEM || d->src_width == s.src_width || s.op == IR_OP_LEA),
+		      (s.src.kind != IR_VALUE_MEM || d->src_width == s.src_width ||
+		       s.op == IR_OP_LEA),
 		      "op %u, width %u, src width %u: %s", s.op, s.width, s.src_width,
 		      unit_hex(text, w.len));
 	}

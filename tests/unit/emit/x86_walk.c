@@ -64,7 +64,8 @@ UNIT_TEST(each, "emit/x86_walk: every instruction of inserted code and stubs")
 		if ((reg & 7) != IR_RSP && (reg & 7) != IR_RBP)
 			WALKS(0, x86_count_at(w, reg));
 		for (memory = 0; memory < 2; memory++) {
-			s = (struct ir_source){ .width = 8, .reg = reg, .memory = memory, .disp = 8 };
+			s = (struct ir_source){ .width = 8, .reg = reg, .memory = memory,
+						.disp = 8 };
 			if (memory && (reg == IR_RSP || reg == IR_R12))
 				continue;
 			walk_source(&s);
@@ -101,9 +102,12 @@ UNIT_TEST(inserts, "emit/x86_walk: inserted calls are balanced")
 	const struct emit_config config = { 0 };
 	const struct ir_insert call = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 3,
 					.args = { 1, -1ull, 0x123456789abcull } };
-	const struct ir_insert context = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 1, .fetched = 1,
-					   .fetches = { { .how = IR_FETCH_CONTEXT, .disp = 0x1234567 } } };
-	const struct ir_insert add = { .kind = IR_INSERT_ADD, .imm = 7, .cell = { .disp = 0x1000 } };
+	const struct ir_insert context = { .kind = IR_INSERT_CALL, .fn = 0x40001000, .nargs = 1,
+					   .fetched = 1,
+					   .fetches = { { .how = IR_FETCH_CONTEXT,
+							  .disp = 0x1234567 } } };
+	const struct ir_insert add = { .kind = IR_INSERT_ADD, .imm = 7,
+				       .cell = { .disp = 0x1000 } };
 	const struct ir_insert *const each[] = { &call, &context, &add };
 	u32 i, flags;
 

@@ -162,7 +162,8 @@ static u64 blocks_counted(const struct target *t, int context)
 	return ins_count;
 }
 
-UNIT_TEST(everywhere, "run/counters: what is inserted everywhere is in all contexts, destroyed ones too")
+UNIT_TEST(everywhere,
+	  "run/counters: what is inserted everywhere is in all contexts, destroyed ones too")
 {
 	const struct target *t;
 	int one, gone, later;

@@ -35,8 +35,9 @@ static u64 in_memory[4];
 static u8 stack[65536] __attribute__((aligned(64)));
 
 static const u64 values[] = {
-	0, 1, 2, 3, 4, 7, 8, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x8000000000000000,
-	0x7fffffffffffffff, (u64)-1, (u64)-4096, 0xffffffff80000000, 0x123456789abcdef0,
+	0, 1, 2, 3, 4, 7, 8, 0xff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000,
+	0x8000000000000000, 0x7fffffffffffffff, (u64)-1, (u64)-4096, 0xffffffff80000000,
+	0x123456789abcdef0,
 };
 
 static void write_place(const struct place *p)
@@ -185,7 +186,8 @@ UNIT_TEST(hists_kernel, "run/forms: the same configured like a kernel")
 
 /* --- conditions ------------------------------------------------------------------- */
 
-__attribute__((target("general-regs-only"))) static void count(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
+__attribute__((target("general-regs-only"))) static void count(u64 a, u64 b, u64 c, u64 d, u64 e,
+							       u64 f)
 {
 	counted += a + b + c + d + e + f;
 }
@@ -267,7 +269,8 @@ static void check_when(const struct place *p, int context, u32 body, u64 equals,
 
 	form.equals = equals;
 	set_body(body);
-	sprintf(what, "%s, %s, if it is %#llx", name_of(p, &form.when, 0), bodies[body].name, equals);
+	sprintf(what, "%s, %s, if it is %#llx", name_of(p, &form.when, 0), bodies[body].name,
+		equals);
 	write_place(p);
 	code = translated(context);
 	for (i = 0; i < JIFL_ARRAY_LEN(values); i++) {
@@ -282,7 +285,8 @@ static void check_when(const struct place *p, int context, u32 body, u64 equals,
 		else
 			CHECK(times(n) == met, "%s: %#llx: %llu times", what, values[i], times(n));
 		if (form.kind == IR_INSERT_RECORD && met)
-			CHECK_EQ_IN(what, records[0].rsp, (u32)(unsigned long)stack + sizeof(stack) - 264);
+			CHECK_EQ_IN(what, records[0].rsp,
+				    (u32)(unsigned long)stack + sizeof(stack) - 264);
 	}
 	CHECK_EQ_IN(what, poison_backwards, 0);
 	/* A kernel calls analysis routines on the stack as it is. */
@@ -420,8 +424,8 @@ UNIT_TEST(entry, "run/forms: arguments at an entry piece, results at its exit")
 	leave[1].when = (struct ir_source){ .width = 8, .reg = IR_RAX };
 	leave[1].equals = 0x123456789abcdef0;
 	piece = jifl_engine_entry_create(jifl_engine_context_create(NULL, NULL),
-					 jifl_orig_at((u64)(unsigned long)result_of), enter, 2, leave,
-					 2, &cause);
+					 jifl_orig_at((u64)(unsigned long)result_of), enter, 2,
+					 leave, 2, &cause);
 	REQUIRE(piece);
 	fn = (u64 (*)(struct call *))(unsigned long)piece;
 	insert_begin();

@@ -61,7 +61,8 @@ static void check_state(const struct target *t)
 	CHECK(!memcmp(&state, &want, sizeof(state)),
 	      "%s(%#lx, %#lx, %#lx) in %s: sum %#lx, called %#lx; more %#lx, %#lx; least %#lx, %#lx; "
 	      "most %#lx, %#lx", routine->name, arguments[0], arguments[1], arguments[2], t->name,
-	      state.sum, want.sum, state.more, want.more, state.least, want.least, state.most, want.most);
+	      state.sum, want.sum, state.more, want.more, state.least, want.least, state.most,
+	      want.most);
 }
 
 static void run_target(int context, const struct target *t)
@@ -71,12 +72,12 @@ static void run_target(int context, const struct target *t)
 	state_begin(&state);
 	executed = 0;
 	have = user_host_call(context, t->fn, t->n);
-	CHECK(have == expected, "%s, %s(%lu): %#lx, natively %#lx", routine->name, t->name, t->n, have,
-	      expected);
+	CHECK(have == expected, "%s, %s(%lu): %#lx, natively %#lx", routine->name, t->name, t->n,
+	      have, expected);
 	check_state(t);
 }
 
-/* Where there is a red zone to skip and much to save, the longest are too long with some constants. */
+/* With a red zone to skip and much to save, the longest are too long with some constants. */
 static void check_verdict(bool may_be_long)
 {
 	struct ir_inlined f = { 0 };
@@ -89,8 +90,10 @@ static void check_verdict(bool may_be_long)
 }
 
 static const long values[][3] = {
-	{ 1, 2, 3 }, { 0, 0, 0 }, { 6, -1, 1001 }, { -5, -5, -1 }, { 0x7fffffff, 0x80000000, 0xffffffff },
-	{ -0x80000000l, 1l << 40, ~(1l << 50) }, { 0x123456789abcdef, 127, 128 }, { 255, -128, -129 },
+	{ 1, 2, 3 }, { 0, 0, 0 }, { 6, -1, 1001 }, { -5, -5, -1 },
+	{ 0x7fffffff, 0x80000000, 0xffffffff },
+	{ -0x80000000l, 1l << 40, ~(1l << 50) }, { 0x123456789abcdef, 127, 128 },
+	{ 255, -128, -129 },
 };
 
 static void run_tables(const struct target *const *tables, u32 n)

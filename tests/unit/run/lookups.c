@@ -75,7 +75,8 @@ enum { POINTER = IR_RBX };
 /* operand: the one in memory that an instruction has */
 static struct ir_fetch any_lookup(u64 *seed, const struct ir_fetch *operand)
 {
-	struct ir_fetch l = { .how = state_random(seed) % IR_FETCH_CELL, .index = IR_REG_NONE, .scale = 1 };
+	struct ir_fetch l = { .how = state_random(seed) % IR_FETCH_CELL, .index = IR_REG_NONE,
+			      .scale = 1 };
 
 	switch (l.how) {
 	case IR_FETCH_REG:
@@ -134,7 +135,8 @@ static void any_call(u64 *seed)
 	u32 i;
 
 	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS };
-	call.fn = state_random(seed) % 2 ? (u64)(unsigned long)see_all : (u64)(unsigned long)see_three;
+	call.fn = state_random(seed) % 2 ? (u64)(unsigned long)see_all :
+		  (u64)(unsigned long)see_three;
 	for (i = 0; i < IR_CALL_ARGS; i++) {
 		if (state_random(seed) % 4) {
 			call.fetched |= 1u << i;
@@ -186,7 +188,8 @@ static void check_round(int context, const struct place *p, u64 seed)
 	CHECK_EQ_IN(p->name, place_flags & 0xcd5, flags & 0xcd5);
 	CHECK_EQ_IN(p->name, nseen, called);
 	for (i = 0; i < n && called; i++)
-		CHECK(seen[i] == want[i], "%s, seed %#llx, argument %u (%u %u): %#llx, wanted %#llx", p->name,
+		CHECK(seen[i] == want[i],
+		      "%s, seed %#llx, argument %u (%u %u): %#llx, wanted %#llx", p->name,
 		      seed, i, call.fetches[i].how, call.fetches[i].base, seen[i], want[i]);
 }
 
@@ -230,8 +233,8 @@ UNIT_TEST(circles, "run/lookups: arguments that change places")
 		u32 rest = n;
 
 		memcpy(left, ir_arg_regs, sizeof(left));
-		call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 0x3f,
-					   .fn = (u64)(unsigned long)see_all };
+		call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS,
+					   .fetched = 0x3f, .fn = (u64)(unsigned long)see_all };
 		for (i = 0; i < IR_CALL_ARGS; i++) {
 			k = rest % (IR_CALL_ARGS - i);
 			rest /= IR_CALL_ARGS - i;
@@ -253,14 +256,16 @@ UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
 	percpu[0] = (u64)(unsigned long)pointed_to - 24;
 	pointed_to[1] = (u64)(unsigned long)percpu - 0x1000;
 	percpu[1] = 0xabcdef;
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 1, .fetched = 1, .then = { 32, 0x1008 },
-				   .fn = (u64)(unsigned long)see_all };
-	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN, .disp = (s32)(unsigned long)percpu };
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 1, .fetched = 1,
+				   .then = { 32, 0x1008 }, .fn = (u64)(unsigned long)see_all };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN,
+					     .disp = (s32)(unsigned long)percpu };
 	emit_args(&w, &call, 1);
 	/* mov %gs:cells, %rdi; mov 32(%rdi), %rdi; mov 0x1008(%rdi), %rdi */
 	CHECK_EQ(w.len, 9 + 4 + 7);
 	CHECK(!memcmp(buf, "\x65\x48\x8b\x3c\x25", 5), "%s", unit_hex(buf, 9));
-	CHECK(!memcmp(buf + 9, "\x48\x8b\x7f\x20\x48\x8b\xbf\x08\x10\0\0", 11), "%s", unit_hex(buf + 9, 11));
+	CHECK(!memcmp(buf + 9, "\x48\x8b\x7f\x20\x48\x8b\xbf\x08\x10\0\0", 11), "%s",
+	      unit_hex(buf + 9, 11));
 	while (at < w.len)
 		at += x86_walk(buf + at, &pushed);
 	CHECK_EQ(at, w.len);
@@ -268,8 +273,8 @@ UNIT_TEST(cells, "run/lookups: per-CPU cells, and what they point to")
 }
 
 /* As struct pt_regs has them, by hardware number. */
-static const u8 context_order[] = { 15, 14, 13, 12, IR_RBP, IR_RBX, 11, 10, 9, 8, IR_RAX, IR_RCX, IR_RDX,
-				    IR_RSI, IR_RDI };
+static const u8 context_order[] = { 15, 14, 13, 12, IR_RBP, IR_RBX, 11, 10, 9, 8, IR_RAX, IR_RCX,
+				    IR_RDX, IR_RSI, IR_RDI };
 enum { CONTEXT_IP = 16, CONTEXT_FLAGS = 18, CONTEXT_SP, CONTEXT_WORDS = 21 };
 static u64 context_seen[CONTEXT_WORDS];
 
@@ -294,9 +299,10 @@ static void check_contexts(bool kernel)
 	u32 i, n;
 
 	place_begin(kernel);
-	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 3, .fetched = 6, .args = { 0x123456789 },
-				   .fn = (u64)(unsigned long)see_context };
-	call.fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = 3, .fetched = 6,
+				   .args = { 0x123456789 }, .fn = (u64)(unsigned long)see_context };
+	call.fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT,
+					     .disp = (s32)(unsigned long)place_text };
 	call.fetches[2] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RSI };
 	context = jifl_engine_context_create(insert_call, NULL);
 	place_write(&places[0]);
@@ -357,8 +363,10 @@ UNIT_TEST(longest, "run/lookups: a block full of long arguments on a condition")
 	percpu[1] = 0xabcdef;
 	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 1,
 				   .then = { 32, 0x1008 }, .fn = (u64)(unsigned long)see_all,
-				   .when = { .width = 8, .reg = IR_RBX }, .equals = 0x123456789abcdef0 };
-	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN, .disp = (s32)(unsigned long)percpu };
+				   .when = { .width = 8, .reg = IR_RBX },
+				   .equals = 0x123456789abcdef0 };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_THEN,
+					     .disp = (s32)(unsigned long)percpu };
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		call.args[i] = 0xfedcba9876543210 + i;
 	context = jifl_engine_context_create(insert_many, NULL);
@@ -387,7 +395,8 @@ UNIT_TEST(longest_context, "run/lookups: the same with all registers")
 	place_begin(true);
 	call = (struct ir_insert){ .kind = IR_INSERT_CALL, .nargs = IR_CALL_ARGS, .fetched = 1,
 				   .fn = (u64)(unsigned long)see_all };
-	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .disp = (s32)(unsigned long)place_text };
+	call.fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT,
+					     .disp = (s32)(unsigned long)place_text };
 	for (i = 1; i < IR_CALL_ARGS; i++)
 		call.args[i] = 0xfedcba9876543210 + i;
 	place_write(&places[0]);

@@ -126,7 +126,8 @@ UNIT_TEST(words, "run/records: what is looked up stands behind them, behind the 
 		user_host_call(context, t->fn, 3);
 		if (total() >= 2 << RECORDS_ORDER)
 			continue;
-		CHECK_EQ_IN(t->name, records[(1 << RECORDS_ORDER) - 1].what, (u32)(unsigned long)t->fn);
+		CHECK_EQ_IN(t->name, records[(1 << RECORDS_ORDER) - 1].what,
+			    (u32)(unsigned long)t->fn);
 		check_words(t, (1 << RECORDS_ORDER) - 1);
 		for (at = LOOKED; at < total() - (1 << RECORDS_ORDER); at += 1 + LOOKED, seen++)
 			some |= check_words(t, at);

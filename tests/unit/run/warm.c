@@ -73,7 +73,8 @@ UNIT_TEST(warm_same, "run/warm: warmed code translates next to nothing, and coun
 		counted = block_count - counted;
 
 		warm_like(from, to, &cost);
-		CHECK_EQ_IN(t->name, jifl_engine_has(to, jifl_orig_at((u64)(unsigned long)t->fn)), 1);
+		CHECK_EQ_IN(t->name, jifl_engine_has(to, jifl_orig_at((u64)(unsigned long)t->fn)),
+			    1);
 		before = dispatches();
 		warm = translated();
 		want = t->fn(t->n);

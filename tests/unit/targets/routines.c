@@ -130,7 +130,8 @@ __attribute__((noinline)) static void outer(struct routine_state *s, long a)
 	/* All that a function may change. */
 	__asm__ volatile("mov $0x77777777, %%eax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi;"
 			 "mov %%rax, %%rdi; mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10;"
-			 "mov %%rax, %%r11" ::: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11");
+			 "mov %%rax, %%r11" ::: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9",
+			 "r10", "r11");
 }
 
 static void ends_in_another(struct routine_state *s, long a, long b, long c)

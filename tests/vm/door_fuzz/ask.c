@@ -66,7 +66,8 @@ static void good_place(struct fuzzer *f)
 		wrong("a wrong size in the structure", requests[which].cmd, error);
 	for (i = 0; i < 512; i++)
 		if (data[i] != 0x5a || buf[size + i] != 0x5a) {
-			wrong("bytes beside the structure were written", requests[which].cmd, error);
+			wrong("bytes beside the structure were written", requests[which].cmd,
+			      error);
 			break;
 		}
 }

@@ -83,7 +83,8 @@ static void fill_splices(struct fuzzer *f, struct jifl_start *s)
 
 	for (i = 0; i < 4; i++)
 		list[i] = (struct jifl_splice){
-			.address = one_in(f, 4) ? odd_value(f) : 0xffffffff81000000ull + i * below(f, 4096),
+			.address = one_in(f, 4) ? odd_value(f) :
+				   0xffffffff81000000ull + i * below(f, 4096),
 			.target = one_in(f, 16) ? odd_value(f) : below(f, 4),
 			.where = one_in(f, 16) ? odd_value(f) : below(f, 3),
 			.refused = one_in(f, 64),

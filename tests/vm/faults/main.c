@@ -66,7 +66,8 @@ int main(int argc, char **argv)
 	const struct {
 		const char *name;
 		void (*fn)(void);
-	} parts[] = { { "table", table }, { "sleep", sleeping }, { "race", race }, { "misc", misc } };
+	} parts[] = { { "table", table }, { "sleep", sleeping }, { "race", race },
+		      { "misc", misc } };
 
 	setlinebuf(stdout);
 	for (int a = 1; a < argc; a++) {

@@ -23,7 +23,8 @@ static void copy_on_write(void)
 	memset(p, 7, 8 * PAGE);
 	for (int i = 0; i < 5; i++) {
 		if (!fork()) {
-			bool good = pread(fd, p + 100, 3 * PAGE, 0) == 3 * PAGE && p[99] == 7 && p[100] == 'a';
+			bool good = pread(fd, p + 100, 3 * PAGE, 0) == 3 * PAGE && p[99] == 7 &&
+				    p[100] == 'a';
 
 			_exit(good ? 3 : 4);
 		}
@@ -108,7 +109,8 @@ static void signal_frames(void)
 		_exit(0);
 	}
 	wait(&status);
-	printf("a spoilt signal frame: %s\n", WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "lives");
+	printf("a spoilt signal frame: %s\n",
+	       WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : "lives");
 	if (!fork()) {
 		/* And one that cannot be written. */
 		stack_t stack = { .ss_sp = (void *)0x10000, .ss_size = 65536 };

@@ -76,7 +76,8 @@ static void race_with(const char *name, void *(*other)(void *), bool whole)
 	end.tv_sec += 1;
 	for (int i = 0; i < 300; i++) {
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec > end.tv_nsec))
+		if (now.tv_sec > end.tv_sec ||
+		    (now.tv_sec == end.tv_sec && now.tv_nsec > end.tv_nsec))
 			break;
 		n = pread(race_fd, raced, RACE_SIZE, 0);
 		partial += n != RACE_SIZE;

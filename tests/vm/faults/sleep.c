@@ -79,8 +79,8 @@ void sleeping(void)
 		printf("a path of missing pages: %ld %s\n", n, strerrorname_np(errno));
 		n = syscall(SYS_futex, area + 40 * PAGE, FUTEX_WAIT, 1, NULL, NULL, 0);
 		printf("futex on a missing page: %ld %s\n", n, strerrorname_np(errno));
-		n = syscall(SYS_futex, area + 41 * PAGE, FUTEX_WAIT, 0x50505050, &(struct timespec){ 0, 1000 },
-			    NULL, 0);
+		n = syscall(SYS_futex, area + 41 * PAGE, FUTEX_WAIT, 0x50505050,
+			    &(struct timespec){ 0, 1000 }, NULL, 0);
 		printf("futex wait on a missing page: %ld %s\n", n, strerrorname_np(errno));
 		iov[0] = (struct iovec){ area + 44 * PAGE, 10 };
 		iov[1] = (struct iovec){ area + 46 * PAGE - 10, PAGE };

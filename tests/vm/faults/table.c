@@ -21,7 +21,8 @@
 /* Placeholders in the arguments of a call. */
 enum {
 	P = 0x7e57000000000000,		/* the pointer */
-	ZERO, NUL, FILE_, DIR_, PIPE_R, PIPE_W, SOCK, EPOLL, TIMER, SELF, GOOD, ZEROS, IOV, PATH, LINK, EVENT
+	ZERO, NUL, FILE_, DIR_, PIPE_R, PIPE_W, SOCK, EPOLL, TIMER, SELF, GOOD, ZEROS, IOV, PATH,
+	LINK, EVENT
 };
 
 static const struct call {
@@ -196,7 +197,8 @@ static void renew(void *ptr)
 
 	/* What the last call may have opened, once it is no more needed. */
 	for (fd = env.event + 1; fd < env.event + 20; fd++)
-		if (fd != env.pipe[0] && fd != env.pipe[1] && fd != env.sock[0] && fd != env.sock[1])
+		if (fd != env.pipe[0] && fd != env.pipe[1] && fd != env.sock[0] &&
+		    fd != env.sock[1])
 			close(fd);
 	while (read(env.pipe[0], buf, sizeof(buf)) > 0)
 		;
@@ -260,12 +262,14 @@ static void try(const struct call *c, const char *name, void *ptr)
 	if (c->nr == SYS_clone3 && !ret)
 		_exit(0);
 	/* Results that depend on the process or the time are left out. */
-	left = c->nr == SYS_read || c->nr == SYS_pread64 || c->nr == SYS_readv ? sum(env.edge, PAGE) : 0;
+	left = c->nr == SYS_read || c->nr == SYS_pread64 || c->nr == SYS_readv ?
+	       sum(env.edge, PAGE) : 0;
 	if (ret > 0 && (c->nr == SYS_times || c->nr == SYS_time || c->nr == SYS_set_tid_address))
 		ret = 1;
 	if (ret > 0 && (c->nr == SYS_getdents64 || c->nr == SYS_clone3))
 		ret = 1;
-	printf("%s, %s: %ld %s %lx\n", c->name, name, ret, ret < 0 ? strerrorname_np(errno) : "-", left);
+	printf("%s, %s: %ld %s %lx\n", c->name, name, ret, ret < 0 ? strerrorname_np(errno) : "-",
+	       left);
 }
 
 void table(void)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Threads that are inside a function when a session starts: they are taken over, counted, and given back.
+"""Threads inside a function when a session starts: they are taken over, counted, and given back.
 
 usage: adopt.py SLEEPERS ROUNDS
 """
@@ -16,7 +16,7 @@ from lib import (background, check, complaints, figure, interrupt, kernel_log, l
                  session, status)
 
 TRACING = Path("/sys/kernel/tracing")
-# The functions of system calls, in which sleepers are. 6.1's tracer lists one of them by another name.
+# The functions of system calls, in which sleepers are. 6.1's tracer has another name for one.
 CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
 OURS = ("-n", "sleepers")
 HUNG_TASKS = Path("/proc/sys/kernel/hung_task_timeout_secs")
@@ -38,7 +38,7 @@ def aliases():
 
 
 def inside(comm, function):
-    """Of the functions whose name begins so, those in which threads of that name are, and how many."""
+    """Of the functions whose name begins so, those that threads of that name are in; how many."""
     found, others = Counter(), aliases()
     for task in Path("/proc").glob("[0-9]*/task/[0-9]*"):
         try:
@@ -79,7 +79,7 @@ def every_kind(sleepers):
 
 def given_back(sleepers, rounds):
     """Sessions come and go above the same sleepers."""
-    # Some of them sleep uninterruptibly, in a file system that is frozen, until all rounds are over.
+    # Some of them sleep uninterruptibly, in a frozen file system, until all rounds are over.
     HUNG_TASKS.write_text("0")
     process, pids = asleep(sleepers)
     there = inside("sleepers", "__x64_sys_").total()
@@ -97,7 +97,10 @@ def given_back(sleepers, rounds):
 
 
 def napping():
-    """A process that sleeps on this CPU until it is killed. No timer is set, whose end depends on other timers."""
+    """A process that sleeps on this CPU until it is killed.
+
+    No timer is set: its end would depend on other timers.
+    """
     process = background("cat", stdin=-1)
     while inside("cat", "pipe_read").total() != 1:
         time.sleep(0.05)
@@ -136,7 +139,8 @@ def exact():
         return ((min(whole), min(alone)),
                 (min(sum(row.values()) for row in rows), min(row["pipe_read"] for row in rows)))
 
-    # A task that is to give its CPU up again when it wakes executes more. Each way meets one that is not.
+    # A task that is to give its CPU up again when it wakes executes more. Each way meets one that
+    # is not.
     while len(rows) < 20 and (not rows or len(set(least())) > 1):
         for name, words in {"insn": ["insn"], "alone": ["insn", "--only"], "block": ["block"]}.items():
             data = one_nap(*words)
@@ -163,7 +167,8 @@ def traced():
     (TRACING / "kprobe_events").write_text("")
 
 
-# Reads zeros over marks, some ten thousand pages at a time, until a line comes. Nearly always it is in the loop.
+# Reads zeros over marks, some ten thousand pages at a time, until a line comes. Nearly always it is
+# in the loop.
 READER = """
 import select, sys
 size, good = 128 << 20, True
@@ -192,7 +197,7 @@ def loops():
 
 
 def threads():
-    """Threads of the kernel that never leave their function work in the cache, and go on natively."""
+    """Kernel threads that never leave their function work in the cache, and go on natively."""
     seen = []
     for number in range(3):
         owner = session("block", *(f"fn:{name}" for name in THREADS), "--adopt", "-f", "json")

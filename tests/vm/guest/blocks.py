@@ -118,7 +118,10 @@ def parallel(name, child, numbers):
 
 
 def two_processes():
-    """Each on a processor of its own if there are two, both add to the same counters at the same time, some of them often."""
+    """Both add to the same counters at the same time, some of them often.
+
+    Each is on a processor of its own if there are two.
+    """
     pid = os.fork()
     os.sched_setaffinity(0, {os.cpu_count() - 1 if pid else 0})
     make_calls(50)
@@ -138,7 +141,10 @@ def shells():
 
 
 def shown_blocks(session):
-    """What `jifl dump` has of a session: by address, the end of the block and its last instruction's text and bytes."""
+    """What `jifl dump` has of a session, by address.
+
+    That is the end of the block, and its last instruction's text and bytes.
+    """
     dump = json.loads(run("jifl", "dump", "--session", session, "-f", "json").stdout)
     blocks = {}
     for block in dump["blocks"]:
@@ -163,7 +169,7 @@ def ways_on(count, end, text, code):
 
 
 def flow():
-    """What goes into a block comes out of it. Into a function's beginning come calls that nobody sees."""
+    """What goes into a block comes out. Into a function's beginning come calls that nobody sees."""
     with Device() as device:
         device.start(PROFILE, FEW, filters=TGID, tgid=os.getpid(), flags=BRANCHES)
         make_calls(numbers=FEW)
@@ -251,7 +257,7 @@ def traced_calls():
 
 
 def hits(addresses):
-    """That for each address; None where no probe can be, or where chance decides: an allocator's way, say."""
+    """That for each address; None where no probe can be, or chance decides: an allocator's way."""
     (TRACING / "buffer_size_kb").write_text("4096")
     (TRACING / "tracing_on").write_text("0")
     (TRACING / "set_event_pid").write_text(str(os.getpid()))
@@ -277,7 +283,7 @@ def kprobes():
     figure("blocks compared with kprobes, executions", f"{len(pairs)} of {of}, {sum(n for _, n in pairs)}")
 
 
-# --- what counts must survive ----------------------------------------------------------------------
+# --- what counts must survive -------------------------------------------------------------------
 
 
 def changed_text():
@@ -355,7 +361,7 @@ def few_counters():
     flushes()
 
 
-# --- the commands ----------------------------------------------------------------------------------------
+# --- the commands -------------------------------------------------------------------------------
 
 
 def commands():

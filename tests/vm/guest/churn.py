@@ -104,7 +104,8 @@ def with_sessions(rounds, seed):
 
 
 def program(amount, seed=None):
-    # Others wait in state D for a session's end: what is stuck shows, what takes long on a slow host does not.
+    # Others wait in state D for a session's end: what is stuck shows, what takes long on a slow
+    # host does not.
     run("sysctl", "-qw", f"kernel.hung_task_timeout_secs={120 * SLOWNESS}", "kernel.hung_task_warnings=10")
     workers = start_load()
     start = time.monotonic()

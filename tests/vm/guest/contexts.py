@@ -37,7 +37,7 @@ CONTEXTS = {
 
 
 def call(context, n=N):
-    """Has the functions called; returns how often contexts_work, or another function, was, by level."""
+    """Has the functions called; returns how often contexts_work, or another one, was, by level."""
     Path(FILE).write_text("reset 0")
     Path(FILE).write_text(f"{context} {n}")
     return calls(context)
@@ -53,7 +53,7 @@ def calls(context):
 
 
 def counted(what, words, context, *scope, n=N):
-    """A session around the calls of a context: the report, and the calls that were made by level."""
+    """A session around the calls of a context: the report, and the calls made, by level."""
     owner = session(what, *words, "-f", "json", *scope)
     made = call(context, n)
     out, err = interrupt(owner)
@@ -97,7 +97,7 @@ def cost_of(what, words, context, *scope):
 
 
 def costs():
-    """A call costs the same in each context: what its instructions are when a system call makes it."""
+    """A call costs the same in each context: the instructions when a system call makes it."""
     for what in ("insn", "block"):
         all_of_them = [context for context, traits in CONTEXTS.items() if not traits.get("function")]
         levels = {level for context in all_of_them for level, made in call(context).items() if made}
@@ -116,12 +116,12 @@ def costs():
     owner = session("insn", "fn:contexts_work", "-p", os.getpid(), "-f", "json")
     call("task")
     door = target_of(report(interrupt(owner)[0]), "contexts_work")["min"]
-    # What stands before the place where the function is entered: endbr64, and the call of the tracer.
+    # What stands before the place where the function is entered: endbr64, the tracer's call.
     check("the function's instructions, but those before its door", whole - 2 <= door <= whole, (door, whole))
 
 
 def interrupted():
-    """A call that is interrupted keeps its own count. Calls of the interrupt are counted apart from it."""
+    """An interrupted call keeps its own count. Calls of the interrupt are counted apart from it."""
     made = {}
     for what in ("insn", "block"):
         data, made = counted(what, ["fn:contexts_interrupted", "fn:contexts_work"], "nested")
@@ -174,7 +174,7 @@ def report_rows(text):
 
 
 def nested_activations():
-    """`call` counts each activation. `insn` counts the outermost, which has the instructions of all."""
+    """`call` counts each activation. `insn` counts the outermost, with the instructions of all."""
     data, _ = counted("call", ["fn:contexts_recurse", "fn:contexts_work"], "recursion")
     for name in ("contexts_recurse", "contexts_work"):
         got = target_of(data, name)
@@ -224,7 +224,7 @@ def beside_a_system_call():
 
 
 def the_module_stays():
-    """A session holds the module of its functions. After it, the module can go, and no name is left."""
+    """A session holds the module of its functions. After it, the module can go; no name is left."""
     owner = session("call", "mod:jifl_contexts", "-f", "json")
     end = run("rmmod", "jifl_contexts")
     check("it cannot go", end.returncode != 0 and "in use" in end.stderr, end)
@@ -311,7 +311,7 @@ while True:
     os.close(writer)
     print("done", flush=True)"""
 
-# Of hits in hard interrupts, softirqs and NMIs: TRACE_FLAG_HARDIRQ, _SOFTIRQ, _NMI (trace_events.h).
+# Of hits in hard interrupts, softirqs, NMIs: TRACE_FLAG_HARDIRQ, _SOFTIRQ, _NMI (trace_events.h).
 NOT_TASK = 0x08 | 0x10 | 0x40
 
 

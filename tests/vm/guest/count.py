@@ -58,7 +58,7 @@ def rows(report, key, figure):
     return {row[key]: row[figure] for row in report["rows"]}
 
 
-# --- what follows from counts of blocks -------------------------------------------------------------
+# --- what follows from counts of blocks ---------------------------------------------------------
 
 
 def opcodes():
@@ -141,7 +141,7 @@ def changed_code():
     same("and still counted", opcode["total"]["executed"], insn["targets"][0]["instructions"])
 
 
-# --- by task and CPU ----------------------------------------------------------------------------------
+# --- by task and CPU ----------------------------------------------------------------------------
 
 
 def worker(comm, cpu, calls):
@@ -212,7 +212,7 @@ def few_keys():
     reload()
 
 
-# --- histograms ---------------------------------------------------------------------------------------
+# --- histograms ---------------------------------------------------------------------------------
 
 
 def drawn(report, name):
@@ -280,7 +280,7 @@ def durations():
     check("a sleep that is killed lasts until then", target["calls"] == 1 and 1e8 <= target["max"] < 60e9, target)
 
 
-# --- the door and the page -------------------------------------------------------------------------------
+# --- the door and the page ----------------------------------------------------------------------
 
 
 def refused():

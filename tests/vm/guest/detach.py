@@ -144,7 +144,8 @@ def twice(name, sleepers):
 def program(sleepers, seconds):
     seconds = float(seconds)
     sleepers = [sleepers, EACH, *file_system()]
-    # Here at once when it is needed: where the clock counts instructions, waiting for the host takes seconds of it.
+    # Here at once when it is needed: where the clock counts instructions, waiting for the host
+    # takes seconds of it.
     Path(shutil.which("jifl")).read_bytes()
     check("the module is there", is_loaded(), module_file())
     # First, as the module that is loaded later has no planted bug.

@@ -154,7 +154,7 @@ def owners():
         ended.register(one.fd, 0)
         same("poll says nothing of a session that runs", ended.poll(0), [])
         with ThreadPoolExecutor(1) as threads, Device() as third:
-            # Without a limit: at its end poll looks once more, and would find what it was not woken for.
+            # Without a limit: at its end poll looks once more, and would find what did not wake it.
             waiting = threads.submit(ended.poll)
             third.call("detach")
             same("who polls is told of the end", waiting.result(), [(one.fd, select.POLLHUP)])
@@ -328,7 +328,7 @@ THREAD_STACK = 5 * 4096  # and its guard page
 
 
 def vmalloc():
-    """Pages of the vmalloc and module areas by caller, but for threads' stacks, and pages of slab."""
+    """Pages of vmalloc and module areas by caller, but for threads' stacks; pages of slab."""
     pages = {}
     for line in Path("/proc/vmallocinfo").read_text().splitlines():
         words = line.split()
@@ -428,7 +428,7 @@ def lockdown():
           and len(end.stderr.splitlines()) == 1, end)
 
 
-# --- the whole -------------------------------------------------------------------------------------
+# --- the whole ----------------------------------------------------------------------------------
 
 
 def round_of_sessions():
@@ -461,7 +461,7 @@ def program(fuzzer, operations, seed):
     addresses()
     pages()
     fuzz(fuzzer, operations, seed)
-    # A session's list, its targets' state and their figures have more than 16 KiB each: so many show.
+    # A session's list, its targets' state and their figures have more than 16 KiB each: that shows.
     sessions_that_do_nothing(SLAB_NOISE_KIB // 16)
     still_works()
     for name in PLUGINS:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""`jifl cfg` of the running kernel shows what was executed, as `jifl prof --annotate` counted it; and what test_edges.py looks at.
+"""`jifl cfg` of the running kernel shows what was executed, as `jifl prof --annotate` counted it.
+
+It also keeps what test_edges.py looks at.
 
 usage: edges.py DIRECTORY LOAD...
 
-DIRECTORY is the host's. It gets a recording of each load, one of `jifl trace`, and the directory `kernel`, which
-`jifl analyze --keep` makes. LOAD is a line of the shell.
+DIRECTORY is the host's. It gets a recording of each load, one of `jifl trace`, and the directory
+`kernel`, which `jifl analyze --keep` makes. LOAD is a line of the shell.
 """
 
 import json

@@ -20,7 +20,8 @@ from lib import PATIENCE, SLOWNESS, Device, complaints, interrupt, is_loaded, ma
 HERE = Path("/run/examples")
 # Of a session: it has neither a CMD nor an end of its own, but Ctrl-C.
 SECONDS = 2
-# What the pages' sessions without a CMD look at: a server that reads, writes and fails, and what starts processes.
+# What the pages' sessions without a CMD look at: a server that reads, writes and fails, and what
+# starts processes.
 SERVER, SERVER_PID = "nginx", 1234    # as the pages have them
 LOCKED = "/run/locked"
 # The distribution's programs, which read no files of a language.
@@ -50,7 +51,8 @@ def child(function):
     """A process that does this whenever it is let; its pid."""
     pid = os.fork()
     if not pid:
-        os.setsid()     # whoever else ends meanwhile: a group with stopped processes may get SIGHUP then
+        # Whoever else ends meanwhile: a group with stopped processes may get SIGHUP then.
+        os.setsid()
         os.kill(os.getpid(), signal.SIGSTOP)
         function()
     return pid

@@ -26,7 +26,7 @@ def good(name, *words):
 
 
 def said_by(name, act):
-    """What the log says from the plugin's start to its end, while act() runs; and what that returns."""
+    """What the log says from the plugin's start to its end, while act() runs; what that returns."""
     good(f"{name} is loaded", "load", PLUGINS / f"{name}.ko")
     mark = log_mark()
     good(f"{name} starts", "start", name)
@@ -105,7 +105,10 @@ HINTS = [(True, lambda i: i % 2 != 0), (False, lambda i: i % 4 != 0), (False, la
 
 
 def hinted(n):
-    """How often a read of n bytes has a hint that is right, and wrong; and of each branch how often it is taken, and not."""
+    """How often a read of n bytes has a hint that is right, and one that is wrong.
+
+    And of each branch how often it is taken, and not.
+    """
     taken = [sum(is_taken(i) for i in range(1, n + 1)) for _, is_taken in HINTS]
     correct = sum(times if hint else n - times for (hint, _), times in zip(HINTS, taken))
     return correct, len(HINTS) * n - correct, [(times, n - times) for times in taken]

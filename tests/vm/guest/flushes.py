@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A cache that is emptied again and again while several sessions have the same calls, of which one comes and goes.
+"""A cache that is emptied again and again while several sessions have the same calls.
+
+One of the sessions comes and goes.
 
 usage: flushes.py MODULE CALLS
 

@@ -3,8 +3,8 @@
 
 usage: function_tools.py
 
-do_getpgid is called by getpgid with the process that is asked for, and returns its group or an error.
-The functions of the module jifl_contexts are called in known contexts, with known results.
+do_getpgid is called by getpgid with the process that is asked for, and returns its group or an
+error. The functions of the module jifl_contexts are called in known contexts, with known results.
 """
 
 import json
@@ -29,7 +29,7 @@ ME = ("-p", os.getpid())
 
 
 def ask():
-    """Calls do_getpgid N times with this process, N times with one that there is not; returns the first result."""
+    """Calls do_getpgid N times with this process, N times with none; returns the first result."""
     for _ in range(N):
         group = os.getpgid(os.getpid())
         try:
@@ -40,7 +40,7 @@ def ask():
 
 
 def ended(owner, name, missed=0):
-    """The output of a session that ends now; no record may be lost, and so many calls were missed."""
+    """The output of a session that ends now; no record may be lost; so many calls were missed."""
     out, err = interrupt(owner)
     same(f"{name}: exit status", owner.returncode, 0)
     # Threads may have waited for the reader: this is said behind it.
@@ -92,7 +92,7 @@ def trace():
 
 
 def contexts():
-    """Tasks of any kind, and functions of any form, by a module that knows what each call returns."""
+    """Tasks of any kind, functions of any form, by a module that knows what each call returns."""
     cases = {"task": "work", "irq-off": "work", "spinlock": "work", "kthread": "work", "work": "work",
              "preempt-off": "work", "bh-off": "work", "tail": "tail", "sleep": "sleep"}
     for context, function in cases.items():
@@ -207,7 +207,7 @@ while True:
 
 
 def sleepers():
-    """A session ends although a task, which is to wait for the reader, sleeps in its system call."""
+    """A session ends although a task sleeps in its system call, and is to wait for the reader."""
     patience = Path("/sys/module/jifl/parameters/ring_patience_ms")
     usual = patience.read_text()
     patience.write_text("600000")

@@ -3,8 +3,8 @@
 
 usage: functions.py ROUNDS
 
-The functions are called by everything that runs: in system calls, faults, kernel threads, with locks held, interrupts
-off and inside the scheduler.
+The functions are called by everything that runs: in system calls, faults, kernel threads, with
+locks held, interrupts off and inside the scheduler.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ def targets():
 
 
 def one_system_call():
-    """A handler costs the same as a function, from its first instruction on, as it does as a system call."""
+    """A handler costs the same as a function, from its first instruction, and as a system call."""
     call = "import os, sys\nfor n in range(200): os.getppid()"
     for what in ("insn", "block"):
         costs = []

@@ -70,7 +70,7 @@ def sampled(sampler, period, *words):
 
 
 def judge(title, chains):
-    """Counts of samples, and of those whose chain ends before the kernel's entry, and why is not known."""
+    """Counts of samples, and of those whose chain ends before the entry, for no known reason."""
     symbols, cache = Symbols(), code_cache()
     total = sum(count for count, _ in chains)
     inside, broken, stopped = [], {}, 0
@@ -133,7 +133,8 @@ def nmis(events):
     worker.join()
     lines = kernel_log()
     rips = [line for line in lines if "RIP: 0010:" in line]
-    # Trampolines of ftrace have no name natively, either; where stacks are walked all the time, ours are met.
+    # Trampolines of ftrace have no name natively, either; where stacks are walked all the time,
+    # ours are met.
     cache = code_cache()
     nameless = [line for line in rips if (ip := re.search("0010:(0x[0-9a-f]+)", line)) and int(ip[1], 16) in cache]
     if os.cpu_count() > 1:
@@ -148,7 +149,8 @@ def program(events, sampler, period):
     Path("/proc/sys/kernel/kptr_restrict").write_text("1")
     Path("/proc/sys/kernel/perf_cpu_time_max_percent").write_text("0")
     storms(events, sampler, period)
-    # Stacks were asked for, with fd_install and the like in them. Of data races, those of the kernel's own are not ours to judge.
+    # Stacks were asked for, with fd_install and the like in them. Of data races, those of the
+    # kernel's own are not ours to judge.
     same("the kernel's log has nothing worse than stacks",
          [line for line in kernel_log(mark) if re.search(r"WARNING:|BUG[: ]|Oops|\bstalls?\b|\blockup\b", line)
           and ("KCSAN" not in line or "jifl" in line)], [])

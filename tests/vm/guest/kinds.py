@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Functions as targets under other names, and some calls of functions, against what the kernel itself counts.
+"""Functions as targets under other names, and some calls of functions.
+
+They are compared with what the kernel itself counts.
 
 usage: kinds.py CALLS32
 
@@ -52,7 +54,7 @@ def memory(address, size):
 
 
 def branches(name):
-    """Where the direct calls and jumps in the machine code of a function may go. Other bytes may look like one."""
+    """Where direct calls and jumps of a function may go. Other bytes may look like one."""
     symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
     starts = {words[2]: int(words[0], 16) for words in symbols if len(words) == 3 and words[1] in "tTwW"}
     start = starts[name]
@@ -167,7 +169,7 @@ def interrupts():
 
 
 def traffic():
-    """Interrupts of devices: the files of this tree come through one, the console through another."""
+    """Interrupts of devices: this tree's files come through one, the console through another."""
     for _ in range(20):
         run("dd", f"if={__file__}", "of=/dev/null", "iflag=direct", "status=none")
         Path("/dev/console").write_text(".")

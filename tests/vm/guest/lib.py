@@ -30,7 +30,7 @@ def _say(word, name, detail):
 
 
 def _say_time(name):
-    """What a check took, with all that came between it and the one before, where that is a second or more.
+    """What a check took, with all that came since the one before, if that is a second or more.
 
     Only with JIFL_TEST_TIMES: looking makes system calls, which some of these programs count.
     """
@@ -132,8 +132,8 @@ def background(*command, **options):
 def same_cost(name, got, want):
     """Checks that instructions or blocks of a call, least and most, are the same.
 
-    On a kernel with checks of its own some calls execute more: lockdep a few, and each thousandth access
-    is watched by KCSAN, for thousands. There, the least is the same within 1 %.
+    On a kernel with checks of its own some calls execute more: lockdep a few, and each thousandth
+    access is watched by KCSAN, for thousands. There, the least is the same within 1 %.
     """
     if SLOWNESS == 1:
         return same(name, got, want)
@@ -156,7 +156,10 @@ def wait_for(what, condition, timeout=60):
 
 
 def settled(read, is_good, seconds=10):
-    """What read() returns as soon as is_good(it), or after that time: what is freed may go late, a leak does not."""
+    """What read() returns as soon as is_good(it), or after that time.
+
+    What is freed may go late, a leak does not.
+    """
     deadline = time.monotonic() + seconds * SLOWNESS
     while not is_good(seen := read()) and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -185,7 +188,7 @@ def status():
 
 
 def session(*arguments, command="count"):
-    """Starts `jifl COMMAND` in the background; returns when its session runs, beside those there are."""
+    """Starts `jifl COMMAND` in the background; returns when its session runs, beside others."""
     before = len(status()["sessions"])
     process = background("jifl", command, *arguments)
 
@@ -218,7 +221,7 @@ def module_file():
 
 
 def plant():
-    """What a module built for tests has to be told of the bug it is to have (tests/planted/kernel); else nothing."""
+    """What tells a test module which bug it is to have (tests/planted/kernel); else nothing."""
     return [f"plant={os.environ['JIFL_PLANT']}"] if "JIFL_PLANT" in os.environ else []
 
 
@@ -250,7 +253,7 @@ def complaints(lines=None):
 
 
 def ends_clean(load, mark):
-    """Ends the load's processes, each of which leads a group, and checks that the module leaves nothing behind."""
+    """Ends the load's processes, leaders of groups; checks that the module leaves nothing."""
     for process in load:
         check("the load runs on", process.poll() is None, process)
         os.killpg(process.pid, signal.SIGKILL)
@@ -280,7 +283,7 @@ class Device:
         self.fd = os.open("/dev/jifl", os.O_RDWR | os.O_CLOEXEC)
         self.refused = []   # why targets of the list were, 0: they were not
         self.refused_splices = []   # the same of places
-        self.numbers = []   # of the system calls that the session started last has, in the order of its list
+        self.numbers = []   # of the last session's system calls, in the order of its list
 
     def __enter__(self):
         return self
@@ -297,7 +300,7 @@ class Device:
         return 3 << 30 | (size or Device.SIZES[name]) << 16 | 0xF1 << 8 | list(Device.SIZES).index(name)
 
     def call(self, name, body=b""):
-        """Makes a request whose structure is its size and then body; returns the answer. OSError as it comes."""
+        """Makes a request: its size and then body; returns the answer. OSError as it comes."""
         size = self.SIZES[name]
         data = bytearray(struct.pack("<I", size) + body.ljust(size - 4, b"\0"))
         fcntl.ioctl(self.fd, self.number(name), data)
@@ -332,8 +335,8 @@ class Device:
                  splices=()):
         """Starts a session with this list; number: as many targets are said to be there.
 
-        self.refused has what the module answers for each target, in whatever way the request ends. So has
-        self.refused_splices for each place.
+        self.refused has what the module answers for each target, in whatever way the request ends.
+        So has self.refused_splices for each place.
         """
         targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
@@ -371,7 +374,10 @@ class Device:
         return words, lost
 
     def records_and_waits(self, cpu, room=1 << 17):
-        """Takes what a session of kind trace has recorded on a CPU: (words, lost, how often threads have waited for it)."""
+        """Takes what a session of kind trace has recorded on a CPU.
+
+        Returns (words, lost, how often threads have waited for it).
+        """
         buffer = (ctypes.c_uint32 * (2 * room))()
         answer = self.call("records", struct.pack("<IIIQ", cpu, room, 0, ctypes.addressof(buffer)))
         n, lost, waits = struct.unpack("<8xI4x8xQQ8x", answer)
@@ -385,7 +391,7 @@ class Device:
         return self.call("table", struct.pack("<IIIIIQ", table, entry, first, room, cpu, address))
 
     def counts(self, room=1 << 13):
-        """What a session of kind profile has counted: (Count by Count, blocks without a counter)."""
+        """What a session of kind profile counted: (Count by Count, blocks without a counter)."""
         buffer = (ctypes.c_uint64 * (6 * room))()
         found, n = [], room
         while n == room:

@@ -34,7 +34,7 @@ KNOWN = {
     "mutex": ("mutex", "mutex", "mutex"),
     "mutex-spin": ("mutex", "mutex", "mutex"),
 }
-# What the kernel's own tracepoint says of each, which leaves out spinlocks that one waits for alone.
+# What the kernel's own tracepoint says of each. It leaves out spinlocks that one waits for alone.
 FLAGS = {"rwlock:R": "SPIN|READ", "rwlock:W": "SPIN|WRITE", "rwsem:R": "READ", "rwsem:W": "WRITE", "semaphore": "",
          "rt-mutex": "RT", "pcpu-sem": "READ|PERCPU", "mutex": "SPIN|MUTEX"}
 
@@ -59,8 +59,10 @@ def known(rows):
 
 
 def lines():
-    """What the module says of each kind: the number of waits; at most how long all of them took, and the longest;
-    at least how long all of them took, and the longest."""
+    """What the module says of each kind: the number of waits, and how long they took.
+
+    That is at most how long all of them took, and the longest; and the same, at least.
+    """
     said = (line.split() for line in LOCKS.read_text().splitlines())
     return {kind: [int(value) for value in values] for kind, *values in said}
 
@@ -76,7 +78,10 @@ def counted():
 
 
 def known_waits():
-    """Each lock that is known to have been waited for is there, by its caller, as often and as long; in both of two sessions."""
+    """Each lock that was waited for is there, by its caller, as often and as long.
+
+    It is there in both of two sessions.
+    """
     inner = Path("/run/inner")
     outer, stderr = jifl("sys:write", "--", "jifl", "lock", "-f", "ndjson", "-o", inner, "sys:write", *orders(MS))
     check("all ends were seen", stderr.count("waits whose end was not seen 0") == 2, stderr)
@@ -130,7 +135,7 @@ def nested():
 
 
 def slow_path():
-    """A function that waits for a lock, as a target itself: its waits are seen from their beginning."""
+    """A function that waits for a lock, as a target: its waits are seen from their beginning."""
     before = lines()["rwsem:W"]
     rows, stderr = jifl("fn:rwsem_down_write_slowpath", *orders(MS, ["rwsem:W"]))
     _, ns, _, kept, _ = (now - then for now, then in zip(lines()["rwsem:W"], before))
@@ -151,7 +156,7 @@ def known_text():
 
 
 def uncontended():
-    """Who takes the same locks alone waits for none; a session in which nothing waits says so in one line."""
+    """Who takes these locks alone waits for none; a session without waits says so in one line."""
     kinds = [kind for kind in KNOWN if kind != "mutex-spin"]
     rows, _ = jifl("sys:write", *orders(0, kinds))
     same("locks that nobody else has are not waited for", known(rows), [])
@@ -164,7 +169,10 @@ def uncontended():
 
 
 def retries():
-    """A cmpxchg that fails so often is tried again so often, whether the flag is asked or the value; another is not."""
+    """A cmpxchg that fails so often is tried again so often; another is not.
+
+    That is so whether the flag is asked or the value.
+    """
     before = counted()
     rows, _ = jifl("sys:write", "--", "sh", "-c", f"echo 'cmpxchg 0 7' >{LOCKS}")
     found = sorted((row["type"], row["lock"], row["caller"].partition("+")[0], row["cmpxchg"] == row["caller"], row["retries"])

@@ -42,7 +42,7 @@ def nothing_lost(name, report):
 
 
 def copies():
-    """The interpreter makes neither call itself. Its buffers' pages are there or not: it makes no difference."""
+    """The interpreter makes neither call itself. Its buffers' pages are there or not: no matter."""
     Path("/run/file").write_bytes(b"x" * max(SIZES))
     for size in SIZES:
         program = f"import os; f = os.open('/run/file', 2); os.preadv(f, [bytearray({size})], 0)"
@@ -125,7 +125,7 @@ def trace(directory, report):
     same("and their bytes", (bytes_[READ], bytes_[WRITE]), (report["bytes_loaded"], report["bytes_stored"]))
 
 
-# --- trouble ----------------------------------------------------------------------------------------
+# --- trouble ------------------------------------------------------------------------------------
 
 
 MEM = 9

@@ -58,7 +58,7 @@ def small_caches(module, calls_program):
                 continue
             if nr in CONSTANT:
                 same_cost(f"{name}: cost of {nr}", (target["min"], target["max"]), (least, least))
-            # Parts that were not counted would show; what depends on timing may be a little cheaper.
+            # Parts that were not counted would show; timing may make it a little cheaper.
             check(f"{name}: counted calls of {nr} are whole", 2 * target["min"] >= least, (target, least))
         remove()
 
@@ -106,7 +106,7 @@ def count(calls):
 
 
 def failing_session(calls, what, others):
-    """The nth allocation from here on fails, for every n that a session comes to. As many others run."""
+    """The nth allocation from here on fails, for every n of a session. As many others run."""
     n = 1
     before = int((PARAMETERS / "failed").read_text())
     while n < 100:

@@ -16,7 +16,8 @@ from lib import (background, check, complaints, figure, interrupt, kernel_log, l
                  session, status)
 
 ME = ("-p", os.getpid())
-# All functions of the kernel with an ftrace site are targets then; there are a few thousand more in modules.
+# All functions of the kernel with an ftrace site are targets then; there are a few thousand more in
+# modules.
 ALL = 35_000
 WORK = "import os\nfor n in range(20000): os.stat('/etc/hostname'), os.getpgid(0)"
 
@@ -85,7 +86,7 @@ def sessions_together():
 
 
 def processors():
-    """What a processor has counted stays counted when the processor goes, and when it comes back."""
+    """What a processor has counted stays counted when it goes, and when it comes back."""
     owner = session("call", "mod:jifl_contexts", "--only", "-f", "json")
     made = Counter()
     second = Path("/sys/devices/system/cpu/cpu1/online")

@@ -66,7 +66,7 @@ def missing(found, method, job, words):
 
 
 def blocks_covered():
-    """At least this part: no probe can stand before a function, where what counts its calls is a block."""
+    """At least this part: no probe can stand before a function, where a block counts its calls."""
     return 0.8 if mitigated("Stuffing") else 0.9
 
 
@@ -84,7 +84,8 @@ def all_there():
     for job in ("count blocks", "trace calls"):
         same(f"no jump where int3 is asked for: {job}", found["kprobes int3", job]["jumps"], 0)
         row = found["kprobes jump-optimised", job]
-        # Kernels up to 6.4 take a return through a thunk for an indirect jump, and place none in such functions.
+        # Kernels up to 6.4 take a return through a thunk for an indirect jump, and place none in
+        # such functions.
         least = 0 if returns_by_thunks() else row["covered"] / 2
         check(f"jumps: {job}", least <= row["jumps"] <= row["covered"], row)
     missing(found, "function tracer", "count blocks", "not basic blocks")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Places in functions (jifl probe): each execution is counted, in each context, in copies and natively.
+"""Places in functions (jifl probe): each execution counts, in each context, in copies and natively.
 
 usage: probe.py ROUNDS
 
-What is right is known from the module jifl_contexts, from kprobes at the same places, from `jifl branch` and from
-`jifl count`.
+What is right is known from the module jifl_contexts, from kprobes at the same places, from
+`jifl branch` and from `jifl count`.
 """
 
 import errno
@@ -61,7 +61,7 @@ def probe(*words):
 
 
 def ended(owner, name, moved=0, missed=0):
-    """Hits, and how many of them a breakpoint caught, by word. So many threads were led into the cache."""
+    """Hits, and how many a breakpoint caught, by word. So many threads were led into the cache."""
     out, err = interrupt(owner)
     same(f"{name}: exit status", owner.returncode, 0)
     check(f"{name}: a report", out, err)
@@ -131,7 +131,7 @@ def each_context(graphs):
 
 
 def ways(graphs, function, words):
-    """Branches of a function of the kernel go as `jifl branch` says, and the calls are those of `jifl count`."""
+    """A kernel function's branches go as `jifl branch` says; its calls are `jifl count`'s."""
     places = graphs.branches(function)
     check(f"{function} has branches", places)
     asked = [f"fn:{function}", f"fn:{function}%return"]
@@ -162,7 +162,10 @@ def ask():
 
 
 def natively(graphs):
-    """What a kprobe makes native is caught at each level. A task is caught once a call, and goes on in the cache."""
+    """What a kprobe makes native is caught at each level.
+
+    A task is caught once a call, and goes on in the cache.
+    """
     loop, branch = loop_of_work(graphs)
     early = graphs.instructions("contexts_work")[1][0]
     # Where a kprobe stands, the returns are not known.
@@ -220,7 +223,10 @@ def without_a_door(graphs):
 
 
 def natively_for_two(graphs):
-    """Two sessions have the same places. What comes there natively is counted once for each, at each level."""
+    """Two sessions have the same places.
+
+    What comes there natively is counted once for each, at each level.
+    """
     loop, branch = loop_of_work(graphs)
     words = [f"fn:contexts_work{loop}", f"fn:contexts_work{branch}:taken", f"fn:contexts_work{branch}:not-taken"]
     kprobes = Kprobes(f"contexts_work{graphs.instructions('contexts_work')[1][0]}")
@@ -242,7 +248,7 @@ def natively_for_two(graphs):
 
 
 def switched_off(graphs):
-    """With kprobes switched off there are no breakpoints: a session is refused, or says so at its end."""
+    """Without kprobes there are no breakpoints: a session is refused, or says so at its end."""
     loop, _ = loop_of_work(graphs)
     place = f"fn:contexts_work{loop}"
     SWITCH.write_text("0")
@@ -270,7 +276,7 @@ def switched_off(graphs):
 
 
 def of_another_module():
-    """A cold part belongs to the function of its name in its own module, which the session holds."""
+    """A cold part belongs to the function of its name in its module, which the session holds."""
     same("the module with the namesake", run("insmod", NAMESAKE).returncode, 0)
     symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
 
@@ -295,7 +301,7 @@ def of_another_module():
 
 
 def beside_kprobes(graphs):
-    """Kprobes at the same instructions have the same hits: the session is not alone there, and nobody loses."""
+    """Kprobes at the same instructions have the same hits: nobody loses beside the session."""
     loop, _ = loop_of_work(graphs)
     places = [f"contexts_work{loop}", f"contexts_work{graphs.instructions('contexts_work')[-1][0]}"]
     for context in ("task", "timer", "nested"):

@@ -3,8 +3,8 @@
 
 usage: refusals.py
 
-The tables are about what host/kernel/enter/refuse.c and guard.c refuse. A name that stands there and
-not here is an error.
+The tables are about what host/kernel/enter/refuse.c and guard.c refuse. A name that stands there
+and not here is an error.
 """
 
 import mmap
@@ -64,7 +64,10 @@ class Kernel:
 
 
 def answers(addresses, kind=CALL):
-    """What the module says to each function, where it may leave them out: names of reasons, NO: it is a target."""
+    """What the module says to each function, where it may leave them out.
+
+    Names of reasons; NO: it is a target.
+    """
     with Device() as device:
         try:
             device.start_of(kind, [Device.function(address, flags=Device.OPTIONAL) for address in addresses])
@@ -105,8 +108,8 @@ def refused_by_name(kernel):
                 continue
             addresses = [address for name in names for address in kernel.all[name]]
             got = set(answers(addresses))
-            # Of several functions of a name, one may have no site. What is noinstr or switches stacks
-            # is known by its text, which is looked at first.
+            # Of several functions of a name, one may have no site. What is noinstr or switches
+            # stacks is known by its text, which is looked at first.
             check(f"{pattern}: {reason}", not got - {reason, "SITE", "NOINSTR", "SCHEDULE"}, (names, got))
     figure("names of which no function has a site here", absent)
 
@@ -229,11 +232,11 @@ def command_says_why(kernel):
     same("nothing is left of these", status()["sessions"], [])
 
 
-# --- guards: calls that pass natively, and are counted as missed ------------------------------------
+# --- guards: calls that pass natively, and are counted as missed --------------------------------
 
 
 def while_counting(names, action, kernel, *scope):
-    """Counts functions of which some may not be there, while something is done; their rows by name."""
+    """Counts functions, which need not all exist, while something is done; their rows by name."""
     words = [f"fn:{name}@vmlinux" for name in names if name in kernel.with_site]
     if not check(f"one of {names} is there", words):
         return {}
@@ -253,7 +256,7 @@ def sums(rows):
 
 
 def nmis():
-    """All processors are asked for their stacks by NMIs (sysrq l). Those that are not idle print them."""
+    """NMIs ask all processors for their stacks (sysrq l). Those that are not idle print them."""
     spinners = [spinner() for _ in range(os.cpu_count())]
     for _ in range(5):
         Path("/proc/sysrq-trigger").write_text("l")
@@ -287,9 +290,9 @@ def work():
     run("jifl", "count", "insn", "sys:*", "-f", "json", "--", *DD)
 
 
-# Functions, what is done while they are counted, and why calls of them are missed. Of functions that
-# always run where they cannot be counted none is. (The processor that asks the others for their
-# stacks shows its own without an NMI.)
+# Functions, what is done while they are counted, and why calls of them are missed. Of functions
+# that always run where they cannot be counted none is. (The processor that asks the others for
+# their stacks shows its own without an NMI.)
 GUARDS = {
     "nmi": (["show_regs", "show_stack", "show_trace_log_lvl", "nmi_cpu_backtrace"], nmis, False),
     "idle": (["tick_nohz_idle_enter", "tick_nohz_idle_stop_tick", "tick_nohz_idle_exit", "cpuidle_select",
@@ -300,7 +303,7 @@ GUARDS = {
 
 
 def guards(kernel):
-    """Each guard has a case: calls are missed with the guard's name, and none of them is counted."""
+    """Each guard has a case: calls are missed with the guard's name, and none is counted."""
     for cause, (names, action, always) in GUARDS.items():
         rows = while_counting(names, action, kernel)
         counted, causes = sums(rows)
@@ -318,7 +321,7 @@ IN_CONTEXT = {
 
 
 def not_guarded(kernel):
-    """Calls in softirqs and interrupts are counted, of idle processors, too; and in no other context."""
+    """Calls in softirqs and interrupts are counted, also of idle processors; no others."""
     for context, names in IN_CONTEXT.items():
         for asked in LEVELS:
             counted, causes = sums(while_counting(names, sleep, kernel, "--context", asked))

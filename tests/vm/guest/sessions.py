@@ -65,7 +65,7 @@ def asleep_by_turns(calls):
 
 
 def one_ends_others_stay(calls):
-    """Sessions come and go around one that stays and misses nothing, as long as the cache has room."""
+    """Sessions come and go around one that stays and misses nothing while the cache has room."""
     stays = session("insn", "sys:getresuid", "-n", "calls", "-f", "json")
     before = status()["flushes"]
     for round_ in range(6):
@@ -84,7 +84,7 @@ def one_ends_others_stay(calls):
 
 
 def load_while_others_come_and_go(sleepers):
-    """Tasks that sleep in calls of both sessions wake with the right results when one or both have ended."""
+    """Tasks that sleep in calls of both sessions wake with right results after one or both end."""
     first = session("insn", "sys:*", "-f", "json")
     process = background(sleepers, 2, stdin=-1)
     process.stdout.readline()

@@ -123,7 +123,8 @@ def full():
                  for _ in range(PROCESSES)]
     for process in processes:
         process.stdout.readline()
-    # One after the other: while several put in and take out, one whose CPU the host stops may leave the queue empty.
+    # One after the other: while several put in and take out, one whose CPU the host stops may leave
+    # the queue empty.
     for process in processes:
         process.communicate()
     counts, lines = stop(mark)
@@ -164,7 +165,7 @@ def places(lines):
 
 
 def order():
-    """Of two plugins at the same places the one that was started first is first, whatever lanes they have."""
+    """Of two plugins at the same places the one started first is first, whatever their lanes."""
     for name in ("order", "other"):
         good(f"{name} is loaded", "load", PLUGINS / f"{name}.ko")
     start("other", pid=os.getpid())
@@ -187,7 +188,10 @@ def order():
 
 
 def source_lines():
-    """Behind the places that records name, where there is debug information: the plugin's own, not the kernel's."""
+    """Behind the places that records name, where there is debug information.
+
+    That is the plugin's own, not the kernel's.
+    """
     good("order is loaded", "load", PLUGINS / "order.ko")
     start("order", pid=os.getpid())
 
@@ -213,7 +217,7 @@ def source_lines():
     finder.write_text(f"#!/bin/sh\necho {PLUGINS}/order.ko\n")
     finder.chmod(0o755)
     (start_of,) = re.findall(r"(\w+) t at_point$", run("nm", PLUGINS / "order.ko").stdout, re.MULTILINE)
-    # The code that a function begins with is of its first line or of the one before: binutils says which.
+    # The code that a function begins with is of its first line, or the one before: binutils knows.
     line = run("addr2line", "-e", PLUGINS / "order.ko", "-j", ".text", start_of).stdout.strip()
     check("the line is the plugin's", re.fullmatch(r"/.*/order\.c:\d+", line), line)
     same("and shown", shown(DEBUGINFOD_URLS="here", PATH=f"{finder.parent}:{os.environ['PATH']}"), {f"{plain} ({line})"})

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Keeps what a machine's sessions see of blocks, branches, functions and ways, and its code, for test_structure.py.
+"""Keeps what sessions see of blocks, branches, functions and ways, and the code, of a machine.
+
+test_structure.py looks at it.
 
 usage: structure.py DIRECTORY LOAD... -- LOAD...
 
-DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes; `counts`, the blocks that were
-executed; `path.CPU`, the blocks in their order; `trace.CPU`, the functions. LOAD is a line of the shell. Those before --
-are counted, those behind it are recorded.
+DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes;
+`counts`, the blocks that were executed; `path.CPU`, the blocks in their order; `trace.CPU`, the
+functions. LOAD is a line of the shell. Those before -- are counted, those behind it are recorded.
 """
 
 import os
@@ -24,7 +26,7 @@ GAP = struct.pack("<II", 0, 0)
 
 
 def stopped(load):
-    """A shell that waits for a byte before it does its work: the session begins before the work does."""
+    """A shell that waits for a byte before it works: the session begins before the work does."""
     reader, writer = os.pipe()
     shell = subprocess.Popen(["sh", "-c", f"read line <&{reader}; {load}"], pass_fds=[reader], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
@@ -33,7 +35,7 @@ def stopped(load):
 
 
 def under(kind, load, flags, each=lambda device: None):
-    """Runs the load under a session of this kind; what the device then has is read by its `each`."""
+    """Runs the load under a session of this kind; its `each` reads what the device then has."""
     with Device() as device:
         shell, writer = stopped(load)
         device.start(kind, ALL, filters=TGID | CHILDREN, tgid=shell.pid, flags=flags)

@@ -96,7 +96,7 @@ def cgroup_moves(calls):
 
 
 def namespaces(calls):
-    """Tasks in other namespaces are found by the ids that the command's own namespace has for them."""
+    """Tasks in other namespaces are found by the ids that the command's namespace has for them."""
     command = ["unshare", "--time", "--pid", "--fork", "--mount", "--uts", "--ipc", "--net", "--boottime", "100000",
                calls, N]
     end = run("jifl", "count", "insn", "sys:getresuid", "-f", "json", "-o", "/tmp/report", "--", *command)

@@ -216,7 +216,7 @@ MANY = "vfs_* ksys_* do_sys_* *_read* *_write* *alloc_* *_open* *path* proc_* se
 
 
 def many_functions(rounds):
-    """Thousands of fentry sites at a time are patched under the load, then called by all that works there."""
+    """Thousands of fentry sites at a time are patched under load, then called by all that works."""
     must(TRACING / "set_ftrace_filter", MANY)
     for tracer in ["function", "function_graph"]:
         for _ in range(rounds):
@@ -236,7 +236,7 @@ COMMAND_LINE = cmdline()
 
 
 def inner_offset(function):
-    """An offset into a function, soon after its entry and so always executed, where a kprobe can be."""
+    """An offset into a function, near its entry and so always executed, where a kprobe can be."""
     for offset in range(9, 40):
         if not append(TRACING / "kprobe_events", f"p:jt/inner {function}+{offset}\n"):
             append(TRACING / "kprobe_events", "-:jt/inner\n")
@@ -279,7 +279,7 @@ def is_optimised(offset):
 
 
 def optimised_natively():
-    """6.1 optimises no kprobe in a function that returns by a thunk, which it takes for an indirect jump."""
+    """6.1 optimises no kprobe in a function that returns by a thunk: to it an indirect jump."""
     offset = inner_offset("vfs_read")
     with probes("kprobe", f"p:jt/inner vfs_read+{offset}"):
         enable = only_mine(MINE / "events/jt/inner")
@@ -296,7 +296,10 @@ SLEEPERS = 5
 
 
 def in_pipe():
-    """Where readers of a pipe sleep, as the load does too: the function, descriptors, what sleeps, what wakes n."""
+    """Where readers of a pipe sleep, as the load does too.
+
+    The function, descriptors, what sleeps, what wakes n.
+    """
     gate, wake = os.pipe()
     return "pipe_read", [gate, wake], lambda: os.read(gate, 1) == b"w", lambda n: os.write(wake, b"w" * n)
 
@@ -308,7 +311,10 @@ def in_eventfd():
 
 
 class Sleepers:
-    """Processes that have fallen asleep in a function; place is where they go on, there or below: NAME+OFFSET."""
+    """Processes that have fallen asleep in a function.
+
+    place is where they go on, there or below: NAME+OFFSET.
+    """
 
     def __init__(self, kind, n=SLEEPERS):
         self.function, self.fds, sleep, self.rouse = kind()
@@ -332,7 +338,7 @@ class Sleepers:
         return {self.place_of(pid) for pid in self.pids}
 
     def wake(self, name, run_into):
-        """Checks that they get what they wait for, and that the probe at their place sees all of them, or none."""
+        """Checks that they get what they wait for; the probe at their place sees all, or none."""
         clear()
         self.rouse(len(self.pids))
         ends = [os.waitpid(pid, 0)[1] for pid in self.pids]
@@ -347,9 +353,10 @@ class Sleepers:
 def sleepers_trap():
     """The copy of what they return to lies behind the copy of the call, and is dropped under them.
 
-    It lies there if no probe was at that place when the call was translated. So they sleep where nobody else
-    does: a load that sleeps there too makes the call anew while the probe is still there, and from then on it
-    is as in sleepers_branch. What a user relies on, that each runs into the probe, is the same on both ways.
+    It lies there if no probe was at that place when the call was translated. So they sleep where
+    nobody else does: a load that sleeps there too makes the call anew while the probe is still
+    there, and from then on it is as in sleepers_branch. What a user relies on, that each runs into
+    the probe, is the same on both ways.
     """
     before = status() if is_loaded() else None
     waiting = Sleepers(in_eventfd)
@@ -367,8 +374,8 @@ def sleepers_trap():
 def sleepers_branch():
     """The call is translated while a probe is at the place that it returns to.
 
-    An int3 has no copy, so a branch lies behind the copy of the call, for good: linked while there is no
-    probe, and cut when one comes. Who returns over it meets no trap.
+    An int3 has no copy, so a branch lies behind the copy of the call, for good: linked while there
+    is no probe, and cut when one comes. Who returns over it meets no trap.
     """
     enable = MINE / "events/jt/asleep/enable"
     # The jump in the int3's place would have a copy.
@@ -411,7 +418,7 @@ def uprobes(rounds):
 
 # --- BPF, livepatch, modules ----------------------------------------------------------------------
 
-# The debug kernels have no type information, without which no BPF program is attached to a function.
+# The debug kernels have no type information, without which functions have no BPF programs.
 HAS_BTF = Path("/sys/kernel/btf/vmlinux").exists()
 
 
@@ -505,7 +512,7 @@ def modules(rounds):
            f"{len(places['a'])}, {len(places['b'])}, {len(shared)}")
 
 
-# --- the entry ------------------------------------------------------------------------------------------
+# --- the entry ----------------------------------------------------------------------------------
 
 
 def calls_of(device, nr=GETPPID):
@@ -594,7 +601,7 @@ def redirected():
 
 
 def beside_us(program, before):
-    """Others have the entry function before a session starts, or want it while one runs: both work."""
+    """Others have the entry function before a session, or want it while one runs: both work."""
     def direct():
         end = insert("jifl_direct", f"function={ENTRY}")
         check("a direct call takes the entry function", end.returncode == 0, end)
@@ -646,7 +653,7 @@ def probes_beside_us(device):
 
 
 def entry(program):
-    """The call of the entry function is ours while sessions run, and the function itself is everybody's."""
+    """The entry function's call is ours while sessions run; the function itself is everybody's."""
     native = call_of_entry()
     check("do_syscall_64 calls the entry function", native)
     redirected()
@@ -683,7 +690,7 @@ def taken_meanwhile():
     same("after it the call is as before", call_of_entry(), native)
 
 
-# --- the whole --------------------------------------------------------------------------------------------
+# --- the whole ----------------------------------------------------------------------------------
 
 
 def changes(program, rounds, wanted):

@@ -78,7 +78,7 @@ def values(directory):
 
 
 def calltrace():
-    """The tree below known_read; a tail call stands beside who makes it: known_error, and one known_leaf."""
+    """The tree below known_read; a tail call is beside its caller: known_error, one known_leaf."""
     mark = started("calltrace", MODULES / "calltrace.ko", call=0, pid=os.getpid())
     known_reads()
     good("calltrace stops", "stop", "calltrace")

@@ -7,14 +7,20 @@ import re
 
 
 def is_memory(name, operand):
-    """Is the operand one in memory? One at an absolute address is a mere symbol or number, like a branch's target."""
+    """Is the operand one in memory?
+
+    One at an absolute address is a mere symbol or number, like a branch's target.
+    """
     if re.match("j|call|loop", name) and not operand.startswith("*"):
         return False
     return operand.lstrip("*")[:1] not in ("", "$", "%") or "(" in operand or "%gs:" in operand
 
 
 def named(text):
-    """(reads, writes) of memory by an instruction in the syntax of the GNU tools, of those that the calls below have."""
+    """(reads, writes) of memory by an instruction in the syntax of the GNU tools.
+
+    It knows those that the calls below have.
+    """
     name, _, operands = re.sub(r"^(lock|data16|cs|ds|notrack) ", "", text).partition(" ")
     operands = re.split(r",(?![^(]*\))", operands)
     places = [is_memory(name, operand) for operand in operands]
@@ -46,7 +52,10 @@ def all_of(text):
 
 
 def executed(blocks, times, touches):
-    """(reads, writes) of blocks, as `jifl dump` has them, that were executed so many times, by (address, bytes)."""
+    """(reads, writes) of blocks that were executed so many times, by (address, bytes).
+
+    The blocks are as `jifl dump` has them.
+    """
     reads = writes = 0
     for block in blocks:
         n = times.get((int(block["orig"], 16), len(block["src"]) // 2), 0)

@@ -36,7 +36,7 @@ CALLS = {
 }
 # The names that `jifl` and __x64_sys_* have for it, where they differ.
 NUMBERED = {"newuname": "uname"}
-# The interpreter makes as many of some before it runs the program, which therefore says when it begins.
+# The interpreter makes as many of some before it runs the program, which so says when it begins.
 MARK = "getpriority"
 PROGRAM = "; ".join(["import os; f = os.open('/etc/passwd', 0); g = os.open('/run/trace', 66)",
                      "os.getpriority(0, 0)",
@@ -127,7 +127,8 @@ def compare():
         check(f"{name}: function_graph has seen the calls", n >= TIMES // 4, n)
         ours, n = commonest(seen)
         check(f"{name}: most calls are alike", n >= TIMES // 4, n)
-        # Which of two ways is the commoner may differ between two runs, but neither is in one of them only.
+        # Which of two ways is the commoner may differ between two runs, but neither is in one of
+        # them only.
         check(f"{name}: the same functions in the same order", ours in graph[name] and theirs in seen,
               list(unified_diff(theirs, ours, "function_graph", "jifl", n=3, lineterm="")))
         compared += len(ours)
@@ -156,8 +157,8 @@ def lost():
         words, gone = device.records(0)
         taken = len(words) // 2
         same("every call was counted", calls, 30000)
-        # Each call has a begin and an end, of two records each, and one of what it returns; each time it
-        # comes to run again has two, too.
+        # Each call has a begin and an end, of two records each, and one of what it returns; each
+        # time it comes to run again has two, too.
         more = taken + gone - 5 * calls - 2 * functions
         check("records taken and lost are those there were", gone > 0 and more >= 0 and more % 2 == 0,
               (taken, gone, calls, functions))
@@ -278,7 +279,8 @@ def inside(call):
 
 def durations():
     Path("/run/sleeps.py").write_text(trace_forms.SLEEPS)
-    # On one CPU: the HPET, which the kernel may count by, tells those that read it together an old time (read_hpet).
+    # On one CPU: the HPET, which the kernel may count by, tells those that read it together an old
+    # time (read_hpet).
     os.sched_setaffinity(0, {0})
     command = ["--", "/usr/bin/python3", "-S", "-E", "/run/sleeps.py"]
     end = run("jifl", "trace", "-d", "sys:rt_sigtimedwait", "sys:newfstatat", "-f", "ndjson", *command)

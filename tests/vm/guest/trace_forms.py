@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lib import background, check, run, same
 
-# What is there of a call or function; times in nanoseconds, and duration None where there is no end.
+# What is there of a call or function; times in nanoseconds; duration None where there is no end.
 Event = namedtuple("Event", "name category process thread begin duration details")
 
 PYTHON = ["/usr/bin/python3", "-S", "-E"]
@@ -59,7 +59,8 @@ def chrome(text):
 
 # --- Perfetto's -------------------------------------------------------------------------
 
-# Fields of its messages, by their numbers: name, and what is in it. A list: of the field there may be several.
+# Fields of its messages, by their numbers: name, and what is in it. A list: of the field there may
+# be several.
 ANNOTATION = {1: ("name_iid", int), 2: ("bool", bool), 3: ("uint", int), 4: ("int", "signed"), 6: ("string", str)}
 ANNOTATION[11] = ("dict", [ANNOTATION])
 INTERNED = {1: ("iid", int), 2: ("name", str)}

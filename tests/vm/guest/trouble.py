@@ -31,11 +31,13 @@ SAID = {"warn": "do_warn", "once": "do_once", "bug": "invalid opcode", "null": "
         "segment": "segment: 0, 0 again", "copy_mc": "copy_mc: 100 left", "spin": "spin: done", "sleep": "sleep: done",
         "deep": "deep: deep, stack's end intact"}
 
-# What instrumentation may take of a call's kernel stack beyond what the call itself does, in bytes: its frame at
-# the entry, and what a branch that is not linked yet pushes on the way to the dispatcher's own stack.
+# What instrumentation may take of a call's kernel stack beyond what the call itself does, in bytes:
+# its frame at the entry, and what a branch that is not linked yet pushes on the way to the
+# dispatcher's own stack.
 STACK_COST = 256
 
-# Lines that say when, where and after what it happened, or that the host stopped a CPU for a while; lockdep, which gives up at the first oops, has some of its own.
+# Lines that say when, where and after what it happened, or that the host stopped a CPU for a while;
+# lockdep, which gives up at the first oops, has some of its own.
 NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code:|Modules linked|\[last unloaded|PGD |FS: |CS: |CR2: |"
                           r"DR[03]: |PKRU|\? | ?Tainted|hrtimer: interrupt took|INFO: NMI handler|clocksource:|"
                           r"sched: |sched_clock: |NOHZ |perf: |tsc: |TSC found|"
@@ -105,7 +107,7 @@ def said():
 
 
 def kept(*what):
-    """What the log says of data that looks like return addresses, when the session ends meanwhile."""
+    """What the log says of data like return addresses, when the session ends meanwhile."""
     owner = session(*what)
     # What it does there is fresh in the cache, not on the way into it.
     process = background("/bin/sh", "-c", "printf sleep > /proc/trouble; printf keep > /proc/trouble")
@@ -117,7 +119,7 @@ def kept(*what):
 
 
 def stack_used():
-    """Bytes from the top of the kernel's stack to the end of what was written, by the same branches each time."""
+    """Bytes of the kernel's stack that were written, from its top, always by the same branches."""
     run("/bin/sh", "-c", "printf used > /proc/trouble")
     below, above = re.search(r"used: (\d+) below (\d+)", said()).groups()
     return int(below) + int(above)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Calls are counted if they are made under something, against what the module jifl_contexts says of them.
+"""Calls are counted if they are made under something, as the module jifl_contexts says of them.
 
 usage: under.py
 """

@@ -32,7 +32,7 @@ def jifl(*arguments):
 
 
 def annotate(vmlinux):
-    """Of the same session: the text's and the object's. Of another, with the same program: the blocks'."""
+    """Of the same session: the text's and the object's. Of another, same program: the blocks'."""
     named, stderr = jifl("prof", "sys:read", "--annotate", "vfs_read", "-f", "json", *vmlinux, *CMD)
     check("what is missing is said once", stderr.count("no source lines of the kernel") == (0 if vmlinux else 1), stderr)
     function = named["annotated"][0]

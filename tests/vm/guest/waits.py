@@ -45,7 +45,10 @@ def nothing_is_lost():
 
 
 def caller():
-    """A process that makes calls when it is told how many, and says so when they are made; (its pid, the pipe, the other)."""
+    """A process that makes calls when it is told how many, and says so when they are made.
+
+    Returns (its pid, the pipe, the other).
+    """
     order, answer = os.pipe(), os.pipe()
     pid = os.fork()
     if not pid:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Blocks of a recording are translated before a session's calls come to them (`--warm`). The machine's
-clock counts instructions.
+"""Blocks of a recording are translated before a session's calls come to them (`--warm`).
+
+The machine's clock counts instructions.
 
 usage: warm.py FIRST_CALL
 """
@@ -14,9 +15,9 @@ from pathlib import Path
 from lib import check, figure, main, run, same
 
 HERE = Path(tempfile.mkdtemp(prefix="warm"))
-# A first call may come to what no recording has: targets of indirect branches, code that runs natively.
+# A first call may come to what no recording has: targets of indirect branches, native code.
 NEARLY = 500
-# A first call in a session without --warm costs at least so many times what a warmed first call does.
+# A first call in a session without --warm costs at least so many times that of a warmed one.
 MUCH = 20
 
 
@@ -78,7 +79,7 @@ def steady(program):
 
 
 def other_calls(program):
-    """First calls of larger system calls, for the figures; what is left is indirect branches and chance."""
+    """First calls of larger system calls, for figures; indirect branches and chance are left."""
     for name in ("newfstatat", "socket", "openat"):
         jifl("record", f"sys:{name}", "-o", f"{name}.jifl", "--", program, name)
         cold, cold_calls, _ = count(name, program)
@@ -91,7 +92,7 @@ def other_calls(program):
 
 
 def not_the_callers():
-    """The request is itself a call that the session counts: it is counted, and the blocks are not its."""
+    """The request is itself a call of the session: it is counted, and the blocks are not its."""
     end = jifl("count", "block", "sys:ioctl", "--warm", "openat.jifl", "--for", "1s", "-f", "json")
     same("ioctl: status", end.returncode, 0)
     target = json.loads(end.stdout)["targets"][0]

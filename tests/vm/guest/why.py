@@ -33,8 +33,9 @@ NEW = os.uname().release.split(".")[:2] != ["6", "1"]
 READ, OPEN = "fs/read_write.c", "fs/namei.c"
 
 # error: that the call returns; function: in which it was decided; asks: the deciding instructions,
-# where they tell the cause; file, inlined: where that is, and the inlined function, with debug information;
-# fixup: of an exception, the name of where the kernel's fixup sets the error; empty: that is not known.
+# where they tell the cause; file, inlined: where that is, and the inlined function, with debug
+# information; fixup: of an exception, the name of where the kernel's fixup sets the error; empty:
+# that is not known.
 Case = namedtuple("Case", "call error function asks file inlined fixup")
 
 
@@ -43,14 +44,18 @@ def case(call, error, function, asks="", file=None, inlined=None, fixup=None):
 
 
 def cases(r, w, file, known):
-    """Each call fails for one reason. r, w: ends of a pipe; file: a file of tmpfs, known: that of modules/jifl_known.c, open."""
+    """Each call fails for one reason.
+
+    r, w: ends of a pipe; file: a file of tmpfs, known: that of modules/jifl_known.c, open.
+    """
     step = "step_into"
     pid = "kill_pid_info_type" if NEW else "kill_pid_info"
     return [
         # A descriptor that is not open.
         case(("close", 99), "EBADF", "__x64_sys_close" if NEW else "close_fd", file="fs/open.c" if NEW else "fs/file.c"),
         case(("read", 99, 0, 1), "EBADF", "ksys_read", file=READ),
-        # Names: the directory is not there, is none; the file is there, is a directory; too long; round in a circle.
+        # Names: the directory is not there, is none; the file is there, is a directory; too long;
+        # round in a circle.
         case(("openat", AT_FDCWD, b"/run/why/missing/x", 0, 0), "ENOENT", step, r"and \$0x700000,.*", OPEN, "traverse_mounts"),
         case(("openat", AT_FDCWD, b"/run/why/file/x", 0, 0), "ENOTDIR", "link_path_walk.*", r"cmp \$0x200000,.*", OPEN),
         case(("openat", AT_FDCWD, b"/run/why/file", os.O_CREAT | os.O_EXCL, 0o600), "EEXIST", "path_openat", file=OPEN,
@@ -59,13 +64,15 @@ def cases(r, w, file, known):
         case(("openat", AT_FDCWD, b"/run/why/" + b"x" * 300, 0, 0), "ENAMETOOLONG", "simple_lookup", r"cmpl \$0xff,.*", "fs/libfs.c"),
         case(("openat", AT_FDCWD, b"/run/why/loop", 0, 0), "ELOOP", step, r"cmp \$0x27,.*", OPEN, "reserve_stack"),
         case(("rmdir", b"/run/why/full"), "ENOTEMPTY", "shmem_rmdir", file="mm/shmem.c"),
-        # Flags: O_TMPFILE without a way to write, an unknown one, one file for two, a seek and a rename with unknown ones.
+        # Flags: O_TMPFILE without a way to write, an unknown one, one file for two, a seek and a
+        # rename with unknown ones.
         case(("openat", AT_FDCWD, b"/run/why/file", os.O_TMPFILE, 0o600), "EINVAL", "build_open_flags", r"test \$0x2,.*", "fs/open.c"),
         case(("pipe2", 0, 1), "EINVAL", "do_pipe2", "test .*", "fs/pipe.c", "__do_pipe_flags"),
         case(("dup3", 1, 1, 0), "EINVAL", "ksys_dup3", "cmp %.*,%.*", "fs/file.c"),
         case(("lseek", file, 0, 99), "EINVAL", "ksys_lseek", r"cmp \$0x4,.*", READ),
         case(("renameat2", AT_FDCWD, b"/a", AT_FDCWD, b"/b", 99), "EINVAL", "do_renameat2", r"cmp \$0x7,.*", OPEN),
-        # Pointers: a read of a name, and of a number, that faults; one that the kernel does not even try to write.
+        # Pointers: a read of a name, and of a number, that faults; one that the kernel does not
+        # even try to write.
         case(("openat", AT_FDCWD, 1, 0, 0), "EFAULT", "strncpy_from_user", fixup=""),
         case(("ioctl", r, 0x5421, 8), "EFAULT", "__get_user_4", fixup="__get_user_handle_exception" if NEW else "bad_get_user"),
         case(("write", w, -4096, 1), "EFAULT", "vfs_write"),
@@ -203,7 +210,7 @@ def alike():
     end = why("-n", NAME, command=("often",), targets=["sys:getpid"])
     same("no call failed", (end.returncode, end.stdout), (0, ""))
     check("which is said", re.search(r"^\d+ calls, none failed; ", end.stderr, re.M), end.stderr)
-    # One call that succeeds comes first; how much it executes depends on what the kernel has cached.
+    # One call that succeeds comes first; what it executes depends on what is cached.
     end = why("-n", NAME, "--limit", "20000", command=("often",), targets=["sys:close"])
     shown = re.search(r"(\d+) failed; records lost 0, calls missed 0; (\d+) calls are not looked at, of which records came "
                       r"beyond --limit; (\d+) records beyond --limit are not kept", end.stderr)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# git: commits, branches and merges whose names depend on nothing but their content; fsck, gc, clone.
+# git: commits, branches and merges whose names depend only on their content; fsck, gc, clone.
 export GIT_AUTHOR_DATE='@1000000000 +0000' GIT_COMMITTER_DATE='@1000000000 +0000' HOME="$PWD" LC_ALL=C
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@a GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@a
 git init -q -b main work && cd work || exit

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# iperf3 on the loopback interface: so many bytes each way, over TCP and UDP, with and without copies.
+# iperf3 on the loopback interface: so many bytes each way, TCP and UDP, with and without copies.
 iperf3 -s -p 5290 --idle-timeout 600 > server.log 2>&1 &
 sleep 1
 bytes=8M

@@ -14,8 +14,9 @@ SIZES="--fallocate-bytes 4M --fiemap-bytes 4M --hdd-bytes 4M --iomix-bytes 2M --
 
 # only_killed_counting LOG: is all that LOG complains of that tlb-shootdown's counter was left half
 # written? Up to 0.15.07 it ends its children with SIGKILL when the first is done, and another may
-# be between the two words it writes for a round; in a class of many stressors these lie on two pages,
-# with a page fault between them. Status 7 then says that the number of rounds is not to be trusted.
+# be between the two words it writes for a round; in a class of many stressors these lie on two
+# pages, with a page fault between them. Status 7 then says that the number of rounds is not to be
+# trusted.
 only_killed_counting() {
 	[ $status = 7 ] && [ "$(grep -cE 'warn:|fail:|error:' "$1")" = 1 ] &&
 		grep -q 'warn:.*tlb-shootdown: WARNING: bogo-ops counter in non-ready state' "$1"
@@ -84,7 +85,7 @@ class_processes() {
 }
 
 class_queues() {
-	# mutex reports that it could make no threads when the first is done before the last is made.
+	# mutex says that it could make no threads when the first is done before the last is made.
 	run queues futex:200 mutex:20000 sem-sysv:200 msg:200 mq:200 aio:20 io-uring:50 aiol:20
 }
 

@@ -6,8 +6,8 @@
  *	a read of n bytes	executes branches with hints: for each i from n down to 1 those of
  *				figures_hints(), which say when they are taken
  *	a write of n bytes	increments a counter n times as the paper's figure 16 does. With the
- *				parameter `contend` a thread on the last processor increments it too, and
- *				the write goes on until it has had to try again ENOUGH times
+ *				parameter `contend` a thread on the last processor increments it
+ *				too; the write goes on until it has tried again ENOUGH times
  *
  * The parameter `retries` says how often it had to try again. The writing task must not run on the
  * last processor.
@@ -31,22 +31,22 @@ static unsigned long retries;
 module_param(retries, ulong, 0444);
 
 /*
- * 0x3e says of the jump behind it that it is taken, 0x2e that it is not. The tests take them to be in this
- * order, with a loop's branch without hint behind them.
+ * 0x3e says of the jump behind it that it is taken, 0x2e that it is not. The tests take them to be
+ * in this order, with a loop's branch without hint behind them.
  */
 static KNOWN void figures_hints(unsigned int n)
 {
 	asm volatile("1:	test	$1, %0\n"
-		     "	.byte	0x3e, 0x75, 0x01\n"			/* jne: taken if i is odd */
+		     "	.byte	0x3e, 0x75, 0x01\n"		/* jne: taken if i is odd */
 		     "	nop\n"
 		     "	test	$3, %0\n"
-		     "	.byte	0x2e, 0x75, 0x01\n"			/* jne: taken unless 4 divides i */
+		     "	.byte	0x2e, 0x75, 0x01\n"		/* jne: taken unless 4 divides i */
 		     "	nop\n"
 		     "	test	$7, %0\n"
-		     "	.byte	0x2e, 0x0f, 0x84, 0x01, 0, 0, 0\n"	/* je: taken if 8 divides i */
+		     "	.byte	0x2e, 0x0f, 0x84, 0x01, 0, 0, 0\n" /* je: taken if 8 divides i */
 		     "	nop\n"
 		     "	cmp	$3, %0\n"
-		     "	.byte	0x3e, 0x77, 0x01\n"			/* ja: taken if i is above 3 */
+		     "	.byte	0x3e, 0x77, 0x01\n"		/* ja: taken if i is above 3 */
 		     "	nop\n"
 		     "	dec	%0\n"
 		     "	jne	1b\n"
@@ -74,7 +74,8 @@ static KNOWN unsigned long fetch_and_increment(void)
 		     "	inc	%[tried]\n"
 		     "	lock cmpxchg %%edx, %[counter]\n"
 		     "	jne	1b\n"
-		     : [counter] "+m" (counter), [tried] "+r" (tried) : : "eax", "edx", "memory", "cc");
+		     : [counter] "+m" (counter), [tried] "+r" (tried) : : "eax", "edx", "memory",
+		       "cc");
 	return tried;
 }
 
@@ -120,7 +121,8 @@ static KNOWN void contexts_work(int cpus)
 		pr_err("jifl_figures: no processor is online\n");
 }
 
-static const struct proc_ops figures_ops = { .proc_read = figures_read, .proc_write = figures_write };
+static const struct proc_ops figures_ops = { .proc_read = figures_read,
+					     .proc_write = figures_write };
 static struct task_struct *thread;
 
 static int __init figures_init(void)

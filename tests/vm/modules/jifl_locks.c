@@ -130,7 +130,7 @@ static void nothing(void *unused)
 {
 }
 
-/* Between two interrupts of the waiter's processor it runs, whatever the host does with that processor. */
+/* Between two interrupts of its processor the waiter runs, whatever the host does with that. */
 static void let_waiter_run(int interrupts)
 {
 	int i;
@@ -166,8 +166,8 @@ static void give_semaphore_here(void *unused)
 }
 
 /*
- * up() wakes the waiter with the semaphore's spinlock still held, and the waiter takes that, too: it would
- * wait for it if it ran at once. On its own processor it cannot, before up() is over.
+ * up() wakes the waiter with the semaphore's spinlock still held, and the waiter takes that, too:
+ * it would wait for it if it ran at once. On its own processor it cannot, before up() is over.
  */
 static void release_semaphore(void)
 {

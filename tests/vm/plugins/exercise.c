@@ -18,7 +18,8 @@ MODULE_PARM_DESC(every, "calls before and after every instruction of some system
 
 static syscall_t getresuid_call;
 static syscall_t others[6];
-static const int numbers[] = { __NR_read, __NR_write, __NR_openat, __NR_newfstatat, __NR_mmap, __NR_clone };
+static const int numbers[] = { __NR_read, __NR_write, __NR_openat, __NR_newfstatat, __NR_mmap,
+			       __NR_clone };
 
 static atomic64_t entries, exits, routines, blocks, instructions, befores, afters, wrong, clobbers;
 static int bad_handles, refused, types[INS_TYPES];
@@ -57,7 +58,8 @@ static __always_inline void clobber_registers(void)
 		     "mov %%rax, %%r10\n\t"
 		     "mov %%rax, %%r11\n\t"
 		     "cmp $0x70000000, %%eax\n\t"
-		     : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+		     : : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+		       "memory");
 }
 
 static void clobber(unsigned long a, unsigned long b, unsigned long c, unsigned long d,
@@ -90,7 +92,8 @@ static void at_entry(syscall_point_t *point, void *arg)
 
 static void at_exit(syscall_point_t *point, void *arg)
 {
-	refused += !!syscall_insert_call(point, on_exit, ARG_VOID_PTR, arg, ARG_INT64, -1ll, ARG_END);
+	refused += !!syscall_insert_call(point, on_exit, ARG_VOID_PTR, arg, ARG_INT64, -1ll,
+					 ARG_END);
 }
 
 static void at_routine(routine_t *routine, void *arg)
@@ -120,7 +123,8 @@ static void at_bb(bb_t *bb, void *arg)
 {
 	bad_handles += !is_in_order(bb);
 	refused += !!bb_insert_call(bb, add, ARG_VOID_PTR, &blocks, ARG_INT32, 1, ARG_END);
-	refused += !!bb_insert_call(bb, add, ARG_VOID_PTR, &instructions, ARG_INT32, bb_size(bb), ARG_END);
+	refused += !!bb_insert_call(bb, add, ARG_VOID_PTR, &instructions, ARG_INT32, bb_size(bb),
+				    ARG_END);
 }
 
 static void at_ins(ins_t *ins, void *arg)
@@ -128,18 +132,19 @@ static void at_ins(ins_t *ins, void *arg)
 	enum jifl_ins_type type = ins_type(ins);
 
 	types[type]++;
-	refused += !!ins_insert_call(ins, IPOINT_BEFORE, add, ARG_VOID_PTR, &befores, ARG_INT32, 1, ARG_END);
+	refused += !!ins_insert_call(ins, IPOINT_BEFORE, add, ARG_VOID_PTR, &befores, ARG_INT32, 1,
+				     ARG_END);
 	if (type < ins_jmp)
-		refused += !!ins_insert_call(ins, IPOINT_AFTER, add, ARG_VOID_PTR, &afters, ARG_INT32, 1,
-					     ARG_END);
+		refused += !!ins_insert_call(ins, IPOINT_AFTER, add, ARG_VOID_PTR, &afters,
+					     ARG_INT32, 1, ARG_END);
 }
 
-#define CLOBBER clobber, ARG_INT32, 1, ARG_INT64, 2ll, ARG_VOID_PTR, (void *)3, ARG_INT32, 4, ARG_INT32, 5, \
-		ARG_INT64, 6ll, ARG_END
+#define CLOBBER clobber, ARG_INT32, 1, ARG_INT64, 2ll, ARG_VOID_PTR, (void *)3, ARG_INT32, 4, \
+		ARG_INT32, 5, ARG_INT64, 6ll, ARG_END
 
 /* The same, with what the registers of its arguments held. */
-#define CLOBBER_BY_VALUES clobber_any, ARG_REG, VALUE_RSI, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RDI, ARG_REG, VALUE_RAX, \
-		ARG_TASK, ARG_REG, VALUE_R8, ARG_END
+#define CLOBBER_BY_VALUES clobber_any, ARG_REG, VALUE_RSI, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RDI, \
+		ARG_REG, VALUE_RAX, ARG_TASK, ARG_REG, VALUE_R8, ARG_END
 
 static void at_any_bb(bb_t *bb, void *arg)
 {

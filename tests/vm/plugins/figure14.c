@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * figure14: figure 14 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.1), as printed: the
- * functions that a system call enters. Here of getpgid and preadv2.
+ * figure14: figure 14 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.1), as
+ * printed: the functions that a system call enters. Here of getpgid and preadv2.
  */
 #include <jifl.h>
 #include <linux/sched.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * figure15: figure 15 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.2), as printed: whether
- * the hints of branches are right. Here of read and pread64.
+ * figure15: figure 15 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.2), as
+ * printed: whether the hints of branches are right. Here of read and pread64.
  */
 #include <jifl.h>
 
@@ -80,7 +80,8 @@ static int plugin_start(void)
 	memset(incorrect, 0, sizeof(incorrect));
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
 		ret = ret ?: syscall_init(&syscalls[i], calls[i]);
-		ret = ret ?: syscall_add_bb_instrumentation(&syscalls[i], bb_inst, (void *)(long)calls[i]);
+		ret = ret ?: syscall_add_bb_instrumentation(&syscalls[i], bb_inst,
+							    (void *)(long)calls[i]);
 		ret = ret ?: syscall_start_instrumenting(&syscalls[i]);
 	}
 	return ret;
@@ -92,7 +93,7 @@ static void plugin_stop(void)
 
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
 		syscall_stop_instrumenting(&syscalls[i]);
-		printk("hints of system call %d: %lld correct %lld incorrect\n", calls[i], correct[calls[i]],
-		       incorrect[calls[i]]);
+		printk("hints of system call %d: %lld correct %lld incorrect\n", calls[i],
+		       correct[calls[i]], incorrect[calls[i]]);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * figure17: figure 17 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.3), as printed: how
- * often atomic increments must be tried again. Here in pwrite64.
+ * figure17: figure 17 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 5.3), as
+ * printed: how often atomic increments must be tried again. Here in pwrite64.
  */
 #include <jifl.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * figure3: figure 3 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 3.2), as printed: the
- * instructions that clone executes. It is for one task at a time, as all the paper's plugins.
+ * figure3: figure 3 of the JIFL paper (M. Olszewski et al., EuroSys 2007, section 3.2), as printed:
+ * the instructions that clone executes. It is for one task at a time, as all the paper's plugins.
  */
 /* --- as printed ------------------------------------------------------------------------ */
 

@@ -41,8 +41,8 @@ static void note(int error)
 
 static void on_read(syscall_point_t *point, void *arg)
 {
-	note(syscall_insert_hist(point, &read_sizes, VALUE_ARG2, IF_EQUAL, VALUE_ARG0, ARG_INT32, WATCHED,
-				 ARG_END));
+	note(syscall_insert_hist(point, &read_sizes, VALUE_ARG2, IF_EQUAL, VALUE_ARG0, ARG_INT32,
+				 WATCHED, ARG_END));
 	note(syscall_insert_call(point, add, IF_EQUAL, VALUE_ARG0, ARG_INT32, WATCHED, ADD(reads)));
 	note(syscall_insert_call(point, add, IF_EQUAL, VALUE_ARG0, ARG_INT64, (long long)WATCHED,
 				 ADD(reads_of_64)));
@@ -54,7 +54,8 @@ static void on_routine(routine_t *r, void *arg)
 		return;
 	note(routine_insert_hist(r, &odd_sizes, VALUE_ARG2, IF_EQUAL, VALUE_ARG2, ARG_INT64,
 				 (long long)ODD_SIZE, ARG_END));
-	note(routine_insert_call(r, add, IF_EQUAL, VALUE_RDX, ARG_INT64, (long long)ODD_SIZE, ADD(odd)));
+	note(routine_insert_call(r, add, IF_EQUAL, VALUE_RDX, ARG_INT64, (long long)ODD_SIZE,
+				 ADD(odd)));
 }
 
 static void on_sendfile(syscall_point_t *point, void *arg)
@@ -66,14 +67,16 @@ static void on_sendfile(syscall_point_t *point, void *arg)
 static void on_sent(syscall_point_t *point, void *arg)
 {
 	note(syscall_insert_hist(point, &sent, VALUE_RETVAL, ARG_END));
-	note(syscall_insert_call(point, add, IF_EQUAL, VALUE_RETVAL, ARG_INT64, -9ll, ADD(failures)));
+	note(syscall_insert_call(point, add, IF_EQUAL, VALUE_RETVAL, ARG_INT64, -9ll,
+				 ADD(failures)));
 }
 
 /* As many as a block has room for at each of its instructions. */
 static void on_ins(ins_t *ins, void *arg)
 {
 	note(ins_insert_hist(ins, IPOINT_BEFORE, &registers, VALUE_RAX, ARG_END));
-	note(ins_insert_call(ins, IPOINT_BEFORE, add, IF_EQUAL, VALUE_RAX, ARG_INT64, 0ll, ADD(zeroes)));
+	note(ins_insert_call(ins, IPOINT_BEFORE, add, IF_EQUAL, VALUE_RAX, ARG_INT64, 0ll,
+			     ADD(zeroes)));
 	note(ins_insert_call(ins, IPOINT_BEFORE, add, ADD(places)));
 }
 
@@ -94,8 +97,10 @@ static void plugin_exit(void)
 }
 
 static hist_t *const hists[] = { &read_sizes, &odd_sizes, &asked, &sources, &sent, &registers };
-static const char *const names[] = { "read_sizes", "odd_sizes", "asked", "sources", "sent", "registers" };
-static atomic64_t *const counts[] = { &reads, &reads_of_64, &failures, &odd, &places, &zeroes, &refused };
+static const char *const names[] = { "read_sizes", "odd_sizes", "asked", "sources", "sent",
+				     "registers" };
+static atomic64_t *const counts[] = { &reads, &reads_of_64, &failures, &odd, &places, &zeroes,
+				      &refused };
 
 static int plugin_start(void)
 {
@@ -130,5 +135,6 @@ static void plugin_stop(void)
 		print(names[i], hists[i]);
 	pr_info("forms: counts reads %lld reads_of_64 %lld failures %lld odd %lld places %lld zeroes %lld refused %lld\n",
 		atomic64_read(&reads), atomic64_read(&reads_of_64), atomic64_read(&failures),
-		atomic64_read(&odd), atomic64_read(&places), atomic64_read(&zeroes), atomic64_read(&refused));
+		atomic64_read(&odd), atomic64_read(&places), atomic64_read(&zeroes),
+		atomic64_read(&refused));
 }

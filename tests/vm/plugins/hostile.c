@@ -104,7 +104,8 @@ static void at_bb(bb_t *bb, void *arg)
 		insert_much(bb, 50000);
 	else if (told("walk"))
 		/* Behind a whole frame of registers. */
-		bb_insert_call(bb, walk, ARG_INT64, (long long)bb_address(bb), ARG_CONTEXT, ARG_END);
+		bb_insert_call(bb, walk, ARG_INT64, (long long)bb_address(bb), ARG_CONTEXT,
+			       ARG_END);
 }
 
 static void at_ins(ins_t *ins, void *arg)
@@ -115,8 +116,8 @@ static void at_ins(ins_t *ins, void *arg)
 	if (ins_type(ins) != ins_jcc)
 		return;
 	/* Behind arguments that are looked up, in a circle. */
-	ins_insert_bt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RSI, ARG_TASK,
-			   ARG_REG, VALUE_RAX, ARG_END);
+	ins_insert_bt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_RDX, ARG_REG, VALUE_RSI,
+			   ARG_TASK, ARG_REG, VALUE_RAX, ARG_END);
 	ins_insert_bnt_call(ins, walk, ARG_INS_ADDRESS, ARG_REG, VALUE_R10, ARG_END);
 }
 

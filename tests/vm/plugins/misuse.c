@@ -88,10 +88,13 @@ static void on_point(syscall_point_t *point, void *arg)
 	note("a point's null function", syscall_insert_call(point, NULL, ARG_END), -EINVAL);
 	note("its number", syscall_nr(point), __NR_getresuid);
 	note("a conditional jump of a point", ins_jcc, INS_TYPES);
-	note("an instruction of a point", syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
-	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END), -EINVAL);
+	note("an instruction of a point",
+	     syscall_insert_call(point, never, ARG_INS_ADDRESS, ARG_END), -EINVAL);
+	note("a register of a point", syscall_insert_hist(point, &hist, VALUE_RDI, ARG_END),
+	     -EINVAL);
 	if (!arg)
-		note("registers at the exit", syscall_insert_call(point, never, ARG_CONTEXT, ARG_END), -EINVAL);
+		note("registers at the exit",
+		     syscall_insert_call(point, never, ARG_CONTEXT, ARG_END), -EINVAL);
 	note(arg ? "a result at the entry" : "an argument at the exit",
 	     syscall_insert_hist(point, &hist, arg ? VALUE_RETVAL : VALUE_ARG0, ARG_END), -EINVAL);
 }
@@ -106,7 +109,8 @@ static void on_routine(routine_t *routine, void *arg)
 	     routine_insert_call(routine, never, ARG_REG, VALUE_RETVAL, ARG_END), -EINVAL);
 	note("an argument where it is left",
 	     routine_insert_exit_call(routine, never, ARG_REG, VALUE_ARG0, ARG_END), -EINVAL);
-	note("a null function where it is left", routine_insert_exit_call(routine, NULL, ARG_END), -EINVAL);
+	note("a null function where it is left", routine_insert_exit_call(routine, NULL, ARG_END),
+	     -EINVAL);
 	note("a name without room", routine_name(routine, NULL, 10), -EINVAL);
 	note("a module without room", routine_module(routine, NULL, 10), -EINVAL);
 }
@@ -127,7 +131,8 @@ static void on_bb(bb_t *bb, void *arg)
 		note("an old block's instructions", (long)ins_first(kept_bb), 0);
 	}
 	if (kept_ins)
-		note("an old instruction", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
+		note("an old instruction", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END),
+		     -EPERM);
 	kept_bb = bb;
 	note("no block", bb_insert_call(NULL, never, ARG_END), -EPERM);
 	note("what is no handle", bb_insert_call((bb_t *)&count, never, ARG_END), -EPERM);
@@ -144,31 +149,38 @@ static void on_bb(bb_t *bb, void *arg)
 	note("no value", bb_insert_hist(bb, &hist, 17, ARG_END), -EINVAL);
 	note("the stack pointer", bb_insert_hist(bb, &hist, VALUE_RBX + 1, ARG_END), -EINVAL);
 	note("an argument in a block", bb_insert_hist(bb, &hist, VALUE_ARG0, ARG_END), -EINVAL);
-	note("arguments of a histogram", bb_insert_hist(bb, &hist, VALUE_RAX, ARG_INT32, 1, ARG_END), -E2BIG);
+	note("arguments of a histogram",
+	     bb_insert_hist(bb, &hist, VALUE_RAX, ARG_INT32, 1, ARG_END), -E2BIG);
 	note("a condition on nothing",
 	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RETVAL, ARG_INT32, 1, ARG_END), -EINVAL);
-	note("a condition of no type", bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, 1, 1, ARG_END), -EINVAL);
+	note("a condition of no type",
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, 1, 1, ARG_END), -EINVAL);
 	note("half a value and a whole constant",
-	     bb_insert_call(bb, never, IF_EQUAL, VALUE_32(VALUE_RAX), ARG_INT64, 1ll, ARG_END), -EINVAL);
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_32(VALUE_RAX), ARG_INT64, 1ll, ARG_END),
+	     -EINVAL);
 	note("two conditions",
-	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX, ARG_INT32, 1,
-			    ARG_END), -EINVAL);
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, IF_EQUAL, VALUE_RAX,
+			    ARG_INT32, 1, ARG_END), -EINVAL);
 	note("all registers on a condition",
-	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, ARG_CONTEXT, ARG_END), -EINVAL);
-	note("all registers twice", bb_insert_call(bb, never, ARG_CONTEXT, ARG_CONTEXT, ARG_END), -EINVAL);
+	     bb_insert_call(bb, never, IF_EQUAL, VALUE_RAX, ARG_INT32, 1, ARG_CONTEXT, ARG_END),
+	     -EINVAL);
+	note("all registers twice", bb_insert_call(bb, never, ARG_CONTEXT, ARG_CONTEXT, ARG_END),
+	     -EINVAL);
 	note("no value to be looked up", bb_insert_call(bb, never, ARG_REG, 17, ARG_END), -EINVAL);
 	note("an argument to be looked up in a block",
 	     bb_insert_call(bb, never, ARG_REG, VALUE_ARG1, ARG_END), -EINVAL);
 	note("a block's branch", bb_insert_call(bb, never, ARG_BRANCH_TARGET, ARG_END), -EINVAL);
-	note("whether a block branches", bb_insert_call(bb, never, ARG_BRANCH_TAKEN, ARG_END), -EINVAL);
+	note("whether a block branches", bb_insert_call(bb, never, ARG_BRANCH_TAKEN, ARG_END),
+	     -EINVAL);
 	note("a block's operand", bb_insert_call(bb, never, ARG_MEMORY_ADDRESS, ARG_END), -EINVAL);
-	note("a block is no instruction", ins_insert_call((ins_t *)bb, IPOINT_BEFORE, never, ARG_END),
-	     -EPERM);
+	note("a block is no instruction",
+	     ins_insert_call((ins_t *)bb, IPOINT_BEFORE, never, ARG_END), -EPERM);
 	note("a block is no routine", (long)routine_address((routine_t *)bb), 0);
 	note("a heap in a callback", heap_init(&no_heap, 100), -EPERM);
 	note("emptying one in a callback", heap_reset(&heap), -EPERM);
 	note("storage of CPUs in a callback", cpu_storage_init(&cpus, 100), -EPERM);
-	note("storage of tasks in a callback", task_storage_init(&no_tasks, 100, 100, NULL), -EPERM);
+	note("storage of tasks in a callback", task_storage_init(&no_tasks, 100, 100, NULL),
+	     -EPERM);
 	note("a ring in a callback", ring_init(&no_ring, 100, 100, show), -EPERM);
 	note("a queue in a callback", jifl_queue_init(&no_queue, 100, 100), -EPERM);
 	note("a record of another size", jifl_enqueue(&queue, (char)1), 0);
@@ -177,8 +189,10 @@ static void on_bb(bb_t *bb, void *arg)
 	note("a piece of no bytes", (long)heap_alloc(&heap, 0), 0);
 	note("a piece that is too large", (long)heap_alloc(&heap, SIZE_MAX), 0);
 	note("a symbol's address in a callback", symbol_address("vfs_read"), 0);
-	note("a symbol's name without room", symbol_name((unsigned long)on_point, NULL, 10), -EINVAL);
-	note("a symbol's module without room", symbol_module((unsigned long)on_point, NULL, 0), -EINVAL);
+	note("a symbol's name without room", symbol_name((unsigned long)on_point, NULL, 10),
+	     -EINVAL);
+	note("a symbol's module without room", symbol_module((unsigned long)on_point, NULL, 0),
+	     -EINVAL);
 	note("starting in a callback", syscall_start_instrumenting(&other), -EPERM);
 	note("stopping in a callback", syscall_stop_instrumenting(&good), -EPERM);
 	note("adding in a callback", syscall_add_bb_instrumentation(&other, on_bb, NULL), -EPERM);
@@ -193,16 +207,19 @@ static void on_ins(ins_t *ins, void *arg)
 	note("no register", ins_reads_reg(ins, 17), 0);
 	note("operands without room", ins_memory_operands(ins, NULL, 1), -EINVAL);
 	if (ins_type(ins) == ins_ret)
-		note("where a return goes", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_BRANCH_TARGET, ARG_END),
+		note("where a return goes",
+		     ins_insert_call(ins, IPOINT_BEFORE, never, ARG_BRANCH_TARGET, ARG_END),
 		     -EINVAL);
 	if (ins_type(ins) == ins_nop)
-		note("a nop's operand", ins_insert_call(ins, IPOINT_BEFORE, never, ARG_MEMORY_SIZE, ARG_END),
-		     -EINVAL);
+		note("a nop's operand",
+		     ins_insert_call(ins, IPOINT_BEFORE, never, ARG_MEMORY_SIZE, ARG_END), -EINVAL);
 	if (ins_type(ins) != ins_jcc) {
-		note("taken, of no conditional jump", ins_insert_bt_call(ins, never, ARG_END), -EINVAL);
+		note("taken, of no conditional jump", ins_insert_bt_call(ins, never, ARG_END),
+		     -EINVAL);
 		note("not taken, of none", ins_insert_bnt_call(ins, never, ARG_END), -EINVAL);
 	}
-	note("an instruction's null function", ins_insert_call(ins, IPOINT_BEFORE, NULL, ARG_END), -EINVAL);
+	note("an instruction's null function", ins_insert_call(ins, IPOINT_BEFORE, NULL, ARG_END),
+	     -EINVAL);
 	note("neither before nor after", ins_insert_call(ins, 17, never, ARG_END), -EINVAL);
 	if (ends)
 		note("after a branch", ins_insert_call(ins, IPOINT_AFTER, never, ARG_END), -EINVAL);
@@ -233,18 +250,22 @@ static void storage(void)
 	expect("of too much", cpu_storage_init(&cpus, SIZE_MAX), -EINVAL);
 	expect("null storage of tasks", task_storage_init(NULL, 8, 8, NULL), -EINVAL);
 	expect("of nothing, for tasks", task_storage_init(&tasks, 0, 8, NULL), -EINVAL);
-	expect("of too much, for tasks", task_storage_init(&tasks, TASK_STORAGE_SIZE_MAX + 1, 8, NULL), -EINVAL);
+	expect("of too much, for tasks",
+	       task_storage_init(&tasks, TASK_STORAGE_SIZE_MAX + 1, 8, NULL), -EINVAL);
 	expect("of no tasks", task_storage_init(&tasks, 8, 0, NULL), -EINVAL);
 	expect("of too many", task_storage_init(&tasks, 8, (1 << 20) + 1, NULL), -EINVAL);
 	expect("draining none", task_storage_drain(&tasks), -EINVAL);
 	expect("a task's, of none", !task_storage(&tasks) && !task_storage_of(&tasks, current), 1);
 	expect("storage of tasks", task_storage_init(&tasks, 8, 8, NULL), 0);
-	expect("a task's", task_storage(&tasks) && task_storage(&tasks) == task_storage_of(&tasks, current), 1);
-	expect("another task's", !task_storage_of(&tasks, NULL) && !task_storage_of(&tasks, &init_task), 1);
+	expect("a task's",
+	       task_storage(&tasks) && task_storage(&tasks) == task_storage_of(&tasks, current), 1);
+	expect("another task's",
+	       !task_storage_of(&tasks, NULL) && !task_storage_of(&tasks, &init_task), 1);
 	expect("storage of tasks, a second time", task_storage_init(&tasks, 8, 8, NULL), -EBUSY);
 	expect("a null ring", ring_init(NULL, 8, 8, show), -EINVAL);
 	expect("a ring of nothing", ring_init(&ring, 0, 8, show), -EINVAL);
-	expect("a ring of too large records", ring_init(&ring, RING_RECORD_MAX + 1, 8, show), -EINVAL);
+	expect("a ring of too large records", ring_init(&ring, RING_RECORD_MAX + 1, 8, show),
+	       -EINVAL);
 	expect("a ring of none", ring_init(&ring, 8, 0, show), -EINVAL);
 	expect("a ring of too many", ring_init(&ring, 8, (1 << 24) + 1, show), -EINVAL);
 	expect("a ring that is not shown", ring_init(&ring, 8, 8, NULL), -EINVAL);
@@ -253,7 +274,8 @@ static void storage(void)
 	expect("another ring", ring_init(&no_ring, 8, 8, show), -EBUSY);
 	expect("a null queue", jifl_queue_init(NULL, 8, 8), -EINVAL);
 	expect("a queue of nothing", jifl_queue_init(&queue, 0, 8), -EINVAL);
-	expect("a queue of too large records", jifl_queue_init(&queue, QUEUE_RECORD_MAX + 1, 8), -EINVAL);
+	expect("a queue of too large records", jifl_queue_init(&queue, QUEUE_RECORD_MAX + 1, 8),
+	       -EINVAL);
 	expect("a queue of none", jifl_queue_init(&queue, 8, 0), -EINVAL);
 	expect("a queue of too many", jifl_queue_init(&queue, 8, (1 << 24) + 1), -EINVAL);
 	expect("taking from a queue that is not there", jifl_dequeue(&queue, &word), 0);
@@ -277,14 +299,16 @@ static int plugin_init(void)
 	expect("system call 512", syscall_init(&other, 512), -EINVAL);
 	expect("system call 100000", syscall_init(&other, 100000), -EINVAL);
 	expect("all, null", syscall_init_all(NULL), -EINVAL);
-	expect("adding to what was not initialised", syscall_add_bb_instrumentation(&raw, on_bb, NULL),
-	       -EINVAL);
+	expect("adding to what was not initialised",
+	       syscall_add_bb_instrumentation(&raw, on_bb, NULL), -EINVAL);
 	expect("adding to null", syscall_add_bb_instrumentation(NULL, on_bb, NULL), -EINVAL);
 
 	expect("the good one", syscall_init(&good, __NR_getresuid), 0);
-	expect("null entry callback", syscall_add_entry_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null entry callback", syscall_add_entry_instrumentation(&good, NULL, NULL),
+	       -EINVAL);
 	expect("null exit callback", syscall_add_exit_instrumentation(&good, NULL, NULL), -EINVAL);
-	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL), -EINVAL);
+	expect("null routine callback", syscall_add_routine_instrumentation(&good, NULL, NULL),
+	       -EINVAL);
 	expect("null bb callback", syscall_add_bb_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null ins callback", syscall_add_ins_instrumentation(&good, NULL, NULL), -EINVAL);
 	expect("null module callback", syscall_add_module_callback(&good, NULL, NULL), -EINVAL);
@@ -306,7 +330,8 @@ static int plugin_init(void)
 	expect("full", syscall_init(&full, __NR_getuid), 0);
 	for (i = 0; i < JIFL_CALLBACKS_MAX; i++)
 		expect("filling", syscall_add_bb_instrumentation(&full, on_bb, NULL), 0);
-	expect("one callback too many", syscall_add_bb_instrumentation(&full, on_bb, NULL), -ENOSPC);
+	expect("one callback too many", syscall_add_bb_instrumentation(&full, on_bb, NULL),
+	       -ENOSPC);
 	expect("starting before the plugin is", syscall_start_instrumenting(&good), -EPERM);
 	expect("stopping before the plugin is", syscall_stop_instrumenting(&good), -ENOENT);
 	return 0;
@@ -336,7 +361,8 @@ static int plugin_start(void)
 	expect("starting all calls", syscall_start_instrumenting(&all), 0);
 	expect("initialising what runs", syscall_init(&good, __NR_getuid), -EBUSY);
 	expect("adding to what runs", syscall_add_bb_instrumentation(&good, on_bb, NULL), -EBUSY);
-	expect("inserting outside of a callback", bb_insert_call((bb_t *)&count, never, ARG_END), -EPERM);
+	expect("inserting outside of a callback", bb_insert_call((bb_t *)&count, never, ARG_END),
+	       -EPERM);
 	expect("a size outside of a callback", bb_size((bb_t *)&count), -EPERM);
 	return 0;
 }
@@ -348,7 +374,8 @@ static void plugin_stop(void)
 
 	symbol_name(routine_address(kept_routine), of_address, sizeof(of_address));
 	expect("a block that is gone", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
-	expect("an instruction that is gone", ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
+	expect("an instruction that is gone",
+	       ins_insert_call(kept_ins, IPOINT_BEFORE, never, ARG_END), -EPERM);
 	expect("a routine that is gone", routine_insert_call(kept_routine, never, ARG_END), -EPERM);
 	expect("which one it was", routine_address(kept_routine) && routine_address(kept_routine) ==
 	       symbol_start(routine_address(kept_routine)), 1);

@@ -66,7 +66,8 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
-	return ring_init(&ring, sizeof(struct record), 65536, show) ?: syscall_start_instrumenting(&watched);
+	return ring_init(&ring, sizeof(struct record), 65536, show) ?:
+	       syscall_start_instrumenting(&watched);
 }
 
 static void plugin_stop(void)

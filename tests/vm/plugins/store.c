@@ -99,7 +99,8 @@ static void on_call(unsigned long address)
 	atomic64_inc(&calls);
 	if (task) {
 		expect(!((unsigned long)task & 15) && (!task->calls || task->pid == current->pid));
-		expect(task == task_storage(&by_task) && task == task_storage_of(&by_task, current));
+		expect(task == task_storage(&by_task) &&
+		       task == task_storage_of(&by_task, current));
 		task->pid = current->pid;
 		record.n = ++task->calls;
 	} else {
@@ -163,7 +164,8 @@ static void on_module(const struct module_event *event, void *arg)
 	       !symbol_module(event->text + event->size / 2, module, sizeof(module)) &&
 	       !strcmp(module, event->name));
 	expect(preemptible() && event->size > 0 && arg == &came);
-	pr_info("store: module %s %s\n", event->name, event->there ? "is there" : event->going ? "goes" : "comes");
+	pr_info("store: module %s %s\n", event->name,
+		event->there ? "is there" : event->going ? "goes" : "comes");
 }
 
 static void on_flush(void *arg)
@@ -198,10 +200,11 @@ static void show(const void *data, const struct ring_info *info, char *line, siz
 
 	expect(preemptible());
 	symbol_name(record->address, name, sizeof(name));
-	scnprintf(line, size, "%llu cpu %u pid %d n %llu %s", info->ns, info->cpu, record->pid, record->n, name);
+	scnprintf(line, size, "%llu cpu %u pid %d n %llu %s", info->ns, info->cpu, record->pid,
+		  record->n, name);
 }
 
-/* --- the plugin --------------------------------------------------------------------------------- */
+/* --- the plugin ----------------------------------------------------------------------- */
 
 static int plugin_init(void)
 {

@@ -14,8 +14,8 @@
 #define pr_fmt(fmt) fmt
 
 static syscall_t read_call, all_calls;
-static atomic64_t leaves, arguments, low_arguments, returns, returned, tails, tail_values, branches, taken,
-	edges_taken, edges_not_taken, exchanges, reads, any_reads, contexts, wrong, refused;
+static atomic64_t leaves, arguments, low_arguments, returns, returned, tails, tail_values, branches,
+	taken, edges_taken, edges_not_taken, exchanges, reads, any_reads, contexts, wrong, refused;
 static unsigned long hinted, cell, known_read, last_target;
 static struct ins_memory operand;
 static bool uses;
@@ -93,8 +93,8 @@ static void on_read(int nr, unsigned long descriptor, unsigned long size)
 }
 
 /* All registers: the same that is told one by one, and more. */
-static void on_context(const struct pt_regs *regs, unsigned long rax, unsigned long rsi, unsigned long ip,
-		       unsigned long r12)
+static void on_context(const struct pt_regs *regs, unsigned long rax, unsigned long rsi,
+		       unsigned long ip, unsigned long r12)
 {
 	atomic64_inc(&contexts);
 	expect(regs->ax == rax && regs->si == rsi && regs->ip == ip && regs->r12 == r12);
@@ -138,9 +138,10 @@ static bool is_known(routine_t *routine, char *name)
 
 static void at_read(syscall_point_t *point, void *arg)
 {
-	note(syscall_insert_call(point, on_read, ARG_SYSCALL_NR, ARG_REG, VALUE_ARG0, ARG_VALUE, VALUE_ARG2,
+	note(syscall_insert_call(point, on_read, ARG_SYSCALL_NR, ARG_REG, VALUE_ARG0, ARG_VALUE,
+				 VALUE_ARG2, ARG_END));
+	note(syscall_insert_call(point, on_user_context, ARG_CONTEXT, ARG_REG, VALUE_ARG2,
 				 ARG_END));
-	note(syscall_insert_call(point, on_user_context, ARG_CONTEXT, ARG_REG, VALUE_ARG2, ARG_END));
 }
 
 static void at_routine(routine_t *routine, void *arg)
@@ -152,19 +153,20 @@ static void at_routine(routine_t *routine, void *arg)
 	if (!strcmp(name, "known_read"))
 		known_read = routine_address(routine);
 	if (!strcmp(name, "known_leaf")) {
-		note(routine_insert_call(routine, on_leaf, ARG_REG, VALUE_ARG0, ARG_TASK, ARG_SYSCALL_NR,
+		note(routine_insert_call(routine, on_leaf, ARG_REG, VALUE_ARG0, ARG_TASK,
+					 ARG_SYSCALL_NR,
 					 ARG_INS_ADDRESS, ARG_REG, VALUE_32(VALUE_RDI), ARG_INT64,
 					 (long long)routine_address(routine), ARG_END));
 		note(routine_insert_exit_call(routine, on_return, ARG_REG, VALUE_RETVAL, ARG_END));
-		note(routine_insert_call(routine, on_leaf_context, ARG_CONTEXT, ARG_REG, VALUE_ARG0, ARG_INS_ADDRESS,
-					 ARG_END));
-		note(routine_insert_exit_call(routine, on_return_context, ARG_CONTEXT, ARG_REG, VALUE_RETVAL,
-					      ARG_END));
+		note(routine_insert_call(routine, on_leaf_context, ARG_CONTEXT, ARG_REG, VALUE_ARG0,
+					 ARG_INS_ADDRESS, ARG_END));
+		note(routine_insert_exit_call(routine, on_return_context, ARG_CONTEXT, ARG_REG,
+					      VALUE_RETVAL, ARG_END));
 	}
 	if (!strcmp(name, "known_tail")) {
 		note(routine_insert_exit_call(routine, add_one, ARG_VOID_PTR, &tails, ARG_END));
-		note(routine_insert_exit_call(routine, add_one, IF_EQUAL, VALUE_RETVAL, ARG_INT32, 64,
-					      ARG_VOID_PTR, &tail_values, ARG_END));
+		note(routine_insert_exit_call(routine, add_one, IF_EQUAL, VALUE_RETVAL, ARG_INT32,
+					      64, ARG_VOID_PTR, &tail_values, ARG_END));
 	}
 	if (!strcmp(name, "known_error"))
 		note(routine_insert_exit_hist(routine, &errors, VALUE_RETVAL, ARG_END));
@@ -186,23 +188,23 @@ static void at_jump(ins_t *ins)
 		expect(!hinted || hinted == ins_address(ins));
 		hinted = ins_address(ins);
 	}
-	note(ins_insert_call(ins, IPOINT_BEFORE, on_branch, ARG_BRANCH_TAKEN, ARG_BRANCH_TARGET, ARG_INT64,
-			     (long long)ins_target(ins), ARG_REG, VALUE_RCX, ARG_END));
+	note(ins_insert_call(ins, IPOINT_BEFORE, on_branch, ARG_BRANCH_TAKEN, ARG_BRANCH_TARGET,
+			     ARG_INT64, (long long)ins_target(ins), ARG_REG, VALUE_RCX, ARG_END));
 	note(ins_insert_bt_call(ins, add_one, ARG_VOID_PTR, &edges_taken, ARG_END));
-	note(ins_insert_call(ins, IPOINT_BEFORE, on_context, ARG_CONTEXT, ARG_REG, VALUE_RAX, ARG_REG, VALUE_RSI,
-			     ARG_INS_ADDRESS, ARG_REG, VALUE_R12, ARG_END));
-	note(ins_insert_bt_call(ins, on_edge_context, ARG_CONTEXT, ARG_INT64, (long long)ins_target(ins),
-				ARG_END));
+	note(ins_insert_call(ins, IPOINT_BEFORE, on_context, ARG_CONTEXT, ARG_REG, VALUE_RAX,
+			     ARG_REG, VALUE_RSI, ARG_INS_ADDRESS, ARG_REG, VALUE_R12, ARG_END));
+	note(ins_insert_bt_call(ins, on_edge_context, ARG_CONTEXT, ARG_INT64,
+				(long long)ins_target(ins), ARG_END));
 	note(ins_insert_bnt_call(ins, add_one, ARG_VOID_PTR, &edges_not_taken, ARG_END));
 }
 
 static void at_exchange(ins_t *ins)
 {
 	note(ins_memory_operands(ins, &operand, 1) != 1);
-	uses = ins_reads_reg(ins, VALUE_RAX) && ins_writes_reg(ins, VALUE_RAX) && !ins_writes_reg(ins, VALUE_RDX) &&
-	       !ins_reads_reg(ins, VALUE_R15);
-	note(ins_insert_call(ins, IPOINT_BEFORE, on_exchange, ARG_MEMORY_ADDRESS, ARG_MEMORY_SIZE, ARG_REG,
-			     VALUE_RAX, ARG_END));
+	uses = ins_reads_reg(ins, VALUE_RAX) && ins_writes_reg(ins, VALUE_RAX) &&
+	       !ins_writes_reg(ins, VALUE_RDX) && !ins_reads_reg(ins, VALUE_R15);
+	note(ins_insert_call(ins, IPOINT_BEFORE, on_exchange, ARG_MEMORY_ADDRESS, ARG_MEMORY_SIZE,
+			     ARG_REG, VALUE_RAX, ARG_END));
 }
 
 static void at_ins(ins_t *ins, void *arg)
@@ -217,7 +219,8 @@ static void at_ins(ins_t *ins, void *arg)
 		return;
 	if (ins_type(ins) == ins_jcc && !strncmp(name, "known_loop", 10))
 		at_jump(ins);
-	else if (ins_lock_prefix(ins) && ins_properties(ins) & INS_LOCKED && !strncmp(name, "known_retry", 11))
+	else if (ins_lock_prefix(ins) && ins_properties(ins) & INS_LOCKED &&
+		 !strncmp(name, "known_retry", 11))
 		at_exchange(ins);
 	else if (ins_type(ins) == ins_call_indirect && !strcmp(name, "proc_reg_read"))
 		note(ins_insert_call(ins, IPOINT_BEFORE, on_call, ARG_BRANCH_TARGET, ARG_END));
@@ -253,16 +256,18 @@ static void plugin_stop(void)
 	syscall_stop_instrumenting(&all_calls);
 	syscall_stop_instrumenting(&read_call);
 #define SUM(n) " " #n " %lld"
-	pr_info("values:" SUM(leaves) SUM(arguments) SUM(low_arguments) SUM(returns) SUM(returned) SUM(tails)
-		SUM(tail_values) SUM(branches) SUM(taken) SUM(edges_taken) SUM(edges_not_taken) SUM(exchanges)
-		SUM(reads) SUM(any_reads) SUM(contexts) SUM(wrong) SUM(refused)
+	pr_info("values:" SUM(leaves) SUM(arguments) SUM(low_arguments) SUM(returns) SUM(returned)
+		SUM(tails) SUM(tail_values) SUM(branches) SUM(taken) SUM(edges_taken)
+		SUM(edges_not_taken) SUM(exchanges) SUM(reads) SUM(any_reads) SUM(contexts)
+		SUM(wrong) SUM(refused)
 		" hinted %d errors %llu cell %ld target %d operand %d uses %d\n",
 		atomic64_read(&leaves), atomic64_read(&arguments), atomic64_read(&low_arguments),
 		atomic64_read(&returns), atomic64_read(&returned), atomic64_read(&tails),
 		atomic64_read(&tail_values), atomic64_read(&branches), atomic64_read(&taken),
-		atomic64_read(&edges_taken), atomic64_read(&edges_not_taken), atomic64_read(&exchanges),
-		atomic64_read(&reads), atomic64_read(&any_reads), atomic64_read(&contexts), atomic64_read(&wrong),
-		atomic64_read(&refused), !!hinted,
-		hist_count(&errors, 64), cell ? *(long *)cell : -1, last_target && last_target == known_read,
+		atomic64_read(&edges_taken), atomic64_read(&edges_not_taken),
+		atomic64_read(&exchanges), atomic64_read(&reads), atomic64_read(&any_reads),
+		atomic64_read(&contexts), atomic64_read(&wrong), atomic64_read(&refused), !!hinted,
+		hist_count(&errors, 64), cell ? *(long *)cell : -1,
+		last_target && last_target == known_read,
 		operand.loads && operand.stores && operand.size == 8, uses);
 }

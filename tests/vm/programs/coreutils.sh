@@ -50,7 +50,8 @@ say base64 sh -c 'base64 words | base64 -d | cmp - words'
 say env sh -c 'env -i A=1 printenv A'
 say nice nice -n 5 nice
 say timeout timeout 0.2 sleep 10
-# A child that has ended before kill does is reaped there, without a word of it: what wait says depends on that.
+# A child that has ended before kill does is reaped there, without a word of it: what wait says
+# depends on that.
 say kill sh -c 'sleep 10 & kill -TERM $!; wait $! 2> /dev/null'
 say yes sh -c 'yes jifl | head -n 5000 | sha384sum'
 say tee sh -c 'seq 5 | tee t1 t2 | wc -l; cmp t1 t2'

@@ -140,7 +140,8 @@ pub const ACCESS_NO_WORD: u8 = 0xff;
 /// Of [`Access::base`]: the stack pointer at the record.
 pub const ACCESS_STACK: u8 = 0xfe;
 
-/// `struct jifl_access`: an operand in memory of an instruction of a block, and where its address is told.
+/// `struct jifl_access`: an operand in memory of an instruction of a block, and where its address
+/// is told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Access {

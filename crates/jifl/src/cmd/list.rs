@@ -31,8 +31,8 @@ Examples:
   jifl list irq:
   jifl list kthread:")]
 pub struct ListArgs {
-    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other kinds
-    /// with sys32:GLOB, softirq:GLOB, irq:GLOB, kthread:GLOB, or the kind alone
+    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other
+    /// kinds with sys32:GLOB, softirq:GLOB, irq:GLOB, kthread:GLOB, or the kind alone
     #[arg(default_value = EVERYTHING)]
     glob: String,
 }

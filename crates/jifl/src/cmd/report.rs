@@ -220,8 +220,9 @@ impl ReportArgs {
         for (of, _) in special.into_iter().filter(|(_, given)| *given) {
             if *view.get_or_insert(of) != of {
                 return Err(Failure::usage(
-                    "--folded, --svg and --inlined go with --as prof, --drcov, --lcov, --html and --edges with \
-                     --as cover, --hints with --as branch, --threshold, --depth and --longer with --as trace",
+                    "--folded, --svg and --inlined go with --as prof, --drcov, --lcov, --html and \
+                     --edges with --as cover, --hints with --as branch, --threshold, --depth and \
+                     --longer with --as trace",
                 ));
             }
         }
@@ -243,7 +244,8 @@ impl ReportArgs {
 fn shown(recording: &Recording, view: As, args: &ReportArgs) -> Result<Shown, Failure> {
     if !recording.is_profile() {
         return Err(Failure::failed(format!(
-            "{}: of `{}`, without blocks: only --as {} and info show it (`jifl record` records blocks)",
+            "{}: of `{}`, without blocks: only --as {} and info show it (`jifl record` records \
+             blocks)",
             args.file.display(),
             recording.made_by(),
             if recording.trace.is_some() {

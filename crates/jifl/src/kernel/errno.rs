@@ -82,7 +82,8 @@ pub fn parse(text: &str) -> Result<i64, Failure> {
             })
             .unwrap_or_default();
         Failure::usage(format!(
-            "-x {text}: no such error; give a name such as ENOENT or a number such as 2; the nearest name is {near}"
+            "-x {text}: no such error; give a name such as ENOENT or a number such as 2; the \
+             nearest name is {near}"
         ))
     })
 }

@@ -188,8 +188,8 @@ impl Functions {
         self.all.get(at).filter(|one| one.address == address)
     }
 
-    /// From where to where a function of the kernel itself lies, by its name in the source. Of what a
-    /// compiler has made of it, all.
+    /// From where to where a function of the kernel itself lies, by its name in the source. Of what
+    /// a compiler has made of it, all.
     pub fn ranges(&self, name: &str) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
         for (at, one) in self.all.iter().enumerate() {
@@ -219,7 +219,8 @@ impl Functions {
         self.sites.may_be_in(function)
     }
 
-    /// The functions that a pattern means. A function with several names is found by each, and once.
+    /// The functions that a pattern means. A function with several names is found by each, and
+    /// once.
     pub fn select(&self, pattern: &Pattern) -> Selection {
         let mut matching: BTreeMap<u64, &Function> = BTreeMap::new();
         let all = self.all.iter();

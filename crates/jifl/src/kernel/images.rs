@@ -15,8 +15,8 @@ pub use jifl_code::image::NAME as KERNEL;
 /// The lowest address at which the kernel's text can begin.
 const LOWEST: u64 = 0xffff_ffff_8000_0000;
 
-/// Type of the ELF note that has the build id. Notes have words of 4 bytes; their names and contents
-/// are padded to words.
+/// Type of the ELF note that has the build id. Notes have words of 4 bytes; their names and
+/// contents are padded to words.
 const BUILD_ID: u32 = 3;
 
 /// The kernel, or a module; in a recording also an image of code that belongs to neither.

@@ -178,7 +178,8 @@ pub fn core(parts: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut put = |at: usize, number: u64, size: usize| {
         head[at..at + size].copy_from_slice(&number.to_le_bytes()[..size]);
     };
-    // e_ident, e_type (core), e_machine (x86-64), e_version, e_phoff, e_ehsize, e_phentsize, e_phnum
+    // e_ident, e_type (core), e_machine (x86-64), e_version, e_phoff, e_ehsize, e_phentsize,
+    // e_phnum
     put(0, 0x0001_0102_464c_457f, 8);
     put(16, 4, 2);
     put(18, 62, 2);

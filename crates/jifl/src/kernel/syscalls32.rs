@@ -3,8 +3,8 @@
 //! running kernel calls for them.
 //!
 //! The kernel's ia32_sys_call goes from a number to a function. The names of both are data here. A
-//! kernel has a call if it has a function of that name. The machine test of kinds compares the whole
-//! table with the calls in the machine code of ia32_sys_call.
+//! kernel has a call if it has a function of that name. The machine test of kinds compares the
+//! whole table with the calls in the machine code of ia32_sys_call.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kinds of targets that are functions under names of their own: `sys32:read`, `softirq:NET_RX`,
-//! `irq:24`, `kthread:kswapd0`; or that are some calls of a function: `work:NAME`, `timer:NAME`. The running kernel says
-//! which function a name means. Where the function is called by others, too, a condition says which
-//! of its calls are meant.
+//! `irq:24`, `kthread:kswapd0`; or that are some calls of a function: `work:NAME`, `timer:NAME`.
+//! The running kernel says which function a name means. Where the function is called by others,
+//! too, a condition says which of its calls are meant.
 
 use std::collections::BTreeMap;
 
@@ -217,8 +217,8 @@ impl Kind {
         }
     }
 
-    /// Each function that these threads run. It is called by the name of the thread if only one runs
-    /// it, else by the pattern.
+    /// Each function that these threads run. It is called by the name of the thread if only one
+    /// runs it, else by the pattern.
     fn once_each(self, word: &str, found: Vec<Named>) -> Vec<Named> {
         let mut all: BTreeMap<Function, Named> = BTreeMap::new();
         for one in found {
@@ -232,8 +232,8 @@ impl Kind {
         all.into_values().collect()
     }
 
-    /// What the names of the threads are like that a word means: the module's filter by names. `None`:
-    /// the word is of another kind.
+    /// What the names of the threads are like that a word means: the module's filter by names.
+    /// `None`: the word is of another kind.
     ///
     /// # Errors
     /// It is too long for the name of a thread.

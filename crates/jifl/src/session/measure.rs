@@ -124,7 +124,8 @@ impl Session {
         }
         if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
             return Err(Failure::usage(
-                "--only goes with count, prof, cover and branch: all else follows what a function calls",
+                "--only goes with count, prof, cover and branch: all else follows what a function \
+                 calls",
             ));
         }
         if self.targets.iter().any(|target| target.nr().is_some()) {
@@ -382,8 +383,8 @@ fn refused(
     let busy = session.targets.get(place);
     match Errno::from_io_error(error) {
         Some(Errno::BUSY) if start.busy_session != 0 => Failure::failed(format!(
-            "{} is being instrumented by as many sessions as can be, one of them {}: wait for its end, \
-             or `jifl detach {}`",
+            "{} is being instrumented by as many sessions as can be, one of them {}: wait for its \
+             end, or `jifl detach {}`",
             busy.map_or_else(|| "a target".into(), |target| target.shown(table)),
             holder(door, start.busy_session),
             start.busy_session
@@ -406,7 +407,8 @@ fn refused(
             )
         }
         Some(Errno::ALREADY) => Failure::failed(format!(
-            "{} records already, and one session at a time can: wait for its end, or `jifl detach {}`",
+            "{} records already, and one session at a time can: wait for its end, or `jifl detach \
+             {}`",
             holder(door, start.busy_session),
             start.busy_session
         )),

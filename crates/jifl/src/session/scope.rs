@@ -185,7 +185,8 @@ pub fn observe_each(
 ) -> Result<(Vec<Report>, Option<u8>), Failure> {
     if scope.warm.is_some() {
         return Err(Failure::usage(
-            "--warm does not go with several sessions at once: each would translate the blocks of all",
+            "--warm does not go with several sessions at once: each would translate the blocks of \
+             all",
         ));
     }
     let watch = Watch::new(scope, &mut sessions, table)?;
@@ -347,7 +348,8 @@ impl Scope {
         // Such a thread does not come in by the door: it is inside for all its life.
         if self.no_adopt || self.warm.is_some() {
             return Err(Failure::usage(
-                "kthread: threads are inside their functions already: leave out --no-adopt and --warm",
+                "kthread: threads are inside their functions already: leave out --no-adopt and \
+                 --warm",
             ));
         }
         // Only calls that end are in the sums by name, process, CPU and level.

@@ -156,8 +156,8 @@ pub fn specs(targets: &[Target]) -> Result<(Vec<TargetSpec>, Vec<Condition>), Fa
 }
 
 /// The names of targets in reports, in their order, without the kind and the module. Functions
-/// of one name are numbered in the order of their addresses: `f#1`, `f#2`. A function that users call
-/// by another name has that one, with its kind.
+/// of one name are numbered in the order of their addresses: `f#1`, `f#2`. A function that users
+/// call by another name has that one, with its kind.
 pub fn names(targets: &[Target], table: &Table) -> Vec<String> {
     let mut all: HashMap<String, Vec<u64>> = HashMap::new();
     let key = |one: &FunctionTarget| match &one.called {
@@ -215,12 +215,12 @@ pub struct Selected {
 }
 
 /// The targets that `words` name: system calls and functions. `kernel` is asked for the functions
-/// of the running kernel if a word is about functions. `confirmed`: a pattern may mean any number of
-/// functions.
+/// of the running kernel if a word is about functions. `confirmed`: a pattern may mean any number
+/// of functions.
 ///
 /// # Errors
-/// One word matches no target, or too many; addresses of functions are hidden; or two words call one
-/// function by different names.
+/// One word matches no target, or too many; addresses of functions are hidden; or two words call
+/// one function by different names.
 pub fn select(
     words: &[String],
     table: &Table,
@@ -259,8 +259,8 @@ pub fn select(
                 selected.threads = kind.name_filter(word)?;
                 if selected.threads.is_some() && words.len() > 1 {
                     return Err(Failure::usage(format!(
-                        "{word}: it selects threads by their names, for all targets of the session: \
-                         give it alone"
+                        "{word}: it selects threads by their names, for all targets of the \
+                         session: give it alone"
                     )));
                 }
                 found.add_named(*kind, word, &kernel)?

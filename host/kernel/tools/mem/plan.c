@@ -197,7 +197,8 @@ static void jifl_plan_make_records(void)
 			r = jifl_plan_add_record(key->from, key->at);
 		if (!r)
 			return;
-		key->word = (struct jifl_mem_word){ .record = r - plan.p->records, .word = r->nwords };
+		key->word = (struct jifl_mem_word){ .record = r - plan.p->records,
+						    .word = r->nwords };
 		r->words[r->nwords++] = key->fetch;
 	}
 }

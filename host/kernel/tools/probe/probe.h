@@ -56,7 +56,7 @@ struct jifl_probe {
 	struct jifl_probe_place *places;
 	struct jifl_probe_site *sites;
 	struct kprobe **leaving;	/* room for one a site: the end needs no memory */
-	bool leads;			/* breakpoints may lead threads into the session's context */
+	bool leads;			/* breakpoints may lead threads into its context */
 	atomic64_t moved;
 };
 

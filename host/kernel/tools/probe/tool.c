@@ -34,8 +34,8 @@
  *  - The same, and meanwhile jifl_evict replaces the thread's address by that of the original: when
  *    another session ends in whose context the thread is, and when the cache is emptied. The thread
  *    meets the breakpoint then.
- *  - The instruction runs natively under its breakpoint, and faults. When it is executed again, each
- *    kprobe has another hit.
+ *  - The instruction runs natively under its breakpoint, and faults. When it is executed again,
+ *    each kprobe has another hit.
  *
  * To go on behind the counter, the thread would need a copy of its own that begins without one, and
  * natively a mark that outlasts its sleep. The ways of branches have no such case: no place on an

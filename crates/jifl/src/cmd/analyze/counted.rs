@@ -5,8 +5,8 @@
 //! the distance of the whole image, or by the name of the function where only one has it.
 //!
 //! A session's blocks are others than those of the structure. They end at calls, and a jump into
-//! one makes another. So executions are those of instructions: all blocks that contain one, together
-//! ([`pieces`]). A block that was not translated was not executed, unless it ran natively.
+//! one makes another. So executions are those of instructions: all blocks that contain one,
+//! together ([`pieces`]). A block that was not translated was not executed, unless it ran natively.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -241,8 +241,8 @@ pub fn same_kernel(
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "{}: of another build of {analysed}, {recorded}, than what is analysed, {own}: give the file \
-         that it was recorded on, with --vmlinux",
+        "{}: of another build of {analysed}, {recorded}, than what is analysed, {own}: give the \
+         file that it was recorded on, with --vmlinux",
         path.display()
     )))
 }

@@ -75,7 +75,8 @@ pub struct AnalyzeArgs {
     /// that it has counted; of fn:NAME show each edge
     #[arg(long, value_name = "FILE", conflicts_with_all = ["unexplained", "keep"])]
     recording: Option<PathBuf>,
-    /// Only copy what is read of the running kernel into a new directory, which can be given as FILE
+    /// Only copy what is read of the running kernel into a new directory, which can be given as
+    /// FILE
     #[arg(long, value_name = "DIR", conflicts_with = "vmlinux")]
     keep: Option<PathBuf>,
     /// How it is written

@@ -413,8 +413,8 @@ fn shown(found: &Found, observed: bool) -> String {
             "the code does not name"
         };
         return format!(
-            "no path from {from} to {to}: it is none of the {} functions that {from} comes to call; \
-             {} calls in these lead where {other}\n",
+            "no path from {from} to {to}: it is none of the {} functions that {from} comes to \
+             call; {} calls in these lead where {other}\n",
             grouped(found.reached as u64),
             grouped(found.indirect)
         );

@@ -33,7 +33,8 @@ pub fn measure(
     for set in args.sets() {
         if set == Set::Web && clock == Clock::Instructions {
             output::note(
-                "jifl bench: no web: it is measured in time, which this machine's clock does not show",
+                "jifl bench: no web: it is measured in time, which this machine's clock does not \
+                 show",
             );
             continue;
         }

@@ -237,7 +237,8 @@ fn start_peer(method: Method, job: Job, sites: &Sites) -> Result<Live, String> {
     };
     if places > PLACES_MAX {
         return Err(format!(
-            "it would take {places} probes, which the kernel needs minutes to place; at most {PLACES_MAX} are tried"
+            "it would take {places} probes, which the kernel needs minutes to place; at most \
+             {PLACES_MAX} are tried"
         ));
     }
     let peer = Peer::start(method, job, sites).map_err(|missing| missing.0)?;
@@ -276,8 +277,8 @@ fn try_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, Failure> {
     Ok(Live::Functions(door, kind, names))
 }
 
-/// Where the function of a system call is. A kernel may have a function of the call's own name, too,
-/// which only 32-bit programs call.
+/// Where the function of a system call is. A kernel may have a function of the call's own name,
+/// too, which only 32-bit programs call.
 fn place_of(syscall: &str, places: &HashMap<String, u32>) -> Option<u32> {
     // arch/x86/entry/syscalls/syscall_64.tbl
     let function = match syscall {

@@ -144,7 +144,8 @@ pub struct BenchArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "here", "kernel", "set", "clock", "op", "row", "cache_kb", "rounds", "repeats", "append",
+            "here", "kernel", "set", "clock", "op", "row", "cache_kb", "rounds", "repeats",
+            "append",
         ]
     )]
     from: Vec<PathBuf>,

@@ -117,7 +117,8 @@ impl BranchOptions {
             return Ok(());
         }
         Err(Failure::usage(
-            "--per-call compares sessions, of which a recording has one: `jifl branch --per-call` runs and compares them",
+            "--per-call compares sessions, of which a recording has one: `jifl branch --per-call` \
+             runs and compares them",
         ))
     }
 

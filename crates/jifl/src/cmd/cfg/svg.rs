@@ -31,8 +31,8 @@ const SMALL: f64 = 10.0;
 pub fn svg(graph: &Graph) -> Result<String, Failure> {
     if graph.blocks.len() > MOST_BLOCKS {
         return Err(Failure::failed(format!(
-            "fn:{}: {} blocks are too many for a picture, {MOST_BLOCKS} are the most: -f dot writes them \
-             for Graphviz",
+            "fn:{}: {} blocks are too many for a picture, {MOST_BLOCKS} are the most: -f dot \
+             writes them for Graphviz",
             graph.function,
             graph.blocks.len()
         )));

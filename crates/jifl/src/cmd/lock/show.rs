@@ -57,18 +57,20 @@ impl Found {
     pub fn note(&self) {
         if self.report.cut_short {
             output::note(
-                "jifl: the session was ended from outside (`jifl detach`); this is what it had seen",
+                "jifl: the session was ended from outside (`jifl detach`); this is what it had \
+                 seen",
             );
         }
         if self.symbols.is_empty() {
             output::note(
-                "jifl: /proc/kallsyms shows no addresses here, so locks and callers have no names: be root, and see kernel.kptr_restrict",
+                "jifl: /proc/kallsyms shows no addresses here, so locks and callers have no names: \
+                 be root, and see kernel.kptr_restrict",
             );
         }
         if self.rest[LOCK_OTHER_CONTENDED] > 0 {
             output::note(&format!(
-                "jifl: {} waits and retries, {} of waiting, are of locks and callers that found no room, and not in this: \
-                 load the module with a larger lock_cells",
+                "jifl: {} waits and retries, {} of waiting, are of locks and callers that found no \
+                 room, and not in this: load the module with a larger lock_cells",
                 grouped(self.rest[LOCK_OTHER_CONTENDED]),
                 duration::show(self.rest[LOCK_OTHER_WAIT_NS])
             ));
@@ -171,7 +173,8 @@ impl Found {
         let of = |figure: fn(&Lock) -> u64| grouped(waits.iter().map(figure).sum());
         let retries = self.rows.retries.iter().map(|lock| lock.contended).sum();
         format!(
-            "# {calls} calls; locks waited for {} times, {} in all; waits whose end was not seen {}; retries {}",
+            "# {calls} calls; locks waited for {} times, {} in all; waits whose end was not seen \
+             {}; retries {}",
             of(|lock| lock.contended),
             duration::show(waits.iter().map(|lock| lock.wait_ns).sum()),
             of(unfinished),

@@ -347,8 +347,8 @@ mod tests {
         }
     }
 
-    /// Block 0 of one record: a push, a load at word 0 + 8, a per-CPU variable. Block 1 of the records 1 and 2:
-    /// a string store and, of the second one, a fixed address.
+    /// Block 0 of one record: a push, a load at word 0 + 8, a per-CPU variable. Block 1 of the
+    /// records 1 and 2: a string store and, of the second one, a fixed address.
     fn layout() -> Vec<Access> {
         let access = |insn, block, base, flags| Access {
             insn,

@@ -219,8 +219,8 @@ impl<'a> Sheet<'a> {
         }
         if self.switched_off > 0 {
             text += &format!(
-                "# {} places may have too few hits: kprobes were switched off meanwhile; leave 1 in \
-                 /sys/kernel/debug/kprobes/enabled\n",
+                "# {} places may have too few hits: kprobes were switched off meanwhile; leave 1 \
+                 in /sys/kernel/debug/kprobes/enabled\n",
                 grouped(self.switched_off)
             );
         }

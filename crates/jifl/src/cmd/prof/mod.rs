@@ -110,7 +110,8 @@ impl ProfOptions {
         match self.annotate {
             None => Ok(()),
             Some(_) => Err(Failure::usage(
-                "--annotate shows the code that runs, which a recording does not have: `jifl prof --annotate` counts and shows it",
+                "--annotate shows the code that runs, which a recording does not have: `jifl prof \
+                 --annotate` counts and shows it",
             )),
         }
     }

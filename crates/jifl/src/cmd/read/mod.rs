@@ -163,8 +163,8 @@ fn take(door: &impl Door, name: &str, until: u64, room: &mut [u8]) -> Result<Plu
         Err(error) => Err(match Errno::from_io_error(&error) {
             Some(Errno::NOENT) => Failure::failed(plugin::no_plugin(door, name)),
             Some(Errno::NODATA) => Failure::failed(format!(
-                "plugin {name} has no records to be read: `jifl start {name}` starts it; if it keeps \
-                 none, its words are in the kernel's log (dmesg)"
+                "plugin {name} has no records to be read: `jifl start {name}` starts it; if it \
+                 keeps none, its words are in the kernel's log (dmesg)"
             )),
             _ => device::failed(&format!("reading the records of {name}"), &error),
         }),

@@ -49,7 +49,8 @@ impl Format {
         let sink = Sink::open(output)?;
         if self == Format::Perfetto && sink.is_terminal() {
             return Err(Failure::usage(
-                "a Perfetto trace is binary and not for a terminal: write it to a file with -o FILE",
+                "a Perfetto trace is binary and not for a terminal: write it to a file with -o \
+                 FILE",
             ));
         }
         Ok(sink)

@@ -110,7 +110,8 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let symbols = Symbols::of_kernel();
     if symbols.is_empty() {
         output::note(
-            "jifl: /proc/kallsyms shows no addresses here, so functions have no names: be root, and see kernel.kptr_restrict",
+            "jifl: /proc/kallsyms shows no addresses here, so functions have no names: be root, \
+             and see kernel.kptr_restrict",
         );
     }
     let (pieces, stray) = taken.pieces();
@@ -173,7 +174,8 @@ fn prototypes() -> Option<Prototypes> {
         Ok(found) => Some(found),
         Err(error) => {
             output::note(&format!(
-                "jifl: no arguments and results of functions: the kernel tells no types ({error}); it needs CONFIG_DEBUG_INFO_BTF"
+                "jifl: no arguments and results of functions: the kernel tells no types ({error}); \
+                 it needs CONFIG_DEBUG_INFO_BTF"
             ));
             None
         }

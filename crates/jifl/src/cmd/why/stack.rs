@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn words_on_the_stack_are_known() {
-        // push %rbx; sub $0x10,%rsp; lea 4(%rsp),%rdi; mov %rdi,%rbx; mov %eax,(%rbx); add $0x10,%rsp;
-        // pop %rbx; mov %eax,(%rbx)
+        // push %rbx; sub $0x10,%rsp; lea 4(%rsp),%rdi; mov %rdi,%rbx; mov %eax,(%rbx);
+        // add $0x10,%rsp; pop %rbx; mov %eax,(%rbx)
         let code = [
             0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8d, 0x7c, 0x24, 0x04, 0x48, 0x89, 0xfb, 0x89,
             0x03, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0x89, 0x03,

@@ -180,8 +180,8 @@ impl LinesArgs {
             return Ok(());
         }
         Err(Failure::usage(
-            "--vmlinux and --source go with --annotate and --inlined of prof, --lcov and --html of cover, \
-             --lines of read, and with why",
+            "--vmlinux and --source go with --annotate and --inlined of prof, --lcov and --html of \
+             cover, --lines of read, and with why",
         ))
     }
 }

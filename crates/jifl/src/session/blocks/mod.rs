@@ -87,7 +87,8 @@ impl Profile {
     pub fn note(&self) {
         if self.report.cut_short {
             output::note(
-                "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
+                "jifl: the session was ended from outside (`jifl detach`); this is what it had \
+                 counted",
             );
         }
         if self.report.rows.is_empty() {

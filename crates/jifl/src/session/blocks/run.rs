@@ -94,7 +94,8 @@ impl ProfileArgs {
         }
         if self.record.is_some() {
             return Err(Failure::usage(
-                "--record does not go with --per-call: a recording is of one session, which `jifl record` makes",
+                "--record does not go with --per-call: a recording is of one session, which `jifl \
+                 record` makes",
             ));
         }
         Ok(())

@@ -89,7 +89,8 @@ fn unframe(file: &mut impl Read) -> Result<Vec<u8>, String> {
     let version = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
     if version > VERSION {
         return Err(format!(
-            "of format {version}; this command ({}) knows formats up to {VERSION}: read it with a newer jifl",
+            "of format {version}; this command ({}) knows formats up to {VERSION}: read it with a \
+             newer jifl",
             env!("CARGO_PKG_VERSION")
         ));
     }
