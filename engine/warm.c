@@ -9,6 +9,7 @@
  * that the dispatcher would have made: links, lookups and the dispatcher lead to it in the same
  * way, and a change of its source drops it in the same way.
  */
+#include "base/plant.h"
 #include "engine.h"
 #include "translate.h"
 #include "host.h"
@@ -63,7 +64,8 @@ u64 jifl_engine_landing(int context, jifl_orig addr, bool is_return)
 	 * A block that only leaves has no place to go on. Blocks without code begin where the next
 	 * one does.
 	 */
-	if (at && (cache.blocks[block].flags & CACHE_BLOCK_NATIVE ||
+	if (at && ((cache.blocks[block].flags & CACHE_BLOCK_NATIVE &&
+		    !JIFL_PLANTED(leaving_landed)) ||
 		   jifl_cache_where(at, is_return ? CACHE_AT_RETURN : CACHE_AT_INSN, &orig) !=
 		   JIFL_WHERE_EXACT || orig.v != addr.v))
 		at = 0;

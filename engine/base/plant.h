@@ -38,6 +38,7 @@
 	X(thunk_wrong_register, "an indirect thunk is folded to another register") \
 	X(depth_not_apart, "what counts a call before a function is in one block with its beginning") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
+	X(leaving_landed, "a thread may go on in a block that only leaves the context") \
 	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \
 	X(target_not_looked_at, "what is live at a conditional branch's target is forgotten") \
 	X(argument_dead_at_call, "rdi, an argument, is dead at calls of compiled code") \
