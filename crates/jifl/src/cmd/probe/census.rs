@@ -58,14 +58,11 @@ const SITE: usize = 5;
 fn door(program: &Program, function: &Function) -> Range<u64> {
     let entry = function.unit.entry();
     let bytes = program.image.bytes(entry).unwrap_or_default();
-    let length = flow::endbr64(bytes) + SITE;
-    entry
-        ..entry
-            + if program.is_compiled(function) {
-                length as u64
-            } else {
-                0
-            }
+    let length = match program.is_compiled(function) {
+        true => flow::endbr64(bytes) + SITE,
+        false => 0,
+    };
+    entry..entry + length as u64
 }
 
 fn way(image: &Image, door: &Range<u64>, one: &Instruction) -> Way {
@@ -106,6 +103,19 @@ impl Row {
                 self.add(way(&program.image, &door, &one));
             }
         }
+    }
+
+    /// In the order in which they are shown.
+    fn figures(&self) -> [u64; 7] {
+        [
+            self.functions,
+            self.instructions,
+            self.by_door,
+            self.by_counter,
+            self.kernels_own,
+            self.by_breakpoint,
+            self.forbidden,
+        ]
     }
 
     fn add_row(&mut self, other: &Row) {
@@ -179,17 +189,8 @@ impl Census {
         let mut lines = vec![titles.map(str::to_owned).to_vec()];
         for row in &self.census {
             let can = row.by_door + row.by_counter + row.by_breakpoint;
-            let numbers = [
-                row.functions,
-                row.instructions,
-                row.by_door,
-                row.by_counter,
-                row.kernels_own,
-                row.by_breakpoint,
-                row.forbidden,
-            ];
             let mut line = vec![row.module.clone()];
-            line.extend(numbers.map(grouped));
+            line.extend(row.figures().map(grouped));
             line.push(percent(can, row.instructions));
             lines.push(line);
         }
@@ -219,16 +220,7 @@ mod tests {
         image.tables.untouchable.push(0x1014..0x1016);
         let program = Program::of(image);
         let row = &census(&program, None).unwrap().census[0];
-        let figures = [
-            row.functions,
-            row.instructions,
-            row.by_door,
-            row.by_counter,
-            row.kernels_own,
-            row.by_breakpoint,
-            row.forbidden,
-        ];
-        assert_eq!(figures, [3, 9, 2, 1, 2, 2, 2]);
+        assert_eq!(row.figures(), [3, 9, 2, 1, 2, 2, 2]);
         // Where the endbr64 is not needed the kernel has put a nop.
         let sealed = vec![0x66, 0x0f, 0x1f, 0x00, 0x0f, 0x1f, 0x44, 0, 0, 0xc3];
         let program = Program::of(Image::of_text(0x1000, sealed, &[(0x1000, "f")]));
