@@ -62,6 +62,16 @@ def counted(what, words, context, *scope, n=N):
     return report(out), made
 
 
+def end_callers(callers):
+    """Processes with CALLS_ON have run on, and no result of a call was wrong."""
+    for caller in callers:
+        check("the caller runs on", caller.poll() is None, caller)
+        caller.kill()
+        caller.communicate()
+    for context in CONTEXTS:
+        calls(context)
+
+
 def target_of(data, name):
     """A target's counts; zeros if it was not called."""
     return data["by_name"].get(name, {"calls": 0, "missed": 0, "missed_by": {}})
@@ -255,12 +265,7 @@ def start_and_stop(rounds):
         total += sum(target["calls"] for target in report(end.stdout)["targets"])
     check("calls were counted", total > 0, total)
     figure("calls counted by sessions that come and go", total)
-    for caller in callers:
-        check("the caller runs on", caller.poll() is None, caller)
-        caller.kill()
-        caller.communicate()
-    for context in CONTEXTS:
-        calls(context)
+    end_callers(callers)
 
 
 def return_in_progress():

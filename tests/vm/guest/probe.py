@@ -15,7 +15,7 @@ import struct
 from collections import Counter
 from pathlib import Path
 
-from contexts import CALLS_ON, CONTEXTS, DEPTH, MODULE, N, call, calls
+from contexts import CALLS_ON, CONTEXTS, DEPTH, MODULE, N, call, end_callers
 from lib import Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
 
 TRACING = Path("/sys/kernel/tracing")
@@ -394,12 +394,7 @@ def come_and_go(rounds, graphs):
             refused_at_last(graphs, loop)
     check("places were executed", total > 0, total)
     figure("hits of sessions that come and go", total)
-    for caller in callers:
-        check("the caller runs on", caller.poll() is None, caller)
-        caller.kill()
-        caller.communicate()
-    for context in CONTEXTS:
-        calls(context)
+    end_callers(callers)
 
 
 def texts(graphs):
