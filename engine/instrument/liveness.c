@@ -26,15 +26,31 @@ static u16 inserts_read(const struct ir_block *b, u16 at)
 	return regs;
 }
 
+/* Is an insert there given all registers, the flags too? */
+static bool shows_flags(const struct ir_block *b, u16 at)
+{
+	const struct ir_insert *ins;
+
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
+		if (ir_insert_context(ins) && jifl_liveness_at(ins->at, ins->place) == at)
+			return true;
+	return false;
+}
+
 /* True when flags are dead before one of the instructions. */
 static bool walk_flags(const struct ir_block *b, struct jifl_liveness *l)
 {
 	const struct ir_insn *insn = &b->insns[b->ninsns];
-	u8 *at = &l->flags[b->ninsns], live = *at;
+	u8 *at = &l->flags[b->ninsns], live;
 	bool dead = false;
 
+	if (shows_flags(b, b->ninsns))
+		*at = IR_FLAGS;
+	live = *at;
 	while (insn-- > b->insns) {
 		live = (live & ~insn->flags_written) | insn->flags_read;
+		if (shows_flags(b, insn - b->insns))
+			live = IR_FLAGS;
 		*--at = live;
 		dead |= !live;
 	}
@@ -83,7 +99,7 @@ static void look_at_target(const struct ir_block *b, struct jifl_live asked,
 	struct jifl_live live = jifl_ahead_taken(last_of(b, 1), asked);
 	u16 taken = b->ninsns + 1;
 
-	l->flags[taken] = live.flags;
+	l->flags[taken] = shows_flags(b, taken) ? IR_FLAGS : live.flags;
 	l->regs[taken] = asked.regs ? live.regs | inserts_read(b, taken) : ALL_REGS;
 }
 

@@ -62,6 +62,8 @@
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
 	X(limits_ignored, "sessions about functions alone run what they call") \
 	X(adopted_as_whole, "calls that had begun before their session count as whole ones") \
+	X(effects_skipped, "programs of places may skip effects, so records lack parts") \
+	X(programs_nested, "a program runs inside another one of the same CPU") \
 	X(returns_kept, "calls whose session has ended keep their return hooks") \
 	X(adopted_over_tracers, "return addresses that tracers keep are overwritten by adoption") \
 	X(adopted_twice, "threads that are in the cache are adopted again") \

@@ -19,11 +19,12 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+#include "jifl_action.h"
 #include "jifl_causes.h"
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	18
+#define JIFL_ABI_VERSION	19
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -234,7 +235,7 @@ struct jifl_splice {
 	__u32 target;			/* index of the function in the list of targets */
 	__u32 where;			/* enum jifl_splice_where */
 	__u32 refused;			/* out: enum jifl_splice_refusal */
-	__u32 reserved;			/* 0 */
+	__u32 action;			/* 1 is the session's first; 0: executions are counted */
 };
 
 /* Why a task that was inside a function at the start goes on natively. */
@@ -264,7 +265,7 @@ enum jifl_left {
  * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
  * function cannot be entered (busy_target is its index, its `refused` says why). EILSEQ: a place
  * cannot be probed (busy_target is its index in the list of places, its `refused` says why).
- * EINTR: the caller is being killed.
+ * EBADRQC: a program is not one (bad_action, bad_op). EINTR: the caller is being killed.
  */
 struct jifl_start {
 	__u32 size;
@@ -297,6 +298,16 @@ struct jifl_start {
 	 * of one address in the order of `where`; none comes twice.
 	 */
 	__u64 splices;
+	/* Of places: the programs, their ops, and the strings that these compare with. */
+	__u32 nactions;
+	__u32 nops;
+	__u32 nstrings;			/* bytes */
+	__u32 ring;			/* bytes of records for each CPU; 0: nothing is recorded */
+	__u64 actions;			/* in: user pointer to nactions struct jifl_action */
+	__u64 ops;			/* in: user pointer to nops struct jifl_op */
+	__u64 strings;			/* in: user pointer to nstrings bytes */
+	__u32 bad_action;		/* out, with EBADRQC: index of the program */
+	__u32 bad_op;			/* out, with EBADRQC: index of the op in it */
 };
 
 /*
@@ -613,7 +624,8 @@ struct jifl_records {
  * entries only grows, until the file is closed or starts another session.
  *
  * A table is known by the kind of its sessions. Its entries are the structures below, and so is
- * what `rest` means. Sessions with JIFL_FLAG_BY_* have one table more, JIFL_TABLE_KEYS.
+ * what `rest` means. Sessions with JIFL_FLAG_BY_* have one table more, JIFL_TABLE_KEYS; those with
+ * programs have JIFL_TABLE_GROUPS and JIFL_TABLE_STACKS, if an op needs them.
  *
  * Errors: EPERM, EACCES if entries hold kernel addresses and the caller may not see them (as
  * JIFL_IOC_BLOCK); ENOENT when the session does not have this table, or the file no session; EINVAL
@@ -772,11 +784,30 @@ struct jifl_access {
 
 /* An entry of JIFL_KIND_PROBE, in the order of the session's list of places. */
 struct jifl_hits {
-	__u64 hits;			/* executions of the place */
+	__u64 hits;			/* executions; with a program, what HIT counts */
 	/* Threads that have come to the instruction in native code, and met a breakpoint there. */
 	__u64 caught;
 	__u32 flags;			/* JIFL_HITS_NO_ROOM, _SWITCHED_OFF */
 	__u32 reserved;			/* 0 */
+	/* Of places with a program: */
+	__u64 untested;			/* executions where the condition of IF was unknown */
+	__u64 nested;			/* executions inside a program: it has not run for them */
+	__u64 unrun;			/* of BPF: a program ran on the CPU, so it did not run */
+};
+
+/*
+ * Takes records of this file's session on one CPU, struct jifl_hit, the oldest first. Works until
+ * the file is closed or starts another session.
+ * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: the
+ * session records nothing; EINVAL: there can be no such CPU, or room for less than JIFL_HIT_MAX.
+ */
+struct jifl_hit_read {
+	__u32 size;
+	__u32 cpu;			/* in */
+	__u32 bytes;			/* in: room in buf; out: in buf */
+	__u32 reserved;			/* 0 */
+	__u64 buf;			/* in: user pointer */
+	__u64 lost;			/* out: of this CPU since the start: no room in the ring */
 };
 
 /* A block of original code, as struct jifl_count has it. */
@@ -846,5 +877,7 @@ struct jifl_irq {
 #define JIFL_IOC_PLUGIN_READ	_IOWR(JIFL_IOC_MAGIC, 13, struct jifl_plugin_read)
 #define JIFL_IOC_WARM		_IOWR(JIFL_IOC_MAGIC, 14, struct jifl_warm)
 #define JIFL_IOC_IRQ		_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_irq)
+
+#define JIFL_IOC_HITS		_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_hit_read)
 
 #endif /* _UAPI_JIFL_H */

@@ -40,6 +40,8 @@ enum jifl_refusal {
 				"itself (static key, static call, alternative), or it is a warning's") \
 	X(JIFL_SPLICE_FAILED,	"the kernel could not set a breakpoint there") \
 	X(JIFL_SPLICE_OWN,	"JIFL itself calls the function when a thread meets a breakpoint") \
+	X(JIFL_SPLICE_ENTRY,	"a program sees no registers there: use the instruction behind " \
+				"the call of the tracer") \
 	X(JIFL_SPLICE_SWITCHED_OFF, "kprobes are switched off: write 1 to " \
 				"/sys/kernel/debug/kprobes/enabled")
 

@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 18;
+pub const ABI_VERSION: u32 = 19;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -133,6 +133,7 @@ pub const SPLICE_REFUSALS: &[&str] = &[
      call, alternative), or it is a warning's",
     "the kernel could not set a breakpoint there",
     "JIFL itself calls the function when a thread meets a breakpoint",
+    "a program sees no registers there: use the instruction behind the call of the tracer",
     "kprobes are switched off: write 1 to /sys/kernel/debug/kprobes/enabled",
 ];
 /// Of [`SPLICE_REFUSALS`]: no instruction begins there.
@@ -351,7 +352,7 @@ abi_struct! {
         pub(crate) nunder: u32,
         /// In: where they are.
         pub(crate) under: u64,
-        /// Number of places. Set by [`crate::device`] alone, like the last member.
+        /// Number of places. Set by [`crate::device`] alone, like [`Start::splices`].
         pub(crate) nsplices: u32,
         /// Zero.
         pub reserved: u32,
@@ -359,6 +360,24 @@ abi_struct! {
         pub left: [u32; LEFT_MAX],
         /// In: where they are.
         pub(crate) splices: u64,
+        /// Number of programs. Set by [`crate::device`] alone, like the next two members.
+        pub(crate) nactions: u32,
+        /// Number of their ops.
+        pub(crate) nops: u32,
+        /// Bytes of their strings.
+        pub(crate) nstrings: u32,
+        /// Bytes of records for each CPU; 0: nothing is recorded.
+        pub ring: u32,
+        /// In: where the programs are. Set by [`crate::device`] alone, like the next two members.
+        pub(crate) actions: u64,
+        /// In: where their ops are.
+        pub(crate) ops: u64,
+        /// In: where their strings are.
+        pub(crate) strings: u64,
+        /// Out, with EBADRQC: index of a program that is none.
+        pub bad_action: u32,
+        /// Out, with EBADRQC: index of the op in it.
+        pub bad_op: u32,
     }
 }
 
@@ -489,8 +508,8 @@ pub struct Splice {
     pub where_: u32,
     /// Out: an index into [`SPLICE_REFUSALS`].
     pub refused: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Its program: 1 is the session's first; 0: executions are counted.
+    pub action: u32,
 }
 
 abi_struct! {
@@ -776,10 +795,12 @@ impl Block {
 }
 
 // Below the macros, because both modules use them.
+mod actions;
 mod kinds;
 mod records;
 mod tables;
 
+pub use actions::*;
 pub use kinds::*;
 pub use records::*;
 pub use tables::*;

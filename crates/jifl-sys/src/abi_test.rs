@@ -62,6 +62,12 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_lock", lock_layout());
     layout("jifl_splice", splice_layout());
     layout("jifl_hits", hits_layout());
+    layout("jifl_op", op_layout());
+    layout("jifl_action", action_layout());
+    layout("jifl_hit", hit_layout());
+    layout("jifl_hit_read", HitRead::layout());
+    layout("jifl_group", group_layout());
+    layout("jifl_frames", frames_layout());
 
     let numbers = [
         ("JIFL_ABI_VERSION", u64::from(ABI_VERSION)),
@@ -214,10 +220,35 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_HITS_MISSED", HITS_MISSED as u64),
         ("JIFL_HITS_NO_ROOM", u64::from(HITS_NO_ROOM)),
         ("JIFL_HITS_SWITCHED_OFF", u64::from(HITS_SWITCHED_OFF)),
+        ("JIFL_IOC_HITS", req::<HitRead>(16)),
+        ("JIFL_OPS_MAX", OPS_MAX as u64),
+        ("JIFL_OP_STACK", OP_STACK as u64),
+        ("JIFL_ACTIONS_MAX", ACTIONS_MAX as u64),
+        ("JIFL_STRINGS_MAX", STRINGS_MAX as u64),
+        ("JIFL_STRING_MAX", STRING_MAX as u64),
+        ("JIFL_GROUP_MAX", GROUP_MAX as u64),
+        ("JIFL_FRAMES_MAX", FRAMES_MAX as u64),
+        ("JIFL_HIT_MAX", HIT_MAX as u64),
+        ("JIFL_RING_MAX", RING_MAX.into()),
+        ("JIFL_OP_SIGNED", u64::from(OP_SIGNED)),
+        ("JIFL_NR_GETS", Get::ALL.len() as u64),
+        ("JIFL_TABLE_GROUPS", u64::from(TABLE_GROUPS)),
+        ("JIFL_TABLE_STACKS", u64::from(TABLE_STACKS)),
+        ("JIFL_GROUP_OTHER", GROUP_OTHER as u64),
+        ("JIFL_GROUP_BUCKETS", GROUP_BUCKETS as u64),
+        ("JIFL_GROUP_NEGATIVE", GROUP_NEGATIVE as u64),
     ];
     for (name, value) in numbers {
         facts.insert(format!("{name} {value}"));
         let _ = writeln!(c, "printf(\"{name} %llu\\n\", (unsigned long long){name});");
+    }
+    for get in Get::ALL {
+        let (name, value) = (get.name(), *get as u32);
+        facts.insert(format!("get {value} {name}"));
+        let _ = writeln!(c, "printf(\"get %d {name}\\n\", JIFL_GET_{name});");
+    }
+    for code in Code::ALL {
+        facts.insert(format!("op {} {}", *code as u8, code.name()));
     }
     for kind in Kind::ALL {
         facts.insert(format!("kind {} {}", *kind as u32, kind.name()));
@@ -238,6 +269,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     c.push_str(
         "#define TOOL(kind, tool, number) printf(\"kind %d %s\\n\", JIFL_KIND_##kind, #tool);\n\
          JIFL_TOOLS(TOOL)\nTOOL(PLUGIN, plugin, 4)\n\
+         #define OP(name, number) printf(\"op %d %s\\n\", number, #name);\n\
+         JIFL_OPS(OP)\n\
          #define CAUSE(id, name) printf(\"cause %d %s\\n\", id, name);\n\
          JIFL_CAUSES(CAUSE)\n\
          #define REFUSAL(id, text) printf(\"refusal %d %s\\n\", id, text);\n\
@@ -284,7 +317,7 @@ fn splice_layout() -> Vec<(&'static str, usize, usize)> {
         ("target", offset_of!(Splice, target), 4),
         ("where", offset_of!(Splice, where_), 4),
         ("refused", offset_of!(Splice, refused), 4),
-        ("reserved", offset_of!(Splice, reserved), 4),
+        ("action", offset_of!(Splice, action), 4),
         ("", 0, size_of::<Splice>()),
     ]
 }
@@ -297,7 +330,77 @@ fn hits_layout() -> Vec<(&'static str, usize, usize)> {
         ("caught", offset_of!(Hits, caught), 8),
         ("flags", offset_of!(Hits, flags), 4),
         ("reserved", offset_of!(Hits, reserved), 4),
+        ("untested", offset_of!(Hits, untested), 8),
+        ("nested", offset_of!(Hits, nested), 8),
+        ("unrun", offset_of!(Hits, unrun), 8),
         ("", 0, size_of::<Hits>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn op_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("code", offset_of!(Op, code), 1),
+        ("width", offset_of!(Op, width), 1),
+        ("flags", offset_of!(Op, flags), 1),
+        ("reserved", offset_of!(Op, reserved), 1),
+        ("arg", offset_of!(Op, arg), 4),
+        ("imm", offset_of!(Op, imm), 8),
+        ("", 0, size_of::<Op>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn action_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("from", offset_of!(Action, from), 4),
+        ("n", offset_of!(Action, n), 4),
+        ("bpf", offset_of!(Action, bpf), 4),
+        ("reserved", offset_of!(Action, reserved), 4),
+        ("", 0, size_of::<Action>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn hit_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("size", offset_of!(Hit, size), 4),
+        ("place", offset_of!(Hit, place), 4),
+        ("time", offset_of!(Hit, time), 8),
+        ("cpu", offset_of!(Hit, cpu), 4),
+        ("level", offset_of!(Hit, level), 4),
+        ("pid", offset_of!(Hit, pid), 4),
+        ("tid", offset_of!(Hit, tid), 4),
+        ("unknown", offset_of!(Hit, unknown), 8),
+        ("comm", offset_of!(Hit, comm), COMM_MAX),
+        ("", 0, size_of::<Hit>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn group_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("place", offset_of!(Group, place), 4),
+        ("unknown", offset_of!(Group, unknown), 4),
+        ("name", offset_of!(Group, name), GROUP_MAX),
+        ("hits", offset_of!(Group, hits), 8),
+        ("sum", offset_of!(Group, sum), 8),
+        ("known", offset_of!(Group, known), 8),
+        ("bucket", offset_of!(Group, bucket), GROUP_BUCKETS * 8),
+        ("", 0, size_of::<Group>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn frames_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("address", offset_of!(Frames, address), FRAMES_MAX * 8),
+        ("", 0, size_of::<Frames>()),
     ]
 }
 

@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
-    Block, Condition, Detach, Entry, HIST_BUCKETS, Info, Irq, PluginCtl, PluginInfo, PluginRead,
-    Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start, Stat, Status, Stop,
-    TableRead, TargetSpec, Warm, WarmBlock, request,
+    Action, Block, Condition, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op, PluginCtl,
+    PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start,
+    Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -62,21 +62,32 @@ impl std::fmt::Debug for Rows<'_> {
     }
 }
 
+/// What a session is about. The module writes `refused` of functions and places.
+#[derive(Debug, Default)]
+pub struct Lists<'a> {
+    /// Its targets.
+    pub targets: &'a mut [TargetSpec],
+    /// The conditions of these.
+    pub conditions: &'a [Condition],
+    /// What their calls are made under.
+    pub under: &'a [TargetSpec],
+    /// Places in the targets.
+    pub splices: &'a mut [Splice],
+    /// The programs of the places.
+    pub actions: &'a [Action],
+    /// The ops of the programs.
+    pub ops: &'a [Op],
+    /// The strings that the ops compare with.
+    pub strings: &'a [u8],
+}
+
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
 #[derive(Debug)]
 pub enum Request<'a> {
     /// Which module answers.
     Info(&'a mut Info),
-    /// Starts a session on this file, about these targets, with the conditions of these, with what
-    /// calls are made under, or about these places in them. The module writes `refused` of
-    /// functions and places.
-    Start(
-        &'a mut Start,
-        &'a mut [TargetSpec],
-        &'a [Condition],
-        &'a [TargetSpec],
-        &'a mut [Splice],
-    ),
+    /// Starts a session on this file.
+    Start(&'a mut Start, Lists<'a>),
     /// Ends it.
     Stop(&'a mut Stop),
     /// Reads one target's statistics, with its histogram if wanted.
@@ -99,6 +110,9 @@ pub enum Request<'a> {
     Block(&'a mut Block, &'a mut BlockParts),
     /// What this file's session has recorded on a CPU, as much as there is room for.
     Records(&'a mut Records, &'a mut [Record]),
+    /// What the programs of this file's session have recorded on a CPU, whole records, as much as
+    /// there is room for: [`crate::abi::HIT_MAX`] bytes or more.
+    Hits(&'a mut HitRead, &'a mut [u8]),
     /// Entries of a table of this file's session, as many as there is room for.
     Table(&'a mut TableRead, Rows<'a>),
     /// Translates blocks for this file's session, at most [`crate::abi::WARM_MAX`].
@@ -138,8 +152,8 @@ impl Device {
         // SAFETY: the kernel reads and writes size_of::<T>() bytes (the size is
         // part of the request's number), all within `argument`, whose type
         // holds integers only, so any bytes are valid. Start, Stat, Records, TableRead,
-        // PluginRead, Warm and Block can contain pointers. These pointers are private to this
-        // crate; `call`, `fill` and `block` below set them.
+        // HitRead, PluginRead, Warm and Block can contain pointers. These pointers are private to
+        // this crate; `call`, `fill` and `block` below set them.
         let result = unsafe {
             libc::ioctl(
                 self.0.as_raw_fd(),
@@ -168,6 +182,31 @@ impl Device {
         *n = u32::try_from(room.len()).unwrap_or(u32::MAX);
         let result = self.ioctl(nr, argument);
         *place(argument).0 = 0;
+        result
+    }
+
+    fn start(&self, argument: &mut Start, lists: Lists<'_>) -> io::Result<()> {
+        // The lists outlive the call. Targets and places are borrowed mutably: the kernel writes
+        // `refused`. It only reads the others.
+        let length = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        argument.ntargets = length(lists.targets.len());
+        argument.targets = lists.targets.as_mut_ptr() as u64;
+        argument.nconditions = length(lists.conditions.len());
+        argument.conditions = lists.conditions.as_ptr() as u64;
+        argument.nunder = length(lists.under.len());
+        argument.under = lists.under.as_ptr() as u64;
+        argument.nsplices = length(lists.splices.len());
+        argument.splices = lists.splices.as_mut_ptr() as u64;
+        argument.nactions = length(lists.actions.len());
+        argument.actions = lists.actions.as_ptr() as u64;
+        argument.nops = length(lists.ops.len());
+        argument.ops = lists.ops.as_ptr() as u64;
+        argument.nstrings = length(lists.strings.len());
+        argument.strings = lists.strings.as_ptr() as u64;
+        let result = self.ioctl(1, argument);
+        (argument.targets, argument.conditions) = (0, 0);
+        (argument.under, argument.splices) = (0, 0);
+        (argument.actions, argument.ops, argument.strings) = (0, 0, 0);
         result
     }
 
@@ -214,22 +253,7 @@ impl Door for Device {
     fn call(&self, request: Request<'_>) -> io::Result<()> {
         match request {
             Request::Info(argument) => self.ioctl(0, argument),
-            Request::Start(argument, targets, conditions, under, splices) => {
-                // The lists outlive the call. Targets and places are borrowed mutably: the kernel
-                // writes `refused`. It only reads the others.
-                argument.ntargets = u32::try_from(targets.len()).unwrap_or(u32::MAX);
-                argument.targets = targets.as_mut_ptr() as u64;
-                argument.nconditions = u32::try_from(conditions.len()).unwrap_or(u32::MAX);
-                argument.conditions = conditions.as_ptr() as u64;
-                argument.nunder = u32::try_from(under.len()).unwrap_or(u32::MAX);
-                argument.under = under.as_ptr() as u64;
-                argument.nsplices = u32::try_from(splices.len()).unwrap_or(u32::MAX);
-                argument.splices = splices.as_mut_ptr() as u64;
-                let result = self.ioctl(1, argument);
-                (argument.targets, argument.conditions) = (0, 0);
-                (argument.under, argument.splices) = (0, 0);
-                result
-            }
+            Request::Start(argument, lists) => self.start(argument, lists),
             Request::Stop(argument) => self.ioctl(2, argument),
             Request::Irq(argument) => self.ioctl(15, argument),
             Request::Stat(argument, histogram) => {
@@ -252,6 +276,9 @@ impl Door for Device {
             Request::Records(argument, room) => self.fill(11, argument, room, |records| {
                 (&mut records.buf, &mut records.n)
             }),
+            Request::Hits(argument, room) => {
+                self.fill(16, argument, room, |read| (&mut read.buf, &mut read.bytes))
+            }
             Request::Table(argument, rows) => {
                 // The rows borrow their entries, which outlive the call.
                 argument.table = rows.table;

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 mod base;
 mod cmd;
+mod expr;
 mod kernel;
 #[cfg(test)]
 mod order;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The lowest first.
-const ROOMS: [&str; 5] = ["base", "show", "kernel", "session", "cmd"];
+const ROOMS: [&str; 6] = ["base", "show", "kernel", "expr", "session", "cmd"];
 
 /// What a file in `room` names of the crate although it must not.
 fn refused(room: &str, text: &str) -> Vec<String> {

@@ -15,6 +15,7 @@
 
 struct jifl_aim;
 struct jifl_answer;
+struct jifl_hit_read;
 struct jifl_session;
 
 /* What is known of the calls of a session's targets. */
@@ -48,6 +49,11 @@ struct jifl_tool {
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */
 	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
+	/* The table of another number, *of, and how it is read; NULL: there is none. */
+	const struct jifl_answer *(*other_table)(const struct jifl_session *s, u32 number,
+						 const void **of);
+	/* JIFL_IOC_HITS; NULL: there are none. Sleeps. */
+	int (*hits)(const struct jifl_session *s, struct jifl_hit_read *req);
 
 	/* Once, at load; NULL: nothing. 0, or -errno after one line in the log. Sleeps. */
 	int (*init)(void);

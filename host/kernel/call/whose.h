@@ -21,6 +21,7 @@
 #include "../store/ring.h"
 
 struct cgroup;
+struct jifl_programs;
 struct jifl_stats_cpu;
 struct jifl_tool;
 
@@ -121,6 +122,7 @@ struct jifl_session {
 	u32 nconditions;
 	struct jifl_splice *splices; /* of tools with places, in order; NULL: none */
 	u32 nsplices;
+	struct jifl_programs *programs; /* of these places; NULL: none has one */
 	u32 refused_splice;	/* after -EILSEQ: which; its `refused` says why */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */

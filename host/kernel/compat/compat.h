@@ -6,6 +6,7 @@
 #ifndef JIFL_HOST_COMPAT_H
 #define JIFL_HOST_COMPAT_H
 
+#include <linux/bpf.h>
 #include <linux/types.h>
 #include <linux/version.h>
 #include <linux/module.h>
@@ -68,6 +69,18 @@ static inline s32 jifl_compat_current_cell(void)
 	return (s32)(unsigned long)&pcpu_hot.current_task;
 #else
 	return (s32)(unsigned long)&current_task;
+#endif
+}
+
+/* --- BPF -------------------------------------------------------------------- */
+
+/* May the program sleep? */
+static inline bool jifl_compat_bpf_sleeps(const struct bpf_prog *prog)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+	return prog->sleepable;
+#else
+	return prog->aux->sleepable;
 #endif
 }
 

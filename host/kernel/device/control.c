@@ -213,6 +213,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_PLUGIN_READ, jifl_control_plugin_read },
 	{ JIFL_IOC_WARM, jifl_read_warm },
 	{ JIFL_IOC_IRQ, jifl_irq_request },
+	{ JIFL_IOC_HITS, jifl_read_hits },
 };
 
 /*

@@ -83,10 +83,35 @@ static int jifl_read_tool(struct jifl_file *f, struct jifl_table_read *req)
 	return jifl_answer_read(tool->table, f->session->tool_data, req);
 }
 
+/* A table that sessions of some tools have beside their own. */
+static int jifl_read_other(struct jifl_file *f, struct jifl_table_read *req)
+{
+	const struct jifl_session *s = f->session;
+	const struct jifl_answer *answer = NULL;
+	const void *of;
+	const int ret = jifl_read_may_see("table");
+
+	if (ret)
+		return ret;
+	if (s && s->tool->other_table)
+		answer = s->tool->other_table(s, req->table, &of);
+	return answer ? jifl_answer_read(answer, of, req) : -ENOENT;
+}
+
+int jifl_read_hits(struct jifl_file *f, void *arg)
+{
+	const struct jifl_session *s = f->session;
+
+	return jifl_read_may_see("hits") ?:
+	       (s && s->tool->hits ? s->tool->hits(s, arg) : -ENOENT);
+}
+
 int jifl_read_table(struct jifl_file *f, void *arg)
 {
 	struct jifl_table_read *req = arg;
 
+	if (req->table == JIFL_TABLE_GROUPS || req->table == JIFL_TABLE_STACKS)
+		return jifl_read_other(f, req);
 	if (req->table != JIFL_TABLE_KEYS)
 		return jifl_read_tool(f, req);
 	if (!f->session || !f->session->keys)

@@ -28,6 +28,7 @@ int jifl_read_may_see(const char *what);
 int jifl_read_stat(struct jifl_file *f, void *arg);
 int jifl_read_records(struct jifl_file *f, void *arg);
 int jifl_read_table(struct jifl_file *f, void *arg);
+int jifl_read_hits(struct jifl_file *f, void *arg);
 int jifl_read_warm(struct jifl_file *f, void *arg);
 
 /* --- irq.c ----------------------------------------------------------------------------- */

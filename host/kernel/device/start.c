@@ -14,6 +14,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../call/condition.h"
+#include "../call/program.h"
 #include "../call/under.h"
 #include "../call/value.h"
 #include "../enter/function.h"
@@ -165,10 +166,23 @@ static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *r
 		return -EFAULT;
 	s->nsplices = req->nsplices;
 	for (i = 0; i < s->nsplices; i++)
-		if (s->splices[i].refused || s->splices[i].reserved ||
+		if (s->splices[i].refused || s->splices[i].action > req->nactions ||
 		    s->splices[i].where > JIFL_SPLICE_NOT_TAKEN)
 			return -EINVAL;
 	return jifl_start_is_sorted(s->splices, s->nsplices) ? 0 : -EINVAL;
+}
+
+static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
+{
+	struct jifl_programs *p;
+
+	if (req->nactions && !req->nsplices)
+		return -EINVAL;
+	p = jifl_programs_open(req);
+	if (IS_ERR(p))
+		return PTR_ERR(p);
+	s->programs = p;
+	return 0;
 }
 
 /* Tells the caller why a place was refused. */
@@ -191,6 +205,7 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 	s->tool = tool;
 	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_conditions(s, req) ?:
 	      jifl_start_under(s, req) ?: jifl_start_splices(s, req) ?:
+	      jifl_start_programs(s, req) ?:
 	      jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;

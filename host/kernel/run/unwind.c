@@ -90,7 +90,10 @@ static void settle(struct unwind_state *state)
 		state->ip++;
 }
 
-/* Levels of contexts that interrupt each other. perf and the unwinder do not recur within one. */
+/*
+ * Levels of contexts that interrupt each other. perf and the unwinder do not recur within one, but
+ * for a BPF program at a place in a walk's callback: the outer walk may end early then.
+ */
 #define NR_LEVELS	4
 
 static unsigned int level(void)
@@ -110,6 +113,16 @@ static unsigned int level(void)
  * because the unwinder checks what it reads.
  */
 static DEFINE_PER_CPU(struct pt_regs[NR_LEVELS], saved);
+
+void jifl_unwind_keep(struct pt_regs *outer)
+{
+	*outer = *this_cpu_ptr(&saved[level()]);
+}
+
+void jifl_unwind_give_back(const struct pt_regs *outer)
+{
+	*this_cpu_ptr(&saved[level()]) = *outer;
+}
 
 static void show_saved(struct unwind_state *state)
 {

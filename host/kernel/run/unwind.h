@@ -8,6 +8,13 @@
  * not in the code cache. Any context.
  */
 unsigned long jifl_unwind_original(unsigned long addr);
+struct pt_regs;
+/*
+ * Around a walk of the module's own that may stand inside another one of the same context: keeps
+ * what that one has. Any context, interrupts off.
+ */
+void jifl_unwind_keep(struct pt_regs *outer);
+void jifl_unwind_give_back(const struct pt_regs *outer);
 int jifl_unwind_init(void);
 void jifl_unwind_exit(void);
 

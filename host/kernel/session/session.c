@@ -23,8 +23,6 @@
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/smp.h>
-#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -36,6 +34,7 @@
 #include "../run/codemem.h"
 #include "../leave/evict.h"
 #include "../call/count.h"
+#include "../call/program.h"
 #include "../call/tool.h"
 #include "../call/under.h"
 #include "../enter/syscall.h"
@@ -390,6 +389,7 @@ void jifl_session_free(struct jifl_session *s)
 	kvfree(s->conditions);
 	jifl_under_close(s->under);
 	kvfree(s->splices);
+	jifl_programs_close(s->programs);
 	kvfree(s);
 }
 

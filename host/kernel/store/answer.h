@@ -8,7 +8,7 @@
 struct jifl_table_read;
 
 /* The most bytes that user space gets for an entry. */
-#define JIFL_ANSWER_MAX	128
+#define JIFL_ANSWER_MAX	640
 
 /* One table's way. `table` is what jifl_answer_read was given. */
 struct jifl_answer {

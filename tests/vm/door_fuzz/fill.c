@@ -26,6 +26,7 @@ const struct request requests[] = {
 	{ JIFL_IOC_PLUGIN_READ, sizeof(struct jifl_plugin_read) },
 	{ JIFL_IOC_WARM, sizeof(struct jifl_warm) },
 	{ JIFL_IOC_IRQ, sizeof(struct jifl_irq) },
+	{ JIFL_IOC_HITS, sizeof(struct jifl_hit_read) },
 };
 const unsigned int nrequests = sizeof(requests) / sizeof(requests[0]);
 
@@ -88,10 +89,57 @@ static void fill_splices(struct fuzzer *f, struct jifl_start *s)
 			.target = one_in(f, 16) ? odd_value(f) : below(f, 4),
 			.where = one_in(f, 16) ? odd_value(f) : below(f, 3),
 			.refused = one_in(f, 64),
-			.reserved = one_in(f, 64),
+			.action = one_in(f, 16) ? odd_value(f) : below(f, 5),
 		};
 	s->nsplices = one_in(f, 16) ? odd_value(f) : below(f, 5);
 	s->splices = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
+}
+
+/* Ops of any kind, with arguments that many of them take. */
+static void fill_ops(struct fuzzer *f, struct jifl_op *ops, unsigned int n)
+{
+	static const uint8_t widths[] = { 0, 0, 0, 1, 2, 4, 8, 3 };
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		ops[i] = (struct jifl_op){
+			.code = one_in(f, 64) ? odd_value(f) :
+				one_in(f, 2) ? 1 + below(f, 26) : JIFL_OP_IF + below(f, 12),
+			.width = widths[below(f, 8)],
+			.flags = one_in(f, 32) ? odd_value(f) : below(f, 2),
+			.reserved = one_in(f, 256),
+			.arg = one_in(f, 2) ? 0 : one_in(f, 16) ? odd_value(f) : below(f, 70),
+			.imm = one_in(f, 2) ? 0 : one_in(f, 16) ? odd_value(f) : below(f, 70),
+		};
+}
+
+/* Programs, now and then right ones: a number, and an effect that takes it. */
+static void fill_programs(struct fuzzer *f, struct jifl_start *s)
+{
+	static __thread struct jifl_action actions[4];
+	static __thread struct jifl_op ops[64];
+	static char strings[64];
+	unsigned int i;
+
+	fill_ops(f, ops, 64);
+	for (i = 0; i + 1 < 64 && one_in(f, 2); i += 2) {
+		ops[i] = (struct jifl_op){ .code = JIFL_OP_GET, .arg = below(f, 7) };
+		ops[i + 1] = (struct jifl_op){ .code = one_in(f, 2) ? JIFL_OP_IF : JIFL_OP_OUT };
+	}
+	for (i = 0; i < 4; i++)
+		actions[i] = (struct jifl_action){
+			.from = one_in(f, 16) ? odd_value(f) : 2 * below(f, 8),
+			.n = one_in(f, 16) ? odd_value(f) : 1 + below(f, 20),
+			.bpf = one_in(f, 8) ? (int)below(f, 20) : -1,
+			.reserved = one_in(f, 256),
+		};
+	s->nactions = one_in(f, 16) ? odd_value(f) : below(f, 5);
+	s->actions = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)actions;
+	s->nops = one_in(f, 16) ? odd_value(f) : 64;
+	s->ops = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)ops;
+	s->nstrings = one_in(f, 16) ? odd_value(f) : below(f, 64);
+	s->strings = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)strings;
+	s->ring = one_in(f, 16) ? odd_value(f) : below(f, 2) << 16;
 }
 
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
@@ -116,6 +164,8 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 		fill_conditions(f, s);
 	if (s->kind == JIFL_KIND_PROBE || one_in(f, 64))
 		fill_splices(f, s);
+	if (s->nsplices ? one_in(f, 2) : one_in(f, 64))
+		fill_programs(f, s);
 	if (one_in(f, 8))
 		fill_under(f, s);
 	if (one_in(f, 8))
@@ -201,13 +251,18 @@ static void fill_table(struct fuzzer *f, struct jifl_table_read *read, void *asi
 		{ JIFL_TABLE_KEYS, sizeof(struct jifl_key) },
 		{ JIFL_KIND_LOCK, sizeof(struct jifl_lock) },
 		{ JIFL_KIND_MEM, sizeof(struct jifl_access) },
+		{ JIFL_KIND_PROBE, sizeof(struct jifl_hits) },
+		{ JIFL_TABLE_GROUPS, sizeof(struct jifl_group) },
+		{ JIFL_TABLE_STACKS, sizeof(struct jifl_frames) },
 	};
 	unsigned int which = below(f, sizeof(tables) / sizeof(tables[0]));
 
 	read->table = one_in(f, 16) ? (uint32_t)odd_value(f) : tables[which].table;
 	read->entry = one_in(f, 16) ? (uint32_t)odd_value(f) : tables[which].entry;
 	read->from = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, which ? 5 : 50);
-	read->n = below(f, ARENA_ASIDE / tables[which].entry + 1);
+	/* No session here has the tables of programs, whose entries are larger than aside. */
+	read->n = tables[which].entry > ARENA_ASIDE ? one_in(f, 2) :
+		  below(f, ARENA_ASIDE / tables[which].entry + 1);
 	if (tables[which].table == JIFL_KIND_MEM)
 		read->cpu = one_in(f, 8) ? (uint32_t)odd_value(f) : below(f, 3);
 	else
@@ -224,6 +279,7 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 	struct jifl_routine_info *routine = buf;
 	struct jifl_records *records = buf;
 	struct jifl_irq *irq = buf;
+	struct jifl_hit_read *hits = buf;
 
 	memset(buf, 0, requests[which].size);
 	switch (requests[which].cmd) {
@@ -268,6 +324,12 @@ void fill(struct fuzzer *f, unsigned int which, void *buf, void *aside)
 		records->reserved = one_in(f, 16);
 		records->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
 		break;
+	case JIFL_IOC_HITS:
+		hits->cpu = below(f, 3);
+		hits->bytes = below(f, ARENA_ASIDE);
+		hits->reserved = one_in(f, 16);
+		hits->buf = one_in(f, 8) ? edge_value(f) : (uint64_t)(uintptr_t)aside;
+		break;
 	case JIFL_IOC_TABLE:
 		fill_table(f, buf, aside);
 		break;
@@ -287,6 +349,8 @@ int mutate(struct fuzzer *f, unsigned int which, char *buf)
 		size = offsetof(struct jifl_block, src_len);
 	if (requests[which].cmd == JIFL_IOC_RECORDS)
 		size = offsetof(struct jifl_records, n);
+	if (requests[which].cmd == JIFL_IOC_HITS)
+		size = offsetof(struct jifl_hit_read, bytes);
 	if (requests[which].cmd == JIFL_IOC_TABLE)
 		size = offsetof(struct jifl_table_read, n);
 	if (requests[which].cmd == JIFL_IOC_PLUGIN_READ)

@@ -271,9 +271,9 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 160, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 208, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
-             "plugin_read": 72, "warm": 56, "irq": 96}
+             "plugin_read": 72, "warm": 56, "irq": 96, "hits": 32}
 
     SYSCALL, FUNCTION = 1, 2    # kinds of targets
     OPTIONAL = 1                # a flag of functions
@@ -317,9 +317,14 @@ class Device:
         return Device.target(0, Device.FUNCTION, address=address, name=name.encode(), flags=flags, condition=condition)
 
     @staticmethod
-    def splice(address, target=0, where=0):
+    def splice(address, target=0, where=0, action=0):
         """A place in the function with this index in the list of targets."""
-        return struct.pack("<QIIII", address, target, where, 0, 0)
+        return struct.pack("<QIIII", address, target, where, 0, action)
+
+    @staticmethod
+    def op(code, arg=0, imm=0, width=0, flags=0):
+        """An op of a program."""
+        return struct.pack("<BBBBIQ", code, width, flags, 0, arg, imm)
 
     @staticmethod
     def condition(callers=(), values=()):
@@ -332,23 +337,30 @@ class Device:
         self.start_of(kind, [self.target(nr) for nr in self.numbers], filters, pid, tgid, flags)
 
     def start_of(self, kind, targets, filters=0, pid=0, tgid=0, flags=0, number=None, conditions=(), under=(),
-                 splices=()):
+                 splices=(), programs=(), bpf=-1, strings=b"", ring=0):
         """Starts a session with this list; number: as many targets are said to be there.
 
         self.refused has what the module answers for each target, in whatever way the request ends.
-        So has self.refused_splices for each place.
+        So has self.refused_splices for each place. programs: lists of ops.
         """
+        ops = [op for program in programs for op in program]
+        begins = [sum(map(len, programs[:index])) for index in range(len(programs))]
+        actions = [struct.pack("<IIiI", begin, len(program), bpf, 0) for begin, program in zip(begins, programs)]
+        actions_of, ops_of, strings_of = (ctypes.create_string_buffer(data, max(len(data), 1))
+                                          for data in (b"".join(actions), b"".join(ops), strings))
         targets_of = ctypes.create_string_buffer(b"".join(targets), sum(map(len, targets)))
         number = len(targets) if number is None else number
         conditions_of = ctypes.create_string_buffer(b"".join(conditions))
         under_of = ctypes.create_string_buffer(b"".join(under))
         splices_of = ctypes.create_string_buffer(b"".join(splices), sum(map(len, splices)))
         try:
-            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQI36xQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
+            self.call("start", struct.pack("<IIiiIQQ16sIIQ8xIIQIIQI36xQIIIIQQQ", kind, filters, pid, tgid, 0, 0, 0, b"", flags, number,
                                            ctypes.addressof(targets_of), 0, len(conditions),
                                            ctypes.addressof(conditions_of), 0, len(under),
                                            ctypes.addressof(under_of), len(splices),
-                                           ctypes.addressof(splices_of)))
+                                           ctypes.addressof(splices_of), len(programs), len(ops), len(strings), ring,
+                                           ctypes.addressof(actions_of), ctypes.addressof(ops_of),
+                                           ctypes.addressof(strings_of)))
         finally:
             self.refused_splices = [words[3] for words in struct.iter_unpack("<QIIII", splices_of.raw)]
             self.refused = [words[-3] for words in struct.iter_unpack("<IIQQ64sIIII", targets_of.raw)]

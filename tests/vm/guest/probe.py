@@ -12,6 +12,7 @@ import json
 import os
 import re
 import struct
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +23,8 @@ TRACING = Path("/sys/kernel/tracing")
 SWITCH = Path("/sys/kernel/debug/kprobes/enabled")
 # A module with a function of the name contexts_work, which has a cold part.
 NAMESAKE = Path(MODULE).with_name("jifl_figures.ko")
+# The functions of MODULE.
+SOURCE = Path(__file__).parents[1] / "modules/contexts.h"
 # contexts_work goes round its loop so often in a call.
 ROUNDS = 3
 NOBODY = 9999999
@@ -342,6 +345,60 @@ def inside_others(graphs):
     same("two sessions at a place: the first", ended(first, "the first session")[0], {words[1]: made + more})
 
 
+def debug_information():
+    """Lines of MODULE come from its own file, as debuginfod would send it. Returns what has to be undone."""
+    finder = Path(tempfile.mkdtemp()) / "debuginfod-find"
+    # $2 is a build id; what has another is passed over.
+    finder.write_text(f"#!/bin/sh\necho {MODULE}\n")
+    finder.chmod(0o755)
+    before = dict(os.environ)
+    os.environ.update(DEBUGINFOD_URLS="here", PATH=f"{finder.parent}:{os.environ['PATH']}")
+    return before
+
+
+def other_forms(graphs):
+    """Places by lines, addresses, patterns and globs are those that their offsets name."""
+    loop, branch = loop_of_work(graphs)
+    inside = [(text, int(loop, 16) <= int(place, 16) <= int(branch, 16)) for place, text in graphs.instructions("contexts_work")]
+    shifts = sum(ROUNDS if in_loop else 1 for text, in_loop in inside if text.startswith("shl "))
+    check("contexts_work shifts", shifts >= ROUNDS, inside)
+    begin = int(graphs.all["contexts_work"]["blocks"][0]["address"], 16)
+    line = next(at for at, text in enumerate(SOURCE.read_text().splitlines(), 1) if text.endswith("x ^= x << 13;"))
+    before = debug_information()
+    owner = probe("fn:contexts_recurse call:contexts_work", "fn:contexts_recurse call:contexts_work:return",
+                  "fn:contexts_recurse call:contexts_*", "fn:contexts_recurse call", "fn:contexts_tail call:contexts_work",
+                  hex(begin + int(loop, 16)), "fn:contexts_w*", "fn:contexts_*%return", "fn:contexts_work shl",
+                  f"line:contexts.h:{line}", "fn:exc_int3*")
+    made = sum(call("recursion").values())
+    out, err = interrupt(owner)
+    data = json.loads(out)
+    calls_ = made + made * DEPTH // (DEPTH + 1)
+    hits = [row["hits"] for row in data["places"]]
+    same("other forms: hits", hits[:6] + hits[8:9], [made, made, calls_, calls_, 0, ROUNDS * made, shifts * made])
+    *_, entries, returns, _, row, gone = data["places"]
+
+    def of(word, function):
+        found = [one["hits"] for one in word["each"] if one["place"].startswith(f"{function}@jifl_contexts+0x")]
+        return len(found), sum(found)
+
+    # The module's own functions are called, too.
+    same("a glob: entries of functions", [of(entries, f"contexts_{name}") for name in ("work", "wide")], [(1, made), (1, 0)])
+    same("a glob: returns of functions", [of(returns, f"contexts_{name}")[1] for name in ("work", "recurse", "wide")],
+         [made, made, 0])
+    check("a line: each of its places", row["each"] and all(
+        one["hits"] == ROUNDS * made and one["place"].startswith("contexts_work@jifl_contexts+0x") for one in row["each"]), row)
+    same("a glob: each is the sum", [sum(one["hits"] for one in row["each"]) for row in data["places"]], hits)
+    forbidden = [why for why in data["left_out"] if "the kernel forbids" in why]
+    same("what cannot be probed is left out", (gone["places"], [data["left_out"][why] for why in forbidden]), (0, [1]))
+    check("and said", f"{forbidden[0]} (1)" in err, err)
+    end = run("jifl", "probe", "line:contexts.h:1", "--for", "100ms")
+    check("a line without code is refused", end.returncode == 2 and "the nearest with code: line:" in end.stderr, end)
+    os.environ.clear()
+    os.environ.update(before)
+    end = run("jifl", "probe", "fn:contexts_w*", "--each", "--for", "100ms")
+    check("--each: rows of places", end.returncode == 0 and end.stdout.count("\n  contexts_w") >= 2, end)
+
+
 def refusals(graphs):
     """What cannot be probed is refused in one line that says why, and how it can be."""
     for words, status_, hints in (
@@ -349,7 +406,11 @@ def refusals(graphs):
             (["fn:contexts_work+0x5:taken"], 2, ["no branch on a condition"]),
             (["fn:contexts_work+0x5000"], 2, ["no such place"]),
             (["fn:no_such_function+0x10"], 2, ["no such function"]),
-            (["fn:contexts_*"], 2, ["name one function"]),
+            (["fn:contexts_*+0x10"], 2, ["name one function"]),
+            (["fn:*"], 2, ["fn:*: these are", "at most 4,096"]),
+            (["fn:contexts_work call:vfs_*"], 2, ["contexts_work calls no vfs_* directly"]),
+            (["fn:exc_int3*"], 1, ["nothing is left", "1 function is left out"]),
+            (["line:contexts.h:40"], None, ["no source lines of the kernel", "DEBUGINFOD_URLS"]),
             (["contexts_work+0x10"], 2, ["a place is fn:NAME"]),
             (["fn:__schedule+0x10"], None, ["__schedule"]),
             ([f"fn:{CALLED}{graphs.instructions(CALLED)[2][0]}"], 1, ["JIFL itself calls the function"]),
@@ -426,6 +487,7 @@ def probes(rounds="1"):
     inside_others(graphs)
     switched_off(graphs)
     of_another_module()
+    other_forms(graphs)
     refusals(graphs)
     come_and_go(int(rounds), graphs)
     same("no session is left", status()["sessions"], [])

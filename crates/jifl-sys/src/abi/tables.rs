@@ -270,7 +270,7 @@ pub const LOCK_UNTIMED: usize = 2;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Hits {
-    /// Executions.
+    /// Executions; with a program, what its `HIT` counts.
     pub hits: u64,
     /// Threads that came to the instruction in native code.
     pub caught: u64,
@@ -278,6 +278,12 @@ pub struct Hits {
     pub flags: u32,
     /// Zero.
     pub reserved: u32,
+    /// With a program: executions where the condition of its `IF` was unknown.
+    pub untested: u64,
+    /// With a program: executions inside a program, for which it has not run.
+    pub nested: u64,
+    /// Of `BPF`: a program ran on the CPU, so it did not run.
+    pub unrun: u64,
 }
 
 // SAFETY: it is `struct jifl_hits`, as the test of the ABI holds, of integers.

@@ -10,3 +10,4 @@ pub mod nearest;
 #[cfg(test)]
 pub mod parse;
 pub mod root;
+pub mod size;

@@ -54,6 +54,18 @@ pub fn description(number: i64) -> Option<String> {
     (!words.starts_with("Unknown error")).then(|| words.to_owned())
 }
 
+/// The number of a name as C has it; `None`: there is no such error.
+pub fn constant(wanted: &str) -> Option<i64> {
+    let wanted = match wanted {
+        "EWOULDBLOCK" => "EAGAIN",
+        "EDEADLOCK" => "EDEADLK",
+        "ENOTSUP" => "EOPNOTSUPP",
+        other => other,
+    };
+    let named = |number: &i64| wanted.starts_with('E') && name(*number) == wanted;
+    (1..LIMIT).find(named)
+}
+
 /// An error by number, or by name in upper or lower case.
 ///
 /// # Errors
@@ -62,15 +74,7 @@ pub fn parse(text: &str) -> Result<i64, Failure> {
     let known = (1..LIMIT).filter(|number| name(*number) != number.to_string());
     let found = match text.trim_start_matches('-').parse::<i64>() {
         Ok(wanted) => known.clone().find(|number| *number == wanted),
-        Err(_) => {
-            let wanted = match text.to_ascii_uppercase().as_str() {
-                "EWOULDBLOCK" => "EAGAIN".to_owned(),
-                "EDEADLOCK" => "EDEADLK".to_owned(),
-                "ENOTSUP" => "EOPNOTSUPP".to_owned(),
-                other => other.to_owned(),
-            };
-            known.clone().find(|number| name(*number) == wanted)
-        }
+        Err(_) => constant(&text.to_ascii_uppercase()),
     };
     found.ok_or_else(|| {
         let text = text.to_ascii_uppercase();

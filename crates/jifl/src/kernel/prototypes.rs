@@ -3,22 +3,28 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
 use std::rc::Rc;
 
-use btf_rs::{Btf, BtfType, Type};
+use btf_rs::{Btf, BtfType, FuncProto, Type};
 
-use super::values::{Kind, Prototype};
-
-/// The kernel's own types, and the types of modules by the modules' names.
-const FOLDER: &str = "/sys/kernel/btf";
+use super::btf::{self, All, kind};
+use super::values::Prototype;
 
 /// Prototypes that have been asked for.
 #[derive(Default)]
 pub struct Prototypes {
-    kernel: Option<Btf>,
-    modules: RefCell<HashMap<String, Option<Rc<Btf>>>>,
+    all: Option<All>,
     known: RefCell<HashMap<String, Option<Rc<Prototype>>>>,
+}
+
+/// A function with the numbers of its types, which [`Prototypes::types`] has.
+pub struct Typed {
+    /// Its arguments and its result.
+    pub prototype: Prototype,
+    /// The type of each argument, in the order of the prototype's.
+    pub parameters: Vec<u32>,
+    /// The type of the result.
+    pub result: u32,
 }
 
 impl Prototypes {
@@ -27,16 +33,15 @@ impl Prototypes {
     /// # Errors
     /// Why nothing is known.
     pub fn of_kernel() -> Result<Prototypes, String> {
-        let path = Path::new(FOLDER).join("vmlinux");
-        let data = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Prototypes::parse(&data).map_err(|error| format!("{}: {error}", path.display()))
+        All::of_kernel().map(Prototypes::of_all)
     }
 
-    fn parse(data: &[u8]) -> Result<Prototypes, btf_rs::Error> {
-        Ok(Prototypes {
-            kernel: Some(Btf::from_bytes(data)?),
+    /// The functions that these types describe.
+    pub fn of_all(all: All) -> Prototypes {
+        Prototypes {
+            all: Some(all),
             ..Prototypes::default()
-        })
+        }
     }
 
     /// The prototype of a function, `name` or `name [module]`. `None` if it is unknown: the
@@ -46,7 +51,7 @@ impl Prototypes {
         if let Some(known) = self.known.borrow().get(function) {
             return known.clone();
         }
-        let found = self.find(function).map(Rc::new);
+        let found = self.find(function).map(|found| Rc::new(found.prototype));
         self.known
             .borrow_mut()
             .insert(function.to_owned(), found.clone());
@@ -64,30 +69,30 @@ impl Prototypes {
         }
     }
 
-    fn find(&self, function: &str) -> Option<Prototype> {
-        let kernel = self.kernel.as_ref()?;
-        let Some((name, label)) = function.split_once(" [") else {
-            return prototype(kernel, &kernel.resolve_ids_by_name(function).ok()?);
-        };
-        let module = self.module(label.trim_end_matches(']'))?;
-        let ids = module.split()?.resolve_ids_by_name(name).ok()?;
-        prototype(&module, &ids)
+    /// The types that a function's code uses: those of its module if these are known, else the
+    /// kernel's.
+    pub fn types(&self, function: &str) -> Option<Rc<Btf>> {
+        let all = self.all.as_ref()?;
+        let module = function.split_once(" [");
+        let module = module.and_then(|(_, label)| all.module(label.trim_end_matches(']')));
+        Some(module.unwrap_or_else(|| all.kernel().clone()))
     }
 
-    fn module(&self, name: &str) -> Option<Rc<Btf>> {
-        let mut modules = self.modules.borrow_mut();
-        let open = || {
-            let data = std::fs::read(Path::new(FOLDER).join(name)).ok()?;
-            Some(Rc::new(
-                Btf::from_split_bytes(&data, self.kernel.as_ref()?).ok()?,
-            ))
+    /// As [`Prototypes::of`], with the numbers of the types.
+    pub fn find(&self, function: &str) -> Option<Typed> {
+        let btf = self.types(function)?;
+        // A function of the kernel may have the name of one in a module without types.
+        let (name, section) = match function.split_once(" [") {
+            Some((name, _)) => (name, btf.split()?),
+            None => (function, btf.base()),
         };
-        modules.entry(name.to_owned()).or_insert_with(open).clone()
+        let ids = section.resolve_ids_by_name(name).ok()?;
+        prototype(&btf, &ids)
     }
 }
 
 /// The prototype of the function, if the types of a name contain exactly one.
-fn prototype(btf: &Btf, ids: &[u32]) -> Option<Prototype> {
+fn prototype(btf: &Btf, ids: &[u32]) -> Option<Typed> {
     let mut functions = ids
         .iter()
         .filter_map(|id| match btf.resolve_type_by_id(*id) {
@@ -101,75 +106,28 @@ fn prototype(btf: &Btf, ids: &[u32]) -> Option<Prototype> {
     let Type::FuncProto(proto) = btf.resolve_chained_type(&function).ok()? else {
         return None;
     };
+    let types: Option<Vec<u32>> = fixed(&proto).map(|(_, one)| one.get_type_id()).collect();
+    let types = types?;
     let mut parameters = Vec::new();
-    for (index, parameter) in proto.parameters.iter().enumerate() {
-        if parameter.is_variadic() {
-            continue;
-        }
-        let name = btf.resolve_name(parameter).unwrap_or_default();
-        let name = if name.is_empty() {
-            format!("arg{index}")
-        } else {
-            name
+    for ((index, parameter), id) in fixed(&proto).zip(&types) {
+        let name = btf::name(btf, parameter);
+        let name = match name.is_empty() {
+            true => format!("arg{index}"),
+            false => name,
         };
-        parameters.push((name, kind(btf, parameter.get_type_id()?)??));
+        parameters.push((name, kind(btf, *id)??));
     }
     let variadic = proto.parameters.iter().any(btf_rs::Parameter::is_variadic);
-    Some(Prototype::new(
-        parameters,
-        variadic,
-        kind(btf, proto.return_type_id())?,
-    ))
+    let result = proto.return_type_id();
+    Some(Typed {
+        prototype: Prototype::new(parameters, variadic, kind(btf, result)?),
+        parameters: types,
+        result,
+    })
 }
 
-/// The type behind typedefs and qualifiers; `Some(None)`: void. `None` if it is unknown.
-fn kind(btf: &Btf, id: u32) -> Option<Option<Kind>> {
-    let mut found = btf.resolve_type_by_id(id).ok()?;
-    while let Type::Typedef(_)
-    | Type::Volatile(_)
-    | Type::Const(_)
-    | Type::Restrict(_)
-    | Type::TypeTag(_) = &found
-    {
-        found = btf.resolve_chained_type(found.as_btf_type()?).ok()?;
-    }
-    let name = |member: &dyn BtfType| btf.resolve_name(member).unwrap_or_default();
-    Some(Some(match found {
-        Type::Void => return Some(None),
-        Type::Int(int) if int.is_bool() => Kind::Bool,
-        Type::Int(int) if int.size() > 8 => Kind::Whole(int.size()),
-        Type::Int(int) => Kind::Int {
-            size: int.size(),
-            signed: int.is_signed(),
-        },
-        Type::Enum(of) => Kind::Enum {
-            size: of.size(),
-            signed: of.is_signed(),
-            names: of
-                .members
-                .iter()
-                .map(|member| {
-                    let value = member.val();
-                    let value = if of.is_signed() {
-                        i64::from(value as i32)
-                    } else {
-                        i64::from(value)
-                    };
-                    (value, name(member))
-                })
-                .collect(),
-        },
-        Type::Enum64(of) => Kind::Enum {
-            size: of.size(),
-            signed: of.is_signed(),
-            names: of
-                .members
-                .iter()
-                .map(|member| (member.val() as i64, name(member)))
-                .collect(),
-        },
-        Type::Ptr(_) | Type::Array(_) => Kind::Pointer,
-        Type::Struct(of) | Type::Union(of) => Kind::Whole(of.size()),
-        _ => return None,
-    }))
+/// The parameters with types, and their places.
+fn fixed(proto: &FuncProto) -> impl Iterator<Item = (usize, &btf_rs::Parameter)> {
+    let all = proto.parameters.iter().enumerate();
+    all.filter(|(_, parameter)| !parameter.is_variadic())
 }

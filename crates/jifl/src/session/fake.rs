@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Entry, Record, SessionInfo, Start, Stat, Status, TARGET_FUNCTION,
+    ABI_VERSION, Block, Entry, Hit, Record, SessionInfo, Start, Stat, Status, TARGET_FUNCTION,
     TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
@@ -43,6 +43,10 @@ pub struct State {
     pub hidden: Option<Errno>,
     /// Of each CPU, what has not been taken.
     pub records: Vec<Vec<Record>>,
+    /// Of each CPU, what programs have recorded and has not been taken; none: nothing is recorded.
+    pub hits: Vec<Vec<u8>>,
+    /// Answer to Start: EBADRQC with this program and op.
+    pub bad_program: Option<(u32, u32)>,
     /// Of tables: each fills room for entries of its own type.
     tables: Vec<TableAnswer>,
     /// Blocks that were to be translated; those of an odd length are other code.
@@ -77,6 +81,8 @@ impl Default for Fake {
             blocks: Vec::new(),
             hidden: None,
             records: Vec::new(),
+            hits: Vec::new(),
+            bad_program: None,
             tables: Vec::new(),
             warmed: Vec::new(),
             draining: 0,
@@ -158,7 +164,8 @@ impl Door for Fake {
                 info.abi_version = state.abi_version;
                 info.version = to_name(b"0.1.0").unwrap();
             }
-            Request::Start(start, targets, _, _, _) => {
+            Request::Start(start, lists) => {
+                let targets = lists.targets;
                 if let Some((nr, session)) = state.busy {
                     let busy = targets.iter().position(|target| target.id == u64::from(nr));
                     start.busy_target = busy.unwrap_or_default() as u32;
@@ -167,6 +174,10 @@ impl Door for Fake {
                 }
                 if let Some(errno) = refuse_functions(&state.refusals, start, targets) {
                     return refuse(errno);
+                }
+                if let Some((action, op)) = state.bad_program {
+                    (start.bad_action, start.bad_op) = (action, op);
+                    return refuse(Errno::BADRQC);
                 }
                 start.session = 42;
                 state.started = Some(*start);
@@ -268,6 +279,25 @@ impl Door for Fake {
                 room[..n].copy_from_slice(&all[..n]);
                 all.drain(..n);
                 records.n = n as u32;
+            }
+            Request::Hits(read, room) => {
+                let Some(all) = state.hits.get_mut(read.cpu as usize) else {
+                    return refuse(if state.hits.is_empty() {
+                        Errno::NOENT
+                    } else {
+                        Errno::INVAL
+                    });
+                };
+                let mut n = 0;
+                while let Some((hit, ..)) = Hit::split(&all[n..]) {
+                    if n + hit.size as usize > room.len() {
+                        break;
+                    }
+                    n += hit.size as usize;
+                }
+                room[..n].copy_from_slice(&all[..n]);
+                all.drain(..n);
+                read.bytes = n as u32;
             }
             Request::Table(asked, mut rows) => {
                 asked.n = 0;

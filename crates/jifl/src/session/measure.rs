@@ -7,10 +7,11 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, REFUSALS, REFUSED_SITE,
-    SCOPE_ONLY, SPLICE_REFUSALS, Splice, Start, Stat, Stop, TARGET_FUNCTION, TargetSpec,
+    Action, Code, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
+    REFUSALS, REFUSED_SITE, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop,
+    TARGET_FUNCTION, TargetSpec,
 };
-use jifl_sys::device::{Door, Histogram, Request};
+use jifl_sys::device::{Door, Histogram, Lists, Request};
 use rustix::io::Errno;
 
 use crate::base::exit::Failure;
@@ -20,6 +21,19 @@ use crate::session::histogram;
 use crate::session::report::{Adoption, Cost, Functions, Report, Row};
 use crate::session::targets::{self, Selected, Target};
 use crate::show::text::grouped;
+
+/// What is done where the places of a session are executed.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// The programs, by their ops; [`Splice::action`] is 1 for the first.
+    pub actions: Vec<Action>,
+    /// The ops of all of them.
+    pub ops: Vec<Op>,
+    /// The strings that ops compare with.
+    pub strings: Vec<u8>,
+    /// Bytes of records for each CPU; 0: nothing is recorded.
+    pub ring: u32,
+}
 
 /// Arguments of a session.
 #[derive(Debug, Clone)]
@@ -38,11 +52,22 @@ pub struct Session {
     pub of_threads: bool,
     /// Places in its functions, in the module's order.
     pub splices: Vec<Splice>,
+    /// The programs of these places.
+    pub programs: Programs,
     /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
     pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
     /// each.
     pub unfit: BTreeMap<&'static str, u64>,
+}
+
+/// What the module has against a session.
+#[derive(Debug, Default)]
+pub struct Tried {
+    /// Targets that cannot be entered, and why.
+    pub targets: BTreeMap<usize, &'static str>,
+    /// The first place that cannot be probed, and why.
+    pub place: Option<(usize, &'static str)>,
 }
 
 impl Session {
@@ -59,6 +84,7 @@ impl Session {
             adopt: false,
             of_threads: false,
             splices: Vec::new(),
+            programs: Programs::default(),
             without_site: 0,
             unfit: BTreeMap::new(),
         }
@@ -90,20 +116,67 @@ impl Session {
             self.start.flags |= FLAG_ADOPT;
         }
         let mut splices = std::mem::take(&mut self.splices);
-        let request = Request::Start(
-            &mut self.start,
-            &mut specs,
-            &conditions,
-            &self.under,
-            &mut splices,
-        );
-        let started = door.call(request);
+        self.start.ring = self.programs.ring;
+        let lists = Lists {
+            targets: &mut specs,
+            conditions: &conditions,
+            under: &self.under,
+            splices: &mut splices,
+            actions: &self.programs.actions,
+            ops: &self.programs.ops,
+            strings: &self.programs.strings,
+        };
+        let started = door.call(Request::Start(&mut self.start, lists));
         self.splices = splices;
         started.map_err(|error| refused(door, self, &specs, table, &error))?;
         if self.targets.iter().all(|target| target.nr().is_some()) {
             return Ok(None);
         }
         Ok(Some(self.entered(&specs)))
+    }
+
+    /// What the module has against the places, as far as it tells before it sets a breakpoint.
+    /// Nothing is started: one more place, which is in no function, is always refused.
+    ///
+    /// # Errors
+    /// As for [`Session::begin`], before the module is asked.
+    pub fn tried(&self, door: &impl Door) -> Result<Tried, Failure> {
+        let (mut specs, conditions) = targets::specs(&self.targets)?;
+        specs.iter_mut().for_each(|spec| spec.scope = SCOPE_ONLY);
+        let mut start = self.start;
+        let mut splices = self.splices.clone();
+        splices.truncate(SPLICES_MAX - 1);
+        let last = splices.len();
+        splices.push(Splice {
+            address: u64::MAX,
+            ..Splice::default()
+        });
+        let lists = Lists {
+            targets: &mut specs,
+            conditions: &conditions,
+            under: &self.under,
+            splices: &mut splices,
+            ..Lists::default()
+        };
+        let request = Request::Start(&mut start, lists);
+        let is_place = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::ILSEQ);
+        let refused = door.call(request).err().filter(is_place);
+        let place = refused.map(|_| start.busy_target as usize);
+        let specs = specs.iter().enumerate();
+        Ok(Tried {
+            targets: specs
+                .filter(|(_, spec)| spec.refused != 0)
+                .map(|(index, spec)| (index, refusal(spec.refused)))
+                .collect(),
+            place: place.filter(|at| *at < last).map(|at| {
+                let why = SPLICE_REFUSALS.get(splices[at].refused as usize);
+                (
+                    at,
+                    why.copied()
+                        .unwrap_or("for a reason that is not known here"),
+                )
+            }),
+        })
     }
 
     /// Refuses `only` for a session that needs what its targets call.
@@ -196,6 +269,20 @@ impl Session {
         let why = SPLICE_REFUSALS.get(splice.refused as usize);
         let why = why.unwrap_or(&"for a reason that is not known here");
         format!("{place} cannot be probed: {why}")
+    }
+
+    /// That the module takes no such program, and at which op it stopped.
+    fn refused_program(&self) -> String {
+        let (action, op) = (self.start.bad_action, self.start.bad_op);
+        let program = self.programs.actions.get(action as usize);
+        let place = program.and_then(|program| program.from.checked_add(op));
+        let code = place.and_then(|place| self.programs.ops.get(place as usize));
+        let code = code.and_then(|op| Code::from_number(op.code));
+        format!(
+            "the module refused op {op} ({}) of program {action}: were it and this command built \
+             from the same tree?",
+            code.map_or("none", Code::name)
+        )
     }
 
     /// The tasks that were inside at the start.
@@ -395,6 +482,7 @@ fn refused(
             Failure::failed(format!("{target} cannot be a target: {}", refusal(reason)))
         }
         Some(Errno::ILSEQ) => Failure::failed(session.refused_splice()),
+        Some(Errno::BADRQC) => Failure::failed(session.refused_program()),
         // This file is new, so it has no session of its own.
         Some(Errno::BUSY) => Failure::failed(
             "starting the session: somebody else has redirected the kernel's call of \
@@ -512,6 +600,18 @@ mod tests {
         for part in ["sys:read", "session 7", "bash", "107", "jifl detach 7"] {
             assert!(failure.message.contains(part), "{}", failure.message);
         }
+    }
+
+    #[test]
+    fn a_program_that_the_module_refuses_is_named_by_its_op() {
+        let fake = Fake::default();
+        fake.state().bad_program = Some((1, 1));
+        let mut session = session_of(&[0]);
+        session.programs.actions = vec![Action::of(0, 1), Action::of(1, 2)];
+        session.programs.ops = [Code::Hit, Code::Hit, Code::StrEq].map(Op::of).to_vec();
+        let failure = measure(&fake, session, &Table::all(), |_| ()).unwrap_err();
+        let wanted = "refused op 1 (STR_EQ) of program 1";
+        assert!(failure.message.contains(wanted), "{}", failure.message);
     }
 
     #[test]

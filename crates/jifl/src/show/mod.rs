@@ -2,5 +2,6 @@
 //! The look of output and its destination.
 
 pub mod output;
+pub mod powers;
 pub mod table;
 pub mod text;

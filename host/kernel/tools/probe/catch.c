@@ -57,7 +57,8 @@
  * What is not caught: an execution inside the handler of a kprobe, of others or of the module's
  * own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
  * single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel gives up (BUG in
- * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c).
+ * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c). What a BPF
+ * program of a place calls is not known here; a kprobe with such a program has that case, too.
  */
 #include <linux/kprobes.h>
 #include <linux/preempt.h>
@@ -76,6 +77,7 @@
 #include "../../session/warm.h"
 #include "../../text/overlay.h"
 #include "probe.h"
+#include "act.h"
 
 /* The sites of a breakpoint. Preemption is off. */
 #define for_each_site(site, b) \
@@ -238,17 +240,21 @@ static bool jifl_probe_branches(u8 cc, const struct pt_regs *regs)
 	return holds != (cc & 1);
 }
 
-static void jifl_probe_count_native(const struct jifl_probe_site *site, const struct pt_regs *regs)
+static void jifl_probe_count_native(const struct jifl_probe_site *site, struct pt_regs *regs)
 {
 	const struct jifl_probe *p = site->owner;
 	u32 i;
 
 	for (i = site->first; i < site->first + site->n; i++) {
-		const struct jifl_probe_place *place = &p->places[i];
+		struct jifl_probe_place *place = &p->places[i];
 
-		if (place->where == JIFL_SPLICE_BEFORE ||
-		    jifl_probe_branches(READ_ONCE(place->cc), regs) ==
+		if (place->where != JIFL_SPLICE_BEFORE &&
+		    jifl_probe_branches(READ_ONCE(place->cc), regs) !=
 		    (place->where == JIFL_SPLICE_TAKEN))
+			continue;
+		if (place->program)
+			jifl_act_native(place, regs, jifl_probe_level(regs));
+		else
 			this_cpu_inc(*place->counter);
 	}
 }

@@ -14,6 +14,7 @@
 #include "../../plant.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
+#include "../../call/program.h"
 #include "../../call/whose.h"
 #include "../../enter/function.h"
 #include "../../enter/target.h"
@@ -32,6 +33,16 @@ static const char *const jifl_probe_own[] = {
 	"vsnprintf", "format_decode", "string", "string_nocheck", "number", "put_dec*",
 	"strscpy", "sized_strscpy", "strlen", "strnlen", "strcmp", "strncmp", "strstr", "strchr",
 	"strchrnul", "memcmp", "memchr", "memcpy", "memmove", "memset",
+	/* What programs read and write with. */
+	"copy_from_user_nofault", "copy_user_*", "rep_movs_alternative", "__check_object_size",
+	"check_heap_object", "check_stack_object", "is_vmalloc_addr", "__virt_addr_valid",
+	"nmi_uaccess_okay", "search_extable", "search_module_extables", "search_bpf_extables",
+	"ex_handler_*", "unwind_*", "__unwind_start", "get_stack_info*", "orc_*", "__orc_find",
+	"stack_access_ok", "deref_stack_*", "core_kernel_text", "is_module_text_address",
+	"__module_text_address", "is_bpf_text_address", "bpf_ksym_*", "ftrace_graph_ret_addr",
+	"ring_buffer_*", "rb_*", "__rb_*", "trace_clock_local", "sched_clock*", "local_clock*",
+	/* With the first of these clocks: it spins for a lock that the probed code may hold. */
+	"read_hpet", "ktime_get_mono_fast_ns", "read_tsc", "kvm_clock_*", "pvclock_*",
 };
 
 static bool jifl_probe_is_own(unsigned long begin)
@@ -93,6 +104,9 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->address = from->address;
 	place->where = from->where;
 	place->aim = aim;
+	place->owner = s->tool_data;
+	if (from->action)
+		place->program = &s->programs->programs[from->action - 1];
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind == JIFL_TARGET_NOTRACE && from->address == aim->target->id &&
 	    jifl_probe_is_endbr(from->address))
@@ -104,6 +118,8 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		return JIFL_SPLICE_BOUNDARY;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
+	if (place->skipped && place->program)
+		return JIFL_SPLICE_ENTRY;
 	/* At the door there is no breakpoint, so no handler. */
 	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) &&
 	    jifl_probe_is_own(aim->target->id))

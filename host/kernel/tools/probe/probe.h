@@ -11,7 +11,11 @@
 
 struct ir_block;
 struct jifl_aim;
+struct jifl_groups;
+struct jifl_hit_ring;
 struct jifl_probe;
+struct jifl_program;
+struct jifl_act_room;
 struct jifl_session;
 
 /* The breakpoint at an instruction. There is one, however many sessions have places there. */
@@ -41,7 +45,10 @@ struct jifl_probe_place {
 	bool refused;			/* a copy has found no room for the counter */
 	struct jifl_probe_site *site;	/* NULL: skipped */
 	struct jifl_aim *aim;
+	struct jifl_probe *owner;
 	u64 __percpu *counter;
+	const struct jifl_program *program; /* NULL: the executions are counted, and nothing else */
+	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
 };
 
 #define JIFL_PROBE_JRCXZ	0x10
@@ -56,6 +63,10 @@ struct jifl_probe {
 	struct jifl_probe_place *places;
 	struct jifl_probe_site *sites;
 	struct kprobe **leaving;	/* room for one a site: the end needs no memory */
+	/* Of programs; NULL: none needs it. */
+	struct jifl_act_room __percpu *room;
+	struct jifl_groups *groups;
+	struct jifl_hit_ring *ring;
 	bool leads;			/* breakpoints may lead threads into its context */
 	atomic64_t moved;
 };

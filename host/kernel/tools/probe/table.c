@@ -15,6 +15,7 @@
 #include "../../call/whose.h"
 #include "../../enter/target.h"
 #include "probe.h"
+#include "act.h"
 
 struct jifl_probe_row {
 	unsigned long address;
@@ -24,6 +25,8 @@ struct jifl_probe_row {
 static LIST_HEAD(jifl_probes);			/* jifl_session_mutex */
 static struct jifl_probe_row *jifl_probe_rows;	/* both: the engine lock */
 static u32 jifl_probe_nrows;
+/* A place of the table has a program: it is shown registers and flags that nobody needs, too. */
+static bool jifl_probe_shows;
 
 static int jifl_probe_compare(const void *a, const void *b)
 {
@@ -42,6 +45,16 @@ static u32 jifl_probe_count(void)
 	return n;
 }
 
+/* Under the engine lock. */
+static void jifl_probe_look(void)
+{
+	u32 i;
+
+	jifl_probe_shows = false;
+	for (i = 0; i < jifl_probe_nrows && !jifl_probe_shows; i++)
+		jifl_probe_shows = jifl_probe_rows[i].place->program;
+}
+
 static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
 {
 	struct jifl_probe_row *old;
@@ -53,6 +66,7 @@ static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
 	old = jifl_probe_rows;
 	jifl_probe_rows = rows;
 	jifl_probe_nrows = n;
+	jifl_probe_look();
 	jifl_host_unlock(cookie);
 	kvfree(old);
 }
@@ -112,6 +126,7 @@ static void jifl_probe_remove_rows(const struct jifl_probe *p)
 		    jifl_probe_rows[i].place >= p->places + p->nplaces)
 			jifl_probe_rows[k++] = jifl_probe_rows[i];
 	jifl_probe_nrows = k;
+	jifl_probe_look();
 	jifl_host_unlock(cookie);
 }
 
@@ -150,6 +165,20 @@ static bool jifl_probe_is_doors(const struct ir_block *b, const struct jifl_prob
 	return place->skipped && b->addr.v + b->src_len < place->aim->target->address;
 }
 
+/* Calls jifl_act with the place and all registers. */
+static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_place *place)
+{
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = (unsigned long)jifl_act;
+	ins->nargs = 2;
+	ins->args[0] = (unsigned long)place;
+	ins->fetched = 1u << 1;
+	/* Text is in the highest 2 GiB, so the low half says it all. */
+	ins->fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .base = IR_REG_NONE,
+					     .index = IR_REG_NONE, .scale = 1,
+					     .disp = (s32)place->address };
+}
+
 static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place, u16 at)
 {
 	static const u8 places[] = {
@@ -166,8 +195,14 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		WRITE_ONCE(place->refused, true);
 		return;
 	}
+	if (place->program) {
+		jifl_probe_insert_program(ins, place);
+		return;
+	}
 	ins->kind = IR_INSERT_COUNT;
 	ins->counter = (unsigned long)place->counter;
+	if (jifl_probe_shows)
+		ins->without = IR_WITHOUT_LIVENESS;
 }
 
 void jifl_probe_instrument(struct ir_block *b, void *unused)

@@ -61,11 +61,13 @@
 #include "../../plant.h"
 #include "../../store/answer.h"
 #include "../../call/count.h"
+#include "../../call/program.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
 #include "../../text/overlay.h"
 #include "../tools.h"
 #include "probe.h"
+#include "act.h"
 
 /* --- making ----------------------------------------------------------------------------- */
 
@@ -112,6 +114,26 @@ static void jifl_probe_find_sites(struct jifl_probe *p)
 	}
 }
 
+/* What the session's programs need. */
+static int jifl_probe_open_programs(const struct jifl_session *s, struct jifl_probe *p)
+{
+	const struct jifl_programs *programs = s->programs;
+	int ret = 0;
+
+	if (!programs)
+		return 0;
+	if (programs->bpf && !jifl_act_bpf_may())
+		return -EINVAL;
+	p->room = JIFL_ALLOC(alloc_percpu(struct jifl_act_room));
+	if (!p->room)
+		return -ENOMEM;
+	if (programs->groups)
+		ret = jifl_groups_open(&p->groups, programs->stacks);
+	if (!ret && programs->records)
+		ret = jifl_hit_ring_open(&p->ring, programs->ring);
+	return ret;
+}
+
 static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 {
 	struct jifl_probe *p = JIFL_ALLOC(kzalloc(sizeof(*p), GFP_KERNEL));
@@ -127,7 +149,7 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 	p->leaving = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->leaving), GFP_KERNEL));
 	if (!p->places || !p->sites || !p->leaving)
 		return -ENOMEM;
-	ret = jifl_probe_fill_all(s, p);
+	ret = jifl_probe_open_programs(s, p) ?: jifl_probe_fill_all(s, p);
 	if (!ret)
 		jifl_probe_find_sites(p);
 	return ret;
@@ -142,6 +164,9 @@ static void jifl_probe_close(struct jifl_session *s)
 		return;
 	for (i = 0; i < p->nplaces; i++)
 		free_percpu(p->places[i].counter);
+	jifl_hit_ring_close(p->ring);
+	jifl_groups_close(p->groups);
+	free_percpu(p->room);
 	kvfree(p->places);
 	kvfree(p->sites);
 	kvfree(p->leaving);
@@ -239,7 +264,12 @@ static void jifl_probe_answer(const void *table, u32 i, void *answer)
 	struct jifl_hits *hits = answer;
 	int cpu;
 
-	*hits = (struct jifl_hits){ .caught = site ? atomic64_read(&site->caught) : 0 };
+	*hits = (struct jifl_hits){
+		.caught = site ? atomic64_read(&site->caught) : 0,
+		.untested = atomic64_read(&place->untested),
+		.nested = atomic64_read(&place->nested),
+		.unrun = atomic64_read(&place->unrun),
+	};
 	if (READ_ONCE(place->refused))
 		hits->flags |= JIFL_HITS_NO_ROOM;
 	if (site && READ_ONCE(site->lifted))
@@ -263,10 +293,31 @@ static const struct jifl_answer jifl_probe_table = {
 	.rest = jifl_probe_rest,
 };
 
+/* Of sessions with programs. */
+static const struct jifl_answer *jifl_probe_other(const struct jifl_session *s, u32 table,
+						  const void **of)
+{
+	const struct jifl_probe *p = s->tool_data;
+
+	*of = p->groups;
+	if (table == JIFL_TABLE_GROUPS && p->groups)
+		return &jifl_groups_answer;
+	if (table == JIFL_TABLE_STACKS && p->groups && s->programs->stacks)
+		return &jifl_groups_stacks_answer;
+	return NULL;
+}
+
+static int jifl_probe_hits(const struct jifl_session *s, struct jifl_hit_read *req)
+{
+	const struct jifl_probe *p = s->tool_data;
+
+	return jifl_hit_ring_read(p->ring, req);
+}
+
 static int jifl_probe_init(void)
 {
 	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted);
-	return 0;
+	return jifl_groups_init() ?: jifl_act_bpf_init();
 }
 
 const struct jifl_tool jifl_tool_probe = {
@@ -278,6 +329,8 @@ const struct jifl_tool jifl_tool_probe = {
 	.interrupts = true,
 	.places = true,
 	.table = &jifl_probe_table,
+	.other_table = jifl_probe_other,
+	.hits = jifl_probe_hits,
 	.init = jifl_probe_init,
 	.open = jifl_probe_open,
 	.close = jifl_probe_close,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Histograms of a value of each call, by powers of two.
 
-use std::collections::BTreeMap;
-
 use jifl_sys::abi::HIST_NEGATIVE;
 use serde::Serialize;
 
@@ -12,20 +10,9 @@ use crate::base::duration;
 use crate::session::histogram;
 use crate::session::report::{Format, Report, Row, Species, cost};
 use crate::show::output::fit;
+use crate::show::powers::{self, Bucket, bar_within};
 use crate::show::text::grouped;
 use crate::show::text::json;
-
-/// Characters of the longest bar, if there is room, and of the rest of its line.
-const BAR: usize = 52;
-const BESIDE_BAR: usize = 31;
-
-/// Values from `low` on, below `high`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-struct Bucket {
-    low: u64,
-    high: u64,
-    count: u64,
-}
 
 /// One system call, or function.
 #[derive(Debug, Serialize)]
@@ -86,16 +73,14 @@ pub fn render(value: Value, report: &Report, form: Form) -> String {
 
 fn target(value: Value, row: &Row) -> Target<'_> {
     let timed = value == Value::Duration;
-    let mut powers: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut powers = [0u64; 65];
     let mut negative = 0;
     for (bucket, count) in &row.histogram {
         match (timed, *bucket) {
             (false, HIST_NEGATIVE) => negative += count,
-            (false, bits) => *powers.entry(bits as u32).or_default() += count,
+            (false, bits) => powers[bits] += count,
             // These buckets are finer; each lies within one power of two.
-            (true, bucket) => {
-                *powers.entry(bits(histogram::bounds(bucket).0)).or_default() += count
-            }
+            (true, bucket) => powers[bits(histogram::bounds(bucket).0)] += count,
         }
     }
     Target {
@@ -112,46 +97,24 @@ fn target(value: Value, row: &Row) -> Target<'_> {
         p50: row.p50.filter(|_| timed),
         p99: row.p99.filter(|_| timed),
         negative,
-        buckets: filled(&powers),
+        buckets: powers::buckets(&powers),
         missed: row.missed,
     }
 }
 
-fn bits(value: u64) -> u32 {
-    u64::BITS - value.leading_zeros()
-}
-
-/// Buckets from the first to the last that is not empty, without a gap.
-fn filled(powers: &BTreeMap<u32, u64>) -> Vec<Bucket> {
-    let (Some((first, _)), Some((last, _))) = (powers.first_key_value(), powers.last_key_value())
-    else {
-        return Vec::new();
-    };
-    let bucket = |bits: u32| Bucket {
-        low: if bits == 0 { 0 } else { 1 << (bits - 1) },
-        high: 1u64.checked_shl(bits).unwrap_or(u64::MAX),
-        count: powers.get(&bits).copied().unwrap_or(0),
-    };
-    (*first..=*last).map(bucket).collect()
+fn bits(value: u64) -> usize {
+    (u64::BITS - value.leading_zeros()) as usize
 }
 
 /// Lines in bpftrace's format.
 fn text(value: Value, target: &Target<'_>, bar: usize) -> String {
-    let mut text = format!(
+    let text = format!(
         "@{}[{}]: {}\n",
         value.name(),
         target.name,
         figures(value, target)
     );
-    let counts = target.buckets.iter().map(|bucket| bucket.count);
-    let most = counts.chain([target.negative]).max().unwrap_or(0);
-    if target.negative > 0 {
-        text += &line("(..., 0)", target.negative, most, bar);
-    }
-    for bucket in &target.buckets {
-        text += &line(&label(bucket), bucket.count, most, bar);
-    }
-    text
+    text + &powers::lines(&target.buckets, target.negative, bar)
 }
 
 fn figures(value: Value, target: &Target<'_>) -> String {
@@ -165,35 +128,6 @@ fn figures(value: Value, target: &Target<'_>) -> String {
         text += &format!(", {} without an end", grouped(target.no_return));
     }
     text
-}
-
-/// Characters of the longest bar on a terminal with this many columns.
-fn bar_within(width: Option<usize>) -> usize {
-    width.map_or(BAR, |width| width.saturating_sub(BESIDE_BAR).clamp(1, BAR))
-}
-
-fn line(label: &str, count: u64, most: u64, bar: usize) -> String {
-    let length = (u128::from(count) * bar as u128 / u128::from(most.max(1))) as usize;
-    format!(
-        "{label:<16} {:>11} |{:<bar$}|\n",
-        grouped(count),
-        "@".repeat(length)
-    )
-}
-
-/// `[0]`, `[1]`, `[2, 4)`, `[1K, 2K)`
-fn label(bucket: &Bucket) -> String {
-    if bucket.high - bucket.low <= 1 {
-        return format!("[{}]", bucket.low);
-    }
-    format!("[{}, {})", short(bucket.low), short(bucket.high))
-}
-
-/// A power of two as text.
-fn short(number: u64) -> String {
-    const UNITS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
-    let unit = (number.trailing_zeros() / 10) as usize;
-    format!("{}{}", number >> (10 * unit), UNITS[unit])
 }
 
 fn csv(targets: &[Target<'_>], species: Species) -> String {
@@ -218,6 +152,7 @@ fn csv(targets: &[Target<'_>], species: Species) -> String {
 mod tests {
     use super::*;
     use crate::session::report::tests::sample;
+    use crate::show::powers::BAR;
     use jifl_sys::abi::Kind;
 
     fn form(format: Format) -> Form {
@@ -291,15 +226,5 @@ mod tests {
             (&674.into(), &0.into())
         );
         assert_eq!(value["value"], "duration");
-    }
-
-    #[test]
-    fn labels_are_short() {
-        let of = |bits: u32| label(&filled(&BTreeMap::from([(bits, 1)]))[0]);
-        assert_eq!(
-            [0, 1, 2, 10, 11, 63].map(of),
-            ["[0]", "[1]", "[2, 4)", "[512, 1K)", "[1K, 2K)", "[4E, 8E)"]
-        );
-        assert!(filled(&BTreeMap::new()).is_empty());
     }
 }

@@ -2,16 +2,46 @@
 //! The instructions of one function, and where it is left. Only the function's own bytes are read:
 //! the structure of the whole kernel takes much longer.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
-use iced_x86::{FlowControl, Instruction, Mnemonic};
+use iced_x86::{
+    FlowControl, Formatter, GasFormatter, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+};
 use jifl_code::flow::{self, Flow, Target, Thunks};
 use jifl_code::names;
 use jifl_code::running::Memory;
 use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_TAKEN};
 
+use super::word::Form;
 use crate::kernel::functions::Function;
 use crate::kernel::symbols::Symbols;
+
+/// A function's name and module.
+type Key<'a> = (&'a str, Option<&'a str>);
+
+/// What compilers have put aside of functions: the rest of the name, and the address.
+pub struct Parts<'a>(HashMap<Key<'a>, Vec<(&'a str, u64)>>);
+
+impl<'a> Parts<'a> {
+    /// All of them.
+    pub fn of(symbols: &'a Symbols) -> Parts<'a> {
+        let mut all: HashMap<_, Vec<_>> = HashMap::new();
+        for (full, starts) in symbols.starts() {
+            let bare = full.split(' ').next().unwrap_or(full);
+            let Some(whole) = names::whole(bare) else {
+                continue;
+            };
+            for start in starts {
+                let key = (whole, symbols.module(start));
+                all.entry(key)
+                    .or_default()
+                    .push((&bare[whole.len()..], start));
+            }
+        }
+        Parts(all)
+    }
+}
 
 /// A function's code.
 #[derive(Debug)]
@@ -26,22 +56,19 @@ pub struct Code {
 
 impl Code {
     /// The code of a function of the running kernel. `None`: it cannot be read.
-    pub fn of(function: &Function, symbols: &Symbols, memory: &mut dyn Memory) -> Option<Code> {
+    pub fn of(
+        function: &Function,
+        parts: &Parts<'_>,
+        symbols: &Symbols,
+        memory: &mut dyn Memory,
+    ) -> Option<Code> {
         let mut pieces = vec![(
             String::new(),
             function.address..symbols.end(function.address)?,
         )];
-        for (name, starts) in symbols.starts() {
-            if names::whole(name) != Some(function.name.as_str()) {
-                continue;
-            }
-            for start in starts {
-                let place = symbols.function(start)?;
-                if place.module() == function.module.as_deref() {
-                    let rest = name.trim_start_matches(function.name.as_str());
-                    pieces.push((rest.to_owned(), start..symbols.end(start)?));
-                }
-            }
+        let key = (function.name.as_str(), function.module.as_deref());
+        for (rest, start) in parts.0.get(&key).into_iter().flatten() {
+            pieces.push(((*rest).to_owned(), *start..symbols.end(*start)?));
         }
         let mut code = Code::read(pieces, memory)?;
         code.has_kprobes = code.find_kprobes(symbols);
@@ -151,6 +178,91 @@ impl Code {
         all.filter_map(|one| Some((one.ip(), exit(one)?))).collect()
     }
 
+    /// Where instructions of a form stand: addresses. What stands at the function's site is the
+    /// tracer's. `names`: is an address the beginning of a function that is meant?
+    pub fn all(
+        &self,
+        form: &Form,
+        thunks: &Thunks,
+        site: Range<u64>,
+        names: impl Fn(&str, u64) -> bool,
+    ) -> Vec<u64> {
+        let begin = self.pieces[0].1.start;
+        let mut accesses = InstructionInfoFactory::new();
+        let mut texts = GasFormatter::new();
+        let calls = |one: &Instruction, callee: &str| match thunks.flow(one) {
+            Flow::Call(Target::Direct(to)) => names(callee, to),
+            Flow::Jump(Target::Direct(to)) | Flow::Branch(Target::Direct(to)) => {
+                (to == begin || !self.holds(to)) && names(callee, to)
+            }
+            _ => false,
+        };
+        let mut access = |one: &Instruction, wanted: &[OpAccess]| {
+            // The stack of calls and returns, and addresses that are only computed, are none.
+            let info = accesses.info(one);
+            let mut memory = info.used_memory().iter();
+            one.flow_control() == FlowControl::Next
+                && memory.any(|memory| wanted.contains(&memory.access()))
+        };
+        let mut is_it = |one: &Instruction| match form {
+            Form::Calls => matches!(thunks.flow(one), Flow::Call(_)),
+            Form::CallsOf(callee) => calls(one, callee),
+            Form::BehindCallsOf(callee) => {
+                one.flow_control() == FlowControl::Call && calls(one, callee)
+            }
+            Form::Loads => access(
+                one,
+                &[
+                    OpAccess::Read,
+                    OpAccess::CondRead,
+                    OpAccess::ReadWrite,
+                    OpAccess::ReadCondWrite,
+                ],
+            ),
+            Form::Stores => access(
+                one,
+                &[
+                    OpAccess::Write,
+                    OpAccess::CondWrite,
+                    OpAccess::ReadWrite,
+                    OpAccess::ReadCondWrite,
+                ],
+            ),
+            Form::Named { locked, mnemonic } => {
+                let is_named = |mnemonic: &String| {
+                    let mut text = String::new();
+                    texts.format_mnemonic(one, &mut text);
+                    let written = text.rsplit(' ').next() == Some(mnemonic);
+                    written || format!("{:?}", one.mnemonic()).eq_ignore_ascii_case(mnemonic)
+                };
+                (!locked || one.has_lock_prefix()) && mnemonic.as_ref().is_none_or(is_named)
+            }
+        };
+        let all = self.instructions.iter();
+        let own = all.filter(|one| !one.is_invalid() && !site.contains(&one.ip()));
+        let found = own.filter(|one| is_it(one));
+        match form {
+            Form::BehindCallsOf(_) => {
+                let behind = found.map(Instruction::next_ip);
+                behind.filter(|at| self.at(*at).is_some()).collect()
+            }
+            _ => found.map(Instruction::ip).collect(),
+        }
+    }
+
+    /// Does the exit there return, and not jump to what returns for it?
+    pub fn returns(&self, address: u64, thunks: &Thunks) -> bool {
+        let flow = self.at(address).map(|one| thunks.flow(one));
+        matches!(flow, Some(Flow::Return | Flow::BranchReturn))
+    }
+
+    /// Does a branch of the function lead there?
+    pub fn is_jumped_to(&self, address: u64) -> bool {
+        let is_call = |one: &Instruction| one.flow_control() == FlowControl::Call;
+        let all = self.instructions.iter().filter(|one| !is_call(one));
+        all.filter_map(flow::direct).any(|to| to == address)
+    }
+
     /// Is it a branch on a condition whose ways can be told apart?
     pub fn is_branch(&self, address: u64) -> bool {
         let is_loop = |one: &Instruction| {
@@ -168,6 +280,7 @@ impl Code {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::cmd::probe::word::{What, Word};
 
     /// Memory that holds these bytes alone.
     struct Bytes(u64, Vec<u8>);
@@ -213,6 +326,43 @@ pub mod tests {
                 (0x100f, SPLICE_BEFORE),
             ]
         );
+    }
+
+    #[test]
+    fn instructions_are_found_by_their_form() {
+        let bytes = vec![
+            0xe8, 0xfb, 0x0f, 0, 0, // call 0x2000
+            0xf0, 0x48, 0x0f, 0xb1, 0x0a, // lock cmpxchg %rcx,(%rdx)
+            0x48, 0x8b, 0x02, // mov (%rdx),%rax
+            0xc7, 0x02, 1, 0, 0, 0, // movl $1,(%rdx)
+            0xff, 0xd0, // call *%rax
+            0xe8, 0xe6, 0x0f, 0, 0, // call 0x2000
+            0xe8, 0xe1, 0x1f, 0, 0, // call 0x3000
+            0xe9, 0xdc, 0x0f, 0, 0, // jmp 0x2000
+        ];
+        let end = 0x1000 + bytes.len() as u64;
+        let pieces = vec![(String::new(), 0x1000..end)];
+        let code = Code::read(pieces, &mut Bytes(0x1000, bytes)).unwrap();
+        let found = |word: &str| {
+            let What::All(form) = Word::parse(word).unwrap().what else {
+                panic!("{word}")
+            };
+            let is_it = |name: &str, at| (name == "g" && at == 0x2000) || name == "*";
+            let site = 0x1000..0x1005;
+            code.all(&form, &Thunks::default(), site, is_it)
+        };
+        assert_eq!(found("fn:f call:g"), [0x1015, 0x101f]);
+        assert_eq!(found("fn:f call:g:return"), [0x101a]);
+        assert_eq!(found("fn:f call:*"), [0x1015, 0x101a, 0x101f]);
+        assert_eq!(found("fn:f call"), [0x1013, 0x1015, 0x101a]);
+        assert_eq!(found("fn:f cmpxchg"), [0x1005]);
+        assert_eq!(found("fn:f lock cmpxchg"), [0x1005]);
+        assert_eq!(found("fn:f lock"), [0x1005]);
+        assert_eq!(found("fn:f lock mov"), [0; 0]);
+        assert_eq!(found("fn:f mov"), [0x100a, 0x100d]);
+        assert_eq!(found("fn:f movl"), [0x100d]);
+        assert_eq!(found("fn:f load"), [0x1005, 0x100a]);
+        assert_eq!(found("fn:f store"), [0x1005, 0x100d]);
     }
 
     #[test]

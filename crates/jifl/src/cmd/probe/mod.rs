@@ -2,23 +2,37 @@
 //! `jifl probe`: counts executions of places in the kernel's code, for all callers, in all
 //! contexts.
 
+mod bpf;
 mod census;
 mod code;
+mod groups;
+mod kprobe;
 mod place;
+mod program;
+mod records;
+mod sheet;
+mod source;
+mod word;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{
-    FLAG_ADOPT, HITS_MISSED, HITS_MOVED, HITS_NO_ROOM, HITS_SWITCHED_OFF, Hits, Kind,
-};
-use serde::Serialize;
+use jifl_sys::abi::{FLAG_ADOPT, Kind};
 
-use self::place::{Kernel, Places, Word};
+use self::code::Parts;
+use self::groups::Groups;
+use self::place::{Kernel, LeftOut, Places};
+use self::program::{Actions, Compiled, Layout};
+use self::records::{Form, Records, Told};
+use self::sheet::{Recorded, Sheet};
+use self::word::{What, Word};
 use crate::base::exit::{DONE, Failure};
 use crate::cmd::analyze::Source;
+use crate::expr::{Item, Scopes};
 use crate::kernel::functions::Functions;
+use crate::kernel::lines::LinesArgs;
 use crate::kernel::memory::Kcore;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
@@ -26,10 +40,22 @@ use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::scope::{self, Span};
-use crate::session::table::{self, Rest};
-use crate::show::output::{Format, Sink, fit, width};
-use crate::show::table::table;
+use crate::session::table;
+use crate::session::targets::Target;
+use crate::show::output::{self, Sink, fit, width};
+use crate::show::powers;
 use crate::show::text::{grouped, json};
+
+/// How the report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One object on one line
+    Json,
+    /// With --record: an object on a line for each record, then the report
+    Ndjson,
+}
 
 /// Arguments of `jifl probe`.
 #[derive(Debug, Args)]
@@ -39,7 +65,19 @@ PLACE is in a function of the kernel:
   fn:NAME+0xOFFSET           an instruction, as `jifl cfg fn:NAME` shows them
   fn:NAME+0xOFFSET:taken     the branch there, when it branches; :not-taken, when it does not
   fn:NAME%return             all its returns, also those by a jump to another function
-NAME may be NAME@MODULE, 0xADDRESS, or NAME.cold with an offset.
+  0xADDRESS                  the instruction at this address
+  line:FILE:LINE             each range of the line's code, in all functions and inlined copies
+  'fn:NAME call:CALLEE'      direct calls of a function, and jumps to it; CALLEE may be a glob
+  'fn:NAME call:CALLEE:return'  the instructions behind these calls
+  'fn:NAME call'             all calls; so load and store: instructions that access memory
+  'fn:NAME MNEMONIC'         all instructions of a kind: cmpxchg, 'lock cmpxchg', lock, movl
+NAME may be NAME@MODULE, 0xADDRESS, or NAME.cold with an offset. Where all of something is meant,
+and in fn:NAME, it may be a glob: all functions that can be probed are meant.
+
+EXPR is C without what changes anything: arguments by name at a function's entry, $ret at
+fn:NAME%return, registers, memory through casts, str(ADDRESS), pid, tid, comm, cpu, time, level,
+current: 'file->f_inode->i_ino', '((struct file *)rdi)->f_flags & 2', '*(u64 *)(rdi+8)'. What cannot
+be read is ?.
 
 Executions by all tasks and in all interrupts are counted. The session ends with CMD, after --for,
 or with Ctrl-C. With CMD the exit status is CMD's.
@@ -56,6 +94,10 @@ Examples:
   jifl probe fn:vfs_read --for 10s
   jifl probe fn:vfs_read+0x2c fn:vfs_read%return -- cat /etc/hostname
   jifl probe fn:vfs_read+0x2c:taken fn:vfs_read+0x2c:not-taken -f json --for 1s
+  jifl probe line:fs/read_write.c:463 'fn:vfs_* call:rw_verify_area' --each --for 10s
+  jifl probe fn:do_filp_open --record 'str(pathname->name), op->open_flag' --for 1s
+  jifl probe fn:vfs_read%return --if '$ret < 0' --by 'comm, $ret' --stack -- ls /proc/1/fd
+  jifl probe fn:vfs_read --hist count -- dd if=/dev/zero of=/dev/null count=100
   jifl probe --census mod:ext4")]
 pub struct ProbeArgs {
     /// Where; with --census fn:GLOB or mod:GLOB, or nothing
@@ -64,12 +106,21 @@ pub struct ProbeArgs {
     /// Count in which way each instruction could be probed, by module
     #[arg(long, conflicts_with_all = ["count", "time", "command"])]
     census: bool,
-    /// With --census: of this file, a vmlinux or a module, not of the kernel that runs
-    #[arg(long, value_name = "FILE", requires = "census")]
+    /// With --census: of this file, a vmlinux or a module, not of the kernel that runs. With
+    /// line:FILE:LINE the kernel's vmlinux with debug information
+    #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
+    /// A row for each place of a word that means several
+    #[arg(long, conflicts_with = "census")]
+    each: bool,
+    /// Go on although more than 1,000 places are meant
+    #[arg(short, long, conflicts_with = "census")]
+    yes: bool,
     /// Count executions: what is done if nothing else is asked for
     #[arg(long)]
     count: bool,
+    #[command(flatten)]
+    actions: Actions,
     /// How the report is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
@@ -85,29 +136,199 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.census {
         return run_census(args);
     }
-    let words: Vec<Word> = (args.places.iter())
-        .map(|word| Word::parse(word))
-        .collect::<Result<_, _>>()?;
-    let places = find(&words)?;
-    let mut sink = Sink::open(args.output.as_deref())?;
+    let symbols = Symbols::of_kernel();
+    let (words, lines) = words(args, &symbols)?;
+    let is_line = |word: &Word| matches!(word.what, What::Line(..));
+    if args.vmlinux.is_some() && !words.iter().any(is_line) {
+        return Err(Failure::usage(
+            "--vmlinux goes with --census, and with line:FILE:LINE",
+        ));
+    }
+    let asked = args.actions.read(lines)?;
+    if asked.records() && args.format == Format::Json {
+        return Err(Failure::usage(
+            "--record goes with -f text and -f ndjson: a report in one object comes at the end",
+        ));
+    }
+    let mut places = find(&words, args, &symbols)?;
+    let sink = Sink::open(args.output.as_deref())?;
     let calls = Table::all();
-    let mut session = Session::new(Kind::Probe, FLAG_ADOPT, places.targets);
-    session.splices = places.splices;
+    let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
+    settle(&mut session, &mut places)?;
+    let Compiled { programs, layouts } = match args.actions.is_any() {
+        true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
+        false => Compiled::default(),
+    };
+    session.programs = programs;
+    session.splices = places.splices.clone();
+    let told = told(&words, &places, &layouts, &symbols);
+    observe(
+        args,
+        session,
+        (&words, &places),
+        &told,
+        sink,
+        asked.records(),
+        &calls,
+    )
+}
+
+/// For each word the values that its line of kprobe events records.
+type Lines = Vec<Vec<Item>>;
+
+/// The words of the command line, and for each of them what its line of kprobe events records.
+fn words(args: &ProbeArgs, symbols: &Symbols) -> Result<(Vec<Word>, Option<Lines>), Failure> {
+    if !args.actions.kprobe {
+        let words = args.places.iter().map(|word| Word::parse(word));
+        return Ok((words.collect::<Result<_, _>>()?, None));
+    }
+    let (mut words, mut lines) = (Vec::new(), Vec::new());
+    for line in &args.places {
+        let line = kprobe::parse(line, symbols)?;
+        let mut word = Word::parse(&line.place)?;
+        word.word = line.event;
+        words.push(word);
+        lines.push(line.fields);
+    }
+    Ok((words, Some(lines)))
+}
+
+/// Runs the session, and writes its report.
+fn observe(
+    args: &ProbeArgs,
+    session: Session,
+    (words, places): (&[Word], &Places),
+    told: &Told<'_>,
+    sink: Sink,
+    records: bool,
+    calls: &Table,
+) -> Result<u8, Failure> {
     let door = device::open()?;
-    let (outcome, ()) = scope::observe(&args.span.scope(), &door, session, &calls, None, |_| ())?;
+    let scope = args.span.scope();
+    let form = match args.format {
+        Format::Ndjson => Form::Ndjson,
+        Format::Text | Format::Json => Form::Text,
+    };
+    let (outcome, mut sink, recorded) = if records {
+        let records = Records::new(&door, told, form, sink, device::info(&door)?.cpus as usize);
+        let turn: &(dyn Fn() + Sync) = &|| records.turn();
+        let (outcome, ()) = scope::observe(&scope, &door, session, calls, Some(turn), |_| ())?;
+        let (sink, written, lost) = records.end()?;
+        (outcome, sink, Some(Recorded { written, lost }))
+    } else {
+        let (outcome, ()) = scope::observe(&scope, &door, session, calls, None, |_| ())?;
+        (outcome, sink, None)
+    };
     let (hits, rest) = table::read(&door, "reading the counts")?;
-    let sheet = Sheet::of(
-        &words,
-        &places.of_words,
-        &hits,
-        rest,
-        outcome.report.duration_ns,
-    );
+    let duration_ns = outcome.report.duration_ns;
+    let mut sheet = Sheet::of(words, places, &hits, rest, duration_ns);
+    sheet.groups = Groups::read(&door, told)?;
+    sheet.records = recorded;
+    let width = width(args.output.as_deref());
     sink.write(&match args.format {
-        Format::Text => fit(sheet.text(), width(args.output.as_deref())),
-        Format::Json => json(&sheet),
+        Format::Text => {
+            let bar = powers::bar_within(width);
+            fit(sheet.text(args.each, bar), width)
+        }
+        Format::Json | Format::Ndjson => json(&sheet),
     })?;
     Ok(outcome.exit_status())
+}
+
+/// What is known of each place: its word's name, if the word means this place alone.
+fn told<'a>(
+    words: &'a [Word],
+    places: &'a Places,
+    layouts: &'a [Layout],
+    symbols: &'a Symbols,
+) -> Told<'a> {
+    let mut names: Vec<&str> = places.names.iter().map(String::as_str).collect();
+    for (word, of_word) in words.iter().zip(&places.of_words) {
+        if let [place] = of_word.as_slice() {
+            names[*place] = &word.word;
+        }
+    }
+    let layout = |splice: &jifl_sys::abi::Splice| {
+        let at = (splice.action as usize).checked_sub(1)?;
+        layouts.get(at)
+    };
+    Told {
+        names,
+        layouts: places.splices.iter().filter_map(layout).collect(),
+        symbols,
+    }
+}
+
+/// Takes out what the module has against functions that globs mean, and says so.
+fn settle(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
+    let may_be_left_out = |target: &Target| match target {
+        Target::Function(one) => one.may_be_left_out,
+        Target::Syscall(_) => false,
+    };
+    let optional: Vec<bool> = session.targets.iter().map(may_be_left_out).collect();
+    let address: Vec<u64> = (session.targets.iter())
+        .map(|target| target.function().map_or(0, |function| function.address))
+        .collect();
+    while optional.contains(&true) && !places.splices.is_empty() {
+        session.splices = places.splices.clone();
+        let tried = session.tried(&device::open()?)?;
+        let before = places.splices.len();
+        for (target, why) in tried
+            .targets
+            .iter()
+            .filter(|(target, _)| optional[**target])
+        {
+            let left_out = places.left_out.entry(why).or_default();
+            left_out.insert(address[*target]);
+        }
+        let bad = tried.place.and_then(|(at, why)| {
+            let target = places.splices[at].target as usize;
+            let is_known = !optional[target] || tried.targets.contains_key(&target);
+            (!is_known).then_some((at, target, why))
+        });
+        if let Some((_, target, why)) = bad {
+            let left_out = places.left_out.entry(why).or_default();
+            left_out.insert(address[target]);
+        }
+        let splice = bad.map(|(at, target, _)| (places.splices[at].address, target));
+        places.keep(|one| {
+            let target = one.target as usize;
+            let is_refused = optional[target] && tried.targets.contains_key(&target);
+            // A door counts where no instruction of the function can be probed.
+            let is_like_it = splice.is_some_and(|(bad, of)| {
+                of == target && (one.address == bad || one.address != address[target])
+            });
+            !is_refused && !is_like_it
+        });
+        if places.splices.len() == before {
+            break;
+        }
+    }
+    if places.left_out.is_empty() {
+        return Ok(());
+    }
+    let text = left_out(&places.left_out);
+    if places.splices.is_empty() {
+        return Err(Failure::failed(format!(
+            "nothing is left of what is to be probed: {text}"
+        )));
+    }
+    output::note(&format!("jifl: {text}"));
+    Ok(())
+}
+
+/// How many functions are left out, and why.
+fn left_out(all: &LeftOut) -> String {
+    let number: usize = all.values().map(|functions| functions.len()).sum();
+    let causes = all.iter();
+    let causes =
+        causes.map(|(why, functions)| format!("{why} ({})", grouped(functions.len() as u64)));
+    let are = if number == 1 { " is" } else { "s are" };
+    format!(
+        "{} function{are} left out: {}",
+        grouped(number as u64),
+        causes.collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
@@ -122,110 +343,25 @@ fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
     let census = census::census(&program, pattern.as_ref())?;
     Sink::open(args.output.as_deref())?.write(&match args.format {
         Format::Text => fit(census.text(), width(args.output.as_deref())),
-        Format::Json => json(&census),
+        Format::Json | Format::Ndjson => json(&census),
     })?;
     Ok(DONE)
 }
 
 /// The places in the running kernel.
-fn find(words: &[Word]) -> Result<Places, Failure> {
+fn find(words: &[Word], args: &ProbeArgs, symbols: &Symbols) -> Result<Places, Failure> {
     let functions = Functions::of_kernel();
-    let symbols = Symbols::of_kernel();
     let mut memory = Kcore::open()?;
     let kernel = Kernel {
         functions: &functions,
-        symbols: &symbols,
+        symbols,
+        parts: Parts::of(symbols),
         thunks: symbols.thunks(),
         memory: &mut memory,
+        source: source::Source::new(LinesArgs::of(args.vmlinux.clone(), None), symbols),
+        names: OnceCell::new(),
     };
-    place::select(words, kernel)
-}
-
-/// What is shown.
-#[derive(Debug, Serialize)]
-struct Sheet<'a> {
-    command: &'static str,
-    places: Vec<Row<'a>>,
-    /// Of those that were caught, threads that went on in the code cache.
-    moved: u64,
-    /// Executions that were not counted: in the handler of a kprobe.
-    missed: u64,
-    /// Places that some copy has no counter for.
-    incomplete: u64,
-    /// Places whose breakpoint was gone for a time, as kprobes were switched off.
-    switched_off: u64,
-    duration_ns: u64,
-}
-
-/// A word of the command line.
-#[derive(Debug, Serialize)]
-struct Row<'a> {
-    place: &'a str,
-    /// Instructions, or ways of branches, that it means.
-    places: usize,
-    hits: u64,
-    caught: u64,
-}
-
-impl<'a> Sheet<'a> {
-    fn of(
-        words: &'a [Word],
-        of_words: &[Vec<usize>],
-        hits: &[Hits],
-        rest: Rest,
-        duration_ns: u64,
-    ) -> Sheet<'a> {
-        let row = |(word, places): (&'a Word, &Vec<usize>)| {
-            let of = |what: fn(&Hits) -> u64| places.iter().map(|at| what(&hits[*at])).sum();
-            Row {
-                place: &word.word,
-                places: places.len(),
-                hits: of(|hits| hits.hits),
-                caught: of(|hits| hits.caught),
-            }
-        };
-        let with = |flag| hits.iter().filter(|hits| hits.flags & flag != 0).count() as u64;
-        Sheet {
-            command: "probe",
-            places: words.iter().zip(of_words).map(row).collect(),
-            moved: rest[HITS_MOVED],
-            missed: rest[HITS_MISSED],
-            incomplete: with(HITS_NO_ROOM),
-            switched_off: with(HITS_SWITCHED_OFF),
-            duration_ns,
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut lines = vec![["PLACE", "HITS", "CAUGHT"].map(str::to_owned).to_vec()];
-        for row in &self.places {
-            lines.push(vec![
-                row.place.to_owned(),
-                grouped(row.hits),
-                grouped(row.caught),
-            ]);
-        }
-        let mut text = table(&lines);
-        text += &format!(
-            "# missed {}; threads led into the cache {}\n",
-            grouped(self.missed),
-            grouped(self.moved)
-        );
-        if self.incomplete > 0 {
-            text += &format!(
-                "# {} places have too few hits: a copy of their block had no room for a counter\n",
-                grouped(self.incomplete)
-            );
-        }
-        if self.switched_off > 0 {
-            text += &format!(
-                "# {} places may have too few hits: kprobes were switched off meanwhile; leave 1 \
-                 in /sys/kernel/debug/kprobes/enabled\n",
-                grouped(self.switched_off)
-            );
-        }
-        text
-    }
+    place::select(words, kernel, args.yes, args.actions.is_any())
 }
 
 #[cfg(test)]
@@ -241,6 +377,12 @@ mod tests {
                 "fn:vfs_read+0x2c fn:vfs_read%return -- cat /etc/hostname",
                 "fn:vfs_read+0x2c:taken fn:vfs_read+0x2c:not-taken -f json --for 1s",
                 "fn:a+0x10 fn:b+0x2c --count",
+                "line:fs/open.c:5 --vmlinux x --for 1s",
+                "fn:vfs_*%return --each --yes",
+                "fn:vfs_read --if count>4096 --record count,pos -f ndjson --ring 4M",
+                "fn:vfs_read --hist count --by comm --stack",
+                "fn:vfs_read --bpf /sys/fs/bpf/on_read",
+                "--kprobe fn:a fn:b",
                 "--census",
                 "--census mod:ext4 -f json --vmlinux vmlinux",
             ],
@@ -248,52 +390,12 @@ mod tests {
                 "",
                 "fn:vfs_read -p 1",
                 "fn:vfs_read -f csv",
-                "fn:vfs_read --vmlinux x",
                 "--census --for 1s",
+                "--census --each",
+                "--census --yes",
+                "fn:vfs_read --ring 0",
+                "--kprobe fn:a --record count",
             ],
-        );
-    }
-
-    #[test]
-    fn a_word_has_the_hits_of_all_its_places() {
-        let words = ["fn:f%return", "fn:f+0x3"].map(|word| Word::parse(word).unwrap());
-        let hit = |hits, caught| Hits {
-            hits,
-            caught,
-            ..Hits::default()
-        };
-        let sheet = Sheet::of(
-            &words,
-            &[vec![0, 2], vec![1]],
-            &[hit(5, 1), hit(7, 0), hit(1000, 2)],
-            [3, 1, 0],
-            5,
-        );
-        assert_eq!(
-            sheet.text(),
-            "PLACE         HITS  CAUGHT\n\
-             fn:f%return  1,005       3\n\
-             fn:f+0x3         7       0\n\
-             # missed 1; threads led into the cache 3\n"
-        );
-    }
-
-    #[test]
-    fn what_is_not_complete_is_said() {
-        let words = [Word::parse("fn:f%return").unwrap()];
-        let hit = |flags| Hits {
-            flags,
-            ..Hits::default()
-        };
-        let all = [hit(HITS_NO_ROOM), hit(HITS_SWITCHED_OFF | HITS_NO_ROOM)];
-        let text = Sheet::of(&words, &[vec![0, 1]], &all, [0; 3], 5).text();
-        assert!(
-            text.contains("\n# 2 places have too few hits: a copy"),
-            "{text}"
-        );
-        assert!(
-            text.contains("\n# 1 places may have too few hits: kprobes"),
-            "{text}"
         );
     }
 }

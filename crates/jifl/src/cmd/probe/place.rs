@@ -1,91 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places in the notation of users: `fn:vfs_read`, `fn:vfs_read+0x10`, `fn:vfs_read%return`,
-//! `fn:vfs_read+0x2c:taken`, `fn:vfs_read.cold+0x4`.
+//! What words for places mean in the running kernel: functions as targets, and places in them.
 
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use jifl_code::flow::Thunks;
 use jifl_code::names;
 use jifl_code::running::Memory;
-use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN, Splice};
+use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN, SPLICES_MAX, Splice};
 
-use super::code::Code;
+use super::code::{Code, Parts};
+use super::source::Source;
+use super::word::{FORMS, Form, What, Word};
 use crate::base::exit::Failure;
-use crate::kernel::functions::{Function, Functions};
-use crate::kernel::pattern::{Pattern, is_part};
+use crate::base::glob;
+use crate::expr::At;
+use crate::kernel::functions::{Function, Functions, Selection};
+use crate::kernel::pattern::{Pattern, is_part, source_name};
 use crate::kernel::symbols::Symbols;
 use crate::session::targets::{FunctionTarget, Target};
+use crate::show::text::grouped;
 
-/// What a word says of its function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
-    /// A part (`.cold`, or nothing), an offset in it, and `SPLICE_*`.
-    At(String, u64, u32),
-    /// All returns.
-    Return,
-}
-
-/// A word of the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// As it was given.
-    pub word: String,
-    function: String,
-    what: What,
-}
-
-const FORMS: &str = "a place is fn:NAME, fn:NAME+0xOFFSET, fn:NAME+0xOFFSET:taken, \
-                     fn:NAME+0xOFFSET:not-taken or fn:NAME%return";
-
-impl Word {
-    /// Reads a word.
-    ///
-    /// # Errors
-    /// It is of no known form.
-    pub fn parse(word: &str) -> Result<Word, Failure> {
-        let wrong = || Failure::usage(format!("{word}: {FORMS}"));
-        if !word.starts_with("fn:") {
-            return Err(wrong());
-        }
-        if let Some(function) = word.strip_suffix("%return") {
-            return Ok(Word {
-                word: word.into(),
-                function: function.into(),
-                what: What::Return,
-            });
-        }
-        let (rest, side) = match word[3..].split_once(':') {
-            None => (word, SPLICE_BEFORE),
-            Some((place, "taken")) => (&word[..3 + place.len()], SPLICE_TAKEN),
-            Some((place, "not-taken")) => (&word[..3 + place.len()], SPLICE_NOT_TAKEN),
-            Some(_) => return Err(wrong()),
-        };
-        let (name, offset) = match rest.split_once('+') {
-            None if side == SPLICE_BEFORE => (rest, 0),
-            None => return Err(wrong()),
-            Some((name, offset)) => (name, number(offset).ok_or_else(wrong)?),
-        };
-        // `fn:NAME.cold@MODULE+0x3` is in NAME@MODULE.
-        let (bare, module) = match name[3..].split_once('@') {
-            Some((bare, module)) => (bare, format!("@{module}")),
-            None => (&name[3..], String::new()),
-        };
-        let whole = names::whole(bare).filter(|_| is_part(bare));
-        let part = whole.map_or("", |whole| &bare[whole.len()..]);
-        Ok(Word {
-            word: word.into(),
-            function: format!("fn:{}{module}", whole.unwrap_or(bare)),
-            what: What::At(part.into(), offset, side),
-        })
-    }
-}
-
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
-}
+/// Words may mean so many places; more must be confirmed with `--yes`.
+const UNCONFIRMED: usize = 1000;
+/// Bytes of an endbr64, in whatever form, and of a site.
+const ENDBR64: u64 = 4;
+const SITE: u64 = 5;
 
 /// What the words mean.
 #[derive(Debug, Default)]
@@ -94,9 +36,29 @@ pub struct Places {
     pub targets: Vec<Target>,
     /// The places, in the module's order, each once.
     pub splices: Vec<Splice>,
+    /// What they are called: `NAME+0x10`, `NAME+0x2c:taken`.
+    pub names: Vec<String>,
+    /// What programs there can name.
+    pub spots: Vec<Spot>,
     /// For each word its places: indices into `splices`.
     pub of_words: Vec<Vec<usize>>,
+    /// Functions that globs mean, and whose places are left out, by the reason.
+    pub left_out: LeftOut,
 }
+
+/// What a program at a place can name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// What the place is called, for errors.
+    pub name: String,
+    /// Its function, `name` or `name [module]`.
+    pub function: String,
+    /// Where in it.
+    pub at: At,
+}
+
+/// Addresses of functions, by the reason why they are left out.
+pub type LeftOut = BTreeMap<&'static str, BTreeSet<u64>>;
 
 /// What is known of the running kernel.
 pub struct Kernel<'a> {
@@ -104,13 +66,32 @@ pub struct Kernel<'a> {
     pub functions: &'a Functions,
     /// Names of all text.
     pub symbols: &'a Symbols,
+    /// What is put aside of functions.
+    pub parts: Parts<'a>,
     /// What branches to thunks are.
     pub thunks: Thunks,
     /// Its memory.
     pub memory: &'a mut dyn Memory,
+    /// Its source lines.
+    pub source: Source<'a>,
+    /// Names of functions by their addresses.
+    pub names: OnceCell<HashMap<u64, Vec<&'a str>>>,
+}
+
+/// Places in one function: addresses and `SPLICE_*`.
+struct Found {
+    function: Function,
+    /// It is one of those that a glob means.
+    may_be_left_out: bool,
+    places: Vec<(u64, u32)>,
 }
 
 impl Kernel<'_> {
+    /// The pattern of a word that means functions by a glob.
+    fn glob(word: &Word) -> Option<Pattern> {
+        Pattern::parse(&word.function).filter(Pattern::is_glob)
+    }
+
     /// The one function that a word names.
     fn function(&self, word: &Word) -> Result<Function, Failure> {
         let digits = word.function["fn:".len()..].strip_prefix("0x");
@@ -156,37 +137,253 @@ impl Kernel<'_> {
         }
     }
 
+    fn code(&mut self, function: &Function) -> Option<Code> {
+        Code::of(function, &self.parts, self.symbols, self.memory)
+    }
+
+    /// What a word means.
+    fn found(
+        &mut self,
+        word: &Word,
+        left_out: &mut LeftOut,
+        confirmed: bool,
+    ) -> Result<Vec<Found>, Failure> {
+        match &word.what {
+            What::Address(address) => {
+                let function = self.owner(word, *address)?;
+                let code = self.readable(word, &function)?;
+                let place = self.instruction(word, &function, &code, *address, SPLICE_BEFORE)?;
+                return Ok(vec![Found::one(function, vec![place])]);
+            }
+            What::Line(file, line) => return self.of_line(word, file, *line),
+            _ => {}
+        }
+        match Self::glob(word) {
+            Some(pattern) => self.of_glob(word, &pattern, left_out, confirmed),
+            None => {
+                let function = self.function(word)?;
+                let places = self.places(word, &function)?;
+                Ok(vec![Found::one(function, places)])
+            }
+        }
+    }
+
+    /// The function that an address lies in.
+    fn owner(&self, word: &Word, address: u64) -> Result<Function, Failure> {
+        let refused = |why: &str| Failure::usage(format!("{}: {why}", word.word));
+        let symbol = self.symbols.function(address);
+        let symbol = symbol
+            .ok_or_else(|| refused(&format!("no function of the kernel is at {address:#x}")))?;
+        if !is_part(symbol.name()) {
+            let function = self.functions.at(symbol.start()).cloned();
+            return function
+                .ok_or_else(|| refused(&format!("{} cannot be probed", symbol.shown())));
+        }
+        let whole = names::whole(symbol.name());
+        let function = whole.and_then(|name| self.functions.named(name, symbol.module()));
+        function.cloned().ok_or_else(|| {
+            refused(&format!(
+                "{address:#x} is in {}, and that belongs to no function, or to one of several of \
+                 its name",
+                symbol.shown()
+            ))
+        })
+    }
+
+    /// All places of a line.
+    fn of_line(&mut self, word: &Word, file: &str, line: u32) -> Result<Vec<Found>, Failure> {
+        let mut all: BTreeMap<u64, Found> = BTreeMap::new();
+        for address in self.source.addresses(&word.word, file, line)? {
+            let function = self.owner(word, address)?;
+            let place = (self.breakable(&function, address)?, SPLICE_BEFORE);
+            let known = all.entry(function.address);
+            let known = known.or_insert_with(|| Found::one(function, Vec::new()));
+            known.places.push(place);
+        }
+        Ok(all.into_values().collect())
+    }
+
+    /// The places of a word in all functions that a glob names.
+    fn of_glob(
+        &mut self,
+        word: &Word,
+        pattern: &Pattern,
+        left_out: &mut LeftOut,
+        confirmed: bool,
+    ) -> Result<Vec<Found>, Failure> {
+        let is_entry = match &word.what {
+            What::At(part, offset, side) => {
+                let is_entry = part.is_empty() && *offset == 0 && *side == SPLICE_BEFORE;
+                if !is_entry || word.word.contains('+') {
+                    return Err(Failure::usage(format!(
+                        "{}: name one function: an offset is a place in one",
+                        word.word
+                    )));
+                }
+                true
+            }
+            _ => false,
+        };
+        let Selection {
+            found: mut functions,
+            without_site,
+        } = self.functions.select(pattern);
+        functions.extend(without_site);
+        if functions.is_empty() {
+            let none = self.functions.none(pattern, &Selection::default());
+            return Err(Failure::usage(none));
+        }
+        if is_entry {
+            // Their code need not be read to count them.
+            check_number(functions.len(), confirmed, Some(&word.word))?;
+        }
+        let number = functions.len() as u64;
+        let mut all = Vec::new();
+        for function in functions {
+            let address = function.address;
+            let mut leave_out = |why| {
+                left_out.entry(why).or_default().insert(address);
+            };
+            if is_entry {
+                match self.breakable(&function, function.address) {
+                    Ok(entry) => all.push(Found::some(function, vec![(entry, SPLICE_BEFORE)])),
+                    Err(_) => leave_out("their code cannot be read"),
+                }
+                continue;
+            }
+            match self.code(&function) {
+                None => leave_out("their code cannot be read"),
+                Some(code) if code.has_kprobes => leave_out("kprobes stand in them"),
+                Some(code) => {
+                    let places = self.matching(&word.what, &function, &code);
+                    if !places.is_empty() {
+                        all.push(Found::some(function, places));
+                    }
+                }
+            }
+        }
+        if all.is_empty() {
+            return Err(Failure::usage(format!(
+                "{}: none of {} functions has such an instruction",
+                word.word,
+                grouped(number)
+            )));
+        }
+        Ok(all)
+    }
+
+    /// Where a breakpoint for this address stands: behind the endbr64 of a function without a site.
+    fn breakable(&mut self, function: &Function, address: u64) -> Result<u64, Failure> {
+        // A door counts its endbr64. A breakpoint stands behind it.
+        if address != function.address || self.functions.may_have_site(function) {
+            return Ok(address);
+        }
+        let code = self.code(function).ok_or_else(|| unreadable(function))?;
+        Ok(code.behind_endbr64(address))
+    }
+
+    fn readable(&mut self, word: &Word, function: &Function) -> Result<Code, Failure> {
+        self.code(function).ok_or_else(|| {
+            let failure = unreadable(function);
+            Failure::cannot(format!("{}: {}", word.word, failure.message))
+        })
+    }
+
+    /// The returns of a function, or its instructions of a form.
+    fn matching(&self, what: &What, function: &Function, code: &Code) -> Vec<(u64, u32)> {
+        let form = match what {
+            What::All(form) => form,
+            _ => return code.exits(&self.thunks),
+        };
+        let all = code.all(
+            form,
+            &self.thunks,
+            self.site(function, code),
+            |callee, at| self.is_called(callee, at),
+        );
+        let has_site = self.functions.may_have_site(function);
+        let place = |at: u64| match at == function.address && !has_site {
+            true => code.behind_endbr64(at),
+            false => at,
+        };
+        let all = all.into_iter().map(|at| (place(at), SPLICE_BEFORE));
+        all.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Where a function's site is.
+    fn site(&self, function: &Function, code: &Code) -> Range<u64> {
+        let begin = function.address;
+        if !self.functions.may_have_site(function) {
+            return begin..begin;
+        }
+        // The kernel may have put a nop in the endbr64's place.
+        let first = code.at(begin).filter(|one| one.len() as u64 == ENDBR64);
+        let site = begin + first.map_or(0, |_| ENDBR64);
+        site..site + SITE
+    }
+
+    /// Does a function with such a name begin at an address?
+    fn is_called(&self, name: &str, at: u64) -> bool {
+        let all = self.names.get_or_init(|| {
+            let mut all: HashMap<u64, Vec<&str>> = HashMap::new();
+            for (full, starts) in self.symbols.starts() {
+                let bare = full.split(' ').next().unwrap_or(full);
+                for start in starts {
+                    all.entry(start).or_default().push(bare);
+                }
+            }
+            all
+        });
+        let is_it = |own: &&str| glob::matches(name, own) || glob::matches(name, source_name(own));
+        all.get(&at).is_some_and(|names| names.iter().any(is_it))
+    }
+
     /// The places of a word in a function: addresses and `SPLICE_*`.
     fn places(&mut self, word: &Word, function: &Function) -> Result<Vec<(u64, u32)>, Failure> {
-        let code = Code::of(function, self.symbols, self.memory).ok_or_else(|| {
-            Failure::cannot(format!(
-                "{}: the code of {} cannot be read from /proc/kcore: be root",
-                word.word, function.name
-            ))
-        })?;
+        let code = self.readable(word, function)?;
         let refused = |why: String| Failure::usage(format!("{}: {why}", word.word));
-        let (part, offset, side) = match &word.what {
-            What::Return if code.has_kprobes => {
-                return Err(refused(format!(
-                    "kprobes stand in {}, so its returns are not known for certain: end them and \
-                     other `jifl probe` sessions that are about it first",
-                    function.name
-                )));
+        if let What::At(part, offset, side) = &word.what {
+            let address = code
+                .address(part, *offset)
+                .filter(|address| code.holds(*address))
+                .ok_or_else(|| refused(format!("{} has no such place", function.name)))?;
+            let place = self.instruction(word, function, &code, address, *side)?;
+            return Ok(vec![place]);
+        }
+        if code.has_kprobes {
+            return Err(refused(format!(
+                "kprobes stand in {}, so its {} are not known for certain: end them and other \
+                 `jifl probe` sessions that are about it first",
+                function.name,
+                match word.what {
+                    What::Return => "returns",
+                    _ => "instructions",
+                }
+            )));
+        }
+        let all = self.matching(&word.what, function, &code);
+        if !all.is_empty() {
+            return Ok(all);
+        }
+        Err(refused(match &word.what {
+            What::All(Form::CallsOf(callee) | Form::BehindCallsOf(callee)) => {
+                format!("{} calls no {callee} directly", function.name)
             }
-            What::Return => {
-                let exits = code.exits(&self.thunks);
-                return match exits.is_empty() {
-                    true => Err(refused(format!("{} never returns", function.name))),
-                    false => Ok(exits),
-                };
-            }
-            What::At(part, offset, side) => (part, *offset, *side),
-        };
-        let address = code
-            .address(part, offset)
-            .filter(|address| code.holds(*address))
-            .ok_or_else(|| refused(format!("{} has no such place", function.name)))?;
-        // A door counts its endbr64. A breakpoint stands behind it.
+            What::All(_) => format!("{} has no such instruction", function.name),
+            _ => format!("{} never returns", function.name),
+        }))
+    }
+
+    /// A place, if an instruction begins there.
+    fn instruction(
+        &mut self,
+        word: &Word,
+        function: &Function,
+        code: &Code,
+        address: u64,
+        side: u32,
+    ) -> Result<(u64, u32), Failure> {
+        let refused = |why: String| Failure::usage(format!("{}: {why}", word.word));
         let address = match self.functions.may_have_site(function) {
             true => address,
             false => code.behind_endbr64(address),
@@ -205,63 +402,217 @@ impl Kernel<'_> {
         if side != SPLICE_BEFORE && !code.is_branch(address) && !code.has_kprobes {
             return Err(refused("no branch on a condition stands there".into()));
         }
-        Ok(vec![(address, side)])
+        Ok((address, side))
+    }
+
+    /// Programs see no registers where a door stands: their place is right behind its site, and so
+    /// is that of a function without one behind its endbr64.
+    fn behind_site(&mut self, word: &Word, found: &mut Found) -> Result<(), Failure> {
+        let code = self.readable(word, &found.function)?;
+        let site = self.site(&found.function, &code);
+        let entry = match site.is_empty() {
+            true => code.behind_endbr64(found.function.address),
+            false => site.end,
+        };
+        for (address, _) in &mut found.places {
+            if !(found.function.address..entry).contains(address) {
+                continue;
+            }
+            if code.is_jumped_to(entry) {
+                return Err(Failure::usage(format!(
+                    "{}: the first instruction of {} is in a loop, so its executions are not \
+                     the calls: give one behind it, fn:{}+0xOFFSET",
+                    word.word, found.function.name, found.function.name
+                )));
+            }
+            *address = entry;
+        }
+        Ok(())
+    }
+
+    /// What programs at these places, which are of one function, can name.
+    fn spots(&mut self, function: &Function, splices: &[Splice]) -> Result<Vec<Spot>, Failure> {
+        let code = self.code(function).ok_or_else(|| unreadable(function))?;
+        let site = self.site(function, &code);
+        let entry = match site.is_empty() {
+            true => code.behind_endbr64(function.address),
+            false => site.end,
+        };
+        let exits = code.exits(&self.thunks);
+        let at = |splice: &Splice| {
+            if exits.contains(&(splice.address, splice.where_)) {
+                return match code.returns(splice.address, &self.thunks) {
+                    true => At::Return,
+                    false => At::TailCall,
+                };
+            }
+            match splice.address == entry {
+                true => At::Entry,
+                false => At::Inside,
+            }
+        };
+        let spot = |splice| Spot {
+            name: format!("fn:{}", self.name(function, splice)),
+            function: function.shown(),
+            at: at(splice),
+        };
+        Ok(splices.iter().map(spot).collect())
+    }
+
+    /// `NAME+0x10`, `NAME.cold@MODULE+0x3:taken`
+    fn name(&self, function: &Function, splice: &Splice) -> String {
+        let symbol = self.symbols.function(splice.address);
+        let (name, start) = match &symbol {
+            Some(symbol) if symbol.start() != function.address => (symbol.name(), symbol.start()),
+            _ => (function.name.as_str(), function.address),
+        };
+        let module = function.module.as_ref();
+        let module = module.map_or_else(String::new, |module| format!("@{module}"));
+        let side = match splice.where_ {
+            SPLICE_TAKEN => ":taken",
+            SPLICE_NOT_TAKEN => ":not-taken",
+            _ => "",
+        };
+        let offset = splice.address.wrapping_sub(start);
+        format!("{name}{module}+{offset:#x}{side}")
     }
 }
 
-/// What these words mean in the running kernel.
+impl Found {
+    fn one(function: Function, places: Vec<(u64, u32)>) -> Found {
+        Found {
+            function,
+            may_be_left_out: false,
+            places,
+        }
+    }
+
+    fn some(function: Function, places: Vec<(u64, u32)>) -> Found {
+        Found {
+            may_be_left_out: true,
+            ..Found::one(function, places)
+        }
+    }
+}
+
+fn unreadable(function: &Function) -> Failure {
+    Failure::cannot(format!(
+        "the code of {} cannot be read from /proc/kcore: be root",
+        function.name
+    ))
+}
+
+/// Refuses too many places, of one word or of all.
+fn check_number(number: usize, confirmed: bool, word: Option<&str>) -> Result<(), Failure> {
+    let what = word.map_or_else(|| "these".into(), |word| format!("{word}: these"));
+    let shown = grouped(number as u64);
+    if number > SPLICES_MAX {
+        return Err(Failure::usage(format!(
+            "{what} are {shown} places, and a session has at most {}: give narrower patterns",
+            grouped(SPLICES_MAX as u64)
+        )));
+    }
+    if number > UNCONFIRMED && !confirmed {
+        return Err(Failure::usage(format!(
+            "{what} are {shown} places; each of them gets a breakpoint when the session starts: \
+             give narrower patterns, or --yes"
+        )));
+    }
+    Ok(())
+}
+
+/// What these words mean in the running kernel. `confirmed`: they may mean more places than people
+/// mean to ask for. `programs`: the places have programs.
 ///
 /// # Errors
-/// One of them names no function or more than one, or no place that there is.
-pub fn select(words: &[Word], mut kernel: Kernel<'_>) -> Result<Places, Failure> {
+/// One of them names no function or more than one, or no place that there is, or that a program can
+/// have; there are too many places.
+pub fn select(
+    words: &[Word],
+    mut kernel: Kernel<'_>,
+    confirmed: bool,
+    programs: bool,
+) -> Result<Places, Failure> {
     kernel.functions.need_addresses(&words[0].word)?;
-    let mut functions: Vec<Function> = Vec::new();
+    let mut left_out = BTreeMap::new();
+    let mut functions: Vec<(Function, bool)> = Vec::new();
+    let mut indices: HashMap<u64, usize> = HashMap::new();
     let mut found: Vec<(usize, Splice)> = Vec::new();
     for (index, word) in words.iter().enumerate() {
-        let function = kernel.function(word)?;
-        let places = kernel.places(word, &function)?;
-        // A function may have several names.
-        let is_same = |known: &Function| known.address == function.address;
-        let target = match functions.iter().position(is_same) {
-            Some(known) => known,
-            None => {
-                functions.push(function);
-                functions.len() - 1
+        for mut one in kernel.found(word, &mut left_out, confirmed)? {
+            if programs {
+                kernel.behind_site(word, &mut one)?;
             }
-        };
-        for (address, side) in places {
-            let splice = Splice {
-                address,
-                target: target as u32,
-                where_: side,
-                ..Splice::default()
-            };
-            found.push((index, splice));
+            // A function may have several names.
+            let target = *indices.entry(one.function.address).or_insert_with(|| {
+                functions.push((one.function, true));
+                functions.len() - 1
+            });
+            functions[target].1 &= one.may_be_left_out;
+            for (address, side) in one.places {
+                let splice = Splice {
+                    address,
+                    target: target as u32,
+                    where_: side,
+                    ..Splice::default()
+                };
+                found.push((index, splice));
+            }
         }
     }
     let place = |splice: &Splice| (splice.address, splice.where_);
     let mut splices: Vec<Splice> = found.iter().map(|(_, splice)| *splice).collect();
     splices.sort_by_key(place);
     splices.dedup_by_key(|splice| place(splice));
+    check_number(splices.len(), confirmed, None)?;
     let mut of_words = vec![Vec::new(); words.len()];
     for (word, splice) in &found {
         let at = splices.partition_point(|other| place(other) < place(splice));
         of_words[*word].push(at);
     }
-    let target = |function: Function| {
+    let name = |splice: &Splice| kernel.name(&functions[splice.target as usize].0, splice);
+    let names = splices.iter().map(name).collect();
+    let mut spots = Vec::new();
+    if programs {
+        for of_one in splices.chunk_by(|a, b| a.target == b.target) {
+            spots.extend(kernel.spots(&functions[of_one[0].target as usize].0, of_one)?);
+        }
+    }
+    let target = |(function, may_be_left_out)| {
         Target::Function(Arc::new(FunctionTarget {
             function,
             called: None,
             condition: None,
-            may_be_left_out: false,
+            may_be_left_out,
             value: 0,
         }))
     };
     Ok(Places {
         targets: functions.into_iter().map(target).collect(),
         splices,
+        names,
+        spots,
         of_words,
+        left_out,
     })
+}
+
+impl Places {
+    /// Takes out the places of functions that turn out to be left out: each refused one tells.
+    pub fn keep(&mut self, keeps: impl Fn(&Splice) -> bool) {
+        let kept: Vec<bool> = self.splices.iter().map(keeps).collect();
+        let before = |at: usize| kept[..at].iter().filter(|kept| **kept).count();
+        for places in &mut self.of_words {
+            places.retain(|at| kept[*at]);
+            places.iter_mut().for_each(|at| *at = before(*at));
+        }
+        let mut at = kept.iter();
+        self.splices.retain(|_| at.next().copied().unwrap_or(true));
+        let mut at = kept.iter();
+        self.names.retain(|_| at.next().copied().unwrap_or(true));
+        let mut at = kept.iter();
+        self.spots.retain(|_| at.next().copied().unwrap_or(true));
+    }
 }
 
 #[cfg(test)]
@@ -269,33 +620,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
-        let parsed = |word: &str| Word::parse(word).map(|word| (word.function, word.what));
-        let at = |part: &str, offset, side| What::At(part.into(), offset, side);
-        for (word, function, what) in [
-            ("fn:f", "fn:f", at("", 0, SPLICE_BEFORE)),
-            ("fn:f+0x10", "fn:f", at("", 16, SPLICE_BEFORE)),
-            ("fn:f@nfs+12", "fn:f@nfs", at("", 12, SPLICE_BEFORE)),
-            ("fn:f+0x2c:taken", "fn:f", at("", 0x2c, SPLICE_TAKEN)),
-            (
-                "fn:f+0x2c:not-taken",
-                "fn:f",
-                at("", 0x2c, SPLICE_NOT_TAKEN),
-            ),
-            ("fn:f.cold+0x3", "fn:f", at(".cold", 3, SPLICE_BEFORE)),
-            ("fn:f%return", "fn:f", What::Return),
-        ] {
-            assert_eq!(parsed(word).unwrap(), (function.to_owned(), what), "{word}");
-        }
-        for word in [
-            "f+0x10",
-            "sys:read",
-            "fn:f:taken",
-            "fn:f+0x1:both",
-            "fn:f+x",
-        ] {
-            let failure = parsed(word).unwrap_err();
-            assert!(failure.message.contains("a place is fn:NAME"), "{word}");
-        }
+    fn places_that_are_left_out_leave_the_others_in_their_words() {
+        let splice = |address, target| Splice {
+            address,
+            target,
+            ..Splice::default()
+        };
+        let mut places = Places {
+            splices: vec![splice(1, 0), splice(2, 1), splice(3, 0), splice(4, 2)],
+            names: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            of_words: vec![vec![0, 1, 3], vec![1], vec![2, 3]],
+            ..Places::default()
+        };
+        places.keep(|splice| splice.target != 1);
+        assert_eq!(places.of_words, [vec![0, 2], vec![], vec![1, 2]]);
+        assert_eq!(places.names, ["a", "c", "d"]);
+        let kept: Vec<u64> = places.splices.iter().map(|one| one.address).collect();
+        assert_eq!(kept, [1, 3, 4]);
+    }
+
+    #[test]
+    fn many_places_must_be_confirmed() {
+        assert!(check_number(1000, false, None).is_ok());
+        let message = |number, confirmed| {
+            let refused = check_number(number, confirmed, Some("fn:*")).unwrap_err();
+            refused.message
+        };
+        let many = message(1001, false);
+        assert!(many.starts_with("fn:*: these are 1,001 places") && many.ends_with("or --yes"));
+        assert!(check_number(4096, true, None).is_ok());
+        assert!(message(4097, true).contains("at most 4,096"));
     }
 }

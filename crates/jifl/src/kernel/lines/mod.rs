@@ -10,6 +10,7 @@
 
 mod find;
 mod module;
+mod rows;
 pub mod sources;
 
 use std::cell::RefCell;
@@ -21,6 +22,7 @@ use clap::Args;
 use gimli::Reader;
 
 use self::module::Module;
+use self::rows::Tables;
 use crate::base::exit::Failure;
 use crate::kernel::images;
 use crate::kernel::symbols::Symbols;
@@ -95,6 +97,7 @@ pub struct Frame {
 /// The kernel's debug information.
 struct Kernel {
     loader: Loader,
+    path: PathBuf,
     /// Added to an address of the running kernel.
     slide: u64,
 }
@@ -206,6 +209,7 @@ impl Opened {
         let kernel = self.vmlinux.and_then(|vmlinux| {
             Some(Kernel {
                 loader: vmlinux.loader,
+                path: vmlinux.path,
                 slide: vmlinux.text.wrapping_sub(symbols.address("_text")?),
             })
         });
@@ -263,6 +267,36 @@ impl Lines {
         found
     }
 
+    /// Where ranges of code begin that belong to lines of the files with this name, of a module or
+    /// of the kernel, in order; `to` is `from`. The name may be the end of a path. `None`: its
+    /// debug information is not here.
+    pub fn beginnings(&self, module: Option<&str>, name: &str) -> Option<Vec<Line>> {
+        let (tables, slide) = match (module, &self.kernel) {
+            (None, kernel) => {
+                let kernel = kernel.as_ref()?;
+                (Tables::open(&kernel.path)?, kernel.slide)
+            }
+            (Some(module), _) => {
+                let path = find::module(module, &self.build.release, &self.roots)?;
+                (module::tables(module, &path)?, 0)
+            }
+        };
+        let is_it = |file: &str| is_named(&self.shown(file), name);
+        let found = tables.beginnings(is_it).into_iter().map(|one| {
+            let at = one.at.wrapping_sub(slide);
+            Line {
+                from: at,
+                to: at,
+                file: self.shown(&one.file),
+                line: one.line,
+            }
+        });
+        let mut found: Vec<Line> = found.collect();
+        found.sort();
+        found.dedup();
+        Some(found)
+    }
+
     fn ask<T: Default>(
         &self,
         module: Option<&str>,
@@ -309,6 +343,12 @@ impl Lines {
         there.unwrap_or_else(|| file.into())
     }
 
+    /// What is missing, in one line, with the way to get it: of the kernel, and of these modules.
+    pub fn missing(&self, kernel: bool, modules: &[&str]) -> Option<String> {
+        let text = missing_text(kernel, modules, &self.build)?;
+        Some(text.trim_start_matches("jifl: ").to_owned())
+    }
+
     /// Tells what is missing, if something is. `wanted`: modules whose lines are asked for; `None`
     /// stands for the kernel.
     pub fn note(&self, wanted: BTreeSet<Option<&str>>) {
@@ -320,6 +360,12 @@ impl Lines {
             output::note(&text);
         }
     }
+}
+
+/// Is it the file, or does its path end in the name?
+fn is_named(file: &str, name: &str) -> bool {
+    let before = file.strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 fn missing_text(kernel: bool, modules: &[&str], build: &Build) -> Option<String> {

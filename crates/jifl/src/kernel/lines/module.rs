@@ -12,6 +12,7 @@ use gimli::{EndianRcSlice, RunTimeEndian};
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionIndex};
 
+use super::rows::Tables;
 use super::{Frame, Line, frames_of, line};
 use crate::kernel::sections::Sections;
 
@@ -49,6 +50,15 @@ impl Module {
         let frames = self.0.find_frames(at).skip_all_loads();
         frames.map_or_else(|_| Vec::new(), frames_of)
     }
+}
+
+/// The line tables of a loaded module, by the addresses that it has.
+pub fn tables(name: &str, path: &Path) -> Option<Tables> {
+    let bytes = fs::read(path).ok()?;
+    let elf: Elf<'_> = ElfFile64::parse(bytes.as_slice()).ok()?;
+    let sections = Sections::of(Path::new("/"), name);
+    let place = |section: &str| sections.address(section);
+    Some(Tables::of(|section| relocated(&elf, section, &place)))
 }
 
 /// A section, with the addresses that it refers to filled in.

@@ -137,6 +137,28 @@ fn the_kernel_may_lie_elsewhere_than_it_was_linked() {
 }
 
 #[test]
+fn ranges_of_lines_begin_in_each_copy() {
+    let program = Program::kernel("beginnings");
+    let lines = program.lines();
+    let found = lines.beginnings(None, "program.c").unwrap();
+    assert!(
+        found.iter().all(|line| line.file == "program.c"),
+        "{found:?}"
+    );
+    let of = |line| found.iter().filter(move |one| one.line == line);
+    let copies: Vec<u64> = of(3).map(|one| one.from).collect();
+    // The inlined function's copy is in its caller.
+    let caller = AT + program.offset("later")..AT + program.offset("never");
+    assert!(!copies.is_empty() && copies.iter().all(|at| caller.contains(at)));
+    assert_eq!(lines.of(None, copies[0], copies[0] + 1)[0].line, 3);
+    let begins = |name: &str, line| of(line).any(|one| one.from == AT + program.offset(name));
+    assert!(begins("later", 7) && begins("later", 8), "{found:?}");
+    assert!(begins("never", 11) && begins("never", 12), "{found:?}");
+    assert_eq!(lines.beginnings(None, "rogram.c").unwrap(), []);
+    assert_eq!(Lines::default().beginnings(None, "program.c"), None);
+}
+
+#[test]
 fn another_build_is_refused_in_one_line() {
     let program = Program::kernel("build");
     let refused = |wanted: &str| Vmlinux::open(&program.binary, wanted).err();

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hits by groups, and histograms: `--by`, `--hist`, `--stack`.
+
+use jifl_sys::abi::{Frames, GROUP_NEGATIVE, GROUP_OTHER, Group};
+use jifl_sys::device::Door;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::program::{Field, Layout};
+use super::records::{Told, in_order};
+use crate::base::exit::Failure;
+use crate::expr::{Kind, Shown};
+use crate::session::table;
+use crate::show::powers::{self, Bucket};
+use crate::show::table::table as lines_of;
+use crate::show::text::grouped;
+
+/// The groups of a session, those with most hits first.
+#[derive(Debug, Serialize)]
+pub struct Groups {
+    groups: Vec<Row>,
+    /// Hits of groups that there was no room for.
+    #[serde(rename = "other_hits")]
+    pub other: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    place: String,
+    #[serde(serialize_with = "in_order")]
+    by: Vec<(String, Value)>,
+    #[serde(skip)]
+    shown: Vec<String>,
+    stack: Option<Vec<String>>,
+    hits: u64,
+    value: Option<Figures>,
+}
+
+#[derive(Debug, Serialize)]
+struct Figures {
+    name: String,
+    known: u64,
+    sum: i128,
+    negative: u64,
+    buckets: Vec<Bucket>,
+}
+
+impl Groups {
+    /// Reads them from the module. `None`: no program has groups.
+    ///
+    /// # Errors
+    /// The module does not give them.
+    pub fn read(door: &impl Door, told: &Told<'_>) -> Result<Option<Groups>, Failure> {
+        if !told.layouts.iter().any(|layout| layout.groups) {
+            return Ok(None);
+        }
+        let (all, rest) = table::read::<Group>(door, "reading the groups")?;
+        let has_stack = |layout: &&Layout| layout.parts.iter().any(|one| one.kind == Kind::Stack);
+        let stacks = match told.layouts.iter().any(has_stack) {
+            true => table::read::<Frames>(door, "reading stacks")?.0,
+            false => Vec::new(),
+        };
+        let mut groups: Vec<Row> = (all.iter())
+            .filter_map(|group| row(group, &stacks, told))
+            .collect();
+        groups.sort_by(|a, b| b.hits.cmp(&a.hits).then_with(|| a.shown.cmp(&b.shown)));
+        Ok(Some(Groups {
+            groups,
+            other: rest[GROUP_OTHER],
+        }))
+    }
+
+    /// For people. bar: characters of the longest bar of a histogram.
+    pub fn text(&self, bar: usize) -> String {
+        let mut text = String::new();
+        if self
+            .groups
+            .iter()
+            .all(|row| row.value.is_none() && row.stack.is_none())
+        {
+            text += &self.table();
+        } else {
+            for row in &self.groups {
+                text += &row.text(bar);
+            }
+        }
+        if self.other > 0 {
+            text += &format!(
+                "# {} hits are of groups that found no room: ask for fewer, or load the module \
+                 with a larger probe_groups\n",
+                grouped(self.other)
+            );
+        }
+        text
+    }
+
+    /// One line each.
+    fn table(&self) -> String {
+        let Some(first) = self.groups.first() else {
+            return String::new();
+        };
+        let labels = first.by.iter().map(|(label, _)| label.to_uppercase());
+        let title = ["HITS".to_owned()].into_iter();
+        let title = title.chain(labels).chain(["PLACE".to_owned()]);
+        let mut lines = vec![title.collect::<Vec<_>>()];
+        for row in &self.groups {
+            let mut line = vec![grouped(row.hits)];
+            line.extend(row.shown.iter().cloned());
+            line.push(row.place.clone());
+            lines.push(line);
+        }
+        lines_of(&lines)
+    }
+}
+
+impl Row {
+    fn text(&self, bar: usize) -> String {
+        let keys = self.by.iter().zip(&self.shown);
+        let keys: Vec<String> = keys
+            .map(|((label, _), value)| format!("{label}={value}"))
+            .collect();
+        let mut text = self.place.clone();
+        for key in keys {
+            text += &format!(" {key}");
+        }
+        text += &format!(": {} {}", grouped(self.hits), hits(self.hits));
+        if let Some(figures) = &self.value {
+            text += &figures.text(self.hits);
+        }
+        text.push('\n');
+        for frame in self.stack.iter().flatten() {
+            text += &format!("    {frame}\n");
+        }
+        if let Some(figures) = &self.value {
+            text += &powers::lines(&figures.buckets, figures.negative, bar);
+        }
+        text
+    }
+}
+
+fn hits(number: u64) -> &'static str {
+    if number == 1 { "hit" } else { "hits" }
+}
+
+impl Figures {
+    fn text(&self, hits: u64) -> String {
+        let mut text = format!(", {}: sum {}", self.name, self.sum);
+        if self.known > 0 {
+            let mean = self.sum as f64 / self.known as f64;
+            text += &format!(", mean {mean:.1}");
+        }
+        if self.known < hits {
+            text += &format!(", {} unknown", grouped(hits - self.known));
+        }
+        text
+    }
+}
+
+fn row(group: &Group, stacks: &[Frames], told: &Told<'_>) -> Option<Row> {
+    let layout = told.layouts.get(group.place as usize)?;
+    let mut row = Row {
+        place: (*told.names.get(group.place as usize)?).to_owned(),
+        by: Vec::new(),
+        shown: Vec::new(),
+        stack: None,
+        hits: group.hits,
+        value: layout
+            .value
+            .as_ref()
+            .map(|(name, signed)| figures(group, name, *signed)),
+    };
+    let mut name = &group.name[..];
+    for (at, part) in layout.parts.iter().enumerate() {
+        let (bytes, rest) = name.split_at_checked(part.bytes)?;
+        name = rest;
+        let unknown = group.unknown >> at & 1 == 1;
+        if part.kind == Kind::Stack {
+            row.stack = Some(stack(bytes, stacks, told));
+            continue;
+        }
+        let value = value(part, bytes, unknown);
+        row.shown.push(part.kind.text(value));
+        row.by.push((part.label.clone(), part.kind.json(value)));
+    }
+    Some(row)
+}
+
+fn value<'a>(part: &Field, bytes: &'a [u8], unknown: bool) -> Shown<'a> {
+    match (unknown, &part.kind) {
+        (true, _) => Shown::Unknown,
+        (_, Kind::String { .. }) => Shown::Bytes(bytes),
+        _ => Shown::Number(word(bytes)),
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk()
+        .map_or(0, |word| u64::from_ne_bytes(*word))
+}
+
+fn stack(bytes: &[u8], stacks: &[Frames], told: &Told<'_>) -> Vec<String> {
+    let number = usize::try_from(word(bytes)).unwrap_or(usize::MAX);
+    let Some(frames) = number.checked_sub(1).and_then(|at| stacks.get(at)) else {
+        return vec![
+            "(there was no room for the stack: load the module with a larger \
+                     probe_groups)"
+                .into(),
+        ];
+    };
+    let frames = frames.address.iter().take_while(|address| **address != 0);
+    frames.map(|address| told.frame(*address)).collect()
+}
+
+fn figures(group: &Group, name: &str, signed: bool) -> Figures {
+    Figures {
+        name: name.to_owned(),
+        known: group.known,
+        // The module adds modulo 2^64.
+        sum: match signed {
+            true => i128::from(group.sum as i64),
+            false => i128::from(group.sum),
+        },
+        negative: group.bucket[GROUP_NEGATIVE],
+        buckets: powers::buckets(&group.bucket[..GROUP_NEGATIVE]),
+    }
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the options of `jifl probe` to programs of places.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use jifl_sys::abi::{Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX};
+
+use super::bpf::Loaded;
+use super::place::{Places, Spot};
+use super::word::Word;
+use crate::base::exit::Failure;
+use crate::base::size;
+use crate::expr::{self, At, Expression, Item, Kind, Scopes, Strings};
+use crate::session::measure::Programs;
+
+/// Bytes of records for each CPU, if `--ring` does not say it.
+const RING: &str = "1M";
+/// Bytes that a string has in the name of a group, its end included.
+const GROUP_STRING: usize = 32;
+/// Bytes of the head of a record, `struct jifl_hit`.
+const HEAD: usize = size_of::<jifl_sys::abi::Hit>();
+
+/// What is done at places besides counting.
+#[derive(Debug, Default, Args)]
+pub struct Actions {
+    /// Only executions where this holds: 'count > 4096 && comm == "cat"'
+    #[arg(long = "if", value_name = "EXPR")]
+    condition: Option<String>,
+    /// Print these values at each execution: 'pid, size=count, str(name)'
+    #[arg(long, value_name = "EXPR,...")]
+    record: Option<String>,
+    /// A histogram of this value
+    #[arg(long, value_name = "EXPR")]
+    hist: Option<String>,
+    /// Count by these: comm, pid, cpu, level, stack, or any EXPR
+    #[arg(long, value_name = "EXPR,...")]
+    by: Option<String>,
+    /// PLACE is a line of kprobe events, with what to record: 'p:name vfs_read+0x1a count=%dx'
+    #[arg(long, conflicts_with = "record")]
+    pub kprobe: bool,
+    /// The stack: of each record; without --record, count by it
+    #[arg(long)]
+    stack: bool,
+    /// Run this BPF program: a pinned one, or FILE.o, or FILE.o:NAME
+    #[arg(long, value_name = "PROG")]
+    bpf: Option<String>,
+    /// With --record: room for records that have not been printed, for each CPU
+    #[arg(long, value_name = "BYTES", default_value = RING, value_parser = size::parse)]
+    ring: u32,
+}
+
+/// The options, read.
+pub struct Asked {
+    condition: Option<String>,
+    records: bool,
+    fields: Vec<Item>,
+    /// Of each word, in place of `fields`.
+    lines: Option<Vec<Vec<Item>>>,
+    value: Option<String>,
+    parts: Vec<Item>,
+    groups: bool,
+    bpf: Option<Loaded>,
+    ring: u32,
+}
+
+impl Asked {
+    /// What is recorded at places of a word.
+    fn fields(&self, word: usize) -> Vec<Item> {
+        let own = self.lines.as_ref().and_then(|lines| lines.get(word));
+        // --stack is behind a line's own.
+        let own = own.into_iter().flatten();
+        own.chain(&self.fields).cloned().collect()
+    }
+
+    /// Are there records?
+    pub fn records(&self) -> bool {
+        self.records
+    }
+}
+
+fn items(list: Option<&str>) -> Result<Vec<Item>, Failure> {
+    list.map_or(Ok(Vec::new()), |list| {
+        expr::split(list).map_err(Failure::usage)
+    })
+}
+
+impl Actions {
+    /// Is there anything to do besides counting?
+    pub fn is_any(&self) -> bool {
+        let texts = [
+            &self.condition,
+            &self.record,
+            &self.hist,
+            &self.by,
+            &self.bpf,
+        ];
+        self.stack || self.kprobe || texts.iter().any(|text| text.is_some())
+    }
+
+    /// Reads lists, and opens the BPF program. lines: of each word, what its line of kprobe events
+    /// records.
+    ///
+    /// # Errors
+    /// A list has no such form, or there is no such program.
+    pub fn read(&self, lines: Option<Vec<Vec<Item>>>) -> Result<Asked, Failure> {
+        let stack = || Item {
+            label: "stack".into(),
+            text: "stack".into(),
+        };
+        let records = self.record.is_some() || lines.is_some();
+        if self.ring > RING_MAX {
+            return Err(Failure::usage("--ring: there may be 256M for each CPU"));
+        }
+        let mut fields = items(self.record.as_deref())?;
+        let mut parts = items(self.by.as_deref())?;
+        if self.stack {
+            match records {
+                true => fields.push(stack()),
+                false => parts.push(stack()),
+            }
+        }
+        Ok(Asked {
+            condition: self.condition.clone(),
+            records,
+            fields,
+            lines,
+            value: self.hist.clone(),
+            groups: self.hist.is_some() || !parts.is_empty(),
+            parts,
+            bpf: self.bpf.as_deref().map(Loaded::open).transpose()?,
+            ring: if records { self.ring } else { 0 },
+        })
+    }
+}
+
+/// A value of a record, or a part of a group's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// What it is called.
+    pub label: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Of a group's name: its bytes.
+    pub bytes: usize,
+}
+
+/// What one program writes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Of a record.
+    pub fields: Vec<Field>,
+    /// Of the name of a group.
+    pub parts: Vec<Field>,
+    /// Are there groups?
+    pub groups: bool,
+    /// How the value of a histogram is called, and whether it is signed.
+    pub value: Option<(String, bool)>,
+}
+
+/// Programs, and what they write.
+#[derive(Default)]
+pub struct Compiled {
+    /// For the module.
+    pub programs: Programs,
+    /// By program, in the order of `programs.actions`.
+    pub layouts: Vec<Layout>,
+}
+
+/// Compiles what is asked for at each place, and gives the places their programs. The words mean
+/// the places.
+///
+/// # Errors
+/// An expression means nothing at a place: which, and why.
+pub fn compile(
+    asked: &Asked,
+    places: &mut Places,
+    words: &[Word],
+    scopes: &Scopes,
+) -> Result<Compiled, Failure> {
+    let of_splice = words_of(asked, places, words)?;
+    let (splices, spots) = (&mut places.splices, &places.spots);
+    let mut all = Compiled::default();
+    let mut strings = Strings::default();
+    let mut known: HashMap<(&str, At, usize), u32> = HashMap::new();
+    for ((splice, spot), word) in splices.iter_mut().zip(spots).zip(of_splice) {
+        let action = match known.get(&(spot.function.as_str(), spot.at, word)) {
+            Some(action) => *action,
+            None => {
+                let place = |why: String| Failure::usage(format!("{}: {why}", spot.name));
+                let made = program(asked, spot, &asked.fields(word), scopes, &mut strings);
+                let (ops, layout) = made.map_err(place)?;
+                all.add(asked, &ops, layout);
+                let action = all.layouts.len() as u32;
+                known.insert((spot.function.as_str(), spot.at, word), action);
+                action
+            }
+        };
+        splice.action = action;
+    }
+    all.programs.strings = strings.bytes().to_vec();
+    all.programs.ring = asked.ring;
+    Ok(all)
+}
+
+impl Compiled {
+    fn add(&mut self, asked: &Asked, ops: &[Op], layout: Layout) {
+        let from = self.programs.ops.len() as u32;
+        self.programs.ops.extend_from_slice(ops);
+        let mut action = Action::of(from, ops.len() as u32);
+        if let Some(bpf) = &asked.bpf {
+            action.bpf = bpf.number();
+        }
+        self.programs.actions.push(action);
+        self.layouts.push(layout);
+    }
+}
+
+/// The word whose values each place records; 0 where all record the same.
+fn words_of(asked: &Asked, places: &Places, words: &[Word]) -> Result<Vec<usize>, Failure> {
+    let mut of_splice = vec![None; places.splices.len()];
+    for (word, of_word) in places.of_words.iter().enumerate() {
+        for at in of_word {
+            let known = of_splice[*at].replace(word);
+            if let (Some(known), Some(_)) = (known, &asked.lines) {
+                return Err(Failure::usage(format!(
+                    "{} and {} are the same place: give one of them",
+                    words[known].word, words[word].word
+                )));
+            }
+        }
+    }
+    let own = asked.lines.is_some();
+    let word = |word: Option<usize>| word.filter(|_| own).unwrap_or_default();
+    Ok(of_splice.into_iter().map(word).collect())
+}
+
+/// The program of a place.
+fn program(
+    asked: &Asked,
+    spot: &Spot,
+    fields: &[Item],
+    scopes: &Scopes,
+    strings: &mut Strings,
+) -> Result<(Vec<Op>, Layout), String> {
+    let scope = scopes.of(&spot.function, spot.at);
+    let mut ops = Vec::new();
+    let mut layout = Layout::default();
+    if let Some(text) = &asked.condition {
+        ops.extend(Expression::number(text, &scope, strings)?.ops);
+        ops.push(Op::of(Code::If));
+    }
+    ops.push(Op::of(Code::Hit));
+    if asked.groups {
+        layout.groups = true;
+        for item in &asked.parts {
+            let compiled = Expression::compile(&item.text, &scope, strings)?;
+            let (op, bytes) = part(&compiled.kind);
+            ops.extend(compiled.ops);
+            ops.push(op);
+            layout.parts.push(Field {
+                label: item.label.clone(),
+                kind: compiled.kind,
+                bytes,
+            });
+        }
+        if let Some(text) = &asked.value {
+            let compiled = Expression::number(text, &scope, strings)?;
+            let signed = compiled.is_signed();
+            ops.extend(compiled.ops);
+            ops.push(Op::of(Code::Value).signed(signed));
+            layout.value = Some((compiled.text, signed));
+        }
+        ops.push(Op::of(Code::Sum));
+    }
+    if asked.records {
+        for item in fields {
+            let compiled = Expression::compile(&item.text, &scope, strings)?;
+            ops.extend(compiled.ops);
+            ops.push(out(&compiled.kind));
+            layout.fields.push(Field {
+                label: item.label.clone(),
+                kind: compiled.kind,
+                bytes: 0,
+            });
+        }
+        ops.push(Op::of(Code::Record));
+    }
+    if asked.bpf.is_some() {
+        ops.push(Op::of(Code::Bpf));
+    }
+    fits(&ops, &layout)?;
+    Ok((ops, layout))
+}
+
+/// The op of a part of a group's name, and its bytes.
+fn part(kind: &Kind) -> (Op, usize) {
+    match kind {
+        Kind::Stack => (Op::of(Code::GroupStack), 8),
+        Kind::String { max } => {
+            // Whole words, as the module's names are.
+            let bytes = (*max).min(GROUP_STRING).next_multiple_of(4);
+            (Op::with(Code::GroupStr, bytes as u32, 0), bytes)
+        }
+        Kind::Number(_) => (Op::of(Code::Group), 8),
+    }
+}
+
+fn out(kind: &Kind) -> Op {
+    match kind {
+        Kind::Stack => Op::of(Code::OutStack),
+        Kind::String { max } => Op::with(Code::OutStr, (*max).min(STRING_MAX) as u32, 0),
+        Kind::Number(_) => Op::of(Code::Out),
+    }
+}
+
+/// Does the module take it?
+fn fits(ops: &[Op], layout: &Layout) -> Result<(), String> {
+    if ops.len() > OPS_MAX {
+        return Err(format!(
+            "all expressions together take {} steps, and there may be {OPS_MAX}: ask for less",
+            ops.len()
+        ));
+    }
+    let name: usize = layout.parts.iter().map(|part| part.bytes).sum();
+    if name > GROUP_MAX {
+        return Err(format!(
+            "--by: these need {name} bytes, and there are {GROUP_MAX}: a number needs 8, a string \
+             up to {GROUP_STRING}; ask for less"
+        ));
+    }
+    let record: usize = ops.iter().map(written).sum::<usize>() + HEAD;
+    if record > HIT_MAX {
+        return Err(format!(
+            "--record: a record may have {record} bytes, and there is room for {HIT_MAX}: ask for \
+             less, or give strings a length, as in str(name, 64)"
+        ));
+    }
+    Ok(())
+}
+
+/// The bytes that an op adds to a record at most.
+fn written(op: &Op) -> usize {
+    match Code::from_number(op.code) {
+        Some(Code::Out) => 8,
+        Some(Code::OutStr) => 8 + (op.arg as usize).next_multiple_of(8),
+        Some(Code::OutStack) => 8 + 8 * jifl_sys::abi::FRAMES_MAX,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::parse;
+
+    fn asked(line: &str) -> Asked {
+        parse::<Actions>(line).unwrap().read(None).unwrap()
+    }
+
+    /// The program at a function of which no types are known.
+    fn compiled(line: &str, at: At) -> Result<(Vec<Op>, Layout), String> {
+        let spot = Spot {
+            name: "fn:f".into(),
+            function: "f".into(),
+            at,
+        };
+        let scopes = Scopes::by(Err("none here".into()));
+        let asked = asked(line);
+        program(
+            &asked,
+            &spot,
+            &asked.fields(0),
+            &scopes,
+            &mut Strings::default(),
+        )
+    }
+
+    fn codes(ops: &[Op]) -> Vec<Code> {
+        let code = |op: &Op| Code::from_number(op.code).unwrap();
+        ops.iter().map(code).collect()
+    }
+
+    #[test]
+    fn what_is_asked_for_is_done_in_one_order() {
+        use Code::*;
+        let all = "--record $arg0 --hist $arg1 --by comm,$arg2 --if $arg3==1 --stack";
+        let (ops, layout) = compiled(all, At::Entry).unwrap();
+        let effects: Vec<Code> = codes(&ops)
+            .into_iter()
+            .filter(|one| *one as u8 >= If as u8)
+            .collect();
+        assert_eq!(
+            effects,
+            [If, Hit, GroupStr, Group, Value, Sum, Out, OutStack, Record]
+        );
+        let label = |field: &Field| (field.label.clone(), field.bytes);
+        let parts: Vec<_> = layout.parts.iter().map(label).collect();
+        assert_eq!(parts, [("comm".to_owned(), 16), ("$arg2".to_owned(), 8)]);
+        assert_eq!(layout.fields.len(), 2);
+        // Without a record the stack makes groups; without a condition all is counted first.
+        let (ops, layout) = compiled("--stack", At::Inside).unwrap();
+        assert_eq!(codes(&ops), [Hit, GroupStack, Sum]);
+        assert!(layout.groups && layout.fields.is_empty());
+    }
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        let many = format!("--by {}", ["$arg0"; 9].join(","));
+        let why = compiled(&many, At::Entry).unwrap_err();
+        assert!(why.contains("need 72 bytes, and there are 64"), "{why}");
+        let long = format!("--record {}", ["str($arg0,250)"; 8].join(","));
+        let why = compiled(&long, At::Entry).unwrap_err();
+        assert!(why.contains("room for 2048"), "{why}");
+        assert!(
+            compiled("--record $ret", At::Entry)
+                .unwrap_err()
+                .contains("%return")
+        );
+    }
+
+    #[test]
+    fn a_result_is_unknown_where_another_function_returns_it() {
+        let (ops, _) = compiled("--record $ret", At::TailCall).unwrap();
+        assert!(codes(&ops).contains(&Code::Div) && !codes(&ops).contains(&Code::Reg));
+        let (ops, _) = compiled("--record $ret", At::Return).unwrap();
+        assert!(codes(&ops).contains(&Code::Reg));
+    }
+}

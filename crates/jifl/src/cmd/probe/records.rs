@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records of `--record`: taken from the module while the session runs, put in order, and written.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jifl_sys::abi::{HIT_MAX, Hit, HitRead, LEVELS, from_name};
+use jifl_sys::device::{Door, Request};
+use rustix::time::ClockId;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::program::{Field, Layout};
+use crate::base::clock;
+use crate::base::exit::Failure;
+use crate::expr::{Kind, Shown};
+use crate::kernel::symbols::Symbols;
+use crate::session::device;
+use crate::show;
+use crate::show::output::Sink;
+
+/// Room for what one request takes.
+const ROOM: usize = 256 << 10;
+/// A record is written so long after its time. By then each processor has written what it has from
+/// before: a program runs for less.
+const SETTLED: Duration = Duration::from_millis(20);
+
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line each, for people.
+    Text,
+    /// An object on a line each.
+    Ndjson,
+}
+
+/// What is known of places.
+pub struct Told<'a> {
+    /// Names of places, in the module's order.
+    pub names: Vec<&'a str>,
+    /// What the program of each place writes.
+    pub layouts: Vec<&'a Layout>,
+    /// Names of callers.
+    pub symbols: &'a Symbols,
+}
+
+impl Told<'_> {
+    /// A return address: `name+0x12 [module]`.
+    pub fn frame(&self, address: u64) -> String {
+        // The call may be the last instruction of its function.
+        match self.symbols.function(address.wrapping_sub(1)) {
+            Some(place) => {
+                let module = place
+                    .module()
+                    .map_or_else(String::new, |name| format!(" [{name}]"));
+                format!(
+                    "{}+{:#x}{module}",
+                    place.name(),
+                    address.wrapping_sub(place.start())
+                )
+            }
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+/// A value of a record.
+enum Part<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Frames(Vec<u64>),
+    Unknown,
+}
+
+/// Takes and writes the records of a session.
+pub struct Records<'a, D: Door> {
+    door: &'a D,
+    told: &'a Told<'a>,
+    form: Form,
+    state: Mutex<State>,
+}
+
+struct State {
+    sink: Sink,
+    room: Vec<u8>,
+    /// Taken and not written: time, and the record.
+    waiting: Vec<(u64, Vec<u8>)>,
+    written: u64,
+    lost: Vec<u64>,
+    failure: Option<Failure>,
+    /// The title of a table for people was written.
+    titled: bool,
+}
+
+impl<'a, D: Door> Records<'a, D> {
+    /// Of the session of a door, on so many processors.
+    pub fn new(
+        door: &'a D,
+        told: &'a Told<'a>,
+        form: Form,
+        sink: Sink,
+        cpus: usize,
+    ) -> Records<'a, D> {
+        let state = State {
+            sink,
+            room: vec![0; ROOM],
+            waiting: Vec::new(),
+            written: 0,
+            lost: vec![0; cpus],
+            failure: None,
+            titled: false,
+        };
+        Records {
+            door,
+            told,
+            form,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Takes what there is, and writes what is settled.
+    pub fn turn(&self) {
+        self.take(clock::now(ClockId::Monotonic).saturating_sub(SETTLED.as_nanos() as u64));
+    }
+
+    /// Writes the rest. The sink, how many records were written, and how many were lost.
+    ///
+    /// # Errors
+    /// The module did not give them, or they could not be written.
+    pub fn end(self) -> Result<(Sink, u64, u64), Failure> {
+        self.take(u64::MAX);
+        let state = self.state.into_inner();
+        let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
+        match state.failure {
+            Some(failure) => Err(failure),
+            None => Ok((state.sink, state.written, state.lost.iter().sum())),
+        }
+    }
+
+    fn take(&self, until: u64) {
+        let mut state = self
+            .state
+            .lock()
+            .expect("nothing panics while it is locked");
+        if state.failure.is_some() {
+            return;
+        }
+        let done = self.try_take(&mut state, until);
+        state.failure = done.err();
+    }
+
+    fn try_take(&self, state: &mut State, until: u64) -> Result<(), Failure> {
+        for cpu in 0..state.lost.len() {
+            self.take_cpu(state, cpu)?;
+        }
+        state.waiting.sort_by_key(|(time, _)| *time);
+        let settled = state.waiting.partition_point(|(time, _)| *time < until);
+        let mut text = String::new();
+        for (_, record) in state.waiting.drain(..settled) {
+            if let Some((hit, parts, _)) = Hit::split(&record) {
+                self.write(&hit, parts, &mut text);
+                state.written += 1;
+            }
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.form == Form::Text && !state.titled {
+            state.titled = true;
+            text.insert_str(0, TITLE);
+        }
+        state.sink.write(&text)
+    }
+
+    fn take_cpu(&self, state: &mut State, cpu: usize) -> Result<(), Failure> {
+        loop {
+            let mut asked = HitRead::of(cpu as u32);
+            self.door
+                .call(Request::Hits(&mut asked, &mut state.room))
+                .map_err(|error| device::failed("reading records", &error))?;
+            state.lost[cpu] = asked.lost;
+            let mut rest = &state.room[..asked.bytes as usize];
+            while let Some((hit, _, behind)) = Hit::split(rest) {
+                let record = rest[..hit.size as usize].to_vec();
+                state.waiting.push((hit.time, record));
+                rest = behind;
+            }
+            // There was room for another one.
+            if asked.bytes as usize + HIT_MAX <= state.room.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn write(&self, hit: &Hit, parts: &[u8], text: &mut String) {
+        let (Some(name), Some(layout)) = (
+            self.told.names.get(hit.place as usize),
+            self.told.layouts.get(hit.place as usize),
+        ) else {
+            return;
+        };
+        let values = split(&layout.fields, hit.unknown, parts);
+        match self.form {
+            Form::Text => self.line(hit, name, &layout.fields, &values, text),
+            Form::Ndjson => self.object(hit, name, &layout.fields, &values, text),
+        }
+    }
+
+    fn line(
+        &self,
+        hit: &Hit,
+        name: &str,
+        fields: &[Field],
+        values: &[Part<'_>],
+        text: &mut String,
+    ) {
+        *text += &format!(
+            "{:<16} {:>3} {:<16} {:>7}  {name}",
+            format!("{}.{:09}", hit.time / NANO, hit.time % NANO),
+            hit.cpu,
+            from_name(&hit.comm),
+            hit.tid,
+        );
+        let mut frames: &[u64] = &[];
+        for (field, value) in fields.iter().zip(values) {
+            match value {
+                Part::Frames(all) => frames = all,
+                value => *text += &format!(" {}={}", field.label, field.kind.text(shown(value))),
+            }
+        }
+        text.push('\n');
+        for address in frames {
+            *text += &format!("        {}\n", self.told.frame(*address));
+        }
+    }
+
+    fn object(
+        &self,
+        hit: &Hit,
+        name: &str,
+        fields: &[Field],
+        values: &[Part<'_>],
+        text: &mut String,
+    ) {
+        let mut all = Vec::new();
+        for (field, value) in fields.iter().zip(values) {
+            let value = match value {
+                Part::Frames(all) => json!(
+                    all.iter()
+                        .map(|address| self.told.frame(*address))
+                        .collect::<Vec<_>>()
+                ),
+                value => field.kind.json(shown(value)),
+            };
+            all.push((field.label.clone(), value));
+        }
+        let object = Object {
+            time_ns: hit.time,
+            cpu: hit.cpu,
+            level: LEVELS.get(hit.level as usize).copied().unwrap_or_default(),
+            pid: hit.pid,
+            tid: hit.tid,
+            comm: from_name(&hit.comm),
+            place: name,
+            values: all,
+        };
+        *text += &show::text::json(&object);
+    }
+}
+
+/// A record for programs.
+#[derive(Serialize)]
+struct Object<'a> {
+    time_ns: u64,
+    cpu: u32,
+    level: &'static str,
+    pid: i32,
+    tid: i32,
+    comm: String,
+    place: &'a str,
+    #[serde(serialize_with = "in_order")]
+    values: Vec<(String, Value)>,
+}
+
+/// Writes names and values as an object, in their order.
+pub fn in_order<S: Serializer>(
+    values: &[(String, Value)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+const NANO: u64 = 1_000_000_000;
+const TITLE: &str = "TIME             CPU COMM                 TID  PLACE VALUES\n";
+
+fn shown<'a>(part: &Part<'a>) -> Shown<'a> {
+    match part {
+        Part::Number(number) => Shown::Number(*number),
+        Part::Bytes(bytes) => Shown::Bytes(bytes),
+        Part::Frames(_) | Part::Unknown => Shown::Unknown,
+    }
+}
+
+/// The values of a record, as `struct jifl_hit` has them. Those behind its end are unknown.
+fn split<'a>(fields: &[Field], unknown: u64, mut parts: &'a [u8]) -> Vec<Part<'a>> {
+    let mut take = |bytes: usize| {
+        let (taken, rest) = parts.split_at_checked(bytes)?;
+        parts = rest;
+        Some(taken)
+    };
+    let mut one = |(at, field): (usize, &Field)| {
+        let word = take(8)?
+            .first_chunk()
+            .map(|word| u64::from_ne_bytes(*word))?;
+        let value = match field.kind {
+            Kind::Number(_) => Part::Number(word),
+            Kind::String { .. } => {
+                let length = usize::try_from(word).ok()?;
+                Part::Bytes(take(length.checked_next_multiple_of(8)?)?.get(..length)?)
+            }
+            Kind::Stack => {
+                let frames = take(usize::try_from(word).ok()?.checked_mul(8)?)?;
+                let frames = frames.chunks_exact(8);
+                let frame = |bytes: &[u8]| {
+                    bytes
+                        .first_chunk()
+                        .map_or(0, |word| u64::from_ne_bytes(*word))
+                };
+                Part::Frames(frames.map(frame).collect())
+            }
+        };
+        Some(if unknown >> at & 1 == 1 {
+            Part::Unknown
+        } else {
+            value
+        })
+    };
+    let all = fields.iter().enumerate();
+    all.map(|part| one(part).unwrap_or(Part::Unknown)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::values;
+    use crate::session::fake::Fake;
+
+    fn field(label: &str, kind: Kind) -> Field {
+        Field {
+            label: label.into(),
+            kind,
+            bytes: 0,
+        }
+    }
+
+    fn layout() -> Layout {
+        let number = values::Kind::Int {
+            size: 4,
+            signed: true,
+        };
+        Layout {
+            fields: vec![
+                field("n", Kind::Number(number)),
+                field("name", Kind::String { max: 16 }),
+                field("stack", Kind::Stack),
+            ],
+            ..Layout::default()
+        }
+    }
+
+    /// A record of place 0, as the module writes it.
+    fn record(time: u64, unknown: u64) -> Vec<u8> {
+        let mut parts: Vec<u8> = Vec::new();
+        for word in [
+            u64::MAX,
+            3,
+            u64::from_ne_bytes(*b"abc\0\0\0\0\0"),
+            2,
+            0x1005,
+            0x2003,
+        ] {
+            parts.extend(word.to_ne_bytes());
+        }
+        let mut bytes = Vec::new();
+        for word in [56 + parts.len() as u32, 0] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(time.to_ne_bytes());
+        for word in [1u32, 0, 7, 8] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(unknown.to_ne_bytes());
+        bytes.extend(*b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        bytes.extend(parts);
+        bytes
+    }
+
+    /// What is written of the records of two processors.
+    fn written(form: Form) -> String {
+        let fake = Fake::default();
+        fake.state().hits = vec![[record(3, 0), record(5, 2)].concat(), record(4, 0)];
+        let (layout, symbols) = (layout(), Symbols::parse("1000 T f\n2000 T g\t[m]\n"));
+        let told = Told {
+            names: vec!["fn:x"],
+            layouts: vec![&layout],
+            symbols: &symbols,
+        };
+        let name = format!("jifl-records-{}-{form:?}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let sink = Sink::file(&path).unwrap();
+        let records = Records::new(&fake, &told, form, sink, 2);
+        records.turn();
+        let (_, number, lost) = records.end().unwrap();
+        assert_eq!((number, lost), (3, 0));
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        text
+    }
+
+    #[test]
+    fn records_of_all_processors_come_in_the_order_of_time() {
+        let text = written(Form::Text);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 3 * 3);
+        assert!(lines[1].starts_with("0.000000003 ") && lines[4].starts_with("0.000000004 "));
+        assert!(
+            lines[1].ends_with("      8  fn:x n=-1 name=\"abc\""),
+            "{}",
+            lines[1]
+        );
+        assert_eq!(&lines[2..4], ["        f+0x5", "        g+0x3 [m]"]);
+        assert!(lines[7].ends_with("n=-1 name=?"), "{}", lines[7]);
+    }
+
+    #[test]
+    fn records_for_programs_have_types() {
+        let text = written(Form::Ndjson);
+        assert_eq!(
+            text.lines().next().unwrap(),
+            "{\"time_ns\":3,\"cpu\":1,\"level\":\"task\",\"pid\":7,\"tid\":8,\"comm\":\"sh\",\
+             \"place\":\"fn:x\",\"values\":{\"n\":-1,\"name\":\"abc\",\
+             \"stack\":[\"f+0x5\",\"g+0x3 [m]\"]}}"
+        );
+        assert!(text.lines().nth(2).unwrap().contains("\"name\":null"));
+    }
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs the programs of places (uapi/jifl_action.h). call/program.c has checked them: what is
+ * assumed here without a check is said there.
+ *
+ * Why a program may run wherever an instruction of the kernel is executed:
+ *
+ * 1. Interrupts are off while it runs. The locks that it takes are those of the session's own
+ *    tables, which programs alone take. The clock of a machine that has nothing better than an HPET
+ *    has one, too: no place is in read_hpet (place.c). bpf.c speaks of BPF programs.
+ * 2. One program runs on a CPU at a time. What may come in between is an NMI, a page fault of what
+ *    the program reads, and a breakpoint in what it calls. If code there has a place with a
+ *    program, too, it does not run: the execution is counted as nested. So no lock of step 1 is
+ *    held by what it has interrupted, and there is no recursion.
+ * 3. A thread that is between copies is not seen: the program is called by inserted code, which
+ *    stays until jifl_evict, or in the handler of a breakpoint, which has ended when
+ *    jifl_probe_clear returns. What the program uses goes later, with the session.
+ * 4. Calls of functions that the program makes do not enter the cache (jifl_own_begin).
+ *
+ * An execution is counted exactly once by a program that begins with HIT, also where it is nested.
+ * Behind a condition it is counted if the condition was asked and holds.
+ *
+ * Context: any; from copies any but NMI.
+ */
+#include <linux/bitops.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../../store/level.h"
+#include "../../store/percpu.h"
+#include "../../call/program.h"
+#include "probe.h"
+#include "act.h"
+
+static DEFINE_PER_CPU(bool, jifl_act_runs);
+
+/* How many ops are skipped. */
+static u32 jifl_act_skip(struct jifl_acting *a, const struct jifl_op *op)
+{
+	const bool zero = !a->stack[a->depth - 1];
+
+	if (zero == (op->code == JIFL_OP_SKIP_ZERO))
+		return op->arg;
+	a->depth--;
+	return 0;
+}
+
+/* --- groups -------------------------------------------------------------------------------- */
+
+/* A part of the group's name; unknown ones are 0. */
+static void jifl_act_part(struct jifl_acting *a, const void *part, u32 bytes)
+{
+	struct jifl_group_name *name = &a->room->group;
+
+	if (!a->parts)
+		memset(name, 0, sizeof(*name));
+	if (a->unknown)
+		name->unknown |= 1u << a->parts;
+	else
+		memcpy(name->name + a->group, part, bytes);
+	a->group += bytes;
+	a->parts++;
+}
+
+static void jifl_act_group_string(struct jifl_acting *a, const struct jifl_op *op)
+{
+	char *string = a->room->string;
+	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], string, op->arg);
+
+	a->unknown = n < 0;
+	/* What stands behind the string makes no difference. */
+	if (n >= 0)
+		memset(string + n, 0, op->arg - n);
+	jifl_act_part(a, string, op->arg);
+}
+
+static void jifl_act_group_stack(struct jifl_acting *a)
+{
+	u64 number;
+
+	jifl_peek_stack(a->regs, a->room->frames);
+	number = jifl_groups_stack(a->probe->groups, a->room->frames);
+	jifl_act_part(a, &number, sizeof(number));
+}
+
+static void jifl_act_sum(struct jifl_acting *a)
+{
+	struct jifl_group_name *name = &a->room->group;
+
+	if (!a->parts)
+		memset(name, 0, sizeof(*name));
+	name->place = a->place - a->probe->places;
+	jifl_groups_add(a->probe->groups, name, a->has_value ? &a->value : NULL, a->is_signed);
+	a->group = 0;
+	a->parts = 0;
+	a->has_value = false;
+}
+
+/* --- records ------------------------------------------------------------------------------- */
+
+/* Where the next bytes of the record go. */
+static u8 *jifl_act_field(struct jifl_acting *a, u32 bytes)
+{
+	u8 *at;
+
+	if (!a->fields) {
+		a->record = sizeof(struct jifl_hit);
+		a->room->hit.unknown = 0;
+	}
+	if (a->unknown)
+		a->room->hit.unknown |= 1ull << a->fields;
+	a->fields++;
+	at = a->room->record + a->record;
+	a->record += bytes;
+	return at;
+}
+
+static void jifl_act_out(struct jifl_acting *a)
+{
+	*(u64 *)jifl_act_field(a, sizeof(u64)) = a->unknown ? 0 : a->stack[0];
+}
+
+static void jifl_act_out_string(struct jifl_acting *a, const struct jifl_op *op)
+{
+	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], a->room->string, op->arg);
+	const u32 len = max(n, 0), whole = round_up(len, sizeof(u64));
+	u8 *to;
+
+	a->unknown = n < 0;
+	to = jifl_act_field(a, sizeof(u64) + whole);
+	*(u64 *)to = len;
+	memset(to + sizeof(u64), 0, whole);
+	memcpy(to + sizeof(u64), a->room->string, len);
+}
+
+static void jifl_act_out_stack(struct jifl_acting *a)
+{
+	const u32 n = jifl_peek_stack(a->regs, a->room->frames);
+	u8 *to = jifl_act_field(a, (1 + n) * sizeof(u64));
+
+	*(u64 *)to = n;
+	memcpy(to + sizeof(u64), a->room->frames, n * sizeof(u64));
+}
+
+static void jifl_act_record(struct jifl_acting *a)
+{
+	struct jifl_hit *hit = &a->room->hit;
+
+	if (!a->fields) {
+		a->record = sizeof(*hit);
+		hit->unknown = 0;
+	}
+	hit->size = a->record;
+	hit->place = a->place - a->probe->places;
+	hit->time = ktime_get_mono_fast_ns();
+	hit->cpu = raw_smp_processor_id();
+	hit->level = a->level;
+	hit->pid = jifl_number_get(a, JIFL_GET_PID);
+	hit->tid = jifl_number_get(a, JIFL_GET_TID);
+	strscpy_pad(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
+	jifl_hit_ring_write(a->probe->ring, hit);
+	a->fields = 0;
+}
+
+/* --- programs ------------------------------------------------------------------------------ */
+
+/* false: the program ends. */
+static bool jifl_act_condition(struct jifl_acting *a)
+{
+	if (!a->unknown)
+		return a->stack[0];
+	atomic64_inc(&a->place->untested);
+	return false;
+}
+
+static void jifl_act_hit(struct jifl_acting *a)
+{
+	if (!a->counted)
+		this_cpu_inc(*a->place->counter);
+	a->counted = false;
+}
+
+static void jifl_act_bpf_program(struct jifl_acting *a)
+{
+	if (!jifl_act_bpf(a->place->program->bpf, a->regs))
+		atomic64_inc(&a->place->unrun);
+}
+
+/* false: the program ends. */
+static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
+{
+	switch (op->code) {
+	case JIFL_OP_IF:
+		return jifl_act_condition(a);
+	case JIFL_OP_HIT:
+		jifl_act_hit(a);
+		break;
+	case JIFL_OP_GROUP:
+		jifl_act_part(a, &a->stack[0], sizeof(u64));
+		break;
+	case JIFL_OP_GROUP_STR:
+		jifl_act_group_string(a, op);
+		break;
+	case JIFL_OP_GROUP_STACK:
+		jifl_act_group_stack(a);
+		break;
+	case JIFL_OP_VALUE:
+		a->has_value = !a->unknown;
+		a->value = a->unknown ? 0 : a->stack[0];
+		a->is_signed = op->flags & JIFL_OP_SIGNED;
+		break;
+	case JIFL_OP_SUM:
+		jifl_act_sum(a);
+		break;
+	case JIFL_OP_OUT:
+		jifl_act_out(a);
+		break;
+	case JIFL_OP_OUT_STR:
+		jifl_act_out_string(a, op);
+		break;
+	case JIFL_OP_OUT_STACK:
+		jifl_act_out_stack(a);
+		break;
+	case JIFL_OP_RECORD:
+		jifl_act_record(a);
+		break;
+	default:
+		jifl_act_bpf_program(a);
+	}
+	return true;
+}
+
+static void jifl_act_program(struct jifl_acting *a)
+{
+	const struct jifl_program *program = a->place->program;
+	const struct jifl_op *op;
+	u32 i;
+
+	for (i = 0; i < program->n; i++) {
+		op = &program->ops[i];
+		if (op->code >= JIFL_OP_IF) {
+			if (!jifl_act_effect(a, op))
+				return;
+			a->unknown = false;
+			a->depth = 0;
+		} else if (a->unknown) {
+			continue;
+		} else if (op->code >= JIFL_OP_SKIP_ZERO) {
+			i += jifl_act_skip(a, op);
+		} else {
+			a->unknown = !jifl_number_push(a, op);
+		}
+	}
+}
+
+/* Interrupts are off. */
+static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
+			enum jifl_level level)
+{
+	const bool counted = place->program->counts_first;
+	struct jifl_acting a;
+
+	if (counted)
+		this_cpu_inc(*place->counter);
+	if (this_cpu_read(jifl_act_runs) && !JIFL_HOST_PLANTED(programs_nested)) {
+		atomic64_inc(&place->nested);
+		return;
+	}
+	this_cpu_write(jifl_act_runs, true);
+	barrier();
+	/* Member by member: the stack needs no zeroes. */
+	a.place = place;
+	a.probe = place->owner;
+	a.regs = regs;
+	a.level = level;
+	a.counted = counted;
+	a.unknown = a.has_value = a.is_signed = false;
+	a.depth = a.group = a.parts = a.fields = 0;
+	a.room = this_cpu_ptr(a.probe->room);
+	jifl_act_program(&a);
+	barrier();
+	this_cpu_write(jifl_act_runs, false);
+}
+
+void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs)
+{
+	const unsigned long flags = jifl_own_irq_save();
+
+	jifl_act_at(place, regs, jifl_level());
+	jifl_own_irq_restore(flags);
+}
+
+void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level)
+{
+	/* The kernel says where the int3 ends. */
+	const unsigned long ip = regs->ip;
+
+	regs->ip = place->address;
+	jifl_own_begin();
+	jifl_act_at(place, regs, level);
+	jifl_own_end();
+	regs->ip = ip;
+}

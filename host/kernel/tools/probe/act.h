@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Programs at places: run, and what they keep. */
+#ifndef JIFL_HOST_PROBE_ACT_H
+#define JIFL_HOST_PROBE_ACT_H
+
+#include <linux/ptrace.h>
+#include <linux/types.h>
+#include "../../../../include/uapi/jifl.h"
+#include "../../store/cells.h"
+
+struct bpf_prog;
+struct jifl_answer;
+struct jifl_probe;
+struct jifl_probe_place;
+
+/* What GROUP ops have made, up to SUM. The first two and the name stand as cells' names do. */
+struct jifl_group_name {
+	u32 place;
+	u32 unknown;
+	u8 name[JIFL_GROUP_MAX];
+};
+
+/* What a running program writes to, one for each CPU and session. */
+struct jifl_act_room {
+	u64 frames[JIFL_FRAMES_MAX];
+	struct jifl_group_name group;
+	char string[JIFL_STRING_MAX];
+	union {
+		struct jifl_hit hit;
+		u8 record[JIFL_HIT_MAX];
+	};
+};
+
+/* A program that runs. */
+struct jifl_acting {
+	struct jifl_probe_place *place;
+	struct jifl_probe *probe;
+	struct pt_regs *regs;
+	enum jifl_level level;
+	bool counted;			/* HIT was done before */
+	bool unknown;			/* the expression has no value */
+	u32 depth;
+	u64 stack[JIFL_OP_STACK];
+	u32 group, parts;		/* bytes of the group's name, and its parts, so far */
+	u32 record, fields;		/* likewise of the record */
+	bool has_value, is_signed;
+	u64 value;
+	struct jifl_act_room *room;
+};
+
+/* --- number.c ------------------------------------------------------------------------------- */
+
+/* Does an op that is neither an effect nor a skip. false: the value is unknown. */
+bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
+/* What JIFL_OP_GET means. */
+u64 jifl_number_get(const struct jifl_acting *a, u32 what);
+/* The name of the command, or what is said of an interrupt. */
+const char *jifl_number_comm(enum jifl_level level);
+
+/* --- act.c ---------------------------------------------------------------------------------- */
+
+/*
+ * A copy executes the place: runs its program. regs: as at the instruction, with its address. Any
+ * context but NMI.
+ */
+void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs);
+/* The same in the handler of a breakpoint. level: of what it has interrupted. */
+void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level);
+
+/* --- peek.c: what programs read ------------------------------------------------------------ */
+
+/* Reads a number of 1, 2, 4 or 8 bytes. false: it cannot be read. Interrupts are off. */
+bool jifl_peek_number(u64 address, u8 width, bool is_signed, u64 *value);
+/*
+ * Reads the string at an address, of the kernel or the task's own, into room for max bytes; its end
+ * is a 0. Returns its length without the end; negative: it cannot be read. Interrupts are off.
+ */
+int jifl_peek_string(u64 address, char *to, u32 max);
+/* Is the string the one of so many bytes? Negative: it cannot be read. Interrupts are off. */
+int jifl_peek_is(u64 address, const char *string, u32 len);
+/*
+ * The callers of the code with these registers, innermost first, original addresses. Returns how
+ * many; behind them 0. Interrupts are off.
+ */
+u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX]);
+
+/* --- group.c: hits by what was asked for ------------------------------------------------------ */
+
+struct jifl_groups;
+
+/* -ENOMEM. stacks: stacks have numbers. Sleeps. */
+int jifl_groups_open(struct jifl_groups **groups, bool stacks);
+/* Takes NULL, too. Sleeps. */
+void jifl_groups_close(struct jifl_groups *g);
+/* Adds a hit, with its value; NULL: it has none. Any context. */
+void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, const u64 *value,
+		     bool is_signed);
+/* The number of a stack; 0: no room. Any context. */
+u64 jifl_groups_stack(struct jifl_groups *g, const u64 frames[JIFL_FRAMES_MAX]);
+extern const struct jifl_answer jifl_groups_answer, jifl_groups_stacks_answer;
+/* 0, or -EINVAL after a line in the log: the module's parameter. */
+int jifl_groups_init(void);
+
+/* --- record.c: records ------------------------------------------------------------------------ */
+
+struct jifl_hit_ring;
+
+/* bytes: for each CPU. -ENOMEM. Sleeps. */
+int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes);
+/* Takes NULL, too. Sleeps. */
+void jifl_hit_ring_close(struct jifl_hit_ring *ring);
+/* Writes a record, of hit->size bytes, or counts it as lost. Any context, preemption off. */
+void jifl_hit_ring_write(struct jifl_hit_ring *ring, struct jifl_hit *hit);
+/* JIFL_IOC_HITS. Sleeps. */
+int jifl_hit_ring_read(struct jifl_hit_ring *ring, struct jifl_hit_read *req);
+
+/* --- bpf.c ------------------------------------------------------------------------------------ */
+
+/* Finds what the kernel knows of programs that run. 0. Sleeps. */
+int jifl_act_bpf_init(void);
+/* Can this kernel run programs at kprobes? */
+bool jifl_act_bpf_may(void);
+/* Runs the program. false: one runs on this CPU, so it did not. Interrupts are off. */
+bool jifl_act_bpf(struct bpf_prog *prog, struct pt_regs *regs);
+
+#endif

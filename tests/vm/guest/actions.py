@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Programs at places (jifl probe --if, --record, --hist, --by, --stack, --bpf): what they say is right.
+
+usage: actions.py
+
+What is right is known from the module jifl_contexts, from what this process asks of the kernel, and
+from kprobes at the same instructions.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import re
+import struct
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from contexts import CONTEXTS, FIRE, MODULE, N, call, end_callers
+from lib import Device, background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
+from probe import CALLS_ON, LEVELS, TRACING, Graphs
+
+SEED, MASK = 0x1234567812345678, (1 << 64) - 1
+
+
+def worked(x):
+    """What contexts_work returns."""
+    for _ in range(3):
+        x ^= x << 13 & MASK
+        x ^= x >> 7
+        x ^= x << 17 & MASK
+    return x
+
+
+def probe(*words):
+    return session(*words, command="probe")
+
+
+def records(owner, name):
+    """The records of a session with -f ndjson, and its report."""
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    lines = [json.loads(line) for line in out.splitlines()]
+    check(f"{name}: a report", lines and lines[-1].get("command") == "probe", err)
+    *found, report = lines
+    same(f"{name}: records", (report["records"]["written"], report["records"]["lost"]), (len(found), 0))
+    return found, report
+
+
+def report_of(owner, name):
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    check(f"{name}: a report", out, err)
+    return json.loads(out)
+
+
+def in_each_context(graphs):
+    """Arguments and results are those of the calls, at each level; their order is that of time."""
+    for level, contexts in LEVELS.items():
+        contexts = [context for context in contexts if "function" not in CONTEXTS[context]]
+        owner = probe("fn:contexts_work", "fn:contexts_work%return", "-f", "ndjson", "--ring", "4M",
+                      "--record", "level,cpu,value=(u64)rdi,ret=(u64)rax")
+        made = Counter()
+        for context in contexts:
+            made.update(call(context))
+        found, report = records(owner, level)
+        entries = [one for one in found if one["place"] == "fn:contexts_work"]
+        returns = [one for one in found if one["place"] != "fn:contexts_work"]
+        same(f"{level}: records of entries and returns", (len(entries), len(returns)), (made.total(),) * 2)
+        same(f"{level}: levels", Counter(one["values"]["level"] for one in entries),
+             Counter({name: number for name, number in made.items() if number}))
+        same(f"{level}: results", Counter(one["values"]["ret"] for one in returns),
+             Counter(worked(one["values"]["value"]) for one in entries))
+        check(f"{level}: arguments", all(SEED <= one["values"]["value"] < SEED + 1000 for one in entries), entries[:3])
+        same(f"{level}: in the order of time", [one["time_ns"] for one in found], sorted(one["time_ns"] for one in found))
+        same(f"{level}: each tells its processor", [one["cpu"] for one in found if one["cpu"] != one["values"]["cpu"]], [])
+        wrong = [one for one in found if (one["pid"] == 0) != (one["level"] != "task")]
+        same(f"{level}: an interrupt is no task's", wrong, [])
+        same(f"{level}: hits", [row["hits"] for row in report["places"]], [made.total()] * 2)
+
+
+def fields():
+    """Fields of the kernel's structures, strings and results are what this process knows of its calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "name with \"quotes\""
+        path.write_bytes(bytes(1000))
+        fd = os.open(path, os.O_RDONLY)
+        asked = ("pid,tid,comm,uid,count,pos=*pos,ino=file->f_inode->i_ino,name=str(file->f_path.dentry->d_name.name),"
+                 "mode=file->f_inode->i_mode & 0777,bad=*(u64 *)8,parent=current->real_parent->tgid")
+        owner = probe("fn:vfs_read", "-f", "ndjson", "--if", f"pid == {os.getpid()} && count < 1000", "--record", asked)
+        results = probe("fn:vfs_read%return", "-f", "json", "--if", f"pid == {os.getpid()}", "--by", "$ret,err=$ret < 0")
+        wanted = []
+        for size in (1, 17, 900, 500):
+            wanted.append((size, os.lseek(fd, 0, os.SEEK_CUR)))
+            os.read(fd, size)
+        found, _ = records(owner, "fields")
+        values = [one["values"] for one in found if one["values"]["ino"] == os.fstat(fd).st_ino]
+        same("counts and positions", [(one["count"], one["pos"]) for one in values], wanted)
+        same("names", {one["name"] for one in values}, {path.name})
+        same("the file's mode", {one["mode"] for one in values}, {os.stat(path).st_mode & 0o777})
+        same("what cannot be read is unknown", {one["bad"] for one in values}, {None})
+        comm = Path("/proc/self/comm").read_text().strip()
+        same("who", {(one["pid"], one["tid"], one["comm"], one["uid"], one["parent"]) for one in values},
+             {(os.getpid(), os.getpid(), comm, 0, os.getppid())})
+        groups = {one["by"]["$ret"]: one["hits"] for one in report_of(results, "results")["groups"]}
+        same("results of reads", {size: groups.get(size, 0) >= 1 for size in (1, 17, 900, 82)}, dict.fromkeys((1, 17, 900, 82), True))
+        os.close(fd)
+
+
+def conditions(graphs):
+    """A condition and its opposite make up all; where it cannot be told, that is counted."""
+    odd, even, unknown, text = (probe("fn:contexts_work", "-f", "json", "--if", condition) for condition in (
+        "$arg0 & 1", "!($arg0 & 1)", "*(u64 *)8 == 1", "comm == \"no such name\" || $arg0 % 10 == 3 && cpu < 64"))
+    made = {context: sum(call(context).values()) for context in ("task", "timer", "ipi")}
+    reports = [report_of(owner, "conditions") for owner in (text, unknown, even, odd)]
+    hits = [one["places"][0]["hits"] for one in reports]
+    # The module's seeds count up in each batch.
+    same("odd and even are all", hits[2] + hits[3], sum(made.values()))
+    same("half of them are odd", hits[3], sum(made.values()) // 2)
+    same("one of ten", hits[0], sum(made.values()) // 10)
+    same("unknown conditions", (hits[1], reports[1]["untested"]), (0, sum(made.values())))
+    same("known ones", [one["untested"] for one in reports if one is not reports[1]], [0] * 3)
+
+
+def sums(graphs):
+    """Histograms, groups and stacks have each hit once."""
+    owner = probe("fn:contexts_work", "-f", "json", "--hist", "(long)($arg0 & 7) - 2", "--by", "level,comm")
+    stacks = probe("fn:contexts_work", "-f", "json", "--stack")
+    made = Counter()
+    for context in ("task", "timer", "ipi", "tail"):
+        made.update(call(context))
+    data, by_stack = report_of(owner, "groups"), report_of(stacks, "stacks")
+    comm = Path("/proc/self/comm").read_text().strip()
+    # A timer and an interrupt make FIRE calls each time; a task makes N.
+    batch = {"task": N, "softirq": FIRE, "irq": FIRE}
+    for group in data["groups"]:
+        level, value = group["by"]["level"], group["value"]
+        values = [((SEED + at) & 7) - 2 for at in range(batch[level])] * (made[level] // batch[level])
+        same(f"hits of {level}", (group["hits"], group["by"]["comm"]),
+             (made[level], {"task": comm, "softirq": "<softirq>", "irq": "<interrupt>"}[level]))
+        same(f"{level}: values", (value["known"], value["sum"], value["negative"]),
+             (len(values), sum(values), sum(one < 0 for one in values)))
+        powers = Counter(one.bit_length() for one in values if one >= 0)
+        same(f"{level}: the histogram", {one["low"].bit_length(): one["count"] for one in value["buckets"] if one["count"]}, dict(powers))
+    same("a group a level", Counter(one["by"]["level"] for one in data["groups"]), Counter([name for name in made if made[name]]))
+    same("each hit has a stack", sum(one["hits"] for one in by_stack["groups"]), made.total())
+    frames = [[re.sub(r"\+.*", "", frame) for frame in one["stack"]] for one in by_stack["groups"]]
+    check("a stack from a system call to this module", any(
+        stack[-2:] == ["do_syscall_64", "entry_SYSCALL_64_after_hwframe"] and "vfs_write" in stack and "run_task" in stack
+        for stack in frames), frames)
+    check("a stack in an interrupt", any("call_timer_fn" in stack for stack in frames), frames)
+    check("no frame is unknown", not any(frame.startswith("0x") for stack in frames for frame in stack), frames)
+
+
+def beside_kprobes(graphs):
+    """Where a kprobe makes a place native, its values and the program's are the same, in the same order."""
+    place = graphs.instructions("vfs_read")[2][0]
+    (TRACING / "kprobe_events").write_text(f"p:jifl/read vfs_read{place} count=%dx:u64 file=%di:x64 pos=+0(%cx):s64 ip=%ip:x64\n")
+    (TRACING / "events/jifl/read/enable").write_text("1")
+    owner = probe(f"fn:vfs_read{place}", "-f", "ndjson", "--record", "count=(u64)rdx,file=(u64)rdi,pos=*(s64 *)rcx,ip=(u64)rip",
+                  "--if", f"tid == {os.getpid()}")
+    (TRACING / "trace").write_text("")
+    with open(MODULE, "rb") as file:
+        for size in range(1, 40):
+            os.read(file.fileno(), size)
+    (TRACING / "events/jifl/read/enable").write_text("0")
+    lines = [line for line in (TRACING / "trace").read_text().splitlines() if re.search(rf"-{os.getpid()} +\[", line)]
+    theirs = [tuple(int(word, 0) for word in re.search(r"count=(\S+) file=(\S+) pos=(\S+)", line).groups()) for line in lines]
+    found, report = records(owner, "beside a kprobe")
+    ours = [tuple(one["values"][name] for name in ("count", "file", "pos")) for one in found]
+    check("there were reads", len(theirs) >= 39, lines[:3])
+    # Ours goes on a moment longer, and begins a moment earlier.
+    start = next((at for at in range(len(ours)) if ours[at:at + len(theirs)] == theirs), None)
+    check("values, in their order", start is not None, (theirs[:5], ours[:5]))
+    check("they were caught", report["places"][0]["caught"] >= len(theirs), report)
+    (TRACING / "kprobe_events").write_text("")
+
+
+def nested(graphs):
+    """A program whose own read comes to its place again does not run anew: that is counted."""
+    function = "__bad_area_nosemaphore"
+    owner = probe(f"fn:{function}", "-f", "json", "--if", f"*(u64 *)8 == 1 || pid == {os.getpid()}", "--hist", "*(u64 *)16")
+    unconditional = probe(f"fn:{function}", "-f", "json", "--hist", "*(u64 *)16")
+    libc = ctypes.CDLL(None, use_errno=True)
+    pipe = os.pipe()
+    for _ in range(50):
+        same("a bad address", (libc.write(pipe[1], ctypes.c_void_p(16), 8), ctypes.get_errno()), (-1, errno.EFAULT))
+    data = report_of(unconditional, "nested")
+    other = report_of(owner, "nested, with a condition")
+    hits, inner = data["places"][0]["hits"], data["nested"]
+    check("each fault, and that of the program", hits >= 100 and inner >= 50, data)
+    check("conditions that fault are not told", other["untested"] + other["nested"] >= 100, other)
+    same("values that cannot be read", [one["value"]["known"] for one in data["groups"]], [0])
+
+
+class Bpf:
+    """A BPF program of the type for kprobes, which counts and adds up rdi: in a map, and pinned."""
+
+    MAP_CREATE, MAP_LOOKUP, PROG_LOAD, PIN = 0, 1, 5, 6
+    KPROBE, XDP = 2, 6
+
+    def __init__(self, type_=KPROBE):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.map = self.call(self.MAP_CREATE, struct.pack("<IIIII", 2, 4, 16, 1, 0))
+        insn = lambda code, dst=0, src=0, off=0, imm=0: struct.pack("<BBhi", code, src << 4 | dst, off, imm)  # noqa: E731
+        program = [insn(0xbf, 6, 1), insn(0x62, 10, 0, -4, 0), insn(0xbf, 2, 10), insn(0x07, 2, 0, 0, -4),
+                   insn(0x18, 1, 1, 0, self.map), insn(0), insn(0x85, imm=1), insn(0x15, 0, 0, 4, 0), insn(0xb7, 1, 0, 0, 1),
+                   insn(0xdb, 0, 1, 0, 0), insn(0x79, 2, 6, 112, 0), insn(0xdb, 0, 2, 8, 0), insn(0xb7), insn(0x95)]
+        if type_ != self.KPROBE:
+            program = [insn(0xb7), insn(0x95)]
+        code = ctypes.create_string_buffer(b"".join(program))
+        license_ = ctypes.create_string_buffer(b"GPL")
+        log = ctypes.create_string_buffer(65536)
+        self.prog = self.call(self.PROG_LOAD, struct.pack("<IIQQIIQ", type_, len(program),
+                                                          ctypes.addressof(code), ctypes.addressof(license_), 1, 65536,
+                                                          ctypes.addressof(log)), log)
+        self.path = Path(f"/sys/fs/bpf/jifl_{self.prog}")
+        path = ctypes.create_string_buffer(str(self.path).encode())
+        self.call(self.PIN, struct.pack("<QI", ctypes.addressof(path), self.prog))
+
+    def call(self, command, attributes, log=None):
+        data = ctypes.create_string_buffer(attributes.ljust(128, b"\0"))
+        result = self.libc.syscall(321, command, data, 128)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), log.value.decode() if log else "bpf")
+        return result
+
+    def read(self):
+        """(executions, sum of rdi modulo 2^64)"""
+        key, value = ctypes.create_string_buffer(bytes(4)), ctypes.create_string_buffer(16)
+        self.call(self.MAP_LOOKUP, struct.pack("<IxxxxQQ", self.map, ctypes.addressof(key), ctypes.addressof(value)))
+        return struct.unpack("<QQ", value.raw)
+
+    def close(self):
+        self.path.unlink()
+        os.close(self.prog)
+        os.close(self.map)
+
+
+def bpf(graphs):
+    """A BPF program runs at an instruction in the middle of a function, in each context, with its registers."""
+    if not os.path.ismount("/sys/fs/bpf"):
+        same("the BPF file system", run("mount", "-t", "bpf", "bpf", "/sys/fs/bpf").returncode, 0)
+    program, other = Bpf(), Bpf(Bpf.XDP)
+    owner = probe("fn:contexts_work", "-f", "json", "--bpf", program.path)
+    made = {context: sum(call(context).values()) for context in ("task", "timer", "ipi", "kthread")}
+    data = report_of(owner, "BPF")
+    total, arguments = program.read()
+    same("BPF: runs", (total, data["places"][0]["hits"], data["unrun"]), (sum(made.values()),) * 2 + (0,))
+    # Each batch counts its seeds up from the first.
+    check("BPF: registers", (arguments - SEED * total) & MASK < 1000 * total, (total, arguments))
+    for path, hint in ((other.path, "no program for kprobes"), ("/sys/fs/bpf/none", "none")):
+        end = run("jifl", "probe", "fn:contexts_work", "--bpf", path, "--for", "100ms")
+        check(f"{hint}: refused", end.returncode != 0 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
+    program.close()
+    other.close()
+
+
+def lines_of_kprobe_events(graphs):
+    """A line of kprobe events records what the kernel's own event does, under its name."""
+    place = graphs.instructions("vfs_read")[2][0]
+    line = f"p:jifl/reads vfs_read{place} count=%dx:u64 pos=+0(%cx):s64 who=$comm"
+    owner = probe("--kprobe", line, "r:back vfs_read ret=$retval:s64", "-f", "ndjson", "--if", f"pid == {os.getpid()}")
+    with open(MODULE, "rb") as file:
+        wanted = [(len(os.read(file.fileno(), size)), size, pos) for size, pos in ((5, 0), (300, 5), (7, 305))]
+    found, _ = records(owner, "lines of kprobe events")
+    comm = Path("/proc/self/comm").read_text().strip()
+    calls = [(one["values"]["count"], one["values"]["pos"]) for one in found if one["place"] == "reads"]
+    check("lines of kprobe events: values", calls[:1] and all((size, pos) in calls for _, size, pos in wanted), calls)
+    same("lines of kprobe events: who", {one["values"]["who"] for one in found if one["place"] == "reads"}, {comm})
+    results = [one["values"]["ret"] for one in found if one["place"] == "back"]
+    check("lines of kprobe events: results", all(got in results for got, _, _ in wanted), results)
+    end = run("jifl", "probe", "--kprobe", "p vfs_read x=%di:b4@2/32", "--for", "100ms")
+    check("a type that is not supported", end.returncode == 2 and "b4@2/32 is not supported" in end.stderr, end)
+
+
+def refusals(graphs):
+    """What means nothing is refused in one line that says what there is."""
+    for words, hints in ((["--record", "file->f_inodes"], ["no member", "f_inode"]),
+                         (["--record", "nothing"], ["unknown", "file, buf, count, pos"]),
+                         (["--hist", "str(file->f_path.dentry->d_name.name)"], ["string"]),
+                         (["--record", "$ret"], ["%return"]), (["--record", "count", "-f", "json"], ["ndjson"]),
+                         (["--if", "comm == 3"], ["comm"]), (["--by", "stack,comm,a=comm,b=comm,c=comm"], ["64"])):
+        end = run("jifl", "probe", "fn:vfs_read", *words, "--for", "100ms")
+        check(f"{words} is refused", end.returncode == 2 and end.stderr.count("\n") == 1 and
+              all(hint in end.stderr for hint in hints), end)
+
+
+def bad_programs(graphs):
+    """The module takes no program that could leave its stack, its records or its end."""
+    op = Device.op
+    const, get, load, add, skip = op(1, imm=7), op(3), op(4, width=8), op(10), lambda n: op(25, n)
+    if_, hit, group, sum_, out, record, bpf_ = (op(code) for code in (64, 65, 66, 70, 71, 74, 75))
+    begin = int(graphs.all["contexts_work"]["blocks"][0]["address"], 16)
+    place = begin + int(graphs.instructions("contexts_work")[2][0], 16)
+    targets = [Device.target(0, Device.FUNCTION, Device.ONLY, begin, b"contexts_work")]
+
+    def start(program, ring=1 << 16, strings=b""):
+        with Device() as device:
+            try:
+                device.start_of(Device.PROBE, targets, splices=[Device.splice(place, action=1)], programs=[program], ring=ring,
+                                strings=strings)
+                return 0
+            except OSError as e:
+                return e.errno
+
+    wrong = {
+        "it is empty": [], "it leaves a number": [hit, const], "it takes what is not there": [add, hit], "an effect takes nothing": [if_],
+        "an effect takes one of two": [const, const, if_], "an unknown op": [op(30), hit], "no width": [const, op(4), if_],
+        "an odd width": [const, op(4, width=3), if_], "a register that is none": [op(2, 18), if_], "what there is not": [op(3, 9), if_],
+        "too deep": [const] * 17 + [add] * 16 + [if_], "it skips too far": [const, skip(3), const, if_],
+        "it skips an effect": [const, const, skip(3), op(8), if_, const, if_],
+        "it skips to another depth": [const, skip(2), const, const, add, if_],
+        "no program": [hit, bpf_], "too large a name": [const, group] * 9 + [sum_], "too large a record": ([op(3, 6), op(72, 256)] * 9) + [record],
+        "a string outside": [op(3, 6), op(24, 4, 1), if_], "a flag that is none": [op(1, imm=1, flags=1), if_], "no end": [op(255)],
+        "a name without bytes": [op(3, 6), op(67), sum_], "an argument too many": [op(65, 1)],
+        "two hits": [hit, hit],
+    }
+    same("programs that are wrong", {name: start(program, strings=b"abc") for name, program in wrong.items()},
+         dict.fromkeys(wrong, errno.EBADRQC))
+    same("records without a ring", start([hit, const, out, record], ring=0), errno.EINVAL)
+    same("one that is right", start([const, skip(1), const, if_, hit, get, group, sum_, op(3, 5), load, out, op(3, 6), op(72, 16),
+                                     op(73), record]), 0)
+
+
+def come_and_go(graphs):
+    """Sessions with programs are killed while the functions run in all contexts."""
+    callers = [background("/usr/bin/python3", "-c", CALLS_ON) for _ in range(2)]
+    for _ in range(6):
+        owner = probe("fn:contexts_work", "fn:contexts_sleep%return", "-f", "ndjson", "--record", "comm,rdi",
+                      "--stack", "--by", "comm,stack")
+        call("timer")
+        owner.kill()
+        owner.communicate()
+    end_callers(callers)
+
+
+def actions():
+    mark = log_mark()
+    same("the module with the contexts", run("insmod", MODULE).returncode, 0)
+    graphs = Graphs("fn:contexts_work", "fn:vfs_read")
+    for part in (in_each_context, conditions, sums, beside_kprobes, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
+        part(graphs)
+    if Path("/sys/kernel/btf/vmlinux").exists():
+        refusals(graphs)
+        fields()
+    else:
+        end = run("jifl", "probe", "fn:vfs_read", "--record", "count", "--for", "100ms")
+        check("without types: refused, and the way out", end.returncode == 2 and "use $arg0 to $arg5" in end.stderr, end)
+    same("no session is left", status()["sessions"], [])
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(actions)
