@@ -137,6 +137,20 @@ bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
 	return found;
 }
 
+bool jifl_engine_inlines(u64 fn)
+{
+	static struct ir_routine routine;	/* under the engine lock */
+	const struct ir_step *s;
+
+	if (jifl_decode_routine(fn, &routine) != JIFL_INLINE_YES)
+		return false;
+	for (s = routine.steps; s < routine.steps + routine.nsteps; s++)
+		if (s->insn.kind == IR_CALL ||
+		    (s->insn.kind == IR_JMP && s->to == routine.nsteps))
+			return false;
+	return true;
+}
+
 void jifl_engine_context_destroy(int context)
 {
 	unsigned long cookie = jifl_host_lock();
@@ -229,6 +243,11 @@ void jifl_engine_dispatch(struct jifl_frame *f)
 enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig)
 {
 	return jifl_cache_where(addr, CACHE_AT_RETURN, orig);
+}
+
+void jifl_engine_insn(jifl_orig addr, struct ir_insn *insn)
+{
+	jifl_decode_insn(addr, insn);
 }
 
 u32 jifl_engine_insn_length(jifl_orig addr)

@@ -127,6 +127,12 @@ struct jifl_engine_stats {
 bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
 
 /*
+ * True when the analysis routine at fn calls nothing, and does not go on in another one, and is
+ * inlined wherever there is room; not with IR_FETCH_CONTEXT. Under the engine lock.
+ */
+bool jifl_engine_inlines(u64 fn);
+
+/*
  * For instrumentation callbacks, about an instruction of their block. jifl_engine_memory gives the
  * operands in memory that the instruction accesses, up to max, without what push, pop, call and
  * ret do to the stack. jifl_engine_uses gives the registers that it names, or uses without naming
@@ -239,6 +245,11 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
  * engine lock.
  */
 u32 jifl_engine_insn_length(jifl_orig addr);
+/*
+ * Decodes the instruction at addr as a block has it. Always fills *insn: what cannot be decoded or
+ * read is IR_NATIVE, of length 0 or 1. Under the engine lock.
+ */
+void jifl_engine_insn(jifl_orig addr, struct ir_insn *insn);
 
 /*
  * True when addr, an address of the code cache, belongs to a destroyed context, or may belong to

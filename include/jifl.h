@@ -76,6 +76,7 @@
 #include <asm/unistd.h>		/* __NR_* */
 
 #include "jifl_ins.h"
+#include "jifl_probe.h"
 #include "jifl_store.h"
 
 struct jifl_plugin;
@@ -709,7 +710,7 @@ enum jifl_ipoint {
 
 /* --- functions behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	5
+#define JIFL_PLUGIN_ABI	6
 
 struct jifl_plugin {
 	unsigned int size;
@@ -724,6 +725,7 @@ struct jifl_plugin {
 	struct list_head list;
 	struct list_head syscalls;	/* of syscall_t */
 	struct list_head stores;	/* of struct jifl_store */
+	struct list_head probes;	/* of struct jifl_probe_group */
 	unsigned int state;
 	bool complained;
 	bool expelled;			/* went on inserting without room */

@@ -96,7 +96,7 @@ static bool is_patched_place(unsigned long addr)
 }
 
 /* The first instruction of the block where a kprobe is an ordinary one. */
-static unsigned long probe_address(bb_t *bb)
+static unsigned long block_address(bb_t *bb)
 {
 	ins_t *ins;
 
@@ -125,7 +125,7 @@ static void at_bb(bb_t *bb, void *arg)
 
 	if (!s)
 		return;
-	s->probe = probe_address(bb);
+	s->probe = block_address(bb);
 	s->last = ins_address(ins_last(bb));
 	if (bb_insert_call(bb, on_block, ARG_VOID_PTR, s, ARG_END))
 		lost++;

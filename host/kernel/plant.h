@@ -79,6 +79,8 @@
 	X(natives_not_caught, "what comes to a probe natively is not counted") \
 	X(kprobes_hidden, "kprobes of others are not seen where a probe is") \
 	X(sites_apart, "what a copy counts for two sessions is counted natively for one, too") \
+	X(natives_uncalled, "what comes to a plugin's probe natively does not call its function") \
+	X(calls_kept, "copies go on calling functions of probes that are stopped") \
 	X(lifted_untold, "nobody is told that the kernel has taken breakpoints away") \
 	X(interrupts_led, "breakpoints lead interrupts into the cache with lanes of a task") \
 	X(parts_by_name, "parts of functions are told by their names alone") \

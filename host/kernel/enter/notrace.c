@@ -8,6 +8,11 @@
  *
  * A function of a module: the target holds the module, as function.c does.
  *
+ * The kind JIFL_TARGET_INSIDE: the same of any function, also of one with a site, and each session
+ * has targets of its own. Probes of plugins have them: any number of sessions may have a function
+ * then. limit.c does not find such a target. So a jump to the function's beginning leaves the
+ * session's context, as in each other function, and meets the breakpoint, if there is one.
+ *
  * Context: process, sleeps; under target.c's mutex. jifl_notrace_starting: interrupts off.
  */
 #include <linux/hashtable.h>
@@ -61,6 +66,30 @@ static void notrace_drop(struct jifl_target *t)
 static void notrace_redirect(const struct jifl_target *t, u64 to)
 {
 }
+
+static struct jifl_target *inside_find(u64 begin)
+{
+	return NULL;
+}
+
+static int inside_add(struct jifl_target *t)
+{
+	return jifl_ksym_hold(t->id, &t->module);
+}
+
+static void inside_drop(struct jifl_target *t)
+{
+	module_put(t->module);
+	kfree_rcu(t, rcu);
+}
+
+const struct jifl_target_type jifl_target_inside = {
+	.address = notrace_address,
+	.find = inside_find,
+	.add = inside_add,
+	.drop = inside_drop,
+	.redirect = notrace_redirect,
+};
 
 const struct jifl_target_type jifl_target_notrace = {
 	.address = notrace_address,

@@ -18,6 +18,7 @@ static const struct jifl_target_type * const jifl_target_types[] = {
 	[JIFL_TARGET_SYSCALL] = &jifl_target_syscalls,
 	[JIFL_TARGET_FUNCTION] = &jifl_target_functions,
 	[JIFL_TARGET_NOTRACE] = &jifl_target_notrace,
+	[JIFL_TARGET_INSIDE] = &jifl_target_inside,
 };
 
 static DEFINE_MUTEX(jifl_target_mutex);	/* guards what kinds keep */

@@ -27,6 +27,8 @@ struct module;
 
 /* A function in a request that cannot be entered, for a tool that has places in functions. */
 #define JIFL_TARGET_NOTRACE	3
+/* A function that is not entered through a door, of one session alone; see notrace.c. */
+#define JIFL_TARGET_INSIDE	4
 
 struct jifl_target {
 	refcount_t refs;		/* one for each aim */
@@ -35,7 +37,7 @@ struct jifl_target {
 	u64 id;
 	/*
 	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site;
-	 * NOTRACE: the function's first instruction.
+	 * NOTRACE, INSIDE: the function's first instruction.
 	 */
 	u64 address;
 	bool ends_task;			/* a task may end in it instead of returning from it */
@@ -47,7 +49,7 @@ struct jifl_target {
 	struct jifl_aim *armed[JIFL_LANES];
 	struct hlist_head ways;		/* struct jifl_way, of several sessions */
 
-	/* FUNCTION and NOTRACE */
+	/* FUNCTION, NOTRACE and INSIDE */
 	struct hlist_node node;		/* in the kind's hash table */
 	struct module *module;		/* a reference; NULL: the kernel's own text */
 
@@ -76,6 +78,7 @@ struct jifl_target_type {
 extern const struct jifl_target_type jifl_target_syscalls;	/* syscall.c */
 extern const struct jifl_target_type jifl_target_functions;	/* function.c */
 extern const struct jifl_target_type jifl_target_notrace;	/* notrace.c */
+extern const struct jifl_target_type jifl_target_inside;	/* notrace.c */
 
 /*
  * The target of the kind NOTRACE that begins at an address; NULL: none. Interrupts off, RCU

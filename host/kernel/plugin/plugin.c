@@ -70,6 +70,7 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 		if (!p->expelled || p->told || p->state != JIFL_PLUGIN_STARTED)
 			continue;
 		p->told = true;
+		jifl_plugin_end_probes(p);
 		jifl_plugin_end_syscalls(p);
 		pr_warn("plugin %s: a callback goes on inserting where there is no room: all that it instruments is ended\n",
 			p->name);
@@ -80,10 +81,15 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 /* Ends all that plugin_start or plugin_stop left. all: frees objects that outlive a stop, too. */
 static void jifl_plugin_end(struct jifl_plugin *p, bool all)
 {
+	/*
+	 * First: other threads of the plugin may wait to start something, and look at the state
+	 * under the mutex that each of these takes.
+	 */
+	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
+	jifl_plugin_end_probes(p);
 	jifl_plugin_end_syscalls(p);
 	jifl_store_log_refused(p);
 	jifl_store_release(p, all);
-	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
 	module_put(p->owner);
 }
 
@@ -191,6 +197,7 @@ int jifl_plugin_register(struct jifl_plugin *p)
 		goto out;
 	INIT_LIST_HEAD(&p->syscalls);
 	INIT_LIST_HEAD(&p->stores);
+	INIT_LIST_HEAD(&p->probes);
 	p->state = JIFL_PLUGIN_STOPPED;
 	p->complained = false;
 	p->expelled = false;
@@ -222,6 +229,7 @@ EXPORT_SYMBOL_GPL(jifl_plugin_unregister);
 int jifl_plugin_init(void)
 {
 	jifl_task_init();
+	jifl_group_init();
 	jifl_session_flushed = jifl_plugin_flushed;
 	return jifl_event_init();
 }
@@ -229,6 +237,7 @@ int jifl_plugin_init(void)
 void jifl_plugin_exit(void)
 {
 	jifl_event_exit();
+	jifl_plugin_probe_exit();
 	jifl_plugin_mistake_exit();
 	irq_work_sync(&jifl_plugin_expel_irq);
 	cancel_work_sync(&jifl_plugin_expel_work);

@@ -15,6 +15,9 @@
  *   ring.c     rings of records
  *   queue.c    queues
  *   symbol.c   names of addresses
+ *   probe.c    probes: their places, and what they call
+ *   group.c    probes start and stop
+ *   member.c   the session of probes that start at once
  *   mistake.c  logs wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -110,6 +113,29 @@ enum jifl_want_at {
 /* Ends all instrumentation that the plugin itself did not end. Sleeps. In syscall.c. */
 void jifl_plugin_end_syscalls(struct jifl_plugin *p);
 
+/* --- probes: probe.c, group.c ------------------------------------------------------ */
+
+/* What a probe_t has for the module. */
+struct jifl_probe_call;
+struct jifl_probe_call *jifl_plugin_probe_call(probe_t *probe);
+/* Decodes the instruction there, as copies have it. false: there is none. Any context but NMI. */
+bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn);
+/* A mistake about a probe: logs it with its place, and returns error. Process context. */
+int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what, const char *mistake);
+/*
+ * Each function of the API on probes begins with this. 0, with the probes' mutex held, or a logged
+ * mistake. leave gives ret back.
+ */
+int jifl_plugin_probe_enter(struct jifl_plugin *p, const probe_t *probe, const char *what);
+int jifl_plugin_probe_leave(int ret);
+/* Takes the mutex alone. */
+void jifl_plugin_probe_lock(void);
+/* At load. */
+void jifl_group_init(void);
+/* Stops all probes that the plugin itself did not stop. Sleeps. */
+void jifl_plugin_end_probes(struct jifl_plugin *p);
+void jifl_plugin_probe_exit(void);
+
 /* --- rounds of callbacks: round.c ------------------------------------------------ */
 
 /* What a plugin's sessions do. */
@@ -168,6 +194,7 @@ struct jifl_wanted {
 	/* Arguments that tell which way a branch goes: inserted on both edges, 0 if not taken. */
 	u8 taken;
 	struct ir_insert ins;	/* without its place */
+	const char **mistake;	/* where a mistake is told; NULL: in the log */
 };
 
 /* False: the value does not exist. In want.c. */
@@ -176,7 +203,7 @@ bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s);
 /* Sets argument i of w->ins; value: of ARG_REG. NULL, or what is wrong. In fetch.c. */
 const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value);
 
-/* Fill w->ins from the arguments in ap; 0, or a logged mistake. */
+/* Fill w->ins from the arguments in ap; 0, or a mistake. */
 int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap);
 int jifl_want_hist(struct jifl_wanted *w, const hist_t *hist, int value, va_list ap);
 

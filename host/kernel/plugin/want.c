@@ -10,6 +10,7 @@
 #include <linux/stddef.h>
 #include <linux/string.h>
 
+#include "../compat/compat.h"
 #include "plugin.h"
 
 static_assert(HIST_BUCKETS_MAX == IR_HIST_BUCKETS);
@@ -17,7 +18,11 @@ static_assert(JIFL_ARGS_MAX == IR_CALL_ARGS);
 
 static int jifl_want_mistake(const struct jifl_wanted *w, int error, const char *mistake)
 {
-	return jifl_plugin_mistake(w->plugin, error, w->what, mistake);
+	if (w->mistake)
+		*w->mistake = mistake;
+	else
+		jifl_plugin_mistake(w->plugin, error, w->what, mistake);
+	return error;
 }
 
 /* --- values --------------------------------------------------------------------------- */
@@ -162,11 +167,18 @@ static int jifl_want_rest(struct jifl_wanted *w, va_list ap, unsigned int max)
 
 /* --- what is inserted -------------------------------------------------------------------- */
 
-/* True for text of the kernel, or of a live module; a call reaches both. */
-static bool jifl_want_is_code(const void *fn)
+/*
+ * True for text of the kernel, or of a live module; a call reaches both. The plugin's own module is
+ * not live in plugin_init. It is when its probes start.
+ */
+static bool jifl_want_is_code(const struct jifl_wanted *w, const void *fn)
 {
+	unsigned long text, size;
 	enum jifl_cause cause;
 
+	jifl_compat_module_text(w->plugin->owner, &text, &size);
+	if ((unsigned long)fn - text < size)
+		return true;
 	return jifl_host_classify(jifl_orig_at((unsigned long)fn), &cause) != JIFL_TEXT_FOREIGN;
 }
 
@@ -174,7 +186,7 @@ int jifl_want_call(struct jifl_wanted *w, const void *fn, va_list ap)
 {
 	if (!fn)
 		return jifl_want_mistake(w, -EINVAL, "no function to call");
-	if (!jifl_want_is_code(fn))
+	if (!jifl_want_is_code(w, fn))
 		return jifl_want_mistake(w, -EINVAL, "the function is no code of the kernel");
 	w->ins.kind = IR_INSERT_CALL;
 	w->ins.fn = (unsigned long)fn;

@@ -52,6 +52,8 @@ struct jifl_acting {
 
 /* Does an op that is neither an effect nor a skip. false: the value is unknown. */
 bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
+/* A register as JIFL_OP_REG numbers it. */
+u64 jifl_number_reg(const struct pt_regs *regs, u32 reg);
 /* What JIFL_OP_GET means. */
 u64 jifl_number_get(const struct jifl_acting *a, u32 what);
 /* The name of the command, or what is said of an interrupt. */

@@ -58,7 +58,8 @@
  * own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
  * single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel gives up (BUG in
  * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c). What a BPF
- * program of a place calls is not known here; a kprobe with such a program has that case, too.
+ * program of a place calls is not known here, nor what a plugin's function calls. A kprobe with
+ * such a program has that case, too.
  */
 #include <linux/kprobes.h>
 #include <linux/preempt.h>
@@ -100,7 +101,7 @@ static enum jifl_level jifl_probe_level(const struct pt_regs *regs)
 	return jifl_probe_on_task_stack(regs->sp) ? JIFL_LEVEL_TASK : JIFL_LEVEL_IRQ;
 }
 
-static bool jifl_probe_in_own_code(void)
+bool jifl_probe_in_own_code(void)
 {
 	enum jifl_level level;
 
@@ -245,14 +246,19 @@ static void jifl_probe_count_native(const struct jifl_probe_site *site, struct p
 	const struct jifl_probe *p = site->owner;
 	u32 i;
 
+	/* START has not returned. The condition of the branch may not be known. */
+	if (!smp_load_acquire(&p->leads))
+		return;
 	for (i = site->first; i < site->first + site->n; i++) {
 		struct jifl_probe_place *place = &p->places[i];
+		const bool taken = jifl_probe_branches(READ_ONCE(place->cc), regs);
 
 		if (place->where != JIFL_SPLICE_BEFORE &&
-		    jifl_probe_branches(READ_ONCE(place->cc), regs) !=
-		    (place->where == JIFL_SPLICE_TAKEN))
+		    taken != (place->where == JIFL_SPLICE_TAKEN))
 			continue;
-		if (place->program)
+		if (place->call)
+			jifl_probe_call_native(place, regs, taken);
+		else if (place->program)
 			jifl_act_native(place, regs, jifl_probe_level(regs));
 		else
 			this_cpu_inc(*place->counter);

@@ -24,6 +24,11 @@ static const u8 jifl_number_regs[] = {
 #undef AT
 };
 
+u64 jifl_number_reg(const struct pt_regs *regs, u32 reg)
+{
+	return *(const u64 *)((const char *)regs + jifl_number_regs[reg]);
+}
+
 const char *jifl_number_comm(enum jifl_level level)
 {
 	if (level == JIFL_LEVEL_TASK)
@@ -154,7 +159,7 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op)
 		*top = op->imm;
 		return true;
 	case JIFL_OP_REG:
-		*top = *(u64 *)((char *)a->regs + jifl_number_regs[op->arg]);
+		*top = jifl_number_reg(a->regs, op->arg);
 		return true;
 	case JIFL_OP_GET:
 		*top = jifl_number_get(a, op->arg);

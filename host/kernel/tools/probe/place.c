@@ -15,6 +15,7 @@
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
 #include "../../call/program.h"
+#include "../../call/tool.h"
 #include "../../call/whose.h"
 #include "../../enter/function.h"
 #include "../../enter/target.h"
@@ -108,7 +109,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	if (from->action)
 		place->program = &s->programs->programs[from->action - 1];
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
-	if (aim->target->kind == JIFL_TARGET_NOTRACE && from->address == aim->target->id &&
+	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&
 	    jifl_probe_is_endbr(from->address))
 		return JIFL_SPLICE_BOUNDARY;
 	place->skipped = from->address >= aim->target->id && from->address < aim->target->address;
@@ -118,7 +119,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		return JIFL_SPLICE_BOUNDARY;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
-	if (place->skipped && place->program)
+	if (place->skipped && (place->program || s->tool->is_plugin))
 		return JIFL_SPLICE_ENTRY;
 	/* At the door there is no breakpoint, so no handler. */
 	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) &&

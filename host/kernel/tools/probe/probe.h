@@ -10,10 +10,12 @@
 #include "../../../../include/uapi/jifl.h"
 
 struct ir_block;
+struct ir_insert;
 struct jifl_aim;
 struct jifl_groups;
 struct jifl_hit_ring;
 struct jifl_probe;
+struct jifl_probe_call;
 struct jifl_program;
 struct jifl_act_room;
 struct jifl_session;
@@ -47,7 +49,11 @@ struct jifl_probe_place {
 	struct jifl_aim *aim;
 	struct jifl_probe *owner;
 	u64 __percpu *counter;
-	const struct jifl_program *program; /* NULL: the executions are counted, and nothing else */
+	/* Both NULL: the executions are counted, and nothing else. */
+	const struct jifl_program *program;
+	const struct jifl_probe_call *call; /* a plugin's */
+	bool stopped;			/* a plugin's: it is to be lifted, or it is lifted */
+	bool lifted;			/* its copies are dropped; jifl_session_mutex */
 	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
 };
 
@@ -67,7 +73,8 @@ struct jifl_probe {
 	struct jifl_act_room __percpu *room;
 	struct jifl_groups *groups;
 	struct jifl_hit_ring *ring;
-	bool leads;			/* breakpoints may lead threads into its context */
+	/* Each place is known: breakpoints may lead threads into its context, and count. */
+	bool leads;
 	atomic64_t moved;
 };
 
@@ -79,8 +86,20 @@ struct jifl_probe {
  */
 int jifl_probe_publish(struct jifl_probe *p);
 void jifl_probe_withdraw(struct jifl_probe *p);
+/* The same as withdraw for places that are stopped. */
+void jifl_probe_withdraw_stopped(struct jifl_probe *p);
+/* The insert leaves all registers and flags, if any place is shown them. Under the engine lock. */
+void jifl_probe_keep_all(struct ir_insert *ins);
 /* Inserts the counters of the block's places. As jifl_instrument_fn; under the engine lock. */
 void jifl_probe_instrument(struct ir_block *b, void *unused);
+
+/* --- tool.c ------------------------------------------------------------------------------ */
+
+/*
+ * The rows are withdrawn and the breakpoints are cleared. When it returns no thread is in inserted
+ * code of theirs, or in what that calls. Sleeps.
+ */
+void jifl_probe_wait(void);
 
 /* --- place.c: which places there may be -------------------------------------------------- */
 
@@ -92,6 +111,15 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 
 /* The handler. In an int3 exception. */
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
+/* Does the module's own code run on this CPU? In an int3 exception. */
+bool jifl_probe_in_own_code(void);
+
+/* --- call.c: functions of plugins -------------------------------------------------------- */
+
+/* Inserts the call of the place, at the block's instruction `at`. Under the engine lock. */
+void jifl_probe_insert_call(struct ir_block *b, struct jifl_probe_place *place, u16 at);
+/* Makes the call in the handler of a breakpoint. taken: a branch stands there, and is taken. */
+void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs, bool taken);
 
 /* --- set.c: breakpoints come and go ----------------------------------------------------- */
 
@@ -103,9 +131,12 @@ int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
 int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why);
 /* When it returns no handler runs any more that knows the session. */
 void jifl_probe_clear(struct jifl_probe *p);
+/* When it returns no handler runs any more that knows the place, of each one that is stopped. */
+void jifl_probe_clear_stopped(struct jifl_probe *p);
 /* The kernel takes the breakpoint away. Under text_mutex, preemption off. */
 void jifl_probe_lifted(struct kprobe *kp);
-/* Executions that the kernel has not told of. Takes jifl_session_mutex. */
+/* Executions that the kernel has not told of. They take jifl_session_mutex. */
+u64 jifl_probe_site_missed(const struct jifl_probe_site *site);
 u64 jifl_probe_missed(const struct jifl_probe *p);
 
 #endif

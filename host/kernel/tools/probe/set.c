@@ -44,6 +44,7 @@
 #include "../../session/session.h"
 #include "../../text/overlay.h"
 #include "probe.h"
+#include "calls.h"
 
 static DEFINE_HASHTABLE(jifl_breakpoints, 10);	/* jifl_session_mutex */
 
@@ -135,7 +136,7 @@ static int jifl_probe_condition(unsigned long address)
 
 /*
  * The breakpoint is set: before, the bytes behind the first could have been those of the jump of
- * another kprobe. No handler needs a condition yet: nobody relies on counts before START returns.
+ * another kprobe. No handler needs a condition yet: it counts nothing before the session leads.
  */
 static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
 						 const struct jifl_probe_site *site)
@@ -146,7 +147,7 @@ static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
 		struct jifl_probe_place *place = &p->places[i];
 		int cc;
 
-		if (place->where == JIFL_SPLICE_BEFORE)
+		if (place->where == JIFL_SPLICE_BEFORE && !(place->call && place->call->taken))
 			continue;
 		cc = jifl_probe_condition(place->address);
 		if (cc < 0)
@@ -209,7 +210,18 @@ static struct jifl_breakpoint *jifl_probe_leave(struct jifl_probe_site *site, un
 	return b;
 }
 
-void jifl_probe_clear(struct jifl_probe *p)
+static bool jifl_probe_is_stopped(const struct jifl_probe *p, const struct jifl_probe_site *site)
+{
+	u32 i;
+
+	for (i = site->first; i < site->first + site->n; i++)
+		if (!p->places[i].stopped)
+			return false;
+	return true;
+}
+
+/* all: each site; else those whose places are all stopped. */
+static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 {
 	struct jifl_breakpoint *b;
 	u32 i, n = 0;
@@ -217,7 +229,7 @@ void jifl_probe_clear(struct jifl_probe *p)
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
 
-		if (!site->breakpoint)
+		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
 		b = jifl_probe_leave(site, p->places[site->first].address);
 		if (b)
@@ -228,13 +240,23 @@ void jifl_probe_clear(struct jifl_probe *p)
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
 
-		if (!site->breakpoint)
+		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
 		site->missed = READ_ONCE(site->breakpoint->probe.nmissed) - site->before;
 		site->breakpoint = NULL;
 	}
 	for (i = 0; i < n; i++)
 		kfree(container_of(p->leaving[i], struct jifl_breakpoint, probe));
+}
+
+void jifl_probe_clear(struct jifl_probe *p)
+{
+	jifl_probe_clear_sites(p, true);
+}
+
+void jifl_probe_clear_stopped(struct jifl_probe *p)
+{
+	jifl_probe_clear_sites(p, false);
 }
 
 void jifl_probe_lifted(struct kprobe *kp)
@@ -248,18 +270,23 @@ void jifl_probe_lifted(struct kprobe *kp)
 			WRITE_ONCE(site->lifted, true);
 }
 
+u64 jifl_probe_site_missed(const struct jifl_probe_site *site)
+{
+	u64 missed;
+
+	mutex_lock(&jifl_session_mutex);
+	missed = site->breakpoint ? READ_ONCE(site->breakpoint->probe.nmissed) - site->before :
+				    site->missed;
+	mutex_unlock(&jifl_session_mutex);
+	return missed;
+}
+
 u64 jifl_probe_missed(const struct jifl_probe *p)
 {
 	u64 missed = 0;
 	u32 i;
 
-	mutex_lock(&jifl_session_mutex);
-	for (i = 0; i < p->nsites; i++) {
-		const struct jifl_probe_site *site = &p->sites[i];
-
-		missed += site->breakpoint ?
-			  READ_ONCE(site->breakpoint->probe.nmissed) - site->before : site->missed;
-	}
-	mutex_unlock(&jifl_session_mutex);
+	for (i = 0; i < p->nsites; i++)
+		missed += jifl_probe_site_missed(&p->sites[i]);
 	return missed;
 }

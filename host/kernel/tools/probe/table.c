@@ -16,6 +16,7 @@
 #include "../../enter/target.h"
 #include "probe.h"
 #include "act.h"
+#include "calls.h"
 
 struct jifl_probe_row {
 	unsigned long address;
@@ -25,14 +26,23 @@ struct jifl_probe_row {
 static LIST_HEAD(jifl_probes);			/* jifl_session_mutex */
 static struct jifl_probe_row *jifl_probe_rows;	/* both: the engine lock */
 static u32 jifl_probe_nrows;
-/* A place of the table has a program: it is shown registers and flags that nobody needs, too. */
+/*
+ * A place of the table has a program, or its call has all registers: it is shown registers and
+ * flags that nobody needs, too. So no insert may take those for itself.
+ */
 static bool jifl_probe_shows;
 
 static int jifl_probe_compare(const void *a, const void *b)
 {
 	const struct jifl_probe_row *x = a, *y = b;
+	const struct jifl_session *s = x->place->owner->session, *t = y->place->owner->session;
 
-	return x->address < y->address ? -1 : x->address > y->address;
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	/* At one place, the order in which they were started. */
+	if (s != t)
+		return s->id < t->id ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
 }
 
 static u32 jifl_probe_count(void)
@@ -51,8 +61,12 @@ static void jifl_probe_look(void)
 	u32 i;
 
 	jifl_probe_shows = false;
-	for (i = 0; i < jifl_probe_nrows && !jifl_probe_shows; i++)
-		jifl_probe_shows = jifl_probe_rows[i].place->program;
+	for (i = 0; i < jifl_probe_nrows && !jifl_probe_shows; i++) {
+		const struct jifl_probe_place *place = jifl_probe_rows[i].place;
+
+		jifl_probe_shows = place->program ||
+				   (place->call && ir_insert_context(&place->call->insert));
+	}
 }
 
 static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
@@ -86,44 +100,53 @@ static int jifl_probe_rebuild(void)
 	}
 	list_for_each_entry(p, &jifl_probes, list)
 		for (i = 0; i < p->nplaces; i++)
-			rows[k++] = (struct jifl_probe_row){ p->places[i].address, &p->places[i] };
-	if (n)
-		sort(rows, n, sizeof(*rows), jifl_probe_compare, NULL);
-	jifl_probe_exchange(rows, n);
+			if (!p->places[i].stopped)
+				rows[k++] = (struct jifl_probe_row){ p->places[i].address,
+								     &p->places[i] };
+	if (k)
+		sort(rows, k, sizeof(*rows), jifl_probe_compare, NULL);
+	jifl_probe_exchange(rows, k);
 	return 0;
 }
 
-/* Copies that exist are made anew. */
-static void jifl_probe_drop_copies(const struct jifl_probe *p)
+/* Copies that exist are made anew. all: not only those of places that are now stopped. */
+static void jifl_probe_drop_copies(const struct jifl_probe *p, bool all)
 {
 	u32 i;
 
 	for (i = 0; i < p->nplaces; i++)
-		jifl_engine_invalidate(jifl_orig_at(p->places[i].address), 1);
+		if (all || (p->places[i].stopped && !p->places[i].lifted))
+			jifl_engine_invalidate(jifl_orig_at(p->places[i].address), 1);
 }
 
 int jifl_probe_publish(struct jifl_probe *p)
 {
+	const bool showed = jifl_probe_shows;
+	const struct jifl_probe *each;
 	int ret;
 
 	list_add(&p->list, &jifl_probes);
 	ret = jifl_probe_rebuild();
-	if (ret)
+	if (ret) {
 		list_del_init(&p->list);
-	else
-		jifl_probe_drop_copies(p);
-	return ret;
+		return ret;
+	}
+	/* Copies from before have inserts that take what is to be shown. */
+	list_for_each_entry(each, &jifl_probes, list)
+		if (each == p || (jifl_probe_shows && !showed))
+			jifl_probe_drop_copies(each, true);
+	return 0;
 }
 
-/* The rows of p become others' that are left. Sorted rows stay sorted. */
-static void jifl_probe_remove_rows(const struct jifl_probe *p)
+/* The rows of p, or of its places that are stopped, are gone. Sorted rows stay sorted. */
+static void jifl_probe_remove_rows(const struct jifl_probe *p, bool all)
 {
 	const unsigned long cookie = jifl_host_lock();
 	u32 i, k = 0;
 
 	for (i = 0; i < jifl_probe_nrows; i++)
-		if (jifl_probe_rows[i].place < p->places ||
-		    jifl_probe_rows[i].place >= p->places + p->nplaces)
+		if (jifl_probe_rows[i].place->owner != p ||
+		    (!all && !jifl_probe_rows[i].place->stopped))
 			jifl_probe_rows[k++] = jifl_probe_rows[i];
 	jifl_probe_nrows = k;
 	jifl_probe_look();
@@ -133,10 +156,17 @@ static void jifl_probe_remove_rows(const struct jifl_probe *p)
 void jifl_probe_withdraw(struct jifl_probe *p)
 {
 	list_del_init(&p->list);
-	jifl_probe_remove_rows(p);
+	jifl_probe_remove_rows(p, true);
 	if (list_empty(&jifl_probes))
 		jifl_probe_exchange(NULL, 0);
-	jifl_probe_drop_copies(p);
+	jifl_probe_drop_copies(p, true);
+}
+
+void jifl_probe_withdraw_stopped(struct jifl_probe *p)
+{
+	jifl_probe_remove_rows(p, false);
+	if (!JIFL_HOST_PLANTED(calls_kept))
+		jifl_probe_drop_copies(p, false);
 }
 
 /* The first row at addr or behind it. */
@@ -165,6 +195,12 @@ static bool jifl_probe_is_doors(const struct ir_block *b, const struct jifl_prob
 	return place->skipped && b->addr.v + b->src_len < place->aim->target->address;
 }
 
+void jifl_probe_keep_all(struct ir_insert *ins)
+{
+	if (jifl_probe_shows)
+		ins->without |= IR_WITHOUT_LIVENESS;
+}
+
 /* Calls jifl_act with the place and all registers. */
 static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_place *place)
 {
@@ -190,6 +226,10 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 
 	if (place->where != JIFL_SPLICE_BEFORE && !ir_kind_is_conditional(b->insns[at].kind))
 		return;
+	if (place->call) {
+		jifl_probe_insert_call(b, place, at);
+		return;
+	}
 	ins = ir_block_insert(b, places[place->where], at);
 	if (!ins) {
 		WRITE_ONCE(place->refused, true);
@@ -201,8 +241,7 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 	}
 	ins->kind = IR_INSERT_COUNT;
 	ins->counter = (unsigned long)place->counter;
-	if (jifl_probe_shows)
-		ins->without = IR_WITHOUT_LIVENESS;
+	jifl_probe_keep_all(ins);
 }
 
 void jifl_probe_instrument(struct ir_block *b, void *unused)

@@ -68,6 +68,7 @@
 #include "../tools.h"
 #include "probe.h"
 #include "act.h"
+#include "calls.h"
 
 /* --- making ----------------------------------------------------------------------------- */
 
@@ -185,6 +186,12 @@ static int jifl_probe_nothing(void *unused)
 	return 0;
 }
 
+void jifl_probe_wait(void)
+{
+	stop_machine(jifl_probe_nothing, NULL, NULL);
+	synchronize_rcu_tasks();
+}
+
 /*
  * The session does not come to run, so jifl_evict is not called for it. No thread has entered its
  * context (jifl_probe.leads). Copies of other sessions may have its counters: step 6.
@@ -192,8 +199,7 @@ static int jifl_probe_nothing(void *unused)
 static void jifl_probe_give_up(struct jifl_session *s)
 {
 	jifl_probe_detach(s);
-	stop_machine(jifl_probe_nothing, NULL, NULL);
-	synchronize_rcu_tasks();
+	jifl_probe_wait();
 }
 
 static int jifl_probe_attach(struct jifl_session *s)
@@ -213,7 +219,7 @@ static int jifl_probe_attach(struct jifl_session *s)
 		return ret;
 	}
 	/* From here on the session runs to its end. */
-	WRITE_ONCE(p->leads, true);
+	smp_store_release(&p->leads, true);
 	return 0;
 }
 
@@ -333,6 +339,44 @@ const struct jifl_tool jifl_tool_probe = {
 	.hits = jifl_probe_hits,
 	.init = jifl_probe_init,
 	.open = jifl_probe_open,
+	.close = jifl_probe_close,
+	.attach = jifl_probe_attach,
+	.detach = jifl_probe_detach,
+	.passes = jifl_probe_passes,
+	.entry = jifl_probe_entry,
+};
+
+/* --- for plugins -------------------------------------------------------------------------- */
+
+static int jifl_probe_open_calls(struct jifl_session *s, u64 *busy_session)
+{
+	const struct jifl_probe_call *const *calls = s->tool_data;
+	struct jifl_probe *p;
+	u32 i;
+	int ret;
+
+	s->tool_data = NULL;
+	ret = jifl_probe_open(s, busy_session);
+	if (ret)
+		return ret;
+	p = s->tool_data;
+	for (i = 0; i < p->nplaces; i++)
+		p->places[i].call = calls[i];
+	return 0;
+}
+
+/*
+ * A plugin's session is read by nobody: its functions are called. It adopts no thread. Its kind is
+ * that of plugins, which plugin/ knows.
+ */
+const struct jifl_tool jifl_tool_probe_calls = {
+	.name = "plugin",
+	.calls = JIFL_CALLS_UNCOUNTED,
+	.alone = true,
+	.interrupts = true,
+	.places = true,
+	.is_plugin = true,
+	.open = jifl_probe_open_calls,
 	.close = jifl_probe_close,
 	.attach = jifl_probe_attach,
 	.detach = jifl_probe_detach,
