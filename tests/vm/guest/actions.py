@@ -310,7 +310,7 @@ def bad_programs(graphs):
         "an effect takes one of two": [const, const, if_], "an unknown op": [op(30), hit], "no width": [const, op(4), if_],
         "an odd width": [const, op(4, width=3), if_], "a register that is none": [op(2, 18), if_], "what there is not": [op(3, 9), if_],
         "too deep": [const] * 17 + [add] * 16 + [if_], "it skips too far": [const, skip(3), const, if_],
-        "it skips an effect": [const, const, skip(3), op(8), if_, const, if_],
+        "it skips an effect": [const, skip(2), hit, const, if_],
         "it skips to another depth": [const, skip(2), const, const, add, if_],
         "no program": [hit, bpf_], "too large a name": [const, group] * 9 + [sum_], "too large a record": ([op(3, 6), op(72, 256)] * 9) + [record],
         "a string outside": [op(3, 6), op(24, 4, 1), if_], "a flag that is none": [op(1, imm=1, flags=1), if_], "no end": [op(255)],
