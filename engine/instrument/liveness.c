@@ -37,19 +37,31 @@ static bool shows_flags(const struct ir_block *b, u16 at)
 	return false;
 }
 
+/* Few blocks have such an insert, and one look at each insert tells. */
+static bool has_contexts(const struct ir_block *b)
+{
+	const struct ir_insert *ins;
+
+	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
+		if (ir_insert_context(ins))
+			return true;
+	return false;
+}
+
 /* True when flags are dead before one of the instructions. */
 static bool walk_flags(const struct ir_block *b, struct jifl_liveness *l)
 {
 	const struct ir_insn *insn = &b->insns[b->ninsns];
 	u8 *at = &l->flags[b->ninsns], live;
+	const bool contexts = has_contexts(b);
 	bool dead = false;
 
-	if (shows_flags(b, b->ninsns))
+	if (contexts && shows_flags(b, b->ninsns))
 		*at = IR_FLAGS;
 	live = *at;
 	while (insn-- > b->insns) {
 		live = (live & ~insn->flags_written) | insn->flags_read;
-		if (shows_flags(b, insn - b->insns))
+		if (contexts && shows_flags(b, insn - b->insns))
 			live = IR_FLAGS;
 		*--at = live;
 		dead |= !live;
