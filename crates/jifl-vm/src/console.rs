@@ -34,6 +34,9 @@ const TROUBLE: &[&str] = &[
 /// A machine that ends without a word has panicked if one of these is in its log.
 const PANIC: &[&str] = &["Kernel panic", "Oops:", "BUG:", "double fault"];
 
+/// A CPU that runs has not told RCU for 21 seconds that it does.
+const STALL: &str = "detected stall";
+
 /// The log so far: enough of it to say what happened.
 #[derive(Debug, Default)]
 pub struct Console {
@@ -41,6 +44,7 @@ pub struct Console {
     partial: Vec<u8>,
     trouble: Option<String>,
     panic: Option<String>,
+    stall: Option<String>,
     stale: StaleBreakpoint,
 }
 
@@ -67,11 +71,19 @@ impl Console {
         if self.panic.is_none() && PANIC.iter().any(|sign| line.contains(sign)) {
             self.panic = Some(line.clone());
         }
+        if self.stall.is_none() && line.contains(STALL) {
+            self.stall = Some(line.clone());
+        }
         self.stale.line(&line);
         if self.tail.len() == Self::TAIL {
             self.tail.pop_front();
         }
         self.tail.push_back(line);
+    }
+
+    /// The first line in which RCU complains of a CPU.
+    pub fn stall(&self) -> Option<&str> {
+        self.stall.as_deref()
     }
 
     /// The first line that means trouble: a warning or worse.

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::cpus::{Cpu, registers};
 use crate::monitor::{Monitor, STUB, Stub};
 
 /// [`LOOKS`] of them are well below the 20 seconds after which kernels complain.
@@ -48,35 +49,6 @@ const STACK: usize = 256;
 const ENTRY: u64 = 0x40;
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const INT3: u8 = 0xcc;
-
-/// A CPU's state, as far as it matters here.
-#[derive(Debug, PartialEq, Eq)]
-struct Cpu {
-    rip: u64,
-    rsp: u64,
-    idt: u64,
-    halted: bool,
-}
-
-/// Of all CPUs, in their order, from what `info registers -a` prints.
-fn registers(text: &str) -> Vec<Cpu> {
-    let number = |text: &str, name: &str| {
-        let (_, value) = text.split_once(name)?;
-        let value = value.split_whitespace().next()?;
-        u64::from_str_radix(value, 16).ok()
-    };
-    text.split("CPU#")
-        .skip(1)
-        .map_while(|text| {
-            Some(Cpu {
-                rip: number(text, "RIP=")?,
-                rsp: number(text, "RSP=")?,
-                idt: number(text, "IDT=")?,
-                halted: text.contains("HLT=1"),
-            })
-        })
-        .collect()
-}
 
 /// What `x` prints: lines of an address, a colon and values.
 fn values(text: &str) -> Vec<u64> {
@@ -256,42 +228,6 @@ mod tests {
 
     const HANDLER: u64 = 0xffff_ffff_81c0_0ab0;
     const PLACE: u64 = 0xffff_ffff_81a5_a000;
-
-    /// Of QEMU 10.0.2, without the lines that do not matter.
-    const REGISTERS: &str = "\r
-CPU#0\r
-RAX=0000000000000000 RBX=ffff88807dd2a0c0 RCX=0000000000000000 RDX=0000000000000000\r
-RSI=0000000000000003 RDI=ffffc90000427958 RBP=0000000000000000 RSP=ffffc90000427908\r
-RIP=ffffffff81a3c0f2 RFL=00000082 [--S----] CPL=0 II=0 A20=1 SMM=0 HLT=0\r
-GDT=     fffffe0000001000 0000007f\r
-IDT=     fffffe0000000000 00000fff\r
-\r
-CPU#1\r
-RSI=0000000000000003 RDI=0000000000000000 RBP=0000000000000000 RSP=00007ffd00427908\r
-RIP=0000000000401000 RFL=00000246 [---Z-P-] CPL=3 II=0 A20=1 SMM=0 HLT=1\r
-IDT=     fffffe0000000000 00000fff\r
-";
-
-    #[test]
-    fn registers_are_read() {
-        let idt = 0xffff_fe00_0000_0000;
-        let cpus = [
-            Cpu {
-                rip: 0xffff_ffff_81a3_c0f2,
-                rsp: 0xffff_c900_0042_7908,
-                idt,
-                halted: false,
-            },
-            Cpu {
-                rip: 0x40_1000,
-                rsp: 0x7ffd_0042_7908,
-                idt,
-                halted: true,
-            },
-        ];
-        assert_eq!(registers(REGISTERS), cpus);
-        assert_eq!(registers("unknown command"), []);
-    }
 
     #[test]
     fn values_end_where_memory_does() {

@@ -18,7 +18,7 @@ use jifl_sys::os;
 
 use crate::console::Console;
 use crate::frame::{self, Kind};
-use crate::{Accel, Config, Outcome, heal, initramfs, kernel, qemu};
+use crate::{Accel, Config, Outcome, cpus, heal, initramfs, kernel, qemu};
 
 pub use crate::qemu::{MINIMUM as QEMU_MINIMUM, version as qemu_version};
 
@@ -38,7 +38,10 @@ const PANIC_LINES: usize = 80;
 /// QEMU itself may die while the guest probes its PCI bus: with a thread for each
 /// processor an access in flight is now and then dispatched to the wrong device
 /// (seen with 10.0.2: an assertion in hw/pci/msix.c, once in some hundreds of
-/// boots). Nothing of the command has run by then, so the machine starts anew.
+/// boots). And a processor's timer may not tick any more: a stock kernel boots on one processor
+/// then, and RCU complains of the other (seen with 10.0.2 on a loaded host, once in some thousands
+/// of boots; `cpus::describe` shows what that processor's interrupt controller says). Nothing of
+/// the command or of its modules has run by then, so the machine starts anew.
 const STARTS: u32 = 3;
 
 /// Says whether this machine can run `config` at all; the error is one line.
@@ -75,6 +78,8 @@ enum Event {
     OutputClosed,
     /// See [`crate::stale`].
     StaleBreakpoint,
+    /// See [`Console::stall`].
+    Stalled,
 }
 
 /// Runs the command. Everything the user must know beyond the command's own
@@ -89,11 +94,11 @@ pub fn run(config: &Config) -> Result<Outcome, String> {
         let outcome = machine.converse(config);
         match machine.finish(config, outcome) {
             Ended::Reported(outcome) => return Ok(outcome),
-            Ended::EmulatorDied(why) if starts == STARTS => {
-                return Err(format!("QEMU died {STARTS} times at boot: {why}"));
+            Ended::NotBegun(why) if starts == STARTS => {
+                return Err(format!("the machine failed to boot {STARTS} times: {why}"));
             }
-            Ended::EmulatorDied(why) => {
-                eprintln!("jifl vm: QEMU died at boot, starting again: {why}");
+            Ended::NotBegun(why) => {
+                eprintln!("jifl vm: the machine failed to boot, starting again: {why}");
             }
         }
         starts += 1;
@@ -103,13 +108,17 @@ pub fn run(config: &Config) -> Result<Outcome, String> {
 enum Ended {
     /// The user has been told.
     Reported(Outcome),
-    /// QEMU aborted before the command began; the text is QEMU's message.
-    EmulatorDied(String),
+    /// QEMU aborted before the command began, with this message; or the kernel stalled before its
+    /// init began, with this line.
+    NotBegun(String),
 }
 
 struct Machine {
     qemu: Child,
     port: UnixStream,
+    monitor: UnixStream,
+    /// The guest's init has spoken.
+    greeted: bool,
     events: mpsc::Receiver<Event>,
     console: Arc<Mutex<Console>>,
     console_reader: JoinHandle<()>,
@@ -122,6 +131,7 @@ impl Machine {
         let initramfs = make_initramfs(config)?;
         let (console, console_end) = UnixStream::pair().map_err(|e| say("socket", &e))?;
         let (port, port_end) = UnixStream::pair().map_err(|e| say("socket", &e))?;
+        let (monitor, monitor_end) = UnixStream::pair().map_err(|e| say("socket", &e))?;
         let log = match &config.console {
             Some(path) => {
                 let shown = path.display().to_string();
@@ -138,13 +148,14 @@ impl Machine {
             initramfs: initramfs.as_raw_fd(),
             console: console_end.as_raw_fd(),
             port: port_end.as_raw_fd(),
+            monitor: monitor_end.as_raw_fd(),
             watched: watch.as_ref().map(Watch::fds),
         };
         let mut command = qemu::command(config, &fds);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::piped());
         let watched = fds.watched.iter().flat_map(|fds| [fds.monitor, fds.stub]);
-        let keep = [fds.initramfs, fds.console, fds.port]
+        let keep = [fds.initramfs, fds.console, fds.port, fds.monitor]
             .into_iter()
             .chain(watched);
         os::tie_to_parent(&mut command, &keep.collect::<Vec<_>>());
@@ -172,6 +183,8 @@ impl Machine {
         Ok(Machine {
             qemu,
             port,
+            monitor,
+            greeted: false,
             events,
             console: shared,
             console_reader,
@@ -193,6 +206,7 @@ impl Machine {
             };
             match event {
                 Ok(Event::Frame(Kind::Hello, _)) => {
+                    self.greeted = true;
                     if let Err(error) = describe_job(&mut self.port, config) {
                         return Outcome::BootFailed(format!(
                             "the guest stopped listening: {error}"
@@ -214,6 +228,10 @@ impl Machine {
                 Ok(Event::OutputClosed) => return Outcome::OutputClosed,
                 // `finish` adds the place to the message.
                 Ok(Event::StaleBreakpoint) => return Outcome::EmulatorFailed(String::new()),
+                Ok(Event::Stalled) if self.greeted => {}
+                Ok(Event::Stalled) => {
+                    return Outcome::BootFailed("the kernel stalls".into());
+                }
                 Err(true) if ready => {
                     return Outcome::TimedOut(config.timeout.unwrap_or_default());
                 }
@@ -253,7 +271,16 @@ impl Machine {
 
     /// Ends the machine. Tells the user what the output does not tell.
     fn finish(mut self, config: &Config, mut outcome: Outcome) -> Ended {
-        let ended_by_itself = matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
+        let stall = lock(&self.console).stall().map(str::to_owned);
+        let stalled =
+            stall.is_some() && matches!(outcome, Outcome::BootFailed(_) | Outcome::TimedOut(_));
+        if stalled {
+            for line in cpus::describe(self.monitor) {
+                eprintln!("jifl vm: {line}");
+            }
+        }
+        let ended_by_itself =
+            !stalled && matches!(outcome, Outcome::Panicked(_) | Outcome::BootFailed(_));
         if ended_by_itself {
             // QEMU mostly ends by itself then. Its last output tells the cause.
             let _ = wait_at_most(&mut self.qemu, Duration::from_secs(5));
@@ -266,7 +293,10 @@ impl Machine {
 
         let abort = rustix::process::Signal::ABORT.as_raw();
         if matches!(outcome, Outcome::BootFailed(_)) && signal == Some(abort) {
-            return Ended::EmulatorDied(complaints);
+            return Ended::NotBegun(complaints);
+        }
+        if let (Outcome::BootFailed(_), false, Some(line)) = (&outcome, self.greeted, stall) {
+            return Ended::NotBegun(line);
         }
         if let (true, Some(line)) = (ended_by_itself, console.panic()) {
             outcome = Outcome::Panicked(line.to_owned());
@@ -407,11 +437,16 @@ fn read_console(
     events: &mpsc::Sender<Event>,
 ) {
     let mut buffer = vec![0; 16 << 10];
+    let mut stalled = false;
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         let mut console = lock(shared);
         console.feed(&buffer[..count]);
         if console.stale_breakpoint().is_some() {
             let _ = events.send(Event::StaleBreakpoint);
+        }
+        if console.stall().is_some() && !stalled {
+            stalled = true;
+            let _ = events.send(Event::Stalled);
         }
         drop(console);
         if let Some(file) = &mut log {

@@ -8,6 +8,7 @@
 
 pub mod accel;
 pub mod console;
+mod cpus;
 pub mod frame;
 pub mod guest;
 mod heal;

@@ -29,6 +29,8 @@ pub(crate) struct Inherited {
     pub initramfs: RawFd,
     pub console: RawFd,
     pub port: RawFd,
+    /// See [`crate::cpus`].
+    pub monitor: RawFd,
     /// See [`crate::heal`].
     pub watched: Option<Watched>,
 }
@@ -94,9 +96,13 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
     add(&["-device", "virtio-serial-pci"]);
     add(&["-device", "virtserialport,chardev=port,name=jifl"]);
 
+    let mut add_monitor = |id: &str, fd: RawFd| {
+        add(&["-chardev", &format!("socket,id={id},fd={fd}")]);
+        add(&["-mon", &format!("chardev={id},mode=control")]);
+    };
+    add_monitor("monitor", fds.monitor);
     if let Some(fds) = &fds.watched {
-        add(&["-chardev", &format!("socket,id=monitor,fd={}", fds.monitor)]);
-        add(&["-mon", "chardev=monitor,mode=control"]);
+        add_monitor("watch", fds.monitor);
         add(&["-chardev", &format!("socket,id={STUB},fd={}", fds.stub)]);
     }
 
