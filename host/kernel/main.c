@@ -176,7 +176,7 @@ static const struct jifl_part {
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
-	{ "guards", jifl_guard_init },
+	{ "guards", jifl_guard_init, jifl_guard_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "keys", jifl_keys_init },
 	{ "tools", jifl_tools_init },

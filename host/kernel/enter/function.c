@@ -165,7 +165,7 @@ static void function_redirect(const struct jifl_target *t, u64 to)
 	const bool straight = to != (u64)(unsigned long)jifl_entry_slow;
 
 	if (t->door && (straight || !JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(t->door->piece, straight ? to : 0);
+		WRITE_ONCE(*t->door, straight ? (u32)to : 0);
 }
 
 const struct jifl_target_type jifl_target_functions = {
@@ -184,6 +184,17 @@ u32 jifl_function_skipped(const struct jifl_target *t)
 /* --- doors ------------------------------------------------------------------------------- */
 
 static const unsigned long stub = (unsigned long)jifl_function_stub;
+
+/* Gives the places of the batch's doors memory. */
+static int reserve_places(const struct jifl_function_batch *b)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < b->n && !err; i++)
+		err = jifl_doors_reserve(b->targets[i]->address);
+	return err;
+}
 
 /* Attaches the first n targets of the batch. */
 static int register_first(struct jifl_function_batch *b, u32 n)
@@ -333,7 +344,7 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 
 	if (!b)
 		return -ENOMEM;
-	err = jifl_doors_open();
+	err = jifl_doors_open() ?: reserve_places(b);
 	if (!err && b->n)
 		err = register_first(b, b->n);
 	if (err == -EBUSY) {

@@ -39,6 +39,7 @@ static const struct {
 	{ "handle_softirqs", JIFL_REFUSED_IDLE },
 	{ "do_softirq*", JIFL_REFUSED_IDLE },
 	{ "do_idle", JIFL_REFUSED_IDLE },
+	{ "play_idle*", JIFL_REFUSED_IDLE },
 	{ "cpu_startup_entry", JIFL_REFUSED_IDLE },
 	{ "default_idle*", JIFL_REFUSED_IDLE },
 	{ "arch_cpu_idle*", JIFL_REFUSED_IDLE },

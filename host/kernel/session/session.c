@@ -132,27 +132,39 @@ static void jifl_session_poll(struct work_struct *work)
 
 /* --- start and stop ---------------------------------------------------------------- */
 
-/* What sessions need of the host while there is at least one. */
-static int jifl_session_open_host(void)
+static bool jifl_session_has_system_calls(struct jifl_session *s)
 {
-	int ret;
+	struct jifl_aim *aim;
+	u32 i;
 
-	if (!list_empty(&jifl_sessions))
-		return 0;
-	ret = jifl_codemem_open();
-	if (ret)
+	for_each_aim(aim, s, i)
+		if (aim->target->kind == JIFL_TARGET_SYSCALL)
+			return true;
+	return false;
+}
+
+/*
+ * What a session needs of the host: code memory, and the door of system calls if it has one as a
+ * target. Without such a session no system call pays for that door.
+ */
+static int jifl_session_open_host(struct jifl_session *s)
+{
+	int ret = list_empty(&jifl_sessions) ? jifl_codemem_open() : 0;
+
+	if (ret || !jifl_session_has_system_calls(s))
 		return ret;
 	ret = jifl_entry_attach();
-	if (ret)
+	if (ret && list_empty(&jifl_sessions))
 		jifl_codemem_close();
 	return ret;
 }
 
-static void jifl_session_close_host(void)
+static void jifl_session_close_host(struct jifl_session *s)
 {
+	if (jifl_session_has_system_calls(s))
+		jifl_entry_detach();
 	if (!list_empty(&jifl_sessions))
 		return;
-	jifl_entry_detach();
 	jifl_codemem_close();
 	cancel_delayed_work(&jifl_session_work);
 }
@@ -226,7 +238,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 
 	if (ret)
 		return ret;
-	ret = jifl_session_open_host();
+	ret = jifl_session_open_host(s);
 	if (ret)
 		return ret;
 	ret = jifl_mix_init_alone(s);
@@ -280,7 +292,7 @@ unprepare:
 destroy_context:
 	jifl_engine_context_destroy(s->alone.context);
 close_host:
-	jifl_session_close_host();
+	jifl_session_close_host(s);
 	return ret;
 }
 
@@ -326,7 +338,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		jifl_session_empty_cache();
 	WRITE_ONCE(s->running, false);
 	wake_up_all(&jifl_session_ended);
-	jifl_session_close_host();
+	jifl_session_close_host(s);
 	jifl_audit_ended(s);
 	return 0;
 }

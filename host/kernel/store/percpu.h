@@ -36,6 +36,7 @@ struct jifl_cpu {
 	u64 ring_limit;		/* from this value on the ring is too full */
 	u64 level;		/* enum jifl_level */
 	u64 own[JIFL_NR_LEVELS]; /* > 0: the module's own code runs; see jifl_own_begin */
+	u64 stack;		/* of a user's task that may enter the cache, or 0; see enter/guard.c */
 	/* What a level has interrupted that is above the task's, from 0 on. */
 	struct jifl_interrupted interrupted[JIFL_NR_LEVELS - 1];
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
@@ -51,8 +52,13 @@ DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
  */
 static __always_inline void jifl_own_begin(void)
 {
-	if (!JIFL_HOST_PLANTED(own_entered))
+	if (!JIFL_HOST_PLANTED(own_entered)) {
 		this_cpu_inc(jifl_cpu.own[jifl_level()]);
+		barrier();
+		/* No stack is remembered again until jifl_own_end. */
+		if (!JIFL_HOST_PLANTED(stack_kept))
+			this_cpu_write(jifl_cpu.stack, 0);
+	}
 	barrier();
 }
 
