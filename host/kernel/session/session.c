@@ -37,7 +37,6 @@
 #include "../call/program.h"
 #include "../call/tool.h"
 #include "../call/under.h"
-#include "../enter/syscall.h"
 #include "adopt.h"
 #include "aim.h"
 #include "audit.h"
@@ -132,37 +131,14 @@ static void jifl_session_poll(struct work_struct *work)
 
 /* --- start and stop ---------------------------------------------------------------- */
 
-static bool jifl_session_has_system_calls(struct jifl_session *s)
+/* What sessions need of the host while there is at least one. */
+static int jifl_session_open_host(void)
 {
-	struct jifl_aim *aim;
-	u32 i;
-
-	for_each_aim(aim, s, i)
-		if (aim->target->kind == JIFL_TARGET_SYSCALL)
-			return true;
-	return false;
+	return list_empty(&jifl_sessions) ? jifl_codemem_open() : 0;
 }
 
-/*
- * What a session needs of the host: code memory, and the door of system calls if it has one as a
- * target. Without such a session no system call pays for that door.
- */
-static int jifl_session_open_host(struct jifl_session *s)
+static void jifl_session_close_host(void)
 {
-	int ret = list_empty(&jifl_sessions) ? jifl_codemem_open() : 0;
-
-	if (ret || !jifl_session_has_system_calls(s))
-		return ret;
-	ret = jifl_entry_attach();
-	if (ret && list_empty(&jifl_sessions))
-		jifl_codemem_close();
-	return ret;
-}
-
-static void jifl_session_close_host(struct jifl_session *s)
-{
-	if (jifl_session_has_system_calls(s))
-		jifl_entry_detach();
 	if (!list_empty(&jifl_sessions))
 		return;
 	jifl_codemem_close();
@@ -238,7 +214,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 
 	if (ret)
 		return ret;
-	ret = jifl_session_open_host(s);
+	ret = jifl_session_open_host();
 	if (ret)
 		return ret;
 	ret = jifl_mix_init_alone(s);
@@ -292,7 +268,7 @@ unprepare:
 destroy_context:
 	jifl_engine_context_destroy(s->alone.context);
 close_host:
-	jifl_session_close_host(s);
+	jifl_session_close_host();
 	return ret;
 }
 
@@ -338,7 +314,7 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 		jifl_session_empty_cache();
 	WRITE_ONCE(s->running, false);
 	wake_up_all(&jifl_session_ended);
-	jifl_session_close_host(s);
+	jifl_session_close_host();
 	jifl_audit_ended(s);
 	return 0;
 }
