@@ -122,7 +122,7 @@ static int jifl_main_engine(void)
 		.indirect_jumps = jifl_main_indirect_jumps(),
 		.retpoline_return = jifl_main_retpoline_return(),
 		.return_site = jifl_return_site(),
-		.door = (unsigned long)jifl_function_stub,
+		.door = jifl_function_stub_address(),
 		.exit_counters = jifl_cpu_operand(exits),
 		.training = jifl_cpu_operand(training),
 		.training_hits = JIFL_TRAINING_HITS,

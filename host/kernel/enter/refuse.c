@@ -136,7 +136,7 @@ static enum jifl_refusal by_site(unsigned long begin)
 	if (site != begin && site != begin + 4)
 		return JIFL_REFUSED_SITE;
 	direct = jifl_compat_direct_find(site);
-	if (direct && direct != (unsigned long)jifl_function_stub)
+	if (direct && direct != jifl_function_stub_address())
 		return JIFL_REFUSED_TAKEN;
 	return JIFL_REFUSED_NO;
 }

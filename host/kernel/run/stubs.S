@@ -139,11 +139,8 @@ SYM_CODE_END(jifl_entry_slow)
  * call is mispredicted if the address is an entry piece, and the processor predicts all further
  * returns up the stack.
  */
-SYM_FUNC_START(jifl_function_stub)
-	ANNOTATE_NOENDBR		/* called directly */
-#ifdef JIFL_CALLS_MAY_BE_COUNTED
-	CALL_DEPTH_ACCOUNT
-#endif
+SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR		/* called directly: SYM_FUNC_START would add an endbr64 */
 #ifndef CONFIG_KASAN			/* else there is no table */
 	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
 	jnz	.Lask
@@ -206,6 +203,15 @@ SYM_FUNC_START(jifl_function_stub)
 	xorl	%eax, %eax
 	RET
 SYM_FUNC_END(jifl_function_stub)
+
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
+/* jifl_function_stub for kernels that count calls: the site's call is counted here. */
+SYM_START(jifl_function_stub_counts, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR
+	INCREMENT_CALL_DEPTH
+	jmp	jifl_function_stub
+SYM_FUNC_END(jifl_function_stub_counts)
+#endif
 
 /*
  * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,
