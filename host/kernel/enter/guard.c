@@ -24,8 +24,10 @@
  *    writes to the CPU on which the task runs then. That may be another one than where it has
  *    looked, and there no code of the module's runs at task level either: it would have preemption
  *    off, and the task could not run there.
- * 2. Code of the module forgets the stack when it begins (jifl_own_begin), after it has said that
- *    it runs. Until it ends, the CPU remembers none, by 1. and because preemption is off.
+ * 2. Code of the module changes what is remembered when it begins (jifl_own_begin), after it has
+ *    said that it runs, and changes it back when it ends. In between it is no address of a stack.
+ *    The CPU remembers no other stack then, by 1. and because preemption is off. Code of the module
+ *    in an interrupt has ended when the task goes on.
  * 3. Stacks of interrupts, of exceptions and of the dispatcher are no task's at any time. A CPU has
  *    its own before it runs tasks, or they are of the module. So what is on a task's stack is at
  *    task level, or it is counted: interrupts and softirqs stay on a task's stack only where they
