@@ -103,6 +103,61 @@ stub_return_replaced:
 body_return_replaced:
 	ret
 
+/* The checks of a function's door (host/kernel/run/stubs.S), which all hold. */
+	.macro checks
+	testl	$0xff0100, counted(%rip)
+	jnz	9f
+	movq	%rsp, %rax
+	xorq	remembered(%rip), %rax
+	shrq	$63, %rax
+	jnz	9f
+	.endm
+
+/* The same, by a stub that does what a function's door does, from its checks to its table: 1. */
+	chain	function_door, handler_function_door
+handler_function_door:
+	call	stub_function_door
+	ret
+	.p2align 6
+stub_function_door:
+	checks
+	movq	table(%rip), %rax
+	addq	(%rsp), %rax
+	movslq	(%rax), %rax
+	testq	%rax, %rax
+	jz	9f
+	movq	%rax, (%rsp)
+	xorl	%eax, %eax
+	ret
+9:	ud2
+	.p2align 6
+body_function_door:
+	jmp	1f
+	.p2align 6
+1:	ret
+	.p2align 6
+counted:
+	.long	0, 0
+remembered:
+	.quad	0
+table:	.quad	place - (handler_function_door + 5)
+place:	.long	body_function_door
+
+/* The handler's entry jumps to a stub of its own, which has the same checks: 0. */
+	chain	function_jump, handler_function_jump
+handler_function_jump:
+	jmp	stub_function_jump
+	.p2align 6
+stub_function_jump:
+	checks
+	jmp	body_function_jump
+9:	ud2
+	.p2align 6
+body_function_jump:
+	jmp	1f
+	.p2align 6
+1:	ret
+
 /* A lookup ends in a return without a call: 7, its own and all above. */
 	chain	lookup_return, handler_lookup_return
 handler_lookup_return:

@@ -15,6 +15,7 @@
 
 #define FORMS(_) \
 	_(plain) _(call_dropped) _(jump) _(call_retargeted) _(return_replaced) \
+	_(function_door) _(function_jump) \
 	_(lookup_return) _(lookup_retpoline) _(lookup_jump)
 
 #define DECLARE(name) void form_##name(unsigned int calls);

@@ -50,6 +50,7 @@
 	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \
+	X(stack_kept, "calls that the module makes on a stack that is known enter the cache") \
 	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \
 	X(lanes_not_given_back, "what an interrupt has interrupted is in no call any more") \
 	X(interrupts_filtered, "calls in interrupts are the interrupted task's") \

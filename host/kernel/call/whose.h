@@ -127,6 +127,7 @@ struct jifl_session {
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
 	u32 nfunctions;		/* of naims, those that are functions */
+	u32 nsyscalls;		/* of naims, those that are system calls */
 	struct jifl_target **doors; /* these, while they have their doors; jifl_session_mutex */
 	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
 };

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The table of doors that lead straight to an entry piece. jifl_function_stub (run/stubs.S) reads
- * it by the address behind the fentry site. A call that finds its piece there executes no C code.
+ * it at a distance from the address behind the fentry site that is the same for all sites. A call
+ * that finds its piece there executes no C code.
+ *
+ * The table takes as many addresses as the kernel's text and its modules (2 GiB), so an address
+ * leads to its place without a search. A place is the low half of a piece's address. It has memory
+ * only where there is a door: one page of it for each page of text that has a door's site.
  *
  * A door leads straight only if all calls of its function at task level go to one piece, and none
  * needs a hook at its return: no session of the target has a filter, and none follows its calls to
@@ -10,23 +15,26 @@
  *
  * 1. The stub sends a call straight on only where guard.c would let it in: no NMI, interrupt or
  *    softirq is counted on this CPU, no code of the module's runs here, rsp is on the task's stack,
- *    and the task neither is idle nor stops the machine. If the thread is preempted after these
- *    checks, they still hold for it: they are about the task, but for the count of the module's own
- *    code, which is above 0 only while preemption is off. jifl_function_enter counts the others as
- *    missed.
+ *    and the task neither is idle nor stops the machine. All this but the count is looked at when a
+ *    stack calls the first time, and is remembered in the CPU's jifl_cpu.stack: guard.c proves that
+ *    it still holds where rsp is on the stack that is remembered. If the thread is preempted after
+ *    these checks, they still hold for it: they are about the task, but for the module's own code,
+ *    which runs only while preemption is off. jifl_function_enter counts the others as missed.
  * 2. Where RCU does not watch, no call may go straight on either. At task level this is an idle
  *    task, or one that is idle for a while (play_idle_precise; PF_IDLE), or code on the way between
  *    user and kernel mode on a CPU that tracks contexts (nohz_full). Where a CPU tracks them, no
  *    function gets a place here, and neither with PREEMPT_RT, which counts softirqs elsewhere.
- * 3. A place belongs to one function from before its door is armed until no thread is in the stub
- *    for this function (steps 1 to 4 in the head of function.c). So a thread that has found its
- *    address in a place reads a piece of its own function there, or 0, even if it is preempted in
- *    between.
+ * 3. A place belongs to one site. Sites are five bytes apart at least, and a place has four. It has
+ *    memory from before its door is armed until no thread is in the stub for a door of any function
+ *    (steps 1 to 4 in the head of function.c). It is 0 until a piece is written there. So a thread
+ *    reads a piece of its own function there, or 0, even if it is preempted in between. A place
+ *    that is not at an address divisible by four may be read while one half is written. It stays 0.
  * 4. The piece in a place is that of a way. It becomes 0 before code that the piece leads to is
- *    taken away (step 8 in the head of session/mix.c). A thread that has read it before has it in
- *    rax or in the slot of its return address, in the stub, where leave/evict.c finds it.
+ *    taken away (step 8 in the head of session/mix.c), and before the door is given back. A thread
+ *    that has read it before has it in rax or in the slot of its return address, in the stub, where
+ *    leave/evict.c finds it.
  * 5. The table itself stays until no site leads to the stub and no thread is in it. If ftrace does
- *    not give sites back, the table and the places of these functions stay for good (function.c).
+ *    not give sites back, the table stays for good (function.c).
  * 6. When the stub returns, rax has no address of a piece any more. Otherwise leave/evict.c would
  *    take the thread for one that is about to enter, for as long as it leaves rax as it is.
  *
@@ -34,9 +42,17 @@
  * nothing. rax has the number of vector registers, which the kernel's callers do not set
  * (-mskip-rax-setup). r10 is the static chain of nested functions, which the kernel does not have
  * (System V ABI 3.2.3). BPF's trampolines, which are called from the same sites, change both, too.
+ *
+ * KASAN keeps memory for an eighth of all addresses that are taken. So a kernel with KASAN has no
+ * table, and all calls go to jifl_function_enter.
  */
+#include <linux/align.h>
 #include <linux/build_bug.h>
 #include <linux/context_tracking_state.h>
+#include <linux/gfp.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/pgtable.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
@@ -44,73 +60,130 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/current.h"
+#include "../compat/import.h"
+#include "../compat/ksym.h"
 #include "../store/percpu.h"
 #include "../run/stubs.h"
 #include "door_table.h"
 
-/* The bucket that begins at the highest place is the last one. */
-#define TABLE_SIZE	(JIFL_DOORS_MASK + JIFL_DOORS_OF_BUCKET * JIFL_DOOR_SIZE)
+/* From the first address that text can have up to the last one. */
+#define TABLE_SIZE	(2UL << 30)
 
-static_assert(sizeof(struct jifl_door) == JIFL_DOOR_SIZE);
-static_assert(offsetof(struct jifl_door, piece) == 8);
+/*
+ * The place of an address is so many bytes before it. A site behind an endbr64 ends at 9, any other
+ * one at 5, and functions begin at addresses divisible by four, but for some that are rarely run.
+ */
+#define PLACE_SHIFT	1
+
 static_assert(offsetof(struct jifl_cpu, own) == JIFL_CPU_OWN);
+static_assert(offsetof(struct jifl_cpu, stack) == JIFL_CPU_STACK);
 
-char *jifl_door_table;		/* read by jifl_function_stub; jifl_session_mutex */
+/* The place of an address is here, the address added. Read by jifl_function_stub. */
+unsigned long jifl_door_table;
+
+static struct vm_struct *area;		/* these three: jifl_session_mutex */
+static LIST_HEAD(pages);		/* that are mapped there */
+static struct mm_struct *init_mm_found;
 
 /* Offsets and masks that the stub cannot have from headers, as absolute symbols. */
 static void __used jifl_doors_symbols(void)
 {
 #define SYMBOL(name, value)	asm(".globl " #name "\n" #name " = %c0" : : "i" (value))
 	SYMBOL(jifl_task_stack, offsetof(struct task_struct, stack));
-	SYMBOL(jifl_task_pid, offsetof(struct task_struct, pid));
 	SYMBOL(jifl_task_flags, offsetof(struct task_struct, flags));
+	SYMBOL(jifl_flag_thread, PF_KTHREAD | PF_IDLE);
 	SYMBOL(jifl_flag_idle, PF_IDLE);
+	SYMBOL(jifl_task_pid, offsetof(struct task_struct, pid));
 	SYMBOL(jifl_task_class, offsetof(struct task_struct, sched_class));
 	SYMBOL(jifl_preempt_interrupts, NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
 #undef SYMBOL
 }
 
-static struct jifl_door *bucket_of(u64 address)
+static bool has_table(void)
 {
-	const u64 product = address * JIFL_DOORS_FACTOR;
-
-	return (struct jifl_door *)(jifl_door_table +
-				    ((product >> JIFL_DOORS_SHIFT) & JIFL_DOORS_MASK));
+	return !IS_ENABLED(CONFIG_KASAN);
 }
 
 int jifl_doors_open(void)
 {
-	if (!jifl_door_table)
-		jifl_door_table = JIFL_ALLOC(vzalloc(TABLE_SIZE));
-	return jifl_door_table ? 0 : -ENOMEM;
+	if (jifl_door_table || !has_table())
+		return 0;
+	init_mm_found = (struct mm_struct *)jifl_ksym("init_mm");
+	area = JIFL_ALLOC(jifl_import(__get_vm_area_caller)(TABLE_SIZE, VM_MAP, VMALLOC_START,
+							    VMALLOC_END,
+							    __builtin_return_address(0)));
+	if (!area)
+		return -ENOMEM;
+	jifl_door_table = (unsigned long)area->addr - __START_KERNEL_map - PLACE_SHIFT;
+	return 0;
 }
 
 void jifl_doors_close(void)
 {
-	vfree(jifl_door_table);
-	jifl_door_table = NULL;
-}
+	struct page *page, *next;
 
-struct jifl_door *jifl_doors_take(u64 address)
-{
-	struct jifl_door *door = bucket_of(address);
-	const struct jifl_door *end = door + JIFL_DOORS_OF_BUCKET;
-
-	if (context_tracking_enabled() || IS_ENABLED(CONFIG_PREEMPT_RT))
-		return NULL;
-	for (; door < end; door++) {
-		if (door->address)
-			continue;
-		door->piece = 0;
-		/* A thread that finds the address must find that piece. */
-		smp_store_release(&door->address, address);
-		return door;
+	if (!area)
+		return;
+	jifl_door_table = 0;
+	free_vm_area(area);
+	area = NULL;
+	/* Without this the kernel would flush the TLB some time later. */
+	vm_unmap_aliases();
+	list_for_each_entry_safe(page, next, &pages, lru) {
+		list_del(&page->lru);
+		__free_page(page);
 	}
-	return NULL;
 }
 
-void jifl_doors_give(struct jifl_door *door)
+static int map_page(pte_t *pte, unsigned long addr, void *arg)
 {
-	if (door)
-		WRITE_ONCE(door->address, 0);
+	struct page *page = arg;
+
+	set_pte(pte, mk_pte(page, PAGE_KERNEL));
+	return 0;
+}
+
+/* The page of the table at addr has memory when this returns 0; else -ENOMEM. */
+static int reserve_page(unsigned long addr)
+{
+	struct page *page;
+	int err;
+
+	addr &= PAGE_MASK;
+	if (vmalloc_to_page((void *)addr))
+		return 0;
+	page = JIFL_ALLOC(alloc_page(GFP_KERNEL | __GFP_ZERO));
+	if (!page)
+		return -ENOMEM;
+	err = apply_to_page_range(init_mm_found, addr, PAGE_SIZE, map_page, page);
+	if (err)
+		__free_page(page);
+	else
+		list_add(&page->lru, &pages);
+	return err;
+}
+
+int jifl_doors_reserve(u64 address)
+{
+	const unsigned long place = jifl_door_table + address;
+
+	if (!has_table())
+		return 0;
+	return reserve_page(place) ?: reserve_page(place + sizeof(u32) - 1);
+}
+
+u32 *jifl_doors_take(u64 address)
+{
+	const unsigned long place = jifl_door_table + address;
+
+	if (!has_table() || !IS_ALIGNED(place, sizeof(u32)) || context_tracking_enabled() ||
+	    IS_ENABLED(CONFIG_PREEMPT_RT))
+		return NULL;
+	return (u32 *)place;
+}
+
+void jifl_doors_give(u32 *place)
+{
+	if (place)
+		WRITE_ONCE(*place, 0);
 }

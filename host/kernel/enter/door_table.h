@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Doors of functions that lead straight to an entry piece. */
+/* Doors of functions that lead straight to an entry piece. Under jifl_session_mutex. */
 #ifndef JIFL_HOST_ENTER_DOOR_TABLE_H
 #define JIFL_HOST_ENTER_DOOR_TABLE_H
 
 #include <linux/types.h>
-
-struct jifl_door {
-	u64 address;		/* of the code behind the fentry site; 0: the place is free */
-	u64 piece;		/* where calls at task level go; 0: to jifl_function_enter */
-};
 
 /* There is a table when this returns 0, until jifl_doors_close; else -ENOMEM. Sleeps. */
 int jifl_doors_open(void);
 /* No thread is in jifl_function_stub, and no site leads there. Sleeps. */
 void jifl_doors_close(void);
 /*
- * A place for the function that is entered at address, whose door leads to C code yet; NULL: there
- * is none, and all calls of the function go to C code. Under jifl_session_mutex, as the next one.
+ * Gives the place of the function that is entered at address memory, before its site leads to
+ * jifl_function_stub. 0; -ENOMEM. It keeps it until jifl_doors_close. Sleeps.
  */
-struct jifl_door *jifl_doors_take(u64 address);
+int jifl_doors_reserve(u64 address);
+/*
+ * The place of the function that is entered at address: the low half of the address where calls at
+ * task level go; 0: to jifl_function_enter. It is 0 yet. NULL: all calls always go there.
+ */
+u32 *jifl_doors_take(u64 address);
 /* Gives a place back. No thread is in jifl_function_stub for its function. NULL: nothing to do. */
-void jifl_doors_give(struct jifl_door *door);
+void jifl_doors_give(u32 *place);
 
 #endif

@@ -75,6 +75,7 @@
 #include "../compat/direct.h"
 #include "../compat/import.h"
 #include "../compat/ksym.h"
+#include "../run/stubs.h"
 #include "door_table.h"
 #include "function.h"
 #include "syscall.h"
@@ -160,12 +161,18 @@ static void function_drop(struct jifl_target *t)
 	kfree_rcu(t, rcu);
 }
 
+/* The stub enters a piece by a return, which needs no endbr64 (jifl_config.endbr). */
+static u32 place_of(u64 piece)
+{
+	return piece + (IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0);
+}
+
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
 	const bool straight = to != (u64)(unsigned long)jifl_entry_slow;
 
 	if (t->door && (straight || !JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(t->door->piece, straight ? to : 0);
+		WRITE_ONCE(*t->door, straight ? place_of(to) : 0);
 }
 
 const struct jifl_target_type jifl_target_functions = {
@@ -183,7 +190,25 @@ u32 jifl_function_skipped(const struct jifl_target *t)
 
 /* --- doors ------------------------------------------------------------------------------- */
 
-static const unsigned long stub = (unsigned long)jifl_function_stub;
+unsigned long jifl_function_stub_address(void)
+{
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
+	if (boot_cpu_has(X86_FEATURE_CALL_DEPTH))
+		return (unsigned long)jifl_function_stub_counts;
+#endif
+	return (unsigned long)jifl_function_stub;
+}
+
+/* Gives the places of the batch's doors memory. */
+static int reserve_places(const struct jifl_function_batch *b)
+{
+	int err = 0;
+	u32 i;
+
+	for (i = 0; i < b->n && !err; i++)
+		err = jifl_doors_reserve(b->targets[i]->address);
+	return err;
+}
 
 /* Attaches the first n targets of the batch. */
 static int register_first(struct jifl_function_batch *b, u32 n)
@@ -199,7 +224,7 @@ static int register_first(struct jifl_function_batch *b, u32 n)
 	memset(&b->ops, 0, sizeof(b->ops));
 	err = JIFL_TRY(ftrace_set_filter_ips(&b->ops, sites, n, 0, 1));
 	if (!err)
-		err = JIFL_TRY(jifl_compat_direct_register(&b->ops, stub));
+		err = JIFL_TRY(jifl_compat_direct_register(&b->ops, jifl_function_stub_address()));
 	if (err)
 		ftrace_free_filter(&b->ops);
 	kvfree(sites);
@@ -235,7 +260,7 @@ static void keep_for_good(const struct jifl_function_batch *b, int err)
 /* False: the batch must stay. */
 static bool unregister(struct jifl_function_batch *b)
 {
-	const int err = jifl_compat_direct_unregister(&b->ops, stub);
+	const int err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address());
 
 	if (err)
 		keep_for_good(b, err);
@@ -245,6 +270,7 @@ static bool unregister(struct jifl_function_batch *b)
 /* Whether a site of the batch calls the stub. */
 static bool has_site(const struct jifl_function_batch *b)
 {
+	void *const stub = (void *)jifl_function_stub_address();
 	u8 call[CALL_INSN_SIZE];
 	u32 i;
 
@@ -252,7 +278,7 @@ static bool has_site(const struct jifl_function_batch *b)
 		const unsigned long site = b->targets[i]->address - CALL_INSN_SIZE;
 
 		if (!copy_from_kernel_nofault(call, (void *)site, sizeof(call)) &&
-		    !memcmp(call, text_gen_insn(CALL_INSN_OPCODE, (void *)site, (void *)stub),
+		    !memcmp(call, text_gen_insn(CALL_INSN_OPCODE, (void *)site, stub),
 			    sizeof(call)))
 			return true;
 	}
@@ -333,7 +359,7 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 
 	if (!b)
 		return -ENOMEM;
-	err = jifl_doors_open();
+	err = jifl_doors_open() ?: reserve_places(b);
 	if (!err && b->n)
 		err = register_first(b, b->n);
 	if (err == -EBUSY) {

@@ -8,7 +8,10 @@
 
 struct jifl_target;
 
-extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it */
+extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it, */
+extern char jifl_function_stub_counts[]; /* or this, if calls are counted before functions */
+/* The one that they call on this machine. */
+unsigned long jifl_function_stub_address(void);
 
 /*
  * Why the function that begins at this address cannot be a target; JIFL_REFUSED_NO: it can. Process

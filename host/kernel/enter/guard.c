@@ -12,7 +12,36 @@
  *   the thread that stops the machine  Eviction's scan is run by it, and does not see its stack.
  *   the module's own code  See jifl_own_begin.
  *
- * Context: any, preemption off.
+ * Context of jifl_guard_check: any, preemption off.
+ *
+ * Doors that lead straight to a piece (door_table.c) must know the same by few instructions.
+ * jifl_function_stub looks at the count of interrupts, and compares rsp with the stack that
+ * jifl_cpu.stack remembers. If rsp is on that stack, the call is of a task that neither is idle nor
+ * stops the machine, at task level, and not the module's own:
+ *
+ * 1. Only jifl_function_stub remembers a stack, of a task that is not PF_KTHREAD, when rsp is on
+ *    the task's stack, no interrupt is counted, and no code of the module's runs at task level. It
+ *    writes to the CPU on which the task runs then. That may be another one than where it has
+ *    looked, and there no code of the module's runs at task level either: it would have preemption
+ *    off, and the task could not run there.
+ * 2. Code of the module changes what is remembered when it begins (jifl_own_begin), after it has
+ *    said that it runs, and changes it back when it ends. In between it is no address of a stack.
+ *    The CPU remembers no other stack then, by 1. and because preemption is off. Code of the module
+ *    in an interrupt has ended when the task goes on.
+ * 3. Stacks of interrupts, of exceptions and of the dispatcher are no task's at any time. A CPU has
+ *    its own before it runs tasks, or they are of the module. So what is on a task's stack is at
+ *    task level, or it is counted: interrupts and softirqs stay on a task's stack only where they
+ *    have come from user mode, or are run by a thread for softirqs, and count themselves.
+ * 4. The stack that is remembered may belong to another task meanwhile, because the first one has
+ *    died. If this one is a user's, all holds for it, too. A kernel thread may enter as well,
+ *    unless it is idle, stops the machine, or injects idle time.
+ * 5. A CPU's idle task and the thread that stops it have had their stacks since before the CPU came
+ *    up the first time, and keep them. They run on no other CPU. So this CPU never remembers one of
+ *    these stacks.
+ * 6. A thread injects idle time by play_idle_precise, on a CPU that it does not leave. At the
+ *    beginning of that function, which cannot be a target, the CPU forgets the stack that it
+ *    remembers. It does not remember the thread's stack from then on, because that is a kernel
+ *    thread's. So no call that the thread makes while it is idle finds its stack remembered.
  */
 #include <linux/kconfig.h>
 #include <linux/preempt.h>
@@ -22,17 +51,33 @@
 #include "../plant.h"
 #include "../compat/ksym.h"
 #include "../store/percpu.h"
+#include "../text/hooks.h"
 #include "guard.h"
 
 const void *jifl_guard_stop_class;	/* of the threads that stop the machine; stubs.S reads it */
+
+/* Step 6 in the head of this file. */
+static void forget_stack(struct pt_regs *regs)
+{
+	this_cpu_write(jifl_cpu.stack, 0);
+}
+
+static struct jifl_hook hooks[] = {
+	{ "play_idle_precise", forget_stack, true },
+};
 
 int jifl_guard_init(void)
 {
 	jifl_guard_stop_class = (const void *)jifl_ksym("stop_sched_class");
 	if (jifl_guard_stop_class)
-		return 0;
+		return jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
 	pr_err("no stop_sched_class: use a kernel built with CONFIG_SMP\n");
 	return -EOPNOTSUPP;
+}
+
+void jifl_guard_exit(void)
+{
+	jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));
 }
 
 int jifl_guard_check(enum jifl_level level)

@@ -5,8 +5,9 @@
 
 #include "../../../include/uapi/jifl.h"
 
-/* 0, or -EOPNOTSUPP after a line in the log. */
+/* 0, or an error after a line in the log. Both: process context; they sleep. */
 int jifl_guard_init(void);
+void jifl_guard_exit(void);
 extern const void *jifl_guard_stop_class; /* stop_sched_class */
 /*
  * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. level: at which

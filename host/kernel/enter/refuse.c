@@ -39,6 +39,7 @@ static const struct {
 	{ "handle_softirqs", JIFL_REFUSED_IDLE },
 	{ "do_softirq*", JIFL_REFUSED_IDLE },
 	{ "do_idle", JIFL_REFUSED_IDLE },
+	{ "play_idle*", JIFL_REFUSED_IDLE },
 	{ "cpu_startup_entry", JIFL_REFUSED_IDLE },
 	{ "default_idle*", JIFL_REFUSED_IDLE },
 	{ "arch_cpu_idle*", JIFL_REFUSED_IDLE },
@@ -135,7 +136,7 @@ static enum jifl_refusal by_site(unsigned long begin)
 	if (site != begin && site != begin + 4)
 		return JIFL_REFUSED_SITE;
 	direct = jifl_compat_direct_find(site);
-	if (direct && direct != (unsigned long)jifl_function_stub)
+	if (direct && direct != jifl_function_stub_address())
 		return JIFL_REFUSED_TAKEN;
 	return JIFL_REFUSED_NO;
 }

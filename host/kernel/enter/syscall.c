@@ -14,7 +14,7 @@
  *    running, or was preempted there. jifl_entry_exit waits for synchronize_rcu_tasks. Then each
  *    such task has slept or has been in user mode, so it has left the stub.
  * 3. Between detach and exit a task may still be in the stub. The table is empty then, because all
- *    sessions have ended, so the calls pass.
+ *    sessions with system calls have ended, so the calls pass.
  *
  * Context: process; syscall.h says which functions sleep. The stub reads the table without a lock.
  */

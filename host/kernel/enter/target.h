@@ -21,7 +21,6 @@
 #include "../store/percpu.h"
 
 struct jifl_aim;
-struct jifl_door;
 struct jifl_function_batch;
 struct module;
 
@@ -55,7 +54,7 @@ struct jifl_target {
 
 	/* function.c's alone: FUNCTION */
 	struct jifl_function_batch *batch; /* NULL: no door; jifl_session_mutex */
-	struct jifl_door *door;		/* NULL: calls always ask C code; jifl_session_mutex */
+	u32 *door;			/* NULL: calls always ask C code; jifl_session_mutex */
 	u32 users;			/* sessions that have it attached; jifl_session_mutex */
 	struct rcu_head rcu;
 };

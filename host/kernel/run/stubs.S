@@ -133,19 +133,32 @@ SYM_CODE_END(jifl_entry_slow)
  * arguments in registers. Out: at a piece from the table of doors, or at the address from
  * jifl_function_enter, with [rsp] return address of the caller, all registers as they were but rax
  * and r10, which have no value there, and flags. The head of enter/door_table.c says when a call
- * may go straight to a piece, and what is checked here.
+ * may go straight to a piece, and that of enter/guard.c why a stack is remembered.
  *
  * The stub returns to the address that replaces its own return address. So the return of the site's
  * call is mispredicted if the address is an entry piece, and the processor predicts all further
  * returns up the stack.
  */
-SYM_FUNC_START(jifl_function_stub)
-	ANNOTATE_NOENDBR		/* called directly */
-#ifdef JIFL_CALLS_MAY_BE_COUNTED
-	CALL_DEPTH_ACCOUNT
-#endif
+SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR		/* called directly: SYM_FUNC_START would add an endbr64 */
+#ifndef CONFIG_KASAN			/* else there is no table */
 	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
 	jnz	.Lask
+	movq	%rsp, %rax
+	xorq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK), %rax
+	shrq	$JIFL_STACK_SHIFT, %rax
+	jnz	.Lcheck
+.Lstraight:
+	movq	jifl_door_table(%rip), %rax
+	addq	(%rsp), %rax
+	movslq	(%rax), %rax
+	testq	%rax, %rax
+	jz	.Lask
+	movq	%rax, (%rsp)
+	xorl	%eax, %eax		/* leave/evict.c takes an address in it for a way in */
+	RET
+	/* The stack is not remembered on this CPU: all of guard.c's checks. */
+.Lcheck:
 	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
 	jne	.Lask
 	movq	JIFL_CURRENT, %rax
@@ -153,33 +166,20 @@ SYM_FUNC_START(jifl_function_stub)
 	subq	jifl_task_stack(%rax), %r10
 	cmpq	$THREAD_SIZE, %r10
 	jae	.Lask
-	cmpl	$0, jifl_task_pid(%rax)
-	je	.Lask
+	testl	$jifl_flag_thread, jifl_task_flags(%rax)
+	jnz	.Lthread
+	movq	jifl_task_stack(%rax), %r10
+	movq	%r10, PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK)
+	jmp	.Lstraight
+.Lthread:
 	testl	$jifl_flag_idle, jifl_task_flags(%rax)
 	jnz	.Lask
+	cmpl	$0, jifl_task_pid(%rax)
+	je	.Lask
 	movq	jifl_guard_stop_class(%rip), %r10
 	cmpq	%r10, jifl_task_class(%rax)
-	je	.Lask
-	movq	(%rsp), %rax
-	imulq	$JIFL_DOORS_FACTOR, %rax, %r10
-	shrq	$JIFL_DOORS_SHIFT, %r10
-	andl	$JIFL_DOORS_MASK, %r10d
-	addq	jifl_door_table(%rip), %r10
-	cmpq	%rax, (%r10)
-	je	.Lfound
-	.rept	JIFL_DOORS_OF_BUCKET - 1
-	addq	$JIFL_DOOR_SIZE, %r10
-	cmpq	%rax, (%r10)
-	je	.Lfound
-	.endr
-	jmp	.Lask
-.Lfound:
-	movq	8(%r10), %rax
-	testq	%rax, %rax
-	jz	.Lask
-	movq	%rax, (%rsp)
-	xorl	%eax, %eax		/* leave/evict.c takes an address in it for a way in */
-	RET
+	jne	.Lstraight
+#endif
 .Lask:
 	pushq	%rcx
 	pushq	%rdx
@@ -203,6 +203,15 @@ SYM_FUNC_START(jifl_function_stub)
 	xorl	%eax, %eax
 	RET
 SYM_FUNC_END(jifl_function_stub)
+
+#ifdef JIFL_CALLS_MAY_BE_COUNTED
+/* jifl_function_stub for kernels that count calls: the site's call is counted here. */
+SYM_START(jifl_function_stub_counts, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR
+	INCREMENT_CALL_DEPTH
+	jmp	jifl_function_stub
+SYM_FUNC_END(jifl_function_stub_counts)
+#endif
 
 /*
  * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,

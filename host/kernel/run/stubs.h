@@ -8,6 +8,7 @@
 
 #define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
 #define JIFL_CPU_OWN		352	/* offsetof(struct jifl_cpu, own) */
+#define JIFL_CPU_STACK		376	/* offsetof(struct jifl_cpu, stack) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
 /*
@@ -20,17 +21,8 @@
 #define JIFL_CHAINS		3
 #define JIFL_CHAIN_NOTES	32	/* a power of two */
 
-/*
- * The table of doors (enter/door_table.c). A bucket is a cache line. Its place in the table is the
- * address times JIFL_DOORS_FACTOR, shifted to the right, less the bits outside the mask. With these
- * numbers the functions of 6.12 fill buckets as evenly as random numbers do. When all that have an
- * fentry site are targets, about 1 in 100 finds no place.
- */
-#define JIFL_DOORS_FACTOR	0x61c88647
-#define JIFL_DOORS_SHIFT	26
-#define JIFL_DOORS_MASK		0x1fffc0
-#define JIFL_DOOR_SIZE		16	/* sizeof(struct jifl_door) */
-#define JIFL_DOORS_OF_BUCKET	4
+/* A task's stack has so many bytes, as a power of two, and begins at a multiple of them. */
+#define JIFL_STACK_SHIFT	(PAGE_SHIFT + THREAD_SIZE_ORDER)
 
 /* The kernel may count calls in the padding before functions. Linux 6.9 renamed the option. */
 #if defined(CONFIG_MITIGATION_CALL_DEPTH_TRACKING) || defined(CONFIG_CALL_DEPTH_TRACKING)

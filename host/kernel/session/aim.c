@@ -16,6 +16,7 @@
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
+#include "../enter/syscall.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "session.h"
@@ -40,6 +41,7 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	s->aims[index] = aim;
 	s->naims++;
 	s->nfunctions += kind == JIFL_TARGET_FUNCTION;
+	s->nsyscalls += kind == JIFL_TARGET_SYSCALL;
 	return 0;
 }
 
@@ -72,7 +74,7 @@ static u32 jifl_aim_index(const struct jifl_session *s, u32 n)
 	return i;
 }
 
-int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
+static int jifl_aim_attach_functions(struct jifl_session *s, u32 *busy_target)
 {
 	struct jifl_aim *aim;
 	u32 i, n = 0;
@@ -103,8 +105,23 @@ int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
 	return ret;
 }
 
+int jifl_aim_attach(struct jifl_session *s, u32 *busy_target)
+{
+	/* Without a session about them no system call pays for their door. */
+	int ret = s->nsyscalls ? jifl_entry_attach() : 0;
+
+	if (ret)
+		return ret;
+	ret = jifl_aim_attach_functions(s, busy_target);
+	if (ret && s->nsyscalls)
+		jifl_entry_detach();
+	return ret;
+}
+
 void jifl_aim_detach(struct jifl_session *s)
 {
+	if (s->nsyscalls)
+		jifl_entry_detach();
 	if (!s->doors)
 		return;
 	jifl_function_detach(s->doors, s->nfunctions);
@@ -125,4 +142,5 @@ void jifl_aim_free(struct jifl_session *s)
 	}
 	s->naims = 0;
 	s->nfunctions = 0;
+	s->nsyscalls = 0;
 }

@@ -18,12 +18,13 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id);
  */
 int jifl_aim_check(const struct jifl_session *s);
 /*
- * Gives the session's functions their doors, and its calls their returns. 0;
- * -EOPNOTSUPP with *busy_target set: somebody else has that function's site; -ENOMEM. Nothing is
- * attached after an error. Both under jifl_session_mutex; sleep.
+ * Opens the doors of the session's system calls and functions, and gives its calls their returns.
+ * 0; -EBUSY: somebody else has the call of x64_sys_call; -EOPNOTSUPP with *busy_target set:
+ * somebody else has that function's site; -ENOMEM. Nothing is attached after an error. Both under
+ * jifl_session_mutex; sleep.
  */
 int jifl_aim_attach(struct jifl_session *s, u32 *busy_target);
-/* Undoes it, if it was done. The session is disarmed, and jifl_evict has returned. */
+/* Undoes it. The session is disarmed, and jifl_evict has returned. */
 void jifl_aim_detach(struct jifl_session *s);
 /* Gives all back. Sleeps. */
 void jifl_aim_free(struct jifl_session *s);

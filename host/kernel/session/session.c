@@ -37,7 +37,6 @@
 #include "../call/program.h"
 #include "../call/tool.h"
 #include "../call/under.h"
-#include "../enter/syscall.h"
 #include "adopt.h"
 #include "aim.h"
 #include "audit.h"
@@ -135,24 +134,13 @@ static void jifl_session_poll(struct work_struct *work)
 /* What sessions need of the host while there is at least one. */
 static int jifl_session_open_host(void)
 {
-	int ret;
-
-	if (!list_empty(&jifl_sessions))
-		return 0;
-	ret = jifl_codemem_open();
-	if (ret)
-		return ret;
-	ret = jifl_entry_attach();
-	if (ret)
-		jifl_codemem_close();
-	return ret;
+	return list_empty(&jifl_sessions) ? jifl_codemem_open() : 0;
 }
 
 static void jifl_session_close_host(void)
 {
 	if (!list_empty(&jifl_sessions))
 		return;
-	jifl_entry_detach();
 	jifl_codemem_close();
 	cancel_delayed_work(&jifl_session_work);
 }

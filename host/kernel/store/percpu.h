@@ -28,6 +28,9 @@ struct jifl_interrupted {
 	struct jifl_lane lanes[JIFL_LANES];
 };
 
+/* Added to the address of a stack it makes an address of nothing, up to 255 times. */
+#define JIFL_OWN_STACK	(1UL << 56)
+
 struct jifl_cpu {
 	struct jifl_lane lanes[JIFL_LANES];	/* of the level `level` */
 	u64 exits[JIFL_CAUSES_MAX];
@@ -36,6 +39,8 @@ struct jifl_cpu {
 	u64 ring_limit;		/* from this value on the ring is too full */
 	u64 level;		/* enum jifl_level */
 	u64 own[JIFL_NR_LEVELS]; /* > 0: the module's own code runs; see jifl_own_begin */
+	u64 stack;		/* of a user's task that may enter, or 0, and JIFL_OWN_STACK times */
+				/* how often the module's own code runs; see enter/guard.c */
 	/* What a level has interrupted that is above the task's, from 0 on. */
 	struct jifl_interrupted interrupted[JIFL_NR_LEVELS - 1];
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */
@@ -51,16 +56,24 @@ DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
  */
 static __always_inline void jifl_own_begin(void)
 {
-	if (!JIFL_HOST_PLANTED(own_entered))
+	if (!JIFL_HOST_PLANTED(own_entered)) {
 		this_cpu_inc(jifl_cpu.own[jifl_level()]);
+		barrier();
+		if (!JIFL_HOST_PLANTED(stack_kept))
+			this_cpu_add(jifl_cpu.stack, JIFL_OWN_STACK);
+	}
 	barrier();
 }
 
 static __always_inline void jifl_own_end(void)
 {
 	barrier();
-	if (!JIFL_HOST_PLANTED(own_entered))
+	if (!JIFL_HOST_PLANTED(own_entered)) {
+		if (!JIFL_HOST_PLANTED(stack_kept))
+			this_cpu_sub(jifl_cpu.stack, JIFL_OWN_STACK);
+		barrier();
 		this_cpu_dec(jifl_cpu.own[jifl_level()]);
+	}
 }
 
 /*

@@ -28,8 +28,8 @@ LEVELS = ("task", "softirq", "irq")     # as --context has them
 # The names that refuse.c has for each reason. `*` at the end stands for all names that begin so.
 NAMES = {
     "SCHEDULE": "__schedule schedule_tail finish_task_switch __switch_to* ret_from_fork* rewind_stack_and_make_dead",
-    "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle cpu_startup_entry
-        default_idle* arch_cpu_idle* rest_init""",
+    "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle play_idle*
+        cpu_startup_entry default_idle* arch_cpu_idle* rest_init""",
     "PATCHING": """text_poke* __text_poke* smp_text_poke* perf_event_text_poke do_sync_core ftrace_* __ftrace_*
         arch_ftrace_* register_ftrace* unregister_ftrace*""",
     "STOP": "stop_machine* stop_cpus* __stop_cpus stop_one_cpu* stop_two_cpus multi_cpu_stop cpu_stop*",
