@@ -52,50 +52,70 @@ static u32 jifl_act_skip(struct jifl_acting *a, const struct jifl_op *op)
 
 /* --- groups -------------------------------------------------------------------------------- */
 
-/* A part of the group's name; unknown ones are 0. */
-static void jifl_act_part(struct jifl_acting *a, const void *part, u32 bytes)
+static void jifl_act_begin_group(struct jifl_acting *a)
 {
 	struct jifl_group_name *name = &a->room->group;
+	u32 i;
+
+	/* What is behind the last name is 0. */
+	for (i = 0; i < a->room->named; i += sizeof(u64))
+		*(u64 *)(name->name + i) = 0;
+	name->unknown = 0;
+}
+
+/* Where the next part of the group's name goes; unknown ones are 0. */
+static u8 *jifl_act_part(struct jifl_acting *a, u32 bytes)
+{
+	u8 *at;
 
 	if (!a->parts)
-		memset(name, 0, sizeof(*name));
+		jifl_act_begin_group(a);
 	if (a->unknown)
-		name->unknown |= 1u << a->parts;
-	else
-		memcpy(name->name + a->group, part, bytes);
+		a->room->group.unknown |= 1u << a->parts;
+	at = a->room->group.name + a->group;
 	a->group += bytes;
+	a->room->named = a->group;
 	a->parts++;
+	return at;
+}
+
+static void jifl_act_group(struct jifl_acting *a, u64 number)
+{
+	u8 *at = jifl_act_part(a, sizeof(number));
+
+	if (!a->unknown)
+		memcpy(at, &number, sizeof(number));
 }
 
 static void jifl_act_group_string(struct jifl_acting *a, const struct jifl_op *op)
 {
 	char *string = a->room->string;
 	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], string, op->arg);
+	u8 *at;
 
 	a->unknown = n < 0;
-	/* What stands behind the string makes no difference. */
+	at = jifl_act_part(a, op->arg);
+	/* What stands behind the string makes no difference: it is 0. */
 	if (n >= 0)
-		memset(string + n, 0, op->arg - n);
-	jifl_act_part(a, string, op->arg);
+		memcpy(at, string, n);
 }
 
 static void jifl_act_group_stack(struct jifl_acting *a)
 {
-	u64 number;
-
 	jifl_peek_stack(a->regs, a->room->frames);
-	number = jifl_groups_stack(a->probe->groups, a->room->frames);
-	jifl_act_part(a, &number, sizeof(number));
+	jifl_act_group(a, jifl_groups_stack(a->probe->groups, a->room->frames));
 }
 
 static void jifl_act_sum(struct jifl_acting *a)
 {
 	struct jifl_group_name *name = &a->room->group;
+	const u64 *value = a->has_value ? &a->value : NULL;
 
 	if (!a->parts)
-		memset(name, 0, sizeof(*name));
+		jifl_act_begin_group(a);
 	name->place = a->place - a->probe->places;
-	jifl_groups_add(a->probe->groups, name, a->has_value ? &a->value : NULL, a->is_signed);
+	jifl_groups_add(a->probe->groups, name, a->group,
+			a->parts ? NULL : &a->place->group, value, a->is_signed);
 	a->group = 0;
 	a->parts = 0;
 	a->has_value = false;
@@ -103,19 +123,24 @@ static void jifl_act_sum(struct jifl_acting *a)
 
 /* --- records ------------------------------------------------------------------------------- */
 
+static void jifl_act_begin_record(struct jifl_acting *a)
+{
+	a->hit = jifl_hit_ring_room(a->probe->ring) ?: &a->room->hit;
+	a->hit->unknown = 0;
+	a->record = sizeof(struct jifl_hit);
+}
+
 /* Where the next bytes of the record go. */
 static u8 *jifl_act_field(struct jifl_acting *a, u32 bytes)
 {
 	u8 *at;
 
-	if (!a->fields) {
-		a->record = sizeof(struct jifl_hit);
-		a->room->hit.unknown = 0;
-	}
+	if (!a->fields)
+		jifl_act_begin_record(a);
 	if (a->unknown)
-		a->room->hit.unknown |= 1ull << a->fields;
+		a->hit->unknown |= 1ull << a->fields;
 	a->fields++;
-	at = a->room->record + a->record;
+	at = (u8 *)a->hit + a->record;
 	a->record += bytes;
 	return at;
 }
@@ -149,11 +174,16 @@ static void jifl_act_out_stack(struct jifl_acting *a)
 
 static void jifl_act_record(struct jifl_acting *a)
 {
-	struct jifl_hit *hit = &a->room->hit;
+	struct jifl_hit *hit;
 
-	if (!a->fields) {
-		a->record = sizeof(*hit);
-		hit->unknown = 0;
+	static_assert(sizeof(hit->comm) == TASK_COMM_LEN);
+	if (!a->fields)
+		jifl_act_begin_record(a);
+	a->fields = 0;
+	hit = a->hit;
+	if (hit == &a->room->hit) {
+		jifl_hit_ring_lose(a->probe->ring);
+		return;
 	}
 	hit->size = a->record;
 	hit->place = a->place - a->probe->places;
@@ -162,9 +192,10 @@ static void jifl_act_record(struct jifl_acting *a)
 	hit->level = a->level;
 	hit->pid = jifl_number_get(a, JIFL_GET_PID);
 	hit->tid = jifl_number_get(a, JIFL_GET_TID);
-	strscpy_pad(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
-	jifl_hit_ring_write(a->probe->ring, hit);
-	a->fields = 0;
+	memcpy(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
+	/* The name may be about to change. */
+	hit->comm[sizeof(hit->comm) - 1] = '\0';
+	jifl_hit_ring_commit(a->probe->ring, a->record);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -201,7 +232,7 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 		jifl_act_hit(a);
 		break;
 	case JIFL_OP_GROUP:
-		jifl_act_part(a, &a->stack[0], sizeof(u64));
+		jifl_act_group(a, a->stack[0]);
 		break;
 	case JIFL_OP_GROUP_STR:
 		jifl_act_group_string(a, op);
@@ -289,10 +320,11 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 
 void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs)
 {
-	const unsigned long flags = jifl_own_irq_save();
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, jifl_level());
-	jifl_own_irq_restore(flags);
+	jifl_act_at(place, regs, level);
+	jifl_own_irq_restore_at(flags, level);
 }
 
 void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level)

@@ -29,11 +29,15 @@ u64 jifl_number_reg(const struct pt_regs *regs, u32 reg)
 	return *(const u64 *)((const char *)regs + jifl_number_regs[reg]);
 }
 
+/* As long as a task's, with zeroes behind them. */
+static const char jifl_number_irq[TASK_COMM_LEN] = JIFL_KEY_IRQ;
+static const char jifl_number_softirq[TASK_COMM_LEN] = JIFL_KEY_SOFTIRQ;
+
 const char *jifl_number_comm(enum jifl_level level)
 {
 	if (level == JIFL_LEVEL_TASK)
 		return current->comm;
-	return level == JIFL_LEVEL_IRQ ? JIFL_KEY_IRQ : JIFL_KEY_SOFTIRQ;
+	return level == JIFL_LEVEL_IRQ ? jifl_number_irq : jifl_number_softirq;
 }
 
 u64 jifl_number_get(const struct jifl_acting *a, u32 what)

@@ -41,7 +41,7 @@ static const char *const jifl_probe_own[] = {
 	"ex_handler_*", "unwind_*", "__unwind_start", "get_stack_info*", "orc_*", "__orc_find",
 	"stack_access_ok", "deref_stack_*", "core_kernel_text", "is_module_text_address",
 	"__module_text_address", "is_bpf_text_address", "bpf_ksym_*", "ftrace_graph_ret_addr",
-	"ring_buffer_*", "rb_*", "__rb_*", "trace_clock_local", "sched_clock*", "local_clock*",
+	"sched_clock*", "local_clock*",
 	/* With the first of these clocks: it spins for a lock that the probed code may hold. */
 	"read_hpet", "ktime_get_mono_fast_ns", "read_tsc", "kvm_clock_*", "pvclock_*",
 };

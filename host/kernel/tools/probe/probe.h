@@ -13,6 +13,7 @@ struct ir_block;
 struct ir_insert;
 struct jifl_aim;
 struct jifl_groups;
+struct jifl_groups_cell;
 struct jifl_hit_ring;
 struct jifl_probe;
 struct jifl_probe_call;
@@ -52,6 +53,7 @@ struct jifl_probe_place {
 	/* Both NULL: the executions are counted, and nothing else. */
 	const struct jifl_program *program;
 	const struct jifl_probe_call *call; /* a plugin's */
+	struct jifl_groups_cell *group;	/* of the hits without a name; NULL: not yet known */
 	bool stopped;			/* a plugin's: it is to be lifted, or it is lifted */
 	bool lifted;			/* its copies are dropped; jifl_session_mutex */
 	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
