@@ -18,7 +18,9 @@
  * 4. Calls of functions that the program makes do not enter the cache (jifl_own_begin).
  *
  * An execution is counted exactly once by a program that begins with HIT, also where it is nested.
- * Behind a condition it is counted if the condition was asked and holds.
+ * Behind a condition it is counted if the condition was asked and holds. A condition with which a
+ * program begins may have been asked by inserted code (front.c): then it was asked, also where the
+ * program behind it is nested.
  *
  * Context: any; from copies any but NMI.
  */
@@ -36,6 +38,7 @@
 #include "../../call/program.h"
 #include "probe.h"
 #include "act.h"
+#include "front.h"
 
 static DEFINE_PER_CPU(bool, jifl_act_runs);
 
@@ -190,8 +193,8 @@ static void jifl_act_record(struct jifl_acting *a)
 	hit->time = ktime_get_mono_fast_ns();
 	hit->cpu = raw_smp_processor_id();
 	hit->level = a->level;
-	hit->pid = jifl_number_get(a, JIFL_GET_PID);
-	hit->tid = jifl_number_get(a, JIFL_GET_TID);
+	hit->pid = jifl_number_get(a->level, JIFL_GET_PID);
+	hit->tid = jifl_number_get(a->level, JIFL_GET_TID);
 	memcpy(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
 	/* The name may be about to change. */
 	hit->comm[sizeof(hit->comm) - 1] = '\0';
@@ -266,13 +269,14 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 	return true;
 }
 
-static void jifl_act_program(struct jifl_acting *a)
+/* from: the op with which it begins. */
+static void jifl_act_program(struct jifl_acting *a, u32 from)
 {
 	const struct jifl_program *program = a->place->program;
 	const struct jifl_op *op;
 	u32 i;
 
-	for (i = 0; i < program->n; i++) {
+	for (i = from; i < program->n; i++) {
 		op = &program->ops[i];
 		if (op->code >= JIFL_OP_IF) {
 			if (!jifl_act_effect(a, op))
@@ -291,9 +295,9 @@ static void jifl_act_program(struct jifl_acting *a)
 
 /* Interrupts are off. */
 static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
-			enum jifl_level level)
+			enum jifl_level level, u32 from)
 {
-	const bool counted = place->program->counts_first;
+	const bool counted = place->program->ops[from].code == JIFL_OP_HIT;
 	struct jifl_acting a;
 
 	if (counted)
@@ -313,7 +317,7 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	a.unknown = a.has_value = a.is_signed = false;
 	a.depth = a.group = a.parts = a.fields = 0;
 	a.room = this_cpu_ptr(a.probe->room);
-	jifl_act_program(&a);
+	jifl_act_program(&a, from);
 	barrier();
 	this_cpu_write(jifl_act_runs, false);
 }
@@ -323,8 +327,44 @@ void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs)
 	enum jifl_level level;
 	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, level);
+	jifl_act_at(place, regs, level, 0);
 	jifl_own_irq_restore_at(flags, level);
+}
+
+void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+
+	jifl_act_at(place, regs, level, place->front->from);
+	jifl_own_irq_restore_at(flags, level);
+}
+
+bool jifl_act_load(u64 address, u32 width, u64 *value)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+	bool loaded = false;
+
+	if (!this_cpu_read(jifl_act_runs)) {
+		this_cpu_write(jifl_act_runs, true);
+		barrier();
+		loaded = jifl_peek_number(address, width, false, value);
+		barrier();
+		this_cpu_write(jifl_act_runs, false);
+	}
+	jifl_own_irq_restore_at(flags, level);
+	return loaded;
+}
+
+u64 jifl_act_ask(u32 what)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+	const u64 value = jifl_number_get(level, what);
+
+	jifl_own_irq_restore_at(flags, level);
+	return value;
 }
 
 void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level)
@@ -334,7 +374,7 @@ void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum 
 
 	regs->ip = place->address;
 	jifl_own_begin();
-	jifl_act_at(place, regs, level);
+	jifl_act_at(place, regs, level, 0);
 	jifl_own_end();
 	regs->ip = ip;
 }

@@ -57,7 +57,7 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
 /* A register as JIFL_OP_REG numbers it. */
 u64 jifl_number_reg(const struct pt_regs *regs, u32 reg);
 /* What JIFL_OP_GET means. */
-u64 jifl_number_get(const struct jifl_acting *a, u32 what);
+u64 jifl_number_get(enum jifl_level level, u32 what);
 /* The name of the command, or what is said of an interrupt: TASK_COMM_LEN bytes. */
 const char *jifl_number_comm(enum jifl_level level);
 
@@ -65,9 +65,13 @@ const char *jifl_number_comm(enum jifl_level level);
 
 /*
  * A copy executes the place: runs its program. regs: as at the instruction, with its address. Any
- * context but NMI.
+ * context but NMI. The second function: the condition with which the program begins holds.
  */
 void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs);
+void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs);
+/* What load.S asks: jifl_peek_number, without a sign; jifl_number_get. Any context but NMI. */
+bool jifl_act_load(u64 address, u32 width, u64 *value);
+u64 jifl_act_ask(u32 what);
 /* The same in the handler of a breakpoint. level: of what it has interrupted. */
 void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level);
 

@@ -19,6 +19,7 @@
 #include "../../call/whose.h"
 #include "../../enter/function.h"
 #include "../../enter/target.h"
+#include "front.h"
 #include "probe.h"
 
 /*
@@ -106,8 +107,10 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->where = from->where;
 	place->aim = aim;
 	place->owner = s->tool_data;
-	if (from->action)
+	if (from->action) {
 		place->program = &s->programs->programs[from->action - 1];
+		place->front = &place->owner->fronts[from->action - 1];
+	}
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&
 	    jifl_probe_is_endbr(from->address))
