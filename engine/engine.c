@@ -5,6 +5,7 @@
 #include "base/plant.h"
 #include "decode/decode.h"
 #include "emit/inlined.h"
+#include "emit/terms.h"
 #include "instrument/ahead.h"
 #include "host.h"
 
@@ -135,6 +136,11 @@ bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
 
 	jifl_host_unlock(cookie);
 	return found;
+}
+
+bool jifl_engine_takes(const struct ir_terms *terms)
+{
+	return emit_terms_have_code(terms);
 }
 
 bool jifl_engine_inlines(u64 fn)

@@ -132,6 +132,9 @@ bool jifl_engine_inlined(u32 i, struct ir_inlined *f);
  */
 bool jifl_engine_inlines(u64 fn);
 
+/* Can an insert have these terms? Under the engine lock. */
+bool jifl_engine_takes(const struct ir_terms *terms);
+
 /*
  * For instrumentation callbacks, about an instruction of their block. jifl_engine_memory gives the
  * operands in memory that the instruction accesses, up to max, without what push, pop, call and

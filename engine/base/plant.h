@@ -44,6 +44,9 @@
 	X(argument_dead_at_call, "rdi, an argument, is dead at calls of compiled code") \
 	X(context_flags_late, "flags of a register context are those behind what makes it") \
 	X(counter_cut, "a counter far away is looked for by 32 bits of its offset") \
+	X(terms_inverted, "an insert runs where its condition does not hold") \
+	X(terms_unsigned, "conditions compare signed numbers as unsigned ones") \
+	X(unknown_held, "conditions go on with what could not be read") \
 	X(constant_not_loaded, "an inlined routine's constants are not put into registers")
 
 #define JIFL_PLANT_NAME(name, what) jifl_plant_##name,

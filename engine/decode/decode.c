@@ -235,6 +235,7 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 	b->next = jifl_orig_at(0);
 	b->ninsns = 0;
 	b->ninserts = 0;
+	b->nlong = 0;
 	b->count = 0;
 	b->inserts_full = false;
 	b->sets_df = false;

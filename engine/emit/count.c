@@ -18,26 +18,35 @@
 #include "save.h"
 #include "../base/plant.h"
 
+bool emit_count_is_near(const struct ir_insert *ins)
+{
+	return jifl_fits_s32((s64)ins->counter) || JIFL_PLANTED(counter_cut);
+}
+
+void emit_count_by(struct x86_writer *w, const struct ir_insert *ins, enum ir_reg reg)
+{
+	if (emit_count_is_near(ins)) {
+		x86_add_cell(w, (struct ir_operand){ .disp = (s32)ins->counter, .gs = true }, 1);
+		return;
+	}
+	x86_mov_imm(w, reg, ins->counter);
+	x86_count_at(w, reg);
+}
+
 void emit_count(struct x86_writer *w, const struct emit_config *config,
 		const struct ir_insert *ins, u8 flags, u16 regs)
 {
-	const bool is_near = jifl_fits_s32((s64)ins->counter) || JIFL_PLANTED(counter_cut);
 	struct emit_body body = { .flags = !ins->convention, .reads = ir_insert_reads(ins) };
 	enum ir_reg reg = IR_REG_NONE;
 	struct emit_saved saved;
 
 	if (ins->convention)
 		regs &= ~(1u << IR_R11);
-	if (!is_near) {
+	if (!emit_count_is_near(ins)) {
 		reg = emit_scratch(regs, body.reads);
 		body.changes = 1u << reg;
 	}
 	emit_save(w, config, &body, flags & IR_FLAGS, regs, &saved);
-	if (is_near) {
-		x86_add_cell(w, (struct ir_operand){ .disp = (s32)ins->counter, .gs = true }, 1);
-	} else {
-		x86_mov_imm(w, reg, ins->counter);
-		x86_count_at(w, reg);
-	}
+	emit_count_by(w, ins, reg);
 	emit_restore(w, config, &saved);
 }

@@ -191,6 +191,42 @@ void x86_count_at(struct x86_writer *w, enum ir_reg reg)
 	x86_u8(w, 1);
 }
 
+/* 0f 90 /0; movzx reg8, reg32: 0f b6 /r. A REX prefix names spl to dil. */
+void x86_setcc(struct x86_writer *w, u8 cc, enum ir_reg reg)
+{
+	x86_u8(w, reg >= 8 ? REX_B : REX);
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0x90 | cc);
+	x86_u8(w, 0xc0 | (reg & 7));
+	x86_u8(w, reg >= 8 ? REX_R | REX_B : REX);
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0xb6);
+	x86_u8(w, 0xc0 | (reg & 7) << 3 | (reg & 7));
+}
+
+/* 0f af /r */
+void x86_imul(struct x86_writer *w, enum ir_reg to, enum ir_reg from)
+{
+	x86_u8(w, REX_W | (to >= 8 ? REX_R : 0) | (from >= 8 ? REX_B : 0));
+	x86_u8(w, 0x0f);
+	x86_u8(w, 0xaf);
+	x86_u8(w, 0xc0 | (to & 7) << 3 | (from & 7));
+}
+
+u32 x86_test_eax(struct x86_writer *w)
+{
+	x86_u8(w, 0xa9);
+	x86_u32(w, 0);
+	return x86_here(w) - 4;
+}
+
+void x86_count_shared_at_rax(struct x86_writer *w)
+{
+	static const u8 add_1[] = { PREFIX_LOCK, REX_W, 0x83, 0x00, 0x01 };
+
+	x86_bytes(w, add_1, sizeof(add_1));
+}
+
 void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg)
 {
 	x86_u8(w, PREFIX_FS);

@@ -174,6 +174,14 @@ void x86_store_thread(struct x86_writer *w, s32 cell, enum ir_reg reg);
 void x86_load_thread(struct x86_writer *w, enum ir_reg reg, s32 cell);
 /* call or jmp *cell, unprotected, for a cell of the thread's own */
 void x86_branch_thread(struct x86_writer *w, bool call, s32 cell);
+/* reg = 1 if the condition holds, else 0; leaves flags */
+void x86_setcc(struct x86_writer *w, u8 cc, enum ir_reg reg);
+/* imul from, to: 64 bits */
+void x86_imul(struct x86_writer *w, enum ir_reg to, enum ir_reg from);
+/* test $imm32, %eax. Returns where its imm32 is, for x86_set_rel32. */
+u32 x86_test_eax(struct x86_writer *w);
+/* lock addq $1, (%rax) */
+void x86_count_shared_at_rax(struct x86_writer *w);
 void x86_call_reg(struct x86_writer *w, enum ir_reg reg);
 /* mov table(, reg, 4), reg32; test reg32, reg32 */
 void x86_load_entry(struct x86_writer *w, enum ir_reg reg, s32 table);

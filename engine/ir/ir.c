@@ -4,11 +4,16 @@
 
 const u8 ir_arg_regs[IR_CALL_ARGS] = { IR_RDI, IR_RSI, IR_RDX, IR_RCX, IR_R8, IR_R9 };
 
+bool ir_block_has_room(const struct ir_block *b, u32 n)
+{
+	return b->ninserts + b->nlong * (IR_INSERT_LONG - 1) + n <= IR_BLOCK_INSERTS;
+}
+
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at)
 {
 	struct ir_insert *ins;
 
-	if (b->ninserts == IR_BLOCK_INSERTS) {
+	if (!ir_block_has_room(b, 1)) {
 		b->inserts_full = true;
 		return NULL;
 	}
@@ -17,6 +22,16 @@ struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 a
 	ins->place = place;
 	ins->at = at;
 	return ins;
+}
+
+struct ir_insert *ir_block_insert_long(struct ir_block *b, enum ir_place place, u16 at)
+{
+	if (!ir_block_has_room(b, IR_INSERT_LONG)) {
+		b->inserts_full = true;
+		return NULL;
+	}
+	b->nlong++;
+	return ir_block_insert(b, place, at);
 }
 
 static u16 source_reads(const struct ir_source *s)
@@ -53,6 +68,8 @@ u16 ir_insert_reads(const struct ir_insert *ins)
 	u32 i;
 
 	regs |= source_reads(&ins->when) | source_reads(&ins->value);
+	if (ins->terms)
+		regs |= ins->terms->reads;
 	for (i = 0; ins->fetched >> i; i++)
 		if (ins->fetched & 1u << i)
 			regs |= ir_fetch_reads(&ins->fetches[i]);

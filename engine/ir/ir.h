@@ -13,9 +13,11 @@
 #include "../base/types.h"
 #include "jifl_causes.h"
 #include "jifl_ins.h"
+#include "terms.h"
 
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
+#define IR_INSERT_LONG	4	/* inserts whose room a long one takes */
 #define IR_CALL_ARGS	6	/* those passed in registers */
 #define IR_HIST_BUCKETS	65	/* one for 0, one for each power of two: all 64-bit values */
 
@@ -144,7 +146,7 @@ enum ir_fetch_how {
 	/*
 	 * The address of a struct pt_regs of the kernel's: all registers, flags, and disp, the low
 	 * half of the original address. At most one argument of a call can be this. Such a call
-	 * has no condition, is not inlined, and stands only in blocks.
+	 * has no condition but `terms`, is not inlined, and stands only in blocks.
 	 */
 	IR_FETCH_CONTEXT,
 	IR_FETCH_TSC,		/* the processor's time stamp counter; RECORD: only as the last */
@@ -220,6 +222,15 @@ struct ir_insert {
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
 	u64 counter;		/* COUNT: relative to gs, any 64 bits; see emit/count.c */
+	/*
+	 * COUNT, CALL, in blocks: if not NULL, the insert runs only if this holds. It is there as
+	 * long as blocks are translated. The insert is long (ir_block_insert_long), and has no
+	 * `when`.
+	 */
+	const struct ir_terms *terms;
+	u64 unknown;		/* with LOADs: address of a u64, how often one could not be read */
+	u16 keeps;		/* registers that it may not use for itself, even if they are dead */
+	bool keeps_flags;	/* likewise flags */
 	u8 fetched;		/* bit i: fetches[i] is argument i, not args[i] */
 	u8 pushed;		/* emit's: words pushed on the stack since the instruction */
 	s32 then[2];		/* THEN, of one argument: displacements of two loads */
@@ -234,6 +245,7 @@ struct ir_block {
 	jifl_orig next;		/* where it goes on without branching; v 0: nowhere */
 	u16 ninsns;
 	u16 ninserts;
+	u16 nlong;		/* inserts with room for IR_INSERT_LONG */
 	u32 count;		/* original instructions it stands for, folded ones too */
 	u32 src_len;		/* bytes of original code */
 	bool inserts_full;	/* an insert was refused for want of room */
@@ -259,6 +271,10 @@ static inline bool ir_kind_is_conditional(u8 kind)
  * room (noted in inserts_full).
  */
 struct ir_insert *ir_block_insert(struct ir_block *b, enum ir_place place, u16 at);
+/* The same for an insert that takes the room of IR_INSERT_LONG others. */
+struct ir_insert *ir_block_insert_long(struct ir_block *b, enum ir_place place, u16 at);
+/* Is there room for n more inserts? */
+bool ir_block_has_room(const struct ir_block *b, u32 n);
 
 /* The registers whose values a fetch reads, without rsp. */
 u16 ir_fetch_reads(const struct ir_fetch *l);

@@ -29,6 +29,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "calls with all registers", insert_contexts },
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
+	{ "conditions of terms", insert_terms },
 	{ "edges", insert_edges },
 	{ "calls on edges", insert_on_edges },
 	{ "a mixture", insert_mixture },
@@ -52,6 +53,7 @@ void insert_begin(void)
 	near_count = *far_count = 0;
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
+	terms_begin();
 	memset(&edges, 0, sizeof(edges));
 	records_cell = 0;
 	memset(records, 0, sizeof(records));

@@ -246,7 +246,6 @@ static int jifl_programs_add(struct jifl_programs *p, u32 i, const struct jifl_a
 		return -EBADRQC;
 	program->ops = p->ops + action->from;
 	program->n = action->n;
-	program->counts_first = program->ops->code == JIFL_OP_HIT;
 	if (action->bpf < 0)
 		return 0;
 	p->bpf = true;

@@ -12,7 +12,6 @@ struct bpf_prog;
 struct jifl_program {
 	const struct jifl_op *ops;
 	u32 n;
-	bool counts_first;	/* its first op is HIT */
 	struct bpf_prog *bpf;	/* a reference; NULL: none */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* This CPU's task, and its count of interrupts and of preemption, for assembly. */
+/* This CPU's task, number, and count of interrupts and of preemption, by their places. */
 #ifndef JIFL_HOST_COMPAT_CURRENT_H
 #define JIFL_HOST_COMPAT_CURRENT_H
 
@@ -20,11 +20,21 @@
 
 static_assert(offsetof(struct pcpu_hot, current_task) == JIFL_HOT_TASK);
 static_assert(offsetof(struct pcpu_hot, preempt_count) == JIFL_HOT_PREEMPT);
+
+/* As distances from gs: this CPU's task, and its number, of 32 bits. */
+#define JIFL_CURRENT_CELL	(&pcpu_hot.current_task)
+#define JIFL_CPU_NUMBER_CELL	(&pcpu_hot.cpu_number)
 #endif
 
 #elif defined(__ASSEMBLY__)
 #define JIFL_CURRENT		PER_CPU_VAR(current_task)
 #define JIFL_PREEMPT_COUNT	PER_CPU_VAR(__preempt_count)
+#else
+#include <asm/current.h>
+#include <asm/smp.h>
+
+#define JIFL_CURRENT_CELL	(&current_task)
+#define JIFL_CPU_NUMBER_CELL	(&cpu_number)
 #endif
 
 #endif

@@ -158,7 +158,7 @@ static int jifl_ins_insert_both(struct jifl_wanted *w, u32 at)
 	struct ir_block *b = this_cpu_ptr(&jifl_round)->block;
 	u32 i;
 
-	if (b->ninserts + 2 > IR_BLOCK_INSERTS)
+	if (!ir_block_has_room(b, 2))
 		return jifl_insert_refuse(this_cpu_ptr(&jifl_round));
 	jifl_insert_into_block(w, IR_TAKEN, at);
 	for (i = 0; i < w->ins.nargs; i++)

@@ -116,12 +116,14 @@ static __always_inline struct jifl_cell *jifl_cells_find(const struct jifl_cells
 
 /*
  * The cell of that name, a new one if need be; NULL: there is no room. len: the bytes of the name,
- * a multiple of a word.
+ * a multiple of a word. hash: of 32 bits, the highest of which tell most; the same for all that
+ * look for the name. A table is used with one hash of its names.
  */
-static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cells *c, size_t size,
-							const void *name, size_t len)
+static __always_inline struct jifl_cell *
+jifl_cells_find_or_add_hashed(struct jifl_cells *c, size_t size, const void *name, size_t len,
+			      u32 hash)
 {
-	u32 *bucket = jifl_cells_bucket(c, name, len);
+	u32 *bucket = &c->buckets[hash >> (32 - c->bits)];
 	struct jifl_cell *cell = jifl_cells_in_bucket(c, bucket, size, name, len);
 	unsigned long flags;
 
@@ -135,6 +137,14 @@ static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cell
 	raw_spin_unlock(&c->lock);
 	local_irq_restore(flags);
 	return cell;
+}
+
+/* The same with the hash that jifl_cells_find looks for. */
+static __always_inline struct jifl_cell *jifl_cells_find_or_add(struct jifl_cells *c, size_t size,
+							const void *name, size_t len)
+{
+	return jifl_cells_find_or_add_hashed(c, size, name, len,
+					     jhash2(name, len / sizeof(u32), 0));
 }
 
 #endif

@@ -52,12 +52,13 @@ DECLARE_PER_CPU(struct jifl_cpu, jifl_cpu);
  * module's, or while a thread is about to enter the cache. Calls of functions that this CPU makes
  * meanwhile at this level do not enter the cache (enter/guard.c): they would wait for that lock, or
  * come here again and again. An interrupt does neither: while a lock is held interrupts are off.
- * Any context, with preemption off from the first to the second.
+ * Those with _at are given the level, or give it, for callers that need it themselves. Any context,
+ * with preemption off from the first to the second.
  */
-static __always_inline void jifl_own_begin(void)
+static __always_inline void jifl_own_begin_at(enum jifl_level level)
 {
 	if (!JIFL_HOST_PLANTED(own_entered)) {
-		this_cpu_inc(jifl_cpu.own[jifl_level()]);
+		this_cpu_inc(jifl_cpu.own[level]);
 		barrier();
 		if (!JIFL_HOST_PLANTED(stack_kept))
 			this_cpu_add(jifl_cpu.stack, JIFL_OWN_STACK);
@@ -65,15 +66,25 @@ static __always_inline void jifl_own_begin(void)
 	barrier();
 }
 
-static __always_inline void jifl_own_end(void)
+static __always_inline void jifl_own_end_at(enum jifl_level level)
 {
 	barrier();
 	if (!JIFL_HOST_PLANTED(own_entered)) {
 		if (!JIFL_HOST_PLANTED(stack_kept))
 			this_cpu_sub(jifl_cpu.stack, JIFL_OWN_STACK);
 		barrier();
-		this_cpu_dec(jifl_cpu.own[jifl_level()]);
+		this_cpu_dec(jifl_cpu.own[level]);
 	}
+}
+
+static __always_inline void jifl_own_begin(void)
+{
+	jifl_own_begin_at(jifl_level());
+}
+
+static __always_inline void jifl_own_end(void)
+{
+	jifl_own_end_at(jifl_level());
 }
 
 /*
@@ -81,23 +92,36 @@ static __always_inline void jifl_own_end(void)
  * go off before jifl_own_begin, and lockdep is told behind it: the functions for that may be
  * targets. If lockdep were not told, it would take these locks for ones held with interrupts on.
  */
-static __always_inline unsigned long jifl_own_irq_save(void)
+static __always_inline unsigned long jifl_own_irq_save_at(enum jifl_level *level)
 {
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
-	jifl_own_begin();
+	*level = jifl_level();
+	jifl_own_begin_at(*level);
 	if (!raw_irqs_disabled_flags(flags))
 		trace_hardirqs_off();
 	return flags;
 }
 
-static __always_inline void jifl_own_irq_restore(unsigned long flags)
+static __always_inline void jifl_own_irq_restore_at(unsigned long flags, enum jifl_level level)
 {
 	if (!raw_irqs_disabled_flags(flags))
 		trace_hardirqs_on();
-	jifl_own_end();
+	jifl_own_end_at(level);
 	raw_local_irq_restore(flags);
+}
+
+static __always_inline unsigned long jifl_own_irq_save(void)
+{
+	enum jifl_level level;
+
+	return jifl_own_irq_save_at(&level);
+}
+
+static __always_inline void jifl_own_irq_restore(unsigned long flags)
+{
+	jifl_own_irq_restore_at(flags, jifl_level());
 }
 
 /* gs-relative operand of a field of struct jifl_cpu. */

@@ -61,6 +61,7 @@ static void run_modes(const void *return_thunk, const char *name)
 		run_all(jifl_engine_context_create(mode->fn, NULL), when);
 		check_cache(when);
 		CHECK_EQ_IN(when, args_wrong, 0);
+		CHECK_EQ_IN(when, terms_wrong, 0);
 	}
 }
 

@@ -18,7 +18,9 @@
  * 4. Calls of functions that the program makes do not enter the cache (jifl_own_begin).
  *
  * An execution is counted exactly once by a program that begins with HIT, also where it is nested.
- * Behind a condition it is counted if the condition was asked and holds.
+ * Behind a condition it is counted if the condition was asked and holds. A condition with which a
+ * program begins may have been asked by inserted code (front.c): then it was asked, also where the
+ * program behind it is nested.
  *
  * Context: any; from copies any but NMI.
  */
@@ -36,6 +38,7 @@
 #include "../../call/program.h"
 #include "probe.h"
 #include "act.h"
+#include "front.h"
 
 static DEFINE_PER_CPU(bool, jifl_act_runs);
 
@@ -52,50 +55,70 @@ static u32 jifl_act_skip(struct jifl_acting *a, const struct jifl_op *op)
 
 /* --- groups -------------------------------------------------------------------------------- */
 
-/* A part of the group's name; unknown ones are 0. */
-static void jifl_act_part(struct jifl_acting *a, const void *part, u32 bytes)
+static void jifl_act_begin_group(struct jifl_acting *a)
 {
 	struct jifl_group_name *name = &a->room->group;
+	u32 i;
+
+	/* What is behind the last name is 0. */
+	for (i = 0; i < a->room->named; i += sizeof(u64))
+		*(u64 *)(name->name + i) = 0;
+	name->unknown = 0;
+}
+
+/* Where the next part of the group's name goes; unknown ones are 0. */
+static u8 *jifl_act_part(struct jifl_acting *a, u32 bytes)
+{
+	u8 *at;
 
 	if (!a->parts)
-		memset(name, 0, sizeof(*name));
+		jifl_act_begin_group(a);
 	if (a->unknown)
-		name->unknown |= 1u << a->parts;
-	else
-		memcpy(name->name + a->group, part, bytes);
+		a->room->group.unknown |= 1u << a->parts;
+	at = a->room->group.name + a->group;
 	a->group += bytes;
+	a->room->named = a->group;
 	a->parts++;
+	return at;
+}
+
+static void jifl_act_group(struct jifl_acting *a, u64 number)
+{
+	u8 *at = jifl_act_part(a, sizeof(number));
+
+	if (!a->unknown)
+		memcpy(at, &number, sizeof(number));
 }
 
 static void jifl_act_group_string(struct jifl_acting *a, const struct jifl_op *op)
 {
 	char *string = a->room->string;
 	const int n = a->unknown ? -1 : jifl_peek_string(a->stack[0], string, op->arg);
+	u8 *at;
 
 	a->unknown = n < 0;
-	/* What stands behind the string makes no difference. */
+	at = jifl_act_part(a, op->arg);
+	/* What stands behind the string makes no difference: it is 0. */
 	if (n >= 0)
-		memset(string + n, 0, op->arg - n);
-	jifl_act_part(a, string, op->arg);
+		memcpy(at, string, n);
 }
 
 static void jifl_act_group_stack(struct jifl_acting *a)
 {
-	u64 number;
-
 	jifl_peek_stack(a->regs, a->room->frames);
-	number = jifl_groups_stack(a->probe->groups, a->room->frames);
-	jifl_act_part(a, &number, sizeof(number));
+	jifl_act_group(a, jifl_groups_stack(a->probe->groups, a->room->frames));
 }
 
 static void jifl_act_sum(struct jifl_acting *a)
 {
 	struct jifl_group_name *name = &a->room->group;
+	const u64 *value = a->has_value ? &a->value : NULL;
 
 	if (!a->parts)
-		memset(name, 0, sizeof(*name));
+		jifl_act_begin_group(a);
 	name->place = a->place - a->probe->places;
-	jifl_groups_add(a->probe->groups, name, a->has_value ? &a->value : NULL, a->is_signed);
+	jifl_groups_add(a->probe->groups, name, a->group,
+			a->parts ? NULL : &a->place->group, value, a->is_signed);
 	a->group = 0;
 	a->parts = 0;
 	a->has_value = false;
@@ -103,19 +126,24 @@ static void jifl_act_sum(struct jifl_acting *a)
 
 /* --- records ------------------------------------------------------------------------------- */
 
+static void jifl_act_begin_record(struct jifl_acting *a)
+{
+	a->hit = jifl_hit_ring_room(a->probe->ring) ?: &a->room->hit;
+	a->hit->unknown = 0;
+	a->record = sizeof(struct jifl_hit);
+}
+
 /* Where the next bytes of the record go. */
 static u8 *jifl_act_field(struct jifl_acting *a, u32 bytes)
 {
 	u8 *at;
 
-	if (!a->fields) {
-		a->record = sizeof(struct jifl_hit);
-		a->room->hit.unknown = 0;
-	}
+	if (!a->fields)
+		jifl_act_begin_record(a);
 	if (a->unknown)
-		a->room->hit.unknown |= 1ull << a->fields;
+		a->hit->unknown |= 1ull << a->fields;
 	a->fields++;
-	at = a->room->record + a->record;
+	at = (u8 *)a->hit + a->record;
 	a->record += bytes;
 	return at;
 }
@@ -149,22 +177,28 @@ static void jifl_act_out_stack(struct jifl_acting *a)
 
 static void jifl_act_record(struct jifl_acting *a)
 {
-	struct jifl_hit *hit = &a->room->hit;
+	struct jifl_hit *hit;
 
-	if (!a->fields) {
-		a->record = sizeof(*hit);
-		hit->unknown = 0;
+	static_assert(sizeof(hit->comm) == TASK_COMM_LEN);
+	if (!a->fields)
+		jifl_act_begin_record(a);
+	a->fields = 0;
+	hit = a->hit;
+	if (hit == &a->room->hit) {
+		jifl_hit_ring_lose(a->probe->ring);
+		return;
 	}
 	hit->size = a->record;
 	hit->place = a->place - a->probe->places;
 	hit->time = ktime_get_mono_fast_ns();
 	hit->cpu = raw_smp_processor_id();
 	hit->level = a->level;
-	hit->pid = jifl_number_get(a, JIFL_GET_PID);
-	hit->tid = jifl_number_get(a, JIFL_GET_TID);
-	strscpy_pad(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
-	jifl_hit_ring_write(a->probe->ring, hit);
-	a->fields = 0;
+	hit->pid = jifl_number_get(a->level, JIFL_GET_PID);
+	hit->tid = jifl_number_get(a->level, JIFL_GET_TID);
+	memcpy(hit->comm, jifl_number_comm(a->level), sizeof(hit->comm));
+	/* The name may be about to change. */
+	hit->comm[sizeof(hit->comm) - 1] = '\0';
+	jifl_hit_ring_commit(a->probe->ring, a->record);
 }
 
 /* --- programs ------------------------------------------------------------------------------ */
@@ -201,7 +235,7 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 		jifl_act_hit(a);
 		break;
 	case JIFL_OP_GROUP:
-		jifl_act_part(a, &a->stack[0], sizeof(u64));
+		jifl_act_group(a, a->stack[0]);
 		break;
 	case JIFL_OP_GROUP_STR:
 		jifl_act_group_string(a, op);
@@ -235,13 +269,14 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 	return true;
 }
 
-static void jifl_act_program(struct jifl_acting *a)
+/* from: the op with which it begins. */
+static void jifl_act_program(struct jifl_acting *a, u32 from)
 {
 	const struct jifl_program *program = a->place->program;
 	const struct jifl_op *op;
 	u32 i;
 
-	for (i = 0; i < program->n; i++) {
+	for (i = from; i < program->n; i++) {
 		op = &program->ops[i];
 		if (op->code >= JIFL_OP_IF) {
 			if (!jifl_act_effect(a, op))
@@ -260,9 +295,9 @@ static void jifl_act_program(struct jifl_acting *a)
 
 /* Interrupts are off. */
 static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
-			enum jifl_level level)
+			enum jifl_level level, u32 from)
 {
-	const bool counted = place->program->counts_first;
+	const bool counted = place->program->ops[from].code == JIFL_OP_HIT;
 	struct jifl_acting a;
 
 	if (counted)
@@ -282,17 +317,54 @@ static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 	a.unknown = a.has_value = a.is_signed = false;
 	a.depth = a.group = a.parts = a.fields = 0;
 	a.room = this_cpu_ptr(a.probe->room);
-	jifl_act_program(&a);
+	jifl_act_program(&a, from);
 	barrier();
 	this_cpu_write(jifl_act_runs, false);
 }
 
 void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs)
 {
-	const unsigned long flags = jifl_own_irq_save();
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, jifl_level());
-	jifl_own_irq_restore(flags);
+	jifl_act_at(place, regs, level, 0);
+	jifl_own_irq_restore_at(flags, level);
+}
+
+void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+
+	jifl_act_at(place, regs, level, place->front->from);
+	jifl_own_irq_restore_at(flags, level);
+}
+
+bool jifl_act_load(u64 address, u32 width, u64 *value)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+	bool loaded = false;
+
+	if (!this_cpu_read(jifl_act_runs)) {
+		this_cpu_write(jifl_act_runs, true);
+		barrier();
+		loaded = jifl_peek_number(address, width, false, value);
+		barrier();
+		this_cpu_write(jifl_act_runs, false);
+	}
+	jifl_own_irq_restore_at(flags, level);
+	return loaded;
+}
+
+u64 jifl_act_ask(u32 what)
+{
+	enum jifl_level level;
+	const unsigned long flags = jifl_own_irq_save_at(&level);
+	const u64 value = jifl_number_get(level, what);
+
+	jifl_own_irq_restore_at(flags, level);
+	return value;
 }
 
 void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level)
@@ -302,7 +374,7 @@ void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum 
 
 	regs->ip = place->address;
 	jifl_own_begin();
-	jifl_act_at(place, regs, level);
+	jifl_act_at(place, regs, level, 0);
 	jifl_own_end();
 	regs->ip = ip;
 }

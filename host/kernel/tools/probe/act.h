@@ -24,8 +24,9 @@ struct jifl_group_name {
 struct jifl_act_room {
 	u64 frames[JIFL_FRAMES_MAX];
 	struct jifl_group_name group;
+	u32 named;			/* bytes of its name that may not be 0 */
 	char string[JIFL_STRING_MAX];
-	union {
+	union {				/* a record that there is no room for */
 		struct jifl_hit hit;
 		u8 record[JIFL_HIT_MAX];
 	};
@@ -43,6 +44,7 @@ struct jifl_acting {
 	u64 stack[JIFL_OP_STACK];
 	u32 group, parts;		/* bytes of the group's name, and its parts, so far */
 	u32 record, fields;		/* likewise of the record */
+	struct jifl_hit *hit;		/* the record, from its first field on */
 	bool has_value, is_signed;
 	u64 value;
 	struct jifl_act_room *room;
@@ -55,17 +57,21 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op);
 /* A register as JIFL_OP_REG numbers it. */
 u64 jifl_number_reg(const struct pt_regs *regs, u32 reg);
 /* What JIFL_OP_GET means. */
-u64 jifl_number_get(const struct jifl_acting *a, u32 what);
-/* The name of the command, or what is said of an interrupt. */
+u64 jifl_number_get(enum jifl_level level, u32 what);
+/* The name of the command, or what is said of an interrupt: TASK_COMM_LEN bytes. */
 const char *jifl_number_comm(enum jifl_level level);
 
 /* --- act.c ---------------------------------------------------------------------------------- */
 
 /*
  * A copy executes the place: runs its program. regs: as at the instruction, with its address. Any
- * context but NMI.
+ * context but NMI. The second function: the condition with which the program begins holds.
  */
 void jifl_act(struct jifl_probe_place *place, struct pt_regs *regs);
+void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs);
+/* What load.S asks: jifl_peek_number, without a sign; jifl_number_get. Any context but NMI. */
+bool jifl_act_load(u64 address, u32 width, u64 *value);
+u64 jifl_act_ask(u32 what);
 /* The same in the handler of a breakpoint. level: of what it has interrupted. */
 void jifl_act_native(struct jifl_probe_place *place, struct pt_regs *regs, enum jifl_level level);
 
@@ -89,14 +95,18 @@ u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX]);
 /* --- group.c: hits by what was asked for ------------------------------------------------------ */
 
 struct jifl_groups;
+struct jifl_groups_cell;
 
 /* -ENOMEM. stacks: stacks have numbers. Sleeps. */
 int jifl_groups_open(struct jifl_groups **groups, bool stacks);
 /* Takes NULL, too. Sleeps. */
 void jifl_groups_close(struct jifl_groups *g);
-/* Adds a hit, with its value; NULL: it has none. Any context. */
-void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, const u64 *value,
-		     bool is_signed);
+/*
+ * Adds a hit, with its value; NULL: it has none. used: bytes of the name, behind which it is 0.
+ * known: where the place keeps its group, if the name is the same each time; else NULL. Any context.
+ */
+void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, u32 used,
+		     struct jifl_groups_cell **known, const u64 *value, bool is_signed);
 /* The number of a stack; 0: no room. Any context. */
 u64 jifl_groups_stack(struct jifl_groups *g, const u64 frames[JIFL_FRAMES_MAX]);
 extern const struct jifl_answer jifl_groups_answer, jifl_groups_stacks_answer;
@@ -111,8 +121,16 @@ struct jifl_hit_ring;
 int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes);
 /* Takes NULL, too. Sleeps. */
 void jifl_hit_ring_close(struct jifl_hit_ring *ring);
-/* Writes a record, of hit->size bytes, or counts it as lost. Any context, preemption off. */
-void jifl_hit_ring_write(struct jifl_hit_ring *ring, struct jifl_hit *hit);
+/*
+ * The next three: while a program runs on this CPU (act.c, step 2). Any context.
+ *
+ * Where this CPU's next record is to be written: JIFL_HIT_MAX bytes. NULL: there is no room.
+ */
+struct jifl_hit *jifl_hit_ring_room(struct jifl_hit_ring *ring);
+/* The record has been written there, and has so many bytes. */
+void jifl_hit_ring_commit(struct jifl_hit_ring *ring, u32 bytes);
+/* A record is lost. */
+void jifl_hit_ring_lose(struct jifl_hit_ring *ring);
 /* JIFL_IOC_HITS. Sleeps. */
 int jifl_hit_ring_read(struct jifl_hit_ring *ring, struct jifl_hit_read *req);
 

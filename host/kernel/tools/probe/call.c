@@ -130,7 +130,7 @@ static bool jifl_probe_put_both(struct ir_block *b, u16 at, const struct jifl_pr
 	struct ir_insert insert = call->insert;
 	u32 i;
 
-	if (b->ninserts + 2 > IR_BLOCK_INSERTS || !jifl_probe_put(b, IR_TAKEN, at, &insert))
+	if (!ir_block_has_room(b, 2) || !jifl_probe_put(b, IR_TAKEN, at, &insert))
 		return false;
 	for (i = 0; i < insert.nargs; i++)
 		if (call->taken & 1u << i)

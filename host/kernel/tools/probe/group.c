@@ -8,6 +8,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/bitops.h>
+#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
@@ -77,20 +78,48 @@ static u32 jifl_groups_bucket(u64 value, bool is_signed)
 	return fls64(value);
 }
 
-void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, const u64 *value,
-		     bool is_signed)
+/*
+ * Of the place, of what is unknown, and of the name's words. Words that are 0 add nothing, so the
+ * hash does not depend on how many of these are looked at.
+ */
+static u32 jifl_groups_hash(const struct jifl_group_name *name, u32 used)
 {
-	struct jifl_cell *found = jifl_cells_find_or_add(&g->cells,
-							 sizeof(struct jifl_groups_cell), name,
-							 sizeof(*name));
-	struct jifl_groups_cell *cell;
+	const u64 *words = (const u64 *)name->name;
+	u64 hash = (u64)name->place << 32 | name->unknown, factor = GOLDEN_RATIO_64;
+	u32 i;
+
+	for (i = 0; i < used; i += sizeof(*words)) {
+		hash += words[i / sizeof(*words)] * factor;
+		factor += 2 * GOLDEN_RATIO_64;
+	}
+	return (hash ^ hash >> 32) * GOLDEN_RATIO_64 >> 32;
+}
+
+static struct jifl_groups_cell *jifl_groups_find(struct jifl_groups *g,
+						 const struct jifl_group_name *name, u32 used)
+{
+	struct jifl_cell *found = jifl_cells_find_or_add_hashed(&g->cells,
+					sizeof(struct jifl_groups_cell), name, sizeof(*name),
+					jifl_groups_hash(name, used));
 
 	static_assert(offsetof(struct jifl_groups_cell, name) == sizeof(struct jifl_cell));
-	if (!found) {
+	return found ? container_of(found, struct jifl_groups_cell, cell) : NULL;
+}
+
+void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, u32 used,
+		     struct jifl_groups_cell **known, const u64 *value, bool is_signed)
+{
+	struct jifl_groups_cell *cell = known ? READ_ONCE(*known) : NULL;
+
+	if (!cell) {
+		cell = jifl_groups_find(g, name, used);
+		if (known && cell)
+			WRITE_ONCE(*known, cell);
+	}
+	if (!cell) {
 		atomic64_inc(&g->other);
 		return;
 	}
-	cell = container_of(found, struct jifl_groups_cell, cell);
 	atomic64_inc(&cell->hits);
 	if (!value)
 		return;

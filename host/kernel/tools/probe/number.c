@@ -29,16 +29,20 @@ u64 jifl_number_reg(const struct pt_regs *regs, u32 reg)
 	return *(const u64 *)((const char *)regs + jifl_number_regs[reg]);
 }
 
+/* As long as a task's, with zeroes behind them. */
+static const char jifl_number_irq[TASK_COMM_LEN] = JIFL_KEY_IRQ;
+static const char jifl_number_softirq[TASK_COMM_LEN] = JIFL_KEY_SOFTIRQ;
+
 const char *jifl_number_comm(enum jifl_level level)
 {
 	if (level == JIFL_LEVEL_TASK)
 		return current->comm;
-	return level == JIFL_LEVEL_IRQ ? JIFL_KEY_IRQ : JIFL_KEY_SOFTIRQ;
+	return level == JIFL_LEVEL_IRQ ? jifl_number_irq : jifl_number_softirq;
 }
 
-u64 jifl_number_get(const struct jifl_acting *a, u32 what)
+u64 jifl_number_get(enum jifl_level level, u32 what)
 {
-	const bool task = a->level == JIFL_LEVEL_TASK;
+	const bool task = level == JIFL_LEVEL_TASK;
 
 	switch (what) {
 	case JIFL_GET_PID:
@@ -50,11 +54,11 @@ u64 jifl_number_get(const struct jifl_acting *a, u32 what)
 	case JIFL_GET_TIME:
 		return ktime_get_mono_fast_ns();
 	case JIFL_GET_LEVEL:
-		return a->level;
+		return level;
 	case JIFL_GET_TASK:
 		return (unsigned long)current;
 	default:
-		return (unsigned long)jifl_number_comm(a->level);
+		return (unsigned long)jifl_number_comm(level);
 	}
 }
 
@@ -162,7 +166,7 @@ bool jifl_number_push(struct jifl_acting *a, const struct jifl_op *op)
 		*top = jifl_number_reg(a->regs, op->arg);
 		return true;
 	case JIFL_OP_GET:
-		*top = jifl_number_get(a, op->arg);
+		*top = jifl_number_get(a->level, op->arg);
 		return true;
 	case JIFL_OP_LOAD:
 		return jifl_peek_number(*top + op->imm, op->width, is_signed, top);

@@ -8,17 +8,39 @@
  *
  * Context: any, interrupts off.
  */
+#include <linux/bitops.h>
 #include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <asm/processor.h>
 #include <asm/unwind.h>
+#include <asm/vsyscall.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../run/unwind.h"
 #include "act.h"
+
+/*
+ * Addresses that copy_from_kernel_nofault would read, too, and read at once here: kernel memory
+ * below the page of vsyscalls. What the kernel asks before that is asked here: other addresses
+ * that are not canonical would warn.
+ */
+static __always_inline bool jifl_peek_is_plain(u64 address)
+{
+	return (s64)address < (s64)VSYSCALL_ADDR - (s64)sizeof(u64) &&
+	       (s64)address >> (boot_cpu_data.x86_virt_bits - 1) == -1;
+}
+
+/* As copy_from_kernel_nofault: one load. */
+#define jifl_peek_load(to, address, type, faults) \
+	do { \
+		type value_; \
+		__get_kernel_nofault(&value_, (const type *)(unsigned long)(address), type, \
+				     faults); \
+		*(to) = value_; \
+	} while (0)
 
 static bool jifl_peek(void *to, u64 address, size_t size)
 {
@@ -30,11 +52,34 @@ static bool jifl_peek(void *to, u64 address, size_t size)
 	return !copy_from_kernel_nofault(to, (const void *)address, size);
 }
 
+/* *value was 0. */
+static bool jifl_peek_raw(u64 address, u8 width, u64 *value)
+{
+	if (!jifl_peek_is_plain(address))
+		return jifl_peek(value, address, width);
+	switch (width) {
+	case 1:
+		jifl_peek_load(value, address, u8, faults);
+		return true;
+	case 2:
+		jifl_peek_load(value, address, u16, faults);
+		return true;
+	case 4:
+		jifl_peek_load(value, address, u32, faults);
+		return true;
+	default:
+		jifl_peek_load(value, address, u64, faults);
+		return true;
+	}
+faults:
+	return false;
+}
+
 bool jifl_peek_number(u64 address, u8 width, bool is_signed, u64 *value)
 {
 	u64 raw = 0;
 
-	if (!jifl_peek(&raw, address, width))
+	if (!jifl_peek_raw(address, width, &raw))
 		return false;
 	/* The sign moves in from the highest bit of the number. */
 	if (is_signed)
@@ -43,19 +88,42 @@ bool jifl_peek_number(u64 address, u8 width, bool is_signed, u64 *value)
 	return true;
 }
 
+/* The bytes of a word that are 0 have their highest bit set; bytes behind the first may, too. */
+static u64 jifl_peek_zeroes(u64 word)
+{
+	return (word - 0x0101010101010101) & ~word & 0x8080808080808080;
+}
+
+/*
+ * Reads up to the end of the aligned word, and no further than max: an aligned word lies in one
+ * page, what is behind the string's end may fault. Returns how many bytes; 0: it faults.
+ */
+static u32 jifl_peek_step(u64 address, u64 *word, u32 max)
+{
+	const u32 step = min_t(u32, sizeof(*word) - (address & (sizeof(*word) - 1)), max);
+
+	*word = 0;
+	if (step == sizeof(*word))
+		return jifl_peek_raw(address, sizeof(*word), word) ? step : 0;
+	return jifl_peek(word, address, step) ? step : 0;
+}
+
 int jifl_peek_string(u64 address, char *to, u32 max)
 {
 	u32 n = 0, step;
-	const char *end;
+	u64 word, zeroes;
 
 	while (n < max - 1) {
-		/* An aligned word lies in one page: what is behind the string's end may fault. */
-		step = min_t(u32, sizeof(u64) - (address & (sizeof(u64) - 1)), max - 1 - n);
-		if (!jifl_peek(to + n, address, step))
+		step = jifl_peek_step(address, &word, max - 1 - n);
+		if (!step)
 			return -EFAULT;
-		end = memchr(to + n, 0, step);
-		if (end)
-			return end - to;
+		if (step == sizeof(word))
+			memcpy(to + n, &word, sizeof(word));
+		else
+			memcpy(to + n, &word, step);
+		zeroes = jifl_peek_zeroes(word);
+		if (zeroes && __ffs64(zeroes) / BITS_PER_BYTE < step)
+			return n + __ffs64(zeroes) / BITS_PER_BYTE;
 		n += step;
 		address += step;
 	}
@@ -65,20 +133,20 @@ int jifl_peek_string(u64 address, char *to, u32 max)
 
 int jifl_peek_is(u64 address, const char *string, u32 len)
 {
-	char word[sizeof(u64)];
 	u32 n = 0, step;
+	u64 word;
 
 	/* With the end, which the session's string does not have. */
 	while (n <= len) {
-		step = min_t(u32, sizeof(word) - (address & (sizeof(word) - 1)), len + 1 - n);
-		if (!jifl_peek(word, address, step))
+		step = jifl_peek_step(address, &word, len + 1 - n);
+		if (!step)
 			return -EFAULT;
-		if (memcmp(word, string + n, min(step, len - n)))
+		if (memcmp(&word, string + n, min(step, len - n)))
 			return 0;
 		n += step;
 		address += step;
 	}
-	return !word[step - 1];
+	return !((const char *)&word)[step - 1];
 }
 
 u32 jifl_peek_stack(struct pt_regs *regs, u64 frames[JIFL_FRAMES_MAX])

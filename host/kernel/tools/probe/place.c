@@ -19,6 +19,7 @@
 #include "../../call/whose.h"
 #include "../../enter/function.h"
 #include "../../enter/target.h"
+#include "front.h"
 #include "probe.h"
 
 /*
@@ -41,7 +42,7 @@ static const char *const jifl_probe_own[] = {
 	"ex_handler_*", "unwind_*", "__unwind_start", "get_stack_info*", "orc_*", "__orc_find",
 	"stack_access_ok", "deref_stack_*", "core_kernel_text", "is_module_text_address",
 	"__module_text_address", "is_bpf_text_address", "bpf_ksym_*", "ftrace_graph_ret_addr",
-	"ring_buffer_*", "rb_*", "__rb_*", "trace_clock_local", "sched_clock*", "local_clock*",
+	"sched_clock*", "local_clock*",
 	/* With the first of these clocks: it spins for a lock that the probed code may hold. */
 	"read_hpet", "ktime_get_mono_fast_ns", "read_tsc", "kvm_clock_*", "pvclock_*",
 };
@@ -106,8 +107,10 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->where = from->where;
 	place->aim = aim;
 	place->owner = s->tool_data;
-	if (from->action)
+	if (from->action) {
 		place->program = &s->programs->programs[from->action - 1];
+		place->front = &place->owner->fronts[from->action - 1];
+	}
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&
 	    jifl_probe_is_endbr(from->address))

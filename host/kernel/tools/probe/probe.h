@@ -13,6 +13,8 @@ struct ir_block;
 struct ir_insert;
 struct jifl_aim;
 struct jifl_groups;
+struct jifl_groups_cell;
+struct jifl_front;
 struct jifl_hit_ring;
 struct jifl_probe;
 struct jifl_probe_call;
@@ -51,7 +53,9 @@ struct jifl_probe_place {
 	u64 __percpu *counter;
 	/* Both NULL: the executions are counted, and nothing else. */
 	const struct jifl_program *program;
+	const struct jifl_front *front;	/* of the program */
 	const struct jifl_probe_call *call; /* a plugin's */
+	struct jifl_groups_cell *group;	/* of the hits without a name; NULL: not yet known */
 	bool stopped;			/* a plugin's: it is to be lifted, or it is lifted */
 	bool lifted;			/* its copies are dropped; jifl_session_mutex */
 	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
@@ -71,6 +75,7 @@ struct jifl_probe {
 	struct kprobe **leaving;	/* room for one a site: the end needs no memory */
 	/* Of programs; NULL: none needs it. */
 	struct jifl_act_room __percpu *room;
+	struct jifl_front *fronts;	/* by program */
 	struct jifl_groups *groups;
 	struct jifl_hit_ring *ring;
 	/* Each place is known: breakpoints may lead threads into its context, and count. */

@@ -17,6 +17,7 @@
 #include "probe.h"
 #include "act.h"
 #include "calls.h"
+#include "front.h"
 
 struct jifl_probe_row {
 	unsigned long address;
@@ -27,10 +28,13 @@ static LIST_HEAD(jifl_probes);			/* jifl_session_mutex */
 static struct jifl_probe_row *jifl_probe_rows;	/* both: the engine lock */
 static u32 jifl_probe_nrows;
 /*
- * A place of the table has a program, or its call has all registers: it is shown registers and
- * flags that nobody needs, too. So no insert may take those for itself.
+ * Registers and flags that programs of the table, or calls with all registers, are shown, even if
+ * nobody needs them. So no insert may take those for itself.
  */
-static bool jifl_probe_shows;
+static struct jifl_probe_shown {
+	u16 regs;
+	bool flags;
+} jifl_probe_shown;
 
 static int jifl_probe_compare(const void *a, const void *b)
 {
@@ -58,15 +62,26 @@ static u32 jifl_probe_count(void)
 /* Under the engine lock. */
 static void jifl_probe_look(void)
 {
+	struct jifl_probe_shown shown = {};
 	u32 i;
 
-	jifl_probe_shows = false;
-	for (i = 0; i < jifl_probe_nrows && !jifl_probe_shows; i++) {
+	for (i = 0; i < jifl_probe_nrows; i++) {
 		const struct jifl_probe_place *place = jifl_probe_rows[i].place;
 
-		jifl_probe_shows = place->program ||
-				   (place->call && ir_insert_context(&place->call->insert));
+		if (place->program) {
+			shown.regs |= place->front->shown;
+			shown.flags |= place->front->shown_flags;
+		} else if (place->call && ir_insert_context(&place->call->insert)) {
+			shown = (struct jifl_probe_shown){ U16_MAX, true };
+		}
 	}
+	jifl_probe_shown = shown;
+}
+
+/* Is more shown than before? */
+static bool jifl_probe_shows_more(struct jifl_probe_shown before)
+{
+	return jifl_probe_shown.regs & ~before.regs || (jifl_probe_shown.flags && !before.flags);
 }
 
 static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
@@ -121,7 +136,7 @@ static void jifl_probe_drop_copies(const struct jifl_probe *p, bool all)
 
 int jifl_probe_publish(struct jifl_probe *p)
 {
-	const bool showed = jifl_probe_shows;
+	const struct jifl_probe_shown before = jifl_probe_shown;
 	const struct jifl_probe *each;
 	int ret;
 
@@ -133,7 +148,7 @@ int jifl_probe_publish(struct jifl_probe *p)
 	}
 	/* Copies from before have inserts that take what is to be shown. */
 	list_for_each_entry(each, &jifl_probes, list)
-		if (each == p || (jifl_probe_shows && !showed))
+		if (each == p || jifl_probe_shows_more(before))
 			jifl_probe_drop_copies(each, true);
 	return 0;
 }
@@ -197,15 +212,32 @@ static bool jifl_probe_is_doors(const struct ir_block *b, const struct jifl_prob
 
 void jifl_probe_keep_all(struct ir_insert *ins)
 {
-	if (jifl_probe_shows)
-		ins->without |= IR_WITHOUT_LIVENESS;
+	ins->keeps = jifl_probe_shown.regs;
+	ins->keeps_flags = jifl_probe_shown.flags;
+}
+
+static void jifl_probe_insert_count(struct ir_insert *ins, const struct jifl_probe_place *place)
+{
+	ins->kind = IR_INSERT_COUNT;
+	ins->counter = (unsigned long)place->counter;
+	jifl_probe_keep_all(ins);
 }
 
 /* Calls jifl_act with the place and all registers. */
 static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_place *place)
 {
+	const struct jifl_front *front = place->front;
+
+	if (front->is_made) {
+		ins->terms = &front->terms;
+		ins->unknown = (unsigned long)&place->untested;
+	}
+	if (front->is_made && front->counts) {
+		jifl_probe_insert_count(ins, place);
+		return;
+	}
 	ins->kind = IR_INSERT_CALL;
-	ins->fn = (unsigned long)jifl_act;
+	ins->fn = front->is_made ? (unsigned long)jifl_act_rest : (unsigned long)jifl_act;
 	ins->nargs = 2;
 	ins->args[0] = (unsigned long)place;
 	ins->fetched = 1u << 1;
@@ -213,6 +245,7 @@ static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_p
 	ins->fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .base = IR_REG_NONE,
 					     .index = IR_REG_NONE, .scale = 1,
 					     .disp = (s32)place->address };
+	jifl_probe_keep_all(ins);
 }
 
 static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place, u16 at)
@@ -230,18 +263,18 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		jifl_probe_insert_call(b, place, at);
 		return;
 	}
-	ins = ir_block_insert(b, places[place->where], at);
+	if (place->program && place->front->is_made)
+		ins = ir_block_insert_long(b, places[place->where], at);
+	else
+		ins = ir_block_insert(b, places[place->where], at);
 	if (!ins) {
 		WRITE_ONCE(place->refused, true);
 		return;
 	}
-	if (place->program) {
+	if (place->program)
 		jifl_probe_insert_program(ins, place);
-		return;
-	}
-	ins->kind = IR_INSERT_COUNT;
-	ins->counter = (unsigned long)place->counter;
-	jifl_probe_keep_all(ins);
+	else
+		jifl_probe_insert_count(ins, place);
 }
 
 void jifl_probe_instrument(struct ir_block *b, void *unused)

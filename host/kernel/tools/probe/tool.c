@@ -69,6 +69,7 @@
 #include "probe.h"
 #include "act.h"
 #include "calls.h"
+#include "front.h"
 
 /* --- making ----------------------------------------------------------------------------- */
 
@@ -128,7 +129,8 @@ static int jifl_probe_open_programs(const struct jifl_session *s, struct jifl_pr
 	p->room = JIFL_ALLOC(alloc_percpu(struct jifl_act_room));
 	if (!p->room)
 		return -ENOMEM;
-	if (programs->groups)
+	ret = jifl_fronts_open(&p->fronts, programs);
+	if (!ret && programs->groups)
 		ret = jifl_groups_open(&p->groups, programs->stacks);
 	if (!ret && programs->records)
 		ret = jifl_hit_ring_open(&p->ring, programs->ring);
@@ -168,6 +170,7 @@ static void jifl_probe_close(struct jifl_session *s)
 	jifl_hit_ring_close(p->ring);
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
+	kvfree(p->fronts);
 	kvfree(p->places);
 	kvfree(p->sites);
 	kvfree(p->leaving);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The conditions with which programs begin, for inserted code. */
+#ifndef JIFL_HOST_PROBE_FRONT_H
+#define JIFL_HOST_PROBE_FRONT_H
+
+#include <linux/types.h>
+#include "../../../../engine/engine.h"
+
+struct jifl_programs;
+
+/* Of a program; it does not change while the session is there. */
+struct jifl_front {
+	u16 shown;		/* registers that the program is given, even if nobody needs them */
+	bool shown_flags;	/* likewise flags */
+	/* The condition is one of inserted code. Else the rest means nothing. */
+	bool is_made;
+	bool counts;		/* and the execution is counted if it holds: nothing else is done */
+	u32 from;		/* the op behind the condition */
+	struct ir_terms terms;
+};
+
+/* One for each program; kvfree gives them back. -ENOMEM. Sleeps. */
+int jifl_fronts_open(struct jifl_front **fronts, const struct jifl_programs *programs);
+
+#endif

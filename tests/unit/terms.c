@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Random conditions of ops before each instruction, compiled; see inserts.h. Behind each stands a
+ * call with all registers, which computes the same from the ops.
+ */
+#include <stdlib.h>
+
+#include "inserts.h"
+#include "unit.h"
+
+u64 terms_held, terms_wrong;
+static u64 held_wanted, unknown, unknown_wanted;
+
+extern const char terms_load_1[], terms_load_2[], terms_load_4[], terms_load_8[];
+extern const char terms_ask[];
+extern const u8 terms_memory[256];
+static u64 loads[4];
+
+/* struct pt_regs of the kernel's */
+struct context {
+	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	u64 orig_rax, ip, cs, flags, sp, ss;
+};
+static struct context seen;
+
+void terms_begin(void)
+{
+	terms_held = terms_wrong = 0;
+	held_wanted = unknown = unknown_wanted = 0;
+}
+
+/* --- random ops -------------------------------------------------------------------------------- */
+
+struct making {
+	u64 state;
+	struct ir_terms *t;
+	bool full;
+};
+
+static u32 some(struct making *m, u32 n)
+{
+	m->state ^= m->state << 13;
+	m->state ^= m->state >> 7;
+	m->state ^= m->state << 17;
+	return (u32)(m->state >> 20) % n;
+}
+
+static struct ir_term *add(struct making *m, u8 op)
+{
+	static struct ir_term none;
+	struct ir_term *t = &none;
+
+	if (m->t->n < IR_TERMS_MAX - 2)
+		t = &m->t->terms[m->t->n++];
+	else
+		m->full = true;
+	*t = (struct ir_term){ .op = op, .is_signed = some(m, 2), .width = 1 << some(m, 4) };
+	return t;
+}
+
+static void add_const(struct making *m, u64 value)
+{
+	add(m, IR_TERM_CONST)->imm = value;
+}
+
+static void add_leaf(struct making *m)
+{
+	static const u64 values[] = { 0, 1, (u64)-1, 0x80000000, 0x7fffffff, 1ull << 63, 0xff };
+	u8 reg;
+
+	if (!some(m, 8)) {
+		add(m, IR_TERM_ASK)->imm = (u64)(unsigned long)terms_ask;
+		m->t->calls = true;
+	} else if (!some(m, 8)) {
+		struct ir_term *t = add(m, IR_TERM_CELL);
+
+		t->width = 4 << some(m, 2);
+		t->imm = (u64)(unsigned long)terms_memory;
+	} else if (some(m, 3)) {
+		reg = some(m, 15);
+		reg += reg >= IR_RSP;
+		add(m, IR_TERM_REG)->arg = reg;
+		m->t->reads |= 1u << reg;
+	} else {
+		add_const(m, some(m, 2) ? values[some(m, 7)] : m->state);
+	}
+}
+
+static void add_unary(struct making *m, u8 op)
+{
+	struct ir_term *t;
+
+	if (op == IR_TERM_LOAD && some(m, 8)) {
+		add_const(m, 0x7f);
+		add(m, IR_TERM_AND);
+		add_const(m, (u64)(unsigned long)terms_memory);
+		add(m, IR_TERM_ADD);
+	}
+	t = add(m, op);
+	if (op == IR_TERM_LOAD)
+		t->imm = some(m, 100);
+	m->t->calls |= op == IR_TERM_LOAD;
+	if (op == IR_TERM_BITS) {
+		t->imm = some(m, 64);
+		t->arg = 1 + some(m, 64 - (u32)t->imm);
+	}
+}
+
+static void add_binary(struct making *m, u8 op)
+{
+	if (op == IR_TERM_SHL || op == IR_TERM_SHR)
+		op = IR_TERM_XOR;
+	add(m, op);
+}
+
+static void add_expression(struct making *m, u32 depth)
+{
+	u32 at, kind = depth ? some(m, 8) : 0;
+
+	if (kind < 2) {
+		add_leaf(m);
+	} else if (kind < 4) {
+		add_expression(m, depth - 1);
+		add_unary(m, IR_TERM_LOAD + some(m, 6));
+	} else if (kind < 6) {
+		add_expression(m, depth - 1);
+		if (!some(m, 6)) {
+			add_const(m, some(m, 70));
+			add(m, IR_TERM_SHL + some(m, 2));
+			return;
+		}
+		add_expression(m, depth - 1);
+		add_binary(m, some(m, 2) ? IR_TERM_EQ + some(m, 4) : IR_TERM_ADD + some(m, 6));
+	} else {
+		add_expression(m, depth - 1);
+		at = m->t->n;
+		add(m, IR_TERM_SKIP_ZERO + some(m, 2));
+		add_expression(m, depth - 1);
+		if (!m->full)
+			m->t->terms[at].arg = m->t->n - at - 1;
+	}
+}
+
+/* Ops that no compiler would make. Their skips are checked below. */
+static void add_walk(struct making *m)
+{
+	u32 depth = 0, i, n = 4 + some(m, 24);
+
+	for (i = 0; i < n || depth != 1; i++) {
+		if (!depth || (i < n && depth < 6 && !some(m, 3))) {
+			add_leaf(m);
+			depth++;
+		} else if (depth > 1 && (i >= n || some(m, 2))) {
+			add_binary(m, IR_TERM_ADD + some(m, IR_TERM_LE - IR_TERM_ADD + 1));
+			depth--;
+		} else if (depth > 1 && !some(m, 2)) {
+			add(m, IR_TERM_SKIP_ZERO + some(m, 2))->arg = some(m, 5);
+			depth--;
+		} else {
+			add_unary(m, IR_TERM_LOAD + some(m, 6));
+		}
+	}
+}
+
+static bool is_whole(const struct ir_terms *t)
+{
+	s32 wanted[2 * IR_TERMS_MAX], depth = 0;
+	u32 i, to;
+
+	memset(wanted, -1, sizeof(wanted));
+	for (i = 0; i < t->n; i++) {
+		const u8 op = t->terms[i].op;
+
+		if (wanted[i] >= 0 && wanted[i] != depth)
+			return false;
+		if (op == IR_TERM_SKIP_ZERO || op == IR_TERM_SKIP_NONZERO) {
+			to = i + 1 + t->terms[i].arg;
+			if (to > t->n || (wanted[to] >= 0 && wanted[to] != depth))
+				return false;
+			wanted[to] = depth--;
+		} else if (op <= IR_TERM_ASK) {
+			depth++;
+		} else if (op >= IR_TERM_ADD) {
+			depth--;
+		}
+	}
+	return depth == 1 && (wanted[t->n] < 0 || wanted[t->n] == 1);
+}
+
+/* The ops of a seed: the same each time. */
+static void make(struct ir_terms *t, u64 seed)
+{
+	struct making m = { .state = seed * 0x9e3779b97f4a7c15 | 1, .t = t };
+
+	do {
+		t->n = t->reads = 0;
+		t->calls = m.full = false;
+		if (some(&m, 2))
+			add_expression(&m, 3);
+		else
+			add_walk(&m);
+	} while (m.full || !is_whole(t) || !jifl_engine_takes(t));
+}
+
+/* --- computed from the ops: as analysis routines, without vector registers ------------------------ */
+
+#pragma GCC push_options
+#pragma GCC target("general-regs-only")
+
+/* memcpy may use vector registers. */
+static void copy(void *to, const void *from, u64 n)
+{
+	asm volatile("rep movsb" : "+D" (to), "+S" (from), "+c" (n) : : "memory");
+}
+
+static u64 register_of(const struct context *c, u32 reg)
+{
+	const u64 regs[] = { c->rax, c->rcx, c->rdx, c->rbx, c->sp, c->rbp, c->rsi, c->rdi,
+			     c->r8, c->r9, c->r10, c->r11, c->r12, c->r13, c->r14, c->r15 };
+
+	return regs[reg];
+}
+
+static u64 low(u64 value, u32 bits, bool is_signed)
+{
+	const u64 mask = bits < 64 ? (1ull << bits) - 1 : ~0ull;
+
+	value &= mask;
+	if (is_signed && value >> (bits - 1) & 1)
+		value |= ~mask;
+	return value;
+}
+
+static bool load(const struct ir_term *t, u64 *top)
+{
+	const u64 at = *top + t->imm - (u64)(unsigned long)terms_memory;
+	u64 value = 0;
+
+	if (at > sizeof(terms_memory) - t->width)
+		return false;
+	copy(&value, terms_memory + at, t->width);
+	*top = low(value, t->width * 8, t->is_signed);
+	return true;
+}
+
+static u64 binary(const struct ir_term *t, u64 l, u64 r)
+{
+	switch (t->op) {
+	case IR_TERM_ADD:
+		return l + r;
+	case IR_TERM_SUB:
+		return l - r;
+	case IR_TERM_MUL:
+		return l * r;
+	case IR_TERM_AND:
+		return l & r;
+	case IR_TERM_OR:
+		return l | r;
+	case IR_TERM_XOR:
+		return l ^ r;
+	case IR_TERM_SHL:
+		return l << (r & 63);
+	case IR_TERM_SHR:
+		return t->is_signed ? (u64)((s64)l >> (r & 63)) : l >> (r & 63);
+	case IR_TERM_EQ:
+		return l == r;
+	case IR_TERM_NE:
+		return l != r;
+	case IR_TERM_LT:
+		return t->is_signed ? (s64)l < (s64)r : l < r;
+	default:
+		return t->is_signed ? (s64)l <= (s64)r : l <= r;
+	}
+}
+
+/* 0, 1; -1: unknown */
+static s32 holds(const struct ir_terms *terms, const struct context *c)
+{
+	u64 stack[IR_TERMS_STACK], *top = stack - 1;
+	const struct ir_term *t;
+	u32 i;
+
+	for (i = 0; i < terms->n; i++) {
+		t = &terms->terms[i];
+		switch (t->op) {
+		case IR_TERM_CONST:
+			*++top = t->imm;
+			break;
+		case IR_TERM_REG:
+			*++top = register_of(c, t->arg);
+			break;
+		case IR_TERM_ASK:
+			*++top = 0x123456789;
+			break;
+		case IR_TERM_CELL:
+			*++top = 0;
+			copy(top, terms_memory, t->width);
+			break;
+		case IR_TERM_LOAD:
+			if (!load(t, top))
+				return -1;
+			break;
+		case IR_TERM_EXTEND:
+			*top = low(*top, t->width * 8, t->is_signed);
+			break;
+		case IR_TERM_BITS:
+			*top = low(*top >> t->imm, t->arg, t->is_signed);
+			break;
+		case IR_TERM_NEGATE:
+			*top = -*top;
+			break;
+		case IR_TERM_INVERT:
+			*top = ~*top;
+			break;
+		case IR_TERM_NOT:
+			*top = !*top;
+			break;
+		case IR_TERM_SKIP_ZERO:
+		case IR_TERM_SKIP_NONZERO:
+			if (!*top == (t->op == IR_TERM_SKIP_ZERO))
+				i += t->arg;
+			else
+				top--;
+			break;
+		default:
+			top--;
+			*top = binary(t, *top, top[1]);
+			break;
+		}
+	}
+	return !!*top;
+}
+
+/* The insert that is called where the terms hold. */
+static void held(const struct context *c)
+{
+	terms_held++;
+	copy(&seen, c, sizeof(seen));
+}
+
+static bool was_seen(const struct context *c)
+{
+	const u64 *a = (const u64 *)c, *b = (const u64 *)&seen;
+	u32 i;
+
+	for (i = 0; i < sizeof(*c) / sizeof(*a) && a[i] == b[i]; i++)
+		;
+	return i == sizeof(*c) / sizeof(*a);
+}
+
+/* What is inserted somewhere. There are many, but only so many are kept. */
+enum { KEPT = 1 << 14 };
+struct inserted {
+	u64 seed;
+	bool calls;
+	struct ir_terms terms;
+};
+
+static void check(const struct context *c, const struct inserted *in, u64 seed)
+{
+	const bool kept = in->seed == seed;
+	s32 wanted = kept ? holds(&in->terms, c) : 0;
+
+	held_wanted += wanted > 0;
+	unknown_wanted += wanted < 0;
+	if (kept && (terms_held != held_wanted || unknown != unknown_wanted ||
+		     (in->calls && wanted > 0 && !was_seen(c)))) {
+		if (!terms_wrong++)
+			unit_fail(__FILE__, __LINE__, "terms", "seed %#llx: %d", seed, wanted);
+	}
+	held_wanted = terms_held;
+	unknown_wanted = unknown;
+}
+
+#pragma GCC pop_options
+
+/* --- inserts -------------------------------------------------------------------------------------- */
+
+static struct ir_insert *call(struct ir_insert *ins, const struct ir_block *b, u16 i, u64 fn)
+{
+	ins->kind = IR_INSERT_CALL;
+	ins->fn = fn;
+	ins->nargs = 3;
+	ins->fetched = 1;
+	ins->fetches[0] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT,
+					     .disp = (s32)b->insns[i].addr.v };
+	return ins;
+}
+
+void insert_terms(struct ir_block *b, void *arg)
+{
+	/* Not in the program: tables are made for all of its addresses (host/user/targets.c). */
+	static struct inserted *all;
+	static u32 next;
+	struct inserted *in;
+	struct ir_insert *ins;
+	u64 mixed;
+	u16 i;
+
+	if (!all)
+		all = calloc(KEPT, sizeof(*all));
+	loads[0] = (u64)(unsigned long)terms_load_1;
+	loads[1] = (u64)(unsigned long)terms_load_2;
+	loads[2] = (u64)(unsigned long)terms_load_4;
+	loads[3] = (u64)(unsigned long)terms_load_8;
+	for (i = 0; i < b->ninsns && ir_block_has_room(b, IR_INSERT_LONG + 1); i++) {
+		in = &all[next++ % KEPT];
+		in->seed = b->insns[i].addr.v + (insert_seed << 32);
+		mixed = in->seed * 0x9e3779b97f4a7c15;
+		in->calls = mixed >> 40 & 1;
+		in->terms.load = loads;
+		make(&in->terms, in->seed);
+		ins = ir_block_insert_long(b, IR_BEFORE, i);
+		if (in->calls) {
+			call(ins, b, i, (u64)(unsigned long)held);
+		} else {
+			ins->kind = IR_INSERT_COUNT;
+			ins->counter = (u64)(unsigned long)&terms_held;
+		}
+		ins->terms = &in->terms;
+		ins->unknown = (u64)(unsigned long)&unknown;
+		ins->keeps = (u16)(mixed >> 48);
+		ins->keeps_flags = mixed >> 41 & 1;
+		ins = call(ir_block_insert(b, IR_BEFORE, i), b, i, (u64)(unsigned long)check);
+		ins->args[1] = (u64)(unsigned long)in;
+		ins->args[2] = in->seed;
+	}
+}
