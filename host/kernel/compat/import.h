@@ -11,6 +11,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/irqnr.h>
+#include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -76,6 +77,8 @@
 	X(OPTIONAL, ftrace_find_rec_direct) \
 	X(OPTIONAL, irq_to_desc) \
 	X(OPTIONAL, get_kprobe) \
+	X(OPTIONAL, jump_label_text_reserved) \
+	X(OPTIONAL, static_call_text_reserved) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

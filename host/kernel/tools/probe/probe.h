@@ -103,9 +103,19 @@ void jifl_probe_wait(void);
 
 /* --- place.c: which places there may be -------------------------------------------------- */
 
-/* Fills the place. Process context, sleeps. */
+/* What is known of the function, or of the cold part of one, that the last place was in. */
+struct jifl_probe_part {
+	const struct jifl_aim *aim;	/* NULL: there was no place yet */
+	unsigned long begin, size;
+	bool is_targets;		/* its places may be the aim's */
+	bool is_own;			/* the handler of breakpoints calls it */
+	bool has_kernels;		/* the kernel changes instructions of it */
+};
+
+/* Fills the place. The part is that of the place before. Process context, sleeps. */
 enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
-					 struct jifl_probe_place *place);
+					 struct jifl_probe_place *place,
+					 struct jifl_probe_part *part);
 
 /* --- catch.c: who meets breakpoints ----------------------------------------------------- */
 
