@@ -83,16 +83,16 @@ static int jifl_probe_refuse(struct jifl_session *s, u32 n, enum jifl_splice_ref
 static int jifl_probe_fill_all(struct jifl_session *s, struct jifl_probe *p)
 {
 	struct jifl_probe_part part = {};
-	enum jifl_splice_refusal why;
 	u32 i, first = s->nsplices;
 
 	for (i = 0; i < s->nsplices; i++) {
 		cond_resched();
-		why = jifl_probe_fill(s, &s->splices[i], &p->places[i], &part);
-		s->splices[i].refused = why;
-		if (why)
-			first = min(first, i);
+		s->splices[i].refused = jifl_probe_fill(s, &s->splices[i], &p->places[i], &part);
 	}
+	jifl_probe_refuse_kernels(s);
+	for (i = s->nsplices; i--;)
+		if (s->splices[i].refused)
+			first = i;
 	if (first < s->nsplices)
 		return jifl_probe_refuse(s, first, s->splices[first].refused);
 	for (i = 0; i < s->nsplices; i++) {
@@ -173,6 +173,8 @@ static void jifl_probe_close(struct jifl_session *s)
 		return;
 	for (i = 0; i < p->nplaces; i++)
 		free_percpu(p->places[i].counter);
+	if (p->had_own)
+		jifl_int3_free();
 	jifl_hit_ring_close(p->ring);
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
@@ -350,8 +352,9 @@ static int jifl_probe_hits(const struct jifl_session *s, struct jifl_hit_read *r
 
 static int jifl_probe_init(void)
 {
-	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted);
-	return jifl_groups_init() ?: jifl_act_bpf_init();
+	jifl_probe_find_kernels();
+	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted, jifl_int3_beneath);
+	return jifl_groups_init() ?: jifl_act_bpf_init() ?: jifl_int3_init();
 }
 
 const struct jifl_tool jifl_tool_probe = {
@@ -366,6 +369,7 @@ const struct jifl_tool jifl_tool_probe = {
 	.other_table = jifl_probe_other,
 	.hits = jifl_probe_hits,
 	.init = jifl_probe_init,
+	.exit = jifl_int3_exit,
 	.open = jifl_probe_open,
 	.close = jifl_probe_close,
 	.attach = jifl_probe_attach,

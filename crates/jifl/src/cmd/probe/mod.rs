@@ -162,7 +162,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
     settle(&mut session, &mut places, &words)?;
     if args.list {
-        return list(args, &places, sink);
+        return list(args, &places, &session.targets, sink);
     }
     let Compiled { programs, layouts } = match args.actions.is_any() {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
@@ -199,8 +199,13 @@ struct List<'a> {
 }
 
 /// Shows the places.
-fn list(args: &ProbeArgs, places: &Places, mut sink: Sink) -> Result<u8, Failure> {
-    let function = |at: u32| places.targets[at as usize].function();
+fn list(
+    args: &ProbeArgs,
+    places: &Places,
+    targets: &[Target],
+    mut sink: Sink,
+) -> Result<u8, Failure> {
+    let function = |at: u32| targets[at as usize].function();
     let all = places.names.iter().zip(&places.splices);
     let list = List {
         command: "probe",
