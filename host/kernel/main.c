@@ -179,7 +179,7 @@ static const struct jifl_part {
 	{ "guards", jifl_guard_init, jifl_guard_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },
 	{ "keys", jifl_keys_init },
-	{ "tools", jifl_tools_init },
+	{ "tools", jifl_tools_init, jifl_tools_exit },
 	{ "rings", NULL, jifl_ring_wait_exit },
 	{ "sessions", NULL, jifl_session_exit },
 	{ "plugins", jifl_plugin_init, jifl_plugin_exit },

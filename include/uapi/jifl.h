@@ -228,7 +228,7 @@ enum jifl_splice_where {
 };
 
 /* Maximum of places in one session. */
-#define JIFL_SPLICES_MAX	(1u << 12)
+#define JIFL_SPLICES_MAX	(1u << 16)
 
 struct jifl_splice {
 	__u64 address;			/* of an instruction of the function, or of its NAME.cold */
@@ -264,7 +264,8 @@ enum jifl_left {
  * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict). EACCES: the kernel
  * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
  * function cannot be entered (busy_target is its index, its `refused` says why). EILSEQ: a place
- * cannot be probed (busy_target is its index in the list of places, its `refused` says why).
+ * cannot be probed (busy_target is its index in the list of places, its `refused` says why; the
+ * `refused` of each other place says whether that one was refused, too, as far as was asked).
  * EBADRQC: a program is not one (bad_action, bad_op). EINTR: the caller is being killed.
  */
 struct jifl_start {

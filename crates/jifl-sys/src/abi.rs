@@ -138,6 +138,8 @@ pub const SPLICE_REFUSALS: &[&str] = &[
 ];
 /// Of [`SPLICE_REFUSALS`]: no instruction begins there.
 pub const SPLICE_BOUNDARY: u32 = 2;
+/// Of [`SPLICE_REFUSALS`]: the kernel changes the instruction itself.
+pub const SPLICE_OWNED: u32 = 4;
 
 /// Of [`REFUSALS`]: the function has no fentry site.
 pub const REFUSED_SITE: u32 = 2;
@@ -494,7 +496,7 @@ pub const SPLICE_TAKEN: u32 = 1;
 /// Of [`Splice::where_`]: the branch there is not taken.
 pub const SPLICE_NOT_TAKEN: u32 = 2;
 /// Maximum of places in one session.
-pub const SPLICES_MAX: usize = 1 << 12;
+pub const SPLICES_MAX: usize = 1 << 16;
 
 /// `struct jifl_splice`: a place in the code of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]

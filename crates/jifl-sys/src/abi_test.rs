@@ -215,6 +215,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_SPLICE_TAKEN", u64::from(SPLICE_TAKEN)),
         ("JIFL_SPLICE_NOT_TAKEN", u64::from(SPLICE_NOT_TAKEN)),
         ("JIFL_SPLICE_BOUNDARY", u64::from(SPLICE_BOUNDARY)),
+        ("JIFL_SPLICE_OWNED", u64::from(SPLICE_OWNED)),
         ("JIFL_NR_SPLICE_REFUSALS", SPLICE_REFUSALS.len() as u64),
         ("JIFL_HITS_MOVED", HITS_MOVED as u64),
         ("JIFL_HITS_MISSED", HITS_MISSED as u64),

@@ -57,6 +57,8 @@ struct jifl_tool {
 
 	/* Once, at load; NULL: nothing. 0, or -errno after one line in the log. Sleeps. */
 	int (*init)(void);
+	/* Once, at the end, if all tools were made; NULL: nothing. Sleeps. */
+	void (*exit)(void);
 	/* Inserts into blocks; NULL: nothing. arg: the session, unless open sets another. */
 	jifl_instrument_fn instrument;
 	/*

@@ -9,17 +9,21 @@
 #ifndef JIFL_HOST_IMPORT_H
 #define JIFL_HOST_IMPORT_H
 
+#include <linux/extable.h>
 #include <linux/ftrace.h>
 #include <linux/irqnr.h>
+#include <linux/jump_label.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/perf_event.h>
 #include <linux/rethook.h>
 #include <linux/set_memory.h>
 #include <linux/static_call.h>
 #include <linux/task_work.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include <asm/alternative.h>
 #include <asm/text-patching.h>
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
@@ -76,6 +80,13 @@
 	X(OPTIONAL, ftrace_find_rec_direct) \
 	X(OPTIONAL, irq_to_desc) \
 	X(OPTIONAL, get_kprobe) \
+	X(OPTIONAL, jump_label_text_reserved) \
+	X(OPTIONAL, static_call_text_reserved) \
+	X(OPTIONAL, alternatives_text_reserved) \
+	X(OPTIONAL, search_exception_tables) \
+	X(OPTIONAL, text_poke) \
+	X(OPTIONAL, text_poke_sync) \
+	X(OPTIONAL, perf_event_text_poke) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)
 

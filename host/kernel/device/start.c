@@ -185,13 +185,16 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 	return 0;
 }
 
-/* Tells the caller why a place was refused. */
-static int jifl_start_answer_splice(const struct jifl_session *s, u64 splices)
+/* Tells the caller why places were refused. */
+static int jifl_start_answer_splices(const struct jifl_session *s, u64 splices)
 {
 	struct jifl_splice __user *list = u64_to_user_ptr(splices);
-	const u32 n = s->refused_splice;
+	u32 i;
 
-	return put_user(s->splices[n].refused, &list[n].refused) ? -EFAULT : -EILSEQ;
+	for (i = 0; i < s->nsplices; i++)
+		if (s->splices[i].refused && put_user(s->splices[i].refused, &list[i].refused))
+			return -EFAULT;
+	return -EILSEQ;
 }
 
 static struct jifl_session *jifl_start_session(struct jifl_start *req,
@@ -267,7 +270,7 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 		ret = -EFAULT;
 	if (ret == -EILSEQ) {
 		busy_target = s->refused_splice;
-		ret = jifl_start_answer_splice(s, req->splices);
+		ret = jifl_start_answer_splices(s, req->splices);
 	}
 	if (ret) {
 		req->busy_target = busy_target;

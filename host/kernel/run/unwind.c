@@ -22,11 +22,28 @@
 /* Native handlers return to do_syscall_64. */
 static unsigned long caller_start, caller_end;
 
+/* Copies of single instructions, outside the code cache. NULL: there is no such tool. */
+static unsigned long (*copied_from)(unsigned long addr);
+
+void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr))
+{
+	copied_from = original;
+}
+
+/* The original of an address in such a copy, or 0. */
+static unsigned long original_of_copy(unsigned long addr)
+{
+	return copied_from ? copied_from(addr) : 0;
+}
+
 unsigned long jifl_unwind_original(unsigned long addr)
 {
+	const unsigned long copied = original_of_copy(addr);
 	jifl_orig orig;
 	u32 pushed;
 
+	if (copied)
+		return copied;
 	if (!jifl_codemem_has(addr) ||
 	    jifl_engine_where_stack(addr, true, &orig, &pushed) == JIFL_WHERE_OUTSIDE)
 		return addr;
@@ -75,10 +92,16 @@ static bool step_over(struct unwind_state *state)
  */
 static void settle(struct unwind_state *state)
 {
+	const unsigned long copied = original_of_copy(state->ip);
 	enum jifl_where where;
 	jifl_orig orig;
 	u32 pushed;
 
+	/* Nothing is called there, so an exception has interrupted it. */
+	if (copied) {
+		state->ip = copied;
+		return;
+	}
 	do {
 		where = jifl_engine_where_stack(state->ip, !state->signal, &orig, &pushed);
 		if (where == JIFL_WHERE_OUTSIDE)

@@ -18,4 +18,10 @@ void jifl_unwind_give_back(const struct pt_regs *outer);
 int jifl_unwind_init(void);
 void jifl_unwind_exit(void);
 
+/*
+ * `original` tells of an address in a copy of a single instruction where the original is; 0: no
+ * such copy is there. Any context, NMI too, preemption off. At load, once.
+ */
+void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr));
+
 #endif

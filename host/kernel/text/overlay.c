@@ -3,7 +3,7 @@
  * The text as it would be without the module's own breakpoints (jifl_host_lift_int3 of
  * engine/host.h). Copies are made of that text: a copy of a breakpoint could not be one.
  *
- * The module sets breakpoints as kprobes. The kernel keeps all kprobes of an address together, so
+ * The module sets breakpoints as kprobes, and some without (tools/probe/int3.c). The kernel keeps all kprobes of an address together, so
  * it is asked who has one there. If anybody else has, the breakpoint is not lifted: code from there
  * on runs natively, and the other handler is called.
  *
@@ -26,10 +26,13 @@
 
 static kprobe_pre_handler_t own;
 static void (*lifted)(struct kprobe *probe);
+static bool (*without_kprobe)(unsigned long addr, u8 *byte);
 
-void jifl_overlay_init(kprobe_pre_handler_t handler, void (*on_lifted)(struct kprobe *probe))
+void jifl_overlay_init(kprobe_pre_handler_t handler, void (*on_lifted)(struct kprobe *probe),
+		       bool (*beneath)(unsigned long addr, u8 *byte))
 {
 	lifted = on_lifted;
+	without_kprobe = beneath;
 	own = handler;
 }
 
@@ -57,8 +60,11 @@ static bool is_own(struct kprobe *at)
 
 bool jifl_overlay_is_own(unsigned long addr, u8 *byte)
 {
-	struct kprobe *at = probe_at(addr);
+	struct kprobe *at;
 
+	if (without_kprobe && without_kprobe(addr, byte))
+		return true;
+	at = probe_at(addr);
 	if (!at)
 		return false;
 	*byte = at->opcode;

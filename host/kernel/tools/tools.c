@@ -37,6 +37,15 @@ int jifl_tools_init(void)
 	return 0;
 }
 
+void jifl_tools_exit(void)
+{
+	u32 kind;
+
+	for (kind = 0; kind < ARRAY_SIZE(jifl_tools); kind++)
+		if (jifl_tools[kind] && jifl_tools[kind]->exit)
+			jifl_tools[kind]->exit();
+}
+
 const struct jifl_tool *jifl_tools_of(u32 kind)
 {
 	return kind < ARRAY_SIZE(jifl_tools) ? jifl_tools[kind] : NULL;

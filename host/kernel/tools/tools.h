@@ -12,6 +12,7 @@ JIFL_TOOLS(JIFL_TOOL_DECLARE)
 
 /* Calls their inits. 0, or -errno after a line in the log. Sleeps. */
 int jifl_tools_init(void);
+void jifl_tools_exit(void);
 /* The tool of that kind, for JIFL_IOC_START; NULL: there is none. Any context. */
 const struct jifl_tool *jifl_tools_of(u32 kind);
 /*

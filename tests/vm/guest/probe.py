@@ -30,6 +30,8 @@ ROUNDS = 3
 NOBODY = 9999999
 # The module calls it where a thread has met a breakpoint.
 CALLED = "kallsyms_lookup_size_offset"
+# It warns.
+WARNING = "refcount_warn_saturated"
 
 INTERRUPTS = {"softirqs": ["timer", "tasklet"], "interrupts": ["hrtimer", "irq-work", "ipi", "nested"]}
 LEVELS = {"tasks": [context for context in CONTEXTS if context not in sum(INTERRUPTS.values(), [])], **INTERRUPTS}
@@ -407,7 +409,7 @@ def refusals(graphs):
             (["fn:contexts_work+0x5000"], 2, ["no such place"]),
             (["fn:no_such_function+0x10"], 2, ["no such function"]),
             (["fn:contexts_*+0x10"], 2, ["name one function"]),
-            (["fn:*"], 2, ["fn:*: these are", "at most 4,096"]),
+            (["fn:*"], 2, ["fn:*: these are", "or --yes"]),
             (["fn:contexts_work call:vfs_*"], 2, ["contexts_work calls no vfs_* directly"]),
             (["fn:exc_int3*"], 1, ["nothing is left", "1 function is left out"]),
             (["line:contexts.h:40"], None, ["no source lines of the kernel", "DEBUGINFOD_URLS"]),
@@ -430,10 +432,16 @@ def kernels_own(graphs):
 
 
 def refused_at_last(graphs, loop):
-    """Places that had their breakpoints already are given back when a later one is refused."""
-    end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", f"fn:kfree{kernels_own(graphs)}", "--for", "1s")
-    check("a static key is refused", end.returncode == 1 and "the kernel allows no breakpoint there" in end.stderr
-          and end.stderr.count("\n") == 1 and "fn:kfree+0x" in end.stderr, end)
+    """Places that had their breakpoints already are given back when a later one is refused.
+
+    The module knows the kernel's static keys, and asks about warnings with each breakpoint.
+    """
+    warnings = [place for place, text in graphs.instructions(WARNING) if text.startswith("ud2")]
+    check("the function has a warning", warnings, graphs.all[WARNING])
+    for what, place in (("a static key", f"fn:kfree{kernels_own(graphs)}"), ("a warning", f"fn:{WARNING}{warnings[0]}")):
+        end = run("jifl", "probe", f"fn:contexts_work{loop}", "fn:contexts_work", place, "--for", "1s")
+        check(f"{what} is refused", end.returncode == 1 and "the kernel allows no breakpoint there" in end.stderr
+              and end.stderr.count("\n") == 1 and place in end.stderr, end)
 
 
 def come_and_go(rounds, graphs):
@@ -476,7 +484,7 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}")
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)

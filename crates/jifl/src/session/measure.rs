@@ -66,8 +66,8 @@ pub struct Session {
 pub struct Tried {
     /// Targets that cannot be entered, and why.
     pub targets: BTreeMap<usize, &'static str>,
-    /// The first place that cannot be probed, and why.
-    pub place: Option<(usize, &'static str)>,
+    /// Places that cannot be probed, and why: `SPLICE_*`, and in words.
+    pub places: BTreeMap<usize, (u32, &'static str)>,
 }
 
 impl Session {
@@ -161,21 +161,22 @@ impl Session {
         let request = Request::Start(&mut start, lists);
         let is_place = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::ILSEQ);
         let refused = door.call(request).err().filter(is_place);
-        let place = refused.map(|_| start.busy_target as usize);
+        // Without such an answer the module has not come to the places.
+        let asked = &splices[..refused.map_or(0, |_| last)];
         let specs = specs.iter().enumerate();
         Ok(Tried {
             targets: specs
                 .filter(|(_, spec)| spec.refused != 0)
                 .map(|(index, spec)| (index, refusal(spec.refused)))
                 .collect(),
-            place: place.filter(|at| *at < last).map(|at| {
-                let why = SPLICE_REFUSALS.get(splices[at].refused as usize);
-                (
-                    at,
-                    why.copied()
-                        .unwrap_or("for a reason that is not known here"),
-                )
-            }),
+            places: (asked.iter().enumerate())
+                .filter(|(_, splice)| splice.refused != 0)
+                .map(|(at, splice)| {
+                    let why = SPLICE_REFUSALS.get(splice.refused as usize);
+                    let unknown = "for a reason that is not known here";
+                    (at, (splice.refused, why.copied().unwrap_or(unknown)))
+                })
+                .collect(),
         })
     }
 

@@ -43,7 +43,7 @@
  *  6. A copy that begins with the instruction would not come to the breakpoint again. Text that is
  *     not copied is told by jifl_engine_warm, which makes no block for it, and jifl_engine_landing,
  *     which finds no exact place in a block that only leaves. So there is no loop.
- *  7. If another kprobe is there, its handler has to see the execution: the thread stays native.
+ *  7. If a kprobe of somebody else's is there, its handler has to see the execution: the thread stays native.
  *  8. In code of the cache the lanes of this CPU are those of its own level, or of a higher one
  *     (call/levels.c, steps 3 and 4). A call that is above the level of the lanes changes them, and
  *     has its return hooked to change them back. A thread in the middle of a function has no return
@@ -54,8 +54,12 @@
  *     the exception has interrupted was on the task's stack, because the level is that of a task
  *     (store/level.h).
  *
- * What is not caught: an execution inside the handler of a kprobe, of others or of the module's
- * own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
+ *  10. A breakpoint of the module's own (int3.c) may be met inside this handler, which the kernel
+ *     does not allow for kprobes. There the thread stays native and nothing is called
+ *     (jifl_probe_meeting). What is counted are words of this CPU.
+ *
+ * What is not caught: an execution of a kprobe inside the handler of a kprobe, of others or of the
+ * module's own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
  * single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel gives up (BUG in
  * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c). What a BPF
  * program of a place calls is not known here, nor what a plugin's function calls. A kprobe with
@@ -194,7 +198,7 @@ static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_r
 	u8 byte;
 
 	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
-	    !jifl_overlay_is_own((unsigned long)b->probe.addr, &byte) || !jifl_probe_are_whole(b))
+	    !jifl_overlay_is_own(b->address, &byte) || !jifl_probe_are_whole(b))
 		return 0;
 	return jifl_probe_any_block(b, level);
 }
@@ -202,7 +206,7 @@ static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_r
 /* --- counting natively ---------------------------------------------------------------------- */
 
 /* Does a jcc with this condition branch? Intel SDM, volume 1, appendix B. */
-static bool jifl_probe_branches(u8 cc, const struct pt_regs *regs)
+bool jifl_probe_branches(u8 cc, const struct pt_regs *regs)
 {
 	const bool cf = regs->flags & X86_EFLAGS_CF, zf = regs->flags & X86_EFLAGS_ZF;
 	const bool sf = regs->flags & X86_EFLAGS_SF, of = regs->flags & X86_EFLAGS_OF;
@@ -265,15 +269,18 @@ static void jifl_probe_count_native(const struct jifl_probe_site *site, struct p
 	}
 }
 
-int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs)
+/* How many handlers run on this CPU, one inside the other. */
+static DEFINE_PER_CPU(u32, jifl_probe_meeting);
+
+u64 jifl_probe_meet(const struct jifl_breakpoint *b, struct pt_regs *regs)
 {
-	struct jifl_breakpoint *b = container_of(kp, struct jifl_breakpoint, probe);
 	struct jifl_probe_site *site;
-	u64 landing;
+	u64 landing = 0;
 
 	if (JIFL_HOST_PLANTED(natives_not_caught))
 		return 0;
-	landing = jifl_probe_landing(b, regs);
+	if (this_cpu_inc_return(jifl_probe_meeting) == 1)
+		landing = jifl_probe_landing(b, regs);
 	for_each_site(site, b) {
 		atomic64_inc(&site->caught);
 		if (landing)
@@ -281,8 +288,15 @@ int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs)
 		if (!landing || (JIFL_HOST_PLANTED(sites_apart) && !jifl_probe_block(site)))
 			jifl_probe_count_native(site, regs);
 	}
-	if (!landing)
-		return 0;
-	regs->ip = landing;
-	return 1;
+	this_cpu_dec(jifl_probe_meeting);
+	return landing;
+}
+
+int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs)
+{
+	u64 landing = jifl_probe_meet(container_of(kp, struct jifl_breakpoint, probe[0]), regs);
+
+	if (landing)
+		regs->ip = landing;
+	return landing != 0;
 }

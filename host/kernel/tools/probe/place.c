@@ -3,8 +3,11 @@
  * Which places there may be: in the function of their target, and not in what the handler of
  * breakpoints calls. set.c refuses what the kernel refuses. Context: process, sleeps.
  */
+#include <linux/irqflags.h>
+#include <linux/jump_label.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
+#include <linux/static_call_types.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <asm/ibt.h>
@@ -71,11 +74,10 @@ static bool jifl_probe_same_module(unsigned long a, unsigned long b)
 	return same || JIFL_HOST_PLANTED(parts_by_name);
 }
 
-/* Is the address in the function, or in what the compiler has put aside of it (NAME.cold)? */
-static bool jifl_probe_is_in(const struct jifl_target *t, unsigned long address)
+/* Is a function the target's, or what the compiler has put aside of that (NAME.cold)? */
+static bool jifl_probe_is_part(const struct jifl_target *t, unsigned long start)
 {
 	char own[KSYM_NAME_LEN], other[KSYM_NAME_LEN];
-	const unsigned long start = jifl_ksym_start(address);
 	size_t n;
 
 	if (start == t->id)
@@ -95,13 +97,101 @@ static bool jifl_probe_is_endbr(unsigned long address)
 	return !copy_from_kernel_nofault(&insn, (void *)address, sizeof(insn)) && is_endbr(insn);
 }
 
+/*
+ * What the kernel itself changes in its own text: the tables of static keys and of static calls.
+ * All of them NULL: the kernel does not name them.
+ */
+static const struct jump_entry *jifl_keys, *jifl_keys_end;
+static const struct static_call_site *jifl_static_calls, *jifl_static_calls_end;
+
+void jifl_probe_find_kernels(void)
+{
+	const unsigned long keys = jifl_ksym("__start___jump_table");
+	const unsigned long keys_end = jifl_ksym("__stop___jump_table");
+	const unsigned long calls = jifl_ksym("__start_static_call_sites");
+	const unsigned long calls_end = jifl_ksym("__stop_static_call_sites");
+
+	if (!keys || !keys_end || !calls || !calls_end)
+		return;
+	jifl_keys = (void *)keys;
+	jifl_keys_end = (void *)keys_end;
+	jifl_static_calls = (void *)calls;
+	jifl_static_calls_end = (void *)calls_end;
+}
+
+/* Refuses the session's places at this address. */
+static void jifl_probe_refuse_at(struct jifl_session *s, unsigned long address)
+{
+	u32 low = 0, high = s->nsplices;
+
+	while (low < high) {
+		const u32 mid = low + (high - low) / 2;
+
+		if (s->splices[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < s->nsplices && s->splices[low].address == address; low++)
+		if (!s->splices[low].refused)
+			s->splices[low].refused = JIFL_SPLICE_OWNED;
+}
+
+void jifl_probe_refuse_kernels(struct jifl_session *s)
+{
+	const struct static_call_site *call;
+	const struct jump_entry *key;
+
+	for (key = jifl_keys; key < jifl_keys_end; key++)
+		jifl_probe_refuse_at(s, jump_entry_code(key));
+	for (call = jifl_static_calls; call < jifl_static_calls_end; call++)
+		jifl_probe_refuse_at(s, (unsigned long)&call->addr + call->addr);
+}
+
+/*
+ * Does a module, or the kernel where it does not name its tables, change an instruction in these
+ * bytes itself? As register_kprobe asks, which looks through all tables.
+ */
+static bool jifl_probe_is_kernels(unsigned long from, unsigned long last)
+{
+	return jifl_import(jump_label_text_reserved)((void *)from, (void *)last) ||
+	       jifl_import(static_call_text_reserved)((void *)from, (void *)last);
+}
+
+/*
+ * Finds what all places of a part have in common. The names of functions, and the kernel's lists of
+ * what it changes, are too long to be looked through for each of some thousand places.
+ */
+static void jifl_probe_find_part(struct jifl_probe_part *part, const struct jifl_aim *aim,
+				 unsigned long address)
+{
+	unsigned long flags, size = 0;
+
+	if (part->aim == aim && address - part->begin < part->size)
+		return;
+	*part = (struct jifl_probe_part){ .aim = aim };
+	local_irq_save(flags);
+	if (!jifl_ksym_range(address, &part->begin, &size))
+		size = 0;
+	local_irq_restore(flags);
+	part->size = size;
+	part->is_targets = size && jifl_probe_is_part(aim->target, part->begin);
+	part->is_own = jifl_probe_is_own(aim->target->id);
+	part->has_kernels = size &&
+			    (!jifl_keys || !jifl_probe_same_module(part->begin, 0)) &&
+			    jifl_probe_is_kernels(part->begin, part->begin + size - 1);
+}
+
 enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
-					 struct jifl_probe_place *place)
+					 struct jifl_probe_place *place,
+					 struct jifl_probe_part *part)
 {
 	struct jifl_aim *aim = jifl_aim_at(s, from->target);
 
-	if (!aim || aim->target->kind == JIFL_TARGET_SYSCALL || aim->condition ||
-	    !jifl_probe_is_in(aim->target, from->address))
+	if (!aim || aim->target->kind == JIFL_TARGET_SYSCALL || aim->condition)
+		return JIFL_SPLICE_OUTSIDE;
+	jifl_probe_find_part(part, aim, from->address);
+	if (!part->is_targets)
 		return JIFL_SPLICE_OUTSIDE;
 	place->address = from->address;
 	place->where = from->where;
@@ -125,8 +215,10 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	if (place->skipped && (place->program || s->tool->is_plugin))
 		return JIFL_SPLICE_ENTRY;
 	/* At the door there is no breakpoint, so no handler. */
-	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) &&
-	    jifl_probe_is_own(aim->target->id))
+	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) && part->is_own)
 		return JIFL_SPLICE_OWN;
+	if (!place->skipped && part->has_kernels &&
+	    jifl_probe_is_kernels(from->address, from->address))
+		return JIFL_SPLICE_OWNED;
 	return JIFL_SPLICE_OK;
 }

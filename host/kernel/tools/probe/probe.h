@@ -22,11 +22,36 @@ struct jifl_program;
 struct jifl_act_room;
 struct jifl_session;
 
-/* The breakpoint at an instruction. There is one, however many sessions have places there. */
+/* What an instruction does to a thread that executes it aside (step.c). */
+enum jifl_step_kind {
+	JIFL_STEP_COPY,
+	JIFL_STEP_JMP,
+	JIFL_STEP_JCC,
+	JIFL_STEP_CALL,
+	JIFL_STEP_RET,
+};
+
+struct jifl_step {
+	u64 to;				/* the copy, or where the branch goes; RET: unused */
+	u8 kind;			/* enum jifl_step_kind */
+	u8 cc;				/* JCC: its condition */
+	u8 len;				/* bytes of the instruction */
+	u8 byte;			/* the first of them */
+};
+
+/*
+ * The breakpoint at an instruction. There is one, however many sessions have places there.
+ * jifl_session_mutex, if nothing else is said. `address` and `step` do not change while the
+ * breakpoint is in the table.
+ */
 struct jifl_breakpoint {
-	struct kprobe probe;
-	struct hlist_node node;		/* in set.c's table, by address; jifl_session_mutex */
+	struct hlist_node node;		/* in set.c's table, by address; read under RCU */
 	struct list_head sites;		/* of these sessions; set.c says who reads and writes it */
+	unsigned long address;
+	struct jifl_step step;		/* with is_own */
+	bool is_own;			/* the module's own int3, not a kprobe */
+	bool is_armed;			/* with is_own: the int3 stands */
+	struct kprobe probe[];		/* one; with is_own none */
 };
 
 /* What a session has at an instruction. */
@@ -72,7 +97,12 @@ struct jifl_probe {
 	u32 nsites;
 	struct jifl_probe_place *places;
 	struct jifl_probe_site *sites;
-	struct kprobe **leaving;	/* room for one a site: the end needs no memory */
+	/*
+	 * Room for one a site: the end needs no memory. From the front kprobes, from the back
+	 * `probe` of breakpoints of the module's own.
+	 */
+	struct kprobe **leaving;
+	bool had_own;			/* it has had breakpoints of the module's own */
 	/* Of programs; NULL: none needs it. */
 	struct jifl_act_room __percpu *room;
 	struct jifl_front *fronts;	/* by program */
@@ -108,14 +138,36 @@ void jifl_probe_wait(void);
 
 /* --- place.c: which places there may be -------------------------------------------------- */
 
-/* Fills the place. Process context, sleeps. */
+/* What is known of the function, or of the cold part of one, that the last place was in. */
+struct jifl_probe_part {
+	const struct jifl_aim *aim;	/* NULL: there was no place yet */
+	unsigned long begin, size;
+	bool is_targets;		/* its places may be the aim's */
+	bool is_own;			/* the handler of breakpoints calls it */
+	bool has_kernels;		/* instructions are changed, which _refuse_kernels misses */
+};
+
+/* At load. Sleeps. */
+void jifl_probe_find_kernels(void);
+/* Refuses places of the session at instructions that the kernel itself changes. */
+void jifl_probe_refuse_kernels(struct jifl_session *s);
+
+/* Fills the place. The part is that of the place before. Process context, sleeps. */
 enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct jifl_splice *from,
-					 struct jifl_probe_place *place);
+					 struct jifl_probe_place *place,
+					 struct jifl_probe_part *part);
 
 /* --- catch.c: who meets breakpoints ----------------------------------------------------- */
 
-/* The handler. In an int3 exception. */
+/*
+ * A thread has met a breakpoint. Where it goes on in the cache; 0: natively, and it is counted. In
+ * an int3 exception; regs->ip is behind the int3.
+ */
+u64 jifl_probe_meet(const struct jifl_breakpoint *b, struct pt_regs *regs);
+/* The same as the handler of a kprobe. */
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
+/* Does a branch with this condition, as in jifl_probe_place.cc, branch? Any context. */
+bool jifl_probe_branches(u8 cc, const struct pt_regs *regs);
 /* Does the module's own code run on this CPU? In an int3 exception. */
 bool jifl_probe_in_own_code(void);
 
@@ -126,7 +178,50 @@ void jifl_probe_insert_call(struct ir_block *b, struct jifl_probe_place *place, 
 /* Makes the call in the handler of a breakpoint. taken: a branch stands there, and is taken. */
 void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs, bool taken);
 
+/* --- step.c: instructions beneath breakpoints of the module's own ------------------------- */
+
+/* Finds what the instruction does. false: it cannot be executed aside. Process context. */
+bool jifl_step_find(unsigned long address, struct jifl_step *step);
+/* Bytes that its copy takes. */
+u32 jifl_step_size(const struct jifl_step *step);
+/* Writes the copy. false: the text has changed, or it is too far away. Process context. */
+bool jifl_step_copy(unsigned long address, struct jifl_step *step, u8 *to);
+/* Executes it, or leads the thread to the copy. In an int3 exception. */
+void jifl_step(unsigned long address, const struct jifl_step *step, struct pt_regs *regs);
+
+/* --- int3.c: breakpoints of the module's own ----------------------------------------------- */
+
+/* How far a function was decoded. */
+struct jifl_int3_walk {
+	unsigned long begin, size, at;
+	u32 copies;			/* bytes that copies of instructions take so far */
+	u32 made;			/* breakpoints so far */
+};
+
+/* 0. At load, and at the end. */
+int jifl_int3_init(void);
+void jifl_int3_exit(void);
+/* Under jifl_session_mutex, but for _free; they sleep. Does the session set them where it may? */
+bool jifl_int3_wanted(const struct jifl_probe *p);
+/* Does it where the kernel refuses a kprobe? That of another session may be the reason. */
+bool jifl_int3_instead(const struct jifl_probe *p, int err);
+/* May there be one, at this address? Fills the step. In the order of addresses. */
+bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct jifl_step *step);
+/* Makes the copies of instructions of `walk`. 0; -ENOMEM; -EAGAIN: text has changed. */
+int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk);
+/* All int3s of the session are there when it returns. */
+void jifl_int3_arm(struct jifl_probe *p);
+/* These n are gone, from all processors, when it returns. */
+void jifl_int3_disarm(struct kprobe **leaving, u32 n);
+/* Gives copies of instructions back, if nobody can be in one. Takes jifl_session_mutex. */
+void jifl_int3_free(void);
+/* Is a breakpoint of the module's own there? *byte: what is beneath. Any context, preemption off. */
+bool jifl_int3_beneath(unsigned long address, u8 *byte);
+
 /* --- set.c: breakpoints come and go ----------------------------------------------------- */
+
+/* The breakpoint at the address, or NULL. Under RCU, or jifl_session_mutex. */
+struct jifl_breakpoint *jifl_probe_find(unsigned long address);
 
 /*
  * Sets a breakpoint at each site. 0; -ENOMEM; -EINTR: the task is being killed; -EILSEQ with *bad

@@ -4,7 +4,8 @@
  * has a list of the sessions that have places there (struct jifl_probe_site). So a thread that
  * meets it is looked at once, and not once for each session.
  *
- * A breakpoint is a kprobe. The kernel refuses it where it changes the text itself (jump labels,
+ * A breakpoint is a kprobe, or, in sessions with many places, an int3 of the module's own (int3.c
+ * has what follows for those). The kernel refuses a kprobe where it changes the text itself (jump labels,
  * static calls, alternatives, ftrace), where probes are forbidden, and where no instruction begins.
  *
  * Why each execution of the original text meets the breakpoint, or the session says that some may
@@ -46,62 +47,106 @@
 #include "probe.h"
 #include "calls.h"
 
-static DEFINE_HASHTABLE(jifl_breakpoints, 10);	/* jifl_session_mutex */
+/* Written under jifl_session_mutex. */
+static DEFINE_HASHTABLE(jifl_breakpoints, 14);
 
 /* See step 2. The handler of a jump could not send the thread elsewhere. */
 static void jifl_probe_behind(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 }
 
-static struct jifl_breakpoint *jifl_probe_find(unsigned long address)
+struct jifl_breakpoint *jifl_probe_find(unsigned long address)
 {
 	struct jifl_breakpoint *b;
 
-	hash_for_each_possible(jifl_breakpoints, b, node, address)
-		if ((unsigned long)b->probe.addr == address)
+	hash_for_each_possible_rcu_notrace(jifl_breakpoints, b, node, address)
+		if (b->address == address)
 			return b;
 	return NULL;
+}
+
+/* Executions that the kernel has not told of, since the breakpoint was set. */
+static unsigned long jifl_probe_nmissed(const struct jifl_breakpoint *b)
+{
+	return b->is_own ? 0 : READ_ONCE(b->probe[0].nmissed);
 }
 
 static void jifl_probe_join_list(struct jifl_probe_site *site, struct jifl_breakpoint *b)
 {
 	site->breakpoint = b;
-	site->before = READ_ONCE(b->probe.nmissed);
+	site->before = jifl_probe_nmissed(b);
 	list_add_tail_rcu(&site->node, &b->sites);
 }
 
-/* A breakpoint for the site, as the first of its address. 0, or what register_kprobe says. */
+static struct jifl_breakpoint *jifl_probe_alloc(unsigned long address, u32 nkprobes)
+{
+	struct jifl_breakpoint *b;
+
+	b = JIFL_ALLOC(kzalloc(struct_size(b, probe, nkprobes), GFP_KERNEL));
+	if (!b)
+		return NULL;
+	b->address = address;
+	INIT_LIST_HEAD(&b->sites);
+	return b;
+}
+
+/* A kprobe for the site, as the first of its address. 0, or what register_kprobe says. */
 static int jifl_probe_make(struct jifl_probe_site *site, unsigned long address)
 {
-	struct jifl_breakpoint *b = JIFL_ALLOC(kzalloc(sizeof(*b), GFP_KERNEL));
+	struct jifl_breakpoint *b = jifl_probe_alloc(address, 1);
 	int err;
 
 	if (!b)
 		return -ENOMEM;
-	b->probe.addr = (kprobe_opcode_t *)address;
-	b->probe.pre_handler = jifl_probe_caught;
-	b->probe.post_handler = jifl_probe_behind;
-	INIT_LIST_HEAD(&b->sites);
+	b->probe[0].addr = (kprobe_opcode_t *)address;
+	b->probe[0].pre_handler = jifl_probe_caught;
+	b->probe[0].post_handler = jifl_probe_behind;
 	jifl_probe_join_list(site, b);
-	err = JIFL_TRY(register_kprobe(&b->probe));
+	err = JIFL_TRY(register_kprobe(&b->probe[0]));
 	if (err) {
 		/* The kernel has waited for handlers, if there was an int3. */
 		site->breakpoint = NULL;
 		kfree(b);
 		return err;
 	}
-	hash_add(jifl_breakpoints, &b->node, address);
+	hash_add_rcu(jifl_breakpoints, &b->node, address);
 	return 0;
 }
 
-static int jifl_probe_join(struct jifl_probe_site *site, unsigned long address)
+/* An int3 of the module's own, which is to be armed. */
+static int jifl_probe_make_own(struct jifl_probe_site *site, unsigned long address,
+			       const struct jifl_step *step)
 {
-	struct jifl_breakpoint *b = jifl_probe_find(address);
+	struct jifl_breakpoint *b = jifl_probe_alloc(address, 0);
 
 	if (!b)
-		return jifl_probe_make(site, address);
+		return -ENOMEM;
+	b->is_own = true;
+	b->step = *step;
 	jifl_probe_join_list(site, b);
+	hash_add_rcu(jifl_breakpoints, &b->node, address);
 	return 0;
+}
+
+/* own: the session prefers int3s of the module's own. */
+static int jifl_probe_join(struct jifl_probe *p, struct jifl_probe_site *site, bool own,
+			   struct jifl_int3_walk *walk)
+{
+	const unsigned long address = p->places[site->first].address;
+	struct jifl_breakpoint *b = jifl_probe_find(address);
+	struct jifl_step step = {};
+	int err;
+
+	if (b) {
+		jifl_probe_join_list(site, b);
+		return 0;
+	}
+	if (own && jifl_int3_may(walk, address, &step))
+		return jifl_probe_make_own(site, address, &step);
+	err = jifl_probe_make(site, address);
+	if (!own && jifl_int3_instead(p, err) && jifl_int3_may(walk, address, &step))
+		return jifl_probe_make_own(site, address, &step);
+	return err;
 }
 
 /* Steps 1 and 3. */
@@ -170,25 +215,52 @@ static enum jifl_splice_refusal jifl_probe_reason(int err)
 	}
 }
 
-int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
+/* Kprobes are set. Int3s of the module's own are not, but have their place in the table. */
+static int jifl_probe_join_all(struct jifl_probe *p, struct jifl_int3_walk *walk, u32 *bad,
+			       enum jifl_splice_refusal *why)
 {
+	const bool own = jifl_int3_wanted(p);
 	u32 i;
 	int err;
 
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
-		const unsigned long address = p->places[site->first].address;
 
 		*bad = i;
-		/* Each breakpoint interrupts all processors, and there may be thousands. */
+		/* Each kprobe interrupts all processors, and there may be thousands. */
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
-		err = jifl_probe_join(site, address);
+		err = jifl_probe_join(p, site, own, walk);
 		if (err == -ENOMEM)
 			return err;
-		*why = err ? jifl_probe_reason(err) :
-		       !jifl_probe_stands(address) ? JIFL_SPLICE_SWITCHED_OFF :
+		if (err) {
+			*why = jifl_probe_reason(err);
+			return -EILSEQ;
+		}
+	}
+	return 0;
+}
+
+int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
+{
+	struct jifl_int3_walk walk = {};
+	u32 i;
+	int err = jifl_probe_join_all(p, &walk, bad, why);
+
+	if (!err && walk.made) {
+		err = jifl_int3_copy(p, &walk);
+		if (!err)
+			jifl_int3_arm(p);
+	}
+	if (err)
+		return err;
+	for (i = 0; i < p->nsites; i++) {
+		struct jifl_probe_site *site = &p->sites[i];
+
+		*bad = i;
+		cond_resched();
+		*why = !jifl_probe_stands(site->breakpoint->address) ? JIFL_SPLICE_SWITCHED_OFF :
 		       jifl_probe_learn(p, site);
 		if (*why)
 			return -EILSEQ;
@@ -206,7 +278,6 @@ static struct jifl_breakpoint *jifl_probe_leave(struct jifl_probe_site *site, un
 	list_del_rcu(&site->node);
 	if (!list_empty(&b->sites))
 		return NULL;
-	hash_del(&b->node);
 	return b;
 }
 
@@ -220,11 +291,21 @@ static bool jifl_probe_is_stopped(const struct jifl_probe *p, const struct jifl_
 	return true;
 }
 
+static void jifl_probe_forget(struct kprobe *kp)
+{
+	hash_del_rcu(&container_of(kp, struct jifl_breakpoint, probe[0])->node);
+}
+
+static void jifl_probe_free(struct kprobe *kp)
+{
+	kfree(container_of(kp, struct jifl_breakpoint, probe[0]));
+}
+
 /* all: each site; else those whose places are all stopped. */
 static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 {
 	struct jifl_breakpoint *b;
-	u32 i, n = 0;
+	u32 i, n = 0, own = p->nsites;
 
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
@@ -233,8 +314,15 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 			continue;
 		b = jifl_probe_leave(site, p->places[site->first].address);
 		if (b)
-			p->leaving[n++] = &b->probe;
+			p->leaving[b->is_own ? --own : n++] = &b->probe[0];
 	}
+	p->had_own |= own < p->nsites;
+	jifl_int3_disarm(&p->leaving[own], p->nsites - own);
+	/* No processor executes one of them from here on, or the kernel executes it again. */
+	for (i = 0; i < n; i++)
+		jifl_probe_forget(p->leaving[i]);
+	for (i = own; i < p->nsites; i++)
+		jifl_probe_forget(p->leaving[i]);
 	unregister_kprobes(p->leaving, n);
 	synchronize_rcu();
 	for (i = 0; i < p->nsites; i++) {
@@ -242,11 +330,13 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 
 		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
-		site->missed = READ_ONCE(site->breakpoint->probe.nmissed) - site->before;
+		site->missed = jifl_probe_nmissed(site->breakpoint) - site->before;
 		site->breakpoint = NULL;
 	}
 	for (i = 0; i < n; i++)
-		kfree(container_of(p->leaving[i], struct jifl_breakpoint, probe));
+		jifl_probe_free(p->leaving[i]);
+	for (i = own; i < p->nsites; i++)
+		jifl_probe_free(p->leaving[i]);
 }
 
 void jifl_probe_clear(struct jifl_probe *p)
@@ -261,7 +351,7 @@ void jifl_probe_clear_stopped(struct jifl_probe *p)
 
 void jifl_probe_lifted(struct kprobe *kp)
 {
-	struct jifl_breakpoint *b = container_of(kp, struct jifl_breakpoint, probe);
+	struct jifl_breakpoint *b = container_of(kp, struct jifl_breakpoint, probe[0]);
 	struct jifl_probe_site *site;
 
 	/* When the breakpoint goes for good, the list is empty. */
@@ -275,7 +365,7 @@ u64 jifl_probe_site_missed(const struct jifl_probe_site *site)
 	u64 missed;
 
 	mutex_lock(&jifl_session_mutex);
-	missed = site->breakpoint ? READ_ONCE(site->breakpoint->probe.nmissed) - site->before :
+	missed = site->breakpoint ? jifl_probe_nmissed(site->breakpoint) - site->before :
 				    site->missed;
 	mutex_unlock(&jifl_session_mutex);
 	return missed;

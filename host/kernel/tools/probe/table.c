@@ -280,7 +280,7 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 void jifl_probe_instrument(struct ir_block *b, void *unused)
 {
 	u32 row = jifl_probe_first(b->addr.v);
-	u16 at = 0;
+	u16 at = 0, n = 0;
 
 	for (; row < jifl_probe_nrows; row++) {
 		const unsigned long address = jifl_probe_rows[row].address;
@@ -291,7 +291,8 @@ void jifl_probe_instrument(struct ir_block *b, void *unused)
 		while (at < b->ninsns && b->insns[at].addr.v < address)
 			at++;
 		if (at < b->ninsns && b->insns[at].addr.v == address &&
-		    !jifl_probe_is_doors(b, place))
+		    !jifl_probe_is_doors(b, place) &&
+		    (++n <= 4 || !JIFL_HOST_PLANTED(places_crowded)))
 			jifl_probe_insert(b, place, at);
 	}
 }

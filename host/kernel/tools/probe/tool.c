@@ -80,15 +80,23 @@ static int jifl_probe_refuse(struct jifl_session *s, u32 n, enum jifl_splice_ref
 	return -EILSEQ;
 }
 
+/* Each place is asked about: who has thousands leaves out all that cannot be probed, at once. */
 static int jifl_probe_fill_all(struct jifl_session *s, struct jifl_probe *p)
 {
-	enum jifl_splice_refusal why;
-	u32 i;
+	struct jifl_probe_part part = {};
+	u32 i, first = s->nsplices;
 
 	for (i = 0; i < s->nsplices; i++) {
-		why = jifl_probe_fill(s, &s->splices[i], &p->places[i]);
-		if (why)
-			return jifl_probe_refuse(s, i, why);
+		cond_resched();
+		s->splices[i].refused = jifl_probe_fill(s, &s->splices[i], &p->places[i], &part);
+	}
+	jifl_probe_refuse_kernels(s);
+	for (i = s->nsplices; i--;)
+		if (s->splices[i].refused)
+			first = i;
+	if (first < s->nsplices)
+		return jifl_probe_refuse(s, first, s->splices[first].refused);
+	for (i = 0; i < s->nsplices; i++) {
 		p->places[i].counter = JIFL_ALLOC(alloc_percpu(u64));
 		if (!p->places[i].counter)
 			return -ENOMEM;
@@ -167,6 +175,8 @@ static void jifl_probe_close(struct jifl_session *s)
 		return;
 	for (i = 0; i < p->nplaces; i++)
 		free_percpu(p->places[i].counter);
+	if (p->had_own)
+		jifl_int3_free();
 	jifl_hit_ring_close(p->ring);
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
@@ -228,6 +238,28 @@ static int jifl_probe_attach(struct jifl_session *s)
 
 /* --- what the door skips ------------------------------------------------------------------ */
 
+/* The first place at the address or behind it. */
+static u32 jifl_probe_place_from(const struct jifl_probe *p, unsigned long address)
+{
+	u32 low = 0, high = p->nplaces;
+
+	while (low < high) {
+		const u32 mid = low + (high - low) / 2;
+
+		if (p->places[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The places that the aim's door skips. There are two at most: the endbr64 and the site. */
+#define for_each_skipped(i, p, aim)						\
+	for ((i) = jifl_probe_place_from((p), (aim)->target->id);		\
+	     (i) < (p)->nplaces && (p)->places[i].address < (aim)->target->address; (i)++) \
+		if ((p)->places[i].skipped && (p)->places[i].aim == (aim))
+
 static void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			     struct ir_insert *exit, u32 *nexit)
 {
@@ -236,9 +268,8 @@ static void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 
 
 	*nentry = 0;
 	*nexit = 0;
-	/* There are two at most: the endbr64 and the site. */
-	for (i = 0; i < p->nplaces && *nentry < JIFL_ENTRY_INSERTS; i++)
-		if (p->places[i].skipped && p->places[i].aim == aim)
+	for_each_skipped(i, p, aim)
+		if (*nentry < JIFL_ENTRY_INSERTS)
 			entry[(*nentry)++] = (struct ir_insert){
 				.kind = IR_INSERT_COUNT,
 				.counter = (unsigned long)p->places[i].counter,
@@ -251,9 +282,8 @@ static void jifl_probe_passes(struct jifl_aim *aim)
 	const struct jifl_probe *p = aim->session->tool_data;
 	u32 i;
 
-	for (i = 0; i < p->nplaces; i++)
-		if (p->places[i].skipped && p->places[i].aim == aim)
-			this_cpu_inc(*p->places[i].counter);
+	for_each_skipped(i, p, aim)
+		this_cpu_inc(*p->places[i].counter);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -325,8 +355,9 @@ static int jifl_probe_hits(const struct jifl_session *s, struct jifl_hit_read *r
 
 static int jifl_probe_init(void)
 {
-	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted);
-	return jifl_groups_init() ?: jifl_act_bpf_init();
+	jifl_probe_find_kernels();
+	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted, jifl_int3_beneath);
+	return jifl_groups_init() ?: jifl_act_bpf_init() ?: jifl_int3_init();
 }
 
 const struct jifl_tool jifl_tool_probe = {
@@ -341,6 +372,7 @@ const struct jifl_tool jifl_tool_probe = {
 	.other_table = jifl_probe_other,
 	.hits = jifl_probe_hits,
 	.init = jifl_probe_init,
+	.exit = jifl_int3_exit,
 	.open = jifl_probe_open,
 	.close = jifl_probe_close,
 	.attach = jifl_probe_attach,

@@ -205,6 +205,8 @@ impl Code {
                 && memory.any(|memory| wanted.contains(&memory.access()))
         };
         let mut is_it = |one: &Instruction| match form {
+            // What a warning's stands for is the kernel's own.
+            Form::Every => one.mnemonic() != Mnemonic::Ud2 && one.mnemonic() != Mnemonic::Int3,
             Form::Calls => matches!(thunks.flow(one), Flow::Call(_)),
             Form::CallsOf(callee) => calls(one, callee),
             Form::BehindCallsOf(callee) => {
@@ -351,6 +353,8 @@ pub mod tests {
             let site = 0x1000..0x1005;
             code.all(&form, &Thunks::default(), site, is_it)
         };
+        let every = [0x1005, 0x100a, 0x100d, 0x1013, 0x1015, 0x101a, 0x101f];
+        assert_eq!(found("fn:f insn"), every);
         assert_eq!(found("fn:f call:g"), [0x1015, 0x101f]);
         assert_eq!(found("fn:f call:g:return"), [0x101a]);
         assert_eq!(found("fn:f call:*"), [0x1015, 0x101a, 0x101f]);

@@ -15,11 +15,13 @@ mod source;
 mod word;
 
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use clap::Args;
 use jifl_code::program::Program;
-use jifl_sys::abi::{FLAG_ADOPT, Kind};
+use jifl_sys::abi::{FLAG_ADOPT, Kind, SPLICE_OWNED};
+use serde::Serialize;
 
 use self::code::Parts;
 use self::groups::Groups;
@@ -71,6 +73,7 @@ PLACE is in a function of the kernel:
   'fn:NAME call:CALLEE:return'  the instructions behind these calls
   'fn:NAME call'             all calls; so load and store: instructions that access memory
   'fn:NAME MNEMONIC'         all instructions of a kind: cmpxchg, 'lock cmpxchg', lock, movl
+  'fn:NAME insn'             all instructions
 NAME may be NAME@MODULE, 0xADDRESS, or NAME.cold with an offset. Where all of something is meant,
 and in fn:NAME, it may be a glob: all functions that can be probed are meant.
 
@@ -116,6 +119,9 @@ pub struct ProbeArgs {
     /// Go on although more than 1,000 places are meant
     #[arg(short, long, conflicts_with = "census")]
     yes: bool,
+    /// Show which places are meant, and end
+    #[arg(long, conflicts_with_all = ["census", "count", "time", "command"])]
+    list: bool,
     /// Count executions: what is done if nothing else is asked for
     #[arg(long)]
     count: bool,
@@ -154,7 +160,10 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let sink = Sink::open(args.output.as_deref())?;
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
-    settle(&mut session, &mut places)?;
+    settle(&mut session, &mut places, &words)?;
+    if args.list {
+        return list(args, &places, &session.targets, sink);
+    }
     let Compiled { programs, layouts } = match args.actions.is_any() {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
         false => Compiled::default(),
@@ -171,6 +180,52 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         asked.records(),
         &calls,
     )
+}
+
+/// A place, without a session.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    place: &'a str,
+    address: String,
+    /// Where its function begins.
+    function: String,
+}
+
+/// All places.
+#[derive(Debug, Serialize)]
+struct List<'a> {
+    command: &'static str,
+    list: Vec<Listed<'a>>,
+}
+
+/// Shows the places.
+fn list(
+    args: &ProbeArgs,
+    places: &Places,
+    targets: &[Target],
+    mut sink: Sink,
+) -> Result<u8, Failure> {
+    let function = |at: u32| targets[at as usize].function();
+    let all = places.names.iter().zip(&places.splices);
+    let list = List {
+        command: "probe",
+        list: all
+            .map(|(name, splice)| Listed {
+                place: name,
+                address: format!("{:#x}", splice.address),
+                function: format!("{:#x}", function(splice.target).map_or(0, |one| one.address)),
+            })
+            .collect(),
+    };
+    sink.write(&match args.format {
+        Format::Text => list
+            .list
+            .iter()
+            .map(|one| format!("{}  {}\n", one.address, one.place))
+            .collect(),
+        Format::Json | Format::Ndjson => json(&list),
+    })?;
+    Ok(DONE)
 }
 
 /// For each word the values that its line of kprobe events records.
@@ -259,8 +314,9 @@ fn told<'a>(
     }
 }
 
-/// Takes out what the module has against functions that globs mean, and says so.
-fn settle(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
+/// Takes out what the module has against functions that globs mean, and instructions of the
+/// kernel's own that forms mean. Says so.
+fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Result<(), Failure> {
     let may_be_left_out = |target: &Target| match target {
         Target::Function(one) => one.may_be_left_out,
         Target::Syscall(_) => false,
@@ -269,7 +325,8 @@ fn settle(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
     let address: Vec<u64> = (session.targets.iter())
         .map(|target| target.function().map_or(0, |function| function.address))
         .collect();
-    while optional.contains(&true) && !places.splices.is_empty() {
+    let has_forms = words.iter().any(|word| matches!(word.what, What::All(_)));
+    while (has_forms || optional.contains(&true)) && !places.splices.is_empty() {
         session.splices = places.splices.clone();
         let tried = session.tried(&device::open()?)?;
         let before = places.splices.len();
@@ -281,54 +338,82 @@ fn settle(session: &mut Session, places: &mut Places) -> Result<(), Failure> {
             let left_out = places.left_out.entry(why).or_default();
             left_out.insert(address[*target]);
         }
-        let bad = tried.place.and_then(|(at, why)| {
-            let target = places.splices[at].target as usize;
-            let is_known = !optional[target] || tried.targets.contains_key(&target);
-            (!is_known).then_some((at, target, why))
-        });
-        if let Some((_, target, why)) = bad {
-            let left_out = places.left_out.entry(why).or_default();
-            left_out.insert(address[target]);
+        let named = places.named(words);
+        // Places, and functions of which at most the door is left.
+        let (mut alone, mut bodies) = (HashSet::new(), HashSet::new());
+        for (at, (refused, why)) in &tried.places {
+            let splice = &places.splices[*at];
+            let target = splice.target as usize;
+            if tried.targets.contains_key(&target) {
+                continue;
+            }
+            if *refused == SPLICE_OWNED && !named[*at] {
+                *places.kernels.entry(why).or_default() += 1;
+            } else if optional[target] {
+                let left_out = places.left_out.entry(why).or_default();
+                left_out.insert(address[target]);
+                bodies.insert(target);
+            } else {
+                continue;
+            }
+            alone.insert((splice.address, splice.where_));
         }
-        let splice = bad.map(|(at, target, _)| (places.splices[at].address, target));
         places.keep(|one| {
             let target = one.target as usize;
             let is_refused = optional[target] && tried.targets.contains_key(&target);
             // A door counts where no instruction of the function can be probed.
-            let is_like_it = splice.is_some_and(|(bad, of)| {
-                of == target && (one.address == bad || one.address != address[target])
-            });
-            !is_refused && !is_like_it
+            let is_like_it = bodies.contains(&target) && one.address != address[target];
+            !is_refused && !is_like_it && !alone.contains(&(one.address, one.where_))
         });
         if places.splices.len() == before {
             break;
         }
     }
-    if places.left_out.is_empty() {
-        return Ok(());
-    }
-    let text = left_out(&places.left_out);
+    let texts = [
+        left_out(&places.left_out),
+        kernels(&places.kernels),
+    ];
+    let text: Vec<String> = texts.into_iter().flatten().collect();
+    let text = text.join("; ");
     if places.splices.is_empty() {
         return Err(Failure::failed(format!(
             "nothing is left of what is to be probed: {text}"
         )));
     }
-    output::note(&format!("jifl: {text}"));
+    if !text.is_empty() {
+        output::note(&format!("jifl: {text}"));
+    }
     Ok(())
 }
 
+/// How many instructions are left out, and why.
+fn kernels(all: &BTreeMap<&'static str, usize>) -> Option<String> {
+    let number: usize = all.values().sum();
+    let why: Vec<&str> = all.keys().copied().collect();
+    let are = if number == 1 { " is" } else { "s are" };
+    (number > 0).then(|| {
+        format!(
+            "{} instruction{are} left out: {}",
+            grouped(number as u64),
+            why.join(", ")
+        )
+    })
+}
+
 /// How many functions are left out, and why.
-fn left_out(all: &LeftOut) -> String {
+fn left_out(all: &LeftOut) -> Option<String> {
     let number: usize = all.values().map(|functions| functions.len()).sum();
     let causes = all.iter();
     let causes =
         causes.map(|(why, functions)| format!("{why} ({})", grouped(functions.len() as u64)));
     let are = if number == 1 { " is" } else { "s are" };
-    format!(
-        "{} function{are} left out: {}",
-        grouped(number as u64),
-        causes.collect::<Vec<_>>().join(", ")
-    )
+    (number > 0).then(|| {
+        format!(
+            "{} function{are} left out: {}",
+            grouped(number as u64),
+            causes.collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
@@ -384,6 +469,7 @@ mod tests {
                 "fn:vfs_read --bpf /sys/fs/bpf/on_read",
                 "--kprobe fn:a fn:b",
                 "--census",
+                "fn:vfs_*%return --list --yes -f json",
                 "--census mod:ext4 -f json --vmlinux vmlinux",
             ],
             &[
@@ -393,6 +479,7 @@ mod tests {
                 "--census --for 1s",
                 "--census --each",
                 "--census --yes",
+                "fn:vfs_read --list -- ls",
                 "fn:vfs_read --ring 0",
                 "--kprobe fn:a --record count",
             ],

@@ -44,6 +44,8 @@ pub struct Places {
     pub of_words: Vec<Vec<usize>>,
     /// Functions that globs mean, and whose places are left out, by the reason.
     pub left_out: LeftOut,
+    /// Instructions that forms mean, and that the kernel keeps to itself: how many for each reason.
+    pub kernels: BTreeMap<&'static str, usize>,
 }
 
 /// What a program at a place can name.
@@ -594,17 +596,36 @@ pub fn select(
         spots,
         of_words,
         left_out,
+        kernels: BTreeMap::new(),
     })
 }
 
 impl Places {
+    /// For each place whether a word names it, not only a form that it has.
+    pub fn named(&self, words: &[Word]) -> Vec<bool> {
+        let mut named = vec![false; self.splices.len()];
+        for (word, places) in words.iter().zip(&self.of_words) {
+            if !matches!(word.what, What::All(_)) {
+                places.iter().for_each(|at| named[*at] = true);
+            }
+        }
+        named
+    }
+
     /// Takes out the places of functions that turn out to be left out: each refused one tells.
     pub fn keep(&mut self, keeps: impl Fn(&Splice) -> bool) {
         let kept: Vec<bool> = self.splices.iter().map(keeps).collect();
-        let before = |at: usize| kept[..at].iter().filter(|kept| **kept).count();
+        // For each place how many before it are kept.
+        let before: Vec<usize> = (kept.iter())
+            .scan(0, |sum, kept| {
+                let before = *sum;
+                *sum += usize::from(*kept);
+                Some(before)
+            })
+            .collect();
         for places in &mut self.of_words {
             places.retain(|at| kept[*at]);
-            places.iter_mut().for_each(|at| *at = before(*at));
+            places.iter_mut().for_each(|at| *at = before[*at]);
         }
         let mut at = kept.iter();
         self.splices.retain(|_| at.next().copied().unwrap_or(true));
@@ -648,7 +669,7 @@ mod tests {
         };
         let many = message(1001, false);
         assert!(many.starts_with("fn:*: these are 1,001 places") && many.ends_with("or --yes"));
-        assert!(check_number(4096, true, None).is_ok());
-        assert!(message(4097, true).contains("at most 4,096"));
+        assert!(check_number(65_536, true, None).is_ok());
+        assert!(message(65_537, true).contains("at most 65,536"));
     }
 }

@@ -27,6 +27,8 @@ pub enum What {
 /// A form of instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
+    /// All.
+    Every,
     /// Calls, direct or not.
     Calls,
     /// Direct calls of functions with this name or glob, and jumps there.
@@ -61,7 +63,7 @@ pub struct Word {
 pub const FORMS: &str = "a place is fn:NAME, fn:NAME+0xOFFSET, fn:NAME+0xOFFSET:taken, \
                          fn:NAME+0xOFFSET:not-taken, fn:NAME%return, 0xADDRESS, line:FILE:LINE, \
                          'fn:NAME call:CALLEE', 'fn:NAME call:CALLEE:return', 'fn:NAME call', \
-                         'fn:NAME load', 'fn:NAME store' or 'fn:NAME MNEMONIC'";
+                         'fn:NAME load', 'fn:NAME store', 'fn:NAME insn' or 'fn:NAME MNEMONIC'";
 
 impl Word {
     /// Reads a word.
@@ -135,6 +137,7 @@ fn form(parts: &[&str]) -> Option<Form> {
         })
     };
     match *parts {
+        ["insn"] => Some(Form::Every),
         ["call"] => Some(Form::Calls),
         ["load"] => Some(Form::Loads),
         ["store"] => Some(Form::Stores),
