@@ -11,12 +11,14 @@
 //! 5. [`explained`]: which bytes that explains, and what the others are.
 //! 6. [`depth`]: how deep the stack is at every instruction, compared with the ORC table.
 //! 7. [`live`]: which registers and flags are live, across functions.
+//!    [`dead`]: what is dead at each instruction, for tests that overwrite it.
 //! 8. [`edges`]: counts of edges from counts of blocks.
 //! 9. [`summary`]: the figures of a whole kernel.
 //! 10. [`observed`]: what was seen to execute, which has to be in the structure.
 //!
 //! The method is that of the KernInst dissertation (Tamches 2001, chapter 3).
 
+pub mod dead;
 pub mod depth;
 pub mod edges;
 pub mod effect;

@@ -5,6 +5,7 @@
 
 mod calls;
 mod counted;
+mod dead;
 mod derived;
 mod input;
 mod observed;
@@ -21,6 +22,7 @@ use jifl_code::summary;
 #[cfg(test)]
 pub use self::counted::tests as counted_tests;
 pub use self::counted::{Counted, EdgeCounts};
+pub use self::dead::{DeadArgs, run as run_dead};
 use self::input::Scope;
 pub use self::input::Source;
 pub use self::observed::{CheckArgs, run as run_check};
