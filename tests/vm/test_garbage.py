@@ -18,7 +18,7 @@ import harness
 PROGRAMS = ["system.py", "shell.sh"]
 SOAK = ["coreutils.sh", "archive.sh"]
 # Of a hundred places so many. JIFL_TEST_SEED=N draws those of an earlier run.
-PERCENT = 40
+PERCENT = 10
 SEED = int(os.environ.get("JIFL_TEST_SEED", "0")) or random.randrange(1, 1 << 32)
 
 
@@ -65,6 +65,7 @@ def test_garbage(kernel, show, tmp_path):
     show(f"garbage in what is dead: JIFL_TEST_SEED={SEED}: {'; '.join(said.stdout.splitlines())}")
 
 
+@pytest.mark.skipif(not harness.SOAK, reason="in the soak: it tests the test beside it")
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_one_register_too_many(kernel, show, tmp_path):
     """Liveness that forgets rbx where branches lead: it is noticed."""
