@@ -164,6 +164,9 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 	case IR_INSERT_HIST:
 		emit_hist(w, config, ins, flags, regs);
 		return;
+	case IR_INSERT_GARBAGE:
+		emit_poison(w, config, ~(ins->imm >> IR_GARBAGE_FLAGS), ~ins->imm);
+		return;
 	case IR_INSERT_RECORD:
 		break;	/* emit_record */
 	}

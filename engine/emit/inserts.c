@@ -304,7 +304,8 @@ static void choose_place(const struct ir_block *b, const struct jifl_liveness *l
 static bool meets_flags(const struct ir_insert *ins, const struct jifl_liveness *l)
 {
 	return l->flags[jifl_liveness_at(ins->at, ins->place)] &&
-	       (ins->kind != IR_INSERT_STORE || ins->when.width);
+	       ((ins->kind != IR_INSERT_STORE && ins->kind != IR_INSERT_GARBAGE) ||
+		ins->when.width);
 }
 
 /* Registers are looked at only where that pays. */

@@ -19,6 +19,7 @@
 #define IR_BLOCK_INSERTS 192
 #define IR_INSERT_LONG	4	/* inserts whose room a long one takes */
 #define IR_CALL_ARGS	6	/* those passed in registers */
+#define IR_GARBAGE_FLAGS 16	/* the first bit of flags in IR_INSERT_GARBAGE's imm */
 #define IR_HIST_BUCKETS	65	/* one for 0, one for each power of two: all 64-bit values */
 
 /* How emit treats an instruction. */
@@ -172,6 +173,12 @@ enum ir_insert_kind {
 	IR_INSERT_CALL,		/* call fn(args); preserves everything */
 	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring: emit/record.c */
 	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
+	/*
+	 * For tests: put garbage into these, whatever the engine's own liveness says of them: bit
+	 * i of imm stands for register i, those from IR_GARBAGE_FLAGS on stand for enum ir_flag.
+	 * rsp is left alone.
+	 */
+	IR_INSERT_GARBAGE,
 };
 
 /* Where an insert goes. */

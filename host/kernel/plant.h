@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What only a module built for tests has (scripts/build-modules --test): bugs
- * planted on purpose, which the test suite must catch, and allocations that fail
- * on request, which nothing may come to harm by. Otherwise no code is left of
- * either. The engine's plants are in engine/base/plant.h.
+ * planted on purpose, which the test suite must catch, allocations that fail
+ * on request, which nothing may come to harm by, and garbage in what a list calls
+ * dead (garbage.c). Otherwise no code is left of these. The engine's plants are in
+ * engine/base/plant.h.
  */
 #ifndef JIFL_HOST_PLANT_H
 #define JIFL_HOST_PLANT_H
 
 #include <linux/errno.h>
 #include <linux/types.h>
+
+#include "../../engine/engine.h"
 
 /* X(name, what it breaks); chosen by the module's parameter plant=name. */
 #define JIFL_HOST_PLANTS(X) \
@@ -100,12 +103,18 @@ enum jifl_host_plant {
 
 #ifdef JIFL_TEST_BUILD
 extern enum jifl_host_plant jifl_host_plant;
+/*
+ * As jifl_engine_everywhere, beside garbage.c's inserts. Takes the engine lock. There is one
+ * caller, so fn is what the tool probe inserts.
+ */
+void jifl_garbage_everywhere(jifl_instrument_fn fn);
 /* Is this allocation the one that is to fail? Any context. */
 bool jifl_plant_fails(void);
 /* -EINVAL for an unknown plant. */
 int jifl_plant_init(void);
 #else
 #define jifl_host_plant jifl_host_plant_none
+#define jifl_garbage_everywhere jifl_engine_everywhere
 static inline bool jifl_plant_fails(void)
 {
 	return false;

@@ -4,6 +4,7 @@
 That is each block, each way from block to block, each function that was entered, each fault.
 """
 
+import json
 import struct
 import subprocess
 from pathlib import Path
@@ -86,6 +87,30 @@ def missing(directory, *options):
     return int(last[0].split()[0]), end.stdout
 
 
+# Of a row of `jifl analyze`: what does not depend on modules, which an image of memory is without.
+OWN = ["text_bytes", "code_bytes", "functions", "blocks", "instructions", "edges", "direct_calls", "indirect_calls", "dead"]
+
+
+def figures(kernel, module="vmlinux"):
+    """Figures of the kernel itself, or of a module."""
+    end = subprocess.run([harness.JIFL, "analyze", kernel, "-f", "json"], capture_output=True, text=True, check=False)
+    assert end.returncode == 0, end
+    row = next(row for row in json.loads(end.stdout)["modules"] if row["module"] == module)
+    return {name: row[name] for name in OWN}
+
+
+def without_virtual_addresses(image):
+    """A copy of an image of memory in which only physical addresses are told, as QEMU writes them."""
+    data = bytearray(image.read_bytes())
+    (number,) = struct.unpack_from("<H", data, 56)
+    for place in range(64, 64 + 56 * number, 56):
+        if data[place] == 1:
+            data[place + 16:place + 24] = bytes(8)
+    copy = image.with_suffix(".physical")
+    copy.write_bytes(data)
+    return copy
+
+
 def test_records_become_facts():
     """Of records by hand: a chain, a mark that ends it, a fault."""
     path = [(0x81000000, 1), (0x81000010, 1), (0x10000000, 7), (0x81000020, 1), (FAULT, 0x81000024), (0x81000030, 1)]
@@ -106,6 +131,11 @@ def test_structure(kernel, show, tmp_path):
     number, text = missing(tmp_path)
     assert number == 0, text
     show(f"facts in the structure: {len(facts)}: {', '.join(text.splitlines()[:-1])}")
+    programs = figures(tmp_path / "kernel", "bpf")
+    assert programs["functions"] >= 1 and programs["blocks"] >= 3, programs
+    want = figures(tmp_path / "kernel")
+    for image in (tmp_path / "vmcore", without_virtual_addresses(tmp_path / "vmcore")):
+        assert figures(image) == want, image
     for plant in PLANTS:
         number, _ = missing(tmp_path, "--plant", plant)
         assert number > 0, plant

@@ -107,6 +107,9 @@ enum Command {
     /// Whether what sessions have seen is in the structure of a kernel's code
     #[command(hide = true)]
     CheckStructure(analyze::CheckArgs),
+    /// What is dead at places of a kernel, for tests that overwrite it
+    #[command(hide = true)]
+    DeadPlaces(analyze::DeadArgs),
 }
 
 fn main() -> ExitCode {
@@ -153,6 +156,7 @@ fn main() -> ExitCode {
         Command::Man(args) => generate::run_man(&args, Cli::command()),
         Command::BenchPeers(args) => bench::run_peers(&args),
         Command::CheckStructure(args) => analyze::run_check(&args),
+        Command::DeadPlaces(args) => analyze::run_dead(&args),
     };
     match result {
         Ok(status) => ExitCode::from(status),

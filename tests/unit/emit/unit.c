@@ -78,3 +78,45 @@ UNIT_TEST(too_many, "emit/unit: inserts a block has no room for")
 	CHECK(b.inserts_full);
 	CHECK_EQ(b.ninserts, IR_BLOCK_INSERTS);
 }
+
+/* --- garbage in what is called dead -------------------------------------------------------- */
+
+static s32 garbage_mask;
+static u16 garbage_at;
+
+static void insert_garbage(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins = ir_block_insert(b, IR_BEFORE, garbage_at);
+
+	ins->kind = IR_INSERT_GARBAGE;
+	ins->imm = garbage_mask;
+}
+
+/* What the code returns with garbage before this instruction. */
+static u64 with_garbage(const char *code, u32 len, u16 at, s32 mask)
+{
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(text, sizeof(text), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	memset(text, 0xcc, sizeof(text));
+	memcpy(text, code, len);
+	garbage_at = at;
+	garbage_mask = mask;
+	return user_host_call(jifl_engine_context_create(insert_garbage, NULL), text, 0);
+}
+
+#define WITH_GARBAGE(code, at, mask) with_garbage(code, sizeof(code) - 1, at, mask)
+
+UNIT_TEST(garbage, "emit/unit: garbage in what a mask says, and in nothing else")
+{
+	/* xor %eax, %eax; setb %al; ret */
+	static const char carry[] = "\x31\xc0\x0f\x92\xc0\xc3";
+	/* mov $5, %ecx; mov %rcx, %rax; ret */
+	static const char move[] = "\xb9\x05\0\0\0\x48\x89\xc8\xc3";
+
+	CHECK_EQ(WITH_GARBAGE(carry, 1, IR_CF << IR_GARBAGE_FLAGS), 1);
+	CHECK_EQ(WITH_GARBAGE(carry, 1, (IR_FLAGS & ~IR_CF) << IR_GARBAGE_FLAGS), 0);
+	CHECK_EQ(WITH_GARBAGE(carry, 2, 1 << IR_RAX), EMIT_POISON_VALUE | IR_RAX);
+	CHECK_EQ(WITH_GARBAGE(move, 1, 1 << IR_RCX), EMIT_POISON_VALUE | IR_RCX);
+	CHECK_EQ(WITH_GARBAGE(move, 1, 1 << IR_RAX | 1 << IR_RDX | 1 << IR_RSP), 5);
+	CHECK_EQ(WITH_GARBAGE(move, 0, 1 << IR_RCX | 1 << IR_RAX), 5);
+}

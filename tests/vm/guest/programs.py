@@ -8,33 +8,16 @@ KIND: what `jifl count` counts. PROGRAM: a file of programs/.
 
 import json
 import os
-import shutil
-import time
 from pathlib import Path
 
-from lib import SLOWNESS, check, complaints, figure, main, report, run, same
+from lib import SLOWNESS, check, complaints, figure, main, report, same
+from programs_run import command, in_fresh_directory
 
-PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 MEGABYTE = 1 << 20
 
 # Calls of the command's own family that cannot be counted: those in flight
 # when the session begins or ends.
 MISSED = 10
-
-
-def command(program):
-    path = PROGRAMS / program
-    return ["/usr/bin/python3", "-B", path] if path.suffix == ".py" else ["sh", path]
-
-
-def in_fresh_directory(*words):
-    """Runs it in a directory of its own: always the same one, so that names are the same."""
-    directory = Path("/tmp/programs")
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir()
-    start = time.monotonic()
-    end = run(*words, cwd=directory, timeout=600)
-    return end, time.monotonic() - start
 
 
 def sane(name, data, kind):

@@ -5,11 +5,13 @@ test_structure.py looks at it.
 
 usage: structure.py DIRECTORY LOAD... -- LOAD...
 
-DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes;
+DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes; `vmcore`,
+an image of the kernel's own text and read-only data;
 `counts`, the blocks that were executed; `path.CPU`, the blocks in their order; `trace.CPU`, the
 functions. LOAD is a line of the shell. Those before -- are counted, those behind it are recorded.
 """
 
+import ctypes
 import os
 import struct
 import subprocess
@@ -81,17 +83,62 @@ def records(directory, name, kind, loads):
     figure(f"records of {name}, lost", f"{sum(sizes)}, {lost_at_all}")
 
 
+def bpf_program():
+    """Loads a BPF program, which the kernel translates; its file.
+
+    r0 = 1; if r1 == 0 goto +1; r0 = 2; exit
+    """
+    instructions = [(0xb7, 0, 0, 1), (0x15, 1, 1, 0), (0xb7, 0, 0, 2), (0x95, 0, 0, 0)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("<BBhi", *one) for one in instructions))
+    licence = ctypes.create_string_buffer(b"GPL")
+    # BPF_PROG_LOAD of a socket filter: type, instructions, code, licence.
+    attributes = struct.pack("<IIQQ", 1, len(instructions), ctypes.addressof(code), ctypes.addressof(licence)).ljust(120, b"\0")
+    file = ctypes.CDLL(None, use_errno=True).syscall(321, 5, ctypes.create_string_buffer(attributes), len(attributes))
+    check("a BPF program is loaded", file >= 0, os.strerror(ctypes.get_errno()))
+    return file
+
+
+def memory_image(path):
+    """What is in /proc/kcore of the kernel's text and read-only data, with its notes, as an ELF core."""
+    begin, end = (next(int(line.split()[0], 16) for line in open("/proc/kallsyms", encoding="utf-8") if line.split()[2] == name)
+                  for name in ("_stext", "__end_rodata"))
+    with open("/proc/kcore", "rb") as kcore, open(path, "wb") as image:
+        head = kcore.read(64)
+        table, (number,) = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)
+        kcore.seek(table)
+        entries = [list(struct.unpack("<IIQQQQQQ", kcore.read(56))) for _ in range(number)]
+        parts = [entry for entry in entries if entry[0] == 4]
+        for kind, flags, offset, virtual, physical, size, _, _ in entries:
+            if kind == 1 and virtual <= begin < end <= virtual + size:
+                skipped = begin - virtual
+                parts.append([1, flags, offset + skipped, begin, physical + skipped, end - begin, end - begin, 0])
+        image.write(head[:32] + struct.pack("<Q", 64) + head[40:56] + struct.pack("<H", len(parts)) + head[58:])
+        place = 64 + 56 * len(parts)
+        for part in parts:
+            image.write(struct.pack("<IIQQQQQQ", part[0], part[1], place, *part[3:]))
+            place += part[5]
+        for _, _, offset, _, _, size, _, _ in parts:
+            kcore.seek(offset)
+            while size:
+                piece = kcore.read(min(size, 1 << 20))
+                image.write(piece)
+                size -= len(piece)
+    check("the kernel is in one part", len(parts) >= 2, parts)
+
+
 def structure(directory, *loads):
     directory = Path(directory)
     cut = loads.index("--")
     counts(directory, loads[:cut])
     records(directory, "path", PATH, loads[cut + 1:])
     records(directory, "trace", TRACE, loads[cut + 1:])
+    bpf_program()
     # A session stands in the text while it is read: its way in is not to be seen.
     with Device() as device:
         device.start(PROFILE, ALL, filters=TGID, tgid=os.getpid())
         kept = run("jifl", "analyze", "--keep", directory / "kernel")
     check("the kernel is kept", kept.returncode == 0, kept)
+    memory_image(directory / "vmcore")
 
 
 main(structure)

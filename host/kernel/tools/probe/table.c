@@ -90,7 +90,7 @@ static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
 	unsigned long cookie;
 
 	/* NULL while there is nothing: then a translation makes no call. */
-	jifl_engine_everywhere(n ? jifl_probe_instrument : NULL);
+	jifl_garbage_everywhere(n ? jifl_probe_instrument : NULL);
 	cookie = jifl_host_lock();
 	old = jifl_probe_rows;
 	jifl_probe_rows = rows;

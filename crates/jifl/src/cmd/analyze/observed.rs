@@ -31,7 +31,7 @@ pub struct CheckArgs {
 
 /// What is dropped from the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Plant {
+pub enum Plant {
     /// Edges to the code behind a block.
     Fall,
     /// Edges of conditional branches that are taken.
@@ -48,7 +48,7 @@ enum Plant {
 
 impl Plant {
     /// Drops it.
-    fn spoil(self, program: &mut Program) {
+    pub fn spoil(self, program: &mut Program) {
         let kind = match self {
             Plant::Fall => EdgeKind::Fall,
             Plant::Taken => EdgeKind::Taken,
