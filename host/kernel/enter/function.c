@@ -174,10 +174,10 @@ static u32 place_of(u64 to)
 
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
-	const u32 place = place_of(to);
+	const bool asks = to == (u64)(unsigned long)jifl_entry_slow;
 
-	if (t->door && (place || !JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(*t->door, place);
+	if (t->door && !(asks && JIFL_HOST_PLANTED(doors_kept)))
+		WRITE_ONCE(*t->door, place_of(to));
 }
 
 const struct jifl_target_type jifl_target_functions = {
