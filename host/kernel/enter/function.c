@@ -161,18 +161,23 @@ static void function_drop(struct jifl_target *t)
 	kfree_rcu(t, rcu);
 }
 
-/* The stub enters a piece by a return, which needs no endbr64 (jifl_config.endbr). */
-static u32 place_of(u64 piece)
+/*
+ * What stands in the place of a door that leads to an address; see jifl_target_type.redirect. The
+ * stub enters a piece by a return, which needs no endbr64 (jifl_config.endbr).
+ */
+static u32 place_of(u64 to)
 {
-	return piece + (IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0);
+	if (!to || to == (u64)(unsigned long)jifl_entry_slow)
+		return 0;
+	return to + (IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0);
 }
 
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
-	const bool straight = to != (u64)(unsigned long)jifl_entry_slow;
+	const bool asks = to == (u64)(unsigned long)jifl_entry_slow;
 
-	if (t->door && (straight || !JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(*t->door, straight ? place_of(to) : 0);
+	if (t->door && !(asks && JIFL_HOST_PLANTED(doors_kept)))
+		WRITE_ONCE(*t->door, place_of(to));
 }
 
 const struct jifl_target_type jifl_target_functions = {
