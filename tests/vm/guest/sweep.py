@@ -50,7 +50,7 @@ TGID, CHILDREN = 1 << 1, 1 << 4
 SYSTEM_CALLS = range(335)
 # Instructions that have a counter at a time, by what their breakpoints are: the module's own, or
 # kprobes, which take much longer.
-BATCH = {True: 3000, False: 300}
+BATCH = {True: 1000, False: 200}
 # Sessions with more places have breakpoints of the module's own.
 OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
 # Instructions of one function; a larger one would take the time of several.
@@ -308,11 +308,13 @@ def judge(name, places, reads, counts, stats, sums):
         sums["instructions"] += 1
         sums["executed"] += inner > 0
         sums["exact"] += inner == outer and start not in losing
+        sums["exact and executed"] += inner == outer and inner > 0 and start not in losing
         low = 0 if start in losing else inner
         if not low <= known[address] <= outer:
             wrong.append((hex(address), hex(address - start), NAMES.names.get(start), known[address], inner, outer,
                           start in losing))
     sums["functions"] += len({start for _, start in places})
+    sums["functions with missed calls"] += sum(stat[2] > 0 for stat in stats.values())
     sums["functions not exact"] += len(losing)
     same(f"{name}: nothing is lost", (after[2], before[2]), (0, 0))
     check(f"{name}: each instruction is counted as its block is", not wrong,

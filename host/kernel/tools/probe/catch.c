@@ -43,7 +43,8 @@
  *  6. A copy that begins with the instruction would not come to the breakpoint again. Text that is
  *     not copied is told by jifl_engine_warm, which makes no block for it, and jifl_engine_landing,
  *     which finds no exact place in a block that only leaves. So there is no loop.
- *  7. If a kprobe of somebody else's is there, its handler has to see the execution: the thread stays native.
+ *  7. If a kprobe of somebody else's is there, its handler has to see the execution: the thread
+ *     stays native.
  *  8. In code of the cache the lanes of this CPU are those of its own level, or of a higher one
  *     (call/levels.c, steps 3 and 4). A call that is above the level of the lanes changes them, and
  *     has its return hooked to change them back. A thread in the middle of a function has no return
@@ -59,11 +60,11 @@
  *     (jifl_probe_meeting). What is counted are words of this CPU.
  *
  * What is not caught: an execution of a kprobe inside the handler of a kprobe, of others or of the
- * module's own. The kernel counts those for each kprobe, and the session tells of them. They are executed as
- * single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel gives up (BUG in
- * reenter_kprobe). So no breakpoint is set in what the handler itself calls (place.c). What a BPF
- * program of a place calls is not known here, nor what a plugin's function calls. A kprobe with
- * such a program has that case, too.
+ * module's own. The kernel counts those for each kprobe, and the session tells of them. They are
+ * executed as single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel
+ * gives up (BUG in reenter_kprobe). So no breakpoint is set in what the handler itself calls
+ * (place.c). What a BPF program of a place calls is not known here, nor what a plugin's function calls. A
+ * kprobe with such a program has that case, too.
  */
 #include <linux/kprobes.h>
 #include <linux/preempt.h>

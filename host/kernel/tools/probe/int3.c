@@ -30,8 +30,8 @@
  * Copies of instructions. A thread that stays native may be interrupted, and preempted, in a copy.
  * All copies are kept until no breakpoint of the module's own is left, and the last session that
  * had one is behind jifl_evict or jifl_probe_wait: the machine was stopped, and RCU tasks passed.
- * So no thread is in a copy. A walk of a stack sees the original (run/unwind.c). jifl_int3_free asks under jifl_session_mutex, which a session holds
- * from its breakpoints' end to that point.
+ * So no thread is in a copy. jifl_int3_free asks under jifl_session_mutex, which a session holds
+ * from its breakpoints' end to that point. A walk of a stack sees the original (run/unwind.c).
  *
  * What is called between the exception and the copy has no breakpoint (place.c). If the list lacks
  * a function, an exception in the handler counts and stays native, and calls nothing (catch.c).
@@ -317,9 +317,11 @@ static struct notifier_block jifl_int3_notifier = {
 
 int jifl_int3_init(void)
 {
-	if (jifl_imported(text_poke) && jifl_imported(text_poke_sync) && jifl_imported(get_kprobe) &&
-	    jifl_imported(search_exception_tables) && jifl_imported(jump_label_text_reserved) &&
-	    jifl_imported(static_call_text_reserved) && jifl_imported(alternatives_text_reserved))
+	if (jifl_imported(text_poke) && jifl_imported(text_poke_sync) &&
+	    jifl_imported(get_kprobe) && jifl_imported(search_exception_tables) &&
+	    jifl_imported(jump_label_text_reserved) &&
+	    jifl_imported(static_call_text_reserved) &&
+	    jifl_imported(alternatives_text_reserved))
 		jifl_text_mutex = (struct mutex *)jifl_ksym("text_mutex");
 	jifl_unwind_know_copies(jifl_int3_original);
 	return JIFL_TRY(register_die_notifier(&jifl_int3_notifier));

@@ -215,7 +215,7 @@ void jifl_int3_arm(struct jifl_probe *p);
 void jifl_int3_disarm(struct kprobe **leaving, u32 n);
 /* Gives copies of instructions back, if nobody can be in one. Takes jifl_session_mutex. */
 void jifl_int3_free(void);
-/* Is a breakpoint of the module's own there? *byte: what is beneath. Any context, preemption off. */
+/* Is there one? *byte: what is beneath. Any context, preemption off. */
 bool jifl_int3_beneath(unsigned long address, u8 *byte);
 
 /* --- set.c: breakpoints come and go ----------------------------------------------------- */

@@ -5,8 +5,9 @@
  * meets it is looked at once, and not once for each session.
  *
  * A breakpoint is a kprobe, or, in sessions with many places, an int3 of the module's own (int3.c
- * has what follows for those). The kernel refuses a kprobe where it changes the text itself (jump labels,
- * static calls, alternatives, ftrace), where probes are forbidden, and where no instruction begins.
+ * has what follows for those). The kernel refuses a kprobe where it changes the text itself (jump
+ * labels, static calls, alternatives, ftrace), where probes are forbidden, and where no instruction
+ * begins.
  *
  * Why each execution of the original text meets the breakpoint, or the session says that some may
  * not have:

@@ -213,7 +213,10 @@ fn list(
             .map(|(name, splice)| Listed {
                 place: name,
                 address: format!("{:#x}", splice.address),
-                function: format!("{:#x}", function(splice.target).map_or(0, |one| one.address)),
+                function: format!(
+                    "{:#x}",
+                    function(splice.target).map_or(0, |one| one.address)
+                ),
             })
             .collect(),
     };
@@ -369,10 +372,7 @@ fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Result<
             break;
         }
     }
-    let texts = [
-        left_out(&places.left_out),
-        kernels(&places.kernels),
-    ];
+    let texts = [left_out(&places.left_out), kernels(&places.kernels)];
     let text: Vec<String> = texts.into_iter().flatten().collect();
     let text = text.join("; ");
     if places.splices.is_empty() {
