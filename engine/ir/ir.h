@@ -17,7 +17,7 @@
 
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
-#define IR_INSERT_LONG	4	/* inserts whose room a long one takes */
+#define IR_INSERT_LONG	5	/* inserts whose room a long one takes */
 #define IR_CALL_ARGS	6	/* those passed in registers */
 #define IR_GARBAGE_FLAGS 16	/* the first bit of flags in IR_INSERT_GARBAGE's imm */
 #define IR_HIST_BUCKETS	65	/* one for 0, one for each power of two: all 64-bit values */

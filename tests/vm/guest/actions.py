@@ -177,6 +177,55 @@ def beside_kprobes(graphs):
     (TRACING / "kprobe_events").write_text("")
 
 
+def unreadable(graphs):
+    """What cannot be read is unknown, in conditions and in values; what can be is what it is."""
+    bad = {"user": "8", "gap": "0xdead000000000100", "half": "0x8000000000000000", "end": "0xfffffffffffffffc"}
+    at = int(next(line.split()[0] for line in Path("/proc/kallsyms").read_text().splitlines() if line.endswith(" linux_banner")), 16)
+    banner = Path("/proc/version").read_bytes()[:8]
+    asked = [f"{name}=*(u64 *){address}" for name, address in bad.items()]
+    owners = {name: probe("fn:contexts_work", "-f", "json", "--if", f"*(u64 *){address} == *(u64 *){address}") for name, address in bad.items()}
+    values = probe("fn:contexts_work", "-f", "ndjson", "--ring", "1M", "--record", ",".join(asked))
+    good = probe("fn:contexts_work", "-f", "ndjson", "--ring", "1M", "--record",
+                 ",".join(f"w{width}=*({kind} *){at + 1}" for width, kind in ((8, "u64"), (4, "s32"), (2, "u16"), (1, "s8"))),
+                 "--if", f"*(u64 *){at} == {int.from_bytes(banner, 'little')}")
+    made = sum(sum(call(context).values()) for context in ("task", "timer"))
+    found, _ = records(good, "what can be read")
+    wanted = [int.from_bytes(Path("/proc/version").read_bytes()[1:1 + width], "little") for width in (8, 4, 2, 1)]
+    same("what can be read", Counter(tuple(one["values"].values()) for one in found), Counter({tuple(wanted): made}))
+    found, _ = records(values, "what cannot be read")
+    same("what cannot be read", Counter(tuple(one["values"].values()) for one in found), Counter({(None,) * len(bad): made}))
+    for name, owner in owners.items():
+        data = report_of(owner, name)
+        same(f"a condition that cannot be told: {name}", (data["places"][0]["hits"], data["untested"]), (0, made))
+
+
+def full_ring(graphs):
+    """Records that there is no room for are counted, and leave those that are there as they are."""
+    op = Device.op
+    begin = int(graphs.all["contexts_work"]["blocks"][0]["address"], 16)
+    place = begin + int(graphs.instructions("contexts_work")[2][0], 16)
+    program = [op(65), op(2, 7), op(71), op(2, 7), op(71), op(74)]
+    ring, head = 1 << 12, 56
+    with Device() as device:
+        device.start_of(Device.PROBE, [Device.target(0, Device.FUNCTION, Device.ONLY, begin, b"contexts_work")],
+                        splices=[Device.splice(place, action=1)], programs=[program], ring=ring)
+        before = 0
+        for _ in range(3):
+            made, written, lost = sum(call("task", 300).values()), 0, 0
+            for cpu in range(2):
+                data, its_lost = device.hits(cpu)
+                lost += its_lost
+                for at in range(0, len(data), head + 16):
+                    size, of, _, its_cpu = struct.unpack_from("<IIQI", data, at)
+                    same("a record of a full ring", (size, of, its_cpu), (head + 16, 0, cpu))
+                    left, right = struct.unpack_from("<QQ", data, at + head)
+                    check("it is whole", left == right and SEED <= left < SEED + 1000, (left, right))
+                    written += 1
+            check("records were lost", lost > before, lost)
+            same("each is there, or lost", written + lost - before, made)
+            before = lost
+
+
 def nested(graphs):
     """A program whose own read comes to its place again does not run anew: that is counted."""
     function = "__bad_area_nosemaphore"
@@ -340,7 +389,7 @@ def actions():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     graphs = Graphs("fn:contexts_work", "fn:vfs_read")
-    for part in (in_each_context, conditions, sums, beside_kprobes, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
+    for part in (in_each_context, conditions, sums, beside_kprobes, unreadable, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
         part(graphs)
     if Path("/sys/kernel/btf/vmlinux").exists():
         refusals(graphs)

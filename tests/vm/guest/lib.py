@@ -398,6 +398,13 @@ class Device:
     # Tables: kinds of sessions, and keys.
     PROFILE, LOCK, MEM, PROBE, KEYS = 6, 8, 9, 10, 1 << 31
 
+    def hits(self, cpu, room=1 << 17):
+        """Records of programs: their bytes, and how many have been lost since the start."""
+        buffer = ctypes.create_string_buffer(room)
+        answer = self.call("hits", struct.pack("<IIIQQ", cpu, room, 0, ctypes.addressof(buffer), 0))
+        length, lost = struct.unpack_from("<I", answer, 8)[0], struct.unpack_from("<Q", answer, 24)[0]
+        return buffer.raw[:length], lost
+
     def table(self, table, entry=0, first=0, room=0, address=0, cpu=0):
         """The answer to a request for entries of a table, each of `entry` bytes."""
         return self.call("table", struct.pack("<IIIIIQ", table, entry, first, room, cpu, address))
