@@ -96,6 +96,11 @@ bool jifl_int3_wanted(const struct jifl_probe *p)
 	return p->nsites > READ_ONCE(own_breakpoints) && jifl_int3_fits(p);
 }
 
+bool jifl_int3_stand(void)
+{
+	return jifl_int3_number;
+}
+
 bool jifl_int3_instead(const struct jifl_probe *p, int err)
 {
 	return (err == -EILSEQ || err == -EINVAL) && jifl_int3_number && jifl_int3_fits(p);

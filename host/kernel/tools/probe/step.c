@@ -47,6 +47,8 @@ static bool jifl_step_branch(unsigned long address, const u8 *bytes, u8 len, str
 		step->to = next + (s8)bytes[1];
 		return true;
 	}
+	if (len < 5)
+		return false;
 	memcpy(&rel, bytes + len - sizeof(rel), sizeof(rel));
 	step->to = next + rel;
 	if (len == 5 && (bytes[0] == CALL_INSN_OPCODE || bytes[0] == JMP32_INSN_OPCODE)) {
