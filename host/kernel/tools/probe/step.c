@@ -27,7 +27,6 @@
 #include <asm/text-patching.h>
 
 #include "../../kernel.h"
-#include "../../plant.h"
 #include "../../compat/import.h"
 #include "probe.h"
 
@@ -114,8 +113,7 @@ bool jifl_step_copy(unsigned long address, struct jifl_step *step, u8 *to)
 		rel = disp;
 		if (disp != rel)
 			return false;
-		if (!JIFL_HOST_PLANTED(copies_unmoved))
-			memcpy(to + insn.disp_at, &rel, sizeof(rel));
+		memcpy(to + insn.disp_at, &rel, sizeof(rel));
 	}
 	to[insn.len] = JMP32_INSN_OPCODE;
 	disp = (s64)(next - (unsigned long)(to + insn.len + JMP32_INSN_SIZE));
