@@ -82,7 +82,6 @@
 	X(under_itself, "functions are called under themselves") \
 	X(breakpoints_copied, "the module's own breakpoints are taken for others'") \
 	X(places_crowded, "a block has counters of four places, and no more") \
-	X(copies_unmoved, "copies beneath breakpoints address memory as from elsewhere") \
 	X(natives_not_caught, "what comes to a probe natively is not counted") \
 	X(kprobes_hidden, "kprobes of others are not seen where a probe is") \
 	X(sites_apart, "what a copy counts for two sessions is counted natively for one, too") \

@@ -17,6 +17,12 @@
  *    int3 that it does not know, and a kprobe whose jump would overwrite one stays an int3.
  * 4. One byte is written, so each processor executes the old instruction or the int3.
  *
+ * What is missing in step 3. The kernel decides that a kprobe may become a jump when it is
+ * registered, by decoding its function. An int3 that it does not know may hide a branch into the
+ * bytes of that jump. So a kprobe of somebody else's that comes later, into a function with int3s
+ * at some instructions but not at all, can be made a jump that is not right. So sessions have such
+ * breakpoints only if the parameter own_breakpoints asks for them.
+ *
  * Wherever one of these is not certain the place has a kprobe. These are set first: the kernel sets
  * none behind an int3 that it does not know. For the same reason a small session has breakpoints of
  * the module's own in a function where such stand.
@@ -40,6 +46,7 @@
  */
 #include <linux/cpu.h>
 #include <linux/kdebug.h>
+#include <linux/limits.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
@@ -64,7 +71,8 @@
 #include "../../session/session.h"
 #include "probe.h"
 
-static unsigned int own_breakpoints = 1000;
+/* Off unless asked for: the head of this file has the reason. */
+static unsigned int own_breakpoints = UINT_MAX;
 module_param(own_breakpoints, uint, 0644);
 MODULE_PARM_DESC(own_breakpoints,
 		 "sessions with more places set breakpoints themselves, not by kprobes");
@@ -94,6 +102,11 @@ static bool jifl_int3_fits(const struct jifl_probe *p)
 bool jifl_int3_wanted(const struct jifl_probe *p)
 {
 	return p->nsites > READ_ONCE(own_breakpoints) && jifl_int3_fits(p);
+}
+
+bool jifl_int3_stand(void)
+{
+	return jifl_int3_number;
 }
 
 bool jifl_int3_instead(const struct jifl_probe *p, int err)

@@ -203,6 +203,8 @@ int jifl_int3_init(void);
 void jifl_int3_exit(void);
 /* Under jifl_session_mutex, but for _free; they sleep. Does the session set them where it may? */
 bool jifl_int3_wanted(const struct jifl_probe *p);
+/* Are there any? */
+bool jifl_int3_stand(void);
 /* Does it where the kernel refuses a kprobe? That of another session may be the reason. */
 bool jifl_int3_instead(const struct jifl_probe *p, int err);
 /* May there be one, at this address? Fills the step. In the order of addresses. */

@@ -207,7 +207,8 @@ static enum jifl_splice_refusal jifl_probe_reason(int err)
 {
 	switch (err) {
 	case -EILSEQ:
-		return JIFL_SPLICE_BOUNDARY;
+		/* The kernel decodes the function, with int3s of the module's own in it. */
+		return jifl_int3_stand() ? JIFL_SPLICE_FAILED : JIFL_SPLICE_BOUNDARY;
 	case -EINVAL:
 	case -EOPNOTSUPP:
 		return JIFL_SPLICE_OWNED;

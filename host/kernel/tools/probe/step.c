@@ -27,7 +27,6 @@
 #include <asm/text-patching.h>
 
 #include "../../kernel.h"
-#include "../../plant.h"
 #include "../../compat/import.h"
 #include "probe.h"
 
@@ -47,6 +46,8 @@ static bool jifl_step_branch(unsigned long address, const u8 *bytes, u8 len, str
 		step->to = next + (s8)bytes[1];
 		return true;
 	}
+	if (len < 5)
+		return false;
 	memcpy(&rel, bytes + len - sizeof(rel), sizeof(rel));
 	step->to = next + rel;
 	if (len == 5 && (bytes[0] == CALL_INSN_OPCODE || bytes[0] == JMP32_INSN_OPCODE)) {
@@ -112,8 +113,7 @@ bool jifl_step_copy(unsigned long address, struct jifl_step *step, u8 *to)
 		rel = disp;
 		if (disp != rel)
 			return false;
-		if (!JIFL_HOST_PLANTED(copies_unmoved))
-			memcpy(to + insn.disp_at, &rel, sizeof(rel));
+		memcpy(to + insn.disp_at, &rel, sizeof(rel));
 	}
 	to[insn.len] = JMP32_INSN_OPCODE;
 	disp = (s64)(next - (unsigned long)(to + insn.len + JMP32_INSN_SIZE));
