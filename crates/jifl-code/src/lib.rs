@@ -4,7 +4,8 @@
 //! The stages, each from those before it:
 //!
 //! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`];
-//!    modules, also compressed ones, [`packed`]) or from the kernel that runs ([`running`]).
+//!    modules, also compressed ones, [`packed`]) or from the kernel that runs ([`running`]), or
+//!    from an image of its memory ([`vmcore`]).
 //! 2. [`layout`]: which text belongs to which function, by what [`names`] say.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.
@@ -38,4 +39,5 @@ pub mod program;
 pub mod running;
 pub mod summary;
 pub mod tables;
+pub mod vmcore;
 pub mod vmlinux;

@@ -9,6 +9,10 @@
 //! - The call at a function's beginning that leads to a tracer becomes the nop that it was.
 //! - The call in do_syscall_64 that leads to JIFL's entry leads to x64_sys_call again.
 //!
+//! Of BPF programs the names say where they begin, and nothing says where they end. The text of one
+//! is what can be read up to the next name, without what fills up between them. All of them are
+//! in a module of the name that /proc/kallsyms gives them, `bpf`.
+//!
 //! A breakpoint of a kprobe stays: the byte beneath it is known to the kernel alone.
 
 use std::collections::HashMap;
@@ -16,11 +20,19 @@ use std::ops::Range;
 
 use crate::flow::{self, LONGEST};
 use crate::image::{Error, Fixup, Image, NAME, Symbol, Tables, Text};
+use crate::kallsyms;
 use crate::names;
 use crate::tables::{self, Bytes};
 
 /// JIFL's own module.
 const OWN: &str = "jifl";
+/// What the kernel calls the owner of translated BPF programs, and how their names begin.
+const BPF: (&str, &str) = ("bpf", "bpf_prog_");
+/// None is longer (BPF_JIT's image of a million instructions is not, either).
+const MOST_BPF: u64 = 1 << 20;
+/// So many bytes of int3 fill up behind a program. None has as many in it, one behind the other.
+const FILLING: [u8; 12] = [0xcc; 12];
+const PAGE: u64 = 4096;
 /// What the kernel calls the owner of its trampolines for tracers.
 const TRACERS: &str = "__builtin__ftrace";
 /// `call`, with its displacement of 4 bytes.
@@ -73,19 +85,32 @@ impl Names {
     pub fn parse(kallsyms: &str) -> Names {
         let mut names = Names::default();
         for line in names::lines(kallsyms) {
-            if line.module.is_none() && names::is_bound(line.name) {
-                names.marks.insert(line.name.to_owned(), line.address);
-            }
-            if names::is_text(line.kind) {
-                let symbol = Symbol {
-                    address: line.address,
-                    name: line.name.to_owned(),
-                    is_global: line.kind.is_ascii_uppercase(),
-                };
-                names.text.push((symbol, line.module.map(str::to_owned)));
-            }
+            let symbol = Symbol {
+                address: line.address,
+                name: line.name.to_owned(),
+                is_global: line.kind.is_ascii_uppercase(),
+            };
+            names.add(line.kind, symbol, line.module);
         }
         names
+    }
+
+    /// Those of the kernel's own table, which has no names of modules.
+    pub fn of(all: Vec<kallsyms::Entry>) -> Names {
+        let mut names = Names::default();
+        for entry in all {
+            names.add(entry.kind, entry.symbol, None);
+        }
+        names
+    }
+
+    fn add(&mut self, kind: char, symbol: Symbol, module: Option<&str>) {
+        if module.is_none() && names::is_bound(&symbol.name) {
+            self.marks.insert(symbol.name.clone(), symbol.address);
+        }
+        if names::is_text(kind) {
+            self.text.push((symbol, module.map(str::to_owned)));
+        }
     }
 
     fn mark(&self, name: &str) -> Option<u64> {
@@ -187,6 +212,7 @@ pub fn image(names: &Names, modules: &[Module], memory: &mut dyn Memory) -> Resu
     for module in modules {
         reader.module(module, &bounds);
     }
+    reader.programs(names);
     image.put_in_order();
     Beneath::new(names, &image).restore(&mut image);
     Ok(image)
@@ -311,6 +337,57 @@ impl Reader<'_> {
         tables.warnings.get_or_insert_default().extend(warnings);
         let calls = calls.map_or_else(Vec::new, tables::static_calls);
         tables.static_calls.extend(calls);
+    }
+
+    /// The translated BPF programs.
+    fn programs(&mut self, names: &Names) {
+        let of_bpf = names.text.iter();
+        let of_bpf = of_bpf.filter(|(_, module)| module.as_deref() == Some(BPF.0));
+        let mut begins: Vec<(u64, bool)> = of_bpf
+            .map(|(symbol, _)| (symbol.address, symbol.name.starts_with(BPF.1)))
+            .collect();
+        begins.sort_unstable();
+        let index = self.image.modules.len();
+        let before = self.image.texts.len();
+        for (place, (begin, is_program)) in begins.iter().enumerate() {
+            let most = begin.saturating_add(MOST_BPF);
+            let next = begins.get(place + 1).map_or(most, |next| next.0.min(most));
+            if *is_program && *begin != 0 {
+                self.program(*begin..next, index);
+            }
+        }
+        if self.image.texts.len() > before {
+            self.image.modules.push(BPF.0.to_owned());
+        }
+    }
+
+    /// The text of one, page by page as far as it can be read.
+    fn program(&mut self, range: Range<u64>, module: usize) {
+        let mut bytes = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min((at | (PAGE - 1)).saturating_add(1));
+            // In one page: all of it is read, or nothing.
+            let Some(page) = read(self.memory, &(at..end)) else {
+                break;
+            };
+            bytes.extend(page);
+            at = end;
+            // What fills up may lie in two pages, and ends the program in either.
+            let mut fillings = bytes.windows(FILLING.len());
+            if let Some(length) = fillings.position(|window| window == FILLING) {
+                bytes.truncate(length);
+                break;
+            }
+        }
+        if !bytes.is_empty() {
+            self.image.texts.push(Text {
+                address: range.start,
+                bytes,
+                module,
+                is_aside: false,
+            });
+        }
     }
 
     /// A module's text and tables. Neither the sections of its start, which are freed, nor
@@ -578,6 +655,43 @@ mod tests {
         let hidden = Names::parse("0000000000000000 T _stext\n0000000000000000 T _etext\n");
         let error = image(&hidden, &[], &mut pages()).unwrap_err();
         assert!(error.0.contains("kptr_restrict"), "{error}");
+    }
+
+    #[test]
+    fn translated_programs_are_functions_of_their_own() {
+        let first = MODULE + 0x2100;
+        let mut pages = pages();
+        let mut put = |at: u64, code: &[u8]| pages.put(at, code);
+        // xor %eax,%eax; test %edi,%edi; je +2; mov $2,%al; ret; and what fills up.
+        let code = [0x31, 0xc0, 0x85, 0xff, 0x74, 0x02, 0xb0, 0x02, 0xc3];
+        put(first, &code);
+        put(first + code.len() as u64, &[0xcc; 16]);
+        // The next one: up to the end of what can be read.
+        put(
+            MODULE + 0x2ff8,
+            &[0x31, 0xc0, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc],
+        );
+        let line = |at: u64, name: &str| format!("{at:x} t {name}\t[bpf]\n");
+        let lines = [
+            line(first, "bpf_prog_0123_a"),
+            line(first + 0x40, "bpf_trampoline_1"),
+            line(MODULE + 0x2ff8, "bpf_prog_0123_b"),
+            line(0xffff_ffff_d000_0000, "bpf_prog_gone"),
+            line(0, "bpf_prog_hidden"),
+        ];
+        let names = Names::parse(&(NAMES.to_owned() + &lines.concat()));
+        let program = Program::of(image(&names, &[module()], &mut pages).unwrap());
+        assert_eq!(program.image.modules, ["vmlinux", "theirs", "bpf"]);
+        let blocks = |at| {
+            program.functions[program.entered(at).unwrap()]
+                .graph
+                .blocks
+                .len()
+        };
+        assert_eq!((blocks(first), blocks(MODULE + 0x2ff8)), (3, 1));
+        let texts = program.image.texts.iter().filter(|text| text.module == 2);
+        let lengths: Vec<usize> = texts.map(|text| text.bytes.len()).collect();
+        assert_eq!(lengths, [code.len(), 8]);
     }
 
     const ENTRY: u64 = 12;

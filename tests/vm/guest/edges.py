@@ -51,6 +51,19 @@ def as_annotated(recording, load):
     check("branches are compared", ways > 3, ways)
 
 
+def of_its_own_session():
+    """The running kernel's graph, with executions of a session that the same command has run."""
+    end = run("jifl", "cfg", f"fn:{SHOWN}", "--count", "sys:read", "-f", "json", "-o", "/run/graph", "--", "sh", "-c",
+              "dd if=/dev/zero of=/dev/null bs=1 count=500; exit 3")
+    same("the command's exit status", end.returncode, 3)
+    graph = json.loads(Path("/run/graph").read_text())["functions"][0]
+    same("its counts agree", (graph["whole"], graph["executions"]), (True, "consistent"))
+    entry = next(block for block in graph["blocks"] if block["entry"])
+    # The shell and the linker read, too.
+    check("its calls", 500 <= entry["executed"] < 600, entry["executed"])
+    check("edges", sum(edge["executed"] or 0 for edge in graph["edges"]) > 500, graph["edges"])
+
+
 def edges(directory, *loads):
     directory = Path(directory)
     for number, load in enumerate(loads):
@@ -58,6 +71,7 @@ def edges(directory, *loads):
         end = run("jifl", "record", "sys:*", "-o", recording, "--", "sh", "-c", load)
         check(f"load {number}: recorded", recording.exists(), end)
     as_annotated(directory / "annotated.jifl", loads[0])
+    of_its_own_session()
     end = run("jifl", "trace", "-A", "sys:read", "--record", directory / "trace.jifl", "-o", "/run/trace", "--", "cat",
               "/proc/version")
     check("traced", end.returncode == 0, end)

@@ -323,6 +323,12 @@ impl Scope {
         self.set_filters(&mut Start::default())
     }
 
+    /// Was any of its options given that says what is looked at, and how long?
+    pub fn is_given(&self) -> bool {
+        let is_made = !self.under.is_empty() || self.only || self.adopt || self.no_adopt;
+        is_made || self.selects_tasks() || self.time.is_some() || self.warm.is_some()
+    }
+
     /// Does it leave out tasks?
     pub fn selects_tasks(&self) -> bool {
         self.pid.is_some()

@@ -165,10 +165,10 @@ impl Counted {
         graph.edges.iter().map(of).collect()
     }
 
-    /// What a reader has to know beside the numbers; empty if there is nothing.
-    pub fn notes(&self, path: &Path) -> Vec<String> {
+    /// What a reader has to know beside the numbers, of a recording or session that is called
+    /// `path`; empty if there is nothing.
+    pub fn notes(&self, path: &str) -> Vec<String> {
         let mut notes = Vec::new();
-        let path = path.display();
         if self.elsewhere > 0 {
             notes.push(format!(
                 "jifl: {path}: {} of {} blocks lie in other code than what is analysed",
@@ -360,7 +360,7 @@ pub mod tests {
         assert_eq!(edges.counted, [Some(0), Some(10)]);
         assert_eq!(edges.derived, Ok(vec![Some(0), Some(10)]));
         assert_eq!(edges.of(1), Some((10, true)));
-        assert!(counted.notes(Path::new("x"))[0].contains("1 of 4 blocks"));
+        assert!(counted.notes("x")[0].contains("1 of 4 blocks"));
     }
 
     #[test]

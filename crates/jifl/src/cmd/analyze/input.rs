@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is analysed: the kernel that runs, or a file; and which part of it is meant.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use jifl_code::image::Image;
 use jifl_code::program::Program;
+use jifl_code::vmcore::{self, Core};
 use jifl_code::vmlinux;
 
 use super::calls;
@@ -50,6 +52,10 @@ impl Source {
         };
         let failed =
             |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+        if let Some(file) = image_of_memory(path) {
+            let mut core = Core::open(file).map_err(|error| failed(&error))?;
+            return core.image().map_err(|error| failed(&error));
+        }
         let file = fs::read(path).map_err(|error| failed(&error))?;
         vmlinux::read(&file).map_err(|error| failed(&error))
     }
@@ -59,7 +65,10 @@ impl Source {
         match self {
             Source::Running => images::kernel_build_id(),
             Source::File(path) if path.is_dir() => images::build_id_of_machine(path),
-            Source::File(path) => images::build_id_of_file(path),
+            Source::File(path) => match image_of_memory(path).map(Core::open) {
+                Some(core) => core.map_or_else(|_| String::new(), |core| core.build_id()),
+                None => images::build_id_of_file(path),
+            },
         }
     }
 
@@ -70,6 +79,14 @@ impl Source {
             Source::File(_) => Err(Failure::usage(NOT_RUNNING)),
         }
     }
+}
+
+/// The file, if it is an image of memory.
+fn image_of_memory(path: &Path) -> Option<File> {
+    let mut head = [0; 64];
+    let mut file = File::open(path).ok()?;
+    file.read_exact(&mut head).ok()?;
+    vmcore::is_core(&head).then_some(file)
 }
 
 /// That only the running kernel can be kept.

@@ -57,11 +57,12 @@ Examples:
   jifl analyze mod:ext4
   jifl analyze ext4.ko.xz
   jifl analyze vmlinux --unexplained
+  jifl analyze /proc/vmcore
   jifl analyze --recording recording.jifl
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
-    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, or a
-    /// directory that --keep has made
+    /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, an image
+    /// of memory (vmcore, of which modules are not read), or a directory that --keep has made
     #[arg(value_name = "TARGET|FILE")]
     what: Option<String>,
     /// Of this file, not of the kernel that runs
@@ -121,10 +122,8 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let functions = scope.functions(&program)?;
     if let Some(path) = &args.recording {
         let counted = Counted::read(path, &source, &program)?;
-        counted
-            .notes(path)
-            .iter()
-            .for_each(|note| output::note(note));
+        let notes = counted.notes(&path.display().to_string());
+        notes.iter().for_each(|note| output::note(note));
         output::print(&derived::render(
             &program,
             &counted,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `jifl cfg`: the control flow graph of a function, from a kernel's file or from the memory of the
-//! kernel that runs. The module is not needed; privileges are needed for the running kernel.
+//! kernel that runs. The module is needed for a session alone; privileges are needed for the running
+//! kernel.
 
 mod dot;
 mod drawing;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 use clap::{Args, ValueEnum};
 use jifl_code::live::{Live, Trust};
 use jifl_code::program::Program;
+use jifl_sys::abi::FLAG_BRANCHES;
 
 use self::form::Former;
 use crate::base::exit::{DONE, Failure};
@@ -22,6 +24,10 @@ use crate::kernel::disasm::Disassembler;
 use crate::kernel::images;
 use crate::kernel::lines::{self, Build, Lines, LinesArgs};
 use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::blocks;
+use crate::session::recording::Recording;
+use crate::session::scope::Scope;
 use crate::show::output::{self, Sink};
 use crate::show::text::json;
 
@@ -47,8 +53,13 @@ Without --vmlinux it is the kernel that runs, with its modules, as its text stan
 root. Live registers are those whose value may still be used at the beginning of a block. Source
 lines are shown where debug information is found.
 
+With CMD, --for, --count or a filter of tasks a session runs first, and its executions are shown:
+that takes the module. With CMD the exit status is CMD's.
+
 Examples:
   jifl cfg fn:vfs_read
+  jifl cfg fn:vfs_read -- cat /etc/hostname
+  jifl cfg fn:vfs_read --count sys:read --for 5s -f svg -o vfs_read.svg
   jifl cfg fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot
   jifl cfg fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg")]
 pub struct CfgArgs {
@@ -60,6 +71,10 @@ pub struct CfgArgs {
     /// Show how often blocks and edges were executed in this recording of `jifl record`
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
+    /// Run a session first, and show how often blocks and edges are executed under this target,
+    /// such as sys:read. Without it a session is about the function itself
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["recording", "vmlinux"])]
+    count: Vec<String>,
     /// The kernel's source tree
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
@@ -69,25 +84,30 @@ pub struct CfgArgs {
     /// Write the output to FILE
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    scope: Scope,
 }
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
     let pattern = analyze::function_name(&args.function)?;
+    // Its patches are gone from the text when that is read.
+    let session = args.session()?;
     let source = Source::of(args.vmlinux.as_deref());
     let program = Program::of(source.open()?);
     let found = analyze::functions_named(&program, &pattern)?;
-    let counted = match &args.recording {
-        Some(path) => {
+    let counted = match (&session, &args.recording) {
+        (Some((recording, _)), _) => Some((Counted::of(recording, &program), "the session".into())),
+        (None, Some(path)) => {
             let counted = Counted::read(path, &source, &program)?;
-            counted
-                .notes(path)
-                .iter()
-                .for_each(|note| output::note(note));
-            Some(counted)
+            Some((counted, path.display().to_string()))
         }
-        None => None,
+        (None, None) => None,
     };
+    if let Some((counted, name)) = &counted {
+        let notes = counted.notes(name);
+        notes.iter().for_each(|note| output::note(note));
+    }
     let symbols = Rc::new(args.symbols(&program));
     let lines = args.lines(&source, &symbols)?;
     let live = Live::of(&program, Trust::Compiled);
@@ -96,7 +116,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         live: &live,
         names: Disassembler::new(symbols),
         lines: &lines,
-        counted: counted.as_ref(),
+        counted: counted.as_ref().map(|(counted, _)| counted),
     };
     let graphs: Vec<form::Graph> = found.iter().map(|index| former.form(*index)).collect();
     let shown = match args.format {
@@ -115,7 +135,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         Form::Svg => picture(&graphs)?,
     };
     Sink::open(args.output.as_deref())?.write(&shown)?;
-    Ok(DONE)
+    Ok(session.map_or(DONE, |(_, status)| status))
 }
 
 /// A picture has one graph.
@@ -135,6 +155,30 @@ fn picture(graphs: &[form::Graph]) -> Result<String, Failure> {
 }
 
 impl CfgArgs {
+    /// The session that was asked for, when it is over, and the exit status.
+    fn session(&self) -> Result<Option<(Recording, u8)>, Failure> {
+        if self.count.is_empty() && !self.scope.is_given() {
+            return Ok(None);
+        }
+        if self.recording.is_some() || self.vmlinux.is_some() {
+            return Err(Failure::usage(
+                "a session is about the kernel that runs, and its own executions: leave out \
+                 --recording and --vmlinux, or what says whose executions are counted",
+            ));
+        }
+        let own = [self.function.clone()];
+        let targets = if self.count.is_empty() {
+            &own[..]
+        } else {
+            &self.count
+        };
+        let table = Table::all();
+        let session = blocks::start(targets, FLAG_BRANCHES, &table, &self.scope)?;
+        self.scope.check()?;
+        let (profile, status) = blocks::observe(&self.scope, session, &table, Symbols::of_kernel)?;
+        Ok(Some((Recording::of_profile(&profile), status)))
+    }
+
     /// Names of addresses: the running kernel's, or those of the file.
     fn symbols(&self, program: &Program) -> Symbols {
         match &self.vmlinux {
@@ -180,9 +224,18 @@ mod tests {
                 "fn:vfs_read",
                 "fn:vfs_read --vmlinux vmlinux -f dot -o vfs_read.dot",
                 "fn:vfs_read --recording recording.jifl -f svg -o vfs_read.svg",
+                "fn:vfs_read -- cat /etc/hostname",
+                "fn:vfs_read --count sys:read --for 5s -f svg -o vfs_read.svg",
             ],
-            &["", "fn:a fn:b", "fn:a -f csv"],
+            &[
+                "",
+                "fn:a fn:b",
+                "fn:a -f csv",
+                "fn:a --count sys:read --recording x",
+            ],
         );
+        let both: CfgArgs = parse("fn:a --recording x -- true").unwrap();
+        assert_eq!(run(&both).unwrap_err().status, USAGE);
         let wrong: CfgArgs = parse("vfs_read --vmlinux x").unwrap();
         let failure = run(&wrong).unwrap_err();
         assert_eq!(failure.status, USAGE);

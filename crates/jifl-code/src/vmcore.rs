@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel from an image of its memory: an ELF core, as kdump's /proc/vmcore, QEMU's
+//! `dump-guest-memory`, or /proc/kcore.
+//!
+//! The note VMCOREINFO, which the kernel has written, says where the kernel's text begins, and where
+//! that lies in physical memory (kernel/vmcore_info.c, arch/x86/kernel/vmcore_info_64.c). The names
+//! are the kernel's own ([`crate::kallsyms`]), from its memory. Modules are not read: nothing in
+//! the note says how the kernel's list of them is to be read.
+//!
+//! Everything in the file may be wrong. What lies in no part of it reads as nothing.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::image::{Error, Image};
+use crate::kallsyms;
+use crate::running::{self, Memory, Names};
+
+/// The kernel's text is mapped from here on (`__START_KERNEL_map`), for so many bytes.
+const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
+const KERNEL_MAP_SIZE: u64 = 1 << 30;
+/// Its text and read-only data are not larger.
+const MOST_KERNEL: usize = 96 << 20;
+/// Neither are the headers, nor a note.
+const MOST_HEADERS: usize = 1 << 22;
+const PAGE: usize = 4096;
+/// Of an ELF header, and of an entry of its table of parts.
+const HEADER: usize = 64;
+const ENTRY: usize = 56;
+const ET_CORE: u16 = 4;
+const EM_X86_64: u16 = 62;
+const PT_LOAD: u32 = 1;
+const PT_NOTE: u32 = 4;
+
+/// A part of memory, and its place in the file. What has no virtual address has 0.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    offset: u64,
+    virt: u64,
+    phys: u64,
+    size: u64,
+}
+
+/// The open file.
+#[derive(Debug)]
+pub struct Core {
+    file: File,
+    parts: Vec<Part>,
+    info: HashMap<String, String>,
+    phys_base: i64,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    number(bytes, at).map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    number(bytes, at).map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    number(bytes, at).map(u64::from_le_bytes)
+}
+
+/// Do these bytes begin an ELF core of x86-64? The first 64 tell.
+pub fn is_core(head: &[u8]) -> bool {
+    head.starts_with(b"\x7fELF\x02\x01")
+        && u16_at(head, 16) == Some(ET_CORE)
+        && u16_at(head, 18) == Some(EM_X86_64)
+}
+
+/// Reads as much of a range as there is.
+fn read_some(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let mut done = 0;
+    while done < length {
+        match file.read_at(&mut bytes[done..], offset.saturating_add(done as u64)) {
+            Ok(0) => break,
+            Ok(more) => done += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(done);
+    Ok(bytes)
+}
+
+impl Core {
+    /// Reads the headers of a file that [`is_core`].
+    ///
+    /// # Errors
+    /// It cannot be read, or has no VMCOREINFO.
+    pub fn open(file: File) -> Result<Core, Error> {
+        let failed = |error: io::Error| Error(error.to_string());
+        let head = read_some(&file, 0, HEADER).map_err(failed)?;
+        if !is_core(&head) {
+            return Err(Error("not an image of memory (ELF core) of x86-64".into()));
+        }
+        let (Some(at), Some(number)) = (u64_at(&head, 32), u16_at(&head, 56)) else {
+            return Err(Error("cut short".into()));
+        };
+        let table = read_some(&file, at, usize::from(number) * ENTRY).map_err(failed)?;
+        let mut core = Core {
+            file,
+            parts: Vec::new(),
+            info: HashMap::new(),
+            phys_base: 0,
+        };
+        for entry in table.chunks_exact(ENTRY) {
+            core.add(entry);
+        }
+        if core.info.is_empty() {
+            return Err(Error(
+                "no note VMCOREINFO is in it, which says where the kernel is: QEMU writes it for a \
+                 machine that has `-device vmcoreinfo`"
+                    .into(),
+            ));
+        }
+        let base = core.info.get("NUMBER(phys_base)");
+        core.phys_base = base.and_then(|text| text.parse().ok()).unwrap_or(0);
+        Ok(core)
+    }
+
+    /// An entry of the table of parts.
+    fn add(&mut self, entry: &[u8]) {
+        let field = |at| u64_at(entry, at).unwrap_or(0);
+        let part = Part {
+            offset: field(8),
+            virt: field(16),
+            phys: field(24),
+            size: field(32),
+        };
+        match u32_at(entry, 0) {
+            Some(PT_LOAD) => self.parts.push(part),
+            Some(PT_NOTE) => {
+                let length = MOST_HEADERS.min(usize::try_from(part.size).unwrap_or(MOST_HEADERS));
+                let notes = read_some(&self.file, part.offset, length).unwrap_or_default();
+                if let Some(text) = info(&notes) {
+                    let lines = text.lines().filter_map(|line| line.split_once('='));
+                    let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                    self.info.extend(lines);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The kernel's build id, in hexadecimal; empty where the file does not say it.
+    pub fn build_id(&self) -> String {
+        self.info.get("BUILD-ID").cloned().unwrap_or_default()
+    }
+
+    /// Fills bytes from a part that holds all of them. Zeros stay zeros if there is none.
+    fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let length = bytes.len() as u64;
+        let within = |begin: u64, size: u64, address: u64| {
+            let offset = address.checked_sub(begin)?;
+            (offset.checked_add(length)? <= size).then_some(offset)
+        };
+        let mapped = self.parts.iter().filter(|part| part.virt != 0);
+        let mut places = mapped.filter_map(|part| {
+            let offset = within(part.virt, part.size, address)?;
+            part.offset.checked_add(offset)
+        });
+        let phys = within(KERNEL_MAP, KERNEL_MAP_SIZE, address);
+        let phys = phys.and_then(|offset| offset.checked_add_signed(self.phys_base));
+        let place = places.next().or_else(|| {
+            let phys = phys?;
+            self.parts.iter().find_map(|part| {
+                let offset = within(part.phys, part.size, phys)?;
+                part.offset.checked_add(offset)
+            })
+        });
+        place.is_some_and(|place| {
+            let is_read = self.file.read_exact_at(bytes, place).is_ok();
+            if !is_read {
+                bytes.fill(0);
+            }
+            is_read
+        })
+    }
+
+    /// The image of its kernel, without modules.
+    ///
+    /// # Errors
+    /// The note does not say where the kernel is, or its text or names are not in the file.
+    pub fn image(&mut self) -> Result<Image, Error> {
+        let begin = self.info.get("SYMBOL(_stext)");
+        let begin = begin.and_then(|text| u64::from_str_radix(text, 16).ok());
+        let Some(begin) = begin.filter(|begin| *begin >= KERNEL_MAP) else {
+            return Err(Error(
+                "VMCOREINFO does not say where the kernel's text is".into(),
+            ));
+        };
+        let begin = begin & !(PAGE as u64 - 1);
+        let most = usize::try_from(u64::MAX - begin).unwrap_or(0);
+        let data = self.bulk(begin, MOST_KERNEL.min(most));
+        let Some(data) = data else {
+            return Err(Error("the kernel's text is not in it".into()));
+        };
+        let names = Names::of(kallsyms::read(&data)?);
+        drop(data);
+        running::image(&names, &[], self)
+    }
+}
+
+impl Memory for Core {
+    fn read(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.fill(address, &mut bytes).then_some(bytes)
+    }
+
+    fn bulk(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        if self.fill(address, &mut bytes) {
+            return Some(bytes);
+        }
+        let mut is_any = false;
+        for (index, piece) in bytes.chunks_mut(PAGE).enumerate() {
+            is_any |= self.fill(address.checked_add((index * PAGE) as u64)?, piece);
+        }
+        is_any.then_some(bytes)
+    }
+}
+
+/// The text of VMCOREINFO among notes.
+fn info(notes: &[u8]) -> Option<String> {
+    let mut at = 0_usize;
+    loop {
+        let name_size = u32_at(notes, at)? as usize;
+        let size = u32_at(notes, at.checked_add(4)?)? as usize;
+        let name_at = at.checked_add(12)?;
+        let data_at = name_at.checked_add(name_size.checked_next_multiple_of(4)?)?;
+        let name = notes.get(name_at..name_at.checked_add(name_size)?)?;
+        if name.starts_with(b"VMCOREINFO") {
+            let end = data_at.checked_add(size)?.min(notes.len());
+            return Some(String::from_utf8_lossy(notes.get(data_at..end)?).into_owned());
+        }
+        at = data_at.checked_add(size.checked_next_multiple_of(4)?)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: u64 = 0xffff_ffff_8120_0000;
+    const PHYS_BASE: u64 = 0x10_0000;
+
+    /// A file of these parts, virtual and physical address and bytes, and a note.
+    fn file(parts: &[(u64, u64, &[u8])], note: &str) -> Vec<u8> {
+        let name = b"VMCOREINFO\0\0";
+        let mut notes = Vec::new();
+        // Another note stands before it.
+        notes.extend([5_u32, 3, 1].map(u32::to_le_bytes).concat());
+        notes.extend(b"CORE\0\0\0\0abc\0");
+        notes.extend([11, note.len() as u32, 0].map(u32::to_le_bytes).concat());
+        notes.extend(name);
+        notes.extend(note.as_bytes());
+        let mut head = vec![0; HEADER];
+        head[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        head[16..18].copy_from_slice(&ET_CORE.to_le_bytes());
+        head[18..20].copy_from_slice(&EM_X86_64.to_le_bytes());
+        head[32..40].copy_from_slice(&(HEADER as u64).to_le_bytes());
+        head[56..58].copy_from_slice(&(parts.len() as u16 + 1).to_le_bytes());
+        let mut data: Vec<u8> = Vec::new();
+        let begin = HEADER + (parts.len() + 1) * ENTRY;
+        let all = [(PT_NOTE, 0, 0, notes.as_slice())];
+        let loads = parts
+            .iter()
+            .map(|(virt, phys, bytes)| (PT_LOAD, *virt, *phys, *bytes));
+        for (kind, virt, phys, bytes) in all.into_iter().chain(loads) {
+            let mut entry = kind.to_le_bytes().to_vec();
+            entry.extend([0; 4]);
+            let offset = (begin + data.len()) as u64;
+            let size = bytes.len() as u64;
+            entry.extend(
+                [offset, virt, phys, size, size, 0]
+                    .map(u64::to_le_bytes)
+                    .concat(),
+            );
+            head.extend(entry);
+            data.extend(bytes);
+        }
+        head.extend(data);
+        head
+    }
+
+    fn open(bytes: &[u8]) -> Result<Core, Error> {
+        let name = format!("jifl-vmcore-{}-{:p}", std::process::id(), bytes);
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let core = Core::open(File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        core
+    }
+
+    fn note() -> String {
+        format!(
+            "OSRELEASE=6.1\nBUILD-ID=abcd\nSYMBOL(_stext)={TEXT:x}\nNUMBER(phys_base)={PHYS_BASE}\n"
+        )
+    }
+
+    #[test]
+    fn memory_is_found_by_virtual_and_by_physical_addresses() {
+        let phys = TEXT - KERNEL_MAP + PHYS_BASE;
+        for (virt, phys) in [(TEXT, 0), (0, phys)] {
+            let mut core = open(&file(&[(virt, phys, &[1, 2, 3, 4])], &note())).unwrap();
+            assert_eq!(core.build_id(), "abcd");
+            assert_eq!(core.read(TEXT + 1, 3), Some(vec![2, 3, 4]));
+            assert_eq!(core.read(TEXT + 1, 4), None);
+            assert_eq!(core.read(u64::MAX, 4), None);
+            assert_eq!(core.bulk(TEXT - PAGE as u64, 2 * PAGE), None);
+        }
+        let bytes = [7; PAGE];
+        let mut core = open(&file(&[(TEXT, 0, &bytes)], &note())).unwrap();
+        let found = core.bulk(TEXT - PAGE as u64, 2 * PAGE).unwrap();
+        assert_eq!((found[0], found[PAGE]), (0, 7));
+        assert!(core.image().unwrap_err().0.contains("no symbols"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let whole = file(&[(TEXT, 0, &[1; 64])], &note());
+        assert!(is_core(&whole) && !is_core(&whole[..10]));
+        for length in 0..whole.len() {
+            if let Ok(mut core) = open(&whole[..length]) {
+                assert!(core.image().is_err(), "{length}");
+            }
+        }
+        let without = open(&file(&[(TEXT, 0, &[1; 64])], "")).unwrap_err();
+        assert!(without.0.contains("VMCOREINFO"), "{without}");
+        for text in [
+            "SYMBOL(_stext)=x\n",
+            "SYMBOL(_stext)=10\n",
+            "SYMBOL(_stext)=ffffffffffffffff\nNUMBER(phys_base)=-9223372036854775808\n",
+        ] {
+            let mut core = open(&file(&[(TEXT, 0, &[1; 64])], text)).unwrap();
+            assert!(core.image().is_err(), "{text}");
+        }
+        // Random bytes in the headers.
+        let mut state = 1_u64;
+        for _ in 0..300 {
+            let mut spoilt = whole.clone();
+            for _ in 0..4 {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let end = spoilt.len() - 64;
+                spoilt[20 + (state >> 33) as usize % (end - 20)] = (state >> 20) as u8;
+            }
+            if let Ok(mut core) = open(&spoilt) {
+                _ = core.image();
+            }
+        }
+    }
+}
