@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::effect::{ALL, RSP};
-use crate::live::Live;
+use crate::live::{Live, Space};
 use crate::program::Program;
 
 /// The instruction's address, and what is dead right before it: a mask of [`crate::effect`].
@@ -16,13 +16,16 @@ pub type Place = (u64, u32);
 /// All instructions at which something is dead, in the order of addresses. rsp never is.
 pub fn places(program: &Program, live: &Live) -> Vec<Place> {
     let all: Vec<usize> = (0..program.functions.len()).collect();
-    let of = |index: &usize| {
-        let blocks = 0..program.functions[*index].graph.blocks.len();
-        let within = blocks.flat_map(|block| live.in_block(program, *index, block));
-        let dead = within.map(|(at, live)| (at, ALL & !live & !RSP));
-        dead.collect::<Vec<Place>>()
+    let of = |space: &mut Space, index: &usize| {
+        let mut places: Vec<Place> = Vec::new();
+        for block in 0..program.functions[*index].graph.blocks.len() {
+            let within = live.within(program, *index, block, space).iter();
+            places.extend(within.map(|(at, live)| (*at, ALL & !live & !RSP)));
+        }
+        places
     };
-    let mut places: Vec<Place> = all.par_iter().flat_map_iter(of).collect();
+    let places: Vec<Vec<Place>> = all.par_iter().map_init(Space::default, of).collect();
+    let mut places = places.concat();
     places.par_sort_unstable();
     places.dedup_by(|next, kept| {
         let is_same = next.0 == kept.0;

@@ -21,6 +21,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use iced_x86::Instruction;
 use rayon::prelude::*;
 
 use crate::depth::instructions;
@@ -93,16 +94,13 @@ impl Live {
     }
 
     /// What is live behind a block, right before whatever its last instruction leads to.
-    fn behind_block(&self, program: &Program, function: usize, block: usize) -> u32 {
-        let solver = Solver::new(program, |callee| self.summaries[callee]);
+    fn behind_block(&self, program: &Program, function: usize, block: usize, own: &Calls) -> u32 {
         let graph = &program.functions[function].graph;
-        let calls = graph.calls_in(block);
-        let callees: Vec<Effect> = calls.iter().map(|call| solver.callee(call)).collect();
         let ways = Ways {
             end: graph.blocks[block].end,
             edges: graph.successors(block),
-            calls,
-            callees: &callees,
+            calls: own.calls,
+            callees: own.callees,
         };
         let known = |live| Effect {
             uses: live,
@@ -114,30 +112,51 @@ impl Live {
 
     /// What is live before each instruction of a block, in their order.
     pub fn in_block(&self, program: &Program, function: usize, block: usize) -> Vec<(u64, u32)> {
-        let own = &program.functions[function];
+        let mut space = Space::default();
+        self.within(program, function, block, &mut space);
+        space.found
+    }
+
+    /// The same; `space` is used again for the next block.
+    pub fn within<'a>(
+        &self,
+        program: &Program,
+        function: usize,
+        block: usize,
+        space: &'a mut Space,
+    ) -> &'a [(u64, u32)] {
+        let graph = &program.functions[function].graph;
         let solver = Solver::new(program, |callee| self.summaries[callee]);
-        let mut effects = Effects::default();
-        let mut calls = own.graph.calls_in(block).to_vec();
-        let mut live = self.behind_block(program, function, block);
-        let mut all: Vec<_> = instructions(&program.image, &own.graph.blocks[block]).collect();
-        all.reverse();
-        let mut found = Vec::with_capacity(all.len());
-        for instruction in &all {
-            while let Some(call) = calls.pop_if_at(instruction.ip()) {
-                live = around_call(&call, solver.callee(&call), live);
+        let calls = graph.calls_in(block);
+        space.callees.clear();
+        let callees = calls.iter().map(|call| solver.callee(call));
+        space.callees.extend(callees);
+        let own = Calls {
+            calls,
+            callees: &space.callees,
+        };
+        let mut live = self.behind_block(program, function, block, &own);
+        let mut left = calls.iter().zip(&space.callees).rev().peekable();
+        space.instructions.clear();
+        let all = instructions(&program.image, &graph.blocks[block]);
+        space.instructions.extend(all);
+        space.found.clear();
+        for instruction in space.instructions.iter().rev() {
+            while let Some((call, callee)) = left.next_if(|(call, _)| call.at == instruction.ip()) {
+                live = around_call(call, *callee, live);
             }
-            live = effects.of(instruction).before(live);
-            if !own.graph.is_whole() {
+            live = space.effects.of(instruction).before(live);
+            if !graph.is_whole() {
                 live = ALL;
             }
-            found.push((instruction.ip(), live));
+            space.found.push((instruction.ip(), live));
         }
         // The fixup takes over before anything was done.
-        if let Some(first) = found.last_mut() {
+        if let Some(first) = space.found.last_mut() {
             first.1 = self.blocks[function][block];
         }
-        found.reverse();
-        found
+        space.found.reverse();
+        &space.found
     }
 
     /// The summary of a function: what it uses, and what it overwrites.
@@ -146,14 +165,19 @@ impl Live {
     }
 }
 
-trait PopIfAt {
-    fn pop_if_at(&mut self, at: u64) -> Option<Call>;
+/// Memory that is used again from block to block.
+#[derive(Default)]
+pub struct Space {
+    effects: Effects,
+    instructions: Vec<Instruction>,
+    callees: Vec<Effect>,
+    found: Vec<(u64, u32)>,
 }
 
-impl PopIfAt for Vec<Call> {
-    fn pop_if_at(&mut self, at: u64) -> Option<Call> {
-        (self.last()?.at == at).then(|| self.pop())?
-    }
+/// The calls in a block, and the effect of each.
+struct Calls<'a> {
+    calls: &'a [Call],
+    callees: &'a [Effect],
 }
 
 /// The solution: the summary of each function, and the effects at the beginnings of its blocks.

@@ -10,7 +10,7 @@ use crate::effect::{FLAGS, REGISTERS, RSP};
 use crate::explained::Account;
 use crate::flow::Target;
 use crate::graph::{CallKind, End};
-use crate::live::Live;
+use crate::live::{Live, Space};
 use crate::program::{Function, Program};
 
 /// Sums of one module, or of all. Averages are quotients of these.
@@ -106,8 +106,8 @@ impl Sums {
 pub fn sums(program: &Program, live: &Live, accounts: &[Account]) -> (Vec<Sums>, Sums) {
     let mut modules = vec![Sums::default(); program.image.modules.len()];
     let all: Vec<usize> = (0..program.functions.len()).collect();
-    let of = |index: &usize| of_function(program, live, *index);
-    let functions: Vec<Sums> = all.par_iter().map(of).collect();
+    let of = |space: &mut Space, index: &usize| of_function(program, live, *index, space);
+    let functions: Vec<Sums> = all.par_iter().map_init(Space::default, of).collect();
     for (function, sums) in program.functions.iter().zip(&functions) {
         modules[function.unit.module].add(sums);
     }
@@ -140,7 +140,7 @@ pub fn sums_of(
     functions: &[usize],
 ) -> (Vec<Sums>, Sums) {
     let called = called(program);
-    let of = |index: &usize| {
+    let of = |space: &mut Space, index: &usize| {
         let function = &program.functions[*index];
         let pieces = function.unit.pieces.iter();
         let text = pieces.map(|piece| piece.end - piece.start).sum();
@@ -155,10 +155,10 @@ pub fn sums_of(
             padding: u64::saturating_sub(text, code + unexplained),
             called: called[*index],
             most_called: (called[*index], Some(*index)),
-            ..of_function(program, live, *index)
+            ..of_function(program, live, *index, space)
         }
     };
-    let all: Vec<Sums> = functions.par_iter().map(of).collect();
+    let all: Vec<Sums> = functions.par_iter().map_init(Space::default, of).collect();
     let mut total = Sums::default();
     all.iter().for_each(|sums| total.add(sums));
     (all, total)
@@ -193,7 +193,7 @@ fn dead(live: u32) -> u64 {
     (REGISTERS & !RSP & !live).count_ones().into()
 }
 
-fn of_function(program: &Program, live: &Live, index: usize) -> Sums {
+fn of_function(program: &Program, live: &Live, index: usize, space: &mut Space) -> Sums {
     let function: &Function = &program.functions[index];
     let graph = &function.graph;
     let mut sums = Sums {
@@ -221,7 +221,7 @@ fn of_function(program: &Program, live: &Live, index: usize) -> Sums {
         sums.dead_at_entries = dead(live.at_block(index, entry));
     }
     for (number, block) in graph.blocks.iter().enumerate() {
-        let within = live.in_block(program, index, number);
+        let within = live.within(program, index, number, space);
         sums.instructions += within.len() as u64;
         sums.dead += within.iter().map(|(_, live)| dead(*live)).sum::<u64>();
         let without = within.iter().filter(|(_, live)| live & FLAGS == 0);
