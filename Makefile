@@ -119,11 +119,12 @@ bench: setup
 		--json build/bench/front-end.json --svg build/bench
 
 # No virtual machine: the in-process host.
-bench-native: setup
+bench-native: setup cli
 	@scripts/bench-native-setup
 	@$(MAKE) --no-print-directory -C bench/native
 	@$(MAKE) --no-print-directory -C bench/frontend
 	@bench/native/run $(if $(JSON),--json $(JSON))
+	@bench/native/analysis
 
 fmt:
 	$(CARGO) fmt
