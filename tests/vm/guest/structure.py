@@ -101,7 +101,7 @@ def bpf_program():
 def memory_image(path):
     """What is in /proc/kcore of the kernel's text and data, with its notes, as an ELF core."""
     begin, end = (next(int(line.split()[0], 16) for line in open("/proc/kallsyms", encoding="utf-8") if line.split()[2] == name)
-                  for name in ("_stext", "_edata"))
+                  for name in ("_stext", "__bss_start"))
     with open("/proc/kcore", "rb") as kcore, open(path, "wb") as image:
         head = kcore.read(64)
         table, (number,) = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)
