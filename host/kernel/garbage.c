@@ -93,7 +93,8 @@ static int jifl_garbage_set(const char *value, const struct kernel_param *unused
 
 	if (strscpy(path, value, sizeof(path)) < 0)
 		return -ENAMETOOLONG;
-	size = kernel_read_file_from_path(strim(path), 0, &data, INT_MAX, NULL, READING_UNKNOWN);
+	/* 6.12's IPE warns of a file that is read for an unknown purpose. */
+	size = kernel_read_file_from_path(strim(path), 0, &data, INT_MAX, NULL, READING_FIRMWARE);
 	if (size < 0)
 		return size;
 	cookie = jifl_host_lock();

@@ -88,7 +88,7 @@ def missing(directory, *options):
 
 
 # Of a row of `jifl analyze`: what does not depend on modules, which an image of memory is without.
-OWN = ["text_bytes", "code_bytes", "functions", "blocks", "instructions", "edges", "direct_calls", "indirect_calls", "dead"]
+OWN = ["text_bytes", "code_bytes", "functions", "blocks", "instructions", "edges", "direct_calls", "indirect_calls"]
 
 
 def figures(kernel, module="vmlinux"):

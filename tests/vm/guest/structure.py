@@ -6,7 +6,7 @@ test_structure.py looks at it.
 usage: structure.py DIRECTORY LOAD... -- LOAD...
 
 DIRECTORY is the host's. It gets the directory `kernel`, which `jifl analyze --keep` makes; `vmcore`,
-an image of the kernel's own text and read-only data;
+an image of the kernel's own text and data;
 `counts`, the blocks that were executed; `path.CPU`, the blocks in their order; `trace.CPU`, the
 functions. LOAD is a line of the shell. Those before -- are counted, those behind it are recorded.
 """
@@ -99,9 +99,9 @@ def bpf_program():
 
 
 def memory_image(path):
-    """What is in /proc/kcore of the kernel's text and read-only data, with its notes, as an ELF core."""
+    """What is in /proc/kcore of the kernel's text and data, with its notes, as an ELF core."""
     begin, end = (next(int(line.split()[0], 16) for line in open("/proc/kallsyms", encoding="utf-8") if line.split()[2] == name)
-                  for name in ("_stext", "__end_rodata"))
+                  for name in ("_stext", "__bss_start"))
     with open("/proc/kcore", "rb") as kcore, open(path, "wb") as image:
         head = kcore.read(64)
         table, (number,) = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)
