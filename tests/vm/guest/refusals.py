@@ -290,6 +290,9 @@ def work():
     run("jifl", "count", "insn", "sys:*", "-f", "json", "--", *DD)
 
 
+# Of one byte, each with a record.
+READS = 1000
+
 # Functions, what is done while they are counted, and why calls of them are missed. Of functions
 # that always run where they cannot be counted none is. (The processor that asks the others for
 # their stacks shows its own without an NMI.)
@@ -311,6 +314,19 @@ def guards(kernel):
         check(f"{cause}: calls are missed so", causes.get(cause, 0) > 0, (names, rows))
         if always:
             same(f"{cause}: none is counted", counted, 0)
+
+
+def known_stack(kernel):
+    """What a program of a place calls is the module's own, also on a stack that has come by a door."""
+    def probe():
+        end = run("jifl", "probe", "fn:vfs_read", "--record", "count, file->f_flags", "--", "dd", "if=/dev/zero",
+                  "of=/dev/null", "bs=1", f"count={READS}")
+        same("a probe that reads memory", end.returncode, 0)
+
+    counted, causes = sums(while_counting(["copy_from_kernel_nofault"], probe, kernel))
+    figure("own, by a program: counted, missed", (counted, causes))
+    check("a program's calls are missed", causes.get("own", 0) >= READS, (counted, causes))
+    check("and not counted", counted < READS, (counted, causes))
 
 
 # Functions that run in one context alone.
@@ -342,6 +358,7 @@ def refusals():
     command_says_why(kernel)
     lines = kernel_log(mark)    # NMIs write much
     guards(kernel)
+    known_stack(kernel)
     not_guarded(kernel)
     same("the module has nothing to say", complaints(lines), [])
     same("no session is left", status()["sessions"], [])
