@@ -183,7 +183,6 @@ def unreadable(graphs):
     at = int(next(line.split()[0] for line in Path("/proc/kallsyms").read_text().splitlines() if line.endswith(" linux_banner")), 16)
     banner = Path("/proc/version").read_bytes()[:8]
     asked = [f"{name}=*(u64 *){address}" for name, address in bad.items()]
-    owners = {name: probe("fn:contexts_work", "-f", "json", "--if", f"*(u64 *){address} == *(u64 *){address}") for name, address in bad.items()}
     values = probe("fn:contexts_work", "-f", "ndjson", "--ring", "1M", "--record", ",".join(asked))
     good = probe("fn:contexts_work", "-f", "ndjson", "--ring", "1M", "--record",
                  ",".join(f"w{width}=*({kind} *){at + 1}" for width, kind in ((8, "u64"), (4, "s32"), (2, "u16"), (1, "s8"))),
@@ -194,6 +193,9 @@ def unreadable(graphs):
     same("what can be read", Counter(tuple(one["values"].values()) for one in found), Counter({tuple(wanted): made}))
     found, _ = records(values, "what cannot be read")
     same("what cannot be read", Counter(tuple(one["values"].values()) for one in found), Counter({(None,) * len(bad): made}))
+    # A target has as many sessions at a time as it has lanes.
+    owners = {name: probe("fn:contexts_work", "-f", "json", "--if", f"*(u64 *){address} == *(u64 *){address}") for name, address in bad.items()}
+    made = sum(sum(call(context).values()) for context in ("task", "timer"))
     for name, owner in owners.items():
         data = report_of(owner, name)
         same(f"a condition that cannot be told: {name}", (data["places"][0]["hits"], data["untested"]), (0, made))
