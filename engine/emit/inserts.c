@@ -194,6 +194,9 @@ static JIFL_NOINLINE void emit_with_terms(struct emit_unit *u, const struct ir_i
 	}
 	if (counts && !emit_count_is_near(ins))
 		body.changes |= 1u << reg;
+	/* A walk from what is called finds r10 where it was saved (run/unwind.c), if it is live. */
+	if (ins->terms->calls)
+		body.changes |= regs & 1u << IR_R10;
 	emit_save(&u->hot, u->config, &body, flags, regs, &saved);
 	if (ins->terms->calls && (flags & IR_DF))
 		x86_cld(&u->hot);

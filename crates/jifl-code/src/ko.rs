@@ -76,17 +76,18 @@ fn places(elf: &Elf<'_>, sections: &mut [(SectionIndex, Section<'_>)]) -> Places
             next += (section.bytes.len() as u64).next_multiple_of(PAGE) + PAGE;
         }
     }
-    // What has no bytes in the file, .bss, is data elsewhere, too.
+    // What has no bytes in the file, .bss, is data elsewhere, too. Sections of a damaged file may
+    // be larger than the addresses that are left.
     for section in elf.sections() {
         places.sections.entry(section.index()).or_insert_with(|| {
             let at = next;
-            next += section.size().min(1 << 30).next_multiple_of(PAGE) + PAGE;
+            next = next.saturating_add(section.size().min(1 << 30).next_multiple_of(PAGE) + PAGE);
             at
         });
     }
     for symbol in elf.symbols().filter(object::ObjectSymbol::is_undefined) {
         places.elsewhere.insert(symbol.index(), next);
-        next += APART;
+        next = next.saturating_add(APART);
     }
     places
 }

@@ -32,6 +32,8 @@
  *    its own before it runs tasks, or they are of the module. So what is on a task's stack is at
  *    task level, or it is counted: interrupts and softirqs stay on a task's stack only where they
  *    have come from user mode, or are run by a thread for softirqs, and count themselves.
+ *    In __switch_to rsp is on the next task's stack before `current` is that task. A call there is
+ *    taken for one of the next task's. Its lanes are there already, and interrupts are off.
  * 4. The stack that is remembered may belong to another task meanwhile, because the first one has
  *    died. If this one is a user's, all holds for it, too. A kernel thread may enter as well,
  *    unless it is idle, stops the machine, or injects idle time.

@@ -22,18 +22,27 @@
 /* Native handlers return to do_syscall_64. */
 static unsigned long caller_start, caller_end;
 
-/* Copies of single instructions, outside the code cache. NULL: there is no such tool. */
+/* Copies of single instructions, outside the code cache. NULL: there are none. */
 static unsigned long (*copied_from)(unsigned long addr);
 
 void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr))
 {
-	copied_from = original;
+	WRITE_ONCE(copied_from, original);
 }
 
 /* The original of an address in such a copy, or 0. */
 static unsigned long original_of_copy(unsigned long addr)
 {
-	return copied_from ? copied_from(addr) : 0;
+	unsigned long (*original)(unsigned long addr);
+	unsigned long found;
+
+	if (!READ_ONCE(copied_from))
+		return 0;
+	preempt_disable_notrace();
+	original = READ_ONCE(copied_from);
+	found = original ? original(addr) : 0;
+	preempt_enable_notrace();
+	return found;
 }
 
 unsigned long jifl_unwind_original(unsigned long addr)

@@ -20,7 +20,8 @@ void jifl_unwind_exit(void);
 
 /*
  * `original` tells of an address in a copy of a single instruction where the original is; 0: no
- * such copy is there. Any context, NMI too, preemption off. At load, once.
+ * such copy is there. It is called in any context, NMI too, preemption off. NULL: no copies are
+ * there. Any context.
  */
 void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr));
 

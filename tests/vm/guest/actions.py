@@ -201,6 +201,18 @@ def unreadable(graphs):
         same(f"a condition that cannot be told: {name}", (data["places"][0]["hits"], data["untested"]), (0, made))
 
 
+def between_accesses(graphs):
+    """A condition reads user memory between the instructions with which the kernel reads it.
+
+    Each read of user memory by the kernel's functions ends the permission for such reads. The kernel's own read goes on behind it.
+    """
+    # Debian's Python is at this address in each process that runs it.
+    program = "import os; print(sum(os.path.exists('/etc/passwd') for _ in range(200)))"
+    end = run("jifl", "probe", "fn:strncpy_from_user insn", "--if", "*(u64 *)0x400000 != 0", "-f", "json", "--", "/usr/bin/python3", "-c", program)
+    check("names are read as natively", end.returncode == 0 and end.stdout.splitlines()[0] == "200", end)
+    check("the condition was asked", json.loads(end.stdout.split("\n", 1)[1])["places"][0]["hits"] > 200, end.stdout[:300])
+
+
 def full_ring(graphs):
     """Records that there is no room for are counted, and leave those that are there as they are."""
     op = Device.op
@@ -391,7 +403,7 @@ def actions():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     graphs = Graphs("fn:contexts_work", "fn:vfs_read")
-    for part in (in_each_context, conditions, sums, beside_kprobes, unreadable, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
+    for part in (in_each_context, conditions, sums, beside_kprobes, unreadable, between_accesses, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
         part(graphs)
     if Path("/sys/kernel/btf/vmlinux").exists():
         refusals(graphs)

@@ -53,6 +53,8 @@
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
+#include <asm/irqflags.h>
+#include <asm/processor-flags.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
@@ -71,13 +73,16 @@ typedef void (*jifl_probe_fn)(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
 static void jifl_probe_guarded(const struct jifl_probe_call *call, u64 a, u64 b, u64 c, u64 d,
 			       u64 e)
 {
-	const unsigned long flags = jifl_own_irq_save();
+	const unsigned long before = native_save_fl(), flags = jifl_own_irq_save();
 	struct pt_regs outer;
 
 	jifl_unwind_keep(&outer);
 	((jifl_probe_fn)(unsigned long)call->fn)(a, b, c, d, e, 0);
 	jifl_unwind_give_back(&outer);
 	jifl_own_irq_restore(flags);
+	/* A place may stand where the kernel accesses user memory. The function has ended that. */
+	if (before & X86_EFLAGS_AC)
+		asm volatile("push %0; popf" : : "rm" (before) : "memory", "cc");
 }
 
 int jifl_probe_guard(struct jifl_probe_call *call)
@@ -275,7 +280,8 @@ void jifl_probe_lift(struct jifl_session *s, bool (*goes)(void *arg, u32 index),
 	jifl_probe_clear_stopped(p);
 	for (i = 0; i < p->nplaces; i++)
 		p->places[i].lifted = p->places[i].stopped;
-	if (wait)
+	/* Copies of instructions go when no int3 of the module's own is left (int3.c). */
+	if (wait || p->had_own)
 		jifl_probe_wait();
 	mutex_unlock(&jifl_session_mutex);
 }

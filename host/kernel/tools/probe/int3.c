@@ -13,8 +13,9 @@
  *    processor, is refused here, and so is text that is not plain code (jifl_step_find): noinstr,
  *    what forbids kprobes, warnings. What the door skips has no breakpoint.
  * 3. Nobody else has changed it: no kprobe is there, or so little before it that its jump could
- *    reach here. One that comes later cannot get in the way: the kernel refuses a kprobe at an
- *    int3 that it does not know, and a kprobe whose jump would overwrite one stays an int3.
+ *    reach here. This is asked once more where all int3s are written, with kprobe_mutex held. One
+ *    that comes later cannot get in the way: the kernel refuses a kprobe at an int3 that it does
+ *    not know, and a kprobe whose jump would overwrite one stays an int3.
  * 4. One byte is written, so each processor executes the old instruction or the int3.
  *
  * What is missing in step 3. The kernel decides that a kprobe may become a jump when it is
@@ -29,9 +30,10 @@
  *
  * Why each execution of the original text meets the breakpoint, from jifl_int3_arm to
  * jifl_int3_disarm: text_poke_sync makes each processor forget what it has fetched. No switch takes
- * these breakpoints away. An exception before that finds its breakpoint in the table: it is there
- * before the byte is written, and until RCU has waited after the byte is back. If the byte is back
- * when the kernel looks, the kernel executes the instruction again (kprobe_int3_handler).
+ * these breakpoints away. An exception finds its breakpoint in the table: it is there before the
+ * byte is written, and until text_poke_sync after the byte is back, whose interrupt waits for each
+ * handler. Linux 6.12 does not look whether the int3 is still there (kprobe_int3_handler), so no
+ * breakpoint may leave the table before.
  *
  * Copies of instructions. A thread that stays native may be interrupted, and preempted, in a copy.
  * All copies are kept until no breakpoint of the module's own is left, and the last session that
@@ -91,7 +93,8 @@ struct jifl_int3_copies {
 
 static LIST_HEAD(jifl_int3_copies);	/* jifl_session_mutex */
 static u32 jifl_int3_number;		/* of breakpoints; jifl_session_mutex */
-static struct mutex *jifl_text_mutex;	/* NULL: the kernel lacks what is needed */
+/* The kernel's own. text: NULL if the kernel lacks what is needed. */
+static struct mutex *jifl_text_mutex, *jifl_kprobe_mutex;
 
 /* Programs and calls of plugins are made for kprobes: what they call is not known here. */
 static bool jifl_int3_fits(const struct jifl_probe *p)
@@ -163,6 +166,12 @@ bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct ji
 	return true;
 }
 
+/* It is in the table, and its int3 is not written yet. */
+static bool jifl_int3_waits(const struct jifl_breakpoint *b)
+{
+	return b && b->is_own && !b->is_armed;
+}
+
 static int jifl_int3_copy_all(const struct jifl_probe *p, struct jifl_int3_copies *copies)
 {
 	u32 i, at = 0;
@@ -171,36 +180,14 @@ static int jifl_int3_copy_all(const struct jifl_probe *p, struct jifl_int3_copie
 		struct jifl_breakpoint *b = p->sites[i].breakpoint;
 
 		cond_resched();
-		if (!b || !b->is_own || b->is_armed || b->step.kind != JIFL_STEP_COPY)
+		if (!jifl_int3_waits(b) || b->step.kind != JIFL_STEP_COPY)
 			continue;
 		if (!jifl_step_copy(b->address, &b->step, copies->mem + at))
-			return -EAGAIN;
+			return -EBUSY;
 		copies->originals[copies->n++] = (struct jifl_int3_original){ at, b->address };
 		at += jifl_step_size(&b->step);
 	}
 	return jifl_compat_exec_protect(copies->mem, copies->size) ? -ENOMEM : 0;
-}
-
-int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk)
-{
-	struct jifl_int3_copies *copies;
-	int ret;
-
-	if (!walk->copies)
-		return 0;
-	copies = JIFL_ALLOC(kvzalloc(struct_size(copies, originals, walk->made), GFP_KERNEL));
-	if (!copies)
-		return -ENOMEM;
-	copies->size = PAGE_ALIGN(walk->copies);
-	copies->mem = JIFL_ALLOC(jifl_compat_exec_alloc(copies->size));
-	if (!copies->mem) {
-		kvfree(copies);
-		return -ENOMEM;
-	}
-	memset(copies->mem, INT3_INSN_OPCODE, copies->size);
-	ret = jifl_int3_copy_all(p, copies);
-	list_add_rcu(&copies->list, &jifl_int3_copies);
-	return ret;
 }
 
 /* What an unwinder is told. Any context, preemption off. */
@@ -228,14 +215,39 @@ static unsigned long jifl_int3_original(unsigned long addr)
 	return (s64)copies->originals[low].address + at;
 }
 
+int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk)
+{
+	struct jifl_int3_copies *copies;
+	int ret;
+
+	if (!walk->copies)
+		return 0;
+	copies = JIFL_ALLOC(kvzalloc(struct_size(copies, originals, walk->made), GFP_KERNEL));
+	if (!copies)
+		return -ENOMEM;
+	copies->size = PAGE_ALIGN(walk->copies);
+	copies->mem = JIFL_ALLOC(jifl_compat_exec_alloc(copies->size));
+	if (!copies->mem) {
+		kvfree(copies);
+		return -ENOMEM;
+	}
+	memset(copies->mem, INT3_INSN_OPCODE, copies->size);
+	ret = jifl_int3_copy_all(p, copies);
+	list_add_rcu(&copies->list, &jifl_int3_copies);
+	jifl_unwind_know_copies(jifl_int3_original);
+	return ret;
+}
+
 void jifl_int3_free(void)
 {
 	struct jifl_int3_copies *copies, *next;
 	LIST_HEAD(gone);
 
 	mutex_lock(&jifl_session_mutex);
-	if (!jifl_int3_number)
+	if (!jifl_int3_number) {
+		jifl_unwind_know_copies(NULL);
 		list_splice_init_rcu(&jifl_int3_copies, &gone, synchronize_rcu);
+	}
 	mutex_unlock(&jifl_session_mutex);
 	list_for_each_entry_safe(copies, next, &gone, list) {
 		vfree(copies->mem);
@@ -251,16 +263,35 @@ static void jifl_int3_write(unsigned long address, u8 old, u8 new)
 	cond_resched();
 }
 
-void jifl_int3_arm(struct jifl_probe *p)
+/* Step 3 again, under kprobe_mutex: no kprobe comes from here on. *bad: a site where one has. */
+static bool jifl_int3_are_free(const struct jifl_probe *p, u32 *bad)
 {
 	u32 i;
 
+	for (i = 0; i < p->nsites; i++) {
+		const struct jifl_breakpoint *b = p->sites[i].breakpoint;
+
+		*bad = i;
+		if (jifl_int3_waits(b) && (!jifl_int3_is_free(b->address) ||
+					   READ_ONCE(*(u8 *)b->address) != b->step.byte))
+			return false;
+	}
+	return true;
+}
+
+int jifl_int3_arm(struct jifl_probe *p, u32 *bad)
+{
+	int err;
+	u32 i;
+
+	mutex_lock(jifl_kprobe_mutex);
 	cpus_read_lock();
 	mutex_lock(jifl_text_mutex);
-	for (i = 0; i < p->nsites; i++) {
+	err = jifl_int3_are_free(p, bad) ? 0 : -EBUSY;
+	for (i = 0; i < p->nsites && !err; i++) {
 		struct jifl_breakpoint *b = p->sites[i].breakpoint;
 
-		if (!b || !b->is_own || b->is_armed)
+		if (!jifl_int3_waits(b))
 			continue;
 		jifl_int3_write(b->address, b->step.byte, INT3_INSN_OPCODE);
 		b->is_armed = true;
@@ -269,6 +300,8 @@ void jifl_int3_arm(struct jifl_probe *p)
 	jifl_import(text_poke_sync)();
 	mutex_unlock(jifl_text_mutex);
 	cpus_read_unlock();
+	mutex_unlock(jifl_kprobe_mutex);
+	return err;
 }
 
 void jifl_int3_disarm(struct kprobe **leaving, u32 n)
@@ -330,13 +363,13 @@ static struct notifier_block jifl_int3_notifier = {
 
 int jifl_int3_init(void)
 {
-	if (jifl_imported(text_poke) && jifl_imported(text_poke_sync) &&
+	jifl_kprobe_mutex = (struct mutex *)jifl_ksym("kprobe_mutex");
+	if (jifl_kprobe_mutex && jifl_imported(text_poke) && jifl_imported(text_poke_sync) &&
 	    jifl_imported(get_kprobe) && jifl_imported(search_exception_tables) &&
 	    jifl_imported(jump_label_text_reserved) &&
 	    jifl_imported(static_call_text_reserved) &&
 	    jifl_imported(alternatives_text_reserved))
 		jifl_text_mutex = (struct mutex *)jifl_ksym("text_mutex");
-	jifl_unwind_know_copies(jifl_int3_original);
 	return JIFL_TRY(register_die_notifier(&jifl_int3_notifier));
 }
 

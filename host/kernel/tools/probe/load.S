@@ -56,7 +56,9 @@ SYM_FUNC_START(jifl_load_\width)
 	movq	%rax, %rdi
 	movl	$\width, %esi
 	movq	%rsp, %rdx
+	pushfq				/* a read of user memory clears AC */
 	call	jifl_act_load
+	popfq
 	testb	%al, %al
 	popq	%rax
 	pop_registers

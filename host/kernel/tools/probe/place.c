@@ -46,6 +46,8 @@ static const char *const jifl_probe_own[] = {
 	"stack_access_ok", "deref_stack_*", "core_kernel_text", "is_module_text_address",
 	"__module_text_address", "is_bpf_text_address", "bpf_ksym_*", "ftrace_graph_ret_addr",
 	"sched_clock*", "local_clock*",
+	/* Around the chain of those who are asked about an int3: a breakpoint there has no end. */
+	"__rcu_read_*", "rcu_read_unlock_special",
 	/* With the first of these clocks: it spins for a lock that the probed code may hold. */
 	"read_hpet", "ktime_get_mono_fast_ns", "read_tsc", "kvm_clock_*", "pvclock_*",
 };

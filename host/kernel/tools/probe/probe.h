@@ -209,10 +209,10 @@ bool jifl_int3_stand(void);
 bool jifl_int3_instead(const struct jifl_probe *p, int err);
 /* May there be one, at this address? Fills the step. In the order of addresses. */
 bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct jifl_step *step);
-/* Makes the copies of instructions of `walk`. 0; -ENOMEM; -EAGAIN: text has changed. */
+/* Makes the copies of instructions of `walk`. 0; -ENOMEM; -EBUSY: text has changed. */
 int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk);
-/* All int3s of the session are there when it returns. */
-void jifl_int3_arm(struct jifl_probe *p);
+/* All int3s of the session are there when it returns 0; -EBUSY: none is. *bad: why is that site. */
+int jifl_int3_arm(struct jifl_probe *p, u32 *bad);
 /* These n are gone, from all processors, when it returns. */
 void jifl_int3_disarm(struct kprobe **leaving, u32 n);
 /* Gives copies of instructions back, if nobody can be in one. Takes jifl_session_mutex. */

@@ -70,7 +70,7 @@ int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes)
 		data = JIFL_ALLOC(vmalloc_node(r->size + JIFL_HIT_MAX, cpu_to_node(cpu)));
 		per_cpu_ptr(r->cpus, cpu)->data = data;
 		if (!data || fatal_signal_pending(current))
-			return -ENOMEM;
+			return data ? -EINTR : -ENOMEM;
 		cond_resched();
 	}
 	return 0;

@@ -253,7 +253,11 @@ int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why
 	if (!err && walk.made) {
 		err = jifl_int3_copy(p, &walk);
 		if (!err)
-			jifl_int3_arm(p);
+			err = jifl_int3_arm(p, bad);
+	}
+	if (err == -EBUSY) {
+		*why = JIFL_SPLICE_OWNED;
+		return -EILSEQ;
 	}
 	if (err)
 		return err;

@@ -59,14 +59,14 @@ static u32 jifl_probe_count(void)
 	return n;
 }
 
-/* Under the engine lock. */
-static void jifl_probe_look(void)
+/* What the places of rows are shown. Without the engine lock: there may be many rows. */
+static struct jifl_probe_shown jifl_probe_look(const struct jifl_probe_row *rows, u32 n)
 {
 	struct jifl_probe_shown shown = {};
 	u32 i;
 
-	for (i = 0; i < jifl_probe_nrows; i++) {
-		const struct jifl_probe_place *place = jifl_probe_rows[i].place;
+	for (i = 0; i < n; i++) {
+		const struct jifl_probe_place *place = rows[i].place;
 
 		if (place->program) {
 			shown.regs |= place->front->shown;
@@ -75,7 +75,7 @@ static void jifl_probe_look(void)
 			shown = (struct jifl_probe_shown){ U16_MAX, true };
 		}
 	}
-	jifl_probe_shown = shown;
+	return shown;
 }
 
 /* Is more shown than before? */
@@ -86,6 +86,7 @@ static bool jifl_probe_shows_more(struct jifl_probe_shown before)
 
 static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
 {
+	const struct jifl_probe_shown shown = jifl_probe_look(rows, n);
 	struct jifl_probe_row *old;
 	unsigned long cookie;
 
@@ -95,7 +96,7 @@ static void jifl_probe_exchange(struct jifl_probe_row *rows, u32 n)
 	old = jifl_probe_rows;
 	jifl_probe_rows = rows;
 	jifl_probe_nrows = n;
-	jifl_probe_look();
+	jifl_probe_shown = shown;
 	jifl_host_unlock(cookie);
 	kvfree(old);
 }
@@ -156,15 +157,21 @@ int jifl_probe_publish(struct jifl_probe *p)
 /* The rows of p, or of its places that are stopped, are gone. Sorted rows stay sorted. */
 static void jifl_probe_remove_rows(const struct jifl_probe *p, bool all)
 {
-	const unsigned long cookie = jifl_host_lock();
+	struct jifl_probe_shown shown;
+	unsigned long cookie;
 	u32 i, k = 0;
 
+	cookie = jifl_host_lock();
 	for (i = 0; i < jifl_probe_nrows; i++)
 		if (jifl_probe_rows[i].place->owner != p ||
 		    (!all && !jifl_probe_rows[i].place->stopped))
 			jifl_probe_rows[k++] = jifl_probe_rows[i];
 	jifl_probe_nrows = k;
-	jifl_probe_look();
+	jifl_host_unlock(cookie);
+	/* What fewer places are shown. Copies that are made before keep more than they need. */
+	shown = jifl_probe_look(jifl_probe_rows, k);
+	cookie = jifl_host_lock();
+	jifl_probe_shown = shown;
 	jifl_host_unlock(cookie);
 }
 
