@@ -106,7 +106,8 @@ void number_leave_rax(struct gen *g, u32 n)
 static void extend(struct gen *g, u8 reg, u8 from, u8 width, bool is_signed)
 {
 	struct ir_step s = { .op = is_signed ? IR_OP_MOVSX : IR_OP_MOVZX, .width = 8,
-			     .src_width = width, .dst = number_in_reg(reg), .src = number_in_reg(from) };
+			     .src_width = width, .dst = number_in_reg(reg),
+			     .src = number_in_reg(from) };
 
 	if (width == 4 && !is_signed) {
 		s.op = IR_OP_MOV;

@@ -3,9 +3,9 @@
  * The text as it would be without the module's own breakpoints (jifl_host_lift_int3 of
  * engine/host.h). Copies are made of that text: a copy of a breakpoint could not be one.
  *
- * The module sets breakpoints as kprobes, and some without (tools/probe/int3.c). The kernel keeps all kprobes of an address together, so
- * it is asked who has one there. If anybody else has, the breakpoint is not lifted: code from there
- * on runs natively, and the other handler is called.
+ * The module sets breakpoints as kprobes, and some without (tools/probe/int3.c). The kernel keeps
+ * all kprobes of an address together, so it is asked who has one there. If anybody else has, the
+ * breakpoint is not lifted: code from there on runs natively, and the other handler is called.
  *
  * A kprobe that joins one of the module's does not change the text, so copies stay. Its handler is
  * not called for executions of copies. docs/command.md says so to users.

@@ -63,8 +63,8 @@
  * module's own. The kernel counts those for each kprobe, and the session tells of them. They are
  * executed as single steps. If an NMI comes in such a step and meets a kprobe, too, the kernel
  * gives up (BUG in reenter_kprobe). So no breakpoint is set in what the handler itself calls
- * (place.c). What a BPF program of a place calls is not known here, nor what a plugin's function calls. A
- * kprobe with such a program has that case, too.
+ * (place.c). What a BPF program of a place calls is not known here, nor what a plugin's function
+ * calls. A kprobe with such a program has that case, too.
  */
 #include <linux/kprobes.h>
 #include <linux/preempt.h>
