@@ -319,11 +319,11 @@ def guards(kernel):
 def known_stack(kernel):
     """What a program of a place calls is the module's own, also on a stack that has come by a door."""
     def probe():
-        end = run("jifl", "probe", "fn:vfs_read", "--record", "count, file->f_flags", "--", "dd", "if=/dev/zero",
+        end = run("jifl", "probe", "fn:vfs_read", "--record", "first=*(u64 *)buf", "--", "dd", "if=/dev/zero",
                   "of=/dev/null", "bs=1", f"count={READS}")
-        same("a probe that reads memory", end.returncode, 0)
+        same("a probe that reads a program's memory", end.returncode, 0)
 
-    counted, causes = sums(while_counting(["copy_from_kernel_nofault"], probe, kernel))
+    counted, causes = sums(while_counting(["copy_from_user_nofault"], probe, kernel))
     figure("own, by a program: counted, missed", (counted, causes))
     check("a program's calls are missed", causes.get("own", 0) >= READS, (counted, causes))
     check("and not counted", counted < READS, (counted, causes))
