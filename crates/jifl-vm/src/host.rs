@@ -39,9 +39,9 @@ const PANIC_LINES: usize = 80;
 /// processor an access in flight is now and then dispatched to the wrong device
 /// (seen with 10.0.2: an assertion in hw/pci/msix.c, once in some hundreds of
 /// boots). And a processor's timer may not tick any more: a stock kernel boots on one processor
-/// then, and RCU complains of the other (seen with 10.0.2 on a loaded host, once in some thousands
-/// of boots; `cpus::describe` shows what that processor's interrupt controller says). Nothing of
-/// the command or of its modules has run by then, so the machine starts anew.
+/// then, and RCU complains of the other (seen once, with 10.0.2 on a loaded host; why is not known,
+/// `cpus::describe` shows what that processor's interrupt controller says). Nothing of the command
+/// or of its modules has run by then, so the machine starts anew.
 const STARTS: u32 = 3;
 
 /// Says whether this machine can run `config` at all; the error is one line.
