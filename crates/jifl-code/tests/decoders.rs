@@ -2,6 +2,8 @@
 //! A second decoder finds the same calls. The analysis decodes by iced-x86. Zydis is another
 //! program, by other people: it decodes all text of the kernels that tests run on again.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,27 +22,10 @@ const WORD: usize = 8;
 /// An address and a target.
 type Branch = (u64, u64);
 
-fn build() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build")
-}
-
-fn kernels() -> Vec<PathBuf> {
-    let entries = fs::read_dir(build().join("kernels/boot")).expect("`make setup` fetches kernels");
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let is_kernel = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("vmlinux-") && name.ends_with("-amd64")
-    };
-    let mut all: Vec<PathBuf> = paths.filter(is_kernel).collect();
-    all.sort();
-    assert!(!all.is_empty(), "`make setup` fetches kernels");
-    all
-}
-
 /// The second decoder as a program.
 fn second() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/second/branches.c");
-    let zydis = build().join("zydis");
+    let zydis = common::build().join("zydis");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("branches");
     let time = |path: &Path| fs::metadata(path).and_then(|own| own.modified()).ok();
     if time(&program) > time(&source) {
@@ -165,7 +150,7 @@ fn graphs(program: &Program) -> (BTreeSet<Branch>, BTreeSet<Branch>) {
 
 #[test]
 fn a_second_decoder_finds_the_same_calls() {
-    for path in kernels() {
+    for path in common::kernels() {
         let kernel = path.file_name().unwrap().to_str().unwrap().to_owned();
         let program = Program::of(vmlinux::read(&fs::read(&path).unwrap()).unwrap());
         let thunks = Thunks::of(&program.image);

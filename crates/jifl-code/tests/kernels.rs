@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The structure of the kernels that tests run on.
 
+mod common;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jifl_code::depth::{self, Verdict};
 use jifl_code::effect::{ALL, names};
@@ -14,28 +16,13 @@ use jifl_code::program::{Function, Program};
 use jifl_code::summary;
 use jifl_code::vmlinux;
 
-/// The files that `make setup` fetches.
-fn files() -> Vec<PathBuf> {
-    let boot = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/kernels/boot");
-    let entries = fs::read_dir(&boot).expect("`make setup` fetches kernels");
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let is_kernel = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("vmlinux-") && name.ends_with("-amd64")
-    };
-    let mut all: Vec<PathBuf> = paths.filter(is_kernel).collect();
-    all.sort();
-    assert!(!all.is_empty(), "`make setup` fetches kernels");
-    all
-}
-
 fn kernels() -> Vec<(String, Program)> {
     let read = |path: PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let image = vmlinux::read(&fs::read(path).unwrap()).unwrap();
         (name, Program::of(image))
     };
-    files().into_iter().map(read).collect()
+    common::kernels().into_iter().map(read).collect()
 }
 
 fn named<'a>(program: &'a Program, name: &str) -> &'a Function {
@@ -249,7 +236,7 @@ fn figures(kernel: &str, program: &Program, live: &Live) {
 
 #[test]
 fn files_that_are_cut_short_or_have_wrong_names_come_to_an_end() {
-    let file = fs::read(&files()[0]).unwrap();
+    let file = fs::read(&common::kernels()[0]).unwrap();
     for part in 1..8 {
         let length = file.len() * part / 8;
         if let Ok(image) = vmlinux::read(&file[..length]) {
