@@ -20,6 +20,7 @@
 
 #include "kernel.h"
 #include "plant.h"
+#include "store/search.h"
 
 /* All under the engine lock. */
 static u64 *jifl_garbage_rows;
@@ -33,17 +34,7 @@ MODULE_PARM_DESC(garbage_put, "places of the parameter garbage in copies that we
 /* The first row from this address on. */
 static u32 jifl_garbage_first(u32 address)
 {
-	u32 low = 0, high = jifl_garbage_nrows;
-
-	while (low < high) {
-		const u32 middle = low + (high - low) / 2;
-
-		if ((u32)jifl_garbage_rows[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return jifl_first(i, jifl_garbage_nrows, (u32)jifl_garbage_rows[i] < address);
 }
 
 /* As jifl_instrument_fn. */

@@ -39,7 +39,11 @@
 extern const char jifl_load_1[], jifl_load_2[], jifl_load_4[], jifl_load_8[];
 extern const char jifl_ask_0[], jifl_ask_1[], jifl_ask_3[], jifl_ask_4[], jifl_ask_6[];
 
-static u64 jifl_front_loads[4];
+/* By the logarithm of the width. */
+static const u64 jifl_front_loads[] = {
+	(unsigned long)jifl_load_1, (unsigned long)jifl_load_2,
+	(unsigned long)jifl_load_4, (unsigned long)jifl_load_8,
+};
 
 /* By JIFL_OP_*; 0: none. IR_TERM_CONST, which is 0, is looked at apart. */
 static const u8 jifl_front_terms[] = {
@@ -148,10 +152,6 @@ int jifl_fronts_open(struct jifl_front **fronts, const struct jifl_programs *pro
 {
 	u32 i;
 
-	jifl_front_loads[0] = (unsigned long)jifl_load_1;
-	jifl_front_loads[1] = (unsigned long)jifl_load_2;
-	jifl_front_loads[2] = (unsigned long)jifl_load_4;
-	jifl_front_loads[3] = (unsigned long)jifl_load_8;
 	*fronts = JIFL_ALLOC(kvcalloc(programs->n, sizeof(**fronts), GFP_KERNEL));
 	if (!*fronts)
 		return -ENOMEM;

@@ -67,6 +67,7 @@
 #include "../../compat/compat.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
+#include "../../store/search.h"
 #include "../../run/unwind.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"
@@ -96,7 +97,10 @@ static u32 jifl_int3_number;		/* of breakpoints; jifl_session_mutex */
 /* The kernel's own. text: NULL if the kernel lacks what is needed. */
 static struct mutex *jifl_text_mutex, *jifl_kprobe_mutex;
 
-/* Programs and calls of plugins are made for kprobes: what they call is not known here. */
+/*
+ * Sessions with programs, and plugins, ask for none: what they call is not known here. They join
+ * those that stand. What they call then does not come here again (jifl_act_runs, jifl_probe_in_own_code).
+ */
 static bool jifl_int3_fits(const struct jifl_probe *p)
 {
 	return jifl_text_mutex && !p->session->programs && !p->session->tool->is_plugin;
@@ -194,7 +198,7 @@ static int jifl_int3_copy_all(const struct jifl_probe *p, struct jifl_int3_copie
 static unsigned long jifl_int3_original(unsigned long addr)
 {
 	const struct jifl_int3_copies *copies;
-	u32 low = 0, high, at;
+	u32 at, k;
 
 	list_for_each_entry_rcu(copies, &jifl_int3_copies, list, true)
 		if (addr - (unsigned long)copies->mem < copies->size)
@@ -202,17 +206,11 @@ static unsigned long jifl_int3_original(unsigned long addr)
 	if (list_entry_is_head(copies, &jifl_int3_copies, list) || !copies->n)
 		return 0;
 	at = addr - (unsigned long)copies->mem;
-	for (high = copies->n; high - low > 1;) {
-		const u32 mid = low + (high - low) / 2;
-
-		if (copies->originals[mid].at <= at)
-			low = mid;
-		else
-			high = mid;
-	}
-	at -= copies->originals[low].at;
+	/* The first copy is at 0. */
+	k = jifl_first(i, copies->n, copies->originals[i].at <= at) - 1;
+	at -= copies->originals[k].at;
 	/* Behind the instruction stands the jump. */
-	return (s64)copies->originals[low].address + at;
+	return (s64)copies->originals[k].address + at;
 }
 
 int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk)

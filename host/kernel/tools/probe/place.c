@@ -17,6 +17,7 @@
 #include "../../plant.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
+#include "../../store/search.h"
 #include "../../call/program.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"
@@ -124,19 +125,11 @@ void jifl_probe_find_kernels(void)
 /* Refuses the session's places at this address. */
 static void jifl_probe_refuse_at(struct jifl_session *s, unsigned long address)
 {
-	u32 low = 0, high = s->nsplices;
+	u32 k = jifl_first(i, s->nsplices, s->splices[i].address < address);
 
-	while (low < high) {
-		const u32 mid = low + (high - low) / 2;
-
-		if (s->splices[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < s->nsplices && s->splices[low].address == address; low++)
-		if (!s->splices[low].refused)
-			s->splices[low].refused = JIFL_SPLICE_OWNED;
+	for (; k < s->nsplices && s->splices[k].address == address; k++)
+		if (!s->splices[k].refused)
+			s->splices[k].refused = JIFL_SPLICE_OWNED;
 }
 
 void jifl_probe_refuse_kernels(struct jifl_session *s)

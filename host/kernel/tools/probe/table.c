@@ -12,6 +12,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../store/search.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
 #include "probe.h"
@@ -194,17 +195,7 @@ void jifl_probe_withdraw_stopped(struct jifl_probe *p)
 /* The first row at addr or behind it. */
 static u32 jifl_probe_first(unsigned long addr)
 {
-	u32 low = 0, high = jifl_probe_nrows;
-
-	while (low < high) {
-		const u32 mid = low + (high - low) / 2;
-
-		if (jifl_probe_rows[mid].address < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return jifl_first(i, jifl_probe_nrows, jifl_probe_rows[i].address < addr);
 }
 
 /*

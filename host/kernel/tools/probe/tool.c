@@ -60,6 +60,7 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../store/answer.h"
+#include "../../store/search.h"
 #include "../../call/count.h"
 #include "../../call/program.h"
 #include "../../call/whose.h"
@@ -241,17 +242,7 @@ static int jifl_probe_attach(struct jifl_session *s)
 /* The first place at the address or behind it. */
 static u32 jifl_probe_place_from(const struct jifl_probe *p, unsigned long address)
 {
-	u32 low = 0, high = p->nplaces;
-
-	while (low < high) {
-		const u32 mid = low + (high - low) / 2;
-
-		if (p->places[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return jifl_first(i, p->nplaces, p->places[i].address < address);
 }
 
 /* The places that the aim's door skips. There are two at most: the endbr64 and the site. */
