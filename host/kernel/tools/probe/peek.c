@@ -21,6 +21,7 @@
 #include "../../plant.h"
 #include "../../run/unwind.h"
 #include "act.h"
+#include "load.h"
 
 /*
  * Addresses that copy_from_kernel_nofault would read, too, and read at once here: kernel memory
@@ -29,7 +30,8 @@
  */
 static __always_inline bool jifl_peek_is_plain(u64 address)
 {
-	return (s64)address < (s64)VSYSCALL_ADDR - (s64)sizeof(u64) &&
+	static_assert(JIFL_LOAD_END == (s64)VSYSCALL_ADDR - (s64)sizeof(u64));
+	return (s64)address < JIFL_LOAD_END &&
 	       (s64)address >> (boot_cpu_data.x86_virt_bits - 1) == -1;
 }
 
