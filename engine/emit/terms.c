@@ -15,8 +15,9 @@
  *    does not take flags, it goes into a temporary (settle).
  * 3. A skip leads to an op with its number on top, and with all below it where they were at the
  *    skip. Its number is in a temporary then, and the way that has not skipped moves its own into
- *    the same one (arrive). Nothing below is touched in between, or the ops have no code (below).
- *    A call moves numbers out of rax; so what lies below a skip is moved out before it.
+ *    the same one (arrive). Nothing below is touched in between, by an op or where another skip
+ *    ends, or the ops have no code (take). A call moves numbers out of rax; so what lies below a
+ *    skip is moved out before it.
  * 4. Where a skip leads to another skip, or to the end, its number is only asked whether it is 0.
  *    That is known. So the branch goes where this other skip, or the end, would go (lands).
  */
@@ -129,6 +130,8 @@ static void arrive(struct gen *g, u32 i)
 			g->refused = true;
 			return;
 		}
+		/* It may lie below another skip's number. */
+		take(g, 1);
 		number_put(g, number_top(g), s->reg);
 		*number_top(g) = (struct number){ .kind = NUMBER_TEMP, .reg = s->reg };
 		/* Others that keep theirs have it elsewhere: rare. */
