@@ -34,6 +34,7 @@
 #include <linux/hashtable.h>
 #include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
 #include <linux/mm.h>
@@ -50,6 +51,10 @@
 #include "target.h"
 
 static DEFINE_HASHTABLE(notrace_functions, 8);	/* by the address where they begin */
+
+static bool jumps_wanted = true;
+module_param_named(jumps, jumps_wanted, bool, 0644);
+MODULE_PARM_DESC(jumps, "functions without an ftrace site are entered by jumps in place");
 
 /* Targets with doors, and jumps used; jifl_session_mutex. */
 static u32 ndoors;
@@ -145,7 +150,7 @@ static bool may_have_jump(const struct jifl_target *t)
 	char name[KSYM_NAME_LEN];
 	u32 i;
 
-	if (t->kind != JIFL_TARGET_NOTRACE)
+	if (t->kind != JIFL_TARGET_NOTRACE || !READ_ONCE(jumps_wanted))
 		return false;
 	jifl_ksym_name(t->id, name, sizeof(name));
 	for (i = 0; i < ARRAY_SIZE(on_the_way); i++)

@@ -21,6 +21,9 @@ from lib import Device, background, check, complaints, figure, interrupt, kernel
 
 TRACING = Path("/sys/kernel/tracing")
 SWITCH = Path("/sys/kernel/debug/kprobes/enabled")
+# Sessions with more places have breakpoints of the module's own.
+OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
+JUMPS = Path("/sys/module/jifl/parameters/jumps")
 # A module with a function of the name contexts_work, which has a cold part.
 NAMESAKE = Path(MODULE).with_name("jifl_figures.ko")
 # The functions of MODULE.
@@ -278,8 +281,39 @@ def jumps(rounds):
          ({"fn:contexts_looped": made}, {"fn:contexts_looped": made}))
 
 
-def kept(graphs, before):
-    """Somebody else's kprobe on a jump sees each call, as the session does. The jump stays until the kprobe goes."""
+def beside_own(graphs):
+    """A session with a jump over one function, and the module's own int3s in it and in another, at each level.
+
+    Without jumps the same function has the module's own int3s alone.
+    """
+    loop, _ = loop_of_work(graphs)
+    every = graphs.instructions("contexts_bare")
+    branch, = graphs.branches("contexts_bare")
+    bare = ["fn:contexts_bare", f"fn:contexts_bare{branch}", f"fn:contexts_bare{every[-1][0]}"]
+    work = [f"fn:contexts_work{graphs.instructions('contexts_work')[:3][-1][0]}", f"fn:contexts_work{loop}"]
+    OWN.write_text("0")
+    for jumps in (True, False):
+        JUMPS.write_text("Y" if jumps else "N")
+        name = "own breakpoints and a jump" if jumps else "own breakpoints alone"
+        owner = probe(*bare, *work)
+        bares = {context: sum(call(context).values()) for context in ("bare-task", "bare-timer", "bare-irq-work")}
+        works = sum(sum(call(context).values()) for context in ("task", "timer", "ipi"))
+        made = sum(bares.values())
+        hits, caught = ended(owner, name, moved=0 if jumps else bares["bare-task"])
+        same(f"{name}: hits", hits, dict(zip(bare + work, (made, ROUNDS * made, made, works, ROUNDS * works))))
+        in_interrupts = 0 if jumps else made - bares["bare-task"]
+        met = [0 if jumps else made, ROUNDS * in_interrupts, in_interrupts, 0, 0]
+        same(f"{name}: caught", caught, dict(zip(bare + work, met)))
+    JUMPS.write_text("Y")
+    OWN.write_text("4294967295")
+
+
+def kept(graphs, before, own):
+    """Somebody else's kprobe on a jump sees each call, as the session does. The jump stays until the kprobe goes.
+
+    The last instruction has a kprobe, or an int3 of the module's own.
+    """
+    OWN.write_text("0" if own else "4294967295")
     mark = log_mark()
     words = ["fn:contexts_bare", f"fn:contexts_bare{graphs.instructions('contexts_bare')[-1][0]}"]
     owner = probe(*words)
@@ -568,6 +602,7 @@ def probes(rounds="1"):
     natively_for_two(graphs)
     without_a_door(graphs)
     jumps(int(rounds))
+    beside_own(graphs)
     beside_kprobes(graphs)
     inside_others(graphs)
     switched_off(graphs)
@@ -578,7 +613,8 @@ def probes(rounds="1"):
     same("no session is left", status()["sessions"], [])
     same("the text is as it was", texts(graphs), before)
     same("the module has nothing to say", complaints(kernel_log(mark)), [])
-    kept(graphs, before)
+    for own in (False, True):
+        kept(graphs, before, own)
     same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
 
 
