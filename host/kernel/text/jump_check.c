@@ -35,6 +35,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 #include <asm/extable.h>
 #include <asm/ibt.h>
@@ -51,7 +52,7 @@
 #define OPCODE_STI	0xfb
 #define PREFIX_LOCK	0xf0
 
-/* Jumps that are asked for together, and the bytes between the lowest and the highest. */
+/* Jumps that are asked for together, by address, and the bytes between the lowest and the last. */
 struct asked {
 	struct jifl_jump **jumps;
 	u32 n;
@@ -140,14 +141,23 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
 /* Something leads to `to`. first: nothing may lead to the first instruction either. */
 static void refuse(const struct asked *a, unsigned long to, bool first)
 {
-	u32 i;
+	u32 low = 0, high = a->n;
 
 	if (to - a->low >= a->span)
 		return;
-	for (i = 0; i < a->n; i++)
-		if (to - a->jumps[i]->begin < a->jumps[i]->len &&
-		    (first || to != a->jumps[i]->begin))
-			a->jumps[i]->refused = true;
+	/* `low` becomes the number of those that begin there, or before. */
+	while (low < high) {
+		const u32 mid = low + (high - low) / 2;
+
+		if (a->jumps[mid]->begin <= to)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	while (low-- && to - a->jumps[low]->begin < JIFL_JUMP_MAX)
+		if (to - a->jumps[low]->begin < a->jumps[low]->len &&
+		    (first || to != a->jumps[low]->begin))
+			a->jumps[low]->refused = true;
 }
 
 /* Is the byte before an offset of four bytes the end of a branch's opcode, or may it be one? */
@@ -245,18 +255,22 @@ static u32 gather(struct jifl_jump **jumps, u32 n)
 	return k;
 }
 
+static int compare(const void *a, const void *b)
+{
+	const struct jifl_jump *x = *(struct jifl_jump *const *)a;
+	const struct jifl_jump *y = *(struct jifl_jump *const *)b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
 static void check_alike(struct jifl_jump **jumps, u32 n)
 {
-	struct asked a = { .jumps = jumps, .n = n, .low = ULONG_MAX };
+	struct asked a = { .jumps = jumps, .n = n };
 	const struct module *mod = module_of(jumps[0]);
-	unsigned long high = 0;
-	u32 i;
 
-	for (i = 0; i < n; i++) {
-		a.low = min(a.low, jumps[i]->begin);
-		high = max(high, jumps[i]->begin + jumps[i]->len);
-	}
-	a.span = high - a.low;
+	sort(jumps, n, sizeof(*jumps), compare, NULL);
+	a.low = jumps[0]->begin;
+	a.span = jumps[n - 1]->begin + JIFL_JUMP_MAX - a.low;
 	if (mod)
 		check_module(&a, mod);
 	else
