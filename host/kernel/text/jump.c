@@ -105,7 +105,7 @@ static void put_behind_int3(struct jifl_jump **list, u32 n, bool jump)
 	for (i = 0; i < n; i++)
 		if (!list[i]->refused)
 			jifl_poke(list[i]->begin + 1, (jump ? list[i]->new : list[i]->old) + 1,
-			     list[i]->len - 1);
+				  list[i]->len - 1);
 	jifl_poke_sync();
 	for (i = 0; i < n; i++)
 		if (!list[i]->refused)
