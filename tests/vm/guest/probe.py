@@ -34,7 +34,7 @@ NOBODY = 9999999
 # The module calls it where a thread has met a breakpoint.
 CALLED = "kallsyms_lookup_size_offset"
 # It warns.
-WARNING = "refcount_warn_saturated"
+WARNING = "refcount_warn_saturate"
 
 INTERRUPTS = {"softirqs": ["timer", "tasklet"], "interrupts": ["hrtimer", "irq-work", "ipi", "nested"]}
 LEVELS = {"tasks": [context for context in CONTEXTS if context not in sum(INTERRUPTS.values(), [])], **INTERRUPTS}
