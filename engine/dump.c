@@ -71,11 +71,13 @@ static void add_liveness(struct jifl_dump *d)
 	d->flags |= JIFL_DUMP_LIVENESS;
 }
 
-/* Shows the source as it is decoded, without breakpoints of the host's own. */
-static void lift_int3s(struct jifl_dump *d)
+/* Shows the source as it is decoded, without breakpoints and jumps of the host's own. */
+static void lift(struct jifl_dump *d)
 {
 	u32 i;
 
+	if (d->src_len)
+		jifl_host_lift_text(d->orig, d->src, d->src_len);
 	for (i = 0; i < d->src_len; i++)
 		if (d->src[i] == OPCODE_INT3)
 			jifl_host_lift_int3(jifl_orig_at(d->orig.v + i), &d->src[i]);
@@ -99,7 +101,7 @@ static void fill(u32 i, struct jifl_dump *d)
 	src = jifl_host_text(d->orig, &n);
 	if (n)
 		memcpy(d->src, src, n < d->src_len ? n : d->src_len);
-	lift_int3s(d);
+	lift(d);
 	add_liveness(d);
 }
 

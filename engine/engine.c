@@ -238,7 +238,7 @@ void jifl_engine_dispatch(struct jifl_frame *f)
 	target = x->kind == CACHE_EXIT_DIRECT ? cache_orig(x->target) : jifl_orig_at(f->target);
 	block = block_for(exit_context(x), target, &cause);
 	if (block == CACHE_NONE) {
-		f->target = target.v;
+		f->target = jifl_host_native(target);
 	} else {
 		remember((u32)f->exit, target, block);
 		f->target = cache_address(cache.blocks[block].start);

@@ -38,6 +38,14 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n);
  */
 void jifl_host_lift_int3(jifl_orig addr, u8 *byte);
 
+/*
+ * The n bytes were read at addr. Where the host has put a jump over instructions, they become these
+ * instructions. Before jifl_host_lift_int3 is asked.
+ */
+void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n);
+/* Where a thread goes on natively that is to execute the original instruction at addr. */
+u64 jifl_host_native(jifl_orig addr);
+
 /* Copies n bytes to the code cache at pos, through its writable alias. */
 void jifl_host_code_write(jifl_pos pos, const void *src, u32 n);
 

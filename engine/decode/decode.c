@@ -147,6 +147,7 @@ static void decode(jifl_orig addr, const u8 *p, u32 n, struct ir_insn *insn)
 		memcpy(insn->bytes, p, IR_INSN_MAX);
 	else
 		copy_last_bytes(insn, p, n);
+	jifl_host_lift_text(addr, insn->bytes, IR_INSN_MAX);
 	if (insn->bytes[0] == OPCODE_CALL && door)
 		hide_door(insn);
 	else if (insn->bytes[0] == OPCODE_INT3)

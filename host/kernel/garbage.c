@@ -20,7 +20,7 @@
 
 #include "kernel.h"
 #include "plant.h"
-#include "store/search.h"
+#include "search.h"
 
 /* All under the engine lock. */
 static u64 *jifl_garbage_rows;

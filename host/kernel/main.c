@@ -16,6 +16,8 @@
 #include "compat/compat.h"
 #include "compat/import.h"
 #include "compat/ksym.h"
+#include "text/jump.h"
+#include "text/poke.h"
 #include "text/return_site.h"
 #include "text/text.h"
 #include "text/watch.h"
@@ -28,6 +30,7 @@
 #include "run/unwind.h"
 #include "call/count.h"
 #include "call/keys.h"
+#include "enter/door_table.h"
 #include "enter/function.h"
 #include "enter/guard.h"
 #include "enter/syscall.h"
@@ -171,10 +174,13 @@ static const struct jifl_part {
 	{ "dispatcher", jifl_dispatch_init, jifl_dispatch_exit },
 	{ "return site", jifl_return_site_init },
 	{ "engine", jifl_main_engine, jifl_main_engine_exit },
+	{ "pokes", jifl_poke_init },
+	{ "jumps", jifl_jump_init, jifl_jump_exit },
 	{ "traps", jifl_trap_init, jifl_trap_exit },
 	{ "faults", jifl_faults_init, jifl_faults_exit },
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
+	{ "doors", NULL, jifl_doors_close },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "guards", jifl_guard_init, jifl_guard_exit },
 	{ "counting", jifl_count_init, jifl_count_exit },

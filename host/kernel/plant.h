@@ -90,6 +90,8 @@
 	X(lifted_untold, "nobody is told that the kernel has taken breakpoints away") \
 	X(interrupts_led, "breakpoints lead interrupts into the cache with lanes of a task") \
 	X(parts_by_name, "parts of functions are told by their names alone") \
+	X(jumps_at_once, "a jump is written while threads may stand between its instructions") \
+	X(jumps_unchecked, "a jump is written where a branch leads between its instructions") \
 	X(handlers_own_probed, "breakpoints are set in what their own handler calls") \
 	X(data_taken_for_address, "words of a stack are changed by their looks")
 

@@ -90,3 +90,12 @@ const u8 *jifl_host_text(jifl_orig addr, u32 *n)
 void jifl_host_lift_int3(jifl_orig addr, u8 *byte)
 {
 }
+
+void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
+{
+}
+
+u64 jifl_host_native(jifl_orig addr)
+{
+	return addr.v;
+}

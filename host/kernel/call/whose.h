@@ -126,9 +126,12 @@ struct jifl_session {
 	u32 refused_splice;	/* after -EILSEQ: which; its `refused` says why */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
-	u32 nfunctions;		/* of naims, those that are functions */
+	u32 nfunctions;		/* of naims, those that are functions of all its sessions */
 	u32 nsyscalls;		/* of naims, those that are system calls */
-	struct jifl_target **doors; /* these, while they have their doors; jifl_session_mutex */
+	/* While it is attached, its functions, first those with sites. jifl_session_mutex. */
+	struct jifl_target **doors;
+	struct jifl_jump **jumps; /* room: the end needs no memory */
+	u32 nsites, ndoors;
 	struct jifl_aim *aims[]; /* ntargets; NULL: this kernel has no such target */
 };
 

@@ -76,6 +76,8 @@
 	X(NEEDED, task_work_cancel_match) \
 	X(NEEDED, __get_vm_area_caller) \
 	X(NEEDED, text_poke_bp) \
+	X(OPTIONAL, text_poke) \
+	X(OPTIONAL, text_poke_sync) \
 	X(OPTIONAL, text_poke_copy) \
 	X(OPTIONAL, ftrace_find_rec_direct) \
 	X(OPTIONAL, irq_to_desc) \
@@ -84,8 +86,6 @@
 	X(OPTIONAL, static_call_text_reserved) \
 	X(OPTIONAL, alternatives_text_reserved) \
 	X(OPTIONAL, search_exception_tables) \
-	X(OPTIONAL, text_poke) \
-	X(OPTIONAL, text_poke_sync) \
 	X(OPTIONAL, perf_event_text_poke) \
 	JIFL_IMPORTS_OF_RETHOOK(X) \
 	JIFL_IMPORTS_BY_VERSION(X)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of doors that lead straight to an entry piece. jifl_function_stub (run/stubs.S) reads
- * it at a distance from the address behind the fentry site that is the same for all sites. A call
- * that finds its piece there executes no C code.
+ * The table of doors that lead straight to an entry piece. The stubs of functions (run/stubs.S)
+ * read it at a distance from the address behind the fentry site that is the same for all sites. A
+ * call that finds its piece there executes no C code. What is said of sites holds for the calls in
+ * the gates of jumps, too (notrace.c): there jifl_jump_stub is the stub.
  *
  * The table takes as many addresses as the kernel's text and its modules (2 GiB), so an address
  * leads to its place without a search. A place is the low half of a piece's address. It has memory
@@ -13,7 +14,7 @@
  * their end (jifl_choose_is_settled in session/choose.c). All other calls go to
  * jifl_function_enter, which looks the target up itself.
  *
- * 1. The stub sends a call straight on only where guard.c would let it in: no NMI, interrupt or
+ * 1. A stub sends a call straight on only where guard.c would let it in: no NMI, interrupt or
  *    softirq is counted on this CPU, no code of the module's runs here, rsp is on the task's stack,
  *    and the task neither is idle nor stops the machine. All this but the count is looked at when a
  *    stack calls the first time, and is remembered in the CPU's jifl_cpu.stack: guard.c proves that
@@ -25,23 +26,27 @@
  *    user and kernel mode on a CPU that tracks contexts (nohz_full). Where a CPU tracks them, no
  *    function gets a place here, and neither with PREEMPT_RT, which counts softirqs elsewhere.
  * 3. A place belongs to one site. Sites are five bytes apart at least, and a place has four. It has
- *    memory from before its door is armed until no thread is in the stub for a door of any function
- *    (steps 1 to 4 in the head of function.c). It is 0 until a piece is written there. So a thread
- *    reads a piece of its own function there, or 0, even if it is preempted in between. A place
- *    that is not at an address divisible by four may be read while one half is written. It stays 0.
+ *    memory from before its door is armed until no thread is in a stub for a door of any function
+ *    (steps 1 to 4 in the head of function.c): from before a site calls jifl_function_stub, and
+ *    from before the int3 of the first jump leads to a gate. It is 0 until a piece is written
+ *    there. So a thread reads a piece of its own function there, or 0, even if it is preempted in
+ *    between. A place that is not at an address divisible by four may be read while one half is
+ *    written. It stays 0.
  * 4. The piece in a place is that of a way. It becomes 0 before code that the piece leads to is
  *    taken away (step 8 in the head of session/mix.c), and before the door is given back. A thread
  *    that has read it before has it in rax or in the slot of its return address, in the stub, where
  *    leave/evict.c finds it.
- * 5. The table itself stays until no site leads to the stub and no thread is in it. If ftrace does
- *    not give sites back, the table stays for good (function.c).
- * 6. When the stub returns, rax has no address of a piece any more. Otherwise leave/evict.c would
+ * 5. The table itself stays until no site and no jump leads to a stub and no thread is in one. If
+ *    ftrace does not give sites back, the table stays for good (function.c). While somebody's
+ *    kprobe keeps a jump, it stays, too (jifl_notrace_has_doors).
+ * 6. When a stub returns, rax has no address of a piece any more. Otherwise leave/evict.c would
  *    take the thread for one that is about to enter, for as long as it leaves rax as it is.
  *
- * Registers: the stub changes rax and r10. At the beginning of a compiled function these hold
- * nothing. rax has the number of vector registers, which the kernel's callers do not set
+ * Registers: jifl_function_stub changes rax and r10. At the beginning of a compiled function these
+ * hold nothing. rax has the number of vector registers, which the kernel's callers do not set
  * (-mskip-rax-setup). r10 is the static chain of nested functions, which the kernel does not have
  * (System V ABI 3.2.3). BPF's trampolines, which are called from the same sites, change both, too.
+ * jifl_jump_stub changes nothing, because assembly may pass anything.
  *
  * KASAN keeps memory for an eighth of all addresses that are taken. So a kernel with KASAN has no
  * table, and all calls go to jifl_function_enter.
@@ -72,13 +77,14 @@
 /*
  * The place of an address is so many bytes before it. A site behind an endbr64 ends at 9, any other
  * one at 5, and functions begin at addresses divisible by four, but for some that are rarely run.
+ * The call of a gate ends at 5 (text/jump_gate.c).
  */
 #define PLACE_SHIFT	1
 
 static_assert(offsetof(struct jifl_cpu, own) == JIFL_CPU_OWN);
 static_assert(offsetof(struct jifl_cpu, stack) == JIFL_CPU_STACK);
 
-/* The place of an address is here, the address added. Read by jifl_function_stub. */
+/* The place of an address is here, the address added. Read by the stubs. */
 unsigned long jifl_door_table;
 
 static struct vm_struct *area;		/* these three: jifl_session_mutex */

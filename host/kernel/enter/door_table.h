@@ -7,11 +7,11 @@
 
 /* There is a table when this returns 0, until jifl_doors_close; else -ENOMEM. Sleeps. */
 int jifl_doors_open(void);
-/* No thread is in jifl_function_stub, and no site leads there. Sleeps. */
+/* No thread is in a stub of functions (run/stubs.S), and nothing leads there. Sleeps. */
 void jifl_doors_close(void);
 /*
- * Gives the place of the function that is entered at address memory, before its site leads to
- * jifl_function_stub. 0; -ENOMEM. It keeps it until jifl_doors_close. Sleeps.
+ * Gives the place of the function that is entered at address memory, before its site or its jump
+ * leads to a stub. 0; -ENOMEM. It keeps it until jifl_doors_close. Sleeps.
  */
 int jifl_doors_reserve(u64 address);
 /*
@@ -19,7 +19,7 @@ int jifl_doors_reserve(u64 address);
  * task level go; 0: to jifl_function_enter. It is 0 yet. NULL: all calls always go there.
  */
 u32 *jifl_doors_take(u64 address);
-/* Gives a place back. No thread is in jifl_function_stub for its function. NULL: nothing to do. */
+/* Gives a place back. No thread is in a stub for its function. NULL: nothing to do. */
 void jifl_doors_give(u32 *place);
 
 #endif

@@ -161,11 +161,8 @@ static void function_drop(struct jifl_target *t)
 	kfree_rcu(t, rcu);
 }
 
-/*
- * What stands in the place of a door that leads to an address; see jifl_target_type.redirect. The
- * stub enters a piece by a return, which needs no endbr64 (jifl_config.endbr).
- */
-static u32 place_of(u64 to)
+/* The stubs enter a piece by a return, which needs no endbr64 (jifl_config.endbr). */
+u32 jifl_function_place_of(u64 to)
 {
 	if (!to || to == (u64)(unsigned long)jifl_entry_slow)
 		return 0;
@@ -177,7 +174,7 @@ static void function_redirect(const struct jifl_target *t, u64 to)
 	const bool asks = to == (u64)(unsigned long)jifl_entry_slow;
 
 	if (t->door && !(asks && JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(*t->door, place_of(to));
+		WRITE_ONCE(*t->door, jifl_function_place_of(to));
 }
 
 const struct jifl_target_type jifl_target_functions = {
@@ -313,9 +310,9 @@ static u32 find_busy(struct jifl_function_batch *b, bool *kept)
 }
 
 /* The table of doors goes when no site leads to the stub and no thread is in it. */
-static void close_doors(void)
+void jifl_function_close_doors(void)
 {
-	if (!nbatches)
+	if (!nbatches && !jifl_notrace_has_doors())
 		jifl_doors_close();
 }
 
@@ -378,7 +375,7 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 		b = NULL;
 	}
 	if (err) {
-		close_doors();
+		jifl_function_close_doors();
 		return err;
 	}
 	if (b)
@@ -423,5 +420,5 @@ void jifl_function_detach(struct jifl_target **targets, u32 n)
 	wait_for_threads();
 	list_for_each_entry_safe(b, next, &unused, list)
 		free_batch(b);
-	close_doors();
+	jifl_function_close_doors();
 }

@@ -10,8 +10,14 @@ struct jifl_target;
 
 extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it, */
 extern char jifl_function_stub_counts[]; /* or this, if calls are counted before functions */
-/* The one that they call on this machine. */
+extern char jifl_jump_stub[];		/* run/stubs.S: gates of jumps call it */
+/* The one that sites call on this machine. */
 unsigned long jifl_function_stub_address(void);
+/*
+ * What stands in the place of a door (door_table.h) that leads to an address; see
+ * jifl_target_type.redirect.
+ */
+u32 jifl_function_place_of(u64 to);
 
 /*
  * Why the function that begins at this address cannot be a target; JIFL_REFUSED_NO: it can. Process
@@ -38,5 +44,7 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy);
  * attached any more. Under jifl_session_mutex; sleeps.
  */
 void jifl_function_detach(struct jifl_target **targets, u32 n);
+/* No function has a door any more: the table of doors may go. jifl_session_mutex. */
+void jifl_function_close_doors(void);
 
 #endif

@@ -15,15 +15,15 @@
  * Context of jifl_guard_check: any, preemption off.
  *
  * Doors that lead straight to a piece (door_table.c) must know the same by few instructions.
- * jifl_function_stub looks at the count of interrupts, and compares rsp with the stack that
- * jifl_cpu.stack remembers. If rsp is on that stack, the call is of a task that neither is idle nor
- * stops the machine, at task level, and not the module's own:
+ * jifl_function_stub and jifl_jump_stub look at the count of interrupts, and compare rsp with the
+ * stack that jifl_cpu.stack remembers. If rsp is on that stack, the call is of a task that neither
+ * is idle nor stops the machine, at task level, and not the module's own:
  *
- * 1. Only jifl_function_stub remembers a stack, of a task that is not PF_KTHREAD, when rsp is on
- *    the task's stack, no interrupt is counted, and no code of the module's runs at task level. It
- *    writes to the CPU on which the task runs then. That may be another one than where it has
- *    looked, and there no code of the module's runs at task level either: it would have preemption
- *    off, and the task could not run there.
+ * 1. Only these stubs remember a stack, of a task that is not PF_KTHREAD, when rsp is on the task's
+ *    stack, no interrupt is counted, and no code of the module's runs at task level. They write to
+ *    the CPU on which the task runs then. That may be another one than where they have looked, and
+ *    there no code of the module's runs at task level either: it would have preemption off, and
+ *    the task could not run there.
  * 2. Code of the module changes what is remembered when it begins (jifl_own_begin), after it has
  *    said that it runs, and changes it back when it ends. In between it is no address of a stack.
  *    The CPU remembers no other stack then, by 1. and because preemption is off. Code of the module

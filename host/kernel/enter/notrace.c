@@ -1,35 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kind JIFL_TARGET_NOTRACE: functions without an fentry site, so without a door. The kernel has
- * many: inline functions that were not inlined, which it compiles with notrace; whole files, as
- * those of its tracers; assembly. The tool probe alone has such targets. Its breakpoints stand in
- * the text itself (tools/probe/set.c), and a thread that meets one goes on in the cache
+ * The kind JIFL_TARGET_NOTRACE: functions without an fentry site. The kernel has many: inline
+ * functions that were not inlined, which it compiles with notrace; whole files, as those of its
+ * tracers; assembly. The tool probe alone has such targets. Its breakpoints stand in the text
+ * itself (tools/probe/set.c), and a thread that meets one goes on in the cache
  * (tools/probe/catch.c). That proof does not need the function's beginning.
+ *
+ * Where the text allows it, such a function has a door all the same: a jump in place leads from its
+ * first instruction to a gate (text/jump.c), whose call of jifl_jump_stub is what an fentry site's
+ * call is to others. The proof of function.c holds for it with these words: the site is the call in
+ * the gate, the address behind the site is the gate's (jifl_gate_door), ftrace's registration is
+ * jifl_jumps_get, and steps 1 to 4 are jifl_jumps_put: it waits as function.c does, also for the
+ * stub. Its place in the table of doors is that of the gate's address. The places of all gates have
+ * memory before the first jump comes (open_doors), and while any jump is in the text, also one that
+ * nobody uses (jifl_notrace_has_doors).
+ *
+ * A call that passes meets the int3 of the first instruction's copy in the gate, and with it the
+ * handler of the breakpoints. So it counts as each native execution does. The copy in the cache
+ * begins with the first instruction, so a door skips none, and an entry piece has no inserts. While
+ * somebody else has a kprobe on the jump, all calls pass: copies end before the kprobe, and would
+ * lead back to the jump.
  *
  * A function of a module: the target holds the module, as function.c does.
  *
  * The kind JIFL_TARGET_INSIDE: the same of any function, also of one with a site, and each session
  * has targets of its own. Probes of plugins have them: any number of sessions may have a function
  * then. limit.c does not find such a target. So a jump to the function's beginning leaves the
- * session's context, as in each other function, and meets the breakpoint, if there is one.
+ * session's context, as in each other function, and meets the breakpoint, if there is one. A jump
+ * that stands already stays for such a target, too: its breakpoints may be in the gate.
  *
  * Context: process, sleeps; under target.c's mutex. jifl_notrace_starting: interrupts off.
  */
 #include <linux/hashtable.h>
+#include <linux/kallsyms.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <asm/ibt.h>
 
 #include "../kernel.h"
+#include "../plant.h"
 #include "../compat/ksym.h"
+#include "../text/jump.h"
+#include "door_table.h"
+#include "function.h"
 #include "target.h"
 
 static DEFINE_HASHTABLE(notrace_functions, 8);	/* by the address where they begin */
 
+static bool jumps_wanted = true;
+module_param_named(jumps, jumps_wanted, bool, 0644);
+MODULE_PARM_DESC(jumps, "functions without an ftrace site are entered by jumps in place");
+
+/* Targets with doors, and jumps used; jifl_session_mutex. */
+static u32 ndoors;
+
 static u64 notrace_address(u64 begin)
 {
-	return begin;
+	u32 insn;
+
+	if (copy_from_kernel_nofault(&insn, (void *)(unsigned long)begin, sizeof(insn)))
+		return 0;
+	return begin + (is_endbr(insn) ? ENDBR_INSN_SIZE : 0);
 }
 
 struct jifl_target *jifl_notrace_starting(unsigned long begin)
@@ -65,6 +101,13 @@ static void notrace_drop(struct jifl_target *t)
 
 static void notrace_redirect(const struct jifl_target *t, u64 to)
 {
+	if (!t->door)
+		return;
+	WRITE_ONCE(*t->door, jifl_function_place_of(to));
+	/* Pairs with jifl_jump_changes: one of the two sees what the other has written. */
+	smp_mb();
+	if (READ_ONCE(t->jump->taken))
+		WRITE_ONCE(*t->door, 0);
 }
 
 static struct jifl_target *inside_find(u64 begin)
@@ -81,6 +124,182 @@ static void inside_drop(struct jifl_target *t)
 {
 	module_put(t->module);
 	kfree_rcu(t, rcu);
+}
+
+/* --- doors ------------------------------------------------------------------------------- */
+
+struct jifl_target *jifl_notrace_find(unsigned long door)
+{
+	const struct jifl_jump *j = jifl_gate_at(door);
+
+	/* Pairs with the release where the target is written. */
+	return j && !READ_ONCE(j->taken) ? smp_load_acquire(&j->owner) : NULL;
+}
+
+/*
+ * Functions that are called on the way from the stub to jifl_own_begin, without end if they led to
+ * the stub; the last ones where a sanitizer is compiled in. They have breakpoints alone.
+ */
+static const char *const on_the_way[] = {
+	"rcu_is_watching", "__asan_*", "__kasan_*", "kasan_*", "__tsan_*", "__kcsan_*", "kcsan_*",
+	"__sanitizer_*", "__ubsan_*",
+};
+
+static bool may_have_jump(const struct jifl_target *t)
+{
+	char name[KSYM_NAME_LEN];
+	u32 i;
+
+	if (t->kind != JIFL_TARGET_NOTRACE || !READ_ONCE(jumps_wanted))
+		return false;
+	jifl_ksym_name(t->id, name, sizeof(name));
+	for (i = 0; i < ARRAY_SIZE(on_the_way); i++)
+		if (jifl_function_fits(name, on_the_way[i]))
+			return false;
+	return true;
+}
+
+bool jifl_notrace_has_doors(void)
+{
+	return ndoors || jifl_jumps_any();
+}
+
+static void take_door(struct jifl_target *t, struct jifl_jump *j)
+{
+	t->jump = j;
+	ndoors++;
+	if (t->kind != JIFL_TARGET_NOTRACE)
+		return;
+	refcount_inc(&t->refs);
+	t->door = jifl_doors_take(jifl_gate_door(j));
+	WRITE_ONCE(j->straight, t->door);
+	smp_store_release(&j->owner, t);
+}
+
+/*
+ * Which gates the jumps will have is not known yet: the places of all gates' doors get memory. They
+ * are on a few pages.
+ */
+static int open_doors(void)
+{
+	unsigned long at, last;
+	int err;
+
+	if (!jifl_gate_doors(&at, &last))
+		return 0;
+	err = jifl_doors_open() ?: jifl_doors_reserve(last);
+	for (; at < last && !err; at += PAGE_SIZE)
+		err = jifl_doors_reserve(at);
+	return err;
+}
+
+/* The targets of the list that have no user yet. Returns how many they are. */
+static u32 find_first(struct jifl_target **targets, u32 n, struct jifl_target **first)
+{
+	u32 i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (!targets[i]->users)
+			first[k++] = targets[i];
+	return k;
+}
+
+/* What is asked for the targets, which are n at most, and what is answered. */
+struct request {
+	struct jifl_target **first;
+	struct jifl_jump **jumps;
+	unsigned long *at;
+	bool *make;
+};
+
+static bool alloc_request(struct request *r, u32 n)
+{
+	r->first = JIFL_ALLOC(kvcalloc(n, sizeof(*r->first), GFP_KERNEL));
+	r->jumps = JIFL_ALLOC(kvcalloc(n, sizeof(*r->jumps), GFP_KERNEL));
+	r->at = JIFL_ALLOC(kvcalloc(n, sizeof(*r->at), GFP_KERNEL));
+	r->make = JIFL_ALLOC(kvcalloc(n, sizeof(*r->make), GFP_KERNEL));
+	return r->first && r->jumps && r->at && r->make;
+}
+
+static void free_request(const struct request *r)
+{
+	kvfree(r->make);
+	kvfree(r->at);
+	kvfree(r->jumps);
+	kvfree(r->first);
+}
+
+/* 0; -ENOMEM. */
+static int attach_first(const struct request *r, u32 k)
+{
+	bool any = false;
+	int err;
+	u32 i;
+
+	for (i = 0; i < k; i++) {
+		r->at[i] = r->first[i]->id;
+		r->make[i] = may_have_jump(r->first[i]);
+		any |= r->make[i];
+	}
+	err = any ? open_doors() : 0;
+	if (!err) {
+		jifl_jumps_get(r->at, r->make, k, (unsigned long)jifl_jump_stub, r->jumps);
+		for (i = 0; i < k; i++)
+			if (r->jumps[i])
+				take_door(r->first[i], r->jumps[i]);
+	}
+	jifl_function_close_doors();
+	return err;
+}
+
+int jifl_notrace_attach(struct jifl_target **targets, u32 n)
+{
+	struct request r;
+	int err = -ENOMEM;
+	u32 i;
+
+	if (alloc_request(&r, n))
+		err = attach_first(&r, find_first(targets, n, r.first));
+	for (i = 0; i < n && !err; i++)
+		targets[i]->users++;
+	free_request(&r);
+	return err;
+}
+
+static void give_door(struct jifl_target *t)
+{
+	jifl_doors_give(t->door);
+	t->door = NULL;
+	t->jump = NULL;
+	ndoors--;
+	if (t->kind == JIFL_TARGET_NOTRACE)
+		jifl_target_put(t);
+}
+
+void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n)
+{
+	u32 i, k = 0;
+
+	/* Those that lose their doors go to the front. */
+	for (i = 0; i < n; i++) {
+		struct jifl_target *t = targets[i];
+
+		if (--t->users || !t->jump)
+			continue;
+		if (t->kind == JIFL_TARGET_NOTRACE) {
+			WRITE_ONCE(t->jump->straight, NULL);
+			WRITE_ONCE(t->jump->owner, NULL);
+		}
+		jumps[k] = t->jump;
+		swap(targets[i], targets[k]);
+		k++;
+	}
+	if (!k)
+		return;
+	jifl_jumps_put(jumps, k);
+	for (i = 0; i < k; i++)
+		give_door(targets[i]);
+	jifl_function_close_doors();
 }
 
 const struct jifl_target_type jifl_target_inside = {

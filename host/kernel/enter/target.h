@@ -6,7 +6,7 @@
  *   target.c	targets come and go
  *   syscall.c	the kind JIFL_TARGET_SYSCALL, and its door
  *   function.c	the kind JIFL_TARGET_FUNCTION, and its doors
- *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions without a door
+ *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions without a site, and their doors
  *
  * A kind is a struct jifl_target_type. A kind that is added later brings its own door; nothing
  * else in the module knows how a target is entered.
@@ -22,6 +22,7 @@
 
 struct jifl_aim;
 struct jifl_function_batch;
+struct jifl_jump;
 struct module;
 
 /* A function in a request that cannot be entered, for a tool that has places in functions. */
@@ -36,7 +37,7 @@ struct jifl_target {
 	u64 id;
 	/*
 	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site;
-	 * NOTRACE, INSIDE: the function's first instruction.
+	 * NOTRACE, INSIDE: the function's first instruction, behind an endbr64.
 	 */
 	u64 address;
 	bool ends_task;			/* a task may end in it instead of returning from it */
@@ -52,8 +53,9 @@ struct jifl_target {
 	struct hlist_node node;		/* in the kind's hash table */
 	struct module *module;		/* a reference; NULL: the kernel's own text */
 
-	/* function.c's alone: FUNCTION */
-	struct jifl_function_batch *batch; /* NULL: no door; jifl_session_mutex */
+	/* FUNCTION: its batch; NOTRACE, INSIDE: its jump. NULL: no door; jifl_session_mutex */
+	struct jifl_function_batch *batch;
+	struct jifl_jump *jump;
 	u32 *door;			/* NULL: calls always ask C code; jifl_session_mutex */
 	u32 users;			/* sessions that have it attached; jifl_session_mutex */
 	struct rcu_head rcu;
@@ -84,6 +86,17 @@ extern const struct jifl_target_type jifl_target_inside;	/* notrace.c */
  * watches.
  */
 struct jifl_target *jifl_notrace_starting(unsigned long begin);
+/* The target whose calls come from a gate, by the address in it. As jifl_function_find. */
+struct jifl_target *jifl_notrace_find(unsigned long door);
+/*
+ * Gives each of the n targets, NOTRACE and INSIDE, a door if it can have one: calls do not depend
+ * on it. 0; -ENOMEM: nothing is attached. Both under jifl_session_mutex; they sleep.
+ */
+int jifl_notrace_attach(struct jifl_target **targets, u32 n);
+/* As jifl_function_detach. jumps: room for n. */
+void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n);
+/* Has any such target a door? jifl_session_mutex. */
+bool jifl_notrace_has_doors(void);
 
 /* True if a request may have the kind. */
 bool jifl_target_is_kind(u32 kind);

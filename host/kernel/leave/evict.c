@@ -23,6 +23,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../text/jump.h"
 #include "../run/codemem.h"
 #include "../run/events.h"
 #include "evict.h"
@@ -47,8 +48,9 @@ static bool goes(unsigned long addr, const struct scan *scan)
 
 /*
  * Changes a word from which the processor or a tracer will go on. Where all registers have the
- * original's values, the word becomes the original address. Where a stack cannot be walked, this
- * function reads words that belong to no variable, which KASAN would report.
+ * original's values, the word becomes the original address, or that in the gate of a jump. Where a
+ * stack cannot be walked, this function reads words that belong to no variable, which KASAN would
+ * report.
  */
 static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 {
@@ -59,7 +61,7 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 		return;
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
-		*word = orig.v;
+		*word = jifl_jump_native(orig.v);
 		scan->found = true;
 		break;
 	case JIFL_WHERE_INSIDE:

@@ -6,6 +6,7 @@
  *   jifl_chain_*            the stub's last jump, to the address in the entry table
  *   jifl_entry_slow         in the entry table if C code has to choose
  *   jifl_function_stub      fentry sites of functions call it
+ *   jifl_jump_stub          gates of jumps over the beginnings of functions call it
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  the cache jumps here when a lookup did not find a target
  *   jifl_dispatch_call      C code calls a function on the dispatcher's stack
@@ -129,11 +130,56 @@ SYM_CODE_START(jifl_entry_slow)
 SYM_CODE_END(jifl_entry_slow)
 
 /*
+ * The fast way of the two stubs below. In: [rsp + slot] address behind the fentry site of a
+ * function, or in the gate of a jump. Out: rax the piece to which the table of doors leads this
+ * call; at .Lask_\name if there is none. Changes r10 and flags. The head of enter/door_table.c says
+ * when a call may go straight to a piece, and that of enter/guard.c why a stack is remembered.
+ */
+.macro JIFL_DOOR_LOOKUP name, slot
+	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
+	jnz	.Lask_\name
+	movq	%rsp, %rax
+	xorq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK), %rax
+	shrq	$JIFL_STACK_SHIFT, %rax
+	jnz	.Lcheck_\name
+.Lstraight_\name:
+	movq	jifl_door_table(%rip), %rax
+	addq	\slot(%rsp), %rax
+	movslq	(%rax), %rax
+	testq	%rax, %rax
+	jz	.Lask_\name
+.endm
+
+/* The stack is not remembered on this CPU: all of guard.c's checks. Stands before .Lask_\name. */
+.macro JIFL_DOOR_CHECK name
+.Lcheck_\name:
+	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
+	jne	.Lask_\name
+	movq	JIFL_CURRENT, %rax
+	movq	%rsp, %r10
+	subq	jifl_task_stack(%rax), %r10
+	cmpq	$THREAD_SIZE, %r10
+	jae	.Lask_\name
+	testl	$jifl_flag_thread, jifl_task_flags(%rax)
+	jnz	.Lthread_\name
+	movq	jifl_task_stack(%rax), %r10
+	movq	%r10, PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK)
+	jmp	.Lstraight_\name
+.Lthread_\name:
+	testl	$jifl_flag_idle, jifl_task_flags(%rax)
+	jnz	.Lask_\name
+	cmpl	$0, jifl_task_pid(%rax)
+	je	.Lask_\name
+	movq	jifl_guard_stop_class(%rip), %r10
+	cmpq	%r10, jifl_task_class(%rax)
+	jne	.Lstraight_\name
+.endm
+
+/*
  * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
  * arguments in registers. Out: at a piece from the table of doors, or at the address from
  * jifl_function_enter, with [rsp] return address of the caller, all registers as they were but rax
- * and r10, which have no value there, and flags. The head of enter/door_table.c says when a call
- * may go straight to a piece, and that of enter/guard.c why a stack is remembered.
+ * and r10, which have no value there, and flags.
  *
  * The stub returns to the address that replaces its own return address. So the return of the site's
  * call is mispredicted if the address is an entry piece, and the processor predicts all further
@@ -142,45 +188,13 @@ SYM_CODE_END(jifl_entry_slow)
 SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR		/* called directly: SYM_FUNC_START would add an endbr64 */
 #ifndef CONFIG_KASAN			/* else there is no table */
-	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
-	jnz	.Lask
-	movq	%rsp, %rax
-	xorq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK), %rax
-	shrq	$JIFL_STACK_SHIFT, %rax
-	jnz	.Lcheck
-.Lstraight:
-	movq	jifl_door_table(%rip), %rax
-	addq	(%rsp), %rax
-	movslq	(%rax), %rax
-	testq	%rax, %rax
-	jz	.Lask
+	JIFL_DOOR_LOOKUP function, 0
 	movq	%rax, (%rsp)
 	xorl	%eax, %eax		/* leave/evict.c takes an address in it for a way in */
 	RET
-	/* The stack is not remembered on this CPU: all of guard.c's checks. */
-.Lcheck:
-	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
-	jne	.Lask
-	movq	JIFL_CURRENT, %rax
-	movq	%rsp, %r10
-	subq	jifl_task_stack(%rax), %r10
-	cmpq	$THREAD_SIZE, %r10
-	jae	.Lask
-	testl	$jifl_flag_thread, jifl_task_flags(%rax)
-	jnz	.Lthread
-	movq	jifl_task_stack(%rax), %r10
-	movq	%r10, PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK)
-	jmp	.Lstraight
-.Lthread:
-	testl	$jifl_flag_idle, jifl_task_flags(%rax)
-	jnz	.Lask
-	cmpl	$0, jifl_task_pid(%rax)
-	je	.Lask
-	movq	jifl_guard_stop_class(%rip), %r10
-	cmpq	%r10, jifl_task_class(%rax)
-	jne	.Lstraight
+	JIFL_DOOR_CHECK function
 #endif
-.Lask:
+.Lask_function:
 	pushq	%rcx
 	pushq	%rdx
 	pushq	%rsi
@@ -212,6 +226,54 @@ SYM_START(jifl_function_stub_counts, SYM_L_GLOBAL, SYM_A_ALIGN)
 	jmp	jifl_function_stub
 SYM_FUNC_END(jifl_function_stub_counts)
 #endif
+
+/*
+ * The same for the gate of a jump (text/jump.h). In: [rsp] address in the gate. Out: at a piece, or
+ * at that address, with all registers and flags as they were: assembly may pass anything. The flags
+ * that the function was called with may give access to user memory, which no C code wants.
+ */
+SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR		/* gates call it directly */
+	pushfq
+	pushq	%rax
+	pushq	%r10
+#ifndef CONFIG_KASAN
+	JIFL_DOOR_LOOKUP jump, 24
+	movq	%rax, 24(%rsp)
+	popq	%r10
+	popq	%rax
+	popfq
+	RET
+	JIFL_DOOR_CHECK jump
+#endif
+.Lask_jump:
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r11
+	pushfq
+	andl	$~(X86_EFLAGS_AC | X86_EFLAGS_DF), (%rsp)
+	popfq
+	movq	%rdi, %rdx
+	movq	(10 * 8)(%rsp), %rdi
+	leaq	(11 * 8)(%rsp), %rsi
+	call	jifl_function_enter
+	movq	%rax, (10 * 8)(%rsp)
+	popq	%r11
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%r10
+	popq	%rax
+	popfq
+	RET
+SYM_FUNC_END(jifl_jump_stub)
 
 /*
  * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,

@@ -2,7 +2,7 @@
 /*
  * Moves threads out of code whose original has changed. The engine has put an int3 before each
  * instruction of that code (jifl_engine_invalidate). A thread that executes one of them goes on in
- * a new translation.
+ * a new translation. Int3s of jumps in place are asked about first: text/jump.c.
  *
  * Context: that of int3 exceptions, which is any, including NMI. on_trap takes no lock of the
  * engine. The thread reaches the dispatcher only after the exception has returned.
@@ -13,6 +13,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../text/jump.h"
 #include "dispatch.h"
 #include "events.h"
 #include "trap.h"
@@ -29,7 +30,11 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 	struct jifl_frame *frame;
 	enum jifl_trap trap;
 
-	if (val != DIE_INT3 || user_mode(regs) || JIFL_HOST_PLANTED(traps_ignored))
+	if (val != DIE_INT3 || user_mode(regs))
+		return NOTIFY_DONE;
+	if (jifl_jump_trap(regs))
+		return NOTIFY_STOP;
+	if (JIFL_HOST_PLANTED(traps_ignored))
 		return NOTIFY_DONE;
 	frame = (struct jifl_frame *)regs->sp - 1;
 	trap = jifl_engine_trap(regs->ip - 1, frame);

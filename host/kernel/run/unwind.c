@@ -15,6 +15,7 @@
 #include "../plant.h"
 #include "../compat/ksym.h"
 #include "../text/hooks.h"
+#include "../text/jump.h"
 #include "../text/return_site.h"
 #include "codemem.h"
 #include "unwind.h"
@@ -22,7 +23,10 @@
 /* Native handlers return to do_syscall_64. */
 static unsigned long caller_start, caller_end;
 
-/* Copies of single instructions, outside the code cache. NULL: there are none. */
+/*
+ * Copies of instructions outside the code cache are of two kinds: of single ones (tools/probe/
+ * step.c), and those in gates (text/jump.h). NULL: there is no tool with the first kind.
+ */
 static unsigned long (*copied_from)(unsigned long addr);
 
 void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr))
@@ -30,12 +34,17 @@ void jifl_unwind_know_copies(unsigned long (*original)(unsigned long addr))
 	WRITE_ONCE(copied_from, original);
 }
 
-/* The original of an address in such a copy, or 0. */
-static unsigned long original_of_copy(unsigned long addr)
+/*
+ * The original of an address in such a copy, or 0. is_return: the kernel looks at the byte before
+ * it. Single instructions call nothing.
+ */
+static unsigned long original_of_copy(unsigned long addr, bool is_return)
 {
 	unsigned long (*original)(unsigned long addr);
 	unsigned long found;
 
+	if (jifl_gate_at(addr))
+		return jifl_gate_original(addr, is_return);
 	if (!READ_ONCE(copied_from))
 		return 0;
 	preempt_disable_notrace();
@@ -47,7 +56,7 @@ static unsigned long original_of_copy(unsigned long addr)
 
 unsigned long jifl_unwind_original(unsigned long addr)
 {
-	const unsigned long copied = original_of_copy(addr);
+	const unsigned long copied = original_of_copy(addr, true);
 	jifl_orig orig;
 	u32 pushed;
 
@@ -101,12 +110,11 @@ static bool step_over(struct unwind_state *state)
  */
 static void settle(struct unwind_state *state)
 {
-	const unsigned long copied = original_of_copy(state->ip);
+	const unsigned long copied = original_of_copy(state->ip, !state->signal);
 	enum jifl_where where;
 	jifl_orig orig;
 	u32 pushed;
 
-	/* Nothing is called there, so an exception has interrupted it. */
 	if (copied) {
 		state->ip = copied;
 		return;
@@ -215,9 +223,12 @@ static void on_any_text_address(struct pt_regs *regs)
 /* Arguments: (address, ...). %pB passes the return address less one, which is in the call. */
 static void on_lookup(struct pt_regs *regs)
 {
+	const unsigned long copied = original_of_copy(regs->di, false);
 	jifl_orig orig;
 
-	if (jifl_engine_where(regs->di, &orig) == JIFL_WHERE_EXACT)
+	if (copied)
+		regs->di = copied;
+	else if (jifl_engine_where(regs->di, &orig) == JIFL_WHERE_EXACT)
 		regs->di = orig.v;
 	else if (jifl_engine_where(regs->di + 1, &orig) == JIFL_WHERE_EXACT)
 		regs->di = orig.v - 1;

@@ -40,7 +40,8 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	aim->way.mix = &s->alone;
 	s->aims[index] = aim;
 	s->naims++;
-	s->nfunctions += kind == JIFL_TARGET_FUNCTION;
+	/* All that may be entered by doors of functions. */
+	s->nfunctions += kind == JIFL_TARGET_FUNCTION || kind == JIFL_TARGET_NOTRACE;
 	s->nsyscalls += kind == JIFL_TARGET_SYSCALL;
 	return 0;
 }
@@ -74,34 +75,73 @@ static u32 jifl_aim_index(const struct jifl_session *s, u32 n)
 	return i;
 }
 
-static int jifl_aim_attach_functions(struct jifl_session *s, u32 *busy_target)
+/* Lists the targets that are functions: those with sites, then the others. 0; -ENOMEM. */
+static int jifl_aim_list(struct jifl_session *s)
 {
 	struct jifl_aim *aim;
 	u32 i, n = 0;
-	int ret;
 
-	if (!s->nfunctions)
-		return 0;
-	/* Also if no call is followed: see call/levels.c. */
-	ret = jifl_returns_open();
-	if (ret)
-		return ret;
-	s->doors = JIFL_ALLOC(kvmalloc_array(s->nfunctions, sizeof(*s->doors), GFP_KERNEL));
-	ret = s->doors ? 0 : -ENOMEM;
+	s->doors = JIFL_ALLOC(kvmalloc_array(s->naims, sizeof(*s->doors), GFP_KERNEL));
+	s->jumps = JIFL_ALLOC(kvmalloc_array(s->naims, sizeof(*s->jumps), GFP_KERNEL));
+	if (!s->doors || !s->jumps)
+		return -ENOMEM;
 	for_each_aim(aim, s, i)
-		if (!ret && aim->target->kind == JIFL_TARGET_FUNCTION)
+		if (aim->target->kind == JIFL_TARGET_FUNCTION)
 			s->doors[n++] = aim->target;
-	if (!ret)
-		ret = jifl_function_attach(s->doors, n, &i);
-	if (!ret)
-		return 0;
+	s->nsites = n;
+	for_each_aim(aim, s, i)
+		if (aim->target->kind != JIFL_TARGET_FUNCTION &&
+		    aim->target->kind != JIFL_TARGET_SYSCALL)
+			s->doors[n++] = aim->target;
+	s->ndoors = n;
+	return 0;
+}
+
+static void jifl_aim_unlist(struct jifl_session *s)
+{
+	kvfree(s->jumps);
+	kvfree(s->doors);
+	s->jumps = NULL;
+	s->doors = NULL;
+}
+
+/* The doors of all that is listed. As jifl_aim_attach. */
+static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
+{
+	int ret = 0;
+	u32 i;
+
+	if (s->nsites)
+		ret = jifl_function_attach(s->doors, s->nsites, &i);
 	if (ret == -EBUSY) {
 		*busy_target = jifl_aim_index(s, i);
-		ret = -EOPNOTSUPP;
+		return -EOPNOTSUPP;
 	}
-	kvfree(s->doors);
-	s->doors = NULL;
-	jifl_returns_close();
+	if (ret || s->ndoors == s->nsites)
+		return ret;
+	ret = jifl_notrace_attach(s->doors + s->nsites, s->ndoors - s->nsites);
+	if (ret && s->nsites)
+		jifl_function_detach(s->doors, s->nsites);
+	return ret;
+}
+
+static int jifl_aim_attach_functions(struct jifl_session *s, u32 *busy_target)
+{
+	int ret;
+
+	if (s->naims == s->nsyscalls)
+		return 0;
+	ret = jifl_aim_list(s);
+	/* Also if no call is followed: see call/levels.c. */
+	if (!ret && s->nfunctions)
+		ret = jifl_returns_open();
+	if (!ret) {
+		ret = jifl_aim_attach_listed(s, busy_target);
+		if (ret && s->nfunctions)
+			jifl_returns_close();
+	}
+	if (ret)
+		jifl_aim_unlist(s);
 	return ret;
 }
 
@@ -124,10 +164,13 @@ void jifl_aim_detach(struct jifl_session *s)
 		jifl_entry_detach();
 	if (!s->doors)
 		return;
-	jifl_function_detach(s->doors, s->nfunctions);
-	kvfree(s->doors);
-	s->doors = NULL;
-	jifl_returns_close();
+	if (s->ndoors > s->nsites)
+		jifl_notrace_detach(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites);
+	if (s->nsites)
+		jifl_function_detach(s->doors, s->nsites);
+	jifl_aim_unlist(s);
+	if (s->nfunctions)
+		jifl_returns_close();
 }
 
 void jifl_aim_free(struct jifl_session *s)

@@ -79,7 +79,7 @@ static u64 jifl_choose_make(struct jifl_way *w)
 		return 0;
 	jifl_choose_inserts(w, &nentry, &nexit);
 	/* A function's call ends in the hook of its return. */
-	if (w->target->kind == JIFL_TARGET_FUNCTION)
+	if (w->target->kind != JIFL_TARGET_SYSCALL)
 		nexit = 0;
 	jifl_count_put_aside(calls);
 	for_each_member(s, w->mix, lane)
@@ -114,7 +114,7 @@ static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int 
  */
 static bool jifl_choose_is_settled(const struct jifl_way *w)
 {
-	const bool function = w->target->kind == JIFL_TARGET_FUNCTION;
+	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
 	unsigned int lane;
 
 	if (function && !w->target->door)
@@ -380,7 +380,7 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned
 		jifl_count_miss_unknown(JIFL_MISS_IDLE);
 		return 0;
 	}
-	t = jifl_function_find(address);
+	t = jifl_function_find(address) ?: jifl_notrace_find(address);
 	if (!t)
 		return 0;
 	why = jifl_guard_check(level);

@@ -71,6 +71,11 @@ bool jifl_overlay_is_own(unsigned long addr, u8 *byte)
 	return is_own(at);
 }
 
+bool jifl_overlay_has(unsigned long addr)
+{
+	return jifl_import(get_kprobe)((void *)addr);
+}
+
 static void tell(struct kprobe *at)
 {
 	struct kprobe *probe;

@@ -20,5 +20,7 @@ void jifl_overlay_changes(unsigned long addr, const u8 *old, size_t len);
  * it may be; without one it stays. Any context, preemption off.
  */
 bool jifl_overlay_is_own(unsigned long addr, u8 *byte);
+/* Is there a kprobe at addr, anybody's? Any context, preemption off, or under jifl_poke_lock. */
+bool jifl_overlay_has(unsigned long addr);
 
 #endif

@@ -27,6 +27,7 @@
 #include "../compat/compat.h"
 #include "function.h"
 #include "hooks.h"
+#include "jump.h"
 #include "overlay.h"
 #include "watch.h"
 
@@ -45,6 +46,7 @@ static void drop(unsigned long addr, u32 len)
 /* (addr, old bytes, old length, new bytes, new length) */
 static void on_perf_text_poke(struct pt_regs *regs)
 {
+	jifl_jump_changes(regs->di);
 	if (!JIFL_HOST_PLANTED(pokes_ignored))
 		drop(regs->di, max_t(u32, regs->dx, regs->r8));
 	jifl_overlay_changes(regs->di, (const u8 *)regs->si, regs->dx);

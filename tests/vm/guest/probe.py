@@ -16,11 +16,14 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from contexts import CALLS_ON, CONTEXTS, DEPTH, MODULE, N, call, end_callers
-from lib import Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status
+from contexts import CALLS_ON, CONTEXTS, DEPTH, FILE, MODULE, N, call, calls, end_callers
+from lib import Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status, wait_for
 
 TRACING = Path("/sys/kernel/tracing")
 SWITCH = Path("/sys/kernel/debug/kprobes/enabled")
+# Sessions with more places have breakpoints of the module's own.
+OWN = Path("/sys/module/jifl/parameters/own_breakpoints")
+JUMPS = Path("/sys/module/jifl/parameters/jumps")
 # A module with a function of the name contexts_work, which has a cold part.
 NAMESAKE = Path(MODULE).with_name("jifl_figures.ko")
 # The functions of MODULE.
@@ -102,6 +105,20 @@ class Kprobes:
         for index in range(len(self.places)):
             (TRACING / f"events/jifl/at_{index}/enable").write_text("0")
         (TRACING / "kprobe_events").write_text("")
+
+
+class Hook:
+    """A kprobe at contexts_bare, of MODULE."""
+
+    def __init__(self):
+        Path(FILE).write_text("hook 10")
+        self.before = self.hits()
+
+    def hits(self):
+        return calls("hooked")["task"] - getattr(self, "before", 0)
+
+    def clear(self):
+        Path(FILE).write_text("unhook 10")
 
 
 def loop_of_work(graphs):
@@ -198,22 +215,37 @@ def natively(graphs):
 
 
 def without_a_door(graphs):
-    """In a function that no tracer can have, a task is caught once a call, and what an interrupt does at each place."""
+    """A function that no tracer can have is entered by a jump in place: nobody is caught, at any level."""
     branch, = graphs.branches("contexts_bare")
     every = graphs.instructions("contexts_bare")
     loop = re.search(r"(\+0x[0-9a-f]+)$", [text for place, text in every if place == branch][0])[1]
     times = {f"fn:contexts_bare{loop}": ROUNDS, f"fn:contexts_bare{branch}:taken": ROUNDS - 1,
              f"fn:contexts_bare{branch}:not-taken": 1, "fn:contexts_bare": 1, "fn:contexts_bare%return": 1}
     owner = probe(*times)
+    made = {context: sum(call(context).values()) for context in ("bare-task", "bare-timer", "bare-irq-work")}
+    hits, caught = ended(owner, "a jump in place")
+    same("a jump in place: hits", hits, {word: number * sum(made.values()) for word, number in times.items()})
+    same("a jump in place: caught", caught, dict.fromkeys(times, 0))
+    # Where a kprobe stands when the session comes there is no jump: a task is caught once a call,
+    # and what an interrupt does at each place.
+    hook = Hook()
+    # With a kprobe in the function its returns are not known.
+    del times["fn:contexts_bare"], times["fn:contexts_bare%return"]
+    times[f"fn:contexts_bare{every[-1][0]}"] = 1
+    owner = probe(*times)
     # The task goes first: there are blocks then, into which interrupts could be led.
     made = {context: sum(call(context).values()) for context in ("bare-task", "bare-timer", "bare-irq-work")}
     hits, caught = ended(owner, "without a door", moved=made["bare-task"])
     same("without a door: hits", hits, {word: number * sum(made.values()) for word, number in times.items()})
+    same("without a door: hits of the kprobe", hook.hits(), sum(made.values()))
+    hook.clear()
     # Of a branch, its ways are one place.
     met = Counter(times) | Counter({f"fn:contexts_bare{branch}:{way}": ROUNDS for way in ("taken", "not-taken")})
     wanted = {word: met[word] * (made["bare-timer"] + made["bare-irq-work"]) for word in times}
-    wanted["fn:contexts_bare"] += made["bare-task"]
+    wanted[f"fn:contexts_bare{loop}"] += made["bare-task"]
     same("without a door: caught", caught, wanted)
+    del times[f"fn:contexts_bare{every[-1][0]}"]
+    times |= {"fn:contexts_bare": 1, "fn:contexts_bare%return": 1}
     # A copy that another session runs counts, and nobody is caught.
     other = session("insn", "sys:write", "-p", os.getpid(), "-f", "json")
     call("bare-task")
@@ -226,6 +258,84 @@ def without_a_door(graphs):
     for words in (["count", "call", "fn:contexts_bare"], ["count", "insn", "fn:contexts_bare"]):
         end = run("jifl", *words, "--for", "100ms")
         check(f"{words} is refused", end.returncode == 1 and "no call of the tracer" in end.stderr, end)
+
+
+def jumps(rounds):
+    """A jump comes only when nobody stands between the instructions beneath, and not where a branch leads there."""
+    caller = background("/usr/bin/python3", "-c", f"while True: open({FILE!r}, 'w').write('slow 10')")
+    for round_ in range(4 * rounds):
+        end = run("jifl", "probe", "fn:contexts_slow", "--for", "500ms", "-f", "json")
+        if not check(f"a jump over a slow instruction, round {round_}", end.returncode == 0, end):
+            break
+        data = json.loads(end.stdout)
+        row, = data["places"]
+        check(f"round {round_}: calls by the jump", row["hits"] and not row["caught"] and not data["missed"], data)
+    check("the caller runs on", caller.poll() is None, caller)
+    caller.kill()
+    caller.communicate()
+    calls("slow")
+    owner = probe("fn:contexts_looped")
+    made = sum(call("looped").values())
+    hits, caught = ended(owner, "a branch to the second instruction", moved=made)
+    same("a branch to the second instruction: each call is caught", (hits, caught),
+         ({"fn:contexts_looped": made}, {"fn:contexts_looped": made}))
+
+
+def beside_own(graphs):
+    """A session with a jump over one function, and the module's own int3s in it and in another, at each level.
+
+    Without jumps the same function has the module's own int3s alone.
+    """
+    loop, _ = loop_of_work(graphs)
+    every = graphs.instructions("contexts_bare")
+    branch, = graphs.branches("contexts_bare")
+    bare = ["fn:contexts_bare", f"fn:contexts_bare{branch}", f"fn:contexts_bare{every[-1][0]}"]
+    work = [f"fn:contexts_work{graphs.instructions('contexts_work')[:3][-1][0]}", f"fn:contexts_work{loop}"]
+    OWN.write_text("0")
+    for jumps in (True, False):
+        JUMPS.write_text("Y" if jumps else "N")
+        name = "own breakpoints and a jump" if jumps else "own breakpoints alone"
+        owner = probe(*bare, *work)
+        bares = {context: sum(call(context).values()) for context in ("bare-task", "bare-timer", "bare-irq-work")}
+        works = sum(sum(call(context).values()) for context in ("task", "timer", "ipi"))
+        made = sum(bares.values())
+        hits, caught = ended(owner, name, moved=0 if jumps else bares["bare-task"])
+        same(f"{name}: hits", hits, dict(zip(bare + work, (made, ROUNDS * made, made, works, ROUNDS * works))))
+        in_interrupts = 0 if jumps else made - bares["bare-task"]
+        met = [0 if jumps else made, ROUNDS * in_interrupts, in_interrupts, 0, 0]
+        same(f"{name}: caught", caught, dict(zip(bare + work, met)))
+    JUMPS.write_text("Y")
+    OWN.write_text("4294967295")
+
+
+def kept(graphs, before, own):
+    """Somebody else's kprobe on a jump sees each call, as the session does. The jump stays until the kprobe goes.
+
+    The last instruction has a kprobe, or an int3 of the module's own.
+    """
+    OWN.write_text("0" if own else "4294967295")
+    mark = log_mark()
+    words = ["fn:contexts_bare", f"fn:contexts_bare{graphs.instructions('contexts_bare')[-1][0]}"]
+    owner = probe(*words)
+    first = sum(call("bare-task").values())
+    hook = Hook()
+    made = {context: sum(call(context).values()) for context in ("bare-task", "bare-timer")}
+    # A session that comes now finds the jump there.
+    second = probe(*words)
+    more = sum(call("bare-task").values())
+    same("a kprobe on a jump: its hits", hook.hits(), sum(made.values()) + more)
+    for name, session_, number in (("second", second, more), ("first", owner, first + sum(made.values()) + more)):
+        data = json.loads(interrupt(session_)[0])
+        same(f"a kprobe on a jump: hits of the {name}", [row["hits"] for row in data["places"]], [number] * 2)
+    said, = complaints(kernel_log(mark))
+    check("a kprobe on a jump: the module says so", "a kprobe stands on a jump at contexts_bare+0x" in said, said)
+    check("calls go on", call("bare-task"))
+    hook.clear()
+    wait_for("the text as it was", lambda: texts(graphs) == before)
+    owner = probe(*words)
+    made = sum(call("bare-task").values())
+    same("the kprobe is gone: hits, caught", ended(owner, "the kprobe is gone"), (dict.fromkeys(words, made), dict.fromkeys(words, 0)))
+    same("the text is as it was, again", texts(graphs), before)
 
 
 def natively_for_two(graphs):
@@ -491,6 +601,8 @@ def probes(rounds="1"):
     natively(graphs)
     natively_for_two(graphs)
     without_a_door(graphs)
+    jumps(int(rounds))
+    beside_own(graphs)
     beside_kprobes(graphs)
     inside_others(graphs)
     switched_off(graphs)
@@ -500,8 +612,10 @@ def probes(rounds="1"):
     come_and_go(int(rounds), graphs)
     same("no session is left", status()["sessions"], [])
     same("the text is as it was", texts(graphs), before)
-    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
     same("the module has nothing to say", complaints(kernel_log(mark)), [])
+    for own in (False, True):
+        kept(graphs, before, own)
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/linkage.h>
 #include <linux/types.h>
 
 /*
@@ -45,7 +46,33 @@ static KNOWN u64 contexts_work(u64 seed)
 	return x;
 }
 
-/* The same without a call of the tracer: it has no door. */
+/*
+ * Two functions without a call of the tracer. contexts_slow is nearly all of the time at its second
+ * instruction, which fills n bytes. In contexts_looped a branch leads to the second instruction;
+ * the function adds the numbers up to n.
+ */
+u64 contexts_slow(u8 *to, u64 n);
+u64 contexts_looped(u64 n);
+asm(".text\n"
+    "	.p2align 4\n"
+    "	.type	contexts_slow, @function\n"
+    "contexts_slow:\n"
+    "	mov	%rsi, %rcx\n"
+    "	rep stosb\n"
+    "	mov	%rdi, %rax\n"
+    "	" ASM_RET
+    "	.size	contexts_slow, . - contexts_slow\n"
+    "	.p2align 4\n"
+    "	.type	contexts_looped, @function\n"
+    "contexts_looped:\n"
+    "	xor	%eax, %eax\n"
+    "1:	add	%rdi, %rax\n"
+    "	dec	%rdi\n"
+    "	jnz	1b\n"
+    "	" ASM_RET
+    "	.size	contexts_looped, . - contexts_looped\n");
+
+/* The same without a call of the tracer: it has no site. */
 static __attribute__((noipa)) notrace u64 contexts_bare(u64 seed)
 {
 	u64 x = seed;

@@ -24,34 +24,12 @@
 #include <linux/workqueue.h>
 
 #include "contexts.h"
+#include "work.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */
 #define FIRE	10
 #define PERIOD_NS	(200 * NSEC_PER_USEC)
-#define SEED	0x1234567812345678ull
-#define DEPTH	7
-
-static struct context {
-	const char *name;
-	int (*run)(struct context *context, unsigned int n);
-	bool bare;		/* contexts_bare is called instead of contexts_work */
-	atomic_long_t calls[LEVELS];
-	atomic_long_t wrong;
-} *running;
-
-/* The function is called so often here and now. */
-static void work(struct context *context, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		u64 seed = SEED + i;
-
-		if (called(context->bare, seed) != worked(seed))
-			atomic_long_inc(&context->wrong);
-	}
-	atomic_long_add(n, &context->calls[level()]);
-}
+static struct context *running;
 
 static int run_task(struct context *context, unsigned int n)
 {
@@ -346,6 +324,10 @@ static struct context contexts[] = {
 	{ "sleep", run_sleep },
 	{ "slot", run_slot },
 	{ "bare-task", run_task, .bare = true },
+	{ "slow", run_bare },
+	{ "looped", run_bare },
+	{ "hook", run_bare },
+	{ "unhook", run_bare },
 	{ "bare-timer", run_timer, .bare = true },
 	{ "bare-irq-work", run_irq_work, .bare = true },
 };
@@ -413,6 +395,7 @@ static int contexts_show(struct seq_file *s, void *unused)
 			   atomic_long_read(&contexts[i].calls[SOFTIRQ]),
 			   atomic_long_read(&contexts[i].calls[HARDIRQ]),
 			   atomic_long_read(&contexts[i].wrong));
+	seq_printf(s, "hooked %ld 0 0 0\n", atomic_long_read(&bare_hooked));
 	return 0;
 }
 

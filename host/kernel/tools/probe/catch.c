@@ -55,9 +55,16 @@
  *     the exception has interrupted was on the task's stack, because the level is that of a task
  *     (store/level.h).
  *
- *  10. A breakpoint of the module's own (int3.c) may be met inside this handler, which the kernel
- *     does not allow for kprobes. There the thread stays native and nothing is called
- *     (jifl_probe_meeting). What is counted are words of this CPU.
+ *  10. A breakpoint of the module's own (int3.c), and one in a gate, may be met inside this
+ *     handler, which the kernel does not allow for kprobes. There the thread stays native
+ *     (jifl_probe_meeting). What is counted are words of this CPU. The places of a breakpoint of
+ *     the module's own have no programs and no plugin's functions. Those of one in a gate may: no
+ *     program runs inside another one (act.c), and no plugin's function is called (call.c).
+ *
+ * An int3 in the gate of a jump (text/jump.h) is met as a breakpoint in the text is. The thread
+ * came natively to the instruction, and has its registers. Where it stays native the gate has the
+ * instruction. Such an int3 is none of kprobes: all that they do around a handler is missing, so
+ * the handler of a kprobe may meet it, and is caught.
  *
  * What is not caught: an execution of a kprobe inside the handler of a kprobe, of others or of the
  * module's own. The kernel counts those for each kprobe, and the session tells of them. They are
@@ -192,14 +199,23 @@ static u64 jifl_probe_any_block(const struct jifl_breakpoint *b, enum jifl_level
 	return jifl_probe_are_whole(b) ? jifl_probe_block(leader) : 0;
 }
 
+/* Step 7. */
+static bool jifl_probe_is_alone(const struct jifl_breakpoint *b)
+{
+	u8 byte;
+
+	if (b->kind == JIFL_BREAKPOINT_GATE)
+		return !jifl_overlay_has(b->address);
+	return jifl_overlay_is_own(b->address, &byte);
+}
+
 /* Where the thread goes on in the cache; 0: natively. For all sessions of the breakpoint. */
 static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_regs *regs)
 {
 	const enum jifl_level level = jifl_probe_level(regs);
-	u8 byte;
 
-	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() ||
-	    !jifl_overlay_is_own(b->address, &byte) || !jifl_probe_are_whole(b))
+	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() || !jifl_probe_is_alone(b) ||
+	    !jifl_probe_are_whole(b))
 		return 0;
 	return jifl_probe_any_block(b, level);
 }
@@ -300,4 +316,16 @@ int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs)
 	if (landing)
 		regs->ip = landing;
 	return landing != 0;
+}
+
+bool jifl_probe_caught_in_gate(unsigned long address, struct pt_regs *regs)
+{
+	const struct jifl_breakpoint *b = jifl_probe_find(address);
+	u64 landing = 0;
+
+	if (b && b->kind == JIFL_BREAKPOINT_GATE)
+		landing = jifl_probe_meet(b, regs);
+	if (landing)
+		regs->ip = landing;
+	return landing;
 }

@@ -15,7 +15,9 @@
  * 3. Nobody else has changed it: no kprobe is there, or so little before it that its jump could
  *    reach here. This is asked once more where all int3s are written, with kprobe_mutex held. One
  *    that comes later cannot get in the way: the kernel refuses a kprobe at an int3 that it does
- *    not know, and a kprobe whose jump would overwrite one stays an int3.
+ *    not know, and a kprobe whose jump would overwrite one stays an int3. A jump in place is not
+ *    there (set.c asks for one first), and does not come: its bytes are compared before (step 4 in
+ *    the head of text/jump.c).
  * 4. One byte is written, so each processor executes the old instruction or the int3.
  *
  * What is missing in step 3. The kernel decides that a kprobe may become a jump when it is
@@ -46,7 +48,6 @@
  *
  * Context: process, under jifl_session_mutex, but for jifl_int3_met and jifl_int3_beneath.
  */
-#include <linux/cpu.h>
 #include <linux/kdebug.h>
 #include <linux/limits.h>
 #include <linux/list.h>
@@ -67,11 +68,12 @@
 #include "../../compat/compat.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
-#include "../../store/search.h"
+#include "../../search.h"
 #include "../../run/unwind.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"
 #include "../../session/session.h"
+#include "../../text/poke.h"
 #include "probe.h"
 
 /* Off unless asked for: the head of this file has the reason. */
@@ -94,8 +96,7 @@ struct jifl_int3_copies {
 
 static LIST_HEAD(jifl_int3_copies);	/* jifl_session_mutex */
 static u32 jifl_int3_number;		/* of breakpoints; jifl_session_mutex */
-/* The kernel's own. text: NULL if the kernel lacks what is needed. */
-static struct mutex *jifl_text_mutex, *jifl_kprobe_mutex;
+static bool jifl_int3_works;		/* the kernel has what is needed */
 
 /*
  * Sessions with programs, and plugins, ask for none: what they call is not known here. They join
@@ -103,7 +104,7 @@ static struct mutex *jifl_text_mutex, *jifl_kprobe_mutex;
  */
 static bool jifl_int3_fits(const struct jifl_probe *p)
 {
-	return jifl_text_mutex && !p->session->programs && !p->session->tool->is_plugin;
+	return jifl_int3_works && !p->session->programs && !p->session->tool->is_plugin;
 }
 
 bool jifl_int3_wanted(const struct jifl_probe *p)
@@ -173,7 +174,7 @@ bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct ji
 /* It is in the table, and its int3 is not written yet. */
 static bool jifl_int3_waits(const struct jifl_breakpoint *b)
 {
-	return b && b->is_own && !b->is_armed;
+	return b && b->kind == JIFL_BREAKPOINT_OWN && !b->is_armed;
 }
 
 static int jifl_int3_copy_all(const struct jifl_probe *p, struct jifl_int3_copies *copies)
@@ -253,10 +254,10 @@ void jifl_int3_free(void)
 	}
 }
 
-/* The byte at the address becomes another. Under text_mutex. */
+/* The byte at the address becomes another. Under jifl_poke_lock. */
 static void jifl_int3_write(unsigned long address, u8 old, u8 new)
 {
-	jifl_import(text_poke)((void *)address, &new, 1);
+	jifl_poke(address, &new, 1);
 	jifl_import(perf_event_text_poke)((void *)address, &old, 1, &new, 1);
 	cond_resched();
 }
@@ -282,9 +283,7 @@ int jifl_int3_arm(struct jifl_probe *p, u32 *bad)
 	int err;
 	u32 i;
 
-	mutex_lock(jifl_kprobe_mutex);
-	cpus_read_lock();
-	mutex_lock(jifl_text_mutex);
+	jifl_poke_lock();
 	err = jifl_int3_are_free(p, bad) ? 0 : -EBUSY;
 	for (i = 0; i < p->nsites && !err; i++) {
 		struct jifl_breakpoint *b = p->sites[i].breakpoint;
@@ -295,10 +294,8 @@ int jifl_int3_arm(struct jifl_probe *p, u32 *bad)
 		b->is_armed = true;
 		jifl_int3_number++;
 	}
-	jifl_import(text_poke_sync)();
-	mutex_unlock(jifl_text_mutex);
-	cpus_read_unlock();
-	mutex_unlock(jifl_kprobe_mutex);
+	jifl_poke_sync();
+	jifl_poke_unlock();
 	return err;
 }
 
@@ -308,8 +305,7 @@ void jifl_int3_disarm(struct kprobe **leaving, u32 n)
 
 	if (!n)
 		return;
-	cpus_read_lock();
-	mutex_lock(jifl_text_mutex);
+	jifl_poke_lock();
 	for (i = 0; i < n; i++) {
 		struct jifl_breakpoint *b = container_of(leaving[i], struct jifl_breakpoint,
 							 probe[0]);
@@ -319,9 +315,8 @@ void jifl_int3_disarm(struct kprobe **leaving, u32 n)
 		jifl_int3_write(b->address, INT3_INSN_OPCODE, b->step.byte);
 		jifl_int3_number--;
 	}
-	jifl_import(text_poke_sync)();
-	mutex_unlock(jifl_text_mutex);
-	cpus_read_unlock();
+	jifl_poke_sync();
+	jifl_poke_unlock();
 }
 
 static int jifl_int3_met(struct notifier_block *nb, unsigned long val, void *data)
@@ -333,7 +328,7 @@ static int jifl_int3_met(struct notifier_block *nb, unsigned long val, void *dat
 	if (val != DIE_INT3 || user_mode(regs))
 		return NOTIFY_DONE;
 	b = jifl_probe_find(regs->ip - INT3_INSN_SIZE);
-	if (!b || !b->is_own)
+	if (!b || b->kind != JIFL_BREAKPOINT_OWN)
 		return NOTIFY_DONE;
 	landing = jifl_probe_meet(b, regs);
 	if (landing)
@@ -347,7 +342,7 @@ bool jifl_int3_beneath(unsigned long address, u8 *byte)
 {
 	const struct jifl_breakpoint *b = jifl_probe_find(address);
 
-	if (!b || !b->is_own)
+	if (!b || b->kind != JIFL_BREAKPOINT_OWN)
 		return false;
 	*byte = b->step.byte;
 	return true;
@@ -361,13 +356,10 @@ static struct notifier_block jifl_int3_notifier = {
 
 int jifl_int3_init(void)
 {
-	jifl_kprobe_mutex = (struct mutex *)jifl_ksym("kprobe_mutex");
-	if (jifl_kprobe_mutex && jifl_imported(text_poke) && jifl_imported(text_poke_sync) &&
-	    jifl_imported(get_kprobe) && jifl_imported(search_exception_tables) &&
-	    jifl_imported(jump_label_text_reserved) &&
-	    jifl_imported(static_call_text_reserved) &&
-	    jifl_imported(alternatives_text_reserved))
-		jifl_text_mutex = (struct mutex *)jifl_ksym("text_mutex");
+	jifl_int3_works = jifl_poke_works() && jifl_imported(search_exception_tables) &&
+			  jifl_imported(jump_label_text_reserved) &&
+			  jifl_imported(static_call_text_reserved) &&
+			  jifl_imported(alternatives_text_reserved);
 	return JIFL_TRY(register_die_notifier(&jifl_int3_notifier));
 }
 

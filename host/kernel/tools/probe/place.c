@@ -17,7 +17,7 @@
 #include "../../plant.h"
 #include "../../compat/import.h"
 #include "../../compat/ksym.h"
-#include "../../store/search.h"
+#include "../../search.h"
 #include "../../call/program.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"

@@ -39,19 +39,26 @@ struct jifl_step {
 	u8 byte;			/* the first of them */
 };
 
+/* The int3 that a breakpoint is. */
+enum jifl_breakpoint_kind {
+	JIFL_BREAKPOINT_KPROBE,
+	JIFL_BREAKPOINT_OWN,	/* of the module's own, in the text (int3.c) */
+	JIFL_BREAKPOINT_GATE,	/* in the gate of a jump that has replaced the instruction */
+};
+
 /*
  * The breakpoint at an instruction. There is one, however many sessions have places there.
- * jifl_session_mutex, if nothing else is said. `address` and `step` do not change while the
+ * jifl_session_mutex, if nothing else is said. `address`, `step` and `kind` do not change while the
  * breakpoint is in the table.
  */
 struct jifl_breakpoint {
 	struct hlist_node node;		/* in set.c's table, by address; read under RCU */
 	struct list_head sites;		/* of these sessions; set.c says who reads and writes it */
 	unsigned long address;
-	struct jifl_step step;		/* with is_own */
-	bool is_own;			/* the module's own int3, not a kprobe */
-	bool is_armed;			/* with is_own: the int3 stands */
-	struct kprobe probe[];		/* one; with is_own none */
+	struct jifl_step step;		/* OWN */
+	u8 kind;			/* enum jifl_breakpoint_kind */
+	bool is_armed;			/* OWN: the int3 stands */
+	struct kprobe probe[];		/* KPROBE: one */
 };
 
 /* What a session has at an instruction. */
@@ -99,7 +106,7 @@ struct jifl_probe {
 	struct jifl_probe_site *sites;
 	/*
 	 * Room for one a site: the end needs no memory. From the front kprobes, from the back
-	 * `probe` of breakpoints of the module's own.
+	 * `probe` of the other breakpoints.
 	 */
 	struct kprobe **leaving;
 	bool had_own;			/* it has had breakpoints of the module's own */
@@ -166,6 +173,8 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 u64 jifl_probe_meet(const struct jifl_breakpoint *b, struct pt_regs *regs);
 /* The same as the handler of a kprobe. */
 int jifl_probe_caught(struct kprobe *kp, struct pt_regs *regs);
+/* The same for an int3 in the gate of a jump (text/jump.h). */
+bool jifl_probe_caught_in_gate(unsigned long address, struct pt_regs *regs);
 /* Does a branch with this condition, as in jifl_probe_place.cc, branch? Any context. */
 bool jifl_probe_branches(u8 cc, const struct pt_regs *regs);
 /* Does the module's own code run on this CPU? In an int3 exception. */
@@ -213,7 +222,7 @@ bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct ji
 int jifl_int3_copy(struct jifl_probe *p, const struct jifl_int3_walk *walk);
 /* All int3s of the session are there when it returns 0; -EBUSY: none is. *bad: why is that site. */
 int jifl_int3_arm(struct jifl_probe *p, u32 *bad);
-/* These n are gone, from all processors, when it returns. */
+/* Those of these n that are armed are gone, from all processors, when it returns. */
 void jifl_int3_disarm(struct kprobe **leaving, u32 n);
 /* Gives copies of instructions back, if nobody can be in one. Takes jifl_session_mutex. */
 void jifl_int3_free(void);

@@ -5,9 +5,9 @@
  * meets it is looked at once, and not once for each session.
  *
  * A breakpoint is a kprobe, or, in sessions with many places, an int3 of the module's own (int3.c
- * has what follows for those). The kernel refuses a kprobe where it changes the text itself (jump
- * labels, static calls, alternatives, ftrace), where probes are forbidden, and where no instruction
- * begins.
+ * has what follows for those), or one in the gate of a jump (step 5). The kernel refuses a kprobe
+ * where it changes the text itself (jump labels, static calls, alternatives, ftrace), where probes
+ * are forbidden, and where no instruction begins.
  *
  * Why each execution of the original text meets the breakpoint, or the session says that some may
  * not have:
@@ -22,6 +22,12 @@
  *    a session ends the byte is read once more, before the session leaves the list.
  * 4. A session is on the list before its breakpoint is registered, and before the byte is read. So
  *    no int3 is lifted between the two steps without the session's knowledge.
+ * 5. Where a jump in place has replaced the instruction (text/jump.h), each native execution is one
+ *    in the gate, behind an int3 that always stands there. That is the breakpoint: nothing is
+ *    registered or written, nothing switches it off, and step 4 is the place in the table. The jump
+ *    was there before the session looked (jifl_notrace_attach), and stays longer than its
+ *    breakpoints do. A jump comes only where no other int3 stands (step 4 in the head of
+ *    text/jump.c), so no breakpoint of another kind is at its instructions.
  *
  * The list is written under jifl_session_mutex. It is read with preemption off, by the handler and
  * by jifl_probe_lifted. jifl_probe_clear waits for RCU after it has taken sites off their lists,
@@ -44,6 +50,7 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../session/session.h"
+#include "../../text/jump.h"
 #include "../../text/overlay.h"
 #include "probe.h"
 #include "calls.h"
@@ -69,7 +76,7 @@ struct jifl_breakpoint *jifl_probe_find(unsigned long address)
 /* Executions that the kernel has not told of, since the breakpoint was set. */
 static unsigned long jifl_probe_nmissed(const struct jifl_breakpoint *b)
 {
-	return b->is_own ? 0 : READ_ONCE(b->probe[0].nmissed);
+	return b->kind == JIFL_BREAKPOINT_KPROBE ? READ_ONCE(b->probe[0].nmissed) : 0;
 }
 
 static void jifl_probe_join_list(struct jifl_probe_site *site, struct jifl_breakpoint *b)
@@ -114,15 +121,15 @@ static int jifl_probe_make(struct jifl_probe_site *site, unsigned long address)
 	return 0;
 }
 
-/* An int3 of the module's own, which is to be armed. */
-static int jifl_probe_make_own(struct jifl_probe_site *site, unsigned long address,
-			       const struct jifl_step *step)
+/* A breakpoint of another kind. One of the module's own is to be armed. */
+static int jifl_probe_make_other(struct jifl_probe_site *site, unsigned long address,
+				 enum jifl_breakpoint_kind kind, const struct jifl_step *step)
 {
 	struct jifl_breakpoint *b = jifl_probe_alloc(address, 0);
 
 	if (!b)
 		return -ENOMEM;
-	b->is_own = true;
+	b->kind = kind;
 	b->step = *step;
 	jifl_probe_join_list(site, b);
 	hash_add_rcu(jifl_breakpoints, &b->node, address);
@@ -142,21 +149,24 @@ static int jifl_probe_join(struct jifl_probe *p, struct jifl_probe_site *site, b
 		jifl_probe_join_list(site, b);
 		return 0;
 	}
+	if (jifl_jump_has(address))
+		return jifl_probe_make_other(site, address, JIFL_BREAKPOINT_GATE, &step);
 	if (own && jifl_int3_may(walk, address, &step))
-		return jifl_probe_make_own(site, address, &step);
+		return jifl_probe_make_other(site, address, JIFL_BREAKPOINT_OWN, &step);
 	err = jifl_probe_make(site, address);
 	if (!own && jifl_int3_instead(p, err) && jifl_int3_may(walk, address, &step))
-		return jifl_probe_make_own(site, address, &step);
+		return jifl_probe_make_other(site, address, JIFL_BREAKPOINT_OWN, &step);
 	return err;
 }
 
-/* Steps 1 and 3. */
-static bool jifl_probe_stands(unsigned long address)
+/* Steps 1, 3 and 5. */
+static bool jifl_probe_stands(const struct jifl_breakpoint *b)
 {
 	u8 byte;
 
-	return JIFL_HOST_PLANTED(lifted_untold) ||
-	       (!copy_from_kernel_nofault(&byte, (void *)address, 1) && byte == INT3_INSN_OPCODE);
+	return JIFL_HOST_PLANTED(lifted_untold) || b->kind == JIFL_BREAKPOINT_GATE ||
+	       (!copy_from_kernel_nofault(&byte, (void *)b->address, 1) &&
+		byte == INT3_INSN_OPCODE);
 }
 
 /* The condition of the branch beneath the breakpoint; negative: none is there that is known. */
@@ -164,6 +174,9 @@ static int jifl_probe_condition(unsigned long address)
 {
 	u8 b[3];
 
+	/* A jump replaces no branch. */
+	if (jifl_jump_has(address))
+		return -EINVAL;
 	if (copy_from_kernel_nofault(b, (void *)address, sizeof(b)))
 		return -EINVAL;
 	preempt_disable();
@@ -266,7 +279,7 @@ int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why
 
 		*bad = i;
 		cond_resched();
-		*why = !jifl_probe_stands(site->breakpoint->address) ? JIFL_SPLICE_SWITCHED_OFF :
+		*why = !jifl_probe_stands(site->breakpoint) ? JIFL_SPLICE_SWITCHED_OFF :
 		       jifl_probe_learn(p, site);
 		if (*why)
 			return -EILSEQ;
@@ -275,11 +288,11 @@ int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why
 }
 
 /* Takes the site off the list of its breakpoint. Returns the breakpoint if that has no site now. */
-static struct jifl_breakpoint *jifl_probe_leave(struct jifl_probe_site *site, unsigned long address)
+static struct jifl_breakpoint *jifl_probe_leave(struct jifl_probe_site *site)
 {
 	struct jifl_breakpoint *b = site->breakpoint;
 
-	if (!jifl_probe_stands(address))
+	if (!jifl_probe_stands(b))
 		WRITE_ONCE(site->lifted, true);
 	list_del_rcu(&site->node);
 	if (!list_empty(&b->sites))
@@ -311,23 +324,27 @@ static void jifl_probe_free(struct kprobe *kp)
 static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 {
 	struct jifl_breakpoint *b;
-	u32 i, n = 0, own = p->nsites;
+	u32 i, n = 0, others = p->nsites;
 
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
 
 		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
-		b = jifl_probe_leave(site, p->places[site->first].address);
-		if (b)
-			p->leaving[b->is_own ? --own : n++] = &b->probe[0];
+		b = jifl_probe_leave(site);
+		if (!b)
+			continue;
+		p->leaving[b->kind == JIFL_BREAKPOINT_KPROBE ? n++ : --others] = &b->probe[0];
+		p->had_own |= b->kind == JIFL_BREAKPOINT_OWN;
 	}
-	p->had_own |= own < p->nsites;
-	jifl_int3_disarm(&p->leaving[own], p->nsites - own);
-	/* No processor executes one of them from here on, or the kernel executes it again. */
+	jifl_int3_disarm(&p->leaving[others], p->nsites - others);
+	/*
+	 * No processor executes one of them from here on, or the kernel executes it again. An int3
+	 * in a gate is executed, and the thread goes on behind it.
+	 */
 	for (i = 0; i < n; i++)
 		jifl_probe_forget(p->leaving[i]);
-	for (i = own; i < p->nsites; i++)
+	for (i = others; i < p->nsites; i++)
 		jifl_probe_forget(p->leaving[i]);
 	unregister_kprobes(p->leaving, n);
 	synchronize_rcu();
@@ -341,7 +358,7 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 	}
 	for (i = 0; i < n; i++)
 		jifl_probe_free(p->leaving[i]);
-	for (i = own; i < p->nsites; i++)
+	for (i = others; i < p->nsites; i++)
 		jifl_probe_free(p->leaving[i]);
 }
 

@@ -12,7 +12,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
-#include "../../store/search.h"
+#include "../../search.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
 #include "probe.h"

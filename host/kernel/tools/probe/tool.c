@@ -60,11 +60,12 @@
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../store/answer.h"
-#include "../../store/search.h"
+#include "../../search.h"
 #include "../../call/count.h"
 #include "../../call/program.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
+#include "../../text/jump.h"
 #include "../../text/overlay.h"
 #include "../tools.h"
 #include "probe.h"
@@ -348,6 +349,7 @@ static int jifl_probe_init(void)
 {
 	jifl_probe_find_kernels();
 	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted, jifl_int3_beneath);
+	jifl_jump_handle(jifl_probe_caught_in_gate);
 	return jifl_groups_init() ?: jifl_act_bpf_init() ?: jifl_int3_init();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Search in a list that is in order. */
-#ifndef JIFL_HOST_STORE_SEARCH_H
-#define JIFL_HOST_STORE_SEARCH_H
+#ifndef JIFL_HOST_SEARCH_H
+#define JIFL_HOST_SEARCH_H
 
 #include <linux/types.h>
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The memory of gates (jump.h), for C and assembly. */
+#ifndef JIFL_HOST_GATES_H
+#define JIFL_HOST_GATES_H
+
+#define JIFL_GATES		1024
+#define JIFL_GATE_BYTES		32
+
+#endif

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Jumps in place. A jump replaces the first instructions of a function and leads to a gate
+ * (jump.h), which has them, too. jump_check.c says where there may be one.
+ *
+ * Why no thread ever executes a part of a jump, or of the instructions beneath it:
+ *
+ * 1. First an int3 replaces the first byte. It is a store of one byte, which each processor sees
+ *    as a whole. From the end of text_poke_sync on each thread that comes to the first instruction
+ *    meets the int3. Its handler (jifl_jump_trap) sends the thread to the gate, in any context.
+ *    So no thread comes to the second instruction through the first one any more, and
+ *    jump_check.c says that there is no other way.
+ * 2. Threads may stand between the replaced instructions from before. The machine is stopped for a
+ *    moment: each CPU switches to its stopper, so what ran with preemption off, in an interrupt or
+ *    in an idle task has left them. RCU tasks waits for tasks that were preempted there: such a
+ *    task has then given up its CPU by itself, and none of the instructions does that. A handler
+ *    of a kprobe there would come back between them: there is no kprobe (step 4).
+ * 3. Now nobody stands between the instructions and nobody comes. The bytes behind the int3 are
+ *    written, each processor drops what it has fetched, and the first byte replaces the int3. So
+ *    a processor executes the int3 or the whole jump.
+ * 4. Whoever else changes text: sites of ftrace, jump labels, static calls and alternatives are
+ *    not there (jump_check.c). A kprobe is looked for with kprobe_mutex held, whenever the text is
+ *    written. The bytes are compared before each change, so an int3 of the module's own keeps the
+ *    jump away, too (tools/probe/int3.c). While the jump comes the kernel refuses a kprobe at the
+ *    int3, as at any int3 that is not a kprobe's. No int3 of the module's own comes where a jump is
+ *    (step 5 in the head of tools/probe/set.c).
+ * 5. A kprobe that comes later can stand at the beginning alone, because all of the jump is one
+ *    instruction. The kernel then emulates the jump. The jump cannot go meanwhile: its first byte
+ *    is kept by the kprobe. It stays, with its gate, until the kprobe has gone, and so does the
+ *    module (jump_kept). Calls pass through the gate then.
+ * 6. The engine never decodes a jump: it sees the text as it was (jifl_host_lift_text). Where the
+ *    engine sends a thread to the text between the instructions, the thread goes to the gate
+ *    instead (jifl_jump_native): from the dispatcher, which has found no block, and in jifl_evict,
+ *    which puts threads back that were interrupted in a copy.
+ * 7. A jump goes as it came: the int3, the bytes behind it, the first byte. Nobody stands in its
+ *    middle at any time, so there is no wait. The handler of the int3 leads to the gate.
+ * 8. A gate is used again when nobody is in it. Nobody comes to it after 7, and the state GOES
+ *    ends 6. The machine is stopped, which ends all handlers of the int3 and all dispatchers that
+ *    have read the state before. Then RCU tasks waits for tasks in the gate and in the stub. They
+ *    do not sleep there. An int3 of a gate is executed in the gate, so it ends before that.
+ * 9. Somebody else's kprobe on a jump: copies end before it (jifl_host_lift_text), and what comes
+ *    to it natively is counted in the gate. So no call may be led on to a copy from the gate: it
+ *    would come back. The kernel tells perf of the kprobe's int3, and jifl_jump_changes marks the
+ *    jump before copies are dropped. A thread that was led on before meets the kprobe twice.
+ *
+ * The kernel tells perf what it changes in its text. Nobody tells perf of jumps in place: its
+ * decoder of Intel PT does not know them.
+ *
+ * jump_mutex guards who uses what; poke.h has the order of locks. Context: process.
+ */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/ksym.h"
+#include "jump.h"
+#include "overlay.h"
+#include "poke.h"
+
+#define KEPT_PERIOD	HZ
+
+static DEFINE_MUTEX(jump_mutex);
+
+static bool works;		/* else there are no jumps */
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static int nothing(void *unused)
+{
+	return 0;
+}
+
+/* Steps 2 and 8. */
+static void wait_for_threads(void)
+{
+	stop_machine(nothing, NULL, NULL);
+	synchronize_rcu_tasks();
+}
+
+/* Has the text there these bytes, but for the first, and no kprobe? Under jifl_poke_lock. */
+static bool is_free(const struct jifl_jump *j, u8 first, const u8 *bytes)
+{
+	const u8 *text = (const u8 *)j->begin;
+	u32 i;
+
+	for (i = 0; i < j->len; i++)
+		if (jifl_overlay_has(j->begin + i))
+			return false;
+	return text[0] == first && !memcmp(text + 1, bytes + 1, j->len - 1);
+}
+
+/* From the int3 to the bytes: the last part of 3 and of 7. */
+static void put_behind_int3(struct jifl_jump **list, u32 n, bool jump)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (!list[i]->refused)
+			jifl_poke(list[i]->begin + 1, (jump ? list[i]->new : list[i]->old) + 1,
+				  list[i]->len - 1);
+	jifl_poke_sync();
+	for (i = 0; i < n; i++)
+		if (!list[i]->refused)
+			jifl_poke(list[i]->begin, jump ? list[i]->new : list[i]->old, 1);
+	jifl_poke_sync();
+}
+
+static void put_int3(struct jifl_jump **list, u32 n, bool jump)
+{
+	static const u8 int3 = INT3_INSN_OPCODE;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		const u8 *bytes = jump ? list[i]->new : list[i]->old;
+
+		list[i]->refused |= !is_free(list[i], bytes[0], bytes);
+		if (!list[i]->refused)
+			jifl_poke(list[i]->begin, &int3, INT3_INSN_SIZE);
+	}
+	jifl_poke_sync();
+}
+
+/* Steps 1 to 4. `refused` says where there is no jump, and the text is as it was. */
+static void jumps_come(struct jifl_jump **list, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		WRITE_ONCE(list[i]->state, JIFL_JUMP_COMES);
+		jifl_jump_add(list[i]);
+	}
+	jifl_poke_lock();
+	put_int3(list, n, false);
+	jifl_poke_unlock();
+	if (!JIFL_HOST_PLANTED(jumps_at_once))
+		wait_for_threads();
+	jifl_poke_lock();
+	for (i = 0; i < n; i++) {
+		if (list[i]->refused || is_free(list[i], INT3_INSN_OPCODE, list[i]->old))
+			continue;
+		/* Somebody has put a kprobe between. The byte of the int3 is still ours. */
+		list[i]->refused = true;
+		jifl_poke(list[i]->begin, list[i]->old, 1);
+	}
+	put_behind_int3(list, n, true);
+	jifl_poke_unlock();
+	for (i = 0; i < n; i++)
+		WRITE_ONCE(list[i]->state, list[i]->refused ? JIFL_JUMP_GOES : JIFL_JUMP_STANDS);
+}
+
+/* Steps 7 and 8. Nobody uses them. Those that cannot go are `refused` afterwards. */
+static void jumps_go(struct jifl_jump **list, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		list[i]->refused = false;
+	jifl_poke_lock();
+	put_int3(list, n, true);
+	put_behind_int3(list, n, false);
+	jifl_poke_unlock();
+	for (i = 0; i < n; i++)
+		if (!list[i]->refused)
+			WRITE_ONCE(list[i]->state, JIFL_JUMP_GOES);
+}
+
+/* The gates of jumps that are not in the text are free again. */
+static void free_gates(struct jifl_jump **list, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (list[i]->state == JIFL_JUMP_GOES)
+			jifl_jump_remove(list[i]);
+	synchronize_rcu();
+	for (i = 0; i < n; i++)
+		if (list[i]->state == JIFL_JUMP_GOES) {
+			module_put(list[i]->module);
+			memset(list[i], 0, sizeof(*list[i]));
+		}
+}
+
+/* --- jumps that somebody else keeps: step 5 ------------------------------------------------- */
+
+static u32 nkept;		/* jump_mutex */
+
+static void keep(struct jifl_jump *j)
+{
+	jifl_ksym_hold(j->begin, &j->module);
+	if (!nkept++)
+		__module_get(THIS_MODULE);
+	pr_info("a kprobe stands on a jump at %pS: the jump and the module stay until the kprobe goes\n",
+		(void *)j->begin);
+}
+
+static void jump_kept(struct work_struct *work);
+static DECLARE_DELAYED_WORK(kept_work, jump_kept);
+
+static void jump_kept(struct work_struct *work)
+{
+	struct jifl_jump *j = NULL;
+
+	mutex_lock(&jump_mutex);
+	while ((j = jifl_jump_next(j))) {
+		if (j->users || j->state != JIFL_JUMP_STANDS)
+			continue;
+		jumps_go(&j, 1);
+		if (j->refused)
+			continue;
+		wait_for_threads();
+		free_gates(&j, 1);
+		if (!--nkept)
+			module_put(THIS_MODULE);
+		break;
+	}
+	if (nkept)
+		schedule_delayed_work(&kept_work, KEPT_PERIOD);
+	mutex_unlock(&jump_mutex);
+}
+
+/* --- who uses them -------------------------------------------------------------------------- */
+
+/* One of jumps that exist, for the function: another user. */
+static struct jifl_jump *join(unsigned long function)
+{
+	struct jifl_jump *j = jifl_jump_at(jifl_jump_begin(function));
+
+	if (!j || j->state != JIFL_JUMP_STANDS)
+		return NULL;
+	if (!j->users++) {
+		/* It was kept. */
+		module_put(j->module);
+		j->module = NULL;
+		if (!--nkept)
+			module_put(THIS_MODULE);
+	}
+	return j;
+}
+
+/* A jump that is not in the text yet. */
+static struct jifl_jump *prepare(unsigned long function, unsigned long stub)
+{
+	struct jifl_jump *j = jifl_gate_take();
+
+	if (!j)
+		return NULL;
+	if (jifl_jump_learn(j, function) && jifl_gate_write(j, stub)) {
+		j->users = 1;
+		return j;
+	}
+	memset(j, 0, sizeof(*j));
+	return NULL;
+}
+
+/* Puts the refused ones behind the others. Returns how many others there are. */
+static u32 set_apart(struct jifl_jump **list, u32 n)
+{
+	u32 i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (!list[i]->refused) {
+			swap(list[i], list[k]);
+			k++;
+		}
+	return k;
+}
+
+/* Of n that are prepared, those that then stand are not refused. */
+static void make_all(struct jifl_jump **list, u32 n)
+{
+	u32 i, k;
+
+	jifl_jumps_check(list, n);
+	k = set_apart(list, n);
+	for (i = k; i < n; i++)
+		memset(list[i], 0, sizeof(*list[i]));
+	if (!k)
+		return;
+	jumps_come(list, k);
+	i = set_apart(list, k);
+	if (i == k)
+		return;
+	wait_for_threads();
+	free_gates(list + i, k - i);
+}
+
+void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, unsigned long stub,
+		    struct jifl_jump **result)
+{
+	struct jifl_jump **list = JIFL_ALLOC(kvcalloc(n, sizeof(*list), GFP_KERNEL));
+	u32 i, k = 0;
+
+	mutex_lock(&jump_mutex);
+	for (i = 0; i < n; i++) {
+		result[i] = join(functions[i]);
+		if (result[i] || !works || !list || !make[i])
+			continue;
+		result[i] = prepare(functions[i], stub);
+		if (result[i])
+			list[k++] = result[i];
+	}
+	if (k)
+		make_all(list, k);
+	/* What does not stand was forgotten. */
+	for (i = 0; i < n; i++)
+		if (result[i] && !result[i]->begin)
+			result[i] = NULL;
+	mutex_unlock(&jump_mutex);
+	kvfree(list);
+}
+
+void jifl_jumps_put(struct jifl_jump **list, u32 n)
+{
+	u32 i, k = 0, gone;
+
+	mutex_lock(&jump_mutex);
+	for (i = 0; i < n; i++)
+		if (!--list[i]->users) {
+			swap(list[i], list[k]);
+			k++;
+		}
+	if (k)
+		jumps_go(list, k);
+	/* Also those that stay may have been somebody's, whose stub threads are in. */
+	wait_for_threads();
+	gone = set_apart(list, k);
+	for (i = gone; i < k; i++)
+		keep(list[i]);
+	free_gates(list, gone);
+	if (nkept)
+		schedule_delayed_work(&kept_work, KEPT_PERIOD);
+	mutex_unlock(&jump_mutex);
+}
+
+/* --- coming up ------------------------------------------------------------------------------ */
+
+int jifl_jump_init(void)
+{
+	works = jifl_poke_works() && jifl_gates_open();
+	return 0;
+}
+
+void jifl_jump_exit(void)
+{
+	cancel_delayed_work_sync(&kept_work);
+	jifl_gates_close();
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Jumps over the first instructions of functions, in the text itself: they lead to gates.
+ *
+ *   jump.c		the text changes, and is given back
+ *   jump_table.c	which jumps there are, for all that read text or meet an int3
+ *   jump_gate.c	what a gate holds, and which address of it stands for which of the text
+ *   jump_check.c	where there may be a jump
+ *
+ * A gate is a piece of the module's text:
+ *
+ *	call stub	returns here, or goes on elsewhere with the stack as the function had it
+ *	int3		\  for each instruction that the jump has replaced. The handler of a
+ *	instruction	/  breakpoint is called, as if the int3 stood at the instruction itself.
+ *	jmp		behind the replaced instructions
+ */
+#ifndef JIFL_HOST_JUMP_H
+#define JIFL_HOST_JUMP_H
+
+#include <linux/list.h>
+#include <linux/ptrace.h>
+#include <linux/types.h>
+
+#define JIFL_JUMP_MAX	15	/* bytes of the longest instruction, which a jump has to be */
+#define JIFL_JUMP_INSNS	5	/* in the five bytes that a jump needs */
+
+enum jifl_jump_state {
+	JIFL_JUMP_NEW,		/* not in the text */
+	JIFL_JUMP_COMES,	/* an int3 stands there */
+	JIFL_JUMP_STANDS,
+	JIFL_JUMP_GOES,		/* the text is as it was */
+};
+
+struct jifl_jump {
+	/* Constant while it can be found. */
+	unsigned long begin;	/* its address; 0: the gate is free */
+	u8 len;			/* of the instructions that it replaces, and so its own */
+	u8 n;			/* these instructions */
+	u8 from[JIFL_JUMP_INSNS + 1]; /* where each begins, from begin on; the last: len */
+	u8 slot[JIFL_JUMP_INSNS + 1]; /* in the gate, the int3 of each; the last: the jmp */
+	u8 old[JIFL_JUMP_MAX], new[JIFL_JUMP_MAX];
+
+	struct hlist_node node;	/* in jump.c's table */
+	u8 state;		/* enum jifl_jump_state; written under jump.c's mutex */
+	bool refused;		/* it cannot be there; jump.c's mutex */
+	u32 users;		/* jump.c's mutex */
+	struct module *module;	/* somebody else's kprobe keeps it: a reference for that time */
+	void *owner;		/* whose calls the stub looks at; NULL: nobody's */
+	u32 *straight;		/* the word by which the stub leads on; NULL: there is none */
+	bool taken;		/* somebody else has put a kprobe on it: no call is led on */
+};
+
+/* --- jump_table.c -------------------------------------------------------------------------- */
+
+/*
+ * Has `at` called for an int3 in a gate: with the address of the replaced instruction, and
+ * registers as they are before it. True: it has set where the thread goes on. Once, at load.
+ */
+void jifl_jump_handle(bool (*at)(unsigned long address, struct pt_regs *regs));
+/* Under jump.c's mutex. Readers may have a removed jump until RCU has waited. */
+void jifl_jump_add(struct jifl_jump *j);
+void jifl_jump_remove(struct jifl_jump *j);
+/* The next jump behind j, or the first one for NULL; NULL: there is none. jump.c's mutex. */
+struct jifl_jump *jifl_jump_next(struct jifl_jump *j);
+/* The jump that begins at addr; NULL: none. jump.c's mutex. */
+struct jifl_jump *jifl_jump_at(unsigned long addr);
+/* Does any jump lead to a gate? */
+bool jifl_jumps_any(void);
+/* Has a jump replaced the instruction at addr? It stays so until the caller's jumps are put. */
+bool jifl_jump_has(unsigned long addr);
+/*
+ * Where a thread goes on natively that is to execute the instruction at addr: in the gate, if a
+ * jump has replaced the instruction. Preemption off.
+ */
+unsigned long jifl_jump_native(unsigned long addr);
+/* The kernel has changed the text there, for a kprobe or otherwise. With text_mutex held. */
+void jifl_jump_changes(unsigned long addr);
+/* An int3 exception of the kernel's: was it at a jump, or in a gate? Then regs are changed. */
+bool jifl_jump_trap(struct pt_regs *regs);
+
+/* --- jump.c -------------------------------------------------------------------------------- */
+
+int jifl_jump_init(void);
+void jifl_jump_exit(void);
+/*
+ * Jumps for n functions, by their addresses. jumps[i]: the function's jump, one more user of it;
+ * NULL: there can be none. make[i]: else a jump that exists is used, and none is made. At stub,
+ * [rsp] is an address in the gate and [rsp + 8] what the function has at [rsp]. Without memory
+ * there are none. When it returns each jump stands. Sleeps. The caller serializes get and put.
+ */
+void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, unsigned long stub,
+		    struct jifl_jump **jumps);
+/*
+ * One user less for each. When it returns no thread is at the gate of a jump that nobody uses, and
+ * none is in the stub that came there by one of these. Where somebody else has a kprobe on a jump,
+ * the jump stays until the kprobe goes, with the module. Sleeps.
+ */
+void jifl_jumps_put(struct jifl_jump **jumps, u32 n);
+
+/* --- jump_gate.c --------------------------------------------------------------------------- */
+
+/* Finds memory and what is needed of the kernel. False: there are no jumps. */
+bool jifl_gates_open(void);
+void jifl_gates_close(void);
+/* A free gate; NULL: there is none. jump.c's mutex. */
+struct jifl_jump *jifl_gate_take(void);
+/* Writes the gate, and what is to stand at its jump. False: out of reach. */
+bool jifl_gate_write(struct jifl_jump *j, unsigned long stub);
+/* The address to which the gate's call returns. It is five bytes behind a multiple of 32. */
+unsigned long jifl_gate_door(const struct jifl_jump *j);
+/* That of the first gate, and of the last one. False: there are no gates. */
+bool jifl_gate_doors(unsigned long *first, unsigned long *last);
+/* The gate's address of its i-th int3. */
+unsigned long jifl_gate_slot(const struct jifl_jump *j, u32 i);
+/* The jump whose gate contains addr; NULL: none. Any context. */
+struct jifl_jump *jifl_gate_at(unsigned long addr);
+/*
+ * The text's address for which an address in a gate stands; other addresses stay. is_return: the
+ * caller looks at the byte before it. Any context.
+ */
+unsigned long jifl_gate_original(unsigned long addr, bool is_return);
+
+/* --- jump_check.c -------------------------------------------------------------------------- */
+
+/* Where a jump of the function begins, whether or not one is there: behind its endbr64. */
+unsigned long jifl_jump_begin(unsigned long function);
+/* Fills what the jump replaces, of the function there. False: it cannot be replaced. Sleeps. */
+bool jifl_jump_learn(struct jifl_jump *j, unsigned long function);
+/* Sets `refused` of those between whose instructions something leads, or the kernel changes. */
+void jifl_jumps_check(struct jifl_jump **jumps, u32 n);
+
+#endif

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where a jump may replace the first instructions of a function. The jump is one instruction, so
+ * nothing may lead between the replaced ones, and each of them must do the same in the gate.
+ *
+ * 1. The instructions follow each other, from the first one of the function on: no branch, call or
+ *    return is among them, and nothing that the engine does not copy. So the way through them is
+ *    straight, and no call returns between them. They do not fault: no entry of the exception table
+ *    is about one of them. A fault without an entry ends the kernel's run in any case.
+ * 2. No direct branch leads between them. In the function itself each instruction is looked at, as
+ *    it is beneath breakpoints of the module's own. A kprobe of somebody else's hides one: a
+ *    function that has such a kprobe is refused.
+ *    Elsewhere in the same text, each byte is taken for the beginning of a branch with an offset of
+ *    four bytes: that finds all of them without knowing where instructions begin. An int3 may be a
+ *    breakpoint on a branch, so it is taken for one. A branch with an offset of one byte between
+ *    two functions is no compiler's work; its symbol would be there.
+ * 3. No jump label leads between them when its key is the other way than now, and no fixup of an
+ *    exception.
+ * 4. No indirect jump of the function leads between them: a function that has one is refused. An
+ *    indirect branch of another function leads to the beginning of a function, or back.
+ * 5. The kernel changes none of them: each could have a kprobe. The kernel refuses one where it
+ *    has jump labels, static calls, alternatives that may change again, warnings or sites of
+ *    ftrace, and in text where probes are forbidden.
+ *
+ * The kernel's own jumps in place (kernel/kprobes.c, arch/x86/kernel/kprobes/opt.c) rest on 1, the
+ * first half of 2, 4 and 5.
+ *
+ * Context: process, sleeps; under jump.c's mutex.
+ */
+#include <linux/extable.h>
+#include <linux/jump_label.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/string.h>
+#include <asm/extable.h>
+#include <asm/ibt.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/compat.h"
+#include "../compat/import.h"
+#include "../compat/ksym.h"
+#include "../search.h"
+#include "jump.h"
+#include "overlay.h"
+
+#define OPCODE_STI	0xfb
+#define PREFIX_LOCK	0xf0
+
+/* Jumps that are asked for together, by address, and the bytes between the lowest and the last. */
+struct asked {
+	struct jifl_jump **jumps;
+	u32 n;
+	unsigned long low, span;
+};
+
+/* --- the function itself -------------------------------------------------------------------- */
+
+static void decode(unsigned long addr, struct ir_insn *insn)
+{
+	const unsigned long cookie = jifl_host_lock();
+
+	jifl_engine_insn(jifl_orig_at(addr), insn);
+	jifl_host_unlock(cookie);
+}
+
+/* Step 1. */
+static bool can_move(const struct ir_insn *insn)
+{
+	if (insn->kind != IR_PLAIN && insn->kind != IR_NOP)
+		return false;
+	/* The interrupts that an sti holds back would come at the int3 of the gate. */
+	return insn->len && insn->bytes[0] != OPCODE_STI && insn->bytes[0] != PREFIX_LOCK;
+}
+
+/* Does a kprobe of somebody else's hide the instruction? */
+static bool is_hidden(unsigned long addr)
+{
+	bool hidden;
+	u8 byte;
+
+	preempt_disable();
+	hidden = jifl_overlay_has(addr) && !jifl_overlay_is_own(addr, &byte);
+	preempt_enable();
+	return hidden;
+}
+
+/* Steps 2 and 4, for the function that ends there. */
+static bool leads_between(const struct jifl_jump *j, unsigned long end)
+{
+	unsigned long addr = j->begin + j->len;
+	struct ir_insn insn;
+
+	for (; addr < end; addr += insn.len ?: 1) {
+		decode(addr, &insn);
+		if (insn.kind == IR_JMP_IND || is_hidden(addr))
+			return true;
+		if (insn.kind >= IR_JMP && insn.kind <= IR_CALL &&
+		    insn.target.v > j->begin && insn.target.v < j->begin + j->len)
+			return true;
+		cond_resched();
+	}
+	return false;
+}
+
+unsigned long jifl_jump_begin(unsigned long function)
+{
+	return function + (is_endbr(*(u32 *)function) ? ENDBR_INSN_SIZE : 0);
+}
+
+bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
+{
+	const unsigned long end = jifl_ksym_end(function);
+	struct ir_insn insn;
+	u32 at = 0;
+
+	j->begin = jifl_jump_begin(function);
+	for (j->n = 0; at < JMP32_INSN_SIZE; j->n++) {
+		decode(j->begin + at, &insn);
+		if (!can_move(&insn) || at + insn.len > JIFL_JUMP_MAX ||
+		    j->begin + at + insn.len > end)
+			return false;
+		memcpy(j->old + at, insn.bytes, insn.len);
+		j->from[j->n] = at;
+		at += insn.len;
+	}
+	j->from[j->n] = at;
+	j->len = at;
+	/* What was decoded is what stands there: nobody has a breakpoint of his own there. */
+	return !memcmp((void *)j->begin, j->old, at) &&
+	       (!leads_between(j, end) || JIFL_HOST_PLANTED(jumps_unchecked));
+}
+
+/* --- the rest of the text --------------------------------------------------------------------- */
+
+/* Something leads to `to`. first: nothing may lead to the first instruction either. */
+static void refuse(const struct asked *a, unsigned long to, bool first)
+{
+	u32 k;
+
+	if (to - a->low >= a->span)
+		return;
+	/* Those that begin there, or before. */
+	k = jifl_first(i, a->n, a->jumps[i]->begin <= to);
+	while (k-- && to - a->jumps[k]->begin < JIFL_JUMP_MAX)
+		if (to - a->jumps[k]->begin < a->jumps[k]->len &&
+		    (first || to != a->jumps[k]->begin))
+			a->jumps[k]->refused = true;
+}
+
+/* Is the byte before an offset of four bytes the end of a branch's opcode, or may it be one? */
+static bool is_opcode(const u8 *p)
+{
+	return *p == CALL_INSN_OPCODE || *p == JMP32_INSN_OPCODE || *p == INT3_INSN_OPCODE ||
+	       ((*p & 0xf0) == 0x80 && (p[-1] == 0x0f || p[-1] == INT3_INSN_OPCODE));
+}
+
+static void check_text(const struct asked *a, unsigned long from, unsigned long end)
+{
+	const u8 *p = (const u8 *)from + 1;
+	s32 rel;
+
+	for (; (unsigned long)p + CALL_INSN_SIZE <= end; p++) {
+		unsigned long to;
+
+		memcpy(&rel, p + 1, sizeof(rel));
+		to = (unsigned long)p + CALL_INSN_SIZE + rel;
+		if (to - a->low < a->span && is_opcode(p))
+			refuse(a, to, false);
+		if (!((unsigned long)p & (PAGE_SIZE - 1)))
+			cond_resched();
+	}
+}
+
+static void check_fixups(const struct asked *a, const struct exception_table_entry *x,
+			 const struct exception_table_entry *end)
+{
+	for (; x < end; x++) {
+		refuse(a, (unsigned long)&x->insn + x->insn, true);
+		refuse(a, (unsigned long)&x->fixup + x->fixup, false);
+	}
+}
+
+static void check_keys(const struct asked *a, struct jump_entry *e, const struct jump_entry *end)
+{
+	for (; e < end; e++) {
+		refuse(a, jump_entry_code(e), true);
+		refuse(a, jump_entry_target(e), false);
+	}
+}
+
+static void check_core(const struct asked *a)
+{
+	const unsigned long text = jifl_ksym("_stext"), end = jifl_ksym("_etext");
+	void *fixups = (void *)jifl_ksym("__start___ex_table");
+	void *last_fixup = (void *)jifl_ksym("__stop___ex_table");
+	void *keys = (void *)jifl_ksym("__start___jump_table");
+	void *last_key = (void *)jifl_ksym("__stop___jump_table");
+	u32 i;
+
+	if (!text || !end || !fixups || !last_fixup || !keys || !last_key) {
+		for (i = 0; i < a->n; i++)
+			a->jumps[i]->refused = true;
+		return;
+	}
+	check_text(a, text, end);
+	check_fixups(a, fixups, last_fixup);
+	check_keys(a, keys, last_key);
+}
+
+/* The targets of the jumps hold their modules. */
+static void check_module(const struct asked *a, const struct module *mod)
+{
+	unsigned long base, size;
+
+	jifl_compat_module_text(mod, &base, &size);
+	check_text(a, base, base + size);
+	check_fixups(a, mod->extable, mod->extable + mod->num_exentries);
+	check_keys(a, mod->jump_entries, mod->jump_entries + mod->num_jump_entries);
+}
+
+static const struct module *module_of(const struct jifl_jump *j)
+{
+	const struct module *mod;
+
+	preempt_disable();
+	mod = jifl_import(__module_address)(j->begin);
+	preempt_enable();
+	return mod;
+}
+
+/* Those of one module, or of the kernel itself, stand first. Returns how many they are. */
+static u32 gather(struct jifl_jump **jumps, u32 n)
+{
+	const struct module *mod = module_of(jumps[0]);
+	u32 i, k = 1;
+
+	for (i = 1; i < n; i++)
+		if (module_of(jumps[i]) == mod) {
+			swap(jumps[i], jumps[k]);
+			k++;
+		}
+	return k;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct jifl_jump *x = *(struct jifl_jump *const *)a;
+	const struct jifl_jump *y = *(struct jifl_jump *const *)b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void check_alike(struct jifl_jump **jumps, u32 n)
+{
+	struct asked a = { .jumps = jumps, .n = n };
+	const struct module *mod = module_of(jumps[0]);
+
+	sort(jumps, n, sizeof(*jumps), compare, NULL);
+	a.low = jumps[0]->begin;
+	a.span = jumps[n - 1]->begin + JIFL_JUMP_MAX - a.low;
+	if (mod)
+		check_module(&a, mod);
+	else
+		check_core(&a);
+}
+
+/* --- what the kernel changes ------------------------------------------------------------------ */
+
+/* Step 5. A kprobe that is switched off changes no text. */
+static void check_kprobes(struct jifl_jump **jumps, u32 n)
+{
+	const size_t most = n * JIFL_JUMP_INSNS;
+	struct kprobe *all = JIFL_ALLOC(kvcalloc(most, sizeof(*all), GFP_KERNEL));
+	struct kprobe **list = JIFL_ALLOC(kvcalloc(most, sizeof(*list), GFP_KERNEL));
+	u32 i, k, made = 0;
+
+	for (i = 0; i < n; i++)
+		for (k = 0; k < jumps[i]->n && !jumps[i]->refused; k++) {
+			struct kprobe *kp = all ? &all[made] : NULL;
+
+			if (!kp || !list) {
+				jumps[i]->refused = true;
+				break;
+			}
+			kp->addr = (kprobe_opcode_t *)(jumps[i]->begin + jumps[i]->from[k]);
+			kp->flags = KPROBE_FLAG_DISABLED;
+			if (register_kprobe(kp)) {
+				jumps[i]->refused = true;
+				*kp = (struct kprobe){};
+			} else {
+				list[made++] = kp;
+			}
+			cond_resched();
+		}
+	unregister_kprobes(list, made);
+	kvfree(list);
+	kvfree(all);
+}
+
+void jifl_jumps_check(struct jifl_jump **jumps, u32 n)
+{
+	u32 i, k;
+
+	for (i = 0; i < n && !JIFL_HOST_PLANTED(jumps_unchecked); i += k) {
+		k = gather(jumps + i, n - i);
+		check_alike(jumps + i, k);
+	}
+	check_kprobes(jumps, n);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The gates of jumps (jump.h): memory in the module's own text, so unwinders and jifl_evict know
+ * it. A gate is written while no jump leads there, by text_poke_copy. Before a jump leads there,
+ * jump.c has each processor drop what it has fetched.
+ *
+ * Each instruction has its int3, whether or not a breakpoint is meant: a gate stays as it is until
+ * it goes. Few threads come to it: those that the stub lets pass.
+ */
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <asm/cpufeature.h>
+#include <asm/text-patching.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../compat/import.h"
+#include "gates.h"
+#include "jump.h"
+
+/* A prefix without a meaning for a jmp. The kernel itself has it there (.Lcs_prefix). */
+#define PREFIX_CS	0x2e
+
+extern char jifl_gates[];	/* gates.S */
+
+static unsigned long gates;	/* jifl_gates; objtool follows constants into code */
+static struct jifl_jump *jumps;	/* by the number of the gate; NULL: there are none */
+
+static_assert(2 * CALL_INSN_SIZE + JIFL_JUMP_INSNS + JIFL_JUMP_MAX <= JIFL_GATE_BYTES);
+
+bool jifl_gates_open(void)
+{
+	if (!jifl_imported(text_poke_copy))
+		return false;
+#ifdef X86_FEATURE_CALL_DEPTH
+	/* The return thunk of a kernel that counts calls changes flags, and so would the stub. */
+	if (boot_cpu_has(X86_FEATURE_CALL_DEPTH))
+		return false;
+#endif
+	jumps = JIFL_ALLOC(kvcalloc(JIFL_GATES, sizeof(*jumps), GFP_KERNEL));
+	gates = (unsigned long)jifl_gates + JIFL_GATE_BYTES;
+	return jumps;
+}
+
+void jifl_gates_close(void)
+{
+	kvfree(jumps);
+	jumps = NULL;
+}
+
+static unsigned long gate_of(const struct jifl_jump *j)
+{
+	return gates + (j - jumps) * JIFL_GATE_BYTES;
+}
+
+struct jifl_jump *jifl_gate_take(void)
+{
+	u32 i;
+
+	for (i = 0; jumps && i < JIFL_GATES; i++)
+		if (!jumps[i].begin)
+			return &jumps[i];
+	return NULL;
+}
+
+unsigned long jifl_gate_door(const struct jifl_jump *j)
+{
+	return gate_of(j) + CALL_INSN_SIZE;
+}
+
+bool jifl_gate_doors(unsigned long *first, unsigned long *last)
+{
+	if (!jumps)
+		return false;
+	*first = jifl_gate_door(&jumps[0]);
+	*last = jifl_gate_door(&jumps[JIFL_GATES - 1]);
+	return true;
+}
+
+unsigned long jifl_gate_slot(const struct jifl_jump *j, u32 i)
+{
+	return gate_of(j) + j->slot[i];
+}
+
+struct jifl_jump *jifl_gate_at(unsigned long addr)
+{
+	const unsigned long offset = addr - gates;
+	struct jifl_jump *j;
+
+	if (!jumps || offset >= JIFL_GATES * JIFL_GATE_BYTES)
+		return NULL;
+	j = &jumps[offset / JIFL_GATE_BYTES];
+	return READ_ONCE(j->begin) ? j : NULL;
+}
+
+unsigned long jifl_gate_original(unsigned long addr, bool is_return)
+{
+	const struct jifl_jump *j = jifl_gate_at(addr);
+	unsigned long offset;
+	u32 i;
+
+	if (!j)
+		return addr;
+	offset = addr - gate_of(j);
+	/* The stub's return address: the function has not begun. */
+	if (is_return && offset == CALL_INSN_SIZE)
+		return j->begin + 1;
+	for (i = j->n; i && j->slot[i] > offset; i--)
+		;
+	return j->begin + j->from[i];
+}
+
+/* True if `to` is in reach of a displacement that ends at `end`. */
+static bool put_rel(u8 *at, unsigned long end, unsigned long to)
+{
+	const long rel = (long)(to - end);
+	const s32 rel32 = (s32)rel;
+
+	memcpy(at, &rel32, sizeof(rel32));
+	return rel == rel32;
+}
+
+/* The i-th instruction, with its operand relative to rip as it is. */
+static bool put_insn(const struct jifl_jump *j, u32 i, u8 *to, unsigned long at)
+{
+	const u32 len = j->from[i + 1] - j->from[i];
+	const unsigned long from = j->begin + j->from[i];
+	struct ir_insn insn;
+	unsigned long cookie;
+	s32 disp;
+
+	memcpy(to, j->old + j->from[i], len);
+	cookie = jifl_host_lock();
+	jifl_engine_insn(jifl_orig_at(from), &insn);
+	jifl_host_unlock(cookie);
+	if (insn.len != len || memcmp(insn.bytes, to, len))
+		return false;
+	if (!insn.disp_at)
+		return true;
+	memcpy(&disp, to + insn.disp_at, sizeof(disp));
+	return put_rel(to + insn.disp_at, at + len, from + len + disp);
+}
+
+bool jifl_gate_write(struct jifl_jump *j, unsigned long stub)
+{
+	const unsigned long gate = gate_of(j);
+	u8 code[JIFL_GATE_BYTES];
+	u32 at = CALL_INSN_SIZE, i;
+	bool ok;
+
+	memset(code, INT3_INSN_OPCODE, sizeof(code));
+	code[0] = CALL_INSN_OPCODE;
+	ok = put_rel(code + 1, gate + CALL_INSN_SIZE, stub);
+	for (i = 0; i < j->n; i++) {
+		j->slot[i] = at++;
+		ok &= put_insn(j, i, code + at, gate + at);
+		at += j->from[i + 1] - j->from[i];
+	}
+	j->slot[i] = at;
+	code[at] = JMP32_INSN_OPCODE;
+	ok &= put_rel(code + at + 1, gate + at + JMP32_INSN_SIZE, j->begin + j->len);
+	/* One instruction, however long: nothing else begins where instructions were. */
+	memset(j->new, PREFIX_CS, j->len - JMP32_INSN_SIZE);
+	j->new[j->len - JMP32_INSN_SIZE] = JMP32_INSN_OPCODE;
+	ok &= put_rel(j->new + j->len - sizeof(s32), j->begin + j->len, gate);
+	return ok && jifl_import(text_poke_copy)((void *)gate, code, sizeof(code));
+}
