@@ -60,6 +60,14 @@ bool jifl_compat_is_hooked(const unsigned long *word);
 /* Is ip in the trampoline to which hooked functions return? */
 bool jifl_compat_is_returning(unsigned long ip);
 
+/* --- orc.c: the tables for stack walks ------------------------------------------ */
+
+/*
+ * Is [rsp] a return address, and no word of a frame is above it, before the instruction at addr? So
+ * it is where functions begin, but not at each label of assembly. False: it is not known.
+ */
+bool jifl_compat_is_called(unsigned long addr);
+
 /* --- per-CPU data ------------------------------------------------------------- */
 
 /* The place of the current task, relative to gs. */

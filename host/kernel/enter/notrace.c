@@ -136,27 +136,68 @@ struct jifl_target *jifl_notrace_find(unsigned long door)
 	return j && !READ_ONCE(j->taken) ? smp_load_acquire(&j->owner) : NULL;
 }
 
-/*
- * Functions that are called on the way from the stub to jifl_own_begin, without end if they led to
- * the stub; the last ones where a sanitizer is compiled in. They have breakpoints alone.
- */
-static const char *const on_the_way[] = {
-	"rcu_is_watching", "__asan_*", "__kasan_*", "kasan_*", "__tsan_*", "__kcsan_*", "kcsan_*",
-	"__sanitizer_*", "__ubsan_*",
+/* Functions without a jump. They have breakpoints alone. */
+static const char *const without_jump[] = {
+	/* Called from the stub, before jifl_own_begin or behind jifl_own_end: without end. */
+	"rcu_is_watching", "preempt_schedule_notrace*",
+	/* The same where a sanitizer is compiled in. */
+	"__asan_*", "__kasan_*", "kasan_*", "__tsan_*", "__kcsan_*", "kcsan_*", "__sanitizer_*",
+	"__ubsan_*",
+	/*
+	 * On a processor that comes online, resumes or leaves for another kernel, where no int3 has
+	 * a handler or gs is not set: the gate has an int3 for each call that passes.
+	 */
+	"secondary_startup*", "common_startup*", "startup_*", "verify_cpu*", "start_secondary*",
+	"start_cpu0", "cr4_init*", "native_write_cr*", "cpu_init*", "load_*", "switch_gdt*",
+	"switch_to_new_gdt*", "setup_*", "tss_*", "save_processor_state*", "__save_processor_state*",
+	"restore_processor_state*", "__restore_processor_state*", "fix_processor_context*",
+	"wakeup_*", "do_suspend_lowlevel*", "restore_*", "machine_kexec*", "relocate_*", "idt_*",
+	/* Padding. */
+	"__pfx_*",
 };
 
-static bool may_have_jump(const struct jifl_target *t)
+/*
+ * Linux 6.12 has an event before each notifier, also before those that are asked about an int3.
+ * What is called while it is recorded may have no int3 of the module's own: without end.
+ */
+static const char *const tracers[] = {
+	"trace_*", "__trace*", "tracing_*", "tracer_*", "perf_trace_*", "perf_tp_*", "event_*",
+	"filter_*", "ftrace_*",
+	/* The ring buffer's, but not those of red-black trees. */
+	"ring_buffer_*", "__rb_*", "rb_add_*", "rb_advance*", "rb_calculate*", "rb_check_*",
+	"rb_commit*", "rb_decrement*", "rb_end_*", "rb_event_*", "rb_fix_*", "rb_handle_*",
+	"rb_head_*", "rb_inc_*", "rb_is_*", "rb_move_*", "rb_page_*", "rb_reserve*", "rb_reset*",
+	"rb_set_*", "rb_start_*", "rb_tail_*", "rb_time_*", "rb_try_*", "rb_update*", "rb_wake*",
+};
+
+static bool fits_one(unsigned long begin, const char *const *names, u32 n)
 {
 	char name[KSYM_NAME_LEN];
 	u32 i;
 
+	jifl_ksym_name(begin, name, sizeof(name));
+	*strchrnul(name, '.') = '\0';
+	for (i = 0; i < n; i++)
+		if (jifl_function_fits(name, names[i]))
+			return true;
+	return false;
+}
+
+bool jifl_notrace_is_tracer(unsigned long begin)
+{
+	return fits_one(begin, tracers, ARRAY_SIZE(tracers));
+}
+
+static bool may_have_jump(const struct jifl_target *t)
+{
+	char name[KSYM_NAME_LEN];
+
 	if (t->kind != JIFL_TARGET_NOTRACE || !READ_ONCE(jumps_wanted))
 		return false;
+	/* A part that the compiler has put aside is jumped to. */
 	jifl_ksym_name(t->id, name, sizeof(name));
-	for (i = 0; i < ARRAY_SIZE(on_the_way); i++)
-		if (jifl_function_fits(name, on_the_way[i]))
-			return false;
-	return true;
+	return !strstr(name, ".cold") && !jifl_notrace_is_tracer(t->id) &&
+	       !fits_one(t->id, without_jump, ARRAY_SIZE(without_jump));
 }
 
 bool jifl_notrace_has_doors(void)

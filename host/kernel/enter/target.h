@@ -97,6 +97,8 @@ int jifl_notrace_attach(struct jifl_target **targets, u32 n);
 void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n);
 /* Has any such target a door? jifl_session_mutex. */
 bool jifl_notrace_has_doors(void);
+/* May the function that begins there be called between an int3 exception and its handlers? */
+bool jifl_notrace_is_tracer(unsigned long begin);
 
 /* True if a request may have the kind. */
 bool jifl_target_is_kind(u32 kind);

@@ -22,7 +22,8 @@
  *    not there (jump_check.c). A kprobe is looked for with kprobe_mutex held, whenever the text is
  *    written. The bytes are compared before each change, so an int3 of the module's own keeps the
  *    jump away, too (tools/probe/int3.c). While the jump comes the kernel refuses a kprobe at the
- *    int3, as at any int3 that is not a kprobe's. No int3 of the module's own comes where a jump is
+ *    int3, as at any int3 that is not a kprobe's. If one comes between meanwhile, the jump goes
+ *    again: until then that kprobe is not met. No int3 of the module's own comes where a jump is
  *    (step 5 in the head of tools/probe/set.c).
  * 5. A kprobe that comes later can stand at the beginning alone, because all of the jump is one
  *    instruction. The kernel then emulates the jump. The jump cannot go meanwhile: its first byte
@@ -31,7 +32,9 @@
  * 6. The engine never decodes a jump: it sees the text as it was (jifl_host_lift_text). Where the
  *    engine sends a thread to the text between the instructions, the thread goes to the gate
  *    instead (jifl_jump_native): from the dispatcher, which has found no block, and in jifl_evict,
- *    which puts threads back that were interrupted in a copy.
+ *    which puts threads back that were interrupted in a copy. Blocks that jump to the text by
+ *    themselves (emit_native_block) are dropped when the int3 stands, and the wait of step 2 is for
+ *    the threads in them, too. The engine makes no more of them: it decodes what can move.
  * 7. A jump goes as it came: the int3, the bytes behind it, the first byte. Nobody stands in its
  *    middle at any time, so there is no wait. The handler of the int3 leads to the gate.
  * 8. A gate is used again when nobody is in it. Nobody comes to it after 7, and the state GOES
@@ -97,6 +100,13 @@ static bool is_free(const struct jifl_jump *j, u8 first, const u8 *bytes)
 	return text[0] == first && !memcmp(text + 1, bytes + 1, j->len - 1);
 }
 
+/* The text is as it was. What was translated meanwhile does not have what others put there. */
+static void leave_text(struct jifl_jump *j)
+{
+	WRITE_ONCE(j->state, JIFL_JUMP_GOES);
+	jifl_engine_invalidate(jifl_orig_at(j->begin), j->len);
+}
+
 /* From the int3 to the bytes: the last part of 3 and of 7. */
 static void put_behind_int3(struct jifl_jump **list, u32 n, bool jump)
 {
@@ -122,10 +132,19 @@ static void put_int3(struct jifl_jump **list, u32 n, bool jump)
 		const u8 *bytes = jump ? list[i]->new : list[i]->old;
 
 		list[i]->refused |= !is_free(list[i], bytes[0], bytes);
-		if (!list[i]->refused)
-			jifl_poke(list[i]->begin, &int3, INT3_INSN_SIZE);
+		if (list[i]->refused)
+			continue;
+		if (!jump) {
+			WRITE_ONCE(list[i]->state, JIFL_JUMP_COMES);
+			jifl_jump_add(list[i]);
+		}
+		jifl_poke(list[i]->begin, &int3, INT3_INSN_SIZE);
 	}
 	jifl_poke_sync();
+	/* Step 6: copies that leave for the text between. */
+	for (i = 0; i < n && !jump; i++)
+		if (!list[i]->refused)
+			jifl_engine_invalidate(jifl_orig_at(list[i]->begin), list[i]->len);
 }
 
 /* Steps 1 to 4. `refused` says where there is no jump, and the text is as it was. */
@@ -133,10 +152,6 @@ static void jumps_come(struct jifl_jump **list, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++) {
-		WRITE_ONCE(list[i]->state, JIFL_JUMP_COMES);
-		jifl_jump_add(list[i]);
-	}
 	jifl_poke_lock();
 	put_int3(list, n, false);
 	jifl_poke_unlock();
@@ -151,9 +166,12 @@ static void jumps_come(struct jifl_jump **list, u32 n)
 		jifl_poke(list[i]->begin, list[i]->old, 1);
 	}
 	put_behind_int3(list, n, true);
-	jifl_poke_unlock();
 	for (i = 0; i < n; i++)
-		WRITE_ONCE(list[i]->state, list[i]->refused ? JIFL_JUMP_GOES : JIFL_JUMP_STANDS);
+		if (!list[i]->refused)
+			WRITE_ONCE(list[i]->state, JIFL_JUMP_STANDS);
+		else if (list[i]->state == JIFL_JUMP_COMES)
+			leave_text(list[i]);
+	jifl_poke_unlock();
 }
 
 /* Steps 7 and 8. Nobody uses them. Those that cannot go are `refused` afterwards. */
@@ -166,13 +184,13 @@ static void jumps_go(struct jifl_jump **list, u32 n)
 	jifl_poke_lock();
 	put_int3(list, n, true);
 	put_behind_int3(list, n, false);
-	jifl_poke_unlock();
 	for (i = 0; i < n; i++)
 		if (!list[i]->refused)
-			WRITE_ONCE(list[i]->state, JIFL_JUMP_GOES);
+			leave_text(list[i]);
+	jifl_poke_unlock();
 }
 
-/* The gates of jumps that are not in the text are free again. */
+/* The gates of these are free again: of jumps that have gone, or have never come (NEW). */
 static void free_gates(struct jifl_jump **list, u32 n)
 {
 	u32 i;
@@ -181,11 +199,10 @@ static void free_gates(struct jifl_jump **list, u32 n)
 		if (list[i]->state == JIFL_JUMP_GOES)
 			jifl_jump_remove(list[i]);
 	synchronize_rcu();
-	for (i = 0; i < n; i++)
-		if (list[i]->state == JIFL_JUMP_GOES) {
-			module_put(list[i]->module);
-			memset(list[i], 0, sizeof(*list[i]));
-		}
+	for (i = 0; i < n; i++) {
+		module_put(list[i]->module);
+		memset(list[i], 0, sizeof(*list[i]));
+	}
 }
 
 /* --- jumps that somebody else keeps: step 5 ------------------------------------------------- */
@@ -242,6 +259,13 @@ static struct jifl_jump *join(unsigned long function)
 		if (!--nkept)
 			module_put(THIS_MODULE);
 	}
+	if (!j->taken)
+		return j;
+	/* The kprobe may have gone. */
+	jifl_poke_lock();
+	if (!jifl_overlay_has(j->begin))
+		WRITE_ONCE(j->taken, false);
+	jifl_poke_unlock();
 	return j;
 }
 

@@ -21,6 +21,8 @@
  * 5. The kernel changes none of them: each could have a kprobe. The kernel refuses one where it
  *    has jump labels, static calls, alternatives that may change again, warnings or sites of
  *    ftrace, and in text where probes are forbidden.
+ * 6. It is a function that is called: [rsp] is a return address there, which the stub may hook.
+ *    Labels of assembly are symbols, too, and may be jumped to with words pushed.
  *
  * The kernel's own jumps in place (kernel/kprobes.c, arch/x86/kernel/kprobes/opt.c) rest on 1, the
  * first half of 2, 4 and 5.
@@ -75,6 +77,9 @@ static bool can_move(const struct ir_insn *insn)
 {
 	if (insn->kind != IR_PLAIN && insn->kind != IR_NOP)
 		return false;
+	/* Something leads to an endbr64 indirectly. */
+	if (insn->len == ENDBR_INSN_SIZE && is_endbr(*(const u32 *)insn->bytes))
+		return false;
 	/* The interrupts that an sti holds back would come at the int3 of the gate. */
 	return insn->len && insn->bytes[0] != OPCODE_STI && insn->bytes[0] != PREFIX_LOCK;
 }
@@ -97,9 +102,10 @@ static bool leads_between(const struct jifl_jump *j, unsigned long end)
 	unsigned long addr = j->begin + j->len;
 	struct ir_insn insn;
 
-	for (; addr < end; addr += insn.len ?: 1) {
+	for (; addr < end; addr += insn.len) {
 		decode(addr, &insn);
-		if (insn.kind == IR_JMP_IND || is_hidden(addr))
+		/* What is not known may lead anywhere. */
+		if (!insn.len || insn.kind == IR_JMP_IND || is_hidden(addr))
 			return true;
 		if (insn.kind >= IR_JMP && insn.kind <= IR_CALL &&
 		    insn.target.v > j->begin && insn.target.v < j->begin + j->len)
@@ -121,6 +127,8 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
 	u32 at = 0;
 
 	j->begin = jifl_jump_begin(function);
+	if (!jifl_compat_is_called(j->begin))
+		return false;
 	for (j->n = 0; at < JMP32_INSN_SIZE; j->n++) {
 		decode(j->begin + at, &insn);
 		if (!can_move(&insn) || at + insn.len > JIFL_JUMP_MAX ||

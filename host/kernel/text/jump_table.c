@@ -122,7 +122,7 @@ void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
 	u32 i;
 
 	for_each_jump(j, part, addr.v, addr.v + n)
-		for (i = 0; i < j->len; i++) {
+		for (i = 0; i < j->len && READ_ONCE(j->state) != JIFL_JUMP_GOES; i++) {
 			const unsigned long at = j->begin + i - addr.v;
 
 			if (at >= n)

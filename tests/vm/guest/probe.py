@@ -269,7 +269,8 @@ def jumps(rounds):
             break
         data = json.loads(end.stdout)
         row, = data["places"]
-        check(f"round {round_}: calls by the jump", row["hits"] and not row["caught"] and not data["missed"], data)
+        # The call that was behind the stub when the session began is caught in the gate. There is one caller.
+        check(f"round {round_}: calls by the jump", row["hits"] > row["caught"] and row["caught"] <= 1 and not data["missed"], data)
     check("the caller runs on", caller.poll() is None, caller)
     caller.kill()
     caller.communicate()

@@ -43,8 +43,10 @@
  * So no thread is in a copy. jifl_int3_free asks under jifl_session_mutex, which a session holds
  * from its breakpoints' end to that point. A walk of a stack sees the original (run/unwind.c).
  *
- * What is called between the exception and the copy has no breakpoint (place.c). If the list lacks
- * a function, an exception in the handler counts and stays native, and calls nothing (catch.c).
+ * What is called between the exception and the copy has no breakpoint (place.c), and what is called
+ * where an event before the handler is recorded has a kprobe (jifl_notrace_is_tracer). If the list
+ * lacks a function, an exception in the handler counts and stays native, and calls nothing
+ * (catch.c).
  *
  * Context: process, under jifl_session_mutex, but for jifl_int3_met and jifl_int3_beneath.
  */
@@ -70,6 +72,7 @@
 #include "../../compat/ksym.h"
 #include "../../search.h"
 #include "../../run/unwind.h"
+#include "../../enter/target.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"
 #include "../../session/session.h"
@@ -100,7 +103,8 @@ static bool jifl_int3_works;		/* the kernel has what is needed */
 
 /*
  * Sessions with programs, and plugins, ask for none: what they call is not known here. They join
- * those that stand. What they call then does not come here again (jifl_act_runs, jifl_probe_in_own_code).
+ * those that stand. What they call then does not come here again (jifl_act_runs,
+ * jifl_probe_in_own_code).
  */
 static bool jifl_int3_fits(const struct jifl_probe *p)
 {
@@ -135,6 +139,7 @@ static bool jifl_int3_begins(struct jifl_int3_walk *walk, unsigned long address)
 		local_irq_restore(flags);
 		walk->size = found ? size : 0;
 		walk->at = walk->begin;
+		walk->refused = found && jifl_notrace_is_tracer(walk->begin);
 	}
 	while (walk->size && walk->at < address) {
 		cookie = jifl_host_lock();
@@ -144,7 +149,7 @@ static bool jifl_int3_begins(struct jifl_int3_walk *walk, unsigned long address)
 			return false;
 		walk->at += len;
 	}
-	return walk->size && walk->at == address;
+	return walk->size && !walk->refused && walk->at == address;
 }
 
 /* Step 3. */

@@ -203,6 +203,7 @@ void jifl_step(unsigned long address, const struct jifl_step *step, struct pt_re
 /* How far a function was decoded. */
 struct jifl_int3_walk {
 	unsigned long begin, size, at;
+	bool refused;			/* that function has none */
 	u32 copies;			/* bytes that copies of instructions take so far */
 	u32 made;			/* breakpoints so far */
 };
