@@ -103,7 +103,9 @@ fn has_room(program: &Program, function: &Function) -> bool {
     let is_indirect =
         |call: &Call| call.kind == CallKind::Tail && !matches!(call.target, Target::Direct(_));
     let graph = &function.graph;
-    end >= begin + JUMP && !graph.edges.iter().any(is_tabled) && !graph.calls.iter().any(is_indirect)
+    end >= begin + JUMP
+        && !graph.edges.iter().any(is_tabled)
+        && !graph.calls.iter().any(is_indirect)
 }
 
 /// Can the instruction be executed elsewhere, and does only the instruction before lead to it?
