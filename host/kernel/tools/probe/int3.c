@@ -165,11 +165,21 @@ static bool jifl_int3_is_free(unsigned long address)
 	return !found;
 }
 
+/* Step 2. The kernel's list of modules with alternatives is under text_mutex. */
+static bool jifl_int3_is_alternative(unsigned long address)
+{
+	bool is;
+
+	jifl_poke_lock();
+	is = jifl_import(alternatives_text_reserved)((void *)address, (void *)address);
+	jifl_poke_unlock();
+	return is;
+}
+
 bool jifl_int3_may(struct jifl_int3_walk *walk, unsigned long address, struct jifl_step *step)
 {
 	if (!jifl_int3_begins(walk, address) || !jifl_int3_is_free(address) ||
-	    !jifl_step_find(address, step) ||
-	    jifl_import(alternatives_text_reserved)((void *)address, (void *)address))
+	    !jifl_step_find(address, step) || jifl_int3_is_alternative(address))
 		return false;
 	walk->copies += jifl_step_size(step);
 	walk->made++;
