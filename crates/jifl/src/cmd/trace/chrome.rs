@@ -12,6 +12,9 @@ use super::spans::{Span, spans};
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
 
+/// What makes a whole of a file that was cut behind an event.
+const ENDING: &[u8] = b"\n]}\n";
+
 /// Events, each on a line.
 pub struct Chrome {
     threads: Threads,
@@ -60,13 +63,17 @@ impl Form for Chrome {
         let _ = writeln!(out, "\n],\"otherData\":{data}}}");
     }
 
-    /// Length of the output up to the last event, if the beginning was written.
-    fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
+    /// Length of the output up to the last event behind which the ending has room, if the beginning
+    /// was written.
+    fn whole(&self, last: &[u8], part: &[u8]) -> Option<(usize, &'static [u8])> {
         if !self.some {
             return None;
         }
-        let events = part.windows(2).rposition(|two| two == b",\n");
-        Some((events.unwrap_or(0), b"\n]}\n"))
+        let both = [last, part].concat();
+        let room = both.len().saturating_sub(ENDING.len());
+        let mut commas = both.windows(2).take(room + 1);
+        let events = commas.rposition(|two| two == b",\n");
+        Some((events.unwrap_or(0), ENDING))
     }
 }
 
@@ -161,14 +168,22 @@ mod tests {
     fn wherever_it_is_cut_the_rest_is_a_whole() {
         let text = written("sys:openat -f chrome");
         let head = text.iter().position(|byte| *byte == b'[').unwrap() + 1;
-        assert_eq!(Chrome::new(Threads::default()).whole(&text[..head]), None);
+        assert_eq!(
+            Chrome::new(Threads::default()).whole(&[], &text[..head]),
+            None
+        );
         let form = Chrome {
             some: true,
             ..Chrome::new(Threads::default())
         };
         let mut events = 0;
         for end in head..text.len() {
-            let (keep, closing) = form.whole(&text[head..end]).unwrap();
+            let middle = (head + end) / 2;
+            let (keep, closing) = form.whole(&text[head..middle], &text[middle..end]).unwrap();
+            assert!(
+                keep == 0 || head + keep + closing.len() <= end,
+                "no room for the ending"
+            );
             let cut = [&text[..head + keep], closing].concat();
             let value: Value = serde_json::from_slice(&cut).unwrap();
             events = value["traceEvents"].as_array().unwrap().len();

@@ -22,9 +22,10 @@ pub trait Form {
     /// Writes what comes after the last call.
     fn end(&mut self, _out: &mut Vec<u8>, _view: &View, _losses: &Losses) {}
 
-    /// If there was no room for all of the last part: the number of its bytes that can stay, and an
-    /// ending that makes a valid file. `None`: the file needs no ending.
-    fn whole(&self, _part: &[u8]) -> Option<(usize, &'static [u8])> {
+    /// If there was no room for all of a part: the number of bytes that can stay, of what was
+    /// written of the part before it (`last`) and of itself (`part`), and an ending that makes a
+    /// valid file. The ending needs no room beyond those bytes. `None`: the file needs no ending.
+    fn whole(&self, _last: &[u8], _part: &[u8]) -> Option<(usize, &'static [u8])> {
         None
     }
 }

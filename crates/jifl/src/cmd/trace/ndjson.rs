@@ -33,9 +33,9 @@ impl Form for Ndjson {
     }
 
     /// Length of the output up to the last end of a line.
-    fn whole(&self, part: &[u8]) -> Option<(usize, &'static [u8])> {
+    fn whole(&self, last: &[u8], part: &[u8]) -> Option<(usize, &'static [u8])> {
         let lines = part.iter().rposition(|byte| *byte == b'\n');
-        Some((lines.map_or(0, |last| last + 1), b""))
+        Some((last.len() + lines.map_or(0, |end| end + 1), b""))
     }
 }
 

@@ -14,8 +14,10 @@ pub struct Out {
     form: Box<dyn Form>,
     sink: Sink,
     part: Vec<u8>,
-    /// Bytes written, of whole parts.
-    written: u64,
+    /// The last part that was written: an ending may need its room.
+    last: Vec<u8>,
+    /// Bytes written before that one.
+    settled: u64,
 }
 
 impl Out {
@@ -30,9 +32,11 @@ impl Out {
             form,
             sink,
             part,
-            written: 0,
+            last: Vec::new(),
+            settled: 0,
         };
         out.flush()?;
+        out.settle();
         Ok(out)
     }
 
@@ -60,11 +64,20 @@ impl Out {
     fn flush(&mut self) -> Result<(), Failure> {
         let result = self.sink.write_bytes(&self.part);
         match result {
-            Ok(()) => self.written += self.part.len() as u64,
+            Ok(()) => {
+                self.settle();
+                std::mem::swap(&mut self.last, &mut self.part);
+            }
             Err(_) => self.make_whole(),
         }
         self.part.clear();
         result
+    }
+
+    /// The last part stays whatever happens.
+    fn settle(&mut self) {
+        self.settled += self.last.len() as u64;
+        self.last.clear();
     }
 
     /// Completes a file that had no room for the whole of a part.
@@ -72,10 +85,11 @@ impl Out {
         let Some(length) = self.sink.length() else {
             return;
         };
-        let fitted = length.saturating_sub(self.written) as usize;
+        let written = self.settled + self.last.len() as u64;
+        let fitted = length.saturating_sub(written) as usize;
         let fitted = &self.part[..fitted.min(self.part.len())];
-        if let Some((keep, closing)) = self.form.whole(fitted) {
-            self.sink.cut(self.written + keep as u64, closing);
+        if let Some((keep, closing)) = self.form.whole(&self.last, fitted) {
+            self.sink.cut(self.settled + keep as u64, closing);
         }
     }
 }

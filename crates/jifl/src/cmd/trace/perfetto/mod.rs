@@ -111,8 +111,8 @@ impl Form for Perfetto {
     }
 
     /// Length of the output up to the last call whose slices all end.
-    fn whole(&self, _part: &[u8]) -> Option<(usize, &'static [u8])> {
-        Some((0, b""))
+    fn whole(&self, last: &[u8], _part: &[u8]) -> Option<(usize, &'static [u8])> {
+        Some((last.len(), b""))
     }
 }
 
