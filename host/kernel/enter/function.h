@@ -24,8 +24,12 @@ u32 jifl_function_place_of(u64 to);
  * context; sleeps.
  */
 enum jifl_refusal jifl_function_refusal(unsigned long begin);
-/* Is it the name, or does it begin so, if the pattern ends in *? Any context. */
-bool jifl_function_fits(const char *name, const char *pattern);
+/*
+ * Is the name of the function that begins at this address, without the suffixes that compilers
+ * append (.isra, .constprop, .part), one of n patterns? A pattern that ends in * stands for all
+ * names that begin so. Any context, interrupts off.
+ */
+bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u32 n);
 
 /* The target entered at address, behind its site; NULL: none. Preemption off, RCU watches. */
 struct jifl_target *jifl_function_find(unsigned long address);

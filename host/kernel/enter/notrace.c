@@ -170,22 +170,9 @@ static const char *const tracers[] = {
 	"rb_set_*", "rb_start_*", "rb_tail_*", "rb_time_*", "rb_try_*", "rb_update*", "rb_wake*",
 };
 
-static bool fits_one(unsigned long begin, const char *const *names, u32 n)
-{
-	char name[KSYM_NAME_LEN];
-	u32 i;
-
-	jifl_ksym_name(begin, name, sizeof(name));
-	*strchrnul(name, '.') = '\0';
-	for (i = 0; i < n; i++)
-		if (jifl_function_fits(name, names[i]))
-			return true;
-	return false;
-}
-
 bool jifl_notrace_is_tracer(unsigned long begin)
 {
-	return fits_one(begin, tracers, ARRAY_SIZE(tracers));
+	return jifl_function_is_among(begin, tracers, ARRAY_SIZE(tracers));
 }
 
 static bool may_have_jump(const struct jifl_target *t)
@@ -197,7 +184,7 @@ static bool may_have_jump(const struct jifl_target *t)
 	/* A part that the compiler has put aside is jumped to. */
 	jifl_ksym_name(t->id, name, sizeof(name));
 	return !strstr(name, ".cold") && !jifl_notrace_is_tracer(t->id) &&
-	       !fits_one(t->id, without_jump, ARRAY_SIZE(without_jump));
+	       !jifl_function_is_among(t->id, without_jump, ARRAY_SIZE(without_jump));
 }
 
 bool jifl_notrace_has_doors(void)

@@ -16,12 +16,9 @@
 #include "../text/blacklist.h"
 #include "function.h"
 
-/*
- * Names without the suffixes that compilers append (.isra, .constprop, .part). A name that ends in
- * * stands for all names that begin so. The first line that fits decides.
- */
+/* Patterns as jifl_function_is_among has them. The first line that fits decides. */
 static const struct {
-	const char *name;
+	const char *pattern;
 	enum jifl_refusal why;
 } refused[] = {
 	/* Another task's call returns from these, or they change stacks. */
@@ -80,7 +77,7 @@ static const struct {
 	{ "objpool_*", JIFL_REFUSED_OWN },
 };
 
-bool jifl_function_fits(const char *name, const char *pattern)
+static bool fits(const char *name, const char *pattern)
 {
 	const size_t n = strlen(pattern);
 
@@ -89,15 +86,32 @@ bool jifl_function_fits(const char *name, const char *pattern)
 	return !strcmp(name, pattern);
 }
 
+static void bare_name(unsigned long begin, char *name)
+{
+	jifl_ksym_name(begin, name, KSYM_NAME_LEN);
+	*strchrnul(name, '.') = '\0';
+}
+
+bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u32 n)
+{
+	char name[KSYM_NAME_LEN];
+	u32 i;
+
+	bare_name(begin, name);
+	for (i = 0; i < n; i++)
+		if (fits(name, patterns[i]))
+			return true;
+	return false;
+}
+
 static enum jifl_refusal by_name(unsigned long begin)
 {
 	char name[KSYM_NAME_LEN];
 	u32 i;
 
-	jifl_ksym_name(begin, name, sizeof(name));
-	*strchrnul(name, '.') = '\0';
+	bare_name(begin, name);
 	for (i = 0; i < ARRAY_SIZE(refused); i++)
-		if (jifl_function_fits(name, refused[i].name))
+		if (fits(name, refused[i].pattern))
 			return refused[i].why;
 	return JIFL_REFUSED_NO;
 }

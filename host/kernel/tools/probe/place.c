@@ -28,8 +28,8 @@
 
 /*
  * Functions that are called where the handler translates: the engine asks what text stands at an
- * address, and whose. Names as jifl_function_fits has them, without the suffixes that compilers
- * append. Functions that cannot be targets are not listed (enter/refuse.c).
+ * address, and whose. Patterns as jifl_function_is_among has them. Functions that cannot be targets
+ * are not listed (enter/refuse.c).
  */
 static const char *const jifl_probe_own[] = {
 	"__module_address", "mod_find", "is_ftrace_trampoline", "copy_from_kernel_nofault*",
@@ -55,15 +55,7 @@ static const char *const jifl_probe_own[] = {
 
 static bool jifl_probe_is_own(unsigned long begin)
 {
-	char name[KSYM_NAME_LEN];
-	u32 i;
-
-	jifl_ksym_name(begin, name, sizeof(name));
-	*strchrnul(name, '.') = '\0';
-	for (i = 0; i < ARRAY_SIZE(jifl_probe_own); i++)
-		if (jifl_function_fits(name, jifl_probe_own[i]))
-			return true;
-	return false;
+	return jifl_function_is_among(begin, jifl_probe_own, ARRAY_SIZE(jifl_probe_own));
 }
 
 /* The session holds the module of its function. That of the same name elsewhere may go. */
