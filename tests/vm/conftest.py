@@ -70,8 +70,10 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def keep(took):
-    """For the order of the next run. Tests that did not run keep what they had; not in the soak."""
-    if harness.SOAK:
+    """For the order of the next run. Tests that did not run keep what they had; those of the soak,
+    and with a planted bug, are not kept.
+    """
+    if harness.SOAK or harness.PLANT:
         return
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
     SECONDS.parent.mkdir(parents=True, exist_ok=True)

@@ -248,7 +248,8 @@ def release_of(kernel):
 def build_test_module(kernel):
     """jifl.ko with planted bugs and failing allocations on request; returns its path."""
     release = release_of(kernel)
-    subprocess.run([ROOT / "scripts/build-modules", "--test", release], check=True, capture_output=True)
+    with building():
+        subprocess.run([ROOT / "scripts/build-modules", "--test", release], check=True, capture_output=True)
     return ROOT / f"build/modules-test/{release}/jifl.ko"
 
 

@@ -10,7 +10,7 @@ if harness.SOAK:
     CASES += [("6.1", 1), ("6.12", 1), ("6.12", 4)]
 
 
-@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.KERNELS])
+@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(1)])
 def test_contexts(kernel, smp, show):
     harness.guest("contexts", 10 if harness.SOAK else 1, kernel=kernel, smp=smp, show=show)
 

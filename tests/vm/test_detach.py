@@ -16,11 +16,11 @@ def sleepers():
     return harness.compile_program("sleepers", "-pthread")
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_sleepers_do_not_hold_the_module(kernel, sleepers, show):
     harness.guest("detach", sleepers, SECONDS_UNDER_LOAD, kernel=kernel, show=show)
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_sessions_end_soon(kernel, sleepers, show):
     harness.guest("detach", sleepers, SECONDS, kernel=kernel, icount=True, show=show)

@@ -8,7 +8,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_lock(kernel, show):
     contend = harness.compile_program("contend", "-pthread")
     harness.guest("lock", contend, kernel=kernel, smp=2, show=show)

@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_peers(kernel, show):
     harness.guest("peers", kernel=kernel, show=show)

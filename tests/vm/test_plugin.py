@@ -36,7 +36,7 @@ def test_store(kernel, show):
     harness.guest("store", plugins, calls, module, kernel=kernel, timeout=300, trouble=True, show=show)
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_paper(kernel, show):
     """The plugins that the JIFL paper prints."""
     for number in 3, 14, 15, 17:

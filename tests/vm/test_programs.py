@@ -13,7 +13,7 @@ def test_instructions(kernel, show):
     harness.guest("programs", "insn", *ALL, kernel=kernel, timeout=900, show=show)
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_blocks(kernel, show):
     harness.guest("programs", "block", "shell.sh", "system.py", kernel=kernel, smp=1, timeout=900, show=show)
 

@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_refusals(kernel, show):
     # NMIs write the stacks of all processors into the log.
     harness.guest("refusals", kernel=kernel, show=show, trouble=True, append="log_buf_len=16M")

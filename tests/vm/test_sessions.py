@@ -6,7 +6,7 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_sessions_at_once(kernel, show):
     calls = harness.compile_program("calls", "-pthread")
     sleepers = harness.compile_program("sleepers", "-pthread")

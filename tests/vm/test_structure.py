@@ -119,7 +119,7 @@ def test_records_become_facts():
     assert list(of_counts(data)) == ["block 0x1000 8", "way 0x1000 0x2000", "way 0x1000 0x1008", "block 0x3000 4"]
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_structure(kernel, show, tmp_path):
     """Nothing is missing, and much is when a kind of edge is dropped."""
     efault = harness.compile_program("efault")

@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_under(kernel, show):
     harness.guest("under", kernel=kernel, smp=2, show=show)

@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", [kernel for kernel in harness.KERNELS if kernel not in harness.FINDERS])
+@pytest.mark.parametrize("kernel", [kernel for kernel in harness.turn(0) if kernel not in harness.FINDERS])
 def test_warm(kernel, show):
     harness.guest("warm", harness.compile_program("first_call"), kernel=kernel, icount=True, show=show)

@@ -6,6 +6,6 @@ import pytest
 import harness
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.turn(0))
 def test_why(kernel, show):
     harness.guest("why", kernel=kernel, show=show)
