@@ -77,7 +77,7 @@ int jifl_engine_context_create(jifl_instrument_fn fn, void *arg)
 	}
 	/* A reset gives back the numbers of destroyed contexts. */
 	if (found < 0 && wasted)
-		cache.full = true;
+		jifl_cache_full = true;
 	jifl_host_unlock(cookie);
 	return found;
 }
@@ -302,11 +302,6 @@ void jifl_engine_invalidate(jifl_orig addr, u32 len)
 	if (!JIFL_PLANTED(block_not_dropped))
 		jifl_cache_page_visit(addr, len, jifl_cache_block_drop);
 	jifl_host_unlock(cookie);
-}
-
-bool jifl_engine_is_full(void)
-{
-	return __atomic_load_n(&cache.full, __ATOMIC_RELAXED);
 }
 
 void jifl_engine_stats(struct jifl_engine_stats *st)

@@ -294,11 +294,17 @@ void jifl_engine_invalidate(jifl_orig addr, u32 len);
  */
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f);
 
+/* The engine's. Read it by jifl_engine_is_full, which hosts ask at each call's end. */
+extern bool jifl_cache_full;
+
 /*
  * True once a translation was refused for want of memory, or a context was refused for want of
  * numbers that a reset would give back. Stays true until the next reset.
  */
-bool jifl_engine_is_full(void);
+static inline bool jifl_engine_is_full(void)
+{
+	return __atomic_load_n(&jifl_cache_full, __ATOMIC_RELAXED);
+}
 
 void jifl_engine_stats(struct jifl_engine_stats *st);
 

@@ -125,7 +125,6 @@ struct cache {
 	u32 training[JIFL_TRAINING_SITES];
 	u32 training_next;
 	u32 training_hits;
-	bool full;
 };
 
 extern struct cache cache;

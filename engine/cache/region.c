@@ -4,6 +4,7 @@
 #include "../host.h"
 
 struct cache cache;
+bool jifl_cache_full;
 
 /*
  * Shares of the side memory in 1/128, from figures of kernel code. A block has 0.93 exits and 10
@@ -121,7 +122,7 @@ void jifl_cache_reset(void)
 	cache.nexits = 0;
 	cache.nmap = 0;
 	cache.live = 0;
-	cache.full = false;
+	jifl_cache_full = false;
 	cache.hot = 0;
 	cache.hot_end = (u32)((u64)cache.code_size * SHARE_HOT / 128) & ~63u;
 	cache.cold = cache.hot_end;
@@ -151,7 +152,7 @@ bool jifl_cache_has_room(u32 hot, u32 cold)
 	    cache.exits_max - cache.nexits > EMIT_UNIT_EXITS + 2 &&
 	    cache.map_max - cache.nmap > EMIT_UNIT_MAP)
 		return true;
-	cache.full = true;
+	jifl_cache_full = true;
 	return false;
 }
 

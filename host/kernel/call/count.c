@@ -154,7 +154,7 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 	u64 call;
 
 	preempt_disable_notrace();
-	jifl_own_begin();
+	jifl_own_begin_at(JIFL_LEVEL_TASK);
 	call = jifl_count_take(lane);
 	if (call) {
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
@@ -162,7 +162,7 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 					   task_pid_nr(current), result)))
 			jifl_ring_end_wait(of_function);
 	}
-	jifl_own_end();
+	jifl_own_end_at(JIFL_LEVEL_TASK);
 	preempt_enable_notrace();
 }
 
@@ -207,9 +207,9 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 void jifl_count_begin_record(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_own_begin();
+	jifl_own_begin_at(JIFL_LEVEL_TASK);
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
-	jifl_own_end();
+	jifl_own_end_at(JIFL_LEVEL_TASK);
 	preempt_enable_notrace();
 }
 

@@ -293,6 +293,19 @@ u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
 	return at;
 }
 
+u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result)
+{
+	const struct jifl_ring_layout l = jifl_ring_layout;
+	const bool fits = jifl_ring_fits_result(result);
+	const u64 at = has_result ? jifl_ring_reserve(&l, fits ? 1 : 2) : 0;
+
+	if (has_result)
+		jifl_ring_store_result(&l, at, result);
+	if (!fits)
+		jifl_ring_store(&l, at + l.one, JIFL_RECORD_TOP, result >> JIFL_RING_RESULT_BITS);
+	return jifl_ring_mark_words(what, value, time);
+}
+
 /* --- reading ---------------------------------------------------------------------- */
 
 /* Records and words ever, stored or about to be stored. */

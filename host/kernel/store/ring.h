@@ -108,25 +108,18 @@ static __always_inline bool jifl_ring_fits_result(u64 result)
 	       (s64)result;
 }
 
-/* Stores the result of a call. */
+/* Stores the result of a call; of one that does not fit, the bits that a record has. */
 static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout *l, u64 cell,
 						   u64 result)
 {
 	jifl_ring_store(l, cell, JIFL_RECORD_RESULT | ((u32)(result >> 32) & JIFL_RECORD_HIGH),
 			(u32)result);
-	if (unlikely(!jifl_ring_fits_result(result)))
-		jifl_ring_store(l, cell + l->one, JIFL_RECORD_TOP,
-				(u32)(result >> JIFL_RING_RESULT_BITS));
-}
-
-/* The records that a result takes. */
-static __always_inline u32 jifl_ring_results(const u64 *result)
-{
-	return !result ? 0 : likely(jifl_ring_fits_result(*result)) ? 1 : 2;
 }
 
 /* ring.c: jifl_ring_mark in rings whose records may carry words. Returns the cell's value. */
 u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
+/* ring.c: jifl_ring_end there, and of a result that does not fit. Returns the cell's value. */
+u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result);
 
 /* Records `what` and a value. */
 static __always_inline void jifl_ring_put(u32 what, u32 value)
@@ -156,12 +149,10 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 {
 	u64 now = ktime_get_mono_fast_ns(), at;
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	const u32 n = jifl_ring_results(result);
+	const u32 n = result ? 1 : 0;
 
-	if (l.words) {
-		if (result)
-			jifl_ring_store_result(&l, jifl_ring_reserve(&l, n), *result);
-		at = jifl_ring_mark_words(what, value, now);
+	if (l.words || unlikely(result && !jifl_ring_fits_result(*result))) {
+		at = jifl_ring_end_rare(what, value, now, result, result ? *result : 0);
 	} else {
 		/* One reservation for all records costs less. */
 		at = jifl_ring_reserve(&l, n + 2);

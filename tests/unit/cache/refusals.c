@@ -46,7 +46,7 @@ bool __wrap_jifl_cache_has_room(u32 hot, u32 cold)
 {
 	if (!refuses(ROOM))
 		return __real_jifl_cache_has_room(hot, cold);
-	cache.full = true;
+	jifl_cache_full = true;
 	return false;
 }
 
