@@ -36,6 +36,8 @@ SOAK = int(os.environ.get("JIFL_SOAK", "0"))
 SOAK_PATIENCE = 3
 # JIFL_PLANT=NAME: with a planted bug of host/kernel/plant.h, which the tests must catch.
 PLANT = os.environ.get("JIFL_PLANT")
+# Of a planted bug the first check that fails says enough.
+FIRST = "export JIFL_TEST_FIRST=1; " if PLANT else ""
 FINDERS = {name: ROOT / f"build/{name}-kernel" for name in ("debug", "race")}
 # Their checks make each instruction that touches memory several, and blocks larger.
 FINDERS_SLOWNESS = 6
@@ -122,7 +124,7 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     command += ["--append", append] if append else []
     command += ["--rw", str(rw)] if rw else []
     command += list(options)
-    command += ["--", "sh", "-c", f"echo {BEGIN_MARKER} >&2; {TIMES}"
+    command += ["--", "sh", "-c", f"echo {BEGIN_MARKER} >&2; {TIMES}{FIRST}"
                 f"export JIFL_TEST_SLOWNESS={slowness}\n{script}\nstatus=$?; echo {END_MARKER} >&2; exit $status"]
     patience = (timeout + 180) * slowness + 60
     run = in_machine(command, patience)
