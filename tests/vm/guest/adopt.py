@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from detach import asleep, file_system, wake
-from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
+from lib import (SLOWNESS, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
                  session, status)
 
 TRACING = Path("/sys/kernel/tracing")
@@ -135,9 +135,14 @@ def exact():
     whole, alone, rows = [], [], []
 
     def least():
-        """Of all that it executes and of its own body, as counted by call, and by block."""
-        return ((min(whole), min(alone)),
-                (min(sum(row.values()) for row in rows), min(row["pipe_read"] for row in rows)))
+        """Of all that it executes and of its own body, as counted by call, and by block.
+
+        Where the kernel proves its locks, what it executes for that depends on all locks before.
+        """
+        body = min(alone), min(row["pipe_read"] for row in rows)
+        if SLOWNESS > 1:
+            return body
+        return (min(whole), body[0]), (min(sum(row.values()) for row in rows), body[1])
 
     # A task that is to give its CPU up again when it wakes executes more. Each way meets one that
     # is not.
@@ -173,6 +178,7 @@ READER = """
 import select, sys
 size, good = 128 << 20, True
 pages = bytearray(size)
+print("begins", flush=True)
 with open("/dev/zero", "rb", buffering=0) as zeros:
     while not select.select([sys.stdin], [], [], 0)[0]:
         pages[::1 << 16] = b"x" * (size >> 16)
@@ -185,6 +191,7 @@ def loops():
     """A task that never sleeps in its function, and is preempted there."""
     seen = []
     process = background("python3", "-c", READER, stdin=-1)
+    same("the loop begins", process.stdout.readline(), "begins\n")
     while not any(tasks for tasks, _ in seen) and len(seen) < 20:
         owner = session("block", "fn:read_zero", "--adopt", "-p", process.pid, "-f", "json")
         data = ended(owner, "a loop")

@@ -330,7 +330,6 @@ NAMES = None
 
 def sweep(seed, seconds, number):
     global NAMES
-    end = time.monotonic() + int(seconds)
     chooser = random.Random(int(seed))
     load = Load()
     native = load.turn()
@@ -342,6 +341,7 @@ def sweep(seed, seconds, number):
     for starts in kinds.values():
         chooser.shuffle(starts)
     batches = 0
+    end = time.monotonic() + int(seconds)
     while time.monotonic() < end and any(kinds.values()) and sum(one["instructions"] for one in sums.values()) < int(number):
         has_door = bool(kinds[True]) and (batches % 3 != 1 or not kinds[False])
         own = batches % 4 != 2
