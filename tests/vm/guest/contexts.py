@@ -183,6 +183,18 @@ def report_rows(text):
     return {row["func"].split(" ")[0]: row["instructions"] for row in json.loads(text)["rows"]}
 
 
+def inside_native_code():
+    """A call that native code makes inside a call of the same session is a part of that call."""
+    sleeps = 20
+    end = run("jifl", "count", "insn", "fn:hrtimer_nanosleep", "fn:dequeue_task_fair", "-f", "json", "--",
+              "/usr/bin/python3", "-S", "-E", "-c", f"import time\nfor n in range({sleeps}): time.sleep(0.02)")
+    same("sleeps: exit status", end.returncode, 0)
+    outer, inner = (target_of(report(end.stdout), name) for name in ("hrtimer_nanosleep", "dequeue_task_fair"))
+    same("sleeps: calls", (outer["calls"], outer["missed_by"]), (sleeps, {}))
+    # The scheduler runs natively. It is not called where the time is over before.
+    check("sleeps: calls inside", inner["missed_by"].get("nested", 0) > 0, inner)
+
+
 def nested_activations():
     """`call` counts each activation. `insn` counts the outermost, with the instructions of all."""
     data, _ = counted("call", ["fn:contexts_recurse", "fn:contexts_work"], "recursion")
@@ -432,6 +444,7 @@ def contexts(rounds="1"):
     interrupted()
     by_context()
     nested_activations()
+    inside_native_code()
     words()
     beside_a_system_call()
     the_module_stays()

@@ -36,7 +36,8 @@ NAMES = {
     "RCU_TASKS": "synchronize_rcu_tasks* call_rcu_tasks* rcu_tasks_*",
     "OWN": """unwind_next_frame unwind_get_return_address* __kernel_text_address kernel_text_address
         kallsyms_lookup_buildid perf_instruction_pointer perf_callchain_kernel fixup_exception search_exception_tables
-        rethook_* rcu_read_lock_any_held arch_rethook_* objpool_*""",
+        rethook_* rcu_read_lock_any_held rcu_lockdep_current_cpu_online
+        arch_rethook_* objpool_*""",
 }
 NAMES = {reason: names.split() for reason, names in NAMES.items()}
 
