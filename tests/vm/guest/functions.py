@@ -43,6 +43,25 @@ def one_system_call():
         same(f"{what} of getppid", costs[1], costs[0])
 
 
+def another_comes():
+    """A door that leads straight to a session's copy leads to both sessions' when another comes."""
+    calls = 1000
+
+    def ask():
+        run("/usr/bin/python3", "-S", "-E", "-c", f"import os\nfor n in range({calls}): os.getpgid(0)")
+
+    first = session("call", "fn:do_getpgid", "-f", "json")
+    ask()
+    second = session("call", "fn:do_getpgid", "-f", "json")
+    ask()
+    of_first = report(interrupt(first)[0])
+    ask()
+    of_second = report(interrupt(second)[0])
+    for name, data in (("first", of_first), ("second", of_second)):
+        got = data["by_name"].get("do_getpgid", {"calls": 0, "missed": 0})
+        same(f"calls of the {name} session", (got["calls"], got["missed"]), (2 * calls, 0))
+
+
 def rounds(count):
     """Sessions come and go under load."""
     functions = targets()
@@ -117,6 +136,7 @@ def functions(count):
     mark = log_mark()
     known()
     one_system_call()
+    another_comes()
     load = rounds(int(count))
     beside_each_other()
     not_a_session_more()
