@@ -134,5 +134,5 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 clean:
-	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted \
+	rm -rf build/bin build/cargo build/modules build/unit build/roundtrip build/fuzz build/planted* \
 		build/bench build/native build/front-end build/man

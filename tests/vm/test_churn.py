@@ -9,7 +9,7 @@ import pytest
 
 import harness
 
-# A hundred rounds on each kernel and with each number of CPUs; in `make test` fewer on two of four.
+# On each kernel with each number of CPUs; in `make test` on one with two and on the other with one.
 ROUNDS = 100
 CONTROL_SECONDS = 20
 

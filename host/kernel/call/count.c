@@ -148,6 +148,7 @@ static void jifl_count_end_special(unsigned long lane)
 	jifl_count_end_by(lane, jifl_count_finish_special);
 }
 
+/* Tools that record have no calls in interrupts (tool.h), so the level is known. */
 static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result,
 						     bool of_function)
 {

@@ -29,7 +29,7 @@ enum jifl_tool_calls {
 struct jifl_tool_records {
 	/*
 	 * Inserted at a call's entry, where the call has its identity: records that it begins, as
-	 * jifl_count_begin_record. Preemptible.
+	 * jifl_count_begin_record. At task level, preemptible.
 	 */
 	void (*begin)(unsigned long index);
 	bool results;			/* what calls return */
@@ -43,7 +43,8 @@ struct jifl_tool {
 	enum jifl_tool_calls calls;
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
 	bool alone;			/* functions may be its targets without what they call */
-	bool interrupts;		/* functions may be targets in softirqs, hard interrupts */
+	/* Functions may be targets in softirqs and hard interrupts; not of tools with records. */
+	bool interrupts;
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool places;			/* its sessions are about s->splices, of all tasks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */

@@ -116,9 +116,12 @@ static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout
 			(u32)result);
 }
 
-/* ring.c: jifl_ring_mark in rings whose records may carry words. Returns the cell's value. */
+/* ring.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value. */
 u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
-/* ring.c: jifl_ring_end there, and of a result that does not fit. Returns the cell's value. */
+/*
+ * ring.c: jifl_ring_end in any ring, also of a result that does not fit. The cell's value. Takes
+ * its places in two steps: preemption is off, and nothing in an interrupt records.
+ */
 u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result);
 
 /* Records `what` and a value. */

@@ -102,13 +102,17 @@ impl Sink {
     }
 
     /// Makes a whole of a file that has no room for more: its first bytes, and an end. That may
-    /// fail, too; why writing did is what is told.
+    /// fail, too; why writing did is what is told. The end is written over what is there before the
+    /// rest goes: others may take the room that a shorter file gives back.
     pub fn cut(&mut self, length: u64, end: &[u8]) {
         if let Sink::File(file, _) = self {
-            let _ = file
-                .set_len(length)
-                .and_then(|()| file.seek(SeekFrom::Start(length)))
+            let written = file
+                .seek(SeekFrom::Start(length))
                 .and_then(|_| file.write_all(end));
+            let kept = length + written.map_or(0, |()| end.len() as u64);
+            let _ = file
+                .set_len(kept)
+                .and_then(|()| file.seek(SeekFrom::Start(kept)));
         }
     }
 

@@ -73,7 +73,7 @@ pub struct CfgArgs {
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
     /// Run a session first, and show how often blocks and edges are executed under this target,
-    /// such as sys:read. Without it a session is about the function itself
+    /// such as sys:read. Without it a session is about the functions themselves
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["recording", "vmlinux"])]
     count: Vec<String>,
     /// The kernel's source tree

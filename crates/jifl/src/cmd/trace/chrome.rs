@@ -12,6 +12,8 @@ use super::spans::{Span, spans};
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
 
+const HEAD: &[u8] = b"{\"traceEvents\":[";
+
 /// What makes a whole of a file that was cut behind an event.
 const ENDING: &[u8] = b"\n]}\n";
 
@@ -35,7 +37,7 @@ impl Chrome {
 impl Form for Chrome {
     /// Without a displayTimeUnit: old versions of Perfetto took it for the unit of the times.
     fn begin(&mut self, out: &mut Vec<u8>) {
-        out.extend(b"{\"traceEvents\":[");
+        out.extend(HEAD);
     }
 
     fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
@@ -66,7 +68,7 @@ impl Form for Chrome {
     /// Length of the output up to the last event behind which the ending has room, if the beginning
     /// was written.
     fn whole(&self, last: &[u8], part: &[u8]) -> Option<(usize, &'static [u8])> {
-        if !self.some {
+        if last.is_empty() && (part.is_empty() || part.starts_with(&HEAD[..1])) {
             return None;
         }
         let both = [last, part].concat();
@@ -172,16 +174,15 @@ mod tests {
             Chrome::new(Threads::default()).whole(&[], &text[..head]),
             None
         );
-        let form = Chrome {
-            some: true,
-            ..Chrome::new(Threads::default())
-        };
+        let form = Chrome::new(Threads::default());
+        let first = text.windows(2).position(|two| two == b",\n").unwrap();
         let mut events = 0;
-        for end in head..text.len() {
+        for end in head + 1..text.len() {
             let middle = (head + end) / 2;
             let (keep, closing) = form.whole(&text[head..middle], &text[middle..end]).unwrap();
+            let room = head + keep + closing.len() <= end;
             assert!(
-                keep == 0 || head + keep + closing.len() <= end,
+                room || end < first + closing.len(),
                 "no room for the ending"
             );
             let cut = [&text[..head + keep], closing].concat();

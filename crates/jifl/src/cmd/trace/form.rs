@@ -24,7 +24,8 @@ pub trait Form {
 
     /// If there was no room for all of a part: the number of bytes that can stay, of what was
     /// written of the part before it (`last`) and of itself (`part`), and an ending that makes a
-    /// valid file. The ending needs no room beyond those bytes. `None`: the file needs no ending.
+    /// valid file. Behind a call the ending needs no room beyond what was written. `None`: the file
+    /// needs no ending.
     fn whole(&self, _last: &[u8], _part: &[u8]) -> Option<(usize, &'static [u8])> {
         None
     }
