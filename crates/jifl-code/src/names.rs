@@ -16,17 +16,19 @@ pub struct Line<'a> {
 
 /// The lines of /proc/kallsyms. Hidden addresses, which are 0, are left out.
 pub fn lines(kallsyms: &str) -> impl Iterator<Item = Line<'_>> {
-    kallsyms.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        let kind = words.next()?.chars().next()?;
-        let name = words.next()?;
-        let module = words.next().map(|word| word.trim_matches(['[', ']']));
-        (address > 0).then_some(Line {
+    kallsyms.split('\n').filter_map(|line| {
+        let (address, rest) = line.split_once(' ')?;
+        let address = u64::from_str_radix(address, 16).ok()?;
+        let (kind, rest) = rest.split_once(' ')?;
+        let (name, module) = match rest.split_once(['\t', ' ']) {
+            Some((name, module)) => (name, module.trim().trim_matches(['[', ']'])),
+            None => (rest.trim_end(), ""),
+        };
+        (address > 0 && !name.is_empty()).then_some(Line {
             address,
-            kind,
+            kind: kind.chars().next()?,
             name,
-            module,
+            module: (!module.is_empty()).then_some(module),
         })
     })
 }

@@ -12,8 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
+use jifl_code::names::Line;
+
 use super::images::KERNEL;
+use super::kept::is_made;
 use super::pattern::{Pattern, is_part, source_name};
+use super::symbols::Symbols;
 use crate::base::exit::Failure;
 use crate::base::nearest::nearest;
 use crate::show::text::grouped;
@@ -142,25 +146,14 @@ pub struct Functions {
 impl Functions {
     /// Those of the running kernel; empty if addresses are hidden.
     pub fn of_kernel() -> Functions {
-        let key = kept::key();
-        if let Some(functions) = key.as_deref().and_then(kept::read) {
-            return functions;
-        }
-        let functions = Functions::told();
-        // A module may have come meanwhile.
-        if let Some(key) = key.filter(|key| kept::key().is_some_and(|now| now == *key)) {
-            kept::write(&key, &functions);
-        }
-        functions
-    }
-
-    /// As the kernel tells them now.
-    fn told() -> Functions {
-        let all = parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
-        Functions {
-            sites: Sites::of_kernel(&all),
-            all,
-        }
+        let told = || {
+            let all = functions(&Symbols::of_kernel());
+            Functions {
+                sites: Sites::of_kernel(&all),
+                all,
+            }
+        };
+        kept::FILE.get(kept::parsed, told, kept::bytes).0
     }
 
     /// Refuses to look for what a word means where addresses of functions are hidden.
@@ -293,36 +286,21 @@ pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
     }
 }
 
-/// The functions in the text of /proc/kallsyms. Parts of functions, and code that the kernel makes
-/// while it runs (`[bpf]`, `[__builtin__ftrace]`), are none. Of several names of one address the
-/// global ones come first.
-fn parse(kallsyms: &str) -> Vec<Function> {
-    let mut all: Vec<(bool, Function)> = kallsyms.lines().filter_map(function).collect();
-    all.sort_by(|(a_local, a), (b_local, b)| {
-        (a.address, a_local, &a.name).cmp(&(b.address, b_local, &b.name))
+/// The functions among all symbols. Parts of functions, and code that the kernel makes while it
+/// runs, are none. Of several names of one address the global ones come first.
+fn functions(symbols: &Symbols) -> Vec<Function> {
+    let all = symbols.code();
+    let all = all.filter(|(one, _)| !one.module.is_some_and(is_made) && !is_part(one.name));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|(a, a_global), (b, b_global)| {
+        (a.address, b_global, a.name).cmp(&(b.address, a_global, b.name))
     });
-    all.into_iter().map(|(_, function)| function).collect()
-}
-
-/// Whether its name is local, and the function of a line.
-fn function(line: &str) -> Option<(bool, Function)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
-    let name = words.next()?;
-    let module = words.next().map(|word| word.trim_matches(['[', ']']));
-    let is_made = module.is_some_and(|name| name == "bpf" || name.starts_with("__builtin__"));
-    let is_code = matches!(kind, "t" | "T" | "w" | "W");
-    // The kernel shows 0 for each hidden address.
-    if address == 0 || !is_code || is_made || is_part(name) {
-        return None;
-    }
-    let function = Function {
-        address,
-        name: name.to_owned(),
-        module: module.map(str::to_owned),
+    let function = |one: Line<'_>| Function {
+        address: one.address,
+        name: one.name.to_owned(),
+        module: one.module.map(str::to_owned),
     };
-    Some((matches!(kind, "t" | "w"), function))
+    all.into_iter().map(|(one, _)| function(one)).collect()
 }
 
 #[cfg(test)]
@@ -334,6 +312,10 @@ pub mod tests {
         1050 t vfs_write.isra.0\n1080 t vfs_bare\n10a0 t twice\n10c0 t twice\n10e0 T known\n\
         10e0 t known_too\n2000 d vfs_data\n3000 t read_page\t[nfs]\n3040 t twice\t[nfs]\n\
         4000 t bpf_prog_1\t[bpf]\n5000 t made\t[__builtin__ftrace]\n";
+
+    fn parse(kallsyms: &str) -> Vec<Function> {
+        functions(&Symbols::parse(kallsyms))
+    }
 
     /// A made-up kernel; all but `vfs_bare` have a site.
     pub fn sample() -> Functions {

@@ -7,6 +7,7 @@ pub mod disasm;
 pub mod errno;
 pub mod functions;
 pub mod images;
+pub mod kept;
 pub mod lines;
 pub mod memory;
 pub mod pattern;

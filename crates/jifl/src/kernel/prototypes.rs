@@ -75,7 +75,7 @@ impl Prototypes {
         let all = self.all.as_ref()?;
         let module = function.split_once(" [");
         let module = module.and_then(|(_, label)| all.module(label.trim_end_matches(']')));
-        Some(module.unwrap_or_else(|| all.kernel().clone()))
+        Some(module.unwrap_or_else(|| all.kernel()))
     }
 
     /// As [`Prototypes::of`], with the numbers of the types.

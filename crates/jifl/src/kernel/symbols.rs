@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of the kernel's functions and variables, from /proc/kallsyms.
 
+mod kept;
+mod list;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+use std::sync::OnceLock;
 
 use jifl_code::flow::Thunks;
 use jifl_code::names::{self, Line};
 
+use list::{List, View};
+
 /// The greatest distance of an address from the beginning of its function or variable.
 const REACH: u64 = 1 << 20;
+/// From here on the kernel puts modules, and code that it makes while it runs. The kernel itself
+/// lies below, wherever KASLR puts it (KERNEL_IMAGE_SIZE).
+const MODULES: u64 = 0xffff_ffff_c000_0000;
 
 /// A name and the offset of an address from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
-    symbol: &'a Symbol,
+    symbol: View<'a>,
     offset: u64,
 }
 
@@ -44,53 +54,32 @@ impl<'a> Place<'a> {
 
     /// `name [module]`
     pub fn function(&self) -> &'a str {
-        &self.symbol.full
+        self.symbol.full
     }
 }
 
 /// All symbols, in order of their addresses.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    text: Vec<Symbol>,
-    data: Vec<Symbol>,
-}
-
-impl Symbol {
-    /// Without the module.
-    fn name(&self) -> &str {
-        &self.full[..self.name_len]
-    }
-
-    /// `None` for the kernel itself.
-    fn module(&self) -> Option<&str> {
-        let label = self.full[self.name_len..].strip_prefix(" [")?;
-        label.strip_suffix(']')
-    }
-
-    fn line(&self, kind: char) -> Line<'_> {
-        Line {
-            address: self.addr,
-            kind,
-            name: self.name(),
-            module: self.module(),
-        }
-    }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Symbol {
-    addr: u64,
-    global: bool,
-    /// The name, with the module if it has one.
-    full: String,
-    /// Bytes of the name without the module.
-    name_len: usize,
+    text: List,
+    data: List,
+    /// An earlier command has read them. Code that the kernel makes while it runs is not there.
+    is_kept: bool,
+    /// What the kernel says now, where that had to be asked.
+    now: OnceLock<Box<Symbols>>,
 }
 
 impl Symbols {
     /// The symbols of the running kernel; empty if they cannot be read.
     pub fn of_kernel() -> Symbols {
-        Symbols::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+        let (mut symbols, is_kept) = kept::FILE.get(kept::parsed, Symbols::told, kept::bytes);
+        symbols.is_kept = is_kept;
+        symbols
+    }
+
+    /// As the kernel tells them now.
+    fn told() -> Symbols {
+        Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
 
     /// Reads the text of /proc/kallsyms. As the kernel writes it, a module's symbol has its module
@@ -98,84 +87,75 @@ impl Symbols {
     pub fn parse(kallsyms: &str) -> Symbols {
         let mut symbols = Symbols::default();
         for line in names::lines(kallsyms) {
-            let list = match names::is_text(line.kind) {
-                true => &mut symbols.text,
-                false => &mut symbols.data,
-            };
-            list.push(Symbol {
-                addr: line.address,
-                global: line.kind.is_ascii_uppercase(),
-                full: match line.module {
-                    Some(module) => format!("{} [{module}]", line.name),
-                    None => line.name.to_owned(),
-                },
-                name_len: line.name.len(),
-            });
+            match names::is_text(line.kind) {
+                true => symbols.text.add(&line),
+                false => symbols.data.add(&line),
+            }
         }
-        // Of several names for one address the last is used. A global name is the best known,
-        // unless it only marks where a section begins or ends.
-        for list in [&mut symbols.text, &mut symbols.data] {
-            list.sort_by_key(|symbol| (symbol.addr, !names::is_mark(symbol.name()), symbol.global));
-        }
+        symbols.text.sort();
+        symbols.data.sort();
         symbols
     }
 
     /// True if there are no functions.
     pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
+        self.text.all.is_empty()
     }
 
     /// The function that begins at an address, or the address itself.
     pub fn name(&self, addr: u64) -> Cow<'_, str> {
-        match find(&self.text, addr) {
-            Some(Place { symbol, offset: 0 }) => Cow::Borrowed(&symbol.full),
+        match self.function(addr) {
+            Some(Place { symbol, offset: 0 }) => Cow::Borrowed(symbol.full),
             _ => Cow::Owned(format!("{addr:#x}")),
         }
     }
 
     /// The kernel's thunks.
     pub fn thunks(&self) -> Thunks {
-        Thunks::named(self.text.iter().map(|own| (own.addr, own.name())))
+        Thunks::named(self.text.each().map(|own| (own.addr, own.name())))
+    }
+
+    /// All functions and other code; is its name global?
+    pub fn code(&self) -> impl Iterator<Item = (Line<'_>, bool)> {
+        self.text.each().map(|own| (own.line('t'), own.global))
     }
 
     /// The function that an address lies in.
     pub fn function(&self, addr: u64) -> Option<Place<'_>> {
-        find(&self.text, addr)
+        self.of(addr).text.find(addr)
     }
 
     /// The module of the function at an address; `None` for the kernel itself.
     pub fn module(&self, addr: u64) -> Option<&str> {
-        find(&self.text, addr)?.symbol.module()
+        self.function(addr)?.module()
     }
 
     /// The beginning of the next function after the one at an address; `None` if it belongs to
     /// another module, which may be anywhere.
     pub fn end(&self, addr: u64) -> Option<u64> {
-        let symbol = find(&self.text, addr)?.symbol;
-        let next = self.text.partition_point(|other| other.addr <= addr);
-        let next = self.text.get(next)?;
+        let text = &self.of(addr).text;
+        let symbol = text.find(addr)?.symbol;
+        let next = text.view(text.behind(addr))?;
         (next.module() == symbol.module()).then_some(next.addr)
     }
 
     /// The address of the kernel's own function or mark with this name.
     pub fn address(&self, name: &str) -> Option<u64> {
-        let mut all = self.text.iter().chain(&self.data);
-        all.find(|symbol| symbol.full == name)
-            .map(|symbol| symbol.addr)
+        self.text.named(name).or_else(|| self.data.named(name))
     }
 
     /// Names that several functions of one module have, with the module.
     pub fn repeated(&self) -> HashSet<&str> {
         let mut seen = HashSet::new();
-        let names = self.text.iter().map(|symbol| symbol.full.as_str());
+        let names = self.text.each().map(|symbol| symbol.full);
         names.filter(|name| !seen.insert(*name)).collect()
     }
 
     /// Beginnings of functions, by their names with the module.
     pub fn starts(&self) -> HashMap<&str, Vec<u64>> {
         let mut starts: HashMap<&str, Vec<u64>> = HashMap::new();
-        for symbol in &self.text {
-            starts.entry(&symbol.full).or_default().push(symbol.addr);
+        for symbol in self.text.each() {
+            starts.entry(symbol.full).or_default().push(symbol.addr);
         }
         starts
     }
@@ -183,41 +163,48 @@ impl Symbols {
     /// The smallest part of these symbols that gives the same names for these addresses: their
     /// functions, the functions after them, and the kernel's beginning and end.
     pub fn around(&self, addresses: impl Iterator<Item = u64>) -> Vec<Line<'_>> {
+        let addresses: Vec<u64> = addresses.collect();
+        // Those of now have all of the kernel's own, too.
+        let of_now = addresses.iter().map(|addr| self.of(*addr));
+        let of = of_now.fold(self, |of, one| match std::ptr::eq(one, self) {
+            true => of,
+            false => one,
+        });
         let mut needed = BTreeSet::new();
         for addr in addresses {
-            let behind = self.text.partition_point(|symbol| symbol.addr <= addr);
+            let behind = of.text.behind(addr);
             needed.extend(behind.checked_sub(1));
-            needed.extend((behind < self.text.len()).then_some(behind));
+            needed.extend((behind < of.text.all.len()).then_some(behind));
         }
         for name in ["_text", "_end"] {
-            needed.extend(self.text.iter().position(|symbol| symbol.full == name));
+            needed.extend(of.text.each().position(|symbol| symbol.full == name));
         }
-        let text = needed.into_iter().map(|index| {
-            let symbol = &self.text[index];
-            symbol.line(if symbol.global { 'T' } else { 't' })
-        });
-        let data = self.data.iter();
-        let marks = data.filter(|symbol| ["_text", "_end"].contains(&symbol.full.as_str()));
+        let text = needed.into_iter().filter_map(|index| of.text.view(index));
+        let text = text.map(|symbol| symbol.line(if symbol.global { 'T' } else { 't' }));
+        let marks = of.data.each();
+        let marks = marks.filter(|symbol| ["_text", "_end"].contains(&symbol.full));
         text.chain(marks.map(|symbol| symbol.line('D'))).collect()
     }
 
     /// The address of the kernel's own variable with this name.
     pub fn variable_at(&self, name: &str) -> Option<u64> {
-        let found = self.data.iter().find(|symbol| symbol.full == name);
-        found.map(|symbol| symbol.addr)
+        self.data.named(name)
     }
 
     /// The variable that an address lies in.
     pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
-        find(&self.data, addr)
+        self.of(addr).data.find(addr)
     }
-}
 
-fn find(list: &[Symbol], addr: u64) -> Option<Place<'_>> {
-    let behind = list.partition_point(|symbol| symbol.addr <= addr);
-    let symbol = &list[behind.checked_sub(1)?];
-    let offset = addr - symbol.addr;
-    (offset < REACH).then_some(Place { symbol, offset })
+    /// The symbols that know what lies at an address: these, or where code may have come since they
+    /// were kept, those of now.
+    fn of(&self, addr: u64) -> &Symbols {
+        if !self.is_kept || addr < MODULES || self.text.is_within(addr) || self.data.is_within(addr)
+        {
+            return self;
+        }
+        self.now.get_or_init(|| Box::new(Symbols::told()))
+    }
 }
 
 #[cfg(test)]
