@@ -12,8 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
+use jifl_code::names;
+
 use super::images::KERNEL;
 use super::pattern::{Pattern, is_part, source_name};
+use super::symbols::Symbols;
 use crate::base::exit::Failure;
 use crate::base::nearest::nearest;
 use crate::show::text::grouped;
@@ -214,6 +217,29 @@ impl Functions {
         all.next().is_none().then_some(first)
     }
 
+    /// The function that an address lies in, or in whose cold part it lies.
+    ///
+    /// # Errors
+    /// What is against it, with the place.
+    pub fn owner(&self, symbols: &Symbols, address: u64) -> Result<&Function, String> {
+        let symbol = symbols.function(address);
+        let symbol =
+            symbol.ok_or_else(|| format!("no function of the kernel is at {address:#x}"))?;
+        if !is_part(symbol.name()) {
+            let function = self.at(symbol.start());
+            return function.ok_or_else(|| format!("{} is no function", symbol.shown()));
+        }
+        let whole = names::whole(symbol.name());
+        let function = whole.and_then(|name| self.named(name, symbol.module()));
+        function.ok_or_else(|| {
+            format!(
+                "{address:#x} is in {}, and that belongs to no function, or to one of several of \
+                 its name",
+                symbol.shown()
+            )
+        })
+    }
+
     /// May the function have an ftrace site?
     pub fn may_have_site(&self, function: &Function) -> bool {
         self.sites.may_be_in(function)
@@ -227,7 +253,11 @@ impl Functions {
         for function in all.filter(|one| pattern.matches(&one.name, one.unit())) {
             matching.entry(function.address).or_insert(function);
         }
-        let all = matching.into_values().cloned();
+        self.selection(matching.into_values().cloned())
+    }
+
+    /// These functions, by whether they have a site.
+    pub fn selection(&self, all: impl Iterator<Item = Function>) -> Selection {
         let (found, without_site) = all.partition(|one| self.sites.may_be_in(one));
         Selection {
             found,
@@ -237,15 +267,10 @@ impl Functions {
 
     /// That a pattern means no function that can be entered, in one line.
     pub fn none(&self, pattern: &Pattern, selection: &Selection) -> String {
-        let (matching, have) = match selection.without_site.len() {
-            0 => return self.unknown(pattern),
-            1 => ("1 function matches".to_owned(), "has"),
-            n => (format!("{} functions match", grouped(n as u64)), "have"),
-        };
-        format!(
-            "{}: {matching}, and {have} no ftrace site, at which a function is entered",
-            pattern.word()
-        )
+        match selection.without_site.len() {
+            0 => self.unknown(pattern),
+            number => without_site(pattern.word(), number),
+        }
     }
 
     /// That a pattern means no function, in one line, with what may be meant.
@@ -282,6 +307,15 @@ impl Functions {
         let hint = list(near, "`jifl list 'fn:*'` shows all");
         format!("{word}: {what}{hint}")
     }
+}
+
+/// That a word means so many functions, and none that can be entered, in one line.
+pub fn without_site(word: &str, number: usize) -> String {
+    let (matching, have) = match number {
+        1 => ("1 function matches".to_owned(), "has"),
+        n => (format!("{} functions match", grouped(n as u64)), "have"),
+    };
+    format!("{word}: {matching}, and {have} no ftrace site, at which a function is entered")
 }
 
 /// The end of a line that says that a name is unknown.
