@@ -8,7 +8,7 @@
 
 mod kept;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -139,6 +139,8 @@ pub struct Selection {
 #[derive(Debug, Default)]
 pub struct Functions {
     all: Vec<Function>,
+    /// What compilers have put aside of functions (`f.cold`), in order of the addresses.
+    parts: Vec<Function>,
     sites: Sites,
 }
 
@@ -159,11 +161,29 @@ impl Functions {
 
     /// As the kernel tells them now.
     fn told() -> Functions {
-        let all = parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
+        let functions = Functions::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
         Functions {
-            sites: Sites::of_kernel(&all),
-            all,
+            sites: Sites::of_kernel(&functions.all),
+            ..functions
         }
+    }
+
+    /// From the text of /proc/kallsyms, without sites. The padding before functions, and code that
+    /// the kernel makes while it runs (`[bpf]`, `[__builtin__ftrace]`), are none. Of several names
+    /// of one address the global ones come first.
+    fn parse(kallsyms: &str) -> Functions {
+        let mut all: Vec<(bool, Function)> = kallsyms.lines().filter_map(function).collect();
+        all.sort_by(|(a_local, a), (b_local, b)| {
+            (a.address, a_local, &a.name).cmp(&(b.address, b_local, &b.name))
+        });
+        let all = all.into_iter().map(|(_, function)| function);
+        Functions::of(all, Sites::Unknown)
+    }
+
+    /// Functions and parts of functions.
+    fn of(all: impl Iterator<Item = Function>, sites: Sites) -> Functions {
+        let (parts, all) = all.partition(|one| is_part(&one.name));
+        Functions { all, parts, sites }
     }
 
     /// Refuses to look for what a word means where addresses of functions are hidden.
@@ -207,6 +227,22 @@ impl Functions {
         }
         all.dedup();
         all
+    }
+
+    /// What compilers have put aside of these functions. Of several functions of one name it is not
+    /// known whose a part is: it is there if all of them are.
+    pub fn parts<'a>(&self, of: impl Iterator<Item = &'a Function>) -> Vec<&Function> {
+        let of: HashSet<u64> = of.map(|one| one.address).collect();
+        let mut are_all: HashMap<(&str, Option<&str>), bool> = HashMap::new();
+        for one in &self.all {
+            let all = are_all.entry((&one.name, one.module.as_deref()));
+            *all.or_insert(true) &= of.contains(&one.address);
+        }
+        let is_of = |part: &&Function| {
+            let name = names::whole(&part.name);
+            name.and_then(|name| are_all.get(&(name, part.module.as_deref()))) == Some(&true)
+        };
+        self.parts.iter().filter(is_of).collect()
     }
 
     /// The one function of this name and module. `None`: there is none, or there are several.
@@ -327,18 +363,7 @@ pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
     }
 }
 
-/// The functions in the text of /proc/kallsyms. Parts of functions, and code that the kernel makes
-/// while it runs (`[bpf]`, `[__builtin__ftrace]`), are none. Of several names of one address the
-/// global ones come first.
-fn parse(kallsyms: &str) -> Vec<Function> {
-    let mut all: Vec<(bool, Function)> = kallsyms.lines().filter_map(function).collect();
-    all.sort_by(|(a_local, a), (b_local, b)| {
-        (a.address, a_local, &a.name).cmp(&(b.address, b_local, &b.name))
-    });
-    all.into_iter().map(|(_, function)| function).collect()
-}
-
-/// Whether its name is local, and the function of a line.
+/// Whether its name is local, and the function, or the part of one, of a line.
 fn function(line: &str) -> Option<(bool, Function)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -348,7 +373,7 @@ fn function(line: &str) -> Option<(bool, Function)> {
     let is_made = module.is_some_and(|name| name == "bpf" || name.starts_with("__builtin__"));
     let is_code = matches!(kind, "t" | "T" | "w" | "W");
     // The kernel shows 0 for each hidden address.
-    if address == 0 || !is_code || is_made || is_part(name) {
+    if address == 0 || !is_code || is_made || names::is_padding(name) {
         return None;
     }
     let function = Function {
@@ -383,25 +408,19 @@ pub mod tests {
             1100 T __ia32_sys_read\n1120 T __x64_sys_read\n1140 T __ia32_compat_sys_open\n\
             1160 T __ia32_sys_getpid\n1160 T __x64_sys_getpid\n1160 t __do_sys_getpid\n\
             1180 T ia32_sys_call\n11a0 T behind_it\n";
-        Functions {
-            all: parse(&format!("{KALLSYMS}{CALLS}")),
-            sites: Sites::Unknown,
-        }
+        Functions::parse(&format!("{KALLSYMS}{CALLS}"))
     }
 
     /// So many functions, of the kernel alone.
     pub fn numbered(number: u64) -> Functions {
         let line = |index| format!("{:x} t f{index}\n", 0x1000 + 16 * index);
-        Functions {
-            all: parse(&(0..number).map(line).collect::<String>()),
-            sites: Sites::Unknown,
-        }
+        Functions::parse(&(0..number).map(line).collect::<String>())
     }
 
     fn of(sites: &str) -> Functions {
         Functions {
-            all: parse(KALLSYMS),
             sites: Sites::addresses(sites),
+            ..Functions::parse(KALLSYMS)
         }
     }
 
@@ -438,9 +457,10 @@ pub mod tests {
 
     #[test]
     fn sites_are_known_by_address_or_by_name_or_not_at_all() {
+        let all = Functions::parse(KALLSYMS);
         let by_name = Functions {
-            all: parse(KALLSYMS),
-            sites: Sites::names("vfs_read\ntwice\nknown_too\n", &parse(KALLSYMS)),
+            sites: Sites::names("vfs_read\ntwice\nknown_too\n", &all.all),
+            ..all
         };
         // Which of both has the site, the name does not tell.
         assert_eq!(names(&by_name, "fn:twice@vmlinux").0.len(), 2);
@@ -489,6 +509,30 @@ pub mod tests {
 
     #[test]
     fn hidden_addresses_are_none() {
-        assert!(parse("0000000000000000 T vfs_read\n").is_empty());
+        assert!(
+            Functions::parse("0000000000000000 T vfs_read\n")
+                .all
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn parts_belong_to_functions_of_their_names() {
+        let all = Functions::parse(&format!(
+            "{KALLSYMS}10f0 t twice.cold\n3050 t twice.cold.1\t[nfs]\n"
+        ));
+        let of = |words: &[&str]| -> Vec<String> {
+            let patterns = words.iter().map(|word| Pattern::parse(word).unwrap());
+            let found = patterns.flat_map(|pattern| all.select(&pattern).found);
+            let found: Vec<Function> = found.collect();
+            let parts = all.parts(found.iter()).into_iter();
+            parts.map(|part| part.behind("")).collect()
+        };
+        assert_eq!(of(&["fn:vfs_read", "fn:known"]), ["vfs_read.cold"]);
+        assert_eq!(of(&["fn:twice"]), ["twice.cold", "twice.cold.1@nfs"]);
+        assert_eq!(of(&["fn:twice@nfs"]), ["twice.cold.1@nfs"]);
+        // It may be the other one's.
+        let one = all.at(0x10a0).cloned();
+        assert_eq!(all.parts(one.iter()), Vec::<&Function>::new());
     }
 }

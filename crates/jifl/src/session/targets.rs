@@ -215,6 +215,8 @@ pub struct Selected {
     pub without_site: usize,
     /// The targets are threads, whose names are like this: the module's filter by names.
     pub threads: Option<[u8; COMM_MAX]>,
+    /// What compilers have put aside of the functions.
+    pub parts: Vec<Function>,
 }
 
 /// The targets that `words` name: system calls and functions. `kernel` is asked for the functions
@@ -239,8 +241,7 @@ pub fn select(
     }
     let mut selected = Selected {
         targets: syscalls.into_iter().map(Target::Syscall).collect(),
-        without_site: 0,
-        threads: None,
+        ..Selected::default()
     };
     if of_functions.is_empty() {
         return Ok(selected);
@@ -270,6 +271,13 @@ pub fn select(
         }
     }
     selected.without_site = found.without_site;
+    let functions = found.targets.values().map(|target| &target.function);
+    selected.parts = found
+        .functions
+        .parts(functions)
+        .into_iter()
+        .cloned()
+        .collect();
     let functions = found.targets.into_values();
     (selected.targets).extend(functions.map(|target| Target::Function(Arc::new(target))));
     if selected.targets.len() > TARGETS_MAX {
@@ -468,19 +476,27 @@ pub fn under(words: &[String], table: &Table, confirmed: bool) -> Result<Vec<Tar
             target.shown(table)
         )));
     }
-    if selected.targets.len() > UNDER_MAX {
+    let specs = under_specs(&selected);
+    if specs.len() > UNDER_MAX {
         return Err(Failure::usage(format!(
-            "--under: these are {} targets, and calls can be made under at most {}: give narrower \
-             patterns",
-            grouped(selected.targets.len() as u64),
+            "--under: these are {} targets with their parts, and calls can be made under at most \
+             {}: give narrower patterns",
+            grouped(specs.len() as u64),
             grouped(UNDER_MAX as u64)
         )));
     }
+    Ok(specs)
+}
+
+/// A function is on the stack, too, while it stands in what the compiler has put aside of it.
+fn under_specs(selected: &Selected) -> Vec<TargetSpec> {
+    let function = |one: &Function| TargetSpec::function(one.address, &one.name);
     let spec = |target: &Target| match target {
         Target::Syscall(nr) => TargetSpec::syscall(*nr),
-        Target::Function(one) => TargetSpec::function(one.function.address, &one.function.name),
+        Target::Function(one) => function(&one.function),
     };
-    Ok(selected.targets.iter().map(spec).collect())
+    let parts = selected.parts.iter().map(function);
+    selected.targets.iter().map(spec).chain(parts).collect()
 }
 
 fn many(word: &str, number: usize) -> String {
@@ -525,9 +541,9 @@ fn not_a_target(word: &str, table: &Table) -> Failure {
     }
     Failure::usage(format!(
         "{word}: targets are system calls, sys:NAME, sys:GLOB or sys32:NAME, functions, fn:NAME, \
-         fn:GLOB or mod:NAME, by their source file:GLOB or line:FILE:LINE, and what interrupts and \
-         puts off work: irq:NUMBER, softirq:NAME, work:FUNCTION, timer:FUNCTION, and threads of the \
-         kernel, kthread:NAME{}",
+         fn:GLOB or mod:NAME, by their source file:GLOB or line:FILE:LINE, and what interrupts \
+         and puts off work: irq:NUMBER, softirq:NAME, work:FUNCTION, timer:FUNCTION, and threads \
+         of the kernel, kthread:NAME{}",
         did_you_mean(word, table)
     ))
 }
@@ -655,9 +671,23 @@ mod tests {
         let one = pick(&["line:fs/read.c:1"]).unwrap();
         assert_eq!(shown(&one), [of("fn:vfs_read", false)]);
         let two = pick(&["line:fs/read.c:2"]).unwrap();
-        assert_eq!(shown(&two), [of("fn:vfs_read", true), of("fn:vfs_bare", true)]);
+        assert_eq!(
+            shown(&two),
+            [of("fn:vfs_read", true), of("fn:vfs_bare", true)]
+        );
         let wrong = pick(&["line:fs/read.c"]).unwrap_err();
-        assert!(wrong.message.contains("line:fs/open.c:1390"), "{}", wrong.message);
+        assert!(
+            wrong.message.contains("line:fs/open.c:1390"),
+            "{}",
+            wrong.message
+        );
+    }
+
+    #[test]
+    fn calls_are_under_parts_of_functions_too() {
+        let selected = pick_all(&["sys:read", "fn:vfs_read", "fn:known"], false).unwrap();
+        let all = under_specs(&selected).into_iter().map(|spec| spec.address);
+        assert_eq!(all.collect::<Vec<u64>>(), [0, 0x1010, 0x10e0, 0x1040]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::{Function, Functions, Sites};
 const FOLDER: &str = "/run/jifl";
 const NAME: &str = "functions";
 /// Changes with the format.
-const MAGIC: &str = "jifl functions 1\n";
+const MAGIC: &str = "jifl functions 2\n";
 /// Bytes of a page: the beginning of the kernel's list.
 const PAGE: usize = 4096;
 
@@ -102,7 +102,7 @@ fn text(key: &str, functions: &Functions) -> Option<String> {
         return None;
     };
     let mut text = format!("{MAGIC}{} ", key.len()) + key;
-    for one in &functions.all {
+    for one in functions.all.iter().chain(&functions.parts) {
         let module = one.module.as_deref().unwrap_or_default();
         text += &format!("{:x} {} {module}\n", one.address, one.name);
     }
@@ -124,10 +124,10 @@ fn parsed(text: &str, key: &str) -> Option<Functions> {
     let all: Option<Vec<Function>> = functions.lines().map(function).collect();
     let sites = sites.strip_suffix("end\n")?.lines();
     let sites: Result<Vec<u64>, _> = sites.map(|line| u64::from_str_radix(line, 16)).collect();
-    Some(Functions {
-        all: all?,
-        sites: Sites::Addresses(sites.ok()?),
-    })
+    Some(Functions::of(
+        all?.into_iter(),
+        Sites::Addresses(sites.ok()?),
+    ))
 }
 
 fn function(line: &str) -> Option<Function> {
@@ -156,6 +156,8 @@ mod tests {
         let functions = sample();
         let back = parsed(&text(&key, &functions).unwrap(), &key).unwrap();
         assert_eq!(back.all, functions.all);
+        assert_eq!(back.parts, functions.parts);
+        assert!(!back.parts.is_empty());
         for one in &functions.all {
             assert_eq!(back.may_have_site(one), functions.may_have_site(one));
         }
@@ -182,7 +184,7 @@ mod tests {
         assert!(parsed(&good, &loaded("")).is_none());
         // Another key of the same length.
         assert!(parsed(&good, &key.replacen('c', "d", 1)).is_none());
-        assert!(parsed(&good.replace("functions 1", "functions 0"), &key).is_none());
+        assert!(parsed(&good.replace("functions 2", "functions 1"), &key).is_none());
         for length in 0..good.len() {
             assert!(parsed(&good[..length], &key).is_none(), "{length}");
         }
