@@ -4,6 +4,8 @@
 usage: under.py
 """
 
+from pathlib import Path
+
 from contexts import DEPTH, MODULE, N, call, counted, target_of
 from lib import check, complaints, interrupt, kernel_log, log_mark, main, report, run, same, session, status
 
@@ -49,6 +51,11 @@ def functions():
     calls, made = one("nested", "fn:contexts_interrupted")
     check("nested: at both levels", made["task"] and made["irq"], made)
     same("nested: an interrupt is under nothing that it interrupts", calls, made["task"])
+    # The function calls from the part that the compiler has put aside of it.
+    parts = [line.split()[2] for line in Path("/proc/kallsyms").read_text().splitlines() if "contexts_aside.cold" in line]
+    check("there is such a part", parts, "contexts_aside.cold")
+    calls, made = one("aside", "fn:contexts_aside")
+    same("aside: under a function that stands in its cold part", calls, made["task"])
     # All but the outermost call of each recursion.
     calls, made = one("recursion", "fn:contexts_recurse", function="fn:contexts_recurse")
     same("recursion: a call is not under itself", (calls, made["task"]), (N * DEPTH, N * (DEPTH + 1)))

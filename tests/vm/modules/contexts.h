@@ -132,6 +132,22 @@ static __attribute__((noipa)) u64 contexts_tail(u64 seed)
 	return contexts_work(seed);
 }
 
+/*
+ * The compiler puts the call of a cold function aside: contexts_aside makes it from
+ * contexts_aside.cold.
+ */
+static KNOWN __attribute__((cold)) u64 contexts_seldom(u64 seed)
+{
+	return contexts_work(seed);
+}
+
+static KNOWN u64 contexts_aside(u64 seed)
+{
+	if (unlikely(seed))
+		return contexts_seldom(seed);
+	return contexts_work(0);
+}
+
 static KNOWN u64 contexts_sleep(u64 seed)
 {
 	usleep_range(200, 400);

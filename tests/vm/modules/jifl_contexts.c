@@ -272,6 +272,17 @@ static int run_recursion(struct context *context, unsigned int n)
 	return 0;
 }
 
+static int run_aside(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 1; i <= n; i++)
+		if (contexts_aside(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
 static int run_tail(struct context *context, unsigned int n)
 {
 	unsigned int i;
@@ -320,6 +331,7 @@ static struct context contexts[] = {
 	{ "many", run_many },
 	{ "wide", run_wide },
 	{ "recursion", run_recursion },
+	{ "aside", run_aside },
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
 	{ "slot", run_slot },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Globs that users type for names: `*`, `?`, and nothing else.
+//! Globs that users type for names: `*`, `?`, and nothing else; in paths also `**`.
 
 /// Whether `text` matches `pattern` as a whole.
 pub fn matches(pattern: &str, text: &str) -> bool {
@@ -30,6 +30,24 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
+/// Whether a path matches `pattern`, folder by folder: `*` and `?` stand for nothing beyond a slash,
+/// the folder `**` for any number of folders.
+pub fn matches_path(pattern: &str, path: &str) -> bool {
+    let pattern: Vec<&str> = pattern.split('/').collect();
+    let path: Vec<&str> = path.split('/').collect();
+    matches_folders(&pattern, &path)
+}
+
+fn matches_folders(pattern: &[&str], path: &[&str]) -> bool {
+    match (pattern, path) {
+        (["**", rest @ ..], _) => (0..=path.len()).any(|n| matches_folders(rest, &path[n..])),
+        ([first, rest @ ..], [own, others @ ..]) => {
+            matches(first, own) && matches_folders(rest, others)
+        }
+        _ => pattern.is_empty() && path.is_empty(),
+    }
+}
+
 /// Whether the pattern has wildcards at all.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
@@ -56,6 +74,27 @@ mod tests {
             ("*a*b*c", "xxaxxbxxab", false),
         ] {
             assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_table_of_paths() {
+        for (pattern, path, expected) in [
+            ("fs/open.c", "fs/open.c", true),
+            ("open.c", "fs/open.c", false),
+            ("fs/*.c", "fs/open.c", true),
+            ("fs/*.c", "fs/ext4/inode.c", false),
+            ("fs/*/inode.c", "fs/ext4/inode.c", true),
+            ("*", "fs/open.c", false),
+            ("**", "fs/ext4/inode.c", true),
+            ("**/*.c", "fs/ext4/inode.c", true),
+            ("fs/**/*.c", "fs/open.c", true),
+            ("fs/**", "mm/fs/open.c", false),
+            ("**/open.c", "/tree/fs/open.c", true),
+            ("**/pen.c", "fs/open.c", false),
+            ("", "fs", false),
+        ] {
+            assert_eq!(matches_path(pattern, path), expected, "{pattern} {path}");
         }
     }
 }

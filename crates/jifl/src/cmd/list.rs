@@ -5,9 +5,10 @@ use clap::Args;
 
 use crate::base::exit::{DONE, Failure};
 use crate::base::glob;
-use crate::kernel::functions::{Function, Functions};
+use crate::kernel::functions::{Function, Functions, Selection, without_site};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::session::files::{self, Files};
 use crate::session::kinds::{self, Kind, Named};
 use crate::show::output;
 use crate::show::table::table;
@@ -26,13 +27,16 @@ Examples:
   jifl list 'sys:*at'
   jifl list 'fn:vfs_*'
   jifl list mod:ext4
+  jifl list 'file:fs/ext4/*.c'
+  jifl list line:fs/open.c:1390
   jifl list sys32:
   jifl list softirq:
   jifl list irq:
   jifl list kthread:")]
 pub struct ListArgs {
-    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB or mod:NAME; other
-    /// kinds with sys32:GLOB, softirq:GLOB, irq:GLOB, kthread:GLOB, or the kind alone
+    /// Only targets that match: sys:*at, or just *at; functions with fn:GLOB, mod:NAME, file:GLOB
+    /// or line:FILE:LINE; other kinds with sys32:GLOB, softirq:GLOB, irq:GLOB, kthread:GLOB, or the
+    /// kind alone
     #[arg(default_value = EVERYTHING)]
     glob: String,
 }
@@ -44,7 +48,10 @@ pub fn run(args: &ListArgs) -> Result<u8, Failure> {
     let lines = match (Pattern::parse(word).or(called_by), Kind::of(word)) {
         (Some(pattern), _) => functions(&pattern)?,
         (None, Some((kind, _))) => named(kind, word)?,
-        (None, None) => syscalls(word)?,
+        (None, None) => match Files::parse(word)? {
+            Some(files) => of_files(&files)?,
+            None => syscalls(word)?,
+        },
     };
     output::print(&table(&lines))?;
     Ok(DONE)
@@ -61,8 +68,8 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
     });
     if glob == EVERYTHING {
         output::note(
-            "jifl: system calls; `jifl list` also takes fn:GLOB, mod:NAME, sys32:, softirq:, irq:, \
-             kthread:, work:GLOB, timer:GLOB",
+            "jifl: system calls; `jifl list` also takes fn:GLOB, mod:NAME, file:GLOB, \
+             line:FILE:LINE, sys32:, softirq:, irq:, kthread:, work:GLOB, timer:GLOB",
         );
     }
     let lines = select(glob, &table);
@@ -81,6 +88,28 @@ fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
     if selection.found.is_empty() {
         return Err(Failure::failed(functions.none(pattern, &selection)));
     }
+    note_without_site(&selection);
+    let prefix = match pattern.is_module() {
+        true => "fn:",
+        false => pattern.prefix(),
+    };
+    Ok(rows(&selection.found, prefix))
+}
+
+fn of_files(of: &Files) -> Result<Vec<Vec<String>>, Failure> {
+    let functions = Functions::of_kernel();
+    functions.need_addresses(of.word())?;
+    let all = files::functions(of, &functions)?;
+    let selection = functions.selection(all.into_iter());
+    if selection.found.is_empty() {
+        let number = selection.without_site.len();
+        return Err(Failure::failed(without_site(of.word(), number)));
+    }
+    note_without_site(&selection);
+    Ok(rows(&selection.found, "fn:"))
+}
+
+fn note_without_site(selection: &Selection) {
     let others = selection.without_site.len() as u64;
     if others > 0 {
         output::note(&format!(
@@ -88,7 +117,6 @@ fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
             grouped(others)
         ));
     }
-    Ok(rows(&selection.found, pattern))
 }
 
 fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
@@ -106,11 +134,7 @@ fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
     Ok(lines)
 }
 
-fn rows(functions: &[Function], pattern: &Pattern) -> Vec<Vec<String>> {
-    let prefix = match pattern.is_module() {
-        true => "fn:",
-        false => pattern.prefix(),
-    };
+fn rows(functions: &[Function], prefix: &str) -> Vec<Vec<String>> {
     let mut all = vec![vec!["TARGET".to_owned(), "ADDRESS".to_owned()]];
     let row = |one: &Function| vec![one.behind(prefix), format!("{:#x}", one.address)];
     all.extend(functions.iter().map(row));
@@ -152,6 +176,6 @@ mod tests {
             ["fn:read_page@nfs", "0x3000"],
             ["fn:twice@nfs", "0x3040"],
         ];
-        assert_eq!(rows(&found, &pattern), expected);
+        assert_eq!(rows(&found, "fn:"), expected);
     }
 }

@@ -8,11 +8,11 @@
 
 mod kept;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use jifl_code::names::Line;
+use jifl_code::names::{self, Line};
 
 use super::images::KERNEL;
 use super::kept::is_made;
@@ -140,6 +140,8 @@ pub struct Selection {
 #[derive(Debug, Default)]
 pub struct Functions {
     all: Vec<Function>,
+    /// What compilers have put aside of functions (`f.cold`), in order of the addresses.
+    parts: Vec<Function>,
     sites: Sites,
 }
 
@@ -147,13 +149,37 @@ impl Functions {
     /// Those of the running kernel; empty if addresses are hidden.
     pub fn of_kernel() -> Functions {
         let told = || {
-            let all = functions(&Symbols::of_kernel());
+            let functions = Functions::listed(&Symbols::of_kernel());
             Functions {
-                sites: Sites::of_kernel(&all),
-                all,
+                sites: Sites::of_kernel(&functions.all),
+                ..functions
             }
         };
         kept::FILE.get(kept::parsed, told, kept::bytes).0
+    }
+
+    /// Those among all symbols, without sites. The padding before functions, and code that the
+    /// kernel makes while it runs, are none. Of several names of one address the global ones come
+    /// first.
+    fn listed(symbols: &Symbols) -> Functions {
+        let is_one =
+            |one: &Line<'_>| !one.module.is_some_and(is_made) && !names::is_padding(one.name);
+        let mut all: Vec<_> = symbols.code().filter(|(one, _)| is_one(one)).collect();
+        all.sort_by(|(a, a_global), (b, b_global)| {
+            (a.address, b_global, a.name).cmp(&(b.address, a_global, b.name))
+        });
+        let all = all.into_iter().map(|(one, _)| Function {
+            address: one.address,
+            name: one.name.to_owned(),
+            module: one.module.map(str::to_owned),
+        });
+        Functions::of(all, Sites::Unknown)
+    }
+
+    /// Functions and parts of functions.
+    fn of(all: impl Iterator<Item = Function>, sites: Sites) -> Functions {
+        let (parts, all) = all.partition(|one| is_part(&one.name));
+        Functions { all, parts, sites }
     }
 
     /// Refuses to look for what a word means where addresses of functions are hidden.
@@ -199,12 +225,51 @@ impl Functions {
         all
     }
 
+    /// What compilers have put aside of these functions. Of several functions of one name it is not
+    /// known whose a part is: it is there if all of them are.
+    pub fn parts<'a>(&self, of: impl Iterator<Item = &'a Function>) -> Vec<&Function> {
+        let of: HashSet<u64> = of.map(|one| one.address).collect();
+        let mut are_all: HashMap<(&str, Option<&str>), bool> = HashMap::new();
+        for one in &self.all {
+            let all = are_all.entry((&one.name, one.module.as_deref()));
+            *all.or_insert(true) &= of.contains(&one.address);
+        }
+        let is_of = |part: &&Function| {
+            let name = names::whole(&part.name);
+            name.and_then(|name| are_all.get(&(name, part.module.as_deref()))) == Some(&true)
+        };
+        self.parts.iter().filter(is_of).collect()
+    }
+
     /// The one function of this name and module. `None`: there is none, or there are several.
     pub fn named(&self, name: &str, module: Option<&str>) -> Option<&Function> {
         let is_it = |one: &&Function| one.name == name && one.module.as_deref() == module;
         let mut all = self.all.iter().filter(is_it);
         let first = all.next()?;
         all.next().is_none().then_some(first)
+    }
+
+    /// The function that an address lies in, or in whose cold part it lies.
+    ///
+    /// # Errors
+    /// What is against it, with the place.
+    pub fn owner(&self, symbols: &Symbols, address: u64) -> Result<&Function, String> {
+        let symbol = symbols.function(address);
+        let symbol =
+            symbol.ok_or_else(|| format!("no function of the kernel is at {address:#x}"))?;
+        if !is_part(symbol.name()) {
+            let function = self.at(symbol.start());
+            return function.ok_or_else(|| format!("{} is no function", symbol.shown()));
+        }
+        let whole = names::whole(symbol.name());
+        let function = whole.and_then(|name| self.named(name, symbol.module()));
+        function.ok_or_else(|| {
+            format!(
+                "{address:#x} is in {}, and that belongs to no function, or to one of several of \
+                 its name",
+                symbol.shown()
+            )
+        })
     }
 
     /// May the function have an ftrace site?
@@ -220,7 +285,11 @@ impl Functions {
         for function in all.filter(|one| pattern.matches(&one.name, one.unit())) {
             matching.entry(function.address).or_insert(function);
         }
-        let all = matching.into_values().cloned();
+        self.selection(matching.into_values().cloned())
+    }
+
+    /// These functions, by whether they have a site.
+    pub fn selection(&self, all: impl Iterator<Item = Function>) -> Selection {
         let (found, without_site) = all.partition(|one| self.sites.may_be_in(one));
         Selection {
             found,
@@ -230,15 +299,10 @@ impl Functions {
 
     /// That a pattern means no function that can be entered, in one line.
     pub fn none(&self, pattern: &Pattern, selection: &Selection) -> String {
-        let (matching, have) = match selection.without_site.len() {
-            0 => return self.unknown(pattern),
-            1 => ("1 function matches".to_owned(), "has"),
-            n => (format!("{} functions match", grouped(n as u64)), "have"),
-        };
-        format!(
-            "{}: {matching}, and {have} no ftrace site, at which a function is entered",
-            pattern.word()
-        )
+        match selection.without_site.len() {
+            0 => self.unknown(pattern),
+            number => without_site(pattern.word(), number),
+        }
     }
 
     /// That a pattern means no function, in one line, with what may be meant.
@@ -277,6 +341,15 @@ impl Functions {
     }
 }
 
+/// That a word means so many functions, and none that can be entered, in one line.
+pub fn without_site(word: &str, number: usize) -> String {
+    let (matching, have) = match number {
+        1 => ("1 function matches".to_owned(), "has"),
+        n => (format!("{} functions match", grouped(n as u64)), "have"),
+    };
+    format!("{word}: {matching}, and {have} no ftrace site, at which a function is entered")
+}
+
 /// The end of a line that says that a name is unknown.
 pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
     let near: Vec<String> = near.collect();
@@ -284,23 +357,6 @@ pub fn list(near: impl Iterator<Item = String>, or: &str) -> String {
         [] => format!("; {or}"),
         near => format!("; the nearest are {}", near.join(", ")),
     }
-}
-
-/// The functions among all symbols. Parts of functions, and code that the kernel makes while it
-/// runs, are none. Of several names of one address the global ones come first.
-fn functions(symbols: &Symbols) -> Vec<Function> {
-    let all = symbols.code();
-    let all = all.filter(|(one, _)| !one.module.is_some_and(is_made) && !is_part(one.name));
-    let mut all: Vec<_> = all.collect();
-    all.sort_by(|(a, a_global), (b, b_global)| {
-        (a.address, b_global, a.name).cmp(&(b.address, a_global, b.name))
-    });
-    let function = |one: Line<'_>| Function {
-        address: one.address,
-        name: one.name.to_owned(),
-        module: one.module.map(str::to_owned),
-    };
-    all.into_iter().map(|(one, _)| function(one)).collect()
 }
 
 #[cfg(test)]
@@ -313,8 +369,8 @@ pub mod tests {
         10e0 t known_too\n2000 d vfs_data\n3000 t read_page\t[nfs]\n3040 t twice\t[nfs]\n\
         4000 t bpf_prog_1\t[bpf]\n5000 t made\t[__builtin__ftrace]\n";
 
-    fn parse(kallsyms: &str) -> Vec<Function> {
-        functions(&Symbols::parse(kallsyms))
+    fn parsed(kallsyms: &str) -> Functions {
+        Functions::listed(&Symbols::parse(kallsyms))
     }
 
     /// A made-up kernel; all but `vfs_bare` have a site.
@@ -331,25 +387,19 @@ pub mod tests {
             1100 T __ia32_sys_read\n1120 T __x64_sys_read\n1140 T __ia32_compat_sys_open\n\
             1160 T __ia32_sys_getpid\n1160 T __x64_sys_getpid\n1160 t __do_sys_getpid\n\
             1180 T ia32_sys_call\n11a0 T behind_it\n";
-        Functions {
-            all: parse(&format!("{KALLSYMS}{CALLS}")),
-            sites: Sites::Unknown,
-        }
+        parsed(&format!("{KALLSYMS}{CALLS}"))
     }
 
     /// So many functions, of the kernel alone.
     pub fn numbered(number: u64) -> Functions {
         let line = |index| format!("{:x} t f{index}\n", 0x1000 + 16 * index);
-        Functions {
-            all: parse(&(0..number).map(line).collect::<String>()),
-            sites: Sites::Unknown,
-        }
+        parsed(&(0..number).map(line).collect::<String>())
     }
 
     fn of(sites: &str) -> Functions {
         Functions {
-            all: parse(KALLSYMS),
             sites: Sites::addresses(sites),
+            ..parsed(KALLSYMS)
         }
     }
 
@@ -386,9 +436,10 @@ pub mod tests {
 
     #[test]
     fn sites_are_known_by_address_or_by_name_or_not_at_all() {
+        let all = parsed(KALLSYMS);
         let by_name = Functions {
-            all: parse(KALLSYMS),
-            sites: Sites::names("vfs_read\ntwice\nknown_too\n", &parse(KALLSYMS)),
+            sites: Sites::names("vfs_read\ntwice\nknown_too\n", &all.all),
+            ..all
         };
         // Which of both has the site, the name does not tell.
         assert_eq!(names(&by_name, "fn:twice@vmlinux").0.len(), 2);
@@ -437,6 +488,26 @@ pub mod tests {
 
     #[test]
     fn hidden_addresses_are_none() {
-        assert!(parse("0000000000000000 T vfs_read\n").is_empty());
+        assert!(parsed("0000000000000000 T vfs_read\n").all.is_empty());
+    }
+
+    #[test]
+    fn parts_belong_to_functions_of_their_names() {
+        let all = parsed(&format!(
+            "{KALLSYMS}10f0 t twice.cold\n3050 t twice.cold.1\t[nfs]\n"
+        ));
+        let of = |words: &[&str]| -> Vec<String> {
+            let patterns = words.iter().map(|word| Pattern::parse(word).unwrap());
+            let found = patterns.flat_map(|pattern| all.select(&pattern).found);
+            let found: Vec<Function> = found.collect();
+            let parts = all.parts(found.iter()).into_iter();
+            parts.map(|part| part.behind("")).collect()
+        };
+        assert_eq!(of(&["fn:vfs_read", "fn:known"]), ["vfs_read.cold"]);
+        assert_eq!(of(&["fn:twice"]), ["twice.cold", "twice.cold.1@nfs"]);
+        assert_eq!(of(&["fn:twice@nfs"]), ["twice.cold.1@nfs"]);
+        // It may be the other one's.
+        let one = all.at(0x10a0).cloned();
+        assert_eq!(all.parts(one.iter()), Vec::<&Function>::new());
     }
 }

@@ -15,6 +15,7 @@ pub mod prototypes;
 pub mod running;
 pub mod sections;
 pub mod softirqs;
+pub mod source;
 pub mod symbols;
 pub mod syscalls;
 pub mod syscalls32;

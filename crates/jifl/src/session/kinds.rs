@@ -16,6 +16,7 @@ use crate::kernel::pattern::Pattern;
 use crate::kernel::softirqs::{self, Softirq};
 use crate::kernel::syscalls32;
 use crate::kernel::threads::{self, Thread};
+use crate::session::files::{self, Files};
 use crate::session::interrupts::{self, Interrupt};
 
 /// A kind.
@@ -89,6 +90,11 @@ pub trait Kernel {
     fn interrupts(&self) -> Result<Vec<Interrupt>, Failure>;
     /// Its threads.
     fn threads(&self) -> Vec<Thread>;
+    /// The functions that have code of source files. There is one at least.
+    ///
+    /// # Errors
+    /// There is none, or it is not known here.
+    fn of_files(&self, files: &Files, functions: &Functions) -> Result<Vec<Function>, Failure>;
 }
 
 impl<F: Fn() -> Functions> Kernel for F {
@@ -106,6 +112,10 @@ impl<F: Fn() -> Functions> Kernel for F {
 
     fn threads(&self) -> Vec<Thread> {
         threads::of_kernel()
+    }
+
+    fn of_files(&self, files: &Files, functions: &Functions) -> Result<Vec<Function>, Failure> {
+        files::functions(files, functions)
     }
 }
 
@@ -441,6 +451,16 @@ pub mod tests {
                 (43, "unclear", "twice", None),
             ];
             all.map(thread).into()
+        }
+
+        /// Of a file its functions, of line 1 the first.
+        fn of_files(&self, files: &Files, functions: &Functions) -> Result<Vec<Function>, Failure> {
+            let all = [0x1010, 0x1080, 0x3000].map(|at| functions.at(at).cloned());
+            let all = all.into_iter().flatten();
+            match files {
+                Files::All { .. } => Ok(all.collect()),
+                Files::Line { line, .. } => Ok(all.take(*line as usize).collect()),
+            }
         }
     }
 

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod device;
 #[cfg(test)]
 pub mod fake;
+pub mod files;
 pub mod histogram;
 pub mod interrupts;
 pub mod kinds;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Targets in the notation of users: `sys:openat`, `sys:*at`, `sys:257`; `fn:vfs_read`,
-//! `fn:vfs_*@ext4`, `mod:ext4`; functions by other names (kinds.rs), as `softirq:NET_RX`.
+//! `fn:vfs_*@ext4`, `mod:ext4`; functions by other names (kinds.rs), as `softirq:NET_RX`, and by
+//! their source (files.rs), as `file:fs/open.c`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,9 +15,10 @@ use jifl_sys::abi::{
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::base::nearest::nearest;
-use crate::kernel::functions::{Function, Functions};
+use crate::kernel::functions::{self, Function, Functions, Selection};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
+use crate::session::files::Files;
 use crate::session::kinds::{self, Kernel, Kind};
 use crate::show::text::grouped;
 
@@ -26,8 +28,9 @@ const UNCONFIRMED: usize = 1000;
 /// The help text of TARGET.
 pub const HELP: &str = "\
     System calls: sys:openat, sys:*at, sys:*; of 32-bit programs: sys32:open; functions: \
-    fn:vfs_read, fn:vfs_*, mod:ext4; interrupts: irq:24, softirq:NET_RX; what is put off: \
-    work:FUNCTION, timer:FUNCTION; threads of the kernel: kthread:NAME";
+    fn:vfs_read, fn:vfs_*, mod:ext4, by their source file:fs/ext4/*.c, line:fs/open.c:1390; \
+    interrupts: irq:24, softirq:NET_RX; what is put off: work:FUNCTION, timer:FUNCTION; threads of \
+    the kernel: kthread:NAME";
 
 /// A place at which a thread can enter the code cache.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -212,6 +215,8 @@ pub struct Selected {
     pub without_site: usize,
     /// The targets are threads, whose names are like this: the module's filter by names.
     pub threads: Option<[u8; COMM_MAX]>,
+    /// What compilers have put aside of the functions.
+    pub parts: Vec<Function>,
 }
 
 /// The targets that `words` name: system calls and functions. `kernel` is asked for the functions
@@ -229,18 +234,14 @@ pub fn select(
 ) -> Result<Selected, Failure> {
     let (mut syscalls, mut of_functions) = (BTreeSet::new(), Vec::new());
     for word in words {
-        let pattern = Pattern::parse(word);
-        match Kind::of(word) {
-            None if pattern.is_none() && kinds::called_by(word).is_none() => {
-                syscalls.extend(syscalls_of(word, table)?)
-            }
-            kind => of_functions.push((word, pattern, kind)),
+        match Word::of(word)? {
+            Some(read) => of_functions.push((word, read)),
+            None => syscalls.extend(syscalls_of(word, table)?),
         }
     }
     let mut selected = Selected {
         targets: syscalls.into_iter().map(Target::Syscall).collect(),
-        without_site: 0,
-        threads: None,
+        ..Selected::default()
     };
     if of_functions.is_empty() {
         return Ok(selected);
@@ -252,10 +253,11 @@ pub fn select(
         without_site: 0,
     };
     found.functions.need_addresses(of_functions[0].0)?;
-    for (word, pattern, kind) in &of_functions {
-        match (pattern, kind) {
-            (Some(pattern), _) => found.add(pattern, None)?,
-            (None, Some((kind, _))) => {
+    for (word, read) in &of_functions {
+        match read {
+            Word::Pattern(pattern) => found.add(pattern, None)?,
+            Word::Files(files) => found.add_files(files, &kernel)?,
+            Word::Named(kind) => {
                 selected.threads = kind.name_filter(word)?;
                 if selected.threads.is_some() && words.len() > 1 {
                     return Err(Failure::usage(format!(
@@ -265,10 +267,17 @@ pub fn select(
                 }
                 found.add_named(*kind, word, &kernel)?
             }
-            (None, None) => found.add_called_by(word)?,
+            Word::CalledBy => found.add_called_by(word)?,
         }
     }
     selected.without_site = found.without_site;
+    let functions = found.targets.values().map(|target| &target.function);
+    selected.parts = found
+        .functions
+        .parts(functions)
+        .into_iter()
+        .cloned()
+        .collect();
     let functions = found.targets.into_values();
     (selected.targets).extend(functions.map(|target| Target::Function(Arc::new(target))));
     if selected.targets.len() > TARGETS_MAX {
@@ -279,6 +288,30 @@ pub fn select(
         )));
     }
     Ok(selected)
+}
+
+/// How a word names functions.
+enum Word {
+    Pattern(Pattern),
+    Files(Files),
+    Named(Kind),
+    CalledBy,
+}
+
+impl Word {
+    /// `None`: it names none.
+    fn of(word: &str) -> Result<Option<Word>, Failure> {
+        if let Some(pattern) = Pattern::parse(word) {
+            return Ok(Some(Word::Pattern(pattern)));
+        }
+        if let Some((kind, _)) = Kind::of(word) {
+            return Ok(Some(Word::Named(kind)));
+        }
+        if kinds::called_by(word).is_some() {
+            return Ok(Some(Word::CalledBy));
+        }
+        Ok(Files::parse(word)?.map(Word::Files))
+    }
 }
 
 /// Functions that were found so far.
@@ -313,25 +346,52 @@ impl Found {
 
     /// Adds what a pattern means, or with a condition some calls of that.
     fn add(&mut self, pattern: &Pattern, condition: Option<Condition>) -> Result<(), Failure> {
-        let mut selection = self.functions.select(pattern);
-        if selection.found.is_empty() && !pattern.is_glob() {
-            // The module knows best what is against a function that is named.
-            selection.found.append(&mut selection.without_site);
-        }
-        let number = selection.found.len();
-        if number == 0 {
+        let selection = self.functions.select(pattern);
+        if selection == Selection::default() {
             return Err(Failure::usage(self.functions.none(pattern, &selection)));
         }
-        if number > UNCONFIRMED && !self.confirmed {
-            return Err(Failure::usage(many(pattern, number)));
-        }
-        self.without_site += selection.without_site.len();
-        let may_be_left_out = pattern.is_glob() || number > 1;
-        for function in selection.found {
+        let (found, may_be_left_out) =
+            self.enterable(pattern.word(), pattern.is_glob(), selection)?;
+        for function in found {
             let called = condition.map(|_| function.behind(pattern.prefix()));
             self.add_one(function, called, condition, may_be_left_out)?;
         }
         Ok(())
+    }
+
+    /// Adds the functions that have code of source files.
+    fn add_files(&mut self, files: &Files, kernel: &impl Kernel) -> Result<(), Failure> {
+        let all = kernel.of_files(files, &self.functions)?;
+        let selection = self.functions.selection(all.into_iter());
+        let (found, may_be_left_out) = self.enterable(files.word(), files.is_glob(), selection)?;
+        for function in found {
+            self.add_one(function, None, None, may_be_left_out)?;
+        }
+        Ok(())
+    }
+
+    /// Those of the functions of a word that can be entered, and whether each may be left out.
+    /// `is_glob`: the word means whatever matches.
+    fn enterable(
+        &mut self,
+        word: &str,
+        is_glob: bool,
+        mut selection: Selection,
+    ) -> Result<(Vec<Function>, bool), Failure> {
+        if selection.found.is_empty() && !is_glob {
+            // The module knows best what is against a function that is named.
+            selection.found.append(&mut selection.without_site);
+        }
+        let number = selection.found.len();
+        let others = selection.without_site.len();
+        if number == 0 {
+            return Err(Failure::usage(functions::without_site(word, others)));
+        }
+        if number > UNCONFIRMED && !self.confirmed {
+            return Err(Failure::usage(many(word, number)));
+        }
+        self.without_site += others;
+        Ok((selection.found, is_glob || number > 1))
     }
 
     /// Adds what a word of such a kind means.
@@ -416,26 +476,33 @@ pub fn under(words: &[String], table: &Table, confirmed: bool) -> Result<Vec<Tar
             target.shown(table)
         )));
     }
-    if selected.targets.len() > UNDER_MAX {
+    let specs = under_specs(&selected);
+    if specs.len() > UNDER_MAX {
         return Err(Failure::usage(format!(
-            "--under: these are {} targets, and calls can be made under at most {}: give narrower \
-             patterns",
-            grouped(selected.targets.len() as u64),
+            "--under: these are {} targets with their parts, and calls can be made under at most \
+             {}: give narrower patterns",
+            grouped(specs.len() as u64),
             grouped(UNDER_MAX as u64)
         )));
     }
-    let spec = |target: &Target| match target {
-        Target::Syscall(nr) => TargetSpec::syscall(*nr),
-        Target::Function(one) => TargetSpec::function(one.function.address, &one.function.name),
-    };
-    Ok(selected.targets.iter().map(spec).collect())
+    Ok(specs)
 }
 
-fn many(pattern: &Pattern, number: usize) -> String {
+/// A function is on the stack, too, while it stands in what the compiler has put aside of it.
+fn under_specs(selected: &Selected) -> Vec<TargetSpec> {
+    let function = |one: &Function| TargetSpec::function(one.address, &one.name);
+    let spec = |target: &Target| match target {
+        Target::Syscall(nr) => TargetSpec::syscall(*nr),
+        Target::Function(one) => function(&one.function),
+    };
+    let parts = selected.parts.iter().map(function);
+    selected.targets.iter().map(spec).chain(parts).collect()
+}
+
+fn many(word: &str, number: usize) -> String {
     format!(
-        "{}: {} functions match; each call of each of them will run in the cache, and all are \
+        "{word}: {} functions match; each call of each of them will run in the cache, and all are \
          patched when the session starts and ends: give a narrower pattern, or --yes",
-        pattern.word(),
         grouped(number as u64)
     )
 }
@@ -474,8 +541,9 @@ fn not_a_target(word: &str, table: &Table) -> Failure {
     }
     Failure::usage(format!(
         "{word}: targets are system calls, sys:NAME, sys:GLOB or sys32:NAME, functions, fn:NAME, \
-         fn:GLOB or mod:NAME, and what interrupts and puts off work: irq:NUMBER, softirq:NAME, \
-         work:FUNCTION, timer:FUNCTION, and threads of the kernel, kthread:NAME{}",
+         fn:GLOB or mod:NAME, by their source file:GLOB or line:FILE:LINE, and what interrupts \
+         and puts off work: irq:NUMBER, softirq:NAME, work:FUNCTION, timer:FUNCTION, and threads \
+         of the kernel, kthread:NAME{}",
         did_you_mean(word, table)
     ))
 }
@@ -578,6 +646,48 @@ mod tests {
         let hidden = select(&words(&["fn:vfs_read"]), &Table::all(), none, false).unwrap_err();
         assert_eq!(hidden.status, crate::base::exit::CANNOT);
         assert!(hidden.message.contains("kptr_restrict"));
+    }
+
+    #[test]
+    fn functions_of_files_are_targets_by_their_own_names() {
+        use crate::session::kinds::tests::Sample;
+        let pick = |asked: &[&str]| select(&words(asked), &Table::all(), Sample, false);
+        let shown = |selected: &Selected| -> Vec<(String, bool)> {
+            let all = selected.targets.iter().map(|target| match target {
+                Target::Syscall(_) => (target.shown(&Table::all()), false),
+                Target::Function(one) => (one.shown(), one.may_be_left_out),
+            });
+            all.collect()
+        };
+        let of = |name: &str, out| (name.to_owned(), out);
+        let all = pick(&["sys:read", "file:fs/*.c", "fn:vfs_read"]).unwrap();
+        let expected = [
+            of("sys:read", false),
+            of("fn:vfs_read", false),
+            of("fn:vfs_bare", true),
+            of("fn:read_page@nfs", true),
+        ];
+        assert_eq!(shown(&all), expected);
+        let one = pick(&["line:fs/read.c:1"]).unwrap();
+        assert_eq!(shown(&one), [of("fn:vfs_read", false)]);
+        let two = pick(&["line:fs/read.c:2"]).unwrap();
+        assert_eq!(
+            shown(&two),
+            [of("fn:vfs_read", true), of("fn:vfs_bare", true)]
+        );
+        let wrong = pick(&["line:fs/read.c"]).unwrap_err();
+        assert!(
+            wrong.message.contains("line:fs/open.c:1390"),
+            "{}",
+            wrong.message
+        );
+    }
+
+    #[test]
+    fn calls_are_under_parts_of_functions_too() {
+        let selected = pick_all(&["sys:read", "fn:vfs_read", "fn:known"], false).unwrap();
+        let all = under_specs(&selected).into_iter().map(|spec| spec.address);
+        assert_eq!(all.collect::<Vec<u64>>(), [0, 0x1010, 0x10e0, 0x1040]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jifl_sys::abi::TARGET_VOID;
 
 use crate::base::exit::Failure;
 use crate::kernel::prototypes::Prototypes;
-use crate::kernel::values::Prototype;
+use crate::kernel::values::{Kind, Prototype};
 use crate::session::measure::Session;
 use crate::session::targets::{FunctionTarget, Target};
 
@@ -20,6 +20,8 @@ pub enum Wanted<'a> {
     AnyResult,
     /// What a function returns. Functions that return nothing are no targets.
     Result,
+    /// The pointer that a function returns. Functions that return none are no targets.
+    Pointer,
     /// The argument in this register, 0 to 5.
     Register(u32),
     /// The argument of this name. Functions that have none are no targets.
@@ -38,6 +40,11 @@ pub fn set(session: &mut Session, wanted: Wanted<'_>) -> Result<(), Failure> {
              hist:ARG5, or functions only"
         )));
     }
+    if wanted == Wanted::Pointer && session.targets.iter().any(|one| one.nr().is_some()) {
+        return Err(Failure::usage(
+            "-x NULL is about functions that return pointers: give functions only",
+        ));
+    }
     if !functions {
         return Ok(());
     }
@@ -47,6 +54,10 @@ pub fn set(session: &mut Session, wanted: Wanted<'_>) -> Result<(), Failure> {
             Wanted::Named(name) => Err(Failure::cannot(format!(
                 "hist:arg.{name}: the kernel tells no names of arguments ({error}); it needs \
                  CONFIG_DEBUG_INFO_BTF"
+            ))),
+            Wanted::Pointer => Err(Failure::cannot(format!(
+                "-x NULL: the kernel does not tell which functions return pointers ({error}); it \
+                 needs CONFIG_DEBUG_INFO_BTF"
             ))),
             // All 64 bits of the registers are the values.
             _ => Ok(()),
@@ -84,6 +95,11 @@ fn with(session: &mut Session, wanted: Wanted<'_>, from: &Prototypes) -> Result<
 fn value(wanted: Wanted<'_>, prototype: Option<&Prototype>) -> Result<u32, &'static str> {
     match (wanted, prototype) {
         (Wanted::Named(_), None) => Err("the kernel tells no names of its arguments"),
+        (Wanted::Pointer, None) => Err("the kernel does not tell what it returns"),
+        (Wanted::Pointer, Some(known)) => match known.result {
+            Some(Kind::Pointer) => Ok(known.result_type()),
+            _ => Err("it returns no pointer"),
+        },
         (_, None) => Ok(0),
         (Wanted::AnyResult, Some(known)) => Ok(known.result_type()),
         (Wanted::Result, Some(known)) => match known.result_type() {
@@ -127,9 +143,8 @@ mod tests {
     use super::*;
     use crate::kernel::functions::tests::sample;
     use crate::kernel::syscalls::Table;
-    use crate::kernel::values::Kind;
     use crate::session::targets;
-    use jifl_sys::abi::{Kind as Tool, TARGET_SIGNED, target_arg, target_bytes};
+    use jifl_sys::abi::{Kind as Tool, TARGET_OPTIONAL, TARGET_SIGNED, target_arg, target_bytes};
 
     const INT: Kind = Kind::Int {
         size: 4,
@@ -153,6 +168,10 @@ mod tests {
             (
                 "read_page [nfs]".to_owned(),
                 Prototype::new([], false, None),
+            ),
+            (
+                "twice [nfs]".to_owned(),
+                Prototype::new([], false, Some(Kind::Pointer)),
             ),
         ])
     }
@@ -188,6 +207,12 @@ mod tests {
             ("fn:vfs_read", Wanted::Named("pos"), "it has file, count"),
             ("fn:vfs_read", Wanted::Register(2), "it has file, count"),
             ("fn:vfs_write", Wanted::Named("pos"), "tells no names"),
+            (
+                "fn:vfs_write",
+                Wanted::Pointer,
+                "does not tell what it returns",
+            ),
+            ("fn:vfs_read", Wanted::Pointer, "it returns no pointer"),
         ] {
             let failure = with(&mut session(&[word]), wanted, &known()).unwrap_err();
             assert!(failure.message.contains(hint), "{}", failure.message);
@@ -197,6 +222,11 @@ mod tests {
         with(&mut several, Wanted::Named("count"), &known()).unwrap();
         assert_eq!(several.targets.len(), 1);
         assert_eq!(several.unfit.values().sum::<u64>(), 3);
+        let mut pointers = session(&["fn:vfs_*", "mod:nfs"]);
+        with(&mut pointers, Wanted::Pointer, &known()).unwrap();
+        assert_eq!(values(&pointers), [target_bytes(8) | TARGET_OPTIONAL]);
+        let both = set(&mut session(&["sys:read", "fn:vfs_read"]), Wanted::Pointer);
+        assert!(both.unwrap_err().message.contains("functions only"));
         let none = with(&mut session(&["mod:nfs"]), Wanted::Named("x"), &known()).unwrap_err();
         assert!(none.message.starts_with("none of these functions"));
     }

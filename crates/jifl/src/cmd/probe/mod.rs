@@ -11,7 +11,6 @@ mod place;
 mod program;
 mod records;
 mod sheet;
-mod source;
 mod word;
 
 use std::cell::OnceCell;
@@ -37,6 +36,7 @@ use crate::kernel::functions::Functions;
 use crate::kernel::lines::LinesArgs;
 use crate::kernel::memory::Kcore;
 use crate::kernel::pattern::Pattern;
+use crate::kernel::source;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;

@@ -7,18 +7,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use jifl_code::flow::Thunks;
-use jifl_code::names;
 use jifl_code::running::Memory;
 use jifl_sys::abi::{SPLICE_BEFORE, SPLICE_NOT_TAKEN, SPLICE_TAKEN, SPLICES_MAX, Splice};
 
 use super::code::{Code, Parts};
-use super::source::Source;
 use super::word::{FORMS, Form, What, Word};
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::expr::At;
 use crate::kernel::functions::{Function, Functions, Selection};
-use crate::kernel::pattern::{Pattern, is_part, source_name};
+use crate::kernel::pattern::{Pattern, source_name};
+use crate::kernel::source::Source;
 use crate::kernel::symbols::Symbols;
 use crate::session::targets::{FunctionTarget, Target};
 use crate::show::text::grouped;
@@ -172,30 +171,16 @@ impl Kernel<'_> {
 
     /// The function that an address lies in.
     fn owner(&self, word: &Word, address: u64) -> Result<Function, Failure> {
-        let refused = |why: &str| Failure::usage(format!("{}: {why}", word.word));
-        let symbol = self.symbols.function(address);
-        let symbol = symbol
-            .ok_or_else(|| refused(&format!("no function of the kernel is at {address:#x}")))?;
-        if !is_part(symbol.name()) {
-            let function = self.functions.at(symbol.start()).cloned();
-            return function
-                .ok_or_else(|| refused(&format!("{} cannot be probed", symbol.shown())));
-        }
-        let whole = names::whole(symbol.name());
-        let function = whole.and_then(|name| self.functions.named(name, symbol.module()));
-        function.cloned().ok_or_else(|| {
-            refused(&format!(
-                "{address:#x} is in {}, and that belongs to no function, or to one of several of \
-                 its name",
-                symbol.shown()
-            ))
-        })
+        let owner = self.functions.owner(self.symbols, address);
+        owner
+            .cloned()
+            .map_err(|why| Failure::usage(format!("{}: {why}", word.word)))
     }
 
     /// All places of a line.
     fn of_line(&mut self, word: &Word, file: &str, line: u32) -> Result<Vec<Found>, Failure> {
         let mut all: BTreeMap<u64, Found> = BTreeMap::new();
-        for address in self.source.addresses(&word.word, file, line)? {
+        for address in self.source.stops(&word.word, file, line)? {
             let function = self.owner(word, address)?;
             let place = (self.breakable(&function, address)?, SPLICE_BEFORE);
             let known = all.entry(function.address);

@@ -49,7 +49,7 @@ pub fn of(call: &Failed, code: &Code<'_>) -> Cause {
     let decision = origin
         .as_ref()
         .filter(decides)
-        .and_then(|origin| decide::decision(&walk, origin, code));
+        .and_then(|origin| decide::decision(&walk, origin, call.result, code));
     let fault = walk.steps.iter().rposition(|step| step.next == Next::Fault);
     Cause {
         walk,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which branch decided that a function returned an error.
+//! Which branch decided that a function returned an error, or NULL, which here counts as one.
 //!
 //! The deciding branch is the last one executed in that function whose other way could have led to
 //! something else than an error.
@@ -60,10 +60,12 @@ struct Candidate {
 }
 
 /// Finds the decision, in the function where the error comes from or in one that called it.
-pub fn decision(walk: &Walk, origin: &Origin, code: &Code<'_>) -> Option<Decision> {
+/// `result`: of the call, 0 for NULL.
+pub fn decision(walk: &Walk, origin: &Origin, result: i64, code: &Code<'_>) -> Option<Decision> {
     let mut decider = Decider {
         walk,
         code,
+        is_null: result == 0,
         effects: Effects::default(),
     };
     let mut step = origin.step;
@@ -87,6 +89,8 @@ pub fn decision(walk: &Walk, origin: &Origin, code: &Code<'_>) -> Option<Decisio
 struct Decider<'a, 'b> {
     walk: &'a Walk,
     code: &'a Code<'b>,
+    /// NULL is looked for, and no error.
+    is_null: bool,
     effects: Effects,
 }
 
@@ -165,6 +169,7 @@ impl Decider<'_, '_> {
             Effect::Copies(from) => held.contains(&from),
             // Whichever of the two it selects.
             Effect::Selects(from) => held.contains(&from) && held.contains(&to),
+            Effect::Sets(value) if self.is_null => value == 0,
             Effect::Sets(value) => errno::is_error(i64::from(value as i32)),
             Effect::Keeps => held.contains(&to),
             _ => false,

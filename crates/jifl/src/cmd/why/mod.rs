@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl why`: for system calls that failed, the path of branches that led to the error, and the
-//! branch that decided.
+//! `jifl why`: for system calls and functions that failed, the path of branches that led to the
+//! error, and the branch that decided. With `-x NULL`: for functions that returned NULL.
 
 mod cause;
 mod code;
@@ -49,6 +49,57 @@ enum Format {
     Ndjson,
 }
 
+/// Which results mean that a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    /// Each error.
+    Errors,
+    /// This one.
+    Error(i64),
+    /// NULL instead of a pointer.
+    Null,
+}
+
+impl Failing {
+    /// As `-x` says.
+    fn of(text: Option<&str>) -> Result<Failing, Failure> {
+        match text {
+            None => Ok(Failing::Errors),
+            Some(text) if text.eq_ignore_ascii_case("NULL") => Ok(Failing::Null),
+            Some(text) => errno::parse(text).map(Failing::Error),
+        }
+    }
+
+    fn is(self, result: i64) -> bool {
+        match self {
+            Failing::Errors => errno::is_error(result),
+            Failing::Error(errno) => result == -errno,
+            Failing::Null => result == 0,
+        }
+    }
+
+    /// Calls with other results are let go as soon as they end.
+    fn kept(self) -> ring::Wanted {
+        match self {
+            Failing::Errors | Failing::Error(_) => errno::is_error,
+            Failing::Null => |result| result == 0,
+        }
+    }
+
+    /// So many calls failed, in words.
+    fn number(self, failed: usize) -> String {
+        let failed = match failed {
+            0 => "none".to_owned(),
+            n => n.to_string(),
+        };
+        match self {
+            Failing::Errors => format!("{failed} failed"),
+            Failing::Error(errno) => format!("{failed} failed with {}", errno::name(errno)),
+            Failing::Null => format!("{failed} returned NULL"),
+        }
+    }
+}
+
 /// Arguments of `jifl why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -61,12 +112,14 @@ shown, one for all calls that failed alike. With CMD the exit status is CMD's.
 Examples:
   jifl why -x ENOTDIR sys:openat -- cat /etc/hostname/x
   jifl why -x EACCES 'sys:*' -p 1234 --for 10s
+  jifl why -x NULL fn:find_task_by_vpid --for 10s
   jifl why --all --path sys:bpf -- ./prog
   jifl why -f ndjson -o why.ndjson 'sys:*' -- make")]
 pub struct WhyArgs {
     #[arg(required = true, value_name = "TARGET", help = targets::HELP)]
     targets: Vec<String>,
-    /// Only calls that fail with this error: ENOENT, 2
+    /// Only calls that fail with this error: ENOENT, 2. NULL: calls of functions that return a
+    /// pointer, and returned NULL
     #[arg(short = 'x', long, value_name = "ERRNO")]
     errno: Option<String>,
     /// Show each call that failed, instead of one for all that failed alike
@@ -94,11 +147,15 @@ pub struct WhyArgs {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
-    let errno = args.errno.as_deref().map(errno::parse).transpose()?;
+    let failing = Failing::of(args.errno.as_deref())?;
     let table = Table::all();
     let targets = targets::select_here(&args.targets, &table, args.scope.yes)?;
     let mut session = Session::of(Kind::Path, args.wait.flag(), targets);
-    types::set(&mut session, Wanted::Result)?;
+    let wanted = match failing {
+        Failing::Null => Wanted::Pointer,
+        Failing::Errors | Failing::Error(_) => Wanted::Result,
+    };
+    types::set(&mut session, wanted)?;
     args.scope.check()?;
     let mut sink = output::Sink::open(args.output.as_deref())?;
     let door = device::open()?;
@@ -110,11 +167,11 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
         session,
         &table,
         args.limit,
-        Some(errno::is_error),
+        Some(failing.kept()),
     )?;
     let (pieces, _) = taken.pieces();
-    let wanted = |result: i64| errno.is_none_or(|errno| result == -errno);
-    let trails = trail::trails(&pieces, &ring::pieces::gaps(taken.each()), wanted);
+    let gaps = ring::pieces::gaps(taken.each());
+    let trails = trail::trails(&pieces, &gaps, |result| failing.is(result));
 
     let symbols = Rc::new(Symbols::of_kernel());
     let lines = lines.lines(&symbols);
@@ -147,22 +204,18 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
         })?;
     }
     lines.note(modules);
-    note(&trails, &taken, &outcome, errno);
+    note(&trails, &taken, &outcome, failing);
     Ok(outcome.exit_status())
 }
 
 /// Shown even if nothing was lost: that is worth knowing, too.
-fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, errno: Option<i64>) {
+fn note(trails: &trail::Trails, taken: &Taken, outcome: &Outcome, failing: Failing) {
     let rows = &outcome.report.rows;
     let calls: u64 = rows.iter().map(|row| row.calls).sum();
     let endless: u64 = rows.iter().map(|row| row.no_return).sum();
-    let how = errno.map_or_else(String::new, |errno| format!(" with {}", errno::name(errno)));
-    let failed = match trails.failed.len() {
-        0 => "none".to_owned(),
-        n => n.to_string(),
-    };
+    let failed = failing.number(trails.failed.len());
     let mut text = format!(
-        "{calls} calls, {failed} failed{how}; records lost {}, calls missed {}",
+        "{calls} calls, {failed}; records lost {}, calls missed {}",
         taken.lost(),
         outcome.report.missed()
     );

@@ -24,6 +24,7 @@ pub struct Shown {
     pub syscall: Option<String>,
     /// A function that is a target.
     pub function: Option<String>,
+    /// `NULL`, with number 0, if that is what a function returned.
     pub errno: String,
     pub number: i64,
     pub calls: u64,
@@ -98,6 +99,19 @@ pub struct Branch {
     pub step: usize,
 }
 
+/// What stands for NULL where else an error stands.
+const NULL: &str = "NULL";
+
+impl Shown {
+    /// What the call returned: `-ENOENT`, `NULL`.
+    pub fn result(&self) -> String {
+        match self.number {
+            0 => NULL.to_owned(),
+            _ => format!("-{}", self.errno),
+        }
+    }
+}
+
 /// Sources for showing causes.
 pub struct Shower<'a, 'b> {
     /// Names of system calls.
@@ -127,7 +141,10 @@ impl Shower<'_, '_> {
         Shown {
             syscall: (!self.table.is_other(call.nr)).then(|| self.table.name(call.nr)),
             function: (self.table.is_other(call.nr)).then(|| self.table.name(call.nr)),
-            errno: errno::name(-call.result),
+            errno: match call.result {
+                0 => NULL.to_owned(),
+                result => errno::name(-result),
+            },
             number: -call.result,
             calls: group.calls,
             thread: call.thread,

@@ -22,8 +22,8 @@ pub fn text(shown: &Shown, path: bool) -> String {
     let names = [&shown.syscall, &shown.function];
     let name = names.into_iter().flatten().next();
     let name = name.map_or("", String::as_str);
-    let mut text = format!("{name} = -{}", shown.errno);
-    if let Some(words) = errno::description(shown.number) {
+    let mut text = format!("{name} = {}", shown.result());
+    if let Some(words) = errno::description(shown.number).filter(|_| shown.number > 0) {
         let _ = write!(text, " ({words})");
     }
     if shown.calls > 1 {
@@ -158,7 +158,7 @@ fn origin(shown: &Shown, function: &str) -> Option<Row> {
             offset(&origin.at.name, function),
             line(&origin.at),
             short(&origin.text, function),
-            note.unwrap_or_else(|| format!("-{}", shown.errno)),
+            note.unwrap_or_else(|| shown.result()),
         ],
     })
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use crate::kernel::errno;
 use crate::session::calls::events::Event;
 use crate::session::ring::{self, Piece};
 
@@ -23,7 +22,7 @@ pub struct Failed {
     pub thread: u32,
     /// Its number.
     pub nr: u32,
-    /// Its result, an error.
+    /// Its result: an error; 0 for NULL.
     pub result: i64,
     /// When it began, in nanoseconds.
     pub began: u64,
@@ -116,8 +115,7 @@ impl Trails {
             return;
         }
         self.whole += 1;
-        let is_wanted = |value: &i64| errno::is_error(*value) && wanted(*value);
-        if let Some(result) = ended.result.filter(is_wanted) {
+        if let Some(result) = ended.result.filter(|value| wanted(*value)) {
             call.result = result;
             self.failed.push(call);
         }
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!((call.thread, call.nr, call.result), (7, 1, -2));
         use Mark::{Block, Fault as Faulted};
         assert_eq!(call.marks, [Block(10, 1000), Block(11, 900), Faulted(12)]);
-        assert_eq!(trails(&pieces, &[], |_| true).failed.len(), 2);
+        assert_eq!(trails(&pieces, &[], |value| value < 0).failed.len(), 2);
     }
 
     #[test]

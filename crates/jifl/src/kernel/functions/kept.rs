@@ -7,7 +7,7 @@ use crate::kernel::kept::KeptFile;
 /// The file.
 pub const FILE: KeptFile = KeptFile {
     name: "functions",
-    magic: "jifl functions 2",
+    magic: "jifl functions 3",
 };
 
 /// `None`: not both lists are known.
@@ -16,7 +16,7 @@ pub fn bytes(functions: &Functions) -> Option<Vec<u8>> {
         return None;
     };
     let mut text = String::new();
-    for one in &functions.all {
+    for one in functions.all.iter().chain(&functions.parts) {
         let module = one.module.as_deref().unwrap_or_default();
         text += &format!("{:x} {} {module}\n", one.address, one.name);
     }
@@ -33,10 +33,10 @@ pub fn parsed(bytes: &[u8]) -> Option<Functions> {
     let all: Option<Vec<Function>> = functions.lines().map(function).collect();
     let sites = sites.lines();
     let sites: Result<Vec<u64>, _> = sites.map(|line| u64::from_str_radix(line, 16)).collect();
-    Some(Functions {
-        all: all?,
-        sites: Sites::Addresses(sites.ok()?),
-    })
+    Some(Functions::of(
+        all?.into_iter(),
+        Sites::Addresses(sites.ok()?),
+    ))
 }
 
 fn function(line: &str) -> Option<Function> {
@@ -61,6 +61,8 @@ mod tests {
         let functions = sample();
         let back = parsed(&bytes(&functions).unwrap()).unwrap();
         assert_eq!(back.all, functions.all);
+        assert_eq!(back.parts, functions.parts);
+        assert!(!back.parts.is_empty());
         for one in &functions.all {
             assert_eq!(back.may_have_site(one), functions.may_have_site(one));
         }

@@ -10,7 +10,7 @@
 
 mod find;
 mod module;
-mod rows;
+pub mod rows;
 pub mod sources;
 
 use std::cell::RefCell;
@@ -22,7 +22,7 @@ use clap::Args;
 use gimli::Reader;
 
 use self::module::Module;
-use self::rows::Tables;
+use self::rows::{First, Tables};
 use crate::base::exit::Failure;
 use crate::kernel::images;
 use crate::kernel::symbols::Symbols;
@@ -267,22 +267,17 @@ impl Lines {
         found
     }
 
-    /// Where ranges of code begin that belong to lines of the files with this name, of a module or
-    /// of the kernel, in order; `to` is `from`. The name may be the end of a path. `None`: its
-    /// debug information is not here.
-    pub fn beginnings(&self, module: Option<&str>, name: &str) -> Option<Vec<Line>> {
-        let (tables, slide) = match (module, &self.kernel) {
-            (None, kernel) => {
-                let kernel = kernel.as_ref()?;
-                (Tables::open(&kernel.path)?, kernel.slide)
-            }
-            (Some(module), _) => {
-                let path = find::module(module, &self.build.release, &self.roots)?;
-                (module::tables(module, &path)?, 0)
-            }
-        };
-        let is_it = |file: &str| is_named(&self.shown(file), name);
-        let found = tables.beginnings(is_it).into_iter().map(|one| {
+    /// Where ranges of code begin that belong to lines of the wanted files, of a module or of the
+    /// kernel, in order; `to` is `from`. `None`: its debug information is not here.
+    pub fn beginnings(
+        &self,
+        module: Option<&str>,
+        wanted: impl Fn(&str) -> bool,
+        first: First,
+    ) -> Option<Vec<Line>> {
+        let (tables, slide) = self.tables(module)?;
+        let is_it = |file: &str| wanted(&self.shown(file));
+        let found = tables.beginnings(is_it, first).into_iter().map(|one| {
             let at = one.at.wrapping_sub(slide);
             Line {
                 from: at,
@@ -295,6 +290,27 @@ impl Lines {
         found.sort();
         found.dedup();
         Some(found)
+    }
+
+    /// The files that the debug information of a module or of the kernel names; none without it.
+    pub fn files(&self, module: Option<&str>) -> BTreeSet<String> {
+        let tables = self.tables(module);
+        let files = tables.map_or_else(BTreeSet::new, |(tables, _)| tables.files());
+        files.iter().map(|file| self.shown(file)).collect()
+    }
+
+    /// The tables of lines, and what is added to an address of the running kernel in them.
+    fn tables(&self, module: Option<&str>) -> Option<(Tables, u64)> {
+        match module {
+            None => {
+                let kernel = self.kernel.as_ref()?;
+                Some((Tables::open(&kernel.path)?, kernel.slide))
+            }
+            Some(module) => {
+                let path = find::module(module, &self.build.release, &self.roots)?;
+                Some((module::tables(module, &path)?, 0))
+            }
+        }
     }
 
     fn ask<T: Default>(
@@ -344,8 +360,9 @@ impl Lines {
     }
 
     /// What is missing, in one line, with the way to get it: of the kernel, and of these modules.
-    pub fn missing(&self, kernel: bool, modules: &[&str]) -> Option<String> {
-        let text = missing_text(kernel, modules, &self.build)?;
+    /// `named`: the command has `--vmlinux`.
+    pub fn missing(&self, kernel: bool, modules: &[&str], named: bool) -> Option<String> {
+        let text = missing_text(kernel, modules, &self.build, named)?;
         Some(text.trim_start_matches("jifl: ").to_owned())
     }
 
@@ -356,19 +373,13 @@ impl Lines {
         let known = self.modules.borrow();
         let lacks = |name: &&str| !matches!(known.get(*name), Some(Some(_)));
         let modules: Vec<&str> = wanted.into_iter().flatten().filter(lacks).collect();
-        if let Some(text) = missing_text(kernel, &modules, &self.build) {
+        if let Some(text) = missing_text(kernel, &modules, &self.build, true) {
             output::note(&text);
         }
     }
 }
 
-/// Is it the file, or does its path end in the name?
-fn is_named(file: &str, name: &str) -> bool {
-    let before = file.strip_suffix(name);
-    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
-}
-
-fn missing_text(kernel: bool, modules: &[&str], build: &Build) -> Option<String> {
+fn missing_text(kernel: bool, modules: &[&str], build: &Build, named: bool) -> Option<String> {
     let whose = match (kernel, modules.is_empty()) {
         (false, true) => return None,
         (true, _) => "the kernel".to_owned(),
@@ -380,9 +391,14 @@ fn missing_text(kernel: bool, modules: &[&str], build: &Build) -> Option<String>
         ));
     }
     let release = &build.release;
+    let or = if named {
+        ", or set DEBUGINFOD_URLS, or give --vmlinux FILE"
+    } else {
+        ", or set DEBUGINFOD_URLS"
+    };
     Some(format!(
         "jifl: no source lines of {whose}: its debug information is not here; install \
-         linux-image-{release}-dbg, or set DEBUGINFOD_URLS, or give --vmlinux FILE"
+         linux-image-{release}-dbg{or}"
     ))
 }
 

@@ -4,14 +4,14 @@
 //! another: of a call that is inlined at once, the line has no instruction before it.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
 use gimli::{
     AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, DebugStr, EndianRcSlice,
-    LineProgramHeader, Reader, RunTimeEndian, Section, SectionId,
+    IncompleteLineProgram, LineProgramHeader, Reader, RunTimeEndian, Section, SectionId,
 };
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ReadCache};
@@ -26,8 +26,17 @@ pub struct Beginning {
     pub file: Rc<str>,
     /// The line's number.
     pub line: u32,
-    /// The first instruction in it at which a debugger may stop.
+    /// Its first instruction, among those that were asked for.
     pub at: u64,
+}
+
+/// At which instructions a range of a line may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// At those at which a debugger may stop. What has none is no range.
+    Stop,
+    /// At any.
+    Any,
 }
 
 /// Sections with line tables.
@@ -61,21 +70,45 @@ impl Tables {
         }
     }
 
-    /// The ranges of lines of the files that are wanted. A table that cannot be read ends them.
-    pub fn beginnings(&self, wanted: impl Fn(&str) -> bool) -> Vec<Beginning> {
-        let mut found = Vec::new();
+    /// The tables, one for each unit. One that cannot be read ends them.
+    fn programs(&self) -> impl Iterator<Item = IncompleteLineProgram<Data>> {
         let mut offset = 0;
-        while offset < self.line.reader().len() {
-            let program = self.line.program(DebugLineOffset(offset), 8, None, None);
-            let Ok(program) = program else { break };
+        std::iter::from_fn(move || {
+            let is_there = offset < self.line.reader().len();
+            let offset_of = DebugLineOffset(offset);
+            let program = is_there.then(|| self.line.program(offset_of, 8, None, None).ok());
+            let program = program.flatten()?;
             let header = program.header();
             let length = header.encoding().format.initial_length_size();
             offset += usize::from(length) + header.unit_length();
-            let mut files: HashMap<u64, Rc<str>> = HashMap::new();
-            for index in 0..=header.file_names().len() as u64 {
-                let path = self.path(header, index).filter(|path| wanted(path));
-                files.extend(path.map(|path| (index, path.into())));
-            }
+            Some(program)
+        })
+    }
+
+    /// All files of the tables, with their numbers.
+    fn paths(&self, header: &Header) -> impl Iterator<Item = (u64, String)> {
+        let indices = 0..=header.file_names().len() as u64;
+        indices.filter_map(|index| Some((index, self.path(header, index)?)))
+    }
+
+    /// The paths of all files, those too of which there is no code.
+    pub fn files(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for program in self.programs() {
+            found.extend(self.paths(program.header()).map(|(_, path)| path));
+        }
+        found
+    }
+
+    /// The ranges of lines of the files that are wanted.
+    pub fn beginnings(&self, wanted: impl Fn(&str) -> bool, first: First) -> Vec<Beginning> {
+        let mut found = Vec::new();
+        for program in self.programs() {
+            let files = self
+                .paths(program.header())
+                .filter(|(_, path)| wanted(path));
+            let files: HashMap<u64, Rc<str>> =
+                files.map(|(index, path)| (index, path.into())).collect();
             if files.is_empty() {
                 continue;
             }
@@ -85,7 +118,8 @@ impl Tables {
                 let line = row.line().map_or(0, |line| line.get() as u32);
                 let file = files.get(&row.file_index()).filter(|_| line > 0);
                 let place = file.map(|file| (file.clone(), line));
-                sequence.add(row.address(), place, row.is_stmt(), &mut found);
+                let may_begin = row.is_stmt() || first == First::Any;
+                sequence.add(row.address(), place, may_begin, &mut found);
                 if row.end_sequence() {
                     sequence = Sequence::default();
                 }
@@ -131,16 +165,16 @@ struct Sequence {
 }
 
 impl Sequence {
-    fn add(&mut self, at: u64, place: Place, is_stmt: bool, found: &mut Vec<Beginning>) {
+    fn add(&mut self, at: u64, place: Place, may_begin: bool, found: &mut Vec<Beginning>) {
         let is_found = match self.last.take() {
             Some((last, is_found)) if last == place => is_found,
             _ => false,
         };
-        if let (Some((file, line)), true, false) = (&place, is_stmt, is_found) {
+        if let (Some((file, line)), true, false) = (&place, may_begin, is_found) {
             let (file, line) = (file.clone(), *line);
             found.push(Beginning { file, line, at });
         }
-        self.last = Some((place, is_found || is_stmt));
+        self.last = Some((place, is_found || may_begin));
     }
 }
 

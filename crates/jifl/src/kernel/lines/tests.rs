@@ -140,7 +140,8 @@ fn the_kernel_may_lie_elsewhere_than_it_was_linked() {
 fn ranges_of_lines_begin_in_each_copy() {
     let program = Program::kernel("beginnings");
     let lines = program.lines();
-    let found = lines.beginnings(None, "program.c").unwrap();
+    let own = |file: &str| file == "program.c";
+    let found = lines.beginnings(None, own, First::Stop).unwrap();
     assert!(
         found.iter().all(|line| line.file == "program.c"),
         "{found:?}"
@@ -154,8 +155,15 @@ fn ranges_of_lines_begin_in_each_copy() {
     let begins = |name: &str, line| of(line).any(|one| one.from == AT + program.offset(name));
     assert!(begins("later", 7) && begins("later", 8), "{found:?}");
     assert!(begins("never", 11) && begins("never", 12), "{found:?}");
-    assert_eq!(lines.beginnings(None, "rogram.c").unwrap(), []);
-    assert_eq!(Lines::default().beginnings(None, "program.c"), None);
+    let none = lines.beginnings(None, |_| false, First::Stop);
+    assert_eq!(none.unwrap(), []);
+    assert_eq!(Lines::default().beginnings(None, own, First::Stop), None);
+    // Each range at a stop is a range.
+    let any = lines.beginnings(None, own, First::Any).unwrap();
+    let numbers = |all: &[Line]| -> BTreeSet<u32> { all.iter().map(|line| line.line).collect() };
+    assert!(numbers(&found).is_subset(&numbers(&any)), "{any:?}");
+    assert!(lines.files(None).contains("program.c"));
+    assert!(Lines::default().files(None).is_empty());
 }
 
 #[test]
@@ -193,12 +201,15 @@ fn what_is_missing_is_said_once_with_the_way_out() {
         runs: true,
         ..Build::default()
     };
-    assert_eq!(missing_text(false, &[], &here), None);
-    let kernel = missing_text(true, &["nfs"], &here).unwrap();
+    assert_eq!(missing_text(false, &[], &here, true), None);
+    let kernel = missing_text(true, &["nfs"], &here, true).unwrap();
+    assert!(kernel.ends_with("--vmlinux FILE"));
+    let kernel = missing_text(true, &["nfs"], &here, false).unwrap();
+    assert!(kernel.ends_with("DEBUGINFOD_URLS"));
     assert!(kernel.starts_with("jifl: no source lines of the kernel: "));
     assert!(!kernel.contains('\n'));
-    let modules = missing_text(false, &["ext4", "nfs"], &here).unwrap();
+    let modules = missing_text(false, &["ext4", "nfs"], &here, true).unwrap();
     assert!(modules.contains(" of module ext4, nfs: "), "{modules}");
-    let recorded = missing_text(false, &["nfs"], &Build::default()).unwrap();
+    let recorded = missing_text(false, &["nfs"], &Build::default(), true).unwrap();
     assert!(recorded.contains("a recording"), "{recorded}");
 }
