@@ -2,8 +2,11 @@
 /* The parameters of a module built for tests; see plant.h. */
 #ifdef JIFL_TEST_BUILD
 #include <linux/atomic.h>
+#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "kernel.h"
@@ -22,6 +25,12 @@ static unsigned int failed;
 module_param(failed, uint, 0444);
 MODULE_PARM_DESC(failed, "allocations that were made to fail");
 
+/* What the parameter door says. The stub of doors asks whether it is FREE. */
+enum { FREE, WANTED, CLOSES, HELD };
+atomic_t jifl_plant_door = ATOMIC_INIT(FREE);
+module_param_named(door, jifl_plant_door.counter, int, 0644);
+MODULE_PARM_DESC(door, "1: keep a thread at the next door that goes, until this is 0");
+
 enum jifl_host_plant jifl_host_plant;
 
 #define NAME(name, what) #name,
@@ -34,6 +43,23 @@ bool jifl_plant_fails(void)
 		return false;
 	failed++;
 	return true;
+}
+
+void jifl_plant_close_door(void)
+{
+	if (atomic_cmpxchg(&jifl_plant_door, WANTED, CLOSES) != WANTED)
+		return;
+	while (atomic_read(&jifl_plant_door) == CLOSES)
+		msleep(1);
+}
+
+void jifl_plant_at_door(void)
+{
+	if (!preemptible() || atomic_cmpxchg(&jifl_plant_door, CLOSES, HELD) != CLOSES)
+		return;
+	/* For RCU tasks this is a preemption, wherever the kernel preempts (rcu_tasks_qs). */
+	while (atomic_read(&jifl_plant_door) == HELD)
+		cond_resched();
 }
 
 int jifl_plant_init(void)

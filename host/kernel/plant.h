@@ -111,6 +111,14 @@ extern enum jifl_host_plant jifl_host_plant;
 void jifl_garbage_everywhere(jifl_instrument_fn fn);
 /* Is this allocation the one that is to fail? Any context. */
 bool jifl_plant_fails(void);
+/*
+ * A thread may be at the door of a function that is about to go. With the parameter door=1 one is:
+ * jifl_plant_close_door waits until a thread has come to the door, and jifl_plant_at_door keeps
+ * it there until the parameter is 0. The thread may be preempted meanwhile. Task level, preemption
+ * on; the second is called by the stub.
+ */
+void jifl_plant_close_door(void);
+void jifl_plant_at_door(void);
 /* -EINVAL for an unknown plant. */
 int jifl_plant_init(void);
 #else
@@ -119,6 +127,10 @@ int jifl_plant_init(void);
 static inline bool jifl_plant_fails(void)
 {
 	return false;
+}
+
+static inline void jifl_plant_close_door(void)
+{
 }
 
 static inline int jifl_plant_init(void)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Functions of the kernel as targets, under load.
 
-Sessions come and go, stand beside others, and cost the same.
+Sessions come and go, stand beside others, and cost the same. A thread is at a door that goes.
 """
 
 import pytest
@@ -11,4 +11,5 @@ import harness
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_functions(kernel, show):
+    harness.build_test_module(kernel)
     harness.guest("functions", 100 if harness.SOAK else 9, kernel=kernel, smp=2, show=show)

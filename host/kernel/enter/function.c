@@ -24,7 +24,9 @@
  *    To stop the machine each CPU switches to its stopper. So nothing that ran with preemption
  *    off, in an interrupt, in a softirq or in the idle task is in the stub any more.
  *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
- *    is never preempted there, because idle tasks run with preemption off.
+ *    is never preempted there, because idle tasks run with preemption off. ftrace waits in much
+ *    the same way when it unregisters an ops that may be freed (ftrace_shutdown). That is not relied
+ *    upon, and not promised for direct calls.
  * 4. So behind jifl_function_detach no thread is in the stub for a site of this batch. The batch
  *    holds references to its targets until then. So a target that jifl_function_find has found is
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
@@ -262,8 +264,12 @@ static void keep_for_good(const struct jifl_function_batch *b, int err)
 /* False: the batch must stay. */
 static bool unregister(struct jifl_function_batch *b)
 {
-	const int err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address());
+	int err;
 
+	/* For what may be freed behind it ftrace waits, too. */
+	if (JIFL_HOST_PLANTED(doors_freed_early))
+		b->ops.flags &= ~FTRACE_OPS_FL_DYNAMIC;
+	err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address());
 	if (err)
 		keep_for_good(b, err);
 	return !err;
@@ -414,6 +420,7 @@ void jifl_function_detach(struct jifl_target **targets, u32 n)
 	}
 	if (list_empty(&unused))
 		return;
+	jifl_plant_close_door();
 	list_for_each_entry_safe(b, next, &unused, list)
 		if (!unregister(b))
 			list_del(&b->list);

@@ -187,6 +187,11 @@ SYM_CODE_END(jifl_entry_slow)
  */
 SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR		/* called directly: SYM_FUNC_START would add an endbr64 */
+#ifdef JIFL_TEST_BUILD
+	cmpl	$0, jifl_plant_door(%rip)
+	jne	.Lhold_function
+.Lheld_function:
+#endif
 #ifndef CONFIG_KASAN			/* else there is no table */
 	JIFL_DOOR_LOOKUP function, 0
 	movq	%rax, (%rsp)
@@ -216,6 +221,25 @@ SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	popq	%rcx
 	xorl	%eax, %eax
 	RET
+#ifdef JIFL_TEST_BUILD
+.Lhold_function:
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r11
+	call	jifl_plant_at_door
+	popq	%r11
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	jmp	.Lheld_function
+#endif
 SYM_FUNC_END(jifl_function_stub)
 
 #ifdef JIFL_CALLS_MAY_BE_COUNTED

@@ -211,6 +211,25 @@ def nested_activations():
          (target_of(alone, "contexts_recurse")["min"], target_of(alone, "contexts_recurse")["calls"]), (outer["min"], N))
 
 
+def left_by_a_jump():
+    """A call that has left the cache by a jump ends with its session, and is none of the next one's."""
+    words_ = ("insn", "fn:contexts_leave", "--only", "-f", "json")
+    Path(FILE).write_text("reset 0")
+    owner = session(*words_)
+    caller = background("sh", "-c", f"echo 'leave {FIRE}' >{FILE}")
+    stack = Path(f"/proc/{caller.pid}/stack")
+    wait_for("the function that it has jumped to sleeps", lambda: "contexts_stay" in stack.read_text())
+    wait_for("the call sleeps", lambda: state_of(caller.pid) == "S")
+    got = target_of(report(interrupt(owner)[0]), "contexts_leave")
+    same("left by a jump: the call is missed", (got["calls"], got["missed_by"]), (0, {"session-end": 1}))
+    owner = session(*words_)
+    caller.terminate()
+    caller.communicate()
+    got = target_of(report(interrupt(owner)[0]), "contexts_leave")
+    same("left by a jump: the next session has no call", (got["calls"], got["missed_by"]), (0, {}))
+    same("left by a jump: it was called", calls("leave"), dict.fromkeys(LEVELS, 0) | {"task": 1})
+
+
 def words():
     """Names, globs and modules mean the functions that they say."""
     data, made = counted("call", ["fn:contexts_?i*@jifl_contexts", "fn:contexts_wor?"], "wide")
@@ -438,6 +457,7 @@ def contexts(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     known_calls()
+    left_by_a_jump()
     each_context()
     own_process()
     costs()

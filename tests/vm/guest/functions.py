@@ -7,10 +7,13 @@ The functions are called by everything that runs: in system calls, faults, kerne
 locks held, interrupts off and inside the scheduler.
 """
 
+import signal
+import time
 from pathlib import Path
 
 from contexts import MODULE
-from lib import background, check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session
+from lib import (background, check, ends_clean, figure, interrupt, log_mark, main, module_file, plant, report, run, same,
+                 session, wait_for)
 
 # Called all the time. Each kernel has most of them.
 BUSY = """vfs_read vfs_write do_filp_open path_openat dput mutex_lock mutex_unlock _raw_spin_lock _raw_spin_unlock
@@ -28,6 +31,40 @@ def targets():
     """As globs, because these leave out what cannot be a target on this kernel."""
     sites = Path("/sys/kernel/tracing/available_filter_functions").read_text().splitlines()
     return [f"fn:{name[:-1]}?" for name in BUSY if name in sites]
+
+
+# The module as built for tests keeps a thread at a door that goes (host/kernel/plant.h).
+TEST_MODULE = module_file().replace("/modules/", "/modules-test/")
+DOOR = Path("/sys/module/jifl/parameters/door")
+# Asks for its group again and again, until a line comes.
+ASKER = """import os, select, sys
+while not select.select([sys.stdin], [], [], 0)[0]:
+    os.getpgid(0)
+print("well")"""
+# A session ends sooner by far, even on a busy host.
+SECONDS_OF_AN_END = 5
+
+
+def at_a_door():
+    """A session ends when no thread is at a door that it takes away, and the thread goes on."""
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE, *plant(), check=True)
+    asker = background("/usr/bin/python3", "-S", "-E", "-c", ASKER, stdin=-1)
+    owner = session("call", "fn:do_getpgid", "-f", "json")
+    DOOR.write_text("1")
+    owner.send_signal(signal.SIGINT)
+    wait_for("a thread is at the door", lambda: DOOR.read_text() == "3\n")
+    deadline = time.monotonic() + SECONDS_OF_AN_END
+    while owner.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check("at a door: the session's end waits for the thread", owner.poll() is None, owner.poll())
+    DOOR.write_text("0")
+    out, err = owner.communicate()
+    same("at a door: exit status", (owner.returncode, err.startswith("Detaching... ")), (0, True))
+    check("at a door: calls", report(out)["by_name"]["do_getpgid"]["calls"] > 0, out)
+    same("at a door: the thread goes on", asker.communicate("stop\n"), ("well\n", ""))
+    run("rmmod", "jifl", check=True)
+    run("insmod", TEST_MODULE if plant() else module_file(), *plant(), check=True)
 
 
 def one_system_call():
@@ -134,6 +171,7 @@ def known():
 
 def functions(count):
     mark = log_mark()
+    at_a_door()
     known()
     one_system_call()
     another_comes()

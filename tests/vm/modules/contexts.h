@@ -154,6 +154,19 @@ static KNOWN u64 contexts_sleep(u64 seed)
 	return contexts_work(seed);
 }
 
+/* Sleeps until a signal comes. */
+static KNOWN u64 contexts_stay(u64 seed)
+{
+	schedule_timeout_interruptible(MAX_SCHEDULE_TIMEOUT);
+	return contexts_work(seed);
+}
+
+/* Jumps there. */
+static __attribute__((noipa)) u64 contexts_leave(u64 seed)
+{
+	return contexts_stay(seed);
+}
+
 #define SLOT	0x18ul		/* as the ss in an interrupt's frame */
 #define SLOT_MS	3000
 

@@ -303,6 +303,15 @@ static int run_slot(struct context *context, unsigned int n)
 	return 0;
 }
 
+/* Once, until a signal comes. */
+static int run_leave(struct context *context, unsigned int n)
+{
+	if (contexts_leave(SEED) != worked(SEED))
+		atomic_long_inc(&context->wrong);
+	atomic_long_inc(&context->calls[TASK]);
+	return 0;
+}
+
 static int run_sleep(struct context *context, unsigned int n)
 {
 	unsigned int i;
@@ -335,6 +344,7 @@ static struct context contexts[] = {
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
 	{ "slot", run_slot },
+	{ "leave", run_leave },
 	{ "bare-task", run_task, .bare = true },
 	{ "slow", run_bare },
 	{ "looped", run_bare },
