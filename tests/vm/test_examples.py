@@ -45,6 +45,7 @@ FAILS = {
     "jifl why -x ENOTDIR sys:openat -- cat /etc/hostname/x": 1,
     "cat /no/such/file": 1,
     "jifl trace -A sys:getpgid -- python3 -c 'import os; os.getpgid(9999)'": 1,
+    "jifl why -x NULL fn:find_task_by_vpid -- python3 -c 'import os; os.getpgid(9999)'": 1,
     "jifl trace -A fn:do_getpgid -- python3 -c 'import os; os.getpgid(9999)'": 1,
 }
 

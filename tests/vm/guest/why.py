@@ -225,6 +225,20 @@ def alike():
     same("an unknown error", (end.returncode, end.stderr.count("\n"), "ENOENT" in end.stderr), (2, 1, True))
 
 
+def null():
+    """NULL is followed back as an error is, in functions that return pointers."""
+    absent = "import contextlib, os\nwith contextlib.suppress(OSError):\n    os.getpgid(9999999)"
+    end = run("jifl", "why", "-x", "null", "-f", "ndjson", "fn:find_task_by_vpid", "--", sys.executable, "-c", absent)
+    group = json.loads(end.stdout.splitlines()[-1])
+    same("NULL: of the function", (end.returncode, group["function"], group["errno"], group["number"]),
+         (0, "find_task_by_vpid", "NULL", 0))
+    check("NULL: a branch decided", decided(group)[0], group)
+    check("NULL: it is said", re.search(r"^\d+ calls, \d+ returned NULL; ", end.stderr, re.M), end.stderr)
+    for target, hint in (("fn:vfs_read", "it returns no pointer"), ("sys:read", "give functions only")):
+        end = run("jifl", "why", "-x", "NULL", target, "--for", "100ms")
+        check(f"NULL: {target} is refused", (end.returncode, end.stderr.count("\n")) == (2, 1) and hint in end.stderr, end)
+
+
 def often():
     Path("/proc/self/comm").write_text(NAME)
     libc = ctypes.CDLL(None)
@@ -246,6 +260,7 @@ def tests(vmlinux=None):
     texts(lines, causes(lines))
     same("jifl_known is unloaded", run("rmmod", "jifl_known").returncode, 0)
     alike()
+    null()
 
 
 if sys.argv[1:] == ["fail"]:

@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
     /// # Errors
     /// There is none, or the file is not known for certain.
     pub fn functions(&self, word: &str, file: &str) -> Result<Vec<u64>, Failure> {
-        let all = self.known(word, file, First::Any)?;
+        let (all, note) = self.known(word, file, First::Any)?;
         let all = match glob::is_pattern(file) {
             true => best(all, file),
             false => one(all, file).map_err(|why| Failure::usage(format!("{word}: {why}")))?,
@@ -93,6 +93,7 @@ impl<'a> Source<'a> {
                  line:FILE:LINE means the functions into which a line is inlined"
             )));
         }
+        tell(note);
         Ok(found.into_iter().collect())
     }
 
@@ -104,12 +105,21 @@ impl<'a> Source<'a> {
         first: First,
     ) -> Result<Vec<u64>, Failure> {
         let refused = |why: String| Failure::usage(format!("{word}: {why}"));
-        let all = one(self.known(word, file, first)?, file).map_err(refused)?;
-        at_line(&all, line).map_err(refused)
+        let (all, note) = self.known(word, file, first)?;
+        let all = one(all, file).map_err(refused)?;
+        let found = at_line(&all, line).map_err(refused)?;
+        tell(note);
+        Ok(found)
     }
 
-    /// The ranges of the files that a word means; there is one at least.
-    fn known(&self, word: &str, file: &str, first: First) -> Result<Vec<Line>, Failure> {
+    /// The ranges of the files that a word means; there is one at least. Also what is to be told if
+    /// others may be missing.
+    fn known(
+        &self,
+        word: &str,
+        file: &str,
+        first: First,
+    ) -> Result<(Vec<Line>, Option<String>), Failure> {
         let lines = match self.lines.get() {
             Some(lines) => lines,
             None => {
@@ -131,10 +141,9 @@ impl<'a> Source<'a> {
                 )),
             });
         }
-        if let Some(missing) = missing.filter(|_| is_of_several(file)) {
-            output::note(&format!("jifl: {word}: {missing}"));
-        }
-        Ok(ranges.all)
+        let missing = missing.filter(|_| is_of_several(file));
+        let note = missing.map(|missing| format!("jifl: {word}: {missing}"));
+        Ok((ranges.all, note))
     }
 
     fn ranges(&self, lines: &Lines, file: &str, first: First) -> Ranges {
@@ -168,6 +177,12 @@ impl<'a> Source<'a> {
     fn is_in(&self, address: u64, module: Option<&str>) -> bool {
         let function = self.symbols.function(address);
         function.is_some_and(|function| function.module() == module)
+    }
+}
+
+fn tell(note: Option<String>) {
+    if let Some(note) = note {
+        output::note(&note);
     }
 }
 
