@@ -38,7 +38,14 @@ def check_row(row, name, show):
     show(f"edges of {name}: {row['edges']} in {row['functions']} functions, of which {row['contradictory']} contradict themselves; "
          f"{100 * row['derived'] / max(row['edges'], 1):.1f} % follow; {row['compared']} of {row['counted']} counted ones compared, "
          f"{row['wrong']} wrong; {row['fewest_counters']} counters would do for {row['counters']}")
+    saved = [100 - 100 * row[f"exact_fewest_{name}"] / max(row[f"exact_{name}"], 1) for name in ("block_counters", "counters")]
+    show(f"executions of counters of {name}: {row['executed_block_counters']}; in {row['exact_functions']} functions the fewest "
+         f"would be exact: {row['exact_block_counters']} of blocks, {saved[0]:.1f} % saved; {row['exact_counters']} with branches, "
+         f"{saved[1]:.1f} % saved")
     assert row["wrong"] == 0, row
+    assert 0 < row["exact_functions"] <= row["functions"] - row["contradictory"], row
+    assert 0 < row["exact_fewest_block_counters"] < row["exact_block_counters"] <= row["executed_block_counters"], row
+    assert row["exact_fewest_counters"] < row["exact_counters"], row
     assert row["compared"] > 2000 and row["compared"] * 10 > row["counted"] * 9, row
     # Threads sleep in functions when a session ends, code runs natively, and faults.
     assert row["contradictory"] * 20 <= row["functions"], row
