@@ -310,14 +310,19 @@ mod tests {
             "vmlinux", "1", "0", "2", "100.0%", "100.0%", "2", "2", "0", "4", "2", "50.0%",
         ];
         assert_eq!(fields(lines[2]), expected, "{text}");
-        let expected = ["outer", "+0x0", "+0x40", "taken", "10", "10"];
+        // The branch is always taken: of 10 and 10 executed blocks one follows.
+        let expected = [
+            "vmlinux", "1", "1", "100.0%", "20", "10", "50.0%", "20", "10", "50.0%",
+        ];
         assert_eq!(fields(lines[6]), expected, "{text}");
+        let expected = ["outer", "+0x0", "+0x40", "taken", "10", "10"];
+        assert_eq!(fields(lines[10]), expected, "{text}");
         // A count that breaks the rule.
         recording.blocks[2].executed = 11;
         let counted = Counted::of(&recording, &program);
         let text = render(&program, &counted, &[0, 1], false, Form::Csv);
         let line = text.lines().nth(1);
-        assert_eq!(line, Some("0,1,0,4,0,0,0,2,1,vmlinux,0"));
+        assert_eq!(line, Some("0,1,0,4,0,0,0,0,0,0,0,0,21,0,2,1,vmlinux,0"));
         let text = render(&program, &counted, &[1], false, Form::Text);
         assert!(text.starts_with("nothing of this code"), "{text}");
     }
