@@ -346,6 +346,8 @@ impl<'a> Places<'a> {
         let slid = slid.map(|slide| place.start().wrapping_add(*slide));
         let start = match (slid, starts.as_slice()) {
             (Some(slid), all) if all.contains(&slid) => slid,
+            // Of a recording's own code, of which a module may lack the beginning.
+            (_, all) if all.contains(&place.start()) => place.start(),
             (_, [only]) => *only,
             _ => return None,
         };
