@@ -5,6 +5,7 @@ They are of the kernel that runs, and of its code and recordings elsewhere. Grap
 that code.
 """
 
+import csv
 import json
 import subprocess
 import zlib
@@ -38,7 +39,14 @@ def check_row(row, name, show):
     show(f"edges of {name}: {row['edges']} in {row['functions']} functions, of which {row['contradictory']} contradict themselves; "
          f"{100 * row['derived'] / max(row['edges'], 1):.1f} % follow; {row['compared']} of {row['counted']} counted ones compared, "
          f"{row['wrong']} wrong; {row['fewest_counters']} counters would do for {row['counters']}")
+    saved = [100 - 100 * row[f"exact_fewest_{name}"] / max(row[f"exact_{name}"], 1) for name in ("block_counters", "counters")]
+    show(f"executions of counters of {name}: {row['executed_block_counters']}; in {row['exact_functions']} functions the fewest "
+         f"would be exact: {row['exact_block_counters']} of blocks, {saved[0]:.1f} % saved; {row['exact_counters']} with branches, "
+         f"{saved[1]:.1f} % saved")
     assert row["wrong"] == 0, row
+    assert 0 < row["exact_functions"] <= row["functions"] - row["contradictory"], row
+    assert 0 < row["exact_fewest_block_counters"] < row["exact_block_counters"] <= row["executed_block_counters"], row
+    assert row["exact_fewest_counters"] < row["exact_counters"], row
     assert row["compared"] > 2000 and row["compared"] * 10 > row["counted"] * 9, row
     # Threads sleep in functions when a session ends, code runs natively, and faults.
     assert row["contradictory"] * 20 <= row["functions"], row
@@ -75,6 +83,40 @@ def check_graphs(kernel, recording):
     jifl("cfg", "fn:vfs_read", "--vmlinux", kernel, "--recording", "/bin/true", status=1)
 
 
+def shape(*words):
+    """A function's blocks and edges, with what is known of their executions."""
+    graph = json.loads(jifl("cfg", *words, "-f", "json"))["functions"][0]
+    blocks = [(block["address"], block["executed"], len(block["instructions"])) for block in graph["blocks"]]
+    edges = [[edge[name] for name in ("from", "to", "kind", "executed", "counted")] for edge in graph["edges"]]
+    return graph["whole"], graph["executions"], blocks, edges
+
+
+def figures(kernel):
+    """Name, module, blocks, instructions and edges of each function."""
+    text = jifl("analyze", "fn:*", "--vmlinux", kernel, "-f", "csv")
+    names = ("function", "module", "blocks", "instructions", "edges")
+    return {tuple(row[name] for name in names) for row in csv.DictReader(text.splitlines()) if row["function"]}
+
+
+def check_code(kernel, recording, plain, show):
+    """A recording that has code needs no kernel."""
+    for name in ["vfs_read", "path_openat", "do_filp_open", "link_path_walk.part.0.constprop.0"]:
+        words = [f"fn:{name}", "--recording", recording]
+        found = shape(*words)
+        assert found == shape(*words, "--vmlinux", kernel), name
+        assert found[0] and len(found[2]) > 3, found
+    own = figures(recording)
+    others = own - figures(kernel)
+    show(f"a recording of {recording.stat().st_size:,} bytes, {plain.stat().st_size:,} without code: {len(own)} functions, of which "
+         f"{len(others)} are not as in the whole kernel: {sorted(others)[:5]}")
+    # Only what functions that are not in it would tell may be missing.
+    assert len(own) > 500 and len(others) * 100 < len(own), others
+    row = json.loads(jifl("analyze", "--recording", recording, "-f", "json"))["modules"][-1]
+    check_row(row, "a recording's own code", show)
+    line = jifl("analyze", plain, status=1)
+    assert "--code" in line, line
+
+
 def check_paths(kernel, trace):
     """Calls that the code names, and those that were seen."""
     words = ["--vmlinux", kernel]
@@ -103,4 +145,5 @@ def test_edges(kernel, show, tmp_path):
     rows = json.loads(jifl("analyze", code, "--recording", spoilt(tmp_path / "0.jifl"), "-f", "json"))["modules"]
     assert rows[-1]["wrong"] > 100, rows[-1]
     check_graphs(code, tmp_path / "0.jifl")
+    check_code(code, tmp_path / "code.jifl", tmp_path / "0.jifl", show)
     check_paths(code, tmp_path / "trace.jifl")

@@ -4,9 +4,13 @@
 That is each block, each way from block to block, each function that was entered, each fault.
 """
 
+import csv
 import json
+import socket
 import struct
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -140,3 +144,68 @@ def test_structure(kernel, show, tmp_path):
         number, _ = missing(tmp_path, "--plant", plant)
         assert number > 0, plant
         show(f"without {plant}: {number} missing")
+
+
+def of_functions(kernel):
+    """Figures of each function of the kernel itself."""
+    command = [harness.JIFL, "analyze", "fn:*", "--vmlinux", kernel, "-f", "csv"]
+    end = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert end.returncode == 0, end
+    rows = csv.DictReader(end.stdout.splitlines())
+    return [(row["function"], *(row[name] for name in OWN)) for row in rows if row["module"] == "vmlinux"]
+
+
+def written(monitor, images):
+    """Has QEMU write the machine's memory to these files: with virtual addresses, or without."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(monitor))
+        lines = client.makefile("rw")
+
+        def ask(command, **arguments):
+            lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+            lines.flush()
+            while "return" not in (answer := json.loads(lines.readline())):
+                assert "error" not in answer, answer
+
+        lines.readline()
+        ask("qmp_capabilities")
+        for paging, image in images:
+            ask("dump-guest-memory", paging=paging, protocol=f"file:{image}")
+
+
+@pytest.mark.parametrize("kernel", harness.turn(0))
+def test_images_of_memory(kernel, show, tmp_path):
+    """Of a running machine, as QEMU writes them: each function is as in /proc/kcore."""
+    images = [(paging, tmp_path / f"image{paging:d}") for paging in (False, True)]
+    failures = []
+
+    def write():
+        try:
+            end = time.monotonic() + 600
+            while not (tmp_path / "ready").exists():
+                assert time.monotonic() < end
+                time.sleep(0.2)
+            written(tmp_path / "monitor", images)
+        except Exception as failure:    # of a thread nobody else would see it
+            failures.append(repr(failure))
+        (tmp_path / "done").touch()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    harness.guest("image", tmp_path, kernel=kernel, show=show, rw=tmp_path, memory="512M",
+                  options=["--monitor", tmp_path / "monitor"])
+    writer.join()
+    assert not failures, failures
+    want = of_functions(tmp_path / "kernel")
+    assert len(want) > 10000
+    for paging, image in images:
+        assert of_functions(image) == want, image
+        with open(image, "rb") as file:
+            head = file.read(64)
+            (number,) = struct.unpack_from("<H", head, 56)
+            if number == 0xffff:    # PN_XNUM: it is in the first section's header
+                file.seek(struct.unpack_from("<Q", head, 40)[0] + 44)
+                (number,) = struct.unpack("<I", file.read(4))
+        show(f"image of memory{', with paging' if paging else ''}: {image.stat().st_size >> 20} MiB, {number} parts, "
+             f"{len(want)} functions as in /proc/kcore")
+        image.unlink()

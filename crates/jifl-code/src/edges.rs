@@ -32,7 +32,11 @@
 //! are 0. A fixup runs natively: what comes from its edge is not counted. So an edge of an
 //! exception is 0 in the equations, and never said to follow.
 
+mod counters;
+
 use crate::graph::{EdgeKind, End, Graph};
+
+pub use self::counters::{Counters, counters, executions};
 
 /// How often a block was entered, and how often it was left; `None` where that is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,59 +92,6 @@ pub fn follow(graph: &Graph) -> Vec<bool> {
     let _ = equations.bridges();
     let answer = equations.answer(graph);
     answer.iter().map(Option::is_some).collect()
-}
-
-/// Numbers of counters for a function.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// One for each block, and one for each conditional branch.
-    pub each: u64,
-    /// The fewest from which all others follow.
-    pub fewest: u64,
-}
-
-/// How many counters a function needs. The fewest stand on the ways that are not in a spanning tree
-/// of blocks and the outside (Knuth and Stevenson 1973): of `w` ways between `b` blocks and the
-/// outside, in `c` parts that are not connected, `w - (b + 1) + c`. That holds where calls
-/// return.
-pub fn counters(graph: &Graph) -> Counters {
-    let blocks = graph.blocks.len();
-    let mut parts = Parts((0..=blocks).collect());
-    let (mut ways, mut joined) = (0, 0);
-    for (from, to) in ways_of(graph) {
-        ways += 1;
-        joined += u64::from(parts.join(from.unwrap_or(blocks), to.unwrap_or(blocks)));
-    }
-    let conditional = |block: &usize| match graph.blocks[*block].end {
-        End::Branch => true,
-        End::Return | End::Leaves => !graph.successors(*block).is_empty(),
-        _ => false,
-    };
-    let branches = (0..blocks).filter(conditional).count();
-    Counters {
-        each: (blocks + branches) as u64,
-        fewest: ways - joined,
-    }
-}
-
-/// Nodes that are connected have the same root.
-struct Parts(Vec<usize>);
-
-impl Parts {
-    fn root(&mut self, mut node: usize) -> usize {
-        while self.0[node] != node {
-            self.0[node] = self.0[self.0[node]];
-            node = self.0[node];
-        }
-        node
-    }
-
-    /// Connects two nodes. Were they not connected yet?
-    fn join(&mut self, one: usize, other: usize) -> bool {
-        let (one, other) = (self.root(one), self.root(other));
-        self.0[one] = other;
-        one != other
-    }
 }
 
 /// Does execution go along such edges, and is it counted where they lead?

@@ -38,13 +38,80 @@ pub fn names(mask: u32) -> Vec<&'static str> {
         .collect()
 }
 
-/// Tells effects. It keeps memory for the next answer.
-pub struct Effects(InstructionInfoFactory);
+/// Tells effects. It keeps memory for the next answer, and answers on registers that it has given.
+pub struct Effects {
+    factory: InstructionInfoFactory,
+    /// By [`place`]: a [`name`], and what instructions of that name do to registers.
+    known: Vec<(u64, Effect)>,
+}
+
+/// So many answers are kept; a power of two.
+const KNOWN: usize = 2048;
+/// No instruction has this name.
+const NOBODY: u64 = u64::MAX;
 
 impl Default for Effects {
     fn default() -> Effects {
-        Effects(InstructionInfoFactory::new())
+        Effects {
+            factory: InstructionInfoFactory::new(),
+            known: vec![(NOBODY, Effect::default()); KNOWN],
+        }
     }
+}
+
+/// What an instruction does to registers depends on this alone: its form and the registers that it
+/// names. `None` where it may depend on more: on an immediate, a repetition, or registers that are
+/// not named.
+fn name(instruction: &Instruction) -> Option<u64> {
+    let operands = instruction.op_count();
+    let is_implied = |operand| {
+        let kind = instruction.op_kind(operand);
+        (OpKind::MemorySegSI..=OpKind::MemoryESRDI).contains(&kind)
+    };
+    let is_counted = is_shift(instruction) && instruction.op_kind(operands - 1) != OpKind::Register;
+    if operands > 3
+        || instruction.has_rep_prefix()
+        || instruction.has_repne_prefix()
+        || instruction.mnemonic() == Mnemonic::Enter
+        || is_counted
+        || (0..operands).any(is_implied)
+    {
+        return None;
+    }
+    let registers = [
+        instruction.op0_register(),
+        instruction.op1_register(),
+        instruction.op2_register(),
+        instruction.memory_base(),
+        instruction.memory_index(),
+    ];
+    let code = instruction.code() as u64;
+    let names = registers.into_iter();
+    Some(names.fold(code, |name, register| name << 8 | register as u64))
+}
+
+/// What an instruction does to registers.
+fn of_registers(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Effect {
+    let info = factory.info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
+    let mut effect = Effect::default();
+    for used in info.used_registers() {
+        let register = used.register();
+        let Some(bit) = number(register).map(|number| 1 << number) else {
+            continue;
+        };
+        let (reads, writes) = access(used.access());
+        effect.uses |= if reads { bit } else { 0 };
+        // A write of 8 or 16 bits keeps the rest.
+        let is_whole = register.is_gpr64() || register.is_gpr32();
+        effect.defines |= if writes && is_whole { bit } else { 0 };
+    }
+    effect
+}
+
+/// Where an answer is kept.
+fn place(name: u64) -> usize {
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio
+    (name.wrapping_mul(SPREAD) >> (u64::BITS - KNOWN.trailing_zeros())) as usize
 }
 
 impl Effects {
@@ -56,24 +123,26 @@ impl Effects {
                 defines: 0,
             };
         }
-        let info = self
-            .0
-            .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
-        let mut effect = Effect::default();
-        for used in info.used_registers() {
-            let register = used.register();
-            let Some(bit) = number(register).map(|number| 1 << number) else {
-                continue;
-            };
-            let (reads, writes) = access(used.access());
-            effect.uses |= if reads { bit } else { 0 };
-            // A write of 8 or 16 bits keeps the rest.
-            let is_whole = register.is_gpr64() || register.is_gpr32();
-            effect.defines |= if writes && is_whole { bit } else { 0 };
-        }
+        let mut effect = self.of_registers(instruction);
         effect.uses |= flags(instruction.rflags_read());
         if !may_keep_flags(instruction) {
             effect.defines |= flags(instruction.rflags_modified());
+        }
+        effect
+    }
+
+    /// The part of an effect that is on registers.
+    fn of_registers(&mut self, instruction: &Instruction) -> Effect {
+        let name = name(instruction);
+        if let Some(name) = name {
+            let (kept, effect) = self.known[place(name)];
+            if kept == name {
+                return effect;
+            }
+        }
+        let effect = of_registers(&mut self.factory, instruction);
+        if let Some(name) = name {
+            self.known[place(name)] = (name, effect);
         }
         effect
     }
@@ -86,7 +155,7 @@ impl Effects {
             return ALL & !RSP;
         }
         let used = self
-            .0
+            .factory
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE)
             .used_registers();
         let changed = used.iter().filter(|used| may_write(used.access()));
@@ -99,7 +168,7 @@ impl Effects {
     /// Whether an instruction may write its first operand.
     pub fn writes_first(&mut self, instruction: &Instruction) -> bool {
         let info = self
-            .0
+            .factory
             .info_options(instruction, InstructionInfoOptions::NO_MEMORY_USAGE);
         may_write(info.op0_access())
     }
@@ -159,10 +228,8 @@ fn flags(bits: u32) -> u32 {
     FLAG_SETS[(bits & 0x3f) as usize]
 }
 
-/// A shift by 0 keeps the flags, and so does a repeated comparison of nothing (Intel SDM 2).
-fn may_keep_flags(instruction: &Instruction) -> bool {
-    let by = instruction.op_count().saturating_sub(1);
-    let is_shift = matches!(
+fn is_shift(instruction: &Instruction) -> bool {
+    matches!(
         instruction.mnemonic(),
         Mnemonic::Shl
             | Mnemonic::Sal
@@ -174,18 +241,56 @@ fn may_keep_flags(instruction: &Instruction) -> bool {
             | Mnemonic::Rcr
             | Mnemonic::Shld
             | Mnemonic::Shrd
-    );
+    )
+}
+
+/// A shift by 0 keeps the flags, and so does a repeated comparison of nothing (Intel SDM 2).
+fn may_keep_flags(instruction: &Instruction) -> bool {
+    let by = instruction.op_count().saturating_sub(1);
     let may_be_0 = || match instruction.op_kind(by) {
         OpKind::Register => instruction.op_register(by) == Register::CL,
         _ => instruction.immediate8() & 0x1f == 0,
     };
-    is_shift && may_be_0() || instruction.has_rep_prefix() || instruction.has_repne_prefix()
+    is_shift(instruction) && may_be_0()
+        || instruction.has_rep_prefix()
+        || instruction.has_repne_prefix()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::flow::decode;
+
+    /// What was kept is what would be said anew: of random bytes, in which forms and registers come
+    /// again with other immediates and displacements.
+    #[test]
+    fn answers_that_are_kept_are_right() {
+        let (mut state, mut named) = (1_u64, 0);
+        let (mut effects, mut factory) = (Effects::default(), InstructionInfoFactory::new());
+        for _ in 0..200_000 {
+            let mut bytes = [0; 15];
+            for byte in &mut bytes {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                *byte = (state >> 24) as u8;
+            }
+            // Few opcodes, few prefixes, few operands: most come again.
+            let common = [
+                0x89, 0x8b, 0xc1, 0xd3, 0x0f, 0xf3, 0x67, 0x01, 0x31, 0xa4, 0xc8, 0x6b,
+            ];
+            bytes[0] = if bytes[0] & 1 == 0 { 0x48 } else { bytes[0] };
+            bytes[1] = common[usize::from(bytes[1]) % common.len()];
+            bytes[2] &= 0xdb;
+            let Some(instruction) = decode(&bytes, 0x1000) else {
+                continue;
+            };
+            named += u32::from(name(&instruction).is_some());
+            let anew = of_registers(&mut factory, &instruction);
+            assert_eq!(effects.of_registers(&instruction), anew, "{bytes:02x?}");
+        }
+        assert!(named > 50_000, "{named}");
+    }
 
     #[test]
     fn what_is_read_and_written() {

@@ -5,7 +5,7 @@
 //!
 //! 1. [`image`]: what is analysed, from a file ([`vmlinux`], with the names of [`kallsyms`];
 //!    modules, also compressed ones, [`packed`]) or from the kernel that runs ([`running`]), or
-//!    from an image of its memory ([`vmcore`]).
+//!    from an image of its memory ([`vmcore`]), or some functions of one of these ([`part`]).
 //! 2. [`layout`]: which text belongs to which function, by what [`names`] say.
 //! 3. [`explore`]: a function's blocks, edges and calls, from the ways that execution can take.
 //! 4. [`program`]: all functions together, and which of them never return.
@@ -35,6 +35,7 @@ pub mod live;
 pub mod names;
 pub mod observed;
 pub mod packed;
+pub mod part;
 pub mod program;
 pub mod running;
 pub mod summary;

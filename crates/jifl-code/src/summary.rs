@@ -44,8 +44,10 @@ pub struct Sums {
     pub derived_functions: u64,
     /// Counters for each block and each conditional branch.
     pub counters: u64,
-    /// The fewest counters from which all others follow.
+    /// Of these the fewest on ways from which all others follow.
     pub fewest_counters: u64,
+    /// The fewest counters of blocks alone from which those of all blocks follow.
+    pub fewest_block_counters: u64,
     /// Registers other than rsp that are dead at functions' entries, all together.
     pub dead_at_entries: u64,
     /// Blocks that end in a return or a jump to another function.
@@ -84,6 +86,7 @@ impl Sums {
             (&mut self.derived_functions, other.derived_functions),
             (&mut self.counters, other.counters),
             (&mut self.fewest_counters, other.fewest_counters),
+            (&mut self.fewest_block_counters, other.fewest_block_counters),
             (&mut self.dead_at_entries, other.dead_at_entries),
             (&mut self.exits, other.exits),
             (&mut self.dead_at_exits, other.dead_at_exits),
@@ -209,7 +212,8 @@ fn of_function(program: &Program, live: &Live, index: usize, space: &mut Space) 
     sums.derived = derived.iter().filter(|follows| **follows).count() as u64;
     sums.derived_functions = u64::from(sums.derived == sums.edges);
     let counters = edges::counters(graph);
-    (sums.counters, sums.fewest_counters) = (counters.each, counters.fewest);
+    (sums.counters, sums.fewest_counters) = (counters.ways, counters.fewest_ways);
+    sums.fewest_block_counters = counters.fewest_blocks;
     let calls = graph.calls.iter();
     for call in calls.filter(|call| !program.is_tracer(call.target)) {
         match call.target {

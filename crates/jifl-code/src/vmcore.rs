@@ -23,8 +23,15 @@ const KERNEL_MAP: u64 = 0xffff_ffff_8000_0000;
 const KERNEL_MAP_SIZE: u64 = 1 << 30;
 /// Its text and read-only data are not larger.
 const MOST_KERNEL: usize = 96 << 20;
-/// Neither are the headers, nor a note.
-const MOST_HEADERS: usize = 1 << 22;
+/// Neither is a note.
+const MOST_NOTES: usize = 1 << 22;
+/// There are no more parts. An image with virtual addresses has one for each range of pages that
+/// lie behind each other in both.
+const MOST_PARTS: usize = 1 << 20;
+/// The number of parts if it stands elsewhere: in the field of the first section that otherwise
+/// belongs to its kind (PN_XNUM, elf(5)).
+const ELSEWHERE: u16 = 0xffff;
+const NUMBER_ELSEWHERE: u64 = 44;
 const PAGE: usize = 4096;
 /// Of an ELF header, and of an entry of its table of parts.
 const HEADER: usize = 64;
@@ -47,7 +54,10 @@ struct Part {
 #[derive(Debug)]
 pub struct Core {
     file: File,
-    parts: Vec<Part>,
+    /// Parts that have a virtual address, in the order of these.
+    mapped: Vec<Part>,
+    /// All parts, in the order of their physical addresses.
+    physical: Vec<Part>,
     info: HashMap<String, String>,
     phys_base: i64,
 }
@@ -102,13 +112,14 @@ impl Core {
         if !is_core(&head) {
             return Err(Error("not an image of memory (ELF core) of x86-64".into()));
         }
-        let (Some(at), Some(number)) = (u64_at(&head, 32), u16_at(&head, 56)) else {
+        let (Some(at), Some(number)) = (u64_at(&head, 32), number_of_parts(&file, &head)) else {
             return Err(Error("cut short".into()));
         };
-        let table = read_some(&file, at, usize::from(number) * ENTRY).map_err(failed)?;
+        let table = read_some(&file, at, MOST_PARTS.min(number) * ENTRY).map_err(failed)?;
         let mut core = Core {
             file,
-            parts: Vec::new(),
+            mapped: Vec::new(),
+            physical: Vec::new(),
             info: HashMap::new(),
             phys_base: 0,
         };
@@ -122,6 +133,10 @@ impl Core {
                     .into(),
             ));
         }
+        core.mapped = core.physical.clone();
+        core.mapped.retain(|part| part.virt != 0);
+        core.mapped.sort_by_key(|part| part.virt);
+        core.physical.sort_by_key(|part| part.phys);
         let base = core.info.get("NUMBER(phys_base)");
         core.phys_base = base.and_then(|text| text.parse().ok()).unwrap_or(0);
         Ok(core)
@@ -137,9 +152,9 @@ impl Core {
             size: field(32),
         };
         match u32_at(entry, 0) {
-            Some(PT_LOAD) => self.parts.push(part),
+            Some(PT_LOAD) => self.physical.push(part),
             Some(PT_NOTE) => {
-                let length = MOST_HEADERS.min(usize::try_from(part.size).unwrap_or(MOST_HEADERS));
+                let length = MOST_NOTES.min(usize::try_from(part.size).unwrap_or(MOST_NOTES));
                 let notes = read_some(&self.file, part.offset, length).unwrap_or_default();
                 if let Some(text) = info(&notes) {
                     let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -156,34 +171,27 @@ impl Core {
         self.info.get("BUILD-ID").cloned().unwrap_or_default()
     }
 
+    /// Where bytes are in the file, if one part holds all of them.
+    fn place(&self, address: u64, length: u64) -> Option<u64> {
+        let in_mapped = place(&self.mapped, |part| part.virt, address, length);
+        in_mapped.or_else(|| {
+            let offset = address.checked_sub(KERNEL_MAP)?;
+            let is_kernel = offset.checked_add(length)? <= KERNEL_MAP_SIZE;
+            let phys = offset.checked_add_signed(self.phys_base)?;
+            place(&self.physical, |part| part.phys, phys, length).filter(|_| is_kernel)
+        })
+    }
+
     /// Fills bytes from a part that holds all of them. Zeros stay zeros if there is none.
     fn fill(&self, address: u64, bytes: &mut [u8]) -> bool {
-        let length = bytes.len() as u64;
-        let within = |begin: u64, size: u64, address: u64| {
-            let offset = address.checked_sub(begin)?;
-            (offset.checked_add(length)? <= size).then_some(offset)
-        };
-        let mapped = self.parts.iter().filter(|part| part.virt != 0);
-        let mut places = mapped.filter_map(|part| {
-            let offset = within(part.virt, part.size, address)?;
-            part.offset.checked_add(offset)
-        });
-        let phys = within(KERNEL_MAP, KERNEL_MAP_SIZE, address);
-        let phys = phys.and_then(|offset| offset.checked_add_signed(self.phys_base));
-        let place = places.next().or_else(|| {
-            let phys = phys?;
-            self.parts.iter().find_map(|part| {
-                let offset = within(part.phys, part.size, phys)?;
-                part.offset.checked_add(offset)
+        self.place(address, bytes.len() as u64)
+            .is_some_and(|place| {
+                let is_read = self.file.read_exact_at(bytes, place).is_ok();
+                if !is_read {
+                    bytes.fill(0);
+                }
+                is_read
             })
-        });
-        place.is_some_and(|place| {
-            let is_read = self.file.read_exact_at(bytes, place).is_ok();
-            if !is_read {
-                bytes.fill(0);
-            }
-            is_read
-        })
     }
 
     /// The image of its kernel, without modules.
@@ -229,6 +237,27 @@ impl Memory for Core {
     }
 }
 
+/// How many parts a file has.
+fn number_of_parts(file: &File, head: &[u8]) -> Option<usize> {
+    let number = u16_at(head, 56)?;
+    if number != ELSEWHERE {
+        return Some(number.into());
+    }
+    let section = u64_at(head, 40)?.checked_add(NUMBER_ELSEWHERE)?;
+    let bytes = read_some(file, section, 4).ok()?;
+    Some(u32_at(&bytes, 0)? as usize)
+}
+
+/// Where bytes are in the file, if one part holds all of them. Parts are in the order of where they
+/// begin; of those that overlap it is the one that begins last.
+fn place(parts: &[Part], begin: fn(&Part) -> u64, address: u64, length: u64) -> Option<u64> {
+    let behind = parts.partition_point(|part| begin(part) <= address);
+    let part = &parts[behind.checked_sub(1)?];
+    let offset = address - begin(part);
+    let is_inside = offset.checked_add(length)? <= part.size;
+    part.offset.checked_add(offset).filter(|_| is_inside)
+}
+
 /// The text of VMCOREINFO among notes.
 fn info(notes: &[u8]) -> Option<String> {
     let mut at = 0_usize;
@@ -268,9 +297,21 @@ mod tests {
         head[16..18].copy_from_slice(&ET_CORE.to_le_bytes());
         head[18..20].copy_from_slice(&EM_X86_64.to_le_bytes());
         head[32..40].copy_from_slice(&(HEADER as u64).to_le_bytes());
-        head[56..58].copy_from_slice(&(parts.len() as u16 + 1).to_le_bytes());
+        let number = parts.len() + 1;
         let mut data: Vec<u8> = Vec::new();
-        let begin = HEADER + (parts.len() + 1) * ENTRY;
+        let begin = HEADER + number * ENTRY;
+        match u16::try_from(number)
+            .ok()
+            .filter(|number| *number < ELSEWHERE)
+        {
+            Some(number) => head[56..58].copy_from_slice(&number.to_le_bytes()),
+            None => {
+                head[40..48].copy_from_slice(&(begin as u64).to_le_bytes());
+                head[56..58].copy_from_slice(&ELSEWHERE.to_le_bytes());
+                data.resize(64, 0);
+                data[44..48].copy_from_slice(&(number as u32).to_le_bytes());
+            }
+        }
         let all = [(PT_NOTE, 0, 0, notes.as_slice())];
         let loads = parts
             .iter()
@@ -323,6 +364,26 @@ mod tests {
         let found = core.bulk(TEXT - PAGE as u64, 2 * PAGE).unwrap();
         assert_eq!((found[0], found[PAGE]), (0, 7));
         assert!(core.image().unwrap_err().0.contains("no symbols"));
+    }
+
+    #[test]
+    fn parts_are_found_among_many() {
+        // Each page is a part, as where the kernel's pages do not lie behind each other.
+        let pages: Vec<[u8; 4]> = (0..70_000).map(|page: u32| [page as u8; 4]).collect();
+        let part = |(page, bytes): (usize, &'_ [u8; 4])| (TEXT + 4 * page as u64, 0, *bytes);
+        let pages: Vec<(u64, u64, [u8; 4])> = pages.iter().enumerate().rev().map(part).collect();
+        let parts = pages
+            .iter()
+            .map(|(virt, phys, bytes)| (*virt, *phys, &bytes[..]));
+        let parts: Vec<(u64, u64, &[u8])> = parts.collect();
+        let core = |bytes: &[u8]| open(bytes).unwrap();
+        let mut few = core(&file(&parts[..60_000], &note()));
+        assert_eq!(few.read(TEXT + 4 * 60_001 + 1, 3), Some(vec![97; 3]));
+        assert_eq!(few.read(TEXT + 4 * 60_001 + 1, 4), None);
+        assert_eq!(few.read(TEXT, 4), None);
+        let mut many = core(&file(&parts, &note()));
+        assert_eq!(many.read(TEXT, 4), Some(vec![0; 4]));
+        assert_eq!(many.bulk(TEXT + 4, 4), Some(vec![1; 4]));
     }
 
     #[test]

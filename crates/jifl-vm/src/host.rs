@@ -31,6 +31,9 @@ const MODULES: &[&str] = &[
     "overlay",
 ];
 
+/// What tells QEMU where the kernel is, for images of memory (`-device vmcoreinfo`).
+const MEMORY_IMAGE_MODULE: &str = "qemu_fw_cfg";
+
 /// Lines of the console shown with an error; an oops is long.
 const CONSOLE_LINES: usize = 20;
 const PANIC_LINES: usize = 80;
@@ -382,8 +385,10 @@ impl Watch {
 fn make_initramfs(config: &Config) -> Result<File, String> {
     let init = std::fs::read(&config.init)
         .map_err(|error| format!("{}: {error}", config.init.display()))?;
+    let mut wanted = MODULES.to_vec();
+    wanted.extend(config.monitor.is_some().then_some(MEMORY_IMAGE_MODULE));
     let modules = match &config.kernel.modules {
-        Some(directory) => kernel::resolve(directory, MODULES)?,
+        Some(directory) => kernel::resolve(directory, &wanted)?,
         None => Vec::new(), // a kernel with all of them built in
     };
     let archive = initramfs::build(&init, &modules)?;

@@ -52,6 +52,9 @@ pub struct Config {
     pub writable: Vec<PathBuf>,
     /// Where the whole log of the console goes.
     pub console: Option<PathBuf>,
+    /// Where QEMU's monitor listens; the machine then leaves in its images of memory where its
+    /// kernel is.
+    pub monitor: Option<PathBuf>,
     /// Warnings in the kernel's log are a failure, too.
     pub strict: bool,
     /// The machine must be up within this time.

@@ -106,6 +106,16 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
         add(&["-chardev", &format!("socket,id={STUB},fd={}", fds.stub)]);
     }
 
+    if let Some(path) = &config.monitor {
+        let path = escaped(path);
+        add(&[
+            "-chardev",
+            &format!("socket,id=user,path={path},server=on,wait=off"),
+        ]);
+        add(&["-mon", "chardev=user,mode=control"]);
+        add(&["-device", "vmcoreinfo"]);
+    }
+
     add_share(&mut add, ROOT_TAG, Path::new("/"), true);
     for (index, directory) in config.writable.iter().enumerate() {
         add_share(&mut add, &format!("rw{index}"), directory, false);
@@ -113,8 +123,13 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
     command
 }
 
+/// A path among the options of one argument.
+fn escaped(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
+}
+
 fn add_share(add: &mut impl FnMut(&[&str]), tag: &str, path: &Path, readonly: bool) {
-    let path = path.to_string_lossy().replace(',', ",,");
+    let path = escaped(path);
     let readonly = if readonly { ",readonly=on" } else { "" };
     // multidevs: the host's root has several file systems, whose inode numbers would collide.
     let fsdev = format!("local,id={tag},path={path},security_model=none,multidevs=remap{readonly}");

@@ -5,8 +5,8 @@ It also keeps what test_edges.py looks at.
 
 usage: edges.py DIRECTORY LOAD...
 
-DIRECTORY is the host's. It gets a recording of each load, one of `jifl trace`, and the directory
-`kernel`, which `jifl analyze --keep` makes. LOAD is a line of the shell.
+DIRECTORY is the host's. It gets a recording of each load, one of the first load with code, one of
+`jifl trace`, and the directory `kernel`, which `jifl analyze --keep` makes. LOAD is a line of the shell.
 """
 
 import json
@@ -70,6 +70,8 @@ def edges(directory, *loads):
         recording = directory / f"{number}.jifl"
         end = run("jifl", "record", "sys:*", "-o", recording, "--", "sh", "-c", load)
         check(f"load {number}: recorded", recording.exists(), end)
+    end = run("jifl", "record", "--code", "sys:*", "-o", directory / "code.jifl", "--", "sh", "-c", loads[0])
+    check("recorded with code", (directory / "code.jifl").exists(), end)
     as_annotated(directory / "annotated.jifl", loads[0])
     of_its_own_session()
     end = run("jifl", "trace", "-A", "sys:read", "--record", directory / "trace.jifl", "-o", "/run/trace", "--", "cat",

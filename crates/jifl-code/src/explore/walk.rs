@@ -147,6 +147,8 @@ pub struct Space {
 pub struct Walk<'a> {
     context: Context<'a>,
     unit: &'a Unit,
+    /// The kernel's tables have entries about its pieces.
+    is_in_tables: bool,
     space: &'a mut Space,
 }
 
@@ -161,6 +163,7 @@ impl<'a> Walk<'a> {
         Walk {
             context,
             unit,
+            is_in_tables: is_in_tables(context, unit),
             space,
         }
     }
@@ -323,6 +326,9 @@ impl<'a> Walk<'a> {
 
     /// Is there nothing but padding from here to the end of the piece, or for a while?
     fn is_padding(&self, at: u64, end: u64) -> bool {
+        if !may_fill(self.context.image.bytes(at).unwrap_or_default()) {
+            return false;
+        }
         // An invalid instruction is no padding either.
         let mut code = self.code(at, end).take(PADDING);
         code.all(|one| matches!(one.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
@@ -363,6 +369,9 @@ impl<'a> Walk<'a> {
     /// Ways that the kernel's tables know, and the instruction does not show.
     fn tables(&mut self, instruction: &Instruction) {
         let at = instruction.ip();
+        if !self.is_in_tables && self.unit.holds(at) {
+            return;
+        }
         let tables = &self.context.image.tables;
         if let Some(fixup) = self.context.image.fixup(at) {
             self.hide(at, fixup.to, EdgeKind::Exception);
@@ -402,5 +411,67 @@ impl<'a> Walk<'a> {
             self.space.hidden.push((from, to, kind));
             self.from(to);
         }
+    }
+}
+
+/// Is there an entry about a function's pieces in the tables that are looked at for each
+/// instruction? Most functions have none.
+fn is_in_tables(context: Context<'_>, unit: &Unit) -> bool {
+    let tables = &context.image.tables;
+    unit.pieces.iter().any(|piece| {
+        let fixup = tables
+            .fixups
+            .partition_point(|entry| entry.at < piece.start);
+        let key = tables.keys.partition_point(|entry| entry.0 < piece.start);
+        let all = &tables.alternatives;
+        let alternative = all.partition_point(|entry| entry.at < piece.start);
+        let next = [
+            tables.fixups.get(fixup).map(|entry| entry.at),
+            tables.keys.get(key).map(|entry| entry.0),
+            all.get(alternative).map(|entry| entry.at),
+        ];
+        next.into_iter().flatten().any(|at| at < piece.end)
+    })
+}
+
+/// May a nop or an int3 begin with these bytes? Their first ones exclude most instructions.
+fn may_fill(bytes: &[u8]) -> bool {
+    let is_rex = |byte: u8| byte & 0xf0 == 0x40;
+    let may_begin = |byte: u8| {
+        matches!(byte, 0x0f | 0x90 | 0xcc)
+            || matches!(
+                byte,
+                0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3
+            )
+    };
+    match bytes {
+        [first, second, ..] if is_rex(*first) => is_rex(*second) || may_begin(*second),
+        [first, ..] => is_rex(*first) || may_begin(*first),
+        [] => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All nops and int3 of two bytes, and of three with each prefix, are let through.
+    #[test]
+    fn what_may_fill_is_not_excluded() {
+        let mut number = 0;
+        for word in 0..=u16::MAX {
+            for behind in [0x90, 0xcc, 0x1f, 0x00, 0xc0] {
+                let [first, second] = word.to_le_bytes();
+                let bytes = [first, second, behind, 0, 0, 0, 0, 0, 0, 0];
+                let Some(one) = flow::decode(&bytes, 0x1000) else {
+                    continue;
+                };
+                if matches!(one.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+                    assert!(may_fill(&bytes), "{bytes:02x?}");
+                    number += 1;
+                }
+            }
+        }
+        assert!(number > 100, "{number}");
     }
 }

@@ -29,13 +29,17 @@ pub struct RecordArgs {
     /// Write to FILE
     #[arg(short, long, value_name = "FILE", default_value = FILE)]
     output: PathBuf,
+    /// Keep the code of the executed functions, too: `jifl cfg` and `jifl analyze` then need
+    /// nothing else, on any machine
+    #[arg(long)]
+    code: bool,
     #[command(flatten)]
     scope: Scope,
 }
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
-    blocks::record(&args.targets, &args.scope, &args.output)
+    blocks::record(&args.targets, &args.scope, &args.output, args.code)
 }
 
 #[cfg(test)]
@@ -46,7 +50,8 @@ mod tests {
 
     #[test]
     fn the_documented_lines_parse() {
-        let args: RecordArgs = parse("sys:* -- make -o x").unwrap();
+        let args: RecordArgs = parse("sys:* --code -- make -o x").unwrap();
+        assert!(args.code);
         assert_eq!(args.output, Path::new(FILE));
         let args: RecordArgs = parse("sys:openat -n nginx --for 10s -o nginx.jifl").unwrap();
         assert_eq!(args.output, Path::new("nginx.jifl"));

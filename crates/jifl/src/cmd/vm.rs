@@ -76,6 +76,10 @@ pub struct VmArgs {
     /// Write the whole log of the guest's console to FILE
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
+    /// Have QEMU's monitor (QMP) listen at this path, which must not exist; dump-guest-memory
+    /// writes images of memory
+    #[arg(long, value_name = "SOCKET")]
+    monitor: Option<PathBuf>,
     /// Fail, too, when the kernel's log holds a warning
     #[arg(long)]
     strict: bool,
@@ -152,6 +156,7 @@ fn configure(args: VmArgs, root: &Path) -> Result<Config, Failure> {
         modules,
         writable,
         console: args.console,
+        monitor: args.monitor,
         strict: args.strict,
         boot_timeout: Duration::from_secs(args.boot_timeout),
         timeout: (args.timeout > 0).then(|| Duration::from_secs(args.timeout)),

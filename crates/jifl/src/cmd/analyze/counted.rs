@@ -9,25 +9,29 @@
 //! together ([`pieces`]). A block that was not translated was not executed, unless it ran natively.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use jifl_code::depth::instructions;
 use jifl_code::edges::{self, Contradiction, Visits};
 use jifl_code::graph::{Block, EdgeKind, Graph};
-use jifl_code::program::Program;
+use jifl_code::program::{Function, Program};
 
 use super::input::Source;
 use crate::base::exit::Failure;
 use crate::kernel::images::KERNEL;
 use crate::kernel::symbols::Symbols;
-use crate::session::blocks::{Piece, branches, executed_at, pieces, site};
+use crate::session::blocks::{Piece, branches, executed_at, not_taken, pieces, site};
 use crate::session::recording::Recording;
+use jifl_sys::abi::{Count, NO_BRANCH};
 
 /// The executions.
 #[derive(Debug, Default)]
 pub struct Counted {
     pieces: Vec<Piece>,
+    /// The session's blocks, in the order of addresses.
+    counts: Vec<Count>,
     /// Of conditional branches, by their addresses: executed, taken.
     branches: HashMap<u64, (u64, u64)>,
     /// Blocks of the recording.
@@ -36,6 +40,17 @@ pub struct Counted {
     pub elsewhere: u64,
     /// Blocks that had no counter.
     pub refused: u64,
+}
+
+/// How often counters of a function were executed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Increments {
+    /// Those of the session's blocks, which also end at calls.
+    pub blocks: u64,
+    /// Those of branches that were not taken.
+    pub branches: u64,
+    /// What the fewest would have been; `None` where these would not have told the truth.
+    pub fewest: Option<edges::Counters>,
 }
 
 /// The executions of a function's edges, in the order of [`Graph::edges`].
@@ -87,7 +102,7 @@ impl Counted {
         let mut own = Vec::new();
         for block in &profile.blocks {
             match places.at(block.orig) {
-                Some(at) => own.push(jifl_sys::abi::Count { orig: at, ..*block }),
+                Some(at) => own.push(Count { orig: at, ..*block }),
                 None => counted.elsewhere += 1,
             }
         }
@@ -97,6 +112,8 @@ impl Counted {
             sums.1 += branch.taken;
         }
         counted.pieces = pieces(&own);
+        own.sort_by_key(|block| block.orig);
+        counted.counts = own;
         counted
     }
 
@@ -139,6 +156,36 @@ impl Counted {
             counted: self.both_ways(program, graph),
             derived: edges::derive(graph, &visits),
         }
+    }
+
+    /// How often the counters of a function were executed. `edges` are those of the function.
+    pub fn increments(
+        &self,
+        program: &Program,
+        function: &Function,
+        edges: &EdgeCounts,
+    ) -> Increments {
+        let of_piece = |piece: &Range<u64>| {
+            let first = self.counts.partition_point(|own| own.orig < piece.start);
+            let end = self.counts.partition_point(|own| own.orig < piece.end);
+            &self.counts[first..end.max(first)]
+        };
+        let mut increments = Increments::default();
+        for block in function.unit.pieces.iter().flat_map(of_piece) {
+            increments.blocks += block.executed;
+            if block.branch != NO_BRANCH {
+                increments.branches += not_taken(block);
+            }
+        }
+        if edges.derived.is_ok() {
+            let graph = &function.graph;
+            let blocks = graph.blocks.iter();
+            let visits: Vec<Visits> = blocks.map(|block| self.visits(program, block)).collect();
+            let all = (0..graph.edges.len()).map(|edge| edges.of(edge).map(|(count, _)| count));
+            let all: Vec<Option<u64>> = all.collect();
+            increments.fewest = edges::executions(graph, &visits, &all);
+        }
+        increments
     }
 
     /// Counts of the two edges of conditional branches.
@@ -299,6 +346,8 @@ impl<'a> Places<'a> {
         let slid = slid.map(|slide| place.start().wrapping_add(*slide));
         let start = match (slid, starts.as_slice()) {
             (Some(slid), all) if all.contains(&slid) => slid,
+            // Of a recording's own code, of which a module may lack the beginning.
+            (_, all) if all.contains(&place.start()) => place.start(),
             (_, [only]) => *only,
             _ => return None,
         };

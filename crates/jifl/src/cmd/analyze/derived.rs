@@ -36,6 +36,17 @@ struct Row {
     counters: u64,
     /// The fewest counters from which all others follow.
     fewest_counters: u64,
+    /// Executions of counters: of the session's blocks, and of branches.
+    executed_block_counters: u64,
+    executed_branch_counters: u64,
+    /// Functions in which nothing broke the rule: the fewest counters would have been right.
+    exact_functions: u64,
+    /// Executions in these, of the counters of blocks, and of the fewest.
+    exact_block_counters: u64,
+    exact_fewest_block_counters: u64,
+    /// The same, of the counters of blocks and branches.
+    exact_counters: u64,
+    exact_fewest_counters: u64,
 }
 
 /// An edge of a function.
@@ -63,6 +74,13 @@ impl Row {
         self.wrong += other.wrong;
         self.counters += other.counters;
         self.fewest_counters += other.fewest_counters;
+        self.executed_block_counters += other.executed_block_counters;
+        self.executed_branch_counters += other.executed_branch_counters;
+        self.exact_functions += other.exact_functions;
+        self.exact_block_counters += other.exact_block_counters;
+        self.exact_fewest_block_counters += other.exact_fewest_block_counters;
+        self.exact_counters += other.exact_counters;
+        self.exact_fewest_counters += other.exact_fewest_counters;
     }
 }
 
@@ -117,13 +135,23 @@ fn of_function(program: &Program, counted: &Counted, index: usize) -> (Row, Vec<
     let graph = &function.graph;
     let counts = counted.edges(program, graph);
     let counters = edges::counters(graph);
+    let executed = counted.increments(program, function, &counts);
     let mut row = Row {
         functions: 1,
-        counters: counters.each,
-        fewest_counters: counters.fewest,
+        counters: counters.ways,
+        fewest_counters: counters.fewest_ways,
         contradictory: u64::from(counts.derived.is_err()),
+        executed_block_counters: executed.blocks,
+        executed_branch_counters: executed.branches,
         ..Row::default()
     };
+    if let Some(fewest) = executed.fewest {
+        row.exact_functions = 1;
+        row.exact_block_counters = executed.blocks;
+        row.exact_fewest_block_counters = fewest.fewest_blocks;
+        row.exact_counters = executed.blocks + executed.branches;
+        row.exact_fewest_counters = fewest.fewest_ways;
+    }
     let derived = counts
         .derived
         .unwrap_or_else(|_| vec![None; graph.edges.len()]);
@@ -195,7 +223,7 @@ fn shown(rows: &[Row], edges: &[Edge]) -> String {
         cells
     }));
     let title = "Counts of edges from counts of blocks, of functions that were executed (7.3)";
-    let mut text = format!("{title}\n{}", table(&lines));
+    let mut text = format!("{title}\n{}\n{}", table(&lines), executions(rows));
     if !edges.is_empty() {
         let titles = ["FUNCTION", "FROM", "TO", "KIND", "COUNTED", "FOLLOWS"];
         let mut lines = vec![titles.map(str::to_owned).to_vec()];
@@ -210,6 +238,40 @@ fn shown(rows: &[Row], edges: &[Edge]) -> String {
         text += &format!("\n{}", table(&lines));
     }
     text
+}
+
+/// The table of executions.
+fn executions(rows: &[Row]) -> String {
+    let titles = [
+        "MODULE",
+        "FNS",
+        "EXACT",
+        "OF BLOCKS",
+        "BLOCKS",
+        "FEWEST",
+        "SAVED",
+        "BRANCHES",
+        "FEWEST",
+        "SAVED",
+    ];
+    let mut lines = vec![titles.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|row| {
+        let saved = |all: u64, fewest| percent(all.saturating_sub(fewest), all);
+        vec![
+            row.module.clone(),
+            grouped(row.functions),
+            grouped(row.exact_functions),
+            percent(row.exact_block_counters, row.executed_block_counters),
+            grouped(row.exact_block_counters),
+            grouped(row.exact_fewest_block_counters),
+            saved(row.exact_block_counters, row.exact_fewest_block_counters),
+            grouped(row.exact_counters),
+            grouped(row.exact_fewest_counters),
+            saved(row.exact_counters, row.exact_fewest_counters),
+        ]
+    }));
+    let title = "Executions of counters of blocks, of blocks and branches, and of the fewest";
+    format!("{title}\n{}", table(&lines))
 }
 
 fn json(rows: &[Row], edges: Option<&Vec<Edge>>) -> String {
@@ -248,14 +310,19 @@ mod tests {
             "vmlinux", "1", "0", "2", "100.0%", "100.0%", "2", "2", "0", "4", "2", "50.0%",
         ];
         assert_eq!(fields(lines[2]), expected, "{text}");
-        let expected = ["outer", "+0x0", "+0x40", "taken", "10", "10"];
+        // The branch is always taken: of 10 and 10 executed blocks one follows.
+        let expected = [
+            "vmlinux", "1", "1", "100.0%", "20", "10", "50.0%", "20", "10", "50.0%",
+        ];
         assert_eq!(fields(lines[6]), expected, "{text}");
+        let expected = ["outer", "+0x0", "+0x40", "taken", "10", "10"];
+        assert_eq!(fields(lines[10]), expected, "{text}");
         // A count that breaks the rule.
         recording.blocks[2].executed = 11;
         let counted = Counted::of(&recording, &program);
         let text = render(&program, &counted, &[0, 1], false, Form::Csv);
         let line = text.lines().nth(1);
-        assert_eq!(line, Some("0,1,0,4,0,0,0,2,1,vmlinux,0"));
+        assert_eq!(line, Some("0,1,0,4,0,0,0,0,0,0,0,0,21,0,2,1,vmlinux,0"));
         let text = render(&program, &counted, &[1], false, Form::Text);
         assert!(text.starts_with("nothing of this code"), "{text}");
     }

@@ -16,6 +16,7 @@ use crate::base::nearest::nearest;
 use crate::kernel::images;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::running;
+use crate::session::recording::Recording;
 
 /// Where the code comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +44,19 @@ impl Source {
         file.map_or(Source::Running, |path| Source::File(path.to_owned()))
     }
 
+    /// A file if one was given; else the code that a recording has, if it has any.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn of_recording(file: Option<&Path>, recording: Option<&Path>) -> Result<Source, Failure> {
+        if let (None, Some(path)) = (file, recording) {
+            if Recording::read(path)?.code.is_some() {
+                return Ok(Source::of(recording));
+            }
+        }
+        Ok(Source::of(file))
+    }
+
     /// Reads it.
     pub fn open(&self) -> Result<Image, Failure> {
         let path = match self {
@@ -52,6 +66,11 @@ impl Source {
         };
         let failed =
             |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+        if Recording::is_file(path) {
+            let code = Recording::read(path)?.code;
+            let code = code.ok_or_else(|| failed(&NO_CODE))?;
+            return Ok(code.image());
+        }
         if let Some(file) = image_of_memory(path) {
             let mut core = Core::open(file).map_err(|error| failed(&error))?;
             return core.image().map_err(|error| failed(&error));
@@ -65,6 +84,8 @@ impl Source {
         match self {
             Source::Running => images::kernel_build_id(),
             Source::File(path) if path.is_dir() => images::build_id_of_machine(path),
+            Source::File(path) if Recording::is_file(path) => Recording::read(path)
+                .map_or_else(|_| String::new(), |own| own.header.kernel.build_id),
             Source::File(path) => match image_of_memory(path).map(Core::open) {
                 Some(core) => core.map_or_else(|_| String::new(), |core| core.build_id()),
                 None => images::build_id_of_file(path),
@@ -88,6 +109,9 @@ fn image_of_memory(path: &Path) -> Option<File> {
     file.read_exact(&mut head).ok()?;
     vmcore::is_core(&head).then_some(file)
 }
+
+/// That a recording was made without code.
+const NO_CODE: &str = "it has no code: `jifl record --code` keeps that of executed functions";
 
 /// That only the running kernel can be kept.
 const NOT_RUNNING: &str = "--keep copies of the kernel that runs: give no file";

@@ -62,7 +62,8 @@ Examples:
   jifl analyze fn:vfs_read --vmlinux vmlinux -f csv")]
 pub struct AnalyzeArgs {
     /// fn:GLOB, mod:GLOB, or a file: a vmlinux, a module, also compressed by xz or zstd, an image
-    /// of memory (vmcore, of which modules are not read), or a directory that --keep has made
+    /// of memory (vmcore, of which modules are not read), a recording of `jifl record --code`, or a
+    /// directory that --keep has made
     #[arg(value_name = "TARGET|FILE")]
     what: Option<String>,
     /// Of this file, not of the kernel that runs
@@ -114,6 +115,10 @@ pub struct CallersArgs {
 /// Runs `jifl analyze`.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let (source, scope) = input::parse(args.what.as_deref(), args.vmlinux.as_deref())?;
+    let source = match source {
+        Source::Running => Source::of_recording(None, args.recording.as_deref())?,
+        source => source,
+    };
     if let Some(directory) = &args.keep {
         source.keep(directory)?;
         return Ok(DONE);

@@ -35,6 +35,7 @@ pub struct Row {
     derived_functions: u64,
     counters: u64,
     fewest_counters: u64,
+    fewest_block_counters: u64,
     dead_at_entries: u64,
     exits: u64,
     dead_at_exits: u64,
@@ -108,6 +109,7 @@ fn row(program: &Program, module: &str, sums: &Sums) -> Row {
         derived_functions: sums.derived_functions,
         counters: sums.counters,
         fewest_counters: sums.fewest_counters,
+        fewest_block_counters: sums.fewest_block_counters,
         dead_at_entries: sums.dead_at_entries,
         exits: sums.exits,
         dead_at_exits: sums.dead_at_exits,
@@ -165,14 +167,9 @@ pub fn text(rows: &[Row]) -> String {
         "ENTRIES", "DEAD", "EXITS", "DEAD", "INSNS", "DEAD", "NO FLAGS",
     ];
     let called = ["FNS", "CALLS/FN", "MOST", "FUNCTION"];
-    let edges = [
-        "FNS",
-        "EDGES",
-        "DERIVED",
-        "FNS DERIVED",
-        "COUNTERS",
-        "FEWEST",
-        "SAVED",
+    let edges = ["FNS", "EDGES", "DERIVED", "FNS DERIVED"];
+    let counters = [
+        "FNS", "BLOCKS", "FEWEST", "SAVED", "BRANCHES", "FEWEST", "SAVED",
     ];
     let calls = ["FNS", "DIRECT/FN", "INDIRECT/FN"];
     let tables = [
@@ -226,12 +223,23 @@ pub fn text(rows: &[Row]) -> String {
                     grouped(row.edges),
                     percent(row.derived_edges, row.edges),
                     percent(row.derived_functions, row.functions),
+                ]
+            },
+        ),
+        titled(
+            "Counters of blocks, of blocks and branches, and the fewest that would do",
+            &counters,
+            rows,
+            |row| {
+                let saved = |all: u64, fewest| percent(all.saturating_sub(fewest), all);
+                vec![
+                    grouped(row.functions),
+                    grouped(row.blocks),
+                    grouped(row.fewest_block_counters),
+                    saved(row.blocks, row.fewest_block_counters),
                     grouped(row.counters),
                     grouped(row.fewest_counters),
-                    percent(
-                        row.counters.saturating_sub(row.fewest_counters),
-                        row.counters,
-                    ),
+                    saved(row.counters, row.fewest_counters),
                 ]
             },
         ),

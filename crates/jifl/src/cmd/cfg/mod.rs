@@ -50,7 +50,7 @@ enum Form {
 fn:0xADDRESS is the function that has this address: several functions may have one name.
 
 Without --vmlinux it is the kernel that runs, with its modules, as its text stands now: that takes
-root. Live registers are those whose value may still be used at the beginning of a block. Source
+root. With a recording of `jifl record --code` it is the code that this has. Live registers are those whose value may still be used at the beginning of a block. Source
 lines are shown where debug information is found.
 
 With CMD, --for, --count or a filter of tasks a session runs first, and its executions are shown:
@@ -66,7 +66,7 @@ pub struct CfgArgs {
     /// fn:NAME, or fn:0xADDRESS; several are quicker in one command than in several
     #[arg(required = true, value_name = "FUNCTION")]
     functions: Vec<String>,
-    /// Of this file, a vmlinux or a module, not of the kernel that runs
+    /// Of this file, a vmlinux, a module or a recording, not of the kernel that runs
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
     /// Show how often blocks and edges were executed in this recording of `jifl record`
@@ -98,7 +98,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         .collect::<Result<_, _>>()?;
     // Its patches are gone from the text when that is read.
     let session = args.session()?;
-    let source = Source::of(args.vmlinux.as_deref());
+    let source = Source::of_recording(args.vmlinux.as_deref(), args.recording.as_deref())?;
     let program = Program::of(source.open()?);
     let mut found = Vec::new();
     for pattern in &patterns {
@@ -118,7 +118,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         let notes = counted.notes(name);
         notes.iter().for_each(|note| output::note(note));
     }
-    let symbols = Rc::new(args.symbols(&program));
+    let symbols = Rc::new(symbols(&source, &program));
     let lines = args.lines(&source, &symbols)?;
     let live = Live::of(&program, Trust::Compiled);
     let mut former = Former {
@@ -146,6 +146,14 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
     };
     Sink::open(args.output.as_deref())?.write(&shown)?;
     Ok(session.map_or(DONE, |(_, status)| status))
+}
+
+/// Names of addresses: the running kernel's, or those of the file.
+fn symbols(source: &Source, program: &Program) -> Symbols {
+    match source {
+        Source::Running => Symbols::of_kernel(),
+        Source::File(_) => Symbols::parse(&analyze::kallsyms(program)),
+    }
 }
 
 /// A picture has one graph.
@@ -186,14 +194,6 @@ impl CfgArgs {
         self.scope.check()?;
         let (profile, status) = blocks::observe(&self.scope, session, &table, Symbols::of_kernel)?;
         Ok(Some((Recording::of_profile(&profile), status)))
-    }
-
-    /// Names of addresses: the running kernel's, or those of the file.
-    fn symbols(&self, program: &Program) -> Symbols {
-        match &self.vmlinux {
-            None => Symbols::of_kernel(),
-            Some(_) => Symbols::parse(&analyze::kallsyms(program)),
-        }
     }
 
     /// Lines of the file, if it has debug information; else from where distributions have it.

@@ -164,17 +164,23 @@ pub fn run_each(
     Ok(status.unwrap_or(if cut_short { LIMIT } else { DONE }))
 }
 
-/// Runs a session for its recording alone.
+/// Runs a session for its recording alone, with the code of the functions if that is wanted.
 ///
 /// # Errors
-/// As for [`run`].
-pub fn record(targets: &[String], scope: &Scope, path: &Path) -> Result<u8, Failure> {
+/// As for [`run`]. Or the code cannot be read: the recording is written without it.
+pub fn record(targets: &[String], scope: &Scope, path: &Path, code: bool) -> Result<u8, Failure> {
     let table = Table::all();
     let start = start(targets, FLAG_BRANCHES, &table, scope)?;
     scope.check()?;
     let destination = Destination::open(path)?;
     let (profile, status) = observe(scope, start, &table, Symbols::of_kernel)?;
-    recording::keep(destination, &Recording::of_profile(&profile))?;
+    let mut recording = Recording::of_profile(&profile);
+    let with_code = if code {
+        recording.keep_code(&profile)
+    } else {
+        Ok(())
+    };
+    recording::keep(destination, &recording).and(with_code)?;
     Ok(status)
 }
 

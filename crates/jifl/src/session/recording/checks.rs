@@ -2,7 +2,7 @@
 //! What must hold for a recording before anything is done with it: a recording may come from
 //! anywhere.
 
-use super::{At, Block, Recording, Trace};
+use super::{At, Block, Code, Recording, Trace};
 
 /// One line that says what is wrong.
 pub fn check(recording: &Recording) -> Result<(), String> {
@@ -12,6 +12,8 @@ pub fn check(recording: &Recording) -> Result<(), String> {
         "an address in no image"
     } else if !sums_fit(recording) {
         "counts too large to be true"
+    } else if !recording.code.iter().all(Code::is_plain) {
+        "code that is none"
     } else {
         return Ok(());
     };

@@ -55,6 +55,13 @@ fn frame(version: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Does a file begin as one?
+pub fn is_recording(path: &Path) -> bool {
+    let mut head = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head == *MAGIC
+}
+
 /// Reads one; the error is one line without the file's name.
 pub fn read(path: &Path) -> Result<Recording, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;

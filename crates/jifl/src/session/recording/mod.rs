@@ -9,6 +9,7 @@
 //! names are the same as on the recorded machine.
 
 pub mod checks;
+mod code;
 mod destination;
 pub mod file;
 pub mod header;
@@ -21,6 +22,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use code::Code;
 pub use destination::Destination;
 pub use kept::{Keeper, Kept};
 pub use warm::{Warm, Warmed};
@@ -29,11 +31,13 @@ use self::header::Header;
 use crate::base::exit::Failure;
 pub use crate::kernel::images::Image;
 use crate::kernel::images::{self, Images};
+use crate::kernel::running;
 use crate::kernel::symbols::Symbols;
 use crate::session::blocks::Profile;
 use crate::session::report::Report;
 use crate::show::output;
 use crate::show::text::grouped;
+use jifl_code::part::part;
 use jifl_sys::abi::{Count, Kind, NO_BRANCH};
 
 /// Default path of a recording.
@@ -55,6 +59,9 @@ pub struct Recording {
     /// Calls of a session of kind trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
+    /// Code of the functions that were executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
 }
 
 /// The calls that `jifl trace` has kept, and the places of the entered functions, by their numbers.
@@ -135,6 +142,7 @@ impl Recording {
             symbols: Vec::new(),
             blocks: Vec::new(),
             trace: None,
+            code: None,
         }
     }
 
@@ -147,6 +155,22 @@ impl Recording {
             .and_then(|recording| checks::check(&recording).map(|()| recording))
             .map_err(|what| Failure::failed(format!("{}: {what}", path.display())))?;
         Ok(recording)
+    }
+
+    /// Is a file one?
+    pub fn is_file(path: &Path) -> bool {
+        file::is_recording(path)
+    }
+
+    /// Keeps the code of the functions that were executed, as it stands now.
+    ///
+    /// # Errors
+    /// The kernel does not let its memory or its addresses be read.
+    pub fn keep_code(&mut self, profile: &Profile) -> Result<(), Failure> {
+        let image = running::image(Path::new("/"))?;
+        let addresses = profile.executed().map(|block| block.orig);
+        self.code = Some(Code::of(&part(&image, addresses)));
+        Ok(())
     }
 
     /// The blocks, as the session had them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sum of recordings of the same kernel build. Addresses are those of the first recording. Code
 //! that only other recordings have (modules, code that belongs to no module) gets addresses where
-//! the first has nothing.
+//! the first has nothing. The sum has no code: its addresses are those of one boot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -70,6 +70,7 @@ pub fn add(mut sum: Recording, other: Recording) -> Result<Recording, String> {
     });
     add_blocks(&mut sum.blocks, blocks);
     add_report(&mut sum.report, other.report);
+    sum.code = None;
     sum.without_counter = sum.without_counter.saturating_add(other.without_counter);
     sum.header.recordings = sum
         .header

@@ -36,6 +36,7 @@ pub fn of_profile(profile: &Profile) -> Recording {
     Recording {
         symbols: places.symbols(&symbols),
         trace: None,
+        code: None,
         blocks: profile.blocks.iter().map(block).collect(),
         report: profile.report.clone(),
         without_counter: profile.refused,
@@ -62,6 +63,7 @@ pub fn of_trace(report: &Report, symbols: &Symbols, kept: Kept, functions: &[u64
             kept,
             functions: functions.iter().map(at).collect(),
         }),
+        code: None,
         blocks: Vec::new(),
         report: report.clone(),
         without_counter: 0,
