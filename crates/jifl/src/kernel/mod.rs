@@ -13,6 +13,7 @@ pub mod pattern;
 pub mod prototypes;
 pub mod running;
 pub mod sections;
+pub mod signature;
 pub mod softirqs;
 pub mod symbols;
 pub mod syscalls;
