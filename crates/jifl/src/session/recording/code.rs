@@ -183,7 +183,7 @@ mod tests {
             &[(0xffff_ffff_8100_0000, "Tuple")],
         );
         image.symbols[0].is_global = false;
-        let at = |offset| 0xffff_ffff_8100_0000 + offset;
+        let at = |offset: u64| 0xffff_ffff_8100_0000 + offset;
         let tables = &mut image.tables;
         tables.fixups = vec![Fixup {
             at: at(0),
