@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::abi::{
     Action, Block, Condition, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op, PluginCtl,
-    PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment, SessionInfo, Splice, Start,
-    Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
+    PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment, SessionInfo,
+    Splice, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.

@@ -94,12 +94,12 @@ impl Prototypes {
 
 /// The types that have the name of a function, `name` or `name [module]`.
 fn ids(btf: &Btf, function: &str) -> Option<Vec<u32>> {
-        // A function of the kernel may have the name of one in a module without types.
-        let (name, section) = match function.split_once(" [") {
-            Some((name, _)) => (name, btf.split()?),
-            None => (function, btf.base()),
-        };
-        section.resolve_ids_by_name(name).ok()
+    // A function of the kernel may have the name of one in a module without types.
+    let (name, section) = match function.split_once(" [") {
+        Some((name, _)) => (name, btf.split()?),
+        None => (function, btf.base()),
+    };
+    section.resolve_ids_by_name(name).ok()
 }
 
 /// The prototype of the function, if the types of a name contain exactly one.

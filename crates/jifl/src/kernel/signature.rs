@@ -8,8 +8,8 @@
 //! counts as one, and a difference in what a structure of that name has does not.
 
 use btf_rs::{Btf, BtfType, FuncProto, Type};
+use gimli::{AttributeValue, DwTag, Dwarf, EntriesTreeNode, Reader, Unit, UnitOffset};
 use gimli::{DW_AT_abstract_origin, DW_AT_byte_size, DW_AT_encoding, DW_AT_name, DW_AT_type};
-use gimli::{AttributeValue, Dwarf, DwTag, EntriesTreeNode, Reader, Unit, UnitOffset};
 
 use super::btf;
 use super::lines::debug_of;
@@ -139,7 +139,11 @@ fn parameters<R: Reader>(
 
 type Entry<'a, 'u, R> = gimli::DebuggingInformationEntry<'a, 'u, R>;
 
-fn name_of<R: Reader>(dwarf: &Dwarf<R>, unit: &Unit<R>, entry: &Entry<'_, '_, R>) -> Option<String> {
+fn name_of<R: Reader>(
+    dwarf: &Dwarf<R>,
+    unit: &Unit<R>,
+    entry: &Entry<'_, '_, R>,
+) -> Option<String> {
     let value = entry.attr_value(DW_AT_name).ok()??;
     let name = dwarf.attr_string(unit, value).ok()?;
     Some(name.to_string_lossy().ok()?.into_owned())

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Entry, Hit, Record, Replacement, SessionInfo, Start, Stat, Status, TARGET_FUNCTION,
-    TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
+    ABI_VERSION, Block, Entry, Hit, Record, Replacement, SessionInfo, Start, Stat, Status,
+    TARGET_FUNCTION, TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
 use rustix::io::Errno;
@@ -314,12 +314,10 @@ impl Door for Fake {
                 }
                 _ => return refuse(Errno::NOENT),
             },
-            Request::Replacement(asked) => {
-                match state.replacements.get(asked.index as usize) {
-                    Some(known) => *asked = *known,
-                    None => return refuse(Errno::NOENT),
-                }
-            }
+            Request::Replacement(asked) => match state.replacements.get(asked.index as usize) {
+                Some(known) => *asked = *known,
+                None => return refuse(Errno::NOENT),
+            },
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {
                     return refuse(errno);

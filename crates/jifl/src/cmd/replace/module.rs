@@ -34,8 +34,7 @@ impl With {
             Some((file, function)) => (format!("{file}.ko"), Some(function.to_owned())),
             None => (word.to_owned(), None),
         };
-        let bytes =
-            fs::read(&file).map_err(|error| Failure::failed(format!("{file}: {error}")))?;
+        let bytes = fs::read(&file).map_err(|error| Failure::failed(format!("{file}: {error}")))?;
         let name = name_in(&bytes)
             .ok_or_else(|| Failure::usage(format!("{file}: it is not a kernel module")))?;
         Ok(With {
