@@ -2,7 +2,8 @@
 /*
  * Functions that replace those of jifl_contexts (modules/contexts.h) and of storm.c. Reading
  * /proc/replaced gives for each of them how often it was called at the levels task, softirq and
- * hard interrupt, and how many calls are inside. "go" written there lets sleepers go on, "wait" has later ones sleep.
+ * hard interrupt, and how many calls are inside. "go" written there lets sleepers go on, "wait" has
+ * later ones sleep.
  */
 #include <linux/module.h>
 #include <linux/preempt.h>
