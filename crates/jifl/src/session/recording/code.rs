@@ -27,7 +27,7 @@ pub struct Code {
     /// Names of functions in it, and of what they call; with `T` before a global one, else `t`.
     names: BTreeMap<Address, Vec<String>>,
     /// Fixups of exceptions: instruction, where it goes on, and what a register is set to.
-    fixups: Vec<(Address, Address, Option<(u8, i64)>)>,
+    fixups: Vec<Entry>,
     /// ud2 that are warnings.
     warnings: Option<Vec<Address>>,
     /// Jump labels: where they stand, and where each leads when its key is the other way.
@@ -37,6 +37,8 @@ pub struct Code {
     /// Text that nothing instruments.
     noinstr: Vec<(Address, Address)>,
 }
+
+type Entry = (Address, Address, Option<(u8, i64)>);
 
 /// `0xffffffff81000000`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -193,7 +195,7 @@ mod tests {
         tables.warnings = Some(vec![at(3)]);
         tables.keys = vec![(at(0), at(3))];
         tables.static_calls = vec![at(2)];
-        tables.untouchable = vec![at(0)..at(1)];
+        tables.untouchable = std::iter::once(at(0)..at(1)).collect();
         image
     }
 
