@@ -18,6 +18,7 @@ mod writer;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -194,6 +195,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
         false => Compiled::default(),
     };
+    note_slow(places.splices.len(), programs.actions.is_empty());
     session.programs = programs;
     session.splices = places.splices.clone();
     let told = told(&words, &places, &layouts, &symbols);
@@ -206,6 +208,32 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         asked.records(),
         &calls,
     )
+}
+
+/// A kprobe for each of so many places takes more than seconds.
+const MANY: usize = 2000;
+/// Sessions with more places have breakpoints of the module's own.
+const OWN: &str = "/sys/module/jifl/parameters/own_breakpoints";
+
+/// Says that the start takes long, and what shortens it. `plain`: executions are counted, and no
+/// more is done.
+fn note_slow(places: usize, plain: bool) {
+    let least = fs::read_to_string(OWN).unwrap_or_default();
+    let least: usize = least.trim().parse().unwrap_or(0);
+    if places <= MANY || least < places {
+        return;
+    }
+    let way = match plain {
+        true => format!(
+            "where nobody else sets kprobes meanwhile, `echo 1000 > {OWN}` has the module set them \
+             itself, in seconds"
+        ),
+        false => "a count alone can have breakpoints that are set in seconds".into(),
+    };
+    let places = grouped(places as u64);
+    output::note(&format!(
+        "jifl: a kprobe is set for each of {places} places, which may take minutes; {way}"
+    ));
 }
 
 /// A place, without a session.
