@@ -78,6 +78,7 @@ typedef struct jifl_plugin_probe {
 	struct jifl_probe_group *group;	/* NULL: not started */
 	bool stop_later;
 	bool has_call;
+	bool jumps;			/* probe_init_returns: to another function */
 	unsigned long call[40];		/* struct jifl_probe_call; it is not moved */
 } probe_t;
 
@@ -101,12 +102,46 @@ typedef struct jifl_plugin_probe {
 	jifl_plugin_probe_init_name(&jifl_this_plugin, probe, where, function, offset)
 
 /*
+ * int probe_init_returns(probe_t *probes, unsigned int n, unsigned int flags,
+ *			  unsigned long address)
+ * int probe_init_returns_name(probe_t *probes, unsigned int n, unsigned int flags,
+ *			       const char *function)
+ *
+ * Prepares a probe at each return of a function: before each instruction with which it returns, or
+ * jumps to another function, which returns for it. Each execution of the function comes to one of
+ * them at its end. flags: PROBE_SELDOM, or 0. Each gets its call by probe_insert_call, and all
+ * start at once by probe_start_all.
+ *
+ * Returns how many there are. If there are more than n, none is prepared. n may be 0.
+ *
+ * Process context, while none of the n probes is started.
+ * Errors: -EINVAL: no such function, it never returns, kprobes of others stand in it, or unknown
+ * flags; -EBUSY: one is started.
+ */
+#define probe_init_returns(probes, n, flags, address) \
+	jifl_plugin_probe_init_returns(&jifl_this_plugin, probes, n, flags, address)
+#define probe_init_returns_name(probes, n, flags, function) \
+	jifl_plugin_probe_init_returns_name(&jifl_this_plugin, probes, n, flags, function)
+
+/*
+ * bool probe_jumps(const probe_t *probe)
+ *
+ * Of a probe of probe_init_returns: does the function jump there to another one? Then what is
+ * returned is not known yet. Any context.
+ */
+static inline bool probe_jumps(const probe_t *probe)
+{
+	return probe->jumps;
+}
+
+/*
  * int probe_insert_call(probe_t *probe, void *fn, ...)
  *
  * What is called: fn, with arguments and a condition as ins_insert_call() of jifl.h has them, of
- * this instruction. At a function's beginning there are VALUE_ARG0 to VALUE_ARG5. ARG_CONTEXT gives
- * all registers; their ip is the address of the instruction, or that to which a branch goes on. A
- * probe has one call; a second one takes the place of the first.
+ * this instruction. At a function's beginning there are VALUE_ARG0 to VALUE_ARG5, and at an
+ * instruction that returns VALUE_RETVAL. ARG_CONTEXT gives all registers; their ip is the address
+ * of the instruction, or that to which a branch goes on. A probe has one call; a second one takes
+ * the place of the first.
  *
  * Process context, while the probe is not started.
  * Errors: as for *_insert_*: -EINVAL, -E2BIG; -EBUSY: the probe is started.
@@ -178,6 +213,10 @@ int jifl_plugin_probe_init(struct jifl_plugin *p, probe_t *probe, unsigned int w
 		    unsigned long address);
 int jifl_plugin_probe_init_name(struct jifl_plugin *p, probe_t *probe, unsigned int where,
 			 const char *function, unsigned long offset);
+int jifl_plugin_probe_init_returns(struct jifl_plugin *p, probe_t *probes, unsigned int n,
+				   unsigned int flags, unsigned long address);
+int jifl_plugin_probe_init_returns_name(struct jifl_plugin *p, probe_t *probes, unsigned int n,
+					unsigned int flags, const char *function);
 int jifl_plugin_probe_insert(struct jifl_plugin *p, probe_t *probe, void *fn, ...);
 int jifl_plugin_probe_start_all(struct jifl_plugin *p, probe_t *probes, unsigned int n);
 int jifl_plugin_probe_stop_all(struct jifl_plugin *p, probe_t *probes, unsigned int n);

@@ -16,6 +16,7 @@
  *   queue.c    queues
  *   symbol.c   names of addresses
  *   probe.c    probes: their places, and what they call
+ *   exits.c    probes at the returns of a function
  *   group.c    probes start and stop
  *   member.c   the session of probes that start at once
  *   mistake.c  logs wrong calls
@@ -113,13 +114,17 @@ enum jifl_want_at {
 /* Ends all instrumentation that the plugin itself did not end. Sleeps. In syscall.c. */
 void jifl_plugin_end_syscalls(struct jifl_plugin *p);
 
-/* --- probes: probe.c, group.c ------------------------------------------------------ */
+/* --- probes: probe.c, exits.c, group.c ------------------------------------------------------ */
 
 /* What a probe_t has for the module. */
 struct jifl_probe_call;
 struct jifl_probe_call *jifl_plugin_probe_call(probe_t *probe);
 /* Decodes the instruction there, as copies have it. false: there is none. Any context but NMI. */
 bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn);
+/* The function, or the cold part of one, that contains the address; false: none does. */
+bool jifl_plugin_probe_range(unsigned long address, unsigned long *begin, unsigned long *end);
+/* Is the code there what the compiler has put aside of a function? */
+bool jifl_plugin_probe_is_cold(unsigned long begin);
 /* A mistake about a probe: logs it with its place, and returns error. Process context. */
 int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what, const char *mistake);
 /*

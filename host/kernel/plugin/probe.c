@@ -85,8 +85,7 @@ bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn)
 
 /* --- places --------------------------------------------------------------------------------- */
 
-/* The function that contains the address; false: none does. */
-static bool jifl_probe_range(unsigned long address, unsigned long *begin, unsigned long *end)
+bool jifl_plugin_probe_range(unsigned long address, unsigned long *begin, unsigned long *end)
 {
 	unsigned long flags, size;
 	bool found;
@@ -134,8 +133,7 @@ static bool jifl_probe_comes_back(unsigned long at, unsigned long end, unsigned 
 	return false;
 }
 
-/* Is the code there what the compiler has put aside of a function? */
-static bool jifl_probe_is_cold(unsigned long begin)
+bool jifl_plugin_probe_is_cold(unsigned long begin)
 {
 	char name[KSYM_NAME_LEN];
 
@@ -148,8 +146,8 @@ static bool jifl_probe_part_comes_back(unsigned long at, unsigned long to)
 {
 	unsigned long begin, end;
 
-	return at && jifl_probe_range(at, &begin, &end) && jifl_probe_is_cold(begin) &&
-	       jifl_probe_comes_back(begin, end, to);
+	return at && jifl_plugin_probe_range(at, &begin, &end) &&
+	       jifl_plugin_probe_is_cold(begin) && jifl_probe_comes_back(begin, end, to);
 }
 
 /*
@@ -184,7 +182,7 @@ static const char *jifl_probe_find(probe_t *probe, unsigned long address)
 {
 	unsigned long begin, end, behind;
 
-	if (!jifl_probe_range(address, &begin, &end))
+	if (!jifl_plugin_probe_range(address, &begin, &end))
 		return "no function is there";
 	probe->function = begin;
 	behind = jifl_probe_behind_entry(begin);
@@ -281,11 +279,14 @@ static const char *jifl_probe_want(probe_t *probe, const void *fn, va_list ap, i
 
 	/* Nobody calls what was put aside. */
 	if (probe->address == jifl_probe_behind_entry(probe->function) &&
-	    !jifl_probe_is_cold(probe->function))
+	    !jifl_plugin_probe_is_cold(probe->function))
 		w.at = JIFL_AT_ROUTINE;
 	*error = -EINVAL;
 	if (!jifl_plugin_probe_decode(probe->address, &call->insn))
 		return "no instruction is there that can be read";
+	if (w.at != JIFL_AT_ROUTINE &&
+	    (call->insn.kind == IR_RET || call->insn.kind == IR_RET_THUNK))
+		w.at = JIFL_AT_RETURN;
 	if (w.after && !ir_kind_is_conditional(call->insn.kind))
 		return "no branch on a condition stands there";
 	cookie = jifl_host_lock();

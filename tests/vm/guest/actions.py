@@ -7,6 +7,7 @@ What is right is known from the module jifl_contexts, from what this process ask
 from kprobes at the same instructions.
 """
 
+import csv
 import ctypes
 import errno
 import json
@@ -14,12 +15,14 @@ import os
 import re
 import struct
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
 from contexts import CONTEXTS, FIRE, MODULE, N, call, end_callers
 from lib import Device, background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
 from probe import CALLS_ON, LEVELS, TRACING, Graphs
+from trace_forms import DECODED
 
 SEED, MASK = 0x1234567812345678, (1 << 64) - 1
 
@@ -175,6 +178,69 @@ def beside_kprobes(graphs):
     check("values, in their order", start is not None, (theirs[:5], ours[:5]))
     check("they were caught", report["places"][0]["caught"] >= len(theirs), report)
     (TRACING / "kprobe_events").write_text("")
+
+
+def forms(graphs):
+    """Records, intervals and reports in each form say the same."""
+    owner = probe("fn:contexts_work", "-f", "csv", "--record", "value=(u64)rdi,stack")
+    made = sum(call("task").values())
+    out, err = interrupt(owner)
+    title, *rows = csv.reader(out.splitlines())
+    same("csv: columns", title, ["time_ns", "cpu", "level", "pid", "tid", "comm", "place", "value", "stack"])
+    same("csv: a line each", Counter(row[6] for row in rows), Counter({"fn:contexts_work": made}))
+    check("csv: values", all(SEED <= int(row[7]) < SEED + 1000 and "do_syscall_64" in row[8] for row in rows), rows[:2])
+    check("csv: what there is besides is said", f"# {made:,} records\n" in err and "# missed 0; " in err and "# set up in " in err, err)
+    for form, decode in DECODED.items():
+        owner = probe("fn:contexts_work", "-f", form, "-o", "/run/records", "--record", "value=(u64)rdi,bad=*(u64 *)8,stack")
+        made = Counter()
+        for context in ("task", "timer"):
+            made.update(call(context))
+        out, err = interrupt(owner)
+        same(f"{form}: exit status, output", (owner.returncode, out), (0, ""))
+        events, names, other = decode(Path("/run/records").read_bytes())
+        same(f"{form}: an instant each", Counter((event.name, event.category, event.duration) for event in events),
+             Counter({("fn:contexts_work", level, None): number for level, number in made.items() if number}))
+        check(f"{form}: values", all(SEED <= event.details["value"] < SEED + 1000 and event.details["bad"] == "?" and
+                                     event.details["stack"] for event in events), events[:2])
+        same(f"{form}: threads", {event.thread for event in events if event.category == "task"}, {os.getpid()})
+        same(f"{form}: interrupts are on the tracks of processors", {event.process for event in events if event.category != "task"}, {0})
+        comm = Path("/proc/self/comm").read_text().strip()
+        same(f"{form}: the thread's name", names["thread_name", os.getpid()], (os.getpid(), comm))
+        check(f"{form}: what was missed is said", "# missed 0; " in err, err)
+        if form == "chrome":
+            same("chrome: the report is in it", (other["places"][0]["hits"], other["records"]),
+                 (sum(made.values()), {"written": sum(made.values()), "lost": 0}))
+    groups = probe("fn:contexts_work", "-f", "csv", "--by", "level", "--hist", "$arg0 & 1")
+    words = ["fn:contexts_work", f"fn:contexts_work{graphs.instructions('contexts_work')[2][0]}"]
+    live = [probe(*words, "-i", "100ms", "-f", form) for form in ("csv", "ndjson", "text")]
+    made = Counter()
+    for context in ("task", "timer", "task"):
+        made.update(call(context))
+        time.sleep(0.3)
+    as_text, as_ndjson, as_csv = (interrupt(owner) for owner in reversed(live))
+    total = sum(made.values())
+    title, *rows = csv.reader(as_csv[0].splitlines())
+    same("intervals in csv: columns", title, ["seconds", "place", "hits", "caught"])
+    sums = Counter()
+    for _, place, hits, _ in rows:
+        sums[place] += int(hits)
+    same("intervals in csv: sums", sums, Counter(dict.fromkeys(words, total)))
+    check("there are several", len({row[0] for row in rows if row[2] != "0"}) > 1, rows)
+    *intervals, report = [json.loads(line) for line in as_ndjson[0].splitlines()]
+    same("intervals in ndjson: sums", [sum(one["interval"][at]["hits"] for one in intervals) for at in range(2)], [total] * 2)
+    same("their report", [one["hits"] for one in report["places"]], [total] * 2)
+    check("its cost", report["start_ns"] > 0 and report["end_ns"] > 0, report)
+    times = [one["until_ns"] for one in intervals]
+    check("in order", times == sorted(times) and times[-1] <= report["duration_ns"], (times, report["duration_ns"]))
+    before, _, after = as_text[0].partition("\n\n")
+    same("intervals in text: sums", sum(int(line.split()[2].replace(",", "")) for line in before.splitlines()[1:]), 2 * total)
+    check("and the report below", after.startswith("PLACE") and "# set up in " in after, after)
+    out, _ = interrupt(groups)
+    title, *rows = csv.reader(out.splitlines())
+    same("groups in csv", (title, {row[1]: int(row[0]) for row in rows}),
+         (["hits", "level", "known", "sum", "place"], {level: number for level, number in made.items() if number}))
+    end = run("jifl", "probe", "fn:contexts_work", "-f", "perfetto", "--for", "100ms")
+    check("viewers show records", end.returncode == 2 and "give --record" in end.stderr, end)
 
 
 def unreadable(graphs):
@@ -403,7 +469,7 @@ def actions():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     graphs = Graphs("fn:contexts_work", "fn:vfs_read")
-    for part in (in_each_context, conditions, sums, beside_kprobes, unreadable, between_accesses, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
+    for part in (in_each_context, conditions, sums, forms, beside_kprobes, unreadable, between_accesses, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
         part(graphs)
     if Path("/sys/kernel/btf/vmlinux").exists():
         refusals(graphs)

@@ -66,8 +66,16 @@ def watchpid():
     for size, times in READS.items():
         for _ in range(times):
             os.pread(file, size, 0)
+    directory = os.open("/proc", os.O_RDONLY)
+    for _ in range(4):
+        try:
+            os.read(directory, 4096)
+        except IsADirectoryError:
+            pass
     said = stop("watchpid", mark)
     os.close(file)
+    os.close(directory)
+    check("reads that fail", "4 of its reads failed" in said, said)
     counts = {int(low): int(times) for low, times in re.findall(r"from (\d+) bytes on: (\d+) reads", "\n".join(said))}
     same("reads by size", {low: counts.get(low) for low in (0, 1, 64, 4096)}, {0: 3, 1: 5, 64: 7, 4096: counts.get(4096)})
     check("those of 4096 bytes", counts.get(4096, 0) >= 2, counts)

@@ -129,6 +129,47 @@ def address_of(name):
     return next(int(address, 16) for address, _, symbol, *_ in lines if symbol == name)
 
 
+def worked(x):
+    """What contexts_work returns."""
+    for _ in range(3):
+        x ^= x << 13 & (1 << 64) - 1
+        x ^= x >> 7
+        x ^= x << 17 & (1 << 64) - 1
+    return x
+
+
+def returns(plugin, graphs):
+    """Each execution of a function comes to one of its returns, with what it returns; also to a tail call."""
+    batch = {name: sum(worked(SEED + at) for at in range(N if name == "task" else FIRE)) for name in ("task", *INTERRUPTED)}
+    for seldom in ("", ":seldom"):
+        for context in ("task", *INTERRUPTED):
+            plugin.start([f"contexts_work:return{seldom}"], "value")
+            made = sum(call(context).values())
+            calls, sums = plugin.results()
+            times = made // (N if context == "task" else FIRE)
+            same(f"{context}{seldom}: what is returned", (sum(calls), sum(sums) % 2**64), (made, times * batch[context] % 2**64))
+            plugin.stop()
+        plugin.start([f"{name}:return{seldom}" for name in ("contexts_tail", "contexts_recurse", "do_getpgid")], "value")
+        tails, deep, ids = sum(call("tail").values()), sum(call("recursion").values()), 50
+        for _ in range(ids):
+            os.getpgid(0)
+        calls, sums = plugin.results()
+        # contexts_tail returns by a jump alone, and the value is not known there.
+        same(f"tail calls and recursion{seldom}", (calls[:2], sums[0]), ([tails, deep], 0))
+        same(f"all returns of do_getpgid{seldom}", sum(calls[2:]), ids)
+        plugin.stop()
+    for function in ("vfs_read", "vfs_write", "do_filp_open", "path_openat", "do_sys_openat2", "exit_mmap"):
+        end = run("jifl", "probe", "--list", f"fn:{function}%return")
+        check(f"{function} has returns", end.returncode == 0 and end.stdout, end)
+        plugin.start([f"{function}:return"])
+        same(f"all returns of {function}", len(plugin.rows()), len(end.stdout.splitlines()))
+        plugin.stop()
+    kprobes = Kprobes(f"contexts_work{graphs.instructions('contexts_work')[1][0]}")
+    plugin.refused("kprobes stand in it", ["contexts_work:return"])
+    kprobes.clear()
+    plugin.refused("the kernel has no function no_such", ["no_such:return"])
+
+
 def others(plugin, graphs):
     """Functions without a door, recursion, sleep."""
     bare = [f"contexts_bare:before", f"contexts_bare{graphs.instructions('contexts_bare')[-1][0]}:before"]
@@ -263,6 +304,7 @@ def program(_, rounds):
     plugin, other = Plugin("probes"), Plugin("more_probes")
     each_context(plugin, graphs)
     arguments(plugin, graphs)
+    returns(plugin, graphs)
     others(plugin, graphs)
     natively(plugin, graphs)
     together(plugin, other, graphs)

@@ -62,13 +62,13 @@ def chrome(text):
 # Fields of its messages, by their numbers: name, and what is in it. A list: of the field there may
 # be several.
 ANNOTATION = {1: ("name_iid", int), 2: ("bool", bool), 3: ("uint", int), 4: ("int", "signed"), 6: ("string", str)}
-ANNOTATION[11] = ("dict", [ANNOTATION])
+ANNOTATION.update({11: ("dict", [ANNOTATION]), 12: ("array", [ANNOTATION])})
 INTERNED = {1: ("iid", int), 2: ("name", str)}
 PACKET = {
     8: ("timestamp", int), 10: ("sequence", int), 13: ("flags", int),
     6: ("clocks", {1: ("clock", [{1: ("id", int), 2: ("time", int)}]), 2: ("primary", int)}),
     59: ("defaults", {58: ("clock", int)}),
-    60: ("track", {1: ("uuid", int), 3: ("process", {1: ("pid", int), 6: ("name", str)}),
+    60: ("track", {1: ("uuid", int), 2: ("name", str), 3: ("process", {1: ("pid", int), 6: ("name", str)}),
                    4: ("thread", {1: ("pid", int), 2: ("tid", int), 5: ("name", str)})}),
     12: ("interned", {1: ("categories", [INTERNED]), 2: ("events", [INTERNED]), 3: ("annotations", [INTERNED])}),
     11: ("event", {3: ("categories", "packed"), 4: ("details", [ANNOTATION]), 9: ("type", int), 10: ("name_iid", int),
@@ -114,12 +114,16 @@ def message(data, fields):
     return found
 
 
+def value_of(annotation, names):
+    (kind,) = [kind for kind in ("bool", "uint", "int", "string", "dict", "array") if kind in annotation] or ["dict"]
+    value = annotation.get(kind, [])
+    if kind == "array":
+        return [value_of(one, names) for one in value]
+    return details_of(value, names) if kind == "dict" else value
+
+
 def details_of(annotations, names):
-    found = {}
-    for annotation in annotations:
-        (value,) = [annotation[kind] for kind in ("bool", "uint", "int", "string", "dict") if kind in annotation] or [[]]
-        found[names[annotation["name_iid"]]] = details_of(value, names) if isinstance(value, list) else value
-    return found
+    return {names[annotation["name_iid"]]: value_of(annotation, names) for annotation in annotations}
 
 
 def perfetto(data):
@@ -134,7 +138,11 @@ def perfetto(data):
     for packet in packets[2:]:
         for kind, new in packet.get("interned", {}).items():
             interned[kind].update((one["iid"], one["name"]) for one in new)
-        if track := packet.get("track"):
+        if (track := packet.get("track")) and "name" in track:
+            # A processor's.
+            tracks[track["uuid"]] = {"pid": 0, "tid": int(track["name"].removeprefix("CPU "))}
+            continue
+        if track:
             owner, kind = (track["thread"], "thread") if "thread" in track else (track["process"], "process")
             tracks[track["uuid"]] = owner
             if "name" in owner:

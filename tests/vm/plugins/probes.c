@@ -2,12 +2,14 @@
 /*
  * probes: probes at the places that the parameter `places` names, as words
  *	FUNCTION+OFFSET:before|taken|not-taken[:seldom]
+ *	FUNCTION:return[:seldom], which is a probe at each return
  * What is called at each of them says the parameter `call`:
  *	count		counts; it is inlined
  *	context		counts, and compares the registers of ARG_CONTEXT with other arguments
  *	argument	counts, and adds the first argument, at a function's beginning
  *	equal		counts where the first argument is `equal`
  *	branch		counts when the branch is taken, and keeps its target
+ *	value		counts, and adds what is returned, at a return that is no jump
  *	once		counts, and stops the probe
  *	itself		counts, and calls __task_pid_nr_ns for a thread
  *	tail		does nothing but go on in `itself`
@@ -91,6 +93,12 @@ static void branch(struct place *p, unsigned long taken, unsigned long target)
 		atomic64_set(&p->sum, target);
 }
 
+static void value(struct place *p, unsigned long returned)
+{
+	atomic64_inc(&p->calls);
+	atomic64_add(returned, &p->sum);
+}
+
 static void once(struct place *p, probe_t *probe)
 {
 	atomic64_inc(&p->calls);
@@ -126,6 +134,9 @@ static int insert(struct place *p, probe_t *probe)
 	if (!strncmp(call, "branch", 6))
 		return probe_insert_call(probe, branch, ARG_VOID_PTR, p, ARG_BRANCH_TAKEN,
 					 ARG_BRANCH_TARGET, ARG_END);
+	if (!strncmp(call, "value", 5) && !probe_jumps(probe))
+		return probe_insert_call(probe, value, ARG_VOID_PTR, p, ARG_REG, VALUE_RETVAL,
+					 ARG_END);
 	if (!strncmp(call, "once", 4))
 		return probe_insert_call(probe, once, ARG_VOID_PTR, p, ARG_VOID_PTR, probe, ARG_END);
 	if (!strncmp(call, "itself", 6))
@@ -136,6 +147,20 @@ static int insert(struct place *p, probe_t *probe)
 		return probe_insert_call(probe, itself, IF_EQUAL, VALUE_ARG1, ARG_INT32,
 					 PIDTYPE_TGID, ARG_VOID_PTR, p, ARG_END);
 	return probe_insert_call(probe, count, ARG_VOID_PTR, &p->calls, ARG_END);
+}
+
+static int add_returns(unsigned int flags, const char *function)
+{
+	const int found = probe_init_returns_name(&probes[n], MAX - n, flags, function);
+	int ret = found < 0 ? found : 0;
+	unsigned int i;
+
+	if (found > (int)(MAX - n))
+		return -E2BIG;
+	for (i = n; !ret && i < n + found; i++)
+		ret = insert(&all[i], &probes[i]);
+	n += ret ? 0 : found;
+	return ret;
 }
 
 static int add(char *word)
@@ -156,6 +181,8 @@ static int add(char *word)
 		if (kstrtoul(offset, 0, &at))
 			return -EINVAL;
 	}
+	if (!strncmp(where, "return", 6))
+		return add_returns(flags & PROBE_SELDOM, word);
 	if (n && ordered)
 		p->before = p - 1;
 	return probe_init_name(&probes[n], flags, word, at) ?: insert(p, &probes[n]) ?: (n++, 0);

@@ -347,7 +347,9 @@ pub fn measure<T>(
     meanwhile: impl FnOnce(u64) -> T,
 ) -> Result<(Report, T), Failure> {
     let before = device::status(door)?;
+    let starting = Instant::now();
     let functions = session.begin(door, table)?;
+    let start_ns = starting.elapsed().as_nanos() as u64;
     let adoption = session.adoption();
     let start = &session.start;
     let began = Instant::now();
@@ -355,7 +357,10 @@ pub fn measure<T>(
     let duration = began.elapsed();
     let mut stop = Stop::default();
     let mut cut_short = false;
-    if let Err(error) = door.call(Request::Stop(&mut stop)) {
+    let ending = Instant::now();
+    let stopped = door.call(Request::Stop(&mut stop));
+    let end_ns = ending.elapsed().as_nanos() as u64;
+    if let Err(error) = stopped {
         // `jifl detach` has ended the session. Its counts until then can still be read.
         cut_short = Errno::from_io_error(&error) == Some(Errno::NOENT);
         if !cut_short {
@@ -384,6 +389,8 @@ pub fn measure<T>(
         cut_short,
         cost: Cost::between(&before, &after),
         duration_ns: duration.as_nanos() as u64,
+        start_ns,
+        end_ns,
         drain_ns: stop.drain_ns,
         draining: stop.draining,
     };

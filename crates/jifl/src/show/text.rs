@@ -31,6 +31,14 @@ pub fn escaped(text: &str) -> String {
     safe
 }
 
+/// For a cell of CSV: in quotes where it needs them.
+pub fn csv(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
 /// `12.3%`; nothing of nothing is none.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

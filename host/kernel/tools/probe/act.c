@@ -118,7 +118,7 @@ static void jifl_act_sum(struct jifl_acting *a)
 		jifl_act_begin_group(a);
 	name->place = a->place - a->probe->places;
 	jifl_groups_add(a->probe->groups, name, a->group,
-			a->parts ? NULL : &a->place->group, value, a->is_signed);
+			a->parts ? NULL : &a->place->work->group, value, a->is_signed);
 	a->group = 0;
 	a->parts = 0;
 	a->has_value = false;
@@ -208,7 +208,7 @@ static bool jifl_act_condition(struct jifl_acting *a)
 {
 	if (!a->unknown)
 		return a->stack[0];
-	atomic64_inc(&a->place->untested);
+	atomic64_inc(&a->place->work->untested);
 	return false;
 }
 
@@ -221,8 +221,8 @@ static void jifl_act_hit(struct jifl_acting *a)
 
 static void jifl_act_bpf_program(struct jifl_acting *a)
 {
-	if (!jifl_act_bpf(a->place->program->bpf, a->regs))
-		atomic64_inc(&a->place->unrun);
+	if (!jifl_act_bpf(a->place->work->program->bpf, a->regs))
+		atomic64_inc(&a->place->work->unrun);
 }
 
 /* false: the program ends. */
@@ -272,7 +272,7 @@ static bool jifl_act_effect(struct jifl_acting *a, const struct jifl_op *op)
 /* from: the op with which it begins. */
 static void jifl_act_program(struct jifl_acting *a, u32 from)
 {
-	const struct jifl_program *program = a->place->program;
+	const struct jifl_program *program = a->place->work->program;
 	const struct jifl_op *op;
 	u32 i;
 
@@ -297,13 +297,13 @@ static void jifl_act_program(struct jifl_acting *a, u32 from)
 static void jifl_act_at(struct jifl_probe_place *place, struct pt_regs *regs,
 			enum jifl_level level, u32 from)
 {
-	const bool counted = place->program->ops[from].code == JIFL_OP_HIT;
+	const bool counted = place->work->program->ops[from].code == JIFL_OP_HIT;
 	struct jifl_acting a;
 
 	if (counted)
 		this_cpu_inc(*place->counter);
 	if (this_cpu_read(jifl_act_runs) && !JIFL_HOST_PLANTED(programs_nested)) {
-		atomic64_inc(&place->nested);
+		atomic64_inc(&place->work->nested);
 		return;
 	}
 	this_cpu_write(jifl_act_runs, true);
@@ -336,7 +336,7 @@ void jifl_act_rest(struct jifl_probe_place *place, struct pt_regs *regs)
 	enum jifl_level level;
 	const unsigned long flags = jifl_own_irq_save_at(&level);
 
-	jifl_act_at(place, regs, level, place->front->from);
+	jifl_act_at(place, regs, level, place->work->front->from);
 	jifl_own_irq_restore_at(flags, level);
 }
 

@@ -150,7 +150,7 @@ void jifl_probe_insert_call(struct ir_block *b, struct jifl_probe_place *place, 
 		[JIFL_SPLICE_TAKEN] = IR_TAKEN,
 		[JIFL_SPLICE_NOT_TAKEN] = IR_AFTER,
 	};
-	const struct jifl_probe_call *call = place->call;
+	const struct jifl_probe_call *call = place->work->call;
 
 	if (!jifl_probe_same(&b->insns[at], call) ||
 	    !(call->taken ? jifl_probe_put_both(b, at, call) :
@@ -240,7 +240,7 @@ static void jifl_probe_call_fn(const struct jifl_probe_call *call, struct pt_reg
 
 void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs, bool taken)
 {
-	const struct jifl_probe_call *call = place->call;
+	const struct jifl_probe_call *call = place->work->call;
 	/* The kernel says where the int3 ends. */
 	const unsigned long ip = regs->ip;
 	const struct ir_fetch *context;
@@ -251,7 +251,7 @@ void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs
 		return;
 	/* The exception itself is one NMI level. */
 	if (jifl_probe_in_own_code() || (preempt_count() & NMI_MASK) != NMI_OFFSET) {
-		atomic64_inc(&place->nested);
+		atomic64_inc(&place->work->nested);
 		return;
 	}
 	context = ir_insert_context(&call->insert);
@@ -306,5 +306,5 @@ u64 jifl_probe_uncalled(const struct jifl_session *s, u32 index)
 {
 	const struct jifl_probe *p = s->tool_data;
 
-	return atomic64_read(&p->places[index].nested);
+	return atomic64_read(&p->works[index].nested);
 }

@@ -277,9 +277,9 @@ static void jifl_probe_count_native(const struct jifl_probe_site *site, struct p
 		if (place->where != JIFL_SPLICE_BEFORE &&
 		    taken != (place->where == JIFL_SPLICE_TAKEN))
 			continue;
-		if (place->call)
+		if (jifl_probe_call(place))
 			jifl_probe_call_native(place, regs, taken);
-		else if (place->program)
+		else if (jifl_probe_program(place))
 			jifl_act_native(place, regs, jifl_probe_level(regs));
 		else
 			this_cpu_inc(*place->counter);

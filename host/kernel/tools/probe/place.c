@@ -184,9 +184,11 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->where = from->where;
 	place->aim = aim;
 	place->owner = s->tool_data;
+	if (place->owner->works)
+		place->work = &place->owner->works[place - place->owner->places];
 	if (from->action) {
-		place->program = &s->programs->programs[from->action - 1];
-		place->front = &place->owner->fronts[from->action - 1];
+		place->work->program = &s->programs->programs[from->action - 1];
+		place->work->front = &place->owner->fronts[from->action - 1];
 	}
 	/* The kernel moves a breakpoint from there behind it (arch_adjust_kprobe_addr). */
 	if (aim->target->kind != JIFL_TARGET_FUNCTION && from->address == aim->target->id &&
@@ -199,7 +201,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		return JIFL_SPLICE_BOUNDARY;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
-	if (place->skipped && (place->program || s->tool->is_plugin))
+	if (place->skipped && (from->action || s->tool->is_plugin))
 		return JIFL_SPLICE_ENTRY;
 	/* At the door there is no breakpoint, so no handler. */
 	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) && part->is_own)

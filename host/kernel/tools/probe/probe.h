@@ -69,29 +69,48 @@ struct jifl_probe_site {
 	u32 first, n;			/* its places */
 	atomic64_t caught;
 	bool lifted;			/* the kernel has taken the breakpoint away for a time */
-	unsigned long before, missed;	/* of the kprobe's nmissed; jifl_session_mutex */
+	/*
+	 * Of the kprobe's nmissed; jifl_session_mutex. While the breakpoint is set, what it was at
+	 * the beginning. Then, by how much it has grown.
+	 */
+	unsigned long missed;
 };
 
-/* A place in the list of a session. */
+/* What else is done at a place: of sessions with programs, and of plugins. */
+struct jifl_probe_work {
+	/* Both NULL: the executions are counted, and nothing else. */
+	const struct jifl_program *program;
+	const struct jifl_front *front;	/* of the program */
+	const struct jifl_probe_call *call; /* a plugin's */
+	struct jifl_groups_cell *group;	/* of the hits without a name; NULL: not yet known */
+	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
+};
+
+/* A place in the list of a session. There may be tens of thousands. */
 struct jifl_probe_place {
 	unsigned long address;
 	u8 where;			/* enum jifl_splice_where */
 	u8 cc;				/* the low nibble of a jcc's opcode; JIFL_PROBE_JRCXZ */
 	bool skipped;			/* a door skips the instruction: no breakpoint there */
 	bool refused;			/* a copy has found no room for the counter */
+	bool stopped;			/* a plugin's: it is to be lifted, or it is lifted */
+	bool lifted;			/* its copies are dropped; jifl_session_mutex */
 	struct jifl_probe_site *site;	/* NULL: skipped */
 	struct jifl_aim *aim;
 	struct jifl_probe *owner;
 	u64 __percpu *counter;
-	/* Both NULL: the executions are counted, and nothing else. */
-	const struct jifl_program *program;
-	const struct jifl_front *front;	/* of the program */
-	const struct jifl_probe_call *call; /* a plugin's */
-	struct jifl_groups_cell *group;	/* of the hits without a name; NULL: not yet known */
-	bool stopped;			/* a plugin's: it is to be lifted, or it is lifted */
-	bool lifted;			/* its copies are dropped; jifl_session_mutex */
-	atomic64_t untested, nested, unrun; /* as in struct jifl_hits */
+	struct jifl_probe_work *work;	/* NULL: executions are counted, and nothing else */
 };
+
+static inline const struct jifl_program *jifl_probe_program(const struct jifl_probe_place *place)
+{
+	return place->work ? place->work->program : NULL;
+}
+
+static inline const struct jifl_probe_call *jifl_probe_call(const struct jifl_probe_place *place)
+{
+	return place->work ? place->work->call : NULL;
+}
 
 #define JIFL_PROBE_JRCXZ	0x10
 #define JIFL_PROBE_JECXZ	0x11
@@ -103,6 +122,7 @@ struct jifl_probe {
 	u32 nplaces;
 	u32 nsites;
 	struct jifl_probe_place *places;
+	struct jifl_probe_work *works;	/* of all places; NULL: no place has one */
 	struct jifl_probe_site *sites;
 	/*
 	 * Room for one a site: the end needs no memory. From the front kprobes, from the back

@@ -82,7 +82,7 @@ static unsigned long jifl_probe_nmissed(const struct jifl_breakpoint *b)
 static void jifl_probe_join_list(struct jifl_probe_site *site, struct jifl_breakpoint *b)
 {
 	site->breakpoint = b;
-	site->before = jifl_probe_nmissed(b);
+	site->missed = jifl_probe_nmissed(b);
 	list_add_tail_rcu(&site->node, &b->sites);
 }
 
@@ -204,9 +204,10 @@ static enum jifl_splice_refusal jifl_probe_learn(struct jifl_probe *p,
 
 	for (i = site->first; i < site->first + site->n; i++) {
 		struct jifl_probe_place *place = &p->places[i];
+		const struct jifl_probe_call *call = jifl_probe_call(place);
 		int cc;
 
-		if (place->where == JIFL_SPLICE_BEFORE && !(place->call && place->call->taken))
+		if (place->where == JIFL_SPLICE_BEFORE && !(call && call->taken))
 			continue;
 		cc = jifl_probe_condition(place->address);
 		if (cc < 0)
@@ -353,7 +354,7 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 
 		if (!site->breakpoint || (!all && !jifl_probe_is_stopped(p, site)))
 			continue;
-		site->missed = jifl_probe_nmissed(site->breakpoint) - site->before;
+		site->missed = jifl_probe_nmissed(site->breakpoint) - site->missed;
 		site->breakpoint = NULL;
 	}
 	for (i = 0; i < n; i++)
@@ -388,7 +389,7 @@ u64 jifl_probe_site_missed(const struct jifl_probe_site *site)
 	u64 missed;
 
 	mutex_lock(&jifl_session_mutex);
-	missed = site->breakpoint ? jifl_probe_nmissed(site->breakpoint) - site->before :
+	missed = site->breakpoint ? jifl_probe_nmissed(site->breakpoint) - site->missed :
 				    site->missed;
 	mutex_unlock(&jifl_session_mutex);
 	return missed;

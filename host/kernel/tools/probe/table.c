@@ -67,12 +67,14 @@ static struct jifl_probe_shown jifl_probe_look(const struct jifl_probe_row *rows
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		const struct jifl_probe_place *place = rows[i].place;
+		const struct jifl_probe_work *work = rows[i].place->work;
 
-		if (place->program) {
-			shown.regs |= place->front->shown;
-			shown.flags |= place->front->shown_flags;
-		} else if (place->call && ir_insert_context(&place->call->insert)) {
+		if (!work)
+			continue;
+		if (work->program) {
+			shown.regs |= work->front->shown;
+			shown.flags |= work->front->shown_flags;
+		} else if (work->call && ir_insert_context(&work->call->insert)) {
 			shown = (struct jifl_probe_shown){ U16_MAX, true };
 		}
 	}
@@ -224,11 +226,11 @@ static void jifl_probe_insert_count(struct ir_insert *ins, const struct jifl_pro
 /* Calls jifl_act with the place and all registers. */
 static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_place *place)
 {
-	const struct jifl_front *front = place->front;
+	const struct jifl_front *front = place->work->front;
 
 	if (front->is_made) {
 		ins->terms = &front->terms;
-		ins->unknown = (unsigned long)&place->untested;
+		ins->unknown = (unsigned long)&place->work->untested;
 	}
 	if (front->is_made && front->counts) {
 		jifl_probe_insert_count(ins, place);
@@ -257,11 +259,11 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 
 	if (place->where != JIFL_SPLICE_BEFORE && !ir_kind_is_conditional(b->insns[at].kind))
 		return;
-	if (place->call) {
+	if (jifl_probe_call(place)) {
 		jifl_probe_insert_call(b, place, at);
 		return;
 	}
-	if (place->program && place->front->is_made)
+	if (jifl_probe_program(place) && place->work->front->is_made)
 		ins = ir_block_insert_long(b, places[place->where], at);
 	else
 		ins = ir_block_insert(b, places[place->where], at);
@@ -269,7 +271,7 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		WRITE_ONCE(place->refused, true);
 		return;
 	}
-	if (place->program)
+	if (jifl_probe_program(place))
 		jifl_probe_insert_program(ins, place);
 	else
 		jifl_probe_insert_count(ins, place);

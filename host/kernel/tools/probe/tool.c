@@ -160,7 +160,10 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 	p->places = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->places), GFP_KERNEL));
 	p->sites = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->sites), GFP_KERNEL));
 	p->leaving = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->leaving), GFP_KERNEL));
-	if (!p->places || !p->sites || !p->leaving)
+	if (s->programs || s->tool->is_plugin)
+		p->works = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->works), GFP_KERNEL));
+	if (!p->places || !p->sites || !p->leaving ||
+	    ((s->programs || s->tool->is_plugin) && !p->works))
 		return -ENOMEM;
 	ret = jifl_probe_open_programs(s, p) ?: jifl_probe_fill_all(s, p);
 	if (!ret)
@@ -184,6 +187,7 @@ static void jifl_probe_close(struct jifl_session *s)
 	free_percpu(p->room);
 	kvfree(p->fronts);
 	kvfree(p->places);
+	kvfree(p->works);
 	kvfree(p->sites);
 	kvfree(p->leaving);
 	kfree(p);
@@ -233,7 +237,10 @@ static int jifl_probe_attach(struct jifl_session *s)
 			jifl_probe_refuse(s, p->sites[bad].first, why);
 		return ret;
 	}
-	/* From here on the session runs to its end. */
+	/* From here on the session runs to its end. Nobody asks for its list of places any more. */
+	kvfree(s->splices);
+	s->splices = NULL;
+	s->nsplices = 0;
 	smp_store_release(&p->leads, true);
 	return 0;
 }
@@ -295,12 +302,12 @@ static void jifl_probe_answer(const void *table, u32 i, void *answer)
 	struct jifl_hits *hits = answer;
 	int cpu;
 
-	*hits = (struct jifl_hits){
-		.caught = site ? atomic64_read(&site->caught) : 0,
-		.untested = atomic64_read(&place->untested),
-		.nested = atomic64_read(&place->nested),
-		.unrun = atomic64_read(&place->unrun),
-	};
+	*hits = (struct jifl_hits){ .caught = site ? atomic64_read(&site->caught) : 0 };
+	if (place->work) {
+		hits->untested = atomic64_read(&place->work->untested);
+		hits->nested = atomic64_read(&place->work->nested);
+		hits->unrun = atomic64_read(&place->work->unrun);
+	}
 	if (READ_ONCE(place->refused))
 		hits->flags |= JIFL_HITS_NO_ROOM;
 	if (site && READ_ONCE(site->lifted))
@@ -389,7 +396,7 @@ static int jifl_probe_open_calls(struct jifl_session *s, u64 *busy_session)
 		return ret;
 	p = s->tool_data;
 	for (i = 0; i < p->nplaces; i++)
-		p->places[i].call = calls[i];
+		p->works[i].call = calls[i];
 	return 0;
 }
 

@@ -87,10 +87,7 @@ impl Key {
 
     fn quoted(&self) -> String {
         match self {
-            Key::Text(text) if text.contains([',', '"', '\n', '\r']) => {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            }
-            Key::Text(text) => text.clone(),
+            Key::Text(text) => text::csv(text),
             Key::Number(number) => number.to_string(),
         }
     }

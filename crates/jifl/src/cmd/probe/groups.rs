@@ -4,16 +4,17 @@
 use jifl_sys::abi::{Frames, GROUP_NEGATIVE, GROUP_OTHER, Group};
 use jifl_sys::device::Door;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::program::{Field, Layout};
-use super::records::{Told, in_order};
+use super::records::Told;
+use super::writer::{cell, in_order};
 use crate::base::exit::Failure;
 use crate::expr::{Kind, Shown};
 use crate::session::table;
 use crate::show::powers::{self, Bucket};
 use crate::show::table::table as lines_of;
-use crate::show::text::grouped;
+use crate::show::text::{csv, grouped};
 
 /// The groups of a session, those with most hits first.
 #[derive(Debug, Serialize)]
@@ -84,14 +85,45 @@ impl Groups {
                 text += &row.text(bar);
             }
         }
-        if self.other > 0 {
-            text += &format!(
-                "# {} hits are of groups that found no room: ask for fewer, or load the module \
-                 with a larger probe_groups\n",
-                grouped(self.other)
-            );
+        text + &self.notes()
+    }
+
+    /// For spreadsheets. Of a histogram there are the sum and what was known, and no buckets.
+    pub fn csv(&self) -> String {
+        let Some(first) = self.groups.first() else {
+            return "hits,place\n".into();
+        };
+        let mut names = vec!["hits".to_owned()];
+        names.extend(first.by.iter().map(|(label, _)| csv(label)));
+        names.extend(first.stack.as_ref().map(|_| "stack".to_owned()));
+        if first.value.is_some() {
+            names.extend(["known", "sum"].map(str::to_owned));
+        }
+        names.push("place".into());
+        let mut text = names.join(",") + "\n";
+        for row in &self.groups {
+            let mut cells = vec![row.hits.to_string()];
+            cells.extend(row.by.iter().map(|(_, value)| cell(value)));
+            cells.extend(row.stack.iter().map(|stack| cell(&json!(stack))));
+            if let Some(value) = &row.value {
+                cells.extend([value.known.to_string(), value.sum.to_string()]);
+            }
+            cells.push(csv(&row.place));
+            text += &(cells.join(",") + "\n");
         }
         text
+    }
+
+    /// A line about hits without a group, if there are any.
+    pub fn notes(&self) -> String {
+        if self.other == 0 {
+            return String::new();
+        }
+        format!(
+            "# {} hits are of groups that found no room: ask for fewer, or load the module with a \
+             larger probe_groups\n",
+            grouped(self.other)
+        )
     }
 
     /// One line each.

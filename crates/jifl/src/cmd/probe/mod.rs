@@ -7,15 +7,19 @@ mod census;
 mod code;
 mod groups;
 mod kprobe;
+mod live;
 mod place;
 mod program;
 mod records;
 mod sheet;
 mod word;
+mod writer;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use jifl_code::program::Program;
@@ -24,11 +28,13 @@ use serde::Serialize;
 
 use self::code::Parts;
 use self::groups::Groups;
+use self::live::{Live, Shape};
 use self::place::{Kernel, LeftOut, Places};
 use self::program::{Actions, Compiled, Layout};
-use self::records::{Form, Records, Told};
-use self::sheet::{Recorded, Sheet};
+use self::records::{Records, Told};
+use self::sheet::{Cost, Recorded, Sheet};
 use self::word::{What, Word};
+use crate::base::duration;
 use crate::base::exit::{DONE, Failure};
 use crate::cmd::analyze::Source;
 use crate::expr::{Item, Scopes};
@@ -41,7 +47,7 @@ use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
-use crate::session::scope::{self, Span};
+use crate::session::scope::{self, Outcome, Span};
 use crate::session::table;
 use crate::session::targets::Target;
 use crate::show::output::{self, Sink, fit, width};
@@ -55,8 +61,26 @@ enum Format {
     Text,
     /// One object on one line
     Json,
-    /// With --record: an object on a line for each record, then the report
+    /// An object on a line for each record of --record, and each interval of -i; then the report
     Ndjson,
+    /// A line for each place, group, record, or place of an interval; the rest goes to stderr
+    Csv,
+    /// With --record: Chrome's trace events, JSON, for chrome://tracing and ui.perfetto.dev
+    Chrome,
+    /// With --record: Perfetto's own format, binary, for ui.perfetto.dev
+    Perfetto,
+}
+
+impl Format {
+    /// Is it one for viewers, which show records?
+    fn is_of_viewers(self) -> bool {
+        matches!(self, Format::Chrome | Format::Perfetto)
+    }
+
+    /// Is it one that has no place for the report?
+    fn is_without_report(self) -> bool {
+        matches!(self, Format::Csv | Format::Perfetto)
+    }
 }
 
 /// Arguments of `jifl probe`.
@@ -101,6 +125,8 @@ Examples:
   jifl probe fn:do_filp_open --record 'str(pathname->name), op->open_flag' --for 1s
   jifl probe fn:vfs_read%return --if '$ret < 0' --by 'comm, $ret' --stack -- ls /proc/1/fd
   jifl probe fn:vfs_read --hist count -- dd if=/dev/zero of=/dev/null count=100
+  jifl probe 'fn:vfs_*' -i 1s
+  jifl probe fn:vfs_read --record count -f perfetto -o reads.pftrace -- ls
   jifl probe --census mod:ext4")]
 pub struct ProbeArgs {
     /// Where; with --census fn:GLOB or mod:GLOB, or nothing
@@ -127,6 +153,10 @@ pub struct ProbeArgs {
     count: bool,
     #[command(flatten)]
     actions: Actions,
+    /// Show each so long what has been counted since, too: 1s, 500ms
+    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(conflicts_with_all = ["census", "list", "record", "kprobe"])]
+    interval: Option<Duration>,
     /// How the report is written
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
@@ -140,6 +170,7 @@ pub struct ProbeArgs {
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.census {
+        args.check_format(false)?;
         return run_census(args);
     }
     let symbols = Symbols::of_kernel();
@@ -151,13 +182,9 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         ));
     }
     let asked = args.actions.read(lines)?;
-    if asked.records() && args.format == Format::Json {
-        return Err(Failure::usage(
-            "--record goes with -f text and -f ndjson: a report in one object comes at the end",
-        ));
-    }
+    args.check_format(asked.records())?;
     let mut places = find(&words, args, &symbols)?;
-    let sink = Sink::open(args.output.as_deref())?;
+    let sink = args.sink()?;
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
     settle(&mut session, &mut places, &words)?;
@@ -168,6 +195,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
         false => Compiled::default(),
     };
+    note_slow(places.splices.len(), programs.actions.is_empty());
     session.programs = programs;
     session.splices = places.splices.clone();
     let told = told(&words, &places, &layouts, &symbols);
@@ -180,6 +208,32 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         asked.records(),
         &calls,
     )
+}
+
+/// A kprobe for each of so many places takes more than seconds.
+const MANY: usize = 2000;
+/// Sessions with more places have breakpoints of the module's own.
+const OWN: &str = "/sys/module/jifl/parameters/own_breakpoints";
+
+/// Says that the start takes long, and what shortens it. `plain`: executions are counted, and no
+/// more is done.
+fn note_slow(places: usize, plain: bool) {
+    let least = fs::read_to_string(OWN).unwrap_or_default();
+    let least: usize = least.trim().parse().unwrap_or(0);
+    if places <= MANY || least < places {
+        return;
+    }
+    let way = match plain {
+        true => format!(
+            "where nobody else sets kprobes meanwhile, `echo 1000 > {OWN}` has the module set them \
+             itself, in seconds"
+        ),
+        false => "a count alone can have breakpoints that are set in seconds".into(),
+    };
+    let places = grouped(places as u64);
+    output::note(&format!(
+        "jifl: a kprobe is set for each of {places} places, which may take minutes; {way}"
+    ));
 }
 
 /// A place, without a session.
@@ -226,7 +280,7 @@ fn list(
             .iter()
             .map(|one| format!("{}  {}\n", one.address, one.place))
             .collect(),
-        Format::Json | Format::Ndjson => json(&list),
+        _ => json(&list),
     })?;
     Ok(DONE)
 }
@@ -263,34 +317,113 @@ fn observe(
 ) -> Result<u8, Failure> {
     let door = device::open()?;
     let scope = args.span.scope();
-    let form = match args.format {
-        Format::Ndjson => Form::Ndjson,
-        Format::Text | Format::Json => Form::Text,
+    let run = |session, turn: Option<&(dyn Fn() + Sync)>| {
+        let (outcome, ()) = scope::observe(&scope, &door, session, calls, turn, |_| ())?;
+        Ok::<Outcome, Failure>(outcome)
     };
-    let (outcome, mut sink, recorded) = if records {
-        let records = Records::new(&door, told, form, sink, device::info(&door)?.cpus as usize);
-        let turn: &(dyn Fn() + Sync) = &|| records.turn();
-        let (outcome, ()) = scope::observe(&scope, &door, session, calls, Some(turn), |_| ())?;
-        let (sink, written, lost) = records.end()?;
-        (outcome, sink, Some(Recorded { written, lost }))
-    } else {
-        let (outcome, ()) = scope::observe(&scope, &door, session, calls, None, |_| ())?;
-        (outcome, sink, None)
+    let sheet = |outcome: &Outcome, recorded| {
+        let (hits, rest) = table::read(&door, "reading the counts")?;
+        let mut sheet = Sheet::of(words, places, &hits, rest, outcome.report.duration_ns);
+        sheet.groups = Groups::read(&door, told)?;
+        sheet.records = recorded;
+        sheet.cost = Cost::of(&outcome.report);
+        Ok::<Sheet<'_>, Failure>(sheet)
     };
-    let (hits, rest) = table::read(&door, "reading the counts")?;
-    let duration_ns = outcome.report.duration_ns;
-    let mut sheet = Sheet::of(words, places, &hits, rest, duration_ns);
-    sheet.groups = Groups::read(&door, told)?;
-    sheet.records = recorded;
-    let width = width(args.output.as_deref());
-    sink.write(&match args.format {
-        Format::Text => {
-            let bar = powers::bar_within(width);
-            fit(sheet.text(args.each, bar), width)
+    if records {
+        let cpus = device::info(&door)?.cpus as usize;
+        let records = Records::new(&door, told, args.format, sink, cpus);
+        let outcome = run(session, Some(&|| records.turn()))?;
+        let mut ended = records.end()?;
+        let recorded = Recorded {
+            written: ended.written,
+            lost: ended.lost,
+        };
+        let sheet = sheet(&outcome, Some(recorded))?;
+        ended.close(&sheet.object())?;
+        if !args.format.is_without_report() && args.format != Format::Chrome {
+            args.show(&sheet, &mut ended.sink)?;
+        } else {
+            let bar = powers::bar_within(None);
+            output::note(sheet.text(args.each, bar).trim_end());
         }
-        Format::Json | Format::Ndjson => json(&sheet),
-    })?;
+        return Ok(outcome.exit_status());
+    }
+    let (outcome, mut sink) = match args.interval {
+        Some(period) => {
+            let live = Live::new(&door, (words, places), period, args.shape(), sink);
+            let outcome = run(session, Some(&|| live.turn()))?;
+            let sink = live.end(Duration::from_nanos(outcome.report.duration_ns))?;
+            (outcome, sink)
+        }
+        None => (run(session, None)?, sink),
+    };
+    let sheet = sheet(&outcome, None)?;
+    if args.interval.is_none() || args.format != Format::Csv {
+        args.show(&sheet, &mut sink)?;
+    }
+    if args.format == Format::Csv {
+        let other = sheet.groups.as_ref().map(Groups::notes);
+        output::note((other.unwrap_or_default() + &sheet.notes()).trim_end());
+    }
     Ok(outcome.exit_status())
+}
+
+impl ProbeArgs {
+    /// Refuses forms that have no place for what is asked for.
+    fn check_format(&self, records: bool) -> Result<(), Failure> {
+        let refused = |why: &str| Err(Failure::usage(why.to_owned()));
+        let plain = self.census || self.list;
+        match self.format {
+            Format::Json if records => refused(
+                "--record does not go with -f json: a report in one object comes at the end; give \
+                 -f ndjson",
+            ),
+            Format::Json if self.interval.is_some() => {
+                refused("-i does not go with -f json: give -f ndjson")
+            }
+            format if format.is_of_viewers() && !records => {
+                refused("-f chrome and -f perfetto show records: give --record")
+            }
+            Format::Csv if plain => refused("--list and --census go with -f text and -f json"),
+            Format::Csv if self.interval.is_some() && self.actions.has_groups() => {
+                refused("-i with -f csv shows places, and no groups: leave out one of them")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the output goes. Binary output does not go to a terminal.
+    fn sink(&self) -> Result<Sink, Failure> {
+        let sink = Sink::open(self.output.as_deref())?;
+        if self.format == Format::Perfetto && sink.is_terminal() {
+            return Err(Failure::usage(
+                "a Perfetto trace is binary and not for a terminal: write it to a file with -o \
+                 FILE",
+            ));
+        }
+        Ok(sink)
+    }
+
+    /// How intervals are written.
+    fn shape(&self) -> Shape {
+        Shape {
+            format: self.format,
+            each: self.each,
+            width: width(self.output.as_deref()),
+        }
+    }
+
+    /// Writes the report.
+    fn show(&self, sheet: &Sheet<'_>, sink: &mut Sink) -> Result<(), Failure> {
+        let width = width(self.output.as_deref());
+        sink.write(&match self.format {
+            Format::Text => {
+                let bar = powers::bar_within(width);
+                fit(sheet.text(self.each, bar), width)
+            }
+            format => sheet.render(format, self.each),
+        })
+    }
 }
 
 /// What is known of each place: its word's name, if the word means this place alone.
@@ -428,7 +561,7 @@ fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
     let census = census::census(&program, pattern.as_ref())?;
     Sink::open(args.output.as_deref())?.write(&match args.format {
         Format::Text => fit(census.text(), width(args.output.as_deref())),
-        Format::Json | Format::Ndjson => json(&census),
+        _ => json(&census),
     })?;
     Ok(DONE)
 }
@@ -471,11 +604,17 @@ mod tests {
                 "--census",
                 "fn:vfs_*%return --list --yes -f json",
                 "--census mod:ext4 -f json --vmlinux vmlinux",
+                "fn:vfs_* -i 1s",
+                "fn:vfs_read --record count -f perfetto -o reads.pftrace -- ls",
+                "fn:vfs_read --record count -f chrome --for 1s",
+                "fn:vfs_read --by comm -f csv --for 1s",
             ],
             &[
                 "",
                 "fn:vfs_read -p 1",
-                "fn:vfs_read -f csv",
+                "fn:vfs_read -f xml",
+                "fn:vfs_read -i 1s --record count",
+                "fn:vfs_read -i 0",
                 "--census --for 1s",
                 "--census --each",
                 "--census --yes",

@@ -98,6 +98,11 @@ impl Actions {
         self.stack || self.kprobe || texts.iter().any(|text| text.is_some())
     }
 
+    /// Are hits counted by groups?
+    pub fn has_groups(&self) -> bool {
+        self.hist.is_some() || self.by.is_some() || self.stack
+    }
+
     /// Reads lists, and opens the BPF program. lines: of each word, what its line of kprobe events
     /// records.
     ///

@@ -4,19 +4,19 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use jifl_sys::abi::{HIT_MAX, Hit, HitRead, LEVELS, from_name};
+use jifl_sys::abi::{HIT_MAX, Hit, HitRead};
 use jifl_sys::device::{Door, Request};
 use rustix::time::ClockId;
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::Format;
 use super::program::{Field, Layout};
+use super::writer::Writer;
 use crate::base::clock;
 use crate::base::exit::Failure;
-use crate::expr::{Kind, Shown};
+use crate::expr::Kind;
 use crate::kernel::symbols::Symbols;
 use crate::session::device;
-use crate::show;
 use crate::show::output::Sink;
 
 /// Room for what one request takes.
@@ -24,15 +24,6 @@ const ROOM: usize = 256 << 10;
 /// A record is written so long after its time. By then each processor has written what it has from
 /// before: a program runs for less.
 const SETTLED: Duration = Duration::from_millis(20);
-
-/// How records are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// A line each, for people.
-    Text,
-    /// An object on a line each.
-    Ndjson,
-}
 
 /// What is known of places.
 pub struct Told<'a> {
@@ -65,10 +56,14 @@ impl Told<'_> {
 }
 
 /// A value of a record.
-enum Part<'a> {
+pub enum Part<'a> {
+    /// A number.
     Number(u64),
+    /// A string.
     Bytes(&'a [u8]),
+    /// The callers of a stack.
     Frames(Vec<u64>),
+    /// It could not be read.
     Unknown,
 }
 
@@ -76,11 +71,11 @@ enum Part<'a> {
 pub struct Records<'a, D: Door> {
     door: &'a D,
     told: &'a Told<'a>,
-    form: Form,
-    state: Mutex<State>,
+    state: Mutex<State<'a>>,
 }
 
-struct State {
+struct State<'a> {
+    writer: Writer<'a>,
     sink: Sink,
     room: Vec<u8>,
     /// Taken and not written: time, and the record.
@@ -88,8 +83,29 @@ struct State {
     written: u64,
     lost: Vec<u64>,
     failure: Option<Failure>,
-    /// The title of a table for people was written.
-    titled: bool,
+}
+
+/// What has become of the records of a session.
+pub struct Ended<'a> {
+    /// Where they were written.
+    pub sink: Sink,
+    /// How many there were.
+    pub written: u64,
+    /// How many found no room.
+    pub lost: u64,
+    writer: Writer<'a>,
+}
+
+impl Ended<'_> {
+    /// Writes what the form has behind all records; `about`: the session's report.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn close(&mut self, about: &Value) -> Result<(), Failure> {
+        let mut out = Vec::new();
+        self.writer.end(&mut out, about);
+        self.sink.write_bytes(&out)
+    }
 }
 
 impl<'a, D: Door> Records<'a, D> {
@@ -97,23 +113,22 @@ impl<'a, D: Door> Records<'a, D> {
     pub fn new(
         door: &'a D,
         told: &'a Told<'a>,
-        form: Form,
+        format: Format,
         sink: Sink,
         cpus: usize,
     ) -> Records<'a, D> {
         let state = State {
+            writer: Writer::new(told, format),
             sink,
             room: vec![0; ROOM],
             waiting: Vec::new(),
             written: 0,
             lost: vec![0; cpus],
             failure: None,
-            titled: false,
         };
         Records {
             door,
             told,
-            form,
             state: Mutex::new(state),
         }
     }
@@ -123,17 +138,22 @@ impl<'a, D: Door> Records<'a, D> {
         self.take(clock::now(ClockId::Monotonic).saturating_sub(SETTLED.as_nanos() as u64));
     }
 
-    /// Writes the rest. The sink, how many records were written, and how many were lost.
+    /// Writes the rest.
     ///
     /// # Errors
     /// The module did not give them, or they could not be written.
-    pub fn end(self) -> Result<(Sink, u64, u64), Failure> {
+    pub fn end(self) -> Result<Ended<'a>, Failure> {
         self.take(u64::MAX);
         let state = self.state.into_inner();
         let state = state.unwrap_or_else(std::sync::PoisonError::into_inner);
         match state.failure {
             Some(failure) => Err(failure),
-            None => Ok((state.sink, state.written, state.lost.iter().sum())),
+            None => Ok(Ended {
+                sink: state.sink,
+                written: state.written,
+                lost: state.lost.iter().sum(),
+                writer: state.writer,
+            }),
         }
     }
 
@@ -149,30 +169,34 @@ impl<'a, D: Door> Records<'a, D> {
         state.failure = done.err();
     }
 
-    fn try_take(&self, state: &mut State, until: u64) -> Result<(), Failure> {
+    fn try_take(&self, state: &mut State<'a>, until: u64) -> Result<(), Failure> {
         for cpu in 0..state.lost.len() {
             self.take_cpu(state, cpu)?;
         }
         state.waiting.sort_by_key(|(time, _)| *time);
         let settled = state.waiting.partition_point(|(time, _)| *time < until);
-        let mut text = String::new();
+        let mut out = Vec::new();
         for (_, record) in state.waiting.drain(..settled) {
-            if let Some((hit, parts, _)) = Hit::split(&record) {
-                self.write(&hit, parts, &mut text);
-                state.written += 1;
+            let Some((hit, parts, _)) = Hit::split(&record) else {
+                continue;
+            };
+            state.written += 1;
+            let place = hit.place as usize;
+            if let (Some(name), Some(layout)) =
+                (self.told.names.get(place), self.told.layouts.get(place))
+            {
+                let values = split(&layout.fields, hit.unknown, parts);
+                let writer = &mut state.writer;
+                writer.record(&hit, name, &layout.fields, &values, &mut out);
             }
         }
-        if text.is_empty() {
-            return Ok(());
+        match out.is_empty() {
+            true => Ok(()),
+            false => state.sink.write_bytes(&out),
         }
-        if self.form == Form::Text && !state.titled {
-            state.titled = true;
-            text.insert_str(0, TITLE);
-        }
-        state.sink.write(&text)
     }
 
-    fn take_cpu(&self, state: &mut State, cpu: usize) -> Result<(), Failure> {
+    fn take_cpu(&self, state: &mut State<'a>, cpu: usize) -> Result<(), Failure> {
         loop {
             let mut asked = HitRead::of(cpu as u32);
             self.door
@@ -190,114 +214,6 @@ impl<'a, D: Door> Records<'a, D> {
                 return Ok(());
             }
         }
-    }
-
-    fn write(&self, hit: &Hit, parts: &[u8], text: &mut String) {
-        let (Some(name), Some(layout)) = (
-            self.told.names.get(hit.place as usize),
-            self.told.layouts.get(hit.place as usize),
-        ) else {
-            return;
-        };
-        let values = split(&layout.fields, hit.unknown, parts);
-        match self.form {
-            Form::Text => self.line(hit, name, &layout.fields, &values, text),
-            Form::Ndjson => self.object(hit, name, &layout.fields, &values, text),
-        }
-    }
-
-    fn line(
-        &self,
-        hit: &Hit,
-        name: &str,
-        fields: &[Field],
-        values: &[Part<'_>],
-        text: &mut String,
-    ) {
-        *text += &format!(
-            "{:<16} {:>3} {:<16} {:>7}  {name}",
-            format!("{}.{:09}", hit.time / NANO, hit.time % NANO),
-            hit.cpu,
-            from_name(&hit.comm),
-            hit.tid,
-        );
-        let mut frames: &[u64] = &[];
-        for (field, value) in fields.iter().zip(values) {
-            match value {
-                Part::Frames(all) => frames = all,
-                value => *text += &format!(" {}={}", field.label, field.kind.text(shown(value))),
-            }
-        }
-        text.push('\n');
-        for address in frames {
-            *text += &format!("        {}\n", self.told.frame(*address));
-        }
-    }
-
-    fn object(
-        &self,
-        hit: &Hit,
-        name: &str,
-        fields: &[Field],
-        values: &[Part<'_>],
-        text: &mut String,
-    ) {
-        let mut all = Vec::new();
-        for (field, value) in fields.iter().zip(values) {
-            let value = match value {
-                Part::Frames(all) => json!(
-                    all.iter()
-                        .map(|address| self.told.frame(*address))
-                        .collect::<Vec<_>>()
-                ),
-                value => field.kind.json(shown(value)),
-            };
-            all.push((field.label.clone(), value));
-        }
-        let object = Object {
-            time_ns: hit.time,
-            cpu: hit.cpu,
-            level: LEVELS.get(hit.level as usize).copied().unwrap_or_default(),
-            pid: hit.pid,
-            tid: hit.tid,
-            comm: from_name(&hit.comm),
-            place: name,
-            values: all,
-        };
-        *text += &show::text::json(&object);
-    }
-}
-
-/// A record for programs.
-#[derive(Serialize)]
-struct Object<'a> {
-    time_ns: u64,
-    cpu: u32,
-    level: &'static str,
-    pid: i32,
-    tid: i32,
-    comm: String,
-    place: &'a str,
-    #[serde(serialize_with = "in_order")]
-    values: Vec<(String, Value)>,
-}
-
-/// Writes names and values as an object, in their order.
-pub fn in_order<S: Serializer>(
-    values: &[(String, Value)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
-}
-
-const NANO: u64 = 1_000_000_000;
-const TITLE: &str = "TIME             CPU COMM                 TID  PLACE VALUES\n";
-
-fn shown<'a>(part: &Part<'a>) -> Shown<'a> {
-    match part {
-        Part::Number(number) => Shown::Number(*number),
-        Part::Bytes(bytes) => Shown::Bytes(bytes),
-        Part::Frames(_) | Part::Unknown => Shown::Unknown,
     }
 }
 
@@ -344,6 +260,7 @@ mod tests {
     use super::*;
     use crate::kernel::values;
     use crate::session::fake::Fake;
+    use serde_json::json;
 
     fn field(label: &str, kind: Kind) -> Field {
         Field {
@@ -396,7 +313,7 @@ mod tests {
     }
 
     /// What is written of the records of two processors.
-    fn written(form: Form) -> String {
+    fn written(format: Format) -> String {
         let fake = Fake::default();
         fake.state().hits = vec![[record(3, 0), record(5, 2)].concat(), record(4, 0)];
         let (layout, symbols) = (layout(), Symbols::parse("1000 T f\n2000 T g\t[m]\n"));
@@ -405,13 +322,14 @@ mod tests {
             layouts: vec![&layout],
             symbols: &symbols,
         };
-        let name = format!("jifl-records-{}-{form:?}", std::process::id());
+        let name = format!("jifl-records-{}-{format:?}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let sink = Sink::file(&path).unwrap();
-        let records = Records::new(&fake, &told, form, sink, 2);
+        let records = Records::new(&fake, &told, format, sink, 2);
         records.turn();
-        let (_, number, lost) = records.end().unwrap();
-        assert_eq!((number, lost), (3, 0));
+        let mut ended = records.end().unwrap();
+        assert_eq!((ended.written, ended.lost), (3, 0));
+        ended.close(&json!({"missed": 0})).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         text
@@ -419,7 +337,7 @@ mod tests {
 
     #[test]
     fn records_of_all_processors_come_in_the_order_of_time() {
-        let text = written(Form::Text);
+        let text = written(Format::Text);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 3 * 3);
         assert!(lines[1].starts_with("0.000000003 ") && lines[4].starts_with("0.000000004 "));
@@ -434,7 +352,7 @@ mod tests {
 
     #[test]
     fn records_for_programs_have_types() {
-        let text = written(Form::Ndjson);
+        let text = written(Format::Ndjson);
         assert_eq!(
             text.lines().next().unwrap(),
             "{\"time_ns\":3,\"cpu\":1,\"level\":\"task\",\"pid\":7,\"tid\":8,\"comm\":\"sh\",\
@@ -442,5 +360,31 @@ mod tests {
              \"stack\":[\"f+0x5\",\"g+0x3 [m]\"]}}"
         );
         assert!(text.lines().nth(2).unwrap().contains("\"name\":null"));
+    }
+
+    #[test]
+    fn records_for_spreadsheets_have_a_column_for_each_value() {
+        assert_eq!(
+            written(Format::Csv),
+            "time_ns,cpu,level,pid,tid,comm,place,n,name,stack\n\
+             3,1,task,7,8,sh,fn:x,-1,abc,f+0x5;g+0x3 [m]\n\
+             4,1,task,7,8,sh,fn:x,-1,abc,f+0x5;g+0x3 [m]\n\
+             5,1,task,7,8,sh,fn:x,-1,,f+0x5;g+0x3 [m]\n"
+        );
+    }
+
+    #[test]
+    fn records_for_viewers_are_instants() {
+        let value: Value = serde_json::from_str(&written(Format::Chrome)).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        let instants: Vec<&Value> = events.iter().filter(|one| one["ph"] == "i").collect();
+        assert_eq!(instants.len(), 3);
+        assert_eq!(
+            (&instants[0]["pid"], &instants[0]["tid"]),
+            (&json!(7), &json!(8))
+        );
+        assert_eq!(instants[0]["args"]["name"], "abc");
+        assert_eq!(instants[2]["args"]["name"], "?");
+        assert_eq!(value["otherData"]["missed"], 0);
     }
 }

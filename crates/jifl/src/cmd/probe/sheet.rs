@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 
 use jifl_sys::abi::{HITS_MISSED, HITS_MOVED, HITS_NO_ROOM, HITS_SWITCHED_OFF, Hits};
 use serde::Serialize;
+use serde_json::Value;
 
+use super::Format;
 use super::groups::Groups;
 use super::place::Places;
 use super::word::Word;
+use crate::base::duration;
+use crate::session::report::Report;
 use crate::session::table::Rest;
 use crate::show::table::table;
-use crate::show::text::grouped;
+use crate::show::text::{csv, grouped, json};
 
 /// What is shown.
 #[derive(Debug, Serialize)]
@@ -39,7 +43,45 @@ pub struct Sheet<'a> {
     pub groups: Option<Groups>,
     /// Of --record.
     pub records: Option<Recorded>,
+    /// What the session took.
+    #[serde(flatten)]
+    pub cost: Cost,
     duration_ns: u64,
+}
+
+/// What a session took.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Cost {
+    /// Until all places had their breakpoints.
+    start_ns: u64,
+    /// Until all of them were gone, and no thread was in inserted code.
+    end_ns: u64,
+    /// Of the module, to translate blocks.
+    translate_ns: u64,
+    /// Blocks that were translated.
+    blocks: u64,
+}
+
+impl Cost {
+    /// That of a session with this report.
+    pub fn of(report: &Report) -> Cost {
+        Cost {
+            start_ns: report.start_ns,
+            end_ns: report.end_ns,
+            translate_ns: report.cost.translate_ns,
+            blocks: report.cost.blocks,
+        }
+    }
+
+    fn text(self) -> String {
+        format!(
+            "# set up in {}, taken away in {}; translation {}, {} blocks\n",
+            duration::show(self.start_ns),
+            duration::show(self.end_ns),
+            duration::show(self.translate_ns),
+            grouped(self.blocks)
+        )
+    }
 }
 
 /// How many records there were.
@@ -53,7 +95,7 @@ pub struct Recorded {
 
 /// A word of the command line.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
+pub struct Row<'a> {
     place: &'a str,
     /// Instructions, or ways of branches, that it means.
     places: usize,
@@ -70,6 +112,38 @@ struct Each<'a> {
     caught: u64,
 }
 
+impl<'a> Row<'a> {
+    /// Names, hits and how often a breakpoint was met: of the word, and with `each` of its places,
+    /// if it means several.
+    pub fn lines(&self, each: bool) -> impl Iterator<Item = (&'a str, u64, u64)> {
+        let places = self.each.iter().filter(move |_| each && self.places > 1);
+        let places = places.map(|one| (one.place, one.hits, one.caught));
+        [(self.place, self.hits, self.caught)]
+            .into_iter()
+            .chain(places)
+    }
+}
+
+/// The rows of words, by the counts of all places.
+pub fn rows<'a>(words: &'a [Word], places: &'a Places, hits: &[Hits]) -> Vec<Row<'a>> {
+    let each = |at: &usize| Each {
+        place: &places.names[*at],
+        hits: hits[*at].hits,
+        caught: hits[*at].caught,
+    };
+    let row = |(word, places): (&'a Word, &Vec<usize>)| {
+        let each: Vec<Each<'a>> = places.iter().map(each).collect();
+        Row {
+            place: &word.word,
+            places: places.len(),
+            hits: each.iter().map(|one| one.hits).sum(),
+            caught: each.iter().map(|one| one.caught).sum(),
+            each,
+        }
+    };
+    words.iter().zip(&places.of_words).map(row).collect()
+}
+
 impl<'a> Sheet<'a> {
     /// What the module says of these words' places.
     pub fn of(
@@ -79,26 +153,11 @@ impl<'a> Sheet<'a> {
         rest: Rest,
         duration_ns: u64,
     ) -> Sheet<'a> {
-        let each = |at: &usize| Each {
-            place: &places.names[*at],
-            hits: hits[*at].hits,
-            caught: hits[*at].caught,
-        };
-        let row = |(word, places): (&'a Word, &Vec<usize>)| {
-            let each: Vec<Each<'a>> = places.iter().map(each).collect();
-            Row {
-                place: &word.word,
-                places: places.len(),
-                hits: each.iter().map(|one| one.hits).sum(),
-                caught: each.iter().map(|one| one.caught).sum(),
-                each,
-            }
-        };
         let sum = |what: fn(&Hits) -> u64| hits.iter().map(what).sum();
         let with = |flag| hits.iter().filter(|hits| hits.flags & flag != 0).count() as u64;
         Sheet {
             command: "probe",
-            places: words.iter().zip(&places.of_words).map(row).collect(),
+            places: rows(words, places, hits),
             moved: rest[HITS_MOVED],
             missed: rest[HITS_MISSED],
             incomplete: with(HITS_NO_ROOM),
@@ -113,6 +172,7 @@ impl<'a> Sheet<'a> {
             unrun: sum(|hits| hits.unrun),
             groups: None,
             records: None,
+            cost: Cost::default(),
             duration_ns,
         }
     }
@@ -122,16 +182,12 @@ impl<'a> Sheet<'a> {
     pub fn text(&self, each: bool, bar: usize) -> String {
         let mut lines = vec![["PLACE", "HITS", "CAUGHT"].map(str::to_owned).to_vec()];
         for row in &self.places {
-            lines.push(vec![
-                row.place.to_owned(),
-                grouped(row.hits),
-                grouped(row.caught),
-            ]);
-            for one in row.each.iter().filter(|_| each && row.places > 1) {
+            for (at, (place, hits, caught)) in row.lines(each).enumerate() {
+                let indent = if at > 0 { "  " } else { "" };
                 lines.push(vec![
-                    format!("  {}", one.place),
-                    grouped(one.hits),
-                    grouped(one.caught),
+                    format!("{indent}{place}"),
+                    grouped(hits),
+                    grouped(caught),
                 ]);
             }
         }
@@ -141,7 +197,32 @@ impl<'a> Sheet<'a> {
             text.push('\n');
         }
         text += &table(&lines);
-        text += &format!(
+        text + &self.notes()
+    }
+
+    /// In this form, which is none for people.
+    pub fn render(&self, format: Format, each: bool) -> String {
+        match (format, &self.groups) {
+            (Format::Csv, Some(groups)) => groups.csv(),
+            (Format::Csv, None) => {
+                let mut text = "place,hits,caught\n".to_owned();
+                for (place, hits, caught) in self.places.iter().flat_map(|row| row.lines(each)) {
+                    text += &format!("{},{hits},{caught}\n", csv(place));
+                }
+                text
+            }
+            _ => json(self),
+        }
+    }
+
+    /// As one object.
+    pub fn object(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Lines that begin with `#`: what was missed, and what the session took.
+    pub fn notes(&self) -> String {
+        let mut text = format!(
             "# missed {}; threads led into the cache {}\n",
             grouped(self.missed),
             grouped(self.moved)
@@ -159,7 +240,8 @@ impl<'a> Sheet<'a> {
                 grouped(self.switched_off)
             );
         }
-        text + &self.of_programs()
+        text += &self.of_programs();
+        text + &self.cost.text()
     }
 
     /// What programs have left out.
@@ -225,7 +307,8 @@ mod tests {
             "PLACE         HITS  CAUGHT\n\
              fn:f%return  1,005       3\n\
              fn:f+0x3         7       0\n\
-             # missed 1; threads led into the cache 3\n"
+             # missed 1; threads led into the cache 3\n\
+             # set up in 0 ns, taken away in 0 ns; translation 0 ns, 0 blocks\n"
         );
         assert_eq!(
             sheet.text(true, 9),
@@ -234,7 +317,29 @@ mod tests {
                f+0x1          5       1\n  \
                f+0x9      1,000       2\n\
              fn:f+0x3         7       0\n\
-             # missed 1; threads led into the cache 3\n"
+             # missed 1; threads led into the cache 3\n\
+             # set up in 0 ns, taken away in 0 ns; translation 0 ns, 0 blocks\n"
+        );
+    }
+
+    #[test]
+    fn spreadsheets_have_the_places_alone() {
+        let words = [Word::parse("fn:f%return").unwrap()];
+        let hit = |hits| Hits {
+            hits,
+            ..Hits::default()
+        };
+        let places = Places {
+            of_words: vec![vec![0, 1]],
+            names: vec!["f+0x1".into(), "f+0x2".into()],
+            ..Places::default()
+        };
+        let sheet = Sheet::of(&words, &places, &[hit(5), hit(7)], [0; 3], 5);
+        let title = "place,hits,caught\nfn:f%return,12,0\n";
+        assert_eq!(sheet.render(Format::Csv, false), title);
+        assert_eq!(
+            sheet.render(Format::Csv, true),
+            title.to_owned() + "f+0x1,5,0\nf+0x2,7,0\n"
         );
     }
 

@@ -5,9 +5,10 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::form::{Described, Form, Shown, View};
+use super::instant::{Instant, Track};
 use super::spans::{Span, spans};
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
@@ -62,7 +63,7 @@ impl Form for Chrome {
             "records_lost": losses.lost + losses.stray + losses.refused,
             "calls_missed": losses.missed,
         });
-        let _ = writeln!(out, "\n],\"otherData\":{data}}}");
+        Chrome::close(out, &data);
     }
 
     /// Length of the output up to the last event behind which the ending has room, if the beginning
@@ -80,6 +81,32 @@ impl Form for Chrome {
 }
 
 impl Chrome {
+    /// Writes an event without a duration.
+    pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
+        let thread = instant.track.thread();
+        let number = match instant.track {
+            Track::Thread { thread, .. } => thread,
+            Track::Cpu(cpu) => cpu,
+        };
+        if self.threads.meet(instant.track.number(), &thread) {
+            let names = names(&thread, number);
+            names.iter().for_each(|name| self.event(out, name));
+        }
+        let span = Span {
+            function: None,
+            from: instant.time,
+            duration: None,
+            level: 0,
+        };
+        let event = event(&instant.described, &span, thread.process, number);
+        self.event(out, &event);
+    }
+
+    /// Writes the end of the object.
+    pub fn close(out: &mut Vec<u8>, data: &Value) {
+        let _ = writeln!(out, "\n],\"otherData\":{data}}}");
+    }
+
     fn event(&mut self, out: &mut Vec<u8>, event: &str) {
         let comma = if self.some { "," } else { "" };
         let _ = write!(out, "{comma}\n{event}");
@@ -140,7 +167,6 @@ fn microseconds(nanoseconds: u64) -> String {
 mod tests {
     use super::*;
     use crate::cmd::trace::tests::{GONE, written};
-    use serde_json::Value;
 
     #[test]
     fn calls_and_functions_are_events() {

@@ -5,6 +5,7 @@ mod choice;
 mod chrome;
 mod folded;
 mod form;
+mod instant;
 mod kept;
 mod names;
 mod ndjson;
@@ -19,7 +20,9 @@ use clap::Args;
 use jifl_sys::abi::{FLAG_CLOCK, FLAG_VALUES, Kind};
 
 pub use self::choice::{Choice, Format};
+pub use self::form::Described;
 use self::form::View;
+pub use self::instant::{Instant, Track, Viewer};
 use self::names::Names;
 use self::out::Out;
 use crate::base::clock::Moment;

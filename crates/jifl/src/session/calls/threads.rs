@@ -45,6 +45,15 @@ impl Threads {
         (known.or_insert_with(|| Thread::of(thread, began)), new)
     }
 
+    /// A thread of which all is known; whether that is new, or has changed.
+    pub fn meet(&mut self, thread: u32, as_it_is: &Thread) -> bool {
+        let new = self.known.get(&thread) != Some(as_it_is);
+        if new {
+            self.known.insert(thread, as_it_is.clone());
+        }
+        new
+    }
+
     /// All.
     pub fn into_known(self) -> BTreeMap<u32, Thread> {
         self.known

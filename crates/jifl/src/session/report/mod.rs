@@ -220,7 +220,14 @@ pub struct Report {
     pub cost: Cost,
     /// How long the session ran.
     pub duration_ns: u64,
-    /// How long its end took.
+    /// How long its start took. Recordings of an earlier jifl do not say it.
+    #[serde(default)]
+    pub start_ns: u64,
+    /// How long its end took, with all that was taken away. Recordings of an earlier jifl do not
+    /// say it.
+    #[serde(default)]
+    pub end_ns: u64,
+    /// How long its threads took to leave.
     pub drain_ns: u64,
     /// Threads that were inside when it ended.
     pub draining: u32,
@@ -291,6 +298,8 @@ pub mod tests {
             cut_short: false,
             cost: Cost::default(),
             duration_ns: 5,
+            start_ns: 0,
+            end_ns: 0,
             drain_ns: 0,
             draining: 0,
         }
@@ -334,6 +343,8 @@ pub mod tests {
                 module_wide: false,
             },
             duration_ns: 10_000_000_000,
+            start_ns: 3_000_000,
+            end_ns: 2_000_000,
             drain_ns: 1_200_000,
             draining: 2,
         }

@@ -79,6 +79,8 @@ pub struct Clock {
 pub struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
     #[prost(message, optional, tag = "4")]
@@ -131,6 +133,8 @@ pub struct DebugAnnotation {
     pub string_value: Option<String>,
     #[prost(message, repeated, tag = "11")]
     pub dict_entries: Vec<DebugAnnotation>,
+    #[prost(message, repeated, tag = "12")]
+    pub array_values: Vec<DebugAnnotation>,
 }
 
 #[derive(Clone, PartialEq, Message)]

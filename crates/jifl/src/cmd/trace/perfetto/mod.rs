@@ -14,7 +14,8 @@ use self::messages::{
     ProcessDescriptor, REALTIME, SLICE_BEGIN, SLICE_END, ThreadDescriptor, Trace, TracePacket,
     TracePacketDefaults, TrackDescriptor, TrackEvent,
 };
-use super::form::{Details, Form, Shown, View};
+use super::form::{Described, Details, Form, Shown, View};
+use super::instant::{Instant, Track};
 use super::spans::{Span, spans};
 use crate::base::clock::Moment;
 use crate::session::calls::threads::{Thread, Threads};
@@ -25,6 +26,7 @@ const SEQUENCE: u32 = 1;
 /// Numbers of tracks: the kind in the upper bits, the thread's or process' number in the lower.
 const THREAD: u64 = 1 << 32;
 const PROCESS: u64 = 2 << 32;
+const CPU: u64 = 3 << 32;
 
 /// Packets.
 pub struct Perfetto {
@@ -83,16 +85,7 @@ impl Form for Perfetto {
         let call = shown.call;
         let (thread, new) = self.threads.find(call.thread, call.began);
         if new {
-            for track_descriptor in tracks(thread, call.thread) {
-                let track_descriptor = Some(track_descriptor);
-                put(
-                    out,
-                    TracePacket {
-                        track_descriptor,
-                        ..packet()
-                    },
-                );
-            }
+            put_tracks(out, tracks(thread, call.thread));
         }
         let track = Some(THREAD | u64::from(call.thread));
         // Level and end of each open span, the innermost last.
@@ -118,8 +111,37 @@ impl Form for Perfetto {
 
 impl Perfetto {
     fn event(&mut self, span: &Span, shown: &Shown, view: &View) -> TrackEvent {
-        let described = view.describe(shown, span.function);
         let kind = span.duration.map_or(INSTANT, |_| SLICE_BEGIN);
+        self.described(&view.describe(shown, span.function), kind)
+    }
+
+    /// Writes an event without a duration.
+    pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
+        let thread = instant.track.thread();
+        let track = match instant.track {
+            Track::Thread { thread, .. } => THREAD | u64::from(thread),
+            Track::Cpu(cpu) => CPU | u64::from(cpu),
+        };
+        if self.threads.meet(instant.track.number(), &thread) {
+            let all = match instant.track {
+                Track::Thread { thread: number, .. } => tracks(&thread, number),
+                Track::Cpu(_) => vec![TrackDescriptor {
+                    uuid: Some(track),
+                    name: thread.name,
+                    ..TrackDescriptor::default()
+                }],
+            };
+            put_tracks(out, all);
+        }
+        let event = TrackEvent {
+            track_uuid: Some(track),
+            ..self.described(&instant.described, INSTANT)
+        };
+        let interned = self.names.take();
+        put_event(out, instant.time, event, interned);
+    }
+
+    fn described(&mut self, described: &Described<'_>, kind: i32) -> TrackEvent {
         TrackEvent {
             r#type: Some(kind),
             name_iid: Some(self.names.events.number(&described.name)),
@@ -136,10 +158,14 @@ impl Perfetto {
     }
 
     fn annotation(&mut self, name: &str, value: &Value) -> DebugAnnotation {
-        let mut annotation = DebugAnnotation {
+        DebugAnnotation {
             name_iid: Some(self.names.annotations.number(name)),
-            ..DebugAnnotation::default()
-        };
+            ..self.value(value)
+        }
+    }
+
+    fn value(&mut self, value: &Value) -> DebugAnnotation {
+        let mut annotation = DebugAnnotation::default();
         match value {
             Value::Bool(value) => annotation.bool_value = Some(*value),
             Value::Number(value) => {
@@ -150,8 +176,11 @@ impl Perfetto {
             }
             Value::Object(entries) => annotation.dict_entries = self.annotations(entries),
             Value::String(text) => annotation.string_value = Some(text.clone()),
-            // Details contain no null and no list.
-            Value::Null | Value::Array(_) => {}
+            Value::Array(all) => {
+                annotation.array_values = all.iter().map(|one| self.value(one)).collect();
+            }
+            // Details contain no null.
+            Value::Null => {}
         }
         annotation
     }
@@ -178,18 +207,30 @@ fn tracks(thread: &Thread, number: u32) -> Vec<TrackDescriptor> {
             pid: Some(thread.process as i32),
             process_name: Some(name),
         }),
-        thread: None,
+        ..TrackDescriptor::default()
     });
     let own = TrackDescriptor {
         uuid: Some(THREAD | u64::from(number)),
-        process: None,
         thread: Some(ThreadDescriptor {
             pid: Some(thread.process as i32),
             tid: Some(number.into()),
             thread_name: thread.name.clone(),
         }),
+        ..TrackDescriptor::default()
     };
     process.into_iter().chain([own]).collect()
+}
+
+fn put_tracks(out: &mut Vec<u8>, tracks: Vec<TrackDescriptor>) {
+    for track in tracks {
+        put(
+            out,
+            TracePacket {
+                track_descriptor: Some(track),
+                ..packet()
+            },
+        );
+    }
 }
 
 /// A packet without content.
@@ -225,4 +266,4 @@ fn put(out: &mut Vec<u8>, packet: TracePacket) {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -112,3 +112,39 @@ fn names_are_written_once() {
     assert_eq!(names.events.number("a"), 1);
     assert_eq!(names.take(), None);
 }
+
+/// The names of tracks, and the time and the values of each event.
+pub fn shapes(bytes: &[u8]) -> (Vec<String>, Vec<(u64, String)>) {
+    let trace = Trace::decode(bytes).unwrap();
+    let tracks = trace.packet.iter().filter_map(|one| {
+        let track = one.track_descriptor.as_ref()?;
+        let thread = track
+            .thread
+            .as_ref()
+            .and_then(|one| one.thread_name.clone());
+        track.name.clone().or(thread)
+    });
+    let names = interned(&trace, |data| &data.debug_annotation_names);
+    let text = |one: &DebugAnnotation| {
+        one.string_value
+            .clone()
+            .unwrap_or_else(|| one.int_value.unwrap().to_string())
+    };
+    let shown = |one: &DebugAnnotation| {
+        let name = &names[one.name_iid.unwrap() as usize - 1];
+        match &one.array_values[..] {
+            [] => format!("{name}={}", text(one)),
+            all => {
+                let all: Vec<String> = all.iter().map(text).collect();
+                format!("{name}=[{}]", all.join(" "))
+            }
+        }
+    };
+    let events = trace.packet.iter().filter_map(|one| {
+        let event = one.track_event.as_ref()?;
+        assert_eq!(event.r#type, Some(INSTANT));
+        let values: Vec<String> = event.debug_annotations.iter().map(shown).collect();
+        Some((one.timestamp?, values.join(" ")))
+    });
+    (tracks.collect(), events.collect())
+}
