@@ -26,6 +26,7 @@
 #include "contexts.h"
 #include "work.h"
 #include "idle.h"
+#include "calls.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */
 #define FIRE	10
@@ -234,93 +235,6 @@ static int run_nested(struct context *context, unsigned int n)
 	for (; n; n -= FIRE)
 		contexts_interrupted(context);
 	wait_for_completion(&done);
-	return 0;
-}
-
-static int run_many(struct context *context, unsigned int n)
-{
-	u64 i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_many(i, 2, 3, 4, 5, 6, 7, 8, i) != worked(i) + 203 + 9 * i)
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
-}
-
-static int run_wide(struct context *context, unsigned int n)
-{
-	u64 i;
-
-	for (i = 0; i < n; i++) {
-		struct wide wide = contexts_wide(i);
-
-		if (wide.low != worked(i) || wide.high != ~i)
-			atomic_long_inc(&context->wrong);
-	}
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
-}
-
-static int run_recursion(struct context *context, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_recurse(DEPTH, i) != (DEPTH + 1) * worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n * (DEPTH + 1), &context->calls[TASK]);
-	return 0;
-}
-
-static int run_aside(struct context *context, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 1; i <= n; i++)
-		if (contexts_aside(i) != worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
-}
-
-static int run_tail(struct context *context, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_tail(i) != worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
-}
-
-/* Once. */
-static int run_slot(struct context *context, unsigned int n)
-{
-	if (!contexts_slot())
-		atomic_long_inc(&context->wrong);
-	atomic_long_inc(&context->calls[TASK]);
-	return 0;
-}
-
-/* Once, until a signal comes. */
-static int run_leave(struct context *context, unsigned int n)
-{
-	if (contexts_leave(SEED) != worked(SEED))
-		atomic_long_inc(&context->wrong);
-	atomic_long_inc(&context->calls[TASK]);
-	return 0;
-}
-
-static int run_sleep(struct context *context, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_sleep(i) != worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
 	return 0;
 }
 

@@ -71,7 +71,7 @@ pub enum Viewer {
     /// Chrome's trace events.
     Chrome(Chrome),
     /// Perfetto's own.
-    Perfetto(Perfetto),
+    Perfetto(Box<Perfetto>),
 }
 
 impl Viewer {
@@ -82,7 +82,7 @@ impl Viewer {
 
     /// Perfetto's own format; `moment`: the clocks, at any time of the session.
     pub fn perfetto(moment: Moment) -> Viewer {
-        Viewer::Perfetto(Perfetto::new(moment, Threads::default()))
+        Viewer::Perfetto(Box::new(Perfetto::new(moment, Threads::default())))
     }
 
     /// Writes what comes before all events.

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts of jifl_contexts.c that differ in what a task calls: functions with many arguments, large
+ * results, calls of themselves, cold parts, jumps at their end, and some that sleep.
+ */
+#ifndef JIFL_TESTS_CALLS_H
+#define JIFL_TESTS_CALLS_H
+
+static int run_many(struct context *context, unsigned int n)
+{
+	u64 i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_many(i, 2, 3, 4, 5, 6, 7, 8, i) != worked(i) + 203 + 9 * i)
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_wide(struct context *context, unsigned int n)
+{
+	u64 i;
+
+	for (i = 0; i < n; i++) {
+		struct wide wide = contexts_wide(i);
+
+		if (wide.low != worked(i) || wide.high != ~i)
+			atomic_long_inc(&context->wrong);
+	}
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_recursion(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_recurse(DEPTH, i) != (DEPTH + 1) * worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n * (DEPTH + 1), &context->calls[TASK]);
+	return 0;
+}
+
+static int run_aside(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 1; i <= n; i++)
+		if (contexts_aside(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+static int run_tail(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_tail(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+/* Once. */
+static int run_slot(struct context *context, unsigned int n)
+{
+	if (!contexts_slot())
+		atomic_long_inc(&context->wrong);
+	atomic_long_inc(&context->calls[TASK]);
+	return 0;
+}
+
+/* Once, until a signal comes. */
+static int run_leave(struct context *context, unsigned int n)
+{
+	if (contexts_leave(SEED) != worked(SEED))
+		atomic_long_inc(&context->wrong);
+	atomic_long_inc(&context->calls[TASK]);
+	return 0;
+}
+
+static int run_sleep(struct context *context, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (contexts_sleep(i) != worked(i))
+			atomic_long_inc(&context->wrong);
+	atomic_long_add(n, &context->calls[TASK]);
+	return 0;
+}
+
+#endif
