@@ -20,7 +20,6 @@ pub mod probe;
 pub mod prof;
 pub mod read;
 pub mod record;
-pub mod replace;
 pub mod report;
 pub mod status;
 pub mod trace;

@@ -14,7 +14,6 @@ pub mod pattern;
 pub mod prototypes;
 pub mod running;
 pub mod sections;
-pub mod signature;
 pub mod softirqs;
 pub mod source;
 pub mod symbols;
