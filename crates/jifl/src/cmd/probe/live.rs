@@ -53,6 +53,8 @@ struct State {
     /// The counts at the end of the last interval.
     last: Vec<Hits>,
     titled: bool,
+    /// The interval that is not over ends with the session.
+    is_last: bool,
     failure: Option<Failure>,
 }
 
@@ -87,6 +89,7 @@ impl<'a, D: Door> Live<'a, D> {
                 times: None,
                 last: vec![Hits::default(); places.splices.len()],
                 titled: false,
+                is_last: false,
                 failure: None,
             }),
         }
@@ -100,7 +103,7 @@ impl<'a, D: Door> Live<'a, D> {
             .expect("nothing panics while it is locked");
         let now = Instant::now();
         let (began, next) = *state.times.get_or_insert((now, now + self.period));
-        if now < next || state.failure.is_some() {
+        if now < next || state.is_last || state.failure.is_some() {
             return;
         }
         let written = self.counted.write(&mut state, now - began, true);
@@ -110,6 +113,12 @@ impl<'a, D: Door> Live<'a, D> {
         let behind = u32::try_from(periods).map(|periods| self.period.saturating_mul(periods));
         let next = behind.ok().and_then(|behind| began.checked_add(behind));
         state.times = Some((began, next.unwrap_or(now + self.period)));
+    }
+
+    /// The session is about to end, and with it the interval that is not over.
+    pub fn last(&self) {
+        let state = self.state.lock();
+        state.expect("nothing panics while it is locked").is_last = true;
     }
 
     /// Writes what has been counted since the last interval, if that is anything. The sink for the
@@ -203,8 +212,10 @@ mod tests {
     use crate::session::fake::Fake;
     use jifl_sys::abi::Splice;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     /// What is written of a place that is hit seven times before the end.
-    fn written(format: Format) -> String {
+    fn written(format: Format, period: Duration) -> String {
         let fake = Fake::default();
         let hits = Hits {
             hits: 7,
@@ -227,9 +238,11 @@ mod tests {
             width: None,
         };
         let sink = Sink::file(&path).unwrap();
-        let hour = Duration::from_secs(3600);
-        let live = Live::new(&fake, (&words, &places), hour, shape, sink);
-        // The first interval is not over.
+        let live = Live::new(&fake, (&words, &places), period, shape, sink);
+        // The first interval is not over, or ends with the session.
+        if period < HOUR {
+            live.last();
+        }
         live.turn();
         live.turn();
         live.end(Duration::from_millis(1500)).unwrap();
@@ -240,21 +253,23 @@ mod tests {
 
     #[test]
     fn what_an_interval_has_counted_has_its_time() {
-        assert_eq!(
-            written(Format::Text),
-            "  SECONDS  PLACE       HITS     CAUGHT\n    \
-               1.500  fn:f           7          1\n\n"
-        );
-        assert_eq!(
-            written(Format::Csv),
-            "seconds,place,hits,caught\n1.500,fn:f,7,1\n"
-        );
-        let line = written(Format::Ndjson);
-        assert!(
-            line.starts_with("{\"command\":\"probe\",\"until_ns\":1500000000,"),
-            "{line}"
-        );
-        assert!(line.contains("\"hits\":7"), "{line}");
+        for period in [HOUR, Duration::from_nanos(1)] {
+            assert_eq!(
+                written(Format::Text, period),
+                "  SECONDS  PLACE       HITS     CAUGHT\n    \
+                   1.500  fn:f           7          1\n\n"
+            );
+            assert_eq!(
+                written(Format::Csv, period),
+                "seconds,place,hits,caught\n1.500,fn:f,7,1\n"
+            );
+            let line = written(Format::Ndjson, period);
+            assert!(
+                line.starts_with("{\"command\":\"probe\",\"until_ns\":1500000000,"),
+                "{line}"
+            );
+            assert!(line.contains("\"hits\":7"), "{line}");
+        }
     }
 
     #[test]

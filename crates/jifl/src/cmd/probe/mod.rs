@@ -317,8 +317,8 @@ fn observe(
 ) -> Result<u8, Failure> {
     let door = device::open()?;
     let scope = args.span.scope();
-    let run = |session, turn: Option<&(dyn Fn() + Sync)>| {
-        let (outcome, ()) = scope::observe(&scope, &door, session, calls, turn, |_| ())?;
+    let run = |session, turn: Option<&(dyn Fn() + Sync)>, at_end: &dyn Fn()| {
+        let (outcome, ()) = scope::observe(&scope, &door, session, calls, turn, |_| at_end())?;
         Ok::<Outcome, Failure>(outcome)
     };
     let sheet = |outcome: &Outcome, recorded| {
@@ -332,7 +332,7 @@ fn observe(
     if records {
         let cpus = device::info(&door)?.cpus as usize;
         let records = Records::new(&door, told, args.format, sink, cpus);
-        let outcome = run(session, Some(&|| records.turn()))?;
+        let outcome = run(session, Some(&|| records.turn()), &|| ())?;
         let mut ended = records.end()?;
         let recorded = Recorded {
             written: ended.written,
@@ -351,11 +351,11 @@ fn observe(
     let (outcome, mut sink) = match args.interval {
         Some(period) => {
             let live = Live::new(&door, (words, places), period, args.shape(), sink);
-            let outcome = run(session, Some(&|| live.turn()))?;
+            let outcome = run(session, Some(&|| live.turn()), &|| live.last())?;
             let sink = live.end(Duration::from_nanos(outcome.report.duration_ns))?;
             (outcome, sink)
         }
-        None => (run(session, None)?, sink),
+        None => (run(session, None, &|| ())?, sink),
     };
     let sheet = sheet(&outcome, None)?;
     if args.interval.is_none() || args.format != Format::Csv {
