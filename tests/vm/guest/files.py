@@ -32,7 +32,7 @@ def lists(lines):
     check("a header: the kernel may have more", "no source lines of the kernel" in notes, notes)
     check("a header: functions without a site are said", re.search(r"\d+ more functions? match", notes), notes)
     source, notes = listed("file:jifl_contexts.c")
-    there = {"contexts_write", "contexts_interrupted", "run_recursion"}
+    there = {"contexts_write", "contexts_interrupted", "run_nested"}
     check("a file: its functions", there <= source and not source & header, (source, header))
     same("a file: no header may be meant", "no source lines" in notes, False)
     same("a glob: both", listed("file:*contexts.?")[0], source | header)
