@@ -225,12 +225,9 @@ int jifl_plugin_probe_init_returns_name(struct jifl_plugin *p, probe_t *probes, 
 
 	if (ret)
 		return ret;
-	address = function && *function ? jifl_ksym(function) : 0;
-	if (!address) {
-		pr_warn("plugin %s: %s: the kernel has no function %s\n", p->name, what,
-			function ?: "NULL");
+	address = jifl_plugin_probe_named(p, function, what);
+	if (!address)
 		return jifl_plugin_probe_leave(-EINVAL);
-	}
 	return jifl_plugin_probe_leave(jifl_exits_prepare(&x, address, what));
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_probe_init_returns_name);

@@ -125,6 +125,9 @@ bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn);
 bool jifl_plugin_probe_range(unsigned long address, unsigned long *begin, unsigned long *end);
 /* Is the code there what the compiler has put aside of a function? */
 bool jifl_plugin_probe_is_cold(unsigned long begin);
+/* Where the kernel's function of this name begins; 0, which is logged: there is none. */
+unsigned long jifl_plugin_probe_named(const struct jifl_plugin *p, const char *function,
+				      const char *what);
 /* A mistake about a probe: logs it with its place, and returns error. Process context. */
 int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what, const char *mistake);
 /*

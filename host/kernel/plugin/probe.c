@@ -227,6 +227,17 @@ int jifl_plugin_probe_init(struct jifl_plugin *p, probe_t *probe, unsigned int w
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_probe_init);
 
+unsigned long jifl_plugin_probe_named(const struct jifl_plugin *p, const char *function,
+				      const char *what)
+{
+	const unsigned long begin = function && *function ? jifl_ksym(function) : 0;
+
+	if (!begin)
+		pr_warn("plugin %s: %s: the kernel has no function %s\n", p->name, what,
+			function ?: "NULL");
+	return begin;
+}
+
 int jifl_plugin_probe_init_name(struct jifl_plugin *p, probe_t *probe, unsigned int where,
 				const char *function, unsigned long offset)
 {
@@ -236,12 +247,9 @@ int jifl_plugin_probe_init_name(struct jifl_plugin *p, probe_t *probe, unsigned 
 
 	if (ret)
 		return ret;
-	begin = function && *function ? jifl_ksym(function) : 0;
-	if (!begin) {
-		pr_warn("plugin %s: %s: the kernel has no function %s\n", p->name, what,
-			function ?: "NULL");
+	begin = jifl_plugin_probe_named(p, function, what);
+	if (!begin)
 		return jifl_plugin_probe_leave(-EINVAL);
-	}
 	return jifl_plugin_probe_leave(jifl_probe_prepare(p, probe, where, begin + offset, what));
 }
 EXPORT_SYMBOL_GPL(jifl_plugin_probe_init_name);

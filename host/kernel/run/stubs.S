@@ -28,6 +28,27 @@
 #include "../compat/unwind_hints.h"
 #include "stubs.h"
 
+/* The registers that C may change, without rax and r10. */
+.macro JIFL_PUSH_CALL
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r11
+.endm
+
+.macro JIFL_POP_CALL
+	popq	%r11
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+.endm
+
 	.text
 
 /*
@@ -200,44 +221,20 @@ SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	JIFL_DOOR_CHECK function
 #endif
 .Lask_function:
-	pushq	%rcx
-	pushq	%rdx
-	pushq	%rsi
-	pushq	%rdi
-	pushq	%r8
-	pushq	%r9
-	pushq	%r11
+	JIFL_PUSH_CALL
 	movq	%rdi, %rdx
 	movq	(7 * 8)(%rsp), %rdi
 	leaq	(8 * 8)(%rsp), %rsi
 	call	jifl_function_enter
 	movq	%rax, (7 * 8)(%rsp)
-	popq	%r11
-	popq	%r9
-	popq	%r8
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%rcx
+	JIFL_POP_CALL
 	xorl	%eax, %eax
 	RET
 #ifdef JIFL_TEST_BUILD
 .Lhold_function:
-	pushq	%rcx
-	pushq	%rdx
-	pushq	%rsi
-	pushq	%rdi
-	pushq	%r8
-	pushq	%r9
-	pushq	%r11
+	JIFL_PUSH_CALL
 	call	jifl_plant_at_door
-	popq	%r11
-	popq	%r9
-	popq	%r8
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%rcx
+	JIFL_POP_CALL
 	jmp	.Lheld_function
 #endif
 SYM_FUNC_END(jifl_function_stub)
@@ -271,13 +268,7 @@ SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	JIFL_DOOR_CHECK jump
 #endif
 .Lask_jump:
-	pushq	%rcx
-	pushq	%rdx
-	pushq	%rsi
-	pushq	%rdi
-	pushq	%r8
-	pushq	%r9
-	pushq	%r11
+	JIFL_PUSH_CALL
 	pushfq
 	andl	$~(X86_EFLAGS_AC | X86_EFLAGS_DF), (%rsp)
 	popfq
@@ -286,13 +277,7 @@ SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	leaq	(11 * 8)(%rsp), %rsi
 	call	jifl_function_enter
 	movq	%rax, (10 * 8)(%rsp)
-	popq	%r11
-	popq	%r9
-	popq	%r8
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%rcx
+	JIFL_POP_CALL
 	popq	%r10
 	popq	%rax
 	popfq
