@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Form;
 use super::counted::Counted;
-use super::tables::lines_of_objects;
+use super::tables::{fewest, lines_of_objects};
 use crate::show::table::table;
 use crate::show::text;
 use crate::show::text::{grouped, percent};
@@ -256,19 +256,18 @@ fn executions(rows: &[Row]) -> String {
     ];
     let mut lines = vec![titles.map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
-        let saved = |all: u64, fewest| percent(all.saturating_sub(fewest), all);
-        vec![
+        let mut cells = vec![
             row.module.clone(),
             grouped(row.functions),
             grouped(row.exact_functions),
             percent(row.exact_block_counters, row.executed_block_counters),
-            grouped(row.exact_block_counters),
-            grouped(row.exact_fewest_block_counters),
-            saved(row.exact_block_counters, row.exact_fewest_block_counters),
-            grouped(row.exact_counters),
-            grouped(row.exact_fewest_counters),
-            saved(row.exact_counters, row.exact_fewest_counters),
-        ]
+        ];
+        cells.extend(fewest(
+            row.exact_block_counters,
+            row.exact_fewest_block_counters,
+        ));
+        cells.extend(fewest(row.exact_counters, row.exact_fewest_counters));
+        cells
     }));
     let title = "Executions of counters of blocks, of blocks and branches, and of the fewest";
     format!("{title}\n{}", table(&lines))

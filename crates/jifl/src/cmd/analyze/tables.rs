@@ -231,16 +231,10 @@ pub fn text(rows: &[Row]) -> String {
             &counters,
             rows,
             |row| {
-                let saved = |all: u64, fewest| percent(all.saturating_sub(fewest), all);
-                vec![
-                    grouped(row.functions),
-                    grouped(row.blocks),
-                    grouped(row.fewest_block_counters),
-                    saved(row.blocks, row.fewest_block_counters),
-                    grouped(row.counters),
-                    grouped(row.fewest_counters),
-                    saved(row.counters, row.fewest_counters),
-                ]
+                let mut cells = vec![grouped(row.functions)];
+                cells.extend(fewest(row.blocks, row.fewest_block_counters));
+                cells.extend(fewest(row.counters, row.fewest_counters));
+                cells
             },
         ),
         titled("Calls by functions (8.6)", &calls, rows, |row| {
@@ -375,4 +369,10 @@ pub fn unexplained_csv(all: &[Unexplained]) -> String {
     };
     let lines: String = all.iter().map(line).collect();
     format!("address,bytes,function,reason\n{lines}")
+}
+
+/// Counters, the fewest that would do, and the share that these save.
+pub fn fewest(all: u64, fewest: u64) -> [String; 3] {
+    let saved = percent(all.saturating_sub(fewest), all);
+    [grouped(all), grouped(fewest), saved]
 }
