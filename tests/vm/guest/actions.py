@@ -19,21 +19,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from contexts import CONTEXTS, FIRE, MODULE, N, call, end_callers
+from contexts import CONTEXTS, FIRE, MODULE, N, call, end_callers, worked
 from lib import Device, background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
 from probe import CALLS_ON, LEVELS, TRACING, Graphs
 from trace_forms import DECODED
 
 SEED, MASK = 0x1234567812345678, (1 << 64) - 1
-
-
-def worked(x):
-    """What contexts_work returns."""
-    for _ in range(3):
-        x ^= x << 13 & MASK
-        x ^= x >> 7
-        x ^= x << 17 & MASK
-    return x
 
 
 def probe(*words):

@@ -36,6 +36,15 @@ CONTEXTS = {
 }
 
 
+def worked(x):
+    """What contexts_work returns."""
+    for _ in range(3):
+        x ^= x << 13 & (1 << 64) - 1
+        x ^= x >> 7
+        x ^= x << 17 & (1 << 64) - 1
+    return x
+
+
 def call(context, n=N):
     """Has the functions called; returns how often contexts_work, or another one, was, by level."""
     Path(FILE).write_text("reset 0")

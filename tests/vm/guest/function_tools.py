@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from contexts import MODULE, call
+from contexts import MODULE, call, worked
 from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session,
                  status, wait_for)
 from waits import is_waiting, wchan
@@ -47,15 +47,6 @@ def ended(owner, name, missed=0):
     said = re.search(r"records lost (\d+), calls missed (\d+)", err)
     check(f"{name}: nothing is lost", not said or said.groups() == ("0", str(missed)), err)
     return out
-
-
-def worked(x):
-    """What contexts_work returns."""
-    for _ in range(3):
-        x ^= x << 13 & (1 << 64) - 1
-        x ^= x >> 7
-        x ^= x << 17 & (1 << 64) - 1
-    return x
 
 
 def signed(value):

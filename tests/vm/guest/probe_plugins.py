@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from contexts import CALLS_ON, CONTEXTS, FIRE, MODULE, N, call, end_callers
+from contexts import CALLS_ON, CONTEXTS, FIRE, MODULE, N, call, end_callers, worked
 from lib import background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status, wait_for
 from probe import Graphs, Kprobes, loop_of_work
 
@@ -132,15 +132,6 @@ def arguments(plugin, graphs):
 def address_of(name):
     lines = (line.split() for line in Path("/proc/kallsyms").read_text().splitlines())
     return next(int(address, 16) for address, _, symbol, *_ in lines if symbol == name)
-
-
-def worked(x):
-    """What contexts_work returns."""
-    for _ in range(3):
-        x ^= x << 13 & (1 << 64) - 1
-        x ^= x >> 7
-        x ^= x << 17 & (1 << 64) - 1
-    return x
 
 
 def returns(plugin, graphs):

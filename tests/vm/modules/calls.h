@@ -42,26 +42,28 @@ static int run_recursion(struct context *context, unsigned int n)
 	return 0;
 }
 
-static int run_aside(struct context *context, unsigned int n)
+/* Calls the function with n numbers from this one on. Inlined: the calls are direct ones. */
+static __always_inline int calls_each(struct context *context, unsigned int from, unsigned int n,
+				      u64 (*function)(u64))
 {
 	unsigned int i;
 
-	for (i = 1; i <= n; i++)
-		if (contexts_aside(i) != worked(i))
+	for (i = from; i < from + n; i++)
+		if (function(i) != worked(i))
 			atomic_long_inc(&context->wrong);
 	atomic_long_add(n, &context->calls[TASK]);
 	return 0;
 }
 
+/* From 1 on: the cold part is not for 0. */
+static int run_aside(struct context *context, unsigned int n)
+{
+	return calls_each(context, 1, n, contexts_aside);
+}
+
 static int run_tail(struct context *context, unsigned int n)
 {
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_tail(i) != worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
+	return calls_each(context, 0, n, contexts_tail);
 }
 
 /* Once. */
@@ -84,13 +86,7 @@ static int run_leave(struct context *context, unsigned int n)
 
 static int run_sleep(struct context *context, unsigned int n)
 {
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (contexts_sleep(i) != worked(i))
-			atomic_long_inc(&context->wrong);
-	atomic_long_add(n, &context->calls[TASK]);
-	return 0;
+	return calls_each(context, 0, n, contexts_sleep);
 }
 
 #endif
