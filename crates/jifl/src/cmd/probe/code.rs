@@ -27,16 +27,10 @@ impl<'a> Parts<'a> {
     /// All of them.
     pub fn of(symbols: &'a Symbols) -> Parts<'a> {
         let mut all: HashMap<_, Vec<_>> = HashMap::new();
-        for (full, starts) in symbols.starts() {
-            let bare = full.split(' ').next().unwrap_or(full);
-            let Some(whole) = names::whole(bare) else {
-                continue;
-            };
-            for start in starts {
-                let key = (whole, symbols.module(start));
-                all.entry(key)
-                    .or_default()
-                    .push((&bare[whole.len()..], start));
+        for (part, _) in symbols.code() {
+            if let Some(whole) = names::whole(part.name) {
+                let of_function = all.entry((whole, part.module)).or_default();
+                of_function.push((&part.name[whole.len()..], part.address));
             }
         }
         Parts(all)

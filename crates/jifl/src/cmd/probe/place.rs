@@ -313,11 +313,8 @@ impl Kernel<'_> {
     fn is_called(&self, name: &str, at: u64) -> bool {
         let all = self.names.get_or_init(|| {
             let mut all: HashMap<u64, Vec<&str>> = HashMap::new();
-            for (full, starts) in self.symbols.starts() {
-                let bare = full.split(' ').next().unwrap_or(full);
-                for start in starts {
-                    all.entry(start).or_default().push(bare);
-                }
+            for (own, _) in self.symbols.code() {
+                all.entry(own.address).or_default().push(own.name);
             }
             all
         });
