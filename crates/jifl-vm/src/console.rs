@@ -34,6 +34,10 @@ const TROUBLE: &[&str] = &[
 /// A machine that ends without a word has panicked if one of these is in its log.
 const PANIC: &[&str] = &["Kernel panic", "Oops:", "BUG:", "double fault"];
 
+/// The kernel's last line of a panic, by its notifiers (`dump_kernel_offset` in
+/// arch/x86/kernel/setup.c). What follows is the restart, or the boot of a kernel that keeps a dump.
+const PANIC_END: &str = "Kernel Offset: ";
+
 /// A CPU that runs has not told RCU for 21 seconds that it does.
 const STALL: &str = "detected stall";
 
@@ -45,6 +49,7 @@ pub struct Console {
     trouble: Option<String>,
     panic: Option<String>,
     stall: Option<String>,
+    ended: bool,
     stale: StaleBreakpoint,
 }
 
@@ -74,6 +79,7 @@ impl Console {
         if self.stall.is_none() && line.contains(STALL) {
             self.stall = Some(line.clone());
         }
+        self.ended = self.panic.is_some() && line.contains(PANIC_END);
         self.stale.line(&line);
         if self.tail.len() == Self::TAIL {
             self.tail.pop_front();
@@ -94,6 +100,11 @@ impl Console {
     /// The first line of an oops or panic.
     pub fn panic(&self) -> Option<&str> {
         self.panic.as_deref()
+    }
+
+    /// Whether a panic's last line is the last one of the log.
+    pub fn panic_has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Where the emulator executes a breakpoint that is not in memory.
@@ -129,6 +140,19 @@ mod tests {
         console.feed(b"[ 2.0] Kernel panic - not syncing: x\n");
         assert!(console.panic().is_some());
         assert_eq!(console.tail(1), ["[ 2.0] Kernel panic - not syncing: x"]);
+    }
+
+    #[test]
+    fn a_panic_ends_with_its_last_line() {
+        let mut console = Console::default();
+        console.feed(b"[ 1.0] Kernel Offset: disabled\n");
+        assert!(!console.panic_has_ended(), "nothing has panicked");
+        console.feed(b"[ 2.0] Kernel panic - not syncing: x\n");
+        assert!(!console.panic_has_ended());
+        console.feed(b"[ 2.1] Kernel Offset: disabled\n");
+        assert!(console.panic_has_ended());
+        console.feed(b"[ 0.0] Linux version 6.1.0\n");
+        assert!(!console.panic_has_ended(), "a kernel that keeps a dump");
     }
 
     #[test]
