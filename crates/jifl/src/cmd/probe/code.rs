@@ -113,9 +113,14 @@ impl Code {
     fn find_kprobes(&self, symbols: &Symbols) -> bool {
         let is_int3 = |one: &Instruction| one.mnemonic() == Mnemonic::Int3;
         // Padding is a run of them, behind what does not go on.
-        let stops = self.instructions.windows(2).any(|pair| {
-            is_int3(&pair[1]) && !is_int3(&pair[0]) && pair[0].flow_control() == FlowControl::Next
-        });
+        let goes_on = |one: &Instruction| {
+            let flow = one.flow_control();
+            matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch)
+        };
+        let stops = self
+            .instructions
+            .windows(2)
+            .any(|pair| is_int3(&pair[1]) && !is_int3(&pair[0]) && goes_on(&pair[0]));
         // Compiled code jumps to beginnings of other functions.
         let leads_out = |one: &Instruction| {
             let to = flow::direct(one).filter(|_| one.mnemonic() == Mnemonic::Jmp);
@@ -372,8 +377,12 @@ pub mod tests {
         assert_eq!(code.place(0x1005), "+0x5");
         let symbols = Symbols::parse("1000 T f\n2000 T g\n");
         assert!(!code.find_kprobes(&symbols));
-        // A jump to what has no name, and a breakpoint behind what goes on.
-        for bytes in [&[0xe9, 0, 0, 0x10, 0][..], &[0x90, 0xcc, 0x00, 0xc3]] {
+        // A jump to what has no name, and breakpoints behind what goes on.
+        for bytes in [
+            &[0xe9, 0, 0, 0x10, 0][..],
+            &[0x90, 0xcc, 0x00, 0xc3],
+            &[0x74, 0x01, 0xcc, 0xc3],
+        ] {
             let end = 0x1000 + bytes.len() as u64;
             let mut memory = Bytes(0x1000, bytes.to_vec());
             let code = Code::read(vec![(String::new(), 0x1000..end)], &mut memory).unwrap();
