@@ -96,7 +96,8 @@ pub(crate) fn command(config: &Config, fds: &Inherited) -> Command {
     add(&["-chardev", &format!("socket,id=console,fd={}", fds.console)]);
     add(&["-serial", "chardev:console"]);
     add(&["-chardev", &format!("socket,id=port,fd={}", fds.port)]);
-    add(&["-device", "virtio-serial-pci"]);
+    // Each of its ports, 31 unless told, has queues that QEMU polls.
+    add(&["-device", "virtio-serial-pci,max_ports=2"]);
     add(&["-device", "virtserialport,chardev=port,name=jifl"]);
 
     let mut add_monitor = |id: &str, fd: RawFd| {
