@@ -45,6 +45,14 @@ def pytest_runtest_call(item):
     item.user_properties.append(("took", took))
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report):
+    """Says at once what the test took: a run that is broken off has shown where its time went."""
+    took = dict(report.user_properties).get("took")
+    if report.when == "call" and took and took[0] >= 1 and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\n{took[0]:8.1f} s, {took[3]:.1f} s of processors: {of_here(report.nodeid)}", end="", flush=True)
+
+
 def cpu_seconds():
     """Of all processes that this one has started and that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -6,6 +6,7 @@ check=True) demands all three.
 """
 
 import fcntl
+import functools
 import json
 import os
 import re
@@ -64,6 +65,23 @@ OF_THE_CPU = re.compile(r"(Speculative Return Stack Overflow|RETBleed|Spectre V2
 def turn(number):
     """The kernels for a test that is too long for each: in `make test` they take turns."""
     return KERNELS if SOAK else [KERNELS[number % len(KERNELS)]]
+
+
+def share(cells, number):
+    """So many of a test's cells, the machines that it runs on: in `make test` others with each
+    commit, in the soak all.
+    """
+    if SOAK:
+        return cells
+    first = commits() * number
+    return [cells[(first + index) % len(cells)] for index in range(min(number, len(cells)))]
+
+
+@functools.cache
+def commits():
+    """How many there are up to the one that is tested; 0 where that is not known."""
+    done = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return int(done.stdout) if done.returncode == 0 else 0
 
 
 @dataclass

@@ -9,7 +9,8 @@ import pytest
 
 import harness
 
-# On each kernel with each number of CPUs; in `make test` on one with two and on the other with one.
+# In the soak on each kernel with each number of CPUs.
+MACHINES = [*itertools.product(harness.turn(0), [2]), *itertools.product(harness.turn(1), [1])]
 ROUNDS = 100
 CONTROL_SECONDS = 20
 
@@ -17,7 +18,7 @@ CONTROL_SECONDS = 20
 SEED = os.environ.get("JIFL_TEST_SEED") or str(random.randrange(1000000))
 
 
-@pytest.mark.parametrize("kernel, smp", [*itertools.product(harness.turn(0), [2]), *itertools.product(harness.turn(1), [1])])
+@pytest.mark.parametrize("kernel, smp", harness.share(MACHINES, 1))
 def test_churn(kernel, smp, show):
     harness.guest("churn", ROUNDS, SEED, kernel=kernel, smp=smp, timeout=2700, show=show)
 

@@ -13,7 +13,7 @@ if harness.SOAK:
     CASES += [("6.1", 1, "voluntary"), ("6.1", 2, "none"), ("6.12", 2, "full"), ("6.12", 2, "voluntary")]
 
 
-@pytest.mark.parametrize("kernel, smp, preempt", [case for case in CASES if case[0] in harness.KERNELS])
+@pytest.mark.parametrize("kernel, smp, preempt", harness.share([case for case in CASES if case[0] in harness.KERNELS], 1))
 def test_interrupts(kernel, smp, preempt, show):
     events = harness.compile_program("events", "-pthread")
     sampler = harness.compile_program("sampler")

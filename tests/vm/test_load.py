@@ -26,7 +26,7 @@ SEED = os.environ.get("JIFL_TEST_SEED") or str(random.randrange(1000000))
 SHORT = [["stress.sh:files", "stress.sh:memory", "sqlite.sh"], ["stress.sh:data", "stress.sh:pipes", "fio.sh"]]
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.KERNELS if ASKED_FOR else harness.share(harness.KERNELS, 1))
 def test_load(kernel, show):
     if ASKED_FOR:
         harness.guest("load", 0, *ASKED_FOR, kernel=kernel, memory="4G", timeout=3600, show=show)

@@ -2,8 +2,8 @@
 """Each machine of the matrix boots, and a build under `jifl count insn 'sys:*'` gives the same as
 without it.
 
-JIFL_TEST_CELLS=N tries the first N machines. Without it the tests try as many machines as are
-needed for each value to occur once.
+JIFL_TEST_CELLS=N tries the first N machines. Without it the tests try, over three commits, as many
+machines as are needed for each value to occur once.
 """
 
 import os
@@ -15,7 +15,9 @@ import harness
 
 # Enough that each value of each dimension is there.
 SHORT = 6
-CELLS = cells.first(int(os.environ.get("JIFL_TEST_CELLS", SHORT)), harness.KERNELS)
+SHARE = 2
+ASKED_FOR = os.environ.get("JIFL_TEST_CELLS")
+CELLS = cells.first(int(ASKED_FOR), harness.KERNELS) if ASKED_FOR else harness.share(cells.first(SHORT, harness.KERNELS), SHARE)
 
 
 def test_the_short_share_has_each_value_once():
@@ -26,6 +28,19 @@ def test_the_short_share_has_each_value_once():
     assert {cell.kaslr for cell in short} == set(cells.KASLR)
     assert {cell.kernel for cell in short} == {"6.1", "6.12"}
     assert [cells.named(str(cell)) for cell in short] == short
+
+
+def test_commits_share_the_cells_out(monkeypatch):
+    short = cells.first(SHORT, ["6.1", "6.12"])
+    monkeypatch.setattr(harness, "SOAK", 0)
+    taken = []
+    for number in range(100, 103):
+        monkeypatch.setattr(harness, "commits", lambda number=number: number)
+        taken += harness.share(short, SHARE)
+    assert sorted(map(str, taken)) == sorted(map(str, short))
+    assert harness.share(short[:1], SHARE) == short[:1]
+    monkeypatch.setattr(harness, "SOAK", 1)
+    assert harness.share(short, SHARE) == short
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)

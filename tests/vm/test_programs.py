@@ -8,7 +8,7 @@ import harness
 ALL = ["coreutils.sh", "shell.sh", "archive.sh", "system.py", "compile.sh"]
 
 
-@pytest.mark.parametrize("kernel", harness.KERNELS)
+@pytest.mark.parametrize("kernel", harness.share(harness.KERNELS, 1))
 def test_instructions(kernel, show):
     harness.guest("programs", "insn", *ALL, kernel=kernel, timeout=900, show=show)
 
