@@ -9,6 +9,9 @@
 # another one. jifl.ko of that release must have been built before
 # (scripts/build-modules). Kbuild reads the same Makefile a second time, from a
 # directory of its own: the path must be absolute.
+#
+# With `REPLACEMENT := y` the module is one for `jifl replace`. Its functions have the calls of the
+# function tracer, so that they can be traced and replaced as others can.
 
 JIFL := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))..)
 
@@ -16,8 +19,10 @@ ifneq ($(KERNELRELEASE),)
 
 obj-m := $(PLUGIN).o
 ccflags-y += -I$(JIFL)/include
+ifneq ($(REPLACEMENT),y)
 # Analysis functions run where the function tracer must not be called.
 ccflags-remove-y += $(CC_FLAGS_FTRACE)
+endif
 
 else
 

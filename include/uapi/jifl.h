@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	19
+#define JIFL_ABI_VERSION	20
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -112,7 +112,11 @@ struct jifl_condition {
 struct jifl_target_spec {
 	__u32 kind;			/* enum jifl_target_kind */
 	__u32 scope;			/* enum jifl_scope */
-	__u64 id;			/* by kind */
+	/*
+	 * SYSCALL: its number. FUNCTION with KIND_REPLACE: where the function of a module begins
+	 * that replaces it; else 0.
+	 */
+	__u64 id;
 	__u64 address;			/* of kinds that are functions: its begin */
 	char  name[JIFL_SYMBOL_MAX];	/* of kinds that have names, NUL-terminated */
 	__u32 flags;			/* JIFL_TARGET_OPTIONAL and so on; FUNCTION only */
@@ -135,7 +139,8 @@ struct jifl_target_spec {
 	X(PATH, path, 7)	/* basic blocks executed, recorded in their order */ \
 	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, struct jifl_lock */ \
 	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */ \
-	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */
+	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */ \
+	X(REPLACE, replace, 11)	/* calls of one function go to another, and are counted */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -861,6 +866,39 @@ struct jifl_irq {
 	char  name[JIFL_SYMBOL_MAX];	/* out: the action's, as in /proc/interrupts; may be cut */
 };
 
+/* Room for the threads of a replacement. */
+#define JIFL_THREADS_MAX	8
+
+struct jifl_thread {
+	__s32 pid;			/* in the first pid namespace */
+	char  comm[16];
+};
+
+/*
+ * One replacement (JIFL_KIND_REPLACE), for listings. To enumerate: index from 0 until ENOENT. It is
+ * there from its session's start until the session has ended and no thread is in the module of the
+ * replacing function any more. Until then that module cannot be removed, and neither can the one of
+ * the replaced function. To see who is inside now, the machine is stopped for a moment.
+ * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: there
+ * is no such replacement; EINVAL: `reserved` is not 0.
+ */
+struct jifl_replacement {
+	__u32 size;
+	__u32 index;			/* in */
+	__u64 session;			/* out: its number */
+	__u64 address;			/* out: where the replaced function begins */
+	__u64 with;			/* out: where the replacing function begins */
+	__u32 ended;			/* out: 1: the session has ended */
+	/*
+	 * out: threads that are in the replaced function itself; of a session that has ended: in
+	 * the module of the replacing one
+	 */
+	__u32 inside;
+	__u32 unread;			/* out: of these, as their stacks cannot be read to the end */
+	__u32 reserved;			/* 0 */
+	struct jifl_thread threads[JIFL_THREADS_MAX]; /* out: the first of these */
+};
+
 #define JIFL_IOC_MAGIC		0xF1
 #define JIFL_IOC_INFO		_IOWR(JIFL_IOC_MAGIC, 0, struct jifl_info)
 #define JIFL_IOC_START		_IOWR(JIFL_IOC_MAGIC, 1, struct jifl_start)
@@ -880,5 +918,6 @@ struct jifl_irq {
 #define JIFL_IOC_IRQ		_IOWR(JIFL_IOC_MAGIC, 15, struct jifl_irq)
 
 #define JIFL_IOC_HITS		_IOWR(JIFL_IOC_MAGIC, 16, struct jifl_hit_read)
+#define JIFL_IOC_REPLACEMENT	_IOWR(JIFL_IOC_MAGIC, 17, struct jifl_replacement)
 
 #endif /* _UAPI_JIFL_H */

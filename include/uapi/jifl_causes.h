@@ -23,7 +23,8 @@
 	X(JIFL_CAUSE_FOREIGN,	"foreign")	/* BPF image, trampoline, not known text */ \
 	X(JIFL_CAUSE_OWN,	"own")		/* this module's own code */ \
 	X(JIFL_CAUSE_MEMORY,	"memory")	/* code cache or tables are full */ \
-	X(JIFL_CAUSE_STALE,	"stale")	/* text changed while it was translated */
+	X(JIFL_CAUSE_STALE,	"stale")	/* text changed while it was translated */ \
+	X(JIFL_CAUSE_REPLACED,	"replaced")	/* a function that `jifl replace` replaces */
 
 enum jifl_cause {
 #define JIFL_CAUSE_ENUM(id, name) id,

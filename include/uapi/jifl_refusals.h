@@ -21,7 +21,10 @@
 	X(JIFL_REFUSED_OWN,	"JIFL itself needs it") \
 	X(JIFL_REFUSED_NATIVE,	"its code cannot be copied") \
 	X(JIFL_REFUSED_SCOPE,	"one session has it with what it calls, and one without (--only)") \
-	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)")
+	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)") \
+	X(JIFL_REFUSED_REPLACED, "another session replaces it: `jifl replace` shows which") \
+	X(JIFL_REFUSED_CIRCLE,	"what is to replace it is replaced by it") \
+	X(JIFL_REFUSED_WITH,	"what is to replace it is no function of a loaded module")
 
 enum jifl_refusal {
 #define JIFL_REFUSED_ENUM(id, text) id,

@@ -273,24 +273,25 @@ def build_test_module(kernel):
     return ROOT / f"build/modules-test/{release}/jifl.ko"
 
 
-def build_module(source, name=None):
+def build_module(source, name=None, settings=""):
     """Builds tests/vm/SOURCE (DIRECTORY/NAME.c) as a module for every kernel there is.
 
-    It may have another name. Returns the directory with RELEASE/NAME.ko.
+    It may have another name. settings: lines for plugins/plugin.mk. Returns the directory with
+    RELEASE/NAME.ko.
     """
     source = Path(__file__).parent / source
     built = ROOT / "build/tests/modules"
     with building():
         for kernel in (ROOT / "build/modules").glob("*/jifl.ko"):
-            build_module_for(kernel.parent.name, source, built, name or source.stem)
+            build_module_for(kernel.parent.name, source, built, name or source.stem, settings)
     return built
 
 
-def build_module_for(release, source, built, name):
+def build_module_for(release, source, built, name, settings):
     """The same for one kernel."""
     tree = built / release / "tree" / name
     tree.mkdir(parents=True, exist_ok=True)
-    (tree / "Makefile").write_text(f"PLUGIN := {name}\ninclude {ROOT}/plugins/plugin.mk\n")
+    (tree / "Makefile").write_text(f"PLUGIN := {name}\n{settings}include {ROOT}/plugins/plugin.mk\n")
     link = tree / f"{name}.c"
     link.unlink(missing_ok=True)
     link.symlink_to(source)

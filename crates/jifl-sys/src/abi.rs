@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 19;
+pub const ABI_VERSION: u32 = 20;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -68,6 +68,7 @@ pub const CAUSES: &[&str] = &[
     "own",
     "memory",
     "stale",
+    "replaced",
 ];
 /// Whether a call of an analysis routine was inlined, or why not, by [`RoutineInfo::reason`].
 pub const INLINES: &[&str] = &[
@@ -121,6 +122,9 @@ pub const REFUSALS: &[&str] = &[
     "its code cannot be copied",
     "one session has it with what it calls, and one without (--only)",
     "this kernel lacks direct calls of ftrace or return hooks (rethook)",
+    "another session replaces it: `jifl replace` shows which",
+    "what is to replace it is replaced by it",
+    "what is to replace it is no function of a loaded module",
 ];
 
 /// Why a place in a function cannot be probed, by [`Splice::refused`]. The first says that it can.
@@ -531,6 +535,52 @@ abi_struct! {
         pub thread: u64,
         /// Out: as in /proc/interrupts, NUL-terminated; may be cut.
         pub name: [u8; SYMBOL_MAX],
+    }
+}
+
+/// Room for the threads of a [`Replacement`].
+pub const THREADS_MAX: usize = 8;
+
+/// `struct jifl_thread`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Thread {
+    /// In the first pid namespace.
+    pub pid: i32,
+    /// Its command name, NUL-terminated.
+    pub comm: [u8; COMM_MAX],
+}
+
+impl Zeroed for [Thread; THREADS_MAX] {
+    fn value() -> Self {
+        [Thread::default(); THREADS_MAX]
+    }
+}
+
+abi_struct! {
+    /// `struct jifl_replacement`: one replacement, for listings.
+    Replacement {
+        /// Of this structure.
+        pub size: u32,
+        /// In: from 0 until ENOENT.
+        pub index: u32,
+        /// Out: number of its session.
+        pub session: u64,
+        /// Out: where the replaced function begins.
+        pub address: u64,
+        /// Out: where the replacing function begins.
+        pub with: u64,
+        /// Out: whether its session has ended.
+        pub ended: u32,
+        /// Out: threads inside the replaced function; of an ended session, in the module of the
+        /// replacing one.
+        pub inside: u32,
+        /// Out: of these, as their stacks cannot be read.
+        pub unread: u32,
+        /// Zero.
+        pub reserved: u32,
+        /// Out: the first of these.
+        pub threads: [Thread; THREADS_MAX],
     }
 }
 

@@ -41,6 +41,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_target_spec", target_layout());
     layout("jifl_condition", condition_layout());
     layout("jifl_irq", Irq::layout());
+    layout("jifl_thread", thread_layout());
+    layout("jifl_replacement", Replacement::layout());
     layout("jifl_stop", Stop::layout());
     layout("jifl_stat", Stat::layout());
     layout("jifl_status", Status::layout());
@@ -204,6 +206,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_IOC_PLUGIN_READ", req::<PluginRead>(13)),
         ("JIFL_IOC_WARM", req::<Warm>(14)),
         ("JIFL_IOC_IRQ", req::<Irq>(15)),
+        ("JIFL_IOC_REPLACEMENT", req::<Replacement>(17)),
+        ("JIFL_THREADS_MAX", THREADS_MAX as u64),
         ("JIFL_CALLERS_MAX", CALLERS_MAX as u64),
         ("JIFL_VALUES_MAX", VALUES_MAX as u64),
         ("JIFL_CONDITIONS_MAX", CONDITIONS_MAX as u64),
@@ -311,6 +315,15 @@ fn target_layout() -> Vec<(&'static str, usize, usize)> {
 }
 
 /// Members as `abi_struct!` lists them.
+fn thread_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("pid", offset_of!(Thread, pid), 4),
+        ("comm", offset_of!(Thread, comm), COMM_MAX),
+        ("", 0, size_of::<Thread>()),
+    ]
+}
+
 fn splice_layout() -> Vec<(&'static str, usize, usize)> {
     use std::mem::offset_of;
     vec![

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use crate::abi::{
     Action, Block, Condition, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op, PluginCtl,
-    PluginInfo, PluginRead, Record, Records, RoutineInfo, Segment, SessionInfo, Splice, Start,
-    Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
+    PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment, SessionInfo,
+    Splice, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
 };
 
 /// Room for one histogram.
@@ -119,6 +119,8 @@ pub enum Request<'a> {
     Warm(&'a mut Warm, &'a [WarmBlock]),
     /// What handles an interrupt.
     Irq(&'a mut Irq),
+    /// One replacement, with the threads that are inside.
+    Replacement(&'a mut Replacement),
 }
 
 /// What answers requests.
@@ -256,6 +258,7 @@ impl Door for Device {
             Request::Start(argument, lists) => self.start(argument, lists),
             Request::Stop(argument) => self.ioctl(2, argument),
             Request::Irq(argument) => self.ioctl(15, argument),
+            Request::Replacement(argument) => self.ioctl(17, argument),
             Request::Stat(argument, histogram) => {
                 // The buffer outlives the call, and is as long as the ABI says.
                 argument.hist = histogram.map_or(0, |buffer| &raw mut *buffer as u64);

@@ -16,7 +16,7 @@ mod show;
 
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, probe, prof, read, record, report, status, trace, vm, why,
+    merge, plugin, probe, prof, read, record, replace, report, status, trace, vm, why,
 };
 use show::output;
 
@@ -75,6 +75,8 @@ enum Command {
     Callees(analyze::CallersArgs),
     /// Show by which calls one function can come to call another
     Path(analyze::PathArgs),
+    /// Have calls of a function go to a function of a module; show the replacements there are
+    Replace(replace::ReplaceArgs),
     /// List targets
     List(list::ListArgs),
     /// Show the module's sessions, its cache, and what ran natively
@@ -141,6 +143,7 @@ fn main() -> ExitCode {
         Command::Callers(args) => analyze::run_calls(&args, true),
         Command::Callees(args) => analyze::run_calls(&args, false),
         Command::Path(args) => analyze::run_path(&args),
+        Command::Replace(args) => replace::run(&args),
         Command::List(args) => list::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Detach(args) => status::run_detach(&args),

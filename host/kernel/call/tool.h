@@ -48,6 +48,8 @@ struct jifl_tool {
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool places;			/* its sessions are about s->splices, of all tasks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
+	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */
+	bool replaces;
 	bool is_plugin;			/* plugin/ makes its sessions, which insert last */
 	const struct jifl_answer *table; /* how s->tool_data is read; NULL: not as a table */
 	/* The table of another number, *of, and how it is read; NULL: there is none. */
@@ -64,18 +66,20 @@ struct jifl_tool {
 	jifl_instrument_fn instrument;
 	/*
 	 * Makes s->tool_data, NULL: it has none. 0; -EALREADY with *busy_session set when another
-	 * session has the rings; -ENOMEM. What was made before an error goes with close. Under
+	 * session has the rings; -EOPNOTSUPP with s->refused set; -ENOMEM. What was made before an error goes with close. Under
 	 * jifl_session_mutex; sleeps.
 	 */
 	int (*open)(struct jifl_session *s, u64 *busy_session);
 	/*
 	 * Called when s has its doors and is about to be armed; NULL: nothing is done. 0; -ENOMEM;
-	 * -EINTR: the task is being killed; -EILSEQ with s->refused_splice set. Under
-	 * jifl_session_mutex; sleeps. detach undoes it, when s has been disarmed and before
-	 * jifl_evict.
+	 * -EINTR: the task is being killed; -EILSEQ with s->refused_splice set; -EOPNOTSUPP with
+	 * s->refused set. Under jifl_session_mutex; sleeps. detach undoes it, when s has been
+	 * disarmed and before jifl_evict; ended, NULL: nothing is left to do, when jifl_evict has
+	 * returned and s has no doors.
 	 */
 	int (*attach)(struct jifl_session *s);
 	void (*detach)(struct jifl_session *s);
+	void (*ended)(struct jifl_session *s);
 	/*
 	 * A call of the aim's function passes its door and runs natively. NULL: it is counted as
 	 * missed. Any context, preemption off.

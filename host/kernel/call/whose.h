@@ -87,6 +87,9 @@ struct jifl_aim {
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
 	const struct jifl_condition *condition; /* of the session's list; NULL: all calls */
 	u32 value;			/* of functions: value's type, JIFL_TARGET_*; value.h */
+	u64 replacement;		/* where the function begins that replaces the target; or 0 */
+	/* Code outside of the cache that leads there; while the session's tool is attached. */
+	u64 gate;
 	struct jifl_way way;		/* for calls that no other session matches */
 	u64 blocks;			/* translated first for this target; engine lock */
 	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */
@@ -124,6 +127,7 @@ struct jifl_session {
 	u32 nsplices;
 	struct jifl_programs *programs; /* of these places; NULL: none has one */
 	u32 refused_splice;	/* after -EILSEQ: which; its `refused` says why */
+	u32 refused;		/* after -EOPNOTSUPP: enum jifl_refusal; 0: the site is taken */
 	u32 naims;		/* how many of its targets this kernel has */
 	u32 ntargets;		/* places in the list */
 	u32 nfunctions;		/* of naims, those that are functions of all its sessions */

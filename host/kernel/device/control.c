@@ -35,6 +35,7 @@
 #include "../session/require.h"
 #include "../session/session.h"
 #include "../plugin/plugins.h"
+#include "../tools/replace/replace.h"
 #include "control.h"
 #include "dump.h"
 #include "request.h"
@@ -189,6 +190,15 @@ static int jifl_control_block(struct jifl_file *f, void *arg)
 	return jifl_read_may_see("dump") ?: jifl_dump_block(arg);
 }
 
+static int jifl_control_replacement(struct jifl_file *f, void *arg)
+{
+	struct jifl_replacement *req = arg;
+
+	if (req->reserved)
+		return -EINVAL;
+	return jifl_read_may_see("replacement") ?: jifl_hold_info(req->index, req);
+}
+
 /* --- the device ------------------------------------------------------------------- */
 
 struct jifl_request {
@@ -214,6 +224,7 @@ static const struct jifl_request jifl_requests[] = {
 	{ JIFL_IOC_WARM, jifl_read_warm },
 	{ JIFL_IOC_IRQ, jifl_irq_request },
 	{ JIFL_IOC_HITS, jifl_read_hits },
+	{ JIFL_IOC_REPLACEMENT, jifl_control_replacement },
 };
 
 /*

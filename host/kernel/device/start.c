@@ -33,7 +33,7 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 	u32 kind = spec->kind;
 	int ret;
 
-	if (spec->id || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
+	if (!spec->id != !s->tool->replaces || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
 	spec->refused = jifl_function_refusal(spec->address);
@@ -46,6 +46,8 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 		ret = jifl_aim_add(s, index, kind, spec->address);
 		if (!ret)
 			s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
+		if (!ret)
+			s->aims[index]->replacement = spec->id;
 		if (!ret && spec->condition)
 			s->aims[index]->condition = &s->conditions[spec->condition - 1];
 		if (ret != -ENOENT)
@@ -62,7 +64,8 @@ static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_targ
 	if (spec->reserved || !jifl_target_is_kind(spec->kind) ||
 	    (!only && spec->scope != JIFL_SCOPE_UNDER) ||
 	    (only && (spec->kind != JIFL_TARGET_FUNCTION || !s->tool->alone)) ||
-	    (index && only != s->only))
+	    (index && only != s->only) ||
+	    (s->tool->replaces && (only || spec->kind != JIFL_TARGET_FUNCTION)))
 		return -EINVAL;
 	s->only = only;
 	if (spec->kind == JIFL_TARGET_FUNCTION)
@@ -230,6 +233,8 @@ static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool 
 	/* Places are about all tasks. */
 	if (tool->places && req->filters)
 		return false;
+	if (tool->replaces && req->ntargets != 1)
+		return false;
 	/* One value, and not of each key. */
 	if (value & (value - 1) || (value && req->flags & JIFL_FLAGS_BY))
 		return false;
@@ -266,7 +271,7 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 	else if (ret == -EXDEV)
 		ret = -EOPNOTSUPP;
 	else if (ret == -EOPNOTSUPP && s->nfunctions &&
-		 jifl_start_answer(req->targets, busy_target, JIFL_REFUSED_TAKEN))
+		 jifl_start_answer(req->targets, busy_target, s->refused ?: JIFL_REFUSED_TAKEN))
 		ret = -EFAULT;
 	if (ret == -EILSEQ) {
 		busy_target = s->refused_splice;

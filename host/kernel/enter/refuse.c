@@ -130,6 +130,8 @@ static enum jifl_refusal by_text(unsigned long addr)
 	if (text == JIFL_TEXT_CODE)
 		return JIFL_REFUSED_NO;
 	switch (cause) {
+	case JIFL_CAUSE_REPLACED:	/* what replaces it can be copied */
+		return JIFL_REFUSED_NO;
 	case JIFL_CAUSE_SCHEDULE:
 	case JIFL_CAUSE_STACK:
 		return JIFL_REFUSED_SCHEDULE;

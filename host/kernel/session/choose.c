@@ -6,6 +6,11 @@
  * has an entry piece, which is made when a call first needs it. If no session of the target has a
  * filter, the door is led to the piece itself, and later calls do not come here.
  *
+ * If one of the sessions replaces the function, its calls go to the replacement: to a copy of it if
+ * others have the function, too, and to the session's gate (tools/replace/replace.c) if not. The
+ * gate is outside of the cache. So it also takes the calls for which there is no copy now, and
+ * nothing is done for it at a call's return.
+ *
  * For a system call: the task's registers and the call's number come in, an address to jump to goes
  * out. For a function: its address, the place of its return address, and its first argument come
  * in. call/condition.c proves that the calls of targets with a condition are told from others here.
@@ -64,17 +69,33 @@ static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexi
 	}
 }
 
+/* The aim of the session in this mix that replaces the way's target; NULL: none does. */
+static const struct jifl_aim *jifl_choose_replacing(const struct jifl_way *w)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, w->mix, lane)
+		if (w->target->armed[lane]->gate)
+			return w->target->armed[lane];
+	return NULL;
+}
+
 /* Makes the way's entry piece. Returns 0 if the target cannot run in the cache now. */
 static u64 jifl_choose_make(struct jifl_way *w)
 {
+	const struct jifl_aim *replacing = jifl_choose_replacing(w);
 	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	const int context = jifl_mix_context(w->mix);
+	int context;
 	struct jifl_session *s;
 	unsigned int lane;
 	u64 calls[JIFL_LANES];
 	u32 nentry, nexit;
 	u64 piece;
 
+	if (replacing && w == &replacing->way)
+		return replacing->gate;
+	context = jifl_mix_context(w->mix);
 	if (context < 0)
 		return 0;
 	jifl_choose_inserts(w, &nentry, &nexit);
@@ -84,7 +105,9 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	jifl_count_put_aside(calls);
 	for_each_member(s, w->mix, lane)
 		jifl_count_translate_begin(w->target->armed[lane]);
-	piece = jifl_engine_entry_create(context, jifl_orig_at(w->target->address),
+	piece = jifl_engine_entry_create(context,
+					 jifl_orig_at(replacing ? replacing->replacement :
+								  w->target->address),
 					 jifl_choose_entry, nentry, jifl_choose_exit, nexit,
 					 &cause);
 	jifl_count_put_back(calls);
@@ -339,13 +362,24 @@ static bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level 
 	return true;
 }
 
+/* Those of the aims whose session replaces the target; NULL: none does. */
+static struct jifl_aim *jifl_choose_gate(struct jifl_aim *const aims[JIFL_LANES])
+{
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		if (aims[lane] && aims[lane]->gate)
+			return aims[lane];
+	return NULL;
+}
+
 /* Returns the piece for a call of the target. 0: it passes. slot: where its return address is. */
 static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 				const struct jifl_facts *facts, enum jifl_level level)
 {
 	/* Else the lanes are of this level already. */
 	const bool above = jifl_levels_is_above(level);
-	struct jifl_aim *aims[JIFL_LANES];
+	struct jifl_aim *aims[JIFL_LANES], *replacing;
 	struct jifl_way *w = NULL;
 	unsigned int lane;
 	u64 piece = 0;
@@ -359,12 +393,15 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	w = jifl_choose_way(t, aims, lanes);
 	if (w)
 		piece = jifl_choose_way_in(w);
+	replacing = jifl_choose_gate(aims);
+	if (replacing && w == &replacing->way)
+		return replacing->gate;
 	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), level, above))
 		piece = 0;
 	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
-		if (aims[lane])
+		if (aims[lane] && aims[lane] != replacing)
 			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
-	return piece;
+	return piece ?: replacing ? replacing->gate : 0;
 }
 
 /* Preemption is off. */

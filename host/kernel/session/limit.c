@@ -136,11 +136,23 @@ static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
 	return !t || !joins(mix, t);
 }
 
+/* All sessions of a mix have the same scope, but for those that make no copies by themselves. */
+static bool is_only(const struct jifl_mix *m)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, m, lane)
+		if (s->only)
+			return true;
+	return false;
+}
+
 int jifl_limit_context_create(jifl_instrument_fn fn, struct jifl_mix *m)
 {
 	const int context = jifl_engine_context_create(fn, m);
 
-	if (context >= 0 && m->in_order[0]->only)
+	if (context >= 0 && is_only(m))
 		jifl_engine_context_limit(context, leaves);
 	return context;
 }

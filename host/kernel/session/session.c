@@ -177,7 +177,8 @@ static int jifl_session_choose_lane(struct jifl_session *s, u32 *busy_target,
 
 			if (!other)
 				continue;
-			if (other->session->only != s->only) {
+			if (other->session->only != s->only && !s->tool->replaces &&
+			    !other->session->tool->replaces) {
 				*busy_target = i;
 				*busy_session = other->session->id;
 				return -EXDEV;
@@ -310,6 +311,8 @@ static int jifl_session_stop_locked(struct jifl_session *s, struct jifl_drain *d
 	jifl_session_grace(s);
 	jifl_session_retire(s, drain);
 	jifl_aim_detach(s);
+	if (s->tool->ended)
+		s->tool->ended(s);
 	if (list_empty(&jifl_sessions))
 		jifl_session_empty_cache();
 	WRITE_ONCE(s->running, false);

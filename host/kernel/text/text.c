@@ -21,6 +21,7 @@
 #include "../compat/ksym.h"
 #include "blacklist.h"
 #include "ranges.h"
+#include "replaced.h"
 #include "text.h"
 
 /*
@@ -276,6 +277,10 @@ enum jifl_text jifl_host_classify(jifl_orig addr, enum jifl_cause *cause)
 	unsigned long a = addr.v;
 	const struct module *mod;
 
+	if (jifl_replaced_begins(a)) {
+		*cause = JIFL_CAUSE_REPLACED;
+		return JIFL_TEXT_NATIVE;
+	}
 	if (is_core(a))
 		return classify_core(a, cause);
 

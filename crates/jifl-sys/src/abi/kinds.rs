@@ -51,6 +51,8 @@ kinds! {
     Mem = 9, "mem", true;
     /// Executions of places in functions.
     Probe = 10, "probe", false;
+    /// Calls of one function go to another.
+    Replace = 11, "replace", false;
 }
 
 impl Kind {

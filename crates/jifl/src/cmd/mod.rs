@@ -20,6 +20,7 @@ pub mod probe;
 pub mod prof;
 pub mod read;
 pub mod record;
+pub mod replace;
 pub mod report;
 pub mod status;
 pub mod trace;

@@ -105,7 +105,7 @@ pub fn remove(name: &str) -> Result<(), Failure> {
 }
 
 /// A file's name also names its module, whose dashes are underscores.
-fn module_name(text: &str) -> String {
+pub fn module_name(text: &str) -> String {
     let name = text.rsplit('/').next().unwrap_or(text);
     name.strip_suffix(".ko").unwrap_or(name).replace('-', "_")
 }

@@ -272,6 +272,13 @@ impl Functions {
         })
     }
 
+    /// The names of a module's functions.
+    pub fn of_module(&self, module: &str) -> impl Iterator<Item = &str> {
+        let all = self.all.iter();
+        let own = all.filter(move |one| one.module.as_deref() == Some(module));
+        own.map(|one| one.name.as_str())
+    }
+
     /// May the function have an ftrace site?
     pub fn may_have_site(&self, function: &Function) -> bool {
         self.sites.may_be_in(function)

@@ -14,6 +14,7 @@ pub mod pattern;
 pub mod prototypes;
 pub mod running;
 pub mod sections;
+pub mod signature;
 pub mod softirqs;
 pub mod source;
 pub mod symbols;

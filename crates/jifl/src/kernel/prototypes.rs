@@ -81,31 +81,30 @@ impl Prototypes {
     /// As [`Prototypes::of`], with the numbers of the types.
     pub fn find(&self, function: &str) -> Option<Typed> {
         let btf = self.types(function)?;
-        // A function of the kernel may have the name of one in a module without types.
-        let (name, section) = match function.split_once(" [") {
-            Some((name, _)) => (name, btf.split()?),
-            None => (function, btf.base()),
-        };
-        let ids = section.resolve_ids_by_name(name).ok()?;
-        prototype(&btf, &ids)
+        prototype(&btf, &ids(&btf, function)?)
     }
+
+    /// The function's types, and its own among them.
+    pub fn proto(&self, function: &str) -> Option<(Rc<Btf>, FuncProto)> {
+        let btf = self.types(function)?;
+        let proto = proto(&btf, &ids(&btf, function)?)?;
+        Some((btf, proto))
+    }
+}
+
+/// The types that have the name of a function, `name` or `name [module]`.
+fn ids(btf: &Btf, function: &str) -> Option<Vec<u32>> {
+    // A function of the kernel may have the name of one in a module without types.
+    let (name, section) = match function.split_once(" [") {
+        Some((name, _)) => (name, btf.split()?),
+        None => (function, btf.base()),
+    };
+    section.resolve_ids_by_name(name).ok()
 }
 
 /// The prototype of the function, if the types of a name contain exactly one.
 fn prototype(btf: &Btf, ids: &[u32]) -> Option<Typed> {
-    let mut functions = ids
-        .iter()
-        .filter_map(|id| match btf.resolve_type_by_id(*id) {
-            Ok(Type::Func(function)) => Some(function),
-            _ => None,
-        });
-    let function = functions.next()?;
-    if functions.next().is_some() {
-        return None;
-    }
-    let Type::FuncProto(proto) = btf.resolve_chained_type(&function).ok()? else {
-        return None;
-    };
+    let proto = proto(btf, ids)?;
     let types: Option<Vec<u32>> = fixed(&proto).map(|(_, one)| one.get_type_id()).collect();
     let types = types?;
     let mut parameters = Vec::new();
@@ -124,6 +123,24 @@ fn prototype(btf: &Btf, ids: &[u32]) -> Option<Typed> {
         parameters: types,
         result,
     })
+}
+
+/// The type of the one function among the types of a name.
+fn proto(btf: &Btf, ids: &[u32]) -> Option<FuncProto> {
+    let mut functions = ids
+        .iter()
+        .filter_map(|id| match btf.resolve_type_by_id(*id) {
+            Ok(Type::Func(function)) => Some(function),
+            _ => None,
+        });
+    let function = functions.next()?;
+    if functions.next().is_some() {
+        return None;
+    }
+    match btf.resolve_chained_type(&function).ok()? {
+        Type::FuncProto(proto) => Some(proto),
+        _ => None,
+    }
 }
 
 /// The parameters with types, and their places.

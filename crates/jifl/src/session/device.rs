@@ -4,7 +4,7 @@
 use std::io;
 
 use jifl_sys::abi::{
-    ABI_VERSION, DEVICE, Info, PluginInfo, RoutineInfo, SessionInfo, Status, from_name,
+    ABI_VERSION, DEVICE, Info, PluginInfo, Replacement, RoutineInfo, SessionInfo, Status, from_name,
 };
 use jifl_sys::device::{Device, Door, Request};
 use rustix::io::Errno;
@@ -113,6 +113,17 @@ pub fn plugins(door: &impl Door) -> Result<Vec<PluginInfo>, Failure> {
         ..PluginInfo::default()
     };
     list("plugins", next, |info| door.call(Request::Plugin(info)))
+}
+
+/// All replacements of functions, those too whose sessions have ended.
+pub fn replacements(door: &impl Door) -> Result<Vec<Replacement>, Failure> {
+    let next = |all: &[Replacement]| Replacement {
+        index: all.len() as u32,
+        ..Replacement::default()
+    };
+    list("replacements", next, |one| {
+        door.call(Request::Replacement(one))
+    })
 }
 
 /// How the calls of all analysis routines were inserted.

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Mutex, MutexGuard};
 
 use jifl_sys::abi::{
-    ABI_VERSION, Block, Entry, Hit, Record, SessionInfo, Start, Stat, Status, TARGET_FUNCTION,
-    TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
+    ABI_VERSION, Block, Entry, Hit, Record, Replacement, SessionInfo, Start, Stat, Status,
+    TARGET_FUNCTION, TARGET_OPTIONAL, TableRead, TargetSpec, WarmBlock, to_name,
 };
 use jifl_sys::device::{BlockParts, Door, Histogram, Request, Rows};
 use rustix::io::Errno;
@@ -35,6 +35,7 @@ pub struct State {
     pub plugins: Vec<(String, bool)>,
     /// Lines of each plugin's ring, and how many are lost; none without a ring.
     pub lines: BTreeMap<String, (Vec<String>, u64)>,
+    pub replacements: Vec<Replacement>,
     /// Analysis routines: name, copies, calls, reason.
     pub routines: Vec<(String, u64, u64, u32)>,
     /// The cache; an index is a place here.
@@ -77,6 +78,7 @@ impl Default for Fake {
             sessions: Vec::new(),
             plugins: Vec::new(),
             lines: BTreeMap::new(),
+            replacements: Vec::new(),
             routines: Vec::new(),
             blocks: Vec::new(),
             hidden: None,
@@ -312,6 +314,10 @@ impl Door for Fake {
                     irq.name = to_name(b"ttyS0").unwrap();
                 }
                 _ => return refuse(Errno::NOENT),
+            },
+            Request::Replacement(asked) => match state.replacements.get(asked.index as usize) {
+                Some(known) => *asked = *known,
+                None => return refuse(Errno::NOENT),
             },
             Request::Warm(warm, blocks) => {
                 if let Some(errno) = state.hidden {

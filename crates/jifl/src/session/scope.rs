@@ -172,6 +172,30 @@ pub fn observe<T>(
     Ok((Outcome { report, status }, seen))
 }
 
+/// Runs a session as [`observe`] does. `at_start` is called with its number as soon as it runs.
+///
+/// # Errors
+/// As for [`observe`].
+pub fn hold(
+    scope: &Scope,
+    door: &impl Door,
+    mut session: Session,
+    table: &Table,
+    at_start: impl FnOnce(u64),
+) -> Result<Outcome, Failure> {
+    let watch = Watch::new(scope, std::slice::from_mut(&mut session), table)?;
+    let (report, ended) = measure::measure(door, session, table, |id| {
+        at_start(id);
+        watch.wait(std::slice::from_ref(door))
+    })?;
+    let ended = ended.map_err(|error| not_ended(scope, &error))?;
+    note_end(std::slice::from_ref(&report), &ended.1);
+    Ok(Outcome {
+        report,
+        status: status_of(ended)?,
+    })
+}
+
 /// Runs several sessions about the same tasks at the same time, each through its own door. The
 /// reports are in the order of the sessions; the status is that of the command, if one was run.
 ///

@@ -55,6 +55,8 @@ pub struct FunctionTarget {
     pub may_be_left_out: bool,
     /// The type of its value in the module's form: `TARGET_SIGNED` and so on.
     pub value: u32,
+    /// Where the function begins that replaces it; 0: nothing does.
+    pub replacement: u64,
 }
 
 impl Target {
@@ -101,6 +103,7 @@ impl Target {
                 let function = &target.function;
                 let mut spec = TargetSpec::function(function.address, &function.name);
                 spec.flags |= target.value;
+                spec.id = target.replacement;
                 if target.may_be_left_out {
                     spec.flags |= TARGET_OPTIONAL;
                 }
@@ -314,6 +317,21 @@ impl Word {
     }
 }
 
+/// A function, to be replaced by the one that begins at an address.
+pub fn one(function: Function, replacement: u64) -> Selected {
+    Selected {
+        targets: vec![Target::Function(Arc::new(FunctionTarget {
+            function,
+            called: None,
+            condition: None,
+            may_be_left_out: false,
+            value: 0,
+            replacement,
+        }))],
+        ..Selected::default()
+    }
+}
+
 /// Functions that were found so far.
 struct Found {
     functions: Functions,
@@ -425,6 +443,7 @@ impl Found {
             condition,
             may_be_left_out,
             value: 0,
+            replacement: 0,
         };
         let known = match self.targets.entry(target.function.address) {
             Entry::Vacant(place) => {

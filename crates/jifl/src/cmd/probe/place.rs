@@ -569,6 +569,7 @@ pub fn select(
             condition: None,
             may_be_left_out,
             value: 0,
+            replacement: 0,
         }))
     };
     Ok(Places {

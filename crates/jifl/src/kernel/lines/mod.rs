@@ -22,6 +22,7 @@ use clap::Args;
 use gimli::Reader;
 
 use self::module::Module;
+pub use self::module::debug_of;
 use self::rows::{First, Tables};
 use crate::base::exit::Failure;
 use crate::kernel::images;

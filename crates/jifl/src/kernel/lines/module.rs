@@ -16,7 +16,8 @@ use super::rows::Tables;
 use super::{Frame, Line, frames_of, line};
 use crate::kernel::sections::Sections;
 
-type Data = EndianRcSlice<RunTimeEndian>;
+/// Sections of debug information.
+pub type Data = EndianRcSlice<RunTimeEndian>;
 type Elf<'a> = ElfFile64<'a, object::Endianness>;
 
 /// Lines of one module, by the addresses that it has.
@@ -50,6 +51,16 @@ impl Module {
         let frames = self.0.find_frames(at).skip_all_loads();
         frames.map_or_else(|_| Vec::new(), frames_of)
     }
+}
+
+/// The debug information of a module's file, without addresses; `None`: it cannot be read.
+pub fn debug_of(bytes: &[u8]) -> Option<gimli::Dwarf<Data>> {
+    let elf: Elf<'_> = ElfFile64::parse(bytes).ok()?;
+    let load = |id: gimli::SectionId| {
+        let data = relocated(&elf, id.name(), &|_: &str| Some(0)).unwrap_or_default();
+        Ok::<_, gimli::Error>(EndianRcSlice::new(Rc::from(data), RunTimeEndian::Little))
+    };
+    gimli::Dwarf::load(load).ok()
 }
 
 /// The line tables of a loaded module, by the addresses that it has.

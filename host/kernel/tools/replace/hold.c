@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Holds: the references to modules for one replacement. A hold keeps the text of the module with
+ * the replacement, and that of the replaced function, which the replacement may call. It begins
+ * when the session gets its gate. It ends when the session has ended and nobody is left in the
+ * module of the replacement: at once, or when a work item finds that out later. Nobody is hurried.
+ *
+ * When a session has ended, no thread comes to the replacement by its door any more, and none is on
+ * its way there (steps 7 to 9 in the head of replace.c). Why the references are not given back too
+ * early:
+ *
+ * 1. All CPUs are stopped, and the stacks of all listed tasks are walked. A thread is inside if an
+ *    address in the module's text stands in a frame: where it was interrupted or preempted, or
+ *    where a function that it has called returns to. This is asked of the whole module, because the
+ *    replacement may have gone on in another function by a tail call.
+ * 2. Interrupts and softirqs have ended when the machine is stopped. Idle tasks do not come to the
+ *    replacement at their own level (enter/guard.c), and their interrupts have ended.
+ * 3. Return addresses that tracers have replaced are shown: those of return hooks by
+ *    jifl_compat_show_returns, those of the function graph tracer by the unwinder. An address of
+ *    the code cache counts as the original that it stands for.
+ * 4. Where the unwinder gives up, each further word of the stack that looks like an address in the
+ *    module counts as one.
+ * 5. A thread that reaps itself is not on the list of tasks any more, and may still run. It never
+ *    sleeps again, and synchronize_rcu_tasks waits for its last switch.
+ * 6. A thread that was not inside comes there later only if the module leads it there itself. That
+ *    is the module's own affair, as without JIFL. So tasks that are seen one after the other, in
+ *    several stops, need not be outside at the same time.
+ *
+ * While a hold stays after its session's end, the module JIFL has a reference to itself: the work
+ * item is its code. The module's exit waits for the work item (jifl_hold_exit).
+ *
+ * Context: process; sleeps. What looks at tasks runs in stop_machine.
+ */
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
+#include <asm/ptrace.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../../compat/compat.h"
+#include "../../compat/ksym.h"
+#include "../../run/unwind.h"
+#include "../../leave/walk.h"
+#include "replace.h"
+
+/* Time between two looks at who is inside. It doubles each time. */
+#define FIRST_MS	50
+#define LAST_MS		5000
+
+struct jifl_hold {
+	struct list_head list;		/* jifl_hold_mutex, as all that changes */
+	u64 session, address, with;
+	bool ended;
+	struct module *module;		/* of `with` */
+	struct module *original;	/* of `address`; NULL: the kernel's own text */
+};
+
+/* Who is where, in one stop. */
+struct look {
+	unsigned long begin, end;	/* text */
+	u32 inside, unread;
+	struct jifl_thread threads[JIFL_THREADS_MAX];
+};
+
+static DEFINE_MUTEX(jifl_hold_mutex);	/* inside jifl_session_mutex */
+static LIST_HEAD(jifl_holds);
+static unsigned int jifl_hold_ms;
+
+static void jifl_hold_poll(struct work_struct *work);
+static DECLARE_DELAYED_WORK(jifl_hold_work, jifl_hold_poll);
+
+/* --- with the machine stopped ----------------------------------------------------------- */
+
+/* The address behind the text may be a return address: of a call that does not return. */
+static bool is_there(const struct look *l, unsigned long addr)
+{
+	addr = jifl_unwind_original(addr);
+	return addr >= l->begin && addr <= l->end;
+}
+
+/* Reads words that belong to no variable, which KASAN would report. */
+static __no_sanitize_address bool looks_inside(const struct look *l, struct jifl_words words,
+					       const unsigned long *from)
+{
+	for (; from < words.end; from++)
+		if (is_there(l, READ_ONCE(*from)))
+			return true;
+	return false;
+}
+
+/* *unread: the stack could not be walked to its end. */
+static bool is_inside(const struct look *l, struct task_struct *task, struct jifl_words words,
+		      bool *unread)
+{
+	const unsigned long *slot = words.begin;
+	struct unwind_state state;
+
+	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
+	     unwind_next_frame(&state)) {
+		if (state.regs && user_mode(state.regs))
+			return false;
+		if (is_there(l, state.ip))
+			return true;
+		slot = clamp(jifl_walk_slot(&state), words.begin, words.end);
+	}
+	*unread = unwind_error(&state);
+	return *unread && looks_inside(l, words, slot);
+}
+
+static void look_at(struct look *l, struct task_struct *task)
+{
+	struct jifl_words words;
+	bool unread = false, inside;
+
+	if (!jifl_walk_may(task))
+		return;
+	words = jifl_walk_words(task);
+	jifl_compat_show_returns(task, words.begin, words.end);
+	inside = is_inside(l, task, words, &unread);
+	jifl_compat_hide_returns(task, words.begin, words.end);
+	if (!inside)
+		return;
+	if (l->inside < JIFL_THREADS_MAX) {
+		l->threads[l->inside].pid = task_pid_nr(task);
+		strscpy_pad(l->threads[l->inside].comm, task->comm,
+			    sizeof(l->threads[l->inside].comm));
+	}
+	l->inside++;
+	l->unread += unread;
+}
+
+static int look_at_all(void *arg)
+{
+	struct task_struct *group, *task;
+
+	for_each_process_thread(group, task)
+		look_at(arg, task);
+	return 0;
+}
+
+/* --- holds ------------------------------------------------------------------------------ */
+
+static void look(const struct jifl_hold *h, struct look *l)
+{
+	unsigned long size;
+
+	memset(l, 0, sizeof(*l));
+	if (h->ended) {
+		jifl_compat_module_text(h->module, &l->begin, &size);
+		l->end = l->begin + size;
+	} else {
+		l->begin = h->address;
+		l->end = jifl_ksym_end(h->address);
+	}
+	stop_machine(look_at_all, l, NULL);
+}
+
+/* May the references be given back? Step 5 is the caller's. */
+static bool is_left(const struct jifl_hold *h)
+{
+	struct look l;
+
+	if (JIFL_HOST_PLANTED(modules_let_go))
+		return true;
+	look(h, &l);
+	return !l.inside;
+}
+
+static void free_hold(struct jifl_hold *h)
+{
+	module_put(h->module);
+	module_put(h->original);
+	kfree(h);
+}
+
+struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with)
+{
+	struct jifl_hold *h = JIFL_ALLOC(kzalloc(sizeof(*h), GFP_KERNEL));
+	int err;
+
+	if (!h)
+		return ERR_PTR(-ENOMEM);
+	h->session = session;
+	h->address = address;
+	h->with = with;
+	err = jifl_ksym_hold(with, &h->module);
+	if (!err && (!h->module || h->module == THIS_MODULE))
+		err = -ENOENT;
+	if (!err)
+		err = jifl_ksym_hold(address, &h->original);
+	if (err) {
+		free_hold(h);
+		return ERR_PTR(err);
+	}
+	mutex_lock(&jifl_hold_mutex);
+	list_add_tail(&h->list, &jifl_holds);
+	mutex_unlock(&jifl_hold_mutex);
+	return h;
+}
+
+void jifl_hold_drop(struct jifl_hold *h)
+{
+	mutex_lock(&jifl_hold_mutex);
+	list_del(&h->list);
+	mutex_unlock(&jifl_hold_mutex);
+	free_hold(h);
+}
+
+void jifl_hold_end(struct jifl_hold *h)
+{
+	bool left;
+
+	mutex_lock(&jifl_hold_mutex);
+	h->ended = true;
+	left = is_left(h);
+	if (left) {
+		list_del(&h->list);
+	} else {
+		__module_get(THIS_MODULE);
+		jifl_hold_ms = FIRST_MS;
+		mod_delayed_work(system_long_wq, &jifl_hold_work, msecs_to_jiffies(FIRST_MS));
+	}
+	mutex_unlock(&jifl_hold_mutex);
+	if (!left)
+		return;
+	synchronize_rcu_tasks();
+	free_hold(h);
+}
+
+static void jifl_hold_poll(struct work_struct *work)
+{
+	struct jifl_hold *h, *next;
+	bool more = false;
+	LIST_HEAD(left);
+
+	mutex_lock(&jifl_hold_mutex);
+	list_for_each_entry_safe(h, next, &jifl_holds, list) {
+		if (!h->ended)
+			continue;
+		if (is_left(h))
+			list_move(&h->list, &left);
+		else
+			more = true;
+	}
+	if (more) {
+		jifl_hold_ms = min(2 * jifl_hold_ms, (unsigned int)LAST_MS);
+		queue_delayed_work(system_long_wq, &jifl_hold_work, msecs_to_jiffies(jifl_hold_ms));
+	}
+	mutex_unlock(&jifl_hold_mutex);
+	if (list_empty(&left))
+		return;
+	synchronize_rcu_tasks();
+	list_for_each_entry_safe(h, next, &left, list) {
+		free_hold(h);
+		module_put(THIS_MODULE);
+	}
+}
+
+int jifl_hold_info(u32 n, struct jifl_replacement *req)
+{
+	struct jifl_hold *h;
+	int ret = -ENOENT;
+	struct look l;
+
+	mutex_lock(&jifl_hold_mutex);
+	list_for_each_entry(h, &jifl_holds, list) {
+		if (n--)
+			continue;
+		look(h, &l);
+		req->session = h->session;
+		req->address = h->address;
+		req->with = h->with;
+		req->ended = h->ended;
+		req->inside = l.inside;
+		req->unread = l.unread;
+		memcpy(req->threads, l.threads, sizeof(req->threads));
+		ret = 0;
+		break;
+	}
+	mutex_unlock(&jifl_hold_mutex);
+	return ret;
+}
+
+void jifl_hold_exit(void)
+{
+	cancel_delayed_work_sync(&jifl_hold_work);
+}

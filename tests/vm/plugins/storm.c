@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A function that all processors call all the time, in tasks, softirqs and hard interrupts, once
+ * "start" has been written to /proc/storm and until "stop" is. Reading the file gives for each
+ * level: its number, calls, results of the original, results of what replaces it (the original's
+ * bits, inverted), and results that are neither.
+ */
+#include <linux/err.h>
+#include <linux/hrtimer.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/proc_fs.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+
+#define PERIOD_NS	(300 * NSEC_PER_USEC)
+#define CALLS		50
+
+enum { TASK, SOFTIRQ, HARDIRQ, LEVELS };
+enum { MADE, ORIGINAL, REPLACED, BAD, RESULTS };
+
+struct of_cpu {
+	struct task_struct *thread;
+	struct hrtimer hard, soft;
+	u64 seed;
+	u64 counts[LEVELS][RESULTS];
+};
+
+static DEFINE_MUTEX(one);
+static struct of_cpu __percpu *cpus;
+static bool running, stops;
+
+static u64 worked(u64 x)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	return x;
+}
+
+static __attribute__((noipa)) u64 storm_work(u64 x)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+	}
+	return x;
+}
+
+static void call(unsigned int level)
+{
+	u64 seed, got, expected;
+	int result = BAD, i;
+
+	for (i = 0; i < CALLS; i++) {
+		seed = this_cpu_inc_return(cpus->seed);
+		got = storm_work(seed);
+		expected = worked(seed);
+		if (got == expected)
+			result = ORIGINAL;
+		else if (got == ~expected)
+			result = REPLACED;
+		else
+			result = BAD;
+		this_cpu_inc(cpus->counts[level][MADE]);
+		this_cpu_inc(cpus->counts[level][result]);
+	}
+}
+
+static enum hrtimer_restart on_hard(struct hrtimer *timer)
+{
+	call(HARDIRQ);
+	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	return READ_ONCE(stops) ? HRTIMER_NORESTART : HRTIMER_RESTART;
+}
+
+static enum hrtimer_restart on_soft(struct hrtimer *timer)
+{
+	call(SOFTIRQ);
+	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
+	return READ_ONCE(stops) ? HRTIMER_NORESTART : HRTIMER_RESTART;
+}
+
+/* The timers fire on the processor where they are started. */
+static int storm_thread(void *unused)
+{
+	struct of_cpu *own = per_cpu_ptr(cpus, raw_smp_processor_id());
+
+	hrtimer_start(&own->hard, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&own->soft, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_SOFT);
+	while (!kthread_should_stop()) {
+		call(TASK);
+		schedule_timeout_interruptible(1);
+	}
+	return 0;
+}
+
+static void stop(void)
+{
+	struct of_cpu *of;
+	int cpu;
+
+	WRITE_ONCE(stops, true);
+	for_each_possible_cpu(cpu) {
+		of = per_cpu_ptr(cpus, cpu);
+		if (of->thread)
+			kthread_stop(of->thread);
+		of->thread = NULL;
+		hrtimer_cancel(&of->hard);
+		hrtimer_cancel(&of->soft);
+	}
+	running = false;
+}
+
+static int start(void)
+{
+	struct of_cpu *of;
+	int cpu;
+
+	WRITE_ONCE(stops, false);
+	running = true;
+	for_each_online_cpu(cpu) {
+		of = per_cpu_ptr(cpus, cpu);
+		memset(of->counts, 0, sizeof(of->counts));
+		of->thread = kthread_create_on_cpu(storm_thread, NULL, cpu, "storm/%u");
+		if (IS_ERR(of->thread)) {
+			of->thread = NULL;
+			stop();
+			return -ENOMEM;
+		}
+	}
+	for_each_online_cpu(cpu)
+		wake_up_process(per_cpu_ptr(cpus, cpu)->thread);
+	return 0;
+}
+
+static int storm_show(struct seq_file *s, void *unused)
+{
+	int cpu, level, result;
+
+	for (level = 0; level < LEVELS; level++) {
+		u64 sums[RESULTS] = {};
+
+		for_each_possible_cpu(cpu)
+			for (result = 0; result < RESULTS; result++)
+				sums[result] += per_cpu_ptr(cpus, cpu)->counts[level][result];
+		seq_printf(s, "%d %llu %llu %llu %llu\n", level, sums[MADE], sums[ORIGINAL],
+			   sums[REPLACED], sums[BAD]);
+	}
+	return 0;
+}
+
+static int storm_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, storm_show, NULL);
+}
+
+static ssize_t storm_write(struct file *file, const char __user *from, size_t size, loff_t *at)
+{
+	char word[8] = "";
+	bool wanted;
+	int err = 0;
+
+	if (size >= sizeof(word) || copy_from_user(word, from, size))
+		return -EINVAL;
+	wanted = !strcmp(word, "start");
+	mutex_lock(&one);
+	if (wanted && !running)
+		err = start();
+	else if (!wanted && running)
+		stop();
+	mutex_unlock(&one);
+	return err ?: size;
+}
+
+static const struct proc_ops storm_ops = {
+	.proc_open = storm_open,
+	.proc_read = seq_read,
+	.proc_write = storm_write,
+	.proc_lseek = seq_lseek,
+	.proc_release = single_release,
+};
+
+static int __init storm_init(void)
+{
+	struct of_cpu *of;
+	int cpu;
+
+	cpus = alloc_percpu(struct of_cpu);
+	if (!cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		of = per_cpu_ptr(cpus, cpu);
+		hrtimer_init(&of->hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+		hrtimer_init(&of->soft, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_SOFT);
+		of->hard.function = on_hard;
+		of->soft.function = on_soft;
+	}
+	if (proc_create("storm", 0600, NULL, &storm_ops))
+		return 0;
+	free_percpu(cpus);
+	return -ENOMEM;
+}
+module_init(storm_init);
+
+static void __exit storm_exit(void)
+{
+	remove_proc_entry("storm", NULL);
+	if (running)
+		stop();
+	free_percpu(cpus);
+}
+module_exit(storm_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("JIFL's tests: a function that all processors call all the time");
