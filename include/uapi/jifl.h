@@ -266,12 +266,13 @@ enum jifl_left {
  * (busy_target and busy_session name one); or another tracer has taken x64_sys_call (busy_session
  * 0; the log names it). EALREADY: there is a session of KIND_TRACE, KIND_PATH or KIND_MEM already,
  * of which there can be only one (busy_session names it). EPERM: the same kinds, KIND_PROFILE or
- * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict). EACCES: the kernel
- * is locked down. ESRCH, ENOENT: a filter's process or cgroup does not exist. ENOMEM. EOPNOTSUPP: a
- * function cannot be entered (busy_target is its index, its `refused` says why). EILSEQ: a place
- * cannot be probed (busy_target is its index in the list of places, its `refused` says why; the
- * `refused` of each other place says whether that one was refused, too, as far as was asked).
- * EBADRQC: a program is not one (bad_action, bad_op). EINTR: the caller is being killed.
+ * KIND_LOCK, and the caller may not see kernel addresses (kernel.kptr_restrict); or KIND_REPLACE,
+ * and the caller has no CAP_SYS_MODULE. EACCES: the kernel is locked down. ESRCH, ENOENT: the
+ * process or cgroup of a filter does not exist. ENOMEM. EOPNOTSUPP: a function cannot be entered or
+ * replaced (busy_target is its index, its `refused` says why). EILSEQ: a place cannot be probed
+ * (busy_target is its index in the list of places, its `refused` says why; the `refused` of each
+ * other place says whether that one was refused, too, as far as was asked). EBADRQC: a program is
+ * not one (bad_action, bad_op). EINTR: the caller is being killed.
  */
 struct jifl_start {
 	__u32 size;

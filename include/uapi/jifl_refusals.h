@@ -24,7 +24,7 @@
 	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)") \
 	X(JIFL_REFUSED_REPLACED, "another session replaces it: `jifl replace` shows which") \
 	X(JIFL_REFUSED_CIRCLE,	"what is to replace it is replaced by it") \
-	X(JIFL_REFUSED_WITH,	"what is to replace it is no function of a loaded module")
+	X(JIFL_REFUSED_WITH,	"what is to replace it is no function of a loaded module with an fentry site")
 
 enum jifl_refusal {
 #define JIFL_REFUSED_ENUM(id, text) id,

@@ -124,7 +124,7 @@ pub const REFUSALS: &[&str] = &[
     "this kernel lacks direct calls of ftrace or return hooks (rethook)",
     "another session replaces it: `jifl replace` shows which",
     "what is to replace it is replaced by it",
-    "what is to replace it is no function of a loaded module",
+    "what is to replace it is no function of a loaded module with an fentry site",
 ];
 
 /// Why a place in a function cannot be probed, by [`Splice::refused`]. The first says that it can.

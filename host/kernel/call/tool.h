@@ -66,8 +66,8 @@ struct jifl_tool {
 	jifl_instrument_fn instrument;
 	/*
 	 * Makes s->tool_data, NULL: it has none. 0; -EALREADY with *busy_session set when another
-	 * session has the rings; -EOPNOTSUPP with s->refused set; -ENOMEM. What was made before an error goes with close. Under
-	 * jifl_session_mutex; sleeps.
+	 * session has the rings; -EOPNOTSUPP with s->refused set; -ENOMEM. What was made before an
+	 * error goes with close. Under jifl_session_mutex; sleeps.
 	 */
 	int (*open)(struct jifl_session *s, u64 *busy_session);
 	/*

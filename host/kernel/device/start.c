@@ -4,6 +4,7 @@
  * its list of targets in user space. Out: the file's session. Context: process, under the file's
  * lock; sleeps.
  */
+#include <linux/capability.h>
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/pid.h>		/* with sched.h, by kernel version: task_tgid_nr */
@@ -33,7 +34,8 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 	u32 kind = spec->kind;
 	int ret;
 
-	if (!spec->id != !s->tool->replaces || !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
+	if (!spec->id != !s->tool->replaces ||
+	    !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
 	spec->refused = jifl_function_refusal(spec->address);
@@ -256,6 +258,9 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 		return -EBUSY;
 	if (!jifl_start_may(req, tool))
 		return -EINVAL;
+	/* Has the kernel run a module's code where it did not ask for it. */
+	if (tool->replaces && !capable(CAP_SYS_MODULE))
+		return -EPERM;
 	if (tool->shows_addresses) {
 		ret = jifl_require_addresses();
 		if (ret)

@@ -496,6 +496,9 @@ fn refused(
             "starting the session: somebody else has redirected the kernel's call of \
              x64_sys_call: remove that first; the kernel's log (dmesg) names it",
         ),
+        Some(Errno::PERM) if start.kind == Kind::Replace as u32 => Failure::cannot(
+            "a function is replaced only for users who may load modules: CAP_SYS_MODULE is needed",
+        ),
         Some(Errno::PERM) if Kind::from_number(start.kind).is_some_and(Kind::shows_addresses) => {
             Failure::cannot(
                 "functions are shown only to users who may see kernel addresses: set \

@@ -17,14 +17,21 @@
  *    replacement at their own level (enter/guard.c), and their interrupts have ended.
  * 3. Return addresses that tracers have replaced are shown: those of return hooks by
  *    jifl_compat_show_returns, those of the function graph tracer by the unwinder. An address of
- *    the code cache counts as the original that it stands for.
- * 4. Where the unwinder gives up, each further word of the stack that looks like an address in the
- *    module counts as one.
- * 5. A thread that reaps itself is not on the list of tasks any more, and may still run. It never
- *    sleeps again, and synchronize_rcu_tasks waits for its last switch.
+ *    the code cache counts as the original that it stands for. Where a tracer keeps an address of
+ *    the module for a task, the task is inside, whatever its stack shows.
+ * 4. From the first frame on that the unwinder has guessed, each word of the stack that looks like
+ *    an address in the module counts as one.
+ * 5. All this is done twice, and RCU tasks is waited for in between (is_left). A task that was
+ *    preempted where its return address is in neither place, as behind the end of a tracer's record
+ *    and before the return, has gone on by then. A thread that reaps itself is not on the list of
+ *    tasks any more, and may still run. It never sleeps again, and has switched for the last time
+ *    by then.
  * 6. A thread that was not inside comes there later only if the module leads it there itself. That
  *    is the module's own affair, as without JIFL. So tasks that are seen one after the other, in
  *    several stops, need not be outside at the same time.
+ *
+ * A hold is on the list until its references are given back, so that whoever does not find it there
+ * can remove the module.
  *
  * While a hold stays after its session's end, the module JIFL has a reference to itself: the work
  * item is its code. The module's exit waits for the work item (jifl_hold_exit).
@@ -44,6 +51,7 @@
 #include <linux/stop_machine.h>
 #include <linux/string.h>
 #include <linux/workqueue.h>
+#include <asm/ibt.h>
 #include <asm/ptrace.h>
 
 #include "../../kernel.h"
@@ -69,6 +77,7 @@ struct jifl_hold {
 /* Who is where, in one stop. */
 struct look {
 	unsigned long begin, end;	/* text */
+	bool recorded;			/* an address there is in a record of the task */
 	u32 inside, unread;
 	struct jifl_thread threads[JIFL_THREADS_MAX];
 };
@@ -83,10 +92,24 @@ static DECLARE_DELAYED_WORK(jifl_hold_work, jifl_hold_poll);
 /* --- with the machine stopped ----------------------------------------------------------- */
 
 /* The address behind the text may be a return address: of a call that does not return. */
+static bool is_within(const struct look *l, unsigned long addr)
+{
+	return addr >= l->begin && addr <= l->end;
+}
+
+/* An address in the code cache may be where one returns to, or where a copy was interrupted. */
 static bool is_there(const struct look *l, unsigned long addr)
 {
-	addr = jifl_unwind_original(addr);
-	return addr >= l->begin && addr <= l->end;
+	return is_within(l, jifl_unwind_original(addr)) ||
+	       is_within(l, jifl_unwind_original(addr + 1));
+}
+
+static void note_record(unsigned long *word, void *arg)
+{
+	struct look *l = arg;
+
+	if (is_there(l, *word))
+		l->recorded = true;
 }
 
 /* Reads words that belong to no variable, which KASAN would report. */
@@ -108,6 +131,9 @@ static bool is_inside(const struct look *l, struct task_struct *task, struct jif
 
 	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
 	     unwind_next_frame(&state)) {
+		/* Frames behind an error are guesses: words between them may be left out. */
+		if (unwind_error(&state))
+			break;
 		if (state.regs && user_mode(state.regs))
 			return false;
 		if (is_there(l, state.ip))
@@ -126,8 +152,10 @@ static void look_at(struct look *l, struct task_struct *task)
 	if (!jifl_walk_may(task))
 		return;
 	words = jifl_walk_words(task);
+	l->recorded = false;
+	jifl_compat_visit_return_records(task, note_record, l);
 	jifl_compat_show_returns(task, words.begin, words.end);
-	inside = is_inside(l, task, words, &unread);
+	inside = is_inside(l, task, words, &unread) || l->recorded;
 	jifl_compat_hide_returns(task, words.begin, words.end);
 	if (!inside)
 		return;
@@ -166,7 +194,7 @@ static void look(const struct jifl_hold *h, struct look *l)
 	stop_machine(look_at_all, l, NULL);
 }
 
-/* May the references be given back? Step 5 is the caller's. */
+/* May the references be given back? Step 5. */
 static bool is_left(const struct jifl_hold *h)
 {
 	struct look l;
@@ -174,14 +202,42 @@ static bool is_left(const struct jifl_hold *h)
 	if (JIFL_HOST_PLANTED(modules_let_go))
 		return true;
 	look(h, &l);
+	if (l.inside)
+		return false;
+	synchronize_rcu_tasks();
+	look(h, &l);
 	return !l.inside;
 }
 
+/* The caller takes it from the list, if it is there. */
 static void free_hold(struct jifl_hold *h)
 {
 	module_put(h->module);
 	module_put(h->original);
 	kfree(h);
+}
+
+static void end_hold(struct jifl_hold *h)
+{
+	list_del(&h->list);
+	free_hold(h);
+}
+
+/*
+ * Is it a function that can be traced, of a live module? These begin with their sites. Data, parts
+ * that the compiler has put aside, and assembly have none; the text of a module's init is not in
+ * what stays. A module that is held stays live.
+ */
+static bool is_function(const struct module *mod, unsigned long addr)
+{
+	const unsigned long site = jifl_ksym_fentry(addr);
+	unsigned long base, size;
+
+	if (READ_ONCE(mod->state) != MODULE_STATE_LIVE)
+		return false;
+	jifl_compat_module_text(mod, &base, &size);
+	return addr - base < size && jifl_ksym_start(addr) == addr &&
+	       (site == addr || site == addr + ENDBR_INSN_SIZE);
 }
 
 struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with)
@@ -195,7 +251,7 @@ struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with)
 	h->address = address;
 	h->with = with;
 	err = jifl_ksym_hold(with, &h->module);
-	if (!err && (!h->module || h->module == THIS_MODULE))
+	if (!err && (!h->module || h->module == THIS_MODULE || !is_function(h->module, with)))
 		err = -ENOENT;
 	if (!err)
 		err = jifl_ksym_hold(address, &h->original);
@@ -212,59 +268,45 @@ struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with)
 void jifl_hold_drop(struct jifl_hold *h)
 {
 	mutex_lock(&jifl_hold_mutex);
-	list_del(&h->list);
+	end_hold(h);
 	mutex_unlock(&jifl_hold_mutex);
-	free_hold(h);
 }
 
 void jifl_hold_end(struct jifl_hold *h)
 {
-	bool left;
-
 	mutex_lock(&jifl_hold_mutex);
 	h->ended = true;
-	left = is_left(h);
-	if (left) {
-		list_del(&h->list);
+	if (is_left(h)) {
+		end_hold(h);
 	} else {
 		__module_get(THIS_MODULE);
 		jifl_hold_ms = FIRST_MS;
 		mod_delayed_work(system_long_wq, &jifl_hold_work, msecs_to_jiffies(FIRST_MS));
 	}
 	mutex_unlock(&jifl_hold_mutex);
-	if (!left)
-		return;
-	synchronize_rcu_tasks();
-	free_hold(h);
 }
 
 static void jifl_hold_poll(struct work_struct *work)
 {
 	struct jifl_hold *h, *next;
 	bool more = false;
-	LIST_HEAD(left);
 
 	mutex_lock(&jifl_hold_mutex);
 	list_for_each_entry_safe(h, next, &jifl_holds, list) {
 		if (!h->ended)
 			continue;
-		if (is_left(h))
-			list_move(&h->list, &left);
-		else
+		if (!is_left(h)) {
 			more = true;
+			continue;
+		}
+		end_hold(h);
+		module_put(THIS_MODULE);
 	}
 	if (more) {
 		jifl_hold_ms = min(2 * jifl_hold_ms, (unsigned int)LAST_MS);
 		queue_delayed_work(system_long_wq, &jifl_hold_work, msecs_to_jiffies(jifl_hold_ms));
 	}
 	mutex_unlock(&jifl_hold_mutex);
-	if (list_empty(&left))
-		return;
-	synchronize_rcu_tasks();
-	list_for_each_entry_safe(h, next, &left, list) {
-		free_hold(h);
-		module_put(THIS_MODULE);
-	}
 }
 
 int jifl_hold_info(u32 n, struct jifl_replacement *req)

@@ -43,17 +43,15 @@
  *    in it stay as long as they like. hold.c keeps the module's text for them.
  */
 #include <linux/err.h>
-#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
-#include "../../compat/ksym.h"
 #include "../../text/replaced.h"
 #include "../../call/count.h"
 #include "../../call/whose.h"
-#include "../../enter/function.h"
 #include "../../enter/target.h"
+#include "../../session/session.h"
 #include "../tools.h"
 #include "replace.h"
 
@@ -73,16 +71,11 @@ static struct jifl_aim *aim_of(const struct jifl_session *s)
 /* The aim that replaces the function at begin; NULL: none. Under jifl_session_mutex. */
 static const struct jifl_aim *replacing(u64 begin)
 {
-	const struct jifl_target *t;
-	unsigned int lane;
+	struct jifl_session *s = NULL;
 
-	rcu_read_lock();
-	t = jifl_function_starting(begin);
-	rcu_read_unlock();
-	/* Armed targets stay: sessions come and go one at a time. */
-	for (lane = 0; t && lane < JIFL_LANES; lane++)
-		if (t->armed[lane] && t->armed[lane]->replacement)
-			return t->armed[lane];
+	while ((s = jifl_session_next(s)))
+		if (s->tool->replaces && aim_of(s)->target->id == begin)
+			return aim_of(s);
 	return NULL;
 }
 
@@ -94,8 +87,6 @@ static enum jifl_refusal refusal(const struct jifl_aim *aim)
 
 	if (replacing(aim->target->id))
 		return JIFL_REFUSED_REPLACED;
-	if (jifl_ksym_start(with) != with)
-		return JIFL_REFUSED_WITH;
 	for (steps = 0; with != aim->target->id; steps++) {
 		next = replacing(with);
 		if (!next)

@@ -15,8 +15,8 @@ struct jifl_hold;
 
 /*
  * Takes references to the module of the function at `with`, and to that of the function at
- * `address`. ERR_PTR(-ENOENT): `with` is in no module, or one of them is about to go;
- * ERR_PTR(-ENOMEM). Sleeps.
+ * `address`. ERR_PTR(-ENOENT): at `with` no function of a live module begins that can be traced, or
+ * one of the modules is about to go; ERR_PTR(-ENOMEM). Sleeps.
  */
 struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with);
 /*
