@@ -16,6 +16,9 @@
  * A function without a door (enter/notrace.c) is entered by a breakpoint, which may stand at its
  * beginning. So its beginning is inside, but for calls: these leave, and meet the breakpoint.
  *
+ * If one of the sessions replaces a function, the entry piece leads to where the replacement begins
+ * (choose.c). That is inside for these sessions, and no jump that leaves.
+ *
  * What a limit says of a function changes when sessions come and go. Both answers are right at any
  * time:
  *
@@ -35,6 +38,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/ksym.h"
+#include "../call/tool.h"
 #include "../call/whose.h"
 #include "../enter/function.h"
 #include "limit.h"
@@ -124,16 +128,36 @@ static bool is_own(unsigned long from, unsigned long to)
 	return find_symbol(from, &own) && find_symbol(to, &start) && start == own && to != start;
 }
 
+/* Does one of the mix's sessions have its target replaced by the function that begins there? */
+static bool is_replacement(const struct jifl_mix *m, unsigned long begin)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, m, lane)
+		if (s->tool->replaces && s->aims[0]->replacement == begin)
+			return true;
+	return false;
+}
+
+/* Does a jump to `to`, or the end of a block before it, stay in the function? */
+static bool is_inside(unsigned long to, const struct jifl_mix *m)
+{
+	return !begins(to) || has_notrace(m, to);
+}
+
 static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
 {
 	const struct jifl_target *t;
 
 	if (JIFL_HOST_PLANTED(limits_ignored))
 		return false;
-	if (call ? is_own(from.v, to.v) : !begins(to.v) || has_notrace(mix, to.v))
+	if (call ? is_own(from.v, to.v) : is_inside(to.v, mix))
 		return false;
 	t = jifl_function_starting(to.v);
-	return !t || !joins(mix, t);
+	if (!t)
+		return call || !is_replacement(mix, to.v);
+	return !joins(mix, t);
 }
 
 /* All sessions of a mix have the same scope, but for those that make no copies by themselves. */
