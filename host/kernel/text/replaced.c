@@ -58,6 +58,12 @@ u64 jifl_replaced_gate(const struct jifl_replaced *r)
 	return gate_of(r);
 }
 
+/* Nobody is in the gate. */
+static bool write_text(const struct jifl_replaced *r, u8 code[JIFL_REPLACED_GATE_BYTES])
+{
+	return jifl_import(text_poke_copy)((void *)gate_of(r), code, JIFL_REPLACED_GATE_BYTES);
+}
+
 static bool write_gate(const struct jifl_replaced *r, u64 counter, unsigned long to)
 {
 	static const u8 endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -80,7 +86,7 @@ static bool write_gate(const struct jifl_replaced *r, u64 counter, unsigned long
 	*at++ = JMP32_INSN_OPCODE;
 	rel = (s32)(to - (gate + (at - code) + sizeof(rel)));
 	memcpy(at, &rel, sizeof(rel));
-	return jifl_import(text_poke_copy)((void *)gate, code, sizeof(code));
+	return write_text(r, code);
 }
 
 static void set_hidden(struct jifl_replaced *r, unsigned long begin, unsigned long behind)
@@ -122,6 +128,11 @@ void jifl_replaced_show(struct jifl_replaced *r)
 
 void jifl_replaced_free(struct jifl_replaced *r)
 {
+	u8 code[JIFL_REPLACED_GATE_BYTES];
+
+	/* Whoever came there by an error is seen, and does not go to text that may be gone. */
+	memset(code, INT3_INSN_OPCODE, sizeof(code));
+	write_text(r, code);
 	r->used = false;
 }
 
