@@ -4,6 +4,9 @@
 mod module;
 mod show;
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use jifl_sys::abi::{Kind, Replacement};
 use jifl_sys::device::Door;
@@ -56,6 +59,10 @@ pub struct ReplaceArgs {
     scope: Scope,
 }
 
+/// So long the end waits for a module that nobody is in, and between two looks.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ReplaceArgs) -> Result<u8, Failure> {
     match (&args.target, &args.with) {
@@ -92,7 +99,7 @@ fn replace(args: &ReplaceArgs, word: &str, with: &With) -> Result<u8, Failure> {
             show::note_inside(found);
         }
     })?;
-    let left = this(&door, id)?;
+    let left = left(&door, id)?;
     let report = show::Report {
         target: &target,
         replacing,
@@ -112,6 +119,20 @@ fn replace(args: &ReplaceArgs, word: &str, with: &With) -> Result<u8, Failure> {
 fn this(door: &impl Door, id: u64) -> Result<Option<Replacement>, Failure> {
     let all = device::replacements(door)?;
     Ok(all.into_iter().find(|one| one.session == id))
+}
+
+/// What the module JIFL still keeps of the session's replacement. Where the last thread has left by
+/// now, it is about to keep nothing.
+fn left(door: &impl Door, id: u64) -> Result<Option<Replacement>, Failure> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = this(door, id)?;
+        let settled = found.as_ref().is_none_or(|one| one.inside > 0);
+        if settled || Instant::now() >= end {
+            return Ok(found);
+        }
+        sleep(PAUSE);
+    }
 }
 
 /// The function that is to be replaced. A function of that name in the module that replaces it is

@@ -95,14 +95,21 @@ pub fn note_inside(one: &Replacement) {
 
 /// Says who finishes in the replacement; `module`: to be removed by whoever started the command.
 pub fn note_left(one: &Replacement, module: Option<&str>) {
+    output::note(&left(one, module));
+}
+
+fn left(one: &Replacement, module: Option<&str>) -> String {
     let way_on = match module {
         Some(module) => format!("; then `rmmod {module}` removes it"),
         None => String::new(),
     };
-    output::note(&format!(
-        "finishing in the replacement, whose module stays until then: {}{way_on}",
-        threads(one)
-    ));
+    match one.inside {
+        0 => format!("the replacement's module is about to be given back{way_on}"),
+        _ => format!(
+            "finishing in the replacement, whose module stays until then: {}{way_on}",
+            threads(one)
+        ),
+    }
 }
 
 /// All replacements.
@@ -176,6 +183,10 @@ mod tests {
         assert!(threads(&one).ends_with("8 (cat) and 2 more"));
         one.inside = 1;
         assert_eq!(threads(&one), "1 (cat)");
+        assert!(left(&one, Some("fix")).ends_with("then: 1 (cat); then `rmmod fix` removes it"));
+        one.inside = 0;
+        assert!(!left(&one, None).contains("finishing"));
+        one.inside = 1;
         let all = list(&[one], &Functions::default(), Format::Text);
         assert!(all.contains("original: 1 (cat)"), "{all}");
         let none = list(&[], &Functions::default(), Format::Text);
