@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Calls of a function go to another one while a session runs, and nowhere else.
 
-usage: replace.py MODULES [ROUNDS]
+usage: replace.py MODULES [ROUNDS [beside]]
 
 MODULES: a directory with storm.ko and replaced.ko of plugins/. What replaces a function returns the
 original's result inverted, and counts its calls. So for jifl_contexts the results of replaced calls
 are wrong, and no others. With ROUNDS the function of storm.ko is replaced and restored so often,
-while all processors call it in all contexts and the cache is emptied.
+while all processors call it in all contexts and the cache is emptied. With `beside` another session
+has the function all the time, so that the replacement runs as a copy, and the function's site stays
+as it is.
 """
 
+import errno
 import json
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -18,21 +22,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contexts import CONTEXTS, FILE, LEVELS, MODULE, N
-from lib import (Device, background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main, report,
-                 run, same, session, settled, status, wait_for)
+from lib import (Device, background, check, complaints, figure, interrupt, is_loaded, kernel_log, log_mark, main,
+                 report, run, same, session, settled, status, wait_for)
 
 REPLACE = 11    # the kind of session
+# Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
+REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),",
+                     Path(f"{os.environ['JIFL_ROOT']}/include/uapi/jifl_refusals.h").read_text())
 WORK = "fn:contexts_work@jifl_contexts"
 REPLACED, STORM = Path("/proc/replaced"), Path("/proc/storm")
 CMDLINE = Path("/proc/cmdline")
+KPROBES = Path("/sys/kernel/tracing/kprobe_events")
 LIVEPATCH = Path("/sys/kernel/livepatch/jifl_livepatch")
 
 
-def address(name, module):
-    """Where a function of a module begins."""
+def address(name, module=None):
+    """Where a function of a module, or of the kernel, begins."""
     for line in Path("/proc/kallsyms").read_text().splitlines():
         words = line.split()
-        if words[2:] == [name, f"[{module}]"]:
+        if words[2:] == [name] + [f"[{module}]"] * bool(module):
             return int(words[0], 16)
     raise RuntimeError(f"no {name} in {module}")
 
@@ -84,6 +92,9 @@ def refused(what, *words, hint, code=1):
 # --- which calls -----------------------------------------------------------------------------------
 
 # Those that call contexts_work alone, and say of each result whether it is right.
+# Instructions of the calculation that they make, at least.
+WORKED = 20
+
 PLAIN = [name for name, traits in CONTEXTS.items() if not traits.get("function")]
 
 
@@ -149,15 +160,17 @@ def beside_others(ko):
         data = report(interrupt(other)[0])["by_name"]["contexts_work"]
         same(f"{words}: results", wrong, sum(calls.values()))
         same(f"{words}: calls of the other function", tally("work")[0] - before, calls)
-        same(f"{words}: calls that are counted, and missed", data["calls"] + data["missed"], sum(calls.values()))
-        if words[0] == "call":
-            same(f"{words}: missed", data["missed_by"], {})
+        same(f"{words}: calls, missed", (data["calls"], data["missed_by"]), (sum(calls.values()), {}))
+        if words[0] == "insn":
+            check(f"{words}: the replacement runs in the cache", data["min"] >= WORKED, data)
     # The caller runs in the cache.
     for words in (["insn", "sys:write"], ["block", "fn:contexts_write@jifl_contexts"]):
         other = session(*words, "-f", "json")
         calls, wrong = made("task", "irq-off", "nested")
         same(f"{words}: results", wrong, sum(calls.values()))
-        check(f"{words}: counted", report(interrupt(other)[0])["targets"][0]["calls"] > 0)
+        data = report(interrupt(other)[0])
+        check(f"{words}: counted", data["targets"][0]["calls"] > 0, data)
+        check(f"{words}: each call leaves the cache", data["native_exits"].get("replaced", 0) >= 2 * N, data)
     # The replacing function as a target.
     other = session("call", "fn:contexts_work@replaced", "-f", "json")
     calls, _ = made(*PLAIN)
@@ -202,6 +215,10 @@ def stuck(ko, function, name):
 
 def inside(ko):
     """Threads that are inside at the end keep the module; nobody waits for them."""
+    # The return into replaced_run is in the record of a kretprobe, and not on the stack.
+    KPROBES.write_text("r:jifl_test yield")
+    enabled = Path("/sys/kernel/tracing/events/kprobes/jifl_test/enable")
+    enabled.write_text("1")
     for function, name in (("replaced_sleep", "sleeps"), ("replaced_run", "runs")):
         with stuck(ko, function, name) as (child, said):
             (one,) = listed()
@@ -214,6 +231,8 @@ def inside(ko):
             same(f"{name}: two are there", [found["ended"] for found in listed()], [True, False])
             ended(owner)
             check(f"{name}: the thread has not moved", child.poll() is None)
+    enabled.write_text("0")
+    KPROBES.write_text("")
 
 
 def inside_the_original(ko):
@@ -245,7 +264,7 @@ def killed(ko):
     owner.wait()
     wait_for("the end of the session", lambda: not status()["sessions"])
     same("killed: the original", made("task")[1], 0)
-    same("killed: nothing is kept", listed(), [])
+    same("killed: nothing is kept", settled(listed, lambda found: not found, 30), [])
     same("killed: the module goes", run("rmmod", "replaced").returncode, 0)
 
 
@@ -278,13 +297,27 @@ def refusals(ko):
     same("a replacement of a replacement", (wrong, tally("again")[0] - before), (sum(calls.values()), calls))
     ended(second)
     ended(owner)
+    work = address("contexts_work", "jifl_contexts")
     with Device() as device:
-        try:
-            device.start_of(REPLACE, [Device.target(address("contexts_write", "jifl_contexts") + 1, Device.FUNCTION,
-                                                    address=address("contexts_work", "jifl_contexts"))])
-            check("what begins nowhere is refused", False)
-        except OSError:
-            same("what begins nowhere is refused", device.refused, [16])
+        for what, place in (("the middle of a function", address("contexts_write", "jifl_contexts") + 1),
+                            ("behind an endbr64", address("contexts_write", "jifl_contexts") + 4),
+                            ("data", address("bare_hooked", "jifl_contexts")),
+                            ("a function without a site", address("contexts_bare", "jifl_contexts")),
+                            ("a part that the compiler has put aside", address("contexts_aside.cold", "jifl_contexts")),
+                            ("the kernel's own function", address("vfs_read")),
+                            ("JIFL's own function", address("jifl_hold_take", "jifl")), ("no address", 1)):
+            try:
+                device.start_of(REPLACE, [Device.target(place, Device.FUNCTION, address=work)])
+                check(f"{what} replaces nothing", False)
+            except OSError as error:
+                same(f"{what} replaces nothing", (error.errno, device.refused),
+                     (errno.EOPNOTSUPP, [REASONS.index("WITH")]))
+    run("insmod", ko)
+    end = run("setpriv", "--bounding-set", "-sys_module", "--inh-caps", "-sys_module",
+              "jifl", "replace", WORK, "--with", ko, "--unsafe", "--for", "100ms")
+    check("without CAP_SYS_MODULE", end.returncode == 3 and "CAP_SYS_MODULE" in end.stderr, end)
+    same("the module goes", run("rmmod", "replaced").returncode, 0)
+    same("nothing has been replaced", made(*PLAIN)[1], 0)
 
 
 def taken(ko):
@@ -305,14 +338,18 @@ def taken(ko):
         end = run("insmod", f"{modules}/jifl_livepatch.ko")
         check("a live patch comes later", end.returncode != 0 and not is_loaded("jifl_livepatch"), end)
     same("replaced all the time", CMDLINE.read_text(), f"replaced: {cmdline}")
+    # insmod reads the command line, too: from here on nobody else does.
+    ended(owner)
+    owner = replacing("fn:cmdline_proc_show", example)
+    same("replaced again", CMDLINE.read_text(), f"replaced: {cmdline}")
     # The function tracer and kprobes at the site see calls, and change nothing.
-    kprobes = Path("/sys/kernel/tracing/kprobe_events")
-    kprobes.write_text("p:jifl_test cmdline_proc_show")
+    # By its address: the module has a function of this name, too.
+    KPROBES.write_text(f"p:jifl_test {address('cmdline_proc_show'):#x}")
     enabled = Path("/sys/kernel/tracing/events/kprobes/jifl_test/enable")
     enabled.write_text("1")
     same("beside a kprobe", CMDLINE.read_text(), f"replaced: {cmdline}")
     enabled.write_text("0")
-    kprobes.write_text("")
+    KPROBES.write_text("")
     got, _ = ended(owner)
     same("calls", got["calls"], 2)
     same("restored", CMDLINE.read_text(), cmdline)
@@ -330,19 +367,21 @@ def taken(ko):
 # --- under a load ----------------------------------------------------------------------------------
 
 def storm():
-    """By level: calls, results of the original, of the replacement, of neither."""
+    """By level: calls, results of the original, of the replacement, of neither; in the window, lost."""
     return [[int(word) for word in line.split()[1:]] for line in STORM.read_text().splitlines()]
 
 
-def rounds(modules, count):
+def rounds(modules, count, beside):
     """Replaced and restored again and again, while all processors call it in all contexts.
 
-    No call is lost, and each result is that of one of the two functions. Meanwhile the cache is
-    emptied, because it has no room for another session's copies.
+    Each result is that of one of the two functions, and it is the replacement's for each call that
+    begins after the session's start and ends before its end. Meanwhile the cache is emptied, because
+    it has no room for another session's copies.
     """
     for name in ("storm", "replaced"):
         same(f"{name} loads", run("insmod", f"{modules}/{name}.ko").returncode, 0)
     target = Device.target(address("storm_work", "replaced"), Device.FUNCTION, address=address("storm_work", "storm"))
+    counts = session("call", "fn:storm_work@storm", "-f", "json") if beside else None
     load = background("sh", "-c", "while :; do ls -lR /etc > /dev/null; cat /proc/stat > /dev/null; done",
                       start_new_session=True)
     other = session("insn", "sys:*", "-f", "json")
@@ -353,7 +392,9 @@ def rounds(modules, count):
     with Device() as device:
         for number in range(count):
             device.start_of(REPLACE, [target])
+            STORM.write_text("open")
             time.sleep(0.02)
+            STORM.write_text("close")
             device.stop()
             answer = device.stat_of(0)
             calls += int.from_bytes(answer[8:16], "little")
@@ -363,29 +404,36 @@ def rounds(modules, count):
     took = time.monotonic() - start
     STORM.write_text("stop")
     interrupt(other)
+    levels = storm()
+    if counts:
+        data = report(interrupt(counts)[0])["by_name"]["storm_work"]
+        same("the other session's calls, and those that it missed", data["calls"] + data["missed"],
+             sum(level[0] for level in levels))
+        figure("calls that the other session missed", data["missed_by"])
     flushes = status()["flushes"] - flushes
     os.killpg(load.pid, signal.SIGKILL)
-    levels = storm()
-    for level, (all_calls, original, replaced, neither) in zip(LEVELS, levels):
+    for level, (all_calls, original, replaced, neither, within, lost) in zip(LEVELS, levels):
         check(f"{level}: replaced and not", original and replaced, levels)
+        check(f"{level}: of {within} calls while it was replaced none is lost", within and not lost, lost)
         same(f"{level}: each result is one of the two", (original + replaced, neither), (all_calls, 0))
     counted = sum(level[2] for level in levels)
-    same("calls that were counted", calls, counted)
+    same("calls that were counted, and missed", (calls, missed), (counted, 0))
     same("calls of the replacement, by level", [tally("storm")[0][level] for level in LEVELS],
          [level[2] for level in levels])
     check("the cache was emptied meanwhile", flushes > 0, flushes)
     figure("rounds, seconds each, calls, of them replaced, missed, flushes",
            f"{count}, {took / count:.2f}, {sum(level[0] for level in levels)}, {counted}, {missed}, {flushes}")
+    same("nothing is kept", settled(listed, lambda found: not found, 30), [])
     for name in ("replaced", "storm"):
         same(f"{name} goes", run("rmmod", name).returncode, 0)
 
 
-def program(modules, count=0):
+def program(modules, count=0, beside=""):
     mark = log_mark()
     ko = f"{modules}/replaced.ko"
     same("the module with the originals", run("insmod", MODULE).returncode, 0)
     if int(count):
-        rounds(modules, int(count))
+        rounds(modules, int(count), beside)
     else:
         each_context(ko)
         own_process(ko)

@@ -15,6 +15,10 @@
 
 #include "jifl_replace.h"
 
+/* As in modules/contexts.h: so that dumps show the bytes before the first function. */
+asm(".text\n"
+    "	.skip	64, 0x90\n");
+
 #define REPLACES	__attribute__((noipa, used))
 
 enum { TASK, SOFTIRQ, HARDIRQ, LEVELS };

@@ -3,7 +3,9 @@
  * A function that all processors call all the time, in tasks, softirqs and hard interrupts, once
  * "start" has been written to /proc/storm and until "stop" is. Reading the file gives for each
  * level: its number, calls, results of the original, results of what replaces it (the original's
- * bits, inverted), and results that are neither.
+ * bits, inverted), results that are neither, calls that began and ended while the window was open,
+ * and of these those with another result than the replacement's. "open" and "close" are written by
+ * whoever knows that all calls are replaced in between.
  */
 #include <linux/err.h>
 #include <linux/hrtimer.h>
@@ -15,11 +17,17 @@
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
-#define PERIOD_NS	(300 * NSEC_PER_USEC)
-#define CALLS		50
+/* As in modules/contexts.h: so that dumps show the bytes before the first function. */
+asm(".text\n"
+    "	.skip	64, 0x90\n");
+
+#define PERIOD_NS	NSEC_PER_MSEC
+#define CALLS		20
+/* A timer rests for this many times what it took: a slow machine has other things to do, too. */
+#define REST		8
 
 enum { TASK, SOFTIRQ, HARDIRQ, LEVELS };
-enum { MADE, ORIGINAL, REPLACED, BAD, RESULTS };
+enum { MADE, ORIGINAL, REPLACED, BAD, WITHIN, LOST, RESULTS };
 
 struct of_cpu {
 	struct task_struct *thread;
@@ -31,6 +39,7 @@ struct of_cpu {
 static DEFINE_MUTEX(one);
 static struct of_cpu __percpu *cpus;
 static bool running, stops;
+static unsigned int window;	/* odd: it is open; written under `one` */
 
 static u64 worked(u64 x)
 {
@@ -60,10 +69,15 @@ static void call(unsigned int level)
 {
 	u64 seed, got, expected;
 	int result = BAD, i;
+	unsigned int before;
+	bool within;
 
 	for (i = 0; i < CALLS; i++) {
 		seed = this_cpu_inc_return(cpus->seed);
+		before = READ_ONCE(window);
 		got = storm_work(seed);
+		/* The same window: it has been open all the time. */
+		within = before & 1 && READ_ONCE(window) == before;
 		expected = worked(seed);
 		if (got == expected)
 			result = ORIGINAL;
@@ -73,21 +87,33 @@ static void call(unsigned int level)
 			result = BAD;
 		this_cpu_inc(cpus->counts[level][MADE]);
 		this_cpu_inc(cpus->counts[level][result]);
+		if (!within)
+			continue;
+		this_cpu_inc(cpus->counts[level][WITHIN]);
+		if (result != REPLACED)
+			this_cpu_inc(cpus->counts[level][LOST]);
 	}
+}
+
+static enum hrtimer_restart fire(struct hrtimer *timer, unsigned int level)
+{
+	const ktime_t start = ktime_get();
+	ktime_t now;
+
+	call(level);
+	now = ktime_get();
+	hrtimer_set_expires(timer, ktime_add_ns(now, PERIOD_NS + REST * ktime_sub(now, start)));
+	return READ_ONCE(stops) ? HRTIMER_NORESTART : HRTIMER_RESTART;
 }
 
 static enum hrtimer_restart on_hard(struct hrtimer *timer)
 {
-	call(HARDIRQ);
-	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
-	return READ_ONCE(stops) ? HRTIMER_NORESTART : HRTIMER_RESTART;
+	return fire(timer, HARDIRQ);
 }
 
 static enum hrtimer_restart on_soft(struct hrtimer *timer)
 {
-	call(SOFTIRQ);
-	hrtimer_forward_now(timer, ns_to_ktime(PERIOD_NS));
-	return READ_ONCE(stops) ? HRTIMER_NORESTART : HRTIMER_RESTART;
+	return fire(timer, SOFTIRQ);
 }
 
 /* The timers fire on the processor where they are started. */
@@ -153,8 +179,8 @@ static int storm_show(struct seq_file *s, void *unused)
 		for_each_possible_cpu(cpu)
 			for (result = 0; result < RESULTS; result++)
 				sums[result] += per_cpu_ptr(cpus, cpu)->counts[level][result];
-		seq_printf(s, "%d %llu %llu %llu %llu\n", level, sums[MADE], sums[ORIGINAL],
-			   sums[REPLACED], sums[BAD]);
+		seq_printf(s, "%d %llu %llu %llu %llu %llu %llu\n", level, sums[MADE],
+			   sums[ORIGINAL], sums[REPLACED], sums[BAD], sums[WITHIN], sums[LOST]);
 	}
 	return 0;
 }
@@ -167,17 +193,19 @@ static int storm_open(struct inode *inode, struct file *file)
 static ssize_t storm_write(struct file *file, const char __user *from, size_t size, loff_t *at)
 {
 	char word[8] = "";
-	bool wanted;
 	int err = 0;
 
 	if (size >= sizeof(word) || copy_from_user(word, from, size))
 		return -EINVAL;
-	wanted = !strcmp(word, "start");
 	mutex_lock(&one);
-	if (wanted && !running)
+	if (!strcmp(word, "start") && !running)
 		err = start();
-	else if (!wanted && running)
+	else if (!strcmp(word, "stop") && running)
 		stop();
+	else if (!strcmp(word, window & 1 ? "close" : "open"))
+		WRITE_ONCE(window, window + 1);
+	else
+		err = -EINVAL;
 	mutex_unlock(&one);
 	return err ?: size;
 }
