@@ -13,7 +13,7 @@ ROUNDS = max(50, harness.SOAK // SECONDS_A_ROUND)
 # Processors, and whether another session has the function all the time. Where processors call a
 # function while its site changes again and again, QEMU may execute a breakpoint that is gone
 # (docs/vm.md). With one processor it cannot.
-WAYS = [(1, []), (2, ["beside"])]
+WAYS = [pytest.param(1, [], id="alone"), pytest.param(2, ["beside"], id="beside")]
 
 
 def modules():
@@ -28,7 +28,7 @@ def test_replace(kernel, show):
     harness.guest("replace", harness.built_for(modules(), kernel), kernel=kernel, smp=2, timeout=1500, show=show)
 
 
-@pytest.mark.parametrize("smp, beside", WAYS, ids=["alone", "beside"])
+@pytest.mark.parametrize("smp, beside", harness.share(WAYS, 1))
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_replace_rounds(kernel, smp, beside, show):
     harness.guest("replace", harness.built_for(modules(), kernel), ROUNDS, *beside, kernel=kernel, smp=smp,
