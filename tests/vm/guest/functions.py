@@ -153,9 +153,9 @@ def known():
         return end.stdout
 
     everything = listed("vfs_*")
-    for damage in (lambda text: text[:len(text) // 2], lambda text: text.replace("vfs_read", "vfs_reed", 1)[1:],
-                   lambda text: "", lambda text: text):
-        kept.write_text(damage(kept.read_text()))
+    for damage in (lambda all: all[:len(all) // 2], lambda all: all.replace(b"vfs_read", b"vfs_reed", 1)[1:],
+                   lambda all: b"", lambda all: all):
+        kept.write_bytes(damage(kept.read_bytes()))
         same("the same functions", listed("vfs_*"), everything)
     for _ in range(2):
         same("a module's function before it comes", listed("contexts_work"), "")
@@ -164,7 +164,7 @@ def known():
         same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)
     same("nobody else reads it", kept.stat().st_mode & 0o777, 0o600)
     kept.chmod(0o666)
-    kept.write_text(kept.read_text().replace("vfs_read", "vfs_reed"))
+    kept.write_bytes(kept.read_bytes().replace(b"vfs_read", b"vfs_reed"))
     same("what others may have written is not used", listed("vfs_*"), everything)
     same("and it is root's alone again", kept.stat().st_mode & 0o777, 0o600)
 
