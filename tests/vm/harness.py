@@ -32,6 +32,7 @@ CELL = cells.named(os.environ["JIFL_TEST_CELL"]) if "JIFL_TEST_CELL" in os.envir
 TIMES = "export JIFL_TEST_TIMES=1; " if "JIFL_TEST_TIMES" in os.environ else ""
 # "debug" and "race" are those that `make debug-kernel` and `make race-kernel` build.
 KERNELS = [CELL.kernel] if CELL else os.environ.get("JIFL_TEST_KERNELS", "6.1 6.12").split()
+ARE_ASKED_FOR = CELL is not None or "JIFL_TEST_KERNELS" in os.environ
 # JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
 SOAK = int(os.environ.get("JIFL_SOAK", "0"))
 SOAK_PATIENCE = 3
@@ -69,9 +70,9 @@ def turn(number):
 
 def share(cells, number):
     """So many of a test's cells, the machines that it runs on: in `make test` others with each
-    commit, in the soak all.
+    commit; all in the soak, and where the user has said on which kernels.
     """
-    if SOAK:
+    if SOAK or ARE_ASKED_FOR:
         return cells
     first = commits() * number
     return [cells[(first + index) % len(cells)] for index in range(min(number, len(cells)))]
