@@ -5,6 +5,7 @@
 #include "base/plant.h"
 #include "decode/decode.h"
 #include "emit/inlined.h"
+#include "emit/hit.h"
 #include "emit/terms.h"
 #include "instrument/ahead.h"
 #include "host.h"
@@ -141,6 +142,11 @@ bool jifl_engine_inlined(u32 i, struct ir_inlined *f)
 bool jifl_engine_takes(const struct ir_terms *terms)
 {
 	return emit_terms_have_code(terms);
+}
+
+bool jifl_engine_takes_hit(const struct ir_hit *hit, const struct ir_terms *condition)
+{
+	return emit_hit_has_code(hit, condition);
 }
 
 bool jifl_engine_inlines(u64 fn)

@@ -68,6 +68,7 @@ struct jifl_config {
 	 */
 	bool keeps_r11;
 	bool lahf;		/* the processor has lahf and sahf in 64-bit mode */
+	bool interrupts;	/* inserted code may, and has to, switch interrupts off */
 	/* All compiled functions begin with 5 bytes for tracers. Nothing else does. */
 	bool fentry;
 	/*
@@ -134,6 +135,8 @@ bool jifl_engine_inlines(u64 fn);
 
 /* Can an insert have these terms? Under the engine lock. */
 bool jifl_engine_takes(const struct ir_terms *terms);
+/* Can an insert append this record, if these terms hold (NULL: always)? Under the engine lock. */
+bool jifl_engine_takes_hit(const struct ir_hit *hit, const struct ir_terms *condition);
 
 /*
  * For instrumentation callbacks, about an instruction of their block. jifl_engine_memory gives the

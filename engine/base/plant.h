@@ -37,6 +37,9 @@
 	X(link_in_two_stores, "the in-process host links in two halves") \
 	X(thunk_wrong_register, "an indirect thunk is folded to another register") \
 	X(depth_not_apart, "what counts a call before a function is in one block with its beginning") \
+	X(long_run_unknown, "the map does not say what the beginning of long inserted code is") \
+	X(hit_without_room, "a record of numbers is written where there is no room") \
+	X(hit_depth_flat, "flags that lie on the stack round a record are not in its map") \
 	X(return_thunk_miscounted, "a return thunk counts one instruction less") \
 	X(leaving_landed, "a thread may go on in a block that only leaves the context") \
 	X(taken_edge_exact, "a thread on a taken edge is told to be where the branch falls through") \

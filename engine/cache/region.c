@@ -81,6 +81,7 @@ int jifl_cache_init(const struct jifl_config *config)
 		.targets_end = config->targets_end,
 		.keeps_r11 = config->keeps_r11,
 		.lahf = config->lahf,
+		.interrupts = config->interrupts,
 		.poison = config->poison,
 	};
 	cache.host_targets = config->targets;

@@ -168,6 +168,7 @@ void emit_insert(struct x86_writer *w, const struct emit_config *config,
 		emit_poison(w, config, ~(ins->imm >> IR_GARBAGE_FLAGS), ~ins->imm);
 		return;
 	case IR_INSERT_RECORD:
-		break;	/* emit_record */
+	case IR_INSERT_HIT:
+		break;	/* emit_record, emit_guarded_hit */
 	}
 }

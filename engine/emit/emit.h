@@ -66,6 +66,7 @@ struct emit_config {
 	u32 targets_end;
 	bool keeps_r11;
 	bool lahf;		/* the processor has it in 64-bit mode */
+	bool interrupts;	/* inserted code may, and has to, switch them off */
 	bool poison;		/* put garbage into what is dead where something is inserted */
 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Inserts of a block; see inserts.h. */
 #include "inserts.h"
-#include "count.h"
+#include "guarded.h"
 #include "inlined.h"
 #include "record.h"
-#include "terms.h"
 #include "when.h"
 #include "../base/plant.h"
 
@@ -14,7 +13,7 @@ void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 
 	/*
 	 * Runs of inserted code may be long: behind a pair with 255 the next pair continues the
-	 * run.
+	 * run. Each says what it is: readers ask the first.
 	 */
 	do {
 		part = len < EMIT_MAP_GOES_ON ? len : EMIT_MAP_GOES_ON;
@@ -23,13 +22,14 @@ void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 			return;
 		}
 		u->map[u->nmap++] = part;
-		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ? src : 0;
+		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ||
+					(emit_map_is_inserted(src) && !JIFL_PLANTED(long_run_unknown)) ?
+					src : 0;
 		len -= part;
 	} while (part == EMIT_MAP_GOES_ON);
 }
 
-/* Notes a piece of inserted code, [from, to). */
-static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
+void emit_map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
 {
 	if (from == to)
 		return;
@@ -40,9 +40,9 @@ static void map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what)
 /* Notes the code of a body that neither pushes nor pops, between its saves and restores. */
 static void map_saved(struct emit_unit *u, u32 from, const struct inlined *code)
 {
-	map_inserted(u, from, code->body, EMIT_MAP_WALKED);
-	map_inserted(u, code->body, code->restore, EMIT_MAP_FIXED | code->pushed);
-	map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed);
+	emit_map_inserted(u, from, code->body, EMIT_MAP_WALKED);
+	emit_map_inserted(u, code->body, code->restore, EMIT_MAP_FIXED | code->pushed);
+	emit_map_inserted(u, code->restore, code->end, EMIT_MAP_WALKED | code->pushed);
 }
 
 /* Returns true when *code says where the body is. Such a body neither pushes nor pops. */
@@ -80,8 +80,8 @@ static bool emit_conditional(struct emit_unit *u, const struct ir_insert *ins, u
 	return has_body;
 }
 
-static JIFL_NOINLINE void emit_with_body(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
-					 u16 regs)
+JIFL_NOINLINE void emit_with_body(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
+				  u16 regs)
 {
 	u32 from = x86_here(&u->hot);
 	struct inlined code = { 0 };
@@ -90,129 +90,7 @@ static JIFL_NOINLINE void emit_with_body(struct emit_unit *u, const struct ir_in
 			      emit_kind(u, u->config, ins, flags, regs, &code))
 		map_saved(u, from, &code);
 	else
-		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
-}
-
-/* --- conditions of terms -------------------------------------------------------------------- */
-
-/* Where a LOAD has failed. rax was saved for LOADs. */
-static void emit_unknown(struct x86_writer *w, const struct ir_insert *ins,
-			 const struct terms_code *code)
-{
-	u32 i;
-
-	for (i = 0; i < code->nunknown && !JIFL_PLANTED(unknown_held); i++)
-		x86_set_rel32(w, code->unknown[i], x86_here(w));
-	x86_mov_imm(w, IR_RAX, ins->unknown);
-	x86_count_shared_at_rax(w);
-}
-
-static void fails_here(struct x86_writer *w, const struct terms_code *code)
-{
-	u32 i;
-
-	for (i = 0; i < code->nfails; i++)
-		x86_set_rel32(w, code->fails[i], x86_here(w));
-}
-
-/* save; terms; count; jmp 1f; where it is unknown: count that; 1: restore */
-static void emit_count_if(struct emit_unit *u, const struct ir_insert *ins,
-			  const struct emit_saved *saved, enum ir_reg reg,
-			  const struct terms_code *code)
-{
-	struct x86_writer *w = &u->hot;
-	u32 around;
-
-	emit_count_by(w, ins, reg);
-	if (code->nunknown) {
-		around = x86_jmp_short(w);
-		emit_unknown(w, ins, code);
-		x86_set_rel8_here(w, around);
-	}
-	fails_here(w, code);
-}
-
-/*
- * save; terms; restore; insert; jmp 2f; where it is unknown: count that; 1: restore; 2:
- * The insert stands where all is as the kernel left it. x86_walk does not read this code from end
- * to end: each piece has in the map what is on the stack at its beginning.
- */
-static void emit_insert_if(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs,
-			   const struct emit_saved *saved, const struct terms_code *code)
-{
-	struct x86_writer *w = &u->hot;
-	struct ir_insert plain = *ins;
-	u32 from = x86_here(w), around;
-
-	plain.terms = NULL;
-	emit_restore(w, u->config, saved);
-	map_inserted(u, from, x86_here(w), EMIT_MAP_WALKED | saved->pushed);
-	emit_with_body(u, &plain, flags, regs);
-	from = x86_here(w);
-	around = x86_jmp_unlinked(w);
-	map_inserted(u, from, x86_here(w), EMIT_MAP_FIXED);
-	from = x86_here(w);
-	if (code->nunknown)
-		emit_unknown(w, ins, code);
-	fails_here(w, code);
-	map_inserted(u, from, x86_here(w), EMIT_MAP_FIXED | saved->pushed);
-	from = x86_here(w);
-	emit_restore(w, u->config, saved);
-	map_inserted(u, from, x86_here(w), EMIT_MAP_WALKED | saved->pushed);
-	x86_set_rel32(w, around, x86_here(w));
-}
-
-/* What the code of the terms changes: it is made once to learn that. */
-static u16 changed_by_terms(const struct emit_unit *u, const struct ir_insert *ins, u16 regs,
-			    struct terms_code *code)
-{
-	static u8 scratch[TERMS_CODE + 64];
-	const struct emit_saved none = { 0 };
-	struct x86_writer w = u->hot;
-
-	w.buf = scratch;
-	w.cap = sizeof(scratch);
-	w.len = 0;
-	return emit_terms(&w, ins->terms, &none, regs, code) ? code->changes : 0xffff;
-}
-
-static JIFL_NOINLINE void emit_with_terms(struct emit_unit *u, const struct ir_insert *ins,
-					  u8 flags, u16 regs)
-{
-	static struct terms_code code;	/* under the engine lock, like all scratch */
-	struct emit_body body = { .flags = true, .calls = ins->terms->calls,
-				  .changes = changed_by_terms(u, ins, regs, &code),
-				  .reads = ins->terms->reads };
-	enum ir_reg reg = emit_scratch(regs, body.reads);
-	const bool counts = ins->kind == IR_INSERT_COUNT;
-	struct emit_saved saved;
-	u32 from = x86_here(&u->hot);
-
-	if (body.changes == 0xffff) {
-		u->full = true;
-		return;
-	}
-	if (counts && !emit_count_is_near(ins))
-		body.changes |= 1u << reg;
-	/* A walk from what is called finds r10 where it was saved (run/unwind.c), if it is live. */
-	if (ins->terms->calls)
-		body.changes |= regs & 1u << IR_R10;
-	emit_save(&u->hot, u->config, &body, flags, regs, &saved);
-	if (ins->terms->calls && (flags & IR_DF))
-		x86_cld(&u->hot);
-	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
-	from = x86_here(&u->hot);
-	emit_terms(&u->hot, ins->terms, &saved, regs, &code);
-	if (counts)
-		emit_count_if(u, ins, &saved, reg, &code);
-	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_FIXED | saved.pushed);
-	if (!counts) {
-		emit_insert_if(u, ins, flags, regs, &saved, &code);
-		return;
-	}
-	from = x86_here(&u->hot);
-	emit_restore(&u->hot, u->config, &saved);
-	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED | saved.pushed);
+		emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
 }
 
 static bool is_plain(const struct ir_insert *ins)
@@ -231,8 +109,12 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 	}
 	flags |= ins->keeps_flags ? IR_FLAGS : 0;
 	regs |= ins->keeps;
+	if (ins->kind == IR_INSERT_HIT) {
+		emit_guarded_hit(u, ins, flags, regs);
+		return;
+	}
 	if (ins->terms) {
-		emit_with_terms(u, ins, flags, regs);
+		emit_guarded_terms(u, ins, flags, regs);
 		return;
 	}
 	if (!is_plain(ins)) {
@@ -240,7 +122,7 @@ static void emit_one(struct emit_unit *u, const struct ir_insert *ins, u8 flags,
 		return;
 	}
 	emit_insert(&u->hot, u->config, ins, flags, regs);
-	map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+	emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
 }
 
 /*
@@ -264,7 +146,7 @@ void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct
 	u->continues = is_edge(b, place, i) && !JIFL_PLANTED(taken_edge_exact);
 	if (u->config->poison) {
 		emit_poison(&u->hot, u->config, l->flags[entry], regs);
-		map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+		emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
 	}
 	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++)
 		if (ins->place == place && ins->at == i)
@@ -281,6 +163,7 @@ static bool needs_registers(const struct emit_unit *u, const struct ir_block *b)
 	for (ins = b->inserts; ins < b->inserts + b->ninserts; ins++) {
 		if (ins->kind == IR_INSERT_CALL ? emit_inlined_needs_registers(ins) :
 		    ins->kind == IR_INSERT_HIST ||
+		    ins->kind == IR_INSERT_HIT ||
 		    ((ins->kind == IR_INSERT_COUNT || ins->kind == IR_INSERT_RECORD) &&
 		     !ins->convention))
 			return true;

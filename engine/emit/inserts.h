@@ -10,6 +10,11 @@
  */
 void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src);
 
+/* Notes a piece of inserted code, [from, to). */
+void emit_map_inserted(struct emit_unit *u, u32 from, u32 to, u8 what);
+/* Emits ins, a CALL or RECORD without terms, where flags and regs are live. */
+void emit_with_body(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs);
+
 /* Puts inserts where they cost least. l is filled with what is live in the block. */
 void emit_place_inserts(const struct emit_unit *u, struct ir_block *b, struct jifl_liveness *l);
 

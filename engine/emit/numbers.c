@@ -209,8 +209,7 @@ static void not(struct gen *g)
 	*n = (struct number){ .kind = NUMBER_FLAGS, .cc = X86_CC_E };
 }
 
-/* The right operand of an instruction: a constant, or a register. */
-static struct ir_value operand(struct gen *g, struct number *n)
+struct ir_value number_operand(struct gen *g, struct number *n)
 {
 	if (n->kind == NUMBER_CONST && jifl_fits_s32((s64)n->imm))
 		return number_constant((s64)n->imm);
@@ -221,7 +220,7 @@ static void compare(struct gen *g, const struct ir_term *t)
 {
 	struct number *left = number_top(g) - 1;
 	u8 reg = number_to_register(g, left), cc;
-	struct ir_value right = operand(g, number_top(g));
+	struct ir_value right = number_operand(g, number_top(g));
 
 	switch (t->op) {
 	case IR_TERM_EQ:
@@ -262,7 +261,7 @@ static void binary(struct gen *g, const struct ir_term *t)
 		if (t->op == IR_TERM_MUL)
 			x86_imul(g->w, left->reg, number_to_register(g, right));
 		else
-			number_op(g, codes[t->op], 8, left->reg, operand(g, right));
+			number_op(g, codes[t->op], 8, left->reg, number_operand(g, right));
 	}
 	g->depth--;
 }

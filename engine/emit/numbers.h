@@ -39,6 +39,7 @@ struct gen {
 	struct skip skips[IR_TERMS_MAX];
 	u32 nskips;
 	u32 passes[IR_TERMS_MAX], npasses; /* rel32s: the condition holds */
+	bool numbers;		/* the numbers at the end are kept, not asked whether they are 0 */
 	bool refused;
 };
 
@@ -65,6 +66,8 @@ void number_put(struct gen *g, const struct number *n, u8 reg);
 void number_to_temporary(struct gen *g, struct number *n);
 /* A register that holds the number, to be read. */
 u8 number_to_register(struct gen *g, struct number *n);
+/* The right operand of an instruction: a constant of 32 bits, or a register. */
+struct ir_value number_operand(struct gen *g, struct number *n);
 /* Of the n numbers at the bottom of the stack none is in rax from here on. */
 void number_leave_rax(struct gen *g, u32 n);
 /* An instruction that changes the register. */

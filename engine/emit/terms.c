@@ -18,8 +18,9 @@
  *    the same one (arrive). Nothing below is touched in between, by an op or where another skip
  *    ends, or the ops have no code (take). A call moves numbers out of rax; so what lies below a
  *    skip is moved out before it.
- * 4. Where a skip leads to another skip, or to the end, its number is only asked whether it is 0.
- *    That is known. So the branch goes where this other skip, or the end, would go (lands).
+ * 4. Where a skip leads to another skip, or to the end of a condition, its number is only asked
+ *    whether it is 0. That is known. So the branch goes where this other skip, or the end, would go
+ *    (lands).
  */
 #include "numbers.h"
 #include "../base/plant.h"
@@ -49,7 +50,10 @@ static void take(struct gen *g, u32 n)
 
 /* --- ways -------------------------------------------------------------------------------- */
 
-/* Step 4. Where a number that is 0, or is not, goes on: *to is the op; *taken: it is not needed. */
+/*
+ * Step 4. Where a number that is 0, or is not, goes on: *to is the op; *taken: it is not needed.
+ * false: that is behind the end, and nothing else is asked.
+ */
 static bool lands(const struct gen *g, u32 at, bool zero, u32 *to, bool *taken)
 {
 	const struct ir_term *t;
@@ -65,7 +69,7 @@ static bool lands(const struct gen *g, u32 at, bool zero, u32 *to, bool *taken)
 			return true;
 		}
 	}
-	return false;
+	return g->numbers;
 }
 
 /* Branches if the number on top is 0, or is not. */
@@ -161,7 +165,8 @@ static void term(struct gen *g, u32 i)
 
 /*
  * The registers that may be temporaries, the dead ones first. rax is where calls have their result,
- * and where flags are saved. A function that realigns its stack needs r10 for stack walks.
+ * and where flags are saved. A function that realigns its stack needs r10 for stack walks. What
+ * appends numbers to a record needs rdx.
  */
 static void find_temporaries(struct gen *g, u16 regs)
 {
@@ -171,18 +176,20 @@ static void find_temporaries(struct gen *g, u16 regs)
 	for (live = 0; live < 2; live++)
 		for (i = 0; i < sizeof(all); i++)
 			if ((regs >> all[i] & 1) == live && !(g->t->reads & 1u << all[i]) &&
-			    !(live && all[i] == IR_R10))
+			    !(live && all[i] == IR_R10) && !(g->numbers && all[i] == IR_RDX))
 				g->order[g->norder++] = all[i];
 }
 
 static struct gen made;	/* under the engine lock, like all scratch */
 
 static bool emit_all(struct x86_writer *w, const struct ir_terms *terms,
-		     const struct emit_saved *saved, u16 regs, struct terms_code *code)
+		     const struct emit_saved *saved, u16 regs, bool numbers,
+		     struct terms_code *code)
 {
 	u32 i;
 
 	memset(&made, 0, sizeof(made));
+	made.numbers = numbers;
 	made.w = w;
 	made.t = terms;
 	made.saved = saved;
@@ -205,12 +212,44 @@ bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct
 {
 	u32 i;
 
-	if (!emit_all(w, terms, saved, regs, code) || made.depth != 1)
+	if (!emit_all(w, terms, saved, regs, false, code) || made.depth != 1)
 		return false;
 	code->fails[code->nfails++] = branch_if(&made, !JIFL_PLANTED(terms_inverted));
 	for (i = 0; i < made.npasses; i++)
 		x86_set_rel32(w, made.passes[i], x86_here(w));
 	return !made.refused;
+}
+
+/* Registers for other uses. */
+static bool find_scratch(struct gen *g, u8 scratch[2])
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		scratch[i] = number_temporary(g);
+		if (g->refused || g->depth == IR_TERMS_STACK)
+			return false;
+		g->stack[g->depth++] = (struct number){ .kind = NUMBER_TEMP, .reg = scratch[i] };
+	}
+	return true;
+}
+
+bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
+		  u16 regs, struct terms_code *code, u32 n, struct ir_value *values, u8 scratch[2])
+{
+	u32 i;
+
+	if (!emit_all(w, terms, saved, regs, true, code))
+		return false;
+	/* Skips may lead to the end. */
+	arrive(&made, terms->n);
+	if (made.refused || made.depth != n)
+		return false;
+	settle(&made);
+	number_leave_rax(&made, n);
+	for (i = 0; i < n; i++)
+		values[i] = number_operand(&made, &made.stack[i]);
+	return find_scratch(&made, scratch);
 }
 
 bool emit_terms_have_code(const struct ir_terms *terms)

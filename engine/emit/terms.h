@@ -4,6 +4,7 @@
 #define JIFL_EMIT_TERMS_H
 
 #include "save.h"
+#include "../ir/routine.h"
 
 /* More branches than the ops of one condition have. */
 #define TERMS_BRANCHES	(2 * IR_TERMS_MAX + 2)
@@ -25,6 +26,13 @@ struct terms_code {
  */
 bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
 		u16 regs, struct terms_code *code);
+/*
+ * The same for ops that leave n numbers. values: where they are, for an instruction's operand; none
+ * is in rax, unless the kernel left it there. scratch: two registers that hold none of them, and
+ * are not rax or rdx.
+ */
+bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
+		  u16 regs, struct terms_code *code, u32 n, struct ir_value *values, u8 scratch[2]);
 /* Can the ops be compiled, wherever they stand? Under the engine lock. */
 bool emit_terms_have_code(const struct ir_terms *terms);
 

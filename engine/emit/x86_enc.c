@@ -192,6 +192,11 @@ void x86_xor_top(struct x86_writer *w, u32 mask)
 	x86_u32(w, mask);
 }
 
+void x86_cli(struct x86_writer *w)
+{
+	x86_u8(w, 0xfa);
+}
+
 void x86_cld(struct x86_writer *w)
 {
 	x86_u8(w, 0xfc);

@@ -110,6 +110,7 @@ void x86_overflow_al(struct x86_writer *w);
 /* xorl $mask, (%rsp) */
 void x86_xor_top(struct x86_writer *w, u32 mask);
 void x86_cld(struct x86_writer *w);
+void x86_cli(struct x86_writer *w);
 void x86_rdtsc(struct x86_writer *w);
 void x86_ret(struct x86_writer *w);
 void x86_jmp_rax(struct x86_writer *w);

@@ -70,6 +70,8 @@ u16 ir_insert_reads(const struct ir_insert *ins)
 	regs |= source_reads(&ins->when) | source_reads(&ins->value);
 	if (ins->terms)
 		regs |= ins->terms->reads;
+	if (ins->hit)
+		regs |= ins->hit->values.reads;
 	for (i = 0; ins->fetched >> i; i++)
 		if (ins->fetched & 1u << i)
 			regs |= ir_fetch_reads(&ins->fetches[i]);

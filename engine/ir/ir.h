@@ -13,11 +13,12 @@
 #include "../base/types.h"
 #include "jifl_causes.h"
 #include "jifl_ins.h"
+#include "hits.h"
 #include "terms.h"
 
 #define IR_BLOCK_INSNS	64	/* a longer run of code is cut into blocks */
 #define IR_BLOCK_INSERTS 192
-#define IR_INSERT_LONG	5	/* inserts whose room a long one takes */
+#define IR_INSERT_LONG	7	/* inserts whose room a long one takes */
 #define IR_CALL_ARGS	6	/* those passed in registers */
 #define IR_GARBAGE_FLAGS 16	/* the first bit of flags in IR_INSERT_GARBAGE's imm */
 #define IR_HIST_BUCKETS	65	/* one for 0, one for each power of two: all 64-bit values */
@@ -174,6 +175,11 @@ enum ir_insert_kind {
 	IR_INSERT_RECORD,	/* append imm, rsp and fetched values to a ring: emit/record.c */
 	IR_INSERT_HIST,		/* count a value in a histogram, see emit/hist.c */
 	/*
+	 * Count, and append a record: emit/hit.c. Where that has to be left to the host: call
+	 * fn(args[0], registers); args[1] is the original address. Long, and only in blocks.
+	 */
+	IR_INSERT_HIT,
+	/*
 	 * For tests: put garbage into these, whatever the engine's own liveness says of them: bit
 	 * i of imm stands for register i, those from IR_GARBAGE_FLAGS on stand for enum ir_flag.
 	 * rsp is left alone.
@@ -221,16 +227,17 @@ struct ir_insert {
 	u8 buckets;		/* HIST: cells from `cell` on, 2 to IR_HIST_BUCKETS */
 	/* COUNT, RECORD: a C function begins or returns: r11 and flags are dead */
 	bool convention;
-	s32 imm;
+	s32 imm;		/* HIT: the second word of the record */
 	s32 rings;		/* RECORD: where they are, an absolute address */
 	struct ir_source value;	/* HIST */
 	struct ir_source when;	/* if not none: the insert runs only if this equals `equals` */
 	u64 equals;		/* as wide as `when`; sign bits or zeroes above do not matter */
 	struct ir_operand cell;
 	u64 fn;			/* address of the analysis routine */
-	u64 counter;		/* COUNT: relative to gs, any 64 bits; see emit/count.c */
+	const struct ir_hit *hit; /* HIT; as `terms` it is there as long as blocks are translated */
+	u64 counter;		/* COUNT, HIT: relative to gs, any 64 bits; see emit/count.c */
 	/*
-	 * COUNT, CALL, in blocks: if not NULL, the insert runs only if this holds. It is there as
+	 * COUNT, CALL, HIT, in blocks: if not NULL, the insert runs only if this holds. It is there as
 	 * long as blocks are translated. The insert is long (ir_block_insert_long), and has no
 	 * `when`.
 	 */

@@ -803,8 +803,9 @@ struct jifl_hits {
 };
 
 /*
- * Takes records of this file's session on one CPU, struct jifl_hit, the oldest first. Works until
- * the file is closed or starts another session.
+ * Takes records of this file's session on one CPU, struct jifl_hit: what the interpreter has
+ * written, then what inserted code has written, the oldest first in each. Works until the file is
+ * closed or starts another session.
  * Errors: EPERM, EACCES: the caller may not see kernel addresses (as JIFL_IOC_BLOCK); ENOENT: the
  * session records nothing; EINVAL: there can be no such CPU, or room for less than JIFL_HIT_MAX.
  */

@@ -30,6 +30,7 @@ const struct insert_mode insert_modes[INSERT_MODES + 1] = {
 	{ "histograms", insert_hists },
 	{ "conditions", insert_whens },
 	{ "conditions of terms", insert_terms },
+	{ "records of numbers", insert_hits },
 	{ "edges", insert_edges },
 	{ "calls on edges", insert_on_edges },
 	{ "a mixture", insert_mixture },
@@ -54,6 +55,7 @@ void insert_begin(void)
 	poison_calls = poison_misaligned = poison_backwards = 0;
 	args_calls = args_wrong = 0;
 	terms_begin();
+	hits_begin();
 	memset(&edges, 0, sizeof(edges));
 	records_cell = 0;
 	memset(records, 0, sizeof(records));

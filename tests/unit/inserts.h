@@ -22,6 +22,8 @@ void insert_hists(struct ir_block *b, void *arg);	/* a register, before and afte
 void insert_whens(struct ir_block *b, void *arg);	/* all, before each, if a register is ... */
 /* terms.c: counts and calls before each, if random terms hold, which is checked */
 void insert_terms(struct ir_block *b, void *arg);
+/* hits.c: records of numbers before each, likewise */
+void insert_hits(struct ir_block *b, void *arg);
 void insert_mixture(struct ir_block *b, void *arg);	/* of all, by insert_seed */
 
 extern u64 block_count, ins_count, last_block;
@@ -29,6 +31,8 @@ extern u64 poison_calls, poison_misaligned, poison_backwards;
 extern u64 args_calls, args_wrong;
 /* Of insert_terms: how often they held; how often that was wrong, or what was seen there. */
 extern u64 terms_held, terms_wrong;
+/* Of insert_hits: records; what was left to the host; how often something was wrong. */
+extern u64 hits_recorded, hits_left, hits_wrong;
 extern u64 insert_seed;
 
 /* insert_counts: counters within reach of 32 bits from gs, and further away than that. */
@@ -52,6 +56,7 @@ extern struct record records[(1 << RECORDS_ORDER) + IR_CALL_ARGS];
 extern u64 hist_cells[IR_HIST_BUCKETS];
 
 void terms_begin(void);
+void hits_begin(void);
 /* Zeroes all of them but the seed. */
 void insert_begin(void);
 
@@ -62,7 +67,7 @@ void insert_begin(void);
 extern const char poison[];
 
 /* Nothing and every kind above; ends with name NULL. */
-enum { INSERT_MODES = 16 };
+enum { INSERT_MODES = 17 };
 struct insert_mode {
 	const char *name;
 	jifl_instrument_fn fn;

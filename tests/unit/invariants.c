@@ -216,6 +216,49 @@ static void check_where(u32 i, bool nothing_inserted, const char *when)
 	}
 }
 
+/* What code that is read pushes from `at` on, in bytes. */
+static s32 walked(u32 at, u32 len)
+{
+	const u32 end = at + len;
+	s32 pushed = 0;
+
+	while (at < end) {
+		u32 n = x86_walk(user_host_code() + at, &pushed);
+
+		REQUIRE(n, "code at %#x cannot be read", at);
+		at += n;
+	}
+	return pushed;
+}
+
+/*
+ * Inside code of which the map says what is on the stack, that is what is told. It is also what the
+ * code before it has pushed.
+ */
+static void check_depths(u32 i, const char *when)
+{
+	static struct jifl_dump d;
+	u32 at = cache.blocks[i].start, k, off, pushed;
+	s32 before = -1;
+	jifl_orig orig;
+
+	jifl_cache_pieces(i, &d);
+	for (k = 0; k < d.npieces; at += d.pieces[k++].code_len) {
+		const struct jifl_piece *p = &d.pieces[k];
+
+		if (p->kind == JIFL_PIECE_INLINED && before >= 0)
+			CHECK(before == p->pushed * 8, "%s: block %u, code %#x: %d, pushed %d", when,
+			      i, at, p->pushed * 8, before);
+		for (off = at + 1; p->kind == JIFL_PIECE_INLINED && off < at + p->code_len; off++)
+			CHECK(jifl_engine_where_stack(cache_address(off), false, &orig, &pushed) ==
+			      JIFL_WHERE_INSIDE && pushed == p->pushed * 8u,
+			      "%s: block %u, code %#x: %u, not %u", when, i, off, pushed,
+			      p->pushed * 8u);
+		before = p->kind != JIFL_PIECE_INSERTED ? -1 :
+			 p->pushed * 8 + walked(at, p->code_len);
+	}
+}
+
 void check_cache(const char *when)
 {
 	u64 live = 0;
@@ -230,6 +273,8 @@ void check_cache(const char *when)
 		if (!(b->flags & (CACHE_BLOCK_DEAD | CACHE_BLOCK_ENTRY | CACHE_BLOCK_NATIVE)))
 			check_where(i, cache.contexts[b->context].used &&
 				    !cache.contexts[b->context].fn, when);
+		if (!(b->flags & (CACHE_BLOCK_DEAD | CACHE_BLOCK_ENTRY | CACHE_BLOCK_NATIVE)))
+			check_depths(i, when);
 	}
 	CHECK_EQ_IN(when, cache.live, live);
 	for (i = 0; i < cache.nexits; i++)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "inserts.h"
+#include "terms.h"
 #include "unit.h"
 
 u64 terms_held, terms_wrong;
@@ -16,11 +17,6 @@ extern const char terms_ask[];
 extern const u8 terms_memory[256];
 static u64 loads[4];
 
-/* struct pt_regs of the kernel's */
-struct context {
-	u64 r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
-	u64 orig_rax, ip, cs, flags, sp, ss;
-};
 static struct context seen;
 
 void terms_begin(void)
@@ -187,6 +183,27 @@ static bool is_whole(const struct ir_terms *t)
 	return depth == 1 && (wanted[t->n] < 0 || wanted[t->n] == 1);
 }
 
+void terms_set_loads(struct ir_terms *t)
+{
+	loads[0] = (u64)(unsigned long)terms_load_1;
+	loads[1] = (u64)(unsigned long)terms_load_2;
+	loads[2] = (u64)(unsigned long)terms_load_4;
+	loads[3] = (u64)(unsigned long)terms_load_8;
+	t->load = loads;
+}
+
+bool terms_make_numbers(struct ir_terms *t, u64 seed, u32 n)
+{
+	struct making m = { .state = seed * 0x9e3779b97f4a7c15 | 1, .t = t };
+	u32 i;
+
+	t->n = t->reads = 0;
+	t->calls = false;
+	for (i = 0; i < n; i++)
+		add_expression(&m, 2);
+	return !m.full;
+}
+
 /* The ops of a seed: the same each time. */
 static void make(struct ir_terms *t, u64 seed)
 {
@@ -273,10 +290,9 @@ static u64 binary(const struct ir_term *t, u64 l, u64 r)
 	}
 }
 
-/* 0, 1; -1: unknown */
-static s32 holds(const struct ir_terms *terms, const struct context *c)
+bool terms_numbers(const struct ir_terms *terms, const struct context *c, u64 *stack)
 {
-	u64 stack[IR_TERMS_STACK], *top = stack - 1;
+	u64 *top = stack - 1;
 	const struct ir_term *t;
 	u32 i;
 
@@ -298,7 +314,7 @@ static s32 holds(const struct ir_terms *terms, const struct context *c)
 			break;
 		case IR_TERM_LOAD:
 			if (!load(t, top))
-				return -1;
+				return false;
 			break;
 		case IR_TERM_EXTEND:
 			*top = low(*top, t->width * 8, t->is_signed);
@@ -328,7 +344,15 @@ static s32 holds(const struct ir_terms *terms, const struct context *c)
 			break;
 		}
 	}
-	return !!*top;
+	return true;
+}
+
+/* 0, 1; -1: unknown */
+static s32 holds(const struct ir_terms *terms, const struct context *c)
+{
+	u64 stack[IR_TERMS_STACK];
+
+	return terms_numbers(terms, c, stack) ? !!stack[0] : -1;
 }
 
 /* The insert that is called where the terms hold. */
@@ -399,16 +423,12 @@ void insert_terms(struct ir_block *b, void *arg)
 
 	if (!all)
 		all = calloc(KEPT, sizeof(*all));
-	loads[0] = (u64)(unsigned long)terms_load_1;
-	loads[1] = (u64)(unsigned long)terms_load_2;
-	loads[2] = (u64)(unsigned long)terms_load_4;
-	loads[3] = (u64)(unsigned long)terms_load_8;
 	for (i = 0; i < b->ninsns && ir_block_has_room(b, IR_INSERT_LONG + 1); i++) {
 		in = &all[next++ % KEPT];
 		in->seed = b->insns[i].addr.v + (insert_seed << 32);
 		mixed = in->seed * 0x9e3779b97f4a7c15;
 		in->calls = mixed >> 40 & 1;
-		in->terms.load = loads;
+		terms_set_loads(&in->terms);
 		make(&in->terms, in->seed);
 		ins = ir_block_insert_long(b, IR_BEFORE, i);
 		if (in->calls) {

@@ -62,6 +62,7 @@ static void run_modes(const void *return_thunk, const char *name)
 		check_cache(when);
 		CHECK_EQ_IN(when, args_wrong, 0);
 		CHECK_EQ_IN(when, terms_wrong, 0);
+		CHECK_EQ_IN(when, hits_wrong, 0);
 	}
 }
 

@@ -94,7 +94,7 @@ static bool try_mode(int context, const struct insert_mode *mode, u64 seed,
 					 jifl_orig_at((u64)(unsigned long)program_text), &cause);
 		REQUIRE(code, "cause %d", cause);
 		run(&cached, seed, code);
-		if (!same(native, &cached, mode->name) || terms_wrong)
+		if (!same(native, &cached, mode->name) || terms_wrong || hits_wrong)
 			return false;
 	}
 	CHECK(user_host_exits_total() == exits || program_goes_native(seed),

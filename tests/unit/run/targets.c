@@ -55,9 +55,10 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 		CHECK_EQ_IN(mode->name, poison_backwards, 0);
 		CHECK_EQ_IN(mode->name, args_wrong, 0);
 		CHECK_EQ_IN(mode->name, terms_wrong, 0);
+		CHECK_EQ_IN(mode->name, hits_wrong, 0);
 		CHECK(!mode->fn || block_count + ins_count + last_block + poison_calls +
 				   args_calls + records_cell + hist_total() + edges.executed +
-				   near_count + terms_held,
+				   near_count + terms_held + hits_recorded + hits_left,
 		      "%s: nothing was inserted", mode->name);
 	}
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counts, and appends a record of numbers to a ring of the processor:
+ *
+ *	pushf
+ *	cli
+ *	values, each in a register
+ *	mov	$ring, %r11
+ *	mov	%gs:head(%r11), %r10
+ *	cmp	%gs:limit(%r11), %r10
+ *	ja	there is no room
+ *	and	$mask, %r10d
+ *	add	%gs:data(%r11), %r10
+ *	mov	value, at(%r10)			each value
+ *	rdtsc					and so on: each word
+ *	mov	%eax, at(%r10)
+ *	mov	%edx, at+4(%r10)
+ *	mov	$size | place << 32, %rax
+ *	mov	%rax, (%r10)
+ *	addq	$1, %gs:counter
+ *	addq	$size, %gs:head(%r11)
+ *	popf
+ *
+ * Why a ring has one writer at a time, and no record is torn:
+ *
+ * 1. Interrupts are off from before head is read until it is written. So the thread stays on its
+ *    processor, and no other thread and no interrupt runs there.
+ * 2. An NMI may come. No copy runs in it, and what natively runs there writes to no such ring.
+ * 3. Between reading head and writing it the code reads memory that is the kernel's own and there:
+ *    it does not fault. Values are computed before, where interrupts are off already: a record and
+ *    its values are of one processor. What they call to read memory may fault (load.S), and in the
+ *    page fault there may be records, whole ones.
+ * 4. The record is complete before head is written: stores of x86 are seen in their order (SDM vol.
+ *    3, 9.2.3). Who reads up to head, on whatever processor, reads complete records.
+ * 5. The reader alone raises limit, after it has taken records. A limit that is too old refuses a
+ *    record, never more. So no record is overwritten before it was taken.
+ *
+ * A record whose values cannot be read, or that has no room, is made by the host's function, which
+ * is called with all registers. It then counts, too: nothing was counted or written before.
+ */
+#include "count.h"
+#include "hit.h"
+#include "../base/plant.h"
+
+enum { PREFIX_GS = 0x65, CC_O = 0, CC_A = 7 };
+
+static struct ir_value at(u8 base, s64 disp)
+{
+	return (struct ir_value){ .kind = IR_VALUE_MEM, .reg = base, .index = IR_REG_NONE,
+				  .scale = 1, .value = disp };
+}
+
+static void op(struct x86_writer *w, u8 code, u8 width, u8 segment, struct ir_value dst,
+	       struct ir_value src)
+{
+	const struct ir_step s = { .op = code, .width = width, .segment = segment, .dst = dst,
+				   .src = src };
+
+	x86_op(w, &s);
+}
+
+static void store(struct x86_writer *w, u8 width, u8 place, s64 to, u8 reg)
+{
+	op(w, IR_OP_MOV, width, 0, at(place, to), number_in_reg(reg));
+}
+
+bool emit_hit_values(struct x86_writer *w, const struct ir_hit *hit, const struct emit_saved *saved,
+		     u16 regs, struct hit_values *values)
+{
+	u8 scratch[2];
+
+	if (!emit_numbers(w, &hit->values, saved, regs, &values->code, hit->nvalues, values->value,
+			  scratch))
+		return false;
+	values->ring = scratch[0];
+	values->place = scratch[1];
+	values->code.changes |= 1u << IR_RAX | 1u << IR_RDX;
+	return true;
+}
+
+/* A word of the record, by way of rdx; the task's address is in rax, behind CLOCK. */
+static void append_word(struct x86_writer *w, const struct ir_hit_word *word, u8 place)
+{
+	switch (word->how) {
+	case IR_HIT_CLOCK:
+		x86_rdtsc(w);
+		store(w, 4, place, word->at, IR_RAX);
+		store(w, 4, place, word->at + 4, IR_RDX);
+		return;
+	case IR_HIT_CELL:
+		op(w, IR_OP_MOV, 4, PREFIX_GS, number_in_reg(IR_RDX), at(IR_REG_NONE, word->disp));
+		store(w, 4, place, word->at, IR_RDX);
+		return;
+	case IR_HIT_STACK:
+		store(w, 8, place, word->at, IR_RSP);
+		return;
+	default:
+		op(w, IR_OP_MOV, 8, 0, number_in_reg(IR_RDX), at(IR_RAX, word->disp));
+		store(w, 8, place, word->at, IR_RDX);
+	}
+}
+
+static void append_words(struct x86_writer *w, const struct ir_hit *hit, u8 place)
+{
+	bool has_task = false;
+	u32 i;
+
+	for (i = 0; i < hit->nwords; i++) {
+		const struct ir_hit_word *word = &hit->words[i];
+
+		if (!has_task && word->how == IR_HIT_TASK) {
+			op(w, IR_OP_MOV, 8, PREFIX_GS, number_in_reg(IR_RAX),
+			   at(IR_REG_NONE, hit->task));
+			has_task = true;
+		}
+		append_word(w, word, place);
+	}
+}
+
+void emit_hit_begin(struct x86_writer *w, const struct emit_config *config)
+{
+	if (config->interrupts)
+		x86_cli(w);
+}
+
+u32 emit_hit_append(struct x86_writer *w, const struct ir_insert *ins,
+		    const struct hit_values *values)
+{
+	const u8 ring = values->ring, place = values->place;
+	const struct ir_hit *hit = ins->hit;
+	u32 full, i;
+
+	x86_mov_imm(w, ring, hit->ring);
+	op(w, IR_OP_MOV, 8, PREFIX_GS, number_in_reg(place),
+	   at(ring, __builtin_offsetof(struct ir_hit_ring, head)));
+	op(w, IR_OP_CMP, 8, PREFIX_GS, number_in_reg(place),
+	   at(ring, __builtin_offsetof(struct ir_hit_ring, limit)));
+	full = x86_jcc(w, JIFL_PLANTED(hit_without_room) ? CC_O : CC_A, 0);
+	op(w, IR_OP_AND, 4, 0, number_in_reg(place), number_constant((s32)hit->mask));
+	op(w, IR_OP_ADD, 8, PREFIX_GS, number_in_reg(place),
+	   at(ring, __builtin_offsetof(struct ir_hit_ring, data)));
+	for (i = 0; i < hit->nvalues; i++)
+		op(w, IR_OP_MOV, 8, 0, at(place, hit->at + 8 * i), values->value[i]);
+	append_words(w, hit, place);
+	x86_mov_imm(w, IR_RAX, hit->size | (u64)(u32)ins->imm << 32);
+	store(w, 8, place, 0, IR_RAX);
+	emit_count_by(w, ins, IR_RAX);
+	op(w, IR_OP_ADD, 8, PREFIX_GS, at(ring, __builtin_offsetof(struct ir_hit_ring, head)),
+	   number_constant((s32)hit->size));
+	return full;
+}
