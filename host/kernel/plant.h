@@ -68,6 +68,7 @@
 	X(adopted_as_whole, "calls that had begun before their session count as whole ones") \
 	X(effects_skipped, "programs of places may skip effects, so records lack parts") \
 	X(programs_nested, "a program runs inside another one of the same CPU") \
+	X(hits_unfinished, "records of inserted code in interrupts have the interrupted task") \
 	X(hits_overwritten, "records of programs are written where there is no room") \
 	X(returns_kept, "calls whose session has ended keep their return hooks") \
 	X(adopted_over_tracers, "return addresses that tracers keep are overwritten by adoption") \

@@ -34,6 +34,16 @@ unsigned long jifl_compat_exec_page(const void *mem, unsigned long size);
 /* Makes memory from either allocator executable and read-only. Sleeps. */
 int jifl_compat_exec_protect(void *mem, unsigned long size);
 
+/* --- irq_stack.c: the stacks of interrupts ------------------------------------ */
+
+/* At load, after jifl_ksym_init. Sleeps. */
+void jifl_compat_irq_stack_init(void);
+/*
+ * The highest word of the stack of that CPU's interrupts, IRQ_STACK_SIZE bytes; NULL: the kernel
+ * does not name it. Any context.
+ */
+void *jifl_compat_irq_stack(unsigned int cpu);
+
 /* --- records.c: return addresses that tracers keep for a task ----------------- */
 
 /*

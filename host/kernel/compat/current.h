@@ -21,8 +21,9 @@
 static_assert(offsetof(struct pcpu_hot, current_task) == JIFL_HOT_TASK);
 static_assert(offsetof(struct pcpu_hot, preempt_count) == JIFL_HOT_PREEMPT);
 
-/* As distances from gs: this CPU's task, and its number, of 32 bits. */
+/* As distances from gs: this CPU's task; its number, and its count, of 32 bits. */
 #define JIFL_CURRENT_CELL	(&pcpu_hot.current_task)
+#define JIFL_PREEMPT_CELL	(&pcpu_hot.preempt_count)
 #define JIFL_CPU_NUMBER_CELL	(&pcpu_hot.cpu_number)
 #endif
 
@@ -31,9 +32,11 @@ static_assert(offsetof(struct pcpu_hot, preempt_count) == JIFL_HOT_PREEMPT);
 #define JIFL_PREEMPT_COUNT	PER_CPU_VAR(__preempt_count)
 #else
 #include <asm/current.h>
+#include <asm/preempt.h>
 #include <asm/smp.h>
 
 #define JIFL_CURRENT_CELL	(&current_task)
+#define JIFL_PREEMPT_CELL	(&__preempt_count)
 #define JIFL_CPU_NUMBER_CELL	(&cpu_number)
 #endif
 

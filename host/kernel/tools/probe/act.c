@@ -11,7 +11,8 @@
  * 2. One program runs on a CPU at a time. What may come in between is an NMI, a page fault of what
  *    the program reads, and a breakpoint in what it calls. If code there has a place with a
  *    program, too, it does not run: the execution is counted as nested. So no lock of step 1 is
- *    held by what it has interrupted, and there is no recursion.
+ *    held by what it has interrupted, and there is no recursion. Programs that inserted code does
+ *    as a whole (front.c) are no such programs: they have a ring of their own.
  * 3. A thread that is between copies is not seen: the program is called by inserted code, which
  *    stays until jifl_evict, or in the handler of a breakpoint, which has ended when
  *    jifl_probe_clear returns. What the program uses goes later, with the session.

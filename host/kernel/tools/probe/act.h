@@ -116,13 +116,15 @@ int jifl_groups_init(void);
 /* --- record.c: records ------------------------------------------------------------------------ */
 
 struct jifl_hit_ring;
+struct ir_hit;
 
-/* bytes: for each CPU. -ENOMEM. Sleeps. */
-int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes);
+/* bytes: for each CPU. inlined: inserted code writes to it, and nobody else. -ENOMEM. Sleeps. */
+int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes, bool inlined);
 /* Takes NULL, too. Sleeps. */
 void jifl_hit_ring_close(struct jifl_hit_ring *ring);
 /*
- * The next three: while a program runs on this CPU (act.c, step 2). Any context.
+ * The next three: of a ring that is not inlined, while a program runs on this CPU (act.c, step 2).
+ * Any context.
  *
  * Where this CPU's next record is to be written: JIFL_HIT_MAX bytes. NULL: there is no room.
  */
@@ -131,8 +133,13 @@ struct jifl_hit *jifl_hit_ring_room(struct jifl_hit_ring *ring);
 void jifl_hit_ring_commit(struct jifl_hit_ring *ring, u32 bytes);
 /* A record is lost. */
 void jifl_hit_ring_lose(struct jifl_hit_ring *ring);
-/* JIFL_IOC_HITS. Sleeps. */
-int jifl_hit_ring_read(struct jifl_hit_ring *ring, struct jifl_hit_read *req);
+/* JIFL_IOC_HITS, of the session's two rings; the first may be NULL. Sleeps. */
+int jifl_hit_rings_read(struct jifl_hit_ring *inlined, struct jifl_hit_ring *ring,
+			struct jifl_hit_read *req);
+/* Can inserted code write records on this machine? */
+bool jifl_hits_inline(void);
+/* Says where the ring is, and what else than values stands in a record of inserted code. */
+void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit);
 
 /* --- bpf.c ------------------------------------------------------------------------------------ */
 

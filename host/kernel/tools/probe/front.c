@@ -2,7 +2,8 @@
 /*
  * Fronts of programs: the condition with which a program begins, as a condition of the inserted
  * code. So a program whose condition does not hold is a few instructions. What comes behind the
- * condition is the counter, or the call of the interpreter (act.c).
+ * condition is the counter, a record of numbers (engine/emit/hit.c), or the call of the interpreter
+ * (act.c).
  *
  * Why a front gives in copies what the interpreter gives natively:
  *
@@ -15,8 +16,9 @@
  *
  * Why a front needs nothing of what a program needs (act.c):
  *
- * 4. It writes nothing but one counter, by one instruction. So interrupts may be on, and a front in
- *    an interrupt of another front does no harm.
+ * 4. It writes nothing but one counter, by one instruction, and a record, for which emit/hit.c has
+ *    the proof. So interrupts may be on in a condition, and a front in an interrupt of another front
+ *    does no harm.
  * 5. What it calls is load.S alone. Where that calls C code interrupts go off, and the call is one
  *    of the module's own. It is counted as a program that runs: programs that come in between, in
  *    a page fault, do not run (step 2 of act.c).
@@ -148,19 +150,92 @@ static bool jifl_front_make(struct jifl_front *front, const struct jifl_program 
 	return takes;
 }
 
-int jifl_fronts_open(struct jifl_front **fronts, const struct jifl_programs *programs)
+/* The numbers that the program records, behind op `at`. false: it does something else, too. */
+static bool jifl_front_values(struct ir_hit *hit, const struct jifl_program *program, u32 at)
 {
+	struct ir_terms *values = &hit->values;
+	const struct jifl_op *op;
+
+	for (op = program->ops + at; op < program->ops + program->n; op++) {
+		if (op->code == JIFL_OP_RECORD)
+			return hit->nvalues && op == program->ops + program->n - 1;
+		if (op->code == JIFL_OP_OUT) {
+			if (++hit->nvalues > IR_HIT_VALUES)
+				return false;
+		} else if (op->code >= JIFL_OP_IF || values->n == IR_TERMS_MAX ||
+			   !jifl_front_term(values, &values->terms[values->n], op)) {
+			return false;
+		} else {
+			values->n++;
+		}
+	}
+	return false;
+}
+
+/* The whole program, if it is that: a condition or none, HIT, numbers, RECORD. */
+static bool jifl_front_record(struct jifl_front *front, const struct jifl_program *program)
+{
+	const bool asks = program->ops[0].code < JIFL_OP_IF;
+	struct ir_terms *condition = &front->terms, *values = &front->hit.values;
+	const u16 reads = condition->reads;
+	const bool calls = condition->calls;
+	unsigned long cookie;
+	bool takes;
+
+	if ((asks && !front->is_made) || program->ops[front->from].code != JIFL_OP_HIT ||
+	    !jifl_front_values(&front->hit, program, front->from + 1))
+		return false;
+	values->load = jifl_front_loads;
+	values->reads |= reads;
+	values->calls |= calls;
+	condition->reads = values->reads;
+	condition->calls = values->calls;
+	cookie = jifl_host_lock();
+	takes = jifl_engine_takes_hit(&front->hit, asks ? condition : NULL);
+	jifl_host_unlock(cookie);
+	if (!takes) {
+		condition->reads = reads;
+		condition->calls = calls;
+	}
+	return takes;
+}
+
+/* Without memory for their ring the interpreter does it all. */
+static int jifl_fronts_open_ring(struct jifl_probe *p, const struct jifl_programs *programs)
+{
+	int ret = jifl_hit_ring_open(&p->inlined, programs->ring, true);
 	u32 i;
 
-	*fronts = JIFL_ALLOC(kvcalloc(programs->n, sizeof(**fronts), GFP_KERNEL));
-	if (!*fronts)
+	if (ret == -ENOMEM) {
+		jifl_hit_ring_close(p->inlined);
+		p->inlined = NULL;
+		ret = 0;
+	}
+	for (i = 0; i < programs->n; i++)
+		if (!p->inlined)
+			p->fronts[i].records = false;
+		else if (p->fronts[i].records)
+			jifl_hit_ring_describe(p->inlined, &p->fronts[i].hit);
+	return ret;
+}
+
+int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs)
+{
+	const bool may = programs->records && jifl_hits_inline();
+	bool records = false;
+	u32 i;
+
+	p->fronts = JIFL_ALLOC(kvcalloc(programs->n, sizeof(*p->fronts), GFP_KERNEL));
+	if (!p->fronts)
 		return -ENOMEM;
 	for (i = 0; i < programs->n; i++) {
-		struct jifl_front *front = &(*fronts)[i];
+		struct jifl_front *front = &p->fronts[i];
 
 		jifl_front_shown(front, &programs->programs[i]);
 		front->is_made = jifl_front_make(front, &programs->programs[i]);
+		front->records = may && jifl_front_record(front, &programs->programs[i]);
+		records |= front->records;
 		cond_resched();
 	}
-	return 0;
+	return records ? jifl_fronts_open_ring(p, programs) : 0;
 }

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include "../../../../engine/engine.h"
 
+struct jifl_probe;
 struct jifl_programs;
 
 /* Of a program; it does not change while the session is there. */
@@ -15,11 +16,14 @@ struct jifl_front {
 	/* The condition is one of inserted code. Else the rest means nothing. */
 	bool is_made;
 	bool counts;		/* and the execution is counted if it holds: nothing else is done */
+	/* Inserted code does all that the program does: it counts, and records numbers. */
+	bool records;
 	u32 from;		/* the op behind the condition */
 	struct ir_terms terms;
+	struct ir_hit hit;	/* records */
 };
 
-/* One for each program; kvfree gives them back. -ENOMEM. Sleeps. */
-int jifl_fronts_open(struct jifl_front **fronts, const struct jifl_programs *programs);
+/* Makes p->fronts, one for each program, when its rings are there. -ENOMEM. Sleeps. */
+int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs);
 
 #endif

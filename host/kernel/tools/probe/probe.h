@@ -134,7 +134,7 @@ struct jifl_probe {
 	struct jifl_act_room __percpu *room;
 	struct jifl_front *fronts;	/* by program */
 	struct jifl_groups *groups;
-	struct jifl_hit_ring *ring;
+	struct jifl_hit_ring *ring, *inlined; /* the second: what inserted code writes; or NULL */
 	/* Each place is known: breakpoints may lead threads into its context, and count. */
 	bool leads;
 	atomic64_t moved;

@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records of programs at places: a ring for each processor. A program writes its record right where
- * the reader takes it from. A record that finds no room is lost, and counted; those that are there
- * stay.
+ * Records of programs at places: two rings for each processor. To one of them inserted code writes
+ * (engine/emit/hit.c), to the other the interpreter: natively, and where inserted code has found no
+ * room or could not read a value. The writer writes its record right where the reader takes it
+ * from. A record that finds no room is lost, and counted; those that are there stay.
  *
  * Why a ring has one writer at a time, and needs neither a lock nor an atomic operation:
  *
- * 1. A program writes to the ring of the processor that it runs on. It does not change processors:
+ * 1. An interpreted program writes to the ring of the processor that it runs on. It does not change processors:
  *    interrupts are off.
  * 2. One program runs on a processor at a time, in whatever context (act.c, step 2). So from
  *    jifl_hit_ring_room to jifl_hit_ring_commit nobody else writes to the ring, not in an NMI
- *    either.
+ *    either. Of the ring of inserted code emit/hit.c has the proof.
  *
  * Why the reader sees whole records, and no record is written over before it is read:
  *
  * 3. `head` and `tail` count bytes, and are never set back. The writer alone writes `head`, after
  *    the record (release, which pairs with the reader's acquire). The reader alone writes `tail`,
- *    after it has copied the record (release, which pairs with the writer's acquire). Readers take
+ *    after it has copied the record, and `limit` behind that, with a barrier between; the writer
+ *    writes where `limit` lets it only after it has read it, which its branch orders. Readers take
  *    turns: the lock of the session's file is held.
  * 4. Between `tail` and `head` lie records that nobody has taken. There is room for a record of the
- *    greatest size if JIFL_HIT_MAX bytes more than these are at most the ring's size. `seen` is a
- *    `tail` of before. It is never beyond `tail`, so room that it shows is there.
+ *    greatest size if JIFL_HIT_MAX bytes more than these are at most the ring's size. `limit` is
+ *    the greatest `head` for which that holds with a `tail` of before. The reader alone writes it,
+ *    behind `tail`. It is never beyond what `tail` allows, so room that it shows is there.
  * 5. A record lies in one piece. It begins below the ring's end, and may reach beyond it:
  *    JIFL_HIT_MAX bytes lie there. The bytes at the ring's beginning that it would have had stay
  *    unused until the next round, so step 4 counts right.
+ *
+ * Inserted code leaves to the reader what costs it instructions (jifl_hit_finish): the time is the
+ * processor's time stamp counter, the level is what it follows from. A counter is compared with the
+ * clock on its own processor, when records are read. Between two of these moments the clock is
+ * taken to go at one speed. The kernel changes its speed by 0.5 per mille at most
+ * (kernel/time/ntp.c), so a time is off by no more than that share of the time since it was. A
+ * counter that stops, or was set back, has wrong times up to the next reading.
  */
 #include <linux/cpumask.h>
 #include <linux/log2.h>
@@ -31,30 +41,119 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
 #include <linux/topology.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <asm/div64.h>
+#include <asm/tsc.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/compat.h"
+#include "../../compat/current.h"
+#include "../../store/percpu.h"
+#include "../../../../engine/engine.h"
 #include "act.h"
+
+/* A time stamp counter and the clock, at one moment on one processor. */
+struct jifl_moment {
+	u64 tsc, ns;
+};
 
 /* The writer's words and the reader's are in cache lines of their own. */
 struct jifl_hit_ring_cpu {
-	u8 *data;		/* size + JIFL_HIT_MAX bytes */
-	u64 head, seen;		/* the CPU's own */
-	u64 lost;		/* likewise: there was no room */
-	u64 tail ____cacheline_aligned; /* under the lock of the session's file */
+	/* data: size + JIFL_HIT_MAX bytes. head: the CPU's own. limit: the reader's. */
+	struct ir_hit_ring ring;
+	u64 lost;		/* the CPU's own: there was no room */
+	/* The rest under the lock of the session's file. */
+	u64 tail ____cacheline_aligned;
+	struct jifl_moment before; /* of the last reading; inlined */
 };
 
 struct jifl_hit_ring {
 	u32 size;		/* bytes, a power of 2 */
+	bool inlined;
 	struct jifl_hit_ring_cpu __percpu *cpus;
 };
 
-int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes)
+/* --- time ---------------------------------------------------------------------------------- */
+
+/* The two are read one after the other: of some such pairs, the one that took least. */
+static void jifl_moment_now(void *moment)
+{
+	struct jifl_moment *m = moment;
+	u64 begin, ns, took, least = U64_MAX;
+	int i;
+
+	jifl_own_begin();
+	for (i = 0; i < 4; i++) {
+		begin = rdtsc();
+		ns = ktime_get_mono_fast_ns();
+		took = rdtsc() - begin;
+		if (took < least) {
+			least = took;
+			*m = (struct jifl_moment){ .tsc = begin + took / 2, .ns = ns };
+		}
+	}
+	jifl_own_end();
+}
+
+/* Of this processor, if that one is not there. Sleeps. */
+static struct jifl_moment jifl_moment_of(unsigned int cpu)
+{
+	struct jifl_moment m;
+
+	if (smp_call_function_single(cpu, jifl_moment_now, &m, true)) {
+		preempt_disable();
+		jifl_moment_now(&m);
+		preempt_enable();
+	}
+	return m;
+}
+
+static u64 jifl_moment_length(u64 ticks)
+{
+	return mul_u64_u64_div_u64(ticks, NSEC_PER_MSEC, tsc_khz);
+}
+
+/*
+ * Do the two belong together? Between them counters may have been set back, on the way into
+ * suspend, or the first was another processor's.
+ */
+static bool jifl_moment_follows(const struct jifl_moment *now, const struct jifl_moment *before)
+{
+	const u64 ns = now->ns - before->ns;
+
+	return before->tsc < now->tsc && before->ns < now->ns &&
+	       abs((s64)(jifl_moment_length(now->tsc - before->tsc) - ns)) < ns / 16;
+}
+
+/* What the clock was, or will be, when the counter is tsc. */
+static u64 jifl_moment_at(const struct jifl_moment *before, const struct jifl_moment *now, u64 tsc)
+{
+	const u64 back = now->tsc - tsc;
+
+	if ((s64)back < 0)
+		return now->ns + jifl_moment_length(-back);
+	if (jifl_moment_follows(now, before))
+		return now->ns - min(now->ns, mul_u64_u64_div_u64(back, now->ns - before->ns,
+								  now->tsc - before->tsc));
+	return now->ns - min(now->ns, jifl_moment_length(back));
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static void jifl_hit_ring_limit(const struct jifl_hit_ring *r, struct jifl_hit_ring_cpu *c)
+{
+	WRITE_ONCE(c->ring.limit, c->tail + r->size - JIFL_HIT_MAX);
+}
+
+int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes, bool inlined)
 {
 	struct jifl_hit_ring *r = JIFL_ALLOC(kzalloc(sizeof(*r), GFP_KERNEL));
+	struct jifl_hit_ring_cpu *c;
 	unsigned int cpu;
 	u8 *data;
 
@@ -62,13 +161,18 @@ int jifl_hit_ring_open(struct jifl_hit_ring **ring, u32 bytes)
 	if (!r)
 		return -ENOMEM;
 	static_assert(!(JIFL_RING_MAX & (JIFL_RING_MAX - 1)));
+	r->inlined = inlined;
 	r->size = roundup_pow_of_two(max_t(u32, bytes, 2 * JIFL_HIT_MAX));
 	r->cpus = JIFL_ALLOC(alloc_percpu(struct jifl_hit_ring_cpu));
 	if (!r->cpus)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu) {
 		data = JIFL_ALLOC(vmalloc_node(r->size + JIFL_HIT_MAX, cpu_to_node(cpu)));
-		per_cpu_ptr(r->cpus, cpu)->data = data;
+		c = per_cpu_ptr(r->cpus, cpu);
+		c->ring.data = (unsigned long)data;
+		jifl_hit_ring_limit(r, c);
+		if (inlined)
+			c->before = jifl_moment_of(cpu);
 		if (!data || fatal_signal_pending(current))
 			return data ? -EINTR : -ENOMEM;
 		cond_resched();
@@ -84,7 +188,7 @@ void jifl_hit_ring_close(struct jifl_hit_ring *r)
 		return;
 	if (r->cpus)
 		for_each_possible_cpu(cpu)
-			vfree(per_cpu_ptr(r->cpus, cpu)->data);
+			vfree((void *)per_cpu_ptr(r->cpus, cpu)->ring.data);
 	free_percpu(r->cpus);
 	kfree(r);
 }
@@ -92,21 +196,19 @@ void jifl_hit_ring_close(struct jifl_hit_ring *r)
 static void *jifl_hit_ring_at(const struct jifl_hit_ring *r, const struct jifl_hit_ring_cpu *c,
 			      u64 position)
 {
-	return c->data + (position & (r->size - 1));
+	return (u8 *)c->ring.data + (position & (r->size - 1));
 }
+
+/* --- writing ------------------------------------------------------------------------------- */
 
 struct jifl_hit *jifl_hit_ring_room(struct jifl_hit_ring *r)
 {
 	struct jifl_hit_ring_cpu *c = this_cpu_ptr(r->cpus);
 
-	if (unlikely(c->head + JIFL_HIT_MAX - c->seen > r->size)) {
-		/* Pairs with the release in jifl_hit_ring_copy. */
-		c->seen = smp_load_acquire(&c->tail);
-		if (c->head + JIFL_HIT_MAX - c->seen > r->size &&
-		    !JIFL_HOST_PLANTED(hits_overwritten))
-			return NULL;
-	}
-	return jifl_hit_ring_at(r, c, c->head);
+	if (unlikely(c->ring.head > READ_ONCE(c->ring.limit)) &&
+	    !JIFL_HOST_PLANTED(hits_overwritten))
+		return NULL;
+	return jifl_hit_ring_at(r, c, c->ring.head);
 }
 
 void jifl_hit_ring_commit(struct jifl_hit_ring *r, u32 bytes)
@@ -114,7 +216,7 @@ void jifl_hit_ring_commit(struct jifl_hit_ring *r, u32 bytes)
 	struct jifl_hit_ring_cpu *c = this_cpu_ptr(r->cpus);
 
 	/* Pairs with the acquire in jifl_hit_ring_copy. */
-	smp_store_release(&c->head, c->head + bytes);
+	smp_store_release(&c->ring.head, c->ring.head + bytes);
 }
 
 void jifl_hit_ring_lose(struct jifl_hit_ring *r)
@@ -122,34 +224,127 @@ void jifl_hit_ring_lose(struct jifl_hit_ring *r)
 	this_cpu_inc(r->cpus->lost);
 }
 
+bool jifl_hits_inline(void)
+{
+	return boot_cpu_has(X86_FEATURE_TSC) && tsc_khz && jifl_compat_irq_stack(0) &&
+	       offsetof(struct task_struct, tgid) == offsetof(struct task_struct, pid) + 4;
+}
+
+void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit)
+{
+	static const struct ir_hit_word words[] = {
+		{ IR_HIT_CLOCK, offsetof(struct jifl_hit, time), 0 },
+		{ IR_HIT_TASK, offsetof(struct jifl_hit, pid), offsetof(struct task_struct, pid) },
+		{ IR_HIT_TASK, offsetof(struct jifl_hit, comm), offsetof(struct task_struct, comm) },
+		{ IR_HIT_TASK, offsetof(struct jifl_hit, comm) + 8,
+		  offsetof(struct task_struct, comm) + 8 },
+		{ IR_HIT_STACK, offsetof(struct jifl_hit, unknown), 0 },
+		{ IR_HIT_CELL, offsetof(struct jifl_hit, level), 0 },
+	};
+	u32 i;
+
+	static_assert(ARRAY_SIZE(words) <= IR_HIT_WORDS && sizeof(struct jifl_hit) <= U8_MAX);
+	hit->ring = (unsigned long)ring->cpus;
+	hit->mask = ring->size - 1;
+	hit->task = (s32)(unsigned long)JIFL_CURRENT_CELL;
+	hit->at = sizeof(struct jifl_hit);
+	hit->size = sizeof(struct jifl_hit) + hit->nvalues * sizeof(u64);
+	hit->nwords = ARRAY_SIZE(words);
+	for (i = 0; i < hit->nwords; i++)
+		hit->words[i] = words[i];
+	hit->words[i - 1].disp = (s32)(unsigned long)JIFL_PREEMPT_CELL;
+}
+
+/* --- reading ------------------------------------------------------------------------------- */
+
+/*
+ * As jifl_level(), from the count and the stack. Interrupts are the only code with another stack
+ * than the task's that runs in copies.
+ */
+static enum jifl_level jifl_hit_level(unsigned int cpu, u32 count, u64 sp)
+{
+	const u64 end = (unsigned long)jifl_compat_irq_stack(cpu) + sizeof(u64);
+
+
+	if (count & HARDIRQ_MASK)
+		return JIFL_LEVEL_IRQ;
+	if (count & SOFTIRQ_MASK & SOFTIRQ_OFFSET)
+		return JIFL_LEVEL_SOFTIRQ;
+	return end - sp <= IRQ_STACK_SIZE ? JIFL_LEVEL_IRQ : JIFL_LEVEL_TASK;
+}
+
+/* Makes of what inserted code has written what the interpreter writes. */
+static void jifl_hit_finish(struct jifl_hit *hit, unsigned int cpu,
+			    const struct jifl_moment *before, const struct jifl_moment *now)
+{
+	hit->time = jifl_moment_at(before, now, hit->time);
+	hit->cpu = cpu;
+	hit->level = jifl_hit_level(cpu, hit->level, hit->unknown);
+	hit->unknown = 0;
+	/* The task has them the other way round. */
+	swap(hit->pid, hit->tid);
+	if (hit->level != JIFL_LEVEL_TASK && !JIFL_HOST_PLANTED(hits_unfinished)) {
+		hit->pid = 0;
+		hit->tid = 0;
+		memcpy(hit->comm, jifl_number_comm(hit->level), sizeof(hit->comm));
+	}
+	hit->comm[sizeof(hit->comm) - 1] = '\0';
+}
+
+static int jifl_hit_copy(const struct jifl_hit_ring *r, const struct jifl_hit_ring_cpu *c,
+			 const struct jifl_moment *now, const struct jifl_hit_read *req,
+			 const struct jifl_hit *hit)
+{
+	u8 __user *to = u64_to_user_ptr(req->buf + req->bytes);
+	struct jifl_hit head = *hit;
+
+	if (r->inlined)
+		jifl_hit_finish(&head, req->cpu, &c->before, now);
+	return copy_to_user(to, &head, sizeof(head)) ||
+	       copy_to_user(to + sizeof(head), hit + 1, hit->size - sizeof(head)) ? -EFAULT : 0;
+}
+
 /*
  * Copies records until there are no more, or there may be no room for the next one. A record that
  * cannot be copied stays; after others it is not told of now.
  */
-static int jifl_hit_ring_copy(struct jifl_hit_ring *r, struct jifl_hit_ring_cpu *c,
-			      struct jifl_hit_read *req, u32 room)
+static int jifl_hit_ring_copy(struct jifl_hit_ring *r, struct jifl_hit_read *req, u32 room)
 {
-	/* Pairs with the release in jifl_hit_ring_commit. */
-	const u64 head = smp_load_acquire(&c->head);
+	struct jifl_hit_ring_cpu *c = per_cpu_ptr(r->cpus, req->cpu);
+	struct jifl_moment now = {};
 	const struct jifl_hit *hit;
+	u64 head;
+	int ret = 0;
 
+	if (r->inlined && c->tail != READ_ONCE(c->ring.head))
+		now = jifl_moment_of(req->cpu);
+	/* Later than the moment. Pairs with the release in jifl_hit_ring_commit. */
+	head = smp_load_acquire(&c->ring.head);
+	if (!now.tsc && r->inlined)
+		head = c->tail;
 	while (c->tail != head && room - req->bytes >= JIFL_HIT_MAX &&
 	       !fatal_signal_pending(current)) {
 		hit = jifl_hit_ring_at(r, c, c->tail);
-		if (copy_to_user(u64_to_user_ptr(req->buf + req->bytes), hit, hit->size))
-			return req->bytes ? 0 : -EFAULT;
+		ret = jifl_hit_copy(r, c, &now, req, hit);
+		if (ret)
+			break;
 		req->bytes += hit->size;
-		/* Pairs with the acquire in jifl_hit_ring_room. */
-		smp_store_release(&c->tail, c->tail + hit->size);
+		c->tail += hit->size;
 		cond_resched();
 	}
-	return 0;
+	/* Behind the copies: release. */
+	smp_mb();
+	jifl_hit_ring_limit(r, c);
+	if (now.tsc && c->tail == head)
+		c->before = now;
+	return req->bytes ? 0 : ret;
 }
 
-int jifl_hit_ring_read(struct jifl_hit_ring *r, struct jifl_hit_read *req)
+int jifl_hit_rings_read(struct jifl_hit_ring *inlined, struct jifl_hit_ring *r,
+			struct jifl_hit_read *req)
 {
-	struct jifl_hit_ring_cpu *c;
 	const u32 room = req->bytes;
+	int ret = 0;
 
 	if (!r)
 		return -ENOENT;
@@ -157,7 +352,8 @@ int jifl_hit_ring_read(struct jifl_hit_ring *r, struct jifl_hit_read *req)
 	    room < JIFL_HIT_MAX)
 		return -EINVAL;
 	req->bytes = 0;
-	c = per_cpu_ptr(r->cpus, req->cpu);
-	req->lost = READ_ONCE(c->lost);
-	return jifl_hit_ring_copy(r, c, req, room);
+	req->lost = READ_ONCE(per_cpu_ptr(r->cpus, req->cpu)->lost);
+	/* Inserted code that finds no room leaves its record to the other ring: that one comes first. */
+	ret = jifl_hit_ring_copy(r, req, room);
+	return !ret && inlined ? jifl_hit_ring_copy(inlined, req, room) : ret;
 }

@@ -220,24 +220,14 @@ static void jifl_probe_insert_count(struct ir_insert *ins, const struct jifl_pro
 {
 	ins->kind = IR_INSERT_COUNT;
 	ins->counter = (unsigned long)place->counter;
-	jifl_probe_keep_all(ins);
 }
 
-/* Calls jifl_act with the place and all registers. */
-static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_place *place)
+/* Calls fn with the place and all registers. */
+static void jifl_probe_insert_act(struct ir_insert *ins, struct jifl_probe_place *place,
+				  void (*fn)(struct jifl_probe_place *, struct pt_regs *))
 {
-	const struct jifl_front *front = place->work->front;
-
-	if (front->is_made) {
-		ins->terms = &front->terms;
-		ins->unknown = (unsigned long)&place->work->untested;
-	}
-	if (front->is_made && front->counts) {
-		jifl_probe_insert_count(ins, place);
-		return;
-	}
 	ins->kind = IR_INSERT_CALL;
-	ins->fn = front->is_made ? (unsigned long)jifl_act_rest : (unsigned long)jifl_act;
+	ins->fn = (unsigned long)fn;
 	ins->nargs = 2;
 	ins->args[0] = (unsigned long)place;
 	ins->fetched = 1u << 1;
@@ -245,7 +235,35 @@ static void jifl_probe_insert_program(struct ir_insert *ins, struct jifl_probe_p
 	ins->fetches[1] = (struct ir_fetch){ .how = IR_FETCH_CONTEXT, .base = IR_REG_NONE,
 					     .index = IR_REG_NONE, .scale = 1,
 					     .disp = (s32)place->address };
-	jifl_probe_keep_all(ins);
+}
+
+/* Counts, and records numbers; leaves to jifl_act_rest what it cannot do. */
+static void jifl_probe_insert_hit(struct ir_insert *ins, struct jifl_probe_place *place)
+{
+	ins->kind = IR_INSERT_HIT;
+	ins->hit = &place->work->front->hit;
+	ins->imm = place - place->owner->places;
+	ins->counter = (unsigned long)place->counter;
+	ins->fn = (unsigned long)jifl_act_rest;
+	ins->args[0] = (unsigned long)place;
+	ins->args[1] = place->address;
+}
+
+/* What inserted code can do of the program; a long insert. */
+static void jifl_probe_insert_front(struct ir_insert *ins, struct jifl_probe_place *place)
+{
+	const struct jifl_front *front = place->work->front;
+
+	if (front->is_made) {
+		ins->terms = &front->terms;
+		ins->unknown = (unsigned long)&place->work->untested;
+	}
+	if (front->records)
+		jifl_probe_insert_hit(ins, place);
+	else if (front->counts)
+		jifl_probe_insert_count(ins, place);
+	else
+		jifl_probe_insert_act(ins, place, jifl_act_rest);
 }
 
 static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place, u16 at)
@@ -256,6 +274,7 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		[JIFL_SPLICE_NOT_TAKEN] = IR_AFTER,
 	};
 	struct ir_insert *ins;
+	bool has_front;
 
 	if (place->where != JIFL_SPLICE_BEFORE && !ir_kind_is_conditional(b->insns[at].kind))
 		return;
@@ -263,7 +282,11 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		jifl_probe_insert_call(b, place, at);
 		return;
 	}
-	if (jifl_probe_program(place) && place->work->front->is_made)
+	/* Where there is no room for a long insert, the interpreter does it all. */
+	has_front = jifl_probe_program(place) &&
+		    (place->work->front->is_made || place->work->front->records) &&
+		    ir_block_has_room(b, IR_INSERT_LONG);
+	if (has_front)
 		ins = ir_block_insert_long(b, places[place->where], at);
 	else
 		ins = ir_block_insert(b, places[place->where], at);
@@ -271,10 +294,13 @@ static void jifl_probe_insert(struct ir_block *b, struct jifl_probe_place *place
 		WRITE_ONCE(place->refused, true);
 		return;
 	}
-	if (jifl_probe_program(place))
-		jifl_probe_insert_program(ins, place);
+	if (has_front)
+		jifl_probe_insert_front(ins, place);
+	else if (jifl_probe_program(place))
+		jifl_probe_insert_act(ins, place, jifl_act);
 	else
 		jifl_probe_insert_count(ins, place);
+	jifl_probe_keep_all(ins);
 }
 
 void jifl_probe_instrument(struct ir_block *b, void *unused)

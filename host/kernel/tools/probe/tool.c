@@ -59,6 +59,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/compat.h"
 #include "../../store/answer.h"
 #include "../../search.h"
 #include "../../call/count.h"
@@ -139,12 +140,11 @@ static int jifl_probe_open_programs(const struct jifl_session *s, struct jifl_pr
 	p->room = JIFL_ALLOC(alloc_percpu(struct jifl_act_room));
 	if (!p->room)
 		return -ENOMEM;
-	ret = jifl_fronts_open(&p->fronts, programs);
-	if (!ret && programs->groups)
+	if (programs->groups)
 		ret = jifl_groups_open(&p->groups, programs->stacks);
 	if (!ret && programs->records)
-		ret = jifl_hit_ring_open(&p->ring, programs->ring);
-	return ret;
+		ret = jifl_hit_ring_open(&p->ring, programs->ring, false);
+	return ret ?: jifl_fronts_open(p, programs);
 }
 
 static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
@@ -182,6 +182,7 @@ static void jifl_probe_close(struct jifl_session *s)
 		free_percpu(p->places[i].counter);
 	if (p->had_own)
 		jifl_int3_free();
+	jifl_hit_ring_close(p->inlined);
 	jifl_hit_ring_close(p->ring);
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
@@ -349,12 +350,13 @@ static int jifl_probe_hits(const struct jifl_session *s, struct jifl_hit_read *r
 {
 	const struct jifl_probe *p = s->tool_data;
 
-	return jifl_hit_ring_read(p->ring, req);
+	return jifl_hit_rings_read(p->inlined, p->ring, req);
 }
 
 static int jifl_probe_init(void)
 {
 	jifl_probe_find_kernels();
+	jifl_compat_irq_stack_init();
 	jifl_overlay_init(jifl_probe_caught, jifl_probe_lifted, jifl_int3_beneath);
 	jifl_jump_handle(jifl_probe_caught_in_gate);
 	return jifl_groups_init() ?: jifl_act_bpf_init() ?: jifl_int3_init();
