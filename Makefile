@@ -18,7 +18,7 @@ all:
 
 help:
 	@echo "demo   count instructions of system calls in a throwaway machine"
-	@echo "test   all tests: test-rust, test-unit, test-roundtrip, fuzz, test-vm"
+	@echo "test   all suites: test-rust, test-unit, test-roundtrip, fuzz, test-vm; the last in turns"
 	@echo "fuzz   the engine against native execution; SECONDS=n of CPU time"
 	@echo "planted  each planted bug, to be caught by the tests"
 	@echo "soak   MINUTES=n of loads and tests on the matrix of machines"
@@ -91,6 +91,7 @@ planted: test-roundtrip modules cli
 	@tests/planted/run
 	@tests/planted/kernel
 
+# All of them; of `make test`, those whose turn it is.
 test-vm:
 	@tests/vm/run
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 import harness
+import turns
 
 # What each test took when all were last run here; seconds by test.
 SECONDS = harness.ROOT / "build/tests/seconds.json"
@@ -20,13 +21,24 @@ def show(record_property):
     return lambda text: record_property("figure", text)
 
 
-def pytest_collection_modifyitems(items):
-    """The longest come first, those of which nothing is known before them.
+def pytest_collection_modifyitems(config, items):
+    """Those whose turn it is not wait; the longest come first, those of which nothing is known before them.
 
     A long one at the end leaves a processor idle.
     """
+    costs = turns.measured()
+    if "JIFL_TEST_TURNS" in os.environ:
+        waiting = turns.waiting(costs, harness.lot())
+        left = [item for item in items if turns.without_parameters(of_here(item.nodeid)) in waiting]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    items.sort(key=lambda item: -known.get(of_here(item.nodeid), float("inf")))
+
+    def seconds_of(item):
+        test = of_here(item.nodeid)
+        return known.get(test, costs.get(turns.without_parameters(test), float("inf")))
+
+    items.sort(key=lambda item: -seconds_of(item))
 
 
 def of_here(nodeid):

@@ -64,25 +64,28 @@ OF_THE_CPU = re.compile(r"(Speculative Return Stack Overflow|RETBleed|Spectre V2
 
 
 def turn(number):
-    """The kernels for a test that is too long for each: in `make test` they take turns."""
+    """The kernels for a test that is too long for each: one, all in the soak."""
     return KERNELS if SOAK else [KERNELS[number % len(KERNELS)]]
 
 
 def share(cells, number):
-    """So many of a test's cells, the machines that it runs on: in `make test` others with each
-    commit; all in the soak, and where the user has said on which kernels.
+    """So many of a test's cells, the machines that it runs on: others with another commit; all in
+    the soak, and where the user has said on which kernels.
     """
     if SOAK or ARE_ASKED_FOR:
         return cells
-    first = commits() * number
+    first = lot() * number
     return [cells[(first + index) % len(cells)] for index in range(min(number, len(cells)))]
 
 
 @functools.cache
-def commits():
-    """How many there are up to the one that is tested; 0 where that is not known."""
-    done = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return int(done.stdout) if done.returncode == 0 else 0
+def lot():
+    """A number that the commit draws: the same for each run with it. 0 where it is not known.
+
+    It is not the number of commits: a clone need not have them all.
+    """
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return int(done.stdout[:8], 16) if done.returncode == 0 else 0
 
 
 @dataclass

@@ -36,7 +36,7 @@ def test_commits_share_the_cells_out(monkeypatch):
     monkeypatch.setattr(harness, "ARE_ASKED_FOR", False)
     taken = []
     for number in range(100, 103):
-        monkeypatch.setattr(harness, "commits", lambda number=number: number)
+        monkeypatch.setattr(harness, "lot", lambda number=number: number)
         taken += harness.share(short, SHARE)
     assert sorted(map(str, taken)) == sorted(map(str, short))
     assert harness.share(short[:1], SHARE) == short[:1]

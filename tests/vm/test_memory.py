@@ -12,7 +12,7 @@ import harness
 def test_memory(kernel, show):
     module = harness.build_test_module(kernel)
     calls = harness.compile_program("calls", "-pthread")
-    harness.guest("memory", module, calls, kernel=kernel, module=False, timeout=600, show=show)
+    harness.guest("memory", module, calls, kernel=kernel, module=False, timeout=1800, show=show)
 
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
