@@ -49,29 +49,39 @@ def report_of(owner, name):
     return json.loads(out)
 
 
+# An interpreter records the first: rax is asked for, and so is a level. Inserted code records the second.
+RECORDED = {"interpreted": "level,cpu,value=(u64)rdi,ret=(u64)rax", "inlined": "cpu,value=(u64)rdi,ret=(u64)rax"}
+NAMES = {"softirq": "<softirq>", "irq": "<interrupt>"}
+
+
 def in_each_context(graphs):
     """Arguments and results are those of the calls, at each level; their order is that of time."""
     for level, contexts in LEVELS.items():
         contexts = [context for context in contexts if "function" not in CONTEXTS[context]]
-        owner = probe("fn:contexts_work", "fn:contexts_work%return", "-f", "ndjson", "--ring", "4M",
-                      "--record", "level,cpu,value=(u64)rdi,ret=(u64)rax")
-        made = Counter()
-        for context in contexts:
-            made.update(call(context))
-        found, report = records(owner, level)
-        entries = [one for one in found if one["place"] == "fn:contexts_work"]
-        returns = [one for one in found if one["place"] != "fn:contexts_work"]
-        same(f"{level}: records of entries and returns", (len(entries), len(returns)), (made.total(),) * 2)
-        same(f"{level}: levels", Counter(one["values"]["level"] for one in entries),
-             Counter({name: number for name, number in made.items() if number}))
-        same(f"{level}: results", Counter(one["values"]["ret"] for one in returns),
-             Counter(worked(one["values"]["value"]) for one in entries))
-        check(f"{level}: arguments", all(SEED <= one["values"]["value"] < SEED + 1000 for one in entries), entries[:3])
-        same(f"{level}: in the order of time", [one["time_ns"] for one in found], sorted(one["time_ns"] for one in found))
-        same(f"{level}: each tells its processor", [one["cpu"] for one in found if one["cpu"] != one["values"]["cpu"]], [])
-        wrong = [one for one in found if (one["pid"] == 0) != (one["level"] != "task")]
-        same(f"{level}: an interrupt is no task's", wrong, [])
-        same(f"{level}: hits", [row["hits"] for row in report["places"]], [made.total()] * 2)
+        for how, asked in RECORDED.items():
+            recorded_in(f"{level}, {how}", contexts, asked)
+
+
+def recorded_in(name, contexts, asked):
+    owner = probe("fn:contexts_work", "fn:contexts_work%return", "-f", "ndjson", "--ring", "4M", "--record", asked)
+    made = Counter()
+    for context in contexts:
+        made.update(call(context))
+    found, report = records(owner, name)
+    entries = [one for one in found if one["place"] == "fn:contexts_work"]
+    returns = [one for one in found if one["place"] != "fn:contexts_work"]
+    same(f"{name}: records of entries and returns", (len(entries), len(returns)), (made.total(),) * 2)
+    same(f"{name}: levels", Counter(one["level"] for one in entries), Counter({name: number for name, number in made.items() if number}))
+    same(f"{name}: levels by asking", [one for one in found if one["values"].get("level", one["level"]) != one["level"]], [])
+    same(f"{name}: results", Counter(one["values"]["ret"] for one in returns),
+         Counter(worked(one["values"]["value"]) for one in entries))
+    check(f"{name}: arguments", all(SEED <= one["values"]["value"] < SEED + 1000 for one in entries), entries[:3])
+    same(f"{name}: in the order of time", [one["time_ns"] for one in found], sorted(one["time_ns"] for one in found))
+    same(f"{name}: each tells its processor", [one["cpu"] for one in found if one["cpu"] != one["values"]["cpu"]], [])
+    wrong = [one for one in found if (one["pid"] == 0) != (one["level"] != "task") or
+             (one["level"] in NAMES) != (one["comm"] in NAMES.values()) or one["comm"] != NAMES.get(one["level"], one["comm"])]
+    same(f"{name}: an interrupt is no task's", wrong, [])
+    same(f"{name}: hits", [row["hits"] for row in report["places"]], [made.total()] * 2)
 
 
 def fields():
