@@ -66,7 +66,7 @@ UNIT_TEST(all_modes, "run/targets: functions give their native results, whatever
 /* One cache for all of them: contexts do not get into each other's way. */
 UNIT_TEST(together, "run/targets: contexts side by side in one cache")
 {
-	int contexts[16];
+	int contexts[INSERT_MODES];
 	u32 i, n = 0;
 
 	user_host_init(16 << 20, 16 << 20);
