@@ -212,7 +212,8 @@ static const char *try_mode(u32 mode, u64 seed)
 		insert_begin();
 		run(&cached, seed, enter(contexts[mode]));
 		what = compare(&insert_modes[mode]);
-		if (!what && (poison_misaligned || poison_backwards || args_wrong || terms_wrong))
+		if (!what && (poison_misaligned || poison_backwards || args_wrong || terms_wrong ||
+			      hits_wrong))
 			what = "what an analysis routine was given";
 		if (!what)
 			continue;
