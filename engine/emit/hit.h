@@ -16,7 +16,10 @@ struct hit_values {
 	u8 ring, place;		/* registers that hold no value */
 };
 
-/* Can the record be compiled, wherever it stands, with its condition, if any? Under the engine lock. */
+/*
+ * Can the record be compiled, wherever it stands, with its condition, if any? Under the engine
+ * lock.
+ */
 bool emit_hit_has_code(const struct ir_hit *hit, const struct ir_terms *condition);
 /*
  * Emits what computes the values, as emit_terms does; code->unknown has the branches for what

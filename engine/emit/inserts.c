@@ -9,6 +9,7 @@
 
 void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 {
+	const bool inserted = emit_map_is_inserted(src) && !JIFL_PLANTED(long_run_unknown);
 	u32 len = to - from, part;
 
 	/*
@@ -22,9 +23,7 @@ void emit_map_add(struct emit_unit *u, u32 from, u32 to, u8 src)
 			return;
 		}
 		u->map[u->nmap++] = part;
-		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON ||
-					(emit_map_is_inserted(src) && !JIFL_PLANTED(long_run_unknown)) ?
-					src : 0;
+		u->map[u->nmap++] = part < EMIT_MAP_GOES_ON || inserted ? src : 0;
 		len -= part;
 	} while (part == EMIT_MAP_GOES_ON);
 }

@@ -234,8 +234,9 @@ static bool find_scratch(struct gen *g, u8 scratch[2])
 	return true;
 }
 
-bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
-		  u16 regs, struct terms_code *code, u32 n, struct ir_value *values, u8 scratch[2])
+bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
+		  const struct emit_saved *saved, u16 regs, struct terms_code *code,
+		  u32 n, struct ir_value *values, u8 scratch[2])
 {
 	u32 i;
 

@@ -31,8 +31,9 @@ bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct
  * is in rax, unless the kernel left it there. scratch: two registers that hold none of them, and
  * are not rax or rdx.
  */
-bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
-		  u16 regs, struct terms_code *code, u32 n, struct ir_value *values, u8 scratch[2]);
+bool emit_numbers(struct x86_writer *w, const struct ir_terms *terms,
+		  const struct emit_saved *saved, u16 regs, struct terms_code *code,
+		  u32 n, struct ir_value *values, u8 scratch[2]);
 /* Can the ops be compiled, wherever they stand? Under the engine lock. */
 bool emit_terms_have_code(const struct ir_terms *terms);
 

@@ -22,7 +22,7 @@ struct ir_hit_ring {
 enum ir_hit_how {
 	IR_HIT_CLOCK,		/* 8 bytes: the processor's time stamp counter. It comes first. */
 	IR_HIT_TASK,		/* 8 bytes of the task, from disp on */
-	IR_HIT_STACK,		/* 8 bytes: rsp, lower than the kernel's by what inserted code has pushed */
+	IR_HIT_STACK,		/* 8 bytes: rsp, with what inserted code has pushed */
 	IR_HIT_CELL,		/* 4 bytes of the processor's, disp from gs on */
 };
 
@@ -41,7 +41,7 @@ struct ir_hit {
 	u8 nvalues;		/* numbers that the values leave on the stack */
 	u8 at;			/* where in the record the first of them stands */
 	struct ir_hit_word words[IR_HIT_WORDS];
-	/* Their reads and calls are also those of the insert's condition, and the other way round. */
+	/* Their reads and calls are those of the insert's condition, too, and its are theirs. */
 	struct ir_terms values;
 };
 

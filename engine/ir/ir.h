@@ -237,8 +237,8 @@ struct ir_insert {
 	const struct ir_hit *hit; /* HIT; as `terms` it is there as long as blocks are translated */
 	u64 counter;		/* COUNT, HIT: relative to gs, any 64 bits; see emit/count.c */
 	/*
-	 * COUNT, CALL, HIT, in blocks: if not NULL, the insert runs only if this holds. It is there as
-	 * long as blocks are translated. The insert is long (ir_block_insert_long), and has no
+	 * COUNT, CALL, HIT, in blocks: if not NULL, the insert runs only if this holds. It is there
+	 * as long as blocks are translated. The insert is long (ir_block_insert_long), and has no
 	 * `when`.
 	 */
 	const struct ir_terms *terms;

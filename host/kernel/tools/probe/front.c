@@ -17,8 +17,8 @@
  * Why a front needs nothing of what a program needs (act.c):
  *
  * 4. It writes nothing but one counter, by one instruction, and a record, for which emit/hit.c has
- *    the proof. So interrupts may be on in a condition, and a front in an interrupt of another front
- *    does no harm.
+ *    the proof. So interrupts may be on in a condition, and a front in an interrupt of another
+ *    front does no harm.
  * 5. What it calls is load.S alone. Where that calls C code interrupts go off, and the call is one
  *    of the module's own. It is counted as a program that runs: programs that come in between, in
  *    a page fault, do not run (step 2 of act.c).

@@ -7,8 +7,8 @@
  *
  * Why a ring has one writer at a time, and needs neither a lock nor an atomic operation:
  *
- * 1. An interpreted program writes to the ring of the processor that it runs on. It does not change processors:
- *    interrupts are off.
+ * 1. An interpreted program writes to the ring of the processor that it runs on. It does not
+ *    change processors: interrupts are off.
  * 2. One program runs on a processor at a time, in whatever context (act.c, step 2). So from
  *    jifl_hit_ring_room to jifl_hit_ring_commit nobody else writes to the ring, not in an NMI
  *    either. Of the ring of inserted code emit/hit.c has the proof.
@@ -235,7 +235,8 @@ void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit
 	static const struct ir_hit_word words[] = {
 		{ IR_HIT_CLOCK, offsetof(struct jifl_hit, time), 0 },
 		{ IR_HIT_TASK, offsetof(struct jifl_hit, pid), offsetof(struct task_struct, pid) },
-		{ IR_HIT_TASK, offsetof(struct jifl_hit, comm), offsetof(struct task_struct, comm) },
+		{ IR_HIT_TASK, offsetof(struct jifl_hit, comm),
+		  offsetof(struct task_struct, comm) },
 		{ IR_HIT_TASK, offsetof(struct jifl_hit, comm) + 8,
 		  offsetof(struct task_struct, comm) + 8 },
 		{ IR_HIT_STACK, offsetof(struct jifl_hit, unknown), 0 },
@@ -353,7 +354,7 @@ int jifl_hit_rings_read(struct jifl_hit_ring *inlined, struct jifl_hit_ring *r,
 		return -EINVAL;
 	req->bytes = 0;
 	req->lost = READ_ONCE(per_cpu_ptr(r->cpus, req->cpu)->lost);
-	/* Inserted code that finds no room leaves its record to the other ring: that one comes first. */
+	/* First the ring to which inserted code that finds no room leaves its records. */
 	ret = jifl_hit_ring_copy(r, req, room);
 	return !ret && inlined ? jifl_hit_ring_copy(inlined, req, room) : ret;
 }
