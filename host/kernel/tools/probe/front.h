@@ -13,17 +13,17 @@ struct jifl_programs;
 struct jifl_front {
 	u16 shown;		/* registers that the program is given, even if nobody needs them */
 	bool shown_flags;	/* likewise flags */
-	/* The condition is one of inserted code. Else the rest means nothing. */
+	/* The condition is one of inserted code: `terms`. */
 	bool is_made;
 	bool counts;		/* and the execution is counted if it holds: nothing else is done */
 	/* Inserted code does all that the program does: it counts, and records numbers. */
 	bool records;
-	u32 from;		/* the op behind the condition */
+	u32 from;		/* the op behind that condition; 0: there is none */
 	struct ir_terms terms;
 	struct ir_hit hit;	/* records */
 };
 
-/* Makes p->fronts, one for each program, when its rings are there. -ENOMEM. Sleeps. */
+/* Makes p->fronts, one for each program, and p->inlined if one records. -ENOMEM, -EINTR. Sleeps. */
 int jifl_fronts_open(struct jifl_probe *p, const struct jifl_programs *programs);
 
 #endif
