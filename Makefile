@@ -1,4 +1,4 @@
-# JIFL. `make demo` shows what it does, `make test` runs all tests; both install
+# JIFL. `make demo` shows what it does, `make test` tests it; both install
 # what the machine lacks first. Thin: the work is done by scripts/, Kbuild and cargo.
 
 -include build/toolchain.mk

@@ -12,6 +12,7 @@ import pytest
 
 import cells
 import harness
+import turns
 
 # Enough that each value of each dimension is there.
 SHORT = 6
@@ -34,11 +35,12 @@ def test_commits_share_the_cells_out(monkeypatch):
     short = cells.first(SHORT, ["6.1", "6.12"])
     monkeypatch.setattr(harness, "SOAK", 0)
     monkeypatch.setattr(harness, "ARE_ASKED_FOR", False)
-    taken = []
-    for number in range(100, 103):
-        monkeypatch.setattr(harness, "lot", lambda number=number: number)
-        taken += harness.share(short, SHARE)
-    assert sorted(map(str, taken)) == sorted(map(str, short))
+    for part in range(turns.TURNS):
+        taken = []
+        for number in range(100, 103):
+            monkeypatch.setattr(harness, "lot", lambda number=number, part=part: number * turns.TURNS + part)
+            taken += harness.share(short, SHARE)
+        assert sorted(map(str, taken)) == sorted(map(str, short))
     assert harness.share(short[:1], SHARE) == short[:1]
     monkeypatch.setattr(harness, "SOAK", 1)
     assert harness.share(short, SHARE) == short
