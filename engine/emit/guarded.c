@@ -19,6 +19,15 @@ static void map_fixed(struct emit_unit *u, u32 from, u8 pushed)
 	emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_FIXED | pushed);
 }
 
+/* A jump to behind the insert, where all is as the kernel left it. Returns its rel32. */
+static u32 emit_jump_on(struct emit_unit *u)
+{
+	const u32 from = x86_here(&u->hot), field = x86_jmp_unlinked(&u->hot);
+
+	map_fixed(u, from, 0);
+	return field;
+}
+
 /* --- conditions ----------------------------------------------------------------------------- */
 
 /* Where a LOAD has failed. rax was saved for LOADs. */
@@ -72,19 +81,17 @@ static void emit_insert_if(struct emit_unit *u, const struct ir_insert *ins, u8 
 
 	plain.terms = NULL;
 	emit_restore(w, u->config, saved);
-	emit_map_inserted(u, from, x86_here(w), EMIT_MAP_WALKED | saved->pushed);
+	map_walked(u, from, saved->pushed);
 	emit_with_body(u, &plain, flags, regs);
-	from = x86_here(w);
-	around = x86_jmp_unlinked(w);
-	emit_map_inserted(u, from, x86_here(w), EMIT_MAP_FIXED);
+	around = emit_jump_on(u);
 	from = x86_here(w);
 	if (code->nunknown)
 		emit_unknown(w, ins, code);
 	fails_here(w, code);
-	emit_map_inserted(u, from, x86_here(w), EMIT_MAP_FIXED | saved->pushed);
+	map_fixed(u, from, saved->pushed);
 	from = x86_here(w);
 	emit_restore(w, u->config, saved);
-	emit_map_inserted(u, from, x86_here(w), EMIT_MAP_WALKED | saved->pushed);
+	map_walked(u, from, saved->pushed);
 	x86_set_rel32(w, around, x86_here(w));
 }
 
@@ -125,19 +132,19 @@ void emit_guarded_terms(struct emit_unit *u, const struct ir_insert *ins, u8 fla
 	emit_save(&u->hot, u->config, &body, flags, regs, &saved);
 	if (ins->terms->calls && (flags & IR_DF))
 		x86_cld(&u->hot);
-	emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+	map_walked(u, from, 0);
 	from = x86_here(&u->hot);
 	emit_terms(&u->hot, ins->terms, &saved, regs, &code);
 	if (counts)
 		emit_count_if(u, ins, &saved, reg, &code);
-	emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_FIXED | saved.pushed);
+	map_fixed(u, from, saved.pushed);
 	if (!counts) {
 		emit_insert_if(u, ins, flags, regs, &saved, &code);
 		return;
 	}
 	from = x86_here(&u->hot);
 	emit_restore(&u->hot, u->config, &saved);
-	emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED | saved.pushed);
+	map_walked(u, from, saved.pushed);
 }
 
 /* --- records of numbers ---------------------------------------------------------------------- */
@@ -207,14 +214,6 @@ static void emit_hit_fails(struct emit_unit *u, const struct ir_insert *ins,
 	x86_move_stack(w, 8);
 	emit_restore(w, u->config, saved);
 	map_walked(u, from, depth);
-}
-
-static u32 emit_jump_on(struct emit_unit *u)
-{
-	const u32 from = x86_here(&u->hot), field = x86_jmp_unlinked(&u->hot);
-
-	map_fixed(u, from, 0);
-	return field;
 }
 
 /*
