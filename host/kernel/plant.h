@@ -38,6 +38,7 @@
 	X(owner_outlived, "a session goes on when its owner has died") \
 	X(full_unnoticed, "calls of which parts ran natively are counted") \
 	X(addresses_shown, "whoever has the device sees kernel addresses") \
+	X(times_of_counters, "records of calls are read with the processor's counter as their time") \
 	X(losses_untold, "records that were overwritten are not counted as lost") \
 	X(waits_by_task, "of waits within waits the last to begin takes the others' place") \
 	X(once_is_retry, "a cmpxchg that failed is taken for one that is tried again") \

@@ -11,7 +11,7 @@ programs, the command's own manners).
 import json
 from pathlib import Path
 
-TURNS = 4
+TURNS = 6
 COSTS = Path(__file__).parent / "costs.json"
 
 

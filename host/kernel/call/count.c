@@ -149,21 +149,27 @@ static void jifl_count_end_special(unsigned long lane)
 }
 
 /* Tools that record have no calls in interrupts (tool.h), so the level is known. */
+static noinline void jifl_count_wait(bool of_function)
+{
+	jifl_own_begin_at(JIFL_LEVEL_TASK);
+	jifl_ring_end_wait(of_function);
+	jifl_own_end_at(JIFL_LEVEL_TASK);
+}
+
+/* But for the wait, no function of the kernel is called: a target would be called again by it. */
 static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result,
 						     bool of_function)
 {
 	u64 call;
 
 	preempt_disable_notrace();
-	jifl_own_begin_at(JIFL_LEVEL_TASK);
 	call = jifl_count_take(lane);
 	if (call) {
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
 		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call),
 					   task_pid_nr(current), result)))
-			jifl_ring_end_wait(of_function);
+			jifl_count_wait(of_function);
 	}
-	jifl_own_end_at(JIFL_LEVEL_TASK);
 	preempt_enable_notrace();
 }
 
@@ -208,9 +214,7 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 void jifl_count_begin_record(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_own_begin_at(JIFL_LEVEL_TASK);
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
-	jifl_own_end_at(JIFL_LEVEL_TASK);
 	preempt_enable_notrace();
 }
 
@@ -289,7 +293,7 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 /*
  * JIFL_CALLS_COUNTED: inserted where a call begins. That is the entry of a system call's handler,
  * or of a function with an ftrace site. r11 and the flags have no value there: jifl_ring_at_edge
- * (store/ring.c) has the reasons.
+ * (store/ring_write.c) has the reasons.
  */
 static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
 {

@@ -24,20 +24,18 @@
  * One session at a time has the rings, because their CPU cells are at fixed addresses.
  */
 #include <linux/mutex.h>
-#include <linux/preempt.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
-#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
-#include <asm/msr.h>
 
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
-#include "../text/function.h"
+#include "moment.h"
 #include "percpu.h"
 #include "ring.h"
+#include "rings.h"
 
 /* Smaller rings where there are many CPUs. */
 #define JIFL_RING_LEAST		14
@@ -45,21 +43,8 @@
 /* The newest records of a running session that the reader leaves for later behind an overrun. */
 #define JIFL_RING_MARGIN	256
 
-static struct {
-	struct mutex lock;		/* guards everything but the slots */
-	const struct jifl_ring_owner *owner;
-	struct jifl_ring_reader {
-		u64 read, lost;
-		/* Up to this place slots may hold records of the round before. */
-		u64 unsafe;
-		/* Up to this place slots may be zero although they were written. */
-		u64 zeroed;
-		/* The places of two marks, the older first; written by the ring's CPU. */
-		u64 marks[2];
-	} *readers;			/* nr_cpu_ids */
-	bool waits;			/* tasks wait for the reader */
-} ring = {
-	.lock = __MUTEX_INITIALIZER(ring.lock),
+struct jifl_rings jifl_rings = {
+	.lock = __MUTEX_INITIALIZER(jifl_rings.lock),
 };
 
 struct jifl_ring_layout jifl_ring_layout;
@@ -67,15 +52,10 @@ struct jifl_ring_layout jifl_ring_layout;
 static void jifl_ring_free(void)
 {
 	vfree(jifl_ring_layout.slots);
-	kvfree(ring.readers);
+	kvfree(jifl_rings.readers);
 	jifl_ring_layout.slots = NULL;
-	ring.readers = NULL;
-	ring.owner = NULL;
-}
-
-static u32 jifl_ring_records(void)
-{
-	return 1u << jifl_ring_layout.order;
+	jifl_rings.readers = NULL;
+	jifl_rings.owner = NULL;
 }
 
 /* The distance of two CPUs' rings, in rings. */
@@ -94,6 +74,7 @@ static void jifl_ring_choose(const struct jifl_ring_owner *o)
 {
 	jifl_ring_layout.words = o->words;
 	jifl_ring_layout.clock = o->clock;
+	jifl_ring_layout.ticks = jifl_moment_is_steady();
 	jifl_ring_layout.order = o->order;
 	while (jifl_ring_layout.order > JIFL_RING_LEAST && jifl_ring_size() > JIFL_RING_SIZE)
 		jifl_ring_layout.order--;
@@ -109,12 +90,12 @@ static u64 jifl_ring_cell(u64 count)
 	       (u32)(count << (32 - jifl_ring_layout.order));
 }
 
-/* Under ring.lock. The limit is half a ring beyond what has been read. */
+/* Under jifl_rings.lock. The limit is half a ring beyond what has been read. */
 static void jifl_ring_limit(unsigned int cpu)
 {
-	const u64 count = ring.readers[cpu].read + jifl_ring_records() / 2;
+	const u64 count = jifl_rings.readers[cpu].read + jifl_ring_records() / 2;
 
-	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), ring.waits ? jifl_ring_cell(count) : U64_MAX);
+	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), jifl_rings.waits ? jifl_ring_cell(count) : U64_MAX);
 }
 
 void jifl_ring_limits_lift(void)
@@ -149,20 +130,23 @@ static int jifl_ring_alloc(const struct jifl_ring_owner *o)
 	jifl_ring_choose(o);
 	size = jifl_ring_size();
 	jifl_ring_layout.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
-	ring.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*ring.readers), GFP_KERNEL));
-	if (!jifl_ring_layout.slots || !ring.readers ||
+	jifl_rings.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*jifl_rings.readers), GFP_KERNEL));
+	if (!jifl_ring_layout.slots || !jifl_rings.readers ||
 	    !jifl_fits_s32((s64)(unsigned long)jifl_ring_layout.slots) ||
 	    !jifl_fits_s32((s64)((unsigned long)jifl_ring_layout.slots + size))) {
 		jifl_ring_free();
 		return -ENOMEM;
 	}
 	memset(jifl_ring_layout.slots, 0, size);
-	ring.waits = o->waits;
+	jifl_rings.waits = o->waits;
 	for_each_possible_cpu(cpu) {
 		per_cpu(jifl_cpu.ring, cpu) = cpu * jifl_ring_distance();
+		if (jifl_ring_layout.ticks)
+			jifl_rings.readers[cpu].before = jifl_moment_of(cpu);
+		jifl_rings.readers[cpu].told = jifl_rings.readers[cpu].before.ns;
 		jifl_ring_limit(cpu);
 	}
-	jifl_ring_wait_open(ring.waits ? o->reader : 0);
+	jifl_ring_wait_open(jifl_rings.waits ? o->reader : 0);
 	return 0;
 }
 
@@ -170,140 +154,44 @@ int jifl_ring_open(const struct jifl_ring_owner *o, u64 *busy_session)
 {
 	int ret = 0;
 
-	mutex_lock(&ring.lock);
-	if (ring.owner) {
-		*busy_session = *ring.owner->session;
+	mutex_lock(&jifl_rings.lock);
+	if (jifl_rings.owner) {
+		*busy_session = *jifl_rings.owner->session;
 		ret = -EALREADY;
 	} else {
 		ret = jifl_ring_alloc(o);
 	}
 	if (!ret)
-		ring.owner = o;
-	mutex_unlock(&ring.lock);
+		jifl_rings.owner = o;
+	mutex_unlock(&jifl_rings.lock);
 	return ret;
 }
 
 static void jifl_ring_stop_waits(void)
 {
-	if (!ring.waits)
+	if (!jifl_rings.waits)
 		return;
-	ring.waits = false;
+	jifl_rings.waits = false;
 	jifl_ring_limits_lift();
 	jifl_ring_wait_close();
 }
 
 void jifl_ring_stop(const struct jifl_ring_owner *o)
 {
-	mutex_lock(&ring.lock);
-	if (ring.owner == o)
+	mutex_lock(&jifl_rings.lock);
+	if (jifl_rings.owner == o)
 		jifl_ring_stop_waits();
-	mutex_unlock(&ring.lock);
+	mutex_unlock(&jifl_rings.lock);
 }
 
 void jifl_ring_close(const struct jifl_ring_owner *o)
 {
-	mutex_lock(&ring.lock);
-	if (ring.owner == o) {
+	mutex_lock(&jifl_rings.lock);
+	if (jifl_rings.owner == o) {
 		jifl_ring_stop_waits();
 		jifl_ring_free();
 	}
-	mutex_unlock(&ring.lock);
-}
-
-/* --- writing ---------------------------------------------------------------------- */
-
-void jifl_ring_fill(struct ir_insert *ins, u32 what)
-{
-	ins->kind = IR_INSERT_RECORD;
-	ins->cell = jifl_cpu_operand(ring);
-	ins->rings = (s32)(unsigned long)jifl_ring_layout.slots;
-	ins->order = jifl_ring_layout.order;
-	ins->imm = (s32)what;
-}
-
-struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what)
-{
-	struct ir_insert *ins = ir_block_insert(b, place, at);
-
-	if (ins)
-		jifl_ring_fill(ins, what);
-	return ins;
-}
-
-/*
- * A function with an ftrace site has been made by a compiler, and keeps to the System V ABI
- * (section 3.2.3): r11 and the flags have no value when it begins and when it returns. Compiled
- * with -pg, it has no other agreement with its callers either: GCC does not use -fipa-ra then.
- * Inside a function r11 and the flags may have values.
- */
-static bool jifl_ring_at_edge(const struct ir_block *b, u32 what)
-{
-	const struct jifl_function *f = jifl_function_at(b->addr.v);
-
-	return f->fentry && (what == JIFL_RECORD_RETURN || what == JIFL_RECORD_RETURNED ||
-			     what == JIFL_RECORD_LEFT || f->start == b->addr.v);
-}
-
-struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what)
-{
-	struct ir_insert *ins = jifl_ring_record(b, IR_BEFORE, at, what);
-
-	if (ins)
-		ins->convention = jifl_ring_at_edge(b, what);
-	return ins;
-}
-
-/* Stores a record with a word behind it. The word may lie behind the ring's end. */
-static void jifl_ring_store_word(u64 cell, u32 what, u64 word)
-{
-	const struct jifl_ring_layout l = jifl_ring_layout;
-	u64 *slot = (u64 *)&l.slots[rol32((u32)cell, l.order)];
-
-	WRITE_ONCE(slot[1], word);
-	jifl_ring_store(&l, cell, what, 0);
-}
-
-/* Records and words stored when the cell has this value. */
-static u64 jifl_ring_count(u64 cell)
-{
-	return (cell >> 32 << jifl_ring_layout.order) | (u32)cell >> (32 - jifl_ring_layout.order);
-}
-
-/* Notes a place where reading can begin anew. Two are kept, a quarter of a ring apart or more. */
-static void jifl_ring_note(u64 place)
-{
-	u64 *marks = ring.readers[smp_processor_id()].marks;
-
-	if (place - marks[1] < jifl_ring_records() / 4)
-		return;
-	WRITE_ONCE(marks[0], marks[1]);
-	WRITE_ONCE(marks[1], place);
-}
-
-u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
-{
-	const struct jifl_ring_layout l = jifl_ring_layout;
-	u64 tsc = l.clock ? rdtsc_ordered() : 0;
-	u64 at = jifl_ring_reserve(&l, l.clock ? 4 : 2);
-
-	jifl_ring_note(jifl_ring_count(at));
-	jifl_ring_store_mark(&l, at, what, value, time);
-	if (l.clock)
-		jifl_ring_store_word(at + 2 * l.one, JIFL_RECORD_CLOCK, tsc);
-	return at;
-}
-
-u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result)
-{
-	const struct jifl_ring_layout l = jifl_ring_layout;
-	const bool fits = jifl_ring_fits_result(result);
-	const u64 at = has_result ? jifl_ring_reserve(&l, fits ? 1 : 2) : 0;
-
-	if (has_result)
-		jifl_ring_store_result(&l, at, result);
-	if (!fits)
-		jifl_ring_store(&l, at + l.one, JIFL_RECORD_TOP, result >> JIFL_RING_RESULT_BITS);
-	return jifl_ring_mark_words(what, value, time);
+	mutex_unlock(&jifl_rings.lock);
 }
 
 /* --- reading ---------------------------------------------------------------------- */
@@ -349,7 +237,7 @@ static void jifl_ring_skip(struct jifl_ring_reader *r, u64 total)
 /* The place up to which the reader may read. */
 static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
-	if (r->read >= r->unsafe || !READ_ONCE(*ring.owner->running))
+	if (r->read >= r->unsafe || !READ_ONCE(*jifl_rings.owner->running))
 		return total;
 	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
 }
@@ -374,17 +262,59 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 	}
 }
 
+#define JIFL_RING_CUT	(64 - 32 - JIFL_RING_TIME_BITS)
+
+static u64 jifl_ring_record_of(u64 ns)
+{
+	return JIFL_RECORD_TIME | (ns & ((1u << JIFL_RING_TIME_BITS) - 1)) |
+	       ns >> JIFL_RING_TIME_BITS << 32;
+}
+
 /*
- * Takes at most n words, no record in part; returns how many. first: may skip records that are
- * lost before.
+ * The record of a time with what the clock was then. Times of one processor do not go back: before
+ * and behind a moment they are made with different speeds of the clock.
  */
-static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
+static u64 jifl_ring_time(struct jifl_ring_reader *r, const struct jifl_moment *now, u64 record)
+{
+	const u32 low = (1u << JIFL_RING_TIME_BITS) - 1;
+	u64 time = (record & low) | record >> 32 << JIFL_RING_TIME_BITS;
+
+	/* The bits of the counter that a record has not are as now, or as they were before. */
+	time = now->tsc - ((s64)((now->tsc - time) << JIFL_RING_CUT) >> JIFL_RING_CUT);
+	if (time > now->tsc)
+		return jifl_ring_record_of(now->ns); /* of a counter that was set back since */
+	r->told = max(r->told, min(jifl_moment_at(&r->before, now, time), now->ns));
+	return jifl_ring_record_of(r->told);
+}
+
+/* Makes times of counters, in records that were taken. *now: made here if it is not yet known. */
+static void jifl_ring_times(unsigned int cpu, struct jifl_moment *now, u64 *records, u32 n)
+{
+	u32 at, what;
+
+	if (!jifl_ring_layout.ticks || JIFL_HOST_PLANTED(times_of_counters))
+		return;
+	/* Later than the records: each has its time before its place. */
+	if (!now->tsc)
+		*now = jifl_moment_of(cpu);
+	for (at = 0; at < n; at += 1 + jifl_ring_words(what)) {
+		what = (u32)records[at];
+		if ((what & JIFL_RECORD_TYPE) == JIFL_RECORD_TIME)
+			records[at] = jifl_ring_time(&jifl_rings.readers[cpu], now, records[at]);
+	}
+}
+
+/*
+ * Takes at most n words of those before the place total, no record in part; returns how many.
+ * first: may skip records that are lost before.
+ */
+static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first, u64 total)
 {
 	u64 *slots = (u64 *)&jifl_ring_layout.slots[(size_t)cpu * jifl_ring_distance() <<
 						    jifl_ring_layout.order];
-	struct jifl_ring_reader *r = &ring.readers[cpu];
-	u64 total = jifl_ring_total(cpu), end;
+	struct jifl_ring_reader *r = &jifl_rings.readers[cpu];
 	u32 taken = 0, words;
+	u64 end;
 
 	if (first)
 		jifl_ring_skip(r, total);
@@ -411,40 +341,56 @@ static u32 jifl_ring_take(unsigned int cpu, u64 *to, u32 n, bool first)
 	return taken;
 }
 
+/* Copies req->n words at most by way of the page. *done: how many. */
+static int jifl_ring_copy(const struct jifl_records *req, u64 *page, u32 *done)
+{
+	struct jifl_ring_reader *r = &jifl_rings.readers[req->cpu];
+	const u64 total = jifl_ring_total(req->cpu);
+	struct jifl_moment now = {};
+	u32 n, taken;
+	int ret = 0;
+
+	while (!ret && *done < req->n) {
+		n = min_t(u32, PAGE_SIZE / sizeof(u64), req->n - *done);
+		/* A loss lies before the records taken by this call, not between them. */
+		taken = jifl_ring_take(req->cpu, page, n, !*done, total);
+		if (!taken)
+			break;
+		jifl_ring_times(req->cpu, &now, page, taken);
+		ret = copy_to_user(u64_to_user_ptr(req->buf + *done * sizeof(u64)), page,
+				   taken * sizeof(u64)) ? -EFAULT : 0;
+		/* What could not be copied has made room, too. */
+		*done += taken;
+		cond_resched();
+	}
+	if (now.tsc && r->read == total)
+		r->before = now;
+	return ret;
+}
+
 int jifl_ring_read(const struct jifl_ring_owner *o, struct jifl_records *req)
 {
-	const u32 room = PAGE_SIZE / sizeof(u64);
 	u64 *page = JIFL_ALLOC((u64 *)__get_free_page(GFP_KERNEL));
-	u32 n, taken, done = 0;
+	u32 done = 0;
 	int ret = 0;
 
 	if (!page)
 		return -ENOMEM;
-	mutex_lock(&ring.lock);
-	if (ring.owner != o)
+	mutex_lock(&jifl_rings.lock);
+	if (jifl_rings.owner != o)
 		ret = -ENOENT;
 	else if (req->cpu >= nr_cpu_ids || !cpu_possible(req->cpu))
 		ret = -EINVAL;
-	while (!ret && done < req->n) {
-		n = min(room, req->n - done);
-		/* A loss lies before the records taken by this call, not between them. */
-		taken = jifl_ring_take(req->cpu, page, n, !done);
-		if (!taken)
-			break;
-		if (copy_to_user(u64_to_user_ptr(req->buf + done * sizeof(u64)), page,
-				 taken * sizeof(u64)))
-			ret = -EFAULT;
-		done += taken;
-		cond_resched();
-	}
+	else
+		ret = jifl_ring_copy(req, page, &done);
 	req->n = done;
-	req->lost = ret ? 0 : ring.readers[req->cpu].lost;
+	req->lost = ret ? 0 : jifl_rings.readers[req->cpu].lost;
 	if (done) {
 		jifl_ring_limit(req->cpu);
 		jifl_ring_wait_wake();
 	}
 	jifl_ring_wait_count(&req->waits, &req->waited_ns);
-	mutex_unlock(&ring.lock);
+	mutex_unlock(&jifl_rings.lock);
 	free_page((unsigned long)page);
 	return ret;
 }

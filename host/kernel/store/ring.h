@@ -2,7 +2,8 @@
 /*
  * Records of one session.
  *
- *   ring.c		a ring for each CPU
+ *   ring.c		a ring for each CPU, and its reader
+ *   ring_write.c	what is written there
  *   ring_wait.c	tasks that wait until the reader has taken records
  */
 #ifndef JIFL_RING_H
@@ -10,7 +11,7 @@
 
 #include <linux/bitops.h>
 #include <linux/percpu.h>
-#include <linux/ktime.h>	/* and timekeeping.h, which does not stand alone */
+#include <asm/tsc.h>
 
 #include "../kernel.h"
 #include "percpu.h"
@@ -44,12 +45,6 @@ int jifl_ring_open(const struct jifl_ring_owner *o, u64 *busy_session);
 void jifl_ring_stop(const struct jifl_ring_owner *o);
 /* Called when no inserted code of o is left. Does nothing if the rings are not o's. Sleeps. */
 void jifl_ring_close(const struct jifl_ring_owner *o);
-/* Adds a record of `what`, and of rsp; NULL: there was no room for the insert. */
-struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
-/* Makes *ins, whose place and words are the caller's, such an insert; for entry pieces, too. */
-void jifl_ring_fill(struct ir_insert *ins, u32 what);
-/* The same before instruction `at` of a function's block, which begins the block or returns. */
-struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 /*
  * Makes the task wait, on its way back to user space, until some records of this CPU's ring are
  * taken. of_function: a call of a function has ended, where any lock may be held.
@@ -59,6 +54,15 @@ void jifl_ring_end_wait(bool of_function);
 void jifl_ring_limits_lift(void);
 /* JIFL_IOC_RECORDS. Sleeps. */
 int jifl_ring_read(const struct jifl_ring_owner *o, struct jifl_records *req);
+
+/* --- ring_write.c ---------------------------------------------------------------- */
+
+/* Adds a record of `what`, and of rsp; NULL: there was no room for the insert. */
+struct ir_insert *jifl_ring_record(struct ir_block *b, enum ir_place place, u16 at, u32 what);
+/* Makes *ins, whose place and words are the caller's, such an insert; for entry pieces, too. */
+void jifl_ring_fill(struct ir_insert *ins, u32 what);
+/* The same before instruction `at` of a function's block, which begins the block or returns. */
+struct ir_insert *jifl_ring_insert(struct ir_block *b, u16 at, u32 what);
 
 /* --- writing: what every call costs -------------------------------------------------- */
 
@@ -71,7 +75,17 @@ extern struct jifl_ring_layout {
 	unsigned int order;		/* of a ring's records, log 2 */
 	bool words;			/* records may carry words */
 	bool clock;			/* marks carry the time stamp counter */
+	bool ticks;			/* times are of the time stamp counter, until they are read */
 } jifl_ring_layout;
+
+/* ring_write.c: the time, where the counter cannot be used. Preemption is off. */
+u64 jifl_ring_clock(void);
+
+/* Calls no function of the kernel, where the counter can be used. Preemption is off. */
+static __always_inline u64 jifl_ring_now(const struct jifl_ring_layout *l)
+{
+	return likely(l->ticks) ? rdtsc_ordered() : jifl_ring_clock();
+}
 
 /* The first of n places, as a cell's value. */
 static __always_inline u64 jifl_ring_reserve(const struct jifl_ring_layout *l, u32 n)
@@ -116,11 +130,11 @@ static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout
 			(u32)result);
 }
 
-/* ring.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value. */
+/* ring_write.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value. */
 u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
 /*
- * ring.c: jifl_ring_end in any ring, also of a result that does not fit. The cell's value. Takes
- * its places in two steps: preemption is off, and nothing in an interrupt records.
+ * ring_write.c: jifl_ring_end in any ring, also of a result that does not fit. The cell's value.
+ * Takes its places in two steps: preemption is off, and nothing in an interrupt records.
  */
 u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result);
 
@@ -135,8 +149,8 @@ static __always_inline void jifl_ring_put(u32 what, u32 value)
 /* Records what | JIFL_RECORD_TIME and the time. With preemption off. */
 static __always_inline void jifl_ring_mark(u32 what, u32 value)
 {
-	u64 now = ktime_get_mono_fast_ns();
 	const struct jifl_ring_layout l = jifl_ring_layout;
+	const u64 now = jifl_ring_now(&l);
 
 	if (l.words)
 		jifl_ring_mark_words(what, value, now);
@@ -150,9 +164,10 @@ static __always_inline void jifl_ring_mark(u32 what, u32 value)
  */
 static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result)
 {
-	u64 now = ktime_get_mono_fast_ns(), at;
 	const struct jifl_ring_layout l = jifl_ring_layout;
+	const u64 now = jifl_ring_now(&l);
 	const u32 n = result ? 1 : 0;
+	u64 at;
 
 	if (l.words || unlikely(result && !jifl_ring_fits_result(*result))) {
 		at = jifl_ring_end_rare(what, value, now, result, result ? *result : 0);

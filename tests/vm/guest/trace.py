@@ -323,8 +323,33 @@ def durations():
     os.sched_setaffinity(0, set(range(os.cpu_count())))
 
 
+CLOCKED = """
+import os, time
+for i in range(400):
+    before = time.monotonic_ns()
+    os.getpriority(0, 0)
+    print(before, time.monotonic_ns())
+    if i % 20 == 0:
+        time.sleep(.02)
+"""
+
+
+def clock():
+    """The times of calls are those of the program's clock, on whichever processor they run."""
+    end = run("jifl", "trace", "sys:getpriority", "-f", "ndjson", "-o", "/run/calls", "--", "/usr/bin/python3", "-S", "-E", "-c", CLOCKED)
+    program = [tuple(map(int, line.split())) for line in end.stdout.splitlines()]
+    calls = [json.loads(line) for line in Path("/run/calls").read_text().splitlines()]
+    same("calls of the program", (len(calls), len(program)), (400, 400))
+    early = [call["began_ns"] - before for call, (before, _) in zip(calls, program)]
+    late = [behind - call["began_ns"] - call["duration_ns"] for call, (_, behind) in zip(calls, program)]
+    figure("ns from the program's reading of the clock to the call's, and back, at least", f"{min(early)}, {min(late)}")
+    # A counter is compared with the clock to some microseconds.
+    check("calls begin and end between them", min(early + late) > -100_000, (sorted(early)[:5], sorted(late)[:5]))
+
+
 def program():
     compare()
+    clock()
     values()
     durations()
     moved()

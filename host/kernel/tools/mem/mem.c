@@ -166,10 +166,8 @@ static void jifl_mem_instrument(struct ir_block *b, void *arg)
 static void jifl_mem_begin(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_own_begin_at(JIFL_LEVEL_TASK);
 	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
 	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
-	jifl_own_end_at(JIFL_LEVEL_TASK);
 	preempt_enable_notrace();
 }
 

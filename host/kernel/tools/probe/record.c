@@ -29,11 +29,7 @@
  *    unused until the next round, so step 4 counts right.
  *
  * Inserted code leaves to the reader what costs it instructions (jifl_hit_finish): the time is the
- * processor's time stamp counter, the level is what it follows from. A counter is compared with the
- * clock on its own processor, when records are read. Between two of these moments the clock is
- * taken to go at one speed. The kernel changes its speed by 0.5 per mille at most
- * (kernel/time/ntp.c), so a time is off by no more than that share of the time since it was. A
- * counter that stops, or was set back, has wrong times up to the next reading.
+ * processor's time stamp counter (store/moment.h), the level is what it follows from.
  */
 #include <linux/cpumask.h>
 #include <linux/log2.h>
@@ -41,26 +37,17 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/smp.h>
-#include <linux/timekeeping.h>
 #include <linux/topology.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
-#include <asm/div64.h>
-#include <asm/tsc.h>
 
 #include "../../kernel.h"
 #include "../../plant.h"
 #include "../../compat/compat.h"
 #include "../../compat/current.h"
-#include "../../store/percpu.h"
+#include "../../store/moment.h"
 #include "../../../../engine/engine.h"
 #include "act.h"
-
-/* A time stamp counter and the clock, at one moment on one processor. */
-struct jifl_moment {
-	u64 tsc, ns;
-};
 
 /* The writer's words and the reader's are in cache lines of their own. */
 struct jifl_hit_ring_cpu {
@@ -77,71 +64,6 @@ struct jifl_hit_ring {
 	bool inlined;
 	struct jifl_hit_ring_cpu __percpu *cpus;
 };
-
-/* --- time ---------------------------------------------------------------------------------- */
-
-/* The two are read one after the other: of some such pairs, the one that took least. */
-static void jifl_moment_now(void *moment)
-{
-	struct jifl_moment *m = moment;
-	u64 begin, ns, took, least = U64_MAX;
-	int i;
-
-	jifl_own_begin();
-	for (i = 0; i < 4; i++) {
-		begin = rdtsc();
-		ns = ktime_get_mono_fast_ns();
-		took = rdtsc() - begin;
-		if (took < least) {
-			least = took;
-			*m = (struct jifl_moment){ .tsc = begin + took / 2, .ns = ns };
-		}
-	}
-	jifl_own_end();
-}
-
-/* Of this processor, if that one is not there. Sleeps. */
-static struct jifl_moment jifl_moment_of(unsigned int cpu)
-{
-	struct jifl_moment m;
-
-	if (smp_call_function_single(cpu, jifl_moment_now, &m, true)) {
-		preempt_disable();
-		jifl_moment_now(&m);
-		preempt_enable();
-	}
-	return m;
-}
-
-static u64 jifl_moment_length(u64 ticks)
-{
-	return mul_u64_u64_div_u64(ticks, NSEC_PER_MSEC, tsc_khz);
-}
-
-/*
- * Do the two belong together? Between them counters may have been set back, on the way into
- * suspend, or the first was another processor's.
- */
-static bool jifl_moment_follows(const struct jifl_moment *now, const struct jifl_moment *before)
-{
-	const u64 ns = now->ns - before->ns;
-
-	return before->tsc < now->tsc && before->ns < now->ns &&
-	       abs((s64)(jifl_moment_length(now->tsc - before->tsc) - ns)) < ns / 16;
-}
-
-/* What the clock was, or will be, when the counter is tsc. */
-static u64 jifl_moment_at(const struct jifl_moment *before, const struct jifl_moment *now, u64 tsc)
-{
-	const u64 back = now->tsc - tsc;
-
-	if ((s64)back < 0)
-		return now->ns + jifl_moment_length(-back);
-	if (jifl_moment_follows(now, before))
-		return now->ns - min(now->ns, mul_u64_u64_div_u64(back, now->ns - before->ns,
-								  now->tsc - before->tsc));
-	return now->ns - min(now->ns, jifl_moment_length(back));
-}
 
 /* --- life ---------------------------------------------------------------------------------- */
 
@@ -226,7 +148,7 @@ void jifl_hit_ring_lose(struct jifl_hit_ring *r)
 
 bool jifl_hits_inline(void)
 {
-	return boot_cpu_has(X86_FEATURE_TSC) && tsc_khz && jifl_compat_irq_stack(0) &&
+	return jifl_moment_may() && jifl_compat_irq_stack(0) &&
 	       offsetof(struct task_struct, tgid) == offsetof(struct task_struct, pid) + 4;
 }
 
