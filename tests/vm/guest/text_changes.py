@@ -32,7 +32,8 @@ WORKER = Path(__file__).resolve().parent.parent / "programs/worker.sh"
 TRACING = Path("/sys/kernel/tracing")
 MINE = TRACING / "instances/jifl-test"
 CALLS = 20
-GETPPID = 110
+# Which no program of the load makes; a shell makes getppid when it begins.
+GETSID = 124
 ENTRY = "x64_sys_call"
 
 
@@ -474,23 +475,51 @@ def sockets():
     return errors
 
 
+@contextlib.contextmanager
+def patched(name, *parameters):
+    """All threads are in the livepatch, and afterwards out of it again."""
+    sysfs, refcnt = Path("/sys/kernel/livepatch") / name, Path("/sys/module") / name / "refcnt"
+    start = time.monotonic()
+    end = insert(name, *parameters)
+    check(f"{name} loads", end.returncode == 0, end)
+    wait_for("the livepatch", lambda: (sysfs / "transition").read_text() == "0\n", 120)
+    figure(f"{name} is complete after", f"{time.monotonic() - start:.1f} s")
+    yield
+    start = time.monotonic()
+    must(sysfs / "enabled", "0")
+    # The directory goes before the last reference does.
+    wait_for("the end of the livepatch", lambda: not sysfs.exists() and refcnt.read_text() == "0\n", 120)
+    figure(f"{name} is reverted after", f"{time.monotonic() - start:.1f} s")
+
+
 def livepatch(rounds):
-    sysfs, refcnt = Path("/sys/kernel/livepatch/jifl_livepatch"), Path("/sys/module/jifl_livepatch/refcnt")
     for _ in range(rounds):
         show_cmdline()
-        start = time.monotonic()
-        end = insert("jifl_livepatch")
-        check("the livepatch loads", end.returncode == 0, end)
-        wait_for("the livepatch", lambda: (sysfs / "transition").read_text() == "0\n", 120)
-        figure("the livepatch is complete after", f"{time.monotonic() - start:.1f} s")
-        same("the livepatch takes effect", [cmdline() for _ in range(3)], ["patched\n"] * 3)
-        start = time.monotonic()
-        must(sysfs / "enabled", "0")
-        # The directory goes before the last reference does.
-        wait_for("the end of the livepatch", lambda: not sysfs.exists() and refcnt.read_text() == "0\n", 120)
-        figure("it is reverted after", f"{time.monotonic() - start:.1f} s")
+        with patched("jifl_livepatch"):
+            same("the livepatch takes effect", [cmdline() for _ in range(3)], ["patched\n"] * 3)
         same("what it replaced is back", [cmdline() for _ in range(3)], [COMMAND_LINE] * 3)
         remove("jifl_livepatch")
+
+
+def livepatch_of_entry():
+    """It has the calls that pass sessions, whether it was there before them or not."""
+    name = "jifl_livepatch_entry"
+    seen = Path("/sys/module") / name / "parameters/seen"
+    with Device() as device:
+        device.start(2, [GETSID])
+        are_counted("before a livepatch of the entry function", device)
+        with patched(name, f"table={symbols('sys_call_table')[0]}", f"pid={os.getpid()}"):
+            are_counted("beside a livepatch that came later", device)
+            pass_by()
+            same("it has the calls that pass", int(seen.read_text()), CALLS)
+            device.stop()
+            with Device() as second:
+                second.start(2, [GETSID])
+                are_counted("beside a livepatch that was there", second)
+                pass_by()
+                same("that one has them, too", int(seen.read_text()), 2 * CALLS)
+                second.stop()
+        remove(name)
 
 
 def modules(rounds):
@@ -515,14 +544,14 @@ def modules(rounds):
 # --- the entry ----------------------------------------------------------------------------------
 
 
-def calls_of(device, nr=GETPPID):
+def calls_of(device, nr=GETSID):
     return device.stat(nr)[0]
 
 
 def are_counted(name, device):
     before = calls_of(device)
     for _ in range(CALLS):
-        os.getppid()
+        os.getsid(0)
     same(f"{name}: calls are counted", calls_of(device) - before, CALLS)
 
 
@@ -615,7 +644,7 @@ def beside_us(program, before):
     if before:
         direct()
     with Device() as device:
-        device.start(2, [GETPPID])
+        device.start(2, [GETSID])
         if not before:
             direct()
         are_counted("beside a direct call", device)
@@ -662,10 +691,21 @@ def entry(program):
     same("after a session the call is as before", call_of_entry(), native)
     beside_us(program, False)
     with Device() as device:
-        device.start(2, [GETPPID])
+        device.start(2, [GETSID])
         same("while a session runs the call leads elsewhere", call_of_entry(), None)
         probes_beside_us(device)
     same("after all sessions the call is as before", call_of_entry(), native)
+
+
+def switched_off():
+    """Where ftrace is switched off the module does not load, since its watch on text is ftrace's."""
+    must("/proc/sys/kernel/ftrace_enabled", "0")
+    mark = log_mark()
+    end = run("insmod", module_file())
+    line = "ftrace is switched off: run sysctl kernel.ftrace_enabled=1"
+    check("without ftrace the module does not load, and says why", end.returncode and not is_loaded() and f"jifl: {line}" in kernel_log(mark),
+          (end, kernel_log(mark)))
+    must("/proc/sys/kernel/ftrace_enabled", "1")
 
 
 def taken_meanwhile():
@@ -675,7 +715,7 @@ def taken_meanwhile():
     native = call_of_entry()
     mark = log_mark()
     with Device() as device:
-        device.start(2, [GETPPID])
+        device.start(2, [GETSID])
         are_counted("before the call is taken", device)
         redirect(native[0])
         device.stop()
@@ -685,7 +725,7 @@ def taken_meanwhile():
     remove("jifl_redirect")
     same("the other has put the call back", call_of_entry(), native)
     with Device() as device:
-        device.start(2, [GETPPID])
+        device.start(2, [GETSID])
         are_counted("in the next session", device)
     same("after it the call is as before", call_of_entry(), native)
 
@@ -732,6 +772,7 @@ def program(fentry_program, rounds, *wanted):
         with_load(lambda: changes(fentry_program, rounds, wanted))
         return
     entry(fentry_program)
+    livepatch_of_entry()
     with Device() as device:
         device.start(2, range(512))
 
@@ -746,6 +787,7 @@ def program(fentry_program, rounds, *wanted):
         device.stop()
     end = run("jifl", "unload", "jifl")
     check("the module unloads", end.returncode == 0 and not is_loaded(), end)
+    switched_off()
     taken_meanwhile()
 
 
