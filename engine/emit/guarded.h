@@ -7,7 +7,7 @@
 
 /* Emits ins, a COUNT or CALL with terms, where flags and regs are live. */
 void emit_guarded_terms(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs);
-/* Likewise a HIT, with terms or without. */
+/* The same for a HIT, with terms or without. */
 void emit_guarded_hit(struct emit_unit *u, const struct ir_insert *ins, u8 flags, u16 regs);
 
 #endif

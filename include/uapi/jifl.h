@@ -87,6 +87,7 @@ enum jifl_scope {
  * those whose first argument is one of so many values, if there are any. A call is from a range if
  * its return address is above `begin`, and not above `end`. The return address is native code's.
  */
+/* Few: each call compares itself with one after the other. */
 #define JIFL_CALLERS_MAX	8
 #define JIFL_VALUES_MAX		8
 
@@ -100,7 +101,7 @@ struct jifl_condition {
 	__u64 value[JIFL_VALUES_MAX];
 };
 
-/* Maximum of conditions in one session. Targets can share one. */
+/* Maximum of conditions in one session: bounds a request's memory. Targets can share one. */
 #define JIFL_CONDITIONS_MAX	(1u << 12)
 /* Maximum of what the calls of one session can be made under. Each call looks among them. */
 #define JIFL_UNDER_MAX		(1u << 12)
@@ -232,7 +233,7 @@ enum jifl_splice_where {
 	JIFL_SPLICE_NOT_TAKEN = 2,
 };
 
-/* Maximum of places in one session. */
+/* Maximum of places in one session: bounds a request's memory. */
 #define JIFL_SPLICES_MAX	(1u << 16)
 
 struct jifl_splice {
@@ -516,6 +517,7 @@ struct jifl_segment {
 #define JIFL_BLOCK_FALLS	(1u << 3)	/* runs, or its call returns, into the next block */
 #define JIFL_BLOCK_LIVENESS	(1u << 4)	/* live_flags, live_regs and insns are known */
 
+/* As many sessions as can have a target at a time. */
 #define JIFL_BLOCK_SESSIONS	4
 
 /*
@@ -827,7 +829,7 @@ struct jifl_warm_block {
 	__u32 reserved;			/* 0 */
 };
 
-#define JIFL_WARM_MAX		4096	/* blocks of one request */
+#define JIFL_WARM_MAX		4096	/* blocks of one request: bounds its memory */
 
 /*
  * Translates blocks for this file's running session before a call reaches them. Then it makes the

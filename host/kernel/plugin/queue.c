@@ -17,7 +17,7 @@
 
 #include "plugin.h"
 
-#define JIFL_QUEUE_MAX	(1u << 24)	/* records */
+#define JIFL_QUEUE_MAX	(1u << 24)	/* records; a mistake is refused, not allocated */
 
 struct jifl_queue_end {
 	atomic64_t at;			/* ever */

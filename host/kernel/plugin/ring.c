@@ -24,7 +24,7 @@
 #include "../plant.h"
 #include "plugin.h"
 
-#define JIFL_RECORDS_MAX	(1u << 24)
+#define JIFL_RECORDS_MAX	(1u << 24)	/* a mistake is refused, not allocated */
 
 static_assert(RING_LINE_MAX == JIFL_PLUGIN_LINE_MAX);
 

@@ -23,7 +23,7 @@
 #include "../plant.h"
 #include "plugin.h"
 
-#define JIFL_TASK_MAX	(1u << 20)
+#define JIFL_TASK_MAX	(1u << 20)	/* a mistake is refused, not allocated */
 /* Maximum of places in a walk without the lock: more than lists commonly have. */
 #define JIFL_TASK_STEPS	16
 
