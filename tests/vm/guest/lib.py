@@ -201,7 +201,8 @@ def session(*arguments, command="count"):
             raise RuntimeError(f"jifl {command} {arguments} ended: {process.stderr.read()}")
         return len(status()["sessions"]) > before
 
-    wait_for("the session", started)
+    # A host that is busy with other machines may take minutes for it.
+    wait_for("the session", started, PATIENCE)
     return process
 
 
