@@ -262,12 +262,13 @@ static void jifl_ring_take_one(u64 *slot, u64 *to, u32 n)
 	}
 }
 
+/* Bits of a time that its record has not. */
 #define JIFL_RING_CUT	(64 - 32 - JIFL_RING_TIME_BITS)
 
+/* A record of the time, as a word. */
 static u64 jifl_ring_record_of(u64 ns)
 {
-	return JIFL_RECORD_TIME | (ns & ((1u << JIFL_RING_TIME_BITS) - 1)) |
-	       ns >> JIFL_RING_TIME_BITS << 32;
+	return jifl_ring_time_what(ns) | ns >> JIFL_RING_TIME_BITS << 32;
 }
 
 /*
@@ -276,8 +277,7 @@ static u64 jifl_ring_record_of(u64 ns)
  */
 static u64 jifl_ring_time(struct jifl_ring_reader *r, const struct jifl_moment *now, u64 record)
 {
-	const u32 low = (1u << JIFL_RING_TIME_BITS) - 1;
-	u64 time = (record & low) | record >> 32 << JIFL_RING_TIME_BITS;
+	u64 time = ((u32)record & ~JIFL_RECORD_TYPE) | record >> 32 << JIFL_RING_TIME_BITS;
 
 	/* The bits of the counter that a record has not are as now, or as they were before. */
 	time = now->tsc - ((s64)((now->tsc - time) << JIFL_RING_CUT) >> JIFL_RING_CUT);

@@ -104,12 +104,17 @@ static __always_inline void jifl_ring_store(const struct jifl_ring_layout *l, u6
 	WRITE_ONCE(slot->what, what);
 }
 
+/* The first word of a record of the time. */
+static __always_inline u32 jifl_ring_time_what(u64 time)
+{
+	return JIFL_RECORD_TIME | (time & ((1u << JIFL_RING_TIME_BITS) - 1));
+}
+
 static __always_inline void jifl_ring_store_mark(const struct jifl_ring_layout *l, u64 cell,
 						 u32 what, u32 value, u64 time)
 {
 	jifl_ring_store(l, cell, what, value);
-	jifl_ring_store(l, cell + l->one,
-			JIFL_RECORD_TIME | (time & ((1u << JIFL_RING_TIME_BITS) - 1)),
+	jifl_ring_store(l, cell + l->one, jifl_ring_time_what(time),
 			(u32)(time >> JIFL_RING_TIME_BITS));
 }
 

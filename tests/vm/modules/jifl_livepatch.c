@@ -18,15 +18,7 @@ static struct klp_func funcs[] = {
 	{ }
 };
 
-static struct klp_object objects[] = {
-	{ .funcs = funcs },	/* the kernel itself */
-	{ }
-};
-
-static struct klp_patch patch = {
-	.mod = THIS_MODULE,
-	.objs = objects,
-};
+#include "livepatch.h"
 
 static int __init patch_init(void)
 {
@@ -34,11 +26,4 @@ static int __init patch_init(void)
 }
 module_init(patch_init);
 
-static void __exit patch_exit(void)
-{
-}
-module_exit(patch_exit);
-
-MODULE_LICENSE("GPL");
-MODULE_INFO(livepatch, "Y");
 MODULE_DESCRIPTION("A livepatch, for JIFL's tests");
