@@ -20,9 +20,9 @@ struct terms_code {
 
 /*
  * Emits the ops, where regs are live and saved says where the kernel's registers are. The code goes
- * on at its end if the condition holds. It neither pushes nor pops, but calls, if there are LOADs or
- * ASKs. false: the ops have no such code. Which registers the code changes depends on regs and the
- * ops alone, so the code can be made once to learn that.
+ * on at its end if the condition holds. It neither pushes nor pops, but calls, if there are LOADs
+ * or ASKs. false: the ops have no such code. Which registers the code changes depends on regs and
+ * the ops alone, so the code can be made once to learn that.
  */
 bool emit_terms(struct x86_writer *w, const struct ir_terms *terms, const struct emit_saved *saved,
 		u16 regs, struct terms_code *code);

@@ -243,7 +243,7 @@ struct ir_insert {
 	 */
 	const struct ir_terms *terms;
 	u64 unknown;		/* with LOADs: address of a u64, how often one could not be read */
-	u16 keeps;		/* registers that it may not use for itself, even if they are dead */
+	u16 keeps;		/* registers that it may not use for itself, even if dead */
 	bool keeps_flags;	/* likewise flags */
 	u8 fetched;		/* bit i: fetches[i] is argument i, not args[i] */
 	u8 pushed;		/* emit's: words pushed on the stack since the instruction */

@@ -15,9 +15,9 @@
 
 enum ir_term_op {
 	IR_TERM_CONST,		/* push imm */
-	IR_TERM_REG,		/* push register arg (enum ir_reg, not rsp), as the kernel left it */
+	IR_TERM_REG,		/* push register arg (enum ir_reg, not rsp) as the kernel left it */
 	IR_TERM_CELL,		/* push width bytes (4, 8) of this processor's, imm from gs on */
-	IR_TERM_ASK,		/* push what the routine at imm leaves in rax; it changes nothing else */
+	IR_TERM_ASK,		/* push what the routine at imm leaves in rax, all it changes */
 	IR_TERM_LOAD,		/* top = width bytes at top + imm */
 	IR_TERM_EXTEND,		/* top = its low width bytes */
 	IR_TERM_BITS,		/* top = arg bits of it, from bit imm on */
@@ -56,7 +56,7 @@ struct ir_terms {
 	bool calls;		/* there is a LOAD, or an ASK */
 	/*
 	 * For LOADs, by the logarithm of their width: a routine that reads memory at rax into rax,
-	 * zeroes above it. It changes rax and flags alone. Its call is followed by an instruction of
+	 * zeroes above it. It changes rax and flags alone. Behind its call is an instruction of
 	 * 5 bytes that does nothing and ends with a s32. If the memory cannot be read, the routine
 	 * returns that many bytes behind this instruction. (Flags would not tell: what returns lead
 	 * through, where a mitigation has it so, changes them.)

@@ -23,6 +23,6 @@
 #define JIFL_VERSION	"0.1.0"
 
 /* main.c */
-u64 jifl_side_size(void);	/* bytes of the engine's side tables */
+u64 jifl_main_side_size(void);	/* bytes of the engine's side tables */
 
 #endif

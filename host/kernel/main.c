@@ -33,7 +33,7 @@
 #include "enter/door_table.h"
 #include "enter/function.h"
 #include "enter/guard.h"
-#include "enter/syscall.h"
+#include "enter/entry.h"
 #include "session/require.h"
 #include "session/session.h"
 #include "tools/tools.h"
@@ -55,7 +55,7 @@ MODULE_PARM_DESC(poison,
 
 static void *jifl_side;
 
-u64 jifl_side_size(void)
+u64 jifl_main_side_size(void)
 {
 	return (u64)side_kb << 10;
 }
@@ -118,7 +118,7 @@ static int jifl_main_engine(void)
 	struct jifl_config config = {
 		.code_base = jifl_codemem_base(),
 		.code_size = jifl_codemem_size(),
-		.side_size = jifl_side_size(),
+		.side_size = jifl_main_side_size(),
 		.dispatch_direct = (unsigned long)jifl_dispatch_direct,
 		.dispatch_indirect = (unsigned long)jifl_dispatch_indirect,
 		.return_thunk = jifl_main_return_thunk(),
@@ -180,7 +180,7 @@ static const struct jifl_part {
 	{ "traps", jifl_trap_init, jifl_trap_exit },
 	{ "faults", jifl_faults_init, jifl_faults_exit },
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
-	{ "text changes", jifl_textwatch_init, jifl_textwatch_exit },
+	{ "text changes", jifl_watch_init, jifl_watch_exit },
 	{ "doors", NULL, jifl_doors_close },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "guards", jifl_guard_init, jifl_guard_exit },

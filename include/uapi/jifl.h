@@ -898,7 +898,7 @@ struct jifl_replacement {
 	 * the module of the replacing one
 	 */
 	__u32 inside;
-	__u32 unread;			/* out: of these, as their stacks cannot be read to the end */
+	__u32 unread;			/* out: of these, as their stacks have no readable end */
 	__u32 reserved;			/* 0 */
 	struct jifl_thread threads[JIFL_THREADS_MAX]; /* out: the first of these */
 };

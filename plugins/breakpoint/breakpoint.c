@@ -83,7 +83,7 @@ static void may_stop(void)
 		put_task_struct(current);
 		return;
 	}
-	/* An interrupt, which comes when interrupts are on: nobody holds what a signal needs then. */
+	/* It runs when interrupts are on: nobody holds what a signal needs then. */
 	irq_work_queue(&stopping);
 }
 

@@ -43,7 +43,7 @@ void hits_begin(void)
 	counted = left_calls = left_known = unknown = unknown_known = 0;
 }
 
-/* --- as analysis routines, without vector registers -------------------------------------------- */
+/* --- as analysis routines, without vector registers ------------------------------------------- */
 
 #pragma GCC push_options
 #pragma GCC target("general-regs-only")
@@ -141,7 +141,7 @@ static void check(const struct context *c, const struct inserted *in, u64 seed)
 
 #pragma GCC pop_options
 
-/* --- inserts ----------------------------------------------------------------------------------- */
+/* --- inserts ---------------------------------------------------------------------------------- */
 
 static void make(struct inserted *in, u64 mixed, bool checked)
 {

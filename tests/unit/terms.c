@@ -25,7 +25,7 @@ void terms_begin(void)
 	held_wanted = unknown = unknown_wanted = 0;
 }
 
-/* --- random ops -------------------------------------------------------------------------------- */
+/* --- random ops ------------------------------------------------------------------------------- */
 
 struct making {
 	u64 state;
@@ -219,7 +219,7 @@ static void make(struct ir_terms *t, u64 seed)
 	} while (m.full || !is_whole(t) || !jifl_engine_takes(t));
 }
 
-/* --- computed from the ops: as analysis routines, without vector registers ------------------------ */
+/* --- computed from the ops: as analysis routines, without vector registers -------------------- */
 
 #pragma GCC push_options
 #pragma GCC target("general-regs-only")
@@ -398,7 +398,7 @@ static void check(const struct context *c, const struct inserted *in, u64 seed)
 
 #pragma GCC pop_options
 
-/* --- inserts -------------------------------------------------------------------------------------- */
+/* --- inserts ---------------------------------------------------------------------------------- */
 
 static struct ir_insert *call(struct ir_insert *ins, const struct ir_block *b, u16 i, u64 fn)
 {

@@ -31,7 +31,8 @@ static uint32_t *word(uint8_t *of, uint32_t offset)
 
 static void *map(size_t size, off_t offset)
 {
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, offset);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring,
+			offset);
 
 	if (at == MAP_FAILED) {
 		perror("mmap");

@@ -23,10 +23,10 @@ int jifl_count_start(struct jifl_session *s);
 /* After the session's last call: makes its figures final. The last session unhooks. Sleeps. */
 void jifl_count_stop(struct jifl_session *s);
 /*
- * Makes room for the figures of each of the session's targets; -ENOMEM. jifl_count_free frees what
+ * Makes room for the figures of each of the session's targets; -ENOMEM. jifl_stats_free frees what
  * was made, after an error, too. Sleeps.
  */
-int jifl_count_prepare(struct jifl_session *s);
+int jifl_stats_prepare(struct jifl_session *s);
 /*
  * Writes the inserts for an entry piece of the aim's target into entry and exit (JIFL_ENTRY_INSERTS
  * each), and their numbers. Under jifl_entry_lock.
@@ -64,9 +64,9 @@ void jifl_count_attribute(struct jifl_session *s);
 /* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
 void jifl_count_begin_record(unsigned long index);
 /* True if calls of a disarmed session are running, or a task is dying in one. */
-bool jifl_count_is_ending(const struct jifl_session *s);
+bool jifl_switch_is_ending(const struct jifl_session *s);
 /* True if a task is in such a call and its parent may know of its death, or soon will. */
-bool jifl_count_has_dead(const struct jifl_session *s);
+bool jifl_switch_has_dead(const struct jifl_session *s);
 /* Counts a call as missed: it ran natively, or was cut short. Any context. */
 void jifl_count_miss(struct jifl_aim *aim, enum jifl_miss why);
 /* The same where it is not known whose call it is. */
@@ -76,12 +76,12 @@ u64 jifl_count_missed(enum jifl_miss why);	/* all sessions ever */
  * Around jifl_evict: calls are cut, and a dying task may no longer return into the cache. ended:
  * the session whose calls are all cut, wherever their tasks are; NULL: none.
  */
-void jifl_count_drain_begin(enum jifl_miss why, const struct jifl_session *ended);
-void jifl_count_drain_end(void);
+void jifl_switch_drain_begin(enum jifl_miss why, const struct jifl_session *ended);
+void jifl_switch_drain_end(void);
 /* hist: JIFL_HIST_BUCKETS, or NULL. */
-void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist);
-u64 jifl_count_calls(const struct jifl_session *s);
-void jifl_count_free(struct jifl_session *s);
+void jifl_stats_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist);
+u64 jifl_stats_calls(const struct jifl_session *s);
+void jifl_stats_free(struct jifl_session *s);
 
 /* --- the identity of a call -------------------------------------------------- */
 

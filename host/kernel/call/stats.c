@@ -14,8 +14,8 @@
  * 3. Nothing but the module's code at a call's beginning writes a counter, and nothing sets it to 0
  *    while its session runs. So nothing has to be read and written back when the session ends, or
  *    when the cache is flushed.
- * 4. A counter is made before its session is armed (jifl_count_prepare), and freed with its session
- *    (jifl_count_free). Code that refers to it is in the contexts of mixes with that session alone:
+ * 4. A counter is made before its session is armed (jifl_stats_prepare), and freed with its session
+ *    (jifl_stats_free). Code that refers to it is in the contexts of mixes with that session alone:
  *    in entry pieces, and in blocks where its functions begin (session/nested.c). At the session's
  *    end jifl_mix_doom destroys these contexts. When jifl_evict has returned, none of their code
  *    runs any more. No thread stands between the two instructions of the counter either: for
@@ -37,7 +37,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../enter/syscall.h"
+#include "../enter/entry.h"
 #include "count.h"
 #include "keys.h"
 #include "stats.h"
@@ -112,7 +112,7 @@ static int jifl_stats_alloc(struct jifl_aim *aim, int size)
 }
 
 /* What was made before an error is freed with the session. */
-int jifl_count_prepare(struct jifl_session *s)
+int jifl_stats_prepare(struct jifl_session *s)
 {
 	const int size = jifl_stats_size(s);
 	struct jifl_aim *aim;
@@ -200,7 +200,7 @@ static u64 jifl_stats_read_counter(const struct jifl_aim *aim)
 	return sum;
 }
 
-void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist)
+void jifl_stats_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist)
 {
 	unsigned int miss;
 	int cpu;
@@ -229,7 +229,7 @@ void jifl_count_read(const struct jifl_aim *aim, struct jifl_stat *st, u64 *hist
 		st->min = 0;
 }
 
-u64 jifl_count_calls(const struct jifl_session *s)
+u64 jifl_stats_calls(const struct jifl_session *s)
 {
 	struct jifl_stat st;
 	struct jifl_aim *aim;
@@ -237,13 +237,13 @@ u64 jifl_count_calls(const struct jifl_session *s)
 	u32 i;
 
 	for_each_aim(aim, s, i) {
-		jifl_count_read(aim, &st, NULL);
+		jifl_stats_read(aim, &st, NULL);
 		calls += st.calls;
 	}
 	return calls;
 }
 
-void jifl_count_free(struct jifl_session *s)
+void jifl_stats_free(struct jifl_session *s)
 {
 	const int size = jifl_stats_size(s);
 	struct jifl_aim *aim;

@@ -218,12 +218,12 @@ static bool jifl_count_is_exiting(const struct jifl_session *s, bool dead)
 }
 
 /* Both functions take no lock: calls may begin and end meanwhile. */
-bool jifl_count_is_ending(const struct jifl_session *s)
+bool jifl_switch_is_ending(const struct jifl_session *s)
 {
 	return s->slot && (jifl_count_runs(s, false) || jifl_count_is_exiting(s, false));
 }
 
-bool jifl_count_has_dead(const struct jifl_session *s)
+bool jifl_switch_has_dead(const struct jifl_session *s)
 {
 	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
 }
@@ -250,14 +250,14 @@ void jifl_switch_threads(int more)
 	WRITE_ONCE(jifl_switch_of_threads, jifl_switch_of_threads + more);
 }
 
-void jifl_count_drain_begin(enum jifl_miss why, const struct jifl_session *ended)
+void jifl_switch_drain_begin(enum jifl_miss why, const struct jifl_session *ended)
 {
 	jifl_switch_ended = ended;
 	WRITE_ONCE(jifl_switch_drain, why);
 	WRITE_ONCE(jifl_switch_draining, true);
 }
 
-void jifl_count_drain_end(void)
+void jifl_switch_drain_end(void)
 {
 	WRITE_ONCE(jifl_switch_draining, false);
 	jifl_switch_ended = NULL;

@@ -87,7 +87,7 @@ struct jifl_aim {
 	s16 cell;			/* stats.c's; 0: none; jifl_entry_lock */
 	const struct jifl_condition *condition; /* of the session's list; NULL: all calls */
 	u32 value;			/* of functions: value's type, JIFL_TARGET_*; value.h */
-	u64 replacement;		/* where the function begins that replaces the target; or 0 */
+	u64 replacement;		/* address of the function that replaces the target; or 0 */
 	/* Code outside of the cache that leads there; while the session's tool is attached. */
 	u64 gate;
 	struct jifl_way way;		/* for calls that no other session matches */
@@ -95,7 +95,7 @@ struct jifl_aim {
 	atomic64_t missed[JIFL_NR_MISSES]; /* by enum jifl_miss */
 	u64 adopted;			/* calls that had begun before; jifl_session_mutex */
 	atomic64_t adopted_sum;		/* what was counted in those of them that have ended */
-	/* nr_cpu_ids, from jifl_count_prepare on; all NULL in sessions that have no figures. */
+	/* nr_cpu_ids, from jifl_stats_prepare on; all NULL in sessions that have no figures. */
 	struct jifl_stats_cpu *cpu[];
 };
 

@@ -95,7 +95,7 @@ static int jifl_control_status(struct jifl_file *f, void *arg)
 	st->code_size = jifl_codemem_size();
 	st->code_page = jifl_codemem_page();
 	st->side_used = e.side_used;
-	st->side_size = jifl_side_size();
+	st->side_size = jifl_main_side_size();
 	st->invalidated = e.invalidated;
 	st->traps = jifl_trap_count();
 	st->faults = jifl_faults_count();

@@ -35,7 +35,7 @@ int jifl_read_stat(struct jifl_file *f, void *arg)
 		if (!hist)
 			return -ENOMEM;
 	}
-	jifl_count_read(aim, req, hist);
+	jifl_stats_read(aim, req, hist);
 	if (hist && copy_to_user(u64_to_user_ptr(req->hist), hist, size))
 		ret = -EFAULT;
 	kfree(hist);

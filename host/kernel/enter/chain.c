@@ -52,7 +52,7 @@
 #include "../compat/import.h"
 #include "../run/stubs.h"
 #include "chain.h"
-#include "syscall.h"
+#include "entry.h"
 
 /* Time between two readings of the notes. It doubles each time, from FIRST_MS to LAST_MS. */
 #define FIRST_MS	10

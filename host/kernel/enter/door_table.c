@@ -12,7 +12,7 @@
  * A door leads straight only if all calls of its function at task level go to one piece, and none
  * needs a hook at its return: no session of the target has a filter, and none follows its calls to
  * their end (jifl_choose_is_settled in session/choose.c). All other calls go to
- * jifl_function_enter, which looks the target up itself.
+ * jifl_choose_copy, which looks the target up itself.
  *
  * 1. A stub sends a call straight on only where guard.c would let it in: no NMI, interrupt or
  *    softirq is counted on this CPU, no code of the module's runs here, rsp is on the task's stack,
@@ -20,7 +20,7 @@
  *    stack calls the first time, and is remembered in the CPU's jifl_cpu.stack: guard.c proves that
  *    it still holds where rsp is on the stack that is remembered. If the thread is preempted after
  *    these checks, they still hold for it: they are about the task, but for the module's own code,
- *    which runs only while preemption is off. jifl_function_enter counts the others as missed.
+ *    which runs only while preemption is off. jifl_choose_copy counts the others as missed.
  * 2. Where RCU does not watch, no call may go straight on either. At task level this is an idle
  *    task, or one that is idle for a while (play_idle_precise; PF_IDLE), or code on the way between
  *    user and kernel mode on a CPU that tracks contexts (nohz_full). Where a CPU tracks them, no
@@ -49,7 +49,7 @@
  * jifl_jump_stub changes nothing, because assembly may pass anything.
  *
  * KASAN keeps memory for an eighth of all addresses that are taken. So a kernel with KASAN has no
- * table, and all calls go to jifl_function_enter.
+ * table, and all calls go to jifl_choose_copy.
  */
 #include <linux/align.h>
 #include <linux/build_bug.h>
@@ -77,7 +77,7 @@
 /*
  * The place of an address is so many bytes before it. A site behind an endbr64 ends at 9, any other
  * one at 5, and functions begin at addresses divisible by four, but for some that are rarely run.
- * The call of a gate ends at 5 (text/jump_gate.c).
+ * The call of a gate ends at 5 (text/gate.c).
  */
 #define PLACE_SHIFT	1
 

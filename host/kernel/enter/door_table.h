@@ -16,7 +16,7 @@ void jifl_doors_close(void);
 int jifl_doors_reserve(u64 address);
 /*
  * The place of the function that is entered at address: the low half of the address where calls at
- * task level go; 0: to jifl_function_enter. It is 0 yet. NULL: all calls always go there.
+ * task level go; 0: to jifl_choose_copy. It is 0 yet. NULL: all calls always go there.
  */
 u32 *jifl_doors_take(u64 address);
 /* Gives a place back. No thread is in a stub for its function. NULL: nothing to do. */

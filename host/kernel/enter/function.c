@@ -2,7 +2,7 @@
 /*
  * The kind JIFL_TARGET_FUNCTION, and its doors. The door of a function is its fentry site: a direct
  * call of ftrace leads from there to jifl_function_stub, one stub for all functions. The stub finds
- * where the call goes in the table of doors (door_table.c), or asks jifl_function_enter
+ * where the call goes in the table of doors (door_table.c), or asks jifl_choose_copy
  * (session/choose.c), which finds the target by the address behind the site.
  * The answer replaces the stub's own return address: the stub returns either behind the site, so
  * that the function runs natively, or to an entry piece with the stack as the function's caller
@@ -16,7 +16,7 @@
  *
  * 1. A thread comes to the stub by a site alone: straight, or by an ftrace trampoline, if another
  *    tracer has the same site. After jifl_compat_direct_unregister no site leads there.
- * 2. In the stub preemption is on where it reads the table of doors, before jifl_function_enter has
+ * 2. In the stub preemption is on where it reads the table of doors, before jifl_choose_copy has
  *    looked the target up, and behind it, when the thread has nothing but the address to go to. In
  *    between preemption is off.
  *    The stub and the trampolines never sleep.
@@ -25,12 +25,12 @@
  *    off, in an interrupt, in a softirq or in the idle task is in the stub any more.
  *    RCU tasks waits for tasks that were preempted in the stub or on the way to it. An idle task
  *    is never preempted there, because idle tasks run with preemption off. ftrace waits in much
- *    the same way when it unregisters an ops that may be freed (ftrace_shutdown). That is not relied
- *    upon, and not promised for direct calls.
+ *    the same way when it unregisters an ops that may be freed (ftrace_shutdown). That is not
+ *    relied upon, and not promised for direct calls.
  * 4. So behind jifl_function_detach no thread is in the stub for a site of this batch. The batch
  *    holds references to its targets until then. So a target that jifl_function_find has found is
  *    not freed under the thread. kfree_rcu covers threads that go past a target of another batch in
- *    the hash table: where RCU does not watch, jifl_function_enter looks nothing up.
+ *    the hash table: where RCU does not watch, jifl_choose_copy looks nothing up.
  * 5. Aims, ways and pieces that a thread finds from its target stay as the head of session/mix.c
  *    says. In addition, an aim may be found where RCU tasks waits for no task: in interrupts, and
  *    in idle tasks, which count a missed call. jifl_evict stops the machine after the session is
@@ -39,7 +39,7 @@
  *    slot of the return address, or it is in the cache. leave/evict.c finds both. It need not look
  *    for interrupts: these have ended when the machine is stopped.
  * 7. A function of a module: the target holds the module. So its text stays until the target goes.
- * 8. The module's own text: a thread is in the stub, or comes back to jifl_function_enter, only
+ * 8. The module's own text: a thread is in the stub, or comes back to jifl_choose_copy, only
  *    until 3. is done for the last batch, and the last session's end waits for that. Return hooks
  *    (call/returns.c) say the same of theirs.
  * 9. Tasks that are asleep inside a function are not at its door. Where they are in the cache,
@@ -49,9 +49,9 @@
  *    on it and no return hooks (copy_process). A task that dies inside one does not return; its
  *    return hooks go with it (rethook_flush_task), and so do its lanes (call/switch.c).
  *
- * Refused by name, because this proof or leave/evict.c needs it (refuse.c): functions from which
- * another task's call returns; what runs while the machine is stopped, patches text or waits for
- * RCU tasks; idle loops; what begins at another level (store/level.h) than it ends at, as the
+ * Refused by name, because this proof or leave/evict.c needs it (function_refuse.c): functions from
+ * which another task's call returns; what runs while the machine is stopped, patches text or waits
+ * for RCU tasks; idle loops; what begins at another level (store/level.h) than it ends at, as the
  * functions that begin and end interrupts do; what the module hooks or calls without
  * jifl_own_begin.
  *
@@ -80,7 +80,7 @@
 #include "../run/stubs.h"
 #include "door_table.h"
 #include "function.h"
-#include "syscall.h"
+#include "entry.h"
 #include "target.h"
 
 /* By the address that is entered. Written under target.c's mutex. */

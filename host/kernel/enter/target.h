@@ -4,7 +4,7 @@
  * for a target, even if several sessions instrument it.
  *
  *   target.c	targets come and go
- *   syscall.c	the kind JIFL_TARGET_SYSCALL, and its door
+ *   entry.c	the kind JIFL_TARGET_SYSCALL, and its door
  *   function.c	the kind JIFL_TARGET_FUNCTION, and its doors
  *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions without a site, and their doors
  *
@@ -76,7 +76,7 @@ struct jifl_target_type {
 	void (*redirect)(const struct jifl_target *t, u64 to);
 };
 
-extern const struct jifl_target_type jifl_target_syscalls;	/* syscall.c */
+extern const struct jifl_target_type jifl_target_syscalls;	/* entry.c */
 extern const struct jifl_target_type jifl_target_functions;	/* function.c */
 extern const struct jifl_target_type jifl_target_notrace;	/* notrace.c */
 extern const struct jifl_target_type jifl_target_inside;	/* notrace.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What group.c and member.c share: probes that were started at once. */
+/* What group.c and group_member.c share: probes that were started at once. */
 #ifndef JIFL_HOST_PLUGIN_GROUP_H
 #define JIFL_HOST_PLUGIN_GROUP_H
 

@@ -142,7 +142,7 @@ static int jifl_ins_begin(struct jifl_wanted *w, const struct jifl_place *place)
 	const char *mistake;
 
 	w->at = JIFL_AT_CODE;
-	w->insn = &this_cpu_ptr(&jifl_round)->block->insns[jifl_handle_index(place->handle)];
+	w->insn = &this_cpu_ptr(&jifl_round)->block->insns[jifl_round_index(place->handle)];
 	mistake = jifl_ins_no_place(place->where, w->insn->kind);
 	if (mistake)
 		return jifl_plugin_mistake(w->plugin, -EINVAL, w->what, mistake);
@@ -212,7 +212,7 @@ static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *pla
 	if (place->kind >= ARRAY_SIZE(jifl_places))
 		return -EINVAL;
 	what = kind->what[inserted];
-	r = jifl_handle_round(p, place->handle, kind->handle, what);
+	r = jifl_round_of(p, place->handle, kind->handle, what);
 	if (!r)
 		return -EPERM;
 	*w = (struct jifl_wanted){ .plugin = p, .what = what, .nr = r->syscall->nr };

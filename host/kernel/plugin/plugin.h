@@ -7,7 +7,7 @@
  *   tell.c     answers questions about handles
  *   insert.c   puts inserts to their places
  *   want.c     turns arguments into inserts
- *   fetch.c    turns arguments that are no constants into fetches
+ *   want_fetch.c    turns arguments that are no constants into fetches
  *   event.c    events: modules, flushes, ends
  *   modules.c  the list of modules for events
  *   store.c    objects that plugins make: heaps, storage of CPUs
@@ -18,7 +18,7 @@
  *   probe.c    probes: their places, and what they call
  *   exits.c    probes at the returns of a function
  *   group.c    probes start and stop
- *   member.c   the session of probes that start at once
+ *   group_member.c   the session of probes that start at once
  *   mistake.c  logs wrong calls
  */
 #ifndef JIFL_HOST_PLUGIN_H
@@ -129,7 +129,8 @@ bool jifl_plugin_probe_is_cold(unsigned long begin);
 unsigned long jifl_plugin_probe_named(const struct jifl_plugin *p, const char *function,
 				      const char *what);
 /* A mistake about a probe: logs it with its place, and returns error. Process context. */
-int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what, const char *mistake);
+int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what,
+			      const char *mistake);
 /*
  * Each function of the API on probes begins with this. 0, with the probes' mutex held, or a logged
  * mistake. leave gives ret back.
@@ -175,18 +176,18 @@ struct jifl_round {
 DECLARE_PER_CPU(struct jifl_round, jifl_round);
 
 /* A handle of r, which is this CPU's round. */
-void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index);
-u32 jifl_handle_index(const void *handle);
+void *jifl_round_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index);
+u32 jifl_round_index(const void *handle);
 /*
  * The address of a handle's routine, even if the handle's round is over; 0, and a line in the log,
  * if it is no handle of a routine. Any context but NMI.
  */
-unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, const char *what);
+unsigned long jifl_round_routine(struct jifl_plugin *p, const void *handle, const char *what);
 /* The round of a handle; NULL, and a line in the log, if the round is over. */
-struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+struct jifl_round *jifl_round_of(struct jifl_plugin *p, const void *handle,
 				     enum jifl_handle kind, const char *what);
 
-/* --- what is inserted: want.c, fetch.c ------------------------------------- */
+/* --- what is inserted: want.c, want_fetch.c ------------------------------------- */
 
 /* An insertion that a plugin asks for, and the function of the API that it calls. */
 struct jifl_wanted {
@@ -206,9 +207,9 @@ struct jifl_wanted {
 };
 
 /* False: the value does not exist. In want.c. */
-bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s);
+bool jifl_want_source(enum jifl_want_at at, int value, struct ir_source *s);
 
-/* Sets argument i of w->ins; value: of ARG_REG. NULL, or what is wrong. In fetch.c. */
+/* Sets argument i of w->ins; value: of ARG_REG. NULL, or what is wrong. In want_fetch.c. */
 const char *jifl_want_fetch(struct jifl_wanted *w, u32 i, int type, int value);
 
 /* Fill w->ins from the arguments in ap; 0, or a mistake. */

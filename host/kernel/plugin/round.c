@@ -39,7 +39,7 @@ DEFINE_PER_CPU(struct jifl_round, jifl_round);
 #define JIFL_HANDLE_ROUND_SHIFT	26
 #define JIFL_HANDLE_ROUTINE_SHIFT 32
 
-void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
+void *jifl_round_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
 {
 	u64 handle = kind | (u64)raw_smp_processor_id() << JIFL_HANDLE_CPU_SHIFT;
 
@@ -50,13 +50,13 @@ void *jifl_handle(const struct jifl_round *r, enum jifl_handle kind, u32 index)
 			r->number << JIFL_HANDLE_ROUND_SHIFT);
 }
 
-u32 jifl_handle_index(const void *handle)
+u32 jifl_round_index(const void *handle)
 {
 	return (unsigned long)handle >> JIFL_HANDLE_INDEX_SHIFT &
 	       ((1u << JIFL_HANDLE_INDEX_BITS) - 1);
 }
 
-unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, const char *what)
+unsigned long jifl_round_routine(struct jifl_plugin *p, const void *handle, const char *what)
 {
 	const unsigned long h = (unsigned long)handle;
 
@@ -66,7 +66,7 @@ unsigned long jifl_handle_routine(struct jifl_plugin *p, const void *handle, con
 	return 0;
 }
 
-struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
+struct jifl_round *jifl_round_of(struct jifl_plugin *p, const void *handle,
 				     enum jifl_handle kind, const char *what)
 {
 	/* Callbacks run with interrupts off. */
@@ -74,7 +74,7 @@ struct jifl_round *jifl_handle_round(struct jifl_plugin *p, const void *handle,
 		struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
 		if (r->plugin == p &&
-		    handle == jifl_handle(r, kind, jifl_handle_index(handle)))
+		    handle == jifl_round_handle(r, kind, jifl_round_index(handle)))
 			return r;
 	}
 	jifl_plugin_mistake(p, -EPERM, what, "not a handle of the callback that runs");
@@ -112,7 +112,7 @@ static void jifl_plugin_call_ins(syscall_t *s, struct jifl_round *r)
 		for (i = 0; i < n; i++) {
 			struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_INS][i];
 
-			((ins_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_INS, at), c->arg);
+			((ins_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_INS, at), c->arg);
 		}
 }
 
@@ -138,7 +138,7 @@ static void jifl_plugin_call_routine(syscall_t *s, struct jifl_round *r)
 	for (i = 0; i < n; i++) {
 		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
 
-		((routine_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_ROUTINE, 0), c->arg);
+		((routine_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_ROUTINE, 0), c->arg);
 	}
 }
 
@@ -157,7 +157,7 @@ static void jifl_plugin_instrument(struct ir_block *b, void *arg)
 	jifl_plugin_call_routine(s, r);
 	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
 		c = &s->callbacks[JIFL_CALLBACK_BB][i];
-		((bb_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_BB, 0), c->arg);
+		((bb_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_BB, 0), c->arg);
 	}
 	jifl_plugin_call_ins(s, r);
 	jifl_round_end(r);
@@ -176,7 +176,7 @@ static u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind
 	for (i = 0; i < s->ncallbacks[kind]; i++) {
 		struct jifl_callback *c = &s->callbacks[kind][i];
 
-		((syscall_callback)c->fn)(jifl_handle(r, JIFL_HANDLE_POINT, 0), c->arg);
+		((syscall_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_POINT, 0), c->arg);
 	}
 	jifl_round_end(r);
 	return r->ninserts;

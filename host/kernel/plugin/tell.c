@@ -12,7 +12,7 @@
 
 int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point)
 {
-	struct jifl_round *r = jifl_handle_round(p, point, JIFL_HANDLE_POINT, "syscall_nr");
+	struct jifl_round *r = jifl_round_of(p, point, JIFL_HANDLE_POINT, "syscall_nr");
 
 	return r ? (int)r->target->id : -EPERM;
 }
@@ -21,7 +21,7 @@ EXPORT_SYMBOL_GPL(jifl_syscall_nr);
 /* A routine's handle tells the routine for ever, in any context. */
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine)
 {
-	return jifl_handle_routine(p, routine, "routine_address");
+	return jifl_round_routine(p, routine, "routine_address");
 }
 EXPORT_SYMBOL_GPL(jifl_routine_address);
 
@@ -29,7 +29,7 @@ static int jifl_routine_ask(struct jifl_plugin *p, routine_t *routine, char *nam
 			    const char *what,
 			    void (*ask)(unsigned long addr, char *name, size_t size))
 {
-	unsigned long address = jifl_handle_routine(p, routine, what);
+	unsigned long address = jifl_round_routine(p, routine, what);
 
 	if (!address)
 		return -EPERM;
@@ -53,7 +53,7 @@ EXPORT_SYMBOL_GPL(jifl_routine_module);
 
 int jifl_bb_size(struct jifl_plugin *p, bb_t *bb)
 {
-	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_size");
+	struct jifl_round *r = jifl_round_of(p, bb, JIFL_HANDLE_BB, "bb_size");
 
 	return r ? r->block->count : -EPERM;
 }
@@ -61,7 +61,7 @@ EXPORT_SYMBOL_GPL(jifl_bb_size);
 
 unsigned long jifl_bb_address(struct jifl_plugin *p, bb_t *bb)
 {
-	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "bb_address");
+	struct jifl_round *r = jifl_round_of(p, bb, JIFL_HANDLE_BB, "bb_address");
 
 	return r ? r->block->addr.v : 0;
 }
@@ -72,12 +72,12 @@ static ins_t *jifl_ins_at(struct jifl_round *r, u32 index)
 {
 	if (index >= r->block->ninsns)
 		return NULL;
-	return jifl_handle(r, JIFL_HANDLE_INS, index);
+	return jifl_round_handle(r, JIFL_HANDLE_INS, index);
 }
 
 ins_t *jifl_ins_first(struct jifl_plugin *p, bb_t *bb)
 {
-	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_first");
+	struct jifl_round *r = jifl_round_of(p, bb, JIFL_HANDLE_BB, "ins_first");
 
 	return r ? jifl_ins_at(r, 0) : NULL;
 }
@@ -85,7 +85,7 @@ EXPORT_SYMBOL_GPL(jifl_ins_first);
 
 ins_t *jifl_ins_last(struct jifl_plugin *p, bb_t *bb)
 {
-	struct jifl_round *r = jifl_handle_round(p, bb, JIFL_HANDLE_BB, "ins_last");
+	struct jifl_round *r = jifl_round_of(p, bb, JIFL_HANDLE_BB, "ins_last");
 
 	return r ? jifl_ins_at(r, r->block->ninsns - 1) : NULL;
 }
@@ -93,33 +93,33 @@ EXPORT_SYMBOL_GPL(jifl_ins_last);
 
 ins_t *jifl_ins_next(struct jifl_plugin *p, ins_t *ins)
 {
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_next");
+	struct jifl_round *r = jifl_round_of(p, ins, JIFL_HANDLE_INS, "ins_next");
 
-	return r ? jifl_ins_at(r, jifl_handle_index(ins) + 1) : NULL;
+	return r ? jifl_ins_at(r, jifl_round_index(ins) + 1) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_next);
 
 ins_t *jifl_ins_prev(struct jifl_plugin *p, ins_t *ins)
 {
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_prev");
+	struct jifl_round *r = jifl_round_of(p, ins, JIFL_HANDLE_INS, "ins_prev");
 
-	return r ? jifl_ins_at(r, jifl_handle_index(ins) - 1) : NULL;
+	return r ? jifl_ins_at(r, jifl_round_index(ins) - 1) : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_prev);
 
 unsigned long jifl_ins_address(struct jifl_plugin *p, ins_t *ins)
 {
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, "ins_address");
+	struct jifl_round *r = jifl_round_of(p, ins, JIFL_HANDLE_INS, "ins_address");
 
-	return r ? r->block->insns[jifl_handle_index(ins)].addr.v : 0;
+	return r ? r->block->insns[jifl_round_index(ins)].addr.v : 0;
 }
 EXPORT_SYMBOL_GPL(jifl_ins_address);
 
 static const struct ir_insn *jifl_ins_of(struct jifl_plugin *p, ins_t *ins, const char *what)
 {
-	struct jifl_round *r = jifl_handle_round(p, ins, JIFL_HANDLE_INS, what);
+	struct jifl_round *r = jifl_round_of(p, ins, JIFL_HANDLE_INS, what);
 
-	return r ? &r->block->insns[jifl_handle_index(ins)] : NULL;
+	return r ? &r->block->insns[jifl_round_index(ins)] : NULL;
 }
 
 enum jifl_ins_type jifl_ins_type(struct jifl_plugin *p, ins_t *ins)

@@ -43,7 +43,7 @@ static bool jifl_value_is_register(int value)
 	return value >= VALUE_RAX && value <= VALUE_R15 && value != VALUE_RAX + IR_RSP;
 }
 
-bool jifl_value_source(enum jifl_want_at at, int value, struct ir_source *s)
+bool jifl_want_source(enum jifl_want_at at, int value, struct ir_source *s)
 {
 	*s = (struct ir_source){ .width = value & JIFL_VALUE_LOW ? 4 : 8 };
 	value &= ~JIFL_VALUE_LOW;
@@ -106,7 +106,7 @@ static int jifl_want_condition(struct jifl_wanted *w, struct jifl_given *given)
 	int value = va_arg(given->ap, int);
 	int type = va_arg(given->ap, int);
 
-	if (!jifl_value_source(w->at, value, &w->ins.when) || w->ins.when.width == 4)
+	if (!jifl_want_source(w->at, value, &w->ins.when) || w->ins.when.width == 4)
 		return jifl_want_mistake(w, -EINVAL, "IF_EQUAL asks for a value that is not there");
 	w->needs_return |= value == VALUE_RETVAL;
 	if (jifl_given_constant(given, type, &w->ins.equals))
@@ -198,7 +198,7 @@ int jifl_want_hist(struct jifl_wanted *w, const hist_t *hist, int value, va_list
 	if (!hist || !hist->buckets || hist->nbuckets < 2 || hist->nbuckets > HIST_BUCKETS_MAX ||
 	    !jifl_fits_s32((s64)(unsigned long)hist->buckets))
 		return jifl_want_mistake(w, -EINVAL, "not a histogram of DEFINE_HIST");
-	if (!jifl_value_source(w->at, value, &w->ins.value))
+	if (!jifl_want_source(w->at, value, &w->ins.value))
 		return jifl_want_mistake(w, -EINVAL, "there is no such value there");
 	w->needs_return |= (value & ~JIFL_VALUE_LOW) == VALUE_RETVAL;
 	w->ins.kind = IR_INSERT_HIST;

@@ -199,7 +199,7 @@ SYM_CODE_END(jifl_entry_slow)
 /*
  * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
  * arguments in registers. Out: at a piece from the table of doors, or at the address from
- * jifl_function_enter, with [rsp] return address of the caller, all registers as they were but rax
+ * jifl_choose_copy, with [rsp] return address of the caller, all registers as they were but rax
  * and r10, which have no value there, and flags.
  *
  * The stub returns to the address that replaces its own return address. So the return of the site's
@@ -225,7 +225,7 @@ SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	movq	%rdi, %rdx
 	movq	(7 * 8)(%rsp), %rdi
 	leaq	(8 * 8)(%rsp), %rsi
-	call	jifl_function_enter
+	call	jifl_choose_copy
 	movq	%rax, (7 * 8)(%rsp)
 	JIFL_POP_CALL
 	xorl	%eax, %eax
@@ -275,7 +275,7 @@ SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	movq	%rdi, %rdx
 	movq	(10 * 8)(%rsp), %rdi
 	leaq	(11 * 8)(%rsp), %rsi
-	call	jifl_function_enter
+	call	jifl_choose_copy
 	movq	%rax, (10 * 8)(%rsp)
 	JIFL_POP_CALL
 	popq	%r10

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Numbers that stubs.S needs of C structures; dispatch.c, enter/syscall.c, enter/chain.c and
+ * Numbers that stubs.S needs of C structures; dispatch.c, enter/entry.c, enter/chain.c and
  * enter/door_table.c check them.
  */
 #ifndef JIFL_HOST_STUBS_H
@@ -29,7 +29,7 @@
 #define JIFL_CALLS_MAY_BE_COUNTED
 #endif
 
-/* STATIC_CALL_TRAMP() of enter/syscall.c's static calls; its header in the kernel is for C. */
+/* STATIC_CALL_TRAMP() of enter/entry.c's static calls; its header in the kernel is for C. */
 #define JIFL_ENTRY_PASS		__SCT__jifl_entry_pass
 #define JIFL_ENTRY_RESUME	__SCT__jifl_entry_resume
 #define JIFL_ENTRY_CHAIN	__SCT__jifl_entry_chain	/* of enter/chain.c */

@@ -122,7 +122,7 @@ struct jifl_adoption {
 	struct text_range functions[];	/* sorted */
 };
 
-struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
+struct jifl_adoption *jifl_adopt_alloc(struct jifl_session *s)
 {
 	struct jifl_adoption *a;
 	struct jifl_aim *aim;
@@ -144,7 +144,7 @@ struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s)
 	return a;
 }
 
-void jifl_adoption_free(struct jifl_adoption *a)
+void jifl_adopt_free(struct jifl_adoption *a)
 {
 	kvfree(a);
 }

@@ -7,8 +7,8 @@ struct jifl_adoption;
 struct jifl_session;
 
 /* What jifl_adopt needs; NULL: no memory. Sleeps. */
-struct jifl_adoption *jifl_adoption_alloc(struct jifl_session *s);
-void jifl_adoption_free(struct jifl_adoption *a);
+struct jifl_adoption *jifl_adopt_alloc(struct jifl_session *s);
+void jifl_adopt_free(struct jifl_adoption *a);
 /*
  * Each task that is inside a function of the session, and that its filter selects, goes on in the
  * cache, or is added to s->left. The session is armed. Under jifl_session_mutex; sleeps.

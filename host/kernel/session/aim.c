@@ -16,7 +16,7 @@
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
-#include "../enter/syscall.h"
+#include "../enter/entry.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "session.h"

@@ -35,7 +35,7 @@
 #include "../call/tool.h"
 #include "../enter/function.h"
 #include "../enter/guard.h"
-#include "../enter/syscall.h"
+#include "../enter/entry.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "choose.h"
@@ -431,7 +431,7 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned
 	return to;
 }
 
-unsigned long jifl_function_enter(unsigned long address, unsigned long *slot, unsigned long arg0)
+unsigned long jifl_choose_copy(unsigned long address, unsigned long *slot, unsigned long arg0)
 {
 	u64 to;
 

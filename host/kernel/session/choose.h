@@ -18,7 +18,7 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
  * the return address of the function's caller; arg0: the function's first argument. Returns where
  * to go on: address, or an entry piece. Any context; does not sleep.
  */
-unsigned long jifl_function_enter(unsigned long address, unsigned long *slot,
+unsigned long jifl_choose_copy(unsigned long address, unsigned long *slot,
 				  unsigned long arg0);
 /*
  * The way's entry piece, which is made if it does not exist; 0: there can be none now.

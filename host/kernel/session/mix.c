@@ -50,7 +50,7 @@
  *    natively. A task that has read the piece before has the piece's address in a register or on
  *    its stack, where jifl_evict finds it.
  *
- * For functions: a thread may enter jifl_function_enter at any time while the door is attached,
+ * For functions: a thread may enter jifl_choose_copy at any time while the door is attached,
  * so step 1 does not hold. Instead, the target stays while its door does (step 4 in the head of
  * enter/function.c). Preemption is off from the look-up of the target to the last use of an aim
  * or a way, so step 2 holds for tasks. Step 5 there says the same of interrupts and idle tasks.
@@ -72,7 +72,7 @@
 #include "../store/percpu.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
-#include "../enter/syscall.h"
+#include "../enter/entry.h"
 #include "../enter/target.h"
 #include "aim.h"
 #include "limit.h"

@@ -74,9 +74,9 @@ static DECLARE_DELAYED_WORK(jifl_session_work, jifl_session_poll);
 static void jifl_session_retire(struct jifl_session *s, struct jifl_drain *drain)
 {
 	jifl_mix_doom(s);
-	jifl_count_drain_begin(JIFL_MISS_END, s);
+	jifl_switch_drain_begin(JIFL_MISS_END, s);
 	jifl_evict(drain, false);
-	jifl_count_drain_end();
+	jifl_switch_drain_end();
 	jifl_count_stop(s);
 	jifl_mix_free_doomed();
 }
@@ -95,9 +95,9 @@ static void jifl_session_empty_cache(void)
 static void jifl_session_renew(struct jifl_drain *drain)
 {
 	jifl_mix_pause(&jifl_sessions);
-	jifl_count_drain_begin(JIFL_MISS_FLUSH, NULL);
+	jifl_switch_drain_begin(JIFL_MISS_FLUSH, NULL);
 	jifl_evict(drain, true);
-	jifl_count_drain_end();
+	jifl_switch_drain_end();
 	jifl_mix_return_contexts();
 	jifl_session_empty_cache();
 	if (jifl_session_flushed)
@@ -205,7 +205,7 @@ static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *b
 		s->instrument_arg = s;
 		ret = s->tool->open ? s->tool->open(s, busy_session) : 0;
 	}
-	return ret ?: jifl_count_prepare(s);
+	return ret ?: jifl_stats_prepare(s);
 }
 
 static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
@@ -238,7 +238,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	if (ret)
 		goto count_stop;
 	if (s->flags & JIFL_FLAG_ADOPT) {
-		adoption = jifl_adoption_alloc(s);
+		adoption = jifl_adopt_alloc(s);
 		if (!adoption) {
 			ret = -ENOMEM;
 			goto detach;
@@ -246,7 +246,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	}
 	ret = s->tool->attach ? s->tool->attach(s) : 0;
 	if (ret) {
-		jifl_adoption_free(adoption);
+		jifl_adopt_free(adoption);
 		goto detach;
 	}
 	jifl_session_last_id = s->id;
@@ -257,7 +257,7 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	jifl_audit_started(s);
 	if (adoption)
 		jifl_adopt(adoption);
-	jifl_adoption_free(adoption);
+	jifl_adopt_free(adoption);
 	return 0;
 
 detach:
@@ -292,9 +292,9 @@ static void jifl_session_grace(const struct jifl_session *s)
 	unsigned long end = jiffies + msecs_to_jiffies(JIFL_GRACE_MS);
 	unsigned long end_dead = jiffies + msecs_to_jiffies(JIFL_GRACE_DEAD_MS);
 
-	while (time_before(jiffies, end) && jifl_count_is_ending(s))
+	while (time_before(jiffies, end) && jifl_switch_is_ending(s))
 		msleep(JIFL_GRACE_STEP_MS);
-	while (time_before(jiffies, end_dead) && jifl_count_has_dead(s))
+	while (time_before(jiffies, end_dead) && jifl_switch_has_dead(s))
 		msleep(JIFL_GRACE_STEP_MS);
 }
 
@@ -373,7 +373,7 @@ void jifl_session_free(struct jifl_session *s)
 	if (s->tool) {
 		if (s->tool->close)
 			s->tool->close(s);
-		jifl_count_free(s);
+		jifl_stats_free(s);
 	}
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
@@ -408,7 +408,7 @@ int jifl_session_info(struct jifl_session_info *info)
 		info->id = s->id;
 		info->owner = s->owner;
 		info->targets = s->naims;
-		info->calls = jifl_count_calls(s);
+		info->calls = jifl_stats_calls(s);
 		strscpy_pad(info->name, s->name, sizeof(info->name));
 		ret = 0;
 		break;

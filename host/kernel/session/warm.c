@@ -21,7 +21,7 @@
  *    counts. So the CPU's records of running calls are put aside while blocks and entry pieces are
  *    made, with interrupts off. No block is taken for a block of that call. An entry piece clears
  *    the records when it is made, but the running call is not lost. Nothing else reads or writes
- *    this CPU's records meanwhile: jifl_count_is_ending and jifl_evict run under
+ *    this CPU's records meanwhile: jifl_switch_is_ending and jifl_evict run under
  *    jifl_session_mutex, and jifl_switch_lose needs code of the cache that runs on this CPU.
  * 6. The engine stops while a quarter of the cache is free. So the cache is not emptied for this.
  * 7. The handler of a breakpoint (tools/probe/catch.c) calls jifl_warm_address without the mutex.
@@ -29,7 +29,7 @@
  *    emptied after jifl_evict has stopped the machine in the pause, so not meanwhile. The aim's
  *    session has not ended: jifl_probe_clear waits for handlers, and is called before jifl_evict.
  *    As for step 5: jifl_evict does not stop the machine in between, and no code of the cache runs
- *    on this CPU before the exception returns. jifl_count_is_ending may look from another CPU, and
+ *    on this CPU before the exception returns. jifl_switch_is_ending may look from another CPU, and
  *    find no call where one is put aside. So it may do where session/choose.c makes a piece. The
  *    end of that other session then does not wait for the call, and counts it as missed.
  *

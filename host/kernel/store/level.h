@@ -15,7 +15,7 @@
  * last one interrupts are off, so only NMIs come in between.
  *
  * A function ends at the level at which it begins. Those that do not are refused as targets
- * (enter/refuse.c). Context: any; in an NMI it is JIFL_LEVEL_IRQ.
+ * (enter/function_refuse.c). Context: any; in an NMI it is JIFL_LEVEL_IRQ.
  */
 static __always_inline enum jifl_level jifl_level(void)
 {

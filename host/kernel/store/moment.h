@@ -4,7 +4,7 @@
  * reads makes of it what CLOCK_MONOTONIC was then: it compares the counter with the clock, on that
  * processor, each time when it reads. Between two of these moments the clock is taken to go at one
  * speed. So a time is off by no more than the clock's speed has changed since it was: by 0.5 per
- * mille of that, if it is adjusted by frequency, by 10 % at most (kernel/time/ntp.c, timekeeping.c).
+ * mille of that, if adjusted by frequency, by 10 % at most (kernel/time/ntp.c, timekeeping.c).
  * Where one of the two has stood still or was set back, times are wrong up to the next moment.
  */
 #ifndef JIFL_HOST_MOMENT_H

@@ -39,8 +39,11 @@ struct jifl_cpu {
 	u64 ring_limit;		/* from this value on the ring is too full */
 	u64 level;		/* enum jifl_level */
 	u64 own[JIFL_NR_LEVELS]; /* > 0: the module's own code runs; see jifl_own_begin */
-	u64 stack;		/* of a user's task that may enter, or 0, and JIFL_OWN_STACK times */
-				/* how often the module's own code runs; see enter/guard.c */
+	/*
+	 * The stack of a user's task that may enter, or 0, plus JIFL_OWN_STACK times how often the
+	 * module's own code runs; see enter/guard.c.
+	 */
+	u64 stack;
 	/* What a level has interrupted that is above the task's, from 0 on. */
 	struct jifl_interrupted interrupted[JIFL_NR_LEVELS - 1];
 	s64 training[JIFL_TRAINING_CELLS]; /* the engine's */

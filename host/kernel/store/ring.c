@@ -95,7 +95,8 @@ static void jifl_ring_limit(unsigned int cpu)
 {
 	const u64 count = jifl_rings.readers[cpu].read + jifl_ring_records() / 2;
 
-	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu), jifl_rings.waits ? jifl_ring_cell(count) : U64_MAX);
+	WRITE_ONCE(per_cpu(jifl_cpu.ring_limit, cpu),
+		   jifl_rings.waits ? jifl_ring_cell(count) : U64_MAX);
 }
 
 void jifl_ring_limits_lift(void)
@@ -130,7 +131,8 @@ static int jifl_ring_alloc(const struct jifl_ring_owner *o)
 	jifl_ring_choose(o);
 	size = jifl_ring_size();
 	jifl_ring_layout.slots = JIFL_ALLOC(jifl_compat_exec_alloc(size));
-	jifl_rings.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*jifl_rings.readers), GFP_KERNEL));
+	jifl_rings.readers = JIFL_ALLOC(kvcalloc(nr_cpu_ids, sizeof(*jifl_rings.readers),
+						 GFP_KERNEL));
 	if (!jifl_ring_layout.slots || !jifl_rings.readers ||
 	    !jifl_fits_s32((s64)(unsigned long)jifl_ring_layout.slots) ||
 	    !jifl_fits_s32((s64)((unsigned long)jifl_ring_layout.slots + size))) {

@@ -75,7 +75,7 @@ extern struct jifl_ring_layout {
 	unsigned int order;		/* of a ring's records, log 2 */
 	bool words;			/* records may carry words */
 	bool clock;			/* marks carry the time stamp counter */
-	bool ticks;			/* times are of the time stamp counter, until they are read */
+	bool ticks;			/* times are of that counter until they are read */
 } jifl_ring_layout;
 
 /* ring_write.c: the time, where the counter cannot be used. Preemption is off. */
@@ -135,7 +135,9 @@ static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout
 			(u32)result);
 }
 
-/* ring_write.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value. */
+/*
+ * ring_write.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value.
+ */
 u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
 /*
  * ring_write.c: jifl_ring_end in any ring, also of a result that does not fit. The cell's value.

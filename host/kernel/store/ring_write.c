@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records that are inserted, and records of calls that are not written inline (ring.h). Inserting is
- * done under the engine lock; the others run with preemption off.
+ * Records that are inserted, and records of calls that are not written inline (ring.h). Inserting
+ * is done under the engine lock; the others run with preemption off.
  */
 #include <linux/ktime.h>	/* and timekeeping.h, which does not stand alone */
 #include <linux/preempt.h>

@@ -4,7 +4,7 @@
  *
  *   jump.c		the text changes, and is given back
  *   jump_table.c	which jumps there are, for all that read text or meet an int3
- *   jump_gate.c	what a gate holds, and which address of it stands for which of the text
+ *   gate.c	what a gate holds, and which address of it stands for which of the text
  *   jump_check.c	where there may be a jump
  *
  * A gate is a piece of the module's text:
@@ -97,7 +97,7 @@ void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, uns
  */
 void jifl_jumps_put(struct jifl_jump **jumps, u32 n);
 
-/* --- jump_gate.c --------------------------------------------------------------------------- */
+/* --- gate.c --------------------------------------------------------------------------- */
 
 /* Finds memory and what is needed of the kernel. False: there are no jumps. */
 bool jifl_gates_open(void);

@@ -16,8 +16,8 @@ void jifl_overlay_init(kprobe_pre_handler_t handler, void (*on_lifted)(struct kp
 /* The kernel is about to change the text there, or has done so. With text_mutex held. */
 void jifl_overlay_changes(unsigned long addr, const u8 *old, size_t len);
 /*
- * Is there a breakpoint at addr, and is it the module's alone? *byte becomes what it stands on, whose
- * it may be; without one it stays. Any context, preemption off.
+ * Is there a breakpoint at addr, and is it the module's alone? *byte becomes what it stands on,
+ * whose it may be; without one it stays. Any context, preemption off.
  */
 bool jifl_overlay_is_own(unsigned long addr, u8 *byte);
 /* Is there a kprobe at addr, anybody's? Any context, preemption off, or under jifl_poke_lock. */

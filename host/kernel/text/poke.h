@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes of live text, written by the kernel's text_poke: for breakpoints and jumps of the module. */
+/* Bytes of live text, written by the kernel's text_poke: for the module's breakpoints and jumps. */
 #ifndef JIFL_HOST_POKE_H
 #define JIFL_HOST_POKE_H
 

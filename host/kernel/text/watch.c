@@ -83,7 +83,7 @@ static struct notifier_block module_notifier = {
 	.notifier_call = module_changed,
 };
 
-int jifl_textwatch_init(void)
+int jifl_watch_init(void)
 {
 	int err = jifl_hooks_add(hooks, ARRAY_SIZE(hooks));
 
@@ -95,7 +95,7 @@ int jifl_textwatch_init(void)
 	return err;
 }
 
-void jifl_textwatch_exit(void)
+void jifl_watch_exit(void)
 {
 	unregister_module_notifier(&module_notifier);
 	jifl_hooks_remove(hooks, ARRAY_SIZE(hooks));

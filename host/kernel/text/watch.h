@@ -3,7 +3,7 @@
 #ifndef JIFL_HOST_WATCH_H
 #define JIFL_HOST_WATCH_H
 
-int jifl_textwatch_init(void);
-void jifl_textwatch_exit(void);
+int jifl_watch_init(void);
+void jifl_watch_exit(void);
 
 #endif

@@ -3,7 +3,7 @@
 
 usage: refusals.py
 
-The tables are about what host/kernel/enter/refuse.c and guard.c refuse. A name that stands there
+The tables are about what host/kernel/enter/function_refuse.c and guard.c refuse. A name that stands there
 and not here is an error.
 """
 
@@ -21,11 +21,11 @@ MODULES = Path(module_file()).parent
 TRACING = Path("/sys/kernel/tracing")
 # Of include/uapi/jifl_refusals.h, in its order, without JIFL_REFUSED_.
 REASONS = re.findall(r"X\(JIFL_REFUSED_(\w+),", (ROOT / "include/uapi/jifl_refusals.h").read_text())
-REFUSE_C = (ROOT / "host/kernel/enter/refuse.c").read_text()
+REFUSE_C = (ROOT / "host/kernel/enter/function_refuse.c").read_text()
 NONE, CALL, INSN, BLOCK = 0, 1, 2, 3
 LEVELS = ("task", "softirq", "irq")     # as --context has them
 
-# The names that refuse.c has for each reason. `*` at the end stands for all names that begin so.
+# The names that function_refuse.c has for each reason. `*` at the end stands for all names that begin so.
 NAMES = {
     "SCHEDULE": "__schedule schedule_tail finish_task_switch __switch_to* ret_from_fork* rewind_stack_and_make_dead",
     "IDLE": """irq_enter* irq_exit* __irq_exit* __do_softirq handle_softirqs do_softirq* do_idle play_idle*

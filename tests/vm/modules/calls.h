@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Contexts of jifl_contexts.c that differ in what a task calls: functions with many arguments, large
- * results, calls of themselves, cold parts, jumps at their end, and some that sleep.
+ * Contexts of jifl_contexts.c that differ in what a task calls: functions with many arguments,
+ * large results, calls of themselves, cold parts, jumps at their end, and some that sleep.
  */
 #ifndef JIFL_TESTS_CALLS_H
 #define JIFL_TESTS_CALLS_H

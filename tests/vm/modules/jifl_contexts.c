@@ -4,9 +4,9 @@
  * /proc/jifl_contexts is
  *	CONTEXT N	the context's functions are called N times; N is a multiple of FIRE
  * and the write returns when all calls have returned. Reading the file gives for each context:
- * CONTEXT, how often contexts_work, or contexts_bare, was called at the levels task, softirq and hard interrupt since
- * the last write of "reset 0", and how many results were wrong. What each context calls is in the
- * table `contexts`.
+ * CONTEXT, how often contexts_work, or contexts_bare, was called at the levels task, softirq and
+ * hard interrupt since the last write of "reset 0", and how many results were wrong. What each
+ * context calls is in the table `contexts`.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

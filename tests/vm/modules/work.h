@@ -46,7 +46,7 @@ static int bare_fill(unsigned int n)
 	if (!bytes)
 		return -ENOMEM;
 	while (n--) {
-		/* Each result is another than that of the call before, which may still be in rax. */
+		/* Not the result of the call before, which may still be in rax. */
 		const u64 some = BARE_BYTES - n % 2;
 
 		wrong += contexts_slow(bytes, some) != (u64)bytes + some;

@@ -138,7 +138,8 @@ static int insert(struct place *p, probe_t *probe)
 		return probe_insert_call(probe, value, ARG_VOID_PTR, p, ARG_REG, VALUE_RETVAL,
 					 ARG_END);
 	if (!strncmp(call, "once", 4))
-		return probe_insert_call(probe, once, ARG_VOID_PTR, p, ARG_VOID_PTR, probe, ARG_END);
+		return probe_insert_call(probe, once, ARG_VOID_PTR, p, ARG_VOID_PTR, probe,
+					 ARG_END);
 	if (!strncmp(call, "itself", 6))
 		return probe_insert_call(probe, itself, ARG_VOID_PTR, p, ARG_END);
 	if (!strncmp(call, "tail", 4))

@@ -7,7 +7,7 @@
  *
  * 1. Interrupts are off while it runs. The locks that it takes are those of the session's own
  *    tables, which programs alone take. The clock of a machine that has nothing better than an HPET
- *    has one, too: no place is in read_hpet (place.c). bpf.c speaks of BPF programs.
+ *    has one, too: no place is in read_hpet (place.c). act_bpf.c speaks of BPF programs.
  * 2. One program runs on a CPU at a time. What may come in between is an NMI, a page fault of what
  *    the program reads, and a breakpoint in what it calls. If code there has a place with a
  *    program, too, it does not run: the execution is counted as nested. So no lock of step 1 is

@@ -103,7 +103,8 @@ int jifl_groups_open(struct jifl_groups **groups, bool stacks);
 void jifl_groups_close(struct jifl_groups *g);
 /*
  * Adds a hit, with its value; NULL: it has none. used: bytes of the name, behind which it is 0.
- * known: where the place keeps its group, if the name is the same each time; else NULL. Any context.
+ * known: where the place keeps its group, if the name is the same each time; else NULL.
+ * Context: any.
  */
 void jifl_groups_add(struct jifl_groups *g, const struct jifl_group_name *name, u32 used,
 		     struct jifl_groups_cell **known, const u64 *value, bool is_signed);
@@ -113,7 +114,7 @@ extern const struct jifl_answer jifl_groups_answer, jifl_groups_stacks_answer;
 /* 0, or -EINVAL after a line in the log: the module's parameter. */
 int jifl_groups_init(void);
 
-/* --- record.c: records ------------------------------------------------------------------------ */
+/* --- hit.c: records --------------------------------------------------------------------------- */
 
 struct jifl_hit_ring;
 struct ir_hit;
@@ -141,7 +142,7 @@ bool jifl_hits_inline(void);
 /* Says where the ring is, and what else than values stands in a record of inserted code. */
 void jifl_hit_ring_describe(const struct jifl_hit_ring *ring, struct ir_hit *hit);
 
-/* --- bpf.c ------------------------------------------------------------------------------------ */
+/* --- act_bpf.c -------------------------------------------------------------------------------- */
 
 /* Finds what the kernel knows of programs that run. 0. Sleeps. */
 int jifl_act_bpf_init(void);

@@ -29,7 +29,7 @@
 /*
  * Functions that are called where the handler translates: the engine asks what text stands at an
  * address, and whose. Patterns as jifl_function_is_among has them. Functions that cannot be targets
- * are not listed (enter/refuse.c).
+ * are not listed (enter/function_refuse.c).
  */
 static const char *const jifl_probe_own[] = {
 	"__module_address", "mod_find", "is_ftrace_trampoline", "copy_from_kernel_nofault*",

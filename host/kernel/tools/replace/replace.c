@@ -34,7 +34,7 @@
  *
  * 7. The session is disarmed. From then on no door leads to the gate, and jifl_choose gives no call
  *    its address. A thread that has the address already is in a stub of the doors, in the code of
- *    jifl_function_enter with preemption off, or in the gate. None of these sleeps.
+ *    jifl_choose_copy with preemption off, or in the gate. None of these sleeps.
  * 8. jifl_evict stops the machine and then waits for RCU tasks. So afterwards no thread has the
  *    address or is in the gate: steps 2 to 4 in the head of enter/function.c say this of stubs, and
  *    the gate is as a stub. Idle tasks do not come to the gate, by 4. The gate is free for another

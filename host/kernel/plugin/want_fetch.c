@@ -29,7 +29,7 @@ static const char *jifl_fetch_value(struct jifl_wanted *w, u32 i, int value)
 	struct ir_fetch *f;
 	struct ir_source s;
 
-	if (!jifl_value_source(w->at, value, &s))
+	if (!jifl_want_source(w->at, value, &s))
 		return "there is no such value there";
 	if (s.memory)
 		f = jifl_fetch_begin(w, i, s.width == 4 ? IR_FETCH_LOAD32 : IR_FETCH_LOAD);

@@ -16,7 +16,7 @@
  * 3. Between detach and exit a task may still be in the stub. The table is empty then, because all
  *    sessions with system calls have ended, so the calls pass.
  *
- * Context: process; syscall.h says which functions sleep. The stub reads the table without a lock.
+ * Context: process; entry.h says which functions sleep. The stub reads the table without a lock.
  */
 #include <linux/cache.h>
 #include <linux/module.h>
@@ -34,7 +34,7 @@
 #include "../run/stubs.h"
 #include "call_site.h"
 #include "chain.h"
-#include "syscall.h"
+#include "entry.h"
 #include "target.h"
 
 static_assert(JIFL_ENTRY_TABLE_SIZE == JIFL_NR_MAX);
@@ -123,13 +123,26 @@ void jifl_entry_exit(void)
 	jifl_chain_exit();
 }
 
+/*
+ * The call may lead to the stub for good: so it does if other code has the call, which may call the
+ * stub, or restore the call of it; and if the text is not what was written.
+ */
+static void keep_module(const char *why)
+{
+	__module_get(THIS_MODULE);
+	pr_err("the call of x64_sys_call %s: the module stays until the next boot\n", why);
+}
+
 int jifl_entry_attach(void)
 {
 	int err = 0;
 
 	mutex_lock(&attach.lock);
-	if (!attach.users)
+	if (!attach.users) {
 		err = JIFL_TRY(jifl_call_site_redirect(stub));
+		if (err == -EIO)
+			keep_module("could not be written");
+	}
 	if (!err && !attach.users++)
 		jifl_chain_start();
 	mutex_unlock(&attach.lock);
@@ -139,21 +152,17 @@ int jifl_entry_attach(void)
 	return err;
 }
 
-static void put_call_back(void)
-{
-	if (!jifl_call_site_restore(stub))
-		return;
-	/* The code that has the call now may call the stub, or restore the call of it. */
-	__module_get(THIS_MODULE);
-	pr_err("the call of x64_sys_call was redirected while a session ran: the module stays until the next boot\n");
-}
-
 void jifl_entry_detach(void)
 {
+	int err;
+
 	mutex_lock(&attach.lock);
 	if (!WARN_ON(!attach.users) && !--attach.users) {
 		jifl_chain_stop();
-		put_call_back();
+		err = jifl_call_site_restore(stub);
+		if (err)
+			keep_module(err == -EBUSY ? "was redirected while a session ran" :
+				    "could not be written");
 	}
 	mutex_unlock(&attach.lock);
 }

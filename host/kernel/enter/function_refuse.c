@@ -73,7 +73,7 @@ static const struct {
 	{ "fixup_exception", JIFL_REFUSED_OWN },
 	{ "search_exception_tables", JIFL_REFUSED_OWN },
 	{ "rethook_*", JIFL_REFUSED_OWN },
-	/* Of kernels that prove their locks: return hooks ask it before call/returns.c is called. */
+	/* With lockdep: return hooks ask it before call/returns.c is called. */
 	{ "rcu_read_lock_any_held", JIFL_REFUSED_OWN },
 	{ "rcu_lockdep_current_cpu_online", JIFL_REFUSED_OWN },
 	{ "arch_rethook_*", JIFL_REFUSED_OWN },
