@@ -115,18 +115,24 @@ unsigned long jifl_call_site_function(void)
 	return site.function;
 }
 
+/* Says in the log what stands in the call's place. */
+static void tell_owner(void)
+{
+	char name[KSYM_SYMBOL_LEN] = "a breakpoint or another instruction";
+
+	if (*site.call == CALL_INSN_OPCODE || *site.call == JMP32_INSN_OPCODE)
+		name_of(target_of(site.call), name);
+	pr_err("the call of x64_sys_call is taken by %s: remove that first\n", name);
+}
+
 /* Under text_mutex. 0; -EBUSY after a line in the log; -EIO. */
 static int change(unsigned long from, unsigned long to)
 {
-	char name[KSYM_SYMBOL_LEN];
 	u8 insn[CALL_INSN_SIZE] = { CALL_INSN_OPCODE };
 	s32 rel = (s32)(to - (unsigned long)site.call - CALL_INSN_SIZE);
 
 	if (*site.call != CALL_INSN_OPCODE || target_of(site.call) != from) {
-		name_of(target_of(site.call), name);
-		pr_err("the call of x64_sys_call is taken by %s: remove that first\n",
-		       *site.call == CALL_INSN_OPCODE ? name :
-		       "a breakpoint or another instruction");
+		tell_owner();
 		return -EBUSY;
 	}
 	memcpy(insn + 1, &rel, sizeof(rel));

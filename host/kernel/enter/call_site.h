@@ -10,7 +10,8 @@ unsigned long jifl_call_site_target(void);
 unsigned long jifl_call_site_function(void);
 /*
  * Has the call lead to stub. 0; -EBUSY: somebody else has redirected the call, and a line in the
- * log names the target; -EIO: the text is not what was written.
+ * log names the target; -EIO: the text is not what was written, so nobody knows where the call
+ * leads.
  */
 int jifl_call_site_redirect(unsigned long stub);
 /* Restores the kernel's own call. -EBUSY: somebody else has redirected it; it stays so. */

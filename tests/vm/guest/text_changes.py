@@ -615,17 +615,20 @@ def pass_by():
         os.getuid()
 
 
-def redirect(at):
+def redirect(at, *parameters):
     """Someone else redirects the call at this address, of the entry function or of our stub."""
     entry, poke, mutex = symbols(ENTRY, "text_poke_bp", "text_mutex")
-    end = insert("jifl_redirect", f"call={at}", f"function={entry}", f"poke={poke}", f"mutex={mutex}")
+    end = insert("jifl_redirect", f"call={at}", f"function={entry}", f"poke={poke}", f"mutex={mutex}", *parameters)
     check("someone else redirects the call", end.returncode == 0, end)
 
 
 def redirected():
-    """The call is redirected when a session is to start."""
+    """The call is redirected, or a jump stands in its place, when a session is to start."""
     redirect(call_of_entry()[0])
     refusal("jifl_redirected")
+    remove("jifl_redirect")
+    redirect(call_of_entry()[0], "jump=1")
+    refusal("jifl_jumped")
     remove("jifl_redirect")
 
 
@@ -697,14 +700,25 @@ def entry(program):
     same("after all sessions the call is as before", call_of_entry(), native)
 
 
+def does_not_load(when, line):
+    mark = log_mark()
+    end = run("insmod", module_file())
+    check(f"{when} the module does not load, and says why", end.returncode and not is_loaded() and f"jifl: {line}" in kernel_log(mark),
+          (end, kernel_log(mark)))
+
+
+def without_call():
+    """A jump of someone else stands in the call's place."""
+    redirect(call_of_entry()[0], "jump=1")
+    does_not_load("without the call", f"do_syscall_64 has 0 calls of {ENTRY} instead of one: "
+                  "remove who redirects it, or use another kernel")
+    remove("jifl_redirect")
+
+
 def switched_off():
     """Where ftrace is switched off the module does not load, since its watch on text is ftrace's."""
     must("/proc/sys/kernel/ftrace_enabled", "0")
-    mark = log_mark()
-    end = run("insmod", module_file())
-    line = "ftrace is switched off: run sysctl kernel.ftrace_enabled=1"
-    check("without ftrace the module does not load, and says why", end.returncode and not is_loaded() and f"jifl: {line}" in kernel_log(mark),
-          (end, kernel_log(mark)))
+    does_not_load("without ftrace", "ftrace is switched off: run sysctl kernel.ftrace_enabled=1")
     must("/proc/sys/kernel/ftrace_enabled", "1")
 
 
@@ -788,6 +802,7 @@ def program(fentry_program, rounds, *wanted):
     end = run("jifl", "unload", "jifl")
     check("the module unloads", end.returncode == 0 and not is_loaded(), end)
     switched_off()
+    without_call()
     taken_meanwhile()
 
 
