@@ -10,5 +10,5 @@ import harness
 def test_flushes(kernel, show):
     module = harness.build_test_module(kernel)
     calls = harness.compile_program("calls", "-pthread")
-    harness.guest("flushes", module, calls, kernel=kernel, module=False, timeout=400, show=show,
+    harness.guest("flushes", module, calls, kernel=kernel, module=False, timeout=900, show=show,
                   append="slub_debug=FP")

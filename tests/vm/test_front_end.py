@@ -42,6 +42,15 @@ def test_forms_of_doors_and_lookups(tmp_path):
     assert all(1 <= row[2] <= 20 and 1 <= row[3] <= 3 for row in least.values()), least
 
 
+def test_forms_in_nanoseconds():
+    """`bench/native/run --forms` has a time of each form, natively, and what it is of the plain chain's."""
+    done = subprocess.run([harness.ROOT / "bench/native/run", "--forms", "--rounds", "1"], capture_output=True, text=True,
+                          check=True)
+    rows = [line.split()[-2:] for line in done.stdout.splitlines()[-len(FORMS):]]
+    times = [(float(time), float(ratio)) for time, ratio in rows]
+    assert times[0][1] == 1 and all(time > 0 and ratio > 0 for time, ratio in times), done.stdout
+
+
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_bench(kernel, tmp_path):
     """A sheet for each event, with a figure in each cell. Peers are no rows of this clock."""

@@ -10,7 +10,6 @@ a task that goes on with freed memory fails at once.
 """
 
 import json
-import time
 from pathlib import Path
 
 from lib import add, background, check, figure, interrupt, is_loaded, main, plant, run, same, session, status
@@ -41,8 +40,8 @@ def program(module, calls):
     callers = [background("sh", "-c", f"while [ ! -e {stop} ]; do {calls} {CALLS} || exit 1; done") for _ in range(2)]
     runs = 0
     counted, missed = [0], [0]      # of the sessions that come and go first
-    start = time.monotonic()
-    while (status()["flushes"] < FLUSHES or runs < VISITS) and time.monotonic() - start < 120:
+    # However long that takes: the machine's time is limited.
+    while status()["flushes"] < FLUSHES or runs < VISITS:
         kind, words = SESSIONS[-1]
         visitor = session(kind, "sys:*", *words, "-f", "json")
         end = run("sh", "-c", PROGRAM)
@@ -52,8 +51,6 @@ def program(module, calls):
         missed[0] += missed_of
         runs += 1
     flushes = status()["flushes"]
-    check("the cache was emptied under all of them", flushes >= FLUSHES, flushes)
-    check("a session came and went meanwhile", runs >= VISITS, runs)
     stop.touch()
     for caller in callers:
         out, err = caller.communicate(timeout=300)

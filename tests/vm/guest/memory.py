@@ -139,17 +139,26 @@ def failing_sessions(calls):
     remove()
 
 
+def told_pages(words):
+    """What a person reads of the code cache's pages."""
+    lines = [line for line in run("jifl", "status").stdout.splitlines() if line.startswith("code cache")]
+    check(f"jifl status says {words}", len(lines) == 1 and lines[0].endswith(f" bytes, in {words}"), lines)
+
+
 def pages(module):
     """Large pages for caches of 2 MiB and more, whole ones; small pages where there are none."""
     for cache, page, size in [(8192, LARGE, 4 * LARGE), (3000, LARGE, 2 * LARGE), (2048, LARGE, LARGE),
                               (2044, SMALL, 2044 << 10)]:
         same(f"{cache} KiB of code cache: loads", insert(module, f"cache_kb={cache}", "side_kb=64").returncode, 0)
         same(f"{cache} KiB of code cache: page and size", (status()["code_page"], status()["code_size"]), (page, size))
+        told_pages("pages of 2 MiB" if page == LARGE else "pages of 4 KiB: it is smaller than 2 MiB")
         remove()
     found = []
     for n in range(1, 10):
         if not insert(module, "cache_kb=3000", "side_kb=64", f"fail_nth={n}").returncode:
             found.append((status()["code_page"], status()["code_size"]))
+            if found[-1] == (SMALL, 3000 << 10):
+                told_pages("pages of 4 KiB: the kernel gave none of 2 MiB")
             remove()
     check("no large page: loads with small ones, of the size that was asked for", (SMALL, 3000 << 10) in found, found)
 

@@ -244,9 +244,9 @@ fn text(object: &Object) -> String {
         (
             "code cache",
             format!(
-                "{}, in pages of {}",
+                "{}, in {}",
                 used(object.code_used, object.code_size),
-                page(object.code_page)
+                pages(object.code_page, object.code_size)
             ),
         ),
         ("side tables", used(object.side_used, object.side_size)),
@@ -298,11 +298,15 @@ fn used(used: u64, size: u64) -> String {
     format!("{} of {} bytes", grouped(used), grouped(size))
 }
 
-fn page(bytes: u64) -> String {
-    match bytes {
-        0x20_0000 => "2 MiB".into(),
-        0x1000 => "4 KiB".into(),
-        _ => format!("{} bytes", grouped(bytes)),
+/// Which pages the code cache has, and why no large ones. A cache that is smaller than a large page
+/// gets small ones; a larger one does where the kernel had no large page when the module was loaded.
+fn pages(page: u64, size: u64) -> String {
+    const LARGE: u64 = 0x20_0000;
+    match page {
+        LARGE => "pages of 2 MiB".into(),
+        0x1000 if size < LARGE => "pages of 4 KiB: it is smaller than 2 MiB".into(),
+        0x1000 => "pages of 4 KiB: the kernel gave none of 2 MiB".into(),
+        _ => format!("pages of {} bytes", grouped(page)),
     }
 }
 
