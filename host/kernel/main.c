@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "plant.h"
 #include "compat/compat.h"
+#include "compat/direct.h"
 #include "compat/import.h"
 #include "compat/ksym.h"
 #include "text/jump.h"
@@ -181,6 +182,7 @@ static const struct jifl_part {
 	{ "faults", jifl_faults_init, jifl_faults_exit },
 	{ "unwinding", jifl_unwind_init, jifl_unwind_exit },
 	{ "text changes", jifl_watch_init, jifl_watch_exit },
+	{ "direct calls", NULL, jifl_compat_direct_exit },
 	{ "doors", NULL, jifl_doors_close },
 	{ "entry", jifl_entry_init, jifl_entry_exit },
 	{ "guards", jifl_guard_init, jifl_guard_exit },

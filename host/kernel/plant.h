@@ -75,6 +75,7 @@
 	X(adopted_over_tracers, "return addresses that tracers keep are overwritten by adoption") \
 	X(adopted_twice, "threads that are in the cache are adopted again") \
 	X(doors_kept, "doors lead straight on when another session comes, and when code goes") \
+	X(tables_lost, "ftrace of older kernels makes a table for each of many sites") \
 	X(doors_freed_early, "targets are freed while threads may be at their doors") \
 	X(callers_ignored, "targets that are meant by their callers are entered by others, too") \
 	X(values_ignored, "targets that are meant by their first argument are entered with others, too") \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Direct calls of ftrace: the call at a function's fentry site leads straight to an address. Both
+ * Direct calls of ftrace: the call at a function's fentry site leads straight to an address. All
  * functions: process context; they sleep.
  */
 #ifndef JIFL_HOST_DIRECT_H
@@ -15,6 +15,12 @@
 int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr);
 /* When it returns 0, no site calls addr any more. Threads may still be at addr, or on the way. */
 int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr);
+/*
+ * direct_table.c: ftrace can register so many further sites without losing memory. 0; -ENOMEM;
+ * -EOPNOTSUPP: how ftrace keeps its sites is not known. And when the module goes.
+ */
+int jifl_compat_direct_room(unsigned long more);
+void jifl_compat_direct_exit(void);
 /* The address that a site calls; 0: none. A snapshot. */
 unsigned long jifl_compat_direct_find(unsigned long site);
 

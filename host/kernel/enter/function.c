@@ -226,7 +226,9 @@ static int register_first(struct jifl_function_batch *b, u32 n)
 	for (i = 0; i < n; i++)
 		sites[i] = b->targets[i]->address - CALL_INSN_SIZE;
 	memset(&b->ops, 0, sizeof(b->ops));
-	err = JIFL_TRY(ftrace_set_filter_ips(&b->ops, sites, n, 0, 1));
+	err = jifl_compat_direct_room(n);
+	if (!err)
+		err = JIFL_TRY(ftrace_set_filter_ips(&b->ops, sites, n, 0, 1));
 	if (!err)
 		err = JIFL_TRY(jifl_compat_direct_register(&b->ops, jifl_function_stub_address()));
 	if (err)

@@ -13,6 +13,7 @@ import os
 import re
 import struct
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,8 @@ ROUNDS = 3
 NOBODY = 9999999
 # The module calls it where a thread has met a breakpoint.
 CALLED = "kallsyms_lookup_size_offset"
+# Idle tasks call it, whenever they go round their loop.
+IDLE = "tick_nohz_idle_enter"
 # It warns.
 WARNING = "refcount_warn_saturate"
 
@@ -561,6 +564,36 @@ def refused_at_last(graphs, loop):
               and end.stderr.count("\n") == 1 and place in end.stderr, end)
 
 
+def idle_tasks(graphs):
+    """Idle tasks stay native, and so does a thread that injects idle time: each execution is caught, and counted."""
+    place = f"fn:{IDLE}{graphs.instructions(IDLE)[2][0]}"
+    owner = session(place, "-f", "json", "--by", "comm", command="probe")
+    injected = sum(call("idle", 50).values())
+    time.sleep(0.2)
+    out, _ = interrupt(owner)
+    data = json.loads(out)
+    row, = data["places"]
+    hits = {group["by"]["comm"]: group["hits"] for group in data["groups"]}
+    check("idle tasks have executed it", sum(number for name, number in hits.items() if name.startswith("swapper/")) > 0, hits)
+    check("a thread that injects idle time has", hits.get("jifl_idle", 0) >= injected, (hits, injected))
+    same("all of them natively", (data["moved"], row["caught"], data["missed"]), (0, row["hits"], 0))
+
+
+def killed(graphs):
+    """A session that is killed while its breakpoints are set leaves none of them."""
+    kprobes = Path("/sys/kernel/debug/kprobes/list")
+    before = kprobes.read_text()
+    owner = background("jifl", "probe", "fn:vfs_* insn", "--yes")
+    wait_for("breakpoints are being set", lambda: len(kprobes.read_text().splitlines()) > len(before.splitlines()) + 20)
+    none = status()["sessions"]
+    owner.kill()
+    owner.communicate()
+    same("it had not started, and is gone", (none, status()["sessions"]), ([], []))
+    same("its breakpoints are gone", kprobes.read_text(), before)
+    hits, _ = ended(probe("fn:contexts_work"), "the session after it")
+    same("the session after it", hits, {"fn:contexts_work": 0})
+
+
 def come_and_go(rounds, graphs):
     """Sessions come and go while the functions run in all contexts. No result is wrong."""
     loop, branch = loop_of_work(graphs)
@@ -601,7 +634,7 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}")
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{IDLE}")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)
@@ -616,6 +649,8 @@ def probes(rounds="1"):
     of_another_module()
     other_forms(graphs)
     refusals(graphs)
+    idle_tasks(graphs)
+    killed(graphs)
     come_and_go(int(rounds), graphs)
     same("no session is left", status()["sessions"], [])
     same("the text is as it was", texts(graphs), before)

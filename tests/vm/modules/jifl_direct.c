@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Another tracer: a direct call, which does nothing, on a function of the kernel (parameter
- * `function`) as long as this module is loaded. Loading fails with ftrace's error.
+ * Another tracer: a direct call, which counts calls (parameter `calls`), on a function of the kernel
+ * (parameter `function`) as long as this module is loaded. Loading fails with ftrace's error.
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
@@ -13,12 +13,17 @@ static char *function = "x64_sys_call";
 module_param(function, charp, 0444);
 MODULE_PARM_DESC(function, "what is hooked");
 
+unsigned long jifl_direct_calls;
+module_param_named(calls, jifl_direct_calls, ulong, 0444);
+MODULE_PARM_DESC(calls, "of that function");
+
 void jifl_direct_trampoline(void);
 asm("	.pushsection .text, \"ax\", @progbits\n"
     "	.type jifl_direct_trampoline, @function\n"
     "	.globl jifl_direct_trampoline\n"
     "jifl_direct_trampoline:\n"
     ASM_ENDBR
+    "	lock incq jifl_direct_calls(%rip)\n"
     ASM_RET
     "	.size jifl_direct_trampoline, .-jifl_direct_trampoline\n"
     "	.popsection\n");
