@@ -25,6 +25,7 @@
 
 #include "contexts.h"
 #include "work.h"
+#include "idle.h"
 #include "calls.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */
@@ -244,6 +245,7 @@ static struct context contexts[] = {
 	{ "irq-off", run_irq_off },
 	{ "spinlock", run_spinlock },
 	{ "kthread", run_kthread },
+	{ "idle", run_idle },
 	{ "work", run_work },
 	{ "timer", run_timer },
 	{ "tasklet", run_tasklet },
