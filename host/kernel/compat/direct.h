@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Direct calls of ftrace: the call at a function's fentry site leads straight to an address. Both
+ * Direct calls of ftrace: the call at a function's fentry site leads straight to an address. All
  * functions: process context; they sleep.
  */
 #ifndef JIFL_HOST_DIRECT_H
@@ -17,5 +17,12 @@ int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr);
 int jifl_compat_direct_unregister(struct ftrace_ops *ops, unsigned long addr);
 /* The address that a site calls; 0: none. A snapshot. */
 unsigned long jifl_compat_direct_find(unsigned long site);
+/*
+ * Does somebody who changes where calls go have the site, so that jifl_compat_direct_register would
+ * refuse it? That is a live patch, or a kprobe with a handler behind the instruction. A snapshot.
+ */
+bool jifl_compat_direct_is_barred(unsigned long site);
+/* At load, after jifl_import_init. 0. */
+int jifl_compat_direct_init(void);
 
 #endif
