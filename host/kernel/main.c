@@ -170,6 +170,7 @@ static const struct jifl_part {
 	{ "symbols", jifl_ksym_init },
 	{ "requirements", jifl_require },
 	{ "imports", jifl_import_init },
+	{ "direct calls", jifl_compat_direct_init },
 	{ "records of returns", jifl_compat_records_init },
 	{ "code memory", jifl_main_codemem, jifl_codemem_exit },
 	{ "text", jifl_text_init, jifl_text_exit },

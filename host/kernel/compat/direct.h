@@ -23,5 +23,12 @@ int jifl_compat_direct_room(unsigned long more);
 void jifl_compat_direct_exit(void);
 /* The address that a site calls; 0: none. A snapshot. */
 unsigned long jifl_compat_direct_find(unsigned long site);
+/*
+ * Does somebody who changes where calls go have the site, so that jifl_compat_direct_register would
+ * refuse it? That is a live patch, or a kprobe with a handler behind the instruction. A snapshot.
+ */
+bool jifl_compat_direct_is_barred(unsigned long site);
+/* At load, after jifl_import_init. 0. */
+int jifl_compat_direct_init(void);
 
 #endif

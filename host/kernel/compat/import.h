@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The functions of the kernel that JIFL calls although the kernel does not export them. An import
- * has the type of the kernel's own declaration.
+ * has the type of the kernel's own declaration. What no header for modules declares is declared
+ * here.
  *
  * An import is a static call: an indirect call would need an endbr64, which the kernel removes from
  * functions whose address it never takes itself. Context: that of the function.
@@ -25,6 +26,9 @@
 #include <linux/vmalloc.h>
 #include <asm/alternative.h>
 #include <asm/text-patching.h>
+
+/* kernel/trace/ftrace_internal.h */
+int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #include <linux/execmem.h>
@@ -80,6 +84,7 @@
 	X(OPTIONAL, text_poke_sync) \
 	X(OPTIONAL, text_poke_copy) \
 	X(OPTIONAL, ftrace_find_rec_direct) \
+	X(OPTIONAL, ftrace_ops_test) \
 	X(OPTIONAL, irq_to_desc) \
 	X(OPTIONAL, get_kprobe) \
 	X(OPTIONAL, jump_label_text_reserved) \

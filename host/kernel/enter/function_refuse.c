@@ -146,6 +146,10 @@ static enum jifl_refusal by_text(unsigned long addr)
 	}
 }
 
+/*
+ * Others may take the site from here on. Then jifl_function_attach refuses it, and with it the
+ * session, also if the function could be left out.
+ */
 static enum jifl_refusal by_site(unsigned long begin)
 {
 	const unsigned long site = jifl_ksym_fentry(begin);
@@ -157,7 +161,7 @@ static enum jifl_refusal by_site(unsigned long begin)
 	direct = jifl_compat_direct_find(site);
 	if (direct && direct != jifl_function_stub_address())
 		return JIFL_REFUSED_TAKEN;
-	return JIFL_REFUSED_NO;
+	return jifl_compat_direct_is_barred(site) ? JIFL_REFUSED_TAKEN : JIFL_REFUSED_NO;
 }
 
 /* JIFL_REFUSED_SITE is the last that is found. */

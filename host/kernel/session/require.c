@@ -5,8 +5,9 @@
  * so each start of a session asks for it again. If an answer to a request contains kernel
  * addresses, each request asks whether the task may see them.
  *
- * It does not matter whether kprobes are switched off (/sys/kernel/debug/kprobes/enabled), because
- * JIFL keeps no kprobe. The loader checks signatures of modules.
+ * Whether kprobes are switched off (/sys/kernel/debug/kprobes/enabled) is not asked here. Only
+ * sessions of `jifl probe` have kprobes, and these ask for it themselves (tools/probe/set.c). The
+ * loader checks signatures of modules.
  */
 #include <linux/cred.h>
 #include <linux/ftrace.h>

@@ -16,6 +16,29 @@
  * skipped counts as a block, which the entry piece counts. So the profile is that of a function
  * that is called without JIFL.
  *
+ * Calls in softirqs and hard interrupts are profiled, too. call/levels.c proves that they may enter
+ * the cache, and that a call is not taken for part of one that it interrupts. Why what this tool
+ * adds to that is right there:
+ *
+ * 1. A counter belongs to a block, not to a call or a level. So an interrupt may add to the counter
+ *    to which the code that it interrupts is about to add. Each addition is one instruction, and
+ *    interrupts come between instructions. It is locked where another CPU may add.
+ * 2. Beside these additions only what call/count.c inserts is inserted, as by the tools insn and
+ *    block. Nothing is called but that, and inserted code takes no lock.
+ * 3. An interrupt may translate a block, or make an entry piece (levels.c, 7.). Then
+ *    jifl_profile_instrument and jifl_profile_entry are called in it. All that they need was
+ *    allocated when the session was opened. They look the block up without a lock. To add it they
+ *    take the lock of the table, which is a leaf: its holder waits for nothing, and has interrupts
+ *    off. So the code that was interrupted does not hold it. A table that is full refuses the
+ *    block, and says so.
+ * 4. NMIs never come here: they do not enter the cache, and nothing is translated in them
+ *    (enter/guard.c).
+ * 5. A reader takes no lock. A name is complete when its number is published. An execution adds to
+ *    the block's counter and then to its branch's, at each level. So whatever interrupts it, no
+ *    branch has been taken less than zero times.
+ * 6. Memory is freed by jifl_profile_close, when no inserted code is left. By 5. of levels.c that
+ *    holds for code in interrupts, too.
+ *
  * Contexts: jifl_profile_instrument runs under the engine lock, jifl_profile_entry under
  * jifl_entry_lock, and any lock of the kernel may be held; the others sleep.
  */
@@ -263,6 +286,7 @@ const struct jifl_tool jifl_tool_profile = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.shows_addresses = true,
 	.alone = true,
+	.interrupts = true,
 	.init = jifl_profile_init,
 	.table = &jifl_profile_answer,
 	.instrument = jifl_profile_instrument,

@@ -177,6 +177,54 @@ def blocks():
     check("report: the function is there", end.returncode == 0 and "contexts_work" in end.stdout, end)
 
 
+def profiled(command, context, *words):
+    """What a command on blocks says in JSON, around the calls of a context; and the calls of contexts_work."""
+    made = {}
+    owner = session(*words, "-f", "json", command=command)
+    made.update(call(context, N))
+    return json.loads(ended(owner, f"{command} {context}")), sum(made.values())
+
+
+def of_work(rows, name):
+    """The rows of contexts_work."""
+    return [row for row in rows if row[name].startswith("contexts_work")]
+
+
+def in_each_context():
+    """Each block and branch is counted, wherever its function is called, as in a task.
+
+    contexts_work goes three times through one loop.
+    """
+    one = {}    # executions in a call, by block
+    for context in ("task", "irq-off", "timer", "tasklet", "hrtimer", "irq-work", "ipi", "nested"):
+        data, made = profiled("prof", context, "fn:contexts_work")
+        same(f"prof {context}: calls", (data["calls"], data["missed"], data["without_counter"]), (made, 0, 0))
+        rows = {(int(row["address"], 16), row["bytes"]): row["executed"] for row in of_work(data["blocks"], "name")}
+        one = one or {block: executed // made for block, executed in rows.items()}
+        check("there are blocks", len(one) >= 3, one)
+        same(f"prof {context}: blocks", rows, {block: executed * made for block, executed in one.items()})
+        same(f"prof {context}: the first", rows[min(rows)], made)
+    for context in ("task", "tasklet", "hrtimer", "nested"):
+        for only in ([], ["--only"]):
+            data, made = profiled("branch", context, "fn:contexts_work", *only)
+            same(f"branch {context} {only}: calls", (data["calls"], data["missed"]), (made, 0))
+            same(f"branch {context} {only}: the loop's branch", loops(data), [(3 * made, 2 * made, made)])
+    # Interrupts of the calls of the session, which execute the same blocks.
+    data, made = profiled("branch", "nested", "fn:contexts_interrupted", "fn:contexts_work")
+    same("branch, interrupted: the loop's branch", loops(data), [(3 * made, 2 * made, made)])
+    for what in ("func", "opcode", "load", "store"):
+        shown = [profiled("count", context, what, "fn:contexts_work") for context in ("task", "hrtimer")]
+        same(f"{what}: in an interrupt as in a task", shown[1][0]["rows"], shown[0][0]["rows"])
+        same(f"{what}: calls", [made for _, made in shown], [N, N])
+    data, _ = profiled("cover", "hrtimer", "fn:contexts_work")
+    check("cover: the function is there", "contexts_work" in json.dumps(data), data)
+
+
+def loops(data):
+    """How often the branches of contexts_work were executed, taken, and not taken."""
+    return [(row["executed"], row["taken"], row["not_taken"]) for row in of_work(data["branches"], "site")]
+
+
 def opcodes():
     """No block is unknown because of a door."""
     owner = session("opcode", "fn:do_getpgid", *ME, "-f", "json")
@@ -240,7 +288,7 @@ def why():
 def function_tools():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    for part in (keys, contexts, trace, histograms, blocks, why, opcodes, sleepers):
+    for part in (keys, contexts, trace, histograms, blocks, in_each_context, why, opcodes, sleepers):
         part()
     same("no session is left", status()["sessions"], [])
     same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)

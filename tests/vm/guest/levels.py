@@ -115,12 +115,33 @@ def rounds(count):
     figure("calls counted at each level", levels)
 
 
+def profiles():
+    """Blocks and branches at all levels: blocks are counted there, and no branch contradicts them."""
+    targets = targets_everywhere()
+    for command in ("prof", "branch"):
+        end = run("jifl", command, *targets, "--for", "500ms", "-f", "json")
+        if not check(command, end.returncode == 0, end):
+            continue
+        data = json.loads(end.stdout)
+        check(f"{command}: calls", data["calls"] > 100, data["calls"])
+        figure(f"{command}: calls, missed", (data["calls"], data["missed"]))
+        # Called at these levels alone.
+        names = {row["name"].split("+")[0] for row in data.get("blocks", [])}
+        check(f"{command}: functions of interrupts", "blocks" not in data or
+              names & {"hrtimer_interrupt", "update_process_times"} and names & {"rcu_core", "__run_timers"}, names)
+        for branch in data.get("branches", []):
+            ways = branch["taken"], branch["not_taken"]
+            if sum(ways) != branch["executed"] or max(ways) > branch["executed"]:
+                check("a branch adds up", False, branch)
+
+
 def levels(count):
     mark = log_mark()
     load = start_load()
     for what in ("call", "insn", "block"):
         against_the_kernel(what)
     beside_system_calls()
+    profiles()
     rounds(int(count))
     ends_clean(load, mark)
 

@@ -14,7 +14,7 @@ import struct
 from pathlib import Path
 
 from lib import (DD, Device, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, module_file,
-                 report, run, same, session, status)
+                 report, run, same, session, status, wait_for)
 
 ROOT = Path(os.environ["JIFL_ROOT"])
 MODULES = Path(module_file()).parent
@@ -159,6 +159,35 @@ def refused_because_of_others(kernel):
         device.start_of(CALL, [Device.function(address)])
         end = run("insmod", MODULES / "jifl_direct.ko", "function=vfs_fsync_range")
         check("nor can another tracer have a session's function", end.returncode != 0, end)
+
+
+def refused_because_of_a_livepatch(kernel):
+    """A function that is livepatched: refused alone, left out of a glob."""
+    livepatch = Path("/sys/kernel/livepatch/jifl_livepatch")
+    if not livepatch.parent.exists():
+        return
+    patched, other = (kernel.all[f"{name}_proc_show"][0] for name in ("cmdline", "version"))
+    same("the livepatch loads", run("insmod", MODULES / "jifl_livepatch.ko").returncode, 0)
+    wait_for("the livepatch", lambda: (livepatch / "transition").read_text() == "0\n", 120)
+    same("its function is refused", answer(patched), ("TAKEN", EOPNOTSUPP))
+    same("with another one, it alone", answers([other, patched, other + 16])[:2], ["NO", "TAKEN"])
+    end = run("jifl", "count", "call", "fn:cmdline_proc_show", "--for", "100ms")
+    check("in one line", end.returncode == 1 and end.stderr.count("\n") == 1 and "a live patch" in end.stderr, end)
+    owner = session("call", "fn:*_proc_show", "-p", os.getpid(), "-f", "json")
+    for _ in range(5):
+        Path("/proc/version").read_text()
+        same("the livepatch takes effect", Path("/proc/cmdline").read_text(), "patched\n")
+    out, err = interrupt(owner)
+    if check("a glob with it is counted", owner.returncode == 0, err):
+        data = report(out)
+        same("the others are counted", data["by_name"]["version_proc_show"]["calls"], 5)
+        check("it is left out", "cmdline_proc_show" not in data["by_name"], data["by_name"])
+        same("and said to be", [count for why, count in data["functions"]["left_out"].items() if "live patch" in why],
+             [1])
+    (livepatch / "enabled").write_text("0")
+    wait_for("the end of the livepatch", lambda: not livepatch.exists() and run("rmmod", "jifl_livepatch").returncode == 0,
+             120)
+    same("its function is none that is refused", answer(patched), ("NO", None))
 
 
 def malformed(kernel):
@@ -365,6 +394,7 @@ def refusals():
     refused_by_name(kernel)
     refused_by_text(kernel)
     refused_because_of_others(kernel)
+    refused_because_of_a_livepatch(kernel)
     malformed(kernel)
     command_says_why(kernel)
     lines = kernel_log(mark)    # NMIs write much
