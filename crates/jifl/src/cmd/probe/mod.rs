@@ -30,7 +30,7 @@ use self::code::Parts;
 use self::groups::Groups;
 use self::live::{Live, Shape};
 use self::place::{Kernel, LeftOut, Places};
-use self::program::{Actions, Compiled, Layout};
+use self::program::{Actions, Compiled};
 use self::records::{Records, Told};
 use self::sheet::{Cost, Recorded, Sheet};
 use self::word::{What, Word};
@@ -191,14 +191,14 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.list {
         return list(args, &places, &session.targets, sink);
     }
-    let Compiled { programs, layouts } = match args.actions.is_any() {
+    let mut compiled = match args.actions.is_any() {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
         false => Compiled::default(),
     };
-    note_slow(places.splices.len(), programs.actions.is_empty());
-    session.programs = programs;
+    session.programs = std::mem::take(&mut compiled.programs);
+    note_slow(places.splices.len(), session.programs.actions.is_empty());
     session.splices = places.splices.clone();
-    let told = told(&words, &places, &layouts, &symbols);
+    let told = told(&words, &places, &compiled, &symbols);
     observe(
         args,
         session,
@@ -430,7 +430,7 @@ impl ProbeArgs {
 fn told<'a>(
     words: &'a [Word],
     places: &'a Places,
-    layouts: &'a [Layout],
+    compiled: &'a Compiled,
     symbols: &'a Symbols,
 ) -> Told<'a> {
     let mut names: Vec<&str> = places.names.iter().map(String::as_str).collect();
@@ -439,13 +439,9 @@ fn told<'a>(
             names[*place] = &word.word;
         }
     }
-    let layout = |splice: &jifl_sys::abi::Splice| {
-        let at = (splice.action as usize).checked_sub(1)?;
-        layouts.get(at)
-    };
     Told {
         names,
-        layouts: places.splices.iter().filter_map(layout).collect(),
+        layouts: compiled.layouts(),
         symbols,
     }
 }
