@@ -8,9 +8,11 @@ mod code;
 mod groups;
 mod kprobe;
 mod live;
+mod optprobe;
 mod place;
 mod program;
 mod records;
+mod refused;
 mod sheet;
 mod word;
 mod writer;
@@ -139,8 +141,8 @@ pub struct ProbeArgs {
     /// line:FILE:LINE the kernel's vmlinux with debug information
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
-    /// A row for each place of a word that means several
-    #[arg(long, conflicts_with = "census")]
+    /// A row for each place of a word that means several; with --census for each function
+    #[arg(long)]
     each: bool,
     /// Go on although more than 1,000 places are meant
     #[arg(short, long, conflicts_with = "census")]
@@ -546,15 +548,15 @@ fn left_out(all: &LeftOut) -> Option<String> {
 }
 
 fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
-    let pattern = match args.places.as_slice() {
-        [] => None,
-        [word] => Some(Pattern::parse(word).ok_or_else(|| {
-            Failure::usage(format!("{word}: --census takes fn:GLOB or mod:GLOB"))
-        })?),
-        _ => return Err(Failure::usage("--census takes one fn:GLOB or mod:GLOB")),
+    let pattern = |word: &String| {
+        Pattern::parse(word)
+            .ok_or_else(|| Failure::usage(format!("{word}: --census takes fn:GLOB and mod:GLOB")))
     };
+    let patterns = args.places.iter().map(pattern);
+    let patterns: Vec<Pattern> = patterns.collect::<Result<_, _>>()?;
     let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
-    let census = census::census(&program, pattern.as_ref())?;
+    let listed = args.vmlinux.is_none().then(census::listed);
+    let census = census::census(&program, &patterns, args.each, listed.as_deref())?;
     Sink::open(args.output.as_deref())?.write(&match args.format {
         Format::Text => fit(census.text(), width(args.output.as_deref())),
         _ => json(&census),
@@ -600,6 +602,7 @@ mod tests {
                 "--census",
                 "fn:vfs_*%return --list --yes -f json",
                 "--census mod:ext4 -f json --vmlinux vmlinux",
+                "--census fn:vfs_* mod:ext4 --each",
                 "fn:vfs_* -i 1s",
                 "fn:vfs_read --record count -f perfetto -o reads.pftrace -- ls",
                 "fn:vfs_read --record count -f chrome --for 1s",
@@ -612,7 +615,6 @@ mod tests {
                 "fn:vfs_read -i 1s --record count",
                 "fn:vfs_read -i 0",
                 "--census --for 1s",
-                "--census --each",
                 "--census --yes",
                 "fn:vfs_read --list -- ls",
                 "fn:vfs_read --ring 0",
