@@ -19,7 +19,7 @@
 
 #define JIFL_OPS_MAX		256	/* of one program */
 #define JIFL_OP_STACK		16	/* numbers */
-#define JIFL_ACTIONS_MAX	4096	/* programs of one session, as many as places */
+#define JIFL_ACTIONS_MAX	4096	/* programs of one session; places may share them */
 #define JIFL_STRINGS_MAX	65536	/* bytes of a session's strings */
 #define JIFL_STRING_MAX		256	/* bytes of one string that is read, with its end */
 #define JIFL_GROUP_MAX		64	/* bytes of the name of a group: all GROUP ops together */

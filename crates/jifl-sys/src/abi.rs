@@ -145,8 +145,23 @@ pub const SPLICE_BOUNDARY: u32 = 2;
 /// Of [`SPLICE_REFUSALS`]: the kernel changes the instruction itself.
 pub const SPLICE_OWNED: u32 = 4;
 
+/// Of [`SPLICE_REFUSALS`]: JIFL itself calls the function.
+pub const SPLICE_OWN: u32 = 6;
+
 /// Of [`REFUSALS`]: the function has no fentry site.
 pub const REFUSED_SITE: u32 = 2;
+/// Of [`REFUSALS`]: it switches tasks or stacks.
+pub const REFUSED_SCHEDULE: u32 = 5;
+/// Of [`REFUSALS`]: idle tasks and interrupts' entries run it.
+pub const REFUSED_IDLE: u32 = 6;
+/// Of [`REFUSALS`]: it changes the kernel's text.
+pub const REFUSED_PATCHING: u32 = 7;
+/// Of [`REFUSALS`]: it stops the machine.
+pub const REFUSED_STOP: u32 = 8;
+/// Of [`REFUSALS`]: it waits for RCU tasks.
+pub const REFUSED_RCU_TASKS: u32 = 9;
+/// Of [`REFUSALS`]: JIFL itself needs it.
+pub const REFUSED_OWN: u32 = 10;
 
 /// Thread id.
 pub const FILTER_PID: u32 = 1 << 0;

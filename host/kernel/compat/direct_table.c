@@ -148,7 +148,8 @@ static int exchange(unsigned long more, bool shrink)
 	mutex_lock(lock);
 	while (bits < MOST_BITS && room_of(bits) < (*at)->count + more)
 		bits++;
-	wanted = shrink ? bits < (*at)->bits : bits > max((*at)->bits, (unsigned long)FTRACE_BITS);
+	wanted = shrink ? bits < (*at)->bits :
+		 bits > max((*at)->bits, (unsigned long)FTRACE_BITS);
 	if (wanted)
 		new = copy_table(*at, bits, !shrink);
 	if (new) {

@@ -10,6 +10,7 @@ from kprobes at the same instructions.
 import csv
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import re
@@ -20,8 +21,8 @@ from collections import Counter
 from pathlib import Path
 
 from contexts import CONTEXTS, FIRE, MODULE, N, call, end_callers, worked
-from lib import Device, background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
-from probe import CALLS_ON, LEVELS, TRACING, Graphs
+from lib import SLOWNESS, Device, background, check, complaints, interrupt, kernel_log, log_mark, main, run, same, session, status
+from probe import CALLS_ON, LEVELS, ROUNDS, TRACING, Graphs, Kprobes, loop_of_work
 from trace_forms import DECODED
 
 SEED, MASK = 0x1234567812345678, (1 << 64) - 1
@@ -110,6 +111,82 @@ def fields():
         groups = {one["by"]["$ret"]: one["hits"] for one in report_of(results, "results")["groups"]}
         same("results of reads", {size: groups.get(size, 0) >= 1 for size in (1, 17, 900, 82)}, dict.fromkeys((1, 17, 900, 82), True))
         os.close(fd)
+
+
+def of_a_cgroup():
+    """`cgroup` is the number of the task's, and `str()` reads the strings of its process."""
+    group = Path("/sys/fs/cgroup/jifl-actions")
+    group.mkdir()
+    number = group.stat().st_ino
+    paths = ["/run/jifl-action", "/run/jifl-actions/\u00e4\"x", "/run/" + "jifl-actions/" * 24]
+    program = f"for path in {paths!r}:\n try: open(path)\n except OSError: pass"
+    owner, everyone = (probe("fn:do_sys_openat2", "-f", "ndjson", "--if", condition, "--record",
+                             "pid,cgroup,name=str(filename),half=str(filename,9),none=str((char *)8)")
+                       for condition in (f"cgroup == {number}", f"cgroup != {number}"))
+    inside = run("/usr/bin/python3", "-c", program, preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+    outside = run("/usr/bin/python3", "-c", program)
+    same("cgroups: the programs", (inside.returncode, outside.returncode), (0, 0))
+    wanted = [(path.encode()[:255].decode(), path[:9], None) for path in paths]
+    pids = set()
+    for name, session_, is_inside in (("inside", owner, True), ("outside", everyone, False)):
+        values = [one["values"] for one in records(session_, f"cgroups, {name}")[0]]
+        same(f"cgroups, {name}", {one["cgroup"] == number for one in values}, {is_inside})
+        found = [one for one in values if (one["name"] or "").startswith("/run/jifl-action")]
+        same(f"cgroups, {name}: strings of the process", [(one["name"], one["half"], one["none"]) for one in found], wanted)
+        pids |= {one["pid"] for one in found}
+    same("cgroups: a process each", len(pids), 2)
+    group.rmdir()
+
+
+def types_of_a_module():
+    """Fields and constants of types that a module alone describes."""
+    if run("modprobe", "loop").returncode:
+        check("Debian's kernels have loop devices", SLOWNESS > 1)
+        return
+    number, block, limit, name = 5, 1024, 1 << 20, b"named by a test"
+    owner = probe("fn:loop_configure", "-f", "ndjson", "--record",
+                  "number=lo->lo_number,fresh=lo->lo_state == Lo_unbound,block=config->block_size,"
+                  "limit=config->info.lo_sizelimit,name=str(config->info.lo_file_name),flags=config->info.lo_flags & LO_FLAGS_READ_ONLY")
+    with tempfile.TemporaryFile() as file, open(f"/dev/loop{number}", "rb") as device:
+        file.truncate(limit)
+        info = struct.pack("<QQQQQIIII64s64s32sQQ", 0, 0, 0, 0, limit, 0, 0, 0, 1, name, b"", b"", 0, 0)
+        fcntl.ioctl(device, 0x4c0a, bytearray(struct.pack("<II", file.fileno(), block) + info + bytes(64)))
+        fcntl.ioctl(device, 0x4c01)
+    found, _ = records(owner, "types of a module")
+    same("types of a module", [one["values"] for one in found],
+         [{"number": number, "fresh": 1, "block": block, "limit": limit, "name": name.decode(), "flags": 1}])
+
+
+def older_first(graphs):
+    """At one place the program of the session that was started first runs first, in copies and natively."""
+    place = f"fn:contexts_work{graphs.instructions('contexts_work')[2][0]}"
+
+    def start():
+        return probe(place, "-f", "ndjson", "--ring", "1M", "--record", "value=(u64)rdi", "--if", f"tid == {os.getpid()}")
+
+    def times(owner, name):
+        return [(one["values"]["value"], one["time_ns"]) for one in records(owner, name)[0]]
+
+    def in_order(name, first, second):
+        same(f"{name}: both have the same executions", [value for value, _ in first], [value for value, _ in second])
+        wrong = [(a, b) for (_, a), (_, b) in zip(first, second) if a > b]
+        check(f"{name}: the older is first", not wrong and any(a < b for (_, a), (_, b) in zip(first, second)), wrong[:3])
+
+    for natively in (False, True):
+        name = "natively" if natively else "in copies"
+        kprobes = Kprobes(f"contexts_work{graphs.instructions('contexts_work')[1][0]}") if natively else None
+        first, second = start(), start()
+        made = sum(call("task").values())
+        mine = times(first, f"{name}, the first")
+        # What is free now is taken by a session that is younger than the second.
+        third = start()
+        made_later = sum(call("task").values())
+        other, last = times(second, f"{name}, the second"), times(third, f"{name}, the third")
+        same(f"{name}: executions", (len(mine), len(other), len(last)), (made, made + made_later, made_later))
+        in_order(f"{name}, two sessions", mine, other[:made])
+        in_order(f"{name}, two others", other[made:], last)
+        if kprobes:
+            kprobes.clear()
 
 
 def conditions(graphs):
@@ -385,6 +462,23 @@ def bpf(graphs):
         check(f"{hint}: refused", end.returncode != 0 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
     program.close()
     other.close()
+    inside(graphs)
+
+
+def inside(graphs):
+    """At an instruction in the middle, and at each way of a branch, a BPF program sees what others see there."""
+    loop, branch = loop_of_work(graphs)
+    for place, times in ((loop, ROUNDS), (f"{branch}:taken", ROUNDS - 1), (f"{branch}:not-taken", 1)):
+        program = Bpf()
+        owner = probe(f"fn:contexts_work{place}", "-f", "json", "--bpf", program.path)
+        beside = probe(f"fn:contexts_work{place}", "-f", "json", "--hist", "(u64)rdi")
+        made = times * sum(sum(call(context).values()) for context in ("task", "timer", "ipi"))
+        group, = report_of(beside, f"beside BPF, {place}")["groups"]
+        data = report_of(owner, f"BPF, {place}")
+        total, arguments = program.read()
+        same(f"BPF, {place}: runs", (total, data["places"][0]["hits"], data["unrun"], group["hits"]), (made, made, 0, made))
+        same(f"BPF, {place}: registers", arguments, group["value"]["sum"] & MASK)
+        program.close()
 
 
 def lines_of_kprobe_events(graphs):
@@ -470,11 +564,14 @@ def actions():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
     graphs = Graphs("fn:contexts_work", "fn:vfs_read")
-    for part in (in_each_context, conditions, sums, forms, beside_kprobes, unreadable, between_accesses, full_ring, nested, bpf, lines_of_kprobe_events, bad_programs, come_and_go):
+    for part in (in_each_context, conditions, sums, forms, beside_kprobes, older_first, unreadable, between_accesses, full_ring, nested, bpf,
+                 lines_of_kprobe_events, bad_programs, come_and_go):
         part(graphs)
     if Path("/sys/kernel/btf/vmlinux").exists():
         refusals(graphs)
         fields()
+        of_a_cgroup()
+        types_of_a_module()
     else:
         end = run("jifl", "probe", "fn:vfs_read", "--record", "count", "--for", "100ms")
         check("without types: refused, and the way out", end.returncode == 2 and "use $arg0 to $arg5" in end.stderr, end)

@@ -8,9 +8,11 @@ mod code;
 mod groups;
 mod kprobe;
 mod live;
+mod optprobe;
 mod place;
 mod program;
 mod records;
+mod refused;
 mod sheet;
 mod word;
 mod writer;
@@ -30,7 +32,7 @@ use self::code::Parts;
 use self::groups::Groups;
 use self::live::{Live, Shape};
 use self::place::{Kernel, LeftOut, Places};
-use self::program::{Actions, Compiled, Layout};
+use self::program::{Actions, Compiled};
 use self::records::{Records, Told};
 use self::sheet::{Cost, Recorded, Sheet};
 use self::word::{What, Word};
@@ -139,8 +141,8 @@ pub struct ProbeArgs {
     /// line:FILE:LINE the kernel's vmlinux with debug information
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
-    /// A row for each place of a word that means several
-    #[arg(long, conflicts_with = "census")]
+    /// A row for each place of a word that means several; with --census for each function
+    #[arg(long)]
     each: bool,
     /// Go on although more than 1,000 places are meant
     #[arg(short, long, conflicts_with = "census")]
@@ -191,14 +193,14 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     if args.list {
         return list(args, &places, &session.targets, sink);
     }
-    let Compiled { programs, layouts } = match args.actions.is_any() {
+    let mut compiled = match args.actions.is_any() {
         true => program::compile(&asked, &mut places, &words, &Scopes::of_kernel())?,
         false => Compiled::default(),
     };
-    note_slow(places.splices.len(), programs.actions.is_empty());
-    session.programs = programs;
+    session.programs = std::mem::take(&mut compiled.programs);
+    note_slow(places.splices.len(), session.programs.actions.is_empty());
     session.splices = places.splices.clone();
-    let told = told(&words, &places, &layouts, &symbols);
+    let told = told(&words, &places, &compiled, &symbols);
     observe(
         args,
         session,
@@ -430,7 +432,7 @@ impl ProbeArgs {
 fn told<'a>(
     words: &'a [Word],
     places: &'a Places,
-    layouts: &'a [Layout],
+    compiled: &'a Compiled,
     symbols: &'a Symbols,
 ) -> Told<'a> {
     let mut names: Vec<&str> = places.names.iter().map(String::as_str).collect();
@@ -439,13 +441,9 @@ fn told<'a>(
             names[*place] = &word.word;
         }
     }
-    let layout = |splice: &jifl_sys::abi::Splice| {
-        let at = (splice.action as usize).checked_sub(1)?;
-        layouts.get(at)
-    };
     Told {
         names,
-        layouts: places.splices.iter().filter_map(layout).collect(),
+        layouts: compiled.layouts(),
         symbols,
     }
 }
@@ -550,15 +548,15 @@ fn left_out(all: &LeftOut) -> Option<String> {
 }
 
 fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
-    let pattern = match args.places.as_slice() {
-        [] => None,
-        [word] => Some(Pattern::parse(word).ok_or_else(|| {
-            Failure::usage(format!("{word}: --census takes fn:GLOB or mod:GLOB"))
-        })?),
-        _ => return Err(Failure::usage("--census takes one fn:GLOB or mod:GLOB")),
+    let pattern = |word: &String| {
+        Pattern::parse(word)
+            .ok_or_else(|| Failure::usage(format!("{word}: --census takes fn:GLOB and mod:GLOB")))
     };
+    let patterns = args.places.iter().map(pattern);
+    let patterns: Vec<Pattern> = patterns.collect::<Result<_, _>>()?;
     let program = Program::of(Source::of(args.vmlinux.as_deref()).open()?);
-    let census = census::census(&program, pattern.as_ref())?;
+    let listed = args.vmlinux.is_none().then(census::listed);
+    let census = census::census(&program, &patterns, args.each, listed.as_deref())?;
     Sink::open(args.output.as_deref())?.write(&match args.format {
         Format::Text => fit(census.text(), width(args.output.as_deref())),
         _ => json(&census),
@@ -604,6 +602,7 @@ mod tests {
                 "--census",
                 "fn:vfs_*%return --list --yes -f json",
                 "--census mod:ext4 -f json --vmlinux vmlinux",
+                "--census fn:vfs_* mod:ext4 --each",
                 "fn:vfs_* -i 1s",
                 "fn:vfs_read --record count -f perfetto -o reads.pftrace -- ls",
                 "fn:vfs_read --record count -f chrome --for 1s",
@@ -616,7 +615,6 @@ mod tests {
                 "fn:vfs_read -i 1s --record count",
                 "fn:vfs_read -i 0",
                 "--census --for 1s",
-                "--census --each",
                 "--census --yes",
                 "fn:vfs_read --list -- ls",
                 "fn:vfs_read --ring 0",

@@ -224,23 +224,26 @@ impl Kernel<'_> {
             // Their code need not be read to count them.
             check_number(functions.len(), confirmed, Some(&word.word))?;
         }
-        let number = functions.len() as u64;
+        let number = functions.len();
         let mut all = Vec::new();
+        // Of this word alone.
+        let mut own: BTreeMap<&'static str, usize> = BTreeMap::new();
         for function in functions {
             let address = function.address;
             let mut leave_out = |why| {
+                *own.entry(why).or_default() += 1;
                 left_out.entry(why).or_default().insert(address);
             };
             if is_entry {
                 match self.breakable(&function, function.address) {
                     Ok(entry) => all.push(Found::some(function, vec![(entry, SPLICE_BEFORE)])),
-                    Err(_) => leave_out("their code cannot be read"),
+                    Err(_) => leave_out(UNREADABLE),
                 }
                 continue;
             }
             match self.code(&function) {
-                None => leave_out("their code cannot be read"),
-                Some(code) if code.has_kprobes => leave_out("kprobes stand in them"),
+                None => leave_out(UNREADABLE),
+                Some(code) if code.has_kprobes => leave_out(KPROBES),
                 Some(code) => {
                     let places = self.matching(&word.what, &function, &code);
                     if !places.is_empty() {
@@ -250,11 +253,7 @@ impl Kernel<'_> {
             }
         }
         if all.is_empty() {
-            return Err(Failure::usage(format!(
-                "{}: none of {} functions has such an instruction",
-                word.word,
-                grouped(number)
-            )));
+            return Err(none_of(word, number, &own));
         }
         Ok(all)
     }
@@ -486,6 +485,43 @@ fn unreadable(function: &Function) -> Failure {
     ))
 }
 
+/// Why functions of a glob are left out.
+const UNREADABLE: &str = "their code cannot be read";
+const KPROBES: &str = "kprobes stand in them";
+
+/// That a word means no place in any of so many functions. `left_out`: how many of them could not
+/// be looked at, by the reason.
+fn none_of(word: &Word, number: usize, left_out: &BTreeMap<&'static str, usize>) -> Failure {
+    let shown = |number: usize| grouped(number as u64);
+    let reasons = left_out.iter();
+    let reasons: Vec<String> = reasons
+        .map(|(why, number)| format!("{why} ({})", shown(*number)))
+        .collect();
+    let reasons = reasons.join(", ");
+    let looked_at = number - left_out.values().sum::<usize>();
+    let has = match word.what {
+        What::Return => "returns",
+        _ => "has such an instruction",
+    };
+    let found = match (looked_at, left_out.is_empty()) {
+        (0, _) => format!("all {} functions are left out: {reasons}", shown(number)),
+        (_, true) => format!("none of {} functions {has}", shown(number)),
+        _ => format!(
+            "none of {} functions {has}, and {} are left out: {reasons}",
+            shown(looked_at),
+            shown(number - looked_at)
+        ),
+    };
+    let way_out = match () {
+        () if left_out.contains_key(KPROBES) => {
+            "; end the kprobes and other `jifl probe` sessions that are about them first"
+        }
+        () if left_out.contains_key(UNREADABLE) => "; be root, for /proc/kcore",
+        () => "",
+    };
+    Failure::usage(format!("{}: {found}{way_out}", word.word))
+}
+
 /// Refuses too many places, of one word or of all.
 fn check_number(number: usize, confirmed: bool, word: Option<&str>) -> Result<(), Failure> {
     let what = word.map_or_else(|| "these".into(), |word| format!("{word}: these"));
@@ -641,6 +677,35 @@ mod tests {
         assert_eq!(places.names, ["a", "c", "d"]);
         let kept: Vec<u64> = places.splices.iter().map(|one| one.address).collect();
         assert_eq!(kept, [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_glob_that_means_no_place_says_why() {
+        let message = |word: &str, number, left_out: &[(&'static str, usize)]| {
+            let word = Word::parse(word).unwrap();
+            none_of(&word, number, &left_out.iter().copied().collect()).message
+        };
+        assert_eq!(
+            message("fn:f* lock", 1200, &[]),
+            "fn:f* lock: none of 1,200 functions has such an instruction"
+        );
+        assert_eq!(
+            message("fn:f*%return", 2, &[]),
+            "fn:f*%return: none of 2 functions returns"
+        );
+        let all = message("fn:f*%return", 2, &[(KPROBES, 2)]);
+        assert!(
+            all.starts_with(
+                "fn:f*%return: all 2 functions are left out: kprobes stand in them (2)"
+            ) && all.ends_with("first"),
+            "{all}"
+        );
+        let some = message("fn:f* call", 5, &[(KPROBES, 1), (UNREADABLE, 1)]);
+        assert!(
+            some.contains("none of 3 functions has such an instruction, and 2 are left out: ")
+                && some.contains("kprobes stand in them (1), their code cannot be read (1)"),
+            "{some}"
+        );
     }
 
     #[test]

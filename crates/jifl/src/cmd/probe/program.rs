@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use clap::Args;
-use jifl_sys::abi::{Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX};
+use jifl_sys::abi::{
+    ACTIONS_MAX, Action, Code, GROUP_MAX, HIT_MAX, OPS_MAX, Op, RING_MAX, STRING_MAX,
+};
 
 use super::bpf::Loaded;
 use super::place::{Places, Spot};
@@ -13,6 +15,7 @@ use crate::base::exit::Failure;
 use crate::base::size;
 use crate::expr::{self, At, Expression, Item, Kind, Scopes, Strings};
 use crate::session::measure::Programs;
+use crate::show::text::grouped;
 
 /// Bytes of records for each CPU, if `--ring` does not say it.
 const RING: &str = "1M";
@@ -166,17 +169,23 @@ pub struct Layout {
 /// Programs, and what they write.
 #[derive(Default)]
 pub struct Compiled {
-    /// For the module.
+    /// For the module, each once.
     pub programs: Programs,
-    /// By program, in the order of `programs.actions`.
-    pub layouts: Vec<Layout>,
+    layouts: Vec<Layout>,
+    /// Of each place: an index into `layouts`.
+    of_places: Vec<usize>,
+    /// Indices into `programs.actions`, by their ops.
+    known: HashMap<Vec<Key>, u32>,
 }
+
+/// An op as a key.
+type Key = (u8, u8, u8, u32, u64);
 
 /// Compiles what is asked for at each place, and gives the places their programs. The words mean
 /// the places.
 ///
 /// # Errors
-/// An expression means nothing at a place: which, and why.
+/// An expression means nothing at a place: which, and why. There are too many programs.
 pub fn compile(
     asked: &Asked,
     places: &mut Places,
@@ -187,21 +196,25 @@ pub fn compile(
     let (splices, spots) = (&mut places.splices, &places.spots);
     let mut all = Compiled::default();
     let mut strings = Strings::default();
-    let mut known: HashMap<(&str, At, usize), u32> = HashMap::new();
+    // By what an expression depends on, the program and what it writes.
+    let mut known: HashMap<(&str, At, usize), (u32, usize)> = HashMap::new();
     for ((splice, spot), word) in splices.iter_mut().zip(spots).zip(of_splice) {
-        let action = match known.get(&(spot.function.as_str(), spot.at, word)) {
-            Some(action) => *action,
+        let key = (spot.function.as_str(), spot.at, word);
+        let (action, layout) = match known.get(&key) {
+            Some(both) => *both,
             None => {
                 let place = |why: String| Failure::usage(format!("{}: {why}", spot.name));
                 let made = program(asked, spot, &asked.fields(word), scopes, &mut strings);
                 let (ops, layout) = made.map_err(place)?;
-                all.add(asked, &ops, layout);
-                let action = all.layouts.len() as u32;
-                known.insert((spot.function.as_str(), spot.at, word), action);
-                action
+                all.layouts.push(layout);
+                let both = (all.action(asked, &ops)?, all.layouts.len() - 1);
+                known.insert(key, both);
+                both
             }
         };
-        splice.action = action;
+        // 0 is none.
+        splice.action = action + 1;
+        all.of_places.push(layout);
     }
     all.programs.strings = strings.bytes().to_vec();
     all.programs.ring = asked.ring;
@@ -209,15 +222,37 @@ pub fn compile(
 }
 
 impl Compiled {
-    fn add(&mut self, asked: &Asked, ops: &[Op], layout: Layout) {
+    /// What is written at each place.
+    pub fn layouts(&self) -> Vec<&Layout> {
+        let layout = |at: &usize| &self.layouts[*at];
+        self.of_places.iter().map(layout).collect()
+    }
+
+    /// The program of these ops.
+    fn action(&mut self, asked: &Asked, ops: &[Op]) -> Result<u32, Failure> {
+        let key = |op: &Op| (op.code, op.width, op.flags, op.arg, op.imm);
+        let key: Vec<Key> = ops.iter().map(key).collect();
+        if let Some(action) = self.known.get(&key) {
+            return Ok(*action);
+        }
+        let action = self.programs.actions.len();
+        if action == ACTIONS_MAX {
+            let most = grouped(ACTIONS_MAX as u64);
+            return Err(Failure::usage(format!(
+                "these places need more than {most} programs that differ, and a session has at \
+                 most {most}: give narrower patterns, or ask for what is computed in the same way \
+                 in all functions, as $arg0 and registers are"
+            )));
+        }
         let from = self.programs.ops.len() as u32;
         self.programs.ops.extend_from_slice(ops);
-        let mut action = Action::of(from, ops.len() as u32);
+        let mut made = Action::of(from, ops.len() as u32);
         if let Some(bpf) = &asked.bpf {
-            action.bpf = bpf.number();
+            made.bpf = bpf.number();
         }
-        self.programs.actions.push(action);
-        self.layouts.push(layout);
+        self.programs.actions.push(made);
+        self.known.insert(key, action as u32);
+        Ok(action as u32)
     }
 }
 
@@ -356,6 +391,8 @@ fn written(op: &Op) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use jifl_sys::abi::Splice;
+
     use super::*;
     use crate::base::parse::parse;
 
@@ -407,6 +444,68 @@ mod tests {
         let (ops, layout) = compiled("--stack", At::Inside).unwrap();
         assert_eq!(codes(&ops), [Hit, GroupStack, Sum]);
         assert!(layout.groups && layout.fields.is_empty());
+    }
+
+    /// Places at the beginning of so many functions, `f0` and on.
+    fn places(number: usize) -> Places {
+        let spot = |at| Spot {
+            name: format!("fn:f{at}"),
+            function: format!("f{at}"),
+            at: At::Entry,
+        };
+        Places {
+            splices: vec![Splice::default(); number],
+            spots: (0..number).map(spot).collect(),
+            of_words: vec![(0..number).collect()],
+            ..Places::default()
+        }
+    }
+
+    #[test]
+    fn the_same_program_is_there_once() {
+        let scopes = Scopes::by(Err("none here".into()));
+        let words = [Word::parse("fn:*").unwrap()];
+        let mut all = places(ACTIONS_MAX + 1);
+        let asked = asked("--record $arg0 --if comm==\"cat\"");
+        let compiled = compile(&asked, &mut all, &words, &scopes).unwrap();
+        let (programs, layouts) = (&compiled.programs, compiled.layouts());
+        assert_eq!(programs.actions.len(), 1);
+        assert_eq!(programs.actions[0].n as usize, programs.ops.len());
+        assert!(all.splices.iter().all(|splice| splice.action == 1));
+        assert_eq!(layouts.len(), all.splices.len());
+        assert!(
+            layouts
+                .iter()
+                .all(|layout| layout.fields[0].label == "$arg0")
+        );
+        // Of one function, where a result is known and where it is not.
+        let mut all = places(2);
+        all.spots[0].at = At::Return;
+        all.spots[1].at = At::TailCall;
+        let asked = super::tests::asked("--record $ret");
+        let compiled = compile(&asked, &mut all, &words, &scopes).unwrap();
+        assert_eq!(compiled.programs.actions.len(), 2);
+        assert_eq!((all.splices[0].action, all.splices[1].action), (1, 2));
+    }
+
+    #[test]
+    fn too_many_programs_are_refused_with_the_way_out() {
+        let asked = asked("--record $arg0");
+        let mut all = Compiled::default();
+        for number in 0..ACTIONS_MAX as u64 {
+            let ops = [Op::with(Code::Const, 0, number), Op::of(Code::Out)];
+            assert_eq!(all.action(&asked, &ops).unwrap() as u64, number);
+        }
+        let first = [Op::with(Code::Const, 0, 0), Op::of(Code::Out)];
+        assert_eq!(all.action(&asked, &first).unwrap(), 0);
+        let why = all.action(&asked, &[Op::of(Code::Hit)]).unwrap_err();
+        assert_eq!(why.status, crate::base::exit::USAGE);
+        let wanted = ["more than 4,096 programs", "narrower patterns", "$arg0"];
+        assert!(
+            wanted.iter().all(|part| why.message.contains(part)),
+            "{}",
+            why.message
+        );
     }
 
     #[test]
