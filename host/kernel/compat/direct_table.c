@@ -157,7 +157,7 @@ static int exchange(unsigned long more, bool shrink)
 		rcu_assign_pointer(*at, new);
 	}
 	mutex_unlock(lock);
-	/* The table of a kernel that has no direct call yet is none of kmalloc's. It has one list. */
+	/* The table of a kernel without a direct call is none of kmalloc's. It has one list. */
 	if (old && old->bits) {
 		synchronize_rcu_tasks();
 		free_table(old);

@@ -721,11 +721,7 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-<<<<<<< HEAD
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{IDLE}")
-=======
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{FIXED}")
->>>>>>> w/h2
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{IDLE}", f"fn:{FIXED}")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)
@@ -740,12 +736,9 @@ def probes(rounds="1"):
     of_another_module()
     other_forms(graphs)
     refusals(graphs)
-<<<<<<< HEAD
     idle_tasks(graphs)
     killed(graphs)
-=======
     census(graphs)
->>>>>>> w/h2
     come_and_go(int(rounds), graphs)
     same("no session is left", status()["sessions"], [])
     same("the text is as it was", texts(graphs), before)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Another tracer: a direct call, which counts calls (parameter `calls`), on a function of the
- * kernel (parameter `function`) as long as this module is loaded. Loading fails with ftrace's error.
+ * kernel (parameter `function`) as long as this module is loaded. If it cannot have the function,
+ * loading fails with ftrace's error.
  */
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
