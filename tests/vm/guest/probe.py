@@ -39,8 +39,6 @@ CALLED = "kallsyms_lookup_size_offset"
 IDLE = "tick_nohz_idle_enter"
 # It warns.
 WARNING = "refcount_warn_saturate"
-# Its loads may fault, and go on elsewhere.
-FIXED = "strncpy_from_user"
 
 INTERRUPTS = {"softirqs": ["timer", "tasklet"], "interrupts": ["hrtimer", "irq-work", "ipi", "nested"]}
 LEVELS = {"tasks": [context for context in CONTEXTS if context not in sum(INTERRUPTS.values(), [])], **INTERRUPTS}
@@ -625,7 +623,7 @@ WAYS = ["by_door", "by_counter", "by_jump", "kernels_own", "by_breakpoint", "for
 
 
 def census(graphs):
-    """Each instruction counts in the way in which a session can have it, and kprobes are jumps where the census says so."""
+    """Each instruction counts in the way in which a session can have it."""
     end = run("jifl", "probe", "--census", "--each", "-f", "json", *{f"fn:{name}" for name in [*graphs.all, *WHOLE]})
     check("the census", end.returncode == 0, end)
     rows = {row.get("function"): row for row in json.loads(end.stdout)["census"]}
@@ -648,59 +646,6 @@ def census(graphs):
         # A pattern leaves out the call of the tracer, which the entry's door counts.
         same(f"census, {function}: instructions that can be probed", rows[function]["by_counter"] + rows[function]["by_door"] - 1,
              len([place for place in listed if f"+{place}" in mine]))
-    if not rows["contexts_bare"]["optprobe"]:
-        # Return thunks are indirect jumps for 6.1.
-        figure("optimised kprobes", "left out: this machine has none")
-        return
-    functions = ["contexts_work", "contexts_many", "contexts_looped", "do_getpgid", "kfree", FIXED]
-    optimised_kprobes(graphs, {function: rows[function]["optprobe"] for function in functions})
-
-
-def places_of_kprobes(graphs, functions):
-    """Groups of instructions, as kprobe events name them, in which no two are near each other."""
-    left = {function: graphs.instructions(function) for function in functions}
-    while any(left.values()):
-        group = []
-        for function, every in left.items():
-            behind, later = 0, []
-            for place, text in every:
-                if int(place, 16) < behind:
-                    later.append((place, text))
-                    continue
-                group.append(f"{Kprobes.module(function)}{function}{place}")
-                # As many bytes as the kernel replaces at most.
-                behind = int(place, 16) + 20
-            left[function] = later
-        yield group
-
-
-def optimised_kprobes(graphs, wanted):
-    """The kernel makes jumps of so many kprobes, one for each instruction of these functions."""
-    last = "jifl_contexts:contexts_bare+0x0"
-    found = Counter()
-    for group in places_of_kprobes(graphs, wanted):
-        for name, place in [*((f"at_{index}", place) for index, place in enumerate(group)), ("last", last)]:
-            try:
-                with open(TRACING / "kprobe_events", "a", encoding="utf-8") as events:
-                    events.write(f"p:jifl/{name} {place}\n")
-                (TRACING / f"events/jifl/{name}/enable").write_text("1")
-            except OSError:
-                continue    # the kernel changes the instruction itself
-        # The kernel comes to those that were set before at the same time, or earlier.
-        wait_for("the last kprobe is a jump", lambda: any("contexts_bare+" in line for line in jumps_of_kprobes()), 400)
-        for line in jumps_of_kprobes():
-            found[line.split()[2].partition("+")[0]] += 1
-        (TRACING / "events/jifl/enable").write_text("0")
-        (TRACING / "kprobe_events").write_text("")
-    del found["contexts_bare"]
-    same("optimised kprobes", dict(found), {function: number for function, number in wanted.items() if number})
-    check("some functions have them", sum(wanted.values()) > 20 and not wanted[FIXED], wanted)
-    figure("optimised kprobes", wanted)
-
-
-def jumps_of_kprobes():
-    """Lines about kprobes that are jumps."""
-    return [line for line in Path("/sys/kernel/debug/kprobes/list").read_text().splitlines() if "[OPTIMIZED]" in line]
 
 
 def texts(graphs):
@@ -721,7 +666,7 @@ def texts(graphs):
 def probes(rounds="1"):
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{IDLE}", f"fn:{FIXED}")
+    graphs = Graphs("fn:contexts_*", "fn:do_getpgid", "fn:kfree", f"fn:{CALLED}", f"fn:{WARNING}", f"fn:{IDLE}")
     before = texts(graphs)
     each_context(graphs)
     ways(graphs, "do_getpgid", ask)
