@@ -133,16 +133,22 @@ static struct table *copy_table(const struct table *from, unsigned long bits, bo
 
 /*
  * Exchanges the table for one with room for `more` further entries, if it has less; with shrink,
- * for a small one, if it is a large one and a small one has room.
+ * for a small one, if it is a large one and a small one has room. Under jifl_session_mutex, or when
+ * the module goes.
  */
 static int exchange(unsigned long more, bool shrink)
 {
-	struct mutex *const lock = (struct mutex *)jifl_ksym("direct_mutex");
-	struct table **const at = (struct table **)jifl_ksym("direct_functions");
+	/* Looked up once: each search goes through all symbols. */
+	static struct mutex *lock;
+	static struct table **at;
 	struct table *old = NULL, *new = NULL;
 	unsigned long bits = FTRACE_BITS;
 	bool wanted;
 
+	if (!lock)
+		lock = (struct mutex *)jifl_ksym("direct_mutex");
+	if (!at)
+		at = (struct table **)jifl_ksym("direct_functions");
 	if (!lock || !at)
 		return -EOPNOTSUPP;
 	mutex_lock(lock);
