@@ -69,6 +69,11 @@ def turn(number):
     return KERNELS if SOAK else [KERNELS[number % len(KERNELS)]]
 
 
+def rounds(kernel, usual, soak):
+    """How often a test does the same: more often in the soak, where the kernel is no slow one."""
+    return soak if SOAK and kernel not in FINDERS else usual
+
+
 def share(cells, number):
     """So many of a test's cells, the machines that it runs on: others with another commit; all in
     the soak, and where the user has said on which kernels.
@@ -291,6 +296,11 @@ def build_module(source, name=None, settings=""):
         for kernel in (ROOT / "build/modules").glob("*/jifl.ko"):
             build_module_for(kernel.parent.name, source, built, name or source.stem, settings)
     return built
+
+
+def build_trouble(kernel):
+    """The module trouble for a kernel. Its functions can be entered, as those of the kernel."""
+    return built_for(build_module("modules/trouble.c", settings="REPLACEMENT := y\n"), kernel) / "trouble.ko"
 
 
 def build_module_for(release, source, built, name, settings):

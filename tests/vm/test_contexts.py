@@ -12,9 +12,9 @@ if harness.SOAK:
 
 @pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(1)])
 def test_contexts(kernel, smp, show):
-    harness.guest("contexts", 10 if harness.SOAK else 1, kernel=kernel, smp=smp, show=show)
+    harness.guest("contexts", harness.rounds(kernel, 1, 10), kernel=kernel, smp=smp, show=show)
 
 
 @pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(0)])
 def test_levels(kernel, smp, show):
-    harness.guest("levels", 60 if harness.SOAK else 8, kernel=kernel, smp=smp, show=show)
+    harness.guest("levels", harness.rounds(kernel, 8, 60), kernel=kernel, smp=smp, show=show)

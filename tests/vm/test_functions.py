@@ -12,4 +12,4 @@ import harness
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_functions(kernel, show):
     harness.build_test_module(kernel)
-    harness.guest("functions", 100 if harness.SOAK else 9, kernel=kernel, smp=2, show=show)
+    harness.guest("functions", harness.rounds(kernel, 9, 100), kernel=kernel, smp=2, show=show)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Panics inside instrumented system calls: the log has the same text as natively, and a crash
-kernel gets its dump.
+"""Panics inside instrumented system calls, functions and interrupts: the log has the same text as
+natively, and a crash kernel gets its dump.
 """
 
 import re
@@ -10,7 +10,7 @@ import pytest
 import harness
 
 # What is this run's own: when and where, registers, and words of the stack that are no frames.
-NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |Modules linked|\[last unloaded|R(?!IP: 0010)[A-Z0-9]{2}: |"
+NOT_COMPARED = re.compile(r"CPU: |Hardware name|Code: |PGD |Modules linked|\[last unloaded|R(?!IP: 0010)[A-Z0-9]{2}: |"
                           r"[CDFG][RS]\d?: |PKRU|\? |Kernel Offset|Shutting down|hrtimer: interrupt took|INFO: NMI handler|"
                           r"clocksource:|sched: |sched_clock: |NOHZ |perf: |tsc: |TSC found")
 
@@ -21,7 +21,7 @@ CRASH = ["panic", "sysrq_handle_crash", "__handle_sysrq", "write_sysrq_trigger",
 
 def panic(*arguments, kernel, append=""):
     """Runs guest/panic.py, which the machine does not survive; returns the lines of the panic."""
-    module = harness.built_for(harness.build_module("modules/trouble.c"), kernel) / "trouble.ko"
+    module = harness.build_trouble(kernel)
     words = " ".join(str(word) for word in arguments)
     run = harness.vm(f"/usr/bin/python3 -B tests/vm/guest/panic.py {words}", kernel=kernel, smp=2, check=False,
                      append=f"randomize_kstack_offset=off {append}", timeout=300, options=["--module", module])
@@ -49,14 +49,24 @@ def frames(lines):
     return [match[1] for line in lines if (match := re.match(r"(\w+)[\w.]*\+0x\w+/0x\w+( \[\w+\])?$", line))]
 
 
+CALLS = "sys:read,sys:write,sys:openat"
+FUNCTIONS = "mod:trouble"
+# What is done, what is instrumented, and the beginning of a line that only this panic has.
+CASES = [("overflow", CALLS, "BUG: TASK stack guard page was hit at"),
+         ("overflow", FUNCTIONS, "BUG: TASK stack guard page was hit at"),
+         ("irq-overflow", FUNCTIONS, "BUG: IRQ stack guard page was hit at"),
+         ("irq-null", FUNCTIONS, "Kernel panic - not syncing: Fatal exception in interrupt")]
+
+
 @pytest.mark.parametrize("kernel", harness.turn(0))
-def test_stack_overflow(kernel, show):
-    want = panic("overflow", "natively", kernel=kernel)
-    assert normal(want)[0].startswith("BUG: TASK stack guard page was hit at"), want
-    got = panic("overflow", "insn", kernel=kernel)
+@pytest.mark.parametrize("how, targets, first", harness.share(CASES, 1))
+def test_text(kernel, how, targets, first, show):
+    want = panic(how, "natively", kernel=kernel)
+    assert any(line.startswith(first) for line in normal(want)), want
+    got = panic(how, targets, kernel=kernel)
     assert normal(got) == normal(want)
     assert abs(len(frames(got)) - len(frames(want))) <= 1, (got, want)
-    show(f"{len(frames(got))} frames, {len(frames(want))} natively")
+    show(f"{how}: {len(frames(got))} frames, {len(frames(want))} natively")
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
@@ -64,7 +74,7 @@ def test_crash_kernel(kernel, show):
     # Any kernel will do, and one with KASAN needs more memory than is put aside.
     release = harness.release_of("6.12" if kernel in harness.FINDERS else kernel)
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{release}"
-    lines = panic("sysrq", "insn", image, harness.compile_program("crash_init"), kernel=kernel,
+    lines = panic("sysrq", CALLS, image, harness.compile_program("crash_init"), kernel=kernel,
                   append="crashkernel=192M")
     found = frames(lines)
     assert found[found.index("panic"):] == CRASH, lines

@@ -8,4 +8,4 @@ import harness
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_probe(kernel, show):
-    harness.guest("probe", 10 if harness.SOAK else 1, kernel=kernel, smp=2, timeout=900, show=show)
+    harness.guest("probe", harness.rounds(kernel, 1, 10), kernel=kernel, smp=2, timeout=900, show=show)

@@ -10,7 +10,7 @@ import harness
 def test_probe_plugins(kernel, show):
     harness.build_module("plugins/probes.c")
     plugins = harness.build_module("plugins/probes.c", "more_probes")
-    harness.guest("probe_plugins", plugins, 10 if harness.SOAK else 1, kernel=kernel, smp=2, timeout=600, show=show)
+    harness.guest("probe_plugins", plugins, harness.rounds(kernel, 1, 10), kernel=kernel, smp=2, timeout=600, show=show)
 
 
 @pytest.mark.parametrize("kernel", harness.turn(0))

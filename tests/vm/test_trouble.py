@@ -8,6 +8,5 @@ import harness
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_trouble(kernel, show):
-    module = harness.build_module("modules/trouble.c")
-    harness.guest("trouble", kernel=kernel, show=show, trouble=True, append="randomize_kstack_offset=off",
-                  options=["--module", harness.built_for(module, kernel) / "trouble.ko"])
+    harness.guest("trouble", kernel=kernel, show=show, trouble=True, append="randomize_kstack_offset=off log_buf_len=16M",
+                  options=["--module", harness.build_trouble(kernel)])

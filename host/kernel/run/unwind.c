@@ -13,6 +13,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/compat.h"
 #include "../compat/ksym.h"
 #include "../text/hooks.h"
 #include "../text/jump.h"
@@ -193,6 +194,44 @@ static void on_frame(struct pt_regs *regs)
 	settle(state);
 }
 
+/*
+ * A dump of the stack prints what it reads on the stack. Where a function's return is hooked
+ * (call/returns.c, and kretprobes) that is the trampoline, which has no name: the dump would have
+ * the function before it in the place of the caller. So where a dump asks for the place of a
+ * frame's return address, and the trampoline is there, the address that the unwinder knows is kept
+ * until the dump has the trampoline's name looked up. Each level has its own, as above. A task
+ * that is preempted in between, and goes on elsewhere, prints the trampoline.
+ */
+struct hooked {
+	const struct task_struct *walker;
+	unsigned long address;
+};
+
+static DEFINE_PER_CPU(struct hooked[NR_LEVELS], hooked);
+
+static void keep_hooked(const struct unwind_state *state)
+{
+	const unsigned long *slot = (unsigned long *)state->sp - 1;
+	struct hooked *found = this_cpu_ptr(&hooked[level()]);
+
+	found->walker = NULL;
+	if (unwind_done((struct unwind_state *)state) || state->regs ||
+	    (void *)slot < (void *)state->stack_info.begin ||
+	    (void *)(slot + 1) > (void *)state->stack_info.end || !jifl_compat_is_hooked(slot) ||
+	    JIFL_HOST_PLANTED(hooked_shown))
+		return;
+	found->address = state->ip;
+	found->walker = current;
+}
+
+/* The return address for which a dump has met the trampoline, which is before `next`; or 0. */
+static unsigned long original_of_hooked(unsigned long next)
+{
+	const struct hooked *found = this_cpu_ptr(&hooked[level()]);
+
+	return found->walker == current && jifl_compat_is_hooked(&next) ? found->address : 0;
+}
+
 /* The return address is on the stack below what inserted code has pushed. */
 static void on_get_return_address_ptr(struct pt_regs *regs)
 {
@@ -200,6 +239,7 @@ static void on_get_return_address_ptr(struct pt_regs *regs)
 
 	if (!unwind_done(state) && !state->regs && in_entry_piece(state->ip))
 		settle(state);
+	keep_hooked(state);
 }
 
 /* Arguments: (address). */
@@ -224,10 +264,13 @@ static void on_any_text_address(struct pt_regs *regs)
 static void on_lookup(struct pt_regs *regs)
 {
 	const unsigned long copied = original_of_copy(regs->di, false);
+	const unsigned long hooked = original_of_hooked(regs->di + 1);
 	jifl_orig orig;
 
 	if (copied)
 		regs->di = copied;
+	else if (hooked)
+		regs->di = hooked - 1;
 	else if (jifl_engine_where(regs->di, &orig) == JIFL_WHERE_EXACT)
 		regs->di = orig.v;
 	else if (jifl_engine_where(regs->di + 1, &orig) == JIFL_WHERE_EXACT)

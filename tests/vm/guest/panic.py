@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Makes the machine panic inside a system call, which is instrumented or not.
+"""Makes the machine panic inside a system call or a function, which is instrumented or not.
 
-usage: panic.py HOW KIND [CRASH_KERNEL INIT]
+usage: panic.py HOW TARGETS [CRASH_KERNEL INIT]
 
-HOW: a command for the module trouble (which must be loaded), or `sysrq`. KIND: the kind of a
-session, or `natively`. The panic starts CRASH_KERNEL, a bzImage, with the program INIT.
+HOW: a command for the module trouble (which must be loaded), or `sysrq`. TARGETS: what is
+instrumented, with commas between, or `natively`. The panic starts CRASH_KERNEL, a bzImage, with the
+program INIT.
 """
 
 import ctypes
@@ -40,9 +41,9 @@ def load_crash_kernel(image, program):
             raise OSError(ctypes.get_errno(), "kexec_file_load")
 
 
-def program(how, kind, *crash):
-    if kind != "natively":
-        session(kind, "sys:read", "sys:write", "sys:openat")
+def program(how, targets, *crash):
+    if targets != "natively":
+        session("insn", *targets.split(","))
     if crash:
         load_crash_kernel(*crash)
         # The other CPUs are in system calls, too, when the crash stops them.

@@ -4,10 +4,13 @@
  * warnings, oopses, faults that an exception table mends, stack dumps, long waits. For kernels in
  * a throwaway machine only.
  *
- * A command with a result answers in the log by "trouble: NAME: RESULT".
+ * A command with a result answers in the log by "trouble: NAME: RESULT". With "irq-" or "softirq-"
+ * before it, it is done in a hard interrupt or a softirq, and the write returns when it is done.
  */
 #include <linux/delay.h>
 #include <linux/fs.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/irqflags.h>
 #include <linux/module.h>
 #include <linux/mm.h>
@@ -249,8 +252,13 @@ static noinline unsigned long branch(unsigned long value)
 	return value + strlen(small[0]);
 }
 
+/* Where a command's interrupt has begun: on the first page of the interrupts' stack. */
+static unsigned long interrupt_sp;
+
 static unsigned long *stack_end(void)
 {
+	if (in_hardirq())
+		return (void *)(PAGE_ALIGN(interrupt_sp) - IRQ_STACK_SIZE);
 	return end_of_stack(current) + 1;	/* past the magic number */
 }
 
@@ -329,16 +337,70 @@ static const struct {
 	{ "deep", do_deep }, { "used", do_used }, { "overflow", do_overflow },
 };
 
+/* What the interrupt does. */
+static void (*to_do)(void);
+
+static void trouble_irq(struct irq_work *unused)
+{
+	interrupt_sp = current_stack_pointer;
+	to_do();
+}
+
+static void trouble_softirq(struct tasklet_struct *unused)
+{
+	to_do();
+}
+
+static DECLARE_TASKLET(tasklet, trouble_softirq);
+
+static void trouble_raise(struct irq_work *unused)
+{
+	tasklet_schedule(&tasklet);
+}
+
+static DEFINE_IRQ_WORK(irq_work, trouble_irq);
+static DEFINE_IRQ_WORK(irq_work_raise, trouble_raise);
+
+static void do_in_irq(void (*fn)(void))
+{
+	to_do = fn;
+	irq_work_queue(&irq_work);
+	irq_work_sync(&irq_work);
+}
+
+static void do_in_softirq(void (*fn)(void))
+{
+	to_do = fn;
+	/* It is done at the end of the interrupt. Whatever else may do it would have other frames. */
+	irq_work_queue(&irq_work_raise);
+	irq_work_sync(&irq_work_raise);
+	tasklet_unlock_wait(&tasklet);
+}
+
+static void do_here(void (*fn)(void))
+{
+	fn();
+}
+
+static const struct {
+	const char *prefix;
+	void (*run)(void (*fn)(void));
+} contexts[] = {
+	{ "irq-", do_in_irq }, { "softirq-", do_in_softirq }, { "", do_here },
+};
+
 static ssize_t trouble_write(struct file *file, const char __user *buf, size_t n, loff_t *pos)
 {
 	char name[32] = "";
-	int i;
+	int i, where;
 
 	if (n >= sizeof(name) || copy_from_user(name, buf, n))
 		return -EFAULT;
+	for (where = 0; !strstarts(name, contexts[where].prefix); where++)
+		;
 	for (i = 0; i < ARRAY_SIZE(troubles); i++) {
-		if (!strcmp(troubles[i].name, name)) {
-			troubles[i].fn();
+		if (!strcmp(troubles[i].name, name + strlen(contexts[where].prefix))) {
+			contexts[where].run(troubles[i].fn);
 			return n;
 		}
 	}
@@ -364,6 +426,9 @@ module_init(trouble_init);
 static void __exit trouble_exit(void)
 {
 	remove_proc_entry("trouble", NULL);
+	irq_work_sync(&irq_work);
+	irq_work_sync(&irq_work_raise);
+	tasklet_kill(&tasklet);
 	vfree(page);
 }
 module_exit(trouble_exit);
