@@ -51,6 +51,7 @@
 	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \
 	X(values_not_extended, "what is above a value in its register counts as a part of it") \
 	X(rings_not_waited_for, "tasks do not wait for the reader of their records") \
+	X(chosen_on_stack, "entry pieces are made on the stack of the task that makes the call") \
 	X(faults_untold, "paths that a fault has cut look whole") \
 	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \

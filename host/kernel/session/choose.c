@@ -3,8 +3,8 @@
  * Chooses, at a door, the sessions that a call belongs to and the entry piece that it runs.
  *
  * The filters of the target's sessions choose a set of sessions. The set has a way (mix.c). The way
- * has an entry piece, which is made when a call first needs it. If no session of the target has a
- * filter, the door is led to the piece itself, and later calls do not come here.
+ * has an entry piece, which is made when a call first needs it (choose_piece.c). If no session of
+ * the target has a filter, the door is led to the piece itself, and later calls do not come here.
  *
  * If one of the sessions replaces the function, its calls go to the replacement: to a copy of it if
  * others have the function, too, and to the session's gate (tools/replace/replace.c) if not. The
@@ -39,151 +39,13 @@
 #include "../enter/target.h"
 #include "aim.h"
 #include "choose.h"
+#include "choose_piece.h"
 #include "filter.h"
 #include "mix.h"
 #include "session.h"
 
 /* So long a task stays at a way, when a planted bug frees ways too early. */
 #define JIFL_CHOOSE_PLANTED_DELAY_US	200
-
-/* --- entry pieces: under jifl_entry_lock ---------------------------------------------- */
-
-/* Only the holder of the lock uses these two. */
-static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
-static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
-
-static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexit)
-{
-	struct jifl_session *const *s;
-	u32 n, k;
-
-	*nentry = 0;
-	*nexit = 0;
-	for (s = w->mix->in_order; *s; s++) {
-		struct jifl_aim *aim = w->target->armed[(*s)->lane];
-
-		(*s)->tool->entry(aim, jifl_choose_entry + *nentry, &n,
-				  jifl_choose_exit + *nexit, &k);
-		*nentry += n;
-		*nexit += k;
-	}
-}
-
-/* The aim of the session in this mix that replaces the way's target; NULL: none does. */
-static const struct jifl_aim *jifl_choose_replacing(const struct jifl_way *w)
-{
-	const struct jifl_session *s;
-	unsigned int lane;
-
-	for_each_member(s, w->mix, lane)
-		if (w->target->armed[lane]->gate)
-			return w->target->armed[lane];
-	return NULL;
-}
-
-/* Makes the way's entry piece. Returns 0 if the target cannot run in the cache now. */
-static u64 jifl_choose_make(struct jifl_way *w)
-{
-	const struct jifl_aim *replacing = jifl_choose_replacing(w);
-	enum jifl_cause cause = JIFL_CAUSE_NONE;
-	int context;
-	struct jifl_session *s;
-	unsigned int lane;
-	u64 calls[JIFL_LANES];
-	u32 nentry, nexit;
-	u64 piece;
-
-	if (replacing && w == &replacing->way)
-		return replacing->gate;
-	context = jifl_mix_context(w->mix);
-	if (context < 0)
-		return 0;
-	jifl_choose_inserts(w, &nentry, &nexit);
-	/* A function's call ends in the hook of its return. */
-	if (w->target->kind != JIFL_TARGET_SYSCALL)
-		nexit = 0;
-	jifl_count_put_aside(calls);
-	for_each_member(s, w->mix, lane)
-		jifl_count_translate_begin(w->target->armed[lane]);
-	piece = jifl_engine_entry_create(context,
-					 jifl_orig_at(replacing ? replacing->replacement :
-								  w->target->address),
-					 jifl_choose_entry, nentry, jifl_choose_exit, nexit,
-					 &cause);
-	jifl_count_put_back(calls);
-	if (!piece)
-		WRITE_ONCE(w->native, true);
-	return piece;
-}
-
-static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t, unsigned int lane)
-{
-	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
-
-	return aim ? aim->session : NULL;
-}
-
-static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int lane)
-{
-	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
-
-	return aim && jifl_condition_has(aim) && !JIFL_HOST_PLANTED(conditions_settled);
-}
-
-/*
- * Whether each call of the target, of whatever task, belongs to the sessions of this way and needs
- * nothing but its piece. The returns of functions are hooked call by call, conditions are looked at
- * call by call, and not all functions have a door that can lead straight.
- */
-static bool jifl_choose_is_settled(const struct jifl_way *w)
-{
-	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
-	unsigned int lane;
-
-	if (function && !w->target->door)
-		return false;
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		const struct jifl_session *s = w->mix->members[lane];
-
-		if (jifl_choose_armed(w->target, lane) != s)
-			return false;
-		if (s && (s->filter.mask || (s->slot && function)))
-			return false;
-		if (s && jifl_choose_has_condition(w->target, lane))
-			return false;
-	}
-	return true;
-}
-
-/* Whether all sessions of the way are still armed. */
-static bool jifl_choose_is_armed(const struct jifl_way *w)
-{
-	const struct jifl_session *s;
-	unsigned int lane;
-
-	for_each_member(s, w->mix, lane)
-		if (jifl_choose_armed(w->target, lane) != s)
-			return false;
-	return true;
-}
-
-/* Returns the way's piece, and makes it if there is none. 0: the call passes. Takes the lock. */
-static u64 jifl_choose_piece(struct jifl_way *w)
-{
-	unsigned long flags;
-	u64 piece;
-
-	flags = jifl_entry_lock();
-	piece = w->piece;
-	if (!piece && !jifl_mix_is_paused() && jifl_choose_is_armed(w)) {
-		piece = jifl_choose_make(w);
-		WRITE_ONCE(w->piece, piece);
-	}
-	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))
-		jifl_target_redirect(w->target, piece);
-	jifl_entry_unlock(flags);
-	return piece;
-}
 
 /* --- the call ---------------------------------------------------------------------------- */
 

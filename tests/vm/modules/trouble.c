@@ -371,7 +371,7 @@ static void do_in_irq(void (*fn)(void))
 static void do_in_softirq(void (*fn)(void))
 {
 	to_do = fn;
-	/* It is done at the end of the interrupt. Whatever else may do it would have other frames. */
+	/* It is done at the end of this interrupt, so the frames are always the same. */
 	irq_work_queue(&irq_work_raise);
 	irq_work_sync(&irq_work_raise);
 	tasklet_unlock_wait(&tasklet);

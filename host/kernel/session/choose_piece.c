@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The entry piece of a way (mix.c): made when a call first needs it, under jifl_entry_lock.
+ *
+ * Making it takes the dispatcher's stack: a function can be called where little of its task's stack
+ * is left. Nothing else uses that stack then:
+ *
+ * 1. Only the module's code does, with interrupts off, and between jifl_own_begin and jifl_own_end.
+ * 2. Whoever comes here has passed jifl_guard_check, which lets no call of the module's own in, is
+ *    at the way in of a system call, or warms in a request of its own: no code of 1. is below it.
+ * 3. From here to the end interrupts are off. Functions that are called in between are the module's
+ *    own calls: their doors let them pass. What comes in an NMI passes, too.
+ *
+ * Context: any but NMI. Nothing here sleeps or allocates.
+ */
+#include <linux/bitops.h>
+#include <linux/spinlock.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/percpu.h"
+#include "../call/condition.h"
+#include "../call/count.h"
+#include "../call/tool.h"
+#include "../enter/entry.h"
+#include "../enter/target.h"
+#include "../run/dispatch.h"
+#include "aim.h"
+#include "choose_piece.h"
+#include "mix.h"
+#include "session.h"
+
+/* Only the holder of the lock uses these two. */
+static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
+static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
+
+static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexit)
+{
+	struct jifl_session *const *s;
+	u32 n, k;
+
+	*nentry = 0;
+	*nexit = 0;
+	for (s = w->mix->in_order; *s; s++) {
+		struct jifl_aim *aim = w->target->armed[(*s)->lane];
+
+		(*s)->tool->entry(aim, jifl_choose_entry + *nentry, &n,
+				  jifl_choose_exit + *nexit, &k);
+		*nentry += n;
+		*nexit += k;
+	}
+}
+
+/* The aim of the session in this mix that replaces the way's target; NULL: none does. */
+static const struct jifl_aim *jifl_choose_replacing(const struct jifl_way *w)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, w->mix, lane)
+		if (w->target->armed[lane]->gate)
+			return w->target->armed[lane];
+	return NULL;
+}
+
+/* Makes the way's entry piece. Returns 0 if the target cannot run in the cache now. */
+static u64 jifl_choose_make(struct jifl_way *w)
+{
+	const struct jifl_aim *replacing = jifl_choose_replacing(w);
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	int context;
+	struct jifl_session *s;
+	unsigned int lane;
+	u64 calls[JIFL_LANES];
+	u32 nentry, nexit;
+	u64 piece;
+
+	if (replacing && w == &replacing->way)
+		return replacing->gate;
+	context = jifl_mix_context(w->mix);
+	if (context < 0)
+		return 0;
+	jifl_choose_inserts(w, &nentry, &nexit);
+	/* A function's call ends in the hook of its return. */
+	if (w->target->kind != JIFL_TARGET_SYSCALL)
+		nexit = 0;
+	jifl_count_put_aside(calls);
+	for_each_member(s, w->mix, lane)
+		jifl_count_translate_begin(w->target->armed[lane]);
+	piece = jifl_engine_entry_create(context,
+					 jifl_orig_at(replacing ? replacing->replacement :
+								  w->target->address),
+					 jifl_choose_entry, nentry, jifl_choose_exit, nexit,
+					 &cause);
+	jifl_count_put_back(calls);
+	if (!piece)
+		WRITE_ONCE(w->native, true);
+	return piece;
+}
+
+static const struct jifl_session *jifl_choose_armed(const struct jifl_target *t, unsigned int lane)
+{
+	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+	return aim ? aim->session : NULL;
+}
+
+static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int lane)
+{
+	const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+	return aim && jifl_condition_has(aim) && !JIFL_HOST_PLANTED(conditions_settled);
+}
+
+bool jifl_choose_is_settled(const struct jifl_way *w)
+{
+	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
+	unsigned int lane;
+
+	if (function && !w->target->door)
+		return false;
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		const struct jifl_session *s = w->mix->members[lane];
+
+		if (jifl_choose_armed(w->target, lane) != s)
+			return false;
+		if (s && (s->filter.mask || (s->slot && function)))
+			return false;
+		if (s && jifl_choose_has_condition(w->target, lane))
+			return false;
+	}
+	return true;
+}
+
+/* Whether all sessions of the way are still armed. */
+static bool jifl_choose_is_armed(const struct jifl_way *w)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, w->mix, lane)
+		if (jifl_choose_armed(w->target, lane) != s)
+			return false;
+	return true;
+}
+
+struct jifl_choose_wanted {
+	struct jifl_way *way;
+	u64 piece;
+};
+
+static void jifl_choose_piece_there(void *arg)
+{
+	struct jifl_choose_wanted *wanted = arg;
+	struct jifl_way *w = wanted->way;
+	unsigned long flags;
+	u64 piece;
+
+	flags = jifl_entry_lock();
+	piece = w->piece;
+	if (!piece && !jifl_mix_is_paused() && jifl_choose_is_armed(w)) {
+		piece = jifl_choose_make(w);
+		WRITE_ONCE(w->piece, piece);
+	}
+	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))
+		jifl_target_redirect(w->target, piece);
+	jifl_entry_unlock(flags);
+	wanted->piece = piece;
+}
+
+u64 jifl_choose_piece(struct jifl_way *w)
+{
+	struct jifl_choose_wanted wanted = { .way = w };
+	const unsigned long flags = jifl_own_irq_save();
+
+	if (JIFL_HOST_PLANTED(chosen_on_stack))
+		jifl_choose_piece_there(&wanted);
+	else
+		jifl_dispatch_call(jifl_choose_piece_there, &wanted);
+	jifl_own_irq_restore(flags);
+	return wanted.piece;
+}
