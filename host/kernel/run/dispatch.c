@@ -24,8 +24,11 @@
 #include "events.h"
 #include "stubs.h"
 
-/* Deep enough for a translation; vmalloc puts a hole below it. */
-#define STACK_SIZE	(16 * 1024)
+/*
+ * Deep enough for a translation, and for what the kernel's locks say on a kernel that checks them;
+ * vmalloc puts a hole below it.
+ */
+#define STACK_SIZE	THREAD_SIZE
 
 DEFINE_PER_CPU(struct jifl_cpu, jifl_cpu);
 

@@ -199,8 +199,12 @@ static void on_frame(struct pt_regs *regs)
  * (call/returns.c, and kretprobes) that is the trampoline, which has no name: the dump would have
  * the function before it in the place of the caller. So where a dump asks for the place of a
  * frame's return address, and the trampoline is there, the address that the unwinder knows is kept
- * until the dump has the trampoline's name looked up. Each level has its own, as above. A task
- * that is preempted in between, and goes on elsewhere, prints the trampoline.
+ * until the walk goes on. Meanwhile the dump has the trampoline's name looked up. Each level has
+ * its own, as above.
+ *
+ * Not all is told: a task that goes on elsewhere in between prints the trampoline. A trampoline
+ * that is left over on the stack, which a dump marks by "?", has the caller's name of the frame
+ * behind it. Where function_graph has hooked the same return, its own trampoline is printed.
  */
 struct hooked {
 	const struct task_struct *walker;
@@ -209,27 +213,50 @@ struct hooked {
 
 static DEFINE_PER_CPU(struct hooked[NR_LEVELS], hooked);
 
-static void keep_hooked(const struct unwind_state *state)
+/* The frame's return address, if the trampoline stands in its place on the stack; or 0. */
+static unsigned long behind_hook(struct unwind_state *state)
 {
 	const unsigned long *slot = (unsigned long *)state->sp - 1;
-	struct hooked *found = this_cpu_ptr(&hooked[level()]);
 
-	found->walker = NULL;
-	if (unwind_done((struct unwind_state *)state) || state->regs ||
-	    (void *)slot < (void *)state->stack_info.begin ||
+	if (unwind_done(state) || state->regs || (void *)slot < (void *)state->stack_info.begin ||
 	    (void *)(slot + 1) > (void *)state->stack_info.end || !jifl_compat_is_hooked(slot) ||
 	    JIFL_HOST_PLANTED(hooked_shown))
-		return;
-	found->address = state->ip;
-	found->walker = current;
+		return 0;
+	return state->ip;
+}
+
+/* 0: nothing is to be kept any more. */
+static void keep_hooked(unsigned long address)
+{
+	struct hooked *found;
+
+	preempt_disable_notrace();
+	found = this_cpu_ptr(&hooked[level()]);
+	found->address = address;
+	found->walker = address ? current : NULL;
+	preempt_enable_notrace();
 }
 
 /* The return address for which a dump has met the trampoline, which is before `next`; or 0. */
 static unsigned long original_of_hooked(unsigned long next)
 {
-	const struct hooked *found = this_cpu_ptr(&hooked[level()]);
+	const struct hooked *found;
+	unsigned long address;
 
-	return found->walker == current && jifl_compat_is_hooked(&next) ? found->address : 0;
+	if (!jifl_compat_is_hooked(&next))
+		return 0;
+	preempt_disable_notrace();
+	found = this_cpu_ptr(&hooked[level()]);
+	address = found->walker == current ? found->address : 0;
+	preempt_enable_notrace();
+	return address;
+}
+
+/* The walk goes on. */
+static void on_next_frame(struct pt_regs *regs)
+{
+	keep_hooked(0);
+	on_frame(regs);
 }
 
 /* The return address is on the stack below what inserted code has pushed. */
@@ -239,7 +266,7 @@ static void on_get_return_address_ptr(struct pt_regs *regs)
 
 	if (!unwind_done(state) && !state->regs && in_entry_piece(state->ip))
 		settle(state);
-	keep_hooked(state);
+	keep_hooked(behind_hook(state));
 }
 
 /* Arguments: (address). */
@@ -263,14 +290,15 @@ static void on_any_text_address(struct pt_regs *regs)
 /* Arguments: (address, ...). %pB passes the return address less one, which is in the call. */
 static void on_lookup(struct pt_regs *regs)
 {
-	const unsigned long copied = original_of_copy(regs->di, false);
 	const unsigned long hooked = original_of_hooked(regs->di + 1);
+	unsigned long copied;
 	jifl_orig orig;
 
+	if (hooked)
+		regs->di = hooked - 1;
+	copied = original_of_copy(regs->di, false);
 	if (copied)
 		regs->di = copied;
-	else if (hooked)
-		regs->di = hooked - 1;
 	else if (jifl_engine_where(regs->di, &orig) == JIFL_WHERE_EXACT)
 		regs->di = orig.v;
 	else if (jifl_engine_where(regs->di + 1, &orig) == JIFL_WHERE_EXACT)
@@ -328,7 +356,7 @@ static void on_perf_callchain(struct pt_regs *regs)
 }
 
 static struct jifl_hook hooks[] = {
-	{ "unwind_next_frame", on_frame, true },
+	{ "unwind_next_frame", on_next_frame, true },
 	{ "unwind_get_return_address", on_frame, true },
 	{ "unwind_get_return_address_ptr", on_get_return_address_ptr, false },
 	{ "__kernel_text_address", on_any_text_address, true },

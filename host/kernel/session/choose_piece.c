@@ -5,11 +5,15 @@
  * Making it takes the dispatcher's stack: a function can be called where little of its task's stack
  * is left. Nothing else uses that stack then:
  *
- * 1. Only the module's code does, with interrupts off, and between jifl_own_begin and jifl_own_end.
- * 2. Whoever comes here has passed jifl_guard_check, which lets no call of the module's own in, is
- *    at the way in of a system call, or warms in a request of its own: no code of 1. is below it.
- * 3. From here to the end interrupts are off. Functions that are called in between are the module's
- *    own calls: their doors let them pass. What comes in an NMI passes, too.
+ * 1. Only the module's code does: the dispatcher, and what jifl_dispatch_call calls, here and in
+ *    tools/probe/catch.c. Interrupts are off there, and nothing there can be traced or has a door
+ *    but between jifl_own_begin and jifl_own_end.
+ * 2. Whoever comes here is on another stack: at the way in of a system call, in a request of its
+ *    own (session/warm.c), or behind jifl_guard_check, which lets no call of the module's own in.
+ * 3. From here to the end interrupts are off, and calls are the module's own: their doors let them
+ *    pass, as NMIs do. What runs on the dispatcher's stack counts as of the level of interrupts
+ *    (store/level.h). jifl_entry_lock says for that level that the module runs, before it takes the
+ *    lock, which has a door.
  *
  * Context: any but NMI. Nothing here sleeps or allocates.
  */

@@ -374,7 +374,7 @@ static void do_in_softirq(void (*fn)(void))
 	/* It is done at the end of this interrupt, so the frames are always the same. */
 	irq_work_queue(&irq_work_raise);
 	irq_work_sync(&irq_work_raise);
-	tasklet_unlock_wait(&tasklet);
+	tasklet_kill(&tasklet);
 }
 
 static void do_here(void (*fn)(void))
