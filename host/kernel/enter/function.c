@@ -171,6 +171,11 @@ u32 jifl_function_place_of(u64 to)
 	return to + (IS_ENABLED(CONFIG_X86_KERNEL_IBT) ? ENDBR_INSN_SIZE : 0);
 }
 
+bool jifl_function_leads(const struct jifl_target *t, u64 to)
+{
+	return t->door && READ_ONCE(*t->door) == jifl_function_place_of(to);
+}
+
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
 	const bool asks = to == (u64)(unsigned long)jifl_entry_slow;

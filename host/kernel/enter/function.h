@@ -18,6 +18,8 @@ unsigned long jifl_function_stub_address(void);
  * jifl_target_type.redirect.
  */
 u32 jifl_function_place_of(u64 to);
+/* Whether the target's door leads straight to this piece. Any context. */
+bool jifl_function_leads(const struct jifl_target *t, u64 to);
 
 /*
  * Why the function that begins at this address cannot be a target; JIFL_REFUSED_NO: it can. Process

@@ -94,8 +94,11 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 {
 	u64 piece = READ_ONCE(w->piece);
 
-	/* The door leads here again since another session's start or end. */
-	if (piece && !jifl_choose_is_settled(w))
+	/*
+	 * The door can lead to the piece, and does not since another session's start or end: it is
+	 * to do so again. It does already where calls in interrupts come here.
+	 */
+	if (piece && (jifl_function_leads(w->target, piece) || !jifl_choose_is_settled(w)))
 		return piece;
 	if (!piece && (READ_ONCE(w->native) || jifl_engine_is_full()))
 		return 0;
