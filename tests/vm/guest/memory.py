@@ -95,25 +95,29 @@ def failing_loads(module):
     check("some were", 10 < n < 100, n)
 
 
-def count(calls):
+def count(calls, target="sys:getresuid"):
     """One session; (exit status, lines of its error, calls, missed)."""
     Path("/tmp/report").unlink(missing_ok=True)
-    end = run("jifl", "count", "insn", "sys:getresuid", "-f", "json", "-o", "/tmp/report", "--", calls, CALLS)
+    end = run("jifl", "count", "insn", target, "-f", "json", "-o", "/tmp/report", "--", calls, CALLS)
     if end.returncode:
         return end.returncode, end.stderr, 0, 0
-    target = report(Path("/tmp/report").read_text())["by_name"].get("getresuid", {"calls": 0, "missed": CALLS})
-    return 0, end.stderr, target["calls"], target["missed"]
+    found = report(Path("/tmp/report").read_text())["by_name"].get(target.split(":")[1], {"calls": 0, "missed": CALLS})
+    return 0, end.stderr, found["calls"], found["missed"]
 
 
-def failing_session(calls, what, others):
-    """The nth allocation from here on fails, for every n of a session. As many others run."""
-    n = 1
+def failing_session(calls, what, others, target="sys:getresuid", each=100):
+    """The nth allocation from here on fails, for every n of a session. As many others run.
+
+    Of more than `each` allocations, as of return hooks one by one on 6.1, it does some.
+    """
+    n, made = 1, 0
     before = int((PARAMETERS / "failed").read_text())
-    while n < 100:
+    while n < 10000:
         (PARAMETERS / "fail_nth").write_text(str(n))
-        exit_status, error, counted, missed = count(calls)
-        if int((PARAMETERS / "failed").read_text()) - before == n - 1:
+        exit_status, error, counted, missed = count(calls, target)
+        if int((PARAMETERS / "failed").read_text()) - before == made:
             break
+        made += 1
         if exit_status:
             check(f"allocation {n} of {what} fails: one line says so",
                   exit_status in (1, 3) and error.count("\n") == 1, (exit_status, error))
@@ -121,16 +125,17 @@ def failing_session(calls, what, others):
             same(f"allocation {n} of {what} fails: calls are counted or missed", counted + missed, CALLS)
         (PARAMETERS / "fail_nth").write_text("0")
         same(f"allocation {n} of {what}: no session is left", len(status()["sessions"]), others)
-        same(f"allocation {n} of {what}: the next session counts", count(calls)[2:], (CALLS, 0))
-        n += 1
-    figure(f"allocations of {what} that were made to fail", n - 1)
-    add("failures injected", n - 1)
-    check("some were", 3 < n < 100, n)
+        same(f"allocation {n} of {what}: the next session counts", count(calls, target)[2:], (CALLS, 0))
+        n += 1 if n < each else n // 2
+    figure(f"allocations of {what} that were made to fail", f"{made}, there are fewer than {n}")
+    add("failures injected", made)
+    check("some were, and then there were no more", 3 < made and n < 10000, (made, n))
     (PARAMETERS / "fail_nth").write_text("0")
 
 
 def failing_sessions(calls):
     failing_session(calls, "a session", 0)
+    failing_session(calls, "a session of a function", 0, "fn:__x64_sys_getresuid", each=30)
     # What calls need that both match is allocated, too.
     other = session("block", "sys:getresuid", "-n", "calls")
     failing_session(calls, "a session beside another", 1)
