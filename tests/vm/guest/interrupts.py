@@ -131,8 +131,9 @@ def storms(events, sampler, period):
         if asked:
             nmis(events)
         data = report(interrupt(owner)[0])
-        figure(f"{what}: calls, missed", (sum(target["calls"] for target in data["targets"]), data["missed_by"]
-                                          if "missed_by" in data else data["missed"]))
+        calls = sum(target["calls"] for target in data["targets"])
+        check(f"{what}: calls were counted", calls > 1000, calls)
+        figure(f"{what}: calls, missed", (calls, data["missed_by"]))
     same("no session is left", status()["sessions"], [])
 
 
