@@ -2,9 +2,23 @@
 //! What sessions do, by their kind. The list below is the only one in the command; the module's is
 //! `JIFL_TOOLS` of include/uapi/jifl.h.
 
-/// Declares [`Kind`]: doc, name, number, name in reports, whether results hold kernel addresses.
+/// What the command must know of a kind before it asks the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// The results contain addresses of the kernel. The module gives them only to who may see
+    /// `/proc/kallsyms`.
+    Addresses,
+    /// Functions can be its targets without what they call: `SCOPE_ONLY`.
+    Alone,
+    /// Calls can be taken over in their middle: `FLAG_ADOPT`.
+    Adopts,
+    /// A call has a value, which is how much was counted inside it.
+    Value,
+}
+
+/// Declares [`Kind`]: doc, name, number, name in reports, facts.
 macro_rules! kinds {
-    ($( $(#[$meta:meta])* $kind:ident = $number:literal, $name:literal, $addresses:literal; )*) => {
+    ($( $(#[$meta:meta])* $kind:ident = $number:literal, $name:literal, [$($fact:ident),*]; )*) => {
         /// What a session inserts.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u32)]
@@ -19,10 +33,11 @@ macro_rules! kinds {
                 match self { $( Kind::$kind => $name, )* }
             }
 
-            /// True if the results of such a session contain addresses of the kernel. The module
-            /// gives them only to who may see `/proc/kallsyms`.
-            pub fn shows_addresses(self) -> bool {
-                match self { $( Kind::$kind => $addresses, )* }
+            /// Whether this is so of such sessions. The module decides the same by the structure
+            /// of the tool; a test compares both.
+            pub fn is(self, fact: Fact) -> bool {
+                let facts: &[Fact] = match self { $( Kind::$kind => &[$(Fact::$fact),*], )* };
+                facts.contains(&fact)
             }
         }
     };
@@ -30,29 +45,29 @@ macro_rules! kinds {
 
 kinds! {
     /// Nothing: the bare cost of the cache.
-    None = 0, "none", false;
+    None = 0, "none", [Alone, Adopts];
     /// System calls, nothing inside them.
-    Call = 1, "call", false;
+    Call = 1, "call", [Alone];
     /// Instructions executed.
-    Insn = 2, "insn", false;
+    Insn = 2, "insn", [Alone, Adopts, Value];
     /// Basic blocks executed.
-    Block = 3, "block", false;
+    Block = 3, "block", [Alone, Adopts, Value];
     /// A plugin's own callbacks.
-    Plugin = 4, "plugin", false;
+    Plugin = 4, "plugin", [];
     /// Functions entered, counted and recorded.
-    Trace = 5, "trace", true;
+    Trace = 5, "trace", [Addresses, Value];
     /// Executions of each basic block.
-    Profile = 6, "profile", true;
+    Profile = 6, "profile", [Addresses, Alone, Adopts];
     /// Basic blocks executed, recorded in their order.
-    Path = 7, "path", true;
+    Path = 7, "path", [Addresses];
     /// Waits for locks, and retries of locked cmpxchg.
-    Lock = 8, "lock", true;
+    Lock = 8, "lock", [Addresses];
     /// What is loaded and stored, recorded.
-    Mem = 9, "mem", true;
+    Mem = 9, "mem", [Addresses];
     /// Executions of places in functions.
-    Probe = 10, "probe", false;
+    Probe = 10, "probe", [Alone, Adopts];
     /// Calls of one function go to another.
-    Replace = 11, "replace", false;
+    Replace = 11, "replace", [];
 }
 
 impl Kind {

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    Action, Code, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
+    Action, Code, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
     REFUSALS, REFUSED_SITE, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop,
     TARGET_FUNCTION, TargetSpec,
 };
@@ -185,18 +185,10 @@ impl Session {
     /// # Errors
     /// Its kind records, or one of its targets is a system call.
     pub fn check_only(&self) -> Result<(), Failure> {
-        let kinds = [
-            Kind::None,
-            Kind::Call,
-            Kind::Insn,
-            Kind::Block,
-            Kind::Profile,
-            Kind::Probe,
-        ];
         if !self.only {
             return Ok(());
         }
-        if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
+        if !self.is(Fact::Alone) {
             return Err(Failure::usage(
                 "--only goes with count, prof, cover and branch: all else follows what a function \
                  calls",
@@ -230,14 +222,7 @@ impl Session {
     /// # Errors
     /// It needs the beginning of each call, or it has no function.
     pub fn may_adopt(&self) -> Result<(), Failure> {
-        let kinds = [
-            Kind::None,
-            Kind::Insn,
-            Kind::Block,
-            Kind::Profile,
-            Kind::Probe,
-        ];
-        if !kinds.map(|kind| kind as u32).contains(&self.start.kind) {
+        if !self.is(Fact::Adopts) {
             return Err(Failure::usage(
                 "--adopt goes with count insn, block and none, prof, cover and branch: all else \
                  needs the beginning of a call",
@@ -250,6 +235,11 @@ impl Session {
             ));
         }
         Ok(())
+    }
+
+    /// Whether this is so of sessions of its kind.
+    fn is(&self, fact: Fact) -> bool {
+        is(&self.start, fact)
     }
 
     /// That a place cannot be probed, and why.
@@ -322,6 +312,11 @@ impl Session {
         functions.left_out.sort_by_key(|(_, count)| Reverse(*count));
         functions
     }
+}
+
+/// Whether this is so of sessions of this one's kind.
+fn is(start: &Start, fact: Fact) -> bool {
+    Kind::from_number(start.kind).is_some_and(|kind| kind.is(fact))
 }
 
 /// Why a function is no target; words of this command for a reason that a newer module added.
@@ -416,8 +411,7 @@ fn read_row(
     if asked && !ask(door, &mut stat, Some(&mut counts))? {
         return Ok(None);
     }
-    let kinds = [Kind::Insn, Kind::Block, Kind::Trace].map(|kind| kind as u32);
-    let inside = kinds.contains(&start.kind) || start.flags & FLAGS_VALUE != 0;
+    let inside = is(start, Fact::Value) || start.flags & FLAGS_VALUE != 0;
     let percentile = |percent| {
         let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
         value.filter(|_| inside)
@@ -499,12 +493,10 @@ fn refused(
         Some(Errno::PERM) if start.kind == Kind::Replace as u32 => Failure::cannot(
             "a function is replaced only for users who may load modules: CAP_SYS_MODULE is needed",
         ),
-        Some(Errno::PERM) if Kind::from_number(start.kind).is_some_and(Kind::shows_addresses) => {
-            Failure::cannot(
-                "functions are shown only to users who may see kernel addresses: set \
+        Some(Errno::PERM) if is(start, Fact::Addresses) => Failure::cannot(
+            "functions are shown only to users who may see kernel addresses: set \
                  kernel.kptr_restrict=1, and be root",
-            )
-        }
+        ),
         Some(Errno::ALREADY) => Failure::failed(format!(
             "{} records already, and one session at a time can: wait for its end, or `jifl detach \
              {}`",
