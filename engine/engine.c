@@ -287,6 +287,27 @@ int jifl_engine_context_at(u64 addr)
 	return jifl_cache_where_context(addr);
 }
 
+bool jifl_engine_asker(u64 addr, jifl_orig *orig, void **arg)
+{
+	const int context = jifl_cache_where_context(addr);
+
+	*orig = jifl_orig_at(0);
+	jifl_cache_where(addr, CACHE_AT_RETURN, orig);
+	if (context < 0 || !__atomic_load_n(&cache.contexts[context].used, __ATOMIC_RELAXED))
+		return false;
+	*arg = cache.contexts[context].arg;
+	return true;
+}
+
+/* No part of the block has run before addr; where it asks, the host has answered. */
+static bool is_start(const struct cache_block *b, u64 addr)
+{
+	const u64 start = cache_address(b->start);
+
+	return addr == start ||
+	       (b->flags & CACHE_BLOCK_ASKS && addr == start + cache.map[b->map]);
+}
+
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 {
 	jifl_orig orig;
@@ -296,8 +317,7 @@ enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 		return JIFL_TRAP_NONE;
 	f->target = orig.v;
 	f->exit = cache.contexts[cache.blocks[block].context].lookup_exit;
-	return addr == cache_address(cache.blocks[block].start) ? JIFL_TRAP_START :
-								   JIFL_TRAP_INSIDE;
+	return is_start(&cache.blocks[block], addr) ? JIFL_TRAP_START : JIFL_TRAP_INSIDE;
 }
 
 void jifl_engine_invalidate(jifl_orig addr, u32 len)

@@ -67,6 +67,13 @@ struct jifl_config {
 	 * do.
 	 */
 	bool keeps_r11;
+	/*
+	 * Called where a block begins that asks (struct ir_block), with the stack as it is there.
+	 * jifl_engine_asker knows the block by the return address. The function may change flags,
+	 * and registers that have no value where a compiled function begins. It may return to any
+	 * code instead, with the same stack. 0: no block asks.
+	 */
+	u64 asks;
 	bool lahf;		/* the processor has lahf and sahf in 64-bit mode */
 	bool interrupts;	/* inserted code may, and has to, switch interrupts off */
 	/* All compiled functions begin with 5 bytes for tracers. Nothing else does. */
@@ -268,6 +275,13 @@ bool jifl_engine_is_doomed(u64 addr);
  * jifl_engine_where.
  */
 int jifl_engine_context_at(u64 addr);
+
+/*
+ * The block that has called struct jifl_config's asks, by the return address: its original address
+ * and what its context was created with. False: that context has been destroyed. As
+ * jifl_engine_where.
+ */
+bool jifl_engine_asker(u64 addr, jifl_orig *orig, void **arg);
 
 /*
  * jifl_engine_where with is_return, jifl_engine_where_insn without, for code between original

@@ -123,6 +123,7 @@ static void emit_straight_ahead(int context, struct ir_block *b, struct ir_block
 		if (followed)
 			source[unit.nblocks].flags |= CACHE_BLOCK_FALLS;
 		instrument(context, b);
+		source[unit.nblocks].flags |= b->asks ? CACHE_BLOCK_ASKS : 0;
 		emit_block(&unit, b, followed);
 		t = b;
 		b = next;

@@ -28,6 +28,7 @@ enum cache_block_flags {
 	CACHE_BLOCK_NATIVE = 2,	/* leaves; counts an exit, if the context is not limited there */
 	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset behind its call */
 	CACHE_BLOCK_FALLS = 8,	/* runs, or its call returns, into the next block */
+	CACHE_BLOCK_ASKS = 16,	/* its first piece asks the host: struct jifl_config, asks */
 };
 
 struct cache_block {

@@ -80,6 +80,7 @@ int jifl_cache_init(const struct jifl_config *config)
 		.thread_words = config->thread_words,
 		.targets_end = config->targets_end,
 		.keeps_r11 = config->keeps_r11,
+		.asks = config->asks,
 		.lahf = config->lahf,
 		.interrupts = config->interrupts,
 		.poison = config->poison,

@@ -65,6 +65,7 @@ struct emit_config {
 	s32 thread_words;	/* this and the next two as in struct jifl_config */
 	u32 targets_end;
 	bool keeps_r11;
+	u64 asks;		/* as in struct jifl_config */
 	bool lahf;		/* the processor has it in 64-bit mode */
 	bool interrupts;	/* inserted code may, and has to, switch them off */
 	bool poison;		/* put garbage into what is dead where something is inserted */

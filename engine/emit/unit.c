@@ -328,11 +328,23 @@ static void emit_with_inserts(struct emit_unit *u, struct ir_block *b, bool foll
 		emit_at(u, b, &l, i, followed);
 }
 
+/* A nop follows: so the return address is inside inserted code, and its frame is the block's. */
+static void emit_asks(struct emit_unit *u)
+{
+	const u32 from = x86_here(&u->hot);
+
+	x86_call_out(&u->hot, u->config->asks);
+	x86_u8(&u->hot, 0x90);
+	emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);
+}
+
 void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 {
 	struct emit_block *eb = block_begin(u);
 	u32 from;
 
+	if (b->asks)
+		emit_asks(u);
 	if (!b->ninserts)
 		emit_insns(u, b, 0, b->ninsns, followed);
 	else if (!emit_with_counter(u, b, followed))

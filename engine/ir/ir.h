@@ -264,6 +264,11 @@ struct ir_block {
 	u32 src_len;		/* bytes of original code */
 	bool inserts_full;	/* an insert was refused for want of room */
 	bool sets_df;		/* an instruction of the block sets DF */
+	/*
+	 * The host is asked each time before anything of the block runs: struct jifl_config, asks.
+	 * Only for blocks where compiled functions begin.
+	 */
+	bool asks;
 	struct ir_insn insns[IR_BLOCK_INSNS];
 	struct ir_insert inserts[IR_BLOCK_INSERTS];
 };

@@ -132,6 +132,7 @@ static int jifl_main_engine(void)
 		.training_hits = JIFL_TRAINING_HITS,
 		.red_zone = 0,
 		.endbr = IS_ENABLED(CONFIG_X86_KERNEL_IBT),
+		.asks = (unsigned long)jifl_inside_stub,
 		.lahf = boot_cpu_has(X86_FEATURE_LAHF_LM),
 		.interrupts = true,
 		.fentry = IS_ENABLED(CONFIG_DYNAMIC_FTRACE) && IS_ENABLED(CONFIG_HAVE_FENTRY),

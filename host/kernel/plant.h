@@ -64,6 +64,8 @@
 	X(stoppers_entered, "threads that stop the machine enter the cache") \
 	X(names_not_refused, "functions that are refused by name are targets") \
 	X(nested_entered, "calls inside a call of the same session take its place") \
+	X(inside_alone, "calls inside others' calls leave those out") \
+	X(skips_untold, "what a door skips inside others' calls is not told to these") \
 	X(nested_untold, "calls of functions inside the cache are not seen") \
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \

@@ -79,18 +79,23 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
 	return !u || jifl_under_holds(u, facts->caller);
 }
 
-/* Inserted where a function begins that copies call. */
-static void nested(struct jifl_aim *aim, unsigned long arg0, unsigned long caller, bool counted)
+void jifl_condition_tell(struct jifl_aim *aim, bool counted, const struct jifl_facts *facts)
 {
-	const struct jifl_facts facts = { .caller = caller, .arg0 = arg0 };
-
 	if (!jifl_filter_has_level(&aim->session->filter, jifl_level()) ||
-	    (!jifl_condition_holds(aim, &facts) && !JIFL_HOST_PLANTED(nested_unconditional)))
+	    (!jifl_condition_holds(aim, facts) && !JIFL_HOST_PLANTED(nested_unconditional)))
 		return;
 	if (counted)
 		jifl_count_begin(aim);
 	else
 		jifl_count_miss(aim, JIFL_MISS_NESTED);
+}
+
+/* Inserted where a function begins that copies call. */
+static void nested(struct jifl_aim *aim, unsigned long arg0, unsigned long caller, bool counted)
+{
+	const struct jifl_facts facts = { .caller = caller, .arg0 = arg0 };
+
+	jifl_condition_tell(aim, counted, &facts);
 }
 
 void jifl_condition_nested(struct jifl_aim *aim, bool counted, struct ir_insert *ins)

@@ -31,5 +31,7 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
  * that are meant are counted, else they are missed.
  */
 void jifl_condition_nested(struct jifl_aim *aim, bool counted, struct ir_insert *ins);
+/* The same at once. Preemption is off. */
+void jifl_condition_tell(struct jifl_aim *aim, bool counted, const struct jifl_facts *facts);
 
 #endif

@@ -347,12 +347,11 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 	};
 }
 
-/* Returns a function's instructions before its door: an endbr64, if it has one, and the site. */
-static u32 jifl_count_skipped(const struct jifl_aim *aim)
+u32 jifl_count_skipped(const struct jifl_target *t)
 {
-	if (aim->target->kind != JIFL_TARGET_FUNCTION)
+	if (t->kind != JIFL_TARGET_FUNCTION)
 		return 0;
-	return jifl_function_skipped(aim->target) > CALL_INSN_SIZE ? 2 : 1;
+	return jifl_function_skipped(t) > CALL_INSN_SIZE ? 2 : 1;
 }
 
 void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
@@ -381,7 +380,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	entry[(*nentry)++] = (struct ir_insert){
 		.kind = IR_INSERT_STORE,
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
-		.imm = s->tool->counts_insns ? jifl_count_skipped(aim) : 0,
+		.imm = s->tool->counts_insns ? jifl_count_skipped(aim->target) : 0,
 	};
 	if (s->tool->records)
 		entry[(*nentry)++] = jifl_count_call_of(s->tool->records->begin, aim->index);

@@ -12,6 +12,8 @@
 
 /* Room for a session's inserts on each side of an entry piece. */
 #define JIFL_ENTRY_INSERTS	8
+/* Of these, for jifl_tool.skips. */
+#define JIFL_SKIPS		4
 
 int jifl_count_init(void);
 void jifl_count_exit(void);
@@ -51,6 +53,8 @@ void jifl_count_put_back(const u64 calls[JIFL_LANES]);
 void jifl_count_end_outside(unsigned long lane, u64 result);
 /* Are the session's calls known until their ends? */
 bool jifl_count_follows(const struct jifl_session *s);
+/* A function's instructions before its door: an endbr64, if it has one, and the site. */
+u32 jifl_count_skipped(const struct jifl_target *t);
 /*
  * Fills *ins, for a block where a target of the aim begins that is called from inside the cache:
  * the call is counted, or counted as missed. False: nothing is known of the aim's calls. Under

@@ -15,11 +15,12 @@
  *    while its session runs. So nothing has to be read and written back when the session ends, or
  *    when the cache is flushed.
  * 4. A counter is made before its session is armed (jifl_stats_prepare), and freed with its session
- *    (jifl_stats_free). Code that refers to it is in the contexts of mixes with that session alone:
- *    in entry pieces, and in blocks where its functions begin (session/nested.c). At the session's
- *    end jifl_mix_doom destroys these contexts. When jifl_evict has returned, none of their code
- *    runs any more. No thread stands between the two instructions of the counter either: for
- *    jifl_evict that place is inside inserted code.
+ *    (jifl_stats_free). Code that refers to it is in the contexts of mixes with that session: in
+ *    entry pieces, and in blocks where its functions begin. At the session's end jifl_mix_doom
+ *    destroys these contexts. When jifl_evict has returned, none of their code runs any more. No
+ *    thread stands between the two instructions of the counter either: for jifl_evict that place is
+ *    inside inserted code. Such code in contexts of others is dropped before, and jifl_evict waits
+ *    for who is in it (session/nested.c).
  * 5. A reader reads each word as a whole. It finds at least the calls that were counted when it
  *    began, and no call that is counted after it has ended.
  *

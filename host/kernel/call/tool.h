@@ -17,6 +17,7 @@ struct jifl_aim;
 struct jifl_answer;
 struct jifl_hit_read;
 struct jifl_session;
+struct jifl_target;
 
 /* What is known of the calls of a session's targets. */
 enum jifl_tool_calls {
@@ -45,6 +46,11 @@ struct jifl_tool {
 	bool alone;			/* functions may be its targets without what they call */
 	/* Functions may be targets in softirqs and hard interrupts; not of tools with records. */
 	bool interrupts;
+	/*
+	 * Calls of the targets of others may begin inside the calls of its sessions: nested.c. Not
+	 * where what it inserts, or what reads its records, knows a function by its first block.
+	 */
+	bool holds;
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool places;			/* its sessions are about s->splices, of all tasks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
@@ -87,6 +93,13 @@ struct jifl_tool {
 	void (*passes)(struct jifl_aim *aim);
 	/* Called when no inserted code of s is left. NULL: nothing was made. Sleeps. */
 	void (*close)(struct jifl_session *s);
+	/*
+	 * Of a tool that holds: a call of s goes on behind the door of t, another's target. Fills,
+	 * for the entry piece, what its blocks would have told of what the door skips: JIFL_SKIPS
+	 * at most. Returns how many. NULL: nothing. Under jifl_entry_lock.
+	 */
+	u32 (*skips)(const struct jifl_session *s, const struct jifl_target *t,
+		     struct ir_insert *entry);
 	/*
 	 * Inserts at the entry and the exit of the aim's target: fills JIFL_ENTRY_INSERTS each at
 	 * most. Under jifl_entry_lock.

@@ -74,6 +74,11 @@ struct jifl_way {
 	struct jifl_target *target;	/* the mix's sessions hold it */
 	struct jifl_mix *mix;
 	u32 lanes;			/* bit n: the mix has a session in lane n */
+	/*
+	 * Of these, those whose call begins here. The others are in a call already: copies of
+	 * theirs call the target. See nested.c.
+	 */
+	u32 entering;
 	bool native;			/* the target is not to be tried for now */
 	u64 piece;			/* entry piece; jifl_entry_lock; 0: not made yet */
 };
@@ -115,6 +120,7 @@ struct jifl_session {
 	void *instrument_arg;
 	bool only;		/* JIFL_SCOPE_ONLY: its targets are functions, and run alone */
 	bool running;		/* jifl_session_mutex */
+	bool here;		/* from jifl_mix_arm to jifl_mix_doom; jifl_entry_lock */
 	u32 adopted;		/* tasks that were inside at the start, in the cache since */
 	u32 left[JIFL_NR_LEFT];	/* those that are not, by enum jifl_left */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */

@@ -10,6 +10,7 @@ struct jifl_target;
 
 extern char jifl_function_stub[];	/* run/stubs.S: fentry sites call it, */
 extern char jifl_function_stub_counts[]; /* or this, if calls are counted before functions */
+extern char jifl_inside_stub[];		/* run/stubs.S: copies call it, see session/nested.c */
 extern char jifl_jump_stub[];		/* run/stubs.S: gates of jumps call it */
 /* The one that sites call on this machine. */
 unsigned long jifl_function_stub_address(void);

@@ -7,6 +7,7 @@
  *   jifl_entry_slow         in the entry table if C code has to choose
  *   jifl_function_stub      fentry sites of functions call it
  *   jifl_jump_stub          gates of jumps over the beginnings of functions call it
+ *   jifl_inside_stub        copies call it where a function begins that others have as a target
  *   jifl_dispatch_direct    the cache jumps here when an exit is not linked
  *   jifl_dispatch_indirect  the cache jumps here when a lookup did not find a target
  *   jifl_dispatch_call      C code calls a function on the dispatcher's stack
@@ -283,6 +284,24 @@ SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	popfq
 	RET
 SYM_FUNC_END(jifl_jump_stub)
+
+/*
+ * In: [rsp] address in a block that asks (struct jifl_config, asks), [rsp + 8] return address of
+ * the function's caller; arguments in registers. Out: at the address from jifl_choose_inside, all
+ * else as of jifl_function_stub. It is that address, behind the call, or an entry piece.
+ */
+SYM_START(jifl_inside_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
+	ANNOTATE_NOENDBR		/* called directly */
+	JIFL_PUSH_CALL
+	movq	%rdi, %rdx
+	movq	(7 * 8)(%rsp), %rdi
+	leaq	(8 * 8)(%rsp), %rsi
+	call	jifl_choose_inside
+	movq	%rax, (7 * 8)(%rsp)
+	JIFL_POP_CALL
+	xorl	%eax, %eax
+	RET
+SYM_FUNC_END(jifl_inside_stub)
 
 /*
  * In: [rsp] number of the exit. Out: at the address that jifl_engine_dispatch puts into the frame,

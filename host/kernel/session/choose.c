@@ -6,6 +6,8 @@
  * has an entry piece, which is made when a call first needs it (choose_piece.c). If no session of
  * the target has a filter, the door is led to the piece itself, and later calls do not come here.
  *
+ * Copies come to choose_inside.c, where a function begins that other sessions have as a target.
+ *
  * If one of the sessions replaces the function, its calls go to the replacement: to a copy of it if
  * others have the function, too, and to the session's gate (tools/replace/replace.c) if not. The
  * gate is outside of the cache. So it also takes the calls for which there is no copy now, and
@@ -39,6 +41,7 @@
 #include "../enter/target.h"
 #include "aim.h"
 #include "choose.h"
+#include "choose_call.h"
 #include "choose_piece.h"
 #include "filter.h"
 #include "mix.h"
@@ -48,30 +51,6 @@
 #define JIFL_CHOOSE_PLANTED_DELAY_US	200
 
 /* --- the call ---------------------------------------------------------------------------- */
-
-/*
- * Finds the aims whose sessions' filters match a call that is made here, and whose conditions hold.
- * facts: NULL for a system call, which has no conditions. Returns their lanes.
- */
-static u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
-			     const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES])
-{
-	unsigned int lane;
-	u32 lanes = 0;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
-
-		/* The filter costs less. */
-		if (aim && (!jifl_filter_match(&aim->session->filter, level) ||
-			    (facts && !jifl_condition_holds(aim, facts))))
-			aim = NULL;
-		aims[lane] = aim;
-		if (aim)
-			lanes |= BIT(lane);
-	}
-	return lanes;
-}
 
 /* NULL: one of the sessions has ended meanwhile. */
 static struct jifl_way *jifl_choose_way(struct jifl_target *t, struct jifl_aim *aims[JIFL_LANES],
@@ -84,7 +63,7 @@ static struct jifl_way *jifl_choose_way(struct jifl_target *t, struct jifl_aim *
 	hlist_for_each_entry_rcu(w, &t->ways, node, true) {
 		if (JIFL_HOST_PLANTED(ways_freed_early))
 			udelay(JIFL_CHOOSE_PLANTED_DELAY_US);
-		if (w->lanes == lanes)
+		if (w->lanes == lanes && w->entering == lanes)
 			return w;
 	}
 	return NULL;
@@ -103,19 +82,6 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 	if (!piece && (READ_ONCE(w->native) || jifl_engine_is_full()))
 		return 0;
 	return jifl_choose_piece(w);
-}
-
-/* Why there was no piece for a call. The aim was matched in this lane. */
-static enum jifl_miss jifl_choose_reason(const struct jifl_way *w, const struct jifl_aim *aim,
-					 unsigned int lane)
-{
-	if (jifl_mix_is_paused())
-		return JIFL_MISS_FLUSH;
-	if (!w || READ_ONCE(aim->target->armed[lane]) != aim)
-		return JIFL_MISS_END;
-	if (jifl_engine_is_full())
-		return JIFL_MISS_FULL;
-	return READ_ONCE(w->native) ? JIFL_MISS_NATIVE : JIFL_MISS_ROOM;
 }
 
 u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
@@ -154,77 +120,6 @@ static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_level le
 		    jifl_condition_holds(aim, facts))
 			jifl_count_miss(aim, why);
 	}
-}
-
-/* Returns those of the lanes whose sessions follow their calls to the end. */
-static u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
-{
-	unsigned int lane;
-	u32 followed = 0;
-
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (lanes & BIT(lane) && aims[lane]->session->slot)
-			followed |= BIT(lane);
-	return followed;
-}
-
-/*
- * Leaves out each session whose call the task is in already. The new call is a part of that one. It
- * counts as missed.
- */
-static u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
-{
-	const u32 followed = jifl_choose_followed(aims, lanes);
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!(followed & BIT(lane)) || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
-		    JIFL_HOST_PLANTED(nested_entered))
-			continue;
-		jifl_count_miss(aims[lane], JIFL_MISS_NESTED);
-		aims[lane] = NULL;
-		lanes &= ~BIT(lane);
-	}
-	return lanes;
-}
-
-/* Whether the session's calls may be in softirqs and hard interrupts. */
-static bool jifl_choose_takes_interrupts(const struct jifl_session *s)
-{
-	/* Values of calls are added to figures with interrupts on (call/value.c). */
-	return s->tool->interrupts && !(s->flags & JIFL_FLAGS_VALUE);
-}
-
-/* Leaves out the sessions that take tasks' calls alone. */
-static u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level)
-{
-	unsigned int lane;
-
-	if (level == JIFL_LEVEL_TASK)
-		return lanes;
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!aims[lane] || jifl_choose_takes_interrupts(aims[lane]->session))
-			continue;
-		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
-								     JIFL_MISS_SOFTIRQ);
-		aims[lane] = NULL;
-		lanes &= ~BIT(lane);
-	}
-	return lanes;
-}
-
-/*
- * Hooks the call's return where something is to be done there, and changes the level of the lanes
- * if need be. False: no hook is free.
- */
-static bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)
-{
-	if ((followed || above) &&
-	    !jifl_returns_hook(slot, followed, above ? level : JIFL_LEVEL_TASK))
-		return false;
-	if (above)
-		jifl_levels_enter(level);
-	return true;
 }
 
 /* Those of the aims whose session replaces the target; NULL: none does. */

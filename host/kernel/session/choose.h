@@ -21,6 +21,12 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr);
 unsigned long jifl_choose_copy(unsigned long address, unsigned long *slot,
 				  unsigned long arg0);
 /*
+ * Called by jifl_inside_stub, where a copy of a function begins. address: in that copy's block,
+ * where it goes on; slot and arg0 as of jifl_choose_copy. Returns where to go on: address, or an
+ * entry piece. Any context; does not sleep.
+ */
+unsigned long jifl_choose_inside(unsigned long address, unsigned long *slot, unsigned long arg0);
+/*
  * The way's entry piece, which is made if it does not exist; 0: there can be none now.
  * Does not sleep. The caller sees to
  * it that the way's sessions do not end meanwhile, or the task is in jifl_choose.

@@ -32,11 +32,53 @@
 #include "aim.h"
 #include "choose_piece.h"
 #include "mix.h"
+#include "nested.h"
 #include "session.h"
 
 /* Only the holder of the lock uses these two. */
+static_assert(JIFL_SKIPS < JIFL_ENTRY_INSERTS);
 static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
 static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
+
+/* What the block that asks would have inserted for the aim's session: the number of inserts. */
+static u32 jifl_choose_in_place(struct jifl_aim *aim, const struct jifl_way *w,
+				struct ir_insert *entry)
+{
+	const struct jifl_session *s = aim->session;
+	u32 nentry = 0, nexit;
+
+	/* Its places in the block are skipped. */
+	if (s->tool->places) {
+		s->tool->entry(aim, entry, &nentry, jifl_choose_exit, &nexit);
+		return nentry;
+	}
+	/* One that could enter has been asked. */
+	if (w->mix->members[s->lane] != s && jifl_nested_enters(s))
+		return 0;
+	return jifl_nested_in_place(aim, w->mix, entry);
+}
+
+/* For the sessions that do not enter: nested.c, steps 1 and 2. Returns the number of inserts. */
+static u32 jifl_choose_inserts_inside(const struct jifl_way *w)
+{
+	const struct jifl_target *t = w->target;
+	struct jifl_session *const *s;
+	unsigned int lane;
+	u32 nentry = 0;
+
+	for (s = w->mix->in_order; *s; s++)
+		if (!(w->entering & BIT((*s)->lane)) && (*s)->tool->skips &&
+		    !JIFL_HOST_PLANTED(skips_untold))
+			nentry += (*s)->tool->skips(*s, t, jifl_choose_entry + nentry);
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		struct jifl_aim *aim = t->armed[lane];
+
+		/* Conditions are looked at before the return is hooked: jifl_nested_tell. */
+		if (aim && !(w->entering & BIT(lane)) && !jifl_condition_has(aim))
+			nentry += jifl_choose_in_place(aim, w, jifl_choose_entry + nentry);
+	}
+	return nentry;
+}
 
 static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexit)
 {
@@ -45,9 +87,13 @@ static void jifl_choose_inserts(const struct jifl_way *w, u32 *nentry, u32 *nexi
 
 	*nentry = 0;
 	*nexit = 0;
+	if (w->entering != w->lanes)
+		*nentry = jifl_choose_inserts_inside(w);
 	for (s = w->mix->in_order; *s; s++) {
 		struct jifl_aim *aim = w->target->armed[(*s)->lane];
 
+		if (!(w->entering & BIT((*s)->lane)))
+			continue;
 		(*s)->tool->entry(aim, jifl_choose_entry + *nentry, &n,
 				  jifl_choose_exit + *nexit, &k);
 		*nentry += n;
@@ -62,7 +108,7 @@ static const struct jifl_aim *jifl_choose_replacing(const struct jifl_way *w)
 	unsigned int lane;
 
 	for_each_member(s, w->mix, lane)
-		if (w->target->armed[lane]->gate)
+		if (w->entering & BIT(lane) && w->target->armed[lane]->gate)
 			return w->target->armed[lane];
 	return NULL;
 }
@@ -89,8 +135,10 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	if (w->target->kind != JIFL_TARGET_SYSCALL)
 		nexit = 0;
 	jifl_count_put_aside(calls);
+	/* Of a session that is in a call already, that call is in its lane. */
 	for_each_member(s, w->mix, lane)
-		jifl_count_translate_begin(w->target->armed[lane]);
+		if (w->entering & BIT(lane))
+			jifl_count_translate_begin(w->target->armed[lane]);
 	piece = jifl_engine_entry_create(context,
 					 jifl_orig_at(replacing ? replacing->replacement :
 								  w->target->address),
@@ -121,7 +169,7 @@ bool jifl_choose_is_settled(const struct jifl_way *w)
 	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
 	unsigned int lane;
 
-	if (function && !w->target->door)
+	if ((function && !w->target->door) || w->entering != w->lanes)
 		return false;
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		const struct jifl_session *s = w->mix->members[lane];
@@ -136,14 +184,14 @@ bool jifl_choose_is_settled(const struct jifl_way *w)
 	return true;
 }
 
-/* Whether all sessions of the way are still armed. */
+/* Whether all sessions of the way are still armed, or there, if they do not enter by it. */
 static bool jifl_choose_is_armed(const struct jifl_way *w)
 {
 	const struct jifl_session *s;
 	unsigned int lane;
 
 	for_each_member(s, w->mix, lane)
-		if (jifl_choose_armed(w->target, lane) != s)
+		if (w->entering & BIT(lane) ? jifl_choose_armed(w->target, lane) != s : !s->here)
 			return false;
 	return true;
 }

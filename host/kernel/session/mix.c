@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mixes: sets of sessions that instrument the same call. This file makes them, and arms targets
- * with them.
+ * Mixes: sets of sessions that instrument the same call. This file arms targets with them; they
+ * are made in mix_make.c.
  *
  * Several sessions may have the same target. Each of them then has a lane of its own: a place
  * among the target's armed aims, and cells for its counts. The sessions whose filters match one
@@ -9,9 +9,11 @@
  * all sessions of the mix. A way is a mix at one target, and has the entry piece. A session alone
  * is a mix of one.
  *
- * Before a session is armed, jifl_mix_prepare makes its mixes with all sessions that have one of
- * its targets, and their ways: at most 7 for each target. Contexts and entry pieces are made when
- * a call first needs them (choose.c). An armed target's door leads to jifl_entry_slow, which asks
+ * A call of a function may begin inside a call of other sessions (nested.c). Then the mix has
+ * those, too, and the way says which sessions enter by it.
+ *
+ * Mixes and ways are made before a session is armed. Contexts and entry pieces are made when a call
+ * first needs them (choose.c). An armed target's door leads to jifl_entry_slow, which asks
  * choose.c.
  *
  * Neither what a call finds in choose.c nor the code that the call is sent to is freed while the
@@ -42,11 +44,13 @@
  * 7. A way that is found belongs to the sessions that the task has matched, because they have the
  *    lanes that the way names. A lane gets another session only after jifl_evict for the former
  *    one, so by 2 not while a task uses it. Ways are published before their last session is armed.
+ *    Sessions that are in a call already are compared themselves.
  * 8. No task enters code that is about to be freed. Before code is taken away, the pieces of all
  *    ways that lead there are set to 0 under jifl_entry_lock (jifl_mix_forget): by
  *    jifl_mix_disarm and jifl_mix_doom at a session's end, by jifl_mix_pause for a new
- *    generation. Under that lock no piece is made for a way with a disarmed session, and none
- *    while jifl_mix_is_paused. A task that has found only the way gets 0, and its call runs
+ *    generation. Under that lock no piece is made for a way with a disarmed session that enters by
+ *    it, none for a way with any session that jifl_mix_doom has begun with, and none while
+ *    jifl_mix_is_paused. A task that has found only the way gets 0, and its call runs
  *    natively. A task that has read the piece before has the piece's address in a register or on
  *    its stack, where jifl_evict finds it.
  *
@@ -55,7 +59,8 @@
  * enter/function.c). Preemption is off from the look-up of the target to the last use of an aim
  * or a way, so step 2 holds for tasks. Step 5 there says the same of interrupts and idle tasks.
  * Steps 3, 4 and 6 to 8 hold unchanged. Instead of step 5, enter/function.c says when a function is
- * freed.
+ * freed. All of this holds for jifl_choose_inside, too. There a thread also has a mix: that of the
+ * context whose code has called. A mix is freed as a way is, so step 6 holds for it.
  *
  * Context: process, under jifl_session_mutex. mix.h names the context of jifl_mix_is_paused and
  * jifl_mix_context.
@@ -77,42 +82,14 @@
 #include "aim.h"
 #include "limit.h"
 #include "mix.h"
+#include "mix_make.h"
 #include "nested.h"
 #include "session.h"
 
-/* Mixes of more than one session. The three lists are under jifl_session_mutex. */
+/* Mixes of more than one session. Both lists are under jifl_session_mutex. */
 static LIST_HEAD(jifl_mix_others);	/* published */
-static LIST_HEAD(jifl_mix_prepared);	/* of a session that is not armed yet */
 static LIST_HEAD(jifl_mix_doomed);	/* not published any more, and not freed yet */
 static bool jifl_mix_paused;		/* jifl_entry_lock */
-
-/*
- * Inserts of several sessions at the same place run in this order. It is the order of the sessions'
- * starts. Lanes have another order, because a lane is used again after a session's end. Plugins
- * come last, because they may use up the room for inserts.
- */
-static bool jifl_mix_precedes(const struct jifl_session *s, const struct jifl_session *other)
-{
-	const bool plugin = s->tool->is_plugin;
-
-	if (plugin != other->tool->is_plugin)
-		return !plugin;
-	return JIFL_HOST_PLANTED(start_order_lost) ? s->lane < other->lane : s->id < other->id;
-}
-
-/* Sorts the mix's sessions once, so that jifl_mix_instrument need not do it for each block. */
-static void jifl_mix_arrange(struct jifl_mix *m)
-{
-	struct jifl_session *s;
-	unsigned int lane, n = 0, i;
-
-	for_each_member(s, m, lane) {
-		for (i = n++; i && jifl_mix_precedes(s, m->in_order[i - 1]); i--)
-			m->in_order[i] = m->in_order[i - 1];
-		m->in_order[i] = s;
-	}
-	m->in_order[n] = NULL;
-}
 
 /* --- contexts ------------------------------------------------------------------------ */
 
@@ -134,9 +111,11 @@ int jifl_mix_init_alone(struct jifl_session *s)
 
 	memset(s->alone.members, 0, sizeof(s->alone.members));
 	s->alone.members[s->lane] = s;
-	jifl_mix_arrange(&s->alone);
-	for_each_aim(aim, s, i)
+	jifl_mix_make_order(&s->alone);
+	for_each_aim(aim, s, i) {
 		aim->way.lanes = BIT(s->lane);
+		aim->way.entering = aim->way.lanes;
+	}
 	s->alone.context = jifl_limit_context_create(jifl_mix_instrument, &s->alone);
 	return s->alone.context < 0 ? s->alone.context : 0;
 }
@@ -158,95 +137,14 @@ static void jifl_mix_give_context(struct jifl_mix *m)
 
 /* --- mixes of several sessions ------------------------------------------------------- */
 
-static void jifl_mix_free_way(struct jifl_way *w)
-{
-	list_del(&w->list);
-	kfree(w);
-}
-
-static void jifl_mix_free(struct list_head *mixes)
-{
-	struct jifl_way *w, *next_way;
-	struct jifl_mix *m, *next;
-
-	list_for_each_entry_safe(m, next, mixes, list) {
-		list_for_each_entry_safe(w, next_way, &m->ways, list)
-			jifl_mix_free_way(w);
-		kfree(m);
-	}
-	INIT_LIST_HEAD(mixes);
-}
-
-/* The mix of s, which is not armed yet, with the sessions that are armed at t in these lanes. */
-static struct jifl_mix *jifl_mix_find_or_create(struct jifl_session *s,
-						const struct jifl_target *t, u32 lanes)
-{
-	struct jifl_session *members[JIFL_LANES];
-	struct jifl_mix *m;
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		members[lane] = lane == s->lane ? s :
-				lanes & BIT(lane) ? t->armed[lane]->session : NULL;
-	list_for_each_entry(m, &jifl_mix_prepared, list)
-		if (!memcmp(m->members, members, sizeof(members)))
-			return m;
-	m = JIFL_ALLOC(kzalloc(sizeof(*m), GFP_KERNEL));
-	if (!m)
-		return NULL;
-	memcpy(m->members, members, sizeof(members));
-	jifl_mix_arrange(m);
-	m->context = -1;
-	INIT_LIST_HEAD(&m->ways);
-	list_add(&m->list, &jifl_mix_prepared);
-	return m;
-}
-
-static int jifl_mix_prepare_way(struct jifl_session *s, struct jifl_target *t, u32 lanes)
-{
-	struct jifl_mix *m = jifl_mix_find_or_create(s, t, lanes);
-	struct jifl_way *w;
-
-	if (!m)
-		return -ENOMEM;
-	w = JIFL_ALLOC(kzalloc(sizeof(*w), GFP_KERNEL));
-	if (!w)
-		return -ENOMEM;
-	w->target = t;
-	w->mix = m;
-	w->lanes = lanes;
-	list_add(&w->list, &m->ways);
-	return 0;
-}
-
 int jifl_mix_prepare(struct jifl_session *s)
 {
-	const u32 own = BIT(s->lane);
-	struct jifl_aim *aim;
-	u32 i, lanes, others;
-	int ret = 0;
-
-	for_each_aim(aim, s, i) {
-		struct jifl_target *t = aim->target;
-
-		for (lanes = 0, others = 0; lanes < JIFL_LANES; lanes++)
-			if (t->armed[lanes])
-				others |= BIT(lanes);
-		others &= ~own;
-		/* Each set of others but the empty one. */
-		for (lanes = others; lanes && !ret; lanes = (lanes - 1) & others)
-			ret = jifl_mix_prepare_way(s, t, lanes | own);
-		if (ret)
-			break;
-	}
-	if (ret)
-		jifl_mix_unprepare();
-	return ret;
+	return jifl_mix_make(s, &jifl_mix_others);
 }
 
 void jifl_mix_unprepare(void)
 {
-	jifl_mix_free(&jifl_mix_prepared);
+	jifl_mix_make_undo();
 }
 
 /* --- arming ---------------------------------------------------------------------------- */
@@ -264,7 +162,19 @@ static void jifl_mix_forget(struct jifl_way *w)
 {
 	WRITE_ONCE(w->piece, 0);
 	WRITE_ONCE(w->native, false);
-	jifl_mix_reset_entry(w->target);
+	/* No door leads to the pieces of other ways. */
+	if (w->entering == w->lanes)
+		jifl_mix_reset_entry(w->target);
+}
+
+/* Pieces that tell of all sessions of the target: nested.c. Under jifl_entry_lock. */
+static void jifl_mix_forget_inside(struct jifl_target *t)
+{
+	struct jifl_way *w;
+
+	hlist_for_each_entry(w, &t->ways, node)
+		if (w->entering != w->lanes)
+			WRITE_ONCE(w->piece, 0);
 }
 
 static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
@@ -274,6 +184,7 @@ static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 	flags = jifl_entry_lock();
 	WRITE_ONCE(aim->target->armed[aim->session->lane], armed ? aim : NULL);
 	jifl_mix_forget(&aim->way);
+	jifl_mix_forget_inside(aim->target);
 	jifl_entry_unlock(flags);
 	/* Blocks where the function begins say which sessions have it: nested.c, limit.c. */
 	if (aim->target->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
@@ -293,15 +204,27 @@ static void jifl_mix_publish(struct jifl_mix *m)
 	}
 }
 
+static void jifl_mix_set_here(struct jifl_session *s, bool here)
+{
+	unsigned long flags;
+
+	flags = jifl_entry_lock();
+	WRITE_ONCE(s->here, here);
+	jifl_entry_unlock(flags);
+}
+
 void jifl_mix_arm(struct jifl_session *s)
 {
 	struct jifl_mix *m;
 	struct jifl_aim *aim;
+	LIST_HEAD(made);
 	u32 i;
 
-	list_for_each_entry(m, &jifl_mix_prepared, list)
+	jifl_mix_make_take(&made);
+	list_for_each_entry(m, &made, list)
 		jifl_mix_publish(m);
-	list_splice_init(&jifl_mix_prepared, &jifl_mix_others);
+	list_splice(&made, &jifl_mix_others);
+	jifl_mix_set_here(s, true);
 	for_each_aim(aim, s, i)
 		jifl_mix_arm_aim(aim, true);
 }
@@ -396,7 +319,7 @@ static void jifl_mix_doom_one(struct jifl_mix *m)
 		jifl_mix_forget(w);
 		jifl_entry_unlock(flags);
 		if (JIFL_HOST_PLANTED(ways_freed_early))
-			jifl_mix_free_way(w);
+			jifl_mix_make_free_way(w);
 	}
 	flags = jifl_entry_lock();
 	jifl_mix_give_context(m);
@@ -409,6 +332,7 @@ void jifl_mix_doom(struct jifl_session *s)
 	struct jifl_mix *m, *next;
 	unsigned long flags;
 
+	jifl_mix_set_here(s, false);
 	list_for_each_entry_safe(m, next, &jifl_mix_others, list)
 		if (m->members[s->lane] == s)
 			jifl_mix_doom_one(m);
@@ -419,7 +343,7 @@ void jifl_mix_doom(struct jifl_session *s)
 
 void jifl_mix_free_doomed(void)
 {
-	jifl_mix_free(&jifl_mix_doomed);
+	jifl_mix_make_free(&jifl_mix_doomed);
 }
 
 static void jifl_mix_try_way(struct jifl_way *w)

@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of functions that copies make do not come to the function's door. They are counted, or
- * counted as missed, in the block where the function begins.
+ * Calls of functions that copies make do not come to the function's door. What happens to them is
+ * decided in the block where the function begins, for each session that has it as a target:
  *
  * - A session whose context it is, and that counts calls, counts this one.
  * - A session whose context it is, and that follows its calls, is in a call: what runs is a part
  *   of that one. The nested call is missed.
- * - Any other session that has the function as a target does not see what runs here, which are
- *   copies without its inserts. The call is missed.
+ * - Another session that only counts calls, of all tasks, counts this one: it needs no more.
+ * - For any other session the block asks, each time, as a door does (jifl_choose_inside). If the
+ *   session's filter matches, the call goes to an entry piece, and on in the context of all: the
+ *   sessions that are in a call already, and those whose call begins. Its return leads back to the
+ *   copy that has called.
+ * - Where that cannot be, the call of the other session is missed. So it is in limited contexts,
+ *   for sessions about functions alone, and in calls of tools that hold no others (struct
+ *   jifl_tool).
+ *
+ * Why a call that changes its context is counted exactly:
+ *
+ * 1. The block asks before anything of it runs, so nothing of it has been counted. The entry piece
+ *    leads to the code behind the function's site. What is skipped is told in the piece for those
+ *    that are in a call (jifl_tool.skips), and begins the call of those that enter.
+ * 2. The piece has also what the block would have inserted for the other sessions of the function,
+ *    places of probes there, too. It is made anew when a session of the function is armed or
+ *    disarmed (mix.c). What depends on the caller is told before the return is hooked.
+ * 3. The copies from there on have the inserts of all of them. The lanes are the task's, as
+ *    everywhere: whoever is in a call counts into the same lane as before.
+ * 4. The call's return address is that of the copy that has called, in the context of before. If
+ *    the call is followed, its return is hooked, as at a door.
+ * 5. When one of the sessions ends, its contexts go. The task's stack has frames of several
+ *    contexts then; those that go become native (leave/evict.c), and all running calls of the task
+ *    are counted as missed, as always.
+ * 6. Where there is no way, no piece or no hook, the block goes on: the call of those in a call is
+ *    whole, and that of the others is missed, with its cause.
+ * 7. The block is in code whose context may be destroyed meanwhile. The calls of its sessions may
+ *    end, and be counted, before jifl_evict cuts them. So the block goes on, and the call of the
+ *    other session is missed.
+ * 8. A copy can run above the level of its lanes, as a function that runs softirqs does. There the
+ *    block goes on, too.
+ * 9. If the block is dropped while a thread asks, the thread comes back to an int3, and asks again
+ *    in the block that is made then. So a call that is missed may be told twice. It may also be if
+ *    the session of the copy ends at that moment, and the thread goes on natively.
  *
  * Where that block ends before the site, as a tracer has it too, the copy runs natively from there
  * on, and comes to the door. Nothing is inserted.
@@ -15,18 +47,66 @@
  * Inserted code has the address of an aim. The block is dropped when the aim is armed and when it
  * is disarmed (mix.c), before jifl_evict waits for RCU tasks: no thread sleeps between the
  * beginning of such an insert and its end, so none uses the aim when it is freed. Nor does an
- * interrupt: jifl_evict stops the machine, and interrupts have ended then.
+ * interrupt: jifl_evict stops the machine, and interrupts have ended then. The same holds of the
+ * pieces. What jifl_choose_inside finds stays for the same reasons as at a door (mix.c).
  *
- * Context: under the engine lock.
+ * Context: under the engine lock, or jifl_entry_lock.
  */
 #include "../kernel.h"
 #include "../plant.h"
 #include "../store/percpu.h"
+#include "../call/condition.h"
 #include "../call/count.h"
+#include "../call/tool.h"
 #include "../call/whose.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
 #include "nested.h"
+
+/* Is nothing needed of the session's calls but their number, whoever makes them? */
+static bool only_counts(const struct jifl_session *s)
+{
+	return s->tool->calls == JIFL_CALLS_COUNTED && !s->tool->instrument && !s->tool->replaces &&
+	       !jifl_count_follows(s) && !s->filter.mask && !(s->flags & JIFL_FLAGS_VALUE);
+}
+
+bool jifl_nested_enters(const struct jifl_session *s)
+{
+	return s->tool->calls != JIFL_CALLS_UNCOUNTED && !s->tool->replaces && !s->tool->places &&
+	       !s->only && !only_counts(s);
+}
+
+bool jifl_nested_holds(const struct jifl_mix *m)
+{
+	struct jifl_session *const *s;
+
+	for (s = m->in_order; *s; s++)
+		if (!(*s)->tool->holds || (*s)->only)
+			return false;
+	return true;
+}
+
+bool jifl_nested_in_place(struct jifl_aim *aim, const struct jifl_mix *m, struct ir_insert *ins)
+{
+	const struct jifl_session *s = aim->session;
+
+	return jifl_count_nested(aim, m->members[s->lane] == s || only_counts(s), ins);
+}
+
+void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m,
+		      const struct jifl_facts *facts)
+{
+	const struct jifl_session *s = aim->session;
+	const bool member = m->members[s->lane] == s;
+
+	/* Of a session that could enter the call has been asked about. */
+	if (!jifl_condition_has(aim) || s->tool->calls == JIFL_CALLS_UNCOUNTED ||
+	    (!member && jifl_nested_enters(s)))
+		return;
+	/* As in jifl_count_nested. */
+	jifl_condition_tell(aim, only_counts(s) || (member && !jifl_count_follows(s) &&
+						    !(s->flags & JIFL_FLAGS_ARG)), facts);
+}
 
 void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 {
@@ -39,11 +119,18 @@ void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (!aim || !jifl_count_nested(aim, m->members[lane] == aim->session, &nested))
+		if (!aim)
+			continue;
+		if (m->members[lane] != aim->session && jifl_nested_enters(aim->session) &&
+		    jifl_nested_holds(m)) {
+			b->asks = true;
+			continue;
+		}
+		if (!jifl_nested_in_place(aim, m, &nested))
 			continue;
 		ins = ir_block_insert(b, IR_BEFORE, 0);
 		if (!ins)
-			return;
+			continue;
 		*ins = nested;
 		ins->place = IR_BEFORE;
 		ins->at = 0;

@@ -45,6 +45,17 @@ static void jifl_counts_insns(struct ir_block *b, void *arg)
 	jifl_counts_insert(b, arg, b->count);
 }
 
+static u32 jifl_counts_skips(const struct jifl_session *s, const struct jifl_target *t,
+			     struct ir_insert *entry)
+{
+	*entry = (struct ir_insert){
+		.kind = IR_INSERT_ADD,
+		.cell = jifl_cpu_operand(lanes[s->lane].count),
+		.imm = jifl_count_skipped(t),
+	};
+	return 1;
+}
+
 /* The number of repetitions is what rcx loses: its value before, less what is left after. */
 static void jifl_counts_insert_rcx(struct ir_block *b, const struct jifl_session *s,
 				   enum ir_place place, u16 at, s32 sign)
@@ -90,6 +101,7 @@ const struct jifl_tool jifl_tool_none = {
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.alone = true,
 	.interrupts = true,
+	.holds = true,
 	.entry = jifl_count_entry,
 };
 
@@ -100,6 +112,7 @@ const struct jifl_tool jifl_tool_call = {
 	.calls = JIFL_CALLS_COUNTED,
 	.alone = true,
 	.interrupts = true,
+	.holds = true,
 	.entry = jifl_count_entry,
 };
 
@@ -118,6 +131,8 @@ const struct jifl_tool jifl_tool_insn = {
 	.counts_insns = true,
 	.alone = true,
 	.interrupts = true,
+	.holds = true,
+	.skips = jifl_counts_skips,
 	.instrument = jifl_counts_insns,
 	.open = jifl_counts_open_insn,
 	.entry = jifl_count_entry,
@@ -130,6 +145,7 @@ const struct jifl_tool jifl_tool_block = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.alone = true,
 	.interrupts = true,
+	.holds = true,
 	.instrument = jifl_counts_blocks,
 	.entry = jifl_count_entry,
 };

@@ -216,22 +216,28 @@ static struct jifl_profile_name jifl_profile_skipped(const struct jifl_target *t
 	};
 }
 
+static u32 jifl_profile_skips(const struct jifl_session *s, const struct jifl_target *t,
+			      struct ir_insert *entry)
+{
+	const struct jifl_profile_name name = jifl_profile_skipped(t);
+	struct jifl_profile *p = s->tool_data;
+	u64 *counters = jifl_profile_counters(p, &name);
+
+	if (!counters) {
+		atomic64_inc(&p->refused);
+		return 0;
+	}
+	*entry = (struct ir_insert){ 0 };
+	jifl_profile_fill_add(entry, counters);
+	return 1;
+}
+
 static void jifl_profile_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			       struct ir_insert *exit, u32 *nexit)
 {
-	struct jifl_profile *p = aim->session->tool_data;
-	struct jifl_profile_name name;
-	u64 *counters;
-
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
-	if (aim->target->kind != JIFL_TARGET_FUNCTION)
-		return;
-	name = jifl_profile_skipped(aim->target);
-	counters = jifl_profile_counters(p, &name);
-	if (counters)
-		jifl_profile_fill_add(&entry[(*nentry)++], counters);
-	else
-		atomic64_inc(&p->refused);
+	if (aim->target->kind == JIFL_TARGET_FUNCTION)
+		*nentry += jifl_profile_skips(aim->session, aim->target, entry + *nentry);
 }
 
 /* --- reading ----------------------------------------------------------------------- */
@@ -287,6 +293,8 @@ const struct jifl_tool jifl_tool_profile = {
 	.shows_addresses = true,
 	.alone = true,
 	.interrupts = true,
+	.holds = true,
+	.skips = jifl_profile_skips,
 	.init = jifl_profile_init,
 	.table = &jifl_profile_answer,
 	.instrument = jifl_profile_instrument,

@@ -129,20 +129,26 @@ static void jifl_trace_instrument(struct ir_block *b, void *arg)
  * The copy of a target begins behind the beginning of the function's first block. So its records
  * are made in the entry piece, with registers and stack pointer of the function's beginning.
  */
+static u32 jifl_trace_skips(const struct jifl_session *s, const struct jifl_target *t,
+			    struct ir_insert *entry)
+{
+	u32 n = 0;
+
+	entry[n++] = jifl_trace_entered(s);
+	entry[n++] = jifl_trace_record((u32)t->id, NULL);
+	if (s->flags & JIFL_FLAG_VALUES)
+		entry[n++] = jifl_trace_record(JIFL_RECORD_ARGUMENTS, jifl_trace_arguments);
+	if (s->flags & JIFL_FLAG_CLOCK)
+		entry[n++] = jifl_trace_record(JIFL_RECORD_ENTERED, jifl_trace_tsc);
+	return n;
+}
+
 static void jifl_trace_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			     struct ir_insert *exit, u32 *nexit)
 {
-	const struct jifl_session *s = aim->session;
-
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
-	if (aim->target->kind != JIFL_TARGET_FUNCTION)
-		return;
-	entry[(*nentry)++] = jifl_trace_entered(s);
-	entry[(*nentry)++] = jifl_trace_record((u32)aim->target->id, NULL);
-	if (s->flags & JIFL_FLAG_VALUES)
-		entry[(*nentry)++] = jifl_trace_record(JIFL_RECORD_ARGUMENTS, jifl_trace_arguments);
-	if (s->flags & JIFL_FLAG_CLOCK)
-		entry[(*nentry)++] = jifl_trace_record(JIFL_RECORD_ENTERED, jifl_trace_tsc);
+	if (aim->target->kind == JIFL_TARGET_FUNCTION)
+		*nentry += jifl_trace_skips(aim->session, aim->target, entry + *nentry);
 }
 
 static int jifl_trace_open(struct jifl_session *s, u64 *busy_session)
@@ -163,6 +169,8 @@ const struct jifl_tool jifl_tool_trace = {
 	.kind = JIFL_KIND_TRACE,
 	.flags = JIFL_FLAGS_FUNCTIONS | JIFL_FLAG_WAIT,
 	.calls = JIFL_CALLS_FOLLOWED,
+	.holds = true,
+	.skips = jifl_trace_skips,
 	.records = &jifl_trace_records,
 	.shows_addresses = true,
 	.instrument = jifl_trace_instrument,

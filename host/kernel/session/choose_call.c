@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What has to be known of a call that comes to a door, or that a copy asks about: the sessions that
+ * it matches, the hook of its return, and why it is missed.
+ *
+ * Context: as in choose.c.
+ */
+#include <linux/bitops.h>
+
+#include "../kernel.h"
+#include "../plant.h"
+#include "../store/percpu.h"
+#include "../call/condition.h"
+#include "../call/count.h"
+#include "../call/levels.h"
+#include "../call/returns.h"
+#include "../call/tool.h"
+#include "../enter/target.h"
+#include "choose_call.h"
+#include "filter.h"
+#include "mix.h"
+
+u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
+		      const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES])
+{
+	unsigned int lane;
+	u32 lanes = 0;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		/* The filter costs less. */
+		if (aim && (!jifl_filter_match(&aim->session->filter, level) ||
+			    (facts && !jifl_condition_holds(aim, facts))))
+			aim = NULL;
+		aims[lane] = aim;
+		if (aim)
+			lanes |= BIT(lane);
+	}
+	return lanes;
+}
+
+u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
+{
+	unsigned int lane;
+	u32 followed = 0;
+
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		if (lanes & BIT(lane) && aims[lane]->session->slot)
+			followed |= BIT(lane);
+	return followed;
+}
+
+u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
+{
+	const u32 followed = jifl_choose_followed(aims, lanes);
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!(followed & BIT(lane)) || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
+		    JIFL_HOST_PLANTED(nested_entered))
+			continue;
+		jifl_count_miss(aims[lane], JIFL_MISS_NESTED);
+		aims[lane] = NULL;
+		lanes &= ~BIT(lane);
+	}
+	return lanes;
+}
+
+/* Whether the session's calls may be in softirqs and hard interrupts. */
+static bool jifl_choose_takes_interrupts(const struct jifl_session *s)
+{
+	/* Values of calls are added to figures with interrupts on (call/value.c). */
+	return s->tool->interrupts && !(s->flags & JIFL_FLAGS_VALUE);
+}
+
+u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level)
+{
+	unsigned int lane;
+
+	if (level == JIFL_LEVEL_TASK)
+		return lanes;
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!aims[lane] || jifl_choose_takes_interrupts(aims[lane]->session))
+			continue;
+		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
+								     JIFL_MISS_SOFTIRQ);
+		aims[lane] = NULL;
+		lanes &= ~BIT(lane);
+	}
+	return lanes;
+}
+
+bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)
+{
+	if ((followed || above) &&
+	    !jifl_returns_hook(slot, followed, above ? level : JIFL_LEVEL_TASK))
+		return false;
+	if (above)
+		jifl_levels_enter(level);
+	return true;
+}
+
+enum jifl_miss jifl_choose_reason(const struct jifl_way *w, const struct jifl_aim *aim,
+				  unsigned int lane)
+{
+	if (jifl_mix_is_paused())
+		return JIFL_MISS_FLUSH;
+	if (!w || READ_ONCE(aim->target->armed[lane]) != aim)
+		return JIFL_MISS_END;
+	if (jifl_engine_is_full())
+		return JIFL_MISS_FULL;
+	return READ_ONCE(w->native) ? JIFL_MISS_NATIVE : JIFL_MISS_ROOM;
+}
