@@ -314,7 +314,9 @@ def return_in_progress():
     mark = log_mark()
     owner = session("insn", "fn:contexts_slot")
     caller = background("sh", "-c", f"echo 'reset 0' >{FILE}; echo 'slot {FIRE}' >{FILE}")
-    wait_for("the function sleeps", lambda: state_of(caller.pid) == "D")
+    # A shell on its way there sleeps for other reasons, too.
+    stack = Path(f"/proc/{caller.pid}/stack")
+    wait_for("the function sleeps", lambda: state_of(caller.pid) == "D" and "contexts_slot" in stack.read_text())
     interrupt(owner)
     check("the session has ended before the function", caller.poll() is None, caller.poll())
     caller.communicate()
