@@ -198,6 +198,22 @@ SYM_CODE_END(jifl_entry_slow)
 .endm
 
 /*
+ * In: [rsp] an address, which the C function gets with the place above it and the first argument.
+ * Out: at the address that the function returns, with all registers as they were but rax and r10.
+ */
+.macro JIFL_DOOR_ASK choose
+	JIFL_PUSH_CALL
+	movq	%rdi, %rdx
+	movq	(7 * 8)(%rsp), %rdi
+	leaq	(8 * 8)(%rsp), %rsi
+	call	\choose
+	movq	%rax, (7 * 8)(%rsp)
+	JIFL_POP_CALL
+	xorl	%eax, %eax		/* leave/evict.c takes an address in it for a way in */
+	RET
+.endm
+
+/*
  * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
  * arguments in registers. Out: at a piece from the table of doors, or at the address from
  * jifl_choose_copy, with [rsp] return address of the caller, all registers as they were but rax
@@ -222,15 +238,7 @@ SYM_START(jifl_function_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	JIFL_DOOR_CHECK function
 #endif
 .Lask_function:
-	JIFL_PUSH_CALL
-	movq	%rdi, %rdx
-	movq	(7 * 8)(%rsp), %rdi
-	leaq	(8 * 8)(%rsp), %rsi
-	call	jifl_choose_copy
-	movq	%rax, (7 * 8)(%rsp)
-	JIFL_POP_CALL
-	xorl	%eax, %eax
-	RET
+	JIFL_DOOR_ASK jifl_choose_copy
 #ifdef JIFL_TEST_BUILD
 .Lhold_function:
 	JIFL_PUSH_CALL
@@ -292,15 +300,7 @@ SYM_FUNC_END(jifl_jump_stub)
  */
 SYM_START(jifl_inside_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR		/* called directly */
-	JIFL_PUSH_CALL
-	movq	%rdi, %rdx
-	movq	(7 * 8)(%rsp), %rdi
-	leaq	(8 * 8)(%rsp), %rsi
-	call	jifl_choose_inside
-	movq	%rax, (7 * 8)(%rsp)
-	JIFL_POP_CALL
-	xorl	%eax, %eax
-	RET
+	JIFL_DOOR_ASK jifl_choose_inside
 SYM_FUNC_END(jifl_inside_stub)
 
 /*
