@@ -79,11 +79,14 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
 	return !u || jifl_under_holds(u, facts->caller);
 }
 
-void jifl_condition_tell(struct jifl_aim *aim, bool counted, const struct jifl_facts *facts)
+bool jifl_condition_is_meant(const struct jifl_aim *aim, const struct jifl_facts *facts)
 {
-	if (!jifl_filter_has_level(&aim->session->filter, jifl_level()) ||
-	    (!jifl_condition_holds(aim, facts) && !JIFL_HOST_PLANTED(nested_unconditional)))
-		return;
+	return jifl_filter_has_level(&aim->session->filter, jifl_level()) &&
+	       (jifl_condition_holds(aim, facts) || JIFL_HOST_PLANTED(nested_unconditional));
+}
+
+void jifl_condition_tell(struct jifl_aim *aim, bool counted)
+{
 	if (counted)
 		jifl_count_begin(aim);
 	else
@@ -95,7 +98,8 @@ static void nested(struct jifl_aim *aim, unsigned long arg0, unsigned long calle
 {
 	const struct jifl_facts facts = { .caller = caller, .arg0 = arg0 };
 
-	jifl_condition_tell(aim, counted, &facts);
+	if (jifl_condition_is_meant(aim, &facts))
+		jifl_condition_tell(aim, counted);
 }
 
 void jifl_condition_nested(struct jifl_aim *aim, bool counted, struct ir_insert *ins)

@@ -31,7 +31,11 @@ bool jifl_condition_holds(const struct jifl_aim *aim, const struct jifl_facts *f
  * that are meant are counted, else they are missed.
  */
 void jifl_condition_nested(struct jifl_aim *aim, bool counted, struct ir_insert *ins);
-/* The same at once. Preemption is off. */
-void jifl_condition_tell(struct jifl_aim *aim, bool counted, const struct jifl_facts *facts);
+/*
+ * The same at once, in two steps: whether the call is meant, which the stack tells only before its
+ * return is hooked, and then that it has been made. Preemption is off.
+ */
+bool jifl_condition_is_meant(const struct jifl_aim *aim, const struct jifl_facts *facts);
+void jifl_condition_tell(struct jifl_aim *aim, bool counted);
 
 #endif

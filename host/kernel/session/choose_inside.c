@@ -72,16 +72,15 @@ static void jifl_choose_miss_inside(struct jifl_aim *const aims[JIFL_LANES], enu
 }
 
 /* What nested.c tells in a block of the mix, where that needs what the piece does not know. */
-static void jifl_choose_tell(const struct jifl_target *t, const struct jifl_mix *inside,
-			     const struct jifl_facts *facts)
+static void jifl_choose_tells(const struct jifl_target *t, const struct jifl_mix *inside,
+			      const struct jifl_facts *facts, struct jifl_aim *told[JIFL_LANES])
 {
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (aim)
-			jifl_nested_tell(aim, inside, facts);
+		told[lane] = aim && jifl_nested_tells(aim, inside, facts) ? aim : NULL;
 	}
 }
 
@@ -93,21 +92,22 @@ static u64 jifl_choose_enter_inside(struct jifl_target *t, unsigned long *slot,
 {
 	struct jifl_way *w = jifl_choose_way_inside(t, aims, lanes, inside);
 	u64 piece = w ? jifl_choose_way_in(w) : 0;
+	struct jifl_aim *told[JIFL_LANES];
 	unsigned int lane;
 
+	if (piece)
+		jifl_choose_tells(t, inside, facts, told);
 	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), JIFL_LEVEL_TASK,
 				       false))
 		piece = 0;
-	if (piece) {
-		jifl_choose_tell(t, inside, facts);
-		return piece;
-	}
-	/* Without a way: there are no more than mix_make.c makes. */
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (aims[lane])
+		if (piece && told[lane])
+			jifl_nested_tell(told[lane], inside);
+		/* Without a way: there are no more than mix_make.c makes. */
+		else if (!piece && aims[lane])
 			jifl_count_miss(aims[lane], w ? jifl_choose_reason(w, aims[lane], lane) :
 							JIFL_MISS_NESTED);
-	return 0;
+	return piece;
 }
 
 /*

@@ -93,19 +93,26 @@ bool jifl_nested_in_place(struct jifl_aim *aim, const struct jifl_mix *m, struct
 	return jifl_count_nested(aim, m->members[s->lane] == s || only_counts(s), ins);
 }
 
-void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m,
-		      const struct jifl_facts *facts)
+bool jifl_nested_tells(const struct jifl_aim *aim, const struct jifl_mix *m,
+		       const struct jifl_facts *facts)
+{
+	const struct jifl_session *s = aim->session;
+
+	if (!jifl_condition_has(aim) || s->tool->calls == JIFL_CALLS_UNCOUNTED)
+		return false;
+	/* For a session that could enter, the call has been asked about. */
+	return (m->members[s->lane] == s || !jifl_nested_enters(s)) &&
+	       jifl_condition_is_meant(aim, facts);
+}
+
+/* The same choice as in jifl_count_nested. */
+void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m)
 {
 	const struct jifl_session *s = aim->session;
 	const bool member = m->members[s->lane] == s;
 
-	/* Of a session that could enter the call has been asked about. */
-	if (!jifl_condition_has(aim) || s->tool->calls == JIFL_CALLS_UNCOUNTED ||
-	    (!member && jifl_nested_enters(s)))
-		return;
-	/* As in jifl_count_nested. */
 	jifl_condition_tell(aim, only_counts(s) || (member && !jifl_count_follows(s) &&
-						    !(s->flags & JIFL_FLAGS_ARG)), facts);
+						    !(s->flags & JIFL_FLAGS_ARG)));
 }
 
 void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)

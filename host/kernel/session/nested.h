@@ -28,10 +28,12 @@ bool jifl_nested_holds(const struct jifl_mix *m);
  */
 bool jifl_nested_in_place(struct jifl_aim *aim, const struct jifl_mix *m, struct ir_insert *ins);
 /*
- * The same at once, for a call that an entry piece follows, of an aim with a condition. Otherwise
- * nothing is done. Preemption is off.
+ * The same at once, of an aim with a condition: whether anything is to be told, which is asked
+ * before the call's return is hooked, and then told, when an entry piece follows. Preemption is
+ * off.
  */
-void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m,
-		      const struct jifl_facts *facts);
+bool jifl_nested_tells(const struct jifl_aim *aim, const struct jifl_mix *m,
+		       const struct jifl_facts *facts);
+void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m);
 
 #endif
