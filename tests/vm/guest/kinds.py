@@ -260,7 +260,7 @@ def conditions(functions):
             called("task")
             other.stop()
             device.stop()
-            same(f"{name}: in another's code", seen(other), (0, want))
+            same(f"{name}: in another's code", seen(other), (want, 0))
 
 
 def bad_conditions(functions):
