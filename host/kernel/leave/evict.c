@@ -209,9 +209,10 @@ static int scan_all(void *arg)
  *    the end of a walk without an error are no frames. Where the unwinder gives up, the rest of
  *    the stack is changed by the look of its words.
  * 4. Threads remain that were preempted inside inserted code, inside a stub, or between the read
- *    of the address to go to and the jump there. For functions this is jifl_function_stub, with
- *    the address in rax, in a saved register or in the slot of its return address: the stub is the
- *    module's text, so it counts as inside while there is such an address. These few instructions
+ *    of the address to go to and the jump there. For functions this is jifl_function_stub, or
+ *    jifl_inside_stub, which code that goes may have called, with the address in rax, in a saved
+ *    register or in the slot of its return address: the stub is the module's text, so it counts as
+ *    inside while there is such an address. These few instructions
  *    end at an exact point, or in a call whose return address is an exact point. Each of these
  *    threads needs only to run for a moment, and can come in only once. All CPUs go on, and after
  *    a while the eviction repeats step 2. The repetition ends: a thread is inside again at the

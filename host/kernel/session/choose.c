@@ -33,7 +33,6 @@
 #include "../call/condition.h"
 #include "../call/count.h"
 #include "../call/levels.h"
-#include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
 #include "../enter/guard.h"
@@ -44,7 +43,6 @@
 #include "choose_call.h"
 #include "choose_piece.h"
 #include "filter.h"
-#include "mix.h"
 #include "session.h"
 
 /* So long a task stays at a way, when a planted bug frees ways too early. */
