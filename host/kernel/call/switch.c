@@ -323,30 +323,42 @@ void jifl_switch_take(struct task_struct *task, unsigned int lane)
 		jifl_saved_try(task, &v);
 }
 
+/* Of what is saved in a place: the calls of s, or all if that is NULL. */
+static void jifl_switch_sweep_place(u32 at, const struct jifl_session *s)
+{
+	struct jifl_saved *saved = &jifl_saved_value[at];
+	unsigned int lane;
+
+	for (lane = 0; lane < JIFL_LANES; lane++) {
+		const u64 call = saved->lanes[lane].call;
+
+		if (!call || (s && jifl_count_session(call) != s))
+			continue;
+		if (!s || !jifl_adopted_end(call, saved->lanes[lane].count))
+			jifl_count_miss_call(call, jifl_switch_drain);
+		saved->lanes[lane].call = 0;
+	}
+	if (jifl_saved_is_empty(saved))
+		jifl_saved_task[at] = NULL;
+}
+
 /*
  * A call of a function may go on without any code of the cache on the task's stack: its last call
- * was a jump, and what it leads to runs natively. So calls of a session that has ended are looked
- * for among all that are saved. The machine is stopped, so all are saved.
+ * was a jump, or the cache was full, and what followed runs natively. So calls of a session that
+ * has ended are looked for among all that are saved, and if the cache is emptied all calls are. The
+ * machine is stopped, so all are saved.
  */
 static u32 jifl_switch_sweep(void)
 {
 	const struct jifl_session *s = jifl_switch_ended;
 	u32 at;
 
-	if (!s || !s->slot || JIFL_HOST_PLANTED(calls_not_swept))
+	if ((s && !s->slot) || JIFL_HOST_PLANTED(calls_not_swept))
 		return 0;
-	for (at = 0; at < JIFL_SAVED_PLACES; at++) {
-		struct jifl_lane *lane = &jifl_saved_value[at].lanes[s->lane];
-
-		if (!jifl_saved_task[at] || !lane->call || jifl_count_session(lane->call) != s)
-			continue;
-		if (!jifl_adopted_end(lane->call, lane->count))
-			jifl_count_miss_call(lane->call, JIFL_MISS_END);
-		lane->call = 0;
-		if (jifl_saved_is_empty(&jifl_saved_value[at]))
-			jifl_saved_task[at] = NULL;
-	}
-	return s->nfunctions ? jifl_returns_sweep(s->lane) : 0;
+	for (at = 0; at < JIFL_SAVED_PLACES; at++)
+		if (jifl_saved_task[at])
+			jifl_switch_sweep_place(at, s);
+	return s && s->nfunctions ? jifl_returns_sweep(s->lane) : 0;
 }
 
 /* The sessions that record faults of the running call are told. */
