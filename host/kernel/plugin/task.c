@@ -20,7 +20,9 @@
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 
+#include "../kernel.h"
 #include "../plant.h"
+#include "../store/percpu.h"
 #include "plugin.h"
 
 #define JIFL_TASK_MAX	(1u << 20)	/* a mistake is refused, not allocated */
@@ -55,6 +57,24 @@ static struct jifl_task_place *jifl_task_at(const struct jifl_task_table *t, u32
 static u32 *jifl_task_bucket(const struct jifl_task_table *t, const struct task_struct *task)
 {
 	return &t->buckets[hash_ptr(task, t->bits)];
+}
+
+/*
+ * What is called for it is the module's own: a function with a door whose analysis function asks
+ * for storage, too, would wait for itself.
+ */
+static unsigned long jifl_task_lock(struct jifl_task_table *t)
+{
+	const unsigned long flags = jifl_own_irq_save();
+
+	raw_spin_lock(&t->lock);
+	return flags;
+}
+
+static void jifl_task_unlock(struct jifl_task_table *t, unsigned long flags)
+{
+	raw_spin_unlock(&t->lock);
+	jifl_own_irq_restore(flags);
 }
 
 /* --- finding ----------------------------------------------------------------------------- */
@@ -122,9 +142,9 @@ void *jifl_task_storage(task_storage_t *s)
 
 	if (place || !t)
 		return place ? place->data : NULL;
-	raw_spin_lock_irqsave(&t->lock, flags);
+	flags = jifl_task_lock(t);
 	place = jifl_task_find_locked(t, current) ?: jifl_task_take(t, current);
-	raw_spin_unlock_irqrestore(&t->lock, flags);
+	jifl_task_unlock(t, flags);
 	if (place)
 		return place->data;
 	atomic64_inc(&s->store.refused);
@@ -143,9 +163,9 @@ void *jifl_task_storage_of(task_storage_t *s, const struct task_struct *task)
 	place = jifl_task_find(t, task);
 	if (place)
 		return place->data;
-	raw_spin_lock_irqsave(&t->lock, flags);
+	flags = jifl_task_lock(t);
 	place = jifl_task_find_locked(t, task);
-	raw_spin_unlock_irqrestore(&t->lock, flags);
+	jifl_task_unlock(t, flags);
 	return place ? place->data : NULL;
 }
 EXPORT_SYMBOL_GPL(jifl_task_storage_of);
@@ -160,11 +180,11 @@ static struct jifl_task_place *jifl_task_unlink(struct jifl_task_table *t,
 	unsigned long flags;
 	u32 *link;
 
-	raw_spin_lock_irqsave(&t->lock, flags);
+	flags = jifl_task_lock(t);
 	place = jifl_task_walk(t, task, t->max, &link);
 	if (place)
 		WRITE_ONCE(*link, place->next);
-	raw_spin_unlock_irqrestore(&t->lock, flags);
+	jifl_task_unlock(t, flags);
 	return place;
 }
 
@@ -172,11 +192,11 @@ static void jifl_task_give_back(struct jifl_task_table *t, struct jifl_task_plac
 {
 	unsigned long flags;
 
-	raw_spin_lock_irqsave(&t->lock, flags);
+	flags = jifl_task_lock(t);
 	WRITE_ONCE(place->task, NULL);
 	WRITE_ONCE(place->next, t->free);
 	t->free = ((char *)place - t->places) / t->stride + 1;
-	raw_spin_unlock_irqrestore(&t->lock, flags);
+	jifl_task_unlock(t, flags);
 }
 
 static void jifl_task_end(struct jifl_task_table *t, const struct task_struct *task)
