@@ -5,7 +5,7 @@
  * A plugin is one C file that becomes a kernel module. It implements four
  * functions:
  *
- *	int plugin_init(void)	the module is being loaded: choose system calls, add
+ *	int plugin_init(void)	the module is being loaded: choose system calls or functions, add
  *				callbacks. 0 or -errno, which refuses the module.
  *	void plugin_exit(void)	the module is being unloaded.
  *	int plugin_start(void)	`jifl start NAME`: start instrumenting. 0 or -errno,
@@ -43,7 +43,7 @@
  *   the stack. Several CPUs execute them at once, and interrupt handlers can execute them in the
  *   middle of another call: if a sum must be exact, count with this_cpu_add() or atomics. At the
  *   exit of a system call the kernel's code holds no lock any more: there they may print and ask
- *   for names.
+ *   for names. At the exit of a function they may not, and interrupts are off.
  *
  * If an analysis function is small, uses no stack of its own and branches only within itself, it is
  * inlined: copied to the place of its call, with its arguments as constants. A counter is a single
@@ -85,6 +85,7 @@ struct jifl_session;
 /* --- handles --------------------------------------------------------------------- */
 
 typedef struct jifl_point syscall_point_t;	/* entry to or exit from a system call */
+typedef struct jifl_point target_point_t;	/* the same, of a function, too */
 typedef struct jifl_routine routine_t;		/* a function of the kernel */
 typedef struct jifl_bb bb_t;			/* a basic block */
 typedef struct jifl_ins ins_t;			/* an instruction of a basic block */
@@ -95,6 +96,7 @@ typedef struct jifl_ins ins_t;			/* an instruction of a basic block */
  * Each gets a handle of what was translated, and the arg with which the callback was added.
  */
 typedef void (*syscall_callback)(syscall_point_t *point, void *arg);
+typedef void (*target_callback)(target_point_t *point, void *arg);
 typedef void (*routine_callback)(routine_t *routine, void *arg);
 typedef void (*bb_callback)(bb_t *bb, void *arg);
 typedef void (*ins_callback)(ins_t *ins, void *arg);
@@ -110,7 +112,7 @@ struct module_event {
 typedef void (*module_callback)(const struct module_event *event, void *arg);
 typedef void (*event_callback)(void *arg);
 
-/* --- system calls ------------------------------------------------------------------ */
+/* --- what is instrumented ---------------------------------------------------------- */
 
 enum jifl_callback_kind {
 	JIFL_CALLBACK_ENTRY,
@@ -133,19 +135,27 @@ struct jifl_callback {
 };
 
 /*
- * The system calls to instrument, one or all, and the callbacks. The plugin defines it as a static
- * variable; its members are not for the plugin.
+ * What to instrument, and the callbacks. The plugin defines it as a static variable; its members
+ * are not for the plugin. A syscall_t is about system calls, one or all, a target_t about functions
+ * of the kernel. Both are one type: what is said of one holds for the other, where nothing else is
+ * said.
  */
-typedef struct jifl_syscall {
+typedef struct jifl_plugin_target {
 	struct jifl_plugin *plugin;		/* NULL: not initialised */
 	struct list_head list;
-	int nr;					/* -1: all */
+	int nr;					/* -1: all system calls, or functions */
+	bool functions;
+	unsigned long address;			/* of one function; 0: those that are named */
+	char named[128];			/* "fn:..." or "mod:..." */
 	unsigned int ncallbacks[JIFL_CALLBACK_KINDS];
 	struct jifl_callback callbacks[JIFL_CALLBACK_KINDS][JIFL_CALLBACKS_MAX];
 	struct jifl_session *session;		/* not NULL: instrumenting */
 	struct list_head events;		/* in the list of those with event callbacks */
 	bool exits;				/* it has asked for exits of routines */
-} syscall_t;
+	struct jifl_plugin_end *ends;		/* what is done where functions end; or NULL */
+} target_t;
+
+typedef target_t syscall_t;
 
 /*
  * int syscall_init(syscall_t *s, int nr)
@@ -164,41 +174,91 @@ typedef struct jifl_syscall {
 #define syscall_init_all(s)	jifl_syscall_init_all(&jifl_this_plugin, s)
 
 /*
+ * int target_init(target_t *t, const char *target)
+ * int target_init_address(target_t *t, unsigned long address)
+ *
+ * Prepares t for functions of the kernel, without callbacks. target is one of
+ *
+ *	fn:NAME			each function of that name; NAME may have * ? [...], as a file
+ *				name in a shell. What a compiler appends to a name (.isra.0,
+ *				.constprop.0, .part.0) does not count.
+ *	fn:NAME@MODULE		those of a module
+ *	mod:MODULE		all functions of a module
+ *
+ * without regard to white space at its end; or the address at which a function begins, as the
+ * kernel's tables of functions have it. Names are looked up again at each start.
+ *
+ * Calls run instrumented that come to the function's beginning, from any caller: in tasks, in
+ * softirqs and in hard interrupts, together with all that they call. Functions without a call of
+ * the function tracer at their beginning are left out, and those that may not be entered: `jifl
+ * list` shows which can be, with the cause for the others.
+ *
+ * A call inside another call of the same target_t, of the same task or interrupt, is a part of that
+ * one: it has no entry and no exit of its own. So analysis functions may call what t instruments.
+ * A call inside a call of another syscall_t or target_t, of any plugin, is a part of that one
+ * alone; inside calls that the command counts it is a call of t, too. target_missed() counts both,
+ * and all that could not be instrumented.
+ *
+ * Process context. May be called again while t is not instrumenting. A pattern may take some tenths
+ * of a second, more where modules have many symbols.
+ * Errors: -EINVAL: no such form, too long, or NULL; -ENOENT: no such function or module; -EBUSY: t
+ * is instrumenting; -E2BIG: more functions than a session can have; -ENOMEM.
+ */
+#define target_init(t, target)	jifl_target_init(&jifl_this_plugin, t, target)
+#define target_init_address(t, address) jifl_target_init_address(&jifl_this_plugin, t, address)
+
+/*
  * int syscall_add_entry_instrumentation(syscall_t *s, syscall_callback fn, void *arg)
  * int syscall_add_exit_instrumentation(syscall_t *s, syscall_callback fn, void *arg)
  * int syscall_add_routine_instrumentation(syscall_t *s, routine_callback fn, void *arg)
  * int syscall_add_bb_instrumentation(syscall_t *s, bb_callback fn, void *arg)
  * int syscall_add_ins_instrumentation(syscall_t *s, ins_callback fn, void *arg)
+ * int target_add_..., the same of a target_t
  *
  * From the next start on, fn(handle, arg) is called
- * - entry, exit: once for each system call of s, before its first call;
- * - routine: for each block at which a function begins (its address is that of a symbol), whether
- *   it is reached by a call or a jump; after the first routine_insert_exit_call(), also for each
- *   block in which a function is left;
- * - bb: for each basic block that the system call executes;
+ * - entry, exit: at least once for each system call or function of s, before its first call; those
+ *   for exits of functions before the start returns, and before anything runs again when the code
+ *   cache was emptied;
+ * - routine: for each block at which a function begins (its address is that of a symbol, or a call
+ *   of a target_t begins there), whether it is reached by a call or a jump; after the first
+ *   routine_insert_exit_call(), also for each block in which a function is left. A loop that leads
+ *   to the first instruction of a target begins the routine anew each time;
+ * - bb: for each basic block that the system call or function executes;
  * - ins: for each instruction of each basic block, in order.
  * For one block the routine callbacks come first, then bb, then ins. Callbacks
  * of one kind are called in the order in which they were added.
+ *
+ * A function's first instructions, its endbr64 and the call of the function tracer, are executed
+ * before a call of a target_t begins: neither bb nor ins has them there.
  *
  * Process context.
  * Errors: -EINVAL: fn is NULL, or s was not initialised; -EBUSY: s is instrumenting; -ENOSPC: more
  * than JIFL_CALLBACKS_MAX.
  */
 #define syscall_add_entry_instrumentation(s, fn, arg) \
-	jifl_add_syscall_callback(&jifl_this_plugin, s, JIFL_CALLBACK_ENTRY, fn, arg)
+	jifl_add_point_callback(&jifl_this_plugin, s, JIFL_CALLBACK_ENTRY, fn, arg)
 #define syscall_add_exit_instrumentation(s, fn, arg) \
-	jifl_add_syscall_callback(&jifl_this_plugin, s, JIFL_CALLBACK_EXIT, fn, arg)
+	jifl_add_point_callback(&jifl_this_plugin, s, JIFL_CALLBACK_EXIT, fn, arg)
 #define syscall_add_routine_instrumentation(s, fn, arg) \
 	jifl_add_routine_callback(&jifl_this_plugin, s, fn, arg)
 #define syscall_add_bb_instrumentation(s, fn, arg) \
 	jifl_add_bb_callback(&jifl_this_plugin, s, fn, arg)
 #define syscall_add_ins_instrumentation(s, fn, arg) \
 	jifl_add_ins_callback(&jifl_this_plugin, s, fn, arg)
+#define target_add_entry_instrumentation(t, fn, arg) \
+	syscall_add_entry_instrumentation(t, fn, arg)
+#define target_add_exit_instrumentation(t, fn, arg) \
+	syscall_add_exit_instrumentation(t, fn, arg)
+#define target_add_routine_instrumentation(t, fn, arg) \
+	syscall_add_routine_instrumentation(t, fn, arg)
+#define target_add_bb_instrumentation(t, fn, arg)  syscall_add_bb_instrumentation(t, fn, arg)
+#define target_add_ins_instrumentation(t, fn, arg) syscall_add_ins_instrumentation(t, fn, arg)
 
 /*
  * int syscall_add_module_callback(syscall_t *s, module_callback fn, void *arg)
  * int syscall_add_flush_callback(syscall_t *s, event_callback fn, void *arg)
  * int syscall_add_end_callback(syscall_t *s, event_callback fn, void *arg)
+ * int target_add_..., the same of a target_t
  *
  * Events. From the next start on, fn is called
  * - module: fn(event, arg) for each module of the kernel, plugins too. With event->there: the
@@ -218,9 +278,9 @@ typedef struct jifl_syscall {
  *
  * Callbacks of events run in process context and may sleep. They run one at a time over all
  * plugins, in the order in which the syscall_t were started and the callbacks were added. They may
- * call all functions for process context, except the syscall_*() functions (-EPERM). They must not
+ * call all functions for process context, except syscall_*() and target_*() (-EPERM). They must not
  * load or unload modules, nor wait for a task that does. They must not take a lock that a task
- * holds while it calls syscall_start_instrumenting() or syscall_stop_instrumenting().
+ * holds while it calls a function of syscall_*() or target_*().
  *
  * Process context.
  * Errors: as for syscall_add_entry_instrumentation.
@@ -231,26 +291,46 @@ typedef struct jifl_syscall {
 	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_FLUSH, fn, arg)
 #define syscall_add_end_callback(s, fn, arg) \
 	jifl_add_event_callback(&jifl_this_plugin, s, JIFL_CALLBACK_END, fn, arg)
+#define target_add_module_callback(t, fn, arg)	syscall_add_module_callback(t, fn, arg)
+#define target_add_flush_callback(t, fn, arg)	syscall_add_flush_callback(t, fn, arg)
+#define target_add_end_callback(t, fn, arg)	syscall_add_end_callback(t, fn, arg)
 
 /*
  * int syscall_start_instrumenting(syscall_t *s)
+ * int target_start_instrumenting(target_t *t)
  *
- * From now on the system calls of s run instrumented, for every task. Process context, between the
- * beginning of plugin_start and the end of plugin_stop.
+ * From now on the system calls of s run instrumented, for every task, or the calls of the functions
+ * of t. Process context, between the beginning of plugin_start and the end of plugin_stop.
  * Errors: -EINVAL: s was not initialised; -EPERM: the plugin has not been started; -EALREADY: s is
- * instrumenting; -EBUSY: four others instrument one of the calls; -ENOMEM, -ENOSPC.
+ * instrumenting; -EBUSY: four others instrument one of the calls, or, of functions, four others
+ * instrument anything: at most three sessions go with one that is about functions; -ENOMEM,
+ * -ENOSPC. Of functions also -ENOENT: no such function is there now; -EOPNOTSUPP: none of them can
+ * be entered, or another tracer or a session of another scope has one. The log says which, and why.
  */
-#define syscall_start_instrumenting(s)	jifl_syscall_start(&jifl_this_plugin, s)
+#define syscall_start_instrumenting(s)	jifl_plugin_target_start(&jifl_this_plugin, s)
+#define target_start_instrumenting(t)	syscall_start_instrumenting(t)
 
 /*
  * int syscall_stop_instrumenting(syscall_t *s)
+ * int target_stop_instrumenting(target_t *t)
  *
  * Stops the instrumentation of s. When it returns, no analysis function inserted for s runs or will
  * run any more. Process context; sleeps until every task has left the instrumented code, which is
  * soon even if tasks sleep in system calls.
  * Errors: -EINVAL: s was not initialised; -ENOENT: s is not instrumenting.
  */
-#define syscall_stop_instrumenting(s)	jifl_syscall_stop(&jifl_this_plugin, s)
+#define syscall_stop_instrumenting(s)	jifl_plugin_target_stop(&jifl_this_plugin, s)
+#define target_stop_instrumenting(t)	syscall_stop_instrumenting(t)
+
+/*
+ * u64 target_missed(target_t *t)
+ *
+ * Calls since the start that had no entry of their own, or were lost in their middle: inside
+ * another call, without room in the code cache, where no return could be hooked, when the code
+ * cache was emptied (docs/command.md names the causes). 0 if t is not instrumenting. Process
+ * context; also of a syscall_t.
+ */
+#define target_missed(t)		jifl_target_missed(&jifl_this_plugin, t)
 
 /* --- arguments of analysis functions ------------------------------------------------ */
 
@@ -284,11 +364,13 @@ enum jifl_arg {
 	 */
 	ARG_REG,
 	ARG_VALUE = ARG_REG,
-	ARG_SYSCALL_NR,		/* the number of the system call that runs; once in a call */
+	/* The number of the system call that runs; once in a call. Of a syscall_t alone. */
+	ARG_SYSCALL_NR,
 	ARG_TASK,		/* struct task_struct *: current */
 	/*
 	 * The address of the instruction; for a block or routine, of its first instruction; at a
-	 * routine's exit, of the instruction that leaves. Not at entry or exit of a system call.
+	 * routine's exit, of the instruction that leaves. At entry and exit of a function: where
+	 * the function begins. Not at entry or exit of a system call.
 	 */
 	ARG_INS_ADDRESS,
 	/*
@@ -314,7 +396,8 @@ enum jifl_arg {
 	 * const struct pt_regs *: all registers, flags, sp, and ip. ip is the address at which the
 	 * original code goes on: before an instruction its own address, after it the next one's,
 	 * where a jump is taken the jump's target. At the entry of a system call: the registers of
-	 * user space with which it came. Not at its exit. Valid until the function returns. The
+	 * user space with which it came. Not at its exit, and neither at the entry nor at the exit
+	 * of a function. Valid until the function returns. The
 	 * function must not write to it: changes may become the kernel's own. Registers (as for
 	 * enum jifl_value) and flags that the kernel no longer needs may have any value. Return
 	 * addresses on the stack may be those of copies. Once in a call. That call has no condition
@@ -331,6 +414,8 @@ enum jifl_arg {
  * Values that conditions, histograms and ARG_REG read each time:
  * - at the entry of a system call its arguments VALUE_ARG0 to VALUE_ARG5, as its caller gave them,
  *   and at its exit VALUE_RETVAL, its return value;
+ * - at the entry of a function those of its first six arguments that exist, VALUE_ARG0 to
+ *   VALUE_ARG5, if they are integers or pointers, and at its exit VALUE_RETVAL;
  * - at the beginning of a routine those of its first six arguments that exist, VALUE_ARG0 to
  *   VALUE_ARG5, if they are integers or pointers; and registers;
  * - at the exit of a routine VALUE_RETVAL, its return value, and registers;
@@ -452,6 +537,7 @@ static inline void hist_clear(hist_t *h)
  * int syscall_insert_hist(syscall_point_t *point, hist_t *h, int value, ...)
  * int routine_insert_hist(routine_t *routine, hist_t *h, int value, ...)
  * int bb_insert_hist(bb_t *bb, hist_t *h, int value, ...)
+ * int target_insert_hist(target_point_t *point, hist_t *h, int value, ...)
  * int ins_insert_hist(ins_t *ins, enum jifl_ipoint where, hist_t *h, int value, ...)
  *
  * Count a value (enum jifl_value) in h, at the same place and time at which *_insert_call calls its
@@ -465,6 +551,7 @@ static inline void hist_clear(hist_t *h)
  */
 #define syscall_insert_hist(point, ...) \
 	jifl_insert_hist(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
+#define target_insert_hist(point, ...) syscall_insert_hist(point, __VA_ARGS__)
 #define routine_insert_hist(routine, ...) \
 	jifl_insert_hist(&jifl_this_plugin, jifl_place_routine(routine), __VA_ARGS__)
 #define bb_insert_hist(bb, ...) \
@@ -474,18 +561,33 @@ static inline void hist_clear(hist_t *h)
 
 /* --- entry and exit -------------------------------------------------------------------- */
 
-/* int syscall_nr(syscall_point_t *point): the number of the system call, or -EPERM. */
+/*
+ * int syscall_nr(syscall_point_t *point)
+ *
+ * The number of the system call; -EPERM for a stale handle; -EINVAL: it is a function's point.
+ */
 #define syscall_nr(point)	jifl_syscall_nr(&jifl_this_plugin, point)
 
 /*
- * int syscall_insert_call(syscall_point_t *point, void *fn, ...)
+ * unsigned long target_address(target_point_t *point)
  *
- * Calls fn each time the system call is entered, or returns, by the kind of the point. A call that
- * never returns (exit), or during which instrumentation ends, has no exit. Each point has room for
- * 4 insertions.
+ * The address where the function begins, or the system call's handler; 0 for a stale handle.
+ */
+#define target_address(point)	jifl_point_address(&jifl_this_plugin, point)
+
+/*
+ * int syscall_insert_call(syscall_point_t *point, void *fn, ...)
+ * int target_insert_call(target_point_t *point, void *fn, ...)
+ *
+ * Calls fn each time the system call or the function is entered, or returns, by the kind of the
+ * point. A call has no exit if it never returns (exit), if instrumentation ends meanwhile, also
+ * that of another session that has the call, or if the code cache is emptied; a function's call has
+ * none either if the kernel changes its code meanwhile. Do not rely on pairs. Each point has room
+ * for 4 insertions.
  */
 #define syscall_insert_call(point, ...) \
 	jifl_insert_call(&jifl_this_plugin, jifl_place_point(point), __VA_ARGS__)
+#define target_insert_call(point, ...) syscall_insert_call(point, __VA_ARGS__)
 
 /* --- routines ---------------------------------------------------------------------------- */
 
@@ -710,7 +812,7 @@ enum jifl_ipoint {
 
 /* --- functions behind the names above: not for plugins -------------------------------- */
 
-#define JIFL_PLUGIN_ABI	6
+#define JIFL_PLUGIN_ABI	7
 
 struct jifl_plugin {
 	unsigned int size;
@@ -723,7 +825,7 @@ struct jifl_plugin {
 	void (*stop)(void);
 	/* jifl.ko's: */
 	struct list_head list;
-	struct list_head syscalls;	/* of syscall_t */
+	struct list_head targets;	/* of target_t */
 	struct list_head stores;	/* of struct jifl_store */
 	struct list_head probes;	/* of struct jifl_probe_group */
 	unsigned int state;
@@ -737,12 +839,16 @@ void jifl_plugin_unregister(struct jifl_plugin *p);
 
 int jifl_syscall_init(struct jifl_plugin *p, syscall_t *s, int nr);
 int jifl_syscall_init_all(struct jifl_plugin *p, syscall_t *s);
-int jifl_add_callback(struct jifl_plugin *p, syscall_t *s,
+int jifl_target_init(struct jifl_plugin *p, target_t *t, const char *target);
+int jifl_target_init_address(struct jifl_plugin *p, target_t *t, unsigned long address);
+int jifl_add_callback(struct jifl_plugin *p, target_t *t,
 		      enum jifl_callback_kind kind, void *fn, void *arg);
-int jifl_syscall_start(struct jifl_plugin *p, syscall_t *s);
-int jifl_syscall_stop(struct jifl_plugin *p, syscall_t *s);
+int jifl_plugin_target_start(struct jifl_plugin *p, target_t *t);
+int jifl_plugin_target_stop(struct jifl_plugin *p, target_t *t);
+u64 jifl_target_missed(struct jifl_plugin *p, target_t *t);
 
 int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point);
+unsigned long jifl_point_address(struct jifl_plugin *p, target_point_t *point);
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine);
 int jifl_routine_name(struct jifl_plugin *p, routine_t *routine, char *name, size_t size);
 int jifl_routine_module(struct jifl_plugin *p, routine_t *routine, char *name, size_t size);
@@ -786,7 +892,7 @@ int jifl_insert_call(struct jifl_plugin *p, struct jifl_place place, void *fn, .
 int jifl_insert_hist(struct jifl_plugin *p, struct jifl_place place, hist_t *hist, int value, ...);
 
 /* Inline functions, so that the compiler refuses a handle of the wrong type. */
-static inline struct jifl_place jifl_place_point(syscall_point_t *point)
+static inline struct jifl_place jifl_place_point(target_point_t *point)
 {
 	return (struct jifl_place){ point, JIFL_PLACE_POINT };
 }
@@ -812,9 +918,9 @@ static inline struct jifl_place jifl_place_ins(ins_t *ins, enum jifl_ipoint wher
 }
 
 /* Inline functions, so that the compiler refuses a callback of the wrong type. */
-static inline int jifl_add_syscall_callback(struct jifl_plugin *p, syscall_t *s,
-					    enum jifl_callback_kind kind,
-					    syscall_callback fn, void *arg)
+static inline int jifl_add_point_callback(struct jifl_plugin *p, target_t *s,
+					  enum jifl_callback_kind kind,
+					  target_callback fn, void *arg)
 {
 	return jifl_add_callback(p, s, kind, (void *)fn, arg);
 }

@@ -46,6 +46,7 @@
 	X(names_cut, "keys that begin alike are one") \
 	X(bases_kept, "addresses are made of registers as they were before") \
 	X(flushes_untold, "plugins do not hear of an emptied cache") \
+	X(ends_kept, "what plugins do where calls end stays when the cache is emptied") \
 	X(tasks_kept, "storage of tasks that are gone is not given back") \
 	X(offline_forgotten, "calls that were counted on processors that are offline are forgotten") \
 	X(start_order_lost, "what is inserted at one place is done in the order of lanes") \

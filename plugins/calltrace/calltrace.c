@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * calltrace: which functions of the kernel call which, in one system call.
+ * calltrace: which functions of the kernel call which, in one system call, or in one of themselves.
  *
  *	echo 39 > /sys/module/calltrace/parameters/call		(getpid; see asm/unistd.h)
+ *	echo fn:vfs_read > /sys/module/calltrace/parameters/target	(instead of a system call)
  *	echo 1234 > /sys/module/calltrace/parameters/pid
  *	jifl start calltrace; ...; jifl stop calltrace; jifl read calltrace
  *
  * Each routine gets a call where it begins and a call where it is left. A tail call leaves the one
  * routine before it enters the other: both stand at the same depth. The task's own storage keeps
- * its depth. The entered routines go into the ring, which `jifl read` shows.
+ * its depth. The entered routines go into the ring, which `jifl read` shows. What an interrupt
+ * calls stands below what it has interrupted.
  */
 #include <jifl.h>
 #include <linux/moduleparam.h>
@@ -22,7 +24,11 @@ MODULE_PARM_DESC(call, "number of the system call");
 module_param(pid, int, 0644);
 MODULE_PARM_DESC(pid, "whose; of a thread, its own number; 0: of all");
 
-static syscall_t traced;
+static char target[100];
+module_param_string(target, target, sizeof(target), 0644);
+MODULE_PARM_DESC(target, "functions instead of a system call: fn:NAME, mod:MODULE");
+
+static target_t traced;
 static task_storage_t depths;
 static ring_t ring;
 
@@ -42,7 +48,7 @@ static int *depth_of(struct task_struct *task)
 
 static void begin(struct task_struct *task)
 {
-	int *depth = depth_of(task);
+	int *depth = in_task() ? depth_of(task) : NULL;
 
 	if (depth)
 		*depth = 0;
@@ -69,9 +75,9 @@ static void leave(struct task_struct *task)
 
 /* --- instrumentation: when it is translated -------------------------------------------------- */
 
-static void instrument_entry(syscall_point_t *point, void *arg)
+static void instrument_entry(target_point_t *point, void *arg)
 {
-	syscall_insert_call(point, begin, ARG_TASK, ARG_END);
+	target_insert_call(point, begin, ARG_TASK, ARG_END);
 }
 
 static void instrument_routine(routine_t *routine, void *arg)
@@ -104,13 +110,13 @@ static int plugin_start(void)
 	int ret = ring_init(&ring, sizeof(struct record), RECORDS, show);
 
 	ret = ret ?: task_storage_init(&depths, sizeof(int), TASKS, NULL);
-	ret = ret ?: syscall_init(&traced, call);
-	ret = ret ?: syscall_add_entry_instrumentation(&traced, instrument_entry, NULL);
-	ret = ret ?: syscall_add_routine_instrumentation(&traced, instrument_routine, NULL);
-	return ret ?: syscall_start_instrumenting(&traced);
+	ret = ret ?: *target ? target_init(&traced, target) : syscall_init(&traced, call);
+	ret = ret ?: target_add_entry_instrumentation(&traced, instrument_entry, NULL);
+	ret = ret ?: target_add_routine_instrumentation(&traced, instrument_routine, NULL);
+	return ret ?: target_start_instrumenting(&traced);
 }
 
 static void plugin_stop(void)
 {
-	syscall_stop_instrumenting(&traced);
+	target_stop_instrumenting(&traced);
 }

@@ -8,10 +8,13 @@ import pytest
 
 import harness
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.mark.parametrize("kernel", harness.turn(0))
 def test_plugins(kernel, show):
-    harness.build_module("plugins/misuse.c")
+    for name in "misuse", "strangers":
+        harness.build_module(f"plugins/{name}.c", settings=f"ccflags-y += -I{ROOT}/tests/vm/plugins\n")
     harness.build_module("plugins/hostile.c")
     harness.build_module("plugins/forms.c")
     plugins = harness.build_module("plugins/exercise.c")
@@ -37,6 +40,13 @@ def test_store(kernel, show):
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
+def test_targets(kernel, show):
+    plugins = harness.build_module("plugins/targets.c")
+    module = harness.build_test_module(kernel)
+    harness.guest("targets", plugins, module, kernel=kernel, smp=2, timeout=400, trouble=True, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
 def test_paper(kernel, show):
     """The plugins that the JIFL paper prints."""
     for number in 3, 14, 15, 17:
@@ -44,7 +54,6 @@ def test_paper(kernel, show):
     harness.guest("figures", plugins, kernel=kernel, smp=2, timeout=300, show=show)
 
 
-ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/plugins.md").read_text()
 
 

@@ -197,6 +197,8 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 		jifl_count_take(lane);
 		return;
 	}
+	if (s->tool->ends)
+		s->tool->ends(jifl_count_aim(s, call), result);
 	type = jifl_count_aim(s, call)->value;
 	result = jifl_value_of(type, result);
 	if (jifl_count_is_special(s)) {

@@ -106,6 +106,12 @@ struct jifl_tool {
 	 */
 	void (*entry)(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 		      struct ir_insert *exit, u32 *nexit);
+	/*
+	 * A call of the aim's function ends, with what rax holds; NULL: nothing more is done. Of
+	 * tools that follow calls. The call is in its lane still. As code of the module, with
+	 * interrupts off; any lock may be held.
+	 */
+	void (*ends)(const struct jifl_aim *aim, u64 result);
 };
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells plugins of events while one of their syscall_t is instrumenting: a module is there, comes
+ * Tells plugins of events while one of their target_t is instrumenting: a module is there, comes
  * or goes, the code cache is emptied, instrumentation has ended.
  *
  * Callbacks run one at a time under jifl_event_mutex. When the cache is emptied, jifl_session_mutex
  * is held, too; the kernel's module notifier holds no mutex of JIFL. So after jifl_event_ignore no
- * callback of that syscall_t runs, and a callback must not call a function that takes a mutex which
+ * callback of that target_t runs, and a callback must not call a function that takes a mutex which
  * is taken before jifl_event_mutex.
  *
  * Context: process.
@@ -20,7 +20,7 @@
 #include "plugin.h"
 
 static DEFINE_MUTEX(jifl_event_mutex);
-static LIST_HEAD(jifl_event_list);	/* of syscall_t; under jifl_event_mutex */
+static LIST_HEAD(jifl_event_list);	/* of target_t; under jifl_event_mutex */
 static struct task_struct *jifl_event_task; /* it runs a callback; written under the mutex */
 
 bool jifl_event_runs_here(void)
@@ -28,15 +28,15 @@ bool jifl_event_runs_here(void)
 	return READ_ONCE(jifl_event_task) == current;
 }
 
-static void jifl_event_call(const syscall_t *s, enum jifl_callback_kind kind,
+static void jifl_event_call(const target_t *t, enum jifl_callback_kind kind,
 			    const struct module_event *event)
 {
-	const struct jifl_callback *c = s->callbacks[kind];
+	const struct jifl_callback *c = t->callbacks[kind];
 	unsigned int i;
 
 	lockdep_assert_held(&jifl_event_mutex);
 	WRITE_ONCE(jifl_event_task, current);
-	for (i = 0; i < s->ncallbacks[kind]; i++) {
+	for (i = 0; i < t->ncallbacks[kind]; i++) {
 		if (kind == JIFL_CALLBACK_MODULE)
 			((module_callback)c[i].fn)(event, c[i].arg);
 		else
@@ -48,10 +48,10 @@ static void jifl_event_call(const syscall_t *s, enum jifl_callback_kind kind,
 /* Under jifl_event_mutex. */
 static void jifl_event_tell(enum jifl_callback_kind kind, const struct module_event *event)
 {
-	const syscall_t *s;
+	const target_t *t;
 
-	list_for_each_entry(s, &jifl_event_list, events)
-		jifl_event_call(s, kind, event);
+	list_for_each_entry(t, &jifl_event_list, events)
+		jifl_event_call(t, kind, event);
 }
 
 static void jifl_event_tell_there(const struct module_event *module, void *arg)
@@ -62,27 +62,34 @@ static void jifl_event_tell_there(const struct module_event *module, void *arg)
 	jifl_event_call(arg, JIFL_CALLBACK_MODULE, &event);
 }
 
-void jifl_event_listen(syscall_t *s)
+void jifl_event_listen(target_t *t)
 {
 	mutex_lock(&jifl_event_mutex);
-	if (s->ncallbacks[JIFL_CALLBACK_MODULE])
-		jifl_modules_each(jifl_event_tell_there, s);
-	list_add_tail(&s->events, &jifl_event_list);
+	if (t->ncallbacks[JIFL_CALLBACK_MODULE])
+		jifl_modules_each(jifl_event_tell_there, t);
+	list_add_tail(&t->events, &jifl_event_list);
 	mutex_unlock(&jifl_event_mutex);
 }
 
-void jifl_event_ignore(syscall_t *s)
+void jifl_event_ignore(target_t *t)
 {
 	mutex_lock(&jifl_event_mutex);
-	list_del(&s->events);
+	list_del(&t->events);
 	mutex_unlock(&jifl_event_mutex);
 }
 
-void jifl_event_end(syscall_t *s)
+void jifl_event_end(target_t *t)
 {
 	mutex_lock(&jifl_event_mutex);
-	list_del(&s->events);
-	jifl_event_call(s, JIFL_CALLBACK_END, NULL);
+	list_del(&t->events);
+	jifl_event_call(t, JIFL_CALLBACK_END, NULL);
+	mutex_unlock(&jifl_event_mutex);
+}
+
+void jifl_event_modules(module_callback fn, void *arg)
+{
+	mutex_lock(&jifl_event_mutex);
+	jifl_modules_each(fn, arg);
 	mutex_unlock(&jifl_event_mutex);
 }
 
@@ -92,6 +99,7 @@ void jifl_plugin_flushed(void)
 	if (!JIFL_HOST_PLANTED(flushes_untold))
 		jifl_event_tell(JIFL_CALLBACK_FLUSH, NULL);
 	mutex_unlock(&jifl_event_mutex);
+	jifl_plugin_calls_flushed();
 }
 
 /* COMING comes before the module's init. text.c lets no text be translated before LIVE. */

@@ -88,18 +88,13 @@ static bool jifl_group_is_seldom(const struct jifl_probe_group *g, u32 i)
 static const char *jifl_group_add(struct jifl_probe_group *g, struct jifl_session *s, u32 index,
 				  u32 i, bool doors, int *ret)
 {
-	static const char *const texts[] = {
-#define TEXT(id, text) text,
-		JIFL_REFUSALS(TEXT)
-#undef TEXT
-	};
 	const unsigned long function = g->members[i].probe->function;
 	const enum jifl_refusal refused = jifl_function_refusal(function);
 	u32 kind = JIFL_TARGET_FUNCTION;
 
 	*ret = -EILSEQ;
 	if (refused && refused != JIFL_REFUSED_SITE && refused != JIFL_REFUSED_TAKEN)
-		return texts[refused];
+		return jifl_plugin_refusal(refused);
 	if (!doors || refused || jifl_group_is_seldom(g, i))
 		kind = JIFL_TARGET_INSIDE;
 	*ret = jifl_aim_add(s, index, kind, function);

@@ -41,14 +41,18 @@ static int jifl_insert_into_block(const struct jifl_wanted *w, enum ir_place pla
 	return 0;
 }
 
-/* --- at the entry or the exit of the round's system call --------------------------- */
+/* --- at the entry or the exit of the round's target -------------------------------- */
 
 static int jifl_point_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
 	const struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	w->at = r->kind == JIFL_CALLBACK_ENTRY ? JIFL_AT_ENTRY : JIFL_AT_EXIT;
-	w->nr = r->target->id;
+	w->at = r->kind == JIFL_CALLBACK_EXIT ? JIFL_AT_EXIT :
+		w->functions ? JIFL_AT_CALL : JIFL_AT_ENTRY;
+	if (w->functions)
+		w->address = r->target->id;
+	else
+		w->nr = r->target->id;
 	return 0;
 }
 
@@ -56,7 +60,7 @@ static int jifl_point_insert(struct jifl_wanted *w)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	if (r->ninserts == JIFL_ENTRY_INSERTS)
+	if (r->ninserts == JIFL_POINT_INSERTS)
 		return jifl_insert_refuse(r);
 	r->inserts[r->ninserts++] = w->ins;
 	return 0;
@@ -79,7 +83,7 @@ static int jifl_bb_insert(struct jifl_wanted *w)
 static int jifl_routine_begin(struct jifl_wanted *w, const struct jifl_place *place)
 {
 	w->at = JIFL_AT_ROUTINE;
-	w->address = this_cpu_ptr(&jifl_round)->block->addr.v;
+	w->address = this_cpu_ptr(&jifl_round)->routine;
 	return 0;
 }
 
@@ -95,7 +99,7 @@ static int jifl_exit_begin(struct jifl_wanted *w, const struct jifl_place *place
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
-	r->syscall->exits = true;
+	r->of->exits = true;
 	w->at = JIFL_AT_RETURN;
 	w->insn = &r->block->insns[r->block->ninsns - 1];
 	w->address = w->insn->addr.v;
@@ -180,21 +184,24 @@ enum jifl_inserted { JIFL_INSERTED_CALL, JIFL_INSERTED_HIST };
 
 static const struct jifl_place_kind {
 	enum jifl_handle handle;	/* kind of handle that names the place */
-	const char *what[2];		/* the names in jifl.h, for the log; by what is inserted */
+	/* The names in jifl.h, for the log; by what is inserted. */
+	const char *what[2];
+	const char *of_functions[2];	/* NULL: the same */
 	int (*begin)(struct jifl_wanted *w, const struct jifl_place *place);
 	int (*insert)(struct jifl_wanted *w);
 } jifl_places[] = {
 	[JIFL_PLACE_POINT] = { JIFL_HANDLE_POINT, { "syscall_insert_call", "syscall_insert_hist" },
+			       { "target_insert_call", "target_insert_hist" },
 			       jifl_point_begin, jifl_point_insert },
 	[JIFL_PLACE_ROUTINE] = { JIFL_HANDLE_ROUTINE,
-				 { "routine_insert_call", "routine_insert_hist" },
+				 { "routine_insert_call", "routine_insert_hist" }, {},
 				 jifl_routine_begin, jifl_routine_insert },
 	[JIFL_PLACE_ROUTINE_EXIT] = { JIFL_HANDLE_ROUTINE,
-				      { "routine_insert_exit_call", "routine_insert_exit_hist" },
+				      { "routine_insert_exit_call", "routine_insert_exit_hist" }, {},
 				      jifl_exit_begin, jifl_exit_insert },
-	[JIFL_PLACE_BB] = { JIFL_HANDLE_BB, { "bb_insert_call", "bb_insert_hist" },
+	[JIFL_PLACE_BB] = { JIFL_HANDLE_BB, { "bb_insert_call", "bb_insert_hist" }, {},
 			    jifl_bb_begin, jifl_bb_insert },
-	[JIFL_PLACE_INS] = { JIFL_HANDLE_INS, { "ins_insert_call", "ins_insert_hist" },
+	[JIFL_PLACE_INS] = { JIFL_HANDLE_INS, { "ins_insert_call", "ins_insert_hist" }, {},
 			     jifl_ins_begin, jifl_ins_insert },
 };
 
@@ -215,7 +222,10 @@ static int jifl_insert_begin(struct jifl_plugin *p, const struct jifl_place *pla
 	r = jifl_round_of(p, place->handle, kind->handle, what);
 	if (!r)
 		return -EPERM;
-	*w = (struct jifl_wanted){ .plugin = p, .what = what, .nr = r->syscall->nr };
+	if (r->of->functions && kind->of_functions[inserted])
+		what = kind->of_functions[inserted];
+	*w = (struct jifl_wanted){ .plugin = p, .what = what, .nr = r->of->nr,
+				   .functions = r->of->functions };
 	return kind->begin(w, place);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The plugin API, include/jifl.h: this file registers, unregisters, starts and stops plugins.
- * syscall.c has what they instrument.
+ * target.c has what they instrument.
  *
  * Context: process, under jifl_plugin_mutex, except jifl_plugin_expel, which runs in any context.
  *
- * Locks: jifl_plugin_mutex is taken first, before syscall.c's mutex, jifl_session_mutex and
+ * Locks: jifl_plugin_mutex is taken first, before target.c's mutex, jifl_session_mutex and
  * event.c's mutex.
  */
 #include <linux/irq_work.h>
@@ -71,7 +71,7 @@ static void jifl_plugin_expel_all(struct work_struct *work)
 			continue;
 		p->told = true;
 		jifl_plugin_end_probes(p);
-		jifl_plugin_end_syscalls(p);
+		jifl_plugin_end_targets(p);
 		pr_warn("plugin %s: a callback goes on inserting where there is no room: all that it instruments is ended\n",
 			p->name);
 	}
@@ -87,7 +87,7 @@ static void jifl_plugin_end(struct jifl_plugin *p, bool all)
 	 */
 	WRITE_ONCE(p->state, JIFL_PLUGIN_STOPPED);
 	jifl_plugin_end_probes(p);
-	jifl_plugin_end_syscalls(p);
+	jifl_plugin_end_targets(p);
 	jifl_store_log_refused(p);
 	jifl_store_release(p, all);
 	module_put(p->owner);
@@ -195,7 +195,7 @@ int jifl_plugin_register(struct jifl_plugin *p)
 	ret = jifl_plugin_check(p);
 	if (ret)
 		goto out;
-	INIT_LIST_HEAD(&p->syscalls);
+	INIT_LIST_HEAD(&p->targets);
 	INIT_LIST_HEAD(&p->stores);
 	INIT_LIST_HEAD(&p->probes);
 	p->state = JIFL_PLUGIN_STOPPED;
@@ -230,6 +230,7 @@ int jifl_plugin_init(void)
 {
 	jifl_task_init();
 	jifl_group_init();
+	jifl_calls_init();
 	jifl_session_flushed = jifl_plugin_flushed;
 	return jifl_event_init();
 }

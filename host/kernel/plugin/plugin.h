@@ -2,7 +2,9 @@
 /*
  * The internal interface of the files that implement the plugin API, include/jifl.h:
  *   plugin.c   plugins: register, unregister, start, stop
- *   syscall.c  each syscall_t: what plugins instrument
+ *   target.c   each target_t, or syscall_t: what plugins instrument
+ *   names.c    the functions that a target_t names
+ *   call.c     calls of functions: what is done where they begin and end
  *   round.c    calls their callbacks, with handles
  *   tell.c     answers questions about handles
  *   insert.c   puts inserts to their places
@@ -46,12 +48,12 @@ void jifl_plugin_expel(struct jifl_plugin *p);
 
 int jifl_event_init(void);
 void jifl_event_exit(void);
-/* From here on callbacks of s for events are called. Sleeps. */
-void jifl_event_listen(syscall_t *s);
+/* From here on callbacks of t for events are called. Sleeps. */
+void jifl_event_listen(target_t *t);
 /* From here on none of these callbacks runs. Sleeps. */
-void jifl_event_ignore(syscall_t *s);
-/* As jifl_event_ignore; then calls the callbacks of s for the end. */
-void jifl_event_end(syscall_t *s);
+void jifl_event_ignore(target_t *t);
+/* As jifl_event_ignore; then calls the callbacks of t for the end. */
+void jifl_event_end(target_t *t);
 /* As jifl_session_flushed. */
 void jifl_plugin_flushed(void);
 /* Is this the callback of an event? */
@@ -67,6 +69,8 @@ void jifl_modules_coming(const struct module *mod);
 void jifl_modules_going(const struct module *mod);
 /* Calls fn for each loaded module, the oldest first. */
 void jifl_modules_each(module_callback fn, void *arg);
+/* The same, not under the mutex, which it takes; fn must be quick. In event.c. */
+void jifl_event_modules(module_callback fn, void *arg);
 
 /* --- objects that plugins make: store.c, task.c, ring.c, queue.c -------------------- */
 
@@ -105,14 +109,22 @@ int jifl_plugin_ring_read(struct jifl_plugin *p, struct jifl_plugin_read *req);
 /* The place of an insertion, which decides which values exist. */
 enum jifl_want_at {
 	JIFL_AT_ENTRY,		/* of a system call */
-	JIFL_AT_EXIT,
+	JIFL_AT_EXIT,		/* of a system call, or of a function */
+	JIFL_AT_CALL,		/* where a call of a function begins */
 	JIFL_AT_ROUTINE,	/* its beginning */
 	JIFL_AT_RETURN,		/* its return, or its jump to another */
 	JIFL_AT_CODE,
 };
 
-/* Ends all instrumentation that the plugin itself did not end. Sleeps. In syscall.c. */
-void jifl_plugin_end_syscalls(struct jifl_plugin *p);
+/* Ends all instrumentation that the plugin itself did not end. Sleeps. In target.c. */
+void jifl_plugin_end_targets(struct jifl_plugin *p);
+
+/* At load. In call.c, as the next ones. */
+void jifl_calls_init(void);
+/* Why a function cannot be entered. */
+const char *jifl_plugin_refusal(enum jifl_refusal why);
+/* The cache is empty: asks anew what is done where calls end. Under jifl_session_mutex. */
+void jifl_plugin_calls_flushed(void);
 
 /* --- probes: probe.c, exits.c, group.c ------------------------------------------------------ */
 
@@ -147,8 +159,21 @@ void jifl_plugin_probe_exit(void);
 
 /* --- rounds of callbacks: round.c ------------------------------------------------ */
 
-/* What a plugin's sessions do. */
+/* What a plugin's sessions do: those about system calls, and those about functions (call.c). */
 extern const struct jifl_tool jifl_plugin_tool;
+extern struct jifl_tool jifl_plugin_calls_tool;
+
+/* Insertions at the entry or the exit of a target, of one target_t. */
+#define JIFL_POINT_INSERTS	4
+
+/* As jifl_tool.instrument, of both. */
+void jifl_plugin_instrument(struct ir_block *b, void *arg);
+/*
+ * Calls the callbacks for the entry or the exit of the aim's target. inserts: room for
+ * JIFL_POINT_INSERTS. Returns how many there are. Under jifl_entry_lock.
+ */
+u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind kind,
+		      struct ir_insert *inserts);
 
 enum jifl_handle {
 	JIFL_HANDLE_POINT = 1,
@@ -161,7 +186,7 @@ enum jifl_handle {
 struct jifl_round {
 	struct jifl_plugin *plugin;	/* NULL: no callback runs */
 	u64 number;
-	syscall_t *syscall;
+	target_t *of;
 	struct ir_block *block;		/* routine, bb, ins */
 	struct jifl_way_out out;	/* routine: how the block leaves it */
 	bool enters;			/* routine: it begins with the block */
@@ -196,8 +221,9 @@ struct jifl_wanted {
 	enum jifl_want_at at;
 	enum ir_place place;
 	const struct ir_insn *insn; /* its instruction; NULL: it has none */
-	u64 address;		/* of its instruction or routine; 0: none */
-	int nr;			/* the system call, -1: one of several */
+	u64 address;		/* of its instruction, routine or function; 0: none */
+	int nr;			/* the system call, -1: one of several; or a function */
+	bool functions;		/* it is about functions, not about system calls */
 	bool after;		/* it reads registers after the instruction */
 	bool needs_return;	/* it reads a routine's return value */
 	/* Arguments that tell which way a branch goes: inserted on both edges, 0 if not taken. */

@@ -8,11 +8,15 @@
  * to memory. The handle of a routine also has the routine's address, which can be read from it at
  * any later time.
  *
- * Contexts: jifl_plugin_instrument: under the engine lock; jifl_plugin_entry: under
- * jifl_entry_lock.
+ * Contexts: jifl_plugin_instrument: under the engine lock; jifl_plugin_point: under
+ * jifl_entry_lock. Both locks say that the module runs, so no callback interrupts another one of
+ * the same CPU.
  */
 #include <linux/percpu.h>
 
+#include "../kernel.h"
+#include "../enter/function.h"
+#include "../enter/target.h"
 #include "../text/function.h"
 #include "plugin.h"
 
@@ -81,18 +85,18 @@ struct jifl_round *jifl_round_of(struct jifl_plugin *p, const void *handle,
 	return NULL;
 }
 
-static struct jifl_round *jifl_round_begin(syscall_t *s)
+static struct jifl_round *jifl_round_begin(target_t *t)
 {
 	struct jifl_round *r = this_cpu_ptr(&jifl_round);
 
 	r->number++;
-	r->syscall = s;
+	r->of = t;
 	r->block = NULL;
 	r->routine = 0;
 	r->inserts = NULL;
 	r->ninserts = 0;
 	r->refused = 0;
-	r->plugin = s->plugin;
+	r->plugin = t->plugin;
 	return r;
 }
 
@@ -103,17 +107,35 @@ static void jifl_round_end(struct jifl_round *r)
 
 /* --- calling callbacks -------------------------------------------------------------------- */
 
-static void jifl_plugin_call_ins(syscall_t *s, struct jifl_round *r)
+static void jifl_plugin_call_ins(target_t *t, struct jifl_round *r)
 {
-	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_INS];
+	const unsigned int n = t->ncallbacks[JIFL_CALLBACK_INS];
 	unsigned int at, i;
 
 	for (at = 0; n && at < r->block->ninsns; at++)
 		for (i = 0; i < n; i++) {
-			struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_INS][i];
+			struct jifl_callback *c = &t->callbacks[JIFL_CALLBACK_INS][i];
 
 			((ins_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_INS, at), c->arg);
 		}
+}
+
+/*
+ * Does a call of one of t's functions begin with the block? Its door leads behind the function's
+ * site. t->session is not set yet while the session starts.
+ */
+static bool jifl_plugin_is_entered(const target_t *t, const struct ir_block *b)
+{
+	const struct jifl_target *target = t->functions ? jifl_function_find(b->addr.v) : NULL;
+	unsigned int lane;
+
+	for (lane = 0; target && lane < JIFL_LANES; lane++) {
+		const struct jifl_aim *aim = READ_ONCE(target->armed[lane]);
+
+		if (aim && aim->session->tool_data == t)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -121,60 +143,63 @@ static void jifl_plugin_call_ins(syscall_t *s, struct jifl_round *r)
  * inserted at an exit, they are also called for each block that leaves a routine, so no list of
  * routines is kept whose exits are wanted.
  */
-static void jifl_plugin_call_routine(syscall_t *s, struct jifl_round *r)
+static void jifl_plugin_call_routine(target_t *t, struct jifl_round *r)
 {
-	const unsigned int n = s->ncallbacks[JIFL_CALLBACK_ROUTINE];
+	const unsigned int n = t->ncallbacks[JIFL_CALLBACK_ROUTINE];
 	unsigned int i;
 
 	if (!n)
 		return;
-	r->enters = jifl_function_starts(r->block->addr.v);
-	if (!r->enters && !s->exits)
+	r->enters = jifl_function_starts(r->block->addr.v) || jifl_plugin_is_entered(t, r->block);
+	if (!r->enters && !t->exits)
 		return;
 	jifl_routine_way_out(r->block, &r->out);
 	if (!r->enters && r->out.kind == JIFL_STAYS)
 		return;
-	r->routine = r->enters ? r->block->addr.v : jifl_function_at(r->block->addr.v)->start;
+	r->routine = jifl_function_at(r->block->addr.v)->start;
 	for (i = 0; i < n; i++) {
-		struct jifl_callback *c = &s->callbacks[JIFL_CALLBACK_ROUTINE][i];
+		struct jifl_callback *c = &t->callbacks[JIFL_CALLBACK_ROUTINE][i];
 
 		((routine_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_ROUTINE, 0), c->arg);
 	}
 }
 
-/* The engine's callback for plugin sessions; arg: the syscall_t. */
-static void jifl_plugin_instrument(struct ir_block *b, void *arg)
+/* arg: the target_t. */
+void jifl_plugin_instrument(struct ir_block *b, void *arg)
 {
-	syscall_t *s = arg;
+	target_t *t = arg;
 	struct jifl_callback *c;
 	struct jifl_round *r;
 	unsigned int i;
 
-	if (READ_ONCE(s->plugin->expelled))
+	if (READ_ONCE(t->plugin->expelled))
 		return;
-	r = jifl_round_begin(s);
+	r = jifl_round_begin(t);
 	r->block = b;
-	jifl_plugin_call_routine(s, r);
-	for (i = 0; i < s->ncallbacks[JIFL_CALLBACK_BB]; i++) {
-		c = &s->callbacks[JIFL_CALLBACK_BB][i];
+	jifl_plugin_call_routine(t, r);
+	for (i = 0; i < t->ncallbacks[JIFL_CALLBACK_BB]; i++) {
+		c = &t->callbacks[JIFL_CALLBACK_BB][i];
 		((bb_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_BB, 0), c->arg);
 	}
-	jifl_plugin_call_ins(s, r);
+	jifl_plugin_call_ins(t, r);
 	jifl_round_end(r);
 }
 
-static u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind kind,
-			     struct ir_insert *inserts)
+u32 jifl_plugin_point(const struct jifl_aim *aim, enum jifl_callback_kind kind,
+		      struct ir_insert *inserts)
 {
-	syscall_t *s = aim->session->tool_data;
-	struct jifl_round *r = jifl_round_begin(s);
+	target_t *t = aim->session->tool_data;
+	struct jifl_round *r;
 	unsigned int i;
 
+	if (READ_ONCE(t->plugin->expelled))
+		return 0;
+	r = jifl_round_begin(t);
 	r->inserts = inserts;
 	r->target = aim->target;
 	r->kind = kind;
-	for (i = 0; i < s->ncallbacks[kind]; i++) {
-		struct jifl_callback *c = &s->callbacks[kind][i];
+	for (i = 0; i < t->ncallbacks[kind]; i++) {
+		struct jifl_callback *c = &t->callbacks[kind][i];
 
 		((syscall_callback)c->fn)(jifl_round_handle(r, JIFL_HANDLE_POINT, 0), c->arg);
 	}

@@ -14,9 +14,23 @@ int jifl_syscall_nr(struct jifl_plugin *p, syscall_point_t *point)
 {
 	struct jifl_round *r = jifl_round_of(p, point, JIFL_HANDLE_POINT, "syscall_nr");
 
-	return r ? (int)r->target->id : -EPERM;
+	if (!r)
+		return -EPERM;
+	if (r->of->functions)
+		return jifl_plugin_mistake(p, -EINVAL, "syscall_nr", "it is no system call");
+	return r->target->id;
 }
 EXPORT_SYMBOL_GPL(jifl_syscall_nr);
+
+unsigned long jifl_point_address(struct jifl_plugin *p, target_point_t *point)
+{
+	struct jifl_round *r = jifl_round_of(p, point, JIFL_HANDLE_POINT, "target_address");
+
+	if (!r)
+		return 0;
+	return r->of->functions ? r->target->id : r->target->address;
+}
+EXPORT_SYMBOL_GPL(jifl_point_address);
 
 /* A routine's handle tells the routine for ever, in any context. */
 unsigned long jifl_routine_address(struct jifl_plugin *p, routine_t *routine)

@@ -58,6 +58,11 @@ bool jifl_want_source(enum jifl_want_at at, int value, struct ir_source *s)
 	case JIFL_AT_EXIT:
 		s->reg = IR_RAX;
 		return value == VALUE_RETVAL;
+	case JIFL_AT_CALL:
+		if (!jifl_value_is_arg(value))
+			return false;
+		s->reg = ir_arg_regs[value - VALUE_ARG0];
+		return true;
 	case JIFL_AT_ROUTINE:
 		if (jifl_value_is_arg(value)) {
 			s->reg = ir_arg_regs[value - VALUE_ARG0];

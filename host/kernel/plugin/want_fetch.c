@@ -52,8 +52,9 @@ static u64 jifl_fetch_ip(const struct jifl_wanted *w)
 /* All registers. At a system call's entry: those of its caller, its handler's argument. */
 static const char *jifl_fetch_context(struct jifl_wanted *w, u32 i)
 {
-	if (w->at == JIFL_AT_EXIT)
-		return "there are no registers at the exit of a system call";
+	if (w->at == JIFL_AT_EXIT || w->at == JIFL_AT_CALL)
+		return w->functions ? "there are no registers where a function is entered or left" :
+				      "there are no registers at the exit of a system call";
 	if (w->at == JIFL_AT_ENTRY) {
 		jifl_fetch_begin(w, i, IR_FETCH_REG)->base = IR_RDI;
 		return NULL;
@@ -69,6 +70,8 @@ static const char *jifl_fetch_context(struct jifl_wanted *w, u32 i)
 /* If the session has several system calls, the number comes from the task's stack. */
 static const char *jifl_fetch_nr(struct jifl_wanted *w, u32 i)
 {
+	if (w->functions)
+		return "a function may be called by any system call, or by none";
 	if (w->nr >= 0) {
 		w->ins.args[i] = w->nr;
 		return NULL;

@@ -203,6 +203,27 @@ def forms(directory):
 # --- every kind of mistake ---------------------------------------------------------------
 
 
+def mistakes(name, mark, least, in_callbacks):
+    """Checks each step that the plugin says since the mark, and that the log tells of each mistake.
+
+    least: so many steps there are at least. in_callbacks: so many lines are of mistakes in
+    callbacks, of which each start has one.
+    """
+    lines = kernel_log(mark)
+    steps = [re.fullmatch(rf"{name}: (in a callback: )?(.*): (-?\d+) (good|BAD.*)", line) for line in lines]
+    steps = [step for step in steps if step]
+    for inside, what, error, verdict in {step.groups() for step in steps}:
+        check(f"{inside or ''}{what}", verdict == "good", f"{error} {verdict}")
+    check("all steps were made", len({step[2] for step in steps}) > least, len(steps))
+    made = [step for step in steps if step[3].startswith("-") and not step[1]]
+    told = [line for line in lines if line.startswith(f"jifl: plugin {name}: ") and "no room" not in line]
+    # One line for each, and one for all that happened in callbacks after one start.
+    same("each mistake is one line of the log", len(told), len(made) + in_callbacks)
+    check("which says what it is", all(re.fullmatch(rf"jifl: plugin {name}: \w+: .+", line) for line in told), told)
+    figure(name, f"{len(steps)} steps, {len(told)} lines of the log")
+    return lines
+
+
 def misuse(directory, calls):
     mark = log_mark()
     good("misuse is loaded", "load", directory / "misuse.ko")
@@ -215,20 +236,21 @@ def misuse(directory, calls):
         same("they stay", len(status()["sessions"]), 3)
         good("misuse stops", "stop", "misuse")
     good("misuse is unloaded", "unload", "misuse")
-    lines = kernel_log(mark)
-    steps = [re.fullmatch(r"misuse: (in a callback: )?(.*): (-?\d+) (good|BAD.*)", line) for line in lines]
-    steps = [step for step in steps if step]
-    for inside, what, error, verdict in {step.groups() for step in steps}:
-        check(f"{inside or ''}{what}", verdict == "good", f"{error} {verdict}")
-    check("all steps were made", len({step[2] for step in steps}) > 70, len(steps))
-    mistakes = [step for step in steps if step[3].startswith("-") and not step[1]]
-    told = [line for line in lines if line.startswith("jifl: plugin misuse: ") and "no room" not in line]
-    # One line for each, and one for all that happened in callbacks after one start.
-    same("each mistake is one line of the log", len(told), len(mistakes) + 2)
-    check("which says what it is", all(re.fullmatch(r"jifl: plugin misuse: \w+: .+", line) for line in told), told)
+    lines = mistakes("misuse", mark, 70, 2)
     totals = [int(line.rpartition(" ")[2]) for line in lines if line.startswith("misuse: total")]
     same("the good session counted as if nothing had been", totals, wanted)
-    figure("misuse", f"{len(steps)} steps, {len(told)} lines of the log, total {totals}")
+
+
+def strangers(directory):
+    mark = log_mark()
+    good("strangers is loaded", "load", directory / "strangers.ko")
+    for _ in range(2):
+        good("strangers starts", "start", "strangers")
+        same("its session", len(status()["sessions"]), 1)
+        good("strangers stops", "stop", "strangers")
+    good("strangers is unloaded", "unload", "strangers")
+    # "missed of null" gives 0, and is a mistake of which the log has a line.
+    mistakes("strangers", mark, 50, 2 + 2)
 
 
 # --- plugins that should not be ------------------------------------------------------------
@@ -311,6 +333,7 @@ def program(directory, calls, faults):
     exercise(directory, calls, faults)
     forms(directory)
     misuse(directory, calls)
+    strangers(directory)
     loading(directory)
     hostile(directory)
 

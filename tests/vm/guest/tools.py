@@ -77,9 +77,12 @@ def values(directory):
         same(f"{name}, of the code", got.get(name), number)
 
 
-def calltrace():
-    """The tree below known_read; a tail call is beside its caller: known_error, one known_leaf."""
-    mark = started("calltrace", MODULES / "calltrace.ko", call=0, pid=os.getpid())
+def calltrace(*tops, above=(), **parameters):
+    """The tree below known_read; a tail call is beside its caller: known_error, one known_leaf.
+
+    tops: what all begin at. above: what has called known_read.
+    """
+    mark = started("calltrace", MODULES / "calltrace.ko", pid=os.getpid(), **parameters)
     known_reads()
     good("calltrace stops", "stop", "calltrace")
     no_mistakes("calltrace", kernel_log(mark))
@@ -99,13 +102,13 @@ def calltrace():
     for start in starts:
         base = trace[start][0]
         got = [(indent - base, name) for indent, name in trace[start + 1:start + 1 + len(want)]]
-        if got != want or trace[start - 1] != (base - 2, "proc_reg_read"):
+        before = [(indent - base, name) for indent, name in trace[start - len(above):start]]
+        if got != want or before != [(-2, name) for name in above]:
             wrong += 1
             check("a call's trace", wrong > 1, trace[start - 5:start + 9])
     same("traces that are not what was called", wrong, 0)
-    # Which jumps to ksys_read.
-    tops = {name for indent, name in trace if not indent}
-    check("all begin at the system call", {"__x64_sys_read"} <= tops <= {"__x64_sys_read", "ksys_read"}, tops)
+    found = {name for indent, name in trace if not indent}
+    check("all begin at the target", set(tops[:1]) <= found <= set(tops), found)
     figure("calltrace", f"{len(trace)} calls")
 
 
@@ -141,7 +144,10 @@ def whofails():
 def program(directory):
     same("jifl_known is loaded", run("insmod", MODULES / "jifl_known.ko").returncode, 0)
     values(Path(directory) / os.uname().release)
-    calltrace()
+    # Which jumps to ksys_read.
+    calltrace("__x64_sys_read", "ksys_read", above=["proc_reg_read"], call=0)
+    # What it jumps to stands beside it.
+    calltrace("known_read", "known_error", target="fn:known_read@jifl_known")
     branchhints()
     lockretry()
     whofails()

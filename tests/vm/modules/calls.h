@@ -84,6 +84,15 @@ static int run_leave(struct context *context, unsigned int n)
 	return 0;
 }
 
+/* One call of the function. */
+static int run_steps(struct context *context, unsigned int n)
+{
+	if (contexts_steps(SEED) != worked(SEED))
+		atomic_long_inc(&context->wrong);
+	atomic_long_inc(&context->calls[TASK]);
+	return 0;
+}
+
 static int run_sleep(struct context *context, unsigned int n)
 {
 	return calls_each(context, 0, n, contexts_sleep);

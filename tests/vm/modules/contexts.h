@@ -154,6 +154,19 @@ static KNOWN u64 contexts_sleep(u64 seed)
 	return contexts_work(seed);
 }
 
+#define STEP		msleep(20);
+#define STEPS(N)	N N N N N N N N N N
+
+/*
+ * Takes some seconds, in a hundred steps, each of which is code of its own. So wherever a code
+ * cache becomes full, the rest of it runs natively.
+ */
+static KNOWN u64 contexts_steps(u64 seed)
+{
+	STEPS(STEPS(STEP))
+	return contexts_work(seed);
+}
+
 /* Sleeps until a signal comes. */
 static KNOWN u64 contexts_stay(u64 seed)
 {

@@ -259,6 +259,7 @@ static struct context contexts[] = {
 	{ "aside", run_aside },
 	{ "tail", run_tail },
 	{ "sleep", run_sleep },
+	{ "steps", run_steps },
 	{ "slot", run_slot },
 	{ "leave", run_leave },
 	{ "bare-task", run_task, .bare = true },

@@ -2,60 +2,18 @@
 /*
  * misuse: calls the API wrongly in every way there is. Each mistake must give
  * its error and change nothing: the one good session, which counts getresuid's
- * instructions, goes on as if nothing had been.
- *
- * Prints "misuse: STEP: ERROR good" or "misuse: STEP: ERROR BAD" for each, with
- * "misuse: in a callback: " where it was.
+ * instructions, goes on as if nothing had been. strangers.c has what is about functions.
  */
 #include <jifl.h>
 #include <linux/kallsyms.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 
-#undef pr_fmt
-#define pr_fmt(fmt) fmt
+#include "steps.h"
 
 static syscall_t good, other, same, raw, all, full;
 static atomic64_t count;
 static atomic_t mistakes;
-
-static void say(const char *where, const char *step, long got, long want)
-{
-	if (got == want)
-		pr_info("misuse: %s%s: %ld good\n", where, step, got);
-	else
-		pr_info("misuse: %s%s: %ld BAD, not %ld\n", where, step, got, want);
-}
-
-static void expect(const char *step, long got, long want)
-{
-	say("", step, got, want);
-}
-
-/* --- in callbacks, where nothing can be printed ------------------------------- */
-
-enum { STEPS = 90 };
-
-static struct result {
-	const char *step;
-	long got, want;
-} results[STEPS];
-static int nresults;
-
-/* The first time only: callbacks run for each block. */
-static void note(const char *step, long got, long want)
-{
-	int i;
-
-	for (i = 0; i < nresults; i++)
-		if (!strcmp(results[i].step, step))
-			break;
-	if (i == STEPS || (i < nresults && results[i].got != results[i].want))
-		return;
-	results[i] = (struct result){ step, got, want };
-	if (i == nresults)
-		nresults++;
-}
 
 static bb_t *kept_bb;
 static ins_t *kept_ins;
@@ -345,7 +303,7 @@ static void plugin_exit(void)
 static int plugin_start(void)
 {
 	atomic64_set(&count, 0);
-	nresults = 0;
+	forget_steps();
 	kept_bb = NULL;
 	kept_ins = NULL;
 	kept_routine = NULL;
@@ -370,7 +328,6 @@ static int plugin_start(void)
 static void plugin_stop(void)
 {
 	static char name[MAX_NAME_SIZE], of_address[MAX_NAME_SIZE];
-	int i;
 
 	symbol_name(routine_address(kept_routine), of_address, sizeof(of_address));
 	expect("a block that is gone", bb_insert_call(kept_bb, never, ARG_END), -EPERM);
@@ -384,8 +341,7 @@ static void plugin_stop(void)
 	expect("a point that is gone", syscall_insert_call(kept_point, never, ARG_END), -EPERM);
 	expect("stopping", syscall_stop_instrumenting(&good), 0);
 	expect("stopping twice", syscall_stop_instrumenting(&good), -ENOENT);
-	for (i = 0; i < nresults; i++)
-		say("in a callback: ", results[i].step, results[i].got, results[i].want);
+	say_steps();
 	expect("functions that nobody asked for", atomic_read(&mistakes), 0);
 	pr_info("misuse: total %lld\n", atomic64_read(&count));
 }
