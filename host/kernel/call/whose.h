@@ -11,6 +11,7 @@
 #define JIFL_HOST_WHOSE_H
 
 #include <linux/atomic.h>
+#include <linux/bitops.h>
 #include <linux/list.h>
 #include <linux/sched.h>
 #include <linux/types.h>
@@ -80,6 +81,8 @@ struct jifl_way {
 	 */
 	u32 entering;
 	bool native;			/* the target is not to be tried for now */
+	/* With the piece: each call asks, because of what a session of the mix is. */
+	bool asks;
 	u64 piece;			/* entry piece; jifl_entry_lock; 0: not made yet */
 };
 
@@ -149,6 +152,10 @@ struct jifl_session {
 #define for_each_aim(aim, s, i) \
 	for ((i) = 0; (i) < (s)->ntargets; (i)++) \
 		if (((aim) = (s)->aims[i]))
+
+/* Each lane whose bit is set in lanes, in ascending order. */
+#define for_each_lane(lane, lanes) \
+	for (u32 rest_ = (lanes); rest_ && ((lane) = __ffs(rest_), true); rest_ &= rest_ - 1)
 
 /* The aim in a place of the session's list; NULL: there is none. */
 static inline struct jifl_aim *jifl_aim_at(const struct jifl_session *s, u32 index)

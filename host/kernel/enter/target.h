@@ -43,10 +43,11 @@ struct jifl_target {
 	bool ends_task;			/* a task may end in it instead of returning from it */
 	u64 list;			/* aim.c's mark; jifl_session_mutex */
 	/*
-	 * Both are written under jifl_entry_lock. Code that enters the target reads them without a
+	 * These are written under jifl_entry_lock. Code that enters the target reads them without a
 	 * lock. The head of session/mix.c says why that code never finds freed memory.
 	 */
 	struct jifl_aim *armed[JIFL_LANES];
+	u32 lanes;			/* bit n: armed[n] is set; a reader may find either first */
 	struct hlist_head ways;		/* struct jifl_way, of several sessions */
 
 	/* FUNCTION, NOTRACE and INSIDE */

@@ -75,7 +75,8 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 	 * The door can lead to the piece, and does not since another session's start or end: it is
 	 * to do so again. It does already where calls in interrupts come here.
 	 */
-	if (piece && (jifl_function_leads(w->target, piece) || !jifl_choose_is_settled(w)))
+	if (piece && (READ_ONCE(w->asks) || jifl_function_leads(w->target, piece) ||
+		      !jifl_choose_is_settled(w)))
 		return piece;
 	if (!piece && (READ_ONCE(w->native) || jifl_engine_is_full()))
 		return 0;
@@ -97,8 +98,8 @@ u64 jifl_choose(const struct pt_regs *regs, unsigned int nr)
 	w = jifl_choose_way(t, aims, lanes);
 	if (w)
 		piece = jifl_choose_way_in(w);
-	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
-		if (aims[lane])
+	if (!piece)
+		for_each_lane(lane, lanes)
 			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
 	return piece;
 }
@@ -111,7 +112,7 @@ static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_level le
 {
 	unsigned int lane;
 
-	for (lane = 0; lane < JIFL_LANES; lane++) {
+	for_each_lane(lane, READ_ONCE(t->lanes)) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
 		if (aim && jifl_filter_has_all(&aim->session->filter, level) &&
@@ -121,12 +122,12 @@ static void jifl_choose_miss_all(const struct jifl_target *t, enum jifl_level le
 }
 
 /* Those of the aims whose session replaces the target; NULL: none does. */
-static struct jifl_aim *jifl_choose_gate(struct jifl_aim *const aims[JIFL_LANES])
+static struct jifl_aim *jifl_choose_gate(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
 {
 	unsigned int lane;
 
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (aims[lane] && aims[lane]->gate)
+	for_each_lane(lane, lanes)
+		if (aims[lane]->gate)
 			return aims[lane];
 	return NULL;
 }
@@ -140,8 +141,8 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	struct jifl_aim *aims[JIFL_LANES], *replacing;
 	struct jifl_way *w = NULL;
 	unsigned int lane;
+	u32 lanes, followed;
 	u64 piece = 0;
-	u32 lanes;
 
 	lanes = jifl_choose_able(aims, jifl_choose_match(t, level, facts, aims), level);
 	if (!above)
@@ -151,15 +152,18 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	w = jifl_choose_way(t, aims, lanes);
 	if (w)
 		piece = jifl_choose_way_in(w);
-	replacing = jifl_choose_gate(aims);
+	replacing = jifl_choose_gate(aims, lanes);
 	if (replacing && w == &replacing->way)
 		return replacing->gate;
-	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), level, above))
+	followed = jifl_choose_followed(aims, lanes);
+	if (piece && (followed || above) && !jifl_choose_hook(slot, followed, level, above))
 		piece = 0;
-	for (lane = 0; !piece && lane < JIFL_LANES; lane++)
-		if (aims[lane] && aims[lane] != replacing)
+	if (piece)
+		return piece;
+	for_each_lane(lane, lanes)
+		if (aims[lane] != replacing)
 			jifl_count_miss(aims[lane], jifl_choose_reason(w, aims[lane], lane));
-	return piece ?: replacing ? replacing->gate : 0;
+	return replacing ? replacing->gate : 0;
 }
 
 /* Preemption is off. */
@@ -183,9 +187,9 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned
 		jifl_choose_miss_all(t, level, &facts, why);
 		return 0;
 	}
-	jifl_own_begin();
+	jifl_own_begin_at(level);
 	to = jifl_choose_function(t, slot, &facts, level);
-	jifl_own_end();
+	jifl_own_end_at(level);
 	return to;
 }
 

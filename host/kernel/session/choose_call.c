@@ -26,42 +26,28 @@ u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 	unsigned int lane;
 	u32 lanes = 0;
 
-	for (lane = 0; lane < JIFL_LANES; lane++) {
+	for_each_lane(lane, READ_ONCE(t->lanes)) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
 		/* The filter costs less. */
-		if (aim && (!jifl_filter_match(&aim->session->filter, level) ||
-			    (facts && !jifl_condition_holds(aim, facts))))
-			aim = NULL;
+		if (!aim || !jifl_filter_match(&aim->session->filter, level) ||
+		    (facts && jifl_condition_has(aim) && !jifl_condition_holds(aim, facts)))
+			continue;
 		aims[lane] = aim;
-		if (aim)
-			lanes |= BIT(lane);
+		lanes |= BIT(lane);
 	}
 	return lanes;
 }
 
-u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
+u32 jifl_choose_outermost(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
 {
 	unsigned int lane;
-	u32 followed = 0;
 
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (lanes & BIT(lane) && aims[lane]->session->slot)
-			followed |= BIT(lane);
-	return followed;
-}
-
-u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes)
-{
-	const u32 followed = jifl_choose_followed(aims, lanes);
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!(followed & BIT(lane)) || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
+	for_each_lane(lane, lanes) {
+		if (!aims[lane]->session->slot || !this_cpu_read(jifl_cpu.lanes[lane].call) ||
 		    JIFL_HOST_PLANTED(nested_entered))
 			continue;
 		jifl_count_miss(aims[lane], JIFL_MISS_NESTED);
-		aims[lane] = NULL;
 		lanes &= ~BIT(lane);
 	}
 	return lanes;
@@ -74,21 +60,27 @@ static bool jifl_choose_takes_interrupts(const struct jifl_session *s)
 	return s->tool->interrupts && !(s->flags & JIFL_FLAGS_VALUE);
 }
 
-u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level)
+u32 jifl_choose_able_above(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
+			   enum jifl_level level)
 {
 	unsigned int lane;
 
-	if (level == JIFL_LEVEL_TASK)
-		return lanes;
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!aims[lane] || jifl_choose_takes_interrupts(aims[lane]->session))
+	for_each_lane(lane, lanes) {
+		if (jifl_choose_takes_interrupts(aims[lane]->session))
 			continue;
 		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
 								     JIFL_MISS_SOFTIRQ);
-		aims[lane] = NULL;
 		lanes &= ~BIT(lane);
 	}
 	return lanes;
+}
+
+void jifl_choose_miss(struct jifl_aim *const aims[JIFL_LANES], u32 lanes, enum jifl_miss why)
+{
+	unsigned int lane;
+
+	for_each_lane(lane, lanes)
+		jifl_count_miss(aims[lane], why);
 }
 
 bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)

@@ -15,24 +15,47 @@ struct jifl_facts;
 
 /*
  * Finds the aims whose sessions' filters match a call that is made here, and whose conditions hold.
- * facts: NULL for a system call, which has no conditions. Returns their lanes.
+ * facts: NULL for a system call, which has no conditions. Returns their lanes; aims of other lanes
+ * are not filled, here and where aims are handed on.
  */
 u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 		      const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES]);
+/* As jifl_choose_able, above task level. */
+u32 jifl_choose_able_above(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
+			   enum jifl_level level);
+
 /* Leaves out the sessions that take tasks' calls alone. Their calls count as missed. */
-u32 jifl_choose_able(struct jifl_aim *aims[JIFL_LANES], u32 lanes, enum jifl_level level);
+static inline u32 jifl_choose_able(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
+				   enum jifl_level level)
+{
+	return level == JIFL_LEVEL_TASK ? lanes : jifl_choose_able_above(aims, lanes, level);
+}
+
 /*
  * Leaves out each session whose call the task is in already. The new call is a part of that one. It
  * counts as missed.
  */
-u32 jifl_choose_outermost(struct jifl_aim *aims[JIFL_LANES], u32 lanes);
+u32 jifl_choose_outermost(struct jifl_aim *const aims[JIFL_LANES], u32 lanes);
+
 /* Returns those of the lanes whose sessions follow their calls to the end. */
-u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes);
+static inline u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
+{
+	unsigned int lane;
+	u32 followed = 0;
+
+	for_each_lane(lane, lanes)
+		if (aims[lane]->session->slot)
+			followed |= BIT(lane);
+	return followed;
+}
+
 /*
  * Hooks the call's return where something is to be done there, and changes the level of the lanes
  * if need be. False: no hook is free.
  */
 bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above);
+/* Counts the call as missed by each. */
+void jifl_choose_miss(struct jifl_aim *const aims[JIFL_LANES], u32 lanes, enum jifl_miss why);
 /*
  * Why there was no piece for a call. The aim was matched in this lane. w: NULL: one of its sessions
  * has ended meanwhile.

@@ -28,18 +28,15 @@
  * Leaves out the sessions that enter no copies of this mix: its own, and what nested.c inserts.
  * NULL: of a mix whose context is destroyed.
  */
-static u32 jifl_choose_entering(struct jifl_aim *aims[JIFL_LANES], u32 lanes,
+static u32 jifl_choose_entering(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
 				const struct jifl_mix *inside)
 {
 	unsigned int lane;
 
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		if (!aims[lane] || (jifl_nested_enters(aims[lane]->session) &&
-				    (!inside || inside->members[lane] != aims[lane]->session)))
-			continue;
-		aims[lane] = NULL;
-		lanes &= ~BIT(lane);
-	}
+	for_each_lane(lane, lanes)
+		if (!jifl_nested_enters(aims[lane]->session) ||
+		    (inside && inside->members[lane] == aims[lane]->session))
+			lanes &= ~BIT(lane);
 	return lanes;
 }
 
@@ -53,22 +50,13 @@ static struct jifl_way *jifl_choose_way_inside(struct jifl_target *t,
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++)
-		members[lane] = aims[lane] ? aims[lane]->session : inside->members[lane];
+		members[lane] = lanes & BIT(lane) ? aims[lane]->session : inside->members[lane];
 	if (JIFL_HOST_PLANTED(inside_alone))
 		return &aims[__ffs(lanes)]->way;
 	hlist_for_each_entry_rcu(w, &t->ways, node, true)
 		if (w->entering == lanes && !memcmp(w->mix->members, members, sizeof(members)))
 			return w;
 	return NULL;
-}
-
-static void jifl_choose_miss_inside(struct jifl_aim *const aims[JIFL_LANES], enum jifl_miss why)
-{
-	unsigned int lane;
-
-	for (lane = 0; lane < JIFL_LANES; lane++)
-		if (aims[lane])
-			jifl_count_miss(aims[lane], why);
 }
 
 /* What nested.c tells in a block of the mix, where that needs what the piece does not know. */
@@ -104,7 +92,7 @@ static u64 jifl_choose_enter_inside(struct jifl_target *t, unsigned long *slot,
 		if (piece && told[lane])
 			jifl_nested_tell(told[lane], inside);
 		/* Without a way: there are no more than mix_make.c makes. */
-		else if (!piece && aims[lane])
+		else if (!piece && lanes & BIT(lane))
 			jifl_count_miss(aims[lane], w ? jifl_choose_reason(w, aims[lane], lane) :
 							JIFL_MISS_NESTED);
 	return piece;
@@ -127,13 +115,13 @@ static u64 jifl_choose_function_inside(struct jifl_target *t, unsigned long *slo
 	lanes = jifl_choose_entering(aims, jifl_choose_match(t, level, facts, aims), inside);
 	lanes = jifl_choose_able(aims, lanes, level);
 	if (jifl_levels_is_above(level)) {
-		jifl_choose_miss_inside(aims, level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
+		jifl_choose_miss(aims, lanes, level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
 									JIFL_MISS_SOFTIRQ);
 		return 0;
 	}
 	lanes = jifl_choose_outermost(aims, lanes);
 	if (!inside)
-		jifl_choose_miss_inside(aims, JIFL_MISS_END);
+		jifl_choose_miss(aims, lanes, JIFL_MISS_END);
 	return inside && lanes ?
 		jifl_choose_enter_inside(t, slot, facts, aims, lanes, inside) : 0;
 }
@@ -160,9 +148,9 @@ static u64 jifl_choose_asked(unsigned long address, unsigned long *slot, unsigne
 	t = jifl_function_starting(begin.v);
 	if (!t)
 		return 0;
-	jifl_own_begin();
+	jifl_own_begin_at(level);
 	to = jifl_choose_function_inside(t, slot, &facts, level, inside);
-	jifl_own_end();
+	jifl_own_end_at(level);
 	return to;
 }
 

@@ -164,6 +164,18 @@ static bool jifl_choose_has_condition(const struct jifl_target *t, unsigned int 
 	return aim && jifl_condition_has(aim) && !JIFL_HOST_PLANTED(conditions_settled);
 }
 
+/* As long as its sessions are, the way is not settled. Both do not change while a session runs. */
+static bool jifl_choose_always_asks(const struct jifl_way *w)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, w->mix, lane)
+		if (s->filter.mask || (s->slot && w->target->kind != JIFL_TARGET_SYSCALL))
+			return true;
+	return false;
+}
+
 bool jifl_choose_is_settled(const struct jifl_way *w)
 {
 	const bool function = w->target->kind != JIFL_TARGET_SYSCALL;
@@ -176,12 +188,10 @@ bool jifl_choose_is_settled(const struct jifl_way *w)
 
 		if (jifl_choose_armed(w->target, lane) != s)
 			return false;
-		if (s && (s->filter.mask || (s->slot && function)))
-			return false;
 		if (s && jifl_choose_has_condition(w->target, lane))
 			return false;
 	}
-	return true;
+	return !jifl_choose_always_asks(w);
 }
 
 /* Whether all sessions of the way are still armed, or there, if they do not enter by it. */
@@ -212,6 +222,7 @@ static void jifl_choose_piece_there(void *arg)
 	piece = w->piece;
 	if (!piece && !jifl_mix_is_paused() && jifl_choose_is_armed(w)) {
 		piece = jifl_choose_make(w);
+		WRITE_ONCE(w->asks, jifl_choose_always_asks(w));
 		WRITE_ONCE(w->piece, piece);
 	}
 	if (piece && !jifl_mix_is_paused() && jifl_choose_is_settled(w))

@@ -127,9 +127,9 @@ bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *t)
 	return !(mask & JIFL_FILTER_CGROUP) || jifl_filter_under(t, f->cgroup);
 }
 
-bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level)
+bool jifl_filter_match_some(const struct jifl_filter *f, enum jifl_level level)
 {
-	if (!f->mask || JIFL_HOST_PLANTED(filter_ignored))
+	if (JIFL_HOST_PLANTED(filter_ignored))
 		return true;
 	/* The task that has been interrupted is not the caller. */
 	if (level != JIFL_LEVEL_TASK && !JIFL_HOST_PLANTED(interrupts_filtered))

@@ -18,6 +18,11 @@ bool jifl_filter_match_task(const struct jifl_filter *f, struct task_struct *tas
  * Is a call meant that is made here? level: at which the code runs (jifl_level). Any context, with
  * preemption off; does not sleep.
  */
-bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level);
+bool jifl_filter_match_some(const struct jifl_filter *f, enum jifl_level level);
+
+static inline bool jifl_filter_match(const struct jifl_filter *f, enum jifl_level level)
+{
+	return !f->mask || jifl_filter_match_some(f, level);
+}
 
 #endif

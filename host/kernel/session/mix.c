@@ -179,17 +179,19 @@ static void jifl_mix_forget_inside(struct jifl_target *t)
 
 static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 {
+	const u32 lane = aim->session->lane;
+	struct jifl_target *t = aim->target;
 	unsigned long flags;
 
 	flags = jifl_entry_lock();
-	WRITE_ONCE(aim->target->armed[aim->session->lane], armed ? aim : NULL);
+	WRITE_ONCE(t->armed[lane], armed ? aim : NULL);
+	WRITE_ONCE(t->lanes, armed ? t->lanes | BIT(lane) : t->lanes & ~BIT(lane));
 	jifl_mix_forget(&aim->way);
-	jifl_mix_forget_inside(aim->target);
+	jifl_mix_forget_inside(t);
 	jifl_entry_unlock(flags);
 	/* Blocks where the function begins say which sessions have it: nested.c, limit.c. */
-	if (aim->target->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
-		jifl_engine_invalidate(jifl_orig_at(aim->target->id),
-				       aim->target->address - aim->target->id ?: 1);
+	if (t->kind != JIFL_TARGET_SYSCALL && !JIFL_HOST_PLANTED(nested_kept))
+		jifl_engine_invalidate(jifl_orig_at(t->id), t->address - t->id ?: 1);
 }
 
 static void jifl_mix_publish(struct jifl_mix *m)
