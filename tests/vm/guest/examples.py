@@ -15,7 +15,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import PATIENCE, SLOWNESS, Device, complaints, interrupt, is_loaded, main, run, same, session, status, wait_for
+from lib import (PATIENCE, SLOWNESS, Device, complaints, interrupt, is_loaded, kernel_log, main, run, same, session,
+                 status, wait_for)
 
 HERE = Path("/run/examples")
 # Of a session: it has neither a CMD nor an end of its own, but Ctrl-C.
@@ -86,7 +87,11 @@ def printed_by(command, interrupted=False):
         time.sleep(SECONDS)
         process.send_signal(signal.SIGINT)
     try:
-        return process.communicate(timeout=PATIENCE * SLOWNESS)[0], process.returncode
+        printed = process.communicate(timeout=PATIENCE * SLOWNESS)[0]
+        if process.returncode < 0 or process.returncode > 128:
+            # The kernel says where a program was that died of a fault.
+            printed += "\n".join(line for line in kernel_log() if line.startswith("traps: "))
+        return printed, process.returncode
     except subprocess.TimeoutExpired:
         process.kill()
         return process.communicate()[0], f"none in {PATIENCE * SLOWNESS} s"
