@@ -43,7 +43,7 @@ def test_store(kernel, show):
 def test_targets(kernel, show):
     plugins = harness.build_module("plugins/targets.c")
     module = harness.build_test_module(kernel)
-    harness.guest("targets", plugins, module, kernel=kernel, smp=2, timeout=400, trouble=True, show=show)
+    harness.guest("targets", plugins, module, kernel=kernel, smp=2, timeout=900, trouble=True, show=show)
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))

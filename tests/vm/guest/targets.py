@@ -21,7 +21,7 @@ from lib import (background, check, complaints, figure, interrupt, kernel_log, l
 
 PLUGINS = Path(sys.argv[1]) / os.uname().release
 CROSSINGS = 3   # calls that sleep while the cache is emptied
-EMPTIED = 1.5   # seconds: a full cache is emptied within them, if the machine has the time
+EMPTIED = 2.5   # seconds: a full cache is emptied within them, if the machine has the time
 PARAMETERS = Path("/sys/module/targets/parameters")
 # Called at every level, with any lock held, and by the plugin's own functions.
 EVERYWHERE = ("_raw_spin_lock*", "_raw_spin_unlock*", "ktime_get", "kfree", "kmem_cache_free", "try_to_wake_up",
