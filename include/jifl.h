@@ -397,11 +397,11 @@ enum jifl_arg {
 	 * original code goes on: before an instruction its own address, after it the next one's,
 	 * where a jump is taken the jump's target. At the entry of a system call: the registers of
 	 * user space with which it came. Not at its exit, and neither at the entry nor at the exit
-	 * of a function. Valid until the function returns. The
-	 * function must not write to it: changes may become the kernel's own. Registers (as for
-	 * enum jifl_value) and flags that the kernel no longer needs may have any value. Return
-	 * addresses on the stack may be those of copies. Once in a call. That call has no condition
-	 * and is not inlined; it costs some thirty instructions.
+	 * of a function. Valid until the function returns. The function must not write to it:
+	 * changes may become the kernel's own. Registers (as for enum jifl_value) and flags that
+	 * the kernel no longer needs may have any value. Return addresses on the stack may be those
+	 * of copies. Once in a call. That call has no condition and is not inlined; it costs some
+	 * thirty instructions.
 	 */
 	ARG_CONTEXT,
 };

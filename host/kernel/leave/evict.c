@@ -212,13 +212,12 @@ static int scan_all(void *arg)
  *    of the address to go to and the jump there. For functions this is jifl_function_stub, or
  *    jifl_inside_stub, which code that goes may have called, with the address in rax, in a saved
  *    register or in the slot of its return address: the stub is the module's text, so it counts as
- *    inside while there is such an address. These few instructions
- *    end at an exact point, or in a call whose return address is an exact point. Each of these
- *    threads needs only to run for a moment, and can come in only once. All CPUs go on, and after
- *    a while the eviction repeats step 2. The repetition ends: a thread is inside again at the
- *    next stop only if it was stopped there by chance, and the code from which it has returned
- *    meanwhile is gone for good. The same holds for a thread that is in the trampoline of the
- *    module's return hooks (call/returns.c).
+ *    inside while there is such an address. These few instructions end at an exact point, or in a
+ *    call whose return address is an exact point. Each of these threads needs only to run for a
+ *    moment, and can come in only once. All CPUs go on, and after a while the eviction repeats
+ *    step 2. The repetition ends: a thread is inside again at the next stop only if it was stopped
+ *    there by chance, and the code from which it has returned meanwhile is gone for good. The same
+ *    holds for a thread that is in the trampoline of the module's return hooks (call/returns.c).
  * 5. A thread in an ftrace trampoline, on the way from a site to the stub, has no address of the
  *    cache yet. It will get none of code that goes, by 1.
  * 6. The caller has disarmed the session itself, so what it does from then on comes to no code
