@@ -13,6 +13,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 
 #include "../plant.h"
@@ -23,9 +24,13 @@ static DEFINE_MUTEX(jifl_event_mutex);
 static LIST_HEAD(jifl_event_list);	/* of target_t; under jifl_event_mutex */
 static struct task_struct *jifl_event_task; /* it runs a callback; written under the mutex */
 
-bool jifl_event_runs_here(void)
+int jifl_event_may_sleep(struct jifl_plugin *p, const char *what)
 {
-	return READ_ONCE(jifl_event_task) == current;
+	if (!preemptible())
+		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
+	if (READ_ONCE(jifl_event_task) == current)
+		return jifl_plugin_mistake(p, -EPERM, what, "inside the callback of an event");
+	return 0;
 }
 
 static void jifl_event_call(const target_t *t, enum jifl_callback_kind kind,

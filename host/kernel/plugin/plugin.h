@@ -56,8 +56,8 @@ void jifl_event_ignore(target_t *t);
 void jifl_event_end(target_t *t);
 /* As jifl_session_flushed. */
 void jifl_plugin_flushed(void);
-/* Is this the callback of an event? */
-bool jifl_event_runs_here(void);
+/* May a function of the API sleep here, and wait for events to end? 0, or a logged mistake. */
+int jifl_event_may_sleep(struct jifl_plugin *p, const char *what);
 
 /* --- the kernel's modules: modules.c; all under event.c's mutex ------------------ */
 

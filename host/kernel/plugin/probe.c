@@ -15,7 +15,6 @@
  * before jifl_session_mutex.
  */
 #include <linux/mutex.h>
-#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/stdarg.h>
@@ -48,10 +47,10 @@ int jifl_plugin_probe_mistake(const probe_t *probe, int error, const char *what,
 
 int jifl_plugin_probe_enter(struct jifl_plugin *p, const probe_t *probe, const char *what)
 {
-	if (!preemptible())
-		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
-	if (jifl_event_runs_here())
-		return jifl_plugin_mistake(p, -EPERM, what, "inside the callback of an event");
+	int ret = jifl_event_may_sleep(p, what);
+
+	if (ret)
+		return ret;
 	if (!probe)
 		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a probe_t");
 	mutex_lock(&jifl_plugin_probe_mutex);

@@ -9,7 +9,6 @@
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/preempt.h>
 #include <linux/string.h>
 
 #include "../kernel.h"
@@ -59,10 +58,10 @@ static const struct texts *texts_of(const target_t *t)
  */
 static int jifl_plugin_enter(struct jifl_plugin *p, target_t *t, const char *what)
 {
-	if (!preemptible())
-		return jifl_plugin_mistake(p, -EPERM, what, "not in process context");
-	if (jifl_event_runs_here())
-		return jifl_plugin_mistake(p, -EPERM, what, "inside the callback of an event");
+	int ret = jifl_event_may_sleep(p, what);
+
+	if (ret)
+		return ret;
 	if (!t)
 		return jifl_plugin_mistake(p, -EINVAL, what, "NULL instead of a target_t or syscall_t");
 	mutex_lock(&jifl_plugin_api_mutex);
