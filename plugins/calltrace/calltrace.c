@@ -15,6 +15,7 @@
 #include <jifl.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 
 enum { RECORDS = 65536, TASKS = 4096, DEPTH_MAX = 64 };
 
@@ -107,10 +108,12 @@ static void plugin_exit(void)
 
 static int plugin_start(void)
 {
+	/* As echo writes it, an empty one has a new line. */
+	const char *functions = strim(target);
 	int ret = ring_init(&ring, sizeof(struct record), RECORDS, show);
 
 	ret = ret ?: task_storage_init(&depths, sizeof(int), TASKS, NULL);
-	ret = ret ?: *target ? target_init(&traced, target) : syscall_init(&traced, call);
+	ret = ret ?: *functions ? target_init(&traced, functions) : syscall_init(&traced, call);
 	ret = ret ?: target_add_entry_instrumentation(&traced, instrument_entry, NULL);
 	ret = ret ?: target_add_routine_instrumentation(&traced, instrument_routine, NULL);
 	return ret ?: target_start_instrumenting(&traced);

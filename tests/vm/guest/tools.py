@@ -145,7 +145,7 @@ def program(directory):
     same("jifl_known is loaded", run("insmod", MODULES / "jifl_known.ko").returncode, 0)
     values(Path(directory) / os.uname().release)
     # Which jumps to ksys_read.
-    calltrace("__x64_sys_read", "ksys_read", above=["proc_reg_read"], call=0)
+    calltrace("__x64_sys_read", "ksys_read", above=["proc_reg_read"], call=0, target="\n")
     # What it jumps to stands beside it.
     calltrace("known_read", "known_error", target="fn:known_read@jifl_known")
     branchhints()
