@@ -39,6 +39,7 @@
 	X(owner_outlived, "a session goes on when its owner has died") \
 	X(full_unnoticed, "calls of which parts ran natively are counted") \
 	X(addresses_shown, "whoever has the device sees kernel addresses") \
+	X(cuts_untold, "records of who was interrupted are those of a call that was given up") \
 	X(times_of_counters, "records of calls are read with the processor's counter as their time") \
 	X(losses_untold, "records that were overwritten are not counted as lost") \
 	X(waits_by_task, "of waits within waits the last to begin takes the others' place") \

@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	20
+#define JIFL_ABI_VERSION	21
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -557,7 +557,12 @@ struct jifl_block {
  * pointer there. TRACE: the address of a function; its stack pointer at its entry, where its return
  * address is. PATH: the address of a basic block; the stack pointer at its beginning. Other records
  * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN
- * (TRACE), _FAULT (PATH), _RESULT (both, before _END if the call returns) and _TOP come alone.
+ * (TRACE), _FAULT (PATH), _RESULT (both, before _END if the call returns), _TOP and _CUT come alone.
+ *
+ * _BEGIN and _END have the call's level (enum jifl_level). What stands between those of a call in a
+ * softirq or a hard interrupt is its own, but for calls that interrupt it, which stand there as a
+ * whole. What follows its _END, or its _CUT if it was given up before it returned, is of what it has
+ * interrupted.
  */
 struct jifl_record {
 	__u32 what;
@@ -565,22 +570,26 @@ struct jifl_record {
 };
 
 #define JIFL_RECORD_TYPE	0xf0000000u	/* of what */
-#define JIFL_RECORD_BEGIN	0x10000000u	/* + target's index; value: the thread's id */
+/* + level << JIFL_RECORD_LEVEL_SHIFT + target's index; value: the thread's id */
+#define JIFL_RECORD_BEGIN	0x10000000u
 #define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
-#define JIFL_RECORD_END		0x30000000u	/* + target's index; value: the thread's id */
+#define JIFL_RECORD_END		0x30000000u	/* as _BEGIN */
+#define JIFL_RECORD_LEVEL_SHIFT	26
 #define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
 /* + bits 32 to 58 of what the call returns; value: its low half */
 #define JIFL_RECORD_RESULT	0x08000000u
 #define JIFL_RECORD_HIGH	0x07ffffffu	/* mask of RESULT's bits */
 /* behind a RESULT whose bits 59 to 63 are not all as its bit 58; value: these bits, shifted down */
 #define JIFL_RECORD_TOP		0x02000000u
+/* alone; value: 0; the call in an interrupt that has no _END returns */
+#define JIFL_RECORD_CUT		0x01000000u
 /* value: low half of the address of an instruction; the kernel's fixup ran in its place */
 #define JIFL_RECORD_FAULT	0x04000000u
 /* + low 28 bits of CLOCK_MONOTONIC's ns; value: bits 28 to 59 */
 #define JIFL_RECORD_TIME	0x40000000u
 
 /*
- * JIFL_KIND_MEM has, of the above, BEGIN, RESUME and END. STACK follows a BEGIN. ACCESS tells what
+ * JIFL_KIND_MEM has, of the above, BEGIN, RESUME, END and CUT. STACK follows a BEGIN. ACCESS tells what
  * a block accesses; its value is the low half of the stack pointer. Words follow it: each is a
  * struct jifl_record that is one number of 64 bits, low half first.
  */

@@ -18,3 +18,8 @@ def test_contexts(kernel, smp, show):
 @pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(0)])
 def test_levels(kernel, smp, show):
     harness.guest("levels", harness.rounds(kernel, 8, 60), kernel=kernel, smp=smp, show=show)
+
+
+@pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(2)])
+def test_recorded(kernel, smp, show):
+    harness.guest("recorded", harness.rounds(kernel, 1, 10), kernel=kernel, smp=smp, show=show)

@@ -135,6 +135,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_RESUME", u64::from(RECORD_RESUME)),
         ("JIFL_RECORD_END", u64::from(RECORD_END)),
         ("JIFL_RECORD_RETURN", u64::from(RECORD_RETURN)),
+        ("JIFL_RECORD_LEVEL_SHIFT", u64::from(RECORD_LEVEL_SHIFT)),
+        ("JIFL_RECORD_CUT", u64::from(RECORD_CUT)),
         ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
         ("JIFL_RECORD_RESULT", u64::from(RECORD_RESULT)),
         ("JIFL_RECORD_HIGH", u64::from(RECORD_HIGH)),

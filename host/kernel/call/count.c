@@ -41,6 +41,8 @@
 
 struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
 static unsigned int jifl_count_users;	/* jifl_session_mutex */
+/* The lane whose calls have records; JIFL_LANES: none. */
+static unsigned int jifl_count_recorded = JIFL_LANES;
 
 /* Whether calls get an identity, because something of each is known only at its end. */
 bool jifl_count_follows(const struct jifl_session *s)
@@ -148,7 +150,14 @@ static void jifl_count_end_special(unsigned long lane)
 	jifl_count_end_by(lane, jifl_count_finish_special);
 }
 
-/* Tools that record have no calls in interrupts (tool.h), so the level is known. */
+/* The first word of a call's mark, but for what it is about. */
+static __always_inline u32 jifl_count_mark(u32 type, enum jifl_level level, u32 index)
+{
+	static_assert(JIFL_TARGETS_MAX < 1u << JIFL_RECORD_LEVEL_SHIFT);
+	return type | level << JIFL_RECORD_LEVEL_SHIFT | index;
+}
+
+/* At task level. */
 static noinline void jifl_count_wait(bool of_function)
 {
 	jifl_own_begin_at(JIFL_LEVEL_TASK);
@@ -158,16 +167,18 @@ static noinline void jifl_count_wait(bool of_function)
 
 /* But for the wait, no function of the kernel is called: a target would be called again by it. */
 static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result,
-						     bool of_function)
+						     bool of_function, enum jifl_level level)
 {
 	u64 call;
+	u32 mark;
 
 	preempt_disable_notrace();
 	call = jifl_count_take(lane);
 	if (call) {
 		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
-		if (unlikely(jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call),
-					   task_pid_nr(current), result)))
+		mark = jifl_count_mark(JIFL_RECORD_END, level, jifl_count_index(call));
+		if (unlikely(jifl_ring_end(mark, task_pid_nr(current), result)) &&
+		    level == JIFL_LEVEL_TASK)
 			jifl_count_wait(of_function);
 	}
 	preempt_enable_notrace();
@@ -176,13 +187,21 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 /* Tools that record, but not what calls return. */
 static void jifl_count_end_bare(unsigned long lane)
 {
-	jifl_count_end_by_record(lane, NULL, false);
+	jifl_count_end_by_record(lane, NULL, false, JIFL_LEVEL_TASK);
 }
 
 /* Tools that record what calls return. */
 static void jifl_count_end_recorded(unsigned long lane, u64 result)
 {
-	jifl_count_end_by_record(lane, &result, false);
+	jifl_count_end_by_record(lane, &result, false, JIFL_LEVEL_TASK);
+}
+
+/* A call returns that is not in its lane any more. */
+static void jifl_count_end_cut(unsigned long lane)
+{
+	if (lane == READ_ONCE(jifl_count_recorded) && jifl_level() != JIFL_LEVEL_TASK &&
+	    !JIFL_HOST_PLANTED(cuts_untold))
+		jifl_ring_put(JIFL_RECORD_CUT, 0);
 }
 
 void jifl_count_end_outside(unsigned long lane, u64 result)
@@ -192,6 +211,8 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 	bool has_result;
 	u32 type;
 
+	if (!call)
+		jifl_count_end_cut(lane);
 	if (!s || (unlikely(call & JIFL_COUNT_ADOPTED) &&
 		   jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count)))) {
 		jifl_count_take(lane);
@@ -207,7 +228,7 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 		jifl_count_end_special(lane);
 	} else if (s->tool->records) {
 		has_result = s->tool->records->results && !(type & JIFL_TARGET_VOID);
-		jifl_count_end_by_record(lane, has_result ? &result : NULL, true);
+		jifl_count_end_by_record(lane, has_result ? &result : NULL, true, jifl_level());
 	} else {
 		jifl_count_end(lane);
 	}
@@ -216,7 +237,8 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 void jifl_count_begin_record(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
+	jifl_ring_mark(jifl_count_mark(JIFL_RECORD_BEGIN, jifl_level(), index),
+		       task_pid_nr(current));
 	preempt_enable_notrace();
 }
 
@@ -258,8 +280,10 @@ int jifl_count_start(struct jifl_session *s)
 	jifl_count_users++;
 	jifl_count_slots[slot] = s;
 	s->slot = slot;
-	if (s->tool->records)
+	if (s->tool->records) {
+		WRITE_ONCE(jifl_count_recorded, s->lane);
 		jifl_switch_marks(true);
+	}
 	if (s->nfunctions)
 		jifl_switch_threads(1);
 	return 0;
@@ -272,8 +296,10 @@ void jifl_count_stop(struct jifl_session *s)
 	jifl_count_slots[s->slot] = NULL;
 	s->slot = 0;
 	/* There can be one. */
-	if (s->tool->records)
+	if (s->tool->records) {
+		WRITE_ONCE(jifl_count_recorded, JIFL_LANES);
 		jifl_switch_marks(false);
+	}
 	if (s->nfunctions)
 		jifl_switch_threads(-1);
 	if (!--jifl_count_users)

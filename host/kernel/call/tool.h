@@ -30,7 +30,7 @@ enum jifl_tool_calls {
 struct jifl_tool_records {
 	/*
 	 * Inserted at a call's entry, where the call has its identity: records that it begins, as
-	 * jifl_count_begin_record. At task level, preemptible.
+	 * jifl_count_begin_record. In the context of the call.
 	 */
 	void (*begin)(unsigned long index);
 	bool results;			/* what calls return */
@@ -44,8 +44,6 @@ struct jifl_tool {
 	enum jifl_tool_calls calls;
 	bool counts_insns;		/* FOLLOWED: what is counted are instructions */
 	bool alone;			/* functions may be its targets without what they call */
-	/* Functions may be targets in softirqs and hard interrupts; not of tools with records. */
-	bool interrupts;
 	/*
 	 * Calls of the targets of others may begin inside the calls of its sessions: nested.c. Not
 	 * where what it inserts, or what reads its records, knows a function by its first block.

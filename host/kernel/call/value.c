@@ -10,6 +10,7 @@
  * too. So the time is read from the clock that NMIs read.
  */
 #include <linux/bitops.h>
+#include <linux/irqflags.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/preempt.h>
@@ -88,9 +89,12 @@ static void begin_syscall_arg(struct jifl_aim *aim, unsigned long n)
 
 static void begin_function_arg(struct jifl_aim *aim, u64 reg)
 {
-	preempt_disable_notrace();
+	unsigned long flags;
+
+	/* An interrupt may add to the same figures. */
+	raw_local_irq_save(flags);
 	jifl_stats_add_signed(aim->cpu[raw_smp_processor_id()], jifl_value_of(aim->value, reg));
-	preempt_enable_notrace();
+	raw_local_irq_restore(flags);
 }
 
 struct ir_insert jifl_value_begin_arg(const struct jifl_aim *aim)

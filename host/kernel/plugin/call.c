@@ -179,7 +179,6 @@ static int jifl_calls_open(struct jifl_session *s, u64 *busy_session)
 struct jifl_tool jifl_plugin_calls_tool __ro_after_init = {
 	.name = "plugin",
 	.calls = JIFL_CALLS_FOLLOWED,
-	.interrupts = true,
 	.is_plugin = true,
 	.instrument = jifl_plugin_instrument,
 	.open = jifl_calls_open,

@@ -144,7 +144,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	u32 lanes, followed;
 	u64 piece = 0;
 
-	lanes = jifl_choose_able(aims, jifl_choose_match(t, level, facts, aims), level);
+	lanes = jifl_choose_match(t, level, facts, aims);
 	if (!above)
 		lanes = jifl_choose_outermost(aims, lanes);
 	if (!lanes)

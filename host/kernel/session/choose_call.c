@@ -53,28 +53,6 @@ u32 jifl_choose_outermost(struct jifl_aim *const aims[JIFL_LANES], u32 lanes)
 	return lanes;
 }
 
-/* Whether the session's calls may be in softirqs and hard interrupts. */
-static bool jifl_choose_takes_interrupts(const struct jifl_session *s)
-{
-	/* Values of calls are added to figures with interrupts on (call/value.c). */
-	return s->tool->interrupts && !(s->flags & JIFL_FLAGS_VALUE);
-}
-
-u32 jifl_choose_able_above(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
-			   enum jifl_level level)
-{
-	unsigned int lane;
-
-	for_each_lane(lane, lanes) {
-		if (jifl_choose_takes_interrupts(aims[lane]->session))
-			continue;
-		jifl_count_miss(aims[lane], level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
-								     JIFL_MISS_SOFTIRQ);
-		lanes &= ~BIT(lane);
-	}
-	return lanes;
-}
-
 void jifl_choose_miss(struct jifl_aim *const aims[JIFL_LANES], u32 lanes, enum jifl_miss why)
 {
 	unsigned int lane;

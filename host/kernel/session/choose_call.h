@@ -20,17 +20,6 @@ struct jifl_facts;
  */
 u32 jifl_choose_match(const struct jifl_target *t, enum jifl_level level,
 		      const struct jifl_facts *facts, struct jifl_aim *aims[JIFL_LANES]);
-/* As jifl_choose_able, above task level. */
-u32 jifl_choose_able_above(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
-			   enum jifl_level level);
-
-/* Leaves out the sessions that take tasks' calls alone. Their calls count as missed. */
-static inline u32 jifl_choose_able(struct jifl_aim *const aims[JIFL_LANES], u32 lanes,
-				   enum jifl_level level)
-{
-	return level == JIFL_LEVEL_TASK ? lanes : jifl_choose_able_above(aims, lanes, level);
-}
-
 /*
  * Leaves out each session whose call the task is in already. The new call is a part of that one. It
  * counts as missed.

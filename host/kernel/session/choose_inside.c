@@ -113,7 +113,6 @@ static u64 jifl_choose_function_inside(struct jifl_target *t, unsigned long *slo
 	u32 lanes;
 
 	lanes = jifl_choose_entering(aims, jifl_choose_match(t, level, facts, aims), inside);
-	lanes = jifl_choose_able(aims, lanes, level);
 	if (jifl_levels_is_above(level)) {
 		jifl_choose_miss(aims, lanes, level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
 									JIFL_MISS_SOFTIRQ);

@@ -21,6 +21,20 @@
  * fit in: behind each ring is room for a second one. With words, reading goes from record to
  * record, and behind an overrun it goes on from a mark whose place is known.
  *
+ * Calls in softirqs and hard interrupts record in the ring of their CPU, too. A reader can tell
+ * whose each record is:
+ *
+ * 1. All places of a record and its words, and of a mark and what comes with it, are taken by one
+ *    instruction. So records of an interrupt lie before them or behind them, never between.
+ * 2. What interrupts ends, on the same CPU, before what it has interrupted goes on (step 1 in
+ *    call/levels.c). So between the mark where its call begins and that where it ends there are
+ *    records of this call and whole calls that interrupt it.
+ * 3. A call that was given up before it returned has no mark of its end. There is JIFL_RECORD_CUT at
+ *    its return instead, which call/levels.c has hooked (step 2 there).
+ * 4. Marks where tasks are switched are made when all interrupts of that CPU have ended (step 5
+ *    there). So they are about the task's call.
+ * 5. A mark's time is read anew if a place was taken meanwhile. So times rise in each ring.
+ *
  * One session at a time has the rings, because their CPU cells are at fixed addresses.
  */
 #include <linux/mutex.h>

@@ -93,6 +93,22 @@ static __always_inline u64 jifl_ring_reserve(const struct jifl_ring_layout *l, u
 	return this_cpu_add_return(jifl_cpu.ring, n * l->one) - n * l->one;
 }
 
+/*
+ * The same, with the time of that moment: times rise from place to place, also where an interrupt
+ * comes between reading the time and taking the places. Preemption is off.
+ */
+static __always_inline u64 jifl_ring_reserve_at_time(const struct jifl_ring_layout *l, u32 n,
+						     u64 *time)
+{
+	u64 at;
+
+	do {
+		at = this_cpu_read(jifl_cpu.ring);
+		*time = jifl_ring_now(l);
+	} while (unlikely(this_cpu_cmpxchg(jifl_cpu.ring, at, at + n * l->one) != at));
+	return at;
+}
+
 /* Stores a record. The place of the cell's value belongs to this record. */
 static __always_inline void jifl_ring_store(const struct jifl_ring_layout *l, u64 cell, u32 what,
 					    u32 value)
@@ -138,12 +154,11 @@ static __always_inline void jifl_ring_store_result(const struct jifl_ring_layout
 /*
  * ring_write.c: jifl_ring_mark in any ring, also one whose records carry words. The cell's value.
  */
-u64 jifl_ring_mark_words(u32 what, u32 value, u64 time);
+u64 jifl_ring_mark_words(u32 what, u32 value);
 /*
  * ring_write.c: jifl_ring_end in any ring, also of a result that does not fit. The cell's value.
- * Takes its places in two steps: preemption is off, and nothing in an interrupt records.
  */
-u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result);
+u64 jifl_ring_end_rare(u32 what, u32 value, const u64 *result);
 
 /* Records `what` and a value. */
 static __always_inline void jifl_ring_put(u32 what, u32 value)
@@ -157,12 +172,14 @@ static __always_inline void jifl_ring_put(u32 what, u32 value)
 static __always_inline void jifl_ring_mark(u32 what, u32 value)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	const u64 now = jifl_ring_now(&l);
+	u64 at, now;
 
-	if (l.words)
-		jifl_ring_mark_words(what, value, now);
-	else
-		jifl_ring_store_mark(&l, jifl_ring_reserve(&l, 2), what, value, now);
+	if (l.words) {
+		jifl_ring_mark_words(what, value);
+		return;
+	}
+	at = jifl_ring_reserve_at_time(&l, 2, &now);
+	jifl_ring_store_mark(&l, at, what, value, now);
 }
 
 /*
@@ -172,15 +189,13 @@ static __always_inline void jifl_ring_mark(u32 what, u32 value)
 static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	const u64 now = jifl_ring_now(&l);
 	const u32 n = result ? 1 : 0;
-	u64 at;
+	u64 at, now;
 
 	if (l.words || unlikely(result && !jifl_ring_fits_result(*result))) {
-		at = jifl_ring_end_rare(what, value, now, result, result ? *result : 0);
+		at = jifl_ring_end_rare(what, value, result);
 	} else {
-		/* One reservation for all records costs less. */
-		at = jifl_ring_reserve(&l, n + 2);
+		at = jifl_ring_reserve_at_time(&l, n + 2, &now);
 		if (result)
 			jifl_ring_store_result(&l, at, *result);
 		jifl_ring_store_mark(&l, at + n * l.one, what, value, now);

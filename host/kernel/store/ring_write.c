@@ -68,7 +68,8 @@ static void jifl_ring_note(u64 place)
 {
 	u64 *marks = jifl_rings.readers[raw_smp_processor_id()].marks;
 
-	if (place - marks[1] < jifl_ring_records() / 4)
+	/* What interrupts may have noted a later place. */
+	if ((s64)(place - marks[1]) < jifl_ring_records() / 4)
 		return;
 	WRITE_ONCE(marks[0], marks[1]);
 	WRITE_ONCE(marks[1], place);
@@ -84,28 +85,54 @@ u64 jifl_ring_clock(void)
 	return now;
 }
 
-u64 jifl_ring_mark_words(u32 what, u32 value, u64 time)
+/* Places of a mark and what belongs to it. */
+static u32 jifl_ring_mark_size(const struct jifl_ring_layout *l)
+{
+	return l->words && l->clock ? 4 : 2;
+}
+
+/* Stores a mark at a place that is taken. */
+static void jifl_ring_store_mark_words(const struct jifl_ring_layout *l, u64 at, u32 what,
+				       u32 value, u64 time)
+{
+	const u64 tsc = l->ticks || !l->clock ? time : rdtsc_ordered();
+
+	if (l->words)
+		jifl_ring_note(jifl_ring_count(at));
+	jifl_ring_store_mark(l, at, what, value, time);
+	if (l->words && l->clock)
+		jifl_ring_store_word(at + 2 * l->one, JIFL_RECORD_CLOCK, tsc);
+}
+
+u64 jifl_ring_mark_words(u32 what, u32 value)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	const u64 tsc = l.ticks || !l.clock ? time : rdtsc_ordered();
-	const u64 at = jifl_ring_reserve(&l, l.clock ? 4 : 2);
+	u64 now;
+	const u64 at = jifl_ring_reserve_at_time(&l, jifl_ring_mark_size(&l), &now);
 
-	jifl_ring_note(jifl_ring_count(at));
-	jifl_ring_store_mark(&l, at, what, value, time);
-	if (l.clock)
-		jifl_ring_store_word(at + 2 * l.one, JIFL_RECORD_CLOCK, tsc);
+	jifl_ring_store_mark_words(&l, at, what, value, now);
 	return at;
 }
 
-u64 jifl_ring_end_rare(u32 what, u32 value, u64 time, bool has_result, u64 result)
+/* Records of a result. */
+static u32 jifl_ring_result_size(const u64 *result)
+{
+	if (!result)
+		return 0;
+	return jifl_ring_fits_result(*result) ? 1 : 2;
+}
+
+u64 jifl_ring_end_rare(u32 what, u32 value, const u64 *result)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	const bool fits = jifl_ring_fits_result(result);
-	const u64 at = has_result ? jifl_ring_reserve(&l, fits ? 1 : 2) : 0;
+	const u32 n = jifl_ring_result_size(result);
+	u64 now;
+	const u64 at = jifl_ring_reserve_at_time(&l, n + jifl_ring_mark_size(&l), &now);
 
-	if (has_result)
-		jifl_ring_store_result(&l, at, result);
-	if (!fits)
-		jifl_ring_store(&l, at + l.one, JIFL_RECORD_TOP, result >> JIFL_RING_RESULT_BITS);
-	return jifl_ring_mark_words(what, value, time);
+	if (n)
+		jifl_ring_store_result(&l, at, *result);
+	if (n > 1)
+		jifl_ring_store(&l, at + l.one, JIFL_RECORD_TOP, *result >> JIFL_RING_RESULT_BITS);
+	jifl_ring_store_mark_words(&l, at + n * l.one, what, value, now);
+	return at;
 }

@@ -292,7 +292,6 @@ const struct jifl_tool jifl_tool_profile = {
 	.calls = JIFL_CALLS_FOLLOWED,
 	.shows_addresses = true,
 	.alone = true,
-	.interrupts = true,
 	.holds = true,
 	.skips = jifl_profile_skips,
 	.init = jifl_profile_init,

@@ -28,7 +28,7 @@ int jifl_tools_init(void)
 
 		if (!tool)
 			continue;
-		if (WARN_ON(tool->kind != kind || (tool->records && tool->interrupts)))
+		if (WARN_ON(tool->kind != kind))
 			return -EINVAL;
 		ret = tool->init ? tool->init() : 0;
 		if (ret)

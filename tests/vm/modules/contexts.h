@@ -3,8 +3,10 @@
 #ifndef JIFL_TESTS_CONTEXTS_H
 #define JIFL_TESTS_CONTEXTS_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/errno.h>
 #include <linux/kthread.h>
 #include <linux/linkage.h>
 #include <linux/types.h>
@@ -84,6 +86,25 @@ static __attribute__((noipa)) notrace u64 contexts_bare(u64 seed)
 		x ^= x << 17;
 	}
 	return x;
+}
+
+static atomic64_t contexts_tries;
+
+/*
+ * Fails for odd numbers. Loads and stores contexts_tries by a cmpxchg that does not exchange at its
+ * first try: it expects what is not there.
+ */
+static KNOWN long contexts_check(u64 seed)
+{
+	s64 old = ~atomic64_read(&contexts_tries);
+
+	while (!atomic64_try_cmpxchg(&contexts_tries, &old, old + 1))
+		;
+	if (seed & 1) {
+		barrier();	/* so that it is a branch */
+		return -EAGAIN;
+	}
+	return 0;
 }
 
 static u64 called(bool bare, u64 seed)

@@ -4,7 +4,7 @@
  * /proc/jifl_contexts is
  *	CONTEXT N	the context's functions are called N times; N is a multiple of FIRE
  * and the write returns when all calls have returned. Reading the file gives for each context:
- * CONTEXT, how often contexts_work, or contexts_bare, was called at the levels task, softirq and
+ * CONTEXT, how often contexts_work, or another function, was called at the levels task, softirq and
  * hard interrupt since the last write of "reset 0", and how many results were wrong. What each
  * context calls is in the table `contexts`.
  */
@@ -27,6 +27,7 @@
 #include "work.h"
 #include "idle.h"
 #include "calls.h"
+#include "cut.h"
 
 /* Calls for each time that a timer, a tasklet or an interrupt comes. */
 #define FIRE	10
@@ -268,6 +269,11 @@ static struct context contexts[] = {
 	{ "hook", run_bare },
 	{ "unhook", run_bare },
 	{ "bare-timer", run_timer, .bare = true },
+	{ "cut", run_cut },
+	{ "checks", run_task, .checks = true },
+	{ "checks-timer", run_timer, .checks = true },
+	{ "checks-irq-work", run_irq_work, .checks = true },
+	{ "checks-nested", run_nested, .checks = true },
 	{ "bare-irq-work", run_irq_work, .bare = true },
 };
 
@@ -365,6 +371,8 @@ static void __exit contexts_exit_module(void)
 	del_timer_sync(&timer);
 	tasklet_kill(&tasklet);
 	irq_work_sync(&irq_work);
+	irq_work_sync(&cut_work);
+	tasklet_kill(&cut_tasklet);
 }
 module_exit(contexts_exit_module);
 

@@ -17,21 +17,26 @@ struct context {
 	const char *name;
 	int (*run)(struct context *context, unsigned int n);
 	bool bare;		/* contexts_bare is called instead of contexts_work */
+	bool checks;		/* contexts_check is */
 	atomic_long_t calls[LEVELS];
 	atomic_long_t wrong;
 };
+
+static bool is_right(const struct context *context, u64 seed)
+{
+	if (context->checks)
+		return contexts_check(seed) == (seed & 1 ? -EAGAIN : 0);
+	return called(context->bare, seed) == worked(seed);
+}
 
 /* The function is called so often here and now. */
 static void work(struct context *context, unsigned int n)
 {
 	unsigned int i;
 
-	for (i = 0; i < n; i++) {
-		u64 seed = SEED + i;
-
-		if (called(context->bare, seed) != worked(seed))
+	for (i = 0; i < n; i++)
+		if (!is_right(context, SEED + i))
 			atomic_long_inc(&context->wrong);
-	}
 	atomic_long_add(n, &context->calls[level()]);
 }
 

@@ -25,12 +25,17 @@ impl Record {
 pub const RECORD_FUNCTION: u32 = 0x8000_0000;
 /// Mask of the `RECORD_*` below.
 pub const RECORD_TYPE: u32 = 0xf000_0000;
-/// With the index of a target: the thread enters it.
+/// With `level << RECORD_LEVEL_SHIFT` (an index into [`LEVELS`]) and the index of a target: the
+/// thread, or what interrupts it, enters the target.
 pub const RECORD_BEGIN: u32 = 0x1000_0000;
 /// The thread goes on in its call.
 pub const RECORD_RESUME: u32 = 0x2000_0000;
-/// With the index of a target: the thread's call has come to its end.
+/// As a [`RECORD_BEGIN`]: the call has come to its end.
 pub const RECORD_END: u32 = 0x3000_0000;
+/// Of [`RECORD_BEGIN`] and [`RECORD_END`].
+pub const RECORD_LEVEL_SHIFT: u32 = 26;
+/// A call in an interrupt returns that has no [`RECORD_END`].
+pub const RECORD_CUT: u32 = 0x0100_0000;
 /// The function returns; [`Record::value`] is the same as at its entry.
 pub const RECORD_RETURN: u32 = 0x5000_0000;
 /// With bits 32 to 58 of the call's result; [`Record::value`] has the bits below.

@@ -12,10 +12,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
-#include <linux/pid.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
-#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -166,8 +163,8 @@ static void jifl_mem_instrument(struct ir_block *b, void *arg)
 static void jifl_mem_begin(unsigned long index)
 {
 	preempt_disable_notrace();
-	jifl_ring_mark(JIFL_RECORD_BEGIN | (u32)index, task_pid_nr(current));
-	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(current) >> 32);
+	jifl_count_begin_record(index);
+	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)__builtin_frame_address(0) >> 32);
 	preempt_enable_notrace();
 }
 

@@ -168,7 +168,6 @@ const struct jifl_tool jifl_tool_replace = {
 	.name = "replace",
 	.kind = JIFL_KIND_REPLACE,
 	.calls = JIFL_CALLS_COUNTED,
-	.interrupts = true,
 	.replaces = true,
 	.exit = jifl_hold_exit,
 	.open = replace_open,

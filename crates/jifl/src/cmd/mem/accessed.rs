@@ -9,7 +9,7 @@ use jifl_sys::abi::{
 };
 
 use super::layout::{Block, Layout};
-use crate::session::ring::{self, Piece, Taken};
+use crate::session::ring::{self, Caller, Piece, Taken};
 
 /// Bytes: no instruction of the kernel accesses more. Records that are taken to say so are wrong.
 const MOST: u64 = 1 << 30;
@@ -131,9 +131,9 @@ pub fn tell(
         operands: Vec::new(),
         untold: Untold::default(),
     };
-    let mut threads: HashMap<u32, Thread> = HashMap::new();
+    let mut threads: HashMap<Caller, Thread> = HashMap::new();
     for piece in pieces {
-        let thread = threads.entry(piece.thread).or_default();
+        let thread = threads.entry(piece.caller()).or_default();
         for sink in &mut *telling.sinks {
             sink.piece(piece);
         }

@@ -138,10 +138,13 @@ impl Trace {
 
 impl Sink for Trace {
     fn piece(&mut self, piece: &Piece<Event>) {
-        if self.error.is_none() && !self.threads.contains_key(&piece.thread) {
-            self.open(piece.thread);
+        let thread = piece
+            .interrupt
+            .map_or(piece.thread, |interrupt| interrupt.number());
+        if self.error.is_none() && !self.threads.contains_key(&thread) {
+            self.open(thread);
         }
-        self.thread = piece.thread;
+        self.thread = thread;
         self.put(entry::MARKER, marker::TIMESTAMP, piece.time / 1000);
         self.put(entry::MARKER, marker::CPU_ID, piece.cpu as u64);
     }
@@ -185,6 +188,7 @@ mod tests {
         trace.piece(&Piece {
             time: 5_000_000,
             thread: 70,
+            interrupt: None,
             cpu: 1,
             events: Vec::new(),
         });

@@ -121,8 +121,8 @@ pub struct Summary<'a> {
     regions: HashMap<Region, Sums>,
     objects: HashMap<String, Sums>,
     lines: HashMap<u64, Line>,
-    /// Thread and CPU of the current piece.
-    thread: u32,
+    /// Of the current piece: the thread, if it is not interrupted, and the CPU.
+    thread: Option<u32>,
     cpu: usize,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Summary<'a> {
             regions: HashMap::new(),
             objects: HashMap::new(),
             lines: HashMap::new(),
-            thread: 0,
+            thread: None,
             cpu: 0,
         }
     }
@@ -211,7 +211,7 @@ impl<'a> Summary<'a> {
             let line = self.lines.entry(at).or_default();
             line.loads += if accessed.loads { times } else { 0 };
             line.stores += if accessed.stores { times } else { 0 };
-            line.threads.insert(self.thread);
+            line.threads.extend(self.thread);
             line.cpus.insert(self.cpu);
             line.region.get_or_insert(region);
             let Some(next) = at.checked_add(LINE) else {
@@ -231,7 +231,8 @@ fn overlapping(address: u64, size: u64, times: u64, line: u64) -> u64 {
 
 impl Sink for Summary<'_> {
     fn piece(&mut self, piece: &Piece<Event>) {
-        (self.thread, self.cpu) = (piece.thread, piece.cpu);
+        self.thread = piece.interrupt.is_none().then_some(piece.thread);
+        self.cpu = piece.cpu;
     }
 
     fn instruction(&mut self, operands: &[Accessed]) {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::form::{Described, Form, Shown, View};
 use super::instant::{Instant, Track};
 use super::spans::{Span, spans};
+use crate::session::calls::Call;
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
 
@@ -43,15 +44,13 @@ impl Form for Chrome {
 
     fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
         let call = shown.call;
-        let (thread, new) = self.threads.find(call.thread, call.began);
-        let process = thread.process;
-        if new {
-            let names = names(thread, call.thread);
-            names.iter().for_each(|name| self.event(out, name));
-        }
+        let (process, number) = match call.interrupt {
+            Some(interrupt) => self.meet(out, &Track::Interrupt(interrupt)),
+            None => self.find(out, call),
+        };
         for span in spans(shown) {
             let described = view.describe(shown, span.function);
-            self.event(out, &event(&described, &span, process, call.thread));
+            self.event(out, &event(&described, &span, process, number));
         }
     }
 
@@ -83,23 +82,40 @@ impl Form for Chrome {
 impl Chrome {
     /// Writes an event without a duration.
     pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
-        let thread = instant.track.thread();
-        let number = match instant.track {
-            Track::Thread { thread, .. } => thread,
-            Track::Cpu(cpu) => cpu,
-        };
-        if self.threads.meet(instant.track.number(), &thread) {
-            let names = names(&thread, number);
-            names.iter().for_each(|name| self.event(out, name));
-        }
+        let (process, number) = self.meet(out, &instant.track);
         let span = Span {
             function: None,
             from: instant.time,
             duration: None,
             level: 0,
         };
-        let event = event(&instant.described, &span, thread.process, number);
+        let event = event(&instant.described, &span, process, number);
         self.event(out, &event);
+    }
+
+    /// Process and number of a track, which gets its name if that is new.
+    fn meet(&mut self, out: &mut Vec<u8>, track: &Track<'_>) -> (u32, u32) {
+        let thread = track.thread();
+        let number = match *track {
+            Track::Cpu(cpu) => cpu,
+            _ => track.number(),
+        };
+        if self.threads.meet(track.number(), &thread) {
+            let names = names(&thread, number);
+            names.iter().for_each(|name| self.event(out, name));
+        }
+        (thread.process, number)
+    }
+
+    /// The same of the thread that made a call.
+    fn find(&mut self, out: &mut Vec<u8>, call: &Call) -> (u32, u32) {
+        let (thread, new) = self.threads.find(call.thread, call.began);
+        let process = thread.process;
+        if new {
+            let names = names(thread, call.thread);
+            names.iter().for_each(|name| self.event(out, name));
+        }
+        (process, call.thread)
     }
 
     /// Writes the end of the object.

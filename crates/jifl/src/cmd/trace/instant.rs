@@ -9,6 +9,7 @@ use super::form::{Described, Form};
 use super::perfetto::Perfetto;
 use crate::base::clock::Moment;
 use crate::session::calls::threads::{Thread, Threads};
+use crate::session::ring::Interrupt;
 
 /// The line on which an event is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Track<'a> {
     },
     /// That of a processor, for what belongs to no thread.
     Cpu(u32),
+    /// That of a processor's softirqs, or of its hard interrupts.
+    Interrupt(Interrupt),
 }
 
 impl Track<'_> {
@@ -32,6 +35,7 @@ impl Track<'_> {
         match self {
             Track::Thread { thread, .. } => *thread,
             Track::Cpu(cpu) => u32::MAX - cpu,
+            Track::Interrupt(interrupt) => interrupt.number(),
         }
     }
 
@@ -51,6 +55,11 @@ impl Track<'_> {
                 process: 0,
                 process_name: Some("processors".into()),
                 name: Some(format!("CPU {cpu}")),
+            },
+            Track::Interrupt(interrupt) => Thread {
+                process: 0,
+                process_name: Some("processors".into()),
+                name: Some(interrupt.to_string()),
             },
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::form::{Form, Shown, View};
 use crate::session::calls::Entered;
+use crate::session::ring::Interrupt;
 
 /// Lines of JSON.
 pub struct Ndjson;
@@ -19,6 +20,7 @@ impl Form for Ndjson {
         let of_function = view.table.is_other(call.nr);
         let object = Object {
             thread: call.thread,
+            interrupt: call.interrupt,
             syscall: (!of_function).then(|| view.table.name(call.nr)),
             function: of_function.then(|| view.table.name(call.nr)),
             began_ns: call.began,
@@ -43,6 +45,8 @@ impl Form for Ndjson {
 #[derive(Serialize)]
 struct Object<'a> {
     thread: u32,
+    #[serde(flatten)]
+    interrupt: Option<Interrupt>,
     syscall: Option<String>,
     function: Option<String>,
     began_ns: u64,

@@ -20,8 +20,12 @@ impl Form for Text {
             .duration()
             .map_or_else(|| "did not end".into(), duration::show);
         let name = view.call_name(call);
+        let by = match call.interrupt {
+            Some(interrupt) => interrupt.to_string(),
+            None => call.thread.to_string(),
+        };
         // A write to memory never fails.
-        let _ = writeln!(out, "[{}] {name}{result}  {time}", call.thread);
+        let _ = writeln!(out, "[{by}] {name}{result}  {time}");
         for entered in &shown.functions {
             let indent = 2 * (entered.depth as usize + 1);
             let _ = write!(out, "{:indent$}{}", "", view.names.text(entered));

@@ -17,6 +17,7 @@ use crate::kernel::errno;
 use crate::kernel::lines::Lines;
 use crate::kernel::lines::sources::Sources;
 use crate::kernel::syscalls::Table;
+use crate::session::ring::Interrupt;
 
 /// A group of calls that failed alike.
 #[derive(Debug, Serialize)]
@@ -28,8 +29,10 @@ pub struct Shown {
     pub errno: String,
     pub number: i64,
     pub calls: u64,
-    /// Thread, begin and end of the first call.
+    /// Thread, begin and end of the first call. With what interrupted the thread, if that made it.
     thread: u32,
+    #[serde(flatten)]
+    interrupt: Option<Interrupt>,
     began_ns: u64,
     duration_ns: u64,
     /// The chain from the system call to the function where the error comes from.
@@ -148,6 +151,7 @@ impl Shower<'_, '_> {
             number: -call.result,
             calls: group.calls,
             thread: call.thread,
+            interrupt: call.interrupt,
             began_ns: call.began,
             duration_ns: call.ended.saturating_sub(call.began),
             chain: self.chain(cause),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::session::calls::events::Event;
-use crate::session::ring::{self, Piece};
+use crate::session::ring::{self, Caller, Interrupt, Piece};
 
 /// A mark of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,8 +18,10 @@ pub enum Mark {
 /// A call that failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// The thread that made it.
+    /// The thread that made it, or the one that was interrupted.
     pub thread: u32,
+    /// What made it; `None`: the thread.
+    pub interrupt: Option<Interrupt>,
     /// Its number.
     pub nr: u32,
     /// Its result: an error; 0 for NULL.
@@ -41,7 +43,7 @@ pub struct Trails {
     pub whole: u64,
 }
 
-/// A thread's call that has not ended.
+/// A call that has not ended.
 struct Open {
     call: Failed,
     result: Option<i64>,
@@ -59,21 +61,22 @@ pub fn trails(
     wanted: impl Fn(i64) -> bool,
 ) -> Trails {
     let mut found = Trails::default();
-    let mut open: HashMap<u32, Open> = HashMap::new();
+    let mut open: HashMap<Caller, Open> = HashMap::new();
     for piece in pieces {
-        if let Some(open) = open.get_mut(&piece.thread) {
+        if let Some(open) = open.get_mut(&piece.caller()) {
             open.pieces += 1;
         }
         for event in &piece.events {
             if let Event::Begin(nr) = *event {
                 let call = Failed {
                     thread: piece.thread,
+                    interrupt: piece.interrupt,
                     nr,
                     began: piece.time,
                     ..Failed::default()
                 };
                 open.insert(
-                    piece.thread,
+                    piece.caller(),
                     Open {
                         call,
                         result: None,
@@ -83,7 +86,7 @@ pub fn trails(
                 );
                 continue;
             }
-            let Some(now) = open.get_mut(&piece.thread) else {
+            let Some(now) = open.get_mut(&piece.caller()) else {
                 continue;
             };
             match *event {
@@ -96,7 +99,7 @@ pub fn trails(
                 Event::Lost => now.lost = true,
                 Event::End(time) => {
                     now.call.ended = time;
-                    if let Some(ended) = open.remove(&piece.thread) {
+                    if let Some(ended) = open.remove(&piece.caller()) {
                         found.add(ended, gaps, &wanted);
                     }
                 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use self::clocks::{Clocks, Stamp};
 use self::events::Event;
-use crate::session::ring::{self, Piece, Taken};
+use crate::session::ring::{self, Caller, Interrupt, Piece, Taken};
 
 /// A function that was entered.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,10 @@ pub struct Entered {
 /// One call of a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// The thread that made it.
+    /// The thread that made it, or the one that was interrupted.
     pub thread: u32,
+    /// What made it; `None`: the thread.
+    pub interrupt: Option<Interrupt>,
     /// Its target's number (`Target::number`).
     pub nr: u32,
     /// When it began, in nanoseconds.
@@ -67,7 +69,7 @@ struct Frame {
     entered: Option<Stamp>,
 }
 
-/// A thread's call that has not ended.
+/// A call that has not ended.
 #[derive(Default)]
 struct Open {
     call: Call,
@@ -195,13 +197,14 @@ pub fn each<E>(
         taken,
         clocks: OnceCell::new(),
     };
-    let mut open: HashMap<u32, Open> = HashMap::new();
+    let mut open: HashMap<Caller, Open> = HashMap::new();
     for piece in pieces {
         for event in &piece.events {
             match *event {
                 Event::Begin(nr) => {
                     let call = Call {
                         thread: piece.thread,
+                        interrupt: piece.interrupt,
                         nr,
                         began: piece.time,
                         ..Call::default()
@@ -210,18 +213,18 @@ pub fn each<E>(
                         call,
                         ..Open::default()
                     };
-                    if let Some(unended) = open.insert(piece.thread, new) {
+                    if let Some(unended) = open.insert(piece.caller(), new) {
                         show(&unended.call)?;
                     }
                 }
                 Event::End(time) => {
-                    if let Some(mut open) = open.remove(&piece.thread) {
+                    if let Some(mut open) = open.remove(&piece.caller()) {
                         open.call.ended = Some(time);
                         show(&open.call)?;
                     }
                 }
                 _ => {
-                    if let Some(open) = open.get_mut(&piece.thread) {
+                    if let Some(open) = open.get_mut(&piece.caller()) {
                         open.add(*event, &source, piece.cpu);
                     }
                 }

@@ -10,6 +10,7 @@ use crate::kernel::values::Prototype;
 use crate::session::calls::losses::Losses;
 use crate::session::calls::threads::{Thread, Threads};
 use crate::session::calls::{Call, Entered};
+use crate::session::ring::Interrupt;
 
 /// All calls, and what is known of them, without names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KeptCall {
     thread: u32,
+    /// An earlier jifl kept calls of threads only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interrupt: Option<Interrupt>,
     nr: u32,
     began: u64,
     ended: Option<u64>,
@@ -67,7 +71,9 @@ pub struct Keeper {
 impl Keeper {
     /// Keeps a call.
     pub fn add(&mut self, call: &Call) {
-        self.threads.find(call.thread, call.began);
+        if call.interrupt.is_none() {
+            self.threads.find(call.thread, call.began);
+        }
         let functions = call.functions.iter();
         let functions = functions.map(|entered| {
             let began = entered.began.map(|time| time.saturating_sub(call.began));
@@ -83,6 +89,7 @@ impl Keeper {
         let functions = functions.collect();
         self.calls.push(KeptCall {
             thread: call.thread,
+            interrupt: call.interrupt,
             nr: call.nr,
             began: call.began,
             ended: call.ended,
@@ -177,6 +184,7 @@ impl KeptCall {
         };
         Call {
             thread: self.thread,
+            interrupt: self.interrupt,
             nr: self.nr,
             began: self.began,
             ended: self.ended,

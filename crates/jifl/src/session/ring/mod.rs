@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The records of sessions: taken from the module while the sessions run, sorted afterwards.
 
+mod interrupt;
 pub mod pieces;
 mod waits;
 
 use std::sync::Mutex;
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record, Records,
-    record_words,
+    RECORD_BEGIN, RECORD_CUT, RECORD_END, RECORD_TIME, RECORD_TYPE, RECORD_WORDS_MAX, Record,
+    Records, record_words,
 };
 use jifl_sys::device::{Door, Request};
 
-use self::pieces::GAP;
-pub use self::pieces::{Event, Piece};
+pub use self::interrupt::Interrupt;
+use self::pieces::{GAP, level_of};
+pub use self::pieces::{Caller, Event, Piece};
 pub use self::waits::{WaitArgs, Waits};
 use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;
@@ -49,8 +51,9 @@ pub struct Taken {
     /// Unwanted calls are dropped as soon as they end, if they have run on one CPU. For records
     /// without words only.
     wanted: Option<Wanted>,
-    /// The running call of each CPU.
-    open: Vec<Open>,
+    /// The running calls of each CPU: that of its thread, and above it those that interrupt what is
+    /// below them.
+    open: Vec<Vec<Open>>,
 }
 
 /// A call that has run on one CPU since it began.
@@ -110,7 +113,7 @@ impl Taken {
     fn new(cpus: u32, wanted: Option<Wanted>) -> Taken {
         Taken {
             wanted,
-            open: vec![Open::default(); cpus as usize],
+            open: vec![Vec::new(); cpus as usize],
             cpus: vec![Vec::new(); cpus as usize],
             lost: vec![0; cpus as usize],
             room: vec![Record::default(); ROOM],
@@ -195,7 +198,7 @@ impl Taken {
     }
 
     fn keep_gap(&mut self, cpu: usize) {
-        self.open[cpu] = Open::default();
+        self.open[cpu].clear();
         if self.cpus[cpu].last() != Some(&GAP) {
             self.cpus[cpu].push(GAP);
         }
@@ -216,26 +219,42 @@ impl Taken {
             // This is the second time of a pair.
             what if what & RECORD_TYPE == RECORD_TIME => {
                 let first = records.len().saturating_sub(2);
-                match records[first].what & RECORD_TYPE {
+                let mark = records[first];
+                match mark.what & RECORD_TYPE {
                     RECORD_BEGIN => {
-                        *open = Open {
+                        if level_of(&mark) == 0 {
+                            open.clear();
+                        }
+                        open.push(Open {
                             from: Some(first),
                             result: None,
-                        }
+                        });
                     }
                     RECORD_END => {
-                        let ended = std::mem::take(open);
-                        if let Some(from) = ended.from
-                            && !ended.result.is_some_and(wanted)
-                        {
+                        let Some(ended) = open.pop() else {
+                            return;
+                        };
+                        let kept = ended.result.is_some_and(wanted);
+                        if kept {
+                            // The calls that it interrupted cannot be dropped: it is among them.
+                            open.iter_mut().for_each(|below| below.from = None);
+                        } else if let Some(from) = ended.from {
                             records.truncate(from);
                             self.unwanted += 1;
                         }
                     }
-                    _ => *open = Open::default(),
+                    _ => open.clear(),
                 }
             }
-            _ => open.result = pieces::result(&record).or(open.result),
+            RECORD_CUT => {
+                open.pop();
+                open.iter_mut().for_each(|below| below.from = None);
+            }
+            _ => {
+                if let Some(open) = open.last_mut() {
+                    open.result = pieces::result(&record).or(open.result);
+                }
+            }
         }
     }
 }
@@ -245,7 +264,7 @@ pub mod tests {
     use super::pieces::tests::{enter, mark, result};
     use super::*;
     use crate::session::fake::Fake;
-    use jifl_sys::abi::RECORD_RESUME;
+    use jifl_sys::abi::{RECORD_LEVEL_SHIFT, RECORD_RESUME};
 
     /// Takes all records.
     pub fn taken(fake: &Fake, cpus: u32) -> Taken {
@@ -290,5 +309,36 @@ pub mod tests {
         taken.take(&fake, usize::MAX);
         assert_eq!(taken.of(0), [failed, moved].concat());
         assert_eq!(taken.unwanted, 2);
+    }
+
+    #[test]
+    fn calls_that_interrupt_others_are_kept_or_let_go_by_themselves() {
+        const IRQ: u32 = 2 << RECORD_LEVEL_SHIFT;
+        let call = |number, value, inside: &[Record]| {
+            [
+                &mark(RECORD_BEGIN, number, 7, 1)[..],
+                &[enter(0, 900)],
+                inside,
+                &[result(value)],
+                &mark(RECORD_END, number, 7, 2),
+            ]
+            .concat()
+        };
+        let (good, bad) = (call(2 | IRQ, 0, &[]), call(2 | IRQ, -2, &[]));
+        let fake = Fake::default();
+        fake.state().records = vec![
+            [
+                call(1, -3, &good),
+                call(1, 0, &good),
+                call(1, 0, &bad),
+                call(1, -4, &bad),
+            ]
+            .concat(),
+        ];
+        let mut taken = Taken::new(1, Some(|value| value < 0));
+        taken.take(&fake, usize::MAX);
+        let kept = [call(1, -3, &[]), call(1, 0, &bad), call(1, -4, &bad)];
+        assert_eq!(taken.of(0), kept.concat());
+        assert_eq!(taken.unwanted, 3);
     }
 }

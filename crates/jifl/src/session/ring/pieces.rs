@@ -2,10 +2,11 @@
 //! From each CPU's records to the events of all threads, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_CLOCK, RECORD_END, RECORD_HIGH, RECORD_RESULT, RECORD_RESUME, RECORD_TIME,
-    RECORD_TYPE, Record, record_words,
+    RECORD_BEGIN, RECORD_CLOCK, RECORD_CUT, RECORD_END, RECORD_HIGH, RECORD_LEVEL_SHIFT,
+    RECORD_RESULT, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record, record_words,
 };
 
+use super::interrupt::Interrupt;
 use crate::session::targets::Target;
 
 /// Marks the place of lost records. The first word of no other record is 0.
@@ -32,17 +33,29 @@ pub trait Event: Sized {
     }
 }
 
-/// The events of a thread while it ran on one CPU.
+/// The events of a thread while it ran on one CPU, or of one call that interrupted a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece<E> {
     /// Time at which that began, in nanoseconds.
     pub time: u64,
-    /// The thread.
+    /// The thread, or the one that was interrupted.
     pub thread: u32,
+    /// What made the call; `None`: the thread.
+    pub interrupt: Option<Interrupt>,
     /// The CPU's index among those given.
     pub cpu: usize,
     /// Events, in their order.
     pub events: Vec<E>,
+}
+
+/// Who makes calls, one after the other.
+pub type Caller = (Option<Interrupt>, u32);
+
+impl<E> Piece<E> {
+    /// Who makes its calls.
+    pub fn caller(&self) -> Caller {
+        (self.interrupt, self.thread)
+    }
 }
 
 /// All pieces, and the number of records of no known thread, which remain where others were lost.
@@ -60,6 +73,69 @@ pub fn pieces<'a, E: Event>(
     (all, stray)
 }
 
+/// The pieces of one CPU that have begun and have not ended: that of its thread, and above it those
+/// of calls that interrupt what is below them.
+struct Open<'a, E> {
+    stack: Vec<Piece<E>>,
+    all: &'a mut Vec<Piece<E>>,
+}
+
+impl<E: Event> Open<'_, E> {
+    fn top(&mut self) -> Option<&mut Piece<E>> {
+        self.stack.last_mut()
+    }
+
+    /// The top is complete.
+    fn pop(&mut self) {
+        self.all.extend(self.stack.pop());
+    }
+
+    /// All are complete.
+    fn clear(&mut self) {
+        self.all.append(&mut self.stack);
+    }
+
+    /// Records are lost.
+    fn lose(&mut self) {
+        for piece in &mut self.stack {
+            piece.events.extend(E::lost());
+        }
+        self.clear();
+    }
+
+    /// A mark of a call, or of a thread; `begins`: with the call's beginning. Returns false if it
+    /// is the end of no known call.
+    fn mark(&mut self, kind: u32, mark: &Record, place: (u64, usize), begins: Option<E>) -> bool {
+        let (time, cpu) = place;
+        let interrupt = match kind {
+            RECORD_RESUME => None,
+            _ => Interrupt::of(level_of(mark), cpu),
+        };
+        if kind == RECORD_END {
+            let caller = (interrupt, mark.value);
+            let Some(piece) = self.top().filter(|piece| piece.caller() == caller) else {
+                return false;
+            };
+            piece.events.push(E::end(time));
+            if interrupt.is_some() {
+                self.pop();
+            }
+            return true;
+        }
+        if interrupt.is_none() {
+            self.clear();
+        }
+        self.stack.push(Piece {
+            time,
+            thread: mark.value,
+            interrupt,
+            cpu,
+            events: begins.into_iter().collect(),
+        });
+        true
+    }
+}
+
 /// The pieces of one CPU.
 fn cut<E: Event>(
     cpu: usize,
@@ -67,21 +143,26 @@ fn cut<E: Event>(
     targets: &[Target],
     all: &mut Vec<Piece<E>>,
 ) -> u64 {
-    let mut open: Option<Piece<E>> = None;
+    let stack = Vec::new();
+    let mut open = Open { stack, all };
     let mut stray = 0;
     let mut at = 0;
     while let Some(record) = records.get(at) {
         let here = at;
         at += 1 + record_words(record.what);
         if *record == GAP {
-            all.extend(open.take().map(|mut piece| {
-                piece.events.extend(E::lost());
-                piece
-            }));
+            open.lose();
+            continue;
+        }
+        if record.what == RECORD_CUT {
+            match open.top().is_some_and(|piece| piece.interrupt.is_some()) {
+                true => open.pop(),
+                false => stray += 1,
+            }
             continue;
         }
         if let Some(event) = E::inside(record, here) {
-            match &mut open {
+            match open.top() {
                 Some(piece) => piece.events.push(event),
                 None => stray += 1,
             }
@@ -96,28 +177,27 @@ fn cut<E: Event>(
         if let Some(clock) = records.get(at).filter(|record| record.what == RECORD_CLOCK) {
             at += 1 + record_words(clock.what);
         }
-        let (kind, index) = (record.what & RECORD_TYPE, record.what & !RECORD_TYPE);
-        match (kind, &mut open) {
-            (RECORD_BEGIN | RECORD_RESUME, _) => {
-                all.extend(open.take());
-                let target = targets.get(index as usize);
-                let target = target.map(|target| target.number(index));
-                let begins = target.filter(|_| kind == RECORD_BEGIN);
-                open = Some(Piece {
-                    time,
-                    thread: record.value,
-                    cpu,
-                    events: begins.map(E::begin).into_iter().collect(),
-                });
-            }
-            (RECORD_END, Some(piece)) if piece.thread == record.value => {
-                piece.events.push(E::end(time));
-            }
-            _ => stray += 2,
+        let kind = record.what & RECORD_TYPE;
+        let begins = (kind == RECORD_BEGIN)
+            .then(|| index_of(record))
+            .and_then(|index| Some(targets.get(index as usize)?.number(index)));
+        let known = matches!(kind, RECORD_BEGIN | RECORD_RESUME | RECORD_END);
+        if !known || !open.mark(kind, record, (time, cpu), begins.map(E::begin)) {
+            stray += 2;
         }
     }
-    all.extend(open);
+    open.clear();
     stray
+}
+
+/// The index of a mark's target.
+fn index_of(mark: &Record) -> u32 {
+    mark.what & ((1 << RECORD_LEVEL_SHIFT) - 1)
+}
+
+/// The level of a mark: more than 0 where a thread is interrupted.
+pub fn level_of(mark: &Record) -> u32 {
+    (mark.what & !RECORD_TYPE) >> RECORD_LEVEL_SHIFT
 }
 
 /// Intervals in which records were lost, each between two times. The second is the maximum if no
@@ -170,6 +250,7 @@ pub mod tests {
         Piece {
             time,
             thread,
+            interrupt: None,
             cpu: 0,
             events: events.to_vec(),
         }
@@ -231,6 +312,74 @@ pub mod tests {
             [Traced::Begin(3), Traced::Enter(0xffff_ffff_8100_0001, 90)]
         );
         assert_eq!(found[1].events[1], Traced::End(LATE + 6));
+    }
+
+    /// Indices of targets at the levels above tasks.
+    const SOFTIRQ: u32 = 1 << RECORD_LEVEL_SHIFT;
+    const IRQ: u32 = 2 << RECORD_LEVEL_SHIFT;
+
+    #[test]
+    fn what_interrupts_has_pieces_of_its_own() {
+        let records = [
+            &mark(RECORD_BEGIN, 3, 70, 1)[..],
+            &[enter(1, 90)],
+            &mark(RECORD_BEGIN, 4 | SOFTIRQ, 70, 2),
+            &[enter(2, 500)],
+            &mark(RECORD_BEGIN, 5 | IRQ, 70, 3),
+            &[enter(3, 700)],
+            &mark(RECORD_END, 5 | IRQ, 70, 4),
+            &[enter(4, 490)],
+            &mark(RECORD_END, 4 | SOFTIRQ, 70, 5),
+            &[enter(5, 80)],
+            // This call is given up before it returns.
+            &mark(RECORD_BEGIN, 5 | IRQ, 70, 6),
+            &[
+                enter(6, 700),
+                Record {
+                    what: RECORD_CUT,
+                    value: 0,
+                },
+                enter(7, 70),
+            ],
+            &mark(RECORD_END, 3, 70, 8),
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
+        assert_eq!(stray, 0);
+        let shown = found.iter().map(|piece| {
+            let entered = piece.events.iter().filter_map(|event| match event {
+                Traced::Enter(address, _) => Some(address & 7),
+                _ => None,
+            });
+            let ends = piece.events.last() == Some(&Traced::End(piece.time + 1));
+            (piece.interrupt, entered.collect::<Vec<_>>(), ends)
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                (None, vec![1, 5, 7], false),
+                (Interrupt::of(1, 0), vec![2, 4], false),
+                (Interrupt::of(2, 0), vec![3], true),
+                (Interrupt::of(2, 0), vec![6], false),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_loss_in_an_interrupt_leaves_nothing_open() {
+        let records = [
+            &mark(RECORD_BEGIN, 3, 70, 1)[..],
+            &mark(RECORD_BEGIN, 4 | IRQ, 70, 2),
+            &[GAP, enter(1, 90)],
+            &mark(RECORD_END, 4 | IRQ, 70, 3),
+            &[enter(2, 90)],
+            &mark(RECORD_END, 3, 70, 4),
+        ]
+        .concat();
+        let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
+        assert_eq!(stray, 6);
+        assert!(found.iter().all(|piece| piece.events.last() == Some(&Traced::Lost)));
+        assert_eq!(found.len(), 2);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::form::{Described, Details, Form, Shown, View};
 use super::instant::{Instant, Track};
 use super::spans::{Span, spans};
 use crate::base::clock::Moment;
+use crate::session::calls::Call;
 use crate::session::calls::threads::{Thread, Threads};
 
 /// The number of the only sequence of packets.
@@ -27,6 +28,7 @@ const SEQUENCE: u32 = 1;
 const THREAD: u64 = 1 << 32;
 const PROCESS: u64 = 2 << 32;
 const CPU: u64 = 3 << 32;
+const INTERRUPT: u64 = 4 << 32;
 
 /// Packets.
 pub struct Perfetto {
@@ -83,11 +85,10 @@ impl Form for Perfetto {
 
     fn call(&mut self, out: &mut Vec<u8>, shown: &Shown, view: &View) {
         let call = shown.call;
-        let (thread, new) = self.threads.find(call.thread, call.began);
-        if new {
-            put_tracks(out, tracks(thread, call.thread));
-        }
-        let track = Some(THREAD | u64::from(call.thread));
+        let track = Some(match call.interrupt {
+            Some(interrupt) => self.meet(out, &Track::Interrupt(interrupt)),
+            None => self.find(out, call),
+        });
         // Level and end of each open span, the innermost last.
         let mut open: Vec<(usize, u64)> = Vec::new();
         for span in spans(shown) {
@@ -115,24 +116,40 @@ impl Perfetto {
         self.described(&view.describe(shown, span.function), kind)
     }
 
-    /// Writes an event without a duration.
-    pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
-        let thread = instant.track.thread();
-        let track = match instant.track {
+    /// The number of a track, which is described if it is new.
+    fn meet(&mut self, out: &mut Vec<u8>, track: &Track<'_>) -> u64 {
+        let thread = track.thread();
+        let uuid = match *track {
             Track::Thread { thread, .. } => THREAD | u64::from(thread),
             Track::Cpu(cpu) => CPU | u64::from(cpu),
+            Track::Interrupt(interrupt) => INTERRUPT | u64::from(interrupt.number()),
         };
-        if self.threads.meet(instant.track.number(), &thread) {
-            let all = match instant.track {
-                Track::Thread { thread: number, .. } => tracks(&thread, number),
-                Track::Cpu(_) => vec![TrackDescriptor {
-                    uuid: Some(track),
+        if self.threads.meet(track.number(), &thread) {
+            let all = match track {
+                Track::Thread { thread: number, .. } => tracks(&thread, *number),
+                Track::Cpu(_) | Track::Interrupt(_) => vec![TrackDescriptor {
+                    uuid: Some(uuid),
                     name: thread.name,
                     ..TrackDescriptor::default()
                 }],
             };
             put_tracks(out, all);
         }
+        uuid
+    }
+
+    /// The same of the thread that made a call.
+    fn find(&mut self, out: &mut Vec<u8>, call: &Call) -> u64 {
+        let (thread, new) = self.threads.find(call.thread, call.began);
+        if new {
+            put_tracks(out, tracks(thread, call.thread));
+        }
+        THREAD | u64::from(call.thread)
+    }
+
+    /// Writes an event without a duration.
+    pub fn instant(&mut self, out: &mut Vec<u8>, instant: &Instant<'_>) {
+        let track = self.meet(out, &instant.track);
         let event = TrackEvent {
             track_uuid: Some(track),
             ..self.described(&instant.described, INSTANT)
