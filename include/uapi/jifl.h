@@ -208,8 +208,9 @@ struct jifl_info {
 /*
  * With KIND_TRACE, _PATH, _MEM: a thread waits after its call if the CPU's ring of records is more
  * than half full then, until the ring has been read. So no record is lost of calls that record less
- * than half a ring. Threads of the process that started the session do not wait. No thread waits
- * longer than one second in which the ring is not read.
+ * than half a ring, if nothing else records. Kernel threads, calls in interrupts, and threads of
+ * the process that started the session do not wait. No thread waits longer than one second in which
+ * the ring is not read.
  */
 #define JIFL_FLAG_WAIT		(1u << 18)
 /* See JIFL_FLAG_BY_COMM. */
@@ -353,7 +354,7 @@ enum jifl_miss {
 	JIFL_MISS_ROOM,		/* no memory for its counts, or too many such calls asleep */
 	/* From here on: calls of functions, which passed natively. */
 	JIFL_MISS_NESTED,	/* part of a counted call: this session's, or code another runs */
-	/* In a softirq, or in a hard interrupt: by tools that take tasks' calls alone. */
+	/* In a softirq, on PREEMPT_RT; in either, run by a call of others itself. */
 	JIFL_MISS_SOFTIRQ,
 	JIFL_MISS_IRQ,
 	JIFL_MISS_NMI,		/* in an NMI, or a context that may stand anywhere as an NMI */
@@ -557,12 +558,14 @@ struct jifl_block {
  * pointer there. TRACE: the address of a function; its stack pointer at its entry, where its return
  * address is. PATH: the address of a basic block; the stack pointer at its beginning. Other records
  * come in pairs: one of JIFL_RECORD_BEGIN, _RESUME, _END, then one of JIFL_RECORD_TIME. _RETURN
- * (TRACE), _FAULT (PATH), _RESULT (both, before _END if the call returns), _TOP and _CUT come alone.
+ * (TRACE), _FAULT (PATH), _RESULT (both, before _END if the call returns), _TOP and _CUT come
+ * alone.
  *
- * _BEGIN and _END have the call's level (enum jifl_level). What stands between those of a call in a
- * softirq or a hard interrupt is its own, but for calls that interrupt it, which stand there as a
- * whole. What follows its _END, or its _CUT if it was given up before it returned, is of what it has
- * interrupted.
+ * _BEGIN and _END have the level at which the call was when it began (enum jifl_level). What stands
+ * between those of a call in a softirq or a hard interrupt is its own, but for calls that interrupt
+ * it, which stand there as a whole. What follows its _END is of what it has interrupted. A call
+ * that was given up has _CUT instead, where it returns. Behind the place where it was given up,
+ * whole calls of its own level may stand, too.
  */
 struct jifl_record {
 	__u32 what;
@@ -572,9 +575,15 @@ struct jifl_record {
 #define JIFL_RECORD_TYPE	0xf0000000u	/* of what */
 /* + level << JIFL_RECORD_LEVEL_SHIFT + target's index; value: the thread's id */
 #define JIFL_RECORD_BEGIN	0x10000000u
-#define JIFL_RECORD_RESUME	0x20000000u	/* a thread in a call comes to run; value: its id */
+/* a thread in a call comes to run; value: its id */
+#define JIFL_RECORD_RESUME	0x20000000u
 #define JIFL_RECORD_END		0x30000000u	/* as _BEGIN */
 #define JIFL_RECORD_LEVEL_SHIFT	26
+/*
+ * In _BEGIN: the thread comes to run in a call that had begun before the session (JIFL_FLAG_ADOPT).
+ * There is one each time, in place of a _RESUME.
+ */
+#define JIFL_RECORD_ADOPTED	0x02000000u
 #define JIFL_RECORD_RETURN	0x50000000u	/* alone; value: as at the function's entry */
 /* + bits 32 to 58 of what the call returns; value: its low half */
 #define JIFL_RECORD_RESULT	0x08000000u
@@ -589,9 +598,9 @@ struct jifl_record {
 #define JIFL_RECORD_TIME	0x40000000u
 
 /*
- * JIFL_KIND_MEM has, of the above, BEGIN, RESUME, END and CUT. STACK follows a BEGIN. ACCESS tells what
- * a block accesses; its value is the low half of the stack pointer. Words follow it: each is a
- * struct jifl_record that is one number of 64 bits, low half first.
+ * JIFL_KIND_MEM has, of the above, BEGIN, RESUME, END and CUT. STACK follows each BEGIN. ACCESS
+ * tells what a block accesses; its value is the low half of the stack pointer. Words follow it:
+ * each is a struct jifl_record that is one number of 64 bits, low half first.
  */
 #define JIFL_RECORD_STACK	0x60000000u	/* alone; value: stack pointer's high half */
 #define JIFL_RECORD_ACCESS	0x70000000u	/* + words << 25, at most 6; + its number, from 0 */

@@ -136,6 +136,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_RECORD_END", u64::from(RECORD_END)),
         ("JIFL_RECORD_RETURN", u64::from(RECORD_RETURN)),
         ("JIFL_RECORD_LEVEL_SHIFT", u64::from(RECORD_LEVEL_SHIFT)),
+        ("JIFL_RECORD_ADOPTED", u64::from(RECORD_ADOPTED)),
         ("JIFL_RECORD_CUT", u64::from(RECORD_CUT)),
         ("JIFL_RECORD_TIME", u64::from(RECORD_TIME)),
         ("JIFL_RECORD_RESULT", u64::from(RECORD_RESULT)),

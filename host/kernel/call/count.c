@@ -35,14 +35,8 @@
 #include "count.h"
 #include "keys.h"
 #include "stats.h"
-#include "switch.h"
 #include "tool.h"
 #include "value.h"
-
-struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
-static unsigned int jifl_count_users;	/* jifl_session_mutex */
-/* The lane whose calls have records; JIFL_LANES: none. */
-static unsigned int jifl_count_recorded = JIFL_LANES;
 
 /* Whether calls get an identity, because something of each is known only at its end. */
 bool jifl_count_follows(const struct jifl_session *s)
@@ -105,15 +99,16 @@ void jifl_count_finish_dead(u64 call, u64 count)
 {
 	const struct jifl_session *s = jifl_count_session(call);
 
-	if (!s || jifl_adopted_end(call, count))
+	if (!s)
 		return;
-	if (jifl_count_is_special(s)) {
-		jifl_count_finish_special(call, count, true);
-		return;
-	}
 	if (s->tool->records)
 		jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call), task_pid_nr(current), NULL);
-	jifl_count_finish(call, count, true);
+	if (jifl_adopted_end(call, count))
+		return;
+	if (jifl_count_is_special(s))
+		jifl_count_finish_special(call, count, true);
+	else
+		jifl_count_finish(call, count, true);
 }
 
 /* Takes the running call off the CPU. 0: it was counted as missed before, for want of room. */
@@ -169,13 +164,15 @@ static noinline void jifl_count_wait(bool of_function)
 static __always_inline void jifl_count_end_by_record(unsigned long lane, const u64 *result,
 						     bool of_function, enum jifl_level level)
 {
-	u64 call;
+	u64 call, count;
 	u32 mark;
 
 	preempt_disable_notrace();
 	call = jifl_count_take(lane);
 	if (call) {
-		jifl_count_finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
+		count = this_cpu_read(jifl_cpu.lanes[lane].count);
+		if (likely(!(call & JIFL_COUNT_ADOPTED)) || !jifl_adopted_end(call, count))
+			jifl_count_finish(call, count, false);
 		mark = jifl_count_mark(JIFL_RECORD_END, level, jifl_count_index(call));
 		if (unlikely(jifl_ring_end(mark, task_pid_nr(current), result)) &&
 		    level == JIFL_LEVEL_TASK)
@@ -197,14 +194,14 @@ static void jifl_count_end_recorded(unsigned long lane, u64 result)
 }
 
 /* A call returns that is not in its lane any more. */
-static void jifl_count_end_cut(unsigned long lane)
+static void jifl_count_end_cut(unsigned long lane, enum jifl_level level)
 {
-	if (lane == READ_ONCE(jifl_count_recorded) && jifl_level() != JIFL_LEVEL_TASK &&
+	if (lane == READ_ONCE(jifl_count_recorded) && level != JIFL_LEVEL_TASK &&
 	    !JIFL_HOST_PLANTED(cuts_untold))
 		jifl_ring_put(JIFL_RECORD_CUT, 0);
 }
 
-void jifl_count_end_outside(unsigned long lane, u64 result)
+void jifl_count_end_outside(unsigned long lane, u64 result, enum jifl_level level)
 {
 	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
 	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
@@ -212,8 +209,8 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 	u32 type;
 
 	if (!call)
-		jifl_count_end_cut(lane);
-	if (!s || (unlikely(call & JIFL_COUNT_ADOPTED) &&
+		jifl_count_end_cut(lane, level);
+	if (!s || (unlikely(call & JIFL_COUNT_ADOPTED) && !s->tool->records &&
 		   jifl_adopted_end(call, this_cpu_read(jifl_cpu.lanes[lane].count)))) {
 		jifl_count_take(lane);
 		return;
@@ -228,7 +225,7 @@ void jifl_count_end_outside(unsigned long lane, u64 result)
 		jifl_count_end_special(lane);
 	} else if (s->tool->records) {
 		has_result = s->tool->records->results && !(type & JIFL_TARGET_VOID);
-		jifl_count_end_by_record(lane, has_result ? &result : NULL, true, jifl_level());
+		jifl_count_end_by_record(lane, has_result ? &result : NULL, true, level);
 	} else {
 		jifl_count_end(lane);
 	}
@@ -257,53 +254,6 @@ void jifl_count_begin(struct jifl_aim *aim)
 		jifl_count_begin_key(aim, aim->session->keys);
 	else
 		this_cpu_inc(*jifl_stats_counter(aim));
-}
-
-int jifl_count_start(struct jifl_session *s)
-{
-	u32 slot;
-	int ret;
-
-	s->slot = 0;
-	if (!jifl_count_follows(s))
-		return 0;
-	for (slot = 1; slot < JIFL_COUNT_SLOTS; slot++)
-		if (!jifl_count_slots[slot])
-			break;
-	if (slot == JIFL_COUNT_SLOTS)
-		return -ENOSPC;
-	if (!jifl_count_users) {
-		ret = jifl_switch_hook();
-		if (ret)
-			return ret;
-	}
-	jifl_count_users++;
-	jifl_count_slots[slot] = s;
-	s->slot = slot;
-	if (s->tool->records) {
-		WRITE_ONCE(jifl_count_recorded, s->lane);
-		jifl_switch_marks(true);
-	}
-	if (s->nfunctions)
-		jifl_switch_threads(1);
-	return 0;
-}
-
-void jifl_count_stop(struct jifl_session *s)
-{
-	if (!s->slot)
-		return;
-	jifl_count_slots[s->slot] = NULL;
-	s->slot = 0;
-	/* There can be one. */
-	if (s->tool->records) {
-		WRITE_ONCE(jifl_count_recorded, JIFL_LANES);
-		jifl_switch_marks(false);
-	}
-	if (s->nfunctions)
-		jifl_switch_threads(-1);
-	if (!--jifl_count_users)
-		jifl_switch_unhook();
 }
 
 /* --- what is inserted ------------------------------------------------------------ */
@@ -445,27 +395,4 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 	}
 	*ins = jifl_count_begin_insert(aim);
 	return true;
-}
-
-/* --- the file's own life ---------------------------------------------------------- */
-
-int jifl_count_init(void)
-{
-	int ret;
-
-	/* Reached by inserted code as a sign-extended 32-bit offset from gs. */
-	if (!jifl_fits_s32((unsigned long)&jifl_cpu)) {
-		pr_err("per-CPU data lies out of reach of inserted code\n");
-		return -ENOMEM;
-	}
-	ret = jifl_stats_init() ?: jifl_switch_init();
-	if (ret)
-		jifl_count_exit();
-	return ret;
-}
-
-void jifl_count_exit(void)
-{
-	jifl_switch_exit();
-	jifl_stats_exit();
 }

@@ -47,10 +47,10 @@ void jifl_count_translate_begin(const struct jifl_aim *aim);
 void jifl_count_put_aside(u64 calls[JIFL_LANES]);
 void jifl_count_put_back(const u64 calls[JIFL_LANES]);
 /*
- * The call of a function in that lane, if there is one, ends with this result. Preemption is off;
- * any lock may be held.
+ * The call of a function in that lane, if there is one, ends with this result. level: that at which
+ * it has begun. Interrupts are off; any lock may be held.
  */
-void jifl_count_end_outside(unsigned long lane, u64 result);
+void jifl_count_end_outside(unsigned long lane, u64 result, enum jifl_level level);
 /* Are the session's calls known until their ends? */
 bool jifl_count_follows(const struct jifl_session *s);
 /* A function's instructions before its door: an endbr64, if it has one, and the site. */
@@ -108,6 +108,8 @@ static_assert(JIFL_TARGETS_MAX <= JIFL_COUNT_TARGET_MASK);
  * readers need no lock.
  */
 extern struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
+/* The lane whose calls have records, under the same lock; JIFL_LANES: none. */
+extern unsigned int jifl_count_recorded;
 
 static inline u32 jifl_count_id(const struct jifl_aim *aim)
 {

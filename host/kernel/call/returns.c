@@ -42,18 +42,21 @@
 static struct rethook *returns;		/* written under jifl_session_mutex */
 static unsigned int users;		/* jifl_session_mutex */
 
-/* In a record: a bit for each lane, and above them the level that is left. */
+/* In a record: a bit for each lane; above them the level of the calls, and whether it is left. */
+#define LEVEL_BITS	2
+#define LEAVES		BIT(JIFL_LANES + LEVEL_BITS)
+
 static void on_return(u32 record, u64 result)
 {
-	const unsigned long lanes = record;
-	const enum jifl_level leaves = record >> JIFL_LANES;
+	const unsigned long lanes = record & (BIT(JIFL_LANES) - 1);
+	const enum jifl_level level = record >> JIFL_LANES & (BIT(LEVEL_BITS) - 1);
 	unsigned long lane, flags;
 
 	flags = jifl_own_irq_save();
 	for_each_set_bit(lane, &lanes, JIFL_LANES)
-		jifl_count_end_outside(lane, result);
-	if (leaves)
-		jifl_levels_leave(leaves);
+		jifl_count_end_outside(lane, result, level);
+	if (record & LEAVES)
+		jifl_levels_leave(level);
 	jifl_own_irq_restore(flags);
 }
 
@@ -76,9 +79,11 @@ void jifl_returns_close(void)
 	returns = NULL;
 }
 
-bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves)
+bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level level, bool leaves)
 {
-	return jifl_compat_returns_hook(returns, slot, lanes | leaves << JIFL_LANES);
+	static_assert(JIFL_NR_LEVELS <= BIT(LEVEL_BITS));
+	return jifl_compat_returns_hook(returns, slot, lanes | level << JIFL_LANES |
+						       (leaves ? LEAVES : 0));
 }
 
 bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lanes)

@@ -19,13 +19,13 @@ int jifl_returns_open(void);
 void jifl_returns_close(void);
 /*
  * *slot: the return address of a function that the current task is about to enter. At the return
- * the calls in these lanes (a bit each) end. leaves: the level that is left there, too
- * (call/levels.h); JIFL_LEVEL_TASK: none. False: no record is free. Preemption off.
+ * the calls in these lanes (a bit each) end. level: that of the calls; leaves: the lanes' level is
+ * left there, too (call/levels.h). False: no record is free. Preemption off.
  */
-bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level leaves);
+bool jifl_returns_hook(unsigned long *slot, u32 lanes, enum jifl_level level, bool leaves);
 /*
- * The same for a call that another task is in, where no hook has that return address. All CPUs are
- * stopped.
+ * The same for a call that another task is in, at task level, where no hook has that return
+ * address. All CPUs are stopped.
  */
 bool jifl_returns_hook_of(struct task_struct *task, unsigned long *slot, u32 lanes);
 /*

@@ -12,6 +12,7 @@
 #include <linux/hash.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
@@ -127,6 +128,17 @@ static bool jifl_saved_is_empty(const struct jifl_saved *v)
 	return !any;
 }
 
+/* The same of a call that had begun before its session. */
+static void jifl_switch_mark_adopted(const struct jifl_session *s, u64 call,
+				     struct task_struct *next)
+{
+	static_assert(JIFL_TARGETS_MAX < JIFL_RECORD_ADOPTED);
+	jifl_ring_mark(JIFL_RECORD_BEGIN | JIFL_RECORD_ADOPTED | jifl_count_index(call),
+		       task_pid_nr(next));
+	if (s->tool->records->stacks)
+		jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(next) >> 32);
+}
+
 /* Records which thread the CPU's next records are of, if a session records its call. */
 static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_struct *next)
 {
@@ -138,7 +150,11 @@ static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_str
 		u64 call = v->lanes[lane].call;
 		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-		if (s && s->tool->records)
+		if (!s || !s->tool->records)
+			continue;
+		if (call & JIFL_COUNT_ADOPTED)
+			jifl_switch_mark_adopted(s, call, next);
+		else
 			jifl_ring_mark(JIFL_RECORD_RESUME, task_pid_nr(next));
 	}
 }

@@ -34,6 +34,7 @@ struct jifl_tool_records {
 	 */
 	void (*begin)(unsigned long index);
 	bool results;			/* what calls return */
+	bool stacks;			/* JIFL_RECORD_STACK behind each beginning */
 	bool faults;			/* where the kernel's fixups went on */
 };
 

@@ -85,7 +85,7 @@ static u64 jifl_choose_enter_inside(struct jifl_target *t, unsigned long *slot,
 
 	if (piece)
 		jifl_choose_tells(t, inside, facts, told);
-	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), JIFL_LEVEL_TASK,
+	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), jifl_level(),
 				       false))
 		piece = 0;
 	for (lane = 0; lane < JIFL_LANES; lane++)

@@ -5,13 +5,15 @@
  * that the reader does not take in time are overwritten, and counted as lost. The count is known
  * because each CPU's cell tells how many records there have ever been. A session may ask that
  * calls wait for the reader at their ends (JIFL_FLAG_WAIT). Then the records of one call must fit
- * into half a ring, or some are lost.
+ * into half a ring, or some are lost. What cannot wait, calls in interrupts and kernel threads, may
+ * make more.
  *
  * A reader zeroes the records that it has taken. A writer takes a place before it writes there.
  * The zeroes tell such a place from a written one: reading stops there. In the round that follows
  * an overrun they do not: such a place holds a record of the round before. There the reader leaves
  * the newest records for later. So it takes an old record for a new one only if a thread was
- * preempted between taking a place and writing it; the reported loss says so.
+ * preempted between taking a place and writing it, or interrupted for many records; the reported
+ * loss says so.
  *
  * The writer may overtake the reader while this takes records. Then zeroes may stand where a newer
  * record stood, which is before the writer's place of that moment: `zeroed`. Reading goes on from
@@ -24,16 +26,19 @@
  * Calls in softirqs and hard interrupts record in the ring of their CPU, too. A reader can tell
  * whose each record is:
  *
- * 1. All places of a record and its words, and of a mark and what comes with it, are taken by one
+ * 1. All places of a record and its words, and of a mark with its time, are taken by one
  *    instruction. So records of an interrupt lie before them or behind them, never between.
  * 2. What interrupts ends, on the same CPU, before what it has interrupted goes on (step 1 in
  *    call/levels.c). So between the mark where its call begins and that where it ends there are
- *    records of this call and whole calls that interrupt it.
- * 3. A call that was given up before it returned has no mark of its end. There is JIFL_RECORD_CUT at
- *    its return instead, which call/levels.c has hooked (step 2 there).
+ *    records of this call and whole calls that interrupt it. Both marks have the level at which the
+ *    call was when it began: some functions change it.
+ * 3. A call that was given up before it returned has no mark of its end. Its return, which is hooked
+ *    (step 2 there), has JIFL_RECORD_CUT instead. Until then whole calls of its own level may
+ *    follow, too, since its lane is free.
  * 4. Marks where tasks are switched are made when all interrupts of that CPU have ended (step 5
  *    there). So they are about the task's call.
- * 5. A mark's time is read anew if a place was taken meanwhile. So times rise in each ring.
+ * 5. A mark's time is read anew if a place was taken meanwhile. So times rise in each ring as its
+ *    clock does.
  *
  * One session at a time has the rings, because their CPU cells are at fixed addresses.
  */
@@ -54,8 +59,11 @@
 /* Smaller rings where there are many CPUs. */
 #define JIFL_RING_LEAST		14
 #define JIFL_RING_SIZE		SZ_64M	/* of all rings together */
-/* The newest records of a running session that the reader leaves for later behind an overrun. */
-#define JIFL_RING_MARGIN	256
+/*
+ * The newest records of a running session that the reader leaves for later behind an overrun: a
+ * part of the ring, log 2.
+ */
+#define JIFL_RING_MARGIN	6
 
 struct jifl_rings jifl_rings = {
 	.lock = __MUTEX_INITIALIZER(jifl_rings.lock),
@@ -255,7 +263,7 @@ static u64 jifl_ring_readable(const struct jifl_ring_reader *r, u64 total)
 {
 	if (r->read >= r->unsafe || !READ_ONCE(*jifl_rings.owner->running))
 		return total;
-	return max(r->read, total - min_t(u64, total, JIFL_RING_MARGIN));
+	return max(r->read, total - min_t(u64, total, jifl_ring_records() >> JIFL_RING_MARGIN));
 }
 
 /* Words behind a record. */

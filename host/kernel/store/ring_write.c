@@ -93,24 +93,24 @@ static u32 jifl_ring_mark_size(const struct jifl_ring_layout *l)
 
 /* Stores a mark at a place that is taken. */
 static void jifl_ring_store_mark_words(const struct jifl_ring_layout *l, u64 at, u32 what,
-				       u32 value, u64 time)
+				       u32 value, const struct jifl_ring_stamp *now)
 {
-	const u64 tsc = l->ticks || !l->clock ? time : rdtsc_ordered();
-
-	if (l->words)
-		jifl_ring_note(jifl_ring_count(at));
-	jifl_ring_store_mark(l, at, what, value, time);
-	if (l->words && l->clock)
-		jifl_ring_store_word(at + 2 * l->one, JIFL_RECORD_CLOCK, tsc);
+	jifl_ring_store_mark(l, at, what, value, now->time);
+	if (!l->words)
+		return;
+	if (l->clock)
+		jifl_ring_store_word(at + 2 * l->one, JIFL_RECORD_CLOCK, now->tsc);
+	/* Now it is there: an interrupt may record any number before the next line. */
+	jifl_ring_note(jifl_ring_count(at));
 }
 
 u64 jifl_ring_mark_words(u32 what, u32 value)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
-	u64 now;
+	struct jifl_ring_stamp now;
 	const u64 at = jifl_ring_reserve_at_time(&l, jifl_ring_mark_size(&l), &now);
 
-	jifl_ring_store_mark_words(&l, at, what, value, now);
+	jifl_ring_store_mark_words(&l, at, what, value, &now);
 	return at;
 }
 
@@ -126,13 +126,13 @@ u64 jifl_ring_end_rare(u32 what, u32 value, const u64 *result)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
 	const u32 n = jifl_ring_result_size(result);
-	u64 now;
+	struct jifl_ring_stamp now;
 	const u64 at = jifl_ring_reserve_at_time(&l, n + jifl_ring_mark_size(&l), &now);
 
 	if (n)
 		jifl_ring_store_result(&l, at, *result);
 	if (n > 1)
 		jifl_ring_store(&l, at + l.one, JIFL_RECORD_TOP, *result >> JIFL_RING_RESULT_BITS);
-	jifl_ring_store_mark_words(&l, at + n * l.one, what, value, now);
+	jifl_ring_store_mark_words(&l, at + n * l.one, what, value, &now);
 	return at;
 }

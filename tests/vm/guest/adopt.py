@@ -6,6 +6,7 @@ usage: adopt.py SLEEPERS ROUNDS
 
 import json
 import os
+import re
 import signal
 import time
 from collections import Counter
@@ -16,6 +17,8 @@ from lib import (SLOWNESS, background, check, complaints, figure, interrupt, ker
                  session, status)
 
 TRACING = Path("/sys/kernel/tracing")
+OUT = Path("/run/adopted")
+ERESTARTSYS = -512
 # The functions of system calls, in which sleepers are. 6.1's tracer has another name for one.
 CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
 OURS = ("-n", "sleepers")
@@ -244,6 +247,63 @@ def by_name():
     check("they have worked", one["adopted_sum"] > 0, data)
 
 
+def recorded(command, form, *words):
+    """Starts a session of a command that records. What is returned ends it, and returns what it writes, and its notes."""
+    owner = session(*words, "-f", form, "-o", OUT, command=command)
+
+    def end():
+        _, err = interrupt(owner)
+        same(f"{command} {words}: exit status", owner.returncode, 0)
+        return [json.loads(line) for line in OUT.read_text().splitlines()], err
+
+    return end
+
+
+def one_call_recorded():
+    """A task that sleeps in a function is woken: its call is recorded from there on, to its end."""
+    process = napping()
+    end = recorded("trace", "ndjson", "fn:pipe_read", "-d", "-n", "cat")
+    process.terminate()
+    process.wait()
+    process.communicate()
+    calls, err = end()
+    same("trace: the call", [(one["function"], one["thread"], one.get("adopted"), one["result"]) for one in calls],
+         [("pipe_read", process.pid, True, ERESTARTSYS)])
+    names = [function["name"] for one in calls for function in one["functions"]]
+    check("trace: what it called from then on", "prepare_to_wait_event" in names and "pipe_read" not in names, names)
+    check("trace: is known to its end", all(one["duration_ns"] is not None for one in calls), calls)
+    check("trace: the notes", re.search(r"^adopted: 1 tasks that were inside; 0 left alone\n"
+                                        rf"adopted: 1 calls of pipe_read, with {len(names)} functions", err, re.M), err)
+    check("trace: nothing is lost", "records lost 0, calls missed 0\n" in err, err)
+    process = napping()
+    end = recorded("mem", "json", "fn:pipe_read", "-n", "cat")
+    process.terminate()
+    process.communicate()
+    (data,), err = end()
+    same("mem: it is no whole call, and nothing is lost", (data["calls"], data["lost"], data["stray"]), (0, 0, 0))
+    check("mem: what it accesses from then on", data["loads"] > 10 and data["stores"] > 5, data["regions"])
+
+
+def threads_recorded():
+    """A thread of the kernel that never leaves its function is traced while it works."""
+    end = recorded("trace", "ndjson", "fn:rcu_gp_kthread")
+    time.sleep(1)
+    (thread,), err = end()
+    same("threads: it was taken over, and has not ended", (thread.get("adopted"), thread.get("duration_ns", 0)), (True, None))
+    names = [function["name"] for function in thread.get("functions", [])]
+    check("threads: it has worked", "rcu_gp_init" in names or "rcu_gp_fqs_loop" in names, names[:20])
+    check("threads: of nothing else", "records lost 0" in err and "not shown" not in err, err)
+    figure("functions of rcu_gp_kthread in a second", len(names))
+    end = recorded("mem", "json", "kthread:rcu_*")
+    time.sleep(1)
+    (data,), err = end()
+    check("threads: what they access", data["loads"] > 100 and data["stray"] == 0, data["regions"])
+    owner = session("kthread:rcu_*", "-f", "text", command="lock")
+    time.sleep(1)
+    out, err = interrupt(owner)
+    check("threads: locks", owner.returncode == 0 and re.search(r"^# adopted: [1-9]\d* tasks", out + err, re.M), (out, err))
+
+
 def not_asked():
     """Tasks are adopted unless that is forbidden."""
     process = napping()
@@ -261,7 +321,7 @@ def not_asked():
 def refusals():
     """What cannot be is refused in one line."""
     for words, hint in ((["count", "call", "kthread:kswapd0"], "fn:balance_pgdat"),
-                        (["trace", "kthread:kswapd0"], "fn:balance_pgdat"),
+                        (["why", "kthread:kswapd0"], "fn:balance_pgdat"),
                         (["count", "insn", "kthread:kswapd0", "--no-adopt"], "leave out --no-adopt"),
                         (["count", "insn", "kthread:kswapd0", "--by", "comm"], "calls that end"),
                         (["count", "insn", "kthread:kswapd0", "-n", "cat"], "-n does not go with"),
@@ -269,7 +329,7 @@ def refusals():
                         (["count", "insn", "kthread:kswapd7"], "the nearest are kthread:kswapd0"),
                         (["count", "insn", "sys:read", "--adopt"], "fn:do_epoll_wait"),
                         (["count", "call", "fn:vfs_read", "--adopt"], "--adopt goes with"),
-                        (["trace", "fn:vfs_read", "--adopt"], "--adopt goes with")):
+                        (["why", "fn:vfs_read", "--adopt"], "--adopt goes with")):
         end = run("jifl", *words, "--for", "100ms")
         check(f"{words} is refused", end.returncode == 2 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
 
@@ -285,6 +345,8 @@ def adopt(sleepers, rounds):
     loops()
     threads()
     by_name()
+    one_call_recorded()
+    threads_recorded()
     not_asked()
     refusals()
     same("no session is left", status()["sessions"], [])

@@ -158,7 +158,15 @@ def contention():
     for contend in "N", "Y":
         Path("/sys/module/jifl_figures/parameters/contend").write_text(contend)
         before = retries()
-        lines, _ = said_by("figure17", lambda: os.pwrite(known, bytes(INCREMENTS), 0))
+
+        def increment():
+            # A busy host may let the two processors run one after the other.
+            for _ in range(200):
+                os.pwrite(known, bytes(INCREMENTS), 0)
+                if contend == "N" or retries() - before >= 100:
+                    break
+
+        lines, _ = said_by("figure17", increment)
         again = retries() - before
         figure(f"figure 17, contended: {contend}", f"{again} of {INCREMENTS} or more")
         check("it is contended if it is to be", again >= 100 if contend == "Y" else not again, again)

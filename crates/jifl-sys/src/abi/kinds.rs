@@ -55,15 +55,15 @@ kinds! {
     /// A plugin's own callbacks.
     Plugin = 4, "plugin", [];
     /// Functions entered, counted and recorded.
-    Trace = 5, "trace", [Addresses, Value];
+    Trace = 5, "trace", [Addresses, Adopts, Value];
     /// Executions of each basic block.
     Profile = 6, "profile", [Addresses, Alone, Adopts];
     /// Basic blocks executed, recorded in their order.
     Path = 7, "path", [Addresses];
     /// Waits for locks, and retries of locked cmpxchg.
-    Lock = 8, "lock", [Addresses];
+    Lock = 8, "lock", [Addresses, Adopts];
     /// What is loaded and stored, recorded.
-    Mem = 9, "mem", [Addresses];
+    Mem = 9, "mem", [Addresses, Adopts];
     /// Executions of places in functions.
     Probe = 10, "probe", [Alone, Adopts];
     /// Calls of one function go to another.

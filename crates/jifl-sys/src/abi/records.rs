@@ -34,6 +34,8 @@ pub const RECORD_RESUME: u32 = 0x2000_0000;
 pub const RECORD_END: u32 = 0x3000_0000;
 /// Of [`RECORD_BEGIN`] and [`RECORD_END`].
 pub const RECORD_LEVEL_SHIFT: u32 = 26;
+/// In a [`RECORD_BEGIN`]: the thread comes to run in a call that had begun before the session.
+pub const RECORD_ADOPTED: u32 = 0x0200_0000;
 /// A call in an interrupt returns that has no [`RECORD_END`].
 pub const RECORD_CUT: u32 = 0x0100_0000;
 /// The function returns; [`Record::value`] is the same as at its entry.

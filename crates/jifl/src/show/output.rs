@@ -146,6 +146,13 @@ pub fn note(text: &str) {
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Writes lines of a report that begin with `# ` as notes, without that.
+pub fn note_lines(lines: &str) {
+    for line in lines.lines() {
+        note(line.trim_start_matches("# "));
+    }
+}
+
 /// Writes to standard output.
 pub fn print(text: &str) -> Result<(), Failure> {
     Sink::Stdout.write(text)

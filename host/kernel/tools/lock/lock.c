@@ -325,6 +325,7 @@ static void jifl_lock_instrument(struct ir_block *b, void *arg)
 const struct jifl_tool jifl_tool_lock = {
 	.name = "lock",
 	.kind = JIFL_KIND_LOCK,
+	.flags = JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_COUNTED,
 	.shows_addresses = true,
 	.init = jifl_lock_init,

@@ -61,7 +61,7 @@ void jifl_lock_wait_init(void);
 
 /* A wait that has begun, with stack pointer sp at the slow path's entry. */
 struct jifl_lock_wait {
-	unsigned long sp;	/* 0: free; only the waiting task takes and frees it */
+	unsigned long sp;	/* 0: free; only who waits takes and frees it */
 	u64 since;		/* ns, ktime_get_mono_fast_ns() */
 	struct jifl_lock_cell *cell;
 };

@@ -7,7 +7,8 @@
  * and it does not matter on which CPUs the task has run meanwhile. If the end of a wait is not
  * seen, because its session ended or it returned natively, it has no time. Its record stays until
  * another wait begins at the same place of the same stack. A slow path that is entered natively
- * returns natively, so there is no end without a begin.
+ * returns natively, or its task is taken over there when the session starts (session/adopt.c). Then
+ * the session has no wait yet. So no end is taken for that of another wait.
  *
  * Context: any lock may be held, that of a run queue, too; interrupts on or off. These functions
  * allocate nothing, and take only the table's own lock, a leaf.

@@ -219,13 +219,14 @@ static const struct jifl_answer jifl_mem_answer = {
 };
 
 static const struct jifl_tool_records jifl_mem_records = {
+	.stacks = true,
 	.begin = jifl_mem_begin,
 };
 
 const struct jifl_tool jifl_tool_mem = {
 	.name = "mem",
 	.kind = JIFL_KIND_MEM,
-	.flags = JIFL_FLAG_WAIT,
+	.flags = JIFL_FLAG_WAIT | JIFL_FLAG_ADOPT,
 	.calls = JIFL_CALLS_FOLLOWED,
 	.records = &jifl_mem_records,
 	.shows_addresses = true,

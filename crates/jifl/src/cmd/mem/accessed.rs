@@ -17,19 +17,25 @@ const MOST: u64 = 1 << 30;
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Makes this system call.
+    /// Makes this call.
     Begin(u32),
+    /// Comes to run in a call that had begun before the session.
+    Adopted,
     /// The high half of its stack pointer.
     Stack(u32),
     /// Executes a block: the record at this place tells of it.
     Access(u32),
-    /// Its system call comes to its end, at this time.
+    /// Its call comes to its end, at this time.
     End(u64),
 }
 
 impl ring::Event for Event {
     fn begin(nr: u32) -> Event {
         Event::Begin(nr)
+    }
+
+    fn adopted(_nr: u32) -> Event {
+        Event::Adopted
     }
 
     fn end(time: u64) -> Event {
@@ -166,6 +172,8 @@ impl Telling<'_, '_> {
                 self.finish(thread);
                 thread.stack = None;
             }
+            // A block that it was in goes on, as behind a RECORD_RESUME.
+            Event::Adopted => {}
             Event::Stack(high) => thread.stack = Some(high),
             Event::Access(at) => self.access(thread, Came { cpu, at }),
             Event::End(time) => {

@@ -22,6 +22,7 @@ use crate::kernel::syscalls::Table;
 use crate::session::blocks::Show;
 use crate::session::device;
 use crate::session::measure::Session;
+use crate::session::report;
 use crate::session::ring::{self, WaitArgs, Waits};
 use crate::session::scope::{Outcome, Scope};
 use crate::session::targets;
@@ -94,6 +95,7 @@ pub fn run(args: &MemArgs) -> Result<u8, Failure> {
         Format::Json => json(&summary, &args.show, &outcome, &losses),
     })?;
     note(&summary, &outcome, &losses);
+    output::note_lines(&report::adopted(&outcome.report));
     if let Some(trace) = trace {
         trace.finish()?;
     }

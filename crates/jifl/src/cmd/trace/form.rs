@@ -107,9 +107,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// The values of a call: its result.
+/// The values of a call: its result, and whether it was taken over.
 fn call_details(call: &Call) -> Details {
     let mut details = Details::new();
+    if call.adopted {
+        details.insert("adopted".into(), true.into());
+    }
     if let Some(result) = call.result {
         details.insert("result".into(), result.into());
         if errno::is_error(result) {

@@ -36,6 +36,7 @@ use crate::session::calls::threads::Threads;
 use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::recording::{self, Destination, Keeper, Kept, Recording};
+use crate::session::report;
 use crate::session::ring;
 use crate::session::ring::{Piece, Taken, WaitArgs};
 use crate::session::scope::Scope;
@@ -141,6 +142,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     })?;
     shown?;
     output::note(&losses.text());
+    output::note_lines(&report::adopted(&outcome.report));
     Ok(outcome.exit_status())
 }
 

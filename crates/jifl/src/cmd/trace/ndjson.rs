@@ -21,6 +21,7 @@ impl Form for Ndjson {
         let object = Object {
             thread: call.thread,
             interrupt: call.interrupt,
+            adopted: call.adopted,
             syscall: (!of_function).then(|| view.table.name(call.nr)),
             function: of_function.then(|| view.table.name(call.nr)),
             began_ns: call.began,
@@ -47,6 +48,8 @@ struct Object<'a> {
     thread: u32,
     #[serde(flatten)]
     interrupt: Option<Interrupt>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    adopted: bool,
     syscall: Option<String>,
     function: Option<String>,
     began_ns: u64,

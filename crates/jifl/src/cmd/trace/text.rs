@@ -20,6 +20,10 @@ impl Form for Text {
             .duration()
             .map_or_else(|| "did not end".into(), duration::show);
         let name = view.call_name(call);
+        let time = match call.adopted {
+            true => format!("(taken over inside) {time}"),
+            false => time,
+        };
         let by = match call.interrupt {
             Some(interrupt) => interrupt.to_string(),
             None => call.thread.to_string(),

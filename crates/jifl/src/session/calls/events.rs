@@ -13,6 +13,8 @@ use crate::session::ring;
 pub enum Event {
     /// Makes the call with this number (`Target::number`).
     Begin(u32),
+    /// Comes to run in such a call, which had begun before the session.
+    Adopted(u32),
     /// Enters the function, or executes the block, at this address, with this stack pointer's low
     /// half.
     Enter(u64, u32),
@@ -47,6 +49,10 @@ pub enum Event {
 impl ring::Event for Event {
     fn begin(nr: u32) -> Event {
         Event::Begin(nr)
+    }
+
+    fn adopted(nr: u32) -> Event {
+        Event::Adopted(nr)
     }
 
     fn end(time: u64) -> Event {

@@ -41,7 +41,9 @@ pub struct Call {
     pub interrupt: Option<Interrupt>,
     /// Its target's number (`Target::number`).
     pub nr: u32,
-    /// When it began, in nanoseconds.
+    /// Whether it had begun before the session, which has then taken it over.
+    pub adopted: bool,
+    /// When it began, or came to run for the first time since it was taken over, in nanoseconds.
     pub began: u64,
     /// When it ended, if it did.
     pub ended: Option<u64>,
@@ -182,7 +184,8 @@ impl Open {
                 let result = self.call.result;
                 self.call.result = result.map(|value| ring::pieces::with_top(value, top));
             }
-            Event::Begin(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {}
+            Event::Begin(_) | Event::Adopted(_) | Event::Fault(_) | Event::Lost | Event::End(_) => {
+            }
         }
     }
 }
@@ -201,11 +204,13 @@ pub fn each<E>(
     for piece in pieces {
         for event in &piece.events {
             match *event {
-                Event::Begin(nr) => {
+                Event::Adopted(_) if is_adopted(&open, piece) => {}
+                Event::Begin(nr) | Event::Adopted(nr) => {
                     let call = Call {
                         thread: piece.thread,
                         interrupt: piece.interrupt,
                         nr,
+                        adopted: matches!(event, Event::Adopted(_)),
                         began: piece.time,
                         ..Call::default()
                     };
@@ -234,6 +239,12 @@ pub fn each<E>(
     let mut rest: Vec<Call> = open.into_values().map(|open| open.call).collect();
     rest.sort_by_key(|call| call.began);
     rest.iter().try_for_each(show)
+}
+
+/// Whether the piece's thread is in a call that was taken over.
+fn is_adopted(open: &HashMap<Caller, Open>, piece: &Piece<Event>) -> bool {
+    open.get(&piece.caller())
+        .is_some_and(|open| open.call.adopted)
 }
 
 #[cfg(test)]
@@ -281,6 +292,20 @@ mod tests {
         assert_eq!(
             shape(&[piece(1, 7, &events)]),
             ["7 1 Some(50) 10 -11 --12 --13 -14"]
+        );
+    }
+
+    #[test]
+    fn a_call_that_was_taken_over_goes_on_whenever_its_thread_runs() {
+        use Event::{Adopted, Begin, End, Enter};
+        let pieces = [
+            piece(1, 7, &[Adopted(1), Enter(10, 1000)]),
+            piece(2, 8, &[Begin(2), End(3)]),
+            piece(4, 7, &[Adopted(1), Enter(11, 900), End(5), Begin(3)]),
+        ];
+        assert_eq!(
+            shape(&pieces),
+            ["8 2 Some(3) ", "7 1 Some(5) 10 -11", "7 3 None "]
         );
     }
 

@@ -36,9 +36,11 @@ pub struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KeptCall {
     thread: u32,
-    /// An earlier jifl kept calls of threads only.
+    /// An earlier jifl kept calls of threads only, and none that it had taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupt: Option<Interrupt>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopted: bool,
     nr: u32,
     began: u64,
     ended: Option<u64>,
@@ -90,6 +92,7 @@ impl Keeper {
         self.calls.push(KeptCall {
             thread: call.thread,
             interrupt: call.interrupt,
+            adopted: call.adopted,
             nr: call.nr,
             began: call.began,
             ended: call.ended,
@@ -185,6 +188,7 @@ impl KeptCall {
         Call {
             thread: self.thread,
             interrupt: self.interrupt,
+            adopted: self.adopted,
             nr: self.nr,
             began: self.began,
             ended: self.ended,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::recording::Warmed;
 
-pub use text::cost;
+pub use text::{adopted, cost};
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use jifl_sys::abi::Kind;
 
-use super::{Adoption, Functions, Report, Row, Species};
+use super::{Functions, Report, Row, Species};
 use crate::base::duration;
 use crate::show::output::fit;
 use crate::show::table::table_within;
@@ -89,9 +89,7 @@ pub fn cost(report: &Report) -> String {
     if let Some(functions) = &report.functions {
         text += &doors(functions);
     }
-    if let Some(adoption) = &report.adoption {
-        text += &adopted(report, adoption);
-    }
+    text += &adopted(report);
     if cost.module_wide {
         text += "# other sessions ran meanwhile: translation and native exits are module-wide\n";
     }
@@ -146,7 +144,10 @@ fn doors(functions: &Functions) -> String {
 }
 
 /// The tasks that were inside at the start, and a line for each target whose calls they were in.
-fn adopted(report: &Report, adoption: &Adoption) -> String {
+pub fn adopted(report: &Report) -> String {
+    let Some(adoption) = &report.adoption else {
+        return String::new();
+    };
     let left: u64 = adoption.left.iter().map(|(_, count)| count).sum();
     if adoption.tasks + left == 0 {
         return String::new();
@@ -160,6 +161,7 @@ fn adopted(report: &Report, adoption: &Adoption) -> String {
     let unit = match report.kind {
         Kind::Insn => "instructions",
         Kind::Block => "blocks",
+        Kind::Trace => "functions",
         _ => return text,
     };
     for row in report.rows.iter().filter(|row| row.adopted > 0) {

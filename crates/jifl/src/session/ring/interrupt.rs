@@ -69,9 +69,6 @@ mod tests {
             shown.map(|one| one.to_string()),
             ["softirq/3", "irq/3"].map(str::to_owned)
         );
-        assert_eq!(
-            shown.map(Interrupt::number),
-            [0x4000_0003, 0x8000_0003_u32]
-        );
+        assert_eq!(shown.map(Interrupt::number), [0x4000_0003, 0x8000_0003_u32]);
     }
 }

@@ -14,8 +14,8 @@ use jifl_sys::abi::{
 use jifl_sys::device::{Door, Request};
 
 pub use self::interrupt::Interrupt;
-use self::pieces::{GAP, level_of};
 pub use self::pieces::{Caller, Event, Piece};
+use self::pieces::{GAP, level_of};
 pub use self::waits::{WaitArgs, Waits};
 use crate::base::exit::Failure;
 use crate::kernel::syscalls::Table;

@@ -2,8 +2,9 @@
 //! From each CPU's records to the events of all threads, in the order of time.
 
 use jifl_sys::abi::{
-    RECORD_BEGIN, RECORD_CLOCK, RECORD_CUT, RECORD_END, RECORD_HIGH, RECORD_LEVEL_SHIFT,
-    RECORD_RESULT, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record, record_words,
+    RECORD_ADOPTED, RECORD_BEGIN, RECORD_CLOCK, RECORD_CUT, RECORD_END, RECORD_HIGH,
+    RECORD_LEVEL_SHIFT, RECORD_RESULT, RECORD_RESUME, RECORD_TIME, RECORD_TYPE, Record,
+    record_words,
 };
 
 use super::interrupt::Interrupt;
@@ -19,6 +20,9 @@ const TIME_BITS: u32 = 28;
 pub trait Event: Sized {
     /// The thread makes the call with this number (`Target::number`).
     fn begin(nr: u32) -> Self;
+
+    /// The thread comes to run in such a call, which had begun before the session.
+    fn adopted(nr: u32) -> Self;
 
     /// Its call ends, at this time.
     fn end(time: u64) -> Self;
@@ -103,6 +107,25 @@ impl<E: Event> Open<'_, E> {
         self.clear();
     }
 
+    /// A call ends. False: it is not known.
+    fn end(&mut self, interrupt: Option<Interrupt>, thread: u32, time: u64) -> bool {
+        // A thread may get another number while it is interrupted, by an execve.
+        let ends = |piece: &Piece<E>| {
+            piece.interrupt == interrupt && (interrupt.is_some() || piece.thread == thread)
+        };
+        let Some(at) = self.stack.iter().rposition(ends) else {
+            return false;
+        };
+        self.all.extend(self.stack.drain(at + 1..));
+        if let Some(piece) = self.top() {
+            piece.events.push(E::end(time));
+        }
+        if interrupt.is_some() {
+            self.pop();
+        }
+        true
+    }
+
     /// A mark of a call, or of a thread; `begins`: with the call's beginning. Returns false if it
     /// is the end of no known call.
     fn mark(&mut self, kind: u32, mark: &Record, place: (u64, usize), begins: Option<E>) -> bool {
@@ -112,15 +135,7 @@ impl<E: Event> Open<'_, E> {
             _ => Interrupt::of(level_of(mark), cpu),
         };
         if kind == RECORD_END {
-            let caller = (interrupt, mark.value);
-            let Some(piece) = self.top().filter(|piece| piece.caller() == caller) else {
-                return false;
-            };
-            piece.events.push(E::end(time));
-            if interrupt.is_some() {
-                self.pop();
-            }
-            return true;
+            return self.end(interrupt, mark.value, time);
         }
         if interrupt.is_none() {
             self.clear();
@@ -180,9 +195,13 @@ fn cut<E: Event>(
         let kind = record.what & RECORD_TYPE;
         let begins = (kind == RECORD_BEGIN)
             .then(|| index_of(record))
-            .and_then(|index| Some(targets.get(index as usize)?.number(index)));
+            .and_then(|index| Some(targets.get(index as usize)?.number(index)))
+            .map(match record.what & RECORD_ADOPTED {
+                0 => E::begin,
+                _ => E::adopted,
+            });
         let known = matches!(kind, RECORD_BEGIN | RECORD_RESUME | RECORD_END);
-        if !known || !open.mark(kind, record, (time, cpu), begins.map(E::begin)) {
+        if !known || !open.mark(kind, record, (time, cpu), begins) {
             stray += 2;
         }
     }
@@ -192,7 +211,7 @@ fn cut<E: Event>(
 
 /// The index of a mark's target.
 fn index_of(mark: &Record) -> u32 {
-    mark.what & ((1 << RECORD_LEVEL_SHIFT) - 1)
+    mark.what & (RECORD_ADOPTED - 1)
 }
 
 /// The level of a mark: more than 0 where a thread is interrupted.
@@ -378,7 +397,11 @@ pub mod tests {
         .concat();
         let (found, stray) = pieces::<Traced>([&records[..]], &Target::all_syscalls());
         assert_eq!(stray, 6);
-        assert!(found.iter().all(|piece| piece.events.last() == Some(&Traced::Lost)));
+        assert!(
+            found
+                .iter()
+                .all(|piece| piece.events.last() == Some(&Traced::Lost))
+        );
         assert_eq!(found.len(), 2);
     }
 
