@@ -70,11 +70,12 @@ def test_text(kernel, how, targets, first, show):
 
 
 @pytest.mark.parametrize("kernel", harness.turn(1))
-def test_crash_kernel(kernel, show):
+@pytest.mark.parametrize("targets", harness.share([CALLS, "fn:vfs_*,fn:proc_reg_*,fn:ksys_*"], 1))
+def test_crash_kernel(kernel, targets, show):
     # Any kernel will do, and one with KASAN needs more memory than is put aside.
     release = harness.release_of("6.12" if kernel in harness.FINDERS else kernel)
     image = harness.ROOT / f"build/kernels/boot/vmlinuz-{release}"
-    lines = panic("sysrq", CALLS, image, harness.compile_program("crash_init"), kernel=kernel,
+    lines = panic("sysrq", targets, image, harness.compile_program("crash_init"), kernel=kernel,
                   append="crashkernel=192M")
     found = frames(lines)
     assert found[found.index("panic"):] == CRASH, lines

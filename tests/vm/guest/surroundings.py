@@ -9,11 +9,17 @@ import signal
 import time
 from pathlib import Path
 
-from lib import SLOWNESS, background, check, figure, interrupt, main, report, run, same, session, status
+from lib import (SLOWNESS, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
+                 session, status)
 
 CGROUPS = Path("/sys/fs/cgroup")
 PROGRAM = ["sh", "-c", "for i in 1 2 3 4 5; do ls -l /proc/self/fd | wc -l; head -c 100000 /dev/zero | sha256sum; done"]
 N = 2000
+CALLS = ["sys:*"]
+# In all contexts, in threads that each processor has for itself, and on the ways of a processor that
+# goes or comes, and of tasks that freeze.
+FUNCTIONS = ["fn:vfs_*", "fn:ksys_*", "fn:*wake_up*", "fn:*_timer*", "fn:kthread*", "fn:*freez*", "fn:cpuhp_*", "fn:*_cpu_dead",
+             "fn:*_online_cpu", "fn:*_offline_cpu", "fn:net_rx_action", "fn:rcu_core", "fn:tick_*", "fn:hrtimer_*", "--yes"]
 
 
 class Load:
@@ -34,35 +40,36 @@ def online(cpu, value):
     Path(f"/sys/devices/system/cpu/cpu{cpu}/online").write_text(value)
 
 
-def processors():
+def processors(name, targets):
     """A processor goes and comes while calls run on it; sessions start and end with it away."""
     native = run(*PROGRAM).stdout
-    owner = session("insn", "sys:*", "-f", "json")
+    owner = session("insn", *targets, "-f", "json")
     with Load():
         for round_ in range(4 if SLOWNESS == 1 else 1):
             online(1, "0")
-            same(f"processor away {round_}: results", run(*PROGRAM).stdout, native)
+            same(f"{name}: processor away {round_}: results", run(*PROGRAM).stdout, native)
             online(1, "1")
-            same(f"processor back {round_}: results", run(*PROGRAM).stdout, native)
+            same(f"{name}: processor back {round_}: results", run(*PROGRAM).stdout, native)
         online(1, "0")
         out, _ = interrupt(owner)
-        same("the session ends without it", owner.returncode, 0)
-        owner = session("block", "sys:*", "-f", "json")
-        same("another begins without it", run(*PROGRAM).stdout, native)
+        same(f"{name}: the session ends without it", owner.returncode, 0)
+        owner = session("block", *targets, "-f", "json")
+        same(f"{name}: another begins without it", run(*PROGRAM).stdout, native)
         online(1, "1")
-        same("and sees it come", run(*PROGRAM).stdout, native)
+        same(f"{name}: and sees it come", run(*PROGRAM).stdout, native)
         interrupt(owner)
-        same("and ends", owner.returncode, 0)
+        same(f"{name}: and ends", owner.returncode, 0)
     data = report(out)
-    figure("processors", f"{sum(target['calls'] for target in data['targets'])} calls, missed {data['missed']}")
+    check(f"{name}: calls were counted", any(target["calls"] for target in data["targets"]), data["targets"][:3])
+    figure(f"{name}: processors", f"{sum(target['calls'] for target in data['targets'])} calls, missed {data['missed']}")
 
 
-def freezer():
+def freezer(name, targets):
     """A frozen cgroup of tasks in instrumented calls does not hold the end of the session."""
     cgroup = CGROUPS / "frozen"
     cgroup.mkdir()
     native = run(*PROGRAM).stdout
-    owner = session("insn", "sys:*", "-f", "json")
+    owner = session("insn", *targets, "-f", "json")
     program = background(*PROGRAM, preexec_fn=lambda: (cgroup / "cgroup.procs").write_text(str(os.getpid())))
     time.sleep(0.05)
     (cgroup / "cgroup.freeze").write_text("1")
@@ -70,12 +77,12 @@ def freezer():
         time.sleep(0.01)
     start = time.monotonic()
     interrupt(owner)
-    same("the session ends", owner.returncode, 0)
-    figure("end of a session with frozen tasks", f"{time.monotonic() - start:.2f} s")
-    same("nothing is left in the cache", status()["blocks"], 0)
+    same(f"{name}: the session ends", owner.returncode, 0)
+    figure(f"{name}: end of a session with frozen tasks", f"{time.monotonic() - start:.2f} s")
+    same(f"{name}: nothing is left in the cache", status()["blocks"], 0)
     (cgroup / "cgroup.freeze").write_text("0")
     out, err = program.communicate(timeout=60)
-    same("the thawed program's results", (out, program.returncode), (native, 0))
+    same(f"{name}: the thawed program's results", (out, program.returncode), (native, 0))
     cgroup.rmdir()
 
 
@@ -105,7 +112,7 @@ def namespaces(calls):
     same("calls in namespaces", (target["calls"], target["missed"]), (N, 0))
 
 
-def suspends():
+def suspends(name, targets):
     """All tasks are frozen, as for suspending, and thawed."""
     states = Path("/sys/power/state").read_text()
     if not states.strip():
@@ -114,23 +121,26 @@ def suspends():
         return
     check("the kernel can suspend for a test", Path("/sys/power/pm_test").exists())
     native = run(*PROGRAM).stdout
-    owner = session("insn", "sys:*", "-f", "json")
+    owner = session("insn", *targets, "-f", "json")
     with Load():
         # Not its devices: the machine's root, on 9p, does not come back, whoever suspends.
         Path("/sys/power/pm_test").write_text("freezer")
         Path("/sys/power/state").write_text("mem" if "mem" in states else "freeze")
-        same("results after suspending", run(*PROGRAM).stdout, native)
+        same(f"{name}: results after suspending", run(*PROGRAM).stdout, native)
     interrupt(owner)
-    same("the session ends", owner.returncode, 0)
+    same(f"{name}: the session ends", owner.returncode, 0)
 
 
 def program(calls):
     run("mount", "-t", "cgroup2", "none", CGROUPS)
-    processors()
-    freezer()
+    mark = log_mark()
+    for name, targets in (("calls", CALLS), ("functions", FUNCTIONS)):
+        processors(name, targets)
+        freezer(name, targets)
+        suspends(name, targets)
     cgroup_moves(calls)
     namespaces(calls)
-    suspends()
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
 
 
 main(program)
