@@ -575,7 +575,7 @@ struct jifl_record {
 #define JIFL_RECORD_TYPE	0xf0000000u	/* of what */
 /* + level << JIFL_RECORD_LEVEL_SHIFT + target's index; value: the thread's id */
 #define JIFL_RECORD_BEGIN	0x10000000u
-/* a thread in a call comes to run; value: its id */
+/* a thread in a call comes to run; value: its id; 0: one that is in no call */
 #define JIFL_RECORD_RESUME	0x20000000u
 #define JIFL_RECORD_END		0x30000000u	/* as _BEGIN */
 #define JIFL_RECORD_LEVEL_SHIFT	26

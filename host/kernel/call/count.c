@@ -231,11 +231,30 @@ void jifl_count_end_outside(unsigned long lane, u64 result, enum jifl_level leve
 	}
 }
 
-void jifl_count_begin_record(unsigned long index)
+static __always_inline void jifl_count_record_begin(unsigned long index, enum jifl_level level)
 {
 	preempt_disable_notrace();
-	jifl_ring_mark(jifl_count_mark(JIFL_RECORD_BEGIN, jifl_level(), index),
-		       task_pid_nr(current));
+	jifl_ring_mark(jifl_count_mark(JIFL_RECORD_BEGIN, level, index), task_pid_nr(current));
+	preempt_enable_notrace();
+}
+
+/* Inserted at the entry of a system call that is recorded. */
+static void jifl_count_begin_recorded(unsigned long index)
+{
+	jifl_count_record_begin(index, JIFL_LEVEL_TASK);
+}
+
+/* The same of a function. */
+static void jifl_count_begin_recorded_anywhere(unsigned long index)
+{
+	jifl_count_record_begin(index, jifl_level());
+}
+
+/* Behind the beginning of a call stands which stack it runs on. */
+static void jifl_count_record_stack(unsigned long unused)
+{
+	preempt_disable_notrace();
+	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)__builtin_frame_address(0) >> 32);
 	preempt_enable_notrace();
 }
 
@@ -361,7 +380,12 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 		.imm = s->tool->counts_insns ? jifl_count_skipped(aim->target) : 0,
 	};
 	if (s->tool->records)
-		entry[(*nentry)++] = jifl_count_call_of(s->tool->records->begin, aim->index);
+		entry[(*nentry)++] = jifl_count_call_of(
+			aim->target->kind == JIFL_TARGET_FUNCTION ?
+				jifl_count_begin_recorded_anywhere : jifl_count_begin_recorded,
+			aim->index);
+	if (s->tool->records && s->tool->records->stacks)
+		entry[(*nentry)++] = jifl_count_call_of(jifl_count_record_stack, 0);
 	if (s->flags & JIFL_FLAG_DURATION)
 		entry[(*nentry)++] = jifl_value_begin_time(s);
 	if (s->flags & JIFL_FLAG_RETVAL)

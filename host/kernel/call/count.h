@@ -65,8 +65,6 @@ bool jifl_count_nested(struct jifl_aim *aim, bool member, struct ir_insert *ins)
 void jifl_count_begin(struct jifl_aim *aim);
 /* A new block counts as one of the call that runs here, if that is s's. Under the engine lock. */
 void jifl_count_attribute(struct jifl_session *s);
-/* Inserted at the entry of calls that are recorded; see struct jifl_tool_records. */
-void jifl_count_begin_record(unsigned long index);
 /* True if calls of a disarmed session are running, or a task is dying in one. */
 bool jifl_switch_is_ending(const struct jifl_session *s);
 /* True if a task is in such a call and its parent may know of its death, or soon will. */

@@ -12,7 +12,6 @@
 #include <linux/hash.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/task_stack.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
@@ -31,7 +30,6 @@
 #include "whose.h"
 
 /* All are written under jifl_session_mutex. */
-static bool jifl_switch_marking;
 static unsigned int jifl_switch_of_threads;
 static bool jifl_switch_draining;
 static enum jifl_miss jifl_switch_drain;
@@ -128,37 +126,6 @@ static bool jifl_saved_is_empty(const struct jifl_saved *v)
 	return !any;
 }
 
-/* The same of a call that had begun before its session. */
-static void jifl_switch_mark_adopted(const struct jifl_session *s, u64 call,
-				     struct task_struct *next)
-{
-	static_assert(JIFL_TARGETS_MAX < JIFL_RECORD_ADOPTED);
-	jifl_ring_mark(JIFL_RECORD_BEGIN | JIFL_RECORD_ADOPTED | jifl_count_index(call),
-		       task_pid_nr(next));
-	if (s->tool->records->stacks)
-		jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)task_stack_page(next) >> 32);
-}
-
-/* Records which thread the CPU's next records are of, if a session records its call. */
-static void jifl_switch_mark_resumed(const struct jifl_saved *v, struct task_struct *next)
-{
-	unsigned int lane;
-
-	if (!READ_ONCE(jifl_switch_marking))
-		return;
-	for (lane = 0; lane < JIFL_LANES; lane++) {
-		u64 call = v->lanes[lane].call;
-		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
-
-		if (!s || !s->tool->records)
-			continue;
-		if (call & JIFL_COUNT_ADOPTED)
-			jifl_switch_mark_adopted(s, call, next);
-		else
-			jifl_ring_mark(JIFL_RECORD_RESUME, task_pid_nr(next));
-	}
-}
-
 /* sched_switch: a run queue is locked, interrupts are off. */
 static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev,
 			      struct task_struct *next, unsigned int prev_state)
@@ -179,7 +146,7 @@ static void jifl_switch_tasks(void *data, bool preempt, struct task_struct *prev
 		*now = (struct jifl_saved){};
 	else
 		*now = jifl_saved_take(next);
-	jifl_switch_mark_resumed(now, next);
+	jifl_switch_mark_resumed(now->lanes, next);
 }
 
 /* Without a lock, call may be of an earlier session in this slot, so its index is checked. */
@@ -251,14 +218,9 @@ static void jifl_switch_lose(void)
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
-		jifl_count_miss_call(lanes[lane].call, JIFL_MISS_TEXT);
+		jifl_switch_mark_given_up(lanes[lane].call, JIFL_MISS_TEXT);
 		lanes[lane].call = 0;
 	}
-}
-
-void jifl_switch_marks(bool wanted)
-{
-	WRITE_ONCE(jifl_switch_marking, wanted);
 }
 
 void jifl_switch_threads(int more)
@@ -294,7 +256,7 @@ static void jifl_switch_cut(struct task_struct *task)
 		/* With its session an adopted call ends as it was meant to. */
 		if (!call || jifl_count_session(call) != jifl_switch_ended ||
 		    !jifl_adopted_end(call, v.lanes[lane].count))
-			jifl_count_miss_call(call, jifl_switch_drain);
+			jifl_switch_mark_given_up(call, jifl_switch_drain);
 	}
 }
 

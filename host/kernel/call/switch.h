@@ -4,6 +4,8 @@
 #define JIFL_HOST_SWITCH_H
 
 #include <linux/types.h>
+#include "../store/percpu.h"
+#include "../../../include/uapi/jifl.h"
 
 struct task_struct;
 
@@ -14,6 +16,16 @@ int jifl_switch_hook(void);
 void jifl_switch_unhook(void);
 /* wanted: a session records, so a switch of tasks must leave a record of the next thread. */
 void jifl_switch_marks(bool wanted);
+/*
+ * switch_mark.c: records which thread the CPU's next records are of, if a session records a call of
+ * it in these lanes, its own. At a switch to that thread.
+ */
+void jifl_switch_mark_resumed(const struct jifl_lane lanes[JIFL_LANES], struct task_struct *next);
+/*
+ * The call, if it is not 0, is given up and missed. Its task may go on in code that makes records.
+ * Any context.
+ */
+void jifl_switch_mark_given_up(u64 call, enum jifl_miss why);
 /*
  * So many more sessions count calls that kernel threads may make, or, below 0, fewer: none of such
  * a session's calls is running any more. For others no calls of kernel threads are looked for.

@@ -28,11 +28,6 @@ enum jifl_tool_calls {
 
 /* What is recorded of calls in the rings (store/ring.h), by a tool that follows them. */
 struct jifl_tool_records {
-	/*
-	 * Inserted at a call's entry, where the call has its identity: records that it begins, as
-	 * jifl_count_begin_record. In the context of the call.
-	 */
-	void (*begin)(unsigned long index);
 	bool results;			/* what calls return */
 	bool stacks;			/* JIFL_RECORD_STACK behind each beginning */
 	bool faults;			/* where the kernel's fixups went on */

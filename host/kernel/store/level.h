@@ -14,8 +14,11 @@
  * one. The dispatcher's own stack counts as one of interrupts, too. From its first use until its
  * last one interrupts are off, so only NMIs come in between.
  *
- * A function ends at the level at which it begins. Those that do not are refused as targets
- * (enter/function_refuse.c). Context: any; in an NMI it is JIFL_LEVEL_IRQ.
+ * A function ends at the level at which it begins, but for some that count softirqs on their way
+ * (__local_bh_disable_ip, if it is not inlined). So call/returns.c remembers a call's level. Others
+ * that do not are refused as targets (enter/function_refuse.c).
+ *
+ * Context: any; in an NMI it is JIFL_LEVEL_IRQ.
  */
 static __always_inline enum jifl_level jifl_level(void)
 {

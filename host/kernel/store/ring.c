@@ -32,9 +32,9 @@
  *    call/levels.c). So between the mark where its call begins and that where it ends there are
  *    records of this call and whole calls that interrupt it. Both marks have the level at which the
  *    call was when it began: some functions change it.
- * 3. A call that was given up before it returned has no mark of its end. Its return, which is hooked
- *    (step 2 there), has JIFL_RECORD_CUT instead. Until then whole calls of its own level may
- *    follow, too, since its lane is free.
+ * 3. A call that was given up before it returned has no mark of its end. Its return, which is
+ *    hooked (step 2 there), has JIFL_RECORD_CUT instead. Until then whole calls of its own level
+ *    may follow, too, since its lane is free.
  * 4. Marks where tasks are switched are made when all interrupts of that CPU have ended (step 5
  *    there). So they are about the task's call.
  * 5. A mark's time is read anew if a place was taken meanwhile. So times rise in each ring as its

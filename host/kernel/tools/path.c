@@ -21,7 +21,6 @@ static int jifl_path_open(struct jifl_session *s, u64 *busy_session)
 }
 
 static const struct jifl_tool_records jifl_path_records = {
-	.begin = jifl_count_begin_record,
 	.results = true,
 	.faults = true,
 };

@@ -160,7 +160,6 @@ static int jifl_trace_open(struct jifl_session *s, u64 *busy_session)
 }
 
 static const struct jifl_tool_records jifl_trace_records = {
-	.begin = jifl_count_begin_record,
 	.results = true,
 };
 

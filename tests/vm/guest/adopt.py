@@ -273,8 +273,11 @@ def one_call_recorded():
     check("trace: what it called from then on", "prepare_to_wait_event" in names and "pipe_read" not in names, names)
     check("trace: is known to its end", all(one["duration_ns"] is not None for one in calls), calls)
     check("trace: the notes", re.search(r"^adopted: 1 tasks that were inside; 0 left alone\n"
-                                        rf"adopted: 1 calls of pipe_read, with {len(names)} functions", err, re.M), err)
+                                        rf"adopted: 1 calls of pipe_read, with {len(names):,} functions", err, re.M), err)
     check("trace: nothing is lost", "records lost 0, calls missed 0\n" in err, err)
+    end = run("jifl", "trace", "fn:vfs_read", "-f", "ndjson", "-o", OUT, "--", "cat", "/etc/hostname")
+    same("trace: of a command that begins with the session nothing is taken over",
+         (end.returncode, [line for line in OUT.read_text().splitlines() if "adopted" in line]), (0, []))
     process = napping()
     end = recorded("mem", "json", "fn:pipe_read", "-n", "cat")
     process.terminate()
@@ -287,13 +290,14 @@ def one_call_recorded():
 def threads_recorded():
     """A thread of the kernel that never leaves its function is traced while it works."""
     end = recorded("trace", "ndjson", "fn:rcu_gp_kthread")
-    time.sleep(1)
+    for _ in range(5):
+        run("sh", "-c", ":")
+        time.sleep(0.1)
     (thread,), err = end()
     same("threads: it was taken over, and has not ended", (thread.get("adopted"), thread.get("duration_ns", 0)), (True, None))
     names = [function["name"] for function in thread.get("functions", [])]
     check("threads: it has worked", "rcu_gp_init" in names or "rcu_gp_fqs_loop" in names, names[:20])
-    check("threads: of nothing else", "records lost 0" in err and "not shown" not in err, err)
-    figure("functions of rcu_gp_kthread in a second", len(names))
+    figure("functions of rcu_gp_kthread", (len(names), err))
     end = recorded("mem", "json", "kthread:rcu_*")
     time.sleep(1)
     (data,), err = end()
@@ -329,8 +333,9 @@ def refusals():
                         (["count", "insn", "kthread:kswapd7"], "the nearest are kthread:kswapd0"),
                         (["count", "insn", "sys:read", "--adopt"], "fn:do_epoll_wait"),
                         (["count", "call", "fn:vfs_read", "--adopt"], "--adopt goes with"),
-                        (["why", "fn:vfs_read", "--adopt"], "--adopt goes with")):
-        end = run("jifl", *words, "--for", "100ms")
+                        (["why", "fn:vfs_read", "--adopt"], "--adopt goes with"),
+                        (["count", "insn", "fn:vfs_read", "--adopt", "--", "true"], "leave out --adopt")):
+        end = run("jifl", *words[:3], "--for", "100ms", *words[3:])
         check(f"{words} is refused", end.returncode == 2 and end.stderr.count("\n") == 1 and hint in end.stderr, end)
 
 

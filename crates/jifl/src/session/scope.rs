@@ -368,12 +368,20 @@ impl Scope {
     /// It cannot, and has to.
     fn adopts(&self, session: &Session) -> Result<bool, Failure> {
         let may = session.may_adopt();
+        // Such a command begins with the session. What holds it back until then is inside functions.
+        let begins = !self.command.is_empty() && !self.everyone;
+        if self.adopt && begins {
+            return Err(Failure::usage(
+                "--adopt is about tasks that are inside functions already, and CMD begins with the \
+                 session: leave out --adopt, or give -p, -n or --cgroup",
+            ));
+        }
         if self.adopt {
             may?;
             return Ok(true);
         }
         if !session.of_threads {
-            return Ok(may.is_ok() && !self.no_adopt && self.warm.is_none());
+            return Ok(may.is_ok() && !begins && !self.no_adopt && self.warm.is_none());
         }
         // Such a thread does not come in by the door: it is inside for all its life.
         if self.no_adopt || self.warm.is_some() {

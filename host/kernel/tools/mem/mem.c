@@ -8,11 +8,10 @@
  * whose bytes have changed has other numbers.
  *
  * Contexts: jifl_mem_instrument runs under the engine lock, and any lock of the kernel may be held;
- * jifl_mem_begin as said there; the others sleep.
+ * the others sleep.
  */
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
-#include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -159,15 +158,6 @@ static void jifl_mem_instrument(struct ir_block *b, void *arg)
 		jifl_mem_add(b, &p->records[i], block->first + i);
 }
 
-/* Behind the beginning of a call stands which stack it runs on. */
-static void jifl_mem_begin(unsigned long index)
-{
-	preempt_disable_notrace();
-	jifl_count_begin_record(index);
-	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)__builtin_frame_address(0) >> 32);
-	preempt_enable_notrace();
-}
-
 /* --- reading ----------------------------------------------------------------------- */
 
 static void jifl_mem_fill(const void *table, u32 i, void *answer)
@@ -220,7 +210,6 @@ static const struct jifl_answer jifl_mem_answer = {
 
 static const struct jifl_tool_records jifl_mem_records = {
 	.stacks = true,
-	.begin = jifl_mem_begin,
 };
 
 const struct jifl_tool jifl_tool_mem = {

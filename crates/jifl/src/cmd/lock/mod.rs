@@ -12,6 +12,7 @@ use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
+use crate::session::report;
 use crate::session::scope::{self, Scope};
 use crate::session::{table, targets};
 use crate::show::output;
@@ -100,6 +101,7 @@ pub fn run(args: &LockArgs) -> Result<u8, Failure> {
         Format::Ndjson => {
             sink.write(&found.ndjson(args))?;
             output::note(found.summary().trim_start_matches("# "));
+            output::note_lines(&report::adopted(&found.report));
         }
     }
     Ok(status)
