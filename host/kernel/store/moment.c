@@ -11,6 +11,10 @@
 #include "moment.h"
 #include "percpu.h"
 
+#define TRIES		4
+#define MOST_TRIES	16
+#define WELL		20	/* pairs that took less than this part of a millisecond are good */
+
 bool jifl_moment_may(void)
 {
 	return boot_cpu_has(X86_FEATURE_TSC) && tsc_khz;
@@ -24,7 +28,10 @@ bool jifl_moment_is_steady(void)
 				      boot_cpu_has(X86_FEATURE_NONSTOP_TSC)));
 }
 
-/* The two are read one after the other: of some such pairs, the one that took least. */
+/*
+ * The two are read one after the other: of some such pairs, the one that took least. A virtual
+ * processor may rest in between, again and again. Then more are tried.
+ */
 static void jifl_moment_now(void *moment)
 {
 	struct jifl_moment *m = moment;
@@ -32,7 +39,7 @@ static void jifl_moment_now(void *moment)
 	int i;
 
 	jifl_own_begin();
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < TRIES || (i < MOST_TRIES && least > tsc_khz / WELL); i++) {
 		begin = rdtsc_ordered();
 		ns = ktime_get_mono_fast_ns();
 		took = rdtsc_ordered() - begin;

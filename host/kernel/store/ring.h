@@ -93,24 +93,24 @@ static __always_inline u64 jifl_ring_reserve(const struct jifl_ring_layout *l, u
 	return this_cpu_add_return(jifl_cpu.ring, n * l->one) - n * l->one;
 }
 
-/* A moment: its time, and with layout.clock the time stamp counter. */
+/* A moment: its time, and if it is asked for the time stamp counter. */
 struct jifl_ring_stamp {
 	u64 time, tsc;
 };
 
 /*
  * The same, with the stamp of that moment: stamps rise from place to place, also where an interrupt
- * comes between reading the time and taking the places. Preemption is off.
+ * comes between reading the time and taking the places. clock: with the counter. Preemption is off.
  */
 static __always_inline u64 jifl_ring_reserve_at_time(const struct jifl_ring_layout *l, u32 n,
-						     struct jifl_ring_stamp *stamp)
+						     bool clock, struct jifl_ring_stamp *stamp)
 {
 	u64 at;
 
 	do {
 		at = this_cpu_read(jifl_cpu.ring);
 		stamp->time = jifl_ring_now(l);
-		stamp->tsc = l->ticks || !l->clock ? stamp->time : rdtsc_ordered();
+		stamp->tsc = !clock || l->ticks ? stamp->time : rdtsc_ordered();
 	} while (unlikely(this_cpu_cmpxchg(jifl_cpu.ring, at, at + n * l->one) != at));
 	return at;
 }
@@ -185,7 +185,7 @@ static __always_inline void jifl_ring_mark(u32 what, u32 value)
 		jifl_ring_mark_words(what, value);
 		return;
 	}
-	at = jifl_ring_reserve_at_time(&l, 2, &now);
+	at = jifl_ring_reserve_at_time(&l, 2, false, &now);
 	jifl_ring_store_mark(&l, at, what, value, now.time);
 }
 
@@ -203,7 +203,7 @@ static __always_inline bool jifl_ring_end(u32 what, u32 value, const u64 *result
 	if (l.words || unlikely(result && !jifl_ring_fits_result(*result))) {
 		at = jifl_ring_end_rare(what, value, result);
 	} else {
-		at = jifl_ring_reserve_at_time(&l, n + 2, &now);
+		at = jifl_ring_reserve_at_time(&l, n + 2, false, &now);
 		if (result)
 			jifl_ring_store_result(&l, at, *result);
 		jifl_ring_store_mark(&l, at + n * l.one, what, value, now.time);

@@ -108,7 +108,7 @@ u64 jifl_ring_mark_words(u32 what, u32 value)
 {
 	const struct jifl_ring_layout l = jifl_ring_layout;
 	struct jifl_ring_stamp now;
-	const u64 at = jifl_ring_reserve_at_time(&l, jifl_ring_mark_size(&l), &now);
+	const u64 at = jifl_ring_reserve_at_time(&l, jifl_ring_mark_size(&l), l.clock, &now);
 
 	jifl_ring_store_mark_words(&l, at, what, value, &now);
 	return at;
@@ -127,7 +127,7 @@ u64 jifl_ring_end_rare(u32 what, u32 value, const u64 *result)
 	const struct jifl_ring_layout l = jifl_ring_layout;
 	const u32 n = jifl_ring_result_size(result);
 	struct jifl_ring_stamp now;
-	const u64 at = jifl_ring_reserve_at_time(&l, n + jifl_ring_mark_size(&l), &now);
+	const u64 at = jifl_ring_reserve_at_time(&l, n + jifl_ring_mark_size(&l), l.clock, &now);
 
 	if (n)
 		jifl_ring_store_result(&l, at, *result);
