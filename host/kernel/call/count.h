@@ -106,7 +106,10 @@ static_assert(JIFL_TARGETS_MAX <= JIFL_COUNT_TARGET_MASK);
  * readers need no lock.
  */
 extern struct jifl_session *jifl_count_slots[JIFL_COUNT_SLOTS];
-/* The lane whose calls have records, under the same lock; JIFL_LANES: none. */
+/*
+ * The lane whose calls have records, written under the same lock and read in any context;
+ * JIFL_LANES: none.
+ */
 extern unsigned int jifl_count_recorded;
 
 static inline u32 jifl_count_id(const struct jifl_aim *aim)

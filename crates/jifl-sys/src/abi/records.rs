@@ -28,7 +28,7 @@ pub const RECORD_TYPE: u32 = 0xf000_0000;
 /// With `level << RECORD_LEVEL_SHIFT` (an index into [`LEVELS`]) and the index of a target: the
 /// thread, or what interrupts it, enters the target.
 pub const RECORD_BEGIN: u32 = 0x1000_0000;
-/// The thread goes on in its call.
+/// The thread goes on in its call; [`Record::value`] is 0 for one that is in no call.
 pub const RECORD_RESUME: u32 = 0x2000_0000;
 /// As a [`RECORD_BEGIN`]: the call has come to its end.
 pub const RECORD_END: u32 = 0x3000_0000;
