@@ -91,7 +91,9 @@ static void fill(u32 i, struct jifl_dump *d)
 
 	d->orig = cache_orig(b->orig);
 	d->code_at = cache_address(b->start);
-	d->flags = b->flags & ~CACHE_BLOCK_ASKS;
+	d->flags = b->flags & ~(CACHE_BLOCK_ASKS | CACHE_BLOCK_BEGINS);
+	if (b->flags & CACHE_BLOCK_BEGINS)
+		d->flags |= JIFL_DUMP_ENTRY;
 	d->insns = 0;
 	jifl_cache_pieces(i, d);
 	d->code_len = b->len < JIFL_DUMP_CODE ? b->len : JIFL_DUMP_CODE;

@@ -209,6 +209,19 @@ u64 jifl_engine_entry_create(int context, jifl_orig target,
 	return piece == CACHE_NONE ? 0 : cache_address(cache.blocks[piece].start);
 }
 
+u64 jifl_engine_entry_create_beginning(int context, jifl_orig target, u32 len,
+				       const struct ir_insert *entry, u32 nentry,
+				       enum jifl_cause *cause)
+{
+	unsigned long cookie = jifl_host_lock();
+	u32 piece = CACHE_NONE;
+
+	if (block_for(context, jifl_orig_at(target.v + len), cause) != CACHE_NONE)
+		piece = jifl_translate_beginning(context, target, len, entry, nentry, cause);
+	jifl_host_unlock(cookie);
+	return piece == CACHE_NONE ? 0 : cache_address(cache.blocks[piece].start);
+}
+
 static int exit_context(const struct cache_exit *x)
 {
 	return x->kind == CACHE_EXIT_LOOKUP ? (int)x->block : cache.blocks[x->block].context;
@@ -318,6 +331,11 @@ enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 	f->target = orig.v;
 	f->exit = cache.contexts[cache.blocks[block].context].lookup_exit;
 	return is_start(&cache.blocks[block], addr) ? JIFL_TRAP_START : JIFL_TRAP_INSIDE;
+}
+
+bool jifl_engine_is_start(u64 addr)
+{
+	return jifl_cache_is_start(addr);
 }
 
 void jifl_engine_invalidate(jifl_orig addr, u32 len)

@@ -233,6 +233,18 @@ u64 jifl_engine_entry_create(int context, jifl_orig target,
 			     const struct ir_insert *exit, u32 nexit,
 			     enum jifl_cause *cause);
 
+/*
+ * The same for a target that native code calls at its first instruction, which a jump has replaced:
+ * the piece itself has the instructions of the first len bytes, which run straight on, between the
+ * entry inserts and the translated rest. So the block that copies of calls lead to is another one:
+ * it is a call that comes there by no piece. What each block gets is inserted there, too (ir_block,
+ * in_piece). The host says that these bytes do not change while the piece is used. There are at
+ * most IR_BLOCK_INSERTS / 2 entry inserts.
+ */
+u64 jifl_engine_entry_create_beginning(int context, jifl_orig target, u32 len,
+				       const struct ir_insert *entry, u32 nentry,
+				       enum jifl_cause *cause);
+
 /* The cache address of a block, translated now if need be; 0 as for jifl_engine_entry_create. */
 u64 jifl_engine_enter(int context, jifl_orig target, enum jifl_cause *cause);
 
@@ -252,6 +264,9 @@ enum jifl_where jifl_engine_where(u64 addr, jifl_orig *orig);
  * for this function.
  */
 enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
+
+/* Does a block begin at addr, of which nothing has run there? As jifl_engine_where. */
+bool jifl_engine_is_start(u64 addr);
 
 /*
  * The number of bytes of the original instruction at addr, 0 or 1 where there is none. Under the

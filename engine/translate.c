@@ -205,6 +205,58 @@ bool jifl_translate_matches(jifl_orig addr, jifl_block_matches_fn is, const void
 	return decode_at(addr, &ir_pair[0]) == JIFL_CAUSE_NONE && is(&ir_pair[0], arg);
 }
 
+/* Leaves the instructions in the block's first len bytes. False: the block ends before. */
+static bool cut(struct ir_block *b, u32 len)
+{
+	u32 at = 0;
+	u16 n = 0;
+
+	while (n < b->ninsns && at < len)
+		at += b->insns[n++].len;
+	if (at != len)
+		return false;
+	/* Instructions that are folded belong to the block's last one, a branch. */
+	if (n < b->ninsns) {
+		b->ninsns = n;
+		b->count = n;
+		b->src_len = len;
+		b->next = jifl_orig_at(b->addr.v + len);
+	}
+	return true;
+}
+
+u32 jifl_translate_beginning(int context, jifl_orig target, u32 len, const struct ir_insert *entry,
+			     u32 nentry, enum jifl_cause *cause)
+{
+	struct ir_block *b = &ir_pair[0];
+	struct ir_insert *ins;
+	u32 i;
+
+	if (!prepare(context, cause))
+		return CACHE_NONE;
+	*cause = decode_at(target, b);
+	if (*cause != JIFL_CAUSE_NONE)
+		return CACHE_NONE;
+	if (!cut(b, len)) {
+		*cause = JIFL_CAUSE_STALE;
+		return CACHE_NONE;
+	}
+	b->in_piece = true;
+	for (i = 0; i < nentry; i++) {
+		ins = ir_block_insert(b, IR_BEFORE, 0);
+		*ins = entry[i];
+		ins->place = IR_BEFORE;
+		ins->at = 0;
+		/* It may be assembly, which is called with any register in use. */
+		ins->convention = false;
+	}
+	instrument(context, b);
+	begin(context);
+	note_source(target, len, CACHE_BLOCK_BEGINS);
+	emit_block(&unit, b, false);
+	return finish(context, cause);
+}
+
 u32 jifl_translate_entry(int context, jifl_orig target,
 			 const struct ir_insert *entry, u32 nentry,
 			 const struct ir_insert *exit, u32 nexit, enum jifl_cause *cause)

@@ -30,6 +30,10 @@ u32 jifl_translate(int context, jifl_orig addr, enum jifl_cause *cause);
  */
 bool jifl_translate_matches(jifl_orig addr, jifl_block_matches_fn is, const void *arg);
 
+/* Makes an entry piece; see jifl_engine_entry_create_beginning. Same returns as above. */
+u32 jifl_translate_beginning(int context, jifl_orig target, u32 len, const struct ir_insert *entry,
+			     u32 nentry, enum jifl_cause *cause);
+
 /* Makes an entry piece; see jifl_engine_entry_create. Same returns. */
 u32 jifl_translate_entry(int context, jifl_orig target,
 			 const struct ir_insert *entry, u32 nentry,

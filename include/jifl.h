@@ -189,9 +189,10 @@ typedef target_t syscall_t;
  * kernel's tables of functions have it. Names are looked up again at each start.
  *
  * Calls run instrumented that come to the function's beginning, from any caller: in tasks, in
- * softirqs and in hard interrupts, together with all that they call. Functions without a call of
- * the function tracer at their beginning are left out, and those that may not be entered: `jifl
- * list` shows which can be, with the cause for the others.
+ * softirqs and in hard interrupts, together with all that they call. Functions that may not be
+ * entered are left out: the kernel forbids it, JIFL needs them itself, or they have no call of the
+ * function tracer at their beginning, and no jump can stand there in its place. Where a jump stands
+ * the first instructions are a block of their own, if the call comes from outside.
  *
  * A call inside another call of the same target_t, of the same task or interrupt, is a part of that
  * one: it has no entry and no exit of its own. So analysis functions may call what t instruments.

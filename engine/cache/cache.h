@@ -29,6 +29,11 @@ enum cache_block_flags {
 	CACHE_BLOCK_ENTRY = 4,	/* an entry piece; src_len: offset behind its call */
 	CACHE_BLOCK_FALLS = 8,	/* runs, or its call returns, into the next block */
 	CACHE_BLOCK_ASKS = 16,	/* its first piece asks the host: struct jifl_config, asks */
+	/*
+	 * An entry piece that has instructions of its target: nothing finds it by its address, and
+	 * no change of its source drops it.
+	 */
+	CACHE_BLOCK_BEGINS = 32,
 };
 
 struct cache_block {
@@ -255,6 +260,8 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 				     struct cache_run *run);
 /* The context whose code stands at addr; negative where the code belongs to no single context. */
 int jifl_cache_where_context(u64 addr);
+/* See jifl_engine_is_start. */
+bool jifl_cache_is_start(u64 addr);
 /*
  * The dead block in which a thread that is about to execute the bytes at addr has come to a trap,
  * and the place in original code; CACHE_NONE: no trap.

@@ -62,7 +62,7 @@ u32 jifl_cache_commit(const struct emit_unit *u, int context, const struct cache
 		add_exit(&u->exits[k], first);
 	for (k = 0; k < u->nblocks; k++) {
 		add_block(u, k, context, &source[k]);
-		if (source[k].flags & CACHE_BLOCK_ENTRY)
+		if (source[k].flags & (CACHE_BLOCK_ENTRY | CACHE_BLOCK_BEGINS))
 			continue;
 		jifl_cache_page_add(first + k);
 		jifl_cache_block_add(first + k);

@@ -241,6 +241,7 @@ enum jifl_cause jifl_decode_block(jifl_orig addr, struct ir_block *b)
 	b->inserts_full = false;
 	b->sets_df = false;
 	b->asks = false;
+	b->in_piece = false;
 	cause = decode_insns(b, &end);
 	b->src_len = end.v - addr.v;
 	if (!b->ninsns) {

@@ -142,7 +142,9 @@ void emit_inserts_at(struct emit_unit *u, const struct ir_block *b, const struct
 	u32 from = x86_here(&u->hot);
 	const struct ir_insert *ins;
 
-	u->continues = is_edge(b, place, i) && !JIFL_PLANTED(taken_edge_exact);
+	/* Nor is one exact in an entry piece before its inserts: the call has not begun there. */
+	u->continues = (is_edge(b, place, i) && !JIFL_PLANTED(taken_edge_exact)) ||
+		       (b->in_piece && !i && place == IR_BEFORE);
 	if (u->config->poison) {
 		emit_poison(&u->hot, u->config, l->flags[entry], regs);
 		emit_map_inserted(u, from, x86_here(&u->hot), EMIT_MAP_WALKED);

@@ -345,6 +345,11 @@ void emit_block(struct emit_unit *u, struct ir_block *b, bool followed)
 
 	if (b->asks)
 		emit_asks(u);
+	if (b->in_piece && u->config->endbr) {
+		from = x86_here(&u->hot);
+		x86_endbr64(&u->hot);
+		emit_map_add(u, from, x86_here(&u->hot), EMIT_MAP_WALKED | EMIT_MAP_CONTINUES);
+	}
 	if (!b->ninserts)
 		emit_insns(u, b, 0, b->ninsns, followed);
 	else if (!emit_with_counter(u, b, followed))

@@ -42,6 +42,8 @@
  *	entry code, clear_bhb_loop, entry_ibpb	their own
  *	crypto and RAID assembly	internal calls with their own registers
  *	__fentry__ and tracers behind it	all arguments
+ *	local functions of files that are compiled without -mfentry, as those of lib/
+ *				whatever they do not change: there gcc has -fipa-ra
  * So nothing is concluded at a return, because it may be the return of such a function. At a call
  * something is concluded only about registers that are no arguments and that no such function uses:
  *

@@ -266,9 +266,14 @@ struct ir_block {
 	bool sets_df;		/* an instruction of the block sets DF */
 	/*
 	 * The host is asked each time before anything of the block runs: struct jifl_config, asks.
-	 * Only for blocks where compiled functions begin.
+	 * Only for blocks where functions begin.
 	 */
 	bool asks;
+	/*
+	 * It stands in an entry piece, with what is inserted there, and only its function's first
+	 * instructions: jifl_engine_entry_create_beginning. Where copies call, another block is.
+	 */
+	bool in_piece;
 	struct ir_insn insns[IR_BLOCK_INSNS];
 	struct ir_insert inserts[IR_BLOCK_INSERTS];
 };

@@ -69,6 +69,9 @@
 	X(inside_alone, "calls inside others' calls leave those out") \
 	X(skips_untold, "what a door skips inside others' calls is not told to these") \
 	X(nested_untold, "calls of functions inside the cache are not seen") \
+	X(beginnings_shared, "calls by jumps in place come to the block that counts calls of copies") \
+	X(loops_counted, "functions are entered by jumps to which their own loops lead") \
+	X(gates_unarmed, "breakpoints at instructions that a jump has replaced are not written") \
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
 	X(limits_ignored, "sessions about functions alone run what they call") \

@@ -225,8 +225,8 @@ struct jifl_info {
 /*
  * With KIND_PROBE: a place in the code of a function. An execution of the place is an execution of
  * the instruction, or that its branch on a condition went this way.
- * The function may be one without an fentry site, which other kinds refuse. It has no place at an
- * endbr64 of its beginning.
+ * The function may be one without an fentry site, also where it can have no door. It has no place
+ * at an endbr64 of its beginning.
  */
 enum jifl_splice_where {
 	JIFL_SPLICE_BEFORE = 0,

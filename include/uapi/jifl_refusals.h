@@ -10,7 +10,8 @@
 #define JIFL_REFUSALS(X) \
 	X(JIFL_REFUSED_NO,	"none")		/* it is a target; unused as text */ \
 	X(JIFL_REFUSED_UNKNOWN,	"no function begins there") \
-	X(JIFL_REFUSED_SITE,	"it has no call of the tracer (fentry) at its beginning") \
+	X(JIFL_REFUSED_SITE,	"it has no call of the tracer (fentry) at its beginning, and " \
+				"nothing can stand there in its place") \
 	X(JIFL_REFUSED_TAKEN,	"a BPF program, a live patch or another tracer has its fentry site") \
 	X(JIFL_REFUSED_NOINSTR,	"the kernel forbids probes in it (noinstr, kprobe blacklist)") \
 	X(JIFL_REFUSED_SCHEDULE, "it switches tasks or stacks") \

@@ -26,7 +26,7 @@ static void check_block(u32 i, const char *when)
 	u32 found;
 
 	CHECK_EQ_IN(when, b->start + b->len, end);
-	if (b->flags & CACHE_BLOCK_ENTRY)
+	if (b->flags & (CACHE_BLOCK_ENTRY | CACHE_BLOCK_BEGINS))
 		return;
 	found = jifl_cache_find(b->context, cache_orig(b->orig));
 	if (b->flags & CACHE_BLOCK_DEAD) {

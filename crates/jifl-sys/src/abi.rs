@@ -110,7 +110,7 @@ pub const LEFT_MAX: usize = 8;
 pub const REFUSALS: &[&str] = &[
     "none",
     "no function begins there",
-    "it has no call of the tracer (fentry) at its beginning",
+    "it has no call of the tracer (fentry) at its beginning, and nothing can stand there in its place",
     "a BPF program, a live patch or another tracer has its fentry site",
     "the kernel forbids probes in it (noinstr, kprobe blacklist)",
     "it switches tasks or stacks",

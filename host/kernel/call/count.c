@@ -289,8 +289,9 @@ static struct ir_insert jifl_count_call_of(void (*fn)(unsigned long), unsigned l
 
 /*
  * JIFL_CALLS_COUNTED: inserted where a call begins. That is the entry of a system call's handler,
- * or of a function with an ftrace site. r11 and the flags have no value there: jifl_ring_at_edge
- * (store/ring_write.c) has the reasons.
+ * or of a function. r11 and the flags have no value there: jifl_ring_at_edge (store/ring_write.c)
+ * has the reasons. Of a function without a site they may: nested.c, and the engine in entry pieces
+ * that have instructions of the function, say so.
  */
 static struct ir_insert jifl_count_begin_insert(struct jifl_aim *aim)
 {
@@ -346,9 +347,10 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 
 u32 jifl_count_skipped(const struct jifl_target *t)
 {
-	if (t->kind != JIFL_TARGET_FUNCTION)
-		return 0;
-	return jifl_function_skipped(t) > CALL_INSN_SIZE ? 2 : 1;
+	const u32 skipped = jifl_target_skipped(t);
+	const u32 site = t->kind == JIFL_TARGET_FUNCTION ? CALL_INSN_SIZE : 0;
+
+	return (skipped > site ? 1 : 0) + (site ? 1 : 0);
 }
 
 void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
@@ -381,7 +383,7 @@ void jifl_count_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry
 	};
 	if (s->tool->records)
 		entry[(*nentry)++] = jifl_count_call_of(
-			aim->target->kind == JIFL_TARGET_FUNCTION ?
+			aim->target->kind != JIFL_TARGET_SYSCALL ?
 				jifl_count_begin_recorded_anywhere : jifl_count_begin_recorded,
 			aim->index);
 	if (s->tool->records && s->tool->records->stacks)

@@ -110,7 +110,7 @@ struct ir_insert jifl_value_begin_arg(const struct jifl_aim *aim)
 		.args = { (unsigned long)aim, n },
 	};
 
-	if (aim->target->kind != JIFL_TARGET_FUNCTION)
+	if (aim->target->kind == JIFL_TARGET_SYSCALL)
 		return ins;
 	if (JIFL_VALUE_ARG(aim->value))
 		n = JIFL_VALUE_ARG(aim->value) - 1;

@@ -39,8 +39,8 @@ static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_ta
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
 	spec->refused = jifl_function_refusal(spec->address);
-	/* No other reason is against it. */
-	if (spec->refused == JIFL_REFUSED_SITE && s->tool->places) {
+	/* No other reason is against it. jifl_start_notrace says whether it can have a door. */
+	if (spec->refused == JIFL_REFUSED_SITE && !s->tool->replaces) {
 		kind = JIFL_TARGET_NOTRACE;
 		spec->refused = JIFL_REFUSED_NO;
 	}
@@ -86,6 +86,42 @@ static int jifl_start_answer(u64 targets, u32 index, u32 refused)
 	return put_user(refused, &spec[index].refused) ? -EFAULT : 0;
 }
 
+/* The i-th function of the list is refused for want of a door. Returns as jifl_start_function. */
+static int jifl_start_refuse(const struct jifl_start *req, u32 i)
+{
+	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
+	u32 flags;
+
+	if (get_user(flags, &list[i].flags) ||
+	    jifl_start_answer(req->targets, i, JIFL_REFUSED_SITE))
+		return -EFAULT;
+	return flags & JIFL_TARGET_OPTIONAL ? 0 : -EOPNOTSUPP;
+}
+
+/* Of the functions without a site, those stay that can have a door. */
+static int jifl_start_notrace(struct jifl_session *s, struct jifl_start *req)
+{
+	bool *refused;
+	u32 i;
+	int ret;
+
+	if (s->tool->places)
+		return 0;
+	refused = JIFL_ALLOC(kvcalloc(s->ntargets, sizeof(*refused), GFP_KERNEL));
+	if (!refused)
+		return -ENOMEM;
+	ret = jifl_aim_refuse_notrace(s, refused);
+	for (i = 0; i < s->ntargets && !ret; i++) {
+		if (!refused[i])
+			continue;
+		ret = jifl_start_refuse(req, i);
+		if (ret == -EOPNOTSUPP)
+			req->busy_target = i;
+	}
+	kvfree(refused);
+	return ret;
+}
+
 static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
@@ -104,7 +140,7 @@ static int jifl_start_targets(struct jifl_session *s, struct jifl_start *req)
 			return -EFAULT;
 		cond_resched();
 	}
-	return ret;
+	return ret ?: jifl_start_notrace(s, req);
 }
 
 /* Copies the conditions of the session's targets. */

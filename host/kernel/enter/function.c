@@ -192,11 +192,6 @@ const struct jifl_target_type jifl_target_functions = {
 	.redirect = function_redirect,
 };
 
-u32 jifl_function_skipped(const struct jifl_target *t)
-{
-	return t->address - t->id;
-}
-
 /* --- doors ------------------------------------------------------------------------------- */
 
 unsigned long jifl_function_stub_address(void)

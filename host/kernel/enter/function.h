@@ -38,8 +38,6 @@ bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u3
 struct jifl_target *jifl_function_find(unsigned long address);
 /* The target that begins at an original address; NULL: none. Interrupts off, RCU watches. */
 struct jifl_target *jifl_function_starting(unsigned long begin);
-/* Bytes from where the function begins to the code that is entered: its endbr64 and its site. */
-u32 jifl_function_skipped(const struct jifl_target *t);
 
 /*
  * Gives each of the targets, which are functions, a door. 0; -EBUSY: somebody else has the site of

@@ -2,11 +2,9 @@
 /*
  * The kind JIFL_TARGET_NOTRACE: functions without an fentry site. The kernel has many: inline
  * functions that were not inlined, which it compiles with notrace; whole files, as those of its
- * tracers; assembly. The tool probe alone has such targets. Its breakpoints stand in the text
- * itself (tools/probe/set.c), and a thread that meets one goes on in the cache
- * (tools/probe/catch.c). That proof does not need the function's beginning.
+ * tracers; assembly.
  *
- * Where the text allows it, such a function has a door all the same: a jump in place leads from its
+ * Where the text allows it, such a function has a door: a jump in place leads from its
  * first instruction to a gate (text/jump.c), whose call of jifl_jump_stub is what an fentry site's
  * call is to others. The proof of function.c holds for it with these words: the site is the call in
  * the gate, the address behind the site is the gate's (jifl_gate_door), ftrace's registration is
@@ -15,11 +13,17 @@
  * memory before the first jump comes (open_doors), and while any jump is in the text, also one that
  * nobody uses (jifl_notrace_has_doors).
  *
- * A call that passes meets the int3 of the first instruction's copy in the gate, and with it the
- * handler of the breakpoints. So it counts as each native execution does. The copy in the cache
- * begins with the first instruction, so a door skips none, and an entry piece has no inserts. While
- * somebody else has a kprobe on the jump, all calls pass: copies end before the kprobe, and would
- * lead back to the jump.
+ * What comes to the jump is a call, or the function is refused to all tools but those of places: a
+ * loop that leads back to the first instruction would be one more call (jifl_jumps_may). A door
+ * skips no instruction but an endbr64, which has been executed. The entry piece has the others that
+ * the jump replaces (session/nested.c, step 10).
+ *
+ * While somebody else has a kprobe on the jump, all calls pass: copies end before the kprobe, and
+ * would lead back to the jump. They are counted as missed.
+ *
+ * Tools of places need no door: their breakpoints stand in the text itself (tools/probe/set.c), and
+ * a thread that meets one goes on in the cache (tools/probe/catch.c). A call that passes meets the
+ * breakpoints in the gate. So it counts as each native execution does.
  *
  * A function of a module: the target holds the module, as function.c does.
  *
@@ -78,6 +82,14 @@ struct jifl_target *jifl_notrace_starting(unsigned long begin)
 	return NULL;
 }
 
+struct jifl_target *jifl_notrace_entered_at(unsigned long address)
+{
+	struct jifl_target *t = jifl_notrace_starting(address) ?:
+				jifl_notrace_starting(address - ENDBR_INSN_SIZE);
+
+	return t && t->address == address ? t : NULL;
+}
+
 static struct jifl_target *notrace_find(u64 begin)
 {
 	return jifl_notrace_starting(begin);
@@ -133,7 +145,7 @@ struct jifl_target *jifl_notrace_find(unsigned long door)
 	const struct jifl_jump *j = jifl_gate_at(door);
 
 	/* Pairs with the release where the target is written. */
-	return j && !READ_ONCE(j->taken) ? smp_load_acquire(&j->owner) : NULL;
+	return j ? smp_load_acquire(&j->owner) : NULL;
 }
 
 /* Functions without a jump. They have breakpoints alone. */
@@ -145,7 +157,8 @@ static const char *const without_jump[] = {
 	"__ubsan_*",
 	/*
 	 * On a processor that comes online, resumes or leaves for another kernel, where no int3 has
-	 * a handler or gs is not set: the gate has an int3 for each call that passes.
+	 * a handler or gs is not set: one stands there while a jump comes or goes, and in the gate
+	 * while somebody has a breakpoint.
 	 */
 	"secondary_startup*", "common_startup*", "startup_*", "verify_cpu*", "start_secondary*",
 	"start_cpu0", "cr4_init*", "native_write_cr*", "cpu_init*", "load_*", "switch_gdt*",
@@ -175,16 +188,42 @@ bool jifl_notrace_is_tracer(unsigned long begin)
 	return jifl_function_is_among(begin, tracers, ARRAY_SIZE(tracers));
 }
 
-static bool may_have_jump(const struct jifl_target *t)
+/* May the function that begins there have a jump, by its name? */
+static bool may_have_jump(unsigned long begin)
 {
 	char name[KSYM_NAME_LEN];
 
-	if (t->kind != JIFL_TARGET_NOTRACE || !READ_ONCE(jumps_wanted))
+	if (!READ_ONCE(jumps_wanted))
 		return false;
 	/* A part that the compiler has put aside is jumped to. */
-	jifl_ksym_name(t->id, name, sizeof(name));
-	return !strstr(name, ".cold") && !jifl_notrace_is_tracer(t->id) &&
-	       !jifl_function_is_among(t->id, without_jump, ARRAY_SIZE(without_jump));
+	jifl_ksym_name(begin, name, sizeof(name));
+	return !strstr(name, ".cold") && !jifl_notrace_is_tracer(begin) &&
+	       !jifl_function_is_among(begin, without_jump, ARRAY_SIZE(without_jump));
+}
+
+/* Is it attached by others, without a jump? None is made meanwhile. */
+static bool is_without(unsigned long begin)
+{
+	const struct jifl_target *t;
+	bool is;
+
+	rcu_read_lock();
+	t = jifl_notrace_starting(begin);
+	is = t && READ_ONCE(t->users) && !READ_ONCE(t->jump);
+	rcu_read_unlock();
+	return is;
+}
+
+int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may)
+{
+	u32 i;
+	int ret = jifl_jumps_may(functions, n, may);
+
+	for (i = 0; i < n && !ret; i++) {
+		may[i] = may[i] && may_have_jump(functions[i]) && !is_without(functions[i]);
+		cond_resched();
+	}
+	return ret;
 }
 
 bool jifl_notrace_has_doors(void)
@@ -266,7 +305,8 @@ static int attach_first(const struct request *r, u32 k)
 
 	for (i = 0; i < k; i++) {
 		r->at[i] = r->first[i]->id;
-		r->make[i] = may_have_jump(r->first[i]);
+		r->make[i] = r->first[i]->kind == JIFL_TARGET_NOTRACE &&
+			     may_have_jump(r->first[i]->id);
 		any |= r->make[i];
 	}
 	err = any ? open_doors() : 0;

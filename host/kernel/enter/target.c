@@ -12,6 +12,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "function.h"
 #include "target.h"
 
 static const struct jifl_target_type * const jifl_target_types[] = {
@@ -31,6 +32,11 @@ bool jifl_target_is_kind(u32 kind)
 u64 jifl_target_address(u32 kind, u64 id)
 {
 	return jifl_target_types[kind]->address(id);
+}
+
+struct jifl_target *jifl_target_starting(unsigned long begin)
+{
+	return jifl_function_starting(begin) ?: jifl_notrace_starting(begin);
 }
 
 /* Under jifl_target_mutex. */

@@ -25,7 +25,7 @@ struct jifl_function_batch;
 struct jifl_jump;
 struct module;
 
-/* A function in a request that cannot be entered, for a tool that has places in functions. */
+/* A function in a request that has no site; see notrace.c. */
 #define JIFL_TARGET_NOTRACE	3
 /* A function that is not entered through a door, of one session alone; see notrace.c. */
 #define JIFL_TARGET_INSIDE	4
@@ -87,6 +87,8 @@ extern const struct jifl_target_type jifl_target_inside;	/* notrace.c */
  * watches.
  */
 struct jifl_target *jifl_notrace_starting(unsigned long begin);
+/* The same by the address that is entered: behind its endbr64, if it has one. */
+struct jifl_target *jifl_notrace_entered_at(unsigned long address);
 /* The target whose calls come from a gate, by the address in it. As jifl_function_find. */
 struct jifl_target *jifl_notrace_find(unsigned long door);
 /*
@@ -94,12 +96,29 @@ struct jifl_target *jifl_notrace_find(unsigned long door);
  * on it. 0; -ENOMEM: nothing is attached. Both under jifl_session_mutex; they sleep.
  */
 int jifl_notrace_attach(struct jifl_target **targets, u32 n);
+/*
+ * Of n functions without a site, may[i] says whether one has or could have a door by which calls
+ * come, and nothing else. 0; -ENOMEM. Sleeps.
+ */
+int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may);
 /* As jifl_function_detach. jumps: room for n. */
 void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps, u32 n);
 /* Has any such target a door? jifl_session_mutex. */
 bool jifl_notrace_has_doors(void);
 /* May the function that begins there be called between an int3 exception and its handlers? */
 bool jifl_notrace_is_tracer(unsigned long begin);
+
+/*
+ * Bytes from where a function begins to the code that is entered: its endbr64, if it has one, and
+ * its site. 0 of a system call.
+ */
+static inline u32 jifl_target_skipped(const struct jifl_target *t)
+{
+	return t->kind == JIFL_TARGET_SYSCALL ? 0 : t->address - t->id;
+}
+
+/* The target of any kind but SYSCALL and INSIDE that begins at an original address; as above. */
+struct jifl_target *jifl_target_starting(unsigned long begin);
 
 /* True if a request may have the kind. */
 bool jifl_target_is_kind(u32 kind);

@@ -132,9 +132,10 @@ static bool jifl_names_is_meant(const struct jifl_names_search *search, unsigned
 	local_irq_save(flags);
 	jifl_ksym_name(begin, name, sizeof(name));
 	local_irq_restore(flags);
-	/* Of what a pattern fits, functions with a site: there are as many other symbols. */
+	/* The padding before functions, and what compilers put aside of them, are none. */
 	return jifl_names_fit(search->pattern, name) &&
-	       (jifl_ksym_fentry(begin) || !jifl_names_is_pattern(search->pattern));
+	       (!jifl_names_is_pattern(search->pattern) ||
+		(strncmp(name, "__pfx_", 6) && !strstr(name, ".cold")));
 }
 
 static void jifl_names_walk(struct jifl_names_search *search, unsigned long at, unsigned long end)

@@ -126,8 +126,12 @@ static void jifl_plugin_call_ins(target_t *t, struct jifl_round *r)
  */
 static bool jifl_plugin_is_entered(const target_t *t, const struct ir_block *b)
 {
-	const struct jifl_target *target = t->functions ? jifl_function_find(b->addr.v) : NULL;
+	const struct jifl_target *target;
 	unsigned int lane;
+
+	if (!t->functions)
+		return false;
+	target = b->in_piece ? jifl_notrace_entered_at(b->addr.v) : jifl_function_find(b->addr.v);
 
 	for (lane = 0; target && lane < JIFL_LANES; lane++) {
 		const struct jifl_aim *aim = READ_ONCE(target->armed[lane]);

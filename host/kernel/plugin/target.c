@@ -221,12 +221,18 @@ static int aim_at_syscalls(target_t *t, struct jifl_session **session)
 static int add_function(struct jifl_session *s, u32 index, unsigned long begin,
 			enum jifl_refusal *refused)
 {
+	u32 kind = JIFL_TARGET_FUNCTION;
 	int ret;
 
 	*refused = jifl_function_refusal(begin);
+	/* leave_out_notrace says whether it can have a door. */
+	if (*refused == JIFL_REFUSED_SITE) {
+		kind = JIFL_TARGET_NOTRACE;
+		*refused = JIFL_REFUSED_NO;
+	}
 	if (*refused)
 		return 0;
-	ret = jifl_aim_add(s, index, JIFL_TARGET_FUNCTION, begin);
+	ret = jifl_aim_add(s, index, kind, begin);
 	if (ret != -ENOENT)
 		return ret;
 	*refused = JIFL_REFUSED_UNKNOWN;
@@ -239,6 +245,18 @@ static int refuse(const target_t *t, int error, unsigned long begin, enum jifl_r
 	pr_warn("plugin %s: %s: %ps: %s\n", t->plugin->name, function_texts.start,
 		(void *)begin, jifl_plugin_refusal(why));
 	return error;
+}
+
+/* Of functions without a site, those stay that can have a door. *first: is the first refused? */
+static int leave_out_notrace(struct jifl_session *s, enum jifl_refusal *first)
+{
+	bool *refused = JIFL_ALLOC(kvcalloc(s->ntargets, sizeof(*refused), GFP_KERNEL));
+	int ret = refused ? jifl_aim_refuse_notrace(s, refused) : -ENOMEM;
+
+	if (!ret && refused[0])
+		*first = JIFL_REFUSED_SITE;
+	kvfree(refused);
+	return ret;
 }
 
 /* Those of the functions that can be entered. 0; -EOPNOTSUPP after a line in the log; -ENOMEM. */
@@ -254,6 +272,7 @@ static int add_functions(target_t *t, struct jifl_session *s, const struct jifl_
 			first = refused;
 		cond_resched();
 	}
+	ret = ret ?: leave_out_notrace(s, &first);
 	if (ret || s->naims)
 		return ret;
 	return refuse(t, -EOPNOTSUPP, names->begins[0], first);

@@ -214,6 +214,27 @@ SYM_CODE_END(jifl_entry_slow)
 .endm
 
 /*
+ * The same behind flags, rax and r10, which were pushed, and with these as they were. The flags may
+ * give access to user memory, which no C code wants.
+ */
+.macro JIFL_ASK_PUSHED choose
+	JIFL_PUSH_CALL
+	pushfq
+	andl	$~(X86_EFLAGS_AC | X86_EFLAGS_DF), (%rsp)
+	popfq
+	movq	%rdi, %rdx
+	movq	(10 * 8)(%rsp), %rdi
+	leaq	(11 * 8)(%rsp), %rsi
+	call	\choose
+	movq	%rax, (10 * 8)(%rsp)
+	JIFL_POP_CALL
+	popq	%r10
+	popq	%rax
+	popfq
+	RET
+.endm
+
+/*
  * In: [rsp] address behind the fentry site of a function, [rsp + 8] return address of its caller;
  * arguments in registers. Out: at a piece from the table of doors, or at the address from
  * jifl_choose_copy, with [rsp] return address of the caller, all registers as they were but rax
@@ -259,8 +280,7 @@ SYM_FUNC_END(jifl_function_stub_counts)
 
 /*
  * The same for the gate of a jump (text/jump.h). In: [rsp] address in the gate. Out: at a piece, or
- * at that address, with all registers and flags as they were: assembly may pass anything. The flags
- * that the function was called with may give access to user memory, which no C code wants.
+ * at that address, with all registers and flags as they were: assembly may pass anything.
  */
 SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR		/* gates call it directly */
@@ -277,30 +297,20 @@ SYM_START(jifl_jump_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	JIFL_DOOR_CHECK jump
 #endif
 .Lask_jump:
-	JIFL_PUSH_CALL
-	pushfq
-	andl	$~(X86_EFLAGS_AC | X86_EFLAGS_DF), (%rsp)
-	popfq
-	movq	%rdi, %rdx
-	movq	(10 * 8)(%rsp), %rdi
-	leaq	(11 * 8)(%rsp), %rsi
-	call	jifl_choose_copy
-	movq	%rax, (10 * 8)(%rsp)
-	JIFL_POP_CALL
-	popq	%r10
-	popq	%rax
-	popfq
-	RET
+	JIFL_ASK_PUSHED jifl_choose_copy
 SYM_FUNC_END(jifl_jump_stub)
 
 /*
  * In: [rsp] address in a block that asks (struct jifl_config, asks), [rsp + 8] return address of
- * the function's caller; arguments in registers. Out: at the address from jifl_choose_inside, all
- * else as of jifl_function_stub. It is that address, behind the call, or an entry piece.
+ * the function's caller; arguments in registers. Out: at the address from jifl_choose_inside, with
+ * all registers and flags as they were. It is that address, behind the call, or an entry piece.
  */
 SYM_START(jifl_inside_stub, SYM_L_GLOBAL, SYM_A_ALIGN)
 	ANNOTATE_NOENDBR		/* called directly */
-	JIFL_DOOR_ASK jifl_choose_inside
+	pushfq
+	pushq	%rax
+	pushq	%r10
+	JIFL_ASK_PUSHED jifl_choose_inside
 SYM_FUNC_END(jifl_inside_stub)
 
 /*

@@ -72,6 +72,7 @@
 #include "../call/condition.h"
 #include "../call/returns.h"
 #include "../call/switch.h"
+#include "../call/tool.h"
 #include "adopt.h"
 #include "filter.h"
 #include "session.h"
@@ -133,9 +134,14 @@ struct jifl_adoption *jifl_adopt_alloc(struct jifl_session *s)
 		return NULL;
 	a->s = s;
 	a->caller = current;
-	/* What a condition looks at is known where a call begins. */
+	/*
+	 * What a condition looks at is known where a call begins. Who is inside a function without
+	 * a site meets the breakpoints of places.
+	 */
 	for_each_aim(aim, s, i)
-		if (aim->target->kind == JIFL_TARGET_FUNCTION && !jifl_condition_has(aim))
+		if ((aim->target->kind == JIFL_TARGET_FUNCTION ||
+		     (aim->target->kind == JIFL_TARGET_NOTRACE && !s->tool->places)) &&
+		    !jifl_condition_has(aim))
 			a->functions[a->nfunctions++] = (struct text_range){
 				.start = aim->target->id,
 				.end = jifl_ksym_end(aim->target->id),
@@ -191,7 +197,7 @@ static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct frame
 	/* A return address may be that of the next function, behind a call that does not return. */
 	const unsigned long addr = f->orig - !f->interrupted;
 	const struct text_range *in = jifl_text_find(a->functions, a->nfunctions, addr);
-	const struct jifl_target *target = in ? jifl_function_starting(in->start) : NULL;
+	const struct jifl_target *target = in ? jifl_target_starting(in->start) : NULL;
 
 	return target ? target->armed[a->s->lane] : NULL;
 }
@@ -289,10 +295,15 @@ static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
 {
 	const struct frame *own = &a->frames[k];
+	const struct jifl_target *target = aim_of(a, own)->target;
 	int i;
 
-	/* It is on its way to the function's door, or in a tracer's trampoline there. */
-	if (own->orig < aim_of(a, own)->target->address + !own->interrupted)
+	/*
+	 * It is on its way to the function's door, or in a tracer's trampoline there. A jump stands
+	 * at the address that is entered.
+	 */
+	if (own->orig < target->address +
+			(!own->interrupted || target->kind == JIFL_TARGET_NOTRACE))
 		return LEAVE;
 	if (task->sched_class == jifl_guard_stop_class || task == a->caller)
 		return leave_because(a, JIFL_LEFT_OWN);

@@ -46,6 +46,56 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	return 0;
 }
 
+static void jifl_aim_drop(struct jifl_session *s, struct jifl_aim *aim)
+{
+	const u32 kind = aim->target->kind;
+
+	s->aims[aim->index] = NULL;
+	s->naims--;
+	s->nfunctions -= kind == JIFL_TARGET_FUNCTION || kind == JIFL_TARGET_NOTRACE;
+	s->nsyscalls -= kind == JIFL_TARGET_SYSCALL;
+	jifl_target_put(aim->target);
+	kfree(aim);
+}
+
+/* Those without a site, n at most. Returns how many there are. */
+static u32 jifl_aim_find_notrace(const struct jifl_session *s, unsigned long *begins)
+{
+	struct jifl_aim *aim;
+	u32 i, n = 0;
+
+	for_each_aim(aim, s, i)
+		if (aim->target->kind == JIFL_TARGET_NOTRACE)
+			begins[n++] = aim->target->id;
+	return n;
+}
+
+int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused)
+{
+	unsigned long *begins;
+	struct jifl_aim *aim;
+	bool *may;
+	u32 i, n = 0;
+	int ret = -ENOMEM;
+
+	begins = JIFL_ALLOC(kvmalloc_array(s->ntargets, sizeof(*begins), GFP_KERNEL));
+	may = JIFL_ALLOC(kvmalloc_array(s->ntargets, sizeof(*may), GFP_KERNEL));
+	if (begins && may) {
+		n = jifl_aim_find_notrace(s, begins);
+		ret = n ? jifl_notrace_may(begins, n, may) : 0;
+	}
+	n = 0;
+	for (i = 0; i < s->ntargets && !ret; i++) {
+		aim = s->aims[i];
+		refused[i] = aim && aim->target->kind == JIFL_TARGET_NOTRACE && !may[n++];
+		if (refused[i])
+			jifl_aim_drop(s, aim);
+	}
+	kvfree(may);
+	kvfree(begins);
+	return ret;
+}
+
 /* Each list has a number of its own, which marks the targets that stand in the list. */
 int jifl_aim_check(const struct jifl_session *s)
 {
@@ -105,6 +155,20 @@ static void jifl_aim_unlist(struct jifl_session *s)
 	s->doors = NULL;
 }
 
+/* What stands in the text may have changed since jifl_aim_refuse_notrace has asked. */
+static bool jifl_aim_all_have_doors(struct jifl_session *s, u32 *busy_target)
+{
+	struct jifl_aim *aim;
+
+	for_each_aim(aim, s, *busy_target)
+		if (aim->target->kind == JIFL_TARGET_NOTRACE && !aim->target->jump)
+			break;
+	if (*busy_target == s->ntargets)
+		return true;
+	s->refused = JIFL_REFUSED_SITE;
+	return false;
+}
+
 /* The doors of all that is listed. As jifl_aim_attach. */
 static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
 {
@@ -120,6 +184,10 @@ static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
 	if (ret || s->ndoors == s->nsites)
 		return ret;
 	ret = jifl_notrace_attach(s->doors + s->nsites, s->ndoors - s->nsites);
+	if (!ret && !s->tool->places && !jifl_aim_all_have_doors(s, busy_target)) {
+		jifl_notrace_detach(s->doors + s->nsites, s->jumps, s->ndoors - s->nsites);
+		ret = -EOPNOTSUPP;
+	}
 	if (ret && s->nsites)
 		jifl_function_detach(s->doors, s->nsites);
 	return ret;
@@ -178,12 +246,6 @@ void jifl_aim_free(struct jifl_session *s)
 	struct jifl_aim *aim;
 	u32 i;
 
-	for_each_aim(aim, s, i) {
-		s->aims[i] = NULL;
-		jifl_target_put(aim->target);
-		kfree(aim);
-	}
-	s->naims = 0;
-	s->nfunctions = 0;
-	s->nsyscalls = 0;
+	for_each_aim(aim, s, i)
+		jifl_aim_drop(s, aim);
 }

@@ -13,6 +13,12 @@
  */
 int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id);
 /*
+ * Takes functions out of the list that have no site, and can have no door in its stead, or are met
+ * there without a call. refused[i], of ntargets, says whether that was so of the i-th. Not for
+ * tools of places, which need no doors. 0; -ENOMEM. Sleeps.
+ */
+int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused);
+/*
  * Is the list one to start with? -EINVAL when it is empty, or has a target twice. Under
  * jifl_session_mutex.
  */
@@ -20,8 +26,8 @@ int jifl_aim_check(const struct jifl_session *s);
 /*
  * Opens the doors of the session's system calls and functions, and gives its calls their returns.
  * 0; -EBUSY: somebody else has the call of x64_sys_call; -EOPNOTSUPP with *busy_target set:
- * somebody else has that function's site; -ENOMEM. Nothing is attached after an error. Both under
- * jifl_session_mutex; sleep.
+ * somebody else has that function's site, or, with s->refused set, it has no door; -ENOMEM.
+ * Nothing is attached after an error. Both under jifl_session_mutex; sleep.
  */
 int jifl_aim_attach(struct jifl_session *s, u32 *busy_target);
 /* Undoes it. The session is disarmed, and jifl_evict has returned. */

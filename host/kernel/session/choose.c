@@ -38,6 +38,7 @@
 #include "../enter/guard.h"
 #include "../enter/entry.h"
 #include "../enter/target.h"
+#include "../text/jump.h"
 #include "aim.h"
 #include "choose.h"
 #include "choose_call.h"
@@ -149,6 +150,11 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 		lanes = jifl_choose_outermost(aims, lanes);
 	if (!lanes)
 		return 0;
+	/* Somebody else has a kprobe there; see enter/notrace.c. */
+	if (t->jump && READ_ONCE(t->jump->taken)) {
+		jifl_choose_miss(aims, lanes, JIFL_MISS_NATIVE);
+		return 0;
+	}
 	w = jifl_choose_way(t, aims, lanes);
 	if (w)
 		piece = jifl_choose_way_in(w);

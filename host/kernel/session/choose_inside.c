@@ -144,7 +144,7 @@ static u64 jifl_choose_asked(unsigned long address, unsigned long *slot, unsigne
 		return 0;
 	}
 	inside = jifl_engine_asker(address, &begin, &arg) ? arg : NULL;
-	t = jifl_function_starting(begin.v);
+	t = jifl_target_starting(begin.v);
 	if (!t)
 		return 0;
 	jifl_own_begin_at(level);

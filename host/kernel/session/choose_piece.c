@@ -29,6 +29,7 @@
 #include "../enter/entry.h"
 #include "../enter/target.h"
 #include "../run/dispatch.h"
+#include "../text/jump.h"
 #include "aim.h"
 #include "choose_piece.h"
 #include "mix.h"
@@ -37,6 +38,7 @@
 
 /* Only the holder of the lock uses these two. */
 static_assert(JIFL_SKIPS < JIFL_ENTRY_INSERTS);
+static_assert(JIFL_LANES * JIFL_ENTRY_INSERTS <= IR_BLOCK_INSERTS / 2);
 static struct ir_insert jifl_choose_entry[JIFL_LANES * JIFL_ENTRY_INSERTS];
 static struct ir_insert jifl_choose_exit[JIFL_LANES * JIFL_ENTRY_INSERTS];
 
@@ -113,11 +115,24 @@ static const struct jifl_aim *jifl_choose_replacing(const struct jifl_way *w)
 	return NULL;
 }
 
+/* A piece with the inserts that leads to an address. 0: the code there cannot run in the cache. */
+static u64 jifl_choose_create(const struct jifl_way *w, int context, u64 to, u32 nentry, u32 nexit)
+{
+	const struct jifl_jump *jump = w->target->jump;
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+
+	/* See nested.c, step 10. */
+	if (jump && !JIFL_HOST_PLANTED(beginnings_shared))
+		return jifl_engine_entry_create_beginning(context, jifl_orig_at(to), jump->len,
+							  jifl_choose_entry, nentry, &cause);
+	return jifl_engine_entry_create(context, jifl_orig_at(to), jifl_choose_entry, nentry,
+					jifl_choose_exit, nexit, &cause);
+}
+
 /* Makes the way's entry piece. Returns 0 if the target cannot run in the cache now. */
 static u64 jifl_choose_make(struct jifl_way *w)
 {
 	const struct jifl_aim *replacing = jifl_choose_replacing(w);
-	enum jifl_cause cause = JIFL_CAUSE_NONE;
 	int context;
 	struct jifl_session *s;
 	unsigned int lane;
@@ -139,11 +154,9 @@ static u64 jifl_choose_make(struct jifl_way *w)
 	for_each_member(s, w->mix, lane)
 		if (w->entering & BIT(lane))
 			jifl_count_translate_begin(w->target->armed[lane]);
-	piece = jifl_engine_entry_create(context,
-					 jifl_orig_at(replacing ? replacing->replacement :
-								  w->target->address),
-					 jifl_choose_entry, nentry, jifl_choose_exit, nexit,
-					 &cause);
+	piece = jifl_choose_create(w, context,
+				   replacing ? replacing->replacement : w->target->address,
+				   nentry, nexit);
 	jifl_count_put_back(calls);
 	if (!piece)
 		WRITE_ONCE(w->native, true);

@@ -13,8 +13,9 @@
  * have the function, and none of them follows its calls. A session that follows them has one call
  * at a time: the call inside goes to the door, which says that it is missed.
  *
- * A function without a door (enter/notrace.c) is entered by a breakpoint, which may stand at its
- * beginning. So its beginning is inside, but for calls: these leave, and meet the breakpoint.
+ * A function without a site (enter/notrace.c) that has places of the sessions may be entered by a
+ * breakpoint, which may stand at its beginning. So its beginning is inside, but for calls: these
+ * leave, and meet the breakpoint.
  *
  * If one of the sessions replaces a function, the entry piece leads to where the replacement begins
  * (choose.c). That is inside for these sessions, and no jump that leaves.
@@ -47,19 +48,27 @@
 /* The function about which symbols were asked last; under the engine lock. */
 static unsigned long known_start, known_end;
 
-/* Has one of the mix's sessions a function without a door that begins there? */
-static bool has_notrace(const struct jifl_mix *m, unsigned long begin)
+/*
+ * Has one of the mix's sessions places in a function without a site that begins there? Not if there
+ * are sessions that count: then it has a door.
+ */
+static bool has_places(const struct jifl_mix *m, unsigned long begin)
 {
 	const struct jifl_target *t = jifl_notrace_starting(begin);
+	const struct jifl_session *s;
 	unsigned int lane;
+	bool has = false;
 
-	for (lane = 0; t && lane < JIFL_LANES; lane++) {
+	if (!t)
+		return false;
+	for_each_member(s, m, lane) {
 		const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
-		if (aim && aim->session == m->members[lane])
-			return true;
+		if (!s->tool->places)
+			return false;
+		has |= aim && aim->session == s;
 	}
-	return false;
+	return has;
 }
 
 /* Are the mix's sessions those of the target, and does a call of it need nothing at its end? */
@@ -73,6 +82,8 @@ static bool joins(const struct jifl_mix *m, const struct jifl_target *t)
 
 		s = m->members[lane];
 		if ((aim ? aim->session : NULL) != s || (s && s->slot))
+			return false;
+		if (s && s->tool->places && t->kind == JIFL_TARGET_NOTRACE)
 			return false;
 	}
 	return true;
@@ -143,7 +154,7 @@ static bool is_replacement(const struct jifl_mix *m, unsigned long begin)
 /* Does a jump to `to`, or the end of a block before it, stay in the function? */
 static bool is_inside(unsigned long to, const struct jifl_mix *m)
 {
-	return !begins(to) || has_notrace(m, to);
+	return !begins(to) || has_places(m, to);
 }
 
 static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
@@ -154,7 +165,7 @@ static bool leaves(jifl_orig from, jifl_orig to, bool call, void *mix)
 		return false;
 	if (call ? is_own(from.v, to.v) : is_inside(to.v, mix))
 		return false;
-	t = jifl_function_starting(to.v);
+	t = jifl_target_starting(to.v);
 	if (!t)
 		return call || !is_replacement(mix, to.v);
 	return !joins(mix, t);

@@ -177,6 +177,21 @@ static void jifl_mix_forget_inside(struct jifl_target *t)
 			WRITE_ONCE(w->piece, 0);
 }
 
+void jifl_mix_forget_pieces(struct jifl_target *t)
+{
+	unsigned long flags;
+	struct jifl_way *w;
+	unsigned int lane;
+
+	flags = jifl_entry_lock();
+	for (lane = 0; lane < JIFL_LANES; lane++)
+		if (t->armed[lane])
+			jifl_mix_forget(&t->armed[lane]->way);
+	hlist_for_each_entry(w, &t->ways, node)
+		jifl_mix_forget(w);
+	jifl_entry_unlock(flags);
+}
+
 static void jifl_mix_arm_aim(struct jifl_aim *aim, bool armed)
 {
 	const u32 lane = aim->session->lane;

@@ -42,6 +42,11 @@ void jifl_mix_free_doomed(void);
 void jifl_mix_retry_native(struct list_head *sessions);
 /* Is it between jifl_mix_pause and jifl_mix_resume? For certain under jifl_entry_lock. */
 bool jifl_mix_is_paused(void);
+/*
+ * The target's entry pieces are made anew: what is inserted there has changed. Threads may be in
+ * those from before, or on their way there. Under jifl_session_mutex.
+ */
+void jifl_mix_forget_pieces(struct jifl_target *t);
 /* The mix's context, made if need be; negative: there is no room. Under jifl_entry_lock. */
 int jifl_mix_context(struct jifl_mix *m);
 

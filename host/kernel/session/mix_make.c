@@ -204,7 +204,7 @@ static int make_into(struct jifl_session *s, struct jifl_session *entering, u32 
 	if (!jifl_nested_enters(entering) || inside->members[entering->lane])
 		return 0;
 	for_each_aim(aim, entering, i)
-		if (aim->target->kind == JIFL_TARGET_FUNCTION && !ret)
+		if (aim->target->kind != JIFL_TARGET_SYSCALL && !ret)
 			ret = make_inside(s, aim->target, entering->lane, others, inside);
 	return ret;
 }

@@ -41,6 +41,13 @@
  *    in the block that is made then. So a call that is missed may be told twice. It may also be if
  *    the session of the copy ends at that moment, and the thread goes on natively.
  *
+ * 10. A function without a site is called at its first instruction, by copies and natively. So
+ *    calls that come by its door have a piece of their own with the first instructions
+ *    (jifl_engine_entry_create_beginning). Nothing is inserted there for the block. What leads to
+ *    the block is a call: jumps of the function itself, which would be none, are why it is refused
+ *    (jifl_jumps_may). A probe's handler that leads a thread there leaves the first instruction
+ *    alone while others have the function (tools/probe/catch.c).
+ *
  * Where that block ends before the site, as a tracer has it too, the copy runs natively from there
  * on, and comes to the door. Nothing is inserted.
  *
@@ -117,7 +124,7 @@ void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m)
 
 void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 {
-	const struct jifl_target *t = jifl_function_starting(b->addr.v);
+	const struct jifl_target *t = b->in_piece ? NULL : jifl_target_starting(b->addr.v);
 	struct ir_insert nested, *ins;
 	unsigned int lane;
 
@@ -141,5 +148,11 @@ void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 		*ins = nested;
 		ins->place = IR_BEFORE;
 		ins->at = 0;
+		/*
+		 * Assembly may be called with any register in use. So may what is compiled
+		 * without the tracer's calls: there gcc looks which registers a function changes
+		 * (-fipa-ra).
+		 */
+		ins->convention &= t->kind == JIFL_TARGET_FUNCTION;
 	}
 }

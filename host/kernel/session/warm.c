@@ -50,6 +50,7 @@
 #include "../store/percpu.h"
 #include "../call/count.h"
 #include "../enter/target.h"
+#include "../text/jump.h"
 #include "aim.h"
 #include "choose.h"
 #include "session.h"
@@ -139,7 +140,10 @@ static bool jifl_warm_entry(struct jifl_aim *aim)
 	struct jifl_warm_aside aside;
 	u64 piece;
 
-	if (!jifl_engine_has(aim->session->alone.context, jifl_orig_at(aim->target->address)))
+	const struct jifl_target *t = aim->target;
+
+	if (!jifl_engine_has(aim->session->alone.context,
+			     jifl_orig_at(t->address + (t->jump ? t->jump->len : 0))))
 		return false;
 	jifl_warm_put_aside(&aside);
 	piece = jifl_choose_way_in(&aim->way);

@@ -4,8 +4,9 @@
  * it. A gate is written while no jump leads there, by text_poke_copy. Before a jump leads there,
  * jump.c has each processor drop what it has fetched.
  *
- * Each instruction has its int3, whether or not a breakpoint is meant: a gate stays as it is until
- * it goes. Few threads come to it: those that the stub lets pass.
+ * Before each instruction there is a byte for an int3. It is a nop while nobody has a breakpoint
+ * there: the calls that the stub lets pass may be most of them, if sessions select tasks. It is the
+ * whole of an instruction, so a thread executes the one or the other.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -19,14 +20,17 @@
 #include "../compat/import.h"
 #include "gates.h"
 #include "jump.h"
+#include "poke.h"
 
 /* A prefix without a meaning for a jmp. The kernel itself has it there (.Lcs_prefix). */
 #define PREFIX_CS	0x2e
 
+#define OPCODE_NOP	0x90
+
 extern char jifl_gates[];	/* gates.S */
 
-static unsigned long gates;	/* jifl_gates; objtool follows constants into code */
-static struct jifl_jump *jumps;	/* by the number of the gate; NULL: there are none */
+static unsigned long gates;	/* jifl_gates; objtool follows constants into code. 0: none */
+static struct jifl_jump *jumps;	/* by the number of the gate; NULL: there was none yet */
 
 static_assert(2 * CALL_INSN_SIZE + JIFL_JUMP_INSNS + JIFL_JUMP_MAX <= JIFL_GATE_BYTES);
 
@@ -39,9 +43,8 @@ bool jifl_gates_open(void)
 	if (boot_cpu_has(X86_FEATURE_CALL_DEPTH))
 		return false;
 #endif
-	jumps = JIFL_ALLOC(kvcalloc(JIFL_GATES, sizeof(*jumps), GFP_KERNEL));
 	gates = (unsigned long)jifl_gates + JIFL_GATE_BYTES;
-	return jumps;
+	return true;
 }
 
 void jifl_gates_close(void)
@@ -55,13 +58,41 @@ static unsigned long gate_of(const struct jifl_jump *j)
 	return gates + (j - jumps) * JIFL_GATE_BYTES;
 }
 
+struct jifl_jump *jifl_gate_next(struct jifl_jump *j)
+{
+	for (j = j ? j + 1 : jumps; j && j < jumps + JIFL_GATES; j++)
+		if (j->begin)
+			return j;
+	return NULL;
+}
+
+u32 jifl_gates_free(void)
+{
+	struct jifl_jump *j = NULL;
+	u32 n = gates ? JIFL_GATES : 0;
+
+	while ((j = jifl_gate_next(j)))
+		n--;
+	return n;
+}
+
 struct jifl_jump *jifl_gate_take(void)
 {
+	static u32 last;
+	struct jifl_jump *made;
 	u32 i;
 
-	for (i = 0; jumps && i < JIFL_GATES; i++)
-		if (!jumps[i].begin)
-			return &jumps[i];
+	if (!jumps) {
+		made = JIFL_ALLOC(kvcalloc(JIFL_GATES, sizeof(*jumps), GFP_KERNEL));
+		/* Pairs with the acquire in jifl_gate_at. */
+		smp_store_release(&jumps, made);
+	}
+	/* They are taken one behind the other, and given back so. */
+	for (i = 0; jumps && i < JIFL_GATES; i++) {
+		last = (last + 1) % JIFL_GATES;
+		if (!jumps[last].begin)
+			return &jumps[last];
+	}
 	return NULL;
 }
 
@@ -72,10 +103,10 @@ unsigned long jifl_gate_door(const struct jifl_jump *j)
 
 bool jifl_gate_doors(unsigned long *first, unsigned long *last)
 {
-	if (!jumps)
+	if (!gates)
 		return false;
-	*first = jifl_gate_door(&jumps[0]);
-	*last = jifl_gate_door(&jumps[JIFL_GATES - 1]);
+	*first = gates + CALL_INSN_SIZE;
+	*last = *first + (JIFL_GATES - 1) * JIFL_GATE_BYTES;
 	return true;
 }
 
@@ -87,11 +118,11 @@ unsigned long jifl_gate_slot(const struct jifl_jump *j, u32 i)
 struct jifl_jump *jifl_gate_at(unsigned long addr)
 {
 	const unsigned long offset = addr - gates;
-	struct jifl_jump *j;
+	struct jifl_jump *j = smp_load_acquire(&jumps);
 
-	if (!jumps || offset >= JIFL_GATES * JIFL_GATE_BYTES)
+	if (!j || offset >= JIFL_GATES * JIFL_GATE_BYTES)
 		return NULL;
-	j = &jumps[offset / JIFL_GATE_BYTES];
+	j += offset / JIFL_GATE_BYTES;
 	return READ_ONCE(j->begin) ? j : NULL;
 }
 
@@ -110,6 +141,13 @@ unsigned long jifl_gate_original(unsigned long addr, bool is_return)
 	for (i = j->n; i && j->slot[i] > offset; i--)
 		;
 	return j->begin + j->from[i];
+}
+
+void jifl_gate_arm(const struct jifl_jump *j, u32 i, bool armed)
+{
+	const u8 byte = armed ? INT3_INSN_OPCODE : OPCODE_NOP;
+
+	jifl_poke(jifl_gate_slot(j, i), &byte, 1);
 }
 
 /* True if `to` is in reach of a displacement that ends at `end`. */
@@ -154,7 +192,8 @@ bool jifl_gate_write(struct jifl_jump *j, unsigned long stub)
 	code[0] = CALL_INSN_OPCODE;
 	ok = put_rel(code + 1, gate + CALL_INSN_SIZE, stub);
 	for (i = 0; i < j->n; i++) {
-		j->slot[i] = at++;
+		j->slot[i] = at;
+		code[at++] = OPCODE_NOP;
 		ok &= put_insn(j, i, code + at, gate + at);
 		at += j->from[i + 1] - j->from[i];
 	}

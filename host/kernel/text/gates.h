@@ -3,7 +3,7 @@
 #ifndef JIFL_HOST_GATES_H
 #define JIFL_HOST_GATES_H
 
-#define JIFL_GATES		1024
+#define JIFL_GATES		8192
 #define JIFL_GATE_BYTES		32
 
 #endif

@@ -37,6 +37,7 @@
  *    the threads in them, too. The engine makes no more of them: it decodes what can move.
  * 7. A jump goes as it came: the int3, the bytes behind it, the first byte. Nobody stands in its
  *    middle at any time, so there is no wait. The handler of the int3 leads to the gate.
+ *    In the gate single bytes change between nop and int3 (gate.c). Each is an instruction.
  * 8. A gate is used again when nobody is in it. Nobody comes to it after 7, and the state GOES
  *    ends 6. The machine is stopped, which ends all handlers of the int3 and all dispatchers that
  *    have read the state before. Then RCU tasks waits for tasks in the gate and in the stub. They
@@ -63,6 +64,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "jump.h"
 #include "overlay.h"
@@ -226,7 +228,7 @@ static void jump_kept(struct work_struct *work)
 	struct jifl_jump *j = NULL;
 
 	mutex_lock(&jump_mutex);
-	while ((j = jifl_jump_next(j))) {
+	while ((j = jifl_gate_next(j))) {
 		if (j->users || j->state != JIFL_JUMP_STANDS)
 			continue;
 		jumps_go(&j, 1);
@@ -254,6 +256,7 @@ static struct jifl_jump *join(unsigned long function)
 		return NULL;
 	if (!j->users++) {
 		/* It was kept. */
+		j->refused = false;
 		module_put(j->module);
 		j->module = NULL;
 		if (!--nkept)
@@ -341,6 +344,68 @@ void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, uns
 	kvfree(list);
 }
 
+/* The functions' jumps as they could be. Returns how many, in list. */
+static u32 learn_all(const unsigned long *functions, u32 n, struct jifl_jump *made,
+		     struct jifl_jump **list)
+{
+	u32 i, k = 0;
+
+	for (i = 0; i < n; i++)
+		if (!jifl_jump_at(jifl_jump_begin(functions[i])) &&
+		    jifl_jump_learn(&made[i], functions[i]))
+			list[k++] = &made[i];
+		else
+			made[i].refused = true;
+	return k;
+}
+
+int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may)
+{
+	struct jifl_jump *made = JIFL_ALLOC(kvcalloc(n, sizeof(*made), GFP_KERNEL));
+	struct jifl_jump **list = JIFL_ALLOC(kvcalloc(n, sizeof(*list), GFP_KERNEL));
+	const struct jifl_jump *j;
+	int ret = -ENOMEM;
+	u32 i, k, room;
+
+	if (made && list) {
+		mutex_lock(&jump_mutex);
+		k = works ? learn_all(functions, n, made, list) : 0;
+		if (k)
+			jifl_jumps_check(list, k);
+		room = works ? jifl_gates_free() : 0;
+		for (i = 0; i < n; i++) {
+			j = jifl_jump_at(jifl_jump_begin(functions[i])) ?: &made[i];
+			may[i] = works && !j->refused && (j != &made[i] || room) &&
+				 (!j->looped || JIFL_HOST_PLANTED(loops_counted));
+			room -= may[i] && j == &made[i];
+		}
+		mutex_unlock(&jump_mutex);
+		ret = 0;
+	}
+	kvfree(list);
+	kvfree(made);
+	return ret;
+}
+
+void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed)
+{
+	const struct jifl_jump *j;
+	u32 i, k;
+
+	mutex_lock(&jump_mutex);
+	jifl_poke_lock();
+	for (i = 0; i < n; i++) {
+		j = jifl_jump_of(addresses[i]);
+		for (k = 0; j && k < j->n; k++)
+			if (j->begin + j->from[k] == addresses[i])
+				jifl_gate_arm(j, k, armed);
+		cond_resched();
+	}
+	jifl_poke_sync();
+	jifl_poke_unlock();
+	mutex_unlock(&jump_mutex);
+}
+
 void jifl_jumps_put(struct jifl_jump **list, u32 n)
 {
 	u32 i, k = 0, gone;
@@ -368,7 +433,8 @@ void jifl_jumps_put(struct jifl_jump **list, u32 n)
 
 int jifl_jump_init(void)
 {
-	works = jifl_poke_works() && jifl_gates_open();
+	works = jifl_poke_works() && jifl_imported(static_call_text_reserved) &&
+		jifl_imported(alternatives_text_reserved) && jifl_gates_open();
 	return 0;
 }
 

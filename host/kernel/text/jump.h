@@ -10,8 +10,9 @@
  * A gate is a piece of the module's text:
  *
  *	call stub	returns here, or goes on elsewhere with the stack as the function had it
- *	int3		\  for each instruction that the jump has replaced. The handler of a
- *	instruction	/  breakpoint is called, as if the int3 stood at the instruction itself.
+ *	nop		\  for each instruction that the jump has replaced. If somebody has a
+ *	instruction	/  breakpoint at it, an int3 stands for the nop: the handler is called as
+ *			   if it stood at the instruction itself.
  *	jmp		behind the replaced instructions
  */
 #ifndef JIFL_HOST_JUMP_H
@@ -34,15 +35,17 @@ enum jifl_jump_state {
 struct jifl_jump {
 	/* Constant while it can be found. */
 	unsigned long begin;	/* its address; 0: the gate is free */
+	unsigned long function;	/* where the function begins: there, or at an endbr64 before */
 	u8 len;			/* of the instructions that it replaces, and so its own */
 	u8 n;			/* these instructions */
 	u8 from[JIFL_JUMP_INSNS + 1]; /* where each begins, from begin on; the last: len */
-	u8 slot[JIFL_JUMP_INSNS + 1]; /* in the gate, the int3 of each; the last: the jmp */
+	u8 slot[JIFL_JUMP_INSNS + 1]; /* in the gate, the nop of each; the last: the jmp */
 	u8 old[JIFL_JUMP_MAX], new[JIFL_JUMP_MAX];
 
 	struct hlist_node node;	/* in jump.c's table */
 	u8 state;		/* enum jifl_jump_state; written under jump.c's mutex */
 	bool refused;		/* it cannot be there; jump.c's mutex */
+	bool looped;		/* the function itself leads to it: it is met without a call */
 	u32 users;		/* jump.c's mutex */
 	struct module *module;	/* somebody else's kprobe keeps it: a reference for that time */
 	void *owner;		/* whose calls the stub looks at; NULL: nobody's */
@@ -60,8 +63,8 @@ void jifl_jump_handle(bool (*at)(unsigned long address, struct pt_regs *regs));
 /* Under jump.c's mutex. Readers may have a removed jump until RCU has waited. */
 void jifl_jump_add(struct jifl_jump *j);
 void jifl_jump_remove(struct jifl_jump *j);
-/* The next jump behind j, or the first one for NULL; NULL: there is none. jump.c's mutex. */
-struct jifl_jump *jifl_jump_next(struct jifl_jump *j);
+/* The jump that has replaced the instruction at addr; NULL: none. jump.c's mutex. */
+struct jifl_jump *jifl_jump_of(unsigned long addr);
 /* The jump that begins at addr; NULL: none. jump.c's mutex. */
 struct jifl_jump *jifl_jump_at(unsigned long addr);
 /* Does any jump lead to a gate? */
@@ -73,8 +76,14 @@ bool jifl_jump_has(unsigned long addr);
  * jump has replaced the instruction. Preemption off.
  */
 unsigned long jifl_jump_native(unsigned long addr);
-/* The kernel has changed the text there, for a kprobe or otherwise. With text_mutex held. */
-void jifl_jump_changes(unsigned long addr);
+/* The kernel changes the text there, for a kprobe or otherwise, to begin so. text_mutex is held. */
+void jifl_jump_changes(unsigned long addr, u8 first);
+/*
+ * Has an int3 stand in the gate before each of these instructions, which a jump has replaced, or
+ * takes it away. Before it returns, each processor has seen it. The jumps stay meanwhile. Process
+ * context, not under jifl_poke_lock; sleeps.
+ */
+void jifl_jump_arm(const unsigned long *addresses, u32 n, bool armed);
 /* An int3 exception of the kernel's: was it at a jump, or in a gate? Then regs are changed. */
 bool jifl_jump_trap(struct pt_regs *regs);
 
@@ -91,6 +100,11 @@ void jifl_jump_exit(void);
 void jifl_jumps_get(const unsigned long *functions, const bool *make, u32 n, unsigned long stub,
 		    struct jifl_jump **jumps);
 /*
+ * Of n functions, may[i] says whether calls of it, and nothing else, come to a jump that it has or
+ * could have now: each is one call. 0; -ENOMEM. Sleeps.
+ */
+int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may);
+/*
  * One user less for each. When it returns no thread is at the gate of a jump that nobody uses, and
  * none is in the stub that came there by one of these. Where somebody else has a kprobe on a jump,
  * the jump stays until the kprobe goes, with the module. Sleeps.
@@ -102,6 +116,10 @@ void jifl_jumps_put(struct jifl_jump **jumps, u32 n);
 /* Finds memory and what is needed of the kernel. False: there are no jumps. */
 bool jifl_gates_open(void);
 void jifl_gates_close(void);
+/* How many are free. jump.c's mutex. */
+u32 jifl_gates_free(void);
+/* The next gate behind j that is taken, or the first one for NULL; NULL: none. jump.c's mutex. */
+struct jifl_jump *jifl_gate_next(struct jifl_jump *j);
 /* A free gate; NULL: there is none. jump.c's mutex. */
 struct jifl_jump *jifl_gate_take(void);
 /* Writes the gate, and what is to stand at its jump. False: out of reach. */
@@ -110,7 +128,9 @@ bool jifl_gate_write(struct jifl_jump *j, unsigned long stub);
 unsigned long jifl_gate_door(const struct jifl_jump *j);
 /* That of the first gate, and of the last one. False: there are no gates. */
 bool jifl_gate_doors(unsigned long *first, unsigned long *last);
-/* The gate's address of its i-th int3. */
+/* Writes its i-th int3, or the nop; jifl_poke_sync has all see it. Under jifl_poke_lock. */
+void jifl_gate_arm(const struct jifl_jump *j, u32 i, bool armed);
+/* The gate's address of its i-th int3, or nop. */
 unsigned long jifl_gate_slot(const struct jifl_jump *j, u32 i);
 /* The jump whose gate contains addr; NULL: none. Any context. */
 struct jifl_jump *jifl_gate_at(unsigned long addr);
@@ -124,9 +144,15 @@ unsigned long jifl_gate_original(unsigned long addr, bool is_return);
 
 /* Where a jump of the function begins, whether or not one is there: behind its endbr64. */
 unsigned long jifl_jump_begin(unsigned long function);
-/* Fills what the jump replaces, of the function there. False: it cannot be replaced. Sleeps. */
+/*
+ * Fills what the jump replaces, of the function there, and `looped` as far as the function itself
+ * says. False: it cannot be replaced. Sleeps.
+ */
 bool jifl_jump_learn(struct jifl_jump *j, unsigned long function);
-/* Sets `refused` of those between whose instructions something leads, or the kernel changes. */
+/*
+ * Sets `refused` of those between whose instructions something leads, or the kernel changes, and
+ * `looped` where code that is no call leads to the first one.
+ */
 void jifl_jumps_check(struct jifl_jump **jumps, u32 n);
 
 #endif

@@ -20,11 +20,15 @@
  *    exception.
  * 4. No indirect jump of the function leads between them: a function that has one is refused. An
  *    indirect branch of another function leads to the beginning of a function, or back.
- * 5. The kernel changes none of them: each could have a kprobe. The kernel refuses one where it
- *    has jump labels, static calls, alternatives that may change again, warnings or sites of
- *    ftrace, and in text where probes are forbidden.
+ * 5. The kernel changes none of them. It could where it has jump labels (step 3), static calls,
+ *    alternatives that may change again, warnings, which step 1 leaves out, or sites of ftrace,
+ *    which the function has not. Nor is there a kprobe, or text where probes are forbidden.
  * 6. It is a function that is called: [rsp] is a return address there, which the stub may hook.
  *    Labels of assembly are symbols, too, and may be jumped to with words pushed.
+ *
+ * Who calls the function comes to the jump. Does anything else? It may be a loop that leads back to
+ * the first instruction: the function itself is looked at, its part that a compiler has put aside,
+ * jump labels and fixups. A jump from another function is a tail call, and so one.
  *
  * The kernel's own jumps in place (kernel/kprobes.c, arch/x86/kernel/kprobes/opt.c) rest on 1, the
  * first half of 2, 4 and 5.
@@ -51,8 +55,10 @@
 #include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "../search.h"
+#include "blacklist.h"
 #include "jump.h"
 #include "overlay.h"
+#include "poke.h"
 
 #define OPCODE_STI	0xfb
 #define PREFIX_LOCK	0xf0
@@ -98,8 +104,8 @@ static bool is_hidden(unsigned long addr)
 	return hidden;
 }
 
-/* Steps 2 and 4, for the function that ends there. */
-static bool leads_between(const struct jifl_jump *j, unsigned long end)
+/* Steps 2 and 4, for the function that ends there. Notes whether it loops. */
+static bool leads_between(struct jifl_jump *j, unsigned long end)
 {
 	unsigned long addr = j->begin + j->len;
 	struct ir_insn insn;
@@ -112,6 +118,9 @@ static bool leads_between(const struct jifl_jump *j, unsigned long end)
 		if (insn.kind >= IR_JMP && insn.kind <= IR_CALL &&
 		    insn.target.v > j->begin && insn.target.v < j->begin + j->len)
 			return true;
+		if (insn.kind >= IR_JMP && insn.kind < IR_CALL &&
+		    (insn.target.v == j->begin || insn.target.v == j->function))
+			j->looped = true;
 		cond_resched();
 	}
 	return false;
@@ -131,6 +140,8 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
 	j->begin = jifl_jump_begin(function);
 	if (!jifl_compat_is_called(j->begin))
 		return false;
+	j->looped = false;
+	j->function = function;
 	for (j->n = 0; at < JMP32_INSN_SIZE; j->n++) {
 		decode(j->begin + at, &insn);
 		if (!can_move(&insn) || at + insn.len > JIFL_JUMP_MAX ||
@@ -149,19 +160,40 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function)
 
 /* --- the rest of the text --------------------------------------------------------------------- */
 
-/* Something leads to `to`. first: nothing may lead to the first instruction either. */
-static void refuse(const struct asked *a, unsigned long to, bool first)
+enum lead {
+	LEAD_CALL,		/* a call may lead to the first instruction */
+	LEAD_JUMP,		/* so may a jump, as a tail call, but not from its own part */
+	LEAD_LOOP,		/* what leads there is no call */
+	LEAD_NEVER,		/* it may not be led to, nor may the first one */
+};
+
+/* Is what stands there a branch out of a part of a function that a compiler has put aside? */
+static bool is_in_part(unsigned long addr)
+{
+	char name[KSYM_NAME_LEN];
+
+	jifl_ksym_name(addr, name, sizeof(name));
+	return strstr(name, ".cold");
+}
+
+/* Something at `from` leads to `to`. */
+static void refuse(const struct asked *a, unsigned long from, unsigned long to, enum lead lead)
 {
 	u32 k;
 
 	if (to - a->low >= a->span)
 		return;
 	/* Those that begin there, or before. */
-	k = jifl_first(i, a->n, a->jumps[i]->begin <= to);
-	while (k-- && to - a->jumps[k]->begin < JIFL_JUMP_MAX)
-		if (to - a->jumps[k]->begin < a->jumps[k]->len &&
-		    (first || to != a->jumps[k]->begin))
-			a->jumps[k]->refused = true;
+	k = jifl_first(i, a->n, a->jumps[i]->function <= to);
+	while (k-- && to - a->jumps[k]->function < ENDBR_INSN_SIZE + JIFL_JUMP_MAX) {
+		struct jifl_jump *j = a->jumps[k];
+
+		if (to == j->function || to == j->begin)
+			j->looped |= lead == LEAD_LOOP ||
+				     (lead == LEAD_JUMP && is_in_part(from));
+		if (to - j->begin < j->len)
+			j->refused |= lead == LEAD_NEVER || to != j->begin;
+	}
 }
 
 /* Is the byte before an offset of four bytes the end of a branch's opcode, or may it be one? */
@@ -182,7 +214,8 @@ static void check_text(const struct asked *a, unsigned long from, unsigned long 
 		memcpy(&rel, p + 1, sizeof(rel));
 		to = (unsigned long)p + CALL_INSN_SIZE + rel;
 		if (to - a->low < a->span && is_opcode(p))
-			refuse(a, to, false);
+			refuse(a, (unsigned long)p, to,
+			       *p == CALL_INSN_OPCODE ? LEAD_CALL : LEAD_JUMP);
 		if (!((unsigned long)p & (PAGE_SIZE - 1)))
 			cond_resched();
 	}
@@ -192,16 +225,16 @@ static void check_fixups(const struct asked *a, const struct exception_table_ent
 			 const struct exception_table_entry *end)
 {
 	for (; x < end; x++) {
-		refuse(a, (unsigned long)&x->insn + x->insn, true);
-		refuse(a, (unsigned long)&x->fixup + x->fixup, false);
+		refuse(a, 0, (unsigned long)&x->insn + x->insn, LEAD_NEVER);
+		refuse(a, 0, (unsigned long)&x->fixup + x->fixup, LEAD_LOOP);
 	}
 }
 
 static void check_keys(const struct asked *a, struct jump_entry *e, const struct jump_entry *end)
 {
 	for (; e < end; e++) {
-		refuse(a, jump_entry_code(e), true);
-		refuse(a, jump_entry_target(e), false);
+		refuse(a, 0, jump_entry_code(e), LEAD_NEVER);
+		refuse(a, 0, jump_entry_target(e), LEAD_LOOP);
 	}
 }
 
@@ -273,7 +306,7 @@ static void check_alike(struct jifl_jump **jumps, u32 n)
 	const struct module *mod = module_of(jumps[0]);
 
 	sort(jumps, n, sizeof(*jumps), compare, NULL);
-	a.low = jumps[0]->begin;
+	a.low = jumps[0]->function;
 	a.span = jumps[n - 1]->begin + JIFL_JUMP_MAX - a.low;
 	if (mod)
 		check_module(&a, mod);
@@ -283,35 +316,44 @@ static void check_alike(struct jifl_jump **jumps, u32 n)
 
 /* --- what the kernel changes ------------------------------------------------------------------ */
 
-/* Step 5. A kprobe that is switched off changes no text. */
-static void check_kprobes(struct jifl_jump **jumps, u32 n)
+static bool has_kprobe(const struct jifl_jump *j)
 {
-	const size_t most = n * JIFL_JUMP_INSNS;
-	struct kprobe *all = JIFL_ALLOC(kvcalloc(most, sizeof(*all), GFP_KERNEL));
-	struct kprobe **list = JIFL_ALLOC(kvcalloc(most, sizeof(*list), GFP_KERNEL));
-	u32 i, k, made = 0;
+	bool found = false;
+	u32 i;
 
-	for (i = 0; i < n; i++)
-		for (k = 0; k < jumps[i]->n && !jumps[i]->refused; k++) {
-			struct kprobe *kp = all ? &all[made] : NULL;
+	preempt_disable();
+	for (i = 0; i < j->len; i++)
+		found |= jifl_import(get_kprobe)((void *)(j->begin + i)) != NULL;
+	preempt_enable();
+	return found;
+}
 
-			if (!kp || !list) {
-				jumps[i]->refused = true;
-				break;
-			}
-			kp->addr = (kprobe_opcode_t *)(jumps[i]->begin + jumps[i]->from[k]);
-			kp->flags = KPROBE_FLAG_DISABLED;
-			if (register_kprobe(kp)) {
-				jumps[i]->refused = true;
-				*kp = (struct kprobe){};
-			} else {
-				list[made++] = kp;
-			}
-			cond_resched();
-		}
-	unregister_kprobes(list, made);
-	kvfree(list);
-	kvfree(all);
+static bool is_blacklisted(unsigned long addr)
+{
+	unsigned long flags;
+	bool is;
+
+	local_irq_save(flags);
+	is = jifl_blacklist_has(addr);
+	local_irq_restore(flags);
+	return is;
+}
+
+/* Step 5. The kernel's list of modules with alternatives is under text_mutex. */
+static void check_reserved(struct jifl_jump **jumps, u32 n)
+{
+	u32 i;
+
+	jifl_poke_lock();
+	for (i = 0; i < n; i++) {
+		void *first = (void *)jumps[i]->begin, *last = first + jumps[i]->len - 1;
+
+		jumps[i]->refused |= has_kprobe(jumps[i]) || is_blacklisted(jumps[i]->begin) ||
+				     jifl_import(static_call_text_reserved)(first, last) ||
+				     jifl_import(alternatives_text_reserved)(first, last);
+		cond_resched();
+	}
+	jifl_poke_unlock();
 }
 
 void jifl_jumps_check(struct jifl_jump **jumps, u32 n)
@@ -322,5 +364,5 @@ void jifl_jumps_check(struct jifl_jump **jumps, u32 n)
 		k = gather(jumps + i, n - i);
 		check_alike(jumps + i, k);
 	}
-	check_kprobes(jumps, n);
+	check_reserved(jumps, n);
 }

@@ -39,20 +39,6 @@ void jifl_jump_remove(struct jifl_jump *j)
 	WRITE_ONCE(njumps, njumps - 1);
 }
 
-struct jifl_jump *jifl_jump_next(struct jifl_jump *last)
-{
-	struct jifl_jump *j;
-	bool behind = !last;
-	int i;
-
-	hash_for_each(jumps, i, j, node) {
-		if (behind)
-			return j;
-		behind = j == last;
-	}
-	return NULL;
-}
-
 /* Those that may have bytes in [from, end). */
 #define for_each_jump(j, part, from, end) \
 	for ((part) = ((from) - (JIFL_JUMP_MAX - 1)) >> PART_SHIFT; \
@@ -68,6 +54,11 @@ static struct jifl_jump *find(unsigned long addr)
 		if (addr - j->begin < j->len)
 			return j;
 	return NULL;
+}
+
+struct jifl_jump *jifl_jump_of(unsigned long addr)
+{
+	return find(addr);
 }
 
 struct jifl_jump *jifl_jump_at(unsigned long addr)
@@ -110,9 +101,12 @@ unsigned long jifl_jump_native(unsigned long addr)
 	return addr;
 }
 
+/* At a jump's beginning it is a call, which comes to the door. */
 u64 jifl_host_native(jifl_orig addr)
 {
-	return jifl_jump_native(addr.v);
+	const struct jifl_jump *j = find(addr.v);
+
+	return j && j->begin == addr.v ? addr.v : jifl_jump_native(addr.v);
 }
 
 void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
@@ -133,7 +127,7 @@ void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
 		}
 }
 
-void jifl_jump_changes(unsigned long addr)
+void jifl_jump_changes(unsigned long addr, u8 first)
 {
 	struct jifl_jump *j;
 	u32 *straight;
@@ -141,7 +135,8 @@ void jifl_jump_changes(unsigned long addr)
 	preempt_disable();
 	j = find(addr);
 	if (j && j->begin == addr) {
-		WRITE_ONCE(j->taken, true);
+		/* When a kprobe goes the jump is written again. */
+		WRITE_ONCE(j->taken, first != j->new[0]);
 		/* Pairs with the barrier of whoever writes *straight, and then looks at taken. */
 		smp_mb();
 		straight = READ_ONCE(j->straight);

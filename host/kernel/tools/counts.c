@@ -48,12 +48,14 @@ static void jifl_counts_insns(struct ir_block *b, void *arg)
 static u32 jifl_counts_skips(const struct jifl_session *s, const struct jifl_target *t,
 			     struct ir_insert *entry)
 {
+	const u32 skipped = jifl_count_skipped(t);
+
 	*entry = (struct ir_insert){
 		.kind = IR_INSERT_ADD,
 		.cell = jifl_cpu_operand(lanes[s->lane].count),
-		.imm = jifl_count_skipped(t),
+		.imm = skipped,
 	};
-	return 1;
+	return skipped ? 1 : 0;
 }
 
 /* The number of repetitions is what rcx loses: its value before, less what is left after. */
@@ -87,7 +89,9 @@ static void jifl_counts_repeats(struct ir_block *b, void *arg)
 static void jifl_counts_blocks(struct ir_block *b, void *arg)
 {
 	jifl_count_attribute(arg);
-	jifl_counts_insert(b, arg, 1);
+	/* The rest of that block follows. */
+	if (!b->in_piece)
+		jifl_counts_insert(b, arg, 1);
 }
 
 /* --- the tools ---------------------------------------------------------------------- */

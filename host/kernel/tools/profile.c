@@ -201,17 +201,19 @@ static void jifl_profile_instrument(struct ir_block *b, void *arg)
 static struct jifl_profile_name jifl_profile_skipped(const struct jifl_target *t)
 {
 	static const u8 site[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };	/* ftrace's nop */
-	const u32 skipped = jifl_function_skipped(t), before = skipped - sizeof(site);
+	const u32 skipped = jifl_target_skipped(t);
+	const u32 nsite = t->kind == JIFL_TARGET_FUNCTION ? sizeof(site) : 0;
+	const u32 before = skipped - nsite;
 	u32 hash = JIFL_BLOCK_HASH_START;
 
 	hash = jifl_block_hash_bytes(hash, (const u8 *)(unsigned long)t->id, before);
 	return (struct jifl_profile_name){
 		.block = {
 			.orig = (u32)t->id,
-			.hash = jifl_block_hash_bytes(hash, site, sizeof(site)),
+			.hash = jifl_block_hash_bytes(hash, site, nsite),
 			.src_len = skipped,
 		},
-		.insns = before ? 2 : 1,
+		.insns = jifl_count_skipped(t),
 		.branch = JIFL_PROFILE_NO_BRANCH,
 	};
 }
@@ -221,8 +223,11 @@ static u32 jifl_profile_skips(const struct jifl_session *s, const struct jifl_ta
 {
 	const struct jifl_profile_name name = jifl_profile_skipped(t);
 	struct jifl_profile *p = s->tool_data;
-	u64 *counters = jifl_profile_counters(p, &name);
+	u64 *counters;
 
+	if (!jifl_target_skipped(t))
+		return 0;
+	counters = jifl_profile_counters(p, &name);
 	if (!counters) {
 		atomic64_inc(&p->refused);
 		return 0;
@@ -236,7 +241,7 @@ static void jifl_profile_entry(struct jifl_aim *aim, struct ir_insert *entry, u3
 			       struct ir_insert *exit, u32 *nexit)
 {
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
-	if (aim->target->kind == JIFL_TARGET_FUNCTION)
+	if (aim->target->kind != JIFL_TARGET_SYSCALL)
 		*nentry += jifl_profile_skips(aim->session, aim->target, entry + *nentry);
 }
 

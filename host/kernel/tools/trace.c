@@ -134,9 +134,11 @@ static u32 jifl_trace_skips(const struct jifl_session *s, const struct jifl_targ
 {
 	u32 n = 0;
 
+	if (!jifl_target_skipped(t))
+		return 0;
 	entry[n++] = jifl_trace_entered(s);
 	entry[n++] = jifl_trace_record((u32)t->id, NULL);
-	if (s->flags & JIFL_FLAG_VALUES)
+	if (s->flags & JIFL_FLAG_VALUES && t->kind == JIFL_TARGET_FUNCTION)
 		entry[n++] = jifl_trace_record(JIFL_RECORD_ARGUMENTS, jifl_trace_arguments);
 	if (s->flags & JIFL_FLAG_CLOCK)
 		entry[n++] = jifl_trace_record(JIFL_RECORD_ENTERED, jifl_trace_tsc);
@@ -147,7 +149,7 @@ static void jifl_trace_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 
 			     struct ir_insert *exit, u32 *nexit)
 {
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
-	if (aim->target->kind == JIFL_TARGET_FUNCTION)
+	if (aim->target->kind != JIFL_TARGET_SYSCALL)
 		*nentry += jifl_trace_skips(aim->session, aim->target, entry + *nentry);
 }
 

@@ -131,7 +131,7 @@ def names():
 def refusals():
     """What cannot be a target is refused with its cause; nothing is instrumented then."""
     for target, cause in (("vfs_read", "a target is fn:NAME"), ("fn:no_such_function", "no such function"),
-                          ("fn:__schedule", "__schedule: "), ("fn:contexts_bare", "it has no call of the tracer")):
+                          ("fn:__schedule", "__schedule: "), ("fn:contexts_again", "it has no call of the tracer")):
         (PARAMETERS / "target").write_text(target)
         mark = log_mark()
         end = run("jifl", "start", "targets")

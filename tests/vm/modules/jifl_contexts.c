@@ -24,6 +24,7 @@
 #include <linux/workqueue.h>
 
 #include "contexts.h"
+#include "bare.h"
 #include "work.h"
 #include "idle.h"
 #include "calls.h"
@@ -263,18 +264,16 @@ static struct context contexts[] = {
 	{ "steps", run_steps },
 	{ "slot", run_slot },
 	{ "leave", run_leave },
-	{ "bare-task", run_task, .bare = true },
+	BARE_CONTEXTS,
 	{ "slow", run_bare },
 	{ "looped", run_bare },
 	{ "hook", run_bare },
 	{ "unhook", run_bare },
-	{ "bare-timer", run_timer, .bare = true },
 	{ "cut", run_cut },
 	{ "checks", run_task, .checks = true },
 	{ "checks-timer", run_timer, .checks = true },
 	{ "checks-irq-work", run_irq_work, .checks = true },
 	{ "checks-nested", run_nested, .checks = true },
-	{ "bare-irq-work", run_irq_work, .bare = true },
 };
 
 static DEFINE_MUTEX(one);

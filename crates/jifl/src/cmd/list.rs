@@ -5,14 +5,13 @@ use clap::Args;
 
 use crate::base::exit::{DONE, Failure};
 use crate::base::glob;
-use crate::kernel::functions::{Function, Functions, Selection, without_site};
+use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
 use crate::session::files::{self, Files};
 use crate::session::kinds::{self, Kind, Named};
 use crate::show::output;
 use crate::show::table::table;
-use crate::show::text::grouped;
 
 /// Without a pattern.
 const EVERYTHING: &str = "*";
@@ -20,8 +19,9 @@ const EVERYTHING: &str = "*";
 /// Arguments of `jifl list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of functions it lists those with an ftrace site, at which a function is entered. The module refuses a
-few of them when a session starts: code that it needs itself, or that the kernel forbids to probe.
+Functions are entered at their ftrace site, or, where they have none, by a jump in place of their
+first instructions. Some are refused when a session starts: where no jump can stand, code that the
+module needs itself, and what the kernel forbids to probe.
 
 Examples:
   jifl list 'sys:*at'
@@ -84,39 +84,22 @@ fn syscalls(glob: &str) -> Result<Vec<Vec<String>>, Failure> {
 fn functions(pattern: &Pattern) -> Result<Vec<Vec<String>>, Failure> {
     let functions = Functions::of_kernel();
     functions.need_addresses(pattern.word())?;
-    let selection = functions.select(pattern);
-    if selection.found.is_empty() {
-        return Err(Failure::failed(functions.none(pattern, &selection)));
+    let found = functions.select(pattern);
+    if found.is_empty() {
+        return Err(Failure::failed(functions.unknown(pattern)));
     }
-    note_without_site(&selection);
     let prefix = match pattern.is_module() {
         true => "fn:",
         false => pattern.prefix(),
     };
-    Ok(rows(&selection.found, prefix))
+    Ok(rows(&functions, &found, prefix))
 }
 
 fn of_files(of: &Files) -> Result<Vec<Vec<String>>, Failure> {
     let functions = Functions::of_kernel();
     functions.need_addresses(of.word())?;
-    let all = files::functions(of, &functions)?;
-    let selection = functions.selection(all.into_iter());
-    if selection.found.is_empty() {
-        let number = selection.without_site.len();
-        return Err(Failure::failed(without_site(of.word(), number)));
-    }
-    note_without_site(&selection);
-    Ok(rows(&selection.found, "fn:"))
-}
-
-fn note_without_site(selection: &Selection) {
-    let others = selection.without_site.len() as u64;
-    if others > 0 {
-        output::note(&format!(
-            "jifl: {} more functions match, and have no ftrace site",
-            grouped(others)
-        ));
-    }
+    let found = files::functions(of, &functions)?;
+    Ok(rows(&functions, &found, "fn:"))
 }
 
 fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
@@ -134,10 +117,17 @@ fn named(kind: Kind, word: &str) -> Result<Vec<Vec<String>>, Failure> {
     Ok(lines)
 }
 
-fn rows(functions: &[Function], prefix: &str) -> Vec<Vec<String>> {
-    let mut all = vec![vec!["TARGET".to_owned(), "ADDRESS".to_owned()]];
-    let row = |one: &Function| vec![one.behind(prefix), format!("{:#x}", one.address)];
-    all.extend(functions.iter().map(row));
+fn rows(functions: &Functions, found: &[Function], prefix: &str) -> Vec<Vec<String>> {
+    let mut all = vec![["TARGET", "ADDRESS", "ENTERED"].map(str::to_owned).into()];
+    let row = |one: &Function| {
+        let by = match functions.may_have_site(one) {
+            true => "site",
+            false => "jump",
+        };
+        let address = format!("{:#x}", one.address);
+        vec![one.behind(prefix), address, by.to_owned()]
+    };
+    all.extend(found.iter().map(row));
     all
 }
 
@@ -169,13 +159,15 @@ mod tests {
 
     #[test]
     fn functions_are_listed_as_they_are_given() {
-        let pattern = Pattern::parse("mod:nfs").unwrap();
-        let found = sample().select(&pattern).found;
+        let functions = sample();
+        let found = |word| functions.select(&Pattern::parse(word).unwrap());
         let expected = [
-            ["TARGET", "ADDRESS"],
-            ["fn:read_page@nfs", "0x3000"],
-            ["fn:twice@nfs", "0x3040"],
+            ["TARGET", "ADDRESS", "ENTERED"],
+            ["fn:read_page@nfs", "0x3000", "site"],
+            ["fn:twice@nfs", "0x3040", "site"],
         ];
-        assert_eq!(rows(&found, "fn:"), expected);
+        assert_eq!(rows(&functions, &found("mod:nfs"), "fn:"), expected);
+        let bare = ["fn:vfs_bare", "0x1080", "jump"];
+        assert_eq!(rows(&functions, &found("fn:vfs_bare"), "fn:")[1], bare);
     }
 }

@@ -20,10 +20,11 @@ use super::pattern::{Pattern, is_part, source_name};
 use super::symbols::Symbols;
 use crate::base::exit::Failure;
 use crate::base::nearest::nearest;
-use crate::show::text::grouped;
 
 /// Where tracefs is mounted.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The module that entries of sessions lead through.
+const OWN: &str = "jifl";
 /// A site stands behind the endbr64 of its function, if it has one.
 const ENDBR64: u64 = 4;
 
@@ -125,15 +126,6 @@ impl Sites {
             }
         }
     }
-}
-
-/// What a pattern means.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Functions that have an ftrace site, or may have one, in order of their addresses.
-    pub found: Vec<Function>,
-    /// Functions that match, and have no ftrace site.
-    pub without_site: Vec<Function>,
 }
 
 /// All functions, in order of their addresses.
@@ -284,37 +276,23 @@ impl Functions {
         self.sites.may_be_in(function)
     }
 
-    /// The functions that a pattern means. A function with several names is found by each, and
-    /// once.
-    pub fn select(&self, pattern: &Pattern) -> Selection {
+    /// The functions that a pattern means, in order of their addresses. A function with several
+    /// names is found by each, and once. This project's own are none.
+    pub fn select(&self, pattern: &Pattern) -> Vec<Function> {
         let mut matching: BTreeMap<u64, &Function> = BTreeMap::new();
-        let all = self.all.iter();
+        let all = self.all.iter().filter(|one| one.unit() != OWN);
         for function in all.filter(|one| pattern.matches(&one.name, one.unit())) {
             matching.entry(function.address).or_insert(function);
         }
-        self.selection(matching.into_values().cloned())
-    }
-
-    /// These functions, by whether they have a site.
-    pub fn selection(&self, all: impl Iterator<Item = Function>) -> Selection {
-        let (found, without_site) = all.partition(|one| self.sites.may_be_in(one));
-        Selection {
-            found,
-            without_site,
-        }
-    }
-
-    /// That a pattern means no function that can be entered, in one line.
-    pub fn none(&self, pattern: &Pattern, selection: &Selection) -> String {
-        match selection.without_site.len() {
-            0 => self.unknown(pattern),
-            number => without_site(pattern.word(), number),
-        }
+        matching.into_values().cloned().collect()
     }
 
     /// That a pattern means no function, in one line, with what may be meant.
-    fn unknown(&self, pattern: &Pattern) -> String {
+    pub fn unknown(&self, pattern: &Pattern) -> String {
         let word = pattern.word();
+        if pattern.module() == Some(OWN) {
+            return format!("{word}: JIFL needs its own functions itself");
+        }
         let modules: BTreeSet<&str> = self.all.iter().map(Function::unit).collect();
         if let Some(module) = pattern.module() {
             if !modules.iter().any(|known| pattern.matches_module(known)) {
@@ -346,15 +324,6 @@ impl Functions {
         let hint = list(near, "`jifl list 'fn:*'` shows all");
         format!("{word}: {what}{hint}")
     }
-}
-
-/// That a word means so many functions, and none that can be entered, in one line.
-pub fn without_site(word: &str, number: usize) -> String {
-    let (matching, have) = match number {
-        1 => ("1 function matches".to_owned(), "has"),
-        n => (format!("{} functions match", grouped(n as u64)), "have"),
-    };
-    format!("{word}: {matching}, and {have} no ftrace site, at which a function is entered")
 }
 
 /// The end of a line that says that a name is unknown.
@@ -410,34 +379,39 @@ pub mod tests {
         }
     }
 
-    fn names(functions: &Functions, word: &str) -> (Vec<String>, usize) {
-        let selection = functions.select(&Pattern::parse(word).unwrap());
-        let found = selection.found.iter();
-        (
-            found.map(Function::target).collect(),
-            selection.without_site.len(),
-        )
+    fn names(functions: &Functions, word: &str) -> Vec<String> {
+        let found = functions.select(&Pattern::parse(word).unwrap());
+        found.iter().map(Function::target).collect()
+    }
+
+    /// Those of the functions that may have a site.
+    fn with_site(functions: &Functions, word: &str) -> Vec<String> {
+        let mut found = functions.select(&Pattern::parse(word).unwrap());
+        found.retain(|one| functions.may_have_site(one));
+        found.iter().map(Function::target).collect()
     }
 
     #[test]
     fn names_globs_and_modules() {
         let all = sample();
-        for (word, expected, without) in [
-            ("fn:vfs_read", &["fn:vfs_read"][..], 0),
-            ("fn:vfs_write", &["fn:vfs_write.isra.0"], 0),
-            ("fn:vfs_*", &["fn:vfs_read", "fn:vfs_write.isra.0"], 1),
-            ("fn:vfs_bare", &[], 1),
-            ("fn:twice", &["fn:twice", "fn:twice", "fn:twice@nfs"], 0),
-            ("fn:twice@vmlinux", &["fn:twice", "fn:twice"], 0),
-            ("fn:known_too", &["fn:known_too"], 0),
-            ("fn:known*", &["fn:known"], 0),
-            ("mod:nfs", &["fn:read_page@nfs", "fn:twice@nfs"], 0),
-            ("fn:made", &[], 0),
-            ("fn:vfs_data", &[], 0),
-            ("fn:vfs_read.cold", &[], 0),
+        for (word, expected) in [
+            ("fn:vfs_read", &["fn:vfs_read"][..]),
+            ("fn:vfs_write", &["fn:vfs_write.isra.0"]),
+            (
+                "fn:vfs_*",
+                &["fn:vfs_read", "fn:vfs_write.isra.0", "fn:vfs_bare"],
+            ),
+            ("fn:vfs_bare", &["fn:vfs_bare"]),
+            ("fn:twice", &["fn:twice", "fn:twice", "fn:twice@nfs"]),
+            ("fn:twice@vmlinux", &["fn:twice", "fn:twice"]),
+            ("fn:known_too", &["fn:known_too"]),
+            ("fn:known*", &["fn:known"]),
+            ("mod:nfs", &["fn:read_page@nfs", "fn:twice@nfs"]),
+            ("fn:made", &[]),
+            ("fn:vfs_data", &[]),
+            ("fn:vfs_read.cold", &[]),
         ] {
-            let expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(names(&all, word), (expected, without), "{word}");
+            assert_eq!(names(&all, word), expected, "{word}");
         }
     }
 
@@ -449,19 +423,11 @@ pub mod tests {
             ..all
         };
         // Which of both has the site, the name does not tell.
-        assert_eq!(names(&by_name, "fn:twice@vmlinux").0.len(), 2);
-        assert_eq!(names(&by_name, "fn:known"), (vec!["fn:known".into()], 0));
-        assert_eq!(
-            names(&by_name, "fn:twice*"),
-            (vec!["fn:twice".to_owned(); 2], 1)
-        );
-        let unknown = of("");
-        assert_eq!(names(&unknown, "fn:vfs_*").0.len(), 3);
-        let one = of("10c0 twice\n");
-        let found = one
-            .select(&Pattern::parse("fn:twice@vmlinux").unwrap())
-            .found;
-        assert_eq!((found.len(), found[0].address), (1, 0x10c0));
+        assert_eq!(with_site(&by_name, "fn:twice*"), ["fn:twice"; 2]);
+        assert_eq!(with_site(&by_name, "fn:known"), ["fn:known"]);
+        assert_eq!(with_site(&sample(), "fn:vfs_bare"), [""; 0]);
+        assert_eq!(with_site(&of(""), "fn:vfs_*").len(), 3);
+        assert_eq!(with_site(&of("10c0 twice\n"), "fn:twice@vmlinux").len(), 1);
         assert!(matches!(Sites::addresses("0 f\n0 g\n"), Sites::Unknown));
     }
 
@@ -483,6 +449,7 @@ pub mod tests {
             ("mod:nfsd", "the nearest are mod:nfs"),
             ("mod:zzzz", "lsmod"),
             ("fn:vfs_read.cold", "a part of a function"),
+            ("mod:jifl", "itself"),
         ] {
             let message = all.unknown(&Pattern::parse(word).unwrap());
             assert!(message.contains(hint), "{word}: {message}");
@@ -505,7 +472,7 @@ pub mod tests {
         ));
         let of = |words: &[&str]| -> Vec<String> {
             let patterns = words.iter().map(|word| Pattern::parse(word).unwrap());
-            let found = patterns.flat_map(|pattern| all.select(&pattern).found);
+            let found = patterns.flat_map(|pattern| all.select(&pattern));
             let found: Vec<Function> = found.collect();
             let parts = all.parts(found.iter()).into_iter();
             parts.map(|part| part.behind("")).collect()

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use jifl_sys::abi::{
     Action, Code, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
-    REFUSALS, REFUSED_SITE, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop,
-    TARGET_FUNCTION, TargetSpec,
+    REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop, TARGET_FUNCTION,
+    TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Lists, Request};
 use rustix::io::Errno;
@@ -54,8 +54,6 @@ pub struct Session {
     pub splices: Vec<Splice>,
     /// The programs of these places.
     pub programs: Programs,
-    /// Functions that patterns match, and that are not in the list, as they have no ftrace site.
-    pub without_site: usize,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
     /// each.
     pub unfit: BTreeMap<&'static str, u64>,
@@ -85,7 +83,6 @@ impl Session {
             of_threads: false,
             splices: Vec::new(),
             programs: Programs::default(),
-            without_site: 0,
             unfit: BTreeMap::new(),
         }
     }
@@ -93,7 +90,6 @@ impl Session {
     /// A session of this kind, about all tasks, and about what was selected.
     pub fn of(kind: Kind, flags: u32, selected: Selected) -> Session {
         let mut session = Session::new(kind, flags, selected.targets);
-        session.without_site = selected.without_site;
         if let Some(comm) = selected.threads {
             session.of_threads = true;
             session.start.filters |= FILTER_COMM;
@@ -297,9 +293,6 @@ impl Session {
                 0 => functions.entered += 1,
                 reason => *left_out.entry(reason).or_default() += 1,
             }
-        }
-        if self.without_site > 0 {
-            *left_out.entry(REFUSED_SITE).or_default() += self.without_site as u64;
         }
         let left_out = left_out.into_iter();
         functions.left_out = left_out
@@ -565,6 +558,7 @@ mod tests {
     use super::*;
     use crate::kernel::functions::tests::sample;
     use crate::session::fake::Fake;
+    use jifl_sys::abi::REFUSED_SITE;
 
     fn session_of(numbers: &[u32]) -> Session {
         let targets = numbers.iter().copied().map(Target::Syscall);
@@ -649,12 +643,13 @@ mod tests {
     fn functions_that_cannot_be_entered_are_left_out_or_refused() {
         let fake = Fake::default();
         fake.add_function(0x1010, 5);
-        fake.state().refusals.insert(0x1054 - 4, REFUSED_SITE);
+        for address in [0x1050, 0x1080] {
+            fake.state().refusals.insert(address, REFUSED_SITE);
+        }
         let session = session_of_functions(&["fn:vfs_*", "sys:read"]);
         let (report, ()) = measure(&fake, session, &Table::all(), |_| ()).unwrap();
         let functions = report.functions.unwrap();
         assert_eq!(functions.entered, 1);
-        // One by the module, one that is known to have no site.
         let reason = REFUSALS[REFUSED_SITE as usize].to_owned();
         assert_eq!(functions.left_out, [(reason, 2)]);
         assert_eq!(report.rows.len(), 1);

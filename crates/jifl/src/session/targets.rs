@@ -15,7 +15,7 @@ use jifl_sys::abi::{
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::base::nearest::nearest;
-use crate::kernel::functions::{self, Function, Functions, Selection};
+use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::Pattern;
 use crate::kernel::syscalls::Table;
 use crate::session::files::Files;
@@ -214,8 +214,6 @@ pub fn functions(targets: &[Target], table: &Table) -> BTreeMap<u32, String> {
 pub struct Selected {
     /// The targets, each once.
     pub targets: Vec<Target>,
-    /// Functions that patterns match, and that have no ftrace site.
-    pub without_site: usize,
     /// The targets are threads, whose names are like this: the module's filter by names.
     pub threads: Option<[u8; COMM_MAX]>,
     /// What compilers have put aside of the functions.
@@ -253,7 +251,6 @@ pub fn select(
         functions: kernel.functions(),
         confirmed,
         targets: BTreeMap::new(),
-        without_site: 0,
     };
     found.functions.need_addresses(of_functions[0].0)?;
     for (word, read) in &of_functions {
@@ -273,7 +270,6 @@ pub fn select(
             Word::CalledBy => found.add_called_by(word)?,
         }
     }
-    selected.without_site = found.without_site;
     let functions = found.targets.values().map(|target| &target.function);
     selected.parts = found
         .functions
@@ -337,7 +333,6 @@ struct Found {
     functions: Functions,
     confirmed: bool,
     targets: BTreeMap<u64, FunctionTarget>,
-    without_site: usize,
 }
 
 impl Found {
@@ -364,12 +359,12 @@ impl Found {
 
     /// Adds what a pattern means, or with a condition some calls of that.
     fn add(&mut self, pattern: &Pattern, condition: Option<Condition>) -> Result<(), Failure> {
-        let selection = self.functions.select(pattern);
-        if selection == Selection::default() {
-            return Err(Failure::usage(self.functions.none(pattern, &selection)));
+        let found = self.functions.select(pattern);
+        if found.is_empty() {
+            return Err(Failure::usage(self.functions.unknown(pattern)));
         }
-        let (found, may_be_left_out) =
-            self.enterable(pattern.word(), pattern.is_glob(), selection)?;
+        self.check_number(pattern.word(), found.len())?;
+        let may_be_left_out = pattern.is_glob() || found.len() > 1;
         for function in found {
             let called = condition.map(|_| function.behind(pattern.prefix()));
             self.add_one(function, called, condition, may_be_left_out)?;
@@ -380,36 +375,20 @@ impl Found {
     /// Adds the functions that have code of source files.
     fn add_files(&mut self, files: &Files, kernel: &impl Kernel) -> Result<(), Failure> {
         let all = kernel.of_files(files, &self.functions)?;
-        let selection = self.functions.selection(all.into_iter());
-        let (found, may_be_left_out) = self.enterable(files.word(), files.is_glob(), selection)?;
-        for function in found {
+        self.check_number(files.word(), all.len())?;
+        let may_be_left_out = files.is_glob() || all.len() > 1;
+        for function in all {
             self.add_one(function, None, None, may_be_left_out)?;
         }
         Ok(())
     }
 
-    /// Those of the functions of a word that can be entered, and whether each may be left out.
-    /// `is_glob`: the word means whatever matches.
-    fn enterable(
-        &mut self,
-        word: &str,
-        is_glob: bool,
-        mut selection: Selection,
-    ) -> Result<(Vec<Function>, bool), Failure> {
-        if selection.found.is_empty() && !is_glob {
-            // The module knows best what is against a function that is named.
-            selection.found.append(&mut selection.without_site);
+    /// Refuses that a word means very many functions, unless that was confirmed.
+    fn check_number(&self, word: &str, number: usize) -> Result<(), Failure> {
+        match number > UNCONFIRMED && !self.confirmed {
+            true => Err(Failure::usage(many(word, number))),
+            false => Ok(()),
         }
-        let number = selection.found.len();
-        let others = selection.without_site.len();
-        if number == 0 {
-            return Err(Failure::usage(functions::without_site(word, others)));
-        }
-        if number > UNCONFIRMED && !self.confirmed {
-            return Err(Failure::usage(many(word, number)));
-        }
-        self.without_site += others;
-        Ok((selection.found, is_glob || number > 1))
     }
 
     /// Adds what a word of such a kind means.
@@ -419,10 +398,6 @@ impl Found {
         let may_be_left_out = found.len() > 1;
         for one in found {
             let Ok(function) = one.function else { continue };
-            if may_be_left_out && !self.functions.may_have_site(&function) {
-                self.without_site += 1;
-                continue;
-            }
             let called = format!("{}{}", kind.prefix(), one.name);
             self.add_one(function, Some(called), one.condition, may_be_left_out)?;
         }
@@ -635,24 +610,24 @@ mod tests {
             ("sys:read", false),
             ("fn:vfs_read", false),
             ("fn:vfs_write.isra.0", true),
+            ("fn:vfs_bare", true),
             ("fn:twice", true),
             ("fn:twice", true),
             ("fn:read_page@nfs", true),
             ("fn:twice@nfs", true),
         ];
         assert_eq!(shown, expected.map(|(name, out)| (name.to_owned(), out)));
-        assert_eq!(selected.without_site, 1);
         let names = names(&selected.targets, &Table::all());
-        let expected = ["read", "vfs_read", "vfs_write.isra.0", "twice#1", "twice#2"];
-        assert_eq!(names[..5], expected);
-        assert_eq!(names[5..], ["read_page", "twice"]);
+        let expected = ["read", "vfs_read", "vfs_write.isra.0", "vfs_bare"];
+        assert_eq!(names[..4], expected);
+        assert_eq!(names[4..], ["twice#1", "twice#2", "read_page", "twice"]);
     }
 
     #[test]
     fn functions_are_refused_in_one_line_each() {
         for (target, hint) in [
             ("fn:vfs_reed", "the nearest are fn:vfs_read"),
-            ("fn:vfs_bar*", "1 function matches, and has no ftrace site"),
+            ("fn:vfs_bax*", "matches no function"),
             ("mod:zzzz", "no module zzzz"),
             ("vfs_read", "fn:NAME"),
         ] {

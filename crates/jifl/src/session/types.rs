@@ -221,7 +221,7 @@ mod tests {
         let mut several = session(&["fn:vfs_*", "mod:nfs"]);
         with(&mut several, Wanted::Named("count"), &known()).unwrap();
         assert_eq!(several.targets.len(), 1);
-        assert_eq!(several.unfit.values().sum::<u64>(), 3);
+        assert_eq!(several.unfit.values().sum::<u64>(), 4);
         let mut pointers = session(&["fn:vfs_*", "mod:nfs"]);
         with(&mut pointers, Wanted::Pointer, &known()).unwrap();
         assert_eq!(values(&pointers), [target_bytes(8) | TARGET_OPTIONAL]);

@@ -149,7 +149,7 @@ static void jifl_lock_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *
 	const struct jifl_lock_slow *slow = jifl_lock_slow_at(aim->target->id);
 
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
-	if (aim->target->kind != JIFL_TARGET_FUNCTION || !slow || aim->target->id != slow->start)
+	if (!jifl_target_skipped(aim->target) || !slow || aim->target->id != slow->start)
 		return;
 	entry[*nentry] = (struct ir_insert){
 		.kind = IR_INSERT_CALL,

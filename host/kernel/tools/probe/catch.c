@@ -60,6 +60,9 @@
  *     (jifl_probe_meeting). What is counted are words of this CPU. The places of a breakpoint of
  *     the module's own have no programs and no plugin's functions. Those of one in a gate may: no
  *     program runs inside another one (act.c), and no plugin's function is called (call.c).
+ *  11. The block at a function's first instruction counts a call for other sessions
+ *     (session/nested.c, step 10). The door has decided about this call already. So the thread
+ *     stays native there, and goes on in the cache from the next breakpoint.
  *
  * An int3 in the gate of a jump (text/jump.h) is met as a breakpoint in the text is. The thread
  * came natively to the instruction, and has its registers. Where it stays native the gate has the
@@ -84,8 +87,10 @@
 #include "../../store/percpu.h"
 #include "../../run/dispatch.h"
 #include "../../call/levels.h"
+#include "../../call/tool.h"
 #include "../../call/whose.h"
 #include "../../enter/guard.h"
+#include "../../enter/target.h"
 #include "../../session/mix.h"
 #include "../../session/warm.h"
 #include "../../text/overlay.h"
@@ -209,13 +214,33 @@ static bool jifl_probe_is_alone(const struct jifl_breakpoint *b)
 	return jifl_overlay_is_own(b->address, &byte);
 }
 
+/*
+ * Step 11. Does a session without places have the function that begins there, behind its endbr64?
+ */
+static bool jifl_probe_is_called(const struct jifl_breakpoint *b)
+{
+	const struct jifl_target *t;
+	unsigned int lane;
+
+	if (b->kind != JIFL_BREAKPOINT_GATE)
+		return false;
+	t = jifl_notrace_entered_at(b->address);
+	for (lane = 0; t && lane < JIFL_LANES; lane++) {
+		const struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
+
+		if (aim && !aim->session->tool->places)
+			return true;
+	}
+	return false;
+}
+
 /* Where the thread goes on in the cache; 0: natively. For all sessions of the breakpoint. */
 static u64 jifl_probe_landing(const struct jifl_breakpoint *b, const struct pt_regs *regs)
 {
 	const enum jifl_level level = jifl_probe_level(regs);
 
 	if (!jifl_probe_may_enter(level) || jifl_mix_is_paused() || !jifl_probe_is_alone(b) ||
-	    !jifl_probe_are_whole(b))
+	    !jifl_probe_are_whole(b) || jifl_probe_is_called(b))
 		return 0;
 	return jifl_probe_any_block(b, level);
 }
@@ -299,7 +324,9 @@ u64 jifl_probe_meet(const struct jifl_breakpoint *b, struct pt_regs *regs)
 	if (this_cpu_inc_return(jifl_probe_meeting) == 1)
 		landing = jifl_probe_landing(b, regs);
 	for_each_site(site, b) {
-		atomic64_inc(&site->caught);
+		/* As jifl_probe_count_native: nothing before the session leads. */
+		if (READ_ONCE(site->owner->leads))
+			atomic64_inc(&site->caught);
 		if (landing)
 			atomic64_inc(&site->owner->moved);
 		if (!landing || (JIFL_HOST_PLANTED(sites_apart) && !jifl_probe_block(site)))

@@ -325,7 +325,7 @@ void jifl_int3_disarm(struct kprobe **leaving, u32 n)
 		struct jifl_breakpoint *b = container_of(leaving[i], struct jifl_breakpoint,
 							 probe[0]);
 
-		if (!b->is_armed)
+		if (b->kind != JIFL_BREAKPOINT_OWN || !b->is_armed)
 			continue;
 		jifl_int3_write(b->address, INT3_INSN_OPCODE, b->step.byte);
 		jifl_int3_number--;

@@ -57,7 +57,7 @@ struct jifl_breakpoint {
 	unsigned long address;
 	struct jifl_step step;		/* OWN */
 	u8 kind;			/* enum jifl_breakpoint_kind */
-	bool is_armed;			/* OWN: the int3 stands */
+	bool is_armed;			/* OWN, GATE: the int3 stands */
 	struct kprobe probe[];		/* KPROBE: one */
 };
 

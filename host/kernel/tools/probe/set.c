@@ -23,11 +23,12 @@
  * 4. A session is on the list before its breakpoint is registered, and before the byte is read. So
  *    no int3 is lifted between the two steps without the session's knowledge.
  * 5. Where a jump in place has replaced the instruction (text/jump.h), each native execution is one
- *    in the gate, behind an int3 that always stands there. That is the breakpoint: nothing is
- *    registered or written, nothing switches it off, and step 4 is the place in the table. The jump
- *    was there before the session looked (jifl_notrace_attach), and stays longer than its
- *    breakpoints do. A jump comes only where no other int3 stands (step 4 in the head of
- *    text/jump.c), so no breakpoint of another kind is at its instructions.
+ *    in the gate, behind a nop for which an int3 stands while the breakpoint is in the table. Each
+ *    processor has seen the int3 before the session starts, and the nop before the breakpoint
+ *    leaves the table. Nothing else writes there. The jump was there before the session looked
+ *    (jifl_notrace_attach), and stays longer than its breakpoints do. A jump comes only where no
+ *    other int3 stands (step 4 in the head of text/jump.c), so no breakpoint of another kind is at
+ *    its instructions.
  *
  * The list is written under jifl_session_mutex. It is read with preemption off, by the handler and
  * by jifl_probe_lifted. jifl_probe_clear waits for RCU after it has taken sites off their lists,
@@ -258,6 +259,50 @@ static int jifl_probe_join_all(struct jifl_probe *p, struct jifl_int3_walk *walk
 	return 0;
 }
 
+/* Breakpoints whose int3s are written together. */
+#define JIFL_PROBE_BATCH 32
+
+struct jifl_probe_batch {
+	unsigned long addresses[JIFL_PROBE_BATCH];
+	u32 n;
+};
+
+/* Step 5. b is NULL: those that were given before are written. */
+static void jifl_probe_arm_gate(struct jifl_probe_batch *batch, struct jifl_breakpoint *b,
+				bool armed)
+{
+	if (b && b->kind == JIFL_BREAKPOINT_GATE && b->is_armed != armed) {
+		batch->addresses[batch->n++] = b->address;
+		b->is_armed = armed;
+	}
+	if (batch->n && (!b || batch->n == JIFL_PROBE_BATCH)) {
+		if (!JIFL_HOST_PLANTED(gates_unarmed))
+			jifl_jump_arm(batch->addresses, batch->n, armed);
+		batch->n = 0;
+	}
+}
+
+static void jifl_probe_arm_gates(const struct jifl_probe *p)
+{
+	struct jifl_probe_batch batch = {};
+	u32 i;
+
+	for (i = 0; i < p->nsites; i++)
+		jifl_probe_arm_gate(&batch, p->sites[i].breakpoint, true);
+	jifl_probe_arm_gate(&batch, NULL, true);
+}
+
+static void jifl_probe_disarm_gates(struct kprobe **leaving, u32 n)
+{
+	struct jifl_probe_batch batch = {};
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		jifl_probe_arm_gate(&batch, container_of(leaving[i], struct jifl_breakpoint,
+							 probe[0]), false);
+	jifl_probe_arm_gate(&batch, NULL, false);
+}
+
 int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why)
 {
 	struct jifl_int3_walk walk = {};
@@ -275,6 +320,7 @@ int jifl_probe_set(struct jifl_probe *p, u32 *bad, enum jifl_splice_refusal *why
 	}
 	if (err)
 		return err;
+	jifl_probe_arm_gates(p);
 	for (i = 0; i < p->nsites; i++) {
 		struct jifl_probe_site *site = &p->sites[i];
 
@@ -339,10 +385,8 @@ static void jifl_probe_clear_sites(struct jifl_probe *p, bool all)
 		p->had_own |= b->kind == JIFL_BREAKPOINT_OWN;
 	}
 	jifl_int3_disarm(&p->leaving[others], p->nsites - others);
-	/*
-	 * No processor executes one of them from here on, or the kernel executes it again. An int3
-	 * in a gate is executed, and the thread goes on behind it.
-	 */
+	jifl_probe_disarm_gates(&p->leaving[others], p->nsites - others);
+	/* No processor executes one of them from here on, or the kernel executes it again. */
 	for (i = 0; i < n; i++)
 		jifl_probe_forget(p->leaving[i]);
 	for (i = others; i < p->nsites; i++)

@@ -15,6 +15,8 @@
 #include "../../search.h"
 #include "../../call/whose.h"
 #include "../../enter/target.h"
+#include "../../session/mix.h"
+#include "../../text/jump.h"
 #include "probe.h"
 #include "act.h"
 #include "calls.h"
@@ -128,20 +130,45 @@ static int jifl_probe_rebuild(void)
 	return 0;
 }
 
-/* Copies that exist are made anew. all: not only those of places that are now stopped. */
-static void jifl_probe_drop_copies(const struct jifl_probe *p, bool all)
+/*
+ * A piece that has the first instructions of a function is not dropped with copies. True: there may
+ * be one. A target with a jump stays under jifl_session_mutex.
+ */
+static bool jifl_probe_drop_copy(const struct jifl_probe_place *place)
 {
+	struct jifl_target *t;
+
+	jifl_engine_invalidate(jifl_orig_at(place->address), 1);
+	rcu_read_lock();
+	t = jifl_notrace_starting(place->aim->target->id);
+	if (t && (!t->jump || place->address - t->address >= t->jump->len))
+		t = NULL;
+	rcu_read_unlock();
+	if (t)
+		jifl_mix_forget_pieces(t);
+	return t;
+}
+
+/*
+ * Copies that exist are made anew. all: not only those of places that are now stopped. True:
+ * threads may be in pieces from before.
+ */
+static bool jifl_probe_drop_copies(const struct jifl_probe *p, bool all)
+{
+	bool pieces = false;
 	u32 i;
 
 	for (i = 0; i < p->nplaces; i++)
 		if (all || (p->places[i].stopped && !p->places[i].lifted))
-			jifl_engine_invalidate(jifl_orig_at(p->places[i].address), 1);
+			pieces |= jifl_probe_drop_copy(&p->places[i]);
+	return pieces;
 }
 
 int jifl_probe_publish(struct jifl_probe *p)
 {
 	const struct jifl_probe_shown before = jifl_probe_shown;
 	const struct jifl_probe *each;
+	bool pieces = false;
 	int ret;
 
 	list_add(&p->list, &jifl_probes);
@@ -153,7 +180,9 @@ int jifl_probe_publish(struct jifl_probe *p)
 	/* Copies from before have inserts that take what is to be shown. */
 	list_for_each_entry(each, &jifl_probes, list)
 		if (each == p || jifl_probe_shows_more(before))
-			jifl_probe_drop_copies(each, true);
+			pieces |= jifl_probe_drop_copies(each, true);
+	if (pieces)
+		jifl_probe_wait();
 	return 0;
 }
 

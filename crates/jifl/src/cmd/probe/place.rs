@@ -15,7 +15,7 @@ use super::word::{FORMS, Form, What, Word};
 use crate::base::exit::Failure;
 use crate::base::glob;
 use crate::expr::At;
-use crate::kernel::functions::{Function, Functions, Selection};
+use crate::kernel::functions::{Function, Functions};
 use crate::kernel::pattern::{Pattern, source_name};
 use crate::kernel::source::Source;
 use crate::kernel::symbols::Symbols;
@@ -111,17 +111,17 @@ impl Kernel<'_> {
                 word.word
             )));
         }
-        let mut selection = self.functions.select(&pattern);
-        if selection.found.is_empty() {
-            // The module knows best what is against a function that is named.
-            selection.found.append(&mut selection.without_site);
+        let mut found = self.functions.select(&pattern);
+        let has_site = |one: &Function| self.functions.may_have_site(one);
+        if found.iter().any(has_site) {
+            found.retain(has_site);
         }
         let is_exact = |one: &Function| one.name == pattern.name();
-        if selection.found.iter().any(is_exact) {
-            selection.found.retain(is_exact);
+        if found.iter().any(is_exact) {
+            found.retain(is_exact);
         }
-        match selection.found.as_slice() {
-            [] => Err(Failure::usage(self.functions.none(&pattern, &selection))),
+        match found.as_slice() {
+            [] => Err(Failure::usage(self.functions.unknown(&pattern))),
             [one] => Ok(one.clone()),
             several => {
                 let all: Vec<String> = several
@@ -211,14 +211,9 @@ impl Kernel<'_> {
             }
             _ => false,
         };
-        let Selection {
-            found: mut functions,
-            without_site,
-        } = self.functions.select(pattern);
-        functions.extend(without_site);
+        let functions = self.functions.select(pattern);
         if functions.is_empty() {
-            let none = self.functions.none(pattern, &Selection::default());
-            return Err(Failure::usage(none));
+            return Err(Failure::usage(self.functions.unknown(pattern)));
         }
         if is_entry {
             // Their code need not be read to count them.

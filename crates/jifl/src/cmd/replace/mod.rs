@@ -145,15 +145,12 @@ fn target_of(word: &str, module: &str, functions: &Functions) -> Result<Function
         ))
     })?;
     functions.need_addresses(word)?;
-    let selection = functions.select(&pattern);
-    let mut all = selection.found.clone();
-    // The module knows best what is against a function that is named.
-    all.extend(selection.without_site.iter().cloned());
+    let mut all = functions.select(&pattern);
     if pattern.module().is_none() {
         all.retain(|one| one.module.as_deref() != Some(module));
     }
     match all.as_slice() {
-        [] => Err(Failure::usage(functions.none(&pattern, &selection))),
+        [] => Err(Failure::usage(functions.unknown(&pattern))),
         [one] => Ok(one.clone()),
         several => {
             let several: Vec<String> = several.iter().map(Function::target).collect();
