@@ -124,3 +124,70 @@ UNIT_TEST(endbr, "run/entry: endbr64 where the host wants it")
 	CHECK(!memcmp((const void *)(unsigned long)piece, "\xf3\x0f\x1e\xfa", 4));
 	CHECK_EQ(((target_fn)(unsigned long)piece)(t->n), t->fn(t->n));
 }
+
+/* lea 5(%rdi), %rax; lea (%rax,%rdi,2), %rax; ret */
+static u8 beginning[16] = { 0x48, 0x8d, 0x47, 0x05, 0x48, 0x8d, 0x04, 0x78, 0xc3 };
+static u64 counted, in_pieces;
+
+static void count_insns(struct ir_block *b, void *arg)
+{
+	struct ir_insert *ins = ir_block_insert(b, IR_ANYWHERE, 0);
+
+	ins->kind = IR_INSERT_ADD;
+	ins->cell = user_host_operand(&counted);
+	ins->imm = b->count;
+	in_pieces += b->in_piece;
+}
+
+static u64 make_beginning(int context, u32 len, enum jifl_cause *cause)
+{
+	struct ir_insert entry[2] = { 0 };
+
+	entry[0].kind = IR_INSERT_ADD;
+	entry[0].cell = user_host_operand(&entered);
+	entry[0].imm = 1;
+	entry[1].kind = IR_INSERT_STORE;
+	entry[1].cell = user_host_operand(&counted);
+	return jifl_engine_entry_create_beginning(context,
+						  jifl_orig_at((u64)(unsigned long)beginning), len,
+						  entry, 2, cause);
+}
+
+UNIT_TEST(beginnings_apart, "run/entry: a piece with the first instructions is no block of theirs")
+{
+	const u64 text = (u64)(unsigned long)beginning;
+	enum jifl_cause cause = JIFL_CAUSE_NONE;
+	u64 piece, end, addr, exact = 0;
+	jifl_orig orig;
+	int context;
+
+	user_host_init(UNIT_CODE, UNIT_SIDE);
+	user_host_set_text(beginning, sizeof(beginning), JIFL_TEXT_CODE, JIFL_CAUSE_NONE);
+	context = jifl_engine_context_create(count_insns, NULL);
+	CHECK_EQ(make_beginning(context, 5, &cause), 0);
+	CHECK_EQ(cause, JIFL_CAUSE_STALE);
+	piece = make_beginning(context, 8, &cause);
+	REQUIRE(piece);
+	CHECK_EQ(in_pieces, 1);
+	CHECK_EQ(jifl_cache_find(context, jifl_orig_at(text)), CACHE_NONE);
+	CHECK_EQ(((u64 (*)(u64))(unsigned long)piece)(3), 14);
+	CHECK_EQ(entered, 1);
+	CHECK_EQ(counted, 3);
+	/* A call by a copy comes to a block of its own, which says nothing of a piece. */
+	CHECK_EQ(user_host_call(context, beginning, 4), 17);
+	CHECK_EQ(entered, 1);
+	CHECK_EQ(counted, 6);
+	CHECK_EQ(in_pieces, 1);
+	/* Threads stand before both instructions, but nowhere among the inserts. */
+	end = piece + cache.blocks[jifl_cache_find(context, jifl_orig_at(text + 8)) + 1].len;
+	for (addr = piece; addr < end; addr++)
+		if (jifl_engine_where_insn(addr, &orig) == JIFL_WHERE_EXACT)
+			CHECK_EQ(orig.v, text + 4 * exact++);
+	CHECK(exact >= 2);
+	CHECK(!jifl_engine_is_start(piece + 1));
+	check_cache("beginning");
+	/* It stays when the text changes: its host says that it does not. */
+	jifl_engine_invalidate(jifl_orig_at(text), 8);
+	CHECK_EQ(((u64 (*)(u64))(unsigned long)piece)(3), 14);
+	check_cache("changed");
+}

@@ -24,7 +24,7 @@ use crate::base::nearest::nearest;
 /// Where tracefs is mounted.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The module that entries of sessions lead through.
-const OWN: &str = "jifl";
+pub const OWN: &str = "jifl";
 /// A site stands behind the endbr64 of its function, if it has one.
 const ENDBR64: u64 = 4;
 

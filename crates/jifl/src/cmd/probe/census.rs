@@ -12,11 +12,13 @@ use jifl_code::flow::{self, Target};
 use jifl_code::graph::{Call, CallKind, Edge, EdgeKind};
 use jifl_code::image::{Image, NAME};
 use jifl_code::program::{Function, Program};
+use jifl_sys::abi::{REFUSALS, REFUSED_OWN};
 use serde::Serialize;
 
 use super::optprobe::Optprobes;
 use super::refused;
 use crate::base::exit::Failure;
+use crate::kernel::functions::OWN;
 use crate::kernel::pattern::Pattern;
 use crate::show::table::table;
 use crate::show::text::{grouped, percent};
@@ -157,7 +159,10 @@ impl Ways<'_> {
             has_room: door.is_empty() && has_room(program, function),
             door,
             is_listed: listed.iter().any(|range| range.contains(&entry)),
-            refused: refused::function(&name),
+            refused: match program.image.modules[function.unit.module].as_str() {
+                OWN => Some(REFUSALS[REFUSED_OWN as usize]),
+                _ => refused::function(&name),
+            },
             inside: refused::places(&name),
         }
     }
