@@ -312,15 +312,6 @@ bool jifl_engine_asker(u64 addr, jifl_orig *orig, void **arg)
 	return true;
 }
 
-/* No part of the block has run before addr; where it asks, the host has answered. */
-static bool is_start(const struct cache_block *b, u64 addr)
-{
-	const u64 start = cache_address(b->start);
-
-	return addr == start ||
-	       (b->flags & CACHE_BLOCK_ASKS && addr == start + cache.map[b->map]);
-}
-
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 {
 	jifl_orig orig;
@@ -330,7 +321,7 @@ enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)
 		return JIFL_TRAP_NONE;
 	f->target = orig.v;
 	f->exit = cache.contexts[cache.blocks[block].context].lookup_exit;
-	return is_start(&cache.blocks[block], addr) ? JIFL_TRAP_START : JIFL_TRAP_INSIDE;
+	return jifl_cache_is_start(addr) ? JIFL_TRAP_START : JIFL_TRAP_INSIDE;
 }
 
 bool jifl_engine_is_start(u64 addr)

@@ -152,7 +152,12 @@ bool jifl_cache_is_start(u64 addr)
 	if (addr - cache.code_base >= cache.hot_end)
 		return false;
 	i = block_at(off, n);
-	return i != CACHE_NONE && cache.blocks[i].start == off;
+	if (i == CACHE_NONE)
+		return false;
+	/* Where the block asks, the host has answered. */
+	return off == cache.blocks[i].start ||
+	       (cache.blocks[i].flags & CACHE_BLOCK_ASKS &&
+		off == cache.blocks[i].start + cache.map[cache.blocks[i].map]);
 }
 
 /*

@@ -62,7 +62,8 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
 		/* Where nothing of the block has run, a call at a jump has not begun. */
-		*word = jifl_engine_is_start(*word) ? orig.v : jifl_jump_native(orig.v);
+		*word = jifl_engine_is_start(*word) ? jifl_host_native(orig) :
+						      jifl_jump_native(orig.v);
 		scan->found = true;
 		break;
 	case JIFL_WHERE_INSIDE:

@@ -375,7 +375,8 @@ int jifl_jumps_may(const unsigned long *functions, u32 n, bool *may)
 		room = works ? jifl_gates_free() : 0;
 		for (i = 0; i < n; i++) {
 			j = jifl_jump_at(jifl_jump_begin(functions[i])) ?: &made[i];
-			may[i] = works && !j->refused && (j != &made[i] || room) &&
+			/* One that exists can be joined. */
+			may[i] = works && (j != &made[i] || (!j->refused && room)) &&
 				 (!j->looped || JIFL_HOST_PLANTED(loops_counted));
 			room -= may[i] && j == &made[i];
 		}
