@@ -54,7 +54,8 @@
 #include "function.h"
 #include "target.h"
 
-static DEFINE_HASHTABLE(notrace_functions, 8);	/* by the address where they begin */
+/* By the address where they begin. Translation asks for each block; there may be thousands. */
+static DEFINE_HASHTABLE(notrace_functions, 12);
 
 static bool jumps_wanted = true;
 module_param_named(jumps, jumps_wanted, bool, 0644);
