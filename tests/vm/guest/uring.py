@@ -22,10 +22,27 @@ def tell(process, line):
     return process.stdout.readline().strip()
 
 
+def of_task(process, task, name):
+    """A task's file in /proc; nothing if the task has ended meanwhile."""
+    try:
+        return Path(f"/proc/{process.pid}/task/{task}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def workers(process):
     """Numbers of the workers of a process, by what the kernel calls them."""
-    tasks = Path(f"/proc/{process.pid}/task").iterdir()
-    return {int(task.name) for task in tasks if (task / "comm").read_text().startswith("iou-wrk-")}
+    tasks = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    return {task for task in tasks if of_task(process, task, "comm").startswith("iou-wrk-")}
+
+
+def only_worker(process):
+    """Waits until one worker is left; returns its number.
+
+    Workers that have nothing to do end after some seconds, except the last one.
+    """
+    wait_for("one worker", lambda: len(workers(process)) == 1)
+    return workers(process).pop()
 
 
 def all_reads(process, owner, name):
@@ -43,12 +60,11 @@ def by_process(process, other):
         same(f"{what} -p: calls, missed", (target["calls"], target["missed_by"]), (N, {}))
     own, others = workers(process), workers(other)
     check("both have workers", own and others, (own, others))
-    worker = own.pop()
+    worker = only_worker(process)
     owner = session("call", f"fn:{READ}", "-t", worker, "-f", "json")
-    before = len(workers(process))
     target = all_reads(process, owner, "-t of a worker")["by_name"].get(READ, {"calls": 0})
     check("-t of a worker: no more than all", target["calls"] <= N, target)
-    if before == 1 and workers(process) == {worker}:
+    if workers(process) == {worker}:
         same("-t of the only worker: calls", target["calls"], N)
     # The task itself is in a system call. Its workers are in none.
     for under, expected in (([], N), (["--under", "sys:io_uring_enter"], 0)):
@@ -104,8 +120,7 @@ def asleep(process):
     os.mkfifo(FIFO)
     same("a worker opens a FIFO", tell(process, f"open {FIFO}"), "submitted")
     def is_inside():
-        stacks = [Path(f"/proc/{process.pid}/task/{worker}/stack").read_text() for worker in workers(process)]
-        return any("fifo_open" in stack for stack in stacks)
+        return any("fifo_open" in of_task(process, worker, "stack") for worker in workers(process))
     wait_for("a worker in fifo_open", is_inside)
     owner = session("insn", "fn:fifo_open", "-p", process.pid, "--adopt", "-f", "json")
     with open(FIFO, "wb"):
