@@ -329,6 +329,11 @@ bool jifl_engine_is_start(u64 addr)
 	return jifl_cache_is_start(addr);
 }
 
+bool jifl_engine_is_beginning(u64 addr)
+{
+	return jifl_cache_is_beginning(addr);
+}
+
 void jifl_engine_invalidate(jifl_orig addr, u32 len)
 {
 	unsigned long cookie = jifl_host_lock();

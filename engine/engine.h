@@ -267,6 +267,8 @@ enum jifl_where jifl_engine_where_insn(u64 addr, jifl_orig *orig);
 
 /* Does a block begin at addr, of which nothing has run there? As jifl_engine_where. */
 bool jifl_engine_is_start(u64 addr);
+/* Is that the start of an entry piece that has a function's beginning itself? */
+bool jifl_engine_is_beginning(u64 addr);
 
 /*
  * The number of bytes of the original instruction at addr, 0 or 1 where there is none. Under the

@@ -262,6 +262,8 @@ enum jifl_where jifl_cache_where_run(u64 addr, enum cache_at at, jifl_orig *orig
 int jifl_cache_where_context(u64 addr);
 /* See jifl_engine_is_start. */
 bool jifl_cache_is_start(u64 addr);
+/* See jifl_engine_is_beginning. */
+bool jifl_cache_is_beginning(u64 addr);
 /*
  * The dead block in which a thread that is about to execute the bytes at addr has come to a trap,
  * and the place in original code; CACHE_NONE: no trap.

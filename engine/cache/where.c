@@ -144,6 +144,18 @@ int jifl_cache_where_context(u64 addr)
 	return cache.blocks[i].context;
 }
 
+bool jifl_cache_is_beginning(u64 addr)
+{
+	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
+	u32 off = (u32)(addr - cache.code_base), i;
+
+	if (addr - cache.code_base >= cache.hot_end)
+		return false;
+	i = block_at(off, n);
+	return i != CACHE_NONE && off == cache.blocks[i].start &&
+	       cache.blocks[i].flags & CACHE_BLOCK_BEGINS;
+}
+
 bool jifl_cache_is_start(u64 addr)
 {
 	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);

@@ -72,6 +72,8 @@
 	X(beginnings_shared, "calls by jumps in place come to the block that counts calls of copies") \
 	X(loops_counted, "functions are entered by jumps to which their own loops lead") \
 	X(gates_unarmed, "breakpoints at instructions that a jump has replaced are not written") \
+	X(tracers_skipped, "copies enter pieces past the call of another tracer") \
+	X(entered_twice, "a function is entered at its site and behind it") \
 	X(nested_kept, "blocks that name a session stay when it ends") \
 	X(calls_not_swept, "calls that ran natively when their session ended are taken for later ones") \
 	X(limits_ignored, "sessions about functions alone run what they call") \

@@ -12,7 +12,8 @@
 	X(JIFL_REFUSED_UNKNOWN,	"no function begins there") \
 	X(JIFL_REFUSED_SITE,	"it has no call of the tracer (fentry) at its beginning, and " \
 				"nothing can stand there in its place") \
-	X(JIFL_REFUSED_TAKEN,	"a BPF program, a live patch or another tracer has its fentry site") \
+	X(JIFL_REFUSED_TAKEN,	"a BPF program or another tracer has its fentry site, and nothing " \
+				"can stand behind it") \
 	X(JIFL_REFUSED_NOINSTR,	"the kernel forbids probes in it (noinstr, kprobe blacklist)") \
 	X(JIFL_REFUSED_SCHEDULE, "it switches tasks or stacks") \
 	X(JIFL_REFUSED_IDLE,	"idle tasks and interrupts' entries run it") \
@@ -25,7 +26,8 @@
 	X(JIFL_REFUSED_KERNEL,	"this kernel lacks direct calls of ftrace or return hooks (rethook)") \
 	X(JIFL_REFUSED_REPLACED, "another session replaces it: `jifl replace` shows which") \
 	X(JIFL_REFUSED_CIRCLE,	"what is to replace it is replaced by it") \
-	X(JIFL_REFUSED_WITH,	"what is to replace it is no function of a loaded module with an fentry site")
+	X(JIFL_REFUSED_WITH,	"what is to replace it is no function of a loaded module with an fentry site") \
+	X(JIFL_REFUSED_PATCHED,	"a live patch has replaced it: name the function that is called now")
 
 enum jifl_refusal {
 #define JIFL_REFUSED_ENUM(id, text) id,

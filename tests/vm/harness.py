@@ -37,6 +37,8 @@ ARE_ASKED_FOR = CELL is not None or "JIFL_TEST_KERNELS" in os.environ
 # JIFL_SOAK=seconds: tests go on for about so long, and on all kernels.
 SOAK = int(os.environ.get("JIFL_SOAK", "0"))
 SOAK_PATIENCE = 3
+# JIFL_TEST_APPEND=WORDS: more parameters of the kernel, as jifl.sites=0.
+APPEND = os.environ.get("JIFL_TEST_APPEND", "")
 # JIFL_PLANT=NAME: with a planted bug of host/kernel/plant.h, which the tests must catch.
 PLANT = os.environ.get("JIFL_PLANT")
 # Of a planted bug the first check that fails says enough.
@@ -134,6 +136,7 @@ def vm(script, kernel=None, smp=None, memory="2G", icount=False, module=True, ap
     if SOAK:
         # There is more to do, beside other work. The time is that of a machine that hangs.
         timeout *= SOAK_PATIENCE
+    append = f"{append} {APPEND}".strip()
     if kernel in FINDERS:
         append = f"{append} jifl.cache_kb=32768 jifl.side_kb=32768"
     if kernel == "debug":

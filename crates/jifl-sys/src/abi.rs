@@ -111,7 +111,7 @@ pub const REFUSALS: &[&str] = &[
     "none",
     "no function begins there",
     "it has no call of the tracer (fentry) at its beginning, and nothing can stand there in its place",
-    "a BPF program, a live patch or another tracer has its fentry site",
+    "a BPF program or another tracer has its fentry site, and nothing can stand behind it",
     "the kernel forbids probes in it (noinstr, kprobe blacklist)",
     "it switches tasks or stacks",
     "idle tasks and interrupts' entries run it",
@@ -125,6 +125,7 @@ pub const REFUSALS: &[&str] = &[
     "another session replaces it: `jifl replace` shows which",
     "what is to replace it is replaced by it",
     "what is to replace it is no function of a loaded module with an fentry site",
+    "a live patch has replaced it: name the function that is called now",
 ];
 
 /// Why a place in a function cannot be probed, by [`Splice::refused`]. The first says that it can.

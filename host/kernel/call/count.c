@@ -348,7 +348,7 @@ static struct ir_insert jifl_count_add_result(const struct jifl_session *s)
 u32 jifl_count_skipped(const struct jifl_target *t)
 {
 	const u32 skipped = jifl_target_skipped(t);
-	const u32 site = t->kind == JIFL_TARGET_FUNCTION ? CALL_INSN_SIZE : 0;
+	const u32 site = jifl_target_site_bytes(t);
 
 	return (skipped > site ? 1 : 0) + (site ? 1 : 0);
 }

@@ -42,7 +42,9 @@
 #include <linux/sched/task_stack.h>
 #include <linux/sort.h>
 #include <linux/uaccess.h>
+#include <asm/ibt.h>
 #include <asm/syscall.h>
+#include <asm/text-patching.h>
 #include <asm/unwind.h>
 
 #include "../kernel.h"
@@ -171,6 +173,21 @@ static unsigned long place(const struct unwind_state *state)
 	}
 }
 
+/* Is it the call of a tracer, with which the function's own call begins? */
+static bool is_tracers(const struct text_range *function, unsigned long at)
+{
+	if (at - function->start >= ENDBR_INSN_SIZE + CALL_INSN_SIZE)
+		return false;
+	return at - jifl_ksym_fentry(function->start) < CALL_INSN_SIZE;
+}
+
+static bool is_one_of(const struct jifl_under *u, unsigned long at)
+{
+	const struct text_range *function = jifl_text_find(u->functions, u->nfunctions, at);
+
+	return function && !is_tracers(function, at);
+}
+
 static bool is_on_stack(const struct jifl_under *u, unsigned long caller, bool task)
 {
 	struct unwind_state state;
@@ -186,7 +203,7 @@ static bool is_on_stack(const struct jifl_under *u, unsigned long caller, bool t
 			return false;
 		outside = outside || JIFL_HOST_PLANTED(under_itself) ||
 			  READ_ONCE_NOCHECK(*jifl_walk_slot(&state)) == caller;
-		if (outside && jifl_text_find(u->functions, u->nfunctions, place(&state)))
+		if (outside && is_one_of(u, place(&state)))
 			return true;
 	}
 	return false;

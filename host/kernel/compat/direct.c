@@ -11,11 +11,13 @@
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS
 static struct ftrace_ops __rcu **all_ops;	/* ftrace_ops_list; NULL: it cannot be read */
+static const struct ftrace_ops *kprobes;	/* those of kernel/kprobes.c */
 
 int jifl_compat_direct_init(void)
 {
 	if (jifl_imported(ftrace_ops_test))
 		all_ops = (struct ftrace_ops __rcu **)jifl_ksym("ftrace_ops_list");
+	kprobes = (const struct ftrace_ops *)jifl_ksym("kprobe_ipmodify_ops");
 	return 0;
 }
 
@@ -50,21 +52,23 @@ unsigned long jifl_compat_direct_find(unsigned long site)
  * ftrace itself goes through the list in this way, in its handlers: whoever takes an ops off the
  * list waits until no CPU has preemption off any more, and so do those who free its filter.
  */
-bool jifl_compat_direct_is_barred(unsigned long site)
+enum jifl_bar jifl_compat_direct_bar(unsigned long site)
 {
+	enum jifl_bar bar = JIFL_BAR_NONE;
 	struct ftrace_ops *ops;
-	bool barred = false;
 
 	if (!all_ops)
-		return false;
+		return bar;
 	preempt_disable();
-	for (ops = rcu_dereference_sched(*all_ops); ops && !barred;
+	/* A site has one such ops at most. */
+	for (ops = rcu_dereference_sched(*all_ops); ops && !bar;
 	     ops = rcu_dereference_sched(ops->next))
 		/* Of its registers it only asks whether there are any. */
-		barred = ops->flags & FTRACE_OPS_FL_IPMODIFY &&
-			 jifl_import(ftrace_ops_test)(ops, site, ops);
+		if (ops->flags & FTRACE_OPS_FL_IPMODIFY &&
+		    jifl_import(ftrace_ops_test)(ops, site, ops))
+			bar = ops == kprobes ? JIFL_BAR_KPROBE : JIFL_BAR_PATCH;
 	preempt_enable();
-	return barred;
+	return bar;
 }
 #else
 int jifl_compat_direct_init(void)
@@ -72,9 +76,9 @@ int jifl_compat_direct_init(void)
 	return 0;
 }
 
-bool jifl_compat_direct_is_barred(unsigned long site)
+enum jifl_bar jifl_compat_direct_bar(unsigned long site)
 {
-	return false;
+	return JIFL_BAR_NONE;
 }
 
 int jifl_compat_direct_register(struct ftrace_ops *ops, unsigned long addr)

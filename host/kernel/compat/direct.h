@@ -23,11 +23,17 @@ int jifl_compat_direct_room(unsigned long more);
 void jifl_compat_direct_exit(void);
 /* The address that a site calls; 0: none. A snapshot. */
 unsigned long jifl_compat_direct_find(unsigned long site);
+enum jifl_bar {
+	JIFL_BAR_NONE,
+	JIFL_BAR_KPROBE,	/* a kprobe with a handler behind the instruction */
+	JIFL_BAR_PATCH,		/* a live patch, or who else sends calls somewhere else */
+};
+
 /*
- * Does somebody who changes where calls go have the site, so that jifl_compat_direct_register would
- * refuse it? That is a live patch, or a kprobe with a handler behind the instruction. A snapshot.
+ * Who may change where calls of the site go, so that jifl_compat_direct_register would refuse it? A
+ * snapshot.
  */
-bool jifl_compat_direct_is_barred(unsigned long site);
+enum jifl_bar jifl_compat_direct_bar(unsigned long site);
 /* At load, after jifl_import_init. 0. */
 int jifl_compat_direct_init(void);
 

@@ -8,6 +8,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/string.h>
+#include <asm/ibt.h>
 
 #include "../kernel.h"
 #include "import.h"
@@ -46,7 +47,10 @@ unsigned long jifl_ksym(const char *name)
 
 unsigned long jifl_ksym_fentry(unsigned long addr)
 {
-	return addr ? jifl_import(ftrace_location)(addr) : 0;
+	const unsigned long site = addr ? jifl_import(ftrace_location)(addr) : 0;
+
+	/* It tells of the first site in the function, wherever that is. */
+	return site == addr || site == addr + ENDBR_INSN_SIZE ? site : 0;
 }
 
 bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size)

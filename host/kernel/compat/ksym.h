@@ -8,7 +8,10 @@
 int jifl_ksym_init(void);
 /* The address of a kernel symbol, 0 when there is none. Sleeps. */
 unsigned long jifl_ksym(const char *name);
-/* The address of the fentry call of the function at addr, 0 when it has none. */
+/*
+ * The address of the fentry call with which the function at addr begins, behind an endbr64 if it
+ * has one; 0: it has none there.
+ */
 unsigned long jifl_ksym_fentry(unsigned long addr);
 /*
  * The function that contains addr, up to the next symbol; false: no function does. Any context,

@@ -31,32 +31,23 @@
 /* -EOPNOTSUPP with spec->refused set: it cannot be entered. */
 static int jifl_start_function(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
 {
-	u32 kind = spec->kind;
+	const struct jifl_condition *condition = NULL;
+	enum jifl_refusal refused;
 	int ret;
 
 	if (!spec->id != !s->tool->replaces ||
 	    !jifl_value_is_type(spec->flags & ~JIFL_TARGET_OPTIONAL) ||
 	    spec->name[sizeof(spec->name) - 1] || spec->condition > s->nconditions)
 		return -EINVAL;
-	spec->refused = jifl_function_refusal(spec->address);
-	/* No other reason is against it. jifl_start_notrace says whether it can have a door. */
-	if (spec->refused == JIFL_REFUSED_SITE && !s->tool->replaces) {
-		kind = JIFL_TARGET_NOTRACE;
-		spec->refused = JIFL_REFUSED_NO;
-	}
-	if (!spec->refused) {
-		ret = jifl_aim_add(s, index, kind, spec->address);
-		if (!ret)
-			s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
-		if (!ret)
-			s->aims[index]->replacement = spec->id;
-		if (!ret && spec->condition)
-			s->aims[index]->condition = &s->conditions[spec->condition - 1];
-		if (ret != -ENOENT)
-			return ret;
-		spec->refused = JIFL_REFUSED_UNKNOWN;
-	}
-	return spec->flags & JIFL_TARGET_OPTIONAL ? 0 : -EOPNOTSUPP;
+	if (spec->condition)
+		condition = &s->conditions[spec->condition - 1];
+	ret = jifl_aim_add_function(s, index, spec->address, condition, &refused);
+	spec->refused = refused;
+	if (ret)
+		return ret == -EOPNOTSUPP && spec->flags & JIFL_TARGET_OPTIONAL ? 0 : ret;
+	s->aims[index]->value = spec->flags & ~JIFL_TARGET_OPTIONAL;
+	s->aims[index]->replacement = spec->id;
+	return 0;
 }
 
 static int jifl_start_target(struct jifl_session *s, u32 index, struct jifl_target_spec *spec)
@@ -90,15 +81,16 @@ static int jifl_start_answer(u64 targets, u32 index, u32 refused)
 static int jifl_start_refuse(const struct jifl_start *req, u32 i)
 {
 	struct jifl_target_spec __user *list = u64_to_user_ptr(req->targets);
+	u64 begin;
 	u32 flags;
 
-	if (get_user(flags, &list[i].flags) ||
-	    jifl_start_answer(req->targets, i, JIFL_REFUSED_SITE))
+	if (get_user(flags, &list[i].flags) || get_user(begin, &list[i].address) ||
+	    jifl_start_answer(req->targets, i, jifl_function_without_door(begin)))
 		return -EFAULT;
 	return flags & JIFL_TARGET_OPTIONAL ? 0 : -EOPNOTSUPP;
 }
 
-/* Of the functions without a site, those stay that can have a door. */
+/* Of the functions that are entered by jumps, those stay that can be. */
 static int jifl_start_notrace(struct jifl_session *s, struct jifl_start *req)
 {
 	bool *refused;

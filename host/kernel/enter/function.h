@@ -27,6 +27,8 @@ bool jifl_function_leads(const struct jifl_target *t, u64 to);
  * context; sleeps.
  */
 enum jifl_refusal jifl_function_refusal(unsigned long begin);
+/* The same of a function about which jifl_notrace_may has said no. */
+enum jifl_refusal jifl_function_without_door(unsigned long begin);
 /*
  * Is the name of the function that begins at this address, without the suffixes that compilers
  * append (.isra, .constprop, .part), one of n patterns? A pattern that ends in * stands for all

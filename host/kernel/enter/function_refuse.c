@@ -146,6 +146,11 @@ static enum jifl_refusal by_text(unsigned long addr)
 	}
 }
 
+enum jifl_refusal jifl_function_without_door(unsigned long begin)
+{
+	return jifl_ksym_fentry(begin) ? JIFL_REFUSED_TAKEN : JIFL_REFUSED_SITE;
+}
+
 /*
  * Others may take the site from here on. Then jifl_function_attach refuses it, and with it the
  * session, also if the function could be left out.
@@ -153,18 +158,21 @@ static enum jifl_refusal by_text(unsigned long addr)
 static enum jifl_refusal by_site(unsigned long begin)
 {
 	const unsigned long site = jifl_ksym_fentry(begin);
+	enum jifl_bar bar;
 	unsigned long direct;
 
-	/* Behind an endbr64, if there is one. */
-	if (site != begin && site != begin + 4)
+	if (!site)
 		return JIFL_REFUSED_SITE;
+	/* Calls go to other code, and whoever stands behind the site meets none. */
+	bar = jifl_compat_direct_bar(site);
+	if (bar == JIFL_BAR_PATCH)
+		return JIFL_REFUSED_PATCHED;
 	direct = jifl_compat_direct_find(site);
-	if (direct && direct != jifl_function_stub_address())
-		return JIFL_REFUSED_TAKEN;
-	return jifl_compat_direct_is_barred(site) ? JIFL_REFUSED_TAKEN : JIFL_REFUSED_NO;
+	return bar || (direct && direct != jifl_function_stub_address()) ? JIFL_REFUSED_TAKEN :
+									   JIFL_REFUSED_NO;
 }
 
-/* JIFL_REFUSED_SITE is the last that is found. */
+/* JIFL_REFUSED_SITE, TAKEN and PATCHED are the last that are found. */
 enum jifl_refusal jifl_function_refusal(unsigned long begin)
 {
 	enum jifl_refusal why;

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kind JIFL_TARGET_NOTRACE: functions without an fentry site. The kernel has many: inline
- * functions that were not inlined, which it compiles with notrace; whole files, as those of its
- * tracers; assembly.
+ * The kind JIFL_TARGET_NOTRACE: functions that are entered by jumps. Most have no fentry site. The
+ * kernel has many such: inline functions that were not inlined, which it compiles with notrace;
+ * whole files, as those of its tracers; assembly. Others have a site, but somebody else has that:
+ * ftrace allows one direct call a site, and a BPF program or another tracer has it.
  *
- * Where the text allows it, such a function has a door: a jump in place leads from its
- * first instruction to a gate (text/jump.c), whose call of jifl_jump_stub is what an fentry site's
- * call is to others. The proof of function.c holds for it with these words: the site is the call in
- * the gate, the address behind the site is the gate's (jifl_gate_door), ftrace's registration is
- * jifl_jumps_get, and steps 1 to 4 are jifl_jumps_put: it waits as function.c does, also for the
- * stub. Its place in the table of doors is that of the gate's address. The places of all gates have
- * memory before the first jump comes (open_doors), and while any jump is in the text, also one that
- * nobody uses (jifl_notrace_has_doors).
+ * Where the text allows it, such a function has a door: a jump in place leads from its first
+ * instruction, or the one behind the site, to a gate (text/jump.c), whose call of jifl_jump_stub is
+ * what an fentry site's call is to others. The proof of function.c holds for it with these words:
+ * the site is the call in the gate, the address behind the site is the gate's (jifl_gate_door),
+ * ftrace's registration is jifl_jumps_get, and steps 1 to 4 are jifl_jumps_put: it waits as
+ * function.c does, also for the stub. Its place in the table of doors is that of the gate's
+ * address. The places of all gates have memory before the first jump comes (open_doors), and while
+ * any jump is in the text, also one that nobody uses (jifl_notrace_has_doors).
  *
  * What comes to the jump is a call, or the function is refused to all tools but those of places: a
  * loop that leads back to the first instruction would be one more call (jifl_jumps_may). A door
- * skips no instruction but an endbr64, which has been executed. The entry piece has the others that
- * the jump replaces (session/nested.c, step 10).
+ * skips no instruction but an endbr64 and a site, which have been executed. The entry piece has the
+ * others that the jump replaces (session/nested.c, step 10).
+ *
+ * Whoever has the site may give it back, and others may take it, while the jump stands behind it.
+ * It stays a target of this kind until no session has it: a function is a target of one kind, as
+ * its calls would come to one of two doors alone (add). Copies: session/nested.c, step 11.
  *
  * While somebody else has a kprobe on the jump, all calls pass: copies end before the kprobe, and
  * would lead back to the jump. They are counted as missed.
@@ -27,8 +32,8 @@
  *
  * A function of a module: the target holds the module, as function.c does.
  *
- * The kind JIFL_TARGET_INSIDE: the same of any function, also of one with a site, and each session
- * has targets of its own. Probes of plugins have them: any number of sessions may have a function
+ * The kind JIFL_TARGET_INSIDE: a function that is not entered at all, and each session has targets
+ * of its own. Probes of plugins have them: any number of sessions may have a function
  * then. limit.c does not find such a target. So a jump to the function's beginning leaves the
  * session's context, as in each other function, and meets the breakpoint, if there is one. A jump
  * that stands already stays for such a target, too: its breakpoints may be in the gate.
@@ -64,13 +69,21 @@ MODULE_PARM_DESC(jumps, "functions without an ftrace site are entered by jumps i
 /* Targets with doors, and jumps used; jifl_session_mutex. */
 static u32 ndoors;
 
-static u64 notrace_address(u64 begin)
+static u64 inside_address(u64 begin)
 {
 	u32 insn;
 
 	if (copy_from_kernel_nofault(&insn, (void *)(unsigned long)begin, sizeof(insn)))
 		return 0;
 	return begin + (is_endbr(insn) ? ENDBR_INSN_SIZE : 0);
+}
+
+/* Where its jump stands: jifl_jump_begin. */
+static u64 notrace_address(u64 begin)
+{
+	const unsigned long site = jifl_ksym_fentry(begin);
+
+	return site ? site + CALL_INSN_SIZE : inside_address(begin);
 }
 
 struct jifl_target *jifl_notrace_starting(unsigned long begin)
@@ -85,10 +98,18 @@ struct jifl_target *jifl_notrace_starting(unsigned long begin)
 
 struct jifl_target *jifl_notrace_entered_at(unsigned long address)
 {
-	struct jifl_target *t = jifl_notrace_starting(address) ?:
-				jifl_notrace_starting(address - ENDBR_INSN_SIZE);
+	static const u8 before[] = {
+		0, ENDBR_INSN_SIZE, CALL_INSN_SIZE, ENDBR_INSN_SIZE + CALL_INSN_SIZE,
+	};
+	struct jifl_target *t;
+	u32 i;
 
-	return t && t->address == address ? t : NULL;
+	for (i = 0; i < ARRAY_SIZE(before); i++) {
+		t = jifl_notrace_starting(address - before[i]);
+		if (t && t->address == address)
+			return t;
+	}
+	return NULL;
 }
 
 static struct jifl_target *notrace_find(u64 begin)
@@ -98,7 +119,7 @@ static struct jifl_target *notrace_find(u64 begin)
 
 static int notrace_add(struct jifl_target *t)
 {
-	int err = jifl_ksym_hold(t->id, &t->module);
+	int err = jifl_function_starting(t->id) ? -EBUSY : jifl_ksym_hold(t->id, &t->module);
 
 	if (!err)
 		hash_add_rcu(notrace_functions, &t->node, t->id);
@@ -166,8 +187,8 @@ static const char *const without_jump[] = {
 	"switch_to_new_gdt*", "setup_*", "tss_*", "save_processor_state*", "__save_processor_state*",
 	"restore_processor_state*", "__restore_processor_state*", "fix_processor_context*",
 	"wakeup_*", "do_suspend_lowlevel*", "restore_*", "machine_kexec*", "relocate_*", "idt_*",
-	/* Padding. */
-	"__pfx_*",
+	/* Never called: padding, and what sites call before the kernel has made nops of them. */
+	"__pfx_*", "__fentry__",
 };
 
 /*
@@ -184,9 +205,16 @@ static const char *const tracers[] = {
 	"rb_set_*", "rb_start_*", "rb_tail_*", "rb_time_*", "rb_try_*", "rb_update*", "rb_wake*",
 };
 
-bool jifl_notrace_is_tracer(unsigned long begin)
+/* The chain of notifiers calls these for each int3, before any handler, or before the module's. */
+static const char *const around_handlers[] = {
+	"__rcu_read_*", "rcu_read_unlock_special", "hw_breakpoint_exceptions_notify",
+	"arch_uprobe_exception_notify",
+};
+
+bool jifl_notrace_is_met_by_int3(unsigned long begin)
 {
-	return jifl_function_is_among(begin, tracers, ARRAY_SIZE(tracers));
+	return jifl_function_is_among(begin, tracers, ARRAY_SIZE(tracers)) ||
+	       jifl_function_is_among(begin, around_handlers, ARRAY_SIZE(around_handlers));
 }
 
 /* May the function that begins there have a jump, by its name? */
@@ -198,7 +226,10 @@ static bool may_have_jump(unsigned long begin)
 		return false;
 	/* A part that the compiler has put aside is jumped to. */
 	jifl_ksym_name(begin, name, sizeof(name));
-	return !strstr(name, ".cold") && !jifl_notrace_is_tracer(begin) &&
+	if (strstr(name, ".cold") || jifl_notrace_is_met_by_int3(begin))
+		return false;
+	/* What the stub needs, and what runs before an int3 can be taken, has no site. */
+	return jifl_ksym_fentry(begin) ||
 	       !jifl_function_is_among(begin, without_jump, ARRAY_SIZE(without_jump));
 }
 
@@ -372,7 +403,7 @@ void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps,
 }
 
 const struct jifl_target_type jifl_target_inside = {
-	.address = notrace_address,
+	.address = inside_address,
 	.find = inside_find,
 	.add = inside_add,
 	.drop = inside_drop,

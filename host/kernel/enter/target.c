@@ -9,6 +9,7 @@
 #include <linux/err.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <asm/ibt.h>
 
 #include "../kernel.h"
 #include "../plant.h"
@@ -37,6 +38,16 @@ u64 jifl_target_address(u32 kind, u64 id)
 struct jifl_target *jifl_target_starting(unsigned long begin)
 {
 	return jifl_function_starting(begin) ?: jifl_notrace_starting(begin);
+}
+
+struct jifl_target *jifl_target_with_site(unsigned long site)
+{
+	struct jifl_target *t;
+
+	if (!ENDBR_INSN_SIZE)
+		return NULL;
+	t = jifl_target_starting(site - ENDBR_INSN_SIZE);
+	return t && t->address == site + CALL_INSN_SIZE ? t : NULL;
 }
 
 /* Under jifl_target_mutex. */

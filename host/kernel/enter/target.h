@@ -6,7 +6,7 @@
  *   target.c	targets come and go
  *   entry.c	the kind JIFL_TARGET_SYSCALL, and its door
  *   function.c	the kind JIFL_TARGET_FUNCTION, and its doors
- *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions without a site, and their doors
+ *   notrace.c	the kind JIFL_TARGET_NOTRACE: functions that are entered by jumps
  *
  * A kind is a struct jifl_target_type. A kind that is added later brings its own door; nothing
  * else in the module knows how a target is entered.
@@ -17,6 +17,7 @@
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
+#include <asm/text-patching.h>
 #include "../../../include/uapi/jifl.h"
 #include "../store/percpu.h"
 
@@ -25,7 +26,7 @@ struct jifl_function_batch;
 struct jifl_jump;
 struct module;
 
-/* A function in a request that has no site; see notrace.c. */
+/* A function in a request that has no site, or whose site somebody else has; see notrace.c. */
 #define JIFL_TARGET_NOTRACE	3
 /* A function that is not entered through a door, of one session alone; see notrace.c. */
 #define JIFL_TARGET_INSIDE	4
@@ -37,7 +38,8 @@ struct jifl_target {
 	u64 id;
 	/*
 	 * Of the code that is entered. SYSCALL: the handler; FUNCTION: behind its fentry site;
-	 * NOTRACE, INSIDE: the function's first instruction, behind an endbr64.
+	 * INSIDE: the function's first instruction, behind an endbr64; NOTRACE: the same, or
+	 * behind its fentry site, if it has one.
 	 */
 	u64 address;
 	bool ends_task;			/* a task may end in it instead of returning from it */
@@ -67,7 +69,10 @@ struct jifl_target_type {
 	u64 (*address)(u64 id);
 	/* The kind's target `id`; NULL: there is none. Under target.c's mutex, as these are. */
 	struct jifl_target *(*find)(u64 id);
-	/* Keeps a target that is filled, and gives it up. add: 0 or -errno. drop frees it. */
+	/*
+	 * Keeps a target that is filled, and gives it up. add: 0; -ENOENT: its module is going;
+	 * -EBUSY: the function is a target of another kind. drop frees it.
+	 */
 	int (*add)(struct jifl_target *t);
 	void (*drop)(struct jifl_target *t);
 	/*
@@ -87,7 +92,7 @@ extern const struct jifl_target_type jifl_target_inside;	/* notrace.c */
  * watches.
  */
 struct jifl_target *jifl_notrace_starting(unsigned long begin);
-/* The same by the address that is entered: behind its endbr64, if it has one. */
+/* The same by the address that is entered: behind its endbr64 and its site. */
 struct jifl_target *jifl_notrace_entered_at(unsigned long address);
 /* The target whose calls come from a gate, by the address in it. As jifl_function_find. */
 struct jifl_target *jifl_notrace_find(unsigned long door);
@@ -97,8 +102,8 @@ struct jifl_target *jifl_notrace_find(unsigned long door);
  */
 int jifl_notrace_attach(struct jifl_target **targets, u32 n);
 /*
- * Of n functions without a site, may[i] says whether one has or could have a door by which calls
- * come, and nothing else. 0; -ENOMEM. Sleeps.
+ * Of n functions of the kind NOTRACE, may[i] says whether one has or could have a door by which
+ * calls come, and nothing else. 0; -ENOMEM. Sleeps.
  */
 int jifl_notrace_may(const unsigned long *functions, u32 n, bool *may);
 /* As jifl_function_detach. jumps: room for n. */
@@ -106,7 +111,7 @@ void jifl_notrace_detach(struct jifl_target **targets, struct jifl_jump **jumps,
 /* Has any such target a door? jifl_session_mutex. */
 bool jifl_notrace_has_doors(void);
 /* May the function that begins there be called between an int3 exception and its handlers? */
-bool jifl_notrace_is_tracer(unsigned long begin);
+bool jifl_notrace_is_met_by_int3(unsigned long begin);
 
 /*
  * Bytes from where a function begins to the code that is entered: its endbr64, if it has one, and
@@ -117,8 +122,17 @@ static inline u32 jifl_target_skipped(const struct jifl_target *t)
 	return t->kind == JIFL_TARGET_SYSCALL ? 0 : t->address - t->id;
 }
 
+/* Those of them that are its site's; 0: it has none, or it is not skipped. */
+static inline u32 jifl_target_site_bytes(const struct jifl_target *t)
+{
+	return jifl_target_skipped(t) < CALL_INSN_SIZE ? 0 : CALL_INSN_SIZE;
+}
+
 /* The target of any kind but SYSCALL and INSIDE that begins at an original address; as above. */
 struct jifl_target *jifl_target_starting(unsigned long begin);
+
+/* The one that has an fentry site at this address, behind an endbr64; NULL: none. As above. */
+struct jifl_target *jifl_target_with_site(unsigned long site);
 
 /* True if a request may have the kind. */
 bool jifl_target_is_kind(u32 kind);
@@ -126,7 +140,7 @@ bool jifl_target_is_kind(u32 kind);
 u64 jifl_target_address(u32 kind, u64 id);
 /*
  * Returns a reference to a target, which is made if it does not exist. NULL: this kernel has no
- * such target; ERR_PTR(-ENOMEM), ERR_PTR(-ENOENT): its module is going. Sleeps.
+ * such target; ERR_PTR(-ENOMEM), or what `add` returns. Sleeps.
  */
 struct jifl_target *jifl_target_get(u32 kind, u64 id);
 /* Gives t back. No session that had t armed runs any more, and jifl_evict returned. Sleeps. */

@@ -47,6 +47,15 @@ static bool goes(unsigned long addr, const struct scan *scan)
 }
 
 /*
+ * Where a thread goes on that stands at the start of a block. In a piece that has a function's
+ * beginning, a call at a jump has not begun.
+ */
+static u64 native_of_start(u64 at, jifl_orig orig)
+{
+	return jifl_engine_is_beginning(at) ? orig.v : jifl_host_native(orig);
+}
+
+/*
  * Changes a word from which the processor or a tracer will go on. Where all registers have the
  * original's values, the word becomes the original address, or that in the gate of a jump. Where a
  * stack cannot be walked, this function reads words that belong to no variable, which KASAN would
@@ -61,8 +70,7 @@ static __no_sanitize_address void cut_word(unsigned long *word, void *arg)
 		return;
 	switch (jifl_engine_where(*word, &orig)) {
 	case JIFL_WHERE_EXACT:
-		/* Where nothing of the block has run, a call at a jump has not begun. */
-		*word = jifl_engine_is_start(*word) ? jifl_host_native(orig) :
+		*word = jifl_engine_is_start(*word) ? native_of_start(*word, orig) :
 						      jifl_jump_native(orig.v);
 		scan->found = true;
 		break;

@@ -93,11 +93,14 @@ static const char *jifl_group_add(struct jifl_probe_group *g, struct jifl_sessio
 	u32 kind = JIFL_TARGET_FUNCTION;
 
 	*ret = -EILSEQ;
-	if (refused && refused != JIFL_REFUSED_SITE && refused != JIFL_REFUSED_TAKEN)
+	if (refused && refused != JIFL_REFUSED_SITE && refused != JIFL_REFUSED_TAKEN &&
+	    refused != JIFL_REFUSED_PATCHED)
 		return jifl_plugin_refusal(refused);
 	if (!doors || refused || jifl_group_is_seldom(g, i))
 		kind = JIFL_TARGET_INSIDE;
 	*ret = jifl_aim_add(s, index, kind, function);
+	if (*ret == -EBUSY)
+		*ret = jifl_aim_add(s, index, JIFL_TARGET_INSIDE, function);
 	return *ret == -ENOENT ? "its module is going" : NULL;
 }
 

@@ -14,15 +14,6 @@
 #include "../compat/import.h"
 #include "../compat/ksym.h"
 
-/* The site with which the function at begin starts; 0: it has none there. */
-static unsigned long site_of(unsigned long begin)
-{
-	const unsigned long site = jifl_ksym_fentry(begin);
-
-	/* What stands before the site is left out: nothing but an endbr64. */
-	return site == begin || site == begin + ENDBR_INSN_SIZE ? site : 0;
-}
-
 void *jifl_original_get(const char *symbol)
 {
 	const unsigned long begin = jifl_ksym(symbol);
@@ -32,7 +23,7 @@ void *jifl_original_get(const char *symbol)
 	if (!begin || jifl_ksym_hold(begin, &module))
 		return NULL;
 	/* Only now it is known that what is there stays. */
-	site = jifl_ksym(symbol) == begin ? site_of(begin) : 0;
+	site = jifl_ksym(symbol) == begin ? jifl_ksym_fentry(begin) : 0;
 	if (site)
 		return (void *)(site + CALL_INSN_SIZE);
 	module_put(module);

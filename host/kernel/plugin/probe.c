@@ -103,7 +103,7 @@ static unsigned long jifl_probe_behind_entry(unsigned long begin)
 	struct ir_insn insn;
 	static const u8 endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
-	if (site == begin || site == begin + JIFL_PROBE_ENDBR_SIZE)
+	if (site)
 		return site + CALL_INSN_SIZE;
 	if (jifl_plugin_probe_decode(begin, &insn) && insn.len == JIFL_PROBE_ENDBR_SIZE &&
 	    !memcmp(insn.bytes, endbr, sizeof(endbr)))

@@ -221,22 +221,9 @@ static int aim_at_syscalls(target_t *t, struct jifl_session **session)
 static int add_function(struct jifl_session *s, u32 index, unsigned long begin,
 			enum jifl_refusal *refused)
 {
-	u32 kind = JIFL_TARGET_FUNCTION;
-	int ret;
+	const int ret = jifl_aim_add_function(s, index, begin, NULL, refused);
 
-	*refused = jifl_function_refusal(begin);
-	/* leave_out_notrace says whether it can have a door. */
-	if (*refused == JIFL_REFUSED_SITE) {
-		kind = JIFL_TARGET_NOTRACE;
-		*refused = JIFL_REFUSED_NO;
-	}
-	if (*refused)
-		return 0;
-	ret = jifl_aim_add(s, index, kind, begin);
-	if (ret != -ENOENT)
-		return ret;
-	*refused = JIFL_REFUSED_UNKNOWN;
-	return 0;
+	return ret == -EOPNOTSUPP ? 0 : ret;
 }
 
 /* Logs why the function cannot be entered, and returns error. */
@@ -247,14 +234,14 @@ static int refuse(const target_t *t, int error, unsigned long begin, enum jifl_r
 	return error;
 }
 
-/* Of functions without a site, those stay that can have a door. *first: is the first refused? */
-static int leave_out_notrace(struct jifl_session *s, enum jifl_refusal *first)
+/* Of functions that are entered by jumps, those stay that can be. *first: why not the first? */
+static int leave_out_notrace(struct jifl_session *s, unsigned long begin, enum jifl_refusal *first)
 {
 	bool *refused = JIFL_ALLOC(kvcalloc(s->ntargets, sizeof(*refused), GFP_KERNEL));
 	int ret = refused ? jifl_aim_refuse_notrace(s, refused) : -ENOMEM;
 
 	if (!ret && refused[0])
-		*first = JIFL_REFUSED_SITE;
+		*first = jifl_function_without_door(begin);
 	kvfree(refused);
 	return ret;
 }
@@ -272,7 +259,7 @@ static int add_functions(target_t *t, struct jifl_session *s, const struct jifl_
 			first = refused;
 		cond_resched();
 	}
-	ret = ret ?: leave_out_notrace(s, &first);
+	ret = ret ?: leave_out_notrace(s, names->begins[0], &first);
 	if (ret || s->naims)
 		return ret;
 	return refuse(t, -EOPNOTSUPP, names->begins[0], first);

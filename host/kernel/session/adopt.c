@@ -34,6 +34,8 @@
  *    stopped.
  * 5. A task that has an address of the cache in a frame that would be changed, or above it, is in a
  *    call of this session, by a door, or of another one. It is left.
+ *    So is one that is at the door of a function, called by one that would be changed: the door
+ *    looks at the return address.
  * 6. The task is in no call of the session otherwise: its lane is empty, or it is left as being
  *    inside already. A task with the module's own code on its stack is left: it may be in a stub,
  *    with the address of an entry piece at hand that would take the lane again.
@@ -285,6 +287,19 @@ static __no_sanitize_address bool is_traced(const struct frame *f)
 	return READ_ONCE(*f->slot) != f->ip && !JIFL_HOST_PLANTED(adopted_over_tracers);
 }
 
+/*
+ * Is it in a tracer that a function's site has called? The tracer, or ftrace, may go on to the
+ * function's door, which takes the return address for the original's. Behind a copy of the site
+ * there would be no door.
+ */
+static bool is_at_door(const struct frame *f)
+{
+	const struct jifl_target *t = jifl_function_find(f->orig) ?:
+				      jifl_notrace_entered_at(f->orig);
+
+	return t && !f->interrupted && jifl_target_site_bytes(t);
+}
+
 static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 {
 	a->why = why;
@@ -320,7 +335,7 @@ static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int
 	if (k + 1 == a->nframes || a->frames[k + 1].interrupted)
 		return leave_because(a, JIFL_LEFT_STACK);
 	for (i = 0; i <= k + 1; i++)
-		if (is_traced(&a->frames[i]))
+		if (is_traced(&a->frames[i]) || (i < k && is_at_door(&a->frames[i])))
 			return leave_because(a, JIFL_LEFT_TRACED);
 	if (!is_code(a->frames[k].ip))
 		return leave_because(a, JIFL_LEFT_CODE);

@@ -8,6 +8,7 @@
  */
 #include <linux/err.h>
 #include <linux/lockdep.h>
+#include <linux/moduleparam.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -46,6 +47,54 @@ int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id)
 	return 0;
 }
 
+static bool sites_wanted = true;
+module_param_named(sites, sites_wanted, bool, 0644);
+MODULE_PARM_DESC(sites, "functions are entered at their ftrace sites, not behind them");
+
+/*
+ * What is replaced has its site, or has none. Behind a site the caller may be a tracer: conditions
+ * would not be about the call.
+ */
+static u32 jifl_aim_kind(const struct jifl_session *s, bool conditional,
+			 enum jifl_refusal *refused)
+{
+	/* Places need no door. */
+	const bool left = *refused == JIFL_REFUSED_NO && !s->tool->places &&
+			  !READ_ONCE(sites_wanted);
+	const bool behind = !conditional && (left || *refused == JIFL_REFUSED_TAKEN);
+
+	if (s->tool->replaces || (*refused != JIFL_REFUSED_SITE && !behind))
+		return JIFL_TARGET_FUNCTION;
+	*refused = JIFL_REFUSED_NO;
+	return JIFL_TARGET_NOTRACE;
+}
+
+int jifl_aim_add_function(struct jifl_session *s, u32 index, unsigned long begin,
+			  const struct jifl_condition *condition, enum jifl_refusal *refused)
+{
+	u32 kind;
+	int ret;
+
+	*refused = jifl_function_refusal(begin);
+	kind = jifl_aim_kind(s, condition, refused);
+	if (*refused)
+		return -EOPNOTSUPP;
+	ret = jifl_aim_add(s, index, kind, begin);
+	/* Another session has it by its other door. */
+	kind = kind == JIFL_TARGET_FUNCTION ? JIFL_TARGET_NOTRACE : JIFL_TARGET_FUNCTION;
+	if (ret == -EBUSY && !s->tool->replaces && !condition)
+		ret = jifl_aim_add(s, index, kind, begin);
+	if (ret == -EBUSY)
+		*refused = JIFL_REFUSED_TAKEN;
+	else if (ret == -ENOENT || (!ret && !s->aims[index]))
+		*refused = JIFL_REFUSED_UNKNOWN;
+	if (*refused)
+		return -EOPNOTSUPP;
+	if (!ret)
+		s->aims[index]->condition = condition;
+	return ret;
+}
+
 static void jifl_aim_drop(struct jifl_session *s, struct jifl_aim *aim)
 {
 	const u32 kind = aim->target->kind;
@@ -58,7 +107,7 @@ static void jifl_aim_drop(struct jifl_session *s, struct jifl_aim *aim)
 	kfree(aim);
 }
 
-/* Those without a site, n at most. Returns how many there are. */
+/* Those that are entered by jumps. Returns how many there are. */
 static u32 jifl_aim_find_notrace(const struct jifl_session *s, unsigned long *begins)
 {
 	struct jifl_aim *aim;
@@ -68,6 +117,26 @@ static u32 jifl_aim_find_notrace(const struct jifl_session *s, unsigned long *be
 		if (aim->target->kind == JIFL_TARGET_NOTRACE)
 			begins[n++] = aim->target->id;
 	return n;
+}
+
+/*
+ * No jump can be at the function: the aim goes. If its site was left to others, and nobody has it,
+ * an aim at the site comes in its place. Has one come?
+ */
+static bool jifl_aim_move_to_site(struct jifl_session *s, struct jifl_aim *aim)
+{
+	const struct jifl_condition *condition = aim->condition;
+	const u32 index = aim->index, value = aim->value;
+	const u64 id = aim->target->id;
+
+	/* Before the other comes: a function is a target of one kind. */
+	jifl_aim_drop(s, aim);
+	if (jifl_function_refusal(id) != JIFL_REFUSED_NO ||
+	    jifl_aim_add(s, index, JIFL_TARGET_FUNCTION, id) || !s->aims[index])
+		return false;
+	s->aims[index]->condition = condition;
+	s->aims[index]->value = value;
+	return true;
 }
 
 int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused)
@@ -87,9 +156,8 @@ int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused)
 	n = 0;
 	for (i = 0; i < s->ntargets && !ret; i++) {
 		aim = s->aims[i];
-		refused[i] = aim && aim->target->kind == JIFL_TARGET_NOTRACE && !may[n++];
-		if (refused[i])
-			jifl_aim_drop(s, aim);
+		refused[i] = aim && aim->target->kind == JIFL_TARGET_NOTRACE && !may[n++] &&
+			     !jifl_aim_move_to_site(s, aim);
 	}
 	kvfree(may);
 	kvfree(begins);
@@ -165,7 +233,7 @@ static bool jifl_aim_all_have_doors(struct jifl_session *s, u32 *busy_target)
 			break;
 	if (*busy_target == s->ntargets)
 		return true;
-	s->refused = JIFL_REFUSED_SITE;
+	s->refused = jifl_function_without_door(aim->target->id);
 	return false;
 }
 

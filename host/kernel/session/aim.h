@@ -9,13 +9,20 @@
 /*
  * Puts the target into a place of the session's list, which jifl_session_alloc has left empty.
  * The place of a target that this kernel does not have stays empty. 0; -ENOMEM; -ENOENT: the
- * function's module is going. Sleeps.
+ * function's module is going; -EBUSY: the function is a target of another kind. Sleeps.
  */
 int jifl_aim_add(struct jifl_session *s, u32 index, u32 kind, u64 id);
 /*
- * Takes functions out of the list that have no site, and can have no door in its stead, or are met
- * there without a call. refused[i], of ntargets, says whether that was so of the i-th. Not for
- * tools of places, which need no doors. 0; -ENOMEM. Sleeps.
+ * The same of a function, of the kind by which it can be entered. jifl_aim_refuse_notrace says
+ * afterwards whether those that are entered by jumps can be. condition: which calls of it; NULL:
+ * all. 0; -ENOMEM; -EOPNOTSUPP: *refused says why it cannot.
+ */
+int jifl_aim_add_function(struct jifl_session *s, u32 index, unsigned long begin,
+			  const struct jifl_condition *condition, enum jifl_refusal *refused);
+/*
+ * Takes functions out of the list that would be entered by jumps, where none can stand, or is met
+ * without a call. refused[i], of ntargets, says whether that was so of the i-th. One whose site is
+ * free is entered there. Not for tools of places, which need no doors. 0; -ENOMEM. Sleeps.
  */
 int jifl_aim_refuse_notrace(struct jifl_session *s, bool *refused);
 /*

@@ -48,6 +48,16 @@
  *    (jifl_jumps_may). A probe's handler that leads a thread there leaves the first instruction
  *    alone while others have the function (tools/probe/catch.c).
  *
+ * 11. A function whose site somebody else has is entered behind it (enter/notrace.c). Its call
+ *    begins with that of the tracer, which must not be skipped. Of most tracers the engine knows no
+ *    text: copies run natively from the site on, and come to the door. A tracer in a module's text
+ *    is copied. There the call goes to no piece: for a session that would enter it is missed. Where
+ *    such a function's block ends before the jump without a call, somebody has a kprobe on the
+ *    jump: copies run natively from there on, and come to the door, which counts the call.
+ * 12. An endbr64 before the site may be a block of its own: it was translated while the site could
+ *    not be. When the site changes that block stays, and the one at the site has the call. It goes
+ *    to no piece either: the endbr64 has been counted.
+ *
  * Where that block ends before the site, as a tracer has it too, the copy runs natively from there
  * on, and comes to the door. Nothing is inserted.
  *
@@ -122,21 +132,45 @@ void jifl_nested_tell(struct jifl_aim *aim, const struct jifl_mix *m)
 						    !(s->flags & JIFL_FLAGS_ARG)));
 }
 
-void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
+/* The target of which a call begins, or goes on behind its endbr64, with the block; NULL: none. */
+static const struct jifl_target *jifl_nested_target(const struct ir_block *b)
 {
 	const struct jifl_target *t = b->in_piece ? NULL : jifl_target_starting(b->addr.v);
+
+	if (!t && !b->in_piece)
+		t = jifl_target_with_site(b->addr.v);
+	return t && b->addr.v + b->src_len >= t->address ? t : NULL;
+}
+
+/* Step 11. */
+static bool jifl_nested_calls_tracer(const struct ir_block *b)
+{
+	return b->insns[b->ninsns - 1].kind == IR_CALL && !JIFL_HOST_PLANTED(tracers_skipped);
+}
+
+void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
+{
+	const struct jifl_target *t = jifl_nested_target(b);
 	struct ir_insert nested, *ins;
 	unsigned int lane;
+	bool whole;
 
-	if (!t || b->addr.v + b->src_len < t->address || JIFL_HOST_PLANTED(nested_untold))
+	if (!t || JIFL_HOST_PLANTED(nested_untold))
 		return;
+	/* Steps 11 and 12: does the block have the function's beginning as it is natively? */
+	whole = b->addr.v == t->id;
+	if (t->kind == JIFL_TARGET_NOTRACE && b->addr.v + b->src_len == t->address) {
+		if (!jifl_nested_calls_tracer(b) && !JIFL_HOST_PLANTED(tracers_skipped))
+			return;
+		whole &= JIFL_HOST_PLANTED(tracers_skipped);
+	}
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 
 		if (!aim)
 			continue;
-		if (m->members[lane] != aim->session && jifl_nested_enters(aim->session) &&
-		    jifl_nested_holds(m)) {
+		if (whole && m->members[lane] != aim->session &&
+		    jifl_nested_enters(aim->session) && jifl_nested_holds(m)) {
 			b->asks = true;
 			continue;
 		}
@@ -153,6 +187,6 @@ void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 		 * without the tracer's calls: there gcc looks which registers a function changes
 		 * (-fipa-ra).
 		 */
-		ins->convention &= t->kind == JIFL_TARGET_FUNCTION;
+		ins->convention &= jifl_target_site_bytes(t) > 0;
 	}
 }

@@ -35,7 +35,7 @@ enum jifl_jump_state {
 struct jifl_jump {
 	/* Constant while it can be found. */
 	unsigned long begin;	/* its address; 0: the gate is free */
-	unsigned long function;	/* where the function begins: there, or at an endbr64 before */
+	unsigned long function;	/* where it begins: there, or before, at endbr64 or site */
 	u8 len;			/* of the instructions that it replaces, and so its own */
 	u8 n;			/* these instructions */
 	u8 from[JIFL_JUMP_INSNS + 1]; /* where each begins, from begin on; the last: len */
@@ -142,7 +142,7 @@ unsigned long jifl_gate_original(unsigned long addr, bool is_return);
 
 /* --- jump_check.c -------------------------------------------------------------------------- */
 
-/* Where a jump of the function begins, whether or not one is there: behind its endbr64. */
+/* Where a jump of the function begins, whether or not one is there: behind endbr64 and site. */
 unsigned long jifl_jump_begin(unsigned long function);
 /*
  * Fills what the jump replaces, of the function there, and `looped` as far as the function itself

@@ -21,14 +21,17 @@
  * 4. No indirect jump of the function leads between them: a function that has one is refused. An
  *    indirect branch of another function leads to the beginning of a function, or back.
  * 5. The kernel changes none of them. It could where it has jump labels (step 3), static calls,
- *    alternatives that may change again, warnings, which step 1 leaves out, or sites of ftrace,
- *    which the function has not. Nor is there a kprobe, or text where probes are forbidden.
+ *    alternatives that may change again, warnings, which step 1 leaves out, or sites of ftrace: if
+ *    the function has one, the jump stands behind it. Nor is there a kprobe, or text where probes
+ *    are forbidden.
  * 6. It is a function that is called: [rsp] is a return address there, which the stub may hook.
  *    Labels of assembly are symbols, too, and may be jumped to with words pushed.
  *
  * Who calls the function comes to the jump. Does anything else? It may be a loop that leads back to
- * the first instruction: the function itself is looked at, its part that a compiler has put aside,
- * jump labels and fixups. A jump from another function is a tail call, and so one.
+ * the first instruction, or to the one behind a site: the function itself is looked at, its part
+ * that a compiler has put aside, jump labels and fixups. A jump from another function is a tail
+ * call, and so one. Trampolines of BPF come back to what is behind the site, or call it once: that
+ * is the call for which they were called.
  *
  * The kernel's own jumps in place (kernel/kprobes.c, arch/x86/kernel/kprobes/opt.c) rest on 1, the
  * first half of 2, 4 and 5.
@@ -59,6 +62,9 @@
 #include "jump.h"
 #include "overlay.h"
 #include "poke.h"
+
+/* Bytes of a function before the jump: an endbr64, and a site. */
+#define BEFORE_JUMP_MAX	(ENDBR_INSN_SIZE + CALL_INSN_SIZE)
 
 #define OPCODE_STI	0xfb
 #define PREFIX_LOCK	0xf0
@@ -104,6 +110,12 @@ static bool is_hidden(unsigned long addr)
 	return hidden;
 }
 
+/* Does what leads to `to` come to the jump, straight or by what stands before it? */
+static bool leads_to(const struct jifl_jump *j, unsigned long to)
+{
+	return to >= j->function && to <= j->begin;
+}
+
 /* Steps 2 and 4, for the function that ends there. Notes whether it loops. */
 static bool leads_between(struct jifl_jump *j, unsigned long end)
 {
@@ -118,8 +130,7 @@ static bool leads_between(struct jifl_jump *j, unsigned long end)
 		if (insn.kind >= IR_JMP && insn.kind <= IR_CALL &&
 		    insn.target.v > j->begin && insn.target.v < j->begin + j->len)
 			return true;
-		if (insn.kind >= IR_JMP && insn.kind < IR_CALL &&
-		    (insn.target.v == j->begin || insn.target.v == j->function))
+		if (insn.kind >= IR_JMP && insn.kind < IR_CALL && leads_to(j, insn.target.v))
 			j->looped = true;
 		cond_resched();
 	}
@@ -128,6 +139,10 @@ static bool leads_between(struct jifl_jump *j, unsigned long end)
 
 unsigned long jifl_jump_begin(unsigned long function)
 {
+	const unsigned long site = jifl_ksym_fentry(function);
+
+	if (site)
+		return site + CALL_INSN_SIZE;
 	return function + (is_endbr(*(u32 *)function) ? ENDBR_INSN_SIZE : 0);
 }
 
@@ -185,10 +200,10 @@ static void refuse(const struct asked *a, unsigned long from, unsigned long to, 
 		return;
 	/* Those that begin there, or before. */
 	k = jifl_first(i, a->n, a->jumps[i]->function <= to);
-	while (k-- && to - a->jumps[k]->function < ENDBR_INSN_SIZE + JIFL_JUMP_MAX) {
+	while (k-- && to - a->jumps[k]->function < BEFORE_JUMP_MAX + JIFL_JUMP_MAX) {
 		struct jifl_jump *j = a->jumps[k];
 
-		if (to == j->function || to == j->begin)
+		if (leads_to(j, to))
 			j->looped |= lead == LEAD_LOOP ||
 				     (lead == LEAD_JUMP && is_in_part(from));
 		if (to - j->begin < j->len)

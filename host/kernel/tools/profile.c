@@ -202,7 +202,7 @@ static struct jifl_profile_name jifl_profile_skipped(const struct jifl_target *t
 {
 	static const u8 site[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };	/* ftrace's nop */
 	const u32 skipped = jifl_target_skipped(t);
-	const u32 nsite = t->kind == JIFL_TARGET_FUNCTION ? sizeof(site) : 0;
+	const u32 nsite = jifl_target_site_bytes(t);
 	const u32 before = skipped - nsite;
 	u32 hash = JIFL_BLOCK_HASH_START;
 

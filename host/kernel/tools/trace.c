@@ -138,7 +138,7 @@ static u32 jifl_trace_skips(const struct jifl_session *s, const struct jifl_targ
 		return 0;
 	entry[n++] = jifl_trace_entered(s);
 	entry[n++] = jifl_trace_record((u32)t->id, NULL);
-	if (s->flags & JIFL_FLAG_VALUES && t->kind == JIFL_TARGET_FUNCTION)
+	if (s->flags & JIFL_FLAG_VALUES && jifl_target_site_bytes(t))
 		entry[n++] = jifl_trace_record(JIFL_RECORD_ARGUMENTS, jifl_trace_arguments);
 	if (s->flags & JIFL_FLAG_CLOCK)
 		entry[n++] = jifl_trace_record(JIFL_RECORD_ENTERED, jifl_trace_tsc);

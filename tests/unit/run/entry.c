@@ -185,6 +185,8 @@ UNIT_TEST(beginnings_apart, "run/entry: a piece with the first instructions is n
 			CHECK_EQ(orig.v, text + 4 * exact++);
 	CHECK(exact >= 2);
 	CHECK(!jifl_engine_is_start(piece + 1));
+	CHECK(jifl_engine_is_beginning(piece));
+	CHECK(!jifl_engine_is_beginning(piece + 1));
 	check_cache("beginning");
 	/* It stays when the text changes: its host says that it does not. */
 	jifl_engine_invalidate(jifl_orig_at(text), 8);

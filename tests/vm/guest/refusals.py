@@ -154,17 +154,16 @@ def data_of_kernel():
 
 
 def refused_because_of_others(kernel):
-    """A function whose site another tracer has; the session's list."""
-    address = kernel.all["vfs_fsync_range"][0]
-    same("another tracer comes", run("insmod", MODULES / "jifl_direct.ko", "function=vfs_fsync_range").returncode, 0)
-    same("its function is refused", answer(address), ("TAKEN", EOPNOTSUPP))
-    end = run("jifl", "count", "call", "fn:vfs_fsync_range", "--for", "100ms")
-    check("in one line", end.returncode == 1 and end.stderr.count("\n") == 1 and "another tracer" in end.stderr, end)
+    """A function whose site another tracer has is none (owned.py has one that is); the session's list."""
+    function = "cmdline_proc_show"
+    address = kernel.all[function][0]
+    same("another tracer comes", run("insmod", MODULES / "jifl_direct.ko", f"function={function}").returncode, 0)
+    same("its function is entered behind the site", answer(address), ("NO", None))
     same("it goes", run("rmmod", "jifl_direct").returncode, 0)
     same("its function is none that is refused", answer(address), ("NO", None))
     with Device() as device:
         device.start_of(CALL, [Device.function(address)])
-        end = run("insmod", MODULES / "jifl_direct.ko", "function=vfs_fsync_range")
+        end = run("insmod", MODULES / "jifl_direct.ko", f"function={function}")
         check("nor can another tracer have a session's function", end.returncode != 0, end)
 
 
@@ -176,8 +175,8 @@ def refused_because_of_a_livepatch(kernel):
     patched, other = (kernel.all[f"{name}_proc_show"][0] for name in ("cmdline", "version"))
     same("the livepatch loads", run("insmod", MODULES / "jifl_livepatch.ko").returncode, 0)
     wait_for("the livepatch", lambda: (livepatch / "transition").read_text() == "0\n", 120)
-    same("its function is refused", answer(patched), ("TAKEN", EOPNOTSUPP))
-    same("with another one, it alone", answers([other, patched, other + 16])[:2], ["NO", "TAKEN"])
+    same("its function is refused", answer(patched), ("PATCHED", EOPNOTSUPP))
+    same("with another one, it alone", answers([other, patched, other + 16])[:2], ["NO", "PATCHED"])
     end = run("jifl", "count", "call", "fn:cmdline_proc_show", "--for", "100ms")
     check("in one line", end.returncode == 1 and end.stderr.count("\n") == 1 and "a live patch" in end.stderr, end)
     owner = session("call", "fn:*_proc_show", "-p", os.getpid(), "-f", "json")

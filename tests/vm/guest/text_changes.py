@@ -806,4 +806,5 @@ def program(fentry_program, rounds, *wanted):
     taken_meanwhile()
 
 
-main(program)
+if __name__ == "__main__":
+    main(program)

@@ -44,8 +44,8 @@
  * from its breakpoints' end to that point. A walk of a stack sees the original (run/unwind.c).
  *
  * What is called between the exception and the copy has no breakpoint (place.c), and what is called
- * where an event before the handler is recorded has a kprobe (jifl_notrace_is_tracer). If the list
- * lacks a function, an exception in the handler counts and stays native, and calls nothing
+ * where an event before the handler is recorded has a kprobe (jifl_notrace_is_met_by_int3). If the
+ * list lacks a function, an exception in the handler counts and stays native, and calls nothing
  * (catch.c).
  *
  * Context: process, under jifl_session_mutex, but for jifl_int3_met and jifl_int3_beneath.
@@ -139,7 +139,7 @@ static bool jifl_int3_begins(struct jifl_int3_walk *walk, unsigned long address)
 		local_irq_restore(flags);
 		walk->size = found ? size : 0;
 		walk->at = walk->begin;
-		walk->refused = found && jifl_notrace_is_tracer(walk->begin);
+		walk->refused = found && jifl_notrace_is_met_by_int3(walk->begin);
 	}
 	while (walk->size && walk->at < address) {
 		cookie = jifl_host_lock();

@@ -199,6 +199,9 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	if (place->skipped && from->address != aim->target->id &&
 	    from->address != aim->target->address - CALL_INSN_SIZE)
 		return JIFL_SPLICE_BOUNDARY;
+	/* Who has the site has no piece of the module's that counts there. */
+	if (place->skipped && aim->target->kind == JIFL_TARGET_NOTRACE)
+		return JIFL_SPLICE_OWNED;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
 	if (place->skipped && (from->action || s->tool->is_plugin))

@@ -230,14 +230,13 @@ static void end_hold(struct jifl_hold *h)
  */
 static bool is_function(const struct module *mod, unsigned long addr)
 {
-	const unsigned long site = jifl_ksym_fentry(addr);
 	unsigned long base, size;
 
 	if (READ_ONCE(mod->state) != MODULE_STATE_LIVE)
 		return false;
 	jifl_compat_module_text(mod, &base, &size);
 	return addr - base < size && jifl_ksym_start(addr) == addr &&
-	       (site == addr || site == addr + ENDBR_INSN_SIZE);
+	       jifl_ksym_fentry(addr);
 }
 
 struct jifl_hold *jifl_hold_take(u64 session, u64 address, u64 with)
