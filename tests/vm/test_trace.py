@@ -9,3 +9,8 @@ import harness
 @pytest.mark.parametrize("kernel", harness.turn(1))
 def test_trace(kernel, show):
     harness.guest("trace", kernel=kernel, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(2))
+def test_graph(kernel, show):
+    harness.guest("graph", kernel=kernel, smp=2, show=show)

@@ -318,4 +318,5 @@ def run_all(program):
     refusals()
 
 
-main(run_all)
+if __name__ == "__main__":
+    main(run_all)
