@@ -130,46 +130,45 @@ enum jifl_where jifl_cache_where(u64 addr, enum cache_at at, jifl_orig *orig)
 	return jifl_cache_where_run(addr, at, orig, &run);
 }
 
-int jifl_cache_where_context(u64 addr)
+/* The block in whose code addr is; *off: from the block's start. NULL: it is in none. */
+static const struct cache_block *block_with(u64 addr, u32 *off)
 {
-	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
-	u32 off, i;
+	/* Pairs with the release in commit.c. */
+	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE), i;
 
 	if (addr - cache.code_base >= cache.hot_end)
-		return -1;
-	off = (u32)(addr - cache.code_base);
-	i = block_at(off, n);
-	if (i == CACHE_NONE || off - cache.blocks[i].start >= cache.blocks[i].len)
-		return -1;
-	return cache.blocks[i].context;
+		return NULL;
+	*off = (u32)(addr - cache.code_base);
+	i = block_at(*off, n);
+	if (i == CACHE_NONE || *off - cache.blocks[i].start >= cache.blocks[i].len)
+		return NULL;
+	*off -= cache.blocks[i].start;
+	return &cache.blocks[i];
+}
+
+int jifl_cache_where_context(u64 addr)
+{
+	u32 off;
+	const struct cache_block *b = block_with(addr, &off);
+
+	return b ? b->context : -1;
 }
 
 bool jifl_cache_is_beginning(u64 addr)
 {
-	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
-	u32 off = (u32)(addr - cache.code_base), i;
+	u32 off;
+	const struct cache_block *b = block_with(addr, &off);
 
-	if (addr - cache.code_base >= cache.hot_end)
-		return false;
-	i = block_at(off, n);
-	return i != CACHE_NONE && off == cache.blocks[i].start &&
-	       cache.blocks[i].flags & CACHE_BLOCK_BEGINS;
+	return b && !off && b->flags & CACHE_BLOCK_BEGINS;
 }
 
 bool jifl_cache_is_start(u64 addr)
 {
-	u32 n = __atomic_load_n(&cache.nblocks, __ATOMIC_ACQUIRE);
-	u32 off = (u32)(addr - cache.code_base), i;
+	u32 off;
+	const struct cache_block *b = block_with(addr, &off);
 
-	if (addr - cache.code_base >= cache.hot_end)
-		return false;
-	i = block_at(off, n);
-	if (i == CACHE_NONE)
-		return false;
 	/* Where the block asks, the host has answered. */
-	return off == cache.blocks[i].start ||
-	       (cache.blocks[i].flags & CACHE_BLOCK_ASKS &&
-		off == cache.blocks[i].start + cache.map[cache.blocks[i].map]);
+	return b && (!off || (b->flags & CACHE_BLOCK_ASKS && off == cache.map[b->map]));
 }
 
 /*

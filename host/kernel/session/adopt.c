@@ -288,16 +288,17 @@ static __no_sanitize_address bool is_traced(const struct frame *f)
 }
 
 /*
- * Is it in a tracer that a function's site has called? The tracer, or ftrace, may go on to the
- * function's door, which takes the return address for the original's. Behind a copy of the site
- * there would be no door.
+ * Is it in a tracer that a function's site has called, or at a jump behind the site? The tracer, or
+ * ftrace, may go on to the function's door, which takes the return address for the original's.
+ * Behind a copy of the site there would be no door.
  */
 static bool is_at_door(const struct frame *f)
 {
 	const struct jifl_target *t = jifl_function_find(f->orig) ?:
 				      jifl_notrace_entered_at(f->orig);
 
-	return t && !f->interrupted && jifl_target_site_bytes(t);
+	return t && jifl_target_site_bytes(t) &&
+	       (!f->interrupted || t->kind == JIFL_TARGET_NOTRACE);
 }
 
 static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)

@@ -51,9 +51,10 @@
  * 11. A function whose site somebody else has is entered behind it (enter/notrace.c). Its call
  *    begins with that of the tracer, which must not be skipped. Of most tracers the engine knows no
  *    text: copies run natively from the site on, and come to the door. A tracer in a module's text
- *    is copied. There the call goes to no piece: for a session that would enter it is missed. Where
- *    such a function's block ends before the jump without a call, somebody has a kprobe on the
- *    jump: copies run natively from there on, and come to the door, which counts the call.
+ *    is copied. There the call goes to no piece: for a session that would enter it is missed. While
+ *    somebody has a kprobe on the jump, copies run natively from there on, and come to the door,
+ *    which tells of a missed call. The copies are dropped when such a kprobe comes and when it goes
+ *    (jifl_jump_changes).
  * 12. An endbr64 before the site may be a block of its own: it was translated while the site could
  *    not be. When the site changes that block stays, and the one at the site has the call. It goes
  *    to no piece either: the endbr64 has been counted.
@@ -78,6 +79,7 @@
 #include "../call/whose.h"
 #include "../enter/function.h"
 #include "../enter/target.h"
+#include "../text/jump.h"
 #include "nested.h"
 
 /* Is nothing needed of the session's calls but their number, whoever makes them? */
@@ -142,10 +144,12 @@ static const struct jifl_target *jifl_nested_target(const struct ir_block *b)
 	return t && b->addr.v + b->src_len >= t->address ? t : NULL;
 }
 
-/* Step 11. */
-static bool jifl_nested_calls_tracer(const struct ir_block *b)
+/* Step 11. Has somebody else a kprobe on the target's jump? */
+static bool jifl_nested_is_kept(const struct jifl_target *t)
 {
-	return b->insns[b->ninsns - 1].kind == IR_CALL && !JIFL_HOST_PLANTED(tracers_skipped);
+	const struct jifl_jump *j = t->kind == JIFL_TARGET_NOTRACE ? READ_ONCE(t->jump) : NULL;
+
+	return j && READ_ONCE(j->taken);
 }
 
 void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
@@ -155,15 +159,12 @@ void jifl_nested_insert(struct ir_block *b, const struct jifl_mix *m)
 	unsigned int lane;
 	bool whole;
 
-	if (!t || JIFL_HOST_PLANTED(nested_untold))
+	if (!t || jifl_nested_is_kept(t) || JIFL_HOST_PLANTED(nested_untold))
 		return;
-	/* Steps 11 and 12: does the block have the function's beginning as it is natively? */
-	whole = b->addr.v == t->id;
-	if (t->kind == JIFL_TARGET_NOTRACE && b->addr.v + b->src_len == t->address) {
-		if (!jifl_nested_calls_tracer(b) && !JIFL_HOST_PLANTED(tracers_skipped))
-			return;
-		whole &= JIFL_HOST_PLANTED(tracers_skipped);
-	}
+	/* Steps 11 and 12. A function's own site is a nop in copies. */
+	whole = b->addr.v == t->id &&
+		(t->kind == JIFL_TARGET_FUNCTION || b->addr.v + b->src_len > t->address ||
+		 JIFL_HOST_PLANTED(tracers_skipped));
 	for (lane = 0; lane < JIFL_LANES; lane++) {
 		struct jifl_aim *aim = READ_ONCE(t->armed[lane]);
 

@@ -76,8 +76,12 @@ bool jifl_jump_has(unsigned long addr);
  * jump has replaced the instruction. Preemption off.
  */
 unsigned long jifl_jump_native(unsigned long addr);
-/* The kernel changes the text there, for a kprobe or otherwise, to begin so. text_mutex is held. */
-void jifl_jump_changes(unsigned long addr, u8 first);
+/*
+ * The kernel changes the text there, for a kprobe or otherwise, to begin so. Returns from where on
+ * copies are other ones: what stands before a jump counts calls, unless a kprobe is on the jump
+ * (session/nested.c). text_mutex is held.
+ */
+unsigned long jifl_jump_changes(unsigned long addr, u8 first);
 /*
  * Has an int3 stand in the gate before each of these instructions, which a jump has replaced, or
  * takes it away. Before it returns, each processor has seen it. The jumps stay meanwhile. Process

@@ -17,7 +17,6 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "jump.h"
-#include "overlay.h"
 
 /* Jumps are found by their addresses without these bits. A jump is not longer. */
 #define PART_SHIFT	4
@@ -125,14 +124,14 @@ void jifl_host_lift_text(jifl_orig addr, u8 *bytes, u32 n)
 
 			if (at >= n)
 				continue;
-			/* Somebody else's kprobe has to be seen; overlay.c. */
-			bytes[at] = !i && jifl_overlay_has(j->begin) ? INT3_INSN_OPCODE :
-								      j->old[i];
+			/* Somebody else's kprobe has to be seen, if it is in the text. */
+			bytes[at] = !i && READ_ONCE(j->taken) ? INT3_INSN_OPCODE : j->old[i];
 		}
 }
 
-void jifl_jump_changes(unsigned long addr, u8 first)
+unsigned long jifl_jump_changes(unsigned long addr, u8 first)
 {
+	unsigned long from = addr;
 	struct jifl_jump *j;
 	u32 *straight;
 
@@ -146,8 +145,10 @@ void jifl_jump_changes(unsigned long addr, u8 first)
 		straight = READ_ONCE(j->straight);
 		if (straight)
 			WRITE_ONCE(*straight, 0);
+		from = j->function;
 	}
 	preempt_enable();
+	return from;
 }
 
 /* An int3 of a gate. The thread goes on behind it, or where the handler says. */

@@ -46,10 +46,12 @@ static void drop(unsigned long addr, u32 len)
 /* (addr, old bytes, old length, new bytes, new length) */
 static void on_perf_text_poke(struct pt_regs *regs)
 {
+	unsigned long from = regs->di;
+
 	if (regs->r8)
-		jifl_jump_changes(regs->di, *(const u8 *)regs->cx);
+		from = jifl_jump_changes(regs->di, *(const u8 *)regs->cx);
 	if (!JIFL_HOST_PLANTED(pokes_ignored))
-		drop(regs->di, max_t(u32, regs->dx, regs->r8));
+		drop(from, regs->di - from + max_t(u32, regs->dx, regs->r8));
 	jifl_overlay_changes(regs->di, (const u8 *)regs->si, regs->dx);
 }
 

@@ -18,6 +18,7 @@ from probe import probe
 from text_changes import CALLS, HAS_BTF, detach, fentry, show_cmdline
 
 DIRECT = Path(MODULE).with_name("jifl_direct.ko")
+EVENTS = Path("/sys/kernel/tracing/kprobe_events")
 SITES = Path("/sys/module/jifl/parameters/sites")
 SEEN = Path("/sys/module/jifl_direct/parameters/calls")
 WORK = "contexts_work"
@@ -156,6 +157,28 @@ def tools():
     give()
 
 
+def with_a_kprobe():
+    """While somebody else's kprobe stands on the jump, calls are missed; not while it is disabled, or gone."""
+    take()
+    owner = session("call", f"fn:{WORK}", "-f", "json")
+    outer = session("insn", "sys:write", *ME, "-f", "json")
+    made = sum(call("task").values())
+    EVENTS.write_text(f"p:jifl/owned jifl_contexts:{WORK}+5")
+    made += sum(call("task").values())
+    enable = EVENTS.with_name("events") / "jifl/owned/enable"
+    enable.write_text("1")
+    missed = sum(call("task").values())
+    enable.write_text("0")
+    made += sum(call("task").values())
+    EVENTS.write_text("")
+    made += sum(call("task").values())
+    interrupt(outer)
+    made += sum(call("timer").values())
+    got = target_of(report(interrupt(owner)[0]), WORK)
+    same("with a kprobe on the jump: calls, missed", (got["calls"], got["missed_by"]), (made, {"native": missed}))
+    give()
+
+
 def left_to_others():
     """With sites=0 another tracer can have the site of a session's function."""
     SITES.write_text("0")
@@ -245,6 +268,7 @@ def program(fentry_program):
     recursion()
     comes_and_goes()
     tools()
+    with_a_kprobe()
     left_to_others()
     under_load()
     bpf(fentry_program)
