@@ -19,7 +19,8 @@
  * 3. No jump label leads between them when its key is the other way than now, and no fixup of an
  *    exception.
  * 4. No indirect jump of the function leads between them: a function that has one is refused. An
- *    indirect branch of another function leads to the beginning of a function, or back.
+ *    indirect branch of another function leads to the beginning of a function, behind its site, or
+ *    back.
  * 5. The kernel changes none of them. It could where it has jump labels (step 3), static calls,
  *    alternatives that may change again, warnings, which step 1 leaves out, or sites of ftrace: if
  *    the function has one, the jump stands behind it. Nor is there a kprobe, or text where probes
