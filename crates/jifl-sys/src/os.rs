@@ -255,6 +255,15 @@ impl Drop for Gated {
     }
 }
 
+/// Gives memory that the allocator keeps, and does not use, back to the kernel.
+pub fn give_memory_back() {
+    // SAFETY: it takes no memory that is in use.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

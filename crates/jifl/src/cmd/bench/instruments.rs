@@ -255,6 +255,8 @@ fn start_session(kind: Kind, flags: u32) -> Result<Live, Failure> {
 /// A session over the functions whose names begin so. `only`: without what they call.
 fn start_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, String> {
     let started = try_functions(kind, begin, only);
+    // A fork copies what describes this process's memory: the names of all functions are megabytes.
+    jifl_sys::os::give_memory_back();
     started.map_err(|error| error.message)
 }
 
