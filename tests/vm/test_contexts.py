@@ -23,3 +23,8 @@ def test_levels(kernel, smp, show):
 @pytest.mark.parametrize("kernel, smp", [case for case in CASES if case[0] in harness.turn(2)])
 def test_recorded(kernel, smp, show):
     harness.guest("recorded", harness.rounds(kernel, 1, 10), kernel=kernel, smp=smp, show=show)
+
+
+@pytest.mark.parametrize("kernel", harness.turn(1))
+def test_costs(kernel, show):
+    harness.guest("costs", kernel=kernel, icount=True, show=show)

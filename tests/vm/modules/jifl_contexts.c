@@ -6,7 +6,8 @@
  * and the write returns when all calls have returned. Reading the file gives for each context:
  * CONTEXT, how often contexts_work, or another function, was called at the levels task, softirq and
  * hard interrupt since the last write of "reset 0", and how many results were wrong. What each
- * context calls is in the table `contexts`.
+ * context calls is in the table `contexts`. Reading /proc/jifl_contexts_least gives the least that
+ * one of these calls took at each level, in ticks of the time stamp counter.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -285,6 +286,7 @@ static void reset(void)
 	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
 		for (level = 0; level < LEVELS; level++)
 			atomic_long_set(&contexts[i].calls[level], 0);
+		memset(contexts[i].least, 0, sizeof(contexts[i].least));
 		atomic_long_set(&contexts[i].wrong, 0);
 	}
 }
@@ -343,6 +345,16 @@ static int contexts_show(struct seq_file *s, void *unused)
 	return 0;
 }
 
+static int contexts_show_least(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(contexts); i++)
+		seq_printf(s, "%s %llu %llu %llu\n", contexts[i].name, contexts[i].least[TASK],
+			   contexts[i].least[SOFTIRQ], contexts[i].least[HARDIRQ]);
+	return 0;
+}
+
 static int contexts_open(struct inode *inode, struct file *file)
 {
 	return single_open(file, contexts_show, NULL);
@@ -360,12 +372,17 @@ static int __init contexts_init(void)
 {
 	hrtimer_init(&hrtimer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	hrtimer.function = hrtimer_function;
-	return proc_create("jifl_contexts", 0600, NULL, &contexts_ops) ? 0 : -ENOMEM;
+	if (proc_create("jifl_contexts", 0600, NULL, &contexts_ops) &&
+	    proc_create_single("jifl_contexts_least", 0400, NULL, contexts_show_least))
+		return 0;
+	remove_proc_subtree("jifl_contexts", NULL);
+	return -ENOMEM;
 }
 module_init(contexts_init);
 
 static void __exit contexts_exit_module(void)
 {
+	remove_proc_entry("jifl_contexts_least", NULL);
 	remove_proc_entry("jifl_contexts", NULL);
 	del_timer_sync(&timer);
 	tasklet_kill(&tasklet);

@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
+#include <asm/msr.h>
 
 #include "contexts.h"
 
@@ -19,6 +20,7 @@ struct context {
 	bool bare;		/* contexts_bare is called instead of contexts_work */
 	bool checks;		/* contexts_check is */
 	atomic_long_t calls[LEVELS];
+	u64 least[LEVELS];	/* ticks of the time stamp counter around a call; 0: none */
 	atomic_long_t wrong;
 };
 
@@ -32,11 +34,19 @@ static bool is_right(const struct context *context, u64 seed)
 /* The function is called so often here and now. */
 static void work(struct context *context, unsigned int n)
 {
+	u64 *least = &context->least[level()], began, ticks;
 	unsigned int i;
+	bool right;
 
-	for (i = 0; i < n; i++)
-		if (!is_right(context, SEED + i))
+	for (i = 0; i < n; i++) {
+		began = rdtsc();
+		right = is_right(context, SEED + i);
+		ticks = rdtsc() - began;
+		if (!right)
 			atomic_long_inc(&context->wrong);
+		if (!*least || ticks < *least)
+			*least = ticks;
+	}
 	atomic_long_add(n, &context->calls[level()]);
 }
 

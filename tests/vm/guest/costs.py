@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What a call costs in each context, natively, counted, and with a door: exact instructions.
+
+usage: costs.py
+
+The machine's clock counts instructions. jifl_contexts reads it around each call.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from contexts import LEVELS, MODULE, call, target_of
+from lib import check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session, status
+
+LEAST = "/proc/jifl_contexts_least"
+# They call one function, and nothing but what counts stands between the two readings.
+CONTEXTS = ("task", "preempt-off", "bh-off", "irq-off", "spinlock", "kthread", "work", "timer", "tasklet", "hrtimer",
+            "irq-work", "ipi", "nested")
+# In these a thread of the kernel calls.
+THREADS = ("kthread", "work")
+# Instructions that a call from native code costs more than without a session, in a user's task.
+DOOR, CALL = 16, 18
+# Calls made, by level.
+total = Counter()
+
+
+def least(context):
+    """The least instructions of a call in the context, by level, with the reading of the clock."""
+    made = call(context)
+    total.update(made)
+    lines = (line.split() for line in Path(LEAST).read_text().splitlines())
+    ticks = {name: [int(number) for number in rest] for name, *rest in lines}[context]
+    return {level: ticks for level, ticks in zip(LEVELS, ticks) if made[level]}
+
+
+def all_of_them():
+    """The least of each context and level."""
+    return {(context, level): ticks for context in CONTEXTS for level, ticks in least(context).items()}
+
+
+def under(what, *scope):
+    """The same in a session: its report about the function, and the calls made."""
+    owner = session(what, "fn:contexts_work", *scope, "-f", "json")
+    total.clear()
+    ticks = all_of_them()
+    got = target_of(report(interrupt(owner)[0]), "contexts_work")
+    same(f"{what} {scope}: missed", got["missed_by"], {})
+    return ticks, got, total.total()
+
+
+def costs():
+    """A counted call is its native cost less one constant, wherever it is made."""
+    native = all_of_them()
+    same("levels", {level for _, level in native}, set(LEVELS))
+    _, got, made = under("insn")
+    same("each call is counted, and costs the same", (got["calls"], got["min"]), (made, got["max"]))
+    around = {ticks - got["min"] for ticks in native.values()}
+    check("and is less than natively by one constant", len(around) == 1, native)
+    figure("instructions of a call", got["min"])
+    figure("around it, natively: two readings of the clock, and what checks the result", around.pop())
+    for what, most in (("none", DOOR), ("call", CALL)):
+        found, got, made = under(what, "--only")
+        same(f"{what} --only: calls", got["calls"], made if what == "call" else 0)
+        more = {}
+        for (context, level), ticks in found.items():
+            where = "thread" if context in THREADS else level
+            more.setdefault(where, set()).add(ticks - native[context, level])
+        figure(f"{what} --only, what a call from native code costs more", more)
+        check(f"{what} --only: at most {most} instructions in a user's task", max(more["task"]) <= most, more)
+
+
+def program():
+    mark = log_mark()
+    same("the module comes", run("insmod", MODULE).returncode, 0)
+    costs()
+    same("no session is left", status()["sessions"], [])
+    same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)
+    ends_clean([], mark)
+
+
+if __name__ == "__main__":
+    main(program)
