@@ -24,6 +24,7 @@ static struct {
 
 enum known { KNOWN_FLAGS = 1, KNOWN_REGS = 2 };
 
+static bool remembered;		/* anything, since all was forgotten */
 static bool fentry;
 
 /* A way through the code. */
@@ -33,9 +34,12 @@ struct path {
 
 static struct jifl_live look(jifl_orig addr, struct jifl_live asked, struct path path);
 
+/* Each change of text comes here, also while nothing is translated. */
 void jifl_ahead_forget(void)
 {
-	memset(memo, 0, sizeof(memo));
+	if (remembered)
+		memset(memo, 0, sizeof(memo));
+	remembered = false;
 }
 
 void jifl_ahead_set_fentry(bool on)
@@ -199,6 +203,7 @@ static struct jifl_live walk_and_remember(jifl_orig addr, struct jifl_live asked
 	struct jifl_live live = walk(addr, all, full_path(asked));
 	u32 i = slot_of(addr);
 
+	remembered = true;
 	memo[i].addr = (u32)addr.v;
 	memo[i].live = live;
 	memo[i].known = known_for(all);

@@ -60,6 +60,12 @@ pub fn is_padding(name: &str) -> bool {
     name.starts_with("__pfx_")
 }
 
+/// Is it where a static call begins that is not made in line: a jump, which the kernel changes
+/// (include/linux/static_call.h)?
+pub fn is_trampoline(name: &str) -> bool {
+    name.starts_with("__SCT__")
+}
+
 /// What a cold part is of: `f` of `f.cold` and `f.cold.12`.
 pub fn whole(name: &str) -> Option<&str> {
     let (base, rest) = name.rsplit_once(".cold")?;
@@ -119,6 +125,11 @@ mod tests {
         assert!(is_bound("__stop___ex_table") && is_bound("_etext") && !is_bound("start"));
         assert_eq!(whole("f.part.0.cold.3"), Some("f.part.0"));
         assert_eq!((whole("f.cold"), whole("f.colder")), (Some("f"), None));
-        assert!(is_padding("__pfx_f") && is_endless("panic") && !is_endless("panic_on_oops"));
+        assert!(
+            is_padding("__pfx_f")
+                && is_trampoline("__SCT__f")
+                && is_endless("panic")
+                && !is_endless("panic_on_oops")
+        );
     }
 }

@@ -39,6 +39,7 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../enter/entry.h"
+#include "../store/counters.h"
 #include "count.h"
 #include "keys.h"
 #include "stats.h"
@@ -95,8 +96,8 @@ static int jifl_stats_alloc(struct jifl_aim *aim, int size)
 	int cpu;
 
 	if (size < 0) {
-		aim->counter = JIFL_ALLOC(alloc_percpu(u64));
-		return aim->counter ? 0 : -ENOMEM;
+		aim->counter = jifl_counters_at(aim->session->counters, aim->index);
+		return 0;
 	}
 	for_each_possible_cpu(cpu) {
 		struct jifl_stats_cpu *st;
@@ -123,6 +124,11 @@ int jifl_stats_prepare(struct jifl_session *s)
 		return -ENOMEM;
 	if (s->tool->calls == JIFL_CALLS_UNCOUNTED)
 		return 0;
+	if (size < 0) {
+		s->counters = jifl_counters_open(s->ntargets);
+		if (!s->counters)
+			return -ENOMEM;
+	}
 	for_each_aim(aim, s, i) {
 		if (jifl_stats_alloc(aim, size))
 			return -ENOMEM;
@@ -254,7 +260,6 @@ void jifl_stats_free(struct jifl_session *s)
 	jifl_keys_close(s);
 	for_each_aim(aim, s, i) {
 		jifl_stats_give_cell(aim);
-		free_percpu(aim->counter);
 		aim->counter = NULL;
 		for_each_possible_cpu(cpu) {
 			if (aim->cpu[cpu])
@@ -262,6 +267,8 @@ void jifl_stats_free(struct jifl_session *s)
 			aim->cpu[cpu] = NULL;
 		}
 	}
+	jifl_counters_close(s->counters);
+	s->counters = NULL;
 }
 
 /* --- the file's own life ---------------------------------------------------------- */

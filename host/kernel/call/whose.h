@@ -128,6 +128,7 @@ struct jifl_session {
 	u32 left[JIFL_NR_LEFT];	/* those that are not, by enum jifl_left */
 	struct jifl_ring_owner ring; /* sessions that record: how they have the rings */
 	void *tool_data;	/* the tool's own */
+	struct jifl_counters *counters;	/* its aims' by their index; NULL: they have none */
 	struct jifl_keys_table *keys; /* JIFL_FLAG_BY_*: its keys; else NULL */
 	struct jifl_condition *conditions; /* of its functions; NULL: none */
 	struct jifl_under *under;	/* what all calls are made under; NULL: anything */

@@ -8,6 +8,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <asm/ibt.h>
 
 #include "../kernel.h"
@@ -47,10 +48,17 @@ unsigned long jifl_ksym(const char *name)
 
 unsigned long jifl_ksym_fentry(unsigned long addr)
 {
-	const unsigned long site = addr ? jifl_import(ftrace_location)(addr) : 0;
+	const unsigned long behind = addr + ENDBR_INSN_SIZE;
+	unsigned long site;
+	u32 insn;
 
+	/* At a function's beginning it looks for the symbol first, which takes much longer. */
+	if (!copy_from_kernel_nofault(&insn, (void *)addr, sizeof(insn)) && is_endbr(insn) &&
+	    jifl_import(ftrace_location)(behind) == behind)
+		return behind;
+	site = addr ? jifl_import(ftrace_location)(addr) : 0;
 	/* It tells of the first site in the function, wherever that is. */
-	return site == addr || site == addr + ENDBR_INSN_SIZE ? site : 0;
+	return site == addr || site == behind ? site : 0;
 }
 
 bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *size)

@@ -28,21 +28,33 @@ static unsigned long orc_address(const int *ip)
 	return (unsigned long)ip + *ip;
 }
 
+/* The kernel's own, which never changes: looked up once, for thousands of functions. */
+static struct orc_table orc_table_of_kernel(void)
+{
+	static struct orc_table t;	/* under the callers' mutex */
+
+	if (!t.entries) {
+		t.ip = (const int *)jifl_ksym("__start_orc_unwind_ip");
+		t.n = (const int *)jifl_ksym("__stop_orc_unwind_ip") - t.ip;
+		t.entries = (const struct orc_entry *)jifl_ksym("__start_orc_unwind");
+	}
+	return t;
+}
+
 /* Preemption off, as long as the table is used. */
 static struct orc_table orc_table_of(unsigned long addr)
 {
 	const struct module *mod = jifl_import(__module_address)(addr);
-	struct orc_table t = {};
+	struct orc_table t;
 
-	if (mod) {
-		t.ip = mod->arch.orc_unwind_ip;
-		t.entries = mod->arch.orc_unwind;
-		t.n = mod->arch.num_orcs;
-	} else {
-		t.ip = (const int *)jifl_ksym("__start_orc_unwind_ip");
-		t.entries = (const struct orc_entry *)jifl_ksym("__start_orc_unwind");
-		t.n = (const int *)jifl_ksym("__stop_orc_unwind_ip") - t.ip;
-	}
+	if (mod)
+		t = (struct orc_table){
+			.ip = mod->arch.orc_unwind_ip,
+			.entries = mod->arch.orc_unwind,
+			.n = mod->arch.num_orcs,
+		};
+	else
+		t = orc_table_of_kernel();
 	if (!t.ip || !t.entries)
 		t.n = 0;
 	return t;

@@ -29,11 +29,14 @@
  *    memory from before its door is armed until no thread is in a stub for a door of any function
  *    (steps 1 to 4 in the head of function.c): from before a site calls jifl_function_stub, and
  *    from before the int3 of the first jump leads to a gate. It is 0 until a piece is written
- *    there. So a thread reads a piece of its own function there, or 0, even if it is preempted in
- *    between. A place that is not at an address divisible by four may be read while one half is
+ *    there, or the address behind the site itself: as long as no session is armed at the function,
+ *    there is nothing to ask, and the stub returns as for any other call that runs natively. So a
+ *    thread reads a piece of its own function there, that function, or 0, even if it is preempted
+ *    in between. A place that is not at an address divisible by four may be read while one half is
  *    written. It stays 0.
  * 4. The piece in a place is that of a way. It becomes 0 before code that the piece leads to is
- *    taken away (step 8 in the head of session/mix.c), and before the door is given back. A thread
+ *    taken away (step 8 in the head of session/mix.c), or leads to the function itself, and it
+ *    becomes 0 before the door is given back. A thread
  *    that has read it before has it in rax or in the slot of its return address, in the stub, where
  *    leave/evict.c finds it.
  * 5. The table itself stays until no site and no jump leads to a stub and no thread is in one. If

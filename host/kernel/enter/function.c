@@ -9,8 +9,8 @@
  * left it. The copy begins behind the site, and in copies the site is a nop (jifl_config.door). So
  * copies never come to a door.
  *
- * Doors are attached in batches. A batch has one ftrace_ops. It stays until no session has any of
- * its targets attached.
+ * Doors are attached in batches (batch.c). A batch has one ftrace_ops. It stays until no session
+ * has any of its targets attached.
  *
  * Who can be in the stub, and what may be freed when:
  *
@@ -58,26 +58,21 @@
  * kernel.ftrace_enabled=0 would switch doors off. The kernel refuses that while the module is
  * loaded, because text/hooks.c has permanent hooks.
  */
-#include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/list.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/rculist.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
-#include <linux/stop_machine.h>
-#include <linux/string.h>
 #include <asm/ibt.h>
 #include <asm/text-patching.h>
 
 #include "../kernel.h"
 #include "../plant.h"
-#include "../compat/direct.h"
-#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "../run/stubs.h"
+#include "batch.h"
 #include "door_table.h"
 #include "function.h"
 #include "entry.h"
@@ -86,16 +81,6 @@
 /* By the address that is entered. Written under target.c's mutex. */
 static DEFINE_HASHTABLE(functions, 13);
 static u32 nfunctions;			/* in it */
-
-static unsigned int nbatches;		/* that have doors; jifl_session_mutex */
-
-struct jifl_function_batch {
-	struct list_head list;		/* of batches that are about to go */
-	struct ftrace_ops ops;
-	u32 used;			/* targets with users */
-	u32 n;
-	struct jifl_target *targets[];	/* references */
-};
 
 /* --- the kind of targets --------------------------------------------------------------- */
 
@@ -139,8 +124,18 @@ static struct jifl_target *function_find(u64 begin)
 /* Functions in which tasks end, as the system calls exit and exit_group. */
 static bool ends_task(u64 begin)
 {
-	return begin == jifl_ksym("do_exit") || begin == jifl_ksym("do_group_exit") ||
-	       begin == jifl_ksym("make_task_dead");
+	static const char *const names[] = { "do_exit", "do_group_exit", "make_task_dead" };
+	/* Looked up once: a look-up takes some 37,000 instructions. Under target.c's mutex. */
+	static u64 begins[ARRAY_SIZE(names)];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!begins[i])
+			begins[i] = jifl_ksym(names[i]) ?: ~0ULL;
+		if (begins[i] == begin)
+			return true;
+	}
+	return false;
 }
 
 static int function_add(struct jifl_target *t)
@@ -181,9 +176,12 @@ bool jifl_function_leads(const struct jifl_target *t, u64 to)
 static void function_redirect(const struct jifl_target *t, u64 to)
 {
 	const bool asks = to == (u64)(unsigned long)jifl_entry_slow;
+	const u32 natively = t->address;
 
-	if (t->door && !(asks && JIFL_HOST_PLANTED(doors_kept)))
-		WRITE_ONCE(*t->door, jifl_function_place_of(to));
+	if (!t->door || (asks && *t->door != natively && JIFL_HOST_PLANTED(doors_kept)))
+		return;
+	/* The kernel calls thousands of doors while they are attached, and no session is armed. */
+	WRITE_ONCE(*t->door, to ? jifl_function_place_of(to) : natively);
 }
 
 const struct jifl_target_type jifl_target_functions = {
@@ -205,152 +203,11 @@ unsigned long jifl_function_stub_address(void)
 	return (unsigned long)jifl_function_stub;
 }
 
-/* Gives the places of the batch's doors memory. */
-static int reserve_places(const struct jifl_function_batch *b)
-{
-	int err = 0;
-	u32 i;
-
-	for (i = 0; i < b->n && !err; i++)
-		err = jifl_doors_reserve(b->targets[i]->address);
-	return err;
-}
-
-/* Attaches the first n targets of the batch. */
-static int register_first(struct jifl_function_batch *b, u32 n)
-{
-	unsigned long *sites = JIFL_ALLOC(kvmalloc_array(n, sizeof(*sites), GFP_KERNEL));
-	int err;
-	u32 i;
-
-	if (!sites)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		sites[i] = b->targets[i]->address - CALL_INSN_SIZE;
-	memset(&b->ops, 0, sizeof(b->ops));
-	err = jifl_compat_direct_room(n);
-	if (!err)
-		err = JIFL_TRY(ftrace_set_filter_ips(&b->ops, sites, n, 0, 1));
-	if (!err)
-		err = JIFL_TRY(jifl_compat_direct_register(&b->ops, jifl_function_stub_address()));
-	if (err)
-		ftrace_free_filter(&b->ops);
-	kvfree(sites);
-	return err;
-}
-
-static int nothing(void *unused)
-{
-	return 0;
-}
-
-/* Steps 1 to 4 in the head of this file; more than one batch may have been unregistered. */
-static void wait_for_threads(void)
-{
-	if (JIFL_HOST_PLANTED(doors_freed_early))
-		return;
-	stop_machine(nothing, NULL, NULL);
-	synchronize_rcu_tasks();
-}
-
-/*
- * ftrace has met an error of its own and has left sites that lead to the stub. So the module, the
- * table of doors, the batch with its ftrace_ops, and the batch's targets stay until the next boot.
- */
-static void keep_for_good(const struct jifl_function_batch *b, int err)
-{
-	__module_get(THIS_MODULE);
-	nbatches++;
-	pr_err("ftrace did not give back %u functions (error %d): the module stays until the next boot\n",
-	       b->n, err);
-}
-
-/* False: the batch must stay. */
-static bool unregister(struct jifl_function_batch *b)
-{
-	int err;
-
-	/* For what may be freed behind it ftrace waits, too. */
-	if (JIFL_HOST_PLANTED(doors_freed_early))
-		b->ops.flags &= ~FTRACE_OPS_FL_DYNAMIC;
-	err = jifl_compat_direct_unregister(&b->ops, jifl_function_stub_address());
-	if (err)
-		keep_for_good(b, err);
-	return !err;
-}
-
-/* Whether a site of the batch calls the stub. */
-static bool has_site(const struct jifl_function_batch *b)
-{
-	void *const stub = (void *)jifl_function_stub_address();
-	u8 call[CALL_INSN_SIZE];
-	u32 i;
-
-	for (i = 0; i < b->n; i++) {
-		const unsigned long site = b->targets[i]->address - CALL_INSN_SIZE;
-
-		if (!copy_from_kernel_nofault(call, (void *)site, sizeof(call)) &&
-		    !memcmp(call, text_gen_insn(CALL_INSN_OPCODE, (void *)site, stub),
-			    sizeof(call)))
-			return true;
-	}
-	return false;
-}
-
-/*
- * The target whose site somebody else has: the first without which the others can be attached.
- * *kept: the batch must stay.
- */
-static u32 find_busy(struct jifl_function_batch *b, bool *kept)
-{
-	u32 good = 0, bad = b->n;
-
-	while (bad - good > 1 && !*kept) {
-		u32 n = good + (bad - good) / 2;
-
-		if (register_first(b, n)) {
-			bad = n;
-		} else {
-			*kept = !unregister(b);
-			wait_for_threads();
-			good = n;
-		}
-	}
-	return bad - 1;
-}
-
 /* The table of doors goes when no site leads to the stub and no thread is in it. */
 void jifl_function_close_doors(void)
 {
-	if (!nbatches && !jifl_notrace_has_doors())
+	if (!jifl_batch_any() && !jifl_notrace_has_doors())
 		jifl_doors_close();
-}
-
-static struct jifl_function_batch *make_batch(struct jifl_target **targets, u32 n)
-{
-	struct jifl_function_batch *b;
-	u32 i;
-
-	b = JIFL_ALLOC(kvzalloc(struct_size(b, targets, n), GFP_KERNEL));
-	if (!b)
-		return NULL;
-	for (i = 0; i < n; i++)
-		if (!targets[i]->batch)
-			b->targets[b->n++] = targets[i];
-	return b;
-}
-
-/* The batch has its doors: it takes its references. */
-static void keep_batch(struct jifl_function_batch *b)
-{
-	u32 i;
-
-	for (i = 0; i < b->n; i++) {
-		refcount_inc(&b->targets[i]->refs);
-		b->targets[i]->batch = b;
-		b->targets[i]->door = jifl_doors_take(b->targets[i]->address);
-	}
-	nbatches++;
 }
 
 static u32 index_of(struct jifl_target **targets, const struct jifl_target *t)
@@ -364,24 +221,24 @@ static u32 index_of(struct jifl_target **targets, const struct jifl_target *t)
 
 int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 {
-	struct jifl_function_batch *b = make_batch(targets, n);
+	struct jifl_function_batch *b = jifl_batch_make(targets, n);
 	bool kept = false;
 	int err;
 	u32 i;
 
 	if (!b)
 		return -ENOMEM;
-	err = jifl_doors_open() ?: reserve_places(b);
+	err = jifl_doors_open() ?: jifl_batch_take_doors(b);
 	if (!err && b->n)
-		err = register_first(b, b->n);
+		err = jifl_batch_register(b, b->n);
 	if (err == -EBUSY) {
-		*busy = index_of(targets, b->targets[find_busy(b, &kept)]);
-	} else if (err && has_site(b)) {
-		keep_for_good(b, err);
+		*busy = index_of(targets, b->targets[jifl_batch_find_busy(b, &kept)]);
+	} else if (err && jifl_batch_has_site(b)) {
+		jifl_batch_keep_for_good(b, err);
 		kept = true;
 	}
 	if ((err && !kept) || !b->n) {
-		kvfree(b);
+		jifl_batch_drop(b);
 		b = NULL;
 	}
 	if (err) {
@@ -389,26 +246,11 @@ int jifl_function_attach(struct jifl_target **targets, u32 n, u32 *busy)
 		return err;
 	}
 	if (b)
-		keep_batch(b);
+		jifl_batch_keep(b);
 	for (i = 0; i < n; i++)
 		if (!targets[i]->users++)
 			targets[i]->batch->used++;
 	return 0;
-}
-
-/* No thread is at the batch's doors. */
-static void free_batch(struct jifl_function_batch *b)
-{
-	u32 i;
-
-	for (i = 0; i < b->n; i++) {
-		b->targets[i]->batch = NULL;
-		jifl_doors_give(b->targets[i]->door);
-		b->targets[i]->door = NULL;
-		jifl_target_put(b->targets[i]);
-	}
-	kvfree(b);
-	nbatches--;
 }
 
 void jifl_function_detach(struct jifl_target **targets, u32 n)
@@ -426,10 +268,10 @@ void jifl_function_detach(struct jifl_target **targets, u32 n)
 		return;
 	jifl_plant_close_door();
 	list_for_each_entry_safe(b, next, &unused, list)
-		if (!unregister(b))
+		if (!jifl_batch_unregister(b))
 			list_del(&b->list);
-	wait_for_threads();
+	jifl_batch_wait();
 	list_for_each_entry_safe(b, next, &unused, list)
-		free_batch(b);
+		jifl_batch_free(b);
 	jifl_function_close_doors();
 }

@@ -80,13 +80,14 @@ static const struct {
 	{ "objpool_*", JIFL_REFUSED_OWN },
 };
 
+/* Most names differ from most patterns in the first letter. */
 static bool fits(const char *name, const char *pattern)
 {
-	const size_t n = strlen(pattern);
-
-	if (pattern[n - 1] == '*')
-		return !strncmp(name, pattern, n - 1);
-	return !strcmp(name, pattern);
+	while (*pattern && *pattern == *name) {
+		pattern++;
+		name++;
+	}
+	return *pattern == '*' || *pattern == *name;
 }
 
 static void bare_name(unsigned long begin, char *name)

@@ -120,6 +120,9 @@ static void settle(struct unwind_state *state)
 		state->ip = copied;
 		return;
 	}
+	/* Most frames of most walks. */
+	if (!jifl_codemem_has(state->ip))
+		return;
 	do {
 		where = jifl_engine_where_stack(state->ip, !state->signal, &orig, &pushed);
 		if (where == JIFL_WHERE_OUTSIDE)
@@ -171,7 +174,8 @@ static void show_saved(struct unwind_state *state)
 	unsigned long *slot;
 	u32 at;
 
-	if (state->regs || state->signal || !jifl_engine_where_r10(state->ip, &at))
+	if (state->regs || state->signal || !jifl_codemem_has(state->ip) ||
+	    !jifl_engine_where_r10(state->ip, &at))
 		return;
 	slot = (unsigned long *)(state->sp + at);
 	if ((void *)slot < (void *)state->stack_info.begin ||

@@ -45,8 +45,9 @@
  *    on that order.
  * 8. All or nothing: what can fail, a place for the lane and a record for the hook, comes before
  *    the first word is changed.
- * 9. A task that has not come to the door yet is not adopted: it will come there. Nor is a dead
- *    one: its lane would stay.
+ * 9. A task that has not come to the door yet is not adopted: it will come there. One that is at
+ *    the door, and has read there that no session is armed, runs the call natively: it began before
+ *    the session. A dead one is not adopted: its lane would stay.
  * 10. At the end of the session an adopted call is cut as others are, and its hook is taken away as
  *    those of others are (call/returns.c).
  *
@@ -164,6 +165,8 @@ static unsigned long original(unsigned long ip, bool interrupted)
 	enum jifl_where where;
 	jifl_orig orig;
 
+	if (!jifl_codemem_has(ip))
+		return ip;
 	where = interrupted ? jifl_engine_where_insn(ip, &orig) : jifl_engine_where(ip, &orig);
 	return where == JIFL_WHERE_OUTSIDE ? ip : orig.v;
 }

@@ -434,8 +434,8 @@ void jifl_jumps_put(struct jifl_jump **list, u32 n)
 
 int jifl_jump_init(void)
 {
-	works = jifl_poke_works() && jifl_imported(static_call_text_reserved) &&
-		jifl_imported(alternatives_text_reserved) && jifl_gates_open();
+	works = jifl_poke_works() && jifl_imported(alternatives_text_reserved) &&
+		jifl_gates_open();
 	return 0;
 }
 

@@ -48,6 +48,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <linux/static_call.h>
 #include <linux/string.h>
 #include <asm/extable.h>
 #include <asm/ibt.h>
@@ -212,28 +213,44 @@ static void refuse(const struct asked *a, unsigned long from, unsigned long to, 
 	}
 }
 
-/* Is the byte before an offset of four bytes the end of a branch's opcode, or may it be one? */
+/* Bytes with which the opcode of a branch with an offset of four bytes may end. */
+static const bool ends_opcode[256] = {
+	[CALL_INSN_OPCODE] = true,
+	[JMP32_INSN_OPCODE] = true,
+	[INT3_INSN_OPCODE] = true,
+	[0x80 ... 0x8f] = true,		/* behind 0f */
+};
+
+/* Such a byte stands there. Is it the end of an opcode, or may it be one? */
 static bool is_opcode(const u8 *p)
 {
-	return *p == CALL_INSN_OPCODE || *p == JMP32_INSN_OPCODE || *p == INT3_INSN_OPCODE ||
-	       ((*p & 0xf0) == 0x80 && (p[-1] == 0x0f || p[-1] == INT3_INSN_OPCODE));
+	return (*p & 0xf0) != 0x80 || p[-1] == 0x0f || p[-1] == INT3_INSN_OPCODE;
 }
 
-static void check_text(const struct asked *a, unsigned long from, unsigned long end)
+static void check_lead(const struct asked *a, const u8 *p)
 {
-	const u8 *p = (const u8 *)from + 1;
+	const enum lead lead = *p == CALL_INSN_OPCODE ? LEAD_CALL : LEAD_JUMP;
+	unsigned long to;
 	s32 rel;
 
-	for (; (unsigned long)p + CALL_INSN_SIZE <= end; p++) {
-		unsigned long to;
+	memcpy(&rel, p + 1, sizeof(rel));
+	to = (unsigned long)p + CALL_INSN_SIZE + rel;
+	if (to - a->low < a->span && is_opcode(p))
+		refuse(a, (unsigned long)p, to, lead);
+}
 
-		memcpy(&rel, p + 1, sizeof(rel));
-		to = (unsigned long)p + CALL_INSN_SIZE + rel;
-		if (to - a->low < a->span && is_opcode(p))
-			refuse(a, (unsigned long)p, to,
-			       *p == CALL_INSN_OPCODE ? LEAD_CALL : LEAD_JUMP);
-		if (!((unsigned long)p & (PAGE_SIZE - 1)))
-			cond_resched();
+/* There are megabytes: few instructions for each byte. */
+static void check_text(const struct asked *a, unsigned long from, unsigned long end)
+{
+	const u8 *p = (const u8 *)from + 1, *last = (const u8 *)end - CALL_INSN_SIZE;
+
+	while (p <= last) {
+		const u8 *stop = min_t(const u8 *, p + PAGE_SIZE, last + 1);
+
+		for (; p < stop; p++)
+			if (ends_opcode[*p])
+				check_lead(a, p);
+		cond_resched();
 	}
 }
 
@@ -254,6 +271,18 @@ static void check_keys(const struct asked *a, struct jump_entry *e, const struct
 	}
 }
 
+/* static_call_text_reserved tells the same of one function, and goes through all of them for it. */
+static void check_calls(const struct asked *a, const struct static_call_site *s,
+			const struct static_call_site *end)
+{
+	for (; s < end; s++) {
+		const unsigned long addr = (unsigned long)&s->addr + s->addr;
+
+		refuse(a, 0, addr, LEAD_NEVER);
+		refuse(a, 0, addr + CALL_INSN_SIZE - 1, LEAD_NEVER);
+	}
+}
+
 static void check_core(const struct asked *a)
 {
 	const unsigned long text = jifl_ksym("_stext"), end = jifl_ksym("_etext");
@@ -261,13 +290,18 @@ static void check_core(const struct asked *a)
 	void *last_fixup = (void *)jifl_ksym("__stop___ex_table");
 	void *keys = (void *)jifl_ksym("__start___jump_table");
 	void *last_key = (void *)jifl_ksym("__stop___jump_table");
+	void *calls = (void *)jifl_ksym("__start_static_call_sites");
+	void *last_call = (void *)jifl_ksym("__stop_static_call_sites");
 	u32 i;
 
-	if (!text || !end || !fixups || !last_fixup || !keys || !last_key) {
+	if (!text || !end || !fixups || !last_fixup || !keys || !last_key || !calls || !last_call) {
 		for (i = 0; i < a->n; i++)
 			a->jumps[i]->refused = true;
 		return;
 	}
+	check_calls(a, calls, last_call);
+	if (JIFL_HOST_PLANTED(jumps_unchecked))
+		return;
 	check_text(a, text, end);
 	check_fixups(a, fixups, last_fixup);
 	check_keys(a, keys, last_key);
@@ -278,6 +312,9 @@ static void check_module(const struct asked *a, const struct module *mod)
 {
 	unsigned long base, size;
 
+	check_calls(a, mod->static_call_sites, mod->static_call_sites + mod->num_static_call_sites);
+	if (JIFL_HOST_PLANTED(jumps_unchecked))
+		return;
 	jifl_compat_module_text(mod, &base, &size);
 	check_text(a, base, base + size);
 	check_fixups(a, mod->extable, mod->extable + mod->num_exentries);
@@ -365,7 +402,6 @@ static void check_reserved(struct jifl_jump **jumps, u32 n)
 		void *first = (void *)jumps[i]->begin, *last = first + jumps[i]->len - 1;
 
 		jumps[i]->refused |= has_kprobe(jumps[i]) || is_blacklisted(jumps[i]->begin) ||
-				     jifl_import(static_call_text_reserved)(first, last) ||
 				     jifl_import(alternatives_text_reserved)(first, last);
 		cond_resched();
 	}
@@ -376,7 +412,7 @@ void jifl_jumps_check(struct jifl_jump **jumps, u32 n)
 {
 	u32 i, k;
 
-	for (i = 0; i < n && !JIFL_HOST_PLANTED(jumps_unchecked); i += k) {
+	for (i = 0; i < n; i += k) {
 		k = gather(jumps + i, n - i);
 		check_alike(jumps + i, k);
 	}

@@ -150,12 +150,12 @@ impl Functions {
         kept::FILE.get(kept::parsed, told, kept::bytes).0
     }
 
-    /// Those among all symbols, without sites. The padding before functions, and code that the
-    /// kernel makes while it runs, are none. Of several names of one address the global ones come
-    /// first.
+    /// Those among all symbols, without sites. The padding before functions, trampolines of static
+    /// calls, and code that the kernel makes while it runs, are none. Of several names of one
+    /// address the global ones come first.
     fn listed(symbols: &Symbols) -> Functions {
-        let is_one =
-            |one: &Line<'_>| !one.module.is_some_and(is_made) && !names::is_padding(one.name);
+        let is_none = |name: &str| names::is_padding(name) || names::is_trampoline(name);
+        let is_one = |one: &Line<'_>| !one.module.is_some_and(is_made) && !is_none(one.name);
         let mut all: Vec<_> = symbols.code().filter(|(one, _)| is_one(one)).collect();
         all.sort_by(|(a, a_global), (b, b_global)| {
             (a.address, b_global, a.name).cmp(&(b.address, a_global, b.name))
@@ -343,7 +343,8 @@ pub mod tests {
         1000 T _stext\n1000 t __pfx_vfs_read\n1010 T vfs_read\n1040 t vfs_read.cold\n\
         1050 t vfs_write.isra.0\n1080 t vfs_bare\n10a0 t twice\n10c0 t twice\n10e0 T known\n\
         10e0 t known_too\n2000 d vfs_data\n3000 t read_page\t[nfs]\n3040 t twice\t[nfs]\n\
-        4000 t bpf_prog_1\t[bpf]\n5000 t made\t[__builtin__ftrace]\n";
+        4000 t bpf_prog_1\t[bpf]\n5000 t made\t[__builtin__ftrace]\n\
+        6000 T __SCT__might_resched\n";
 
     fn parsed(kallsyms: &str) -> Functions {
         Functions::listed(&Symbols::parse(kallsyms))
@@ -408,6 +409,7 @@ pub mod tests {
             ("fn:known*", &["fn:known"]),
             ("mod:nfs", &["fn:read_page@nfs", "fn:twice@nfs"]),
             ("fn:made", &[]),
+            ("fn:__SCT__might_resched", &[]),
             ("fn:vfs_data", &[]),
             ("fn:vfs_read.cold", &[]),
         ] {

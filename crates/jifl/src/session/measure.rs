@@ -399,14 +399,17 @@ fn read_row(
     if short && !ask(door, &mut stat, None)? {
         return Ok(None);
     }
-    let mut counts = Box::new([0; HIST_BUCKETS]);
-    let asked = !short || stat.calls > 0;
-    if asked && !ask(door, &mut stat, Some(&mut counts))? {
-        return Ok(None);
+    let mut buckets = Vec::new();
+    if !short || stat.calls > 0 {
+        let mut counts = Box::new([0; HIST_BUCKETS]);
+        if !ask(door, &mut stat, Some(&mut counts))? {
+            return Ok(None);
+        }
+        buckets = counts.to_vec();
     }
     let inside = is(start, Fact::Value) || start.flags & FLAGS_VALUE != 0;
     let percentile = |percent| {
-        let value = histogram::percentile(&*counts, percent, stat.min, stat.max);
+        let value = histogram::percentile(&buckets, percent, stat.min, stat.max);
         value.filter(|_| inside)
     };
     let causes = stat.missed_by.iter().enumerate();
@@ -427,7 +430,7 @@ fn read_row(
         missed_by: causes.map(|(cause, count)| (miss(cause), *count)).collect(),
         adopted: stat.adopted,
         adopted_sum: stat.adopted_sum,
-        histogram: filled(&*counts),
+        histogram: filled(&buckets),
     }))
 }
 

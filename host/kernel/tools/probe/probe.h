@@ -122,6 +122,7 @@ struct jifl_probe {
 	u32 nplaces;
 	u32 nsites;
 	struct jifl_probe_place *places;
+	struct jifl_counters *counters;	/* of all places, in their order */
 	struct jifl_probe_work *works;	/* of all places; NULL: no place has one */
 	struct jifl_probe_site *sites;
 	/*

@@ -61,6 +61,7 @@
 #include "../../plant.h"
 #include "../../compat/compat.h"
 #include "../../store/answer.h"
+#include "../../store/counters.h"
 #include "../../search.h"
 #include "../../call/count.h"
 #include "../../call/program.h"
@@ -99,12 +100,12 @@ static int jifl_probe_fill_all(struct jifl_session *s, struct jifl_probe *p)
 			first = i;
 	if (first < s->nsplices)
 		return jifl_probe_refuse(s, first, s->splices[first].refused);
-	for (i = 0; i < s->nsplices; i++) {
-		p->places[i].counter = JIFL_ALLOC(alloc_percpu(u64));
-		if (!p->places[i].counter)
-			return -ENOMEM;
-		p->nplaces++;
-	}
+	p->counters = jifl_counters_open(s->nsplices);
+	if (!p->counters)
+		return -ENOMEM;
+	for (i = 0; i < s->nsplices; i++)
+		p->places[i].counter = jifl_counters_at(p->counters, i);
+	p->nplaces = s->nsplices;
 	return 0;
 }
 
@@ -174,18 +175,16 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 static void jifl_probe_close(struct jifl_session *s)
 {
 	struct jifl_probe *p = s->tool_data;
-	u32 i;
 
 	if (!p)
 		return;
-	for (i = 0; i < p->nplaces; i++)
-		free_percpu(p->places[i].counter);
 	if (p->had_own)
 		jifl_int3_free();
 	jifl_hit_ring_close(p->inlined);
 	jifl_hit_ring_close(p->ring);
 	jifl_groups_close(p->groups);
 	free_percpu(p->room);
+	jifl_counters_close(p->counters);
 	kvfree(p->fronts);
 	kvfree(p->places);
 	kvfree(p->works);

@@ -11,7 +11,7 @@ use crate::kernel::kept::KeptFile;
 /// The file.
 pub const FILE: KeptFile = KeptFile {
     name: "functions",
-    magic: "jifl functions 4",
+    magic: "jifl functions 5",
 };
 
 #[derive(Clone, PartialEq, Message)]
