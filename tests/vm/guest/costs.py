@@ -9,7 +9,7 @@ The machine's clock counts instructions. jifl_contexts reads it around each call
 from collections import Counter
 from pathlib import Path
 
-from contexts import LEVELS, MODULE, call, target_of
+from contexts import FILE, LEVELS, MODULE, call, target_of
 from lib import check, ends_clean, figure, interrupt, log_mark, main, report, run, same, session, status
 
 LEAST = "/proc/jifl_contexts_least"
@@ -72,6 +72,7 @@ def costs():
 def program():
     mark = log_mark()
     same("the module comes", run("insmod", MODULE).returncode, 0)
+    Path(FILE).write_text("timed 1")
     costs()
     same("no session is left", status()["sessions"], [])
     same("the module goes", run("rmmod", "jifl_contexts").returncode, 0)

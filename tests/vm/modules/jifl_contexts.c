@@ -7,7 +7,8 @@
  * CONTEXT, how often contexts_work, or another function, was called at the levels task, softirq and
  * hard interrupt since the last write of "reset 0", and how many results were wrong. What each
  * context calls is in the table `contexts`. Reading /proc/jifl_contexts_least gives the least that
- * one of these calls took at each level, in ticks of the time stamp counter.
+ * one of these calls took at each level, in ticks of the time stamp counter, since "timed 1" was
+ * written.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -297,6 +298,10 @@ static int run(const char *name, unsigned int n)
 
 	if (!strcmp(name, "reset")) {
 		reset();
+		return 0;
+	}
+	if (!strcmp(name, "timed")) {
+		timed = n;
 		return 0;
 	}
 	if (!n || n % FIRE)
