@@ -15,7 +15,6 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/direct.h"
-#include "../compat/import.h"
 #include "batch.h"
 #include "door_table.h"
 #include "function.h"

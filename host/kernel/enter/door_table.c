@@ -36,9 +36,8 @@
  *    written. It stays 0.
  * 4. The piece in a place is that of a way. It becomes 0 before code that the piece leads to is
  *    taken away (step 8 in the head of session/mix.c), or leads to the function itself, and it
- *    becomes 0 before the door is given back. A thread
- *    that has read it before has it in rax or in the slot of its return address, in the stub, where
- *    leave/evict.c finds it.
+ *    becomes 0 before the door is given back. A thread that has read it before has it in rax or in
+ *    the slot of its return address, in the stub, where leave/evict.c finds it.
  * 5. The table itself stays until no site and no jump leads to a stub and no thread is in one. If
  *    ftrace does not give sites back, the table stays for good (function.c). While somebody's
  *    kprobe keeps a jump, it stays, too (jifl_notrace_has_doors).
