@@ -300,16 +300,20 @@ int jifl_engine_context_at(u64 addr)
 	return jifl_cache_where_context(addr);
 }
 
-bool jifl_engine_asker(u64 addr, jifl_orig *orig, void **arg)
+void *jifl_engine_context_arg(u64 addr)
 {
 	const int context = jifl_cache_where_context(addr);
 
+	/* A context keeps its number as long as it has code. */
+	return context < 0 ? NULL : cache.contexts[context].arg;
+}
+
+bool jifl_engine_asker(u64 addr, jifl_orig *orig, void **arg)
+{
 	*orig = jifl_orig_at(0);
 	jifl_cache_where(addr, CACHE_AT_RETURN, orig);
-	if (context < 0 || !__atomic_load_n(&cache.contexts[context].used, __ATOMIC_RELAXED))
-		return false;
-	*arg = cache.contexts[context].arg;
-	return true;
+	*arg = jifl_engine_context_arg(addr);
+	return !jifl_engine_is_doomed(addr);
 }
 
 enum jifl_trap jifl_engine_trap(u64 addr, struct jifl_frame *f)

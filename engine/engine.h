@@ -294,6 +294,12 @@ bool jifl_engine_is_doomed(u64 addr);
 int jifl_engine_context_at(u64 addr);
 
 /*
+ * What the context of the code at addr, an address of the code cache, was created with, also if it
+ * has been destroyed since; NULL: the code is of none. As jifl_engine_where.
+ */
+void *jifl_engine_context_arg(u64 addr);
+
+/*
  * The block that has called struct jifl_config's asks, by the return address: its original address
  * and what its context was created with. False: that context has been destroyed. As
  * jifl_engine_where.

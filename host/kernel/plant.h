@@ -62,6 +62,11 @@
 	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \
 	X(lanes_not_given_back, "what an interrupt has interrupted is in no call any more") \
 	X(interrupts_filtered, "calls in interrupts are the interrupted task's") \
+	X(others_lost, "a fault or trap in code of an interrupt concerns the calls below, too") \
+	X(nmi_entered, "calls in NMIs enter the cache") \
+	X(unwatched_entered, "calls enter the cache where RCU does not watch") \
+	X(text_not_refused, "functions that the kernel forbids to probe are targets") \
+	X(owners_ignored, "functions are entered at sites that others have") \
 	X(idle_entered, "idle tasks enter the cache") \
 	X(stoppers_entered, "threads that stop the machine enter the cache") \
 	X(names_not_refused, "functions that are refused by name are targets") \
@@ -102,7 +107,6 @@
 	X(natives_uncalled, "what comes to a plugin's probe natively does not call its function") \
 	X(calls_kept, "copies go on calling functions of probes that are stopped") \
 	X(lifted_untold, "nobody is told that the kernel has taken breakpoints away") \
-	X(interrupts_led, "breakpoints lead interrupts into the cache with lanes of a task") \
 	X(parts_by_name, "parts of functions are told by their names alone") \
 	X(jumps_at_once, "a jump is written while threads may stand between its instructions") \
 	X(jumps_unchecked, "a jump is written where a branch leads between its instructions") \

@@ -87,7 +87,7 @@ def test_every_row_has_a_figure(kernel, tmp_path):
     [sheet] = results["sheets"]
     keys = [row["key"] for row in sheet["rows"]]
     assert keys == ["native", "none", "call", "block", "insn", "trace", "values", "times", "path", "blocks", "branches",
-                    "lock", "mem", "fn-none", "fn-call", "fn-block", "fn-all", "cold", "int3-call", "int3-trace", "int3-block",
+                    "lock", "mem", "fn-none", "fn-call", "fn-block", "fn-all", "fn-busy", "cold", "int3-call", "int3-trace", "int3-block",
                     "opt-call", "opt-trace", "opt-block", "ftrace-call", "ftrace-trace", "bpf-call", "bpf-trace"]
     without = {row["key"]: row["missing"] or row["cells"][0]["void"] for row in sheet["rows"]
                if row["missing"] or row["cells"][0]["void"] or not row["cells"][0]["value"] > 0}

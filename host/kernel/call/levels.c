@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Calls in softirqs and hard interrupts. A CPU's lanes are those of one level (store/level.h). A
- * call that enters the cache at a higher level puts the lanes of the lower one aside, and its
- * return gives them back. So the call that is counted is one for each task and each level above it.
+ * call that enters the cache at a higher level, and is followed to its end by a session, puts the
+ * lanes of the lower one aside, and its return gives them back. So the call that is counted is one
+ * for each task and each level above it.
  *
  * Why that is right:
  *
@@ -11,15 +12,22 @@
  *    what it has interrupted, wherever that was: between two inserted instructions, in jifl_choose,
  *    here. Softirqs are no exception: they run with preemption off, in ksoftirqd too. With
  *    PREEMPT_RT they do not, so guard.c refuses them there.
- * 2. The call that changes the level has a return hook in any case, also if its sessions follow no
- *    calls (session/choose.c). Where no hook is free, the call passes and is missed. The hook is
- *    there before the level changes. It runs at the function's return, on the same CPU. A function
- *    that does not return does not end at the level where it began, and is refused by name. Hooks
- *    stand in a list of the interrupted task, the newest first. By 1 those of the interrupt are off
- *    it when the task goes on.
- * 3. So where code of the cache runs, the lanes are those of its own level: nothing is added to an
- *    interrupted call, and an int3 or a fault in code of the cache concerns the calls of its own
- *    level (run/events.h).
+ * 2. The call that changes the level has a return hook, because a session follows it. Where no
+ *    hook is free, the call passes and is missed. The hook is there before the level changes. It
+ *    runs at the function's return, on the same CPU. A function that does not return does not end
+ *    at the level where it began, and is refused by name. Hooks stand in a list of the interrupted
+ *    task, the newest first. By 1 those of the interrupt are off it when the task goes on.
+ * 3. Code of the cache is of a mix. If a session of the mix follows its calls, the code is run by
+ *    such a call: at the level of the lanes by 2, below it by 4, or above it where the call runs
+ *    softirqs itself, which then belong to it. So nothing is added to an interrupted call. If no
+ *    session does, the lanes may be of a level below, and of any calls there. The code leaves them
+ *    alone:
+ *    a. What is inserted for a session that follows no calls uses no lane (count.c, tools/).
+ *    b. A trap or a fault in code concerns the calls of its mix's sessions alone (switch.c).
+ *    c. A translated block is added to the call that is in a session's lane if the call is one of
+ *       that session (jifl_count_attribute).
+ *    d. Where the code calls a function that others follow, their call begins as at a door
+ *       (session/choose_inside.c): 2 holds for it.
  * 4. A call inside another one of its session and level is nested, as at task level. A call at the
  *    level of the lanes or below changes nothing. It can be below: a softirq that begins on the way
  *    out of an interrupt, inside a function that was called there.

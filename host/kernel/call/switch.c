@@ -211,13 +211,28 @@ bool jifl_switch_has_dead(const struct jifl_session *s)
 	return s->slot && (jifl_count_runs(s, true) || jifl_count_is_exiting(s, true));
 }
 
+/*
+ * Does the call in this lane of the CPU run in code of the mix? The lanes may be of calls that such
+ * code has nothing to do with: it may be above their level (levels.c, step 3), or be called by code
+ * that one of these calls has called natively. NULL: it is not known of which mix the code is.
+ */
+static bool jifl_switch_is_in(const struct jifl_mix *m, unsigned int lane)
+{
+	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
+	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
+
+	return s && (!m || m->members[lane] == s || JIFL_HOST_PLANTED(others_lost));
+}
+
 /* As in struct jifl_run_events, like the other two: the calls are counted as missed. */
-static void jifl_switch_lose(void)
+static void jifl_switch_lose(const void *mix)
 {
 	struct jifl_lane *lanes = this_cpu_ptr(jifl_cpu.lanes);
 	unsigned int lane;
 
 	for (lane = 0; lane < JIFL_LANES; lane++) {
+		if (!jifl_switch_is_in(mix, lane))
+			continue;
 		jifl_switch_mark_given_up(lanes[lane].call, JIFL_MISS_TEXT);
 		lanes[lane].call = 0;
 	}
@@ -340,7 +355,7 @@ static u32 jifl_switch_sweep(void)
 }
 
 /* The sessions that record faults of the running call are told. */
-static void jifl_switch_fault(unsigned long addr)
+static void jifl_switch_fault(unsigned long addr, const void *mix)
 {
 	unsigned int lane;
 
@@ -348,8 +363,8 @@ static void jifl_switch_fault(unsigned long addr)
 		u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
 		const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-		if (s && s->tool->records && s->tool->records->faults &&
-		    !JIFL_HOST_PLANTED(faults_untold))
+		if (s && jifl_switch_is_in(mix, lane) && s->tool->records &&
+		    s->tool->records->faults && !JIFL_HOST_PLANTED(faults_untold))
 			jifl_ring_put(JIFL_RECORD_FAULT, (u32)addr);
 	}
 }

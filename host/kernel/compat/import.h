@@ -24,6 +24,7 @@
 #include <linux/task_work.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
+#include <linux/wait.h>
 #include <asm/alternative.h>
 #include <asm/text-patching.h>
 
@@ -78,6 +79,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
 	X(OPTIONAL, set_memory_nx) \
 	X(NEEDED, task_work_add) \
 	X(NEEDED, task_work_cancel_match) \
+	X(OPTIONAL, task_call_func) \
 	X(NEEDED, __get_vm_area_caller) \
 	X(NEEDED, text_poke_bp) \
 	X(OPTIONAL, text_poke) \

@@ -9,22 +9,30 @@
  * leads to its place without a search. A place is the low half of a piece's address. It has memory
  * only where there is a door: one page of it for each page of text that has a door's site.
  *
- * A door leads straight only if all calls of its function at task level go to one piece, and none
- * needs a hook at its return: no session of the target has a filter, and none follows its calls to
- * their end (jifl_choose_is_settled in session/choose.c). All other calls go to
- * jifl_choose_copy, which looks the target up itself.
+ * A door leads straight only if all calls of its function go to one piece, and none needs a hook at
+ * its return: no session of the target has a filter, and none follows its calls to their end
+ * (jifl_choose_is_settled in session/choose_piece.c). All other calls go to jifl_choose_copy, which
+ * looks the target up itself.
  *
- * 1. A stub sends a call straight on only where guard.c would let it in: no NMI, interrupt or
- *    softirq is counted on this CPU, no code of the module's runs here, rsp is on the task's stack,
- *    and the task neither is idle nor stops the machine. All this but the count is looked at when a
- *    stack calls the first time, and is remembered in the CPU's jifl_cpu.stack: guard.c proves that
- *    it still holds where rsp is on the stack that is remembered. If the thread is preempted after
- *    these checks, they still hold for it: they are about the task, but for the module's own code,
- *    which runs only while preemption is off. jifl_choose_copy counts the others as missed.
- * 2. Where RCU does not watch, no call may go straight on either. At task level this is an idle
- *    task, or one that is idle for a while (play_idle_precise; PF_IDLE), or code on the way between
- *    user and kernel mode on a CPU that tracks contexts (nohz_full). Where a CPU tracks them, no
- *    function gets a place here, and neither with PREEMPT_RT, which counts softirqs elsewhere.
+ * 1. A stub sends a call straight on only where guard.c would let it in. jifl_choose_copy decides
+ *    about all other calls, and counts those as missed that guard.c does not let in.
+ *    a. At task level: no NMI, interrupt or softirq is counted on this CPU, no code of the module's
+ *       runs here, rsp is on the task's stack, and the task neither is idle nor stops the machine.
+ *       All this but the count is looked at when a stack calls the first time, and is remembered in
+ *       the CPU's jifl_cpu.stack: guard.c proves that it still holds where rsp is on the stack that
+ *       is remembered. If the thread is preempted after these checks, they still hold for it: they
+ *       are about the task, but for the module's own code, which runs only while preemption is off.
+ *    b. In an interrupt or softirq that is counted: no NMI is, and no code of the module's runs on
+ *       this CPU at such a level. A call that goes straight on has no hook. So no session follows
+ *       it, and it needs no lanes (step 3 in the head of call/levels.c). Where an interrupt is not
+ *       counted yet, or not any more, guard.c says what holds (step 3 there).
+ * 2. Where RCU does not watch, no call may go straight on either. Where an interrupt or softirq is
+ *    counted, RCU watches: RCU is told of an interrupt before it is counted, and of its end when it
+ *    is not counted any more (irqentry_enter, irqentry_exit, irq_enter). At task level this is an
+ *    idle task, or one that is idle for a while (play_idle_precise; PF_IDLE), or code on the way
+ *    between user and kernel mode on a CPU that tracks contexts (nohz_full). Where a CPU tracks
+ *    them, no function gets a place here, and neither with PREEMPT_RT, which counts softirqs
+ *    elsewhere.
  * 3. A place belongs to one site. Sites are five bytes apart at least, and a place has four. It has
  *    memory from before its door is armed until no thread is in a stub for a door of any function
  *    (steps 1 to 4 in the head of function.c): from before a site calls jifl_function_stub, and
@@ -84,6 +92,8 @@
 #define PLACE_SHIFT	1
 
 static_assert(offsetof(struct jifl_cpu, own) == JIFL_CPU_OWN);
+static_assert(offsetof(struct jifl_cpu, own[JIFL_LEVEL_SOFTIRQ]) == JIFL_CPU_OWN_ABOVE);
+static_assert(JIFL_LEVEL_SOFTIRQ == 1 && JIFL_LEVEL_IRQ == 2 && JIFL_NR_LEVELS == 3);
 static_assert(offsetof(struct jifl_cpu, stack) == JIFL_CPU_STACK);
 
 /* The place of an address is here, the address added. Read by the stubs. */
@@ -104,6 +114,7 @@ static void __used jifl_doors_symbols(void)
 	SYMBOL(jifl_task_pid, offsetof(struct task_struct, pid));
 	SYMBOL(jifl_task_class, offsetof(struct task_struct, sched_class));
 	SYMBOL(jifl_preempt_interrupts, NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
+	SYMBOL(jifl_preempt_nmi, NMI_MASK);
 #undef SYMBOL
 }
 

@@ -128,7 +128,7 @@ static enum jifl_refusal by_text(unsigned long addr)
 	const enum jifl_text text = jifl_host_classify(jifl_orig_at(addr), &cause);
 
 	jifl_host_unlock(cookie);
-	if (text == JIFL_TEXT_CODE)
+	if (text == JIFL_TEXT_CODE || JIFL_HOST_PLANTED(text_not_refused))
 		return JIFL_REFUSED_NO;
 	switch (cause) {
 	case JIFL_CAUSE_REPLACED:	/* what replaces it can be copied */
@@ -164,6 +164,8 @@ static enum jifl_refusal by_site(unsigned long begin)
 
 	if (!site)
 		return JIFL_REFUSED_SITE;
+	if (JIFL_HOST_PLANTED(owners_ignored))
+		return JIFL_REFUSED_NO;
 	/* Calls go to other code, and whoever stands behind the site meets none. */
 	bar = jifl_compat_direct_bar(site);
 	if (bar == JIFL_BAR_PATCH)

@@ -9,6 +9,7 @@
 int jifl_guard_init(void);
 void jifl_guard_exit(void);
 extern const void *jifl_guard_stop_class; /* stop_sched_class */
+extern bool jifl_guard_injects;	/* a thread has injected idle time */
 /*
  * Why the code that runs may not enter the cache: enum jifl_miss; negative: it may. level: at which
  * it runs (jifl_level). Any context, with preemption off.

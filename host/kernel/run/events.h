@@ -11,14 +11,15 @@ struct task_struct;
 struct jifl_run_events {
 	/*
 	 * The fixup of an exception goes on natively in place of the original instruction at
-	 * addr. Any context.
+	 * addr. mix: what the context of the code was created with; it is there until jifl_evict
+	 * has returned for a session of it. NULL: the code is of none. Any context.
 	 */
-	void (*fault)(unsigned long addr);
+	void (*fault)(unsigned long addr, const void *mix);
 	/*
-	 * What the call that runs on this CPU has counted is not exact. With preemption off,
-	 * from NMI too.
+	 * What the calls that run in such code on this CPU have counted is not exact. With
+	 * preemption off, from NMI too.
 	 */
-	void (*lose)(void);
+	void (*lose)(const void *mix);
 	/*
 	 * The task's way back does not lead through an exit piece any more. By jifl_evict, with
 	 * the machine stopped.

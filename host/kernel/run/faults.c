@@ -42,11 +42,12 @@ static bool replace(unsigned long *addr)
 static void on_fixup_exception(struct pt_regs *regs)
 {
 	struct pt_regs *fault = (struct pt_regs *)regs->di;
+	const unsigned long copy = fault->ip;
 
 	if (!replace(&fault->ip))
 		return;
 	atomic64_inc(&faults);
-	jifl_run_events->fault(fault->ip);
+	jifl_run_events->fault(fault->ip, jifl_engine_context_arg(copy));
 }
 
 static void on_search_tables(struct pt_regs *regs)

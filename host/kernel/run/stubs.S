@@ -159,7 +159,7 @@ SYM_CODE_END(jifl_entry_slow)
  */
 .macro JIFL_DOOR_LOOKUP name, slot
 	testl	$jifl_preempt_interrupts, JIFL_PREEMPT_COUNT
-	jnz	.Lask_\name
+	jnz	.Linterrupt_\name
 	movq	%rsp, %rax
 	xorq	PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK), %rax
 	shrq	$JIFL_STACK_SHIFT, %rax
@@ -172,10 +172,19 @@ SYM_CODE_END(jifl_entry_slow)
 	jz	.Lask_\name
 .endm
 
-/* The stack is not remembered on this CPU: all of guard.c's checks. Stands before .Lask_\name. */
+/*
+ * All of guard.c's checks, at interrupts' levels and where the stack is not remembered on this CPU.
+ * Stands before .Lask_\name.
+ */
 .macro JIFL_DOOR_CHECK name
+.Linterrupt_\name:
+	testl	$jifl_preempt_nmi, JIFL_PREEMPT_COUNT
+	jnz	.Lask_\name
+	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN_ABOVE)
+	je	.Lstraight_\name
+	jmp	.Lask_\name
 .Lcheck_\name:
-	cmpq	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
+	cmpl	$0, PER_CPU_VAR(jifl_cpu + JIFL_CPU_OWN)
 	jne	.Lask_\name
 	movq	JIFL_CURRENT, %rax
 	movq	%rsp, %r10
@@ -184,6 +193,7 @@ SYM_CODE_END(jifl_entry_slow)
 	jae	.Lask_\name
 	testl	$jifl_flag_thread, jifl_task_flags(%rax)
 	jnz	.Lthread_\name
+.Lremember_\name:
 	movq	jifl_task_stack(%rax), %r10
 	movq	%r10, PER_CPU_VAR(jifl_cpu + JIFL_CPU_STACK)
 	jmp	.Lstraight_\name
@@ -194,7 +204,10 @@ SYM_CODE_END(jifl_entry_slow)
 	je	.Lask_\name
 	movq	jifl_guard_stop_class(%rip), %r10
 	cmpq	%r10, jifl_task_class(%rax)
+	je	.Lask_\name
+	cmpb	$0, jifl_guard_injects(%rip)
 	jne	.Lstraight_\name
+	jmp	.Lremember_\name
 .endm
 
 /*

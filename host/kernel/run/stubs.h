@@ -8,7 +8,8 @@
 
 #define JIFL_CPU_STACK_TOP	320	/* offsetof(struct jifl_cpu, stack_top) */
 #define JIFL_CPU_OWN		352	/* offsetof(struct jifl_cpu, own) */
-#define JIFL_CPU_STACK		376	/* offsetof(struct jifl_cpu, stack) */
+#define JIFL_CPU_OWN_ABOVE	356	/* offsetof(struct jifl_cpu, own[JIFL_LEVEL_SOFTIRQ]) */
+#define JIFL_CPU_STACK		368	/* offsetof(struct jifl_cpu, stack) */
 #define JIFL_ENTRY_TABLE_SIZE	512	/* JIFL_NR_MAX */
 
 /*

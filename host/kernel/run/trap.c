@@ -42,7 +42,7 @@ static int on_trap(struct notifier_block *nb, unsigned long val, void *data)
 		return NOTIFY_DONE;
 	/* A part of the block has run. How much of it was counted is unknown. */
 	if (trap == JIFL_TRAP_INSIDE)
-		jifl_run_events->lose();
+		jifl_run_events->lose(jifl_engine_context_arg(regs->ip - 1));
 	regs->sp = (unsigned long)frame;
 	regs->ip = (unsigned long)jifl_dispatch_indirect;
 	atomic64_inc(&traps);

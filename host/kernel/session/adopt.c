@@ -3,8 +3,8 @@
  * Adoption: threads that are inside a function of a session when the session starts, asleep,
  * preempted or in a loop, go on in the code cache. It is eviction (leave/evict.c) the other way
  * round: with the machine stopped, return addresses on their stacks become those of copies. The
- * copies are made beforehand, between two stops: a stop that finds that copies are wanted notes
- * them, and the next one uses them.
+ * copies are made beforehand. A look at the tasks that sleep notes which are wanted, and a stop
+ * uses them. If a stop finds that more are wanted, it notes these, and another stop follows.
  *
  * What is changed, from the function of the session that is nearest to the beginning of the stack:
  *
@@ -48,10 +48,14 @@
  * 9. A task that has not come to the door yet is not adopted: it will come there. One that is at
  *    the door, and has read there that no session is armed, runs the call natively: it began before
  *    the session. A dead one is not adopted: its lane would stay.
- * 10. At the end of the session an adopted call is cut as others are, and its hook is taken away as
+ * 10. In the look before the stops nothing is changed, and what it finds is not relied upon. Each
+ *    task is looked at while it sleeps and cannot wake: its pi_lock is held, or the lock of its run
+ *    queue (task_call_func). So it does not die, and its stack stays. Interrupts are off, as in a
+ *    stop.
+ * 11. At the end of the session an adopted call is cut as others are, and its hook is taken away as
  *    those of others are (call/returns.c).
  *
- * Context: process, under jifl_session_mutex; what looks at tasks runs in stop_machine.
+ * Context: process, under jifl_session_mutex; what looks at tasks, as 1 and 10 say.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -65,10 +69,12 @@
 #include "../kernel.h"
 #include "../plant.h"
 #include "../compat/compat.h"
+#include "../compat/import.h"
 #include "../compat/ksym.h"
 #include "../text/ranges.h"
 #include "../run/codemem.h"
 #include "../leave/walk.h"
+#include "../store/percpu.h"
 #include "../enter/function.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
@@ -77,26 +83,17 @@
 #include "../call/switch.h"
 #include "../call/tool.h"
 #include "adopt.h"
+#include "adopt_frames.h"
 #include "filter.h"
 #include "session.h"
 #include "warm.h"
 
-/* A stack of 16 KiB has some 40 frames when a task sleeps deep in a file system. */
-#define MAX_FRAMES	128
 /* Addresses that one stop can ask copies for. Those of tasks alike are the same. */
 #define MAX_WANTED	2048
 /* Of the return hooks a session may take so many in this way: later calls need some, too. */
 #define MAX_HOOKED	(JIFL_RETURNS / 4)
 /* A task that is somewhere else each time is left after so many stops. */
 #define MAX_STOPS	6
-
-/* Where a frame goes on. */
-struct frame {
-	unsigned long *slot;	/* the word that says so */
-	unsigned long ip;
-	unsigned long orig;	/* the same, or of what the code of the cache there is a copy */
-	bool interrupted;	/* by an interrupt or an exception, at that instruction */
-};
 
 struct wanted {
 	unsigned long addr;
@@ -115,9 +112,11 @@ enum verdict {
 struct jifl_adoption {
 	struct jifl_session *s;
 	const struct task_struct *caller;
-	struct frame frames[MAX_FRAMES]; /* of a task, the innermost first */
+	/* Of a task, the innermost first. */
+	struct jifl_adopt_frame frames[JIFL_ADOPT_FRAMES];
 	int nframes;
-	u64 landings[MAX_FRAMES];	/* of those that are to be changed; else 0 */
+	u64 landings[JIFL_ADOPT_FRAMES]; /* of those that are to be changed; else 0 */
+	bool ahead;			/* before the stops: no task is adopted */
 	enum jifl_left why;
 	u32 adopted, left[JIFL_NR_LEFT];	/* in this stop */
 	struct wanted wanted[MAX_WANTED];
@@ -160,44 +159,8 @@ void jifl_adopt_free(struct jifl_adoption *a)
 
 /* --- one task, with the machine stopped ------------------------------------------------ */
 
-static unsigned long original(unsigned long ip, bool interrupted)
-{
-	enum jifl_where where;
-	jifl_orig orig;
-
-	if (!jifl_codemem_has(ip))
-		return ip;
-	where = interrupted ? jifl_engine_where_insn(ip, &orig) : jifl_engine_where(ip, &orig);
-	return where == JIFL_WHERE_OUTSIDE ? ip : orig.v;
-}
-
-/* False: the stack cannot be walked from end to end. */
-static __no_sanitize_address bool walk(struct jifl_adoption *a, struct task_struct *task,
-				       struct jifl_words words)
-{
-	struct unwind_state state;
-	unsigned long *slot;
-
-	a->nframes = 0;
-	for (unwind_start(&state, task, NULL, NULL); !unwind_done(&state);
-	     unwind_next_frame(&state)) {
-		if (state.regs && user_mode(state.regs))
-			return true;
-		slot = jifl_walk_slot(&state);
-		if (slot < words.begin || slot >= words.end || a->nframes == MAX_FRAMES)
-			return false;
-		a->frames[a->nframes++] = (struct frame){
-			.slot = slot,
-			.ip = state.ip,
-			.orig = original(state.ip, state.regs),
-			.interrupted = state.regs,
-		};
-	}
-	return !unwind_error(&state);
-}
-
 /* The aim of the frame's function; NULL: it is no target. */
-static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct frame *f)
+static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct jifl_adopt_frame *f)
 {
 	/* A return address may be that of the next function, behind a call that does not return. */
 	const unsigned long addr = f->orig - !f->interrupted;
@@ -230,14 +193,15 @@ static bool is_code(unsigned long addr)
 /* Would the cache run the i-th frame, given that its callers are in the cache up to the k-th? */
 static bool runs_in_cache(const struct jifl_adoption *a, int i, int k)
 {
-	const struct frame *f = &a->frames[i];
+	const struct jifl_adopt_frame *f = &a->frames[i];
 
 	if (a->s->only && i != k && (a->s->slot || !aim_of(a, f)))
 		return false;
 	return is_code(f->ip);
 }
 
-static void want(struct jifl_adoption *a, const struct frame *f, const struct jifl_aim *aim)
+static void want(struct jifl_adoption *a, const struct jifl_adopt_frame *f,
+		 const struct jifl_aim *aim)
 {
 	u32 i;
 
@@ -266,7 +230,7 @@ static bool find_copies(struct jifl_adoption *a, int k)
 
 	memset(a->landings, 0, sizeof(a->landings));
 	for (i = k; i >= 0; i--) {
-		const struct frame *f = &a->frames[i];
+		const struct jifl_adopt_frame *f = &a->frames[i];
 
 		if (!runs_in_cache(a, i, k)) {
 			if (a->s->only)
@@ -284,26 +248,6 @@ static bool find_copies(struct jifl_adoption *a, int k)
 	return all;
 }
 
-/* Does the frame's word hold something else than where the frame goes on? */
-static __no_sanitize_address bool is_traced(const struct frame *f)
-{
-	return READ_ONCE(*f->slot) != f->ip && !JIFL_HOST_PLANTED(adopted_over_tracers);
-}
-
-/*
- * Is it in a tracer that a function's site has called, or at a jump behind the site? The tracer, or
- * ftrace, may go on to the function's door, which takes the return address for the original's.
- * Behind a copy of the site there would be no door.
- */
-static bool is_at_door(const struct frame *f)
-{
-	const struct jifl_target *t = jifl_function_find(f->orig) ?:
-				      jifl_notrace_entered_at(f->orig);
-
-	return t && jifl_target_site_bytes(t) &&
-	       (!f->interrupted || t->kind == JIFL_TARGET_NOTRACE);
-}
-
 static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 {
 	a->why = why;
@@ -313,7 +257,7 @@ static enum verdict leave_because(struct jifl_adoption *a, enum jifl_left why)
 /* The k-th frame is the target's. Its caller's has the return address at which the call ends. */
 static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int k)
 {
-	const struct frame *own = &a->frames[k];
+	const struct jifl_adopt_frame *own = &a->frames[k];
 	const struct jifl_target *target = aim_of(a, own)->target;
 	int i;
 
@@ -339,7 +283,8 @@ static enum verdict judge(struct jifl_adoption *a, struct task_struct *task, int
 	if (k + 1 == a->nframes || a->frames[k + 1].interrupted)
 		return leave_because(a, JIFL_LEFT_STACK);
 	for (i = 0; i <= k + 1; i++)
-		if (is_traced(&a->frames[i]) || (i < k && is_at_door(&a->frames[i])))
+		if (jifl_adopt_is_traced(&a->frames[i]) ||
+		    (i < k && jifl_adopt_is_at_door(&a->frames[i])))
 			return leave_because(a, JIFL_LEFT_TRACED);
 	if (!is_code(a->frames[k].ip))
 		return leave_because(a, JIFL_LEFT_CODE);
@@ -374,16 +319,18 @@ static enum verdict look_at(struct jifl_adoption *a, struct task_struct *task)
 	if (words.begin == words.end || READ_ONCE(task->__state) & TASK_DEAD ||
 	    !jifl_filter_match_task(&a->s->filter, task))
 		return LEAVE;
-	jifl_compat_show_returns(task, words.begin, words.end);
-	walked = walk(a, task, words);
-	jifl_compat_hide_returns(task, words.begin, words.end);
+	if (!a->ahead)
+		jifl_compat_show_returns(task, words.begin, words.end);
+	walked = jifl_adopt_walk(task, words, a->frames, &a->nframes);
+	if (!a->ahead)
+		jifl_compat_hide_returns(task, words.begin, words.end);
 	k = outermost(a);
 	if (k < 0 || (a->s->slot && jifl_switch_has(task, a->s->lane)))
 		return LEAVE;
 	if (!walked)
 		return leave_because(a, JIFL_LEFT_STACK);
 	verdict = judge(a, task, k);
-	if (verdict == ADOPT && !take_over(a, task, k))
+	if (verdict == ADOPT && !a->ahead && !take_over(a, task, k))
 		return leave_because(a, JIFL_LEFT_ROOM);
 	return verdict;
 }
@@ -413,6 +360,32 @@ static int look_at_all(void *arg)
 	return 0;
 }
 
+/* Step 10 in the head of this file. */
+static int look_ahead_at(struct task_struct *task, void *arg)
+{
+	const unsigned int state = READ_ONCE(task->__state);
+
+	/* Who is about to run is at another place soon. */
+	if (state == TASK_RUNNING || state == TASK_WAKING || !jifl_walk_may(task))
+		return 0;
+	jifl_own_begin();
+	look_at(arg, task);
+	jifl_own_end();
+	return 0;
+}
+
+static void look_ahead(struct jifl_adoption *a)
+{
+	struct task_struct *group, *task;
+
+	a->ahead = true;
+	rcu_read_lock();
+	for_each_process_thread(group, task)
+		jifl_import(task_call_func)(task, look_ahead_at, a);
+	rcu_read_unlock();
+	a->ahead = false;
+}
+
 /* --- all ----------------------------------------------------------------------------- */
 
 /* Makes the copies that the last stop has asked for. True: there is one of them now. */
@@ -436,6 +409,8 @@ void jifl_adopt(struct jifl_adoption *a)
 	struct jifl_session *s = a->s;
 	u32 stops;
 
+	look_ahead(a);
+	make_wanted(a);
 	for (stops = 0; stops < MAX_STOPS; stops++) {
 		a->nwanted = 0;
 		memset(a->left, 0, sizeof(a->left));

@@ -14,6 +14,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../call/count.h"
 #include "../call/returns.h"
 #include "../call/tool.h"
 #include "../enter/function.h"
@@ -261,6 +262,12 @@ static int jifl_aim_attach_listed(struct jifl_session *s, u32 *busy_target)
 	return ret;
 }
 
+/* Does anything end where calls of the session's functions return? */
+static bool jifl_aim_hooks_returns(const struct jifl_session *s)
+{
+	return s->nfunctions && jifl_count_follows(s);
+}
+
 static int jifl_aim_attach_functions(struct jifl_session *s, u32 *busy_target)
 {
 	int ret;
@@ -268,12 +275,11 @@ static int jifl_aim_attach_functions(struct jifl_session *s, u32 *busy_target)
 	if (s->naims == s->nsyscalls)
 		return 0;
 	ret = jifl_aim_list(s);
-	/* Also if no call is followed: see call/levels.c. */
-	if (!ret && s->nfunctions)
+	if (!ret && jifl_aim_hooks_returns(s))
 		ret = jifl_returns_open();
 	if (!ret) {
 		ret = jifl_aim_attach_listed(s, busy_target);
-		if (ret && s->nfunctions)
+		if (ret && jifl_aim_hooks_returns(s))
 			jifl_returns_close();
 	}
 	if (ret)
@@ -305,7 +311,7 @@ void jifl_aim_detach(struct jifl_session *s)
 	if (s->nsites)
 		jifl_function_detach(s->doors, s->nsites);
 	jifl_aim_unlist(s);
-	if (s->nfunctions)
+	if (jifl_aim_hooks_returns(s))
 		jifl_returns_close();
 }
 

@@ -74,7 +74,7 @@ u64 jifl_choose_way_in(struct jifl_way *w)
 
 	/*
 	 * The door can lead to the piece, and does not since another session's start or end: it is
-	 * to do so again. It does already where calls in interrupts come here.
+	 * to do so again. It does already where a call has come here that the stub does not know.
 	 */
 	if (piece && (READ_ONCE(w->asks) || jifl_function_leads(w->target, piece) ||
 		      !jifl_choose_is_settled(w)))
@@ -162,7 +162,7 @@ static u64 jifl_choose_function(struct jifl_target *t, unsigned long *slot,
 	if (replacing && w == &replacing->way)
 		return replacing->gate;
 	followed = jifl_choose_followed(aims, lanes);
-	if (piece && (followed || above) && !jifl_choose_hook(slot, followed, level, above))
+	if (piece && !jifl_choose_hook(slot, followed, level, above))
 		piece = 0;
 	if (piece)
 		return piece;
@@ -181,7 +181,7 @@ static u64 jifl_choose_door(unsigned long address, unsigned long *slot, unsigned
 	u64 to;
 	int why;
 
-	if (!rcu_is_watching()) {
+	if (!rcu_is_watching() && !JIFL_HOST_PLANTED(unwatched_entered)) {
 		jifl_count_miss_unknown(JIFL_MISS_IDLE);
 		return 0;
 	}

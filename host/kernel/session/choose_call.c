@@ -63,7 +63,9 @@ void jifl_choose_miss(struct jifl_aim *const aims[JIFL_LANES], u32 lanes, enum j
 
 bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above)
 {
-	if ((followed || above) && !jifl_returns_hook(slot, followed, level, above))
+	if (!followed)
+		return true;
+	if (!jifl_returns_hook(slot, followed, level, above))
 		return false;
 	if (above)
 		jifl_levels_enter(level);

@@ -39,8 +39,8 @@ static inline u32 jifl_choose_followed(struct jifl_aim *const aims[JIFL_LANES], 
 }
 
 /*
- * Hooks the call's return where something is to be done there. level: the call's; above: the lanes
- * become those of that level. False: no hook is free.
+ * If there are followed calls, hooks their return. level: theirs; above: the lanes become those of
+ * that level. False: no hook is free.
  */
 bool jifl_choose_hook(unsigned long *slot, u32 followed, enum jifl_level level, bool above);
 /* Counts the call as missed by each. */

@@ -22,6 +22,7 @@
 #include "../enter/target.h"
 #include "choose.h"
 #include "choose_call.h"
+#include "mix.h"
 #include "nested.h"
 
 /*
@@ -79,14 +80,15 @@ static u64 jifl_choose_enter_inside(struct jifl_target *t, unsigned long *slot,
 				    const struct jifl_mix *inside)
 {
 	struct jifl_way *w = jifl_choose_way_inside(t, aims, lanes, inside);
+	const enum jifl_level level = jifl_level();
 	u64 piece = w ? jifl_choose_way_in(w) : 0;
 	struct jifl_aim *told[JIFL_LANES];
 	unsigned int lane;
 
 	if (piece)
 		jifl_choose_tells(t, inside, facts, told);
-	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), jifl_level(),
-				       false))
+	if (piece && !jifl_choose_hook(slot, jifl_choose_followed(aims, lanes), level,
+				       jifl_levels_is_above(level)))
 		piece = 0;
 	for (lane = 0; lane < JIFL_LANES; lane++)
 		if (piece && told[lane])
@@ -98,27 +100,44 @@ static u64 jifl_choose_enter_inside(struct jifl_target *t, unsigned long *slot,
 	return piece;
 }
 
+/* Is a call that is followed to its end in copies of this mix? */
+static bool jifl_choose_is_followed(const struct jifl_mix *inside)
+{
+	const struct jifl_session *s;
+	unsigned int lane;
+
+	for_each_member(s, inside, lane)
+		if (s->slot)
+			return true;
+	return false;
+}
+
 /*
  * As jifl_choose_function, where copies call. inside: their mix; NULL: its context is destroyed.
  * Its sessions' calls may still be counted then, so no call leaves these copies any more.
  *
- * A copy can run above the level of its lanes: where a function runs softirqs on its task's stack.
- * What these call belongs to the copy's call. So no call of others begins there.
+ * A copy of a followed call can run above the level of its lanes: where a function runs softirqs on
+ * its task's stack. What these call belongs to the copy's call. So no call of others begins there.
+ * Copies of other calls have no lanes (step 3 in the head of call/levels.c). Step 1 there is why
+ * none begins in a softirq with PREEMPT_RT.
  */
 static u64 jifl_choose_function_inside(struct jifl_target *t, unsigned long *slot,
 				       const struct jifl_facts *facts, enum jifl_level level,
 				       const struct jifl_mix *inside)
 {
+	const bool above = jifl_levels_is_above(level);
+	const bool preempted = IS_ENABLED(CONFIG_PREEMPT_RT) && level == JIFL_LEVEL_SOFTIRQ;
 	struct jifl_aim *aims[JIFL_LANES];
 	u32 lanes;
 
 	lanes = jifl_choose_entering(aims, jifl_choose_match(t, level, facts, aims), inside);
-	if (jifl_levels_is_above(level)) {
+	if (above && (!inside || jifl_choose_is_followed(inside) || preempted)) {
 		jifl_choose_miss(aims, lanes, level == JIFL_LEVEL_IRQ ? JIFL_MISS_IRQ :
 									JIFL_MISS_SOFTIRQ);
 		return 0;
 	}
-	lanes = jifl_choose_outermost(aims, lanes);
+	if (!above)
+		lanes = jifl_choose_outermost(aims, lanes);
 	if (!inside)
 		jifl_choose_miss(aims, lanes, JIFL_MISS_END);
 	return inside && lanes ?

@@ -35,8 +35,9 @@
  * 7. The block is in code whose context may be destroyed meanwhile. The calls of its sessions may
  *    end, and be counted, before jifl_evict cuts them. So the block goes on, and the call of the
  *    other session is missed.
- * 8. A copy can run above the level of its lanes, as a function that runs softirqs does. There the
- *    block goes on, too.
+ * 8. A copy of a followed call can run above the level of its lanes, as a function that runs
+ *    softirqs does. There the block goes on, too. Copies of other calls have no lanes: there the
+ *    call begins as at a door (step 3 in the head of call/levels.c).
  * 9. If the block is dropped while a thread asks, the thread comes back to an int3, and asks again
  *    in the block that is made then. So a call that is missed may be told twice. It may also be if
  *    the session of the copy ends at that moment, and the thread goes on natively.

@@ -38,9 +38,10 @@ struct jifl_cpu {
 	u64 ring;		/* the cell of ring.c */
 	u64 ring_limit;		/* from this value on the ring is too full */
 	u64 level;		/* enum jifl_level */
-	u64 own[JIFL_NR_LEVELS]; /* > 0: the module's own code runs; see jifl_own_begin */
+	/* > 0: the module's own code runs; see jifl_own_begin. Stubs read the last two as one. */
+	u32 own[JIFL_NR_LEVELS] __aligned(16);
 	/*
-	 * The stack of a user's task that may enter, or 0, plus JIFL_OWN_STACK times how often the
+	 * The stack of a task that may enter, or 0, plus JIFL_OWN_STACK times how often the
 	 * module's own code runs; see enter/guard.c.
 	 */
 	u64 stack;

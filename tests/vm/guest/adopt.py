@@ -24,7 +24,7 @@ CALLS = ["fn:__x64_sys_*", "fn:__x64_sys_pause"]
 OURS = ("-n", "sleepers")
 HUNG_TASKS = Path("/proc/sys/kernel/hung_task_timeout_secs")
 # What takes a thread of the kernel that is never done. Not each kernel has them all.
-THREADS = ["worker_thread", "kswapd", "rcu_gp_kthread", "kthread_worker_fn"]
+THREADS = ["worker_thread", "kswapd", "rcu_gp_kthread", "kthread_worker_fn", "kjournald2"]
 
 
 def adoption(data):
@@ -206,13 +206,49 @@ def loops():
     check("its blocks are counted", data["by_name"]["read_zero"]["adopted_sum"] > 0, data["targets"])
 
 
-def threads():
+# Reads zeros into memory that has no pages, and gives it some when a line comes (userfaultfd).
+FAULTING = """
+import ctypes, fcntl, mmap, os, struct, sys, threading
+size = 1 << 20
+pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+faults = ctypes.CDLL(None).syscall(323, os.O_CLOEXEC)
+fcntl.ioctl(faults, 0xc018aa3f, struct.pack("QQQ", 0xaa, 0, 0))
+fcntl.ioctl(faults, 0xc020aa00, struct.pack("QQQQ", address, size, 1, 0))
+read = []
+def reader():
+    with open("/dev/zero", "rb", buffering=0) as zeros:
+        read.append(zeros.readinto(pages))
+thread = threading.Thread(target=reader)
+thread.start()
+sys.stdin.readline()
+fcntl.ioctl(faults, 0xc020aa04, struct.pack("QQQQ", address, size, 0, 0))
+thread.join()
+print(read == [size], any(pages[:]))
+"""
+
+
+def in_alternatives():
+    """A task that sleeps in a fault of an instruction that the kernel has chosen at boot (clear_user)."""
+    process = background("python3", "-c", FAULTING, stdin=-1)
+    while not inside("python3", "handle_userfault").total():
+        time.sleep(0.05)
+    owner = session("insn", "fn:read_zero", "--adopt", "-p", process.pid, "-f", "json")
+    out, _ = process.communicate("go on\n")
+    data = ended(owner, "in alternatives")
+    same("in alternatives: what was read", out, "True False\n")
+    same("in alternatives: it is adopted", adoption(data), (1, {}))
+    check("in alternatives: and counted", data["by_name"]["read_zero"]["adopted_sum"] > 100, data["targets"])
+
+
+def threads(mounts):
     """Kernel threads that never leave their function work in the cache, and go on natively."""
     seen = []
     for number in range(3):
         owner = session("block", *(f"fn:{name}" for name in THREADS), "--adopt", "-f", "json")
         for _ in range(20):
-            Path("/tmp/written").write_bytes(os.urandom(1 << 20))
+            for path in (Path("/tmp"), *mounts):
+                (path / "written").write_bytes(os.urandom(1 << 20))
             run("sync")
         data = ended(owner, "threads")
         seen.append(data)
@@ -224,6 +260,9 @@ def threads():
         check("no other thread is left alone", set(data["adoption"]["left"]) <= {"own"}, data["adoption"])
         same("kswapd is adopted each time", data["by_name"]["kswapd"]["adopted"], 1)
         check("workers are, too", data["by_name"]["worker_thread"]["adopted_sum"] > 0, data["by_name"])
+        if mounts:
+            journal = data["by_name"]["kjournald2"]
+            check("and the journal's thread", journal["adopted"] == 1 and journal["adopted_sum"] > 0, journal)
 
 
 def by_name():
@@ -341,14 +380,16 @@ def refusals():
 
 def adopt(sleepers, rounds):
     mark = log_mark()
-    sleepers = [sleepers, 20, *file_system()]
+    mounts = file_system()
+    sleepers = [sleepers, 20, *mounts]
     exact()
     every_kind(sleepers)
     given_back(sleepers, int(rounds))
     by_the_door()
     traced()
     loops()
-    threads()
+    in_alternatives()
+    threads(mounts)
     by_name()
     one_call_recorded()
     threads_recorded()

@@ -106,6 +106,19 @@ def own_process():
         same(f"{context}, with a filter: calls", (got["calls"], got["missed"]), (0 if others else made["task"], 0))
 
 
+def unwatched():
+    """Where RCU does not watch no call is counted, and nobody's data is looked at to say so.
+
+    With a filter, each call is asked about. Without one, idle tasks alone are kept out.
+    """
+    before = status()["missed_by"].get("idle", 0)
+    data, made = counted("call", ["fn:contexts_work"], "unwatched", "-p", os.getpid())
+    got = target_of(data, "contexts_work")
+    same("where RCU does not watch", (made["task"], got["calls"], got["missed"]), (N, 0, 0))
+    missed = status()["missed_by"].get("idle", 0) - before
+    check("each is missed, of no session", missed >= N, missed)
+
+
 def cost_of(what, words, context, *scope):
     """Least and most of one call, where all were counted."""
     data, made = counted(what, words, context, *scope)
@@ -472,6 +485,7 @@ def contexts(rounds="1"):
     left_by_a_jump()
     each_context()
     own_process()
+    unwatched()
     costs()
     interrupted()
     by_context()

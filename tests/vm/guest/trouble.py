@@ -5,11 +5,12 @@ natively.
 Needs the module trouble. In this machine an oops ends the process that caused it, not the machine.
 """
 
+import json
 import re
 from pathlib import Path
 
-from lib import (SLOWNESS, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, run, same, session,
-                 status, wait_for)
+from lib import (SLOWNESS, background, check, figure, interrupt, is_loaded, kernel_log, log_mark, main, report, run, same,
+                 session, status, wait_for)
 
 # What has no result but a text, and whether the process survives it.
 TROUBLES = {"warn": True, "once": True, "bug": False, "null": False, "read_null": False, "user_null": False,
@@ -179,6 +180,26 @@ def done_under(kind, targets, names, native, traced):
     same(f"data is kept when a session of {what} ends", kept(kind, *targets), "trouble: keep: 0 changed, in a copy")
 
 
+def failing():
+    """Why a write fails while which an interrupt mends faults: exit status, error, origin, functions."""
+    end = run("jifl", "why", "sys:write", "-f", "ndjson", "--", "/bin/sh", "-c", "printf irq-nofault! > /proc/trouble")
+    groups = [json.loads(line) for line in end.stdout.splitlines()]
+    return end.returncode, [(group["errno"], group["origin"]["kind"], group["origin"]["at"]["name"],
+                             [link["function"] for link in group["chain"]]) for group in groups]
+
+
+def interrupted():
+    """Faults in an interrupt's copies are none of the call below, which another session follows."""
+    alone = failing()
+    check("a write fails by no fault", [(error, kind == "fault") for error, kind, *_ in alone[1]] == [("EINVAL", False)], alone)
+    other = session("call", "fn:do_nofault@trouble", "--only", "-f", "json")
+    faults = status()["faults"]
+    same("nor with faults in copies of an interrupt", failing(), alone)
+    # Behind the first one it goes on natively.
+    same("of which there was one", status()["faults"] - faults, 1)
+    same("of a call that is counted", report(interrupt(other)[0])["by_name"]["do_nofault"]["calls"], 1)
+
+
 def program():
     run("mount", "-t", "debugfs", "none", "/sys/kernel/debug")
     run("mount", "-t", "tracefs", "none", "/sys/kernel/tracing")
@@ -201,6 +222,7 @@ def program():
     other = session("call", "fn:proc_reg_write", "--only")
     done_under("insn", FUNCTIONS, ["warn", "null", "nofault", "stack", "irq-stack"], native, traced)
     interrupt(other)
+    interrupted()
     for targets, most in STACK_COSTS.items():
         stack_cost(native_stack, targets, most)
     same("no session is left", status()["sessions"], [])

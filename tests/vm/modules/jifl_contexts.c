@@ -11,6 +11,7 @@
  * written.
  */
 #include <linux/completion.h>
+#include <linux/context_tracking.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -65,6 +66,19 @@ static int run_irq_off(struct context *context, unsigned int n)
 
 	local_irq_save(flags);
 	work(context, n);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* As idle tasks are most of the time: RCU does not watch. */
+static int run_unwatched(struct context *context, unsigned int n)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	ct_idle_enter();
+	work(context, n);
+	ct_idle_exit();
 	local_irq_restore(flags);
 	return 0;
 }
@@ -247,6 +261,7 @@ static struct context contexts[] = {
 	{ "preempt-off", run_preempt_off },
 	{ "bh-off", run_bh_off },
 	{ "irq-off", run_irq_off },
+	{ "unwatched", run_unwatched },
 	{ "spinlock", run_spinlock },
 	{ "kthread", run_kthread },
 	{ "idle", run_idle },

@@ -6,6 +6,7 @@
  *
  * A command with a result answers in the log by "trouble: NAME: RESULT". With "irq-" or "softirq-"
  * before it, it is done in a hard interrupt or a softirq, and the write returns when it is done.
+ * With "!" behind it the write fails then.
  */
 #include <linux/delay.h>
 #include <linux/fs.h>
@@ -392,16 +393,20 @@ static const struct {
 static ssize_t trouble_write(struct file *file, const char __user *buf, size_t n, loff_t *pos)
 {
 	char name[32] = "";
+	bool fails;
 	int i, where;
 
-	if (n >= sizeof(name) || copy_from_user(name, buf, n))
+	if (!n || n >= sizeof(name) || copy_from_user(name, buf, n))
 		return -EFAULT;
+	fails = name[n - 1] == '!';
+	if (fails)
+		name[n - 1] = '\0';
 	for (where = 0; !strstarts(name, contexts[where].prefix); where++)
 		;
 	for (i = 0; i < ARRAY_SIZE(troubles); i++) {
 		if (!strcmp(troubles[i].name, name + strlen(contexts[where].prefix))) {
 			contexts[where].run(troubles[i].fn);
-			return n;
+			return fails ? -EINVAL : n;
 		}
 	}
 	return -EINVAL;

@@ -45,11 +45,9 @@
  *     which finds no exact place in a block that only leaves. So there is no loop.
  *  7. If a kprobe of somebody else's is there, its handler has to see the execution: the thread
  *     stays native.
- *  8. In code of the cache the lanes of this CPU are those of its own level, or of a higher one
- *     (call/levels.c, steps 3 and 4). A call that is above the level of the lanes changes them, and
- *     has its return hooked to change them back. A thread in the middle of a function has no return
- *     at hand that could be hooked. So above the level of the lanes it stays native. That is so in
- *     softirqs and interrupts, unless the function was called in the cache by such a call.
+ *  8. In softirqs and interrupts the lanes of this CPU may be of a level below. The session follows
+ *     no calls, so its copies leave the lanes alone (call/levels.c, step 3), and nothing is needed
+ *     at the function's return. With PREEMPT_RT softirqs stay native (enter/guard.c).
  *  9. A block that is missing is translated on the dispatcher's stack, as deep as any translation.
  *     Interrupts are off, as the dispatcher has them. The dispatcher does not run on this CPU: what
  *     the exception has interrupted was on the task's stack, because the level is that of a task
@@ -86,7 +84,6 @@
 #include "../../plant.h"
 #include "../../store/percpu.h"
 #include "../../run/dispatch.h"
-#include "../../call/levels.h"
 #include "../../call/tool.h"
 #include "../../call/whose.h"
 #include "../../enter/guard.h"
@@ -132,8 +129,6 @@ bool jifl_probe_in_own_code(void)
 static bool jifl_probe_may_enter(enum jifl_level level)
 {
 	if ((preempt_count() & NMI_MASK) != NMI_OFFSET || jifl_probe_in_own_code())
-		return false;
-	if (jifl_levels_is_above(level) && !JIFL_HOST_PLANTED(interrupts_led))
 		return false;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && level == JIFL_LEVEL_SOFTIRQ)
 		return false;

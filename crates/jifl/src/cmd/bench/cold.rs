@@ -5,7 +5,7 @@
 
 use jifl_sys::abi::Kind;
 
-use super::instruments::{self, Instrument, Live, What};
+use super::instruments::{self, Instrument, Known, Live, What};
 use super::programs::{Compile, Program};
 use super::series::{self, Series, Trouble};
 use super::sheet::{Figure, Goal, Row};
@@ -62,7 +62,7 @@ fn session_costs(program: &Program, what: What) -> Result<[Vec<f64>; 2], Trouble
     let mut costs = [Vec::new(), Vec::new()];
     for _ in 0..TIMES {
         let before = instruments::translated();
-        let live = Live::start(what, None).map_err(Trouble::Missing)?;
+        let live = Live::start(what, &Known::default()).map_err(Trouble::Missing)?;
         for costs in &mut costs {
             costs.push(program.cost().map_err(Trouble::Void)?);
         }
@@ -109,7 +109,7 @@ fn compile_figures(exact: bool) -> Result<Vec<Figure>, String> {
     let compile = Compile::new()?;
     compile.cost()?;
     let before = instruments::status()?;
-    let live = Live::start(What::Session(Kind::Insn, 0), None)?;
+    let live = Live::start(What::Session(Kind::Insn, 0), &Known::default())?;
     compile.cost()?;
     let after = instruments::status()?;
     drop(live);

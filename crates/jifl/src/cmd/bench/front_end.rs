@@ -12,7 +12,7 @@ use jifl_sys::cpu;
 use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Clock;
-use super::instruments::{self, Instrument, Live, What};
+use super::instruments::{self, Instrument, Known, Live, What};
 use super::micro::{Plan, timed, warm_up};
 use super::pace::Reporter;
 use super::series::Trouble;
@@ -98,7 +98,7 @@ impl Counter {
         let failed = |error: io::Error| Trouble::Void(format!("the operation failed: {error}"));
         let numbers: Vec<u32> = op.calls.iter().map(|(nr, _)| *nr).collect();
         let translated_before = instruments::translated();
-        let live = Live::start(row.what, None).map_err(Trouble::Missing)?;
+        let live = Live::start(row.what, &Known::default()).map_err(Trouble::Missing)?;
         let counts = || live.counts(&numbers).map_err(Trouble::Void);
 
         let mut costs = Vec::new();

@@ -22,6 +22,8 @@ const MEANS: &[Mean] = &[
     mean("lock", 1.05, 1.05),
     mean("branches", 1.35, 1.35),
     mean("mem", 3.00, 3.00),
+    mean("fn-all", 1.25, 1.25),
+    mean("fn-busy", 1.03, 1.03),
 ];
 
 const fn mean(key: &'static str, limit: f64, without_retpolines: f64) -> Mean {

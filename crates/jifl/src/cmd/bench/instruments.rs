@@ -2,12 +2,13 @@
 //! The rows of the sheets: a table of instrumentations, how each is switched on, and how its own
 //! count is read.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use jifl_sys::abi::{
     FLAG_BRANCHES, FLAG_CLOCK, FLAG_FUNCTION, FLAG_NO_INLINING, FLAG_NO_LIVENESS, FLAG_VALUES,
 };
-use jifl_sys::abi::{Kind, Stat, Status};
+use jifl_sys::abi::{Kind, Stat, Status, Stop};
 use jifl_sys::device::{Device, Door, Request};
 
 pub use super::peers::Sites;
@@ -23,6 +24,8 @@ use crate::session::targets::{self, Target};
 /// How the names of system calls' functions begin. Those without arguments have all three
 /// (arch/x86/include/asm/syscall_wrapper.h).
 const SYSCALL_FUNCTIONS: [&str; 3] = ["__x64_sys_", "__ia32_sys_", "__do_sys_"];
+/// Number of functions of the row that has the busiest.
+const BUSIEST: usize = 50;
 /// Maximum of a peer row's probes.
 const PLACES_MAX: usize = 2000;
 
@@ -39,6 +42,9 @@ pub enum What {
     Functions(Kind),
     /// A session over all functions of the kernel, each without what it calls.
     All(Kind),
+    /// A session over the functions that the set's operations call most, each without what it
+    /// calls.
+    Busiest(Kind),
     /// A tool that a user would take instead.
     Peer(Method, Job),
 }
@@ -77,6 +83,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     row("fn-call", "functions as targets, call count", What::Functions(Kind::Call)),
     row("fn-block", "functions as targets, block count", What::Functions(Kind::Block)),
     row("fn-all", "all functions of the kernel alone, call count", What::All(Kind::Call)),
+    row("fn-busy", "the set's 50 busiest functions alone, nothing inserted", What::Busiest(Kind::None)),
     row(COLD, "block count, a new session for each call", What::Cold(Kind::Block)),
     row("int3-call", "kprobes (int3), call count", What::Peer(Method::KprobeInt3, Job::CountCalls)),
     row("int3-trace", "kprobes (int3), call trace", What::Peer(Method::KprobeInt3, Job::TraceCalls)),
@@ -111,6 +118,15 @@ const fn row(key: &'static str, title: &'static str, what: What) -> Instrument {
     Instrument { key, title, what }
 }
 
+/// What is found out by running the work, before any row is measured, where a row needs it.
+#[derive(Default)]
+pub struct Known {
+    /// The addresses that it executes: for peers.
+    pub sites: Option<Result<Sites, String>>,
+    /// The functions that it calls most.
+    pub busiest: Option<Result<Vec<Target>, String>>,
+}
+
 /// Counts up to a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -132,6 +148,8 @@ pub enum Live {
     Session(Device, Kind),
     /// A session over functions, and the places of these among its targets by their names.
     Functions(Device, Kind, HashMap<String, u32>),
+    /// A session over so many functions, which need not be those of system calls.
+    Alone(Device, Kind, u32),
     /// A peer.
     Peer(Peer),
 }
@@ -141,14 +159,19 @@ impl Live {
     ///
     /// # Errors
     /// Why this kernel, or this machine, lacks it: one line.
-    pub fn start(what: What, sites: Option<&Result<Sites, String>>) -> Result<Live, String> {
+    pub fn start(what: What, known: &Known) -> Result<Live, String> {
         match what {
             What::Native => Ok(Live::Native),
             What::Session(kind, flags) => start_session(kind, flags).map_err(|error| error.message),
             What::Cold(kind) => start_session(kind, 0).map_err(|error| error.message),
             What::Functions(kind) => start_functions(kind, SYSCALL_FUNCTIONS[0], false),
             What::All(kind) => start_functions(kind, "", true),
-            What::Peer(method, job) => match sites {
+            What::Busiest(kind) => match &known.busiest {
+                Some(Ok(targets)) => start_some(kind, targets).map_err(|error| error.message),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("only the micro set has it".into()),
+            },
+            What::Peer(method, job) => match &known.sites {
                 Some(Ok(sites)) => start_peer(method, job, sites),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("its addresses are not known".into()),
@@ -188,6 +211,9 @@ impl Live {
                     .collect();
                 let places = places.ok_or("a system call has a function of another name")?;
                 session_counts(door, *kind, &places)
+            }
+            Live::Alone(door, kind, n) => {
+                session_counts(door, *kind, &(0..*n).collect::<Vec<u32>>())
             }
             Live::Peer(peer) => Ok(Counts {
                 inside: Some(peer.hits()),
@@ -260,11 +286,58 @@ fn start_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, String> 
     started.map_err(|error| error.message)
 }
 
+/// The functions whose names begin so.
+fn functions(begin: &str, table: &Table) -> Result<Vec<Target>, Failure> {
+    let words = [format!("fn:{begin}*")];
+    Ok(targets::select(&words, table, Functions::of_kernel, true)?.targets)
+}
+
+fn start_some(kind: Kind, targets: &[Target]) -> Result<Live, Failure> {
+    let door = device::open()?;
+    let mut session = Session::new(kind, 0, targets.to_vec());
+    session.only = true;
+    session.begin(&door, &Table::all())?;
+    Ok(Live::Alone(door, kind, targets.len() as u32))
+}
+
+/// The [`BUSIEST`] functions that are called most while `work` runs.
+///
+/// # Errors
+/// Why they cannot be counted: one line.
+pub fn busiest(work: &mut dyn FnMut()) -> Result<Vec<Target>, String> {
+    let counted = count_all(work);
+    jifl_sys::os::give_memory_back();
+    let mut counted = counted.map_err(|error| error.message)?;
+    counted.sort_by_key(|(calls, _)| Reverse(*calls));
+    counted.truncate(BUSIEST);
+    Ok(counted.into_iter().map(|(_, target)| target).collect())
+}
+
+/// All functions, with their calls while `work` runs.
+fn count_all(work: &mut dyn FnMut()) -> Result<Vec<(u64, Target)>, Failure> {
+    let door = device::open()?;
+    let table = Table::all();
+    let targets = functions("", &table)?;
+    let mut session = Session::new(Kind::Call, 0, targets.clone());
+    session.only = true;
+    session.begin(&door, &table)?;
+    work();
+    // Reading is a system call for each of them, which is not to be counted.
+    door.call(Request::Stop(&mut Stop::default()))
+        .map_err(|error| device::failed("stopping the session", &error))?;
+    let calls = |place| {
+        let mut stat = Stat::of(place);
+        // Functions that cannot be entered have no statistics.
+        let read = door.call(Request::Stat(&mut stat, None));
+        read.map_or(0, |_| stat.calls)
+    };
+    Ok((0..).map(calls).zip(targets).collect())
+}
+
 fn try_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, Failure> {
     let door = device::open()?;
-    let words = [format!("fn:{begin}*")];
     let table = Table::all();
-    let targets = targets::select(&words, &table, Functions::of_kernel, true)?.targets;
+    let targets = functions(begin, &table)?;
     let mut names = HashMap::new();
     // A system call's functions may be several. The first prefix is that of the one that is called.
     for prefix in SYSCALL_FUNCTIONS.iter().rev() {
@@ -343,7 +416,7 @@ mod tests {
 
     #[test]
     fn nothing_counts_nothing() {
-        let live = Live::start(What::Native, None).unwrap();
+        let live = Live::start(What::Native, &Known::default()).unwrap();
         assert_eq!(live.counts(&[0, 1]).unwrap(), Counts::default());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 
-use super::instruments::{self, Counts, Instrument, Live, What};
+use super::instruments::{self, Counts, Instrument, Known, Live, What};
 use super::programs::Compile;
 use super::series::{self, Series, Trouble};
 use super::sheet::Row;
@@ -139,7 +139,7 @@ fn measure_size(
 /// Costs, and a line if the cache was too small for all code that ran.
 fn session_costs(compile: &Compile, what: What) -> Result<(Vec<f64>, Option<String>), Trouble> {
     let before = instruments::status().map_err(Trouble::Void)?;
-    let live = Live::start(what, None).map_err(Trouble::Missing)?;
+    let live = Live::start(what, &Known::default()).map_err(Trouble::Missing)?;
     compile.cost().map_err(Trouble::Void)?;
     let from = instruments::all_counts(&live).map_err(Trouble::Void)?;
     let costs: Result<Vec<f64>, String> = (0..TIMES).map(|_| compile.cost()).collect();

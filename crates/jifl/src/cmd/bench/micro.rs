@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Stopwatch;
-use super::instruments::{self, Counts, Instrument, Live, Sites, What};
+use super::instruments::{self, Counts, Instrument, Known, Live, Sites, What};
 use super::pace::{Budget, LEAST_ROUNDS, Pace, Reporter};
 use super::peers::Method;
 use super::series::{self, Series, Trouble};
 use super::sheet::Row;
 use super::stats::median;
 use super::validity::{self, Seen, judge};
+use crate::session::targets::Target;
 
 /// Number of rounds from which the cost of a round is taken. It decides the number of rounds.
 const FIRST: u64 = 5;
@@ -23,6 +24,8 @@ const MORE_HALVES: usize = 4;
 /// Number of sessions of a cold row.
 const COLD: usize = 5;
 
+/// Time that each operation goes on while the functions are found that are called most.
+const FINDING: Duration = Duration::from_millis(50);
 /// Time that a session needs to learn which calls are made most (host/kernel/enter/chain.c).
 const LEARNING: Duration = Duration::from_millis(50);
 
@@ -57,10 +60,17 @@ pub fn measure(plan: &Plan) -> Vec<Row> {
     let _pinned = Pinned::here();
     let mut columns: Vec<Vec<Series>> = Vec::new();
     let mut say = Reporter::new(plan.title.clone(), plan.pace.clock());
+    let busiest = needed_busiest(plan);
     for (index, op) in plan.ops.iter().enumerate() {
         say.op(op.name, index, plan.ops.len());
         columns.push(match (op.prepare)() {
-            Ok(mut round) => measure_op(plan, op, round.as_mut(), &mut say),
+            Ok(mut round) => {
+                let known = Known {
+                    sites: needed_sites(plan, round.as_mut()),
+                    busiest: busiest.clone(),
+                };
+                measure_op(plan, op, round.as_mut(), &known, &mut say)
+            }
             Err(error) => {
                 let why = format!("cannot be prepared: {error}");
                 vec![Series::without(Trouble::Void(why)); plan.rows.len()]
@@ -76,8 +86,13 @@ pub fn measure(plan: &Plan) -> Vec<Row> {
     .collect()
 }
 
-fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round, say: &mut Reporter) -> Vec<Series> {
-    let sites = needed_sites(plan, round);
+fn measure_op(
+    plan: &Plan,
+    op: &Op,
+    round: &mut dyn Round,
+    known: &Known,
+    say: &mut Reporter,
+) -> Vec<Series> {
     let mut found = vec![Series::default(); plan.rows.len()];
     let mut budget = Budget::new(plan);
     let mut measuring = Measuring { plan, op, round };
@@ -88,7 +103,7 @@ fn measure_op(plan: &Plan, op: &Op, round: &mut dyn Round, say: &mut Reporter) -
             }
             say.row(row.key, turn, plan.repeats);
             let started = Instant::now();
-            measuring.turn(index, sites.as_ref(), &mut found);
+            measuring.turn(index, known, &mut found);
             budget.spent(index, started.elapsed());
         }
     }
@@ -122,7 +137,7 @@ struct Measuring<'a> {
 
 impl Measuring<'_> {
     /// A turn of a row, and of the row that has the same probes.
-    fn turn(&mut self, index: usize, sites: Option<&Result<Sites, String>>, found: &mut [Series]) {
+    fn turn(&mut self, index: usize, known: &Known, found: &mut [Series]) {
         let row = &self.plan.rows[index];
         let second = jumps_of(self.plan, row);
         if found[index].has_failed() && second.is_none_or(|second| found[second].has_failed()) {
@@ -133,7 +148,7 @@ impl Measuring<'_> {
             return push(found, index, sample);
         }
         let translated_before = instruments::translated();
-        let mut live = match Live::start(row.what, sites) {
+        let mut live = match Live::start(row.what, known) {
             Ok(live) => live,
             Err(why) => {
                 for index in [Some(index), second].into_iter().flatten() {
@@ -226,13 +241,29 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
     })
 }
 
+/// The functions that the operations call most, if each operation goes on as long as the others.
+fn needed_busiest(plan: &Plan) -> Option<Result<Vec<Target>, String>> {
+    let busiest = |row: &Instrument| matches!(row.what, What::Busiest(_));
+    plan.rows.iter().any(busiest).then(|| {
+        instruments::busiest(&mut || {
+            for op in &plan.ops {
+                let Ok(mut round) = (op.prepare)() else {
+                    continue;
+                };
+                let begun = Instant::now();
+                while begun.elapsed() < FINDING && repeat(round.as_mut(), 1).is_ok() {}
+            }
+        })
+    })
+}
+
 /// Measures one round in a session of its own, several times.
 fn cold_sample(plan: &Plan, what: What, op: &Op, round: &mut dyn Round) -> Result<Sample, Trouble> {
     let numbers: Vec<u32> = op.calls.iter().map(|(nr, _)| *nr).collect();
     let mut costs = Vec::with_capacity(COLD);
     for _ in 0..COLD {
         let translated_before = instruments::translated();
-        let live = Live::start(what, None).map_err(Trouble::Missing)?;
+        let live = Live::start(what, &Known::default()).map_err(Trouble::Missing)?;
         let counts = || live.counts(&numbers).map_err(Trouble::Void);
         let from = counts()?;
         timed(plan, round, 1, &mut costs)

@@ -86,9 +86,11 @@ impl Set {
         match row.what {
             What::Native => true,
             What::Peer(_, job) => self != Set::Web || job == Job::TraceCalls,
-            What::Session(..) | What::Cold(_) | What::Functions(_) | What::All(_) => {
-                keys.contains(&row.key)
-            }
+            What::Session(..)
+            | What::Cold(_)
+            | What::Functions(_)
+            | What::All(_)
+            | What::Busiest(_) => keys.contains(&row.key),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::instruments::{self, Instrument, Live, What};
+use super::instruments::{self, Instrument, Known, Live, What};
 use super::programs::Scratch;
 use super::series::{self, Series, Trouble};
 use super::sheet::{Operation, Row};
@@ -107,6 +107,10 @@ fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
             let _ = server.bench(requests / 4);
         })
     });
+    let known = Known {
+        sites,
+        ..Known::default()
+    };
     for repeat in 1..=repeats {
         output::note(&format!("jifl bench: web, turn {repeat} of {repeats}"));
         let mut native = None;
@@ -118,7 +122,7 @@ fn turns(server: &Server, plan: &Plan, found: &mut [Vec<Series>]) {
             if is_peer {
                 output::note(&format!("jifl bench: web, row {}", row.key));
             }
-            match one(server, row, sites.as_ref(), plan) {
+            match one(server, row, &known, plan) {
                 Ok(run) => push(series, run, *native.get_or_insert(run)),
                 Err(trouble) => {
                     for series in series {
@@ -136,13 +140,8 @@ fn push(series: &mut [Series], run: Run, native: Run) {
     series[2].push(run.p99, run.p99 / native.p99);
 }
 
-fn one(
-    server: &Server,
-    row: &Instrument,
-    sites: Option<&Result<instruments::Sites, String>>,
-    plan: &Plan,
-) -> Result<Run, Trouble> {
-    let live = Live::start(row.what, sites).map_err(Trouble::Missing)?;
+fn one(server: &Server, row: &Instrument, known: &Known, plan: &Plan) -> Result<Run, Trouble> {
+    let live = Live::start(row.what, known).map_err(Trouble::Missing)?;
     let first = server.bench(plan.requests / 10).map_err(Trouble::Void)?;
     let requests = plan.requests(first.throughput);
     let before = live.counts(&[ACCEPT]).map_err(Trouble::Void)?;

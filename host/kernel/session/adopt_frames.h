@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The frames on the stack of a task that is looked at for adoption (adopt.c). */
+#ifndef JIFL_HOST_ADOPT_FRAMES_H
+#define JIFL_HOST_ADOPT_FRAMES_H
+
+#include <linux/sched.h>
+#include <linux/types.h>
+#include "../leave/walk.h"
+
+/* A stack of 16 KiB has some 40 frames when a task sleeps deep in a file system. */
+#define JIFL_ADOPT_FRAMES	128
+
+/* Where a frame goes on. */
+struct jifl_adopt_frame {
+	unsigned long *slot;	/* the word that says so */
+	unsigned long ip;
+	unsigned long orig;	/* the same, or of what the code of the cache there is a copy */
+	bool interrupted;	/* by an interrupt or an exception, at that instruction */
+};
+
+/*
+ * Fills in the task's frames, the innermost first; *n: how many. words: of its stack. False: the
+ * stack cannot be walked from end to end. The task does not run meanwhile.
+ */
+bool jifl_adopt_walk(struct task_struct *task, struct jifl_words words,
+		     struct jifl_adopt_frame frames[JIFL_ADOPT_FRAMES], int *n);
+/* Does the frame's word hold something else than where the frame goes on? */
+bool jifl_adopt_is_traced(const struct jifl_adopt_frame *f);
+/*
+ * Is it in a tracer that a function's site has called, or at a jump behind the site? The tracer, or
+ * ftrace, may go on to the function's door, which takes the return address for the original's.
+ * Behind a copy of the site there would be no door.
+ */
+bool jifl_adopt_is_at_door(const struct jifl_adopt_frame *f);
+
+#endif
