@@ -62,7 +62,6 @@
 	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \
 	X(lanes_not_given_back, "what an interrupt has interrupted is in no call any more") \
 	X(interrupts_filtered, "calls in interrupts are the interrupted task's") \
-	X(others_lost, "a fault or trap in code of an interrupt concerns the calls below, too") \
 	X(nmi_entered, "calls in NMIs enter the cache") \
 	X(unwatched_entered, "calls enter the cache where RCU does not watch") \
 	X(text_not_refused, "functions that the kernel forbids to probe are targets") \

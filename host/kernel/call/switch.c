@@ -221,7 +221,7 @@ static bool jifl_switch_is_in(const struct jifl_mix *m, unsigned int lane)
 	const u64 call = this_cpu_read(jifl_cpu.lanes[lane].call);
 	const struct jifl_session *s = call ? jifl_count_session(call) : NULL;
 
-	return s && (!m || m->members[lane] == s || JIFL_HOST_PLANTED(others_lost));
+	return s && (!m || m->members[lane] == s);
 }
 
 /* As in struct jifl_run_events, like the other two: the calls are counted as missed. */

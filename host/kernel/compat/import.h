@@ -68,6 +68,7 @@ int ftrace_ops_test(struct ftrace_ops *ops, unsigned long ip, void *regs);
  */
 #define JIFL_IMPORTS(X) \
 	X(NEEDED, kallsyms_lookup_name) \
+	X(NEEDED, kallsyms_lookup) \
 	X(OPTIONAL, kallsyms_lookup_size_offset) \
 	X(OPTIONAL, kallsyms_show_value) \
 	X(OPTIONAL, ftrace_location) \

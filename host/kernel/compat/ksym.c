@@ -79,6 +79,21 @@ unsigned long jifl_ksym_start(unsigned long addr)
 	return jifl_ksym_range(addr, &start, &size) ? start : 0;
 }
 
+bool jifl_ksym_begins(unsigned long addr, char *name, size_t size)
+{
+	unsigned long length, offset = 0;
+	char buffer[KSYM_NAME_LEN], *module;
+	const char *found;
+
+	/* As in jifl_ksym_range. A module's name may be found where the module has it. */
+	preempt_disable();
+	found = jifl_import(kallsyms_lookup)(addr, &length, &offset, &module, buffer);
+	if (found && !offset)
+		strscpy(name, found, size);
+	preempt_enable();
+	return found && !offset;
+}
+
 /* "NAME", "NAME [MODULE]" or a number */
 void jifl_ksym_name(unsigned long addr, char *name, size_t size)
 {

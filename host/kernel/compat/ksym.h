@@ -21,6 +21,11 @@ bool jifl_ksym_range(unsigned long addr, unsigned long *start, unsigned long *si
 /* The start of the function that contains addr, or 0. Any context, interrupts off. */
 unsigned long jifl_ksym_start(unsigned long addr);
 /*
+ * The name of the function that begins at addr, cut where it does not fit; false: none begins
+ * there. Any context, interrupts off.
+ */
+bool jifl_ksym_begins(unsigned long addr, char *name, size_t size);
+/*
  * The name of the function that contains addr, without offset and module, and the name of its
  * module, empty for the kernel's own text. Both names are cut where they do not fit. Any context,
  * interrupts off.

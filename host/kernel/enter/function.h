@@ -30,10 +30,11 @@ enum jifl_refusal jifl_function_refusal(unsigned long begin);
 /* The same of a function about which jifl_notrace_may has said no. */
 enum jifl_refusal jifl_function_without_door(unsigned long begin);
 /*
- * Is the name of the function that begins at this address, without the suffixes that compilers
- * append (.isra, .constprop, .part), one of n patterns? A pattern that ends in * stands for all
- * names that begin so. Any context, interrupts off.
+ * Is a function's name, without the suffixes that compilers append (.isra, .constprop, .part), one
+ * of n patterns? A pattern that ends in * stands for all names that begin so. Any context.
  */
+bool jifl_function_name_is_among(const char *name, const char *const *patterns, u32 n);
+/* The same of the function that begins at this address. Any context, interrupts off. */
 bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u32 n);
 
 /* The target entered at address, behind its site; NULL: none. Preemption off, RCU watches. */

@@ -80,40 +80,38 @@ static const struct {
 	{ "objpool_*", JIFL_REFUSED_OWN },
 };
 
-/* Most names differ from most patterns in the first letter. */
+/* Most names differ from most patterns in the first letter. What follows a dot is a suffix. */
 static bool fits(const char *name, const char *pattern)
 {
 	while (*pattern && *pattern == *name) {
 		pattern++;
 		name++;
 	}
-	return *pattern == '*' || *pattern == *name;
+	return *pattern == '*' || (!*pattern && (!*name || *name == '.'));
 }
 
-static void bare_name(unsigned long begin, char *name)
+bool jifl_function_name_is_among(const char *name, const char *const *patterns, u32 n)
 {
-	jifl_ksym_name(begin, name, KSYM_NAME_LEN);
-	*strchrnul(name, '.') = '\0';
-}
-
-bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u32 n)
-{
-	char name[KSYM_NAME_LEN];
 	u32 i;
 
-	bare_name(begin, name);
 	for (i = 0; i < n; i++)
 		if (fits(name, patterns[i]))
 			return true;
 	return false;
 }
 
-static enum jifl_refusal by_name(unsigned long begin)
+bool jifl_function_is_among(unsigned long begin, const char *const *patterns, u32 n)
 {
 	char name[KSYM_NAME_LEN];
+
+	return jifl_ksym_begins(begin, name, sizeof(name)) &&
+	       jifl_function_name_is_among(name, patterns, n);
+}
+
+static enum jifl_refusal by_name(const char *name)
+{
 	u32 i;
 
-	bare_name(begin, name);
 	for (i = 0; i < ARRAY_SIZE(refused); i++)
 		if (fits(name, refused[i].pattern))
 			return refused[i].why;
@@ -178,14 +176,15 @@ static enum jifl_refusal by_site(unsigned long begin)
 /* JIFL_REFUSED_SITE, TAKEN and PATCHED are the last that are found. */
 enum jifl_refusal jifl_function_refusal(unsigned long begin)
 {
+	char name[KSYM_NAME_LEN];
 	enum jifl_refusal why;
 
 	if (!IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) || !IS_ENABLED(CONFIG_RETHOOK))
 		return JIFL_REFUSED_KERNEL;
-	if (!begin || jifl_ksym_start(begin) != begin)
+	if (!begin || !jifl_ksym_begins(begin, name, sizeof(name)))
 		return JIFL_REFUSED_UNKNOWN;
 	why = by_text(begin);
 	if (why == JIFL_REFUSED_NO && !JIFL_HOST_PLANTED(names_not_refused))
-		why = by_name(begin);
+		why = by_name(name);
 	return why ?: by_site(begin);
 }

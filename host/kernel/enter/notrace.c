@@ -211,10 +211,17 @@ static const char *const around_handlers[] = {
 	"arch_uprobe_exception_notify",
 };
 
+static bool is_met_by_int3(const char *name)
+{
+	return jifl_function_name_is_among(name, tracers, ARRAY_SIZE(tracers)) ||
+	       jifl_function_name_is_among(name, around_handlers, ARRAY_SIZE(around_handlers));
+}
+
 bool jifl_notrace_is_met_by_int3(unsigned long begin)
 {
-	return jifl_function_is_among(begin, tracers, ARRAY_SIZE(tracers)) ||
-	       jifl_function_is_among(begin, around_handlers, ARRAY_SIZE(around_handlers));
+	char name[KSYM_NAME_LEN];
+
+	return jifl_ksym_begins(begin, name, sizeof(name)) && is_met_by_int3(name);
 }
 
 /* May the function that begins there have a jump, by its name? */
@@ -225,12 +232,12 @@ static bool may_have_jump(unsigned long begin)
 	if (!READ_ONCE(jumps_wanted))
 		return false;
 	/* A part that the compiler has put aside is jumped to. */
-	jifl_ksym_name(begin, name, sizeof(name));
-	if (strstr(name, ".cold") || jifl_notrace_is_met_by_int3(begin))
+	if (!jifl_ksym_begins(begin, name, sizeof(name)) || strstr(name, ".cold") ||
+	    is_met_by_int3(name))
 		return false;
 	/* What the stub needs, and what runs before an int3 can be taken, has no site. */
 	return jifl_ksym_fentry(begin) ||
-	       !jifl_function_is_among(begin, without_jump, ARRAY_SIZE(without_jump));
+	       !jifl_function_name_is_among(name, without_jump, ARRAY_SIZE(without_jump));
 }
 
 /* Is it attached by others, without a jump? None is made meanwhile. */

@@ -76,6 +76,7 @@ struct asked {
 	struct jifl_jump **jumps;
 	u32 n;
 	unsigned long low, span;
+	unsigned long *near;	/* a bit for each 64 bytes: a jump is there; NULL: no memory */
 };
 
 /* --- the function itself -------------------------------------------------------------------- */
@@ -193,16 +194,42 @@ static bool is_in_part(unsigned long addr)
 	return strstr(name, ".cold");
 }
 
+/* So many bytes from a function's beginning on belong to its jump. */
+#define JUMP_REACH	(BEFORE_JUMP_MAX + JIFL_JUMP_MAX)
+#define NEAR_SHIFT	6
+
+/* Most branches lead nowhere near a jump. */
+static __always_inline bool is_near(const struct asked *a, unsigned long to)
+{
+	return to - a->low < a->span &&
+	       (!a->near || test_bit((to - a->low) >> NEAR_SHIFT, a->near));
+}
+
+static void find_near(struct asked *a)
+{
+	unsigned long from, to;
+	u32 i;
+
+	a->near = JIFL_ALLOC(kvcalloc(BITS_TO_LONGS((a->span >> NEAR_SHIFT) + 1), sizeof(long),
+				      GFP_KERNEL));
+	for (i = 0; a->near && i < a->n; i++) {
+		from = a->jumps[i]->function - a->low;
+		to = min(from + JUMP_REACH, a->span);
+		for (from >>= NEAR_SHIFT; from <= to >> NEAR_SHIFT; from++)
+			__set_bit(from, a->near);
+	}
+}
+
 /* Something at `from` leads to `to`. */
 static void refuse(const struct asked *a, unsigned long from, unsigned long to, enum lead lead)
 {
 	u32 k;
 
-	if (to - a->low >= a->span)
+	if (!is_near(a, to))
 		return;
 	/* Those that begin there, or before. */
 	k = jifl_first(i, a->n, a->jumps[i]->function <= to);
-	while (k-- && to - a->jumps[k]->function < BEFORE_JUMP_MAX + JIFL_JUMP_MAX) {
+	while (k-- && to - a->jumps[k]->function < JUMP_REACH) {
 		struct jifl_jump *j = a->jumps[k];
 
 		if (leads_to(j, to))
@@ -235,7 +262,7 @@ static void check_lead(const struct asked *a, const u8 *p)
 
 	memcpy(&rel, p + 1, sizeof(rel));
 	to = (unsigned long)p + CALL_INSN_SIZE + rel;
-	if (to - a->low < a->span && is_opcode(p))
+	if (is_near(a, to) && is_opcode(p))
 		refuse(a, (unsigned long)p, to, lead);
 }
 
@@ -361,10 +388,12 @@ static void check_alike(struct jifl_jump **jumps, u32 n)
 	sort(jumps, n, sizeof(*jumps), compare, NULL);
 	a.low = jumps[0]->function;
 	a.span = jumps[n - 1]->begin + JIFL_JUMP_MAX - a.low;
+	find_near(&a);
 	if (mod)
 		check_module(&a, mod);
 	else
 		check_core(&a);
+	kvfree(a.near);
 }
 
 /* --- what the kernel changes ------------------------------------------------------------------ */

@@ -181,17 +181,17 @@ def done_under(kind, targets, names, native, traced):
 
 
 def failing():
-    """Why a write fails while which an interrupt mends faults: exit status, error, origin, functions."""
+    """Why a write fails while which an interrupt mends faults: exit status, error, faults, origin, functions."""
     end = run("jifl", "why", "sys:write", "-f", "ndjson", "--", "/bin/sh", "-c", "printf irq-nofault! > /proc/trouble")
     groups = [json.loads(line) for line in end.stdout.splitlines()]
-    return end.returncode, [(group["errno"], group["origin"]["kind"], group["origin"]["at"]["name"],
+    return end.returncode, [(group["errno"], group["fault"], group["origin"]["kind"], group["origin"]["at"]["name"],
                              [link["function"] for link in group["chain"]]) for group in groups]
 
 
 def interrupted():
     """Faults in an interrupt's copies are none of the call below, which another session follows."""
     alone = failing()
-    check("a write fails by no fault", [(error, kind == "fault") for error, kind, *_ in alone[1]] == [("EINVAL", False)], alone)
+    check("a write fails by no fault", [group[:2] for group in alone[1]] == [("EINVAL", None)], alone)
     other = session("call", "fn:do_nofault@trouble", "--only", "-f", "json")
     faults = status()["faults"]
     same("nor with faults in copies of an interrupt", failing(), alone)

@@ -15,7 +15,7 @@ pub use super::peers::Sites;
 use super::peers::{self, Job, Method, Peer};
 use super::sheet::NATIVE;
 use crate::base::exit::Failure;
-use crate::kernel::functions::Functions;
+use crate::kernel::functions::{Function, Functions};
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure::Session;
@@ -26,6 +26,8 @@ use crate::session::targets::{self, Target};
 const SYSCALL_FUNCTIONS: [&str; 3] = ["__x64_sys_", "__ia32_sys_", "__do_sys_"];
 /// Number of functions of the row that has the busiest.
 const BUSIEST: usize = 50;
+/// Their addresses. They take no memory that would keep the allocator from giving the rest back.
+pub type Busiest = [u64; BUSIEST];
 /// Maximum of a peer row's probes.
 const PLACES_MAX: usize = 2000;
 
@@ -124,7 +126,7 @@ pub struct Known {
     /// The addresses that it executes: for peers.
     pub sites: Option<Result<Sites, String>>,
     /// The functions that it calls most.
-    pub busiest: Option<Result<Vec<Target>, String>>,
+    pub busiest: Option<Result<Busiest, String>>,
 }
 
 /// Counts up to a moment.
@@ -167,7 +169,7 @@ impl Live {
             What::Functions(kind) => start_functions(kind, SYSCALL_FUNCTIONS[0], false),
             What::All(kind) => start_functions(kind, "", true),
             What::Busiest(kind) => match &known.busiest {
-                Some(Ok(targets)) => start_some(kind, targets).map_err(|error| error.message),
+                Some(Ok(found)) => start_busiest(kind, found).map_err(|error| error.message),
                 Some(Err(why)) => Err(why.clone()),
                 None => Err("only the micro set has it".into()),
             },
@@ -292,29 +294,32 @@ fn functions(begin: &str, table: &Table) -> Result<Vec<Target>, Failure> {
     Ok(targets::select(&words, table, Functions::of_kernel, true)?.targets)
 }
 
-fn start_some(kind: Kind, targets: &[Target]) -> Result<Live, Failure> {
+fn start_busiest(kind: Kind, addresses: &Busiest) -> Result<Live, Failure> {
     let door = device::open()?;
-    let mut session = Session::new(kind, 0, targets.to_vec());
+    let function = |address: &u64| Function {
+        address: *address,
+        name: format!("{address:#x}"),
+        module: None,
+    };
+    let one = |address| targets::one(function(address), 0).targets;
+    let targets = addresses.iter().flat_map(one).collect();
+    let mut session = Session::new(kind, 0, targets);
     session.only = true;
     session.begin(&door, &Table::all())?;
-    Ok(Live::Alone(door, kind, targets.len() as u32))
+    Ok(Live::Alone(door, kind, addresses.len() as u32))
 }
 
-/// The [`BUSIEST`] functions that are called most while `work` runs.
+/// The functions that are called most while `work` runs.
 ///
 /// # Errors
 /// Why they cannot be counted: one line.
-pub fn busiest(work: &mut dyn FnMut()) -> Result<Vec<Target>, String> {
-    let counted = count_all(work);
+pub fn busiest(work: &mut dyn FnMut()) -> Result<Busiest, String> {
+    let found = count_all(work);
     jifl_sys::os::give_memory_back();
-    let mut counted = counted.map_err(|error| error.message)?;
-    counted.sort_by_key(|(calls, _)| Reverse(*calls));
-    counted.truncate(BUSIEST);
-    Ok(counted.into_iter().map(|(_, target)| target).collect())
+    found.map_err(|error| error.message)
 }
 
-/// All functions, with their calls while `work` runs.
-fn count_all(work: &mut dyn FnMut()) -> Result<Vec<(u64, Target)>, Failure> {
+fn count_all(work: &mut dyn FnMut()) -> Result<Busiest, Failure> {
     let door = device::open()?;
     let table = Table::all();
     let targets = functions("", &table)?;
@@ -325,13 +330,18 @@ fn count_all(work: &mut dyn FnMut()) -> Result<Vec<(u64, Target)>, Failure> {
     // Reading is a system call for each of them, which is not to be counted.
     door.call(Request::Stop(&mut Stop::default()))
         .map_err(|error| device::failed("stopping the session", &error))?;
-    let calls = |place| {
+    let calls = |(place, target): (u32, &Target)| {
         let mut stat = Stat::of(place);
         // Functions that cannot be entered have no statistics.
-        let read = door.call(Request::Stat(&mut stat, None));
-        read.map_or(0, |_| stat.calls)
+        door.call(Request::Stat(&mut stat, None)).ok()?;
+        Some((Reverse(stat.calls), target.function()?.address))
     };
-    Ok((0..).map(calls).zip(targets).collect())
+    let mut counted: Vec<_> = (0..).zip(&targets).filter_map(calls).collect();
+    counted.sort_unstable();
+    let addresses: Vec<u64> = counted.iter().map(|(_, address)| *address).collect();
+    let most = addresses.first_chunk::<BUSIEST>();
+    most.copied()
+        .ok_or_else(|| Failure::failed("there are fewer functions than the row has"))
 }
 
 fn try_functions(kind: Kind, begin: &str, only: bool) -> Result<Live, Failure> {

@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 use jifl_sys::micro::{Op, Pinned, Round};
 
 use super::clock::Stopwatch;
-use super::instruments::{self, Counts, Instrument, Known, Live, Sites, What};
+use super::instruments::{self, Busiest, Counts, Instrument, Known, Live, Sites, What};
 use super::pace::{Budget, LEAST_ROUNDS, Pace, Reporter};
 use super::peers::Method;
 use super::series::{self, Series, Trouble};
 use super::sheet::Row;
 use super::stats::median;
 use super::validity::{self, Seen, judge};
-use crate::session::targets::Target;
 
 /// Number of rounds from which the cost of a round is taken. It decides the number of rounds.
 const FIRST: u64 = 5;
@@ -242,7 +241,7 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
 }
 
 /// The functions that the operations call most, if each operation goes on as long as the others.
-fn needed_busiest(plan: &Plan) -> Option<Result<Vec<Target>, String>> {
+fn needed_busiest(plan: &Plan) -> Option<Result<Busiest, String>> {
     let busiest = |row: &Instrument| matches!(row.what, What::Busiest(_));
     plan.rows.iter().any(busiest).then(|| {
         instruments::busiest(&mut || {
