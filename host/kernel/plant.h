@@ -87,6 +87,7 @@
 	X(hits_unfinished, "records of inserted code in interrupts have the interrupted task") \
 	X(hits_overwritten, "records of programs are written where there is no room") \
 	X(returns_kept, "calls whose session has ended keep their return hooks") \
+	X(not_looked_ahead, "the machine is stopped to find out which copies are wanted") \
 	X(adopted_over_tracers, "return addresses that tracers keep are overwritten by adoption") \
 	X(adopted_twice, "threads that are in the cache are adopted again") \
 	X(doors_kept, "doors lead straight on when another session comes, and when code goes") \

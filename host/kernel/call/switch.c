@@ -280,7 +280,7 @@ static struct jifl_lane *jifl_switch_find(struct task_struct *task, unsigned int
 	u32 at = hash_ptr(task, JIFL_SAVED_BITS);
 	u32 end = at + JIFL_SAVED_WINDOW;
 
-	while (at < end && jifl_saved_task[at] != task)
+	while (at < end && READ_ONCE(jifl_saved_task[at]) != task)
 		at++;
 	return at < end ? &jifl_saved_value[at].lanes[lane] : NULL;
 }

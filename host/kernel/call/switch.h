@@ -37,7 +37,7 @@ void jifl_switch_threads(int more);
  */
 bool jifl_switch_give(struct task_struct *task, unsigned int lane, u64 call);
 void jifl_switch_take(struct task_struct *task, unsigned int lane);
-/* Is the task in a call in that lane? All CPUs are stopped. */
+/* Is the task in a call in that lane? It does not run, and does not begin to. */
 bool jifl_switch_has(struct task_struct *task, unsigned int lane);
 
 #endif

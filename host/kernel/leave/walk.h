@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Walks of the stack of a task that does not run: eviction, adoption. All CPUs are stopped. */
+/* Walks of the stack of a task that does not run, and does not begin to: eviction, adoption. */
 #ifndef JIFL_HOST_WALK_H
 #define JIFL_HOST_WALK_H
 

@@ -48,10 +48,11 @@
  * 9. A task that has not come to the door yet is not adopted: it will come there. One that is at
  *    the door, and has read there that no session is armed, runs the call natively: it began before
  *    the session. A dead one is not adopted: its lane would stay.
- * 10. In the look before the stops nothing is changed, and what it finds is not relied upon. Each
- *    task is looked at while it sleeps and cannot wake: its pi_lock is held, or the lock of its run
- *    queue (task_call_func). So it does not die, and its stack stays. Interrupts are off, as in a
- *    stop.
+ * 10. In the look before the stops nothing is changed, hooked returns on stacks neither, and what
+ *    it finds is not relied upon. Each task is looked at while it sleeps and cannot wake: its
+ *    pi_lock is held (task_call_func). So it does not die, and its stack stays. Interrupts are off,
+ *    as in a stop. A task that runs, or is about to, is left out: the kernel would warn if a hooked
+ *    return were met on its stack. So is one on a run queue, whose lock would be held.
  * 11. At the end of the session an adopted call is cut as others are, and its hook is taken away as
  *    those of others are (call/returns.c).
  *
@@ -157,7 +158,7 @@ void jifl_adopt_free(struct jifl_adoption *a)
 	kvfree(a);
 }
 
-/* --- one task, with the machine stopped ------------------------------------------------ */
+/* --- one task, which does not run ------------------------------------------------------- */
 
 /* The aim of the frame's function; NULL: it is no target. */
 static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct jifl_adopt_frame *f)
@@ -361,12 +362,17 @@ static int look_at_all(void *arg)
 }
 
 /* Step 10 in the head of this file. */
-static int look_ahead_at(struct task_struct *task, void *arg)
+static bool sleeps(struct task_struct *task)
 {
 	const unsigned int state = READ_ONCE(task->__state);
 
-	/* Who is about to run is at another place soon. */
-	if (state == TASK_RUNNING || state == TASK_WAKING || !jifl_walk_may(task))
+	return state != TASK_RUNNING && state != TASK_WAKING && !READ_ONCE(task->on_rq) &&
+	       jifl_walk_may(task);
+}
+
+static int look_ahead_at(struct task_struct *task, void *arg)
+{
+	if (!sleeps(task))
 		return 0;
 	jifl_own_begin();
 	look_at(arg, task);
@@ -381,7 +387,8 @@ static void look_ahead(struct jifl_adoption *a)
 	a->ahead = true;
 	rcu_read_lock();
 	for_each_process_thread(group, task)
-		jifl_import(task_call_func)(task, look_ahead_at, a);
+		if (sleeps(task) && jifl_filter_match_task(&a->s->filter, task))
+			jifl_import(task_call_func)(task, look_ahead_at, a);
 	rcu_read_unlock();
 	a->ahead = false;
 }
@@ -409,7 +416,8 @@ void jifl_adopt(struct jifl_adoption *a)
 	struct jifl_session *s = a->s;
 	u32 stops;
 
-	look_ahead(a);
+	if (!JIFL_HOST_PLANTED(not_looked_ahead))
+		look_ahead(a);
 	make_wanted(a);
 	for (stops = 0; stops < MAX_STOPS; stops++) {
 		a->nwanted = 0;

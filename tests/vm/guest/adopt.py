@@ -14,7 +14,7 @@ from pathlib import Path
 
 from detach import asleep, file_system, wake
 from lib import (SLOWNESS, background, check, complaints, figure, interrupt, kernel_log, log_mark, main, report, run, same,
-                 session, status)
+                 session, status, wait_for)
 
 TRACING = Path("/sys/kernel/tracing")
 OUT = Path("/run/adopted")
@@ -78,6 +78,30 @@ def every_kind(sleepers):
     figure("instructions from then on", {name: one["adopted_sum"] for name, one in adopted.items()})
     for name, one in adopted.items():
         check(f"{name}: what they executed was counted", one["adopted_sum"] > 0, one)
+
+
+def stops(*words):
+    """How often the machine is stopped at the start of a session."""
+    def stopped():
+        return int(re.search(r"^\s+stop\s+(\d+)", (TRACING / "kprobe_profile").read_text(), re.M)[1])
+
+    before = stopped()
+    owner = session("insn", *CALLS, *words, *OURS, "-f", "json")
+    found = stopped() - before
+    interrupt(owner)
+    return found
+
+
+def one_stop(sleepers):
+    """Which copies sleepers need is known before the machine is stopped, so it is stopped once for them."""
+    event = TRACING / "events/adopt/stop/enable"
+    process, pids = asleep(sleepers)
+    (TRACING / "kprobe_events").write_text("p:adopt/stop stop_machine\n")
+    event.write_text("1")
+    same("stops for adoption", stops("--adopt") - stops("--no-adopt"), 1)
+    event.write_text("0")
+    (TRACING / "kprobe_events").write_text("")
+    wake("one stop", process, pids)
 
 
 def given_back(sleepers, rounds):
@@ -231,8 +255,7 @@ print(read == [size], any(pages[:]))
 def in_alternatives():
     """A task that sleeps in a fault of an instruction that the kernel has chosen at boot (clear_user)."""
     process = background("python3", "-c", FAULTING, stdin=-1)
-    while not inside("python3", "handle_userfault").total():
-        time.sleep(0.05)
+    wait_for("the fault", lambda: process.poll() is not None or inside("python3", "handle_userfault").total())
     owner = session("insn", "fn:read_zero", "--adopt", "-p", process.pid, "-f", "json")
     out, _ = process.communicate("go on\n")
     data = ended(owner, "in alternatives")
@@ -262,7 +285,7 @@ def threads(mounts):
         check("workers are, too", data["by_name"]["worker_thread"]["adopted_sum"] > 0, data["by_name"])
         if mounts:
             journal = data["by_name"]["kjournald2"]
-            check("and the journal's thread", journal["adopted"] == 1 and journal["adopted_sum"] > 0, journal)
+            check("and the journal's thread", journal["adopted"] >= 1 and journal["adopted_sum"] > 0, journal)
 
 
 def by_name():
@@ -384,6 +407,7 @@ def adopt(sleepers, rounds):
     sleepers = [sleepers, 20, *mounts]
     exact()
     every_kind(sleepers)
+    one_stop(sleepers)
     given_back(sleepers, int(rounds))
     by_the_door()
     traced()

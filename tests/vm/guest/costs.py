@@ -65,6 +65,7 @@ def costs():
         for (context, level), ticks in found.items():
             where = "thread" if context in THREADS else level
             more.setdefault(where, set()).add(ticks - native[context, level])
+        same(f"{what} --only: where", set(more), {"thread", *LEVELS})
         figure(f"{what} --only, what a call from native code costs more", more)
         check(f"{what} --only: at most {most} instructions anywhere", all(max(found) <= most for found in more.values()), more)
 
