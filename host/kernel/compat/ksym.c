@@ -8,7 +8,6 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <asm/ibt.h>
 
 #include "../kernel.h"
@@ -49,15 +48,9 @@ unsigned long jifl_ksym(const char *name)
 unsigned long jifl_ksym_fentry(unsigned long addr)
 {
 	const unsigned long behind = addr + ENDBR_INSN_SIZE;
-	unsigned long site;
-	u32 insn;
+	const unsigned long site = jifl_import(ftrace_location_range)(addr, behind);
 
-	/* At a function's beginning it looks for the symbol first, which takes much longer. */
-	if (!copy_from_kernel_nofault(&insn, (void *)addr, sizeof(insn)) && is_endbr(insn) &&
-	    jifl_import(ftrace_location)(behind) == behind)
-		return behind;
-	site = addr ? jifl_import(ftrace_location)(addr) : 0;
-	/* It tells of the first site in the function, wherever that is. */
+	/* A site may begin between the two, or before. */
 	return site == addr || site == behind ? site : 0;
 }
 
