@@ -6,6 +6,7 @@
  *   jump_table.c	which jumps there are, for all that read text or meet an int3
  *   gate.c	what a gate holds, and which address of it stands for which of the text
  *   jump_check.c	where there may be a jump
+ *   jump_lead.c	what leads there from elsewhere
  *
  * A gate is a piece of the module's text:
  *
@@ -158,5 +159,12 @@ bool jifl_jump_learn(struct jifl_jump *j, unsigned long function);
  * `looped` where code that is no call leads to the first one.
  */
 void jifl_jumps_check(struct jifl_jump **jumps, u32 n);
+
+/* --- jump_lead.c --------------------------------------------------------------------------- */
+
+/* The part of it that is about what leads there from elsewhere. */
+void jifl_jump_leads_check(struct jifl_jump **jumps, u32 n);
+/* Does what leads to `to` come to the jump, straight or by what stands before it? */
+bool jifl_jump_is_led_to(const struct jifl_jump *j, unsigned long to);
 
 #endif

@@ -241,6 +241,7 @@ fn needed_sites(plan: &Plan, round: &mut dyn Round) -> Option<Result<Sites, Stri
 }
 
 /// The functions that the operations call most, if each operation goes on as long as the others.
+/// In a machine whose clock counts instructions, as long means as many instructions.
 fn needed_busiest(plan: &Plan) -> Option<Result<Busiest, String>> {
     let busiest = |row: &Instrument| matches!(row.what, What::Busiest(_));
     plan.rows.iter().any(busiest).then(|| {
