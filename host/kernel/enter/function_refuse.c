@@ -16,7 +16,7 @@
 #include "../text/blacklist.h"
 #include "function.h"
 
-/* Patterns as jifl_function_is_among has them. The first line that fits decides. */
+/* Patterns as jifl_function_name_is_among has them. The first line that fits decides. */
 static const struct {
 	const char *pattern;
 	enum jifl_refusal why;

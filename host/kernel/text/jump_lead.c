@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What leads to a jump in place, or between the instructions that it replaces, from the rest of the
- * text: the second half of step 2 and step 3 in the head of jump_check.c, and its static calls.
+ * text: the second half of step 2, step 3, and the static calls of step 5 in the head of
+ * jump_check.c.
  *
  * Context: process, sleeps; under jump.c's mutex.
  */
