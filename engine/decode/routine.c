@@ -202,8 +202,8 @@ static u16 step_at(const struct ir_routine *r, u64 addr)
 }
 
 /*
- * A branch inside the routine gets its step as target; a jump elsewhere becomes a call and a
- * return.
+ * A branch inside the routine gets its step as target, which an int3 is not. A jump elsewhere
+ * becomes a call and a return.
  */
 static enum jifl_inline set_targets(struct ir_routine *r)
 {
@@ -226,7 +226,7 @@ enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r)
 	enum jifl_inline verdict = JIFL_INLINE_YES;
 	jifl_orig addr = jifl_orig_at(fn);
 	u64 furthest = fn;
-	bool at_entry = true, ends;
+	bool at_entry = true, ends = false;
 	struct ir_step *s;
 
 	r->fn = fn;
@@ -236,6 +236,12 @@ enum jifl_inline jifl_decode_routine(u64 fn, struct ir_routine *r)
 			return JIFL_INLINE_LONG;
 		s = &r->steps[r->nsteps++];
 		decode_step(addr, s);
+		/* Where the kernel writes a return in a thunk's place, int3s fill up the rest. */
+		if (ends && s->insn.kind == IR_NATIVE && s->insn.cause == JIFL_CAUSE_INT3) {
+			r->nsteps--;
+			addr.v++;
+			continue;
+		}
 		verdict = judge(s, at_entry);
 		if (verdict != JIFL_INLINE_YES)
 			return verdict;

@@ -57,6 +57,8 @@
 	X(faults_untold, "paths that a fault has cut look whole") \
 	X(warmed_unchecked, "blocks are made ahead of time wherever a request says") \
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
+	X(waits_as_running, "tasks that could run and do not count as running") \
+	X(insiders_untold, "who is inside a function at the start is not looked for") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \
 	X(stack_kept, "calls that the module makes on a stack that is known enter the cache") \
 	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \

@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	21
+#define JIFL_ABI_VERSION	22
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -141,7 +141,8 @@ struct jifl_target_spec {
 	X(LOCK, lock, 8)	/* waits for locks, retries of locked cmpxchg, struct jifl_lock */ \
 	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */ \
 	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */ \
-	X(REPLACE, replace, 11)	/* calls of one function go to another, and are counted */
+	X(REPLACE, replace, 11)	/* calls of one function go to another, and are counted */ \
+	X(TIMES, times, 12)	/* calls of functions, and how long; struct jifl_time */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -216,15 +217,15 @@ struct jifl_info {
 /* See JIFL_FLAG_BY_COMM. */
 #define JIFL_FLAG_BY_LEVEL	(1u << 19)
 /*
- * With KIND_NONE, _INSN, _BLOCK, _PROFILE, _PROBE: tasks that are inside a function of the session
- * when it starts, asleep or preempted, go on in the cache. What is counted in such a call has its
- * own sum, because the count begins in the middle. See jifl_start.adopted.
+ * With KIND_NONE, _INSN, _BLOCK, _PROFILE, _PROBE, _TIMES: tasks that are inside a function of the
+ * session when it starts, asleep or preempted, go on in the cache. What is counted in such a call
+ * has its own sum, because the count begins in the middle. See jifl_start.adopted.
  */
 #define JIFL_FLAG_ADOPT		(1u << 20)
 
 /*
- * With KIND_PROBE: a place in the code of a function. An execution of the place is an execution of
- * the instruction, or that its branch on a condition went this way.
+ * With KIND_PROBE and _TIMES: a place in the code of a function. An execution of the place is an
+ * execution of the instruction, or that its branch on a condition went this way.
  * The function may be one without an fentry site, also where it can have no door. It has no place
  * at an endbr64 of its beginning.
  */
@@ -242,8 +243,21 @@ struct jifl_splice {
 	__u32 target;			/* index of the function in the list of targets */
 	__u32 where;			/* enum jifl_splice_where */
 	__u32 refused;			/* out: enum jifl_splice_refusal */
-	__u32 action;			/* 1 is the session's first; 0: executions are counted */
+	/*
+	 * PROBE: 1 is the session's first program; 0: executions are counted. TIMES: JIFL_TIMES_*.
+	 */
+	__u32 action;
 };
+
+/*
+ * With KIND_TIMES: what a place is of its function: the instruction at which it begins, behind its
+ * fentry site; one with which it returns; or, with LEAVE, a jump to another function. Each call
+ * comes to one of the first kind, and to one of the others, unless its task ends in it.
+ */
+#define JIFL_TIMES_ENTER	(1u << 0)
+#define JIFL_TIMES_LEAVE	(1u << 1)
+#define JIFL_TIMES_JUMP		(1u << 2)
+#define JIFL_TIMES_ALL		((1u << 3) - 1)
 
 /* Why a task that was inside a function at the start goes on natively. */
 enum jifl_left {
@@ -820,6 +834,34 @@ struct jifl_hits {
 	__u64 untested;			/* executions where the condition of IF was unknown */
 	__u64 nested;			/* executions inside a program: it has not run for them */
 	__u64 unrun;			/* of BPF: a program ran on the CPU, so it did not run */
+};
+
+/*
+ * Of JIFL_KIND_TIMES, in rest: nanoseconds since the session began, or until it ended; times that a
+ * task found no room for what it does, so that its calls were not counted; executions of places
+ * that were not seen.
+ */
+#define JIFL_TIMES_ELAPSED	0
+#define JIFL_TIMES_UNWATCHED	1
+#define JIFL_TIMES_MISSED	2
+
+/*
+ * An entry of JIFL_KIND_TIMES, one for each target, in their order. The times are those of all
+ * tasks together, in nanoseconds, of calls that have ended and of those that have not, until now.
+ * Calls of one function inside each other are one time. Their sum is the time between the beginning
+ * and the end of calls. In softirqs and interrupts all of it is cpu_ns. So is the time of
+ * interrupts that have interrupted a task.
+ */
+struct jifl_time {
+	__u64 calls;			/* that began while the session ran */
+	__u64 adopted;			/* that had begun before */
+	__u64 inside;			/* of both, those that have not ended */
+	__u64 died;			/* of both, those in which the task ended */
+	__u64 jumped;			/* of both, those that ended with a jump to another one */
+	__u64 strays;			/* ends without a beginning: in none of the others */
+	__u64 cpu_ns;			/* the task ran */
+	__u64 blocked_ns;		/* it slept, until it was woken */
+	__u64 runnable_ns;		/* it had been woken, or preempted, and did not run yet */
 };
 
 /*

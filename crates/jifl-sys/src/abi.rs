@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 21;
+pub const ABI_VERSION: u32 = 22;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -509,6 +509,12 @@ impl TargetSpec {
     }
 }
 
+/// Of [`Splice::action`] with [`Kind::Times`]: calls of the function come here where they begin.
+pub const TIMES_ENTER: u32 = 1 << 0;
+/// Of [`Splice::action`] with [`Kind::Times`]: the function returns here.
+pub const TIMES_LEAVE: u32 = 1 << 1;
+/// Of [`Splice::action`] with [`Kind::Times`] and [`TIMES_LEAVE`]: to another function, by a jump.
+pub const TIMES_JUMP: u32 = 1 << 2;
 /// Of [`Splice::where_`]: executions of the instruction.
 pub const SPLICE_BEFORE: u32 = 0;
 /// Of [`Splice::where_`]: the branch there is taken.

@@ -64,6 +64,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_lock", lock_layout());
     layout("jifl_splice", splice_layout());
     layout("jifl_hits", hits_layout());
+    layout("jifl_time", time_layout());
     layout("jifl_op", op_layout());
     layout("jifl_action", action_layout());
     layout("jifl_hit", hit_layout());
@@ -231,6 +232,12 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_REFUSED_RCU_TASKS", u64::from(REFUSED_RCU_TASKS)),
         ("JIFL_REFUSED_OWN", u64::from(REFUSED_OWN)),
         ("JIFL_NR_SPLICE_REFUSALS", SPLICE_REFUSALS.len() as u64),
+        ("JIFL_TIMES_ENTER", u64::from(TIMES_ENTER)),
+        ("JIFL_TIMES_LEAVE", u64::from(TIMES_LEAVE)),
+        ("JIFL_TIMES_JUMP", u64::from(TIMES_JUMP)),
+        ("JIFL_TIMES_ELAPSED", TIMES_ELAPSED as u64),
+        ("JIFL_TIMES_UNWATCHED", TIMES_UNWATCHED as u64),
+        ("JIFL_TIMES_MISSED", TIMES_MISSED as u64),
         ("JIFL_HITS_MOVED", HITS_MOVED as u64),
         ("JIFL_HITS_MISSED", HITS_MISSED as u64),
         ("JIFL_HITS_NO_ROOM", u64::from(HITS_NO_ROOM)),
@@ -343,6 +350,23 @@ fn splice_layout() -> Vec<(&'static str, usize, usize)> {
         ("refused", offset_of!(Splice, refused), 4),
         ("action", offset_of!(Splice, action), 4),
         ("", 0, size_of::<Splice>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn time_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("calls", offset_of!(Time, calls), 8),
+        ("adopted", offset_of!(Time, adopted), 8),
+        ("inside", offset_of!(Time, inside), 8),
+        ("died", offset_of!(Time, died), 8),
+        ("jumped", offset_of!(Time, jumped), 8),
+        ("strays", offset_of!(Time, strays), 8),
+        ("cpu_ns", offset_of!(Time, cpu_ns), 8),
+        ("blocked_ns", offset_of!(Time, blocked_ns), 8),
+        ("runnable_ns", offset_of!(Time, runnable_ns), 8),
+        ("", 0, size_of::<Time>()),
     ]
 }
 

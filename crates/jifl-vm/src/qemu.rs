@@ -21,11 +21,13 @@ pub(crate) const ROOT_TAG: &str = "root";
 /// Always there. An oops ends the machine (`panic=-1` reboots, `-no-reboot`
 /// turns that into an exit), and the console has everything up to KERN_INFO. The kernel
 /// does not look whether its timer ticks: where the host is busy it may not have, and the kernel
-/// panics for that (`check_timer` in arch/x86/kernel/apic/io_apic.c). Ciphers do not test
+/// panics for that (`check_timer` in arch/x86/kernel/apic/io_apic.c). Nor does it compare the time
+/// stamp counters with another clock: translated CPUs have one counter, and on a busy host the
+/// comparison finds it wrong (kernel/time/clocksource.c). Ciphers do not test
 /// themselves, nor does the source of randomness that CPUs' jitter is: on a translated CPU that is
 /// a sixth of the boot.
 const KERNEL_PARAMETERS: &str = "console=ttyS0 loglevel=7 oops=panic panic=-1 no_timer_check \
-     cryptomgr.notests initcall_blacklist=jent_mod_init";
+     tsc=reliable cryptomgr.notests initcall_blacklist=jent_mod_init";
 
 /// Descriptors that QEMU inherits.
 pub(crate) struct Inherited {

@@ -16,7 +16,7 @@ mod show;
 
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, probe, prof, read, record, replace, report, status, trace, vm, why,
+    merge, plugin, probe, prof, read, record, replace, report, stat, status, trace, vm, why,
 };
 use show::output;
 
@@ -49,6 +49,8 @@ enum Command {
     Prof(prof::ProfArgs),
     /// Count executions of places in the kernel's code
     Probe(probe::ProbeArgs),
+    /// Show how often functions are called, and how long tasks are in them
+    Stat(stat::StatArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
     /// Show which locks system calls wait for, and which cmpxchg they retry
@@ -130,6 +132,7 @@ fn main() -> ExitCode {
         Command::Cover(args) => cover::run(&args),
         Command::Prof(args) => prof::run(&args),
         Command::Probe(args) => probe::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),

@@ -18,6 +18,7 @@ struct jifl_answer;
 struct jifl_hit_read;
 struct jifl_session;
 struct jifl_target;
+struct task_struct;
 
 /* What is known of the calls of a session's targets. */
 enum jifl_tool_calls {
@@ -47,6 +48,9 @@ struct jifl_tool {
 	bool holds;
 	const struct jifl_tool_records *records; /* NULL: nothing is recorded */
 	bool places;			/* its sessions are about s->splices, of all tasks */
+	/* A place calls a function (tools/probe/calls.h); a splice's `action` is the tool's. */
+	bool calls_functions;
+	bool watches;			/* with places: a filter is s->watched, which it asks */
 	bool shows_addresses;		/* what is read of it has addresses of the kernel */
 	/* Its sessions have one target, a function, whose calls go to another one; aim->gate. */
 	bool replaces;
@@ -80,6 +84,13 @@ struct jifl_tool {
 	int (*attach)(struct jifl_session *s);
 	void (*detach)(struct jifl_session *s);
 	void (*ended)(struct jifl_session *s);
+	/*
+	 * With the machine stopped, when all is inserted: first that the session begins now; then,
+	 * with JIFL_FLAG_ADOPT, for each call of its targets that has begun before, as its task's
+	 * stack tells. index: of the target. Both NULL: nothing is told.
+	 */
+	void (*begins)(struct jifl_session *s);
+	void (*insider)(struct jifl_session *s, struct task_struct *task, u32 index);
 	/*
 	 * A call of the aim's function passes its door and runs natively. NULL: it is counted as
 	 * missed. Any context, preemption off.

@@ -118,6 +118,7 @@ struct jifl_session {
 	pid_t owner;
 	char name[JIFL_NAME_MAX];
 	struct jifl_filter filter;
+	struct jifl_filter watched;	/* of tools that watch tasks: whose calls they are about */
 	struct jifl_mix alone;	/* for calls that no other session is about */
 	jifl_instrument_fn instrument; /* NULL: nothing in blocks */
 	void *instrument_arg;

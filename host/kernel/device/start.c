@@ -186,9 +186,8 @@ static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *r
 	const size_t size = req->nsplices * sizeof(*s->splices);
 	u32 i;
 
-	/* A place counts whatever comes to it. */
 	if (req->nsplices > JIFL_SPLICES_MAX || !req->nsplices != !s->tool->places ||
-	    (req->nsplices && (req->nunder || req->nconditions || req->filters)))
+	    (req->nsplices && (req->nunder || req->nconditions)))
 		return -EINVAL;
 	if (!req->nsplices)
 		return 0;
@@ -199,7 +198,8 @@ static int jifl_start_splices(struct jifl_session *s, const struct jifl_start *r
 		return -EFAULT;
 	s->nsplices = req->nsplices;
 	for (i = 0; i < s->nsplices; i++)
-		if (s->splices[i].refused || s->splices[i].action > req->nactions ||
+		if (s->splices[i].refused ||
+		    (s->splices[i].action > req->nactions && !s->tool->calls_functions) ||
 		    s->splices[i].where > JIFL_SPLICE_NOT_TAKEN)
 			return -EINVAL;
 	return jifl_start_is_sorted(s->splices, s->nsplices) ? 0 : -EINVAL;
@@ -209,7 +209,7 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 {
 	struct jifl_programs *p;
 
-	if (req->nactions && !req->nsplices)
+	if (req->nactions && (!req->nsplices || s->tool->calls_functions))
 		return -EINVAL;
 	p = jifl_programs_open(req);
 	if (IS_ERR(p))
@@ -239,9 +239,9 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 	if (!s)
 		return ERR_PTR(-ENOMEM);
 	s->tool = tool;
-	ret = jifl_filter_init(&s->filter, req) ?: jifl_start_conditions(s, req) ?:
-	      jifl_start_under(s, req) ?: jifl_start_splices(s, req) ?:
-	      jifl_start_programs(s, req) ?:
+	ret = jifl_filter_init(tool->watches ? &s->watched : &s->filter, req) ?:
+	      jifl_start_conditions(s, req) ?: jifl_start_under(s, req) ?:
+	      jifl_start_splices(s, req) ?: jifl_start_programs(s, req) ?:
 	      jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;
@@ -260,8 +260,8 @@ static bool jifl_start_may(const struct jifl_start *req, const struct jifl_tool 
 
 	if (!tool || req->reserved || !req->ntargets || req->ntargets > JIFL_TARGETS_MAX)
 		return false;
-	/* Places are about all tasks. */
-	if (tool->places && req->filters)
+	/* A place counts whatever comes to it. */
+	if (tool->places && req->filters && !tool->watches)
 		return false;
 	if (tool->replaces && req->ntargets != 1)
 		return false;

@@ -62,7 +62,7 @@ static const char *jifl_exits_each(struct jifl_exits *x, unsigned long at, unsig
 	for (; at < end; at += insn.len) {
 		if (jifl_exits_is_hidden(at))
 			return "kprobes stand in it, so its returns are not known for certain";
-		if (!jifl_plugin_probe_decode(at, &insn))
+		if (!jifl_probe_decode(at, &insn))
 			return "its code cannot be read";
 		mistake = fn(x, at, &insn);
 		if (mistake)

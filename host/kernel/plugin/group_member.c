@@ -120,7 +120,7 @@ static int jifl_group_prepare_calls(const struct jifl_probe_group *g)
 		if (jifl_probe_guard(jifl_plugin_probe_call(g->members[i].probe)))
 			return jifl_plugin_probe_mistake(probe, -E2BIG, "probe_start",
 							 "a function that is not inlined, or calls others, has five arguments at most");
-		if (!jifl_plugin_probe_decode(probe->address, &insn) || insn.len != known->len ||
+		if (!jifl_probe_decode(probe->address, &insn) || insn.len != known->len ||
 		    memcmp(insn.bytes, known->bytes, insn.len))
 			return jifl_plugin_probe_mistake(probe, -EILSEQ, "probe_start",
 							 "the code there has changed: initialise the probe again");

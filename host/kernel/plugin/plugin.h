@@ -131,8 +131,6 @@ void jifl_plugin_calls_flushed(void);
 /* What a probe_t has for the module. */
 struct jifl_probe_call;
 struct jifl_probe_call *jifl_plugin_probe_call(probe_t *probe);
-/* Decodes the instruction there, as copies have it. false: there is none. Any context but NMI. */
-bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn);
 /* The function, or the cold part of one, that contains the address; false: none does. */
 bool jifl_plugin_probe_range(unsigned long address, unsigned long *begin, unsigned long *end);
 /* Is the code there what the compiler has put aside of a function? */

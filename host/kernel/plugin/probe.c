@@ -68,20 +68,6 @@ int jifl_plugin_probe_leave(int ret)
 	return ret;
 }
 
-bool jifl_plugin_probe_decode(unsigned long address, struct ir_insn *insn)
-{
-	enum jifl_cause cause;
-	unsigned long cookie;
-	bool known;
-
-	cookie = jifl_host_lock();
-	known = jifl_host_classify(jifl_orig_at(address), &cause) != JIFL_TEXT_FOREIGN;
-	if (known)
-		jifl_engine_insn(jifl_orig_at(address), insn);
-	jifl_host_unlock(cookie);
-	return known && insn->len;
-}
-
 /* --- places --------------------------------------------------------------------------------- */
 
 bool jifl_plugin_probe_range(unsigned long address, unsigned long *begin, unsigned long *end)
@@ -105,7 +91,7 @@ static unsigned long jifl_probe_behind_entry(unsigned long begin)
 
 	if (site)
 		return site + CALL_INSN_SIZE;
-	if (jifl_plugin_probe_decode(begin, &insn) && insn.len == JIFL_PROBE_ENDBR_SIZE &&
+	if (jifl_probe_decode(begin, &insn) && insn.len == JIFL_PROBE_ENDBR_SIZE &&
 	    !memcmp(insn.bytes, endbr, sizeof(endbr)))
 		return begin + JIFL_PROBE_ENDBR_SIZE;
 	return begin;
@@ -122,7 +108,7 @@ static bool jifl_probe_comes_back(unsigned long at, unsigned long end, unsigned 
 	struct ir_insn insn;
 
 	while (at < end) {
-		if (!jifl_plugin_probe_decode(at, &insn))
+		if (!jifl_probe_decode(at, &insn))
 			return true;
 		if (jifl_probe_leads_to(&insn, to))
 			return true;
@@ -165,7 +151,7 @@ static bool jifl_probe_cold_comes_back(unsigned long begin, unsigned long end, u
 	    jifl_probe_part_comes_back(jifl_ksym(name), to))
 		return true;
 	for (at = to; at < end; at += insn.len) {
-		if (!jifl_plugin_probe_decode(at, &insn))
+		if (!jifl_probe_decode(at, &insn))
 			return true;
 		if ((insn.kind == IR_JMP || ir_kind_is_conditional(insn.kind)) &&
 		    (insn.target.v < begin || insn.target.v >= end) &&
@@ -289,7 +275,7 @@ static const char *jifl_probe_want(probe_t *probe, const void *fn, va_list ap, i
 	    !jifl_plugin_probe_is_cold(probe->function))
 		w.at = JIFL_AT_ROUTINE;
 	*error = -EINVAL;
-	if (!jifl_plugin_probe_decode(probe->address, &call->insn))
+	if (!jifl_probe_decode(probe->address, &call->insn))
 		return "no instruction is there that can be read";
 	if (w.at != JIFL_AT_ROUTINE &&
 	    (call->insn.kind == IR_RET || call->insn.kind == IR_RET_THUNK))

@@ -63,7 +63,6 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/sort.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
 
@@ -71,15 +70,12 @@
 #include "../plant.h"
 #include "../compat/compat.h"
 #include "../compat/import.h"
-#include "../compat/ksym.h"
-#include "../text/ranges.h"
 #include "../run/codemem.h"
 #include "../leave/walk.h"
 #include "../store/percpu.h"
 #include "../enter/function.h"
 #include "../enter/guard.h"
 #include "../call/adopted.h"
-#include "../call/condition.h"
 #include "../call/returns.h"
 #include "../call/switch.h"
 #include "../call/tool.h"
@@ -122,53 +118,43 @@ struct jifl_adoption {
 	u32 adopted, left[JIFL_NR_LEFT];	/* in this stop */
 	struct wanted wanted[MAX_WANTED];
 	u32 nwanted;
-	u32 nfunctions;
-	struct text_range functions[];	/* sorted */
+	struct jifl_adopt_functions *functions;
 };
 
 struct jifl_adoption *jifl_adopt_alloc(struct jifl_session *s)
 {
-	struct jifl_adoption *a;
-	struct jifl_aim *aim;
-	u32 i;
+	struct jifl_adoption *a = JIFL_ALLOC(kvzalloc(sizeof(*a), GFP_KERNEL));
 
-	a = JIFL_ALLOC(kvzalloc(struct_size(a, functions, s->nfunctions), GFP_KERNEL));
 	if (!a)
 		return NULL;
 	a->s = s;
 	a->caller = current;
-	/*
-	 * What a condition looks at is known where a call begins. Who is inside a function without
-	 * a site meets the breakpoints of places.
-	 */
-	for_each_aim(aim, s, i)
-		if ((aim->target->kind == JIFL_TARGET_FUNCTION ||
-		     (aim->target->kind == JIFL_TARGET_NOTRACE && !s->tool->places)) &&
-		    !jifl_condition_has(aim))
-			a->functions[a->nfunctions++] = (struct text_range){
-				.start = aim->target->id,
-				.end = jifl_ksym_end(aim->target->id),
-			};
-	sort(a->functions, a->nfunctions, sizeof(*a->functions), jifl_text_compare, NULL);
-	return a;
+	a->functions = jifl_adopt_functions_alloc(s);
+	if (a->functions)
+		return a;
+	kvfree(a);
+	return NULL;
 }
 
 void jifl_adopt_free(struct jifl_adoption *a)
 {
+	if (!a)
+		return;
+	kvfree(a->functions);
 	kvfree(a);
 }
 
 /* --- one task, which does not run ------------------------------------------------------- */
 
-/* The aim of the frame's function; NULL: it is no target. */
+/*
+ * The aim of the frame's function; NULL: it is no target. Who is inside a function without a site
+ * is not adopted by a session with places: the thread meets their breakpoints.
+ */
 static struct jifl_aim *aim_of(const struct jifl_adoption *a, const struct jifl_adopt_frame *f)
 {
-	/* A return address may be that of the next function, behind a call that does not return. */
-	const unsigned long addr = f->orig - !f->interrupted;
-	const struct text_range *in = jifl_text_find(a->functions, a->nfunctions, addr);
-	const struct jifl_target *target = in ? jifl_target_starting(in->start) : NULL;
+	struct jifl_aim *aim = jifl_adopt_aim(a->functions, f);
 
-	return target ? target->armed[a->s->lane] : NULL;
+	return aim && aim->target->kind == JIFL_TARGET_NOTRACE && a->s->tool->places ? NULL : aim;
 }
 
 /* The target nearest to the stack's beginning; negative: there is none. */

@@ -10,6 +10,10 @@
 /* A stack of 16 KiB has some 40 frames when a task sleeps deep in a file system. */
 #define JIFL_ADOPT_FRAMES	128
 
+struct jifl_aim;
+struct jifl_session;
+struct jifl_adopt_functions;
+
 /* Where a frame goes on. */
 struct jifl_adopt_frame {
 	unsigned long *slot;	/* the word that says so */
@@ -32,5 +36,16 @@ bool jifl_adopt_is_traced(const struct jifl_adopt_frame *f);
  * Behind a copy of the site there would be no door.
  */
 bool jifl_adopt_is_at_door(const struct jifl_adopt_frame *f);
+
+/* --- adopt_functions.c: whose frames they are ---------------------------------------------- */
+
+/*
+ * The session's functions, but for those with conditions. It stays right while the session has
+ * them. NULL: no memory; kvfree it. Sleeps.
+ */
+struct jifl_adopt_functions *jifl_adopt_functions_alloc(struct jifl_session *s);
+/* The aim of the frame's function; NULL: it is none of these. Interrupts off, RCU watches. */
+struct jifl_aim *jifl_adopt_aim(const struct jifl_adopt_functions *functions,
+				const struct jifl_adopt_frame *f);
 
 #endif

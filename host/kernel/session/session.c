@@ -41,6 +41,7 @@
 #include "aim.h"
 #include "audit.h"
 #include "filter.h"
+#include "insiders.h"
 #include "mix.h"
 #include "require.h"
 #include "session.h"
@@ -211,6 +212,7 @@ static int jifl_session_prepare(struct jifl_session *s, u32 *busy_target, u64 *b
 static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u64 *busy_session)
 {
 	int ret = jifl_session_prepare(s, busy_target, busy_session);
+	struct jifl_insiders *insiders = NULL;
 	struct jifl_adoption *adoption = NULL;
 
 	if (ret)
@@ -237,15 +239,12 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	ret = jifl_aim_attach(s, busy_target);
 	if (ret)
 		goto count_stop;
-	if (s->flags & JIFL_FLAG_ADOPT) {
-		adoption = jifl_adopt_alloc(s);
-		if (!adoption) {
-			ret = -ENOMEM;
-			goto detach;
-		}
-	}
+	ret = jifl_insiders_prepare(s, &adoption, &insiders);
+	if (ret)
+		goto detach;
 	ret = s->tool->attach ? s->tool->attach(s) : 0;
 	if (ret) {
+		jifl_insiders_free(insiders);
 		jifl_adopt_free(adoption);
 		goto detach;
 	}
@@ -257,6 +256,9 @@ static int jifl_session_start_locked(struct jifl_session *s, u32 *busy_target, u
 	jifl_audit_started(s);
 	if (adoption)
 		jifl_adopt(adoption);
+	if (insiders)
+		jifl_insiders_tell(insiders);
+	jifl_insiders_free(insiders);
 	jifl_adopt_free(adoption);
 	return 0;
 
@@ -377,6 +379,7 @@ void jifl_session_free(struct jifl_session *s)
 	}
 	jifl_aim_free(s);
 	jifl_filter_release(&s->filter);
+	jifl_filter_release(&s->watched);
 	kvfree(s->conditions);
 	jifl_under_close(s->under);
 	kvfree(s->splices);

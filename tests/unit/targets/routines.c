@@ -153,6 +153,30 @@ static void indirect(struct routine_state *s, long a, long b, long c)
 	s->sum++;
 }
 
+/* As the kernel writes returns in place of jumps to its return thunk: int3s fill up the rest. */
+static void __attribute__((naked)) padded(struct routine_state *s, long a, long b, long c)
+{
+	asm("test	%rsi, %rsi\n"
+	    "js	1f\n"
+	    "add	%rsi, (%rdi)\n"
+	    "ret\n"
+	    "int3\n" "int3\n" "int3\n" "int3\n"
+	    "1:	sub	%rdx, 8(%rdi)\n"
+	    "ret\n");
+}
+
+/* An int3 that is executed is none of these. */
+static void __attribute__((naked)) traps(struct routine_state *s, long a, long b, long c)
+{
+	asm("cmp	$1234567, %rsi\n"
+	    "je	1f\n"
+	    "add	%rsi, (%rdi)\n"
+	    "ret\n"
+	    "int3\n"
+	    "1:	int3\n"
+	    "ret\n");
+}
+
 static void too_long(struct routine_state *s, long a, long b, long c)
 {
 	volatile unsigned long *p = s->buckets;
@@ -182,6 +206,8 @@ const struct routine routines_table[] = {
 	{ "multiplies", multiplies, JIFL_INLINE_YES, 0 },
 	{ "one_way", one_way, JIFL_INLINE_YES, 0 },
 	{ "ends_in_another", ends_in_another, JIFL_INLINE_YES, 1 },
+	{ "padded", padded, JIFL_INLINE_YES, 0 },
+	{ "traps", traps, JIFL_INLINE_INDIRECT, 0 },
 	{ "uses_stack", uses_stack, JIFL_INLINE_STACK, 0 },
 	{ "indirect", indirect, JIFL_INLINE_STACK, 0 },
 	{ "too_long", too_long, JIFL_INLINE_LONG, 0 },

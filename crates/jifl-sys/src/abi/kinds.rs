@@ -68,6 +68,8 @@ kinds! {
     Probe = 10, "probe", [Alone, Adopts];
     /// Calls of one function go to another.
     Replace = 11, "replace", [];
+    /// Calls of functions, and how long they take.
+    Times = 12, "times", [Alone, Adopts];
 }
 
 impl Kind {

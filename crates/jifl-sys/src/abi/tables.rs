@@ -299,3 +299,39 @@ pub const HITS_MISSED: usize = 1;
 pub const HITS_NO_ROOM: u32 = 1 << 0;
 /// In [`Hits::flags`]: kprobes were switched off for a time.
 pub const HITS_SWITCHED_OFF: u32 = 1 << 1;
+
+/// `struct jifl_time`: how often a function was called, and how long tasks were in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Time {
+    /// Calls that began while the session ran.
+    pub calls: u64,
+    /// Calls that had begun before.
+    pub adopted: u64,
+    /// Of both, those that have not ended.
+    pub inside: u64,
+    /// Of both, those in which the task ended.
+    pub died: u64,
+    /// Of both, those that ended with a jump to another function.
+    pub jumped: u64,
+    /// Ends without a beginning: in none of the others.
+    pub strays: u64,
+    /// Nanoseconds that tasks ran.
+    pub cpu_ns: u64,
+    /// Nanoseconds that they slept, until they were woken.
+    pub blocked_ns: u64,
+    /// Nanoseconds that they could have run, and did not.
+    pub runnable_ns: u64,
+}
+
+// SAFETY: it is `struct jifl_time`, as the test of the ABI holds, of integers.
+unsafe impl Entry for Time {
+    const TABLE: u32 = Kind::Times as u32;
+}
+
+/// In [`TableRead::rest`] of [`Time`]: nanoseconds since the session began, or until it ended.
+pub const TIMES_ELAPSED: usize = 0;
+/// In [`TableRead::rest`] of [`Time`]: times that a task found no room for what it does.
+pub const TIMES_UNWATCHED: usize = 1;
+/// In [`TableRead::rest`] of [`Time`]: executions of places that were not seen.
+pub const TIMES_MISSED: usize = 2;

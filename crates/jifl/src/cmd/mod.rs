@@ -22,6 +22,7 @@ pub mod read;
 pub mod record;
 pub mod replace;
 pub mod report;
+pub mod stat;
 pub mod status;
 pub mod trace;
 pub mod vm;

@@ -104,6 +104,50 @@ impl Span {
     }
 }
 
+/// Options that select tasks and a duration, where functions run alone.
+#[derive(Debug, Args)]
+pub struct Tasks {
+    /// Only this process, with all its threads
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<i32>,
+    /// Only this thread
+    #[arg(short, long, value_name = "TID")]
+    tid: Option<i32>,
+    /// Only tasks of this command name, or of names that match a pattern: 'kworker/*'
+    #[arg(short = 'n', long = "name", value_name = "COMM")]
+    comm: Option<OsString>,
+    /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// End after this time: 5s, 100ms, 2m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
+    time: Option<Duration>,
+    /// Run this command, and look only at it and its descendants
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
+    command: Vec<OsString>,
+}
+
+impl Tasks {
+    /// Is it about a command that begins with the session?
+    pub fn begins(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    /// The same for a session about functions alone.
+    pub fn scope(&self) -> Scope {
+        Scope {
+            pid: self.pid,
+            tid: self.tid,
+            comm: self.comm.clone(),
+            cgroup: self.cgroup.clone(),
+            time: self.time,
+            only: true,
+            command: self.command.clone(),
+            ..Scope::default()
+        }
+    }
+}
+
 /// Why a session ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {

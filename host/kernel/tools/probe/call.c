@@ -65,6 +65,20 @@
 #include "act.h"
 #include "calls.h"
 
+bool jifl_probe_decode(unsigned long address, struct ir_insn *insn)
+{
+	enum jifl_cause cause;
+	unsigned long cookie;
+	bool known;
+
+	cookie = jifl_host_lock();
+	known = jifl_host_classify(jifl_orig_at(address), &cause) != JIFL_TEXT_FOREIGN;
+	if (known)
+		jifl_engine_insn(jifl_orig_at(address), insn);
+	jifl_host_unlock(cookie);
+	return known && insn->len;
+}
+
 /* --- calls with a guard --------------------------------------------------------------------- */
 
 typedef void (*jifl_probe_fn)(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f);
@@ -249,6 +263,10 @@ void jifl_probe_call_native(struct jifl_probe_place *place, struct pt_regs *regs
 	if (READ_ONCE(place->stopped) || JIFL_HOST_PLANTED(natives_uncalled) ||
 	    !jifl_probe_holds(&call->insert, regs))
 		return;
+	if (call->natively) {
+		call->natively(call);
+		return;
+	}
 	/* The exception itself is one NMI level. */
 	if (jifl_probe_in_own_code() || (preempt_count() & NMI_MASK) != NMI_OFFSET) {
 		atomic64_inc(&place->work->nested);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Places whose executions call functions of plugins: what plugin/ has of the tool probe. */
+/* Places whose executions call functions: for plugins, and for the tool times. */
 #ifndef JIFL_HOST_PROBE_CALLS_H
 #define JIFL_HOST_PROBE_CALLS_H
 
@@ -15,7 +15,12 @@ struct jifl_probe_call {
 	struct ir_insert insert;	/* without its place in a block */
 	u8 taken;			/* these arguments are 1 if the branch is taken, else 0 */
 	u64 fn;				/* guarded: what the insert's function calls; else 0 */
+	/* What the handler of a breakpoint does instead, in any context; NULL: it calls fn. */
+	void (*natively)(const struct jifl_probe_call *call);
 };
+
+/* Decodes the instruction there, as copies have it. false: there is none. Any context but NMI. */
+bool jifl_probe_decode(unsigned long address, struct ir_insn *insn);
 
 /*
  * Before the start: a function that is not inlined is called with a guard from then on. -E2BIG: it

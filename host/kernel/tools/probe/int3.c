@@ -108,7 +108,7 @@ static bool jifl_int3_works;		/* the kernel has what is needed */
  */
 static bool jifl_int3_fits(const struct jifl_probe *p)
 {
-	return jifl_int3_works && !p->session->programs && !p->session->tool->is_plugin;
+	return jifl_int3_works && !p->session->programs && !p->session->tool->calls_functions;
 }
 
 bool jifl_int3_wanted(const struct jifl_probe *p)

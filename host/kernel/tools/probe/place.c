@@ -186,7 +186,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 	place->owner = s->tool_data;
 	if (place->owner->works)
 		place->work = &place->owner->works[place - place->owner->places];
-	if (from->action) {
+	if (s->programs && from->action) {
 		place->work->program = &s->programs->programs[from->action - 1];
 		place->work->front = &place->owner->fronts[from->action - 1];
 	}
@@ -204,7 +204,7 @@ enum jifl_splice_refusal jifl_probe_fill(struct jifl_session *s, const struct ji
 		return JIFL_SPLICE_OWNED;
 	if (place->skipped && place->where != JIFL_SPLICE_BEFORE)
 		return JIFL_SPLICE_BRANCH;
-	if (place->skipped && (from->action || s->tool->is_plugin))
+	if (place->skipped && (from->action || s->tool->calls_functions))
 		return JIFL_SPLICE_ENTRY;
 	/* At the door there is no breakpoint, so no handler. */
 	if (!place->skipped && !JIFL_HOST_PLANTED(handlers_own_probed) && part->is_own)

@@ -21,6 +21,7 @@ struct jifl_probe_call;
 struct jifl_program;
 struct jifl_act_room;
 struct jifl_session;
+struct jifl_times;
 
 /* What an instruction does to a thread that executes it aside (step.c). */
 enum jifl_step_kind {
@@ -136,6 +137,7 @@ struct jifl_probe {
 	struct jifl_front *fronts;	/* by program */
 	struct jifl_groups *groups;
 	struct jifl_hit_ring *ring, *inlined; /* the second: what inserted code writes; or NULL */
+	struct jifl_times *times;	/* the tool times' own; else NULL */
 	/* Each place is known: breakpoints may lead threads into its context, and count. */
 	bool leads;
 	atomic64_t moved;
@@ -157,6 +159,15 @@ void jifl_probe_keep_all(struct ir_insert *ins);
 void jifl_probe_instrument(struct ir_block *b, void *unused);
 
 /* --- tool.c ------------------------------------------------------------------------------ */
+
+/* As in struct jifl_tool, for tools whose sessions are of this kind, too. */
+int jifl_probe_open(struct jifl_session *s, u64 *busy_session);
+void jifl_probe_close(struct jifl_session *s);
+int jifl_probe_attach(struct jifl_session *s);
+void jifl_probe_detach(struct jifl_session *s);
+void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+		      struct ir_insert *exit, u32 *nexit);
+void jifl_probe_passes(struct jifl_aim *aim);
 
 /*
  * The rows are withdrawn and the breakpoints are cleared. When it returns no thread is in inserted

@@ -148,7 +148,7 @@ static int jifl_probe_open_programs(const struct jifl_session *s, struct jifl_pr
 	return ret ?: jifl_fronts_open(p, programs);
 }
 
-static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
+int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 {
 	struct jifl_probe *p = JIFL_ALLOC(kzalloc(sizeof(*p), GFP_KERNEL));
 	int ret;
@@ -161,10 +161,10 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 	p->places = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->places), GFP_KERNEL));
 	p->sites = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->sites), GFP_KERNEL));
 	p->leaving = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->leaving), GFP_KERNEL));
-	if (s->programs || s->tool->is_plugin)
+	if (s->programs || s->tool->calls_functions)
 		p->works = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*p->works), GFP_KERNEL));
 	if (!p->places || !p->sites || !p->leaving ||
-	    ((s->programs || s->tool->is_plugin) && !p->works))
+	    ((s->programs || s->tool->calls_functions) && !p->works))
 		return -ENOMEM;
 	ret = jifl_probe_open_programs(s, p) ?: jifl_probe_fill_all(s, p);
 	if (!ret)
@@ -172,7 +172,7 @@ static int jifl_probe_open(struct jifl_session *s, u64 *busy_session)
 	return ret;
 }
 
-static void jifl_probe_close(struct jifl_session *s)
+void jifl_probe_close(struct jifl_session *s)
 {
 	struct jifl_probe *p = s->tool_data;
 
@@ -194,7 +194,7 @@ static void jifl_probe_close(struct jifl_session *s)
 	s->tool_data = NULL;
 }
 
-static void jifl_probe_detach(struct jifl_session *s)
+void jifl_probe_detach(struct jifl_session *s)
 {
 	jifl_probe_withdraw(s->tool_data);
 	jifl_probe_clear(s->tool_data);
@@ -221,7 +221,7 @@ static void jifl_probe_give_up(struct jifl_session *s)
 	jifl_probe_wait();
 }
 
-static int jifl_probe_attach(struct jifl_session *s)
+int jifl_probe_attach(struct jifl_session *s)
 {
 	struct jifl_probe *p = s->tool_data;
 	enum jifl_splice_refusal why = JIFL_SPLICE_OK;
@@ -259,8 +259,8 @@ static u32 jifl_probe_place_from(const struct jifl_probe *p, unsigned long addre
 	     (i) < (p)->nplaces && (p)->places[i].address < (aim)->target->address; (i)++) \
 		if ((p)->places[i].skipped && (p)->places[i].aim == (aim))
 
-static void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
-			     struct ir_insert *exit, u32 *nexit)
+void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
+		      struct ir_insert *exit, u32 *nexit)
 {
 	const struct jifl_probe *p = aim->session->tool_data;
 	u32 i;
@@ -276,7 +276,7 @@ static void jifl_probe_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 
 			};
 }
 
-static void jifl_probe_passes(struct jifl_aim *aim)
+void jifl_probe_passes(struct jifl_aim *aim)
 {
 	const struct jifl_probe *p = aim->session->tool_data;
 	u32 i;
@@ -409,6 +409,7 @@ const struct jifl_tool jifl_tool_probe_calls = {
 	.calls = JIFL_CALLS_UNCOUNTED,
 	.alone = true,
 	.places = true,
+	.calls_functions = true,
 	.is_plugin = true,
 	.open = jifl_probe_open_calls,
 	.close = jifl_probe_close,

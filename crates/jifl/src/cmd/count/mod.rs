@@ -14,7 +14,8 @@ use jifl_sys::abi::{FILTER_LEVELS, FLAG_REPEATS, Kind};
 use jifl_sys::device::Device;
 
 use self::sheet::Form;
-use self::what::{By, Context, Plan, Value, What};
+pub use self::what::Context;
+use self::what::{By, Plan, Value, What};
 use crate::base::exit::Failure;
 use crate::kernel::memory::Kcore;
 use crate::kernel::pattern::Pattern;

@@ -9,12 +9,12 @@ mod groups;
 mod kprobe;
 mod live;
 mod optprobe;
-mod place;
+pub mod place;
 mod program;
 mod records;
 mod refused;
 mod sheet;
-mod word;
+pub mod word;
 mod writer;
 
 use std::cell::OnceCell;
@@ -185,7 +185,8 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     }
     let asked = args.actions.read(lines)?;
     args.check_format(asked.records())?;
-    let mut places = find(&words, args, &symbols)?;
+    let programs = args.actions.is_any();
+    let mut places = find(&words, args.vmlinux.clone(), args.yes, programs, &symbols)?;
     let sink = args.sink()?;
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
@@ -450,7 +451,10 @@ fn told<'a>(
 
 /// Takes out what the module has against functions that globs mean, and instructions of the
 /// kernel's own that forms mean. Says so.
-fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Result<(), Failure> {
+///
+/// # Errors
+/// Nothing is left.
+pub fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Result<(), Failure> {
     let may_be_left_out = |target: &Target| match target {
         Target::Function(one) => one.may_be_left_out,
         Target::Syscall(_) => false,
@@ -564,8 +568,18 @@ fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// The places in the running kernel.
-fn find(words: &[Word], args: &ProbeArgs, symbols: &Symbols) -> Result<Places, Failure> {
+/// The places in the running kernel, by these words, of which there is one at least. `yes`: there
+/// may be many. `programs`: they are to have programs, or what also sees registers.
+///
+/// # Errors
+/// As for [`place::select`], or the kernel's memory cannot be read.
+pub fn find(
+    words: &[Word],
+    vmlinux: Option<PathBuf>,
+    yes: bool,
+    programs: bool,
+    symbols: &Symbols,
+) -> Result<Places, Failure> {
     let functions = Functions::of_kernel();
     let mut memory = Kcore::open()?;
     let kernel = Kernel {
@@ -574,10 +588,10 @@ fn find(words: &[Word], args: &ProbeArgs, symbols: &Symbols) -> Result<Places, F
         parts: Parts::of(symbols),
         thunks: symbols.thunks(),
         memory: &mut memory,
-        source: source::Source::new(LinesArgs::of(args.vmlinux.clone(), None), symbols),
+        source: source::Source::new(LinesArgs::of(vmlinux, None), symbols),
         names: OnceCell::new(),
     };
-    place::select(words, kernel, args.yes, args.actions.is_any())
+    place::select(words, kernel, yes, programs)
 }
 
 #[cfg(test)]

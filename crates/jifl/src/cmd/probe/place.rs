@@ -483,6 +483,7 @@ fn unreadable(function: &Function) -> Failure {
 /// Why functions of a glob are left out.
 const UNREADABLE: &str = "their code cannot be read";
 const KPROBES: &str = "kprobes stand in them";
+const LOOPS: &str = "their first instruction is in a loop";
 
 /// That a word means no place in any of so many functions. `left_out`: how many of them could not
 /// be looked at, by the reason.
@@ -549,14 +550,19 @@ pub fn select(
     programs: bool,
 ) -> Result<Places, Failure> {
     kernel.functions.need_addresses(&words[0].word)?;
-    let mut left_out = BTreeMap::new();
+    let mut left_out: LeftOut = BTreeMap::new();
     let mut functions: Vec<(Function, bool)> = Vec::new();
     let mut indices: HashMap<u64, usize> = HashMap::new();
     let mut found: Vec<(usize, Splice)> = Vec::new();
     for (index, word) in words.iter().enumerate() {
         for mut one in kernel.found(word, &mut left_out, confirmed)? {
-            if programs {
-                kernel.behind_site(word, &mut one)?;
+            if programs && let Err(failure) = kernel.behind_site(word, &mut one) {
+                if !one.may_be_left_out {
+                    return Err(failure);
+                }
+                let all = left_out.entry(LOOPS).or_default();
+                all.insert(one.function.address);
+                continue;
             }
             // A function may have several names.
             let target = *indices.entry(one.function.address).or_insert_with(|| {

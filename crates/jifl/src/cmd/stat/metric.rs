@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be asked of a function: figures, and ratios of two of them.
+
+use jifl_sys::abi::Time;
+
+use crate::base::duration;
+use crate::base::exit::Failure;
+use crate::show::text::grouped;
+
+/// A figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// Calls that began.
+    Calls,
+    /// From the beginning of calls to their end.
+    Wall,
+    /// Of that, the time in which the task ran.
+    Cpu,
+    /// The time in which it slept.
+    Blocked,
+    /// The time in which it could have run, and did not.
+    Runnable,
+    /// How many tasks were inside, on average.
+    Concurrency,
+    /// The time that has passed.
+    Elapsed,
+}
+
+/// All figures, by their names.
+const FIGURES: [(&str, Figure); 7] = [
+    ("calls", Figure::Calls),
+    ("wall", Figure::Wall),
+    ("cpu", Figure::Cpu),
+    ("blocked", Figure::Blocked),
+    ("runnable", Figure::Runnable),
+    ("concurrency", Figure::Concurrency),
+    ("s", Figure::Elapsed),
+];
+
+/// What is shown in a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric {
+    /// As it was given: `wall`, `wall/calls`.
+    pub name: String,
+    figure: Figure,
+    per: Option<Figure>,
+}
+
+/// What a column shows of a function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A number.
+    Count(u64),
+    /// Nanoseconds.
+    Time(u64),
+    /// A ratio.
+    Ratio(f64),
+    /// A ratio with nothing below the line.
+    None,
+}
+
+/// What is shown if nothing else is asked for.
+pub const USUAL: &str = "calls,wall,wall/calls,cpu,blocked,runnable,concurrency";
+
+impl Metric {
+    /// Reads a list, with commas in between.
+    ///
+    /// # Errors
+    /// One of them is unknown.
+    pub fn list(words: &str) -> Result<Vec<Metric>, Failure> {
+        words.split(',').map(Metric::parse).collect()
+    }
+
+    fn parse(word: &str) -> Result<Metric, Failure> {
+        let figure = |name: &str| {
+            let known = FIGURES.iter().find(|(own, _)| *own == name);
+            known.map(|(_, figure)| *figure).ok_or_else(|| {
+                Failure::usage(format!(
+                    "{word}: a metric is calls, wall, cpu, blocked, runnable or concurrency, or a \
+                     ratio of two, as wall/calls; calls/s is a rate"
+                ))
+            })
+        };
+        let (above, per) = match word.split_once('/') {
+            None => (word, None),
+            Some((above, per)) => (above, Some(per)),
+        };
+        let metric = Metric {
+            name: word.to_owned(),
+            figure: figure(above)?,
+            per: per.map(figure).transpose()?,
+        };
+        match metric.figure {
+            Figure::Elapsed => figure("").map(|_| metric),
+            _ => Ok(metric),
+        }
+    }
+
+    /// Its value, of what was counted in so many nanoseconds.
+    pub fn of(&self, time: &Time, elapsed_ns: u64) -> Value {
+        let Some(per) = self.per else {
+            return match self.figure {
+                Figure::Calls => Value::Count(time.calls),
+                Figure::Concurrency => ratio(wall(time) as f64, elapsed_ns as f64),
+                figure => Value::Time(number(figure, time, elapsed_ns) as u64),
+            };
+        };
+        let above = number(self.figure, time, elapsed_ns);
+        let below = number(per, time, elapsed_ns);
+        match (is_time(self.figure), per) {
+            (true, Figure::Calls) if below > 0.0 => Value::Time((above / below) as u64),
+            // Time in each second is a share.
+            (false, Figure::Elapsed) => ratio(above * 1e9, below),
+            _ => ratio(above, below),
+        }
+    }
+}
+
+/// All time of calls.
+pub fn wall(time: &Time) -> u64 {
+    time.cpu_ns + time.blocked_ns + time.runnable_ns
+}
+
+fn is_time(figure: Figure) -> bool {
+    !matches!(figure, Figure::Calls | Figure::Concurrency)
+}
+
+/// Times in nanoseconds.
+fn number(figure: Figure, time: &Time, elapsed_ns: u64) -> f64 {
+    match figure {
+        Figure::Calls => time.calls as f64,
+        Figure::Wall => wall(time) as f64,
+        Figure::Cpu => time.cpu_ns as f64,
+        Figure::Blocked => time.blocked_ns as f64,
+        Figure::Runnable => time.runnable_ns as f64,
+        Figure::Concurrency => wall(time) as f64 / elapsed_ns.max(1) as f64,
+        Figure::Elapsed => elapsed_ns as f64,
+    }
+}
+
+fn ratio(above: f64, below: f64) -> Value {
+    match below > 0.0 {
+        true => Value::Ratio(above / below),
+        false => Value::None,
+    }
+}
+
+impl Value {
+    /// For people.
+    pub fn text(self) -> String {
+        match self {
+            Value::Count(number) => grouped(number),
+            Value::Time(nanoseconds) => duration::show(nanoseconds),
+            Value::Ratio(ratio) if ratio >= 1000.0 => grouped(ratio as u64),
+            Value::Ratio(ratio) => format!("{ratio:.3}"),
+            Value::None => "-".into(),
+        }
+    }
+
+    /// For programs: times are nanoseconds.
+    pub fn json(self) -> serde_json::Value {
+        match self {
+            Value::Count(number) | Value::Time(number) => number.into(),
+            Value::Ratio(ratio) => ratio.into(),
+            Value::None => serde_json::Value::Null,
+        }
+    }
+
+    /// By which rows are put in order.
+    pub fn weight(self) -> f64 {
+        match self {
+            Value::Count(number) | Value::Time(number) => number as f64,
+            Value::Ratio(ratio) => ratio,
+            Value::None => -1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_figures_and_ratios() {
+        let time = Time {
+            calls: 4,
+            cpu_ns: 1_000,
+            blocked_ns: 6_000,
+            runnable_ns: 1_000,
+            ..Time::default()
+        };
+        let shown = |words: &str| -> Vec<String> {
+            let all = Metric::list(words).unwrap();
+            all.iter().map(|one| one.of(&time, 16_000).text()).collect()
+        };
+        assert_eq!(
+            shown("calls,wall,cpu,blocked,runnable,concurrency"),
+            ["4", "8.0 us", "1.0 us", "6.0 us", "1.0 us", "0.500"]
+        );
+        assert_eq!(
+            shown("wall/calls,blocked/wall,calls/s,wall/s,calls/concurrency"),
+            ["2.0 us", "0.750", "250,000", "0.500", "8.000"]
+        );
+        let none = Metric::list("wall/calls").unwrap();
+        assert_eq!(none[0].of(&Time::default(), 5), Value::None);
+    }
+
+    #[test]
+    fn what_is_no_metric_is_told() {
+        for word in ["cycles", "s", "wall/", "/calls", "", "wall/calls/s"] {
+            let refused = Metric::list(word).unwrap_err().message;
+            assert!(
+                refused.starts_with(&format!("{word}: a metric is")),
+                "{refused}"
+            );
+        }
+    }
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl stat`: how often functions are called, and how long tasks are in them: running, blocked,
+//! or runnable.
+
+mod live;
+mod metric;
+mod sheet;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use jifl_sys::abi::{FILTER_LEVELS, Kind, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE, Time};
+use jifl_sys::device::Door;
+use serde_json::{Value as Json, json};
+
+use self::live::Live;
+use self::metric::{Metric, USUAL};
+use self::sheet::{Counted, Row, Sheet};
+use crate::base::duration;
+use crate::base::exit::Failure;
+use crate::cmd::count::Context;
+use crate::cmd::probe::place::Places;
+use crate::cmd::probe::word::Word;
+use crate::cmd::probe::{find, settle};
+use crate::expr::At;
+use crate::kernel::pattern::Pattern;
+use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure::Session;
+use crate::session::scope::{self, Outcome, Tasks};
+use crate::session::table;
+use crate::show::output::{self, Sink, width};
+use crate::show::text::{self, grouped};
+
+/// Functions of one session: bounds what the module keeps for each task.
+const FUNCTIONS_MAX: usize = 512;
+
+/// How the report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One object on one line
+    Json,
+    /// An object on a line for each interval of -i; then the report
+    Ndjson,
+    /// A line for each function; with -i for each in each interval
+    Csv,
+}
+
+/// Arguments of `jifl stat`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+METRIC, several with commas:
+  calls        calls that began
+  wall         time from the beginning of calls to their end, of all tasks together
+  cpu          of that, the time in which the task ran
+  blocked      the time in which it slept, until it was woken
+  runnable     the time in which it could run and did not: it had been woken, or preempted
+  concurrency  how many tasks were inside, on average
+  A/B          a ratio: wall/calls, blocked/wall; calls/s is a rate
+wall = cpu + blocked + runnable, to the nanosecond.
+
+A call ends where the function returns, or jumps to another function. What it calls is in its time.
+Calls of one function inside each other are one time. Calls that had begun before count from the
+session's beginning on, and those that have not ended count until its end.
+
+Examples:
+  jifl stat fn:vfs_read fn:vfs_write --for 10s
+  jifl stat wall,blocked/wall fn:do_sys_openat2 -- ls -R /usr/share
+  jifl stat 'fn:ext4_*' -p 1234 -i 1s
+  jifl stat calls/s,wall/calls fn:tcp_sendmsg --context task -f csv --for 5s")]
+pub struct StatArgs {
+    /// What to show, with commas; then fn:NAME, fn:GLOB, mod:NAME: functions
+    #[arg(required = true, value_name = "[METRIC,...] FUNCTION")]
+    words: Vec<String>,
+    /// Only calls in these contexts
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CONTEXT")]
+    context: Vec<Context>,
+    /// Show each so long what has been counted since, too: 1s, 500ms
+    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
+    interval: Option<Duration>,
+    /// How the report is written
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// Write the output to FILE
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Functions in text
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    limit: usize,
+    /// Go on although more than 1,000 places are meant
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    tasks: Tasks,
+}
+
+/// Runs the command; the result is the exit status.
+///
+/// # Errors
+/// What is asked for cannot be, or the session is refused.
+pub fn run(args: &StatArgs) -> Result<u8, Failure> {
+    if args.format == Format::Json && args.interval.is_some() {
+        return Err(Failure::usage(
+            "-i does not go with -f json: give -f ndjson",
+        ));
+    }
+    let (metrics, words) = read(&args.words)?;
+    let (session, rows) = session(args, &words)?;
+    let sink = Sink::open(args.output.as_deref())?;
+    observe(args, &metrics, &rows, session, sink)
+}
+
+/// The metrics, and for each function, or glob of functions, the words for its beginning and its
+/// ends.
+fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<Word>), Failure> {
+    let (functions, metrics): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.contains(':'));
+    let metrics = match metrics.as_slice() {
+        [] => Metric::list(USUAL)?,
+        all => {
+            let all: Vec<_> = all.iter().map(|list| Metric::list(list)).collect();
+            let all: Result<Vec<_>, _> = all.into_iter().collect();
+            all?.concat()
+        }
+    };
+    let mut both = Vec::new();
+    for word in functions {
+        let name = function(word)?;
+        both.push(Word::parse(&name)?);
+        both.push(Word::parse(&format!("{name}%return"))?);
+    }
+    if both.is_empty() {
+        return Err(Failure::usage(
+            "name the functions: fn:NAME, fn:GLOB, mod:NAME",
+        ));
+    }
+    Ok((metrics, both))
+}
+
+/// The same functions as a word for places has them.
+fn function(word: &str) -> Result<String, Failure> {
+    let refused = || Failure::usage(format!("{word}: give fn:NAME, fn:GLOB or mod:NAME"));
+    if let Some(module) = word.strip_prefix("mod:") {
+        return match module.is_empty() {
+            true => Err(refused()),
+            false => Ok(format!("fn:*@{module}")),
+        };
+    }
+    let is_name = word.starts_with("fn:") && !word[3..].contains([':', '+', '%', ' ']);
+    match is_name && Pattern::parse(word).is_some() {
+        true => Ok(word.to_owned()),
+        false => Err(refused()),
+    }
+}
+
+/// The session, and the functions that it is about.
+fn session(args: &StatArgs, words: &[Word]) -> Result<(Session, Vec<Row>), Failure> {
+    let symbols = Symbols::of_kernel();
+    let mut places = find(words, None, args.yes, true, &symbols)?;
+    let targets = std::mem::take(&mut places.targets);
+    if targets.len() > FUNCTIONS_MAX {
+        return Err(Failure::usage(format!(
+            "these are {} functions, and a session has at most {}: give narrower patterns",
+            grouped(targets.len() as u64),
+            grouped(FUNCTIONS_MAX as u64)
+        )));
+    }
+    let mut session = Session::new(Kind::Times, 0, targets);
+    settle(&mut session, &mut places, words)?;
+    let whole = whole(&mut places, words);
+    let rows: Vec<Row> = (session.targets.iter().enumerate())
+        .filter(|(target, _)| whole.contains(target))
+        .filter_map(|(target, one)| {
+            let function = one.function()?;
+            Some(Row {
+                function: function.name.clone(),
+                module: function.module.as_ref().map(ToString::to_string),
+                target,
+            })
+        })
+        .collect();
+    let levels = args.context.iter().fold(0, |all, one| all | one.bit());
+    if levels != 0 {
+        session.start.filters |= FILTER_LEVELS;
+        session.start.levels = levels;
+    }
+    session.splices = places.splices;
+    Ok((session, rows))
+}
+
+/// Says of each place what it is, and takes out the places of functions that have no beginning, or
+/// no end, among them. The rest.
+fn whole(places: &mut Places, words: &[Word]) -> BTreeSet<usize> {
+    let mut actions = vec![0; places.splices.len()];
+    for of_word in places.of_words.iter().take(words.len()).step_by(2) {
+        of_word.iter().for_each(|at| actions[*at] |= TIMES_ENTER);
+    }
+    for (action, spot) in actions.iter_mut().zip(&places.spots) {
+        *action |= match spot.at {
+            At::Return => TIMES_LEAVE,
+            At::TailCall => TIMES_LEAVE | TIMES_JUMP,
+            At::Entry | At::Inside => 0,
+        };
+    }
+    let having = |bit: u32| -> BTreeSet<usize> {
+        let all = places.splices.iter().zip(&actions);
+        let all = all.filter(|(_, action)| **action & bit != 0);
+        all.map(|(splice, _)| splice.target as usize).collect()
+    };
+    let whole: BTreeSet<usize> = &having(TIMES_ENTER) & &having(TIMES_LEAVE);
+    for (splice, action) in places.splices.iter_mut().zip(actions) {
+        splice.action = action;
+    }
+    places.keep(|splice| whole.contains(&(splice.target as usize)));
+    whole
+}
+
+/// Reads what was counted until now.
+fn counted(door: &impl Door) -> Result<Counted, Failure> {
+    let (times, rest) = table::read::<Time>(door, "reading the times")?;
+    Ok(Counted { times, rest })
+}
+
+/// Runs the session, and writes its report.
+fn observe(
+    args: &StatArgs,
+    metrics: &[Metric],
+    rows: &[Row],
+    session: Session,
+    mut sink: Sink,
+) -> Result<u8, Failure> {
+    let door = device::open()?;
+    let calls = Table::all();
+    let scope = args.tasks.scope();
+    let run = |turn: Option<&(dyn Fn() + Sync)>, at_end: &dyn Fn()| {
+        let (outcome, ()) = scope::observe(&scope, &door, session, &calls, turn, |_| at_end())?;
+        Ok::<Outcome, Failure>(outcome)
+    };
+    let width = width(args.output.as_deref());
+    let outcome = match args.interval {
+        None => run(None, &|| ())?,
+        Some(period) => {
+            let shape = live::Shape {
+                format: args.format,
+                limit: args.limit,
+                width,
+            };
+            let live = Live::new(&door, (metrics, rows), period, shape, sink);
+            let outcome = run(Some(&|| live.turn()), &|| live.last())?;
+            sink = live.end()?;
+            outcome
+        }
+    };
+    let counted = counted(&door)?;
+    let sheet = Sheet::of(metrics, rows, &counted);
+    match args.format {
+        Format::Text => {
+            sink.write(&sheet.text(args.limit, width))?;
+            sink.write(&sheet.notes(args.tasks.begins()))?;
+        }
+        Format::Csv => {
+            if args.interval.is_none() {
+                sink.write(&Sheet::titles(metrics))?;
+                sink.write(&sheet.csv(""))?;
+            }
+            output::note(sheet.notes(args.tasks.begins()).trim_end());
+        }
+        Format::Json | Format::Ndjson => {
+            sink.write(&text::json(&report(&sheet, &counted, &outcome)))?;
+        }
+    }
+    Ok(outcome.exit_status())
+}
+
+/// The report, for programs.
+fn report(sheet: &Sheet<'_>, counted: &Counted, outcome: &Outcome) -> Json {
+    let [elapsed_ns, unwatched, missed] = counted.rest;
+    json!({
+        "command": "stat",
+        "functions": sheet.objects(),
+        "elapsed_ns": elapsed_ns,
+        "unwatched": unwatched,
+        "missed": missed,
+        "start_ns": outcome.report.start_ns,
+        "end_ns": outcome.report.end_ns,
+        "cut_short": outcome.report.cut_short,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::check;
+    use crate::cmd::probe::place::Spot;
+    use crate::expr::At;
+    use jifl_sys::abi::Splice;
+
+    #[test]
+    fn the_documented_lines_parse() {
+        check::<StatArgs>(
+            &[
+                "fn:vfs_read fn:vfs_write --for 10s",
+                "wall,blocked/wall fn:do_sys_openat2 -- ls -R /usr/share",
+                "fn:ext4_* -p 1234 -i 1s",
+                "calls/s,wall/calls fn:tcp_sendmsg --context task -f csv --for 5s",
+            ],
+            &["", "fn:f -i 0", "fn:f -f xml", "fn:f -p 1 -- ls"],
+        );
+    }
+
+    #[test]
+    fn words_are_metrics_and_functions() {
+        let words =
+            |all: &[&str]| -> Vec<String> { all.iter().map(|one| one.to_string()).collect() };
+        let (metrics, both) = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
+        let names: Vec<&str> = metrics.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["wall", "calls", "cpu"]);
+        let both: Vec<&str> = both.iter().map(|one| one.word.as_str()).collect();
+        assert_eq!(both, ["fn:f", "fn:f%return", "fn:*@m", "fn:*@m%return"]);
+        assert_eq!(read(&words(&["fn:f"])).unwrap().0.len(), 7);
+        for refused in [
+            &["wall"][..],
+            &["fn:f%return"],
+            &["sys:read"],
+            &["mod:"],
+            &["fn:f+0x3"],
+        ] {
+            assert!(read(&words(refused)).is_err(), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_function_needs_its_beginning_and_an_end() {
+        let splice = |address, target| Splice {
+            address,
+            target,
+            ..Splice::default()
+        };
+        let spot = |at| Spot {
+            name: String::new(),
+            function: String::new(),
+            at,
+        };
+        let words = ["fn:*", "fn:*%return"].map(|word| Word::parse(word).unwrap());
+        let mut places = Places {
+            splices: vec![
+                splice(1, 0),
+                splice(2, 0),
+                splice(3, 1),
+                splice(4, 2),
+                splice(5, 3),
+            ],
+            names: vec![String::new(); 5],
+            spots: vec![
+                spot(At::Entry),
+                spot(At::TailCall),
+                spot(At::Entry),
+                spot(At::Return),
+                spot(At::Return),
+            ],
+            of_words: vec![vec![0, 2, 4], vec![1, 3, 4]],
+            ..Places::default()
+        };
+        assert_eq!(whole(&mut places, &words), BTreeSet::from([0, 3]));
+        let actions: Vec<u32> = places.splices.iter().map(|one| one.action).collect();
+        assert_eq!(
+            actions,
+            [
+                TIMES_ENTER,
+                TIMES_LEAVE | TIMES_JUMP,
+                TIMES_ENTER | TIMES_LEAVE
+            ]
+        );
+    }
+}

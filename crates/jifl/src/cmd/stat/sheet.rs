@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is shown of functions: at the end, and of an interval.
+
+use jifl_sys::abi::{TIMES_ELAPSED, TIMES_MISSED, TIMES_UNWATCHED, Time};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+use super::metric::{Metric, wall};
+use crate::session::table::Rest;
+use crate::show::table::table_within;
+use crate::show::text::{csv, grouped};
+
+/// A function that is looked at.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub function: String,
+    /// Its module; `None`: the kernel.
+    pub module: Option<String>,
+    /// Which target it is.
+    #[serde(skip)]
+    pub target: usize,
+}
+
+impl Row {
+    fn shown(&self) -> String {
+        match &self.module {
+            Some(module) => format!("{} [{module}]", self.function),
+            None => self.function.clone(),
+        }
+    }
+}
+
+/// What was counted until some moment, by target.
+#[derive(Debug, Clone, Default)]
+pub struct Counted {
+    /// Of each target.
+    pub times: Vec<Time>,
+    /// `TIMES_*`.
+    pub rest: Rest,
+}
+
+impl Counted {
+    /// What was counted since another moment. Who is inside is inside now.
+    pub fn since(&self, before: &Counted) -> Counted {
+        let nothing = Time::default();
+        let less = |(at, now): (usize, &Time)| {
+            let then = before.times.get(at).unwrap_or(&nothing);
+            Time {
+                calls: now.calls.saturating_sub(then.calls),
+                adopted: now.adopted.saturating_sub(then.adopted),
+                inside: now.inside,
+                died: now.died.saturating_sub(then.died),
+                jumped: now.jumped.saturating_sub(then.jumped),
+                strays: now.strays.saturating_sub(then.strays),
+                cpu_ns: now.cpu_ns.saturating_sub(then.cpu_ns),
+                blocked_ns: now.blocked_ns.saturating_sub(then.blocked_ns),
+                runnable_ns: now.runnable_ns.saturating_sub(then.runnable_ns),
+            }
+        };
+        let each = self.rest.iter().zip(&before.rest);
+        let mut rest = Rest::default();
+        for (to, (now, then)) in rest.iter_mut().zip(each) {
+            *to = now.saturating_sub(*then);
+        }
+        Counted {
+            times: self.times.iter().enumerate().map(less).collect(),
+            rest,
+        }
+    }
+
+    fn elapsed(&self) -> u64 {
+        self.rest[TIMES_ELAPSED]
+    }
+}
+
+/// Rows with what was counted, in the order in which they are shown.
+pub struct Sheet<'a> {
+    metrics: &'a [Metric],
+    counted: &'a Counted,
+    rows: Vec<(&'a Row, Time)>,
+}
+
+impl<'a> Sheet<'a> {
+    /// Rows of which nothing is known are left out: nobody was inside.
+    pub fn of(metrics: &'a [Metric], rows: &'a [Row], counted: &'a Counted) -> Sheet<'a> {
+        let time = |row: &Row| counted.times.get(row.target).copied().unwrap_or_default();
+        let mut rows: Vec<_> = rows.iter().map(|row| (row, time(row))).collect();
+        rows.retain(|(_, time)| time.calls + time.adopted + wall(time) + time.strays > 0);
+        let weight = |time: &Time| metrics[0].of(time, counted.elapsed()).weight();
+        rows.sort_by(|(a, x), (b, y)| {
+            let by_weight = weight(y).total_cmp(&weight(x));
+            by_weight.then_with(|| a.function.cmp(&b.function))
+        });
+        Sheet {
+            metrics,
+            counted,
+            rows,
+        }
+    }
+
+    /// For people: so many rows.
+    pub fn text(&self, rows: usize, width: Option<usize>) -> String {
+        let title = |metric: &Metric| metric.name.to_uppercase();
+        let mut lines = vec![vec!["FUNCTION".to_owned()]];
+        lines[0].extend(self.metrics.iter().map(title));
+        for (row, time) in self.rows.iter().take(rows) {
+            let values = self.values(time).map(|value| value.text());
+            lines.push([row.shown()].into_iter().chain(values).collect());
+        }
+        let mut text = table_within(&lines, 1, width);
+        if self.rows.len() > rows {
+            text += &format!(
+                "# {} of {} functions; more with --limit\n",
+                grouped(rows as u64),
+                grouped(self.rows.len() as u64)
+            );
+        }
+        text
+    }
+
+    fn values(&self, time: &Time) -> impl Iterator<Item = super::metric::Value> + '_ {
+        let time = *time;
+        let elapsed = self.counted.elapsed();
+        self.metrics.iter().map(move |one| one.of(&time, elapsed))
+    }
+
+    /// A line for each row. `before`: cells in front of each.
+    pub fn csv(&self, before: &str) -> String {
+        let mut text = String::new();
+        for (row, time) in &self.rows {
+            text += &format!(
+                "{before}{},{}",
+                csv(&row.function),
+                csv(row.module.as_deref().unwrap_or(""))
+            );
+            for value in self.values(time) {
+                let value = value.json();
+                text += &match value {
+                    Json::Null => ",".to_owned(),
+                    value => format!(",{value}"),
+                };
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The names of the columns of [`Sheet::csv`].
+    pub fn titles(metrics: &[Metric]) -> String {
+        let names: Vec<String> = metrics.iter().map(|one| csv(&one.name)).collect();
+        format!("function,module,{}\n", names.join(","))
+    }
+
+    /// For programs: each row with all that was counted, and what was asked for.
+    pub fn objects(&self) -> Vec<Json> {
+        let object = |(row, time): &(&Row, Time)| {
+            let mut all = Map::new();
+            let mut put = |name: &str, value: Json| all.insert(name.to_owned(), value);
+            put("function", row.function.clone().into());
+            put("module", row.module.clone().into());
+            for (name, number) in [
+                ("calls", time.calls),
+                ("wall_ns", wall(time)),
+                ("cpu_ns", time.cpu_ns),
+                ("blocked_ns", time.blocked_ns),
+                ("runnable_ns", time.runnable_ns),
+                ("inside", time.inside),
+                ("adopted", time.adopted),
+                ("died", time.died),
+                ("jumped", time.jumped),
+                ("strays", time.strays),
+            ] {
+                put(name, number.into());
+            }
+            let metrics = self.metrics.iter().zip(self.values(time));
+            let metrics = metrics.map(|(one, value)| (one.name.clone(), value.json()));
+            put("metrics", Json::Object(metrics.collect()));
+            Json::Object(all)
+        };
+        self.rows.iter().map(object).collect()
+    }
+
+    /// Lines that begin with `#`: what there is to know about the figures. `begins`: they are about
+    /// a command that has begun with the session. Until then it was held back inside functions,
+    /// so there are ends without a beginning.
+    pub fn notes(&self, begins: bool) -> String {
+        let sum =
+            |what: fn(&Time) -> u64| self.rows.iter().map(|(_, time)| what(time)).sum::<u64>();
+        let mut text = String::new();
+        let mut said = |number: u64, what: &str| {
+            if number > 0 {
+                text += &format!("# {} {what}\n", grouped(number));
+            }
+        };
+        said(
+            sum(|time| time.adopted),
+            "calls had begun before; their time counts from the session's beginning on",
+        );
+        said(
+            sum(|time| time.inside),
+            "calls had not ended; their time counts until the session's end",
+        );
+        said(sum(|time| time.died), "calls ended with their task");
+        said(
+            sum(|time| time.jumped),
+            "calls ended with a jump to another function, whose time is its own",
+        );
+        said(
+            sum(|time| time.strays) * u64::from(!begins),
+            "ends had no beginning: a call had begun before, or its task was not looked at then",
+        );
+        said(
+            self.counted.rest[TIMES_UNWATCHED],
+            "times a task found no room, so calls of its were not counted",
+        );
+        text + &format!("# missed {}\n", grouped(self.counted.rest[TIMES_MISSED]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(function: &str, target: usize) -> Row {
+        Row {
+            function: function.into(),
+            module: None,
+            target,
+        }
+    }
+
+    fn counted() -> Counted {
+        let time = |calls, cpu_ns, jumped| Time {
+            calls,
+            cpu_ns,
+            jumped,
+            ..Time::default()
+        };
+        Counted {
+            times: vec![time(1, 5_000, 0), Time::default(), time(2, 9_000, 2)],
+            rest: [18_000, 0, 3],
+        }
+    }
+
+    #[test]
+    fn the_largest_comes_first_and_the_unused_is_left_out() {
+        let metrics = Metric::list("wall,calls").unwrap();
+        let rows = [row("f", 0), row("g", 1), row("h", 2)];
+        let counted = counted();
+        let sheet = Sheet::of(&metrics, &rows, &counted);
+        assert_eq!(
+            sheet.text(9, None),
+            "FUNCTION    WALL  CALLS\n\
+             h         9.0 us      2\n\
+             f         5.0 us      1\n"
+        );
+        assert!(
+            sheet
+                .text(1, None)
+                .ends_with("# 1 of 2 functions; more with --limit\n")
+        );
+        assert_eq!(sheet.csv(""), "h,,9000,2\nf,,5000,1\n");
+        assert_eq!(Sheet::titles(&metrics), "function,module,wall,calls\n");
+        assert!(sheet.notes(true).starts_with("# 2 calls ended with a jump"));
+        assert!(sheet.notes(false).ends_with("# missed 3\n"));
+        assert_eq!(sheet.objects()[0]["metrics"]["wall"], 9000);
+        assert_eq!(sheet.objects()[1]["cpu_ns"], 5000);
+    }
+
+    #[test]
+    fn intervals_are_differences() {
+        let now = counted();
+        let mut before = counted();
+        before.times[2] = Time {
+            calls: 1,
+            cpu_ns: 4_000,
+            inside: 7,
+            ..Time::default()
+        };
+        before.rest = [8_000, 0, 1];
+        let since = now.since(&before);
+        assert_eq!(since.rest, [10_000, 0, 2]);
+        assert_eq!((since.times[2].calls, since.times[2].cpu_ns), (1, 5_000));
+        assert_eq!((since.times[0].calls, since.times[2].inside), (0, 0));
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is done where a call of a function begins and where it ends: a few instructions, which the
+ * engine inlines in copies.
+ *
+ * Why the sums are right:
+ *
+ * 1. Of a call that began at b and ended at e, the time is e - b. So the sum of all ends less the
+ *    sum of all beginnings is the time of all calls that have ended. Calls inside each other are
+ *    one time: only the first beginning and the last end of them count (depth).
+ * 2. A call that has not ended is in `depth`. Who reads adds the time of reading for it.
+ * 3. A task's record has how long the task was blocked, and how long it was runnable and did not
+ *    run. Both stand still while it runs, so they are read at a call's beginning and end in the way
+ *    in which the counter is. The difference is what the call had of them. The rest of its time the
+ *    task ran. So wall = cpu + blocked + runnable is an identity, not a measurement.
+ * 4. A record has one writer: the task, or what runs at its level on a CPU. A preempted task goes
+ *    on with the record that it has read, which is its own on each CPU. If it is preempted between
+ *    the level and the record it reads that of the CPU on which it goes on. What interrupts it is
+ *    at another level, and has another record. In between stand only the few instructions on the
+ *    way into an interrupt and out of it, where the level is not raised. They end before the
+ *    interrupted code goes on. Each change is one instruction, so none is lost.
+ * 5. A beginning and its end are at one level (store/level.h), and of one task. Of a function where
+ *    they are not, the end is a stray, or ends another call of its, and the beginning is one that
+ *    never ends: both are shown.
+ * 6. Of a function that is one instruction, beginning and end are one place, and no time.
+ * 7. Counters of processors are the same: jifl_moment_is_steady, and the kernel has not found them
+ *    apart (check_tsc_unstable).
+ *
+ * A place of the session has such a call where a probe has a counter, so tools/probe/tool.c says
+ * why each execution of it is counted once. Natively the handler of the breakpoint does the same
+ * in C. It is one level of NMI itself.
+ *
+ * Context: any.
+ */
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+#include <asm/msr.h>
+
+#include "../../kernel.h"
+#include "../../plant.h"
+#include "../probe/calls.h"
+#include "times.h"
+
+/* Each is one instruction. On x86 others see stores in their order. */
+#define jifl_times_add(cell, value)	\
+	asm volatile("addq %1, %0" : "+m" (cell) : "r" ((u64)(value)) : "memory", "cc")
+#define jifl_times_sub(cell, value)	\
+	asm volatile("subq %1, %0" : "+m" (cell) : "r" ((u64)(value)) : "memory", "cc")
+#define jifl_times_inc(cell)	\
+	asm volatile("incq %0" : "+m" (cell) : : "memory", "cc")
+#define jifl_times_inc32(cell)	\
+	asm volatile("incl %0" : "+m" (cell) : : "memory", "cc")
+
+static __always_inline bool jifl_times_is_0(const u32 *depth)
+{
+	bool is_0;
+
+	asm volatile("cmpl $0, %1" : "=@ccz" (is_0) : "m" (*depth) : "memory");
+	return is_0;
+}
+
+/* Less by one: is it 0 now? */
+static __always_inline bool jifl_times_dec(u32 *depth)
+{
+	bool is_0;
+
+	asm volatile("decl %1" : "=@ccz" (is_0), "+m" (*depth) : : "memory");
+	return is_0;
+}
+
+/* Whose rows code at this level writes on this CPU. */
+static __always_inline struct jifl_times_record *
+jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
+{
+	if (likely(!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET))))
+		return this_cpu_read(cpus->task);
+	return this_cpu_read(cpus->above[count >> HARDIRQ_SHIFT & (JIFL_TIMES_ABOVE - 1)]);
+}
+
+/* Who reads sees by calls that it has begun, and by depth that it is done. */
+static __always_inline void jifl_times_begin(struct jifl_times_record *r,
+					     struct jifl_times_row *row)
+{
+	jifl_times_inc(row->calls);
+	if (likely(jifl_times_is_0(&row->depth))) {
+		jifl_times_sub(row->wall, rdtsc());
+		jifl_times_sub(row->blocked, r->blocked);
+		jifl_times_sub(row->runnable, r->runnable);
+	}
+	jifl_times_inc32(row->depth);
+}
+
+/* Likewise by depth, and by `ended`. */
+static __always_inline void jifl_times_finish(struct jifl_times_record *r,
+					      struct jifl_times_row *row, u64 *ended)
+{
+	if (unlikely(jifl_times_is_0(&row->depth))) {
+		jifl_times_inc32(row->strays);
+		return;
+	}
+	if (likely(jifl_times_dec(&row->depth))) {
+		jifl_times_add(row->wall, rdtsc());
+		jifl_times_add(row->blocked, r->blocked);
+		jifl_times_add(row->runnable, r->runnable);
+	}
+	jifl_times_inc(*ended);
+}
+
+/* --- in copies: as short as an inlined function has to be ----------------------------------- */
+
+/* at: of the row, in a record. */
+static void jifl_times_enter(struct jifl_times_cpu __percpu *cpus, unsigned long at)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+
+	jifl_times_begin(r, (void *)r + at);
+}
+
+static void jifl_times_leave(struct jifl_times_cpu __percpu *cpus, unsigned long at)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish(r, row, &row->ended);
+}
+
+static void jifl_times_jump(struct jifl_times_cpu __percpu *cpus, unsigned long at)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish(r, row, &row->jumped);
+}
+
+/* The function is one instruction, with which it returns, or jumps. at: of the row's `calls`. */
+static void jifl_times_pass(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+			    unsigned long ended)
+{
+	void *r = jifl_times_here(cpus, preempt_count());
+
+	jifl_times_inc(*(u64 *)(r + at));
+	jifl_times_inc(*(u64 *)(r + ended));
+}
+
+/* --- natively ------------------------------------------------------------------------------- */
+
+/* In an int3 exception. */
+static void jifl_times_natively(const struct jifl_probe_call *call)
+{
+	const unsigned int own = NMI_OFFSET + HARDIRQ_OFFSET;
+	const struct jifl_times_place *place = container_of(call, struct jifl_times_place, call);
+	struct jifl_times_record *r = jifl_times_here(place->cpus, preempt_count() - own);
+	struct jifl_times_row *row = (void *)r + place->at;
+	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
+
+	if (!(place->action & JIFL_TIMES_ENTER)) {
+		jifl_times_finish(r, row, ended);
+	} else if (!(place->action & JIFL_TIMES_LEAVE)) {
+		jifl_times_begin(r, row);
+	} else {
+		jifl_times_inc(row->calls);
+		jifl_times_inc(*ended);
+	}
+}
+
+/* --- both ----------------------------------------------------------------------------------- */
+
+bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
+		     struct jifl_times_place *place)
+{
+	const bool jumps = splice->action & JIFL_TIMES_JUMP;
+	const bool passes = splice->action & JIFL_TIMES_ENTER && splice->action & JIFL_TIMES_LEAVE;
+	struct jifl_probe_call *call = &place->call;
+	struct ir_insert *ins = &call->insert;
+
+	if (!jifl_probe_decode(splice->address, &call->insn))
+		return false;
+	place->cpus = t->cpus;
+	place->at = offsetof(struct jifl_times_record, rows) +
+		    splice->target * sizeof(struct jifl_times_row);
+	place->action = splice->action;
+	call->natively = jifl_times_natively;
+	ins->kind = IR_INSERT_CALL;
+	ins->nargs = passes ? 3 : 2;
+	ins->args[0] = (unsigned long)place->cpus;
+	ins->args[1] = place->at;
+	if (passes) {
+		ins->fn = (unsigned long)jifl_times_pass;
+		ins->args[1] += offsetof(struct jifl_times_row, calls);
+		ins->args[2] = place->at + (jumps ? offsetof(struct jifl_times_row, jumped) :
+						    offsetof(struct jifl_times_row, ended));
+	} else if (splice->action & JIFL_TIMES_ENTER) {
+		ins->fn = (unsigned long)jifl_times_enter;
+	} else {
+		ins->fn = jumps ? (unsigned long)jifl_times_jump : (unsigned long)jifl_times_leave;
+	}
+	return !jifl_probe_guard(call);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the tool times share: how long functions run, in what state of their tasks. */
+#ifndef JIFL_HOST_TIMES_H
+#define JIFL_HOST_TIMES_H
+
+#include <linux/atomic.h>
+#include <linux/preempt.h>
+#include <linux/types.h>
+#include "../../../../include/uapi/jifl.h"
+#include "../probe/calls.h"
+
+struct jifl_session;
+struct jifl_splice;
+struct jifl_times;
+struct task_struct;
+
+/*
+ * What one task, or one CPU in softirqs, interrupts or NMIs, has of one function. The times are
+ * sums of the time stamp counter at ends, less that at beginnings: account.c.
+ */
+struct jifl_times_row {
+	u64 wall, blocked, runnable;
+	u64 calls;			/* that began */
+	u64 ended, jumped;		/* by a return, by a jump to another function */
+	u32 depth;			/* calls that have not ended */
+	u32 adopted;			/* calls that began before the session */
+	u32 strays;			/* ends without a beginning */
+	u32 died;			/* calls in which the task died */
+};
+
+/* Where a task is that does not run. */
+enum jifl_times_off {
+	JIFL_TIMES_RUNS = 0,
+	JIFL_TIMES_BLOCKED,		/* until it is woken: `woken` */
+	JIFL_TIMES_RUNNABLE,
+};
+
+/* All rows of a task, or of a CPU at one level. */
+struct jifl_times_record {
+	u64 blocked, runnable;		/* ticks, since the session began, until it last ran */
+	u64 out, woken;			/* when it ceased to run; when it was woken, 0: not yet */
+	u32 off;			/* enum jifl_times_off */
+	u32 switches;			/* odd while the scheduler's hook writes here */
+	const struct task_struct *task;	/* NULL: no task's */
+	u32 next;			/* of the free ones: index + 1 */
+	u32 used;			/* it is read */
+	u64 reserved;			/* rows are cache lines */
+	struct jifl_times_row rows[];
+};
+static_assert(sizeof(struct jifl_times_record) == 64 && sizeof(struct jifl_times_row) == 64);
+
+/* The bits of preempt_count() above those of softirqs: hard interrupts, then NMIs. */
+#define JIFL_TIMES_ABOVE	(1u << (HARDIRQ_BITS + NMI_BITS))
+
+/* The records that a CPU has beside those of tasks. */
+enum {
+	JIFL_TIMES_OWN_SOFTIRQ,
+	JIFL_TIMES_OWN_IRQ,
+	JIFL_TIMES_OWN_NMI,
+	JIFL_TIMES_OWN_DEAD,
+	JIFL_TIMES_OWN_SINK,
+	JIFL_TIMES_OWN,
+};
+
+/* Of one CPU, which alone writes it while it is online, with interrupts off. */
+struct jifl_times_cpu {
+	/* Whose rows code writes: the task's, or the sink. */
+	struct jifl_times_record *task;
+	/* The same above the level of tasks, by these bits; none is set: a softirq. */
+	struct jifl_times_record *above[JIFL_TIMES_ABOVE];
+	struct jifl_times_record *sink;	/* nobody reads it: of what the session is not about */
+	struct jifl_times_record *dead;	/* sums of tasks that have died on this CPU */
+	struct jifl_times_record *own;	/* the running task's, also before the session begins */
+	u32 first;			/* index of its own records */
+	bool frozen;
+};
+
+/* What is done at a place. */
+struct jifl_times_place {
+	struct jifl_probe_call call;
+	struct jifl_times_cpu __percpu *cpus;
+	unsigned long at;		/* of its function's row, in a record */
+	u32 action;			/* JIFL_TIMES_* */
+};
+
+/* Of a session: jifl_probe.times. */
+struct jifl_times {
+	struct jifl_session *session;
+	u32 nrows;			/* one for each target, in their order */
+	u32 nrecords;
+	u32 bits;			/* log 2 of places in `tasks` */
+	u32 hooked;			/* how many of the hooks are there */
+	size_t stride;			/* bytes of a record */
+	char *records;
+	/* A hash table (record.c): tasks, and the indices of their records. */
+	const struct task_struct **tasks;
+	u32 *indices;
+	atomic64_t free;		/* the first free record's index + 1; above, changes */
+	atomic64_t refused;		/* times that a task found no record */
+	/* Tasks that have died and had any row; those whose rows are the dead's. */
+	atomic64_t deaths, buried;
+	struct jifl_times_cpu __percpu *cpus;
+	struct jifl_times_place *places; /* in the order of the session's splices */
+	u64 begin, end;			/* ticks; 0: not yet */
+};
+
+static inline struct jifl_times_record *jifl_times_at(const struct jifl_times *t, u32 i)
+{
+	return (struct jifl_times_record *)(t->records + i * t->stride);
+}
+
+/* --- account.c ------------------------------------------------------------------------------ */
+
+/* Makes what is done at a place. false: there is no instruction that can be read. Sleeps. */
+bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
+		     struct jifl_times_place *place);
+
+/* --- record.c -------------------------------------------------------------------------------- */
+
+/* -ENOMEM. Sleeps. */
+int jifl_times_open_records(struct jifl_times *t);
+/* Nobody writes them any more. Sleeps. */
+void jifl_times_close_records(struct jifl_times *t);
+/* The task's record; NULL: it has none. Any context. */
+struct jifl_times_record *jifl_times_of(const struct jifl_times *t,
+					const struct task_struct *task);
+/* The next two: interrupts are off; record.c says whose tasks. NULL: there is no room. */
+struct jifl_times_record *jifl_times_make(struct jifl_times *t, const struct task_struct *task);
+/* The record's task does not write it any more. dead: of this CPU. */
+void jifl_times_bury(struct jifl_times *t, struct jifl_times_record *r,
+		     struct jifl_times_record *dead, u64 now);
+
+/* --- switch.c -------------------------------------------------------------------------------- */
+
+/* 0, or -errno after a line in the log: the tracepoints that it needs. At load. */
+int jifl_times_switch_init(void);
+/* Tasks have records from now on; they are not written yet. -ENOMEM. Sleeps. */
+int jifl_times_open_tasks(struct jifl_times *t);
+/* Also if opening failed. Sleeps. */
+void jifl_times_close_tasks(struct jifl_times *t);
+/* The session begins. The machine is stopped. */
+void jifl_times_lead(struct jifl_times *t);
+/* The task is in one call of the row more, since before. Likewise. */
+void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 row);
+/* From the return on nothing is counted. Sleeps. */
+void jifl_times_freeze(struct jifl_times *t);
+/* How long it has been in which state since it ceased to run, until now. */
+void jifl_times_was_off(const struct jifl_times_record *r, u64 now, u64 *blocked, u64 *runnable);
+
+/* --- sum.c ------------------------------------------------------------------------------------ */
+
+u64 jifl_times_ns(u64 ticks);
+/* The sums of a row. Sleeps. */
+void jifl_times_sum(const struct jifl_times *t, u32 row, struct jifl_time *sum);
+
+#endif

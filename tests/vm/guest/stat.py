@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Times of functions (jifl stat): each figure is between what is known to be less and to be more.
+
+usage: stat.py
+
+Clocks are read inside of what is measured, and around it. So no figure depends on how busy the
+machine is. Where tasks are inside for the whole session the time is known exactly.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from contexts import CONTEXTS, MODULE, call
+from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, state_of,
+                 status, wait_for)
+from probe import Graphs, Kprobes
+
+NS = 1_000_000_000
+
+
+def now():
+    """The clock that CLOCK_MONOTONIC is made of, without anybody's corrections: the counter's own rate."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def stat(*words):
+    return session(*words, "-f", "json", command="stat")
+
+
+def report_of(owner, name):
+    out, err = interrupt(owner)
+    same(f"{name}: exit status", owner.returncode, 0)
+    check(f"{name}: a report", out, err)
+    report = json.loads(out)
+    same(f"{name}: nothing is missed", (report["missed"], report["unwatched"]), (0, 0))
+    rows = {row["function"]: row for row in report["functions"]}
+    for row in rows.values():
+        same(f"{name}: {row['function']}: wall", row["wall_ns"], row["cpu_ns"] + row["blocked_ns"] + row["runnable_ns"])
+    return rows, report
+
+
+def between(name, least, got, most):
+    """The counter's rate and the clock's differ by less than a thousandth."""
+    check(name, least * 0.999 - 1000 <= got <= most * 1.001 + 1000, (least, got, most))
+
+
+class Reader:
+    """A process that reads from a pipe until it gets nothing, in the background."""
+
+    def __init__(self):
+        self.pipe, other = os.pipe()[::-1]
+        self.process = subprocess.Popen(["cat"], stdin=other, stdout=subprocess.DEVNULL)
+        os.close(other)
+        self.sleeps()
+
+    def sleeps(self):
+        """It is in its read, and does not run."""
+        where = Path(f"/proc/{self.process.pid}/wchan")
+        wait_for("the reader sleeps", lambda: state_of(self.process.pid) == "S" and "pipe" in where.read_text())
+
+    def end(self):
+        os.close(self.pipe)
+        self.process.wait()
+
+
+def blocked():
+    """A read waits until somebody writes: it is blocked from when it was seen asleep until the write, at least."""
+    reader = Reader()
+    owner = stat("fn:pipe_read", "-p", str(reader.process.pid))
+    rounds, least, most = 10, 0, 0
+    # The one that is in the middle ends here.
+    before = now()
+    os.write(reader.pipe, b"x")
+    for _ in range(rounds):
+        reader.sleeps()
+        seen = now()
+        time.sleep(0.05)
+        written = now()
+        os.write(reader.pipe, b"x")
+        least += written - seen
+    reader.sleeps()
+    rows, report = report_of(owner, "blocked")
+    most = now() - before + report["start_ns"] + NS
+    row = rows["pipe_read"]
+    same("blocked: calls", (row["calls"], row["adopted"], row["inside"]), (rounds + 1, 1, 1))
+    between("blocked: as long as nobody writes", least, row["blocked_ns"], most)
+    between("blocked: hardly anything else", 0, row["cpu_ns"], row["wall_ns"] - least)
+    reader.end()
+
+
+def all_the_time():
+    """Tasks that are inside from the beginning to the end: each has all of the time, blocked."""
+    readers = [Reader() for _ in range(4)]
+    owner = stat("fn:pipe_read", "-n", "cat")
+    time.sleep(0.5)
+    rows, report = report_of(owner, "inside")
+    row, elapsed = rows["pipe_read"], report["elapsed_ns"]
+    same("inside: calls", (row["calls"], row["adopted"], row["inside"], row["strays"]), (0, 4, 4, 0))
+    check("inside: blocked all the time", abs(row["blocked_ns"] - 4 * elapsed) <= 8, (row, elapsed))
+    same("inside: and nothing else", (row["cpu_ns"], row["runnable_ns"]), (0, 0))
+    check("inside: four of them", abs(row["metrics"]["concurrency"] - 4) < 1e-6, row)
+    for reader in readers:
+        reader.end()
+
+
+def runnable():
+    """Two tasks that share a processor run, together, no longer than there was time. The rest they wait."""
+    owner = stat("fn:vfs_read", "-n", "dd")
+    before = now()
+    both = [background("taskset", "1", "dd", "if=/dev/zero", "of=/dev/null", "bs=8M", "count=60") for _ in range(2)]
+    for one in both:
+        one.communicate()
+    took = now() - before
+    rows, _ = report_of(owner, "runnable")
+    row = rows["vfs_read"]
+    check("runnable: all reads", row["calls"] >= 120, row)
+    between("runnable: no more than a processor has", 1, row["cpu_ns"], took)
+    check("runnable: they wait for each other", row["runnable_ns"] > 0, row)
+
+
+def each_context():
+    """Calls in each context, of whom they are; calls inside calls are one time."""
+    for context, about in CONTEXTS.items():
+        name = about.get("function", "contexts_work")
+        if name in ("contexts_many", "contexts_wide", "contexts_tail"):
+            continue
+        owner = stat(f"fn:{name}")
+        before = now()
+        made = call(context)
+        most = now() - before
+        rows, report = report_of(owner, context)
+        row = rows[name]
+        same(f"{context}: calls", row["calls"], sum(made.values()))
+        same(f"{context}: all have ended", (row["inside"], row["adopted"], row["strays"], row["died"]), (0, 0, 0, 0))
+        # Not the sum over recursion: all of that is within one call of this process.
+        at_once = 1 if name == "contexts_recurse" else len(os.sched_getaffinity(0))
+        between(f"{context}: no longer than it took", 0, row["cpu_ns"], most * at_once)
+        check(f"{context}: it took its time", row["cpu_ns"] > 0, row)
+    for level in ("task", "softirq", "irq"):
+        owner = stat("fn:contexts_work", "--context", level)
+        made = {context: call(context) for context in ("task", "tasklet", "hrtimer", "ipi")}
+        rows, _ = report_of(owner, f"--context {level}")
+        calls = rows.get("contexts_work", {}).get("calls", 0)
+        same(f"--context {level}: calls", calls, sum(one[level] for one in made.values()))
+
+
+def sleeping():
+    """A function that sleeps; natively, too, as a kprobe before its places has it."""
+    graphs = Graphs("fn:contexts_sleep")
+    for natively in (False, True):
+        name = f"sleep, {'natively' if natively else 'in copies'}"
+        owner = stat("fn:contexts_sleep")
+        at = graphs.instructions("contexts_sleep")[2][0]
+        kprobes = Kprobes(f"contexts_sleep{at}") if natively else None
+        before = now()
+        made = sum(call("sleep").values())
+        most = now() - before
+        rows, _ = report_of(owner, name)
+        row = rows["contexts_sleep"]
+        same(f"{name}: calls", (row["calls"], row["inside"], row["strays"]), (made, 0, 0))
+        check(f"{name}: it was blocked", 0 < row["blocked_ns"] <= most * 1.001, (row, most))
+        if kprobes:
+            same(f"{name}: the kprobe's hits", sum(kprobes.hits().values()), made)
+            kprobes.clear()
+
+
+def deaths():
+    """Who dies inside is counted, and its time until then."""
+    owner = stat("fn:get_signal", "fn:pipe_read", "-n", "cat")
+    before = now()
+    for _ in range(3):
+        reader = Reader()
+        reader.process.send_signal(signal.SIGKILL)
+        reader.process.wait()
+        os.close(reader.pipe)
+    most = now() - before
+    rows, _ = report_of(owner, "deaths")
+    row = rows["get_signal"]
+    same("deaths: each is counted", (row["died"], row["inside"]), (3, 0))
+    between("deaths: until then", 0, row["wall_ns"], 3 * most)
+    # The read was given up before.
+    same("deaths: nobody died in the read", (rows["pipe_read"]["died"], rows["pipe_read"]["inside"]), (0, 0))
+
+
+def migration():
+    """A task that goes to another processor at each call."""
+    if os.cpu_count() < 2:
+        return
+    owner = stat("fn:sched_setaffinity", "fn:__x64_sys_sched_setaffinity", "-p", str(os.getpid()))
+    calls = 200
+    before = now()
+    for i in range(calls):
+        os.sched_setaffinity(0, {i % 2})
+    most = now() - before
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    rows, _ = report_of(owner, "migration")
+    for name, row in rows.items():
+        same(f"migration: calls of {name}", (row["calls"], row["inside"], row["strays"]), (calls + 1, 0, 0))
+        between(f"migration: time of {name}", 0, row["wall_ns"], most * 1.5)
+    inner, outer = (rows[name]["wall_ns"] for name in ("sched_setaffinity", "__x64_sys_sched_setaffinity"))
+    check("migration: what is inside takes less", 0 < inner < outer, rows)
+
+
+def threads():
+    """Threads that begin and end: their figures stay."""
+    owner = stat("fn:do_sys_openat2", "-p", str(os.getpid()))
+    calls, number = 50, 40
+
+    def work():
+        for _ in range(calls):
+            os.close(os.open("/dev/null", os.O_RDONLY))
+
+    before = now()
+    for _ in range(5):
+        them = [threading.Thread(target=work) for _ in range(number // 5)]
+        for one in them:
+            one.start()
+        for one in them:
+            one.join()
+    most = now() - before
+    rows, _ = report_of(owner, "threads")
+    row = rows["do_sys_openat2"]
+    check("threads: calls of all", row["calls"] >= calls * number and row["inside"] == 0, row)
+    between("threads: time of all", 0, row["cpu_ns"], most * os.cpu_count())
+
+
+def renamed():
+    """A task that gets the name that is asked for is looked at; it is not any more when it has another."""
+    owner = stat("fn:do_sys_openat2", "-n", "jifl-named")
+    own = Path("/proc/self/comm").read_text()
+    counts = {}
+    for name in ("jifl-named", own.strip(), "jifl-named"):
+        Path("/proc/self/comm").write_text(name)
+        time.sleep(0.02)  # comes to a processor anew
+        for _ in range(10):
+            os.close(os.open("/dev/null", os.O_RDONLY))
+        counts[name] = counts.get(name, 0) + 10
+        time.sleep(0.02)
+    Path("/proc/self/comm").write_text(own)
+    time.sleep(0.02)
+    rows, _ = report_of(owner, "renamed")
+    calls = rows["do_sys_openat2"]["calls"]
+    # Opening comm to be renamed: within the name once, and once more at its end.
+    same("renamed: calls under the name", calls, counts["jifl-named"] + 2)
+
+
+def intervals():
+    """Intervals add up to the report; the text forms have what was asked for."""
+    owner = session("calls,wall", "fn:do_sys_openat2", "-i", "100ms", "-f", "ndjson", "-p", str(os.getpid()), command="stat")
+    for _ in range(8):
+        time.sleep(0.05)
+        os.close(os.open("/dev/null", os.O_RDONLY))
+    out, _ = interrupt(owner)
+    *intervals, last = map(json.loads, out.splitlines())
+    check("intervals: several", len(intervals) >= 3, out)
+    rows = [row for one in intervals for row in one["interval"]]
+    report, = last["functions"]
+    for key in ("calls", "cpu_ns", "blocked_ns", "runnable_ns"):
+        same(f"intervals: {key}", sum(row[key] for row in rows), report[key])
+    csv = run("jifl", "stat", "calls,wall/calls", "fn:do_sys_openat2", "-f", "csv", "--", "cat", "/dev/null")
+    title, line = csv.stdout.splitlines()
+    same("csv: titles", title, "function,module,calls,wall/calls")
+    check("csv: a line", line.startswith("do_sys_openat2,,") and csv.returncode == 0, csv)
+    text = run("jifl", "stat", "fn:do_sys_openat2", "fn:vfs_write", "--", "cat", "/etc/hostname")
+    check("text", text.stdout.split("\n")[1].startswith("FUNCTION "), text.stdout)
+
+
+def many():
+    """Whole globs: what cannot be looked at is left out and said."""
+    owner = stat("fn:vfs_*", "fn:tcp_*", "--yes")
+    for _ in range(20):
+        os.listdir("/proc")
+    rows, report = report_of(owner, "many")
+    check("many: functions", len(rows) >= 5, list(rows))
+    figure("functions, and their start in ms", f"{len(rows)}, {report['start_ns'] // 1_000_000}")
+
+
+def refused():
+    """One line each, and the way out."""
+    for words, why in {
+        ("fn:no_such_function",): "no such function; the nearest are",
+        ("fn:do_exit",): "never returns",
+        ("cycles", "fn:vfs_read"): "a metric is calls, wall",
+        ("wall",): "name the functions",
+        ("fn:vfs_read%return",): "give fn:NAME",
+        ("fn:vfs_read", "-i", "1s", "-f", "json"): "give -f ndjson",
+        ("fn:*", "--yes"): "give narrower patterns",
+        ("fn:vfs_read", "-p", "999999"): "no process or thread",
+    }.items():
+        end = run("jifl", "stat", *words, "--for", "10ms")
+        check(f"refused: {' '.join(words)}", end.returncode and why in end.stderr and end.stderr.count("\n") == 1, end)
+
+
+def nothing_is_left():
+    owner = stat("fn:vfs_read", "fn:vfs_write", "fn:do_sys_openat2")
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.communicate()
+    wait_for("the session ends with its owner", lambda: status()["sessions"] == [])
+
+
+def stats():
+    mark = log_mark()
+    same("the module with the contexts", run("insmod", MODULE).returncode, 0)
+    for part in (blocked, all_the_time, runnable, each_context, sleeping, deaths, migration, threads, renamed, intervals, many, refused,
+                 nothing_is_left):
+        part()
+    same("no session is left", status()["sessions"], [])
+    same("the module of the contexts goes", run("rmmod", "jifl_contexts").returncode, 0)
+    same("the module has nothing to say", complaints(kernel_log(mark)), [])
+
+
+if __name__ == "__main__":
+    main(stats)
