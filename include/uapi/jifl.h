@@ -862,6 +862,7 @@ struct jifl_time {
 	__u64 cpu_ns;			/* the task ran */
 	__u64 blocked_ns;		/* it slept, until it was woken */
 	__u64 runnable_ns;		/* it had been woken, or preempted, and did not run yet */
+	__u64 elapsed_ns;		/* since the session began, when all this was read */
 };
 
 /*

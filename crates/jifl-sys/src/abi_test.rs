@@ -366,6 +366,7 @@ fn time_layout() -> Vec<(&'static str, usize, usize)> {
         ("cpu_ns", offset_of!(Time, cpu_ns), 8),
         ("blocked_ns", offset_of!(Time, blocked_ns), 8),
         ("runnable_ns", offset_of!(Time, runnable_ns), 8),
+        ("elapsed_ns", offset_of!(Time, elapsed_ns), 8),
         ("", 0, size_of::<Time>()),
     ]
 }

@@ -16,7 +16,7 @@ mod show;
 
 use cmd::{
     analyze, bench, branch, cfg, count, cover, diff, doctor, dump, generate, list, lock, mem,
-    merge, plugin, probe, prof, read, record, replace, report, stat, status, trace, vm, why,
+    merge, plugin, probe, prof, read, record, replace, report, stat, status, top, trace, vm, why,
 };
 use show::output;
 
@@ -51,6 +51,8 @@ enum Command {
     Probe(probe::ProbeArgs),
     /// Show how often functions are called, and how long tasks are in them
     Stat(stat::StatArgs),
+    /// Show live in which functions tasks are
+    Top(top::TopArgs),
     /// Show which way conditional branches go
     Branch(branch::BranchArgs),
     /// Show which locks system calls wait for, and which cmpxchg they retry
@@ -133,6 +135,7 @@ fn main() -> ExitCode {
         Command::Prof(args) => prof::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Stat(args) => stat::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Branch(args) => branch::run(&args),
         Command::Lock(args) => lock::run(&args),
         Command::Mem(args) => mem::run(&args),

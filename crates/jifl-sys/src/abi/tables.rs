@@ -322,6 +322,8 @@ pub struct Time {
     pub blocked_ns: u64,
     /// Nanoseconds that they could have run, and did not.
     pub runnable_ns: u64,
+    /// Nanoseconds since the session began, when all this was read.
+    pub elapsed_ns: u64,
 }
 
 // SAFETY: it is `struct jifl_time`, as the test of the ABI holds, of integers.

@@ -24,6 +24,7 @@ pub mod replace;
 pub mod report;
 pub mod stat;
 pub mod status;
+pub mod top;
 pub mod trace;
 pub mod vm;
 pub mod why;

@@ -306,12 +306,9 @@ impl Watch {
             words => targets::under(words, table, scope.yes)?,
         };
         for session in sessions.iter_mut() {
-            scope.set_filters(&mut session.start)?;
-            session.only = scope.only;
-            session.check_only()?;
             session.under.clone_from(&under);
             session.check_under()?;
-            session.adopt = scope.adopts(session)?;
+            scope.apply(session)?;
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
@@ -395,6 +392,23 @@ impl Scope {
     pub fn is_given(&self) -> bool {
         let is_made = !self.under.is_empty() || self.only || self.adopt || self.no_adopt;
         is_made || self.selects_tasks() || self.time.is_some() || self.warm.is_some()
+    }
+
+    /// Gives a session its filters, and says of it how functions run and who is taken over.
+    ///
+    /// # Errors
+    /// A filter cannot be, or the session's kind does not go with the options.
+    pub fn apply(&self, session: &mut Session) -> Result<(), Failure> {
+        self.set_filters(&mut session.start)?;
+        session.only = self.only;
+        session.check_only()?;
+        session.adopt = self.adopts(session)?;
+        Ok(())
+    }
+
+    /// How long the session is to last, if that was said.
+    pub fn time(&self) -> Option<Duration> {
+        self.time
     }
 
     /// Does it leave out tasks?

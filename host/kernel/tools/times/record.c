@@ -91,6 +91,14 @@ struct jifl_times_record *jifl_times_of(const struct jifl_times *t,
 	return at < 0 ? NULL : jifl_times_at(t, READ_ONCE(t->indices[at]));
 }
 
+static void jifl_times_raise(struct jifl_times *t, u32 index)
+{
+	int high = atomic_read(&t->high);
+
+	while (high <= (int)index && !atomic_try_cmpxchg(&t->high, &high, index + 1))
+		;
+}
+
 static bool jifl_times_take_place(struct jifl_times *t, u32 at)
 {
 	return !READ_ONCE(t->tasks[at]) && !cmpxchg(&t->tasks[at], NULL, JIFL_TIMES_TAKEN);
@@ -108,6 +116,7 @@ struct jifl_times_record *jifl_times_make(struct jifl_times *t, const struct tas
 		memset(r, 0, sizeof(*r));
 		r->task = task;
 		t->indices[at] = jifl_times_index(t, r);
+		jifl_times_raise(t, t->indices[at]);
 		smp_store_release(&r->used, 1);
 		smp_store_release(&t->tasks[at], task);
 		return r;
@@ -210,6 +219,7 @@ int jifl_times_open_records(struct jifl_times *t)
 	for (i = own; i < t->nrecords - 1; i++)
 		jifl_times_at(t, i)->next = i + 2;
 	atomic64_set(&t->free, own + 1);
+	atomic_set(&t->high, own);
 	return 0;
 }
 

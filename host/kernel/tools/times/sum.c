@@ -50,8 +50,11 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
 	};
 }
 
-/* The row as it is at one moment; and, if a call has not ended, with its time until then. */
-static bool jifl_times_try(const struct jifl_times *t, const struct jifl_times_record *r, u32 i,
+/*
+ * The row as it is at one moment; and, if a call has not ended, with its time until `then`, or
+ * until its task has last begun or ceased to run.
+ */
+static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then,
 			   struct jifl_times_row *row)
 {
 	const struct jifl_times_row *from = &r->rows[i];
@@ -60,8 +63,8 @@ static bool jifl_times_try(const struct jifl_times *t, const struct jifl_times_r
 	u64 blocked, runnable, now;
 
 	smp_rmb();
-	/* Not one for all: waits that have ended since would be longer than the time. */
-	now = t->end ?: rdtsc();
+	/* Waits that have ended since then are in the sums. */
+	now = max(then, READ_ONCE(r->out));
 	*row = jifl_times_numbers(from);
 	smp_rmb();
 	row->wall = READ_ONCE(from->wall) + (row->depth ? now : 0);
@@ -76,13 +79,13 @@ static bool jifl_times_try(const struct jifl_times *t, const struct jifl_times_r
 	       !memcmp(&row->calls, &again.calls, sizeof(again) - offsetof(typeof(again), calls));
 }
 
-static void jifl_times_read(const struct jifl_times *t, const struct jifl_times_record *r, u32 i,
+static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then,
 			    struct jifl_times_row *row)
 {
 	u32 tries;
 
 	for (tries = 0; tries < JIFL_TIMES_TRIES; tries++) {
-		if (jifl_times_try(t, r, i, row))
+		if (jifl_times_try(r, i, then, row))
 			return;
 		if (tries < JIFL_TIMES_SPINS)
 			cpu_relax();
@@ -104,17 +107,19 @@ u64 jifl_times_ns(u64 ticks)
 
 static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_time *sum)
 {
+	const u64 then = t->end ?: rdtsc();
 	u64 wall = 0, blocked = 0, runnable = 0;
 	u32 n;
 
 	memset(sum, 0, sizeof(*sum));
-	for (n = 0; n < t->nrecords; n++) {
+	sum->elapsed_ns = jifl_times_ns(then - t->begin);
+	for (n = 0; n < (u32)atomic_read(&t->high); n++) {
 		const struct jifl_times_record *r = jifl_times_at(t, n);
 		struct jifl_times_row row;
 
 		if (!smp_load_acquire(&r->used))
 			continue;
-		jifl_times_read(t, r, i, &row);
+		jifl_times_read(r, i, then, &row);
 		wall += row.wall;
 		blocked += row.blocked;
 		runnable += row.runnable;

@@ -102,6 +102,7 @@ static void jifl_times_on(struct jifl_times_record *r, u64 now)
 	smp_wmb();
 	WRITE_ONCE(r->blocked, r->blocked + blocked);
 	WRITE_ONCE(r->runnable, r->runnable + runnable);
+	WRITE_ONCE(r->out, now);
 	WRITE_ONCE(r->off, JIFL_TIMES_RUNS);
 	smp_wmb();
 	WRITE_ONCE(r->switches, r->switches + 1);

@@ -38,7 +38,7 @@ enum jifl_times_off {
 /* All rows of a task, or of a CPU at one level. */
 struct jifl_times_record {
 	u64 blocked, runnable;		/* ticks, since the session began, until it last ran */
-	u64 out, woken;			/* when it ceased to run; when it was woken, 0: not yet */
+	u64 out, woken;			/* when it ceased, or began, to run; was woken, 0: not yet */
 	u32 off;			/* enum jifl_times_off */
 	u32 switches;			/* odd while the scheduler's hook writes here */
 	const struct task_struct *task;	/* NULL: no task's */
@@ -88,6 +88,7 @@ struct jifl_times {
 	struct jifl_session *session;
 	u32 nrows;			/* one for each target, in their order */
 	u32 nrecords;
+	atomic_t high;			/* all records from here on were never used */
 	u32 bits;			/* log 2 of places in `tasks` */
 	u32 hooked;			/* how many of the hooks are there */
 	size_t stride;			/* bytes of a record */

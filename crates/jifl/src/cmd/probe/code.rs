@@ -2,7 +2,7 @@
 //! The instructions of one function, and where it is left. Only the function's own bytes are read:
 //! the structure of the whole kernel takes much longer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use iced_x86::{
@@ -262,6 +262,13 @@ impl Code {
         let is_call = |one: &Instruction| one.flow_control() == FlowControl::Call;
         let all = self.instructions.iter().filter(|one| !is_call(one));
         all.filter_map(flow::direct).any(|to| to == address)
+    }
+
+    /// The functions that it calls directly, or jumps to, each once: where they begin.
+    pub fn callees(&self) -> Vec<u64> {
+        let all = self.instructions.iter().filter_map(flow::direct);
+        let all: BTreeSet<u64> = all.filter(|to| !self.holds(*to)).collect();
+        all.into_iter().collect()
     }
 
     /// Is it a branch on a condition whose ways can be told apart?

@@ -4,7 +4,7 @@
 
 mod bpf;
 mod census;
-mod code;
+pub mod code;
 mod groups;
 mod kprobe;
 mod live;
@@ -31,7 +31,7 @@ use serde::Serialize;
 use self::code::Parts;
 use self::groups::Groups;
 use self::live::{Live, Shape};
-use self::place::{Kernel, LeftOut, Places};
+use self::place::{Kernel, LeftOut, Manner, Places};
 use self::program::{Actions, Compiled};
 use self::records::{Records, Told};
 use self::sheet::{Cost, Recorded, Sheet};
@@ -185,12 +185,16 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     }
     let asked = args.actions.read(lines)?;
     args.check_format(asked.records())?;
-    let programs = args.actions.is_any();
-    let mut places = find(&words, args.vmlinux.clone(), args.yes, programs, &symbols)?;
+    let manner = Manner {
+        confirmed: args.yes,
+        programs: args.actions.is_any(),
+        lenient: false,
+    };
+    let mut places = find(&words, args.vmlinux.clone(), manner, &symbols)?;
     let sink = args.sink()?;
     let calls = Table::all();
     let mut session = Session::new(Kind::Probe, FLAG_ADOPT, std::mem::take(&mut places.targets));
-    settle(&mut session, &mut places, &words)?;
+    note_left_out(&settle(&mut session, &mut places, &words)?);
     if args.list {
         return list(args, &places, &session.targets, sink);
     }
@@ -450,11 +454,15 @@ fn told<'a>(
 }
 
 /// Takes out what the module has against functions that globs mean, and instructions of the
-/// kernel's own that forms mean. Says so.
+/// kernel's own that forms mean. What is to be said of it; empty: nothing.
 ///
 /// # Errors
 /// Nothing is left.
-pub fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Result<(), Failure> {
+pub fn settle(
+    session: &mut Session,
+    places: &mut Places,
+    words: &[Word],
+) -> Result<String, Failure> {
     let may_be_left_out = |target: &Target| match target {
         Target::Function(one) => one.may_be_left_out,
         Target::Syscall(_) => false,
@@ -515,10 +523,14 @@ pub fn settle(session: &mut Session, places: &mut Places, words: &[Word]) -> Res
             "nothing is left of what is to be probed: {text}"
         )));
     }
+    Ok(text)
+}
+
+/// Says on stderr what [`settle`] has left out.
+pub fn note_left_out(text: &str) {
     if !text.is_empty() {
         output::note(&format!("jifl: {text}"));
     }
-    Ok(())
 }
 
 /// How many instructions are left out, and why.
@@ -568,16 +580,14 @@ fn run_census(args: &ProbeArgs) -> Result<u8, Failure> {
     Ok(DONE)
 }
 
-/// The places in the running kernel, by these words, of which there is one at least. `yes`: there
-/// may be many. `programs`: they are to have programs, or what also sees registers.
+/// The places in the running kernel, by these words, of which there is one at least.
 ///
 /// # Errors
 /// As for [`place::select`], or the kernel's memory cannot be read.
 pub fn find(
     words: &[Word],
     vmlinux: Option<PathBuf>,
-    yes: bool,
-    programs: bool,
+    manner: Manner,
     symbols: &Symbols,
 ) -> Result<Places, Failure> {
     let functions = Functions::of_kernel();
@@ -591,7 +601,7 @@ pub fn find(
         source: source::Source::new(LinesArgs::of(vmlinux, None), symbols),
         names: OnceCell::new(),
     };
-    place::select(words, kernel, yes, programs)
+    place::select(words, kernel, manner)
 }
 
 #[cfg(test)]

@@ -61,6 +61,17 @@ pub struct Spot {
 /// Addresses of functions, by the reason why they are left out.
 pub type LeftOut = BTreeMap<&'static str, BTreeSet<u64>>;
 
+/// How words are taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// They may mean more places than people mean to ask for.
+    pub confirmed: bool,
+    /// The places have programs, or what else sees registers.
+    pub programs: bool,
+    /// What cannot be is left out, also if a word names it.
+    pub lenient: bool,
+}
+
 /// What is known of the running kernel.
 pub struct Kernel<'a> {
     /// Functions, with ftrace's sites.
@@ -537,25 +548,29 @@ fn check_number(number: usize, confirmed: bool, word: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// What these words mean in the running kernel. `confirmed`: they may mean more places than people
-/// mean to ask for. `programs`: the places have programs.
+/// What these words mean in the running kernel.
 ///
 /// # Errors
 /// One of them names no function or more than one, or no place that there is, or that a program can
 /// have; there are too many places.
-pub fn select(
-    words: &[Word],
-    mut kernel: Kernel<'_>,
-    confirmed: bool,
-    programs: bool,
-) -> Result<Places, Failure> {
+pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<Places, Failure> {
+    let Manner {
+        confirmed,
+        programs,
+        lenient,
+    } = manner;
     kernel.functions.need_addresses(&words[0].word)?;
     let mut left_out: LeftOut = BTreeMap::new();
     let mut functions: Vec<(Function, bool)> = Vec::new();
     let mut indices: HashMap<u64, usize> = HashMap::new();
     let mut found: Vec<(usize, Splice)> = Vec::new();
     for (index, word) in words.iter().enumerate() {
-        for mut one in kernel.found(word, &mut left_out, confirmed)? {
+        let found_here = match kernel.found(word, &mut left_out, confirmed) {
+            Err(_) if lenient => continue,
+            found_here => found_here?,
+        };
+        for mut one in found_here {
+            one.may_be_left_out |= lenient;
             if programs && let Err(failure) = kernel.behind_site(word, &mut one) {
                 if !one.may_be_left_out {
                     return Err(failure);

@@ -96,17 +96,18 @@ impl Metric {
         }
     }
 
-    /// Its value, of what was counted in so many nanoseconds.
-    pub fn of(&self, time: &Time, elapsed_ns: u64) -> Value {
+    /// Its value.
+    pub fn of(&self, time: &Time) -> Value {
+        let elapsed_ns = time.elapsed_ns;
         let Some(per) = self.per else {
             return match self.figure {
                 Figure::Calls => Value::Count(time.calls),
                 Figure::Concurrency => ratio(wall(time) as f64, elapsed_ns as f64),
-                figure => Value::Time(number(figure, time, elapsed_ns) as u64),
+                figure => Value::Time(number(figure, time) as u64),
             };
         };
-        let above = number(self.figure, time, elapsed_ns);
-        let below = number(per, time, elapsed_ns);
+        let above = number(self.figure, time);
+        let below = number(per, time);
         match (is_time(self.figure), per) {
             (true, Figure::Calls) if below > 0.0 => Value::Time((above / below) as u64),
             // Time in each second is a share.
@@ -126,15 +127,15 @@ fn is_time(figure: Figure) -> bool {
 }
 
 /// Times in nanoseconds.
-fn number(figure: Figure, time: &Time, elapsed_ns: u64) -> f64 {
+fn number(figure: Figure, time: &Time) -> f64 {
     match figure {
         Figure::Calls => time.calls as f64,
         Figure::Wall => wall(time) as f64,
         Figure::Cpu => time.cpu_ns as f64,
         Figure::Blocked => time.blocked_ns as f64,
         Figure::Runnable => time.runnable_ns as f64,
-        Figure::Concurrency => wall(time) as f64 / elapsed_ns.max(1) as f64,
-        Figure::Elapsed => elapsed_ns as f64,
+        Figure::Concurrency => wall(time) as f64 / time.elapsed_ns.max(1) as f64,
+        Figure::Elapsed => time.elapsed_ns as f64,
     }
 }
 
@@ -187,11 +188,12 @@ mod tests {
             cpu_ns: 1_000,
             blocked_ns: 6_000,
             runnable_ns: 1_000,
+            elapsed_ns: 16_000,
             ..Time::default()
         };
         let shown = |words: &str| -> Vec<String> {
             let all = Metric::list(words).unwrap();
-            all.iter().map(|one| one.of(&time, 16_000).text()).collect()
+            all.iter().map(|one| one.of(&time).text()).collect()
         };
         assert_eq!(
             shown("calls,wall,cpu,blocked,runnable,concurrency"),
@@ -202,7 +204,7 @@ mod tests {
             ["2.0 us", "0.750", "250,000", "0.500", "8.000"]
         );
         let none = Metric::list("wall/calls").unwrap();
-        assert_eq!(none[0].of(&Time::default(), 5), Value::None);
+        assert_eq!(none[0].of(&Time::default()), Value::None);
     }
 
     #[test]

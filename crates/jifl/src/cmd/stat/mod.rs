@@ -3,8 +3,8 @@
 //! or runnable.
 
 mod live;
-mod metric;
-mod sheet;
+pub mod metric;
+pub mod sheet;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use self::sheet::{Counted, Row, Sheet};
 use crate::base::duration;
 use crate::base::exit::Failure;
 use crate::cmd::count::Context;
-use crate::cmd::probe::place::Places;
+use crate::cmd::probe::place::{Manner, Places};
 use crate::cmd::probe::word::Word;
-use crate::cmd::probe::{find, settle};
+use crate::cmd::probe::{find, note_left_out, settle};
 use crate::expr::At;
 use crate::kernel::pattern::Pattern;
 use crate::kernel::symbols::Symbols;
@@ -110,9 +110,16 @@ pub fn run(args: &StatArgs) -> Result<u8, Failure> {
         ));
     }
     let (metrics, words) = read(&args.words)?;
-    let (session, rows) = session(args, &words)?;
+    let levels = args.context.iter().fold(0, |all, one| all | one.bit());
+    let manner = Manner {
+        confirmed: args.yes,
+        programs: true,
+        lenient: false,
+    };
+    let looked = session(&words, manner, levels)?;
+    note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
-    observe(args, &metrics, &rows, session, sink)
+    observe(args, &metrics, &looked.rows, looked.session, sink)
 }
 
 /// The metrics, and for each function, or glob of functions, the words for its beginning and its
@@ -127,22 +134,34 @@ fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<Word>), Failure> {
             all?.concat()
         }
     };
-    let mut both = Vec::new();
-    for word in functions {
-        let name = function(word)?;
-        both.push(Word::parse(&name)?);
-        both.push(Word::parse(&format!("{name}%return"))?);
-    }
-    if both.is_empty() {
+    let names: Vec<String> = functions
+        .into_iter()
+        .map(|word| function(word))
+        .collect::<Result<_, _>>()?;
+    if names.is_empty() {
         return Err(Failure::usage(
             "name the functions: fn:NAME, fn:GLOB, mod:NAME",
         ));
     }
-    Ok((metrics, both))
+    Ok((metrics, both(&names)?))
+}
+
+/// Of functions, `fn:NAME`, the words for their beginnings and their ends.
+///
+/// # Errors
+/// One of them is no name.
+pub fn both(names: &[String]) -> Result<Vec<Word>, Failure> {
+    let words = names
+        .iter()
+        .flat_map(|name| [name.clone(), format!("{name}%return")]);
+    words.map(|word| Word::parse(&word)).collect()
 }
 
 /// The same functions as a word for places has them.
-fn function(word: &str) -> Result<String, Failure> {
+///
+/// # Errors
+/// It is no function, glob or module.
+pub fn function(word: &str) -> Result<String, Failure> {
     let refused = || Failure::usage(format!("{word}: give fn:NAME, fn:GLOB or mod:NAME"));
     if let Some(module) = word.strip_prefix("mod:") {
         return match module.is_empty() {
@@ -157,10 +176,24 @@ fn function(word: &str) -> Result<String, Failure> {
     }
 }
 
-/// The session, and the functions that it is about.
-fn session(args: &StatArgs, words: &[Word]) -> Result<(Session, Vec<Row>), Failure> {
+/// What is looked at.
+pub struct Looked {
+    /// The session.
+    pub session: Session,
+    /// The functions that it is about.
+    pub rows: Vec<Row>,
+    /// What of the words is left out; empty: nothing.
+    pub left_out: String,
+}
+
+/// The session about these functions. `words`: two for each function or glob, as
+/// [`both`] makes them.
+///
+/// # Errors
+/// They mean no function that can be looked at, or too many.
+pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Failure> {
     let symbols = Symbols::of_kernel();
-    let mut places = find(words, None, args.yes, true, &symbols)?;
+    let mut places = find(words, None, manner, &symbols)?;
     let targets = std::mem::take(&mut places.targets);
     if targets.len() > FUNCTIONS_MAX {
         return Err(Failure::usage(format!(
@@ -170,7 +203,7 @@ fn session(args: &StatArgs, words: &[Word]) -> Result<(Session, Vec<Row>), Failu
         )));
     }
     let mut session = Session::new(Kind::Times, 0, targets);
-    settle(&mut session, &mut places, words)?;
+    let left_out = settle(&mut session, &mut places, words)?;
     let whole = whole(&mut places, words);
     let rows: Vec<Row> = (session.targets.iter().enumerate())
         .filter(|(target, _)| whole.contains(target))
@@ -179,17 +212,21 @@ fn session(args: &StatArgs, words: &[Word]) -> Result<(Session, Vec<Row>), Failu
             Some(Row {
                 function: function.name.clone(),
                 module: function.module.as_ref().map(ToString::to_string),
+                address: function.address,
                 target,
             })
         })
         .collect();
-    let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     if levels != 0 {
         session.start.filters |= FILTER_LEVELS;
         session.start.levels = levels;
     }
     session.splices = places.splices;
-    Ok((session, rows))
+    Ok(Looked {
+        session,
+        rows,
+        left_out,
+    })
 }
 
 /// Says of each place what it is, and takes out the places of functions that have no beginning, or
@@ -220,7 +257,10 @@ fn whole(places: &mut Places, words: &[Word]) -> BTreeSet<usize> {
 }
 
 /// Reads what was counted until now.
-fn counted(door: &impl Door) -> Result<Counted, Failure> {
+///
+/// # Errors
+/// The module does not tell it.
+pub fn counted(door: &impl Door) -> Result<Counted, Failure> {
     let (times, rest) = table::read::<Time>(door, "reading the times")?;
     Ok(Counted { times, rest })
 }

@@ -11,19 +11,23 @@ use crate::show::table::table_within;
 use crate::show::text::{csv, grouped};
 
 /// A function that is looked at.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// Its name.
     pub function: String,
     /// Its module; `None`: the kernel.
     pub module: Option<String>,
+    /// Where it begins.
+    #[serde(skip)]
+    pub address: u64,
     /// Which target it is.
     #[serde(skip)]
     pub target: usize,
 }
 
 impl Row {
-    fn shown(&self) -> String {
+    /// `name`, `name [module]`
+    pub fn shown(&self) -> String {
         match &self.module {
             Some(module) => format!("{} [{module}]", self.function),
             None => self.function.clone(),
@@ -56,6 +60,7 @@ impl Counted {
                 cpu_ns: now.cpu_ns.saturating_sub(then.cpu_ns),
                 blocked_ns: now.blocked_ns.saturating_sub(then.blocked_ns),
                 runnable_ns: now.runnable_ns.saturating_sub(then.runnable_ns),
+                elapsed_ns: now.elapsed_ns.saturating_sub(then.elapsed_ns),
             }
         };
         let each = self.rest.iter().zip(&before.rest);
@@ -69,7 +74,8 @@ impl Counted {
         }
     }
 
-    fn elapsed(&self) -> u64 {
+    /// Nanoseconds, when all rows were read.
+    pub fn elapsed(&self) -> u64 {
         self.rest[TIMES_ELAPSED]
     }
 }
@@ -87,7 +93,7 @@ impl<'a> Sheet<'a> {
         let time = |row: &Row| counted.times.get(row.target).copied().unwrap_or_default();
         let mut rows: Vec<_> = rows.iter().map(|row| (row, time(row))).collect();
         rows.retain(|(_, time)| time.calls + time.adopted + wall(time) + time.strays > 0);
-        let weight = |time: &Time| metrics[0].of(time, counted.elapsed()).weight();
+        let weight = |time: &Time| metrics[0].of(time).weight();
         rows.sort_by(|(a, x), (b, y)| {
             let by_weight = weight(y).total_cmp(&weight(x));
             by_weight.then_with(|| a.function.cmp(&b.function))
@@ -121,8 +127,7 @@ impl<'a> Sheet<'a> {
 
     fn values(&self, time: &Time) -> impl Iterator<Item = super::metric::Value> + '_ {
         let time = *time;
-        let elapsed = self.counted.elapsed();
-        self.metrics.iter().map(move |one| one.of(&time, elapsed))
+        self.metrics.iter().map(move |one| one.of(&time))
     }
 
     /// A line for each row. `before`: cells in front of each.
@@ -170,6 +175,7 @@ impl<'a> Sheet<'a> {
                 ("died", time.died),
                 ("jumped", time.jumped),
                 ("strays", time.strays),
+                ("elapsed_ns", time.elapsed_ns),
             ] {
                 put(name, number.into());
             }
@@ -226,6 +232,7 @@ mod tests {
         Row {
             function: function.into(),
             module: None,
+            address: 0,
             target,
         }
     }

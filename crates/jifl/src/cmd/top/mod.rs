@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `jifl top`: the functions in which tasks are, live, on a terminal.
+
+mod app;
+mod columns;
+mod draw;
+mod roots;
+
+use std::env;
+use std::fs;
+use std::io::{IsTerminal, Read};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use jifl_sys::device::{Device, Door};
+use jifl_sys::os;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use self::app::{App, Asked, Key};
+use crate::base::duration;
+use crate::base::exit::{DONE, Failure};
+use crate::cmd::probe::place::Manner;
+use crate::cmd::stat::{Looked, both, counted, session};
+use crate::kernel::syscalls::Table;
+use crate::session::device;
+use crate::session::measure;
+use crate::session::scope::{Scope, Tasks};
+
+/// Arguments of `jifl top`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+FUNCTION is fn:NAME, fn:GLOB, mod:NAME or sys:NAME: the function that a system call runs. Without
+one, some forty functions are looked at in which tasks commonly are.
+
+j and k move, Enter shows what a function calls, Backspace goes back, s orders by the next column,
+/ filters, f chooses columns, + and - change the interval, p pauses, [ and ] step back and forth, b
+compares with the interval that is shown, c writes the screen to a file, ? shows all this, q quits.
+
+Examples:
+  jifl top
+  jifl top -p 1234
+  jifl top 'sys:*' --yes
+  jifl top 'fn:ext4_*' -i 500ms")]
+pub struct TopArgs {
+    /// What to look at
+    #[arg(value_name = "FUNCTION")]
+    functions: Vec<String>,
+    /// The first interval: 1s, 500ms
+    #[arg(short, long, default_value = "1s", value_name = "TIME", value_parser = duration::parse)]
+    interval: Duration,
+    /// Go on although more than 1,000 places are meant
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    tasks: Tasks,
+}
+
+/// Runs the command; the result is the exit status.
+///
+/// # Errors
+/// There is no terminal, or the session is refused.
+pub fn run(args: &TopArgs) -> Result<u8, Failure> {
+    if args.tasks.begins() {
+        return Err(Failure::usage(
+            "top watches what runs: give `jifl stat ... -- CMD` the command, or -p its process",
+        ));
+    }
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "top needs a terminal; `jifl stat FUNCTION... -i 1s` shows the same as text",
+        ));
+    }
+    let names = roots::names(&args.functions)?;
+    let title = match args.functions.as_slice() {
+        [] => "where tasks commonly are".to_owned(),
+        words => words.join(" "),
+    };
+    let interrupt = os::catch_interrupts()
+        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+    interrupt
+        .set_nonblocking(true)
+        .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
+    let scope = args.tasks.scope();
+    let mut top = Top {
+        terminal: ratatui::init(),
+        interrupt,
+        end: scope.time().map(|time| Instant::now() + time),
+        scope,
+        yes: args.yes,
+        utf8: is_utf8(),
+        period: args.interval,
+    };
+    let ended = top.look(&names, title, args.functions.is_empty());
+    ratatui::restore();
+    ended.map(|_| DONE)
+}
+
+/// Does the terminal show more than ASCII?
+fn is_utf8() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let first = names
+        .iter()
+        .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    first.is_some_and(|value| {
+        let value = value.to_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    })
+}
+
+/// The terminal, and what does not change while functions are looked at.
+struct Top {
+    terminal: DefaultTerminal,
+    interrupt: UnixStream,
+    end: Option<Instant>,
+    scope: Scope,
+    yes: bool,
+    utf8: bool,
+    period: Duration,
+}
+
+/// Why functions are not looked at any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Quit,
+    Up,
+}
+
+impl Top {
+    /// Looks at functions. What is looked at already stays so meanwhile.
+    fn look(&mut self, names: &[String], title: String, lenient: bool) -> Result<Left, Failure> {
+        self.say(&format!("jifl top {title}: setting up"))?;
+        let manner = Manner {
+            confirmed: self.yes,
+            programs: true,
+            lenient,
+        };
+        let Looked {
+            mut session,
+            rows,
+            left_out,
+        } = session(&both(names)?, manner, 0)?;
+        let below = roots::below(&rows)?;
+        self.scope.apply(&mut session)?;
+        let door = device::open()?;
+        let calls = Table::all();
+        let mut app = App::new(title, rows, self.period);
+        app.message = left_out;
+        let (_, left) = measure::measure(&door, session, &calls, |_| {
+            loop {
+                match self.watch(&door, &mut app)? {
+                    Asked::Down(row) => {
+                        let name = row.shown();
+                        let names = &below[&row.address];
+                        if names.is_empty() {
+                            app.message = format!("{name} calls no function directly");
+                            continue;
+                        }
+                        match self.look(names, format!("below {name}"), true) {
+                            Ok(Left::Quit) => return Ok(Left::Quit),
+                            Ok(Left::Up) => {}
+                            Err(failure) => app.message = failure.message,
+                        }
+                    }
+                    Asked::Up => return Ok(Left::Up),
+                    _ => return Ok::<Left, Failure>(Left::Quit),
+                }
+            }
+        })?;
+        left
+    }
+
+    fn failed(error: &std::io::Error) -> Failure {
+        Failure::failed(format!("the terminal: {error}"))
+    }
+
+    /// A line, while nothing else can be shown.
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let drawn = self.terminal.draw(|frame| {
+            let area = frame.area();
+            frame.render_widget(text, area);
+        });
+        drawn.map(|_| ()).map_err(|error| Top::failed(&error))
+    }
+
+    fn draw(&mut self, app: &mut App) -> Result<String, Failure> {
+        let utf8 = self.utf8;
+        let drawn = self.terminal.draw(|frame| draw::draw(frame, app, utf8));
+        let drawn = drawn.map_err(|error| Top::failed(&error))?;
+        Ok(draw::text(drawn.buffer))
+    }
+
+    /// Shows intervals until something is asked for that is not done here.
+    fn watch(&mut self, door: &Device, app: &mut App) -> Result<Asked, Failure> {
+        let mut next = Instant::now() + app.period;
+        let mut screen = self.draw(app)?;
+        loop {
+            let now = Instant::now();
+            if self.end.is_some_and(|end| now >= end) || self.is_interrupted() || has_ended(door) {
+                return Ok(Asked::Quit);
+            }
+            if now >= next {
+                app.take(counted(door)?);
+                next = now + app.period;
+                screen = self.draw(app)?;
+            }
+            let wait = next
+                .saturating_duration_since(now)
+                .min(Duration::from_millis(200));
+            if !event::poll(wait).map_err(|error| Top::failed(&error))? {
+                continue;
+            }
+            let asked = match event::read().map_err(|error| Top::failed(&error))? {
+                Event::Key(pressed) if pressed.kind != KeyEventKind::Release => {
+                    let control = pressed.modifiers.contains(KeyModifiers::CONTROL);
+                    match key(pressed.code) {
+                        Some(Key::Char('c')) if control => Asked::Quit,
+                        Some(key) => app.key(key),
+                        None => Asked::Nothing,
+                    }
+                }
+                _ => Asked::Nothing,
+            };
+            self.period = app.period;
+            next = next.min(Instant::now() + app.period);
+            match asked {
+                Asked::Nothing => {}
+                Asked::Copy => app.message = copy(&screen),
+                asked => return Ok(asked),
+            }
+            screen = self.draw(app)?;
+        }
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.interrupt.read(&mut [0; 1]).is_ok()
+    }
+}
+
+/// Has somebody else ended the session?
+fn has_ended(door: &Device) -> bool {
+    let Some(fd) = door.poll_fd() else {
+        return false;
+    };
+    let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    rustix::event::poll(&mut events, Some(&at_once)).is_ok() && !events[0].revents().is_empty()
+}
+
+/// Writes the screen to a file in the current directory. What there is to say.
+fn copy(screen: &str) -> String {
+    let path = format!("jifl-top-{}.txt", std::process::id());
+    match fs::write(&path, screen) {
+        Ok(()) => format!("written to {path}"),
+        Err(error) => format!("{path}: {error}"),
+    }
+}
+
+fn key(code: KeyCode) -> Option<Key> {
+    Some(match code {
+        KeyCode::Char(letter) => Key::Char(letter),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::parse::check;
+
+    #[test]
+    fn the_documented_lines_parse() {
+        check::<TopArgs>(
+            &["", "-p 1234", "sys:* --yes", "fn:ext4_* -i 500ms"],
+            &["-i 0", "-f json"],
+        );
+    }
+}
