@@ -285,6 +285,7 @@ def refused():
     for words, why in {
         ("fn:no_such_function",): "no such function; the nearest are",
         ("fn:do_exit",): "never returns",
+        ("fn:do_exit*",): "none of 1 functions returns",
         ("cycles", "fn:vfs_read"): "a metric is calls, wall",
         ("wall",): "name the functions",
         ("fn:vfs_read%return",): "give fn:NAME",

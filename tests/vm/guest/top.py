@@ -153,7 +153,7 @@ def at_once():
     screen = Screen("fn:pipe_read")
     screen.shows("running", r"^pipe_read")
     same("detached", run("jifl", "detach").returncode, 0)
-    screen.ends("detached")
+    screen.ends("detached", 4)
     screen = Screen("fn:pipe_read")
     screen.shows("running", r"^pipe_read")
     pids = run("pgrep", "-x", "jifl").stdout.split()

@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+/// A hundred years: what is longer is a mistake, and sums of times stay in range.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// Parses `5s`, `100ms`, `10us`, `2m`, `1h`, `1.5s`, or a plain number of seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let split = text
@@ -27,8 +30,8 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .map_err(|_| "a duration is a number and a unit, such as 5s".to_owned())?;
     Duration::try_from_secs_f64(number * scale)
         .ok()
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "a duration is more than nothing".to_owned())
+        .filter(|duration| !duration.is_zero() && *duration <= LONGEST)
+        .ok_or_else(|| "a duration is more than nothing, and at most 100 years".to_owned())
 }
 
 /// Three digits and a unit: `41 ms`.
@@ -60,7 +63,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "5 s", "-1s", "0s", "1e9", "5d", "1.2.3"] {
+        for text in ["", "s", "5 s", "-1s", "0s", "1e9", "5d", "1.2.3", "876001h"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

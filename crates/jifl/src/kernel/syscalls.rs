@@ -92,7 +92,7 @@ impl Table {
 }
 
 /// The handler's name, if it differs from the call's (arch/x86/entry/syscalls/syscall_64.tbl).
-fn handler(call: &str) -> &str {
+pub fn handler(call: &str) -> &str {
     match call {
         "stat" => "newstat",
         "fstat" => "newfstat",

@@ -4,8 +4,9 @@
  * has it: a task's place is one of JIFL_TIMES_WINDOW from its hash on.
  *
  * 1. A record is made by the CPU that switches its task in, or for the task that runs on it, or
- *    with the machine stopped. It is buried by the CPU that switches its task away. So of one task
- *    only one CPU does either at a time.
+ *    with the machine stopped. It is buried by the CPU that switches its task away for the last
+ *    time. So of one task only one CPU does either at a time, and nobody is in a change of a record
+ *    that is buried.
  * 2. Others search without a lock: who wakes a task. A place has the task's address when its index
  *    is written. A task whose record is being buried does not sleep, so nobody wakes it.
  * 3. A buried record's rows are added to those of the CPU's dead. The records of the dead have one

@@ -37,7 +37,8 @@
 /* Is no call of it being written? The order of reading is that of writing, the other way round. */
 static bool jifl_times_is_whole(const struct jifl_times_row *row)
 {
-	return row->calls + row->adopted == row->ended + row->jumped + row->depth + row->died;
+	return (u32)(row->calls + row->adopted - row->ended - row->jumped - row->died) ==
+	       row->depth;
 }
 
 static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *from)
@@ -51,10 +52,11 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
 }
 
 /*
- * The row as it is at one moment; and, if a call has not ended, with its time until `then`, or
- * until its task has last begun or ceased to run.
+ * The row as it is at one moment; and, if a call has not ended, with its time until now. For a task
+ * that does not run that is `then`, so that all of these have the same time. ended: the session has,
+ * at that time.
  */
-static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then,
+static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then, bool ended,
 			   struct jifl_times_row *row)
 {
 	const struct jifl_times_row *from = &r->rows[i];
@@ -63,8 +65,8 @@ static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then,
 	u64 blocked, runnable, now;
 
 	smp_rmb();
-	/* Waits that have ended since then are in the sums. */
-	now = max(then, READ_ONCE(r->out));
+	/* Waits that have ended since then are in the sums, and so are calls that have begun. */
+	now = r->off || ended ? max(then, READ_ONCE(r->out)) : rdtsc();
 	*row = jifl_times_numbers(from);
 	smp_rmb();
 	row->wall = READ_ONCE(from->wall) + (row->depth ? now : 0);
@@ -79,13 +81,13 @@ static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then,
 	       !memcmp(&row->calls, &again.calls, sizeof(again) - offsetof(typeof(again), calls));
 }
 
-static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then,
+static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then, bool ended,
 			    struct jifl_times_row *row)
 {
 	u32 tries;
 
 	for (tries = 0; tries < JIFL_TIMES_TRIES; tries++) {
-		if (jifl_times_try(r, i, then, row))
+		if (jifl_times_try(r, i, then, ended, row))
 			return;
 		if (tries < JIFL_TIMES_SPINS)
 			cpu_relax();
@@ -100,7 +102,7 @@ static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then,
 u64 jifl_times_ns(u64 ticks)
 {
 	/* A sum of differences between processors may be a little below 0. */
-	if (-ticks < (u64)tsc_khz)
+	if ((s64)ticks < 0)
 		return 0;
 	return mul_u64_u64_div_u64(ticks, NSEC_PER_MSEC, tsc_khz);
 }
@@ -119,7 +121,7 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 
 		if (!smp_load_acquire(&r->used))
 			continue;
-		jifl_times_read(r, i, then, &row);
+		jifl_times_read(r, i, then, t->end, &row);
 		wall += row.wall;
 		blocked += row.blocked;
 		runnable += row.runnable;

@@ -60,12 +60,11 @@ static struct jifl_times_record *jifl_times_whose(struct jifl_times *t, struct t
 
 	if (!f->mask || jifl_filter_match_task(f, task))
 		return r ?: jifl_times_make(t, task) ?: cpu->sink;
-	/* Calls that were counted when they began are counted to their end. */
-	if (r && jifl_times_is_inside_any(t, r))
-		return r;
-	if (r)
-		jifl_times_bury(t, r, cpu->dead, rdtsc());
-	return cpu->sink;
+	/*
+	 * Calls that were counted when they began are counted to their end. If it is in none the
+	 * task keeps its record all the same: it may have been preempted in a change of it.
+	 */
+	return r && jifl_times_is_inside_any(t, r) ? r : cpu->sink;
 }
 
 /* --- the hooks ------------------------------------------------------------------------------ */

@@ -72,11 +72,12 @@ static int jifl_times_open(struct jifl_session *s, u64 *busy_session)
 
 	if (!jifl_moment_is_steady() || check_tsc_unstable())
 		return -ENODEV;
-	if (s->ntargets > JIFL_TIMES_ROWS_MAX)
-		return -E2BIG;
+	/* First: it tells of each place whether it can be, also if these are too many functions. */
 	ret = jifl_probe_open(s, busy_session);
 	if (ret)
 		return ret;
+	if (s->ntargets > JIFL_TIMES_ROWS_MAX)
+		return -E2BIG;
 	p = s->tool_data;
 	t = JIFL_ALLOC(kzalloc(sizeof(*t), GFP_KERNEL));
 	p->times = t;

@@ -554,6 +554,7 @@ fn check_number(number: usize, confirmed: bool, word: Option<&str>) -> Result<()
 /// One of them names no function or more than one, or no place that there is, or that a program can
 /// have; there are too many places.
 pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<Places, Failure> {
+    let mut last_failure = None;
     let Manner {
         confirmed,
         programs,
@@ -566,7 +567,10 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
     let mut found: Vec<(usize, Splice)> = Vec::new();
     for (index, word) in words.iter().enumerate() {
         let found_here = match kernel.found(word, &mut left_out, confirmed) {
-            Err(_) if lenient => continue,
+            Err(failure) if lenient => {
+                last_failure = Some(failure);
+                continue;
+            }
             found_here => found_here?,
         };
         for mut one in found_here {
@@ -595,6 +599,9 @@ pub fn select(words: &[Word], mut kernel: Kernel<'_>, manner: Manner) -> Result<
                 found.push((index, splice));
             }
         }
+    }
+    if let (true, Some(failure)) = (found.is_empty(), last_failure) {
+        return Err(failure);
     }
     let place = |splice: &Splice| (splice.address, splice.where_);
     let mut splices: Vec<Splice> = found.iter().map(|(_, splice)| *splice).collect();

@@ -109,7 +109,7 @@ impl<'a, D: Door> Live<'a, D> {
     }
 
     fn write(&self, state: &mut State) -> Result<(), Failure> {
-        let now = super::counted(self.door)?;
+        let now = super::counted(self.door)?.not_below(&state.last);
         let since = now.since(&state.last);
         let is_first = state.last.times.is_empty();
         let sheet = Sheet::of(self.metrics, self.rows, &since);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use jifl_sys::abi::{FILTER_LEVELS, Kind, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE, Time};
+use jifl_sys::abi::{FILTER_LEVELS, Kind, Splice, TIMES_ENTER, TIMES_JUMP, TIMES_LEAVE, Time};
 use jifl_sys::device::Door;
 use serde_json::{Value as Json, json};
 
@@ -32,6 +32,7 @@ use crate::session::device;
 use crate::session::measure::Session;
 use crate::session::scope::{self, Outcome, Tasks};
 use crate::session::table;
+use crate::session::targets::Target;
 use crate::show::output::{self, Sink, width};
 use crate::show::text::{self, grouped};
 
@@ -194,29 +195,40 @@ pub struct Looked {
 pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Failure> {
     let symbols = Symbols::of_kernel();
     let mut places = find(words, None, manner, &symbols)?;
-    let targets = std::mem::take(&mut places.targets);
-    if targets.len() > FUNCTIONS_MAX {
+    let all = places.targets.len();
+    whole(&mut places, words);
+    places.targets = with_places(std::mem::take(&mut places.targets), &mut places.splices);
+    let endless = all - places.targets.len();
+    if places.targets.len() > FUNCTIONS_MAX {
         return Err(Failure::usage(format!(
             "these are {} functions, and a session has at most {}: give narrower patterns",
-            grouped(targets.len() as u64),
+            grouped(places.targets.len() as u64),
             grouped(FUNCTIONS_MAX as u64)
         )));
     }
+    let why = format!("{endless} functions are left out: they never return, or begin in a loop");
+    if places.targets.is_empty() {
+        return Err(Failure::usage(why));
+    }
+    let targets = std::mem::take(&mut places.targets);
     let mut session = Session::new(Kind::Times, 0, targets);
-    let left_out = settle(&mut session, &mut places, words)?;
-    let whole = whole(&mut places, words);
-    let rows: Vec<Row> = (session.targets.iter().enumerate())
-        .filter(|(target, _)| whole.contains(target))
-        .filter_map(|(target, one)| {
-            let function = one.function()?;
-            Some(Row {
-                function: function.name.clone(),
-                module: function.module.as_ref().map(ToString::to_string),
-                address: function.address,
-                target,
-            })
+    let mut left_out = settle(&mut session, &mut places, words)?;
+    if endless > 0 {
+        let before = if left_out.is_empty() { "" } else { "; " };
+        left_out += before;
+        left_out += &why;
+    }
+    session.targets = with_places(session.targets, &mut places.splices);
+    let row = |(target, one): (usize, &Target)| {
+        let function = one.function()?;
+        Some(Row {
+            function: function.name.clone(),
+            module: function.module.as_ref().map(ToString::to_string),
+            address: function.address,
+            target,
         })
-        .collect();
+    };
+    let rows = session.targets.iter().enumerate().filter_map(row).collect();
     if levels != 0 {
         session.start.filters |= FILTER_LEVELS;
         session.start.levels = levels;
@@ -229,9 +241,20 @@ pub fn session(words: &[Word], manner: Manner, levels: u32) -> Result<Looked, Fa
     })
 }
 
+/// The targets that have places; these name them by their new numbers.
+fn with_places(targets: Vec<Target>, splices: &mut [Splice]) -> Vec<Target> {
+    let having: BTreeSet<u32> = splices.iter().map(|splice| splice.target).collect();
+    for splice in splices {
+        splice.target = having.range(..splice.target).count() as u32;
+    }
+    let all = targets.into_iter().zip(0..);
+    let kept = all.filter(|(_, number)| having.contains(number));
+    kept.map(|(target, _)| target).collect()
+}
+
 /// Says of each place what it is, and takes out the places of functions that have no beginning, or
-/// no end, among them. The rest.
-fn whole(places: &mut Places, words: &[Word]) -> BTreeSet<usize> {
+/// no end, among them.
+fn whole(places: &mut Places, words: &[Word]) {
     let mut actions = vec![0; places.splices.len()];
     for of_word in places.of_words.iter().take(words.len()).step_by(2) {
         of_word.iter().for_each(|at| actions[*at] |= TIMES_ENTER);
@@ -253,7 +276,6 @@ fn whole(places: &mut Places, words: &[Word]) -> BTreeSet<usize> {
         splice.action = action;
     }
     places.keep(|splice| whole.contains(&(splice.target as usize)));
-    whole
 }
 
 /// Reads what was counted until now.
@@ -337,7 +359,6 @@ mod tests {
     use crate::base::parse::check;
     use crate::cmd::probe::place::Spot;
     use crate::expr::At;
-    use jifl_sys::abi::Splice;
 
     #[test]
     fn the_documented_lines_parse() {
@@ -405,7 +426,9 @@ mod tests {
             of_words: vec![vec![0, 2, 4], vec![1, 3, 4]],
             ..Places::default()
         };
-        assert_eq!(whole(&mut places, &words), BTreeSet::from([0, 3]));
+        whole(&mut places, &words);
+        let targets: Vec<u32> = places.splices.iter().map(|one| one.target).collect();
+        assert_eq!(targets, [0, 0, 3]);
         let actions: Vec<u32> = places.splices.iter().map(|one| one.action).collect();
         assert_eq!(
             actions,

@@ -45,6 +45,18 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// The same, and nothing less than at an earlier moment: a reading may lack a function's times
+    /// for once (host/kernel/tools/times/sum.c).
+    pub fn not_below(mut self, before: &Counted) -> Counted {
+        for (now, then) in self.times.iter_mut().zip(&before.times) {
+            now.cpu_ns = now.cpu_ns.max(then.cpu_ns);
+            now.blocked_ns = now.blocked_ns.max(then.blocked_ns);
+            now.runnable_ns = now.runnable_ns.max(then.runnable_ns);
+            now.calls = now.calls.max(then.calls);
+        }
+        self
+    }
+
     /// What was counted since another moment. Who is inside is inside now.
     pub fn since(&self, before: &Counted) -> Counted {
         let nothing = Time::default();

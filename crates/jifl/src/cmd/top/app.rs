@@ -14,8 +14,8 @@ const KEPT: usize = 600;
 /// Intervals of a curve.
 pub const CURVE: usize = 12;
 /// The shortest and the longest interval.
-const SHORTEST: Duration = Duration::from_millis(125);
-const LONGEST: Duration = Duration::from_secs(64);
+pub const SHORTEST: Duration = Duration::from_millis(125);
+pub const LONGEST: Duration = Duration::from_secs(64);
 
 /// A key, as far as it means anything here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub enum Asked {
     Down(Row),
     /// Back to what was looked at before.
     Up,
+    /// Nothing: somebody else has ended the session.
+    Ended,
     /// To write the screen to a file.
     Copy,
 }
@@ -134,6 +136,7 @@ impl App {
 
     /// An interval is over: all that was counted until now.
     pub fn take(&mut self, now: Counted) {
+        let now = now.not_below(&self.total);
         let counted = now.since(&self.total);
         let until_ns = now.elapsed();
         self.total = now;
@@ -186,8 +189,7 @@ impl App {
 
     /// What a column has of a row; less what the baseline has, if there is one.
     pub fn value(&self, column: &Column, counted: &Counted, row: &Row) -> Option<f64> {
-        let of =
-            |counted: &Counted| (column.of)(&App::time(counted, row), &App::time(&self.total, row));
+        let of = |counted: &Counted| (column.of)(&App::time(counted, row));
         let value = of(counted)?;
         match &self.baseline {
             Some(baseline) => Some(value - of(baseline)?),
@@ -206,7 +208,7 @@ impl App {
         let samples = self.samples.range(first..=last);
         let value = |sample: &Sample| {
             let time = App::time(&sample.counted, row);
-            (column.of)(&time, &time).unwrap_or(0.0)
+            (column.of)(&time).unwrap_or(0.0)
         };
         samples.map(value).collect()
     }

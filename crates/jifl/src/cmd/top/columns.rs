@@ -17,8 +17,8 @@ pub struct Column {
     pub usual: bool,
     /// What it means.
     pub about: &'static str,
-    /// Its figure, of what was counted in an interval, and in all. `None`: there is none.
-    pub of: fn(&Time, &Time) -> Option<f64>,
+    /// Its figure, of what was counted in an interval. `None`: there is none.
+    pub of: fn(&Time) -> Option<f64>,
     /// The figure's text.
     pub text: fn(f64) -> String,
 }
@@ -49,7 +49,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 8,
         usual: true,
         about: "tasks inside, on average",
-        of: |now, _| share(wall(now), now),
+        of: |now| share(wall(now), now),
         text: number,
     },
     Column {
@@ -57,7 +57,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 9,
         usual: true,
         about: "calls that began, by the second",
-        of: |now, _| share(now.calls, now).map(|rate| rate * 1e9),
+        of: |now| share(now.calls, now).map(|rate| rate * 1e9),
         text: whole,
     },
     Column {
@@ -65,7 +65,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 7,
         usual: true,
         about: "of CONC, tasks that run",
-        of: |now, _| share(now.cpu_ns, now),
+        of: |now| share(now.cpu_ns, now),
         text: number,
     },
     Column {
@@ -73,7 +73,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 8,
         usual: true,
         about: "of CONC, tasks that sleep",
-        of: |now, _| share(now.blocked_ns, now),
+        of: |now| share(now.blocked_ns, now),
         text: number,
     },
     Column {
@@ -81,7 +81,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 7,
         usual: true,
         about: "of CONC, tasks that could run and do not",
-        of: |now, _| share(now.runnable_ns, now),
+        of: |now| share(now.runnable_ns, now),
         text: number,
     },
     Column {
@@ -89,15 +89,15 @@ pub const COLUMNS: [Column; 8] = [
         width: 9,
         usual: true,
         about: "time from a call's beginning to its end",
-        of: |now, _| (now.calls > 0).then(|| wall(now) as f64 / now.calls as f64),
+        of: |now| (now.calls > 0).then(|| wall(now) as f64 / now.calls as f64),
         text: time,
     },
     Column {
         title: "CALLS",
         width: 11,
         usual: false,
-        about: "calls since the session began",
-        of: |_, all| Some(all.calls as f64),
+        about: "calls that began in the interval",
+        of: |now| Some(now.calls as f64),
         text: whole,
     },
     Column {
@@ -105,7 +105,7 @@ pub const COLUMNS: [Column; 8] = [
         width: 7,
         usual: false,
         about: "calls that have not ended",
-        of: |now, _| Some(now.inside as f64),
+        of: |now| Some(now.inside as f64),
         text: whole,
     },
 ];

@@ -19,15 +19,16 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use self::app::{App, Asked, Key};
+use self::app::{App, Asked, Key, LONGEST, SHORTEST};
 use crate::base::duration;
-use crate::base::exit::{DONE, Failure};
+use crate::base::exit::{DONE, Failure, LIMIT};
 use crate::cmd::probe::place::Manner;
 use crate::cmd::stat::{Looked, both, counted, session};
 use crate::kernel::syscalls::Table;
 use crate::session::device;
 use crate::session::measure;
 use crate::session::scope::{Scope, Tasks};
+use crate::show::output;
 
 /// Arguments of `jifl top`.
 #[derive(Debug, Args)]
@@ -87,15 +88,19 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
     let mut top = Top {
         terminal: ratatui::init(),
         interrupt,
-        end: scope.time().map(|time| Instant::now() + time),
+        end: None,
         scope,
         yes: args.yes,
         utf8: is_utf8(),
-        period: args.interval,
+        period: args.interval.clamp(SHORTEST, LONGEST),
     };
     let ended = top.look(&names, title, args.functions.is_empty());
     ratatui::restore();
-    ended.map(|_| DONE)
+    if ended? != Left::Ended {
+        return Ok(DONE);
+    }
+    output::note("jifl: the session was ended from outside");
+    Ok(LIMIT)
 }
 
 /// Does the terminal show more than ASCII?
@@ -126,6 +131,7 @@ struct Top {
 enum Left {
     Quit,
     Up,
+    Ended,
 }
 
 impl Top {
@@ -149,6 +155,8 @@ impl Top {
         let mut app = App::new(title, rows, self.period);
         app.message = left_out;
         let (_, left) = measure::measure(&door, session, &calls, |_| {
+            let time = self.scope.time();
+            self.end = self.end.or_else(|| time.map(|time| Instant::now() + time));
             loop {
                 match self.watch(&door, &mut app)? {
                     Asked::Down(row) => {
@@ -161,10 +169,14 @@ impl Top {
                         match self.look(names, format!("below {name}"), true) {
                             Ok(Left::Quit) => return Ok(Left::Quit),
                             Ok(Left::Up) => {}
+                            Ok(Left::Ended) => {
+                                app.message = format!("the session below {name} was ended");
+                            }
                             Err(failure) => app.message = failure.message,
                         }
                     }
                     Asked::Up => return Ok(Left::Up),
+                    Asked::Ended => return Ok(Left::Ended),
                     _ => return Ok::<Left, Failure>(Left::Quit),
                 }
             }
@@ -198,8 +210,11 @@ impl Top {
         let mut screen = self.draw(app)?;
         loop {
             let now = Instant::now();
-            if self.end.is_some_and(|end| now >= end) || self.is_interrupted() || has_ended(door) {
+            if self.end.is_some_and(|end| now >= end) || self.is_interrupted() {
                 return Ok(Asked::Quit);
+            }
+            if has_ended(door) {
+                return Ok(Asked::Ended);
             }
             if now >= next {
                 app.take(counted(door)?);

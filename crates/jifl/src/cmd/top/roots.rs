@@ -12,6 +12,7 @@ use crate::cmd::stat::sheet::Row;
 use crate::kernel::functions::Functions;
 use crate::kernel::memory::Kcore;
 use crate::kernel::symbols::Symbols;
+use crate::kernel::syscalls;
 
 /// Where tasks spend the kernel's time, if nothing else is asked for: what system calls, faults and
 /// softirqs lead to, and where tasks wait. Those that a kernel does not have are left out.
@@ -68,7 +69,7 @@ pub fn names(words: &[String]) -> Result<Vec<String>, Failure> {
         return Ok(USUAL.map(|name| format!("fn:{name}")).to_vec());
     }
     let name = |word: &String| match word.strip_prefix("sys:") {
-        Some(call) => function(&format!("fn:__x64_sys_{call}")),
+        Some(call) => function(&format!("fn:__x64_sys_{}", syscalls::handler(call))),
         None => function(word),
     };
     words.iter().map(name).collect()
@@ -102,10 +103,15 @@ mod tests {
 
     #[test]
     fn system_calls_are_their_functions() {
-        let words = ["sys:read", "fn:vfs_*", "mod:ext4"].map(str::to_owned);
+        let words = ["sys:read", "sys:stat", "fn:vfs_*", "mod:ext4"].map(str::to_owned);
         assert_eq!(
             names(&words).unwrap(),
-            ["fn:__x64_sys_read", "fn:vfs_*", "fn:*@ext4"]
+            [
+                "fn:__x64_sys_read",
+                "fn:__x64_sys_newstat",
+                "fn:vfs_*",
+                "fn:*@ext4"
+            ]
         );
         assert_eq!(names(&[]).unwrap().len(), USUAL.len());
         assert!(names(&["irq:3".into()]).is_err());
