@@ -23,6 +23,10 @@ FUNCTIONS = [["fn:vfs_*"], ["fn:do_wait*", "fn:pipe_read", "fn:schedule_timeout"
              ["softirq:*", "fn:hrtimer_interrupt", "fn:irq_work_run"], ["fn:rb_*", "fn:clear_page_*", "fn:strn*"],
              ["fn:kmem_cache_*", "fn:*wake_up*", "--yes"], ["fn:ksys_*", "fn:rcu_*", "--only"]]
 
+# How long they take is measured. All of them are called all the time, and some in interrupts, too.
+TIMED = [["fn:vfs_*"], ["fn:do_wait*", "fn:pipe_*", "fn:schedule_timeout"], ["fn:hrtimer_interrupt", "fn:irq_work_run"],
+         ["fn:kmem_cache_alloc*", "fn:kmem_cache_free", "fn:_raw_spin_lock", "fn:_raw_spin_unlock"]]
+
 
 def start_load():
     """The workers by the files that stop them."""
@@ -42,13 +46,13 @@ def stop_load(workers):
 
 def for_a_while(chance, words):
     """The command ends the session by itself."""
-    end = run("jifl", "count", *words, "--for", f"{chance.randrange(10, 90)}ms", "-o", "/tmp/churn")
+    end = run("jifl", *words, "--for", f"{chance.randrange(10, 90)}ms", "-o", "/tmp/churn")
     return end.returncode == 0, end
 
 
 def begin(chance, words):
     """A command whose session runs, or is about to."""
-    owner = background("jifl", "count", *words, "-o", "/tmp/churn")
+    owner = background("jifl", *words, "-o", "/tmp/churn")
     time.sleep(chance.uniform(0, 0.15))
     return owner
 
@@ -92,15 +96,25 @@ def quick(chance, words):
 WAYS = [for_a_while, for_a_while, killed, killed, killed, interrupted, detached, quick]
 
 
+def session(chance):
+    """The words of a command."""
+    targets = chance.choice([TARGETS, TARGETS, FUNCTIONS, FUNCTIONS, TIMED])
+    words = chance.choice(targets)
+    if targets is TIMED:
+        return ["stat", *words]
+    what = chance.choice(["insn", "insn", "block", "call", "none"])
+    # No call of a thread that is inside begins.
+    if (what, words[0]) == ("call", "kthread:*"):
+        what = "block"
+    return ["count", what, *words]
+
+
 def with_sessions(rounds, seed):
     chance = random.Random(seed)
     longest = 0
     for i in range(rounds):
         way = chance.choice(WAYS)
-        words = [chance.choice(["insn", "insn", "block", "call", "none"]), *chance.choice(chance.choice([TARGETS, FUNCTIONS]))]
-        # No call of a thread that is inside begins.
-        if words[:2] == ["call", "kthread:*"]:
-            words[0] = "block"
+        words = session(chance)
         start = time.monotonic()
         good, what = way(chance, words)
         if not good:

@@ -53,8 +53,8 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
 
 /*
  * The row as it is at one moment; and, if a call has not ended, with its time until now. For a task
- * that does not run that is `then`, so that all of these have the same time. ended: the session has,
- * at that time.
+ * that does not run that is `then`, so that all of these have the same time. ended: the session is,
+ * since then.
  */
 static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then, bool ended,
 			   struct jifl_times_row *row)

@@ -38,7 +38,7 @@ enum jifl_times_off {
 /* All rows of a task, or of a CPU at one level. */
 struct jifl_times_record {
 	u64 blocked, runnable;		/* ticks, since the session began, until it last ran */
-	u64 out, woken;			/* when it ceased, or began, to run; was woken, 0: not yet */
+	u64 out, woken;			/* when it ceased, or began, to run; was woken, or 0 */
 	u32 off;			/* enum jifl_times_off */
 	u32 switches;			/* odd while the scheduler's hook writes here */
 	const struct task_struct *task;	/* NULL: no task's */
