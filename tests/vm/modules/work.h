@@ -24,7 +24,8 @@ struct context {
 	atomic_long_t wrong;
 };
 
-static bool is_right(const struct context *context, u64 seed)
+/* Part of its callers: tests name the function that calls contexts_work. */
+static __always_inline bool is_right(const struct context *context, u64 seed)
 {
 	if (context->checks)
 		return contexts_check(seed) == (seed & 1 ? -EAGAIN : 0);
