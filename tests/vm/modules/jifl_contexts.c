@@ -208,12 +208,17 @@ static int run_irq_work(struct context *context, unsigned int n)
 	return 0;
 }
 
-static void ipi_function(void *fired)
+static noinline void ipi_function(void *fired)
 {
-	if (!in_hardirq() && num_online_cpus() > 1)
-		return;
 	fire();
 	*(bool *)fired = true;
+}
+
+/* In an idle task ipi_function is not called: no call of that is missed then. */
+static void ipi_asked(void *fired)
+{
+	if (in_hardirq() || num_online_cpus() == 1)
+		ipi_function(fired);
 }
 
 /*
@@ -230,7 +235,7 @@ static int run_ipi(struct context *context, unsigned int n)
 	while (n) {
 		bool fired = false;
 
-		smp_call_function_single(cpu, ipi_function, &fired, 1);
+		smp_call_function_single(cpu, ipi_asked, &fired, 1);
 		if (fired)
 			n -= FIRE;
 		else
