@@ -5,23 +5,6 @@
 
 #include <linux/version.h>
 
-#ifndef __ASSEMBLY__
-#include <linux/sched.h>
-
-/*
- * Of a task that is in a state in which it sleeps, and does not run: is it to run all the same?
- * From 6.12 on one that sleeps may stay on its run queue for a while (sched_delayed).
- */
-static inline bool jifl_current_waits_to_run(const struct task_struct *task)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
-	return READ_ONCE(task->on_rq) && !task->se.sched_delayed;
-#else
-	return READ_ONCE(task->on_rq);
-#endif
-}
-#endif
-
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 
 #define JIFL_HOT_TASK		0	/* offsetof(struct pcpu_hot, current_task) */

@@ -34,7 +34,7 @@
 #define JIFL_TIMES_TRIES	500
 #define JIFL_TIMES_SPINS	100
 
-/* Is no call of it being written? The order of reading is that of writing, the other way round. */
+/* Is no call of it being written? */
 static bool jifl_times_is_whole(const struct jifl_times_row *row)
 {
 	return (u32)(row->calls + row->adopted - row->ended - row->jumped - row->died) ==

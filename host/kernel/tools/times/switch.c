@@ -36,7 +36,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
-#include "../../compat/current.h"
+#include "../../compat/runqueue.h"
 #include "../../call/whose.h"
 #include "../../session/filter.h"
 #include "times.h"
@@ -80,8 +80,7 @@ static void jifl_times_off(struct jifl_times_record *r, u64 now, bool runnable)
 	WRITE_ONCE(r->switches, r->switches + 1);
 }
 
-void jifl_times_was_off(const struct jifl_times_record *r, u64 now, u64 *blocked,
-			       u64 *runnable)
+void jifl_times_was_off(const struct jifl_times_record *r, u64 now, u64 *blocked, u64 *runnable)
 {
 	const u64 out = min(r->out, now), woken = clamp(r->woken ?: now, out, now);
 
@@ -310,7 +309,7 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 	/* It has not run since the hooks are there. */
 	if (!r->out) {
 		r->out = t->begin;
-		r->off = READ_ONCE(task->__state) && !jifl_current_waits_to_run(task) ?
+		r->off = READ_ONCE(task->__state) && !jifl_runqueue_has(task) ?
 			 JIFL_TIMES_BLOCKED : JIFL_TIMES_RUNNABLE;
 	}
 	to->adopted++;
