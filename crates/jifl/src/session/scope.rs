@@ -32,24 +32,11 @@ use crate::session::report::Report;
 use crate::session::targets;
 use crate::show::output;
 
-/// Options that select tasks and duration.
+/// Options that select tasks, duration and functions.
 #[derive(Debug, Default, Args)]
 pub struct Scope {
-    /// Only this process, with all its threads
-    #[arg(short, long, value_name = "PID")]
-    pub pid: Option<i32>,
-    /// Only this thread
-    #[arg(short, long, value_name = "TID")]
-    tid: Option<i32>,
-    /// Only tasks of this command name, or of names that match a pattern: 'kworker/*'
-    #[arg(short = 'n', long = "name", value_name = "COMM")]
-    comm: Option<OsString>,
-    /// Only tasks in this cgroup or below it; relative to /sys/fs/cgroup
-    #[arg(long, value_name = "PATH")]
-    cgroup: Option<PathBuf>,
-    /// End after this time: 5s, 100ms, 2m
-    #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
-    time: Option<Duration>,
+    #[command(flatten)]
+    tasks: Tasks,
     /// Translate the blocks of this recording (`jifl record`) first, so that first calls are as
     /// fast as later ones
     #[arg(long, value_name = "FILE")]
@@ -71,9 +58,6 @@ pub struct Scope {
     /// Go on although a pattern matches more than 1,000 functions
     #[arg(short, long)]
     pub yes: bool,
-    /// Run this command, and count only it and its descendants
-    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
-    command: Vec<OsString>,
     /// The command only says how long: what all tasks do is counted.
     #[arg(skip)]
     everyone: bool,
@@ -94,18 +78,21 @@ impl Span {
     /// All tasks, for so long, in functions alone, those too that are inside at the start.
     pub fn scope(&self) -> Scope {
         Scope {
-            time: self.time,
+            tasks: Tasks {
+                time: self.time,
+                command: self.command.clone(),
+                ..Tasks::default()
+            },
             only: true,
             adopt: true,
-            command: self.command.clone(),
             everyone: true,
             ..Scope::default()
         }
     }
 }
 
-/// Options that select tasks and a duration, where functions run alone.
-#[derive(Debug, Args)]
+/// Options that select tasks and a duration.
+#[derive(Debug, Default, Clone, Args)]
 pub struct Tasks {
     /// Only this process, with all its threads
     #[arg(short, long, value_name = "PID")]
@@ -122,7 +109,7 @@ pub struct Tasks {
     /// End after this time: 5s, 100ms, 2m
     #[arg(long = "for", value_name = "TIME", value_parser = duration::parse)]
     time: Option<Duration>,
-    /// Run this command, and look only at it and its descendants
+    /// Run this command, and count only it and its descendants
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "tid"])]
     command: Vec<OsString>,
 }
@@ -136,13 +123,8 @@ impl Tasks {
     /// The same for a session about functions alone.
     pub fn scope(&self) -> Scope {
         Scope {
-            pid: self.pid,
-            tid: self.tid,
-            comm: self.comm.clone(),
-            cgroup: self.cgroup.clone(),
-            time: self.time,
+            tasks: self.clone(),
             only: true,
-            command: self.command.clone(),
             ..Scope::default()
         }
     }
@@ -312,7 +294,7 @@ impl Watch {
         }
         let interrupt = os::catch_interrupts()
             .map_err(|error| Failure::failed(format!("catching Ctrl-C: {error}")))?;
-        let gated = match scope.command.as_slice() {
+        let gated = match scope.tasks.command.as_slice() {
             [] => None,
             command => Some(gate(command)?),
         };
@@ -325,7 +307,7 @@ impl Watch {
         Ok(Watch {
             interrupt,
             gated,
-            time: scope.time,
+            time: scope.tasks.time,
         })
     }
 
@@ -342,7 +324,7 @@ impl Watch {
 type Ended = (Option<Child>, End);
 
 fn not_ended(scope: &Scope, error: &io::Error) -> Failure {
-    match scope.command.as_slice() {
+    match scope.tasks.command.as_slice() {
         [] => Failure::failed(format!("waiting: {error}")),
         command => not_run(command, error),
     }
@@ -391,7 +373,7 @@ impl Scope {
     /// Was any of its options given that says what is looked at, and how long?
     pub fn is_given(&self) -> bool {
         let is_made = !self.under.is_empty() || self.only || self.adopt || self.no_adopt;
-        is_made || self.selects_tasks() || self.time.is_some() || self.warm.is_some()
+        is_made || self.selects_tasks() || self.tasks.time.is_some() || self.warm.is_some()
     }
 
     /// Gives a session its filters, and says of it how functions run and who is taken over.
@@ -408,16 +390,16 @@ impl Scope {
 
     /// How long the session is to last, if that was said.
     pub fn time(&self) -> Option<Duration> {
-        self.time
+        self.tasks.time
     }
 
     /// Does it leave out tasks?
     pub fn selects_tasks(&self) -> bool {
-        self.pid.is_some()
-            || self.tid.is_some()
-            || self.comm.is_some()
-            || self.cgroup.is_some()
-            || !self.command.is_empty()
+        self.tasks.pid.is_some()
+            || self.tasks.tid.is_some()
+            || self.tasks.comm.is_some()
+            || self.tasks.cgroup.is_some()
+            || !self.tasks.command.is_empty()
     }
 
     /// Does the session take tasks over that are inside already?
@@ -427,7 +409,7 @@ impl Scope {
     fn adopts(&self, session: &Session) -> Result<bool, Failure> {
         let may = session.may_adopt();
         // Such a command begins with the session. What holds it back until then is inside functions.
-        let begins = !self.command.is_empty() && !self.everyone;
+        let begins = !self.tasks.command.is_empty() && !self.everyone;
         if self.adopt && begins {
             return Err(Failure::usage(
                 "--adopt is about tasks that are inside functions already, and CMD begins with the \
@@ -466,17 +448,17 @@ impl Scope {
     }
 
     fn set_filters(&self, start: &mut Start) -> Result<(), Failure> {
-        if let Some(pid) = self.pid {
+        if let Some(pid) = self.tasks.pid {
             exists(pid)?;
             start.filters |= FILTER_TGID;
             start.tgid = pid;
         }
-        if let Some(tid) = self.tid {
+        if let Some(tid) = self.tasks.tid {
             exists(tid)?;
             start.filters |= FILTER_PID;
             start.pid = tid;
         }
-        if let Some(comm) = &self.comm {
+        if let Some(comm) = &self.tasks.comm {
             if start.filters & FILTER_COMM != 0 {
                 return Err(Failure::usage(
                     "-n does not go with kthread:, which selects threads by their names itself",
@@ -492,7 +474,7 @@ impl Scope {
                     ))
                 })?;
         }
-        if let Some(path) = &self.cgroup {
+        if let Some(path) = &self.tasks.cgroup {
             start.filters |= FILTER_CGROUP;
             start.cgroup = cgroup_id(path)?;
         }
