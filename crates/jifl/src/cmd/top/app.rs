@@ -89,6 +89,7 @@ pub struct App {
     pub rows: Vec<Row>,
     /// The last intervals, the oldest first.
     pub samples: VecDeque<Sample>,
+    nothing: Sample,
     /// All that was counted.
     pub total: Counted,
     /// How long an interval is.
@@ -120,6 +121,7 @@ impl App {
             title,
             rows,
             samples: VecDeque::new(),
+            nothing: Sample::default(),
             total: Counted::default(),
             period,
             paused: None,
@@ -156,10 +158,10 @@ impl App {
         Some(last.saturating_sub(self.paused.unwrap_or(0)))
     }
 
-    /// What was counted in it.
-    pub fn sample(&self) -> Sample {
+    /// What was counted in it; nothing before the first is over.
+    pub fn sample(&self) -> &Sample {
         let sample = self.shown().and_then(|at| self.samples.get(at));
-        sample.cloned().unwrap_or_default()
+        sample.unwrap_or(&self.nothing)
     }
 
     /// What a row has of an interval.
@@ -169,9 +171,9 @@ impl App {
 
     /// The rows that are shown, in their order.
     pub fn ordered(&self) -> Vec<&Row> {
-        let counted = self.sample().counted;
+        let counted = &self.sample().counted;
         let column = &COLUMNS[self.sort];
-        let weight = |row: &Row| self.value(column, &counted, row).unwrap_or(f64::MIN);
+        let weight = |row: &Row| self.value(column, counted, row).unwrap_or(f64::MIN);
         let mut rows: Vec<(&Row, f64)> = (self.rows.iter())
             .filter(|row| row.function.contains(&self.filter))
             .filter(|row| self.is_known(row))
@@ -225,7 +227,7 @@ impl App {
         let seconds = self.sample().counted.elapsed().max(1) as f64 / 1e9;
         let missed = self.total.rest[TIMES_MISSED] + self.total.rest[TIMES_UNWATCHED];
         format!(
-            "{:.0} calls/s looked at, some 70 instructions each; missed {missed}",
+            "{:.0} calls/s looked at; missed {missed}",
             calls as f64 / seconds
         )
     }
@@ -305,7 +307,7 @@ impl App {
             }
             Key::Char('b') => {
                 self.baseline = match self.baseline {
-                    None => Some(self.sample().counted),
+                    None => Some(self.sample().counted.clone()),
                     Some(_) => None,
                 };
             }

@@ -157,11 +157,11 @@ fn table(frame: &mut Frame<'_>, app: &App, utf8: bool) {
 }
 
 fn cells(app: &App, row: &Row, columns: &[usize], names: usize) -> String {
-    let counted = app.sample().counted;
+    let counted = &app.sample().counted;
     let mut text = format!("{:<names$}", shortened(&row.shown(), names));
     for at in columns {
         let column = &COLUMNS[*at];
-        let value = app.value(column, &counted, row);
+        let value = app.value(column, counted, row);
         let value = value.map_or_else(|| "-".into(), column.text);
         text += &format!(" {value:>0$}", column.width);
     }
