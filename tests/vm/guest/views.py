@@ -86,9 +86,10 @@ def flames(vmlinux):
     same("folded: all instructions", sum(int(count) for _, count in stacks), prof["instructions"])
     root = ElementTree.parse("/run/svg").getroot()
     titles = [title.text for title in root.iter("{http://www.w3.org/2000/svg}title")]
-    check("the graph stands on all instructions", titles[0].startswith(f"all: {prof['instructions']:,} instructions"),
-          titles[:3])
-    shown = dict(re.fullmatch(r"(.*): ([\d,]+) instructions, .*", title).groups() for title in titles)
+    check("the graph stands on all instructions", f"all ({prof['instructions']:,} instructions, 100%)" in titles,
+          titles[-3:])
+    boxes = [re.fullmatch(r"(.*) \(([\d,]+) instructions, .*\)", title) for title in titles]
+    shown = dict(box.groups() for box in boxes if box)
     large = [f for f in prof["functions"] if f["instructions"] > prof["instructions"] / 100]
     same("its boxes are the functions", {f["function"]: f"{f['instructions']:,}" for f in large if " [" not in f["function"]
          and not vmlinux}, {f["function"]: shown.get(f["function"]) for f in large if " [" not in f["function"]

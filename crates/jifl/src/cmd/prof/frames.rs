@@ -4,7 +4,6 @@
 //! not tell which function calls which.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use jifl_code::flow;
 use jifl_sys::abi::Count;
@@ -76,20 +75,10 @@ fn add_block(
     add(stacks, stack, block.executed * left);
 }
 
-/// Lines of `kernel;vfs_read 120`.
-pub fn folded(stacks: &Stacks) -> String {
-    let mut sorted: Vec<(&Vec<String>, &u64)> = stacks.iter().collect();
-    sorted.sort_by_key(|(stack, count)| (u64::MAX - *count, *stack));
-    let mut text = String::new();
-    for (stack, count) in sorted {
-        let _ = writeln!(text, "{} {count}", stack.join(";"));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmd::prof::paths::folded::folded;
     use crate::kernel::lines::tests::{AT, Program};
     use crate::session::blocks::functions;
     use crate::session::blocks::tests::{block, sample};

@@ -2,8 +2,9 @@
 //! `jifl prof`: where instructions were executed. The numbers are counted, not sampled.
 
 mod annotate;
-mod flame;
 mod frames;
+#[allow(dead_code)]
+mod paths;
 mod tables;
 
 use std::path::PathBuf;
@@ -13,7 +14,10 @@ use jifl_sys::abi::FLAG_BRANCHES;
 use serde::Serialize;
 
 use self::annotate::{Annotated, Annotator};
-use self::frames::{Inlined, Stacks};
+use self::frames::Inlined;
+use self::paths::folded::folded;
+use self::paths::metric::Metric;
+use self::paths::svg::svg;
 use crate::base::exit::Failure;
 use crate::kernel::disasm::Disassembler;
 use crate::kernel::lines::{Build, LinesArgs, Opened};
@@ -190,11 +194,13 @@ fn write_stacks(
         return Ok(());
     }
     let stacks = frames::stacks(profile, functions, inlined);
-    let write = |sink: Option<Sink>, render: &dyn Fn(&Stacks) -> String| {
-        sink.map_or(Ok(()), |mut sink| sink.write(&render(&stacks)))
-    };
-    let folded = write(sinks.folded, &frames::folded);
-    folded.and(write(sinks.svg, &flame::render))
+    let of_folded = sinks
+        .folded
+        .map_or(Ok(()), |mut sink| sink.write(&folded(&stacks)));
+    let of_svg = sinks.svg.map_or(Ok(()), |mut sink| {
+        sink.write(&svg(&stacks, Metric::Insn, None)?)
+    });
+    of_folded.and(of_svg)
 }
 
 fn annotated(

@@ -10,7 +10,7 @@ mod kept;
 mod names;
 mod ndjson;
 mod out;
-mod perfetto;
+pub(in crate::cmd) mod perfetto;
 mod spans;
 mod text;
 

@@ -2,8 +2,8 @@
 //! Perfetto's own format, for ui.perfetto.dev and its trace_processor: a track for each thread, on
 //! which slices begin and end.
 
-mod interning;
-mod messages;
+pub(in crate::cmd) mod interning;
+pub(in crate::cmd) mod messages;
 
 use prost::Message;
 use serde_json::Value;
@@ -251,14 +251,14 @@ fn put_tracks(out: &mut Vec<u8>, tracks: Vec<TrackDescriptor>) {
 }
 
 /// A packet without content.
-fn packet() -> TracePacket {
+pub(in crate::cmd) fn packet() -> TracePacket {
     TracePacket {
         trusted_packet_sequence_id: Some(SEQUENCE),
         ..TracePacket::default()
     }
 }
 
-fn put_event(
+pub(in crate::cmd) fn put_event(
     out: &mut Vec<u8>,
     time: u64,
     event: TrackEvent,
@@ -277,7 +277,7 @@ fn put_event(
 }
 
 /// A trace of one packet: a sequence of such traces is one trace.
-fn put(out: &mut Vec<u8>, packet: TracePacket) {
+pub(in crate::cmd) fn put(out: &mut Vec<u8>, packet: TracePacket) {
     let packet = vec![packet];
     out.extend(Trace { packet }.encode_to_vec());
 }
