@@ -59,6 +59,8 @@
 	X(warmed_attributed, "blocks made ahead of time are those of the call that asks for them") \
 	X(waits_as_running, "tasks that could run and do not count as running") \
 	X(insiders_untold, "who is inside a function at the start is not looked for") \
+	X(tree_counted_twice, "what a function has counted is its own, and of the next one, too") \
+	X(tree_jumps_kept, "functions that jump to another one stay on the call path") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \
 	X(stack_kept, "calls that the module makes on a stack that is known enter the cache") \
 	X(lanes_not_saved, "calls in interrupts take the place of the calls that they interrupt") \

@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	22
+#define JIFL_ABI_VERSION	23
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -142,7 +142,8 @@ struct jifl_target_spec {
 	X(MEM, mem, 9)		/* what is loaded and stored, recorded; struct jifl_access */ \
 	X(PROBE, probe, 10)	/* executions of places in functions, struct jifl_hits */ \
 	X(REPLACE, replace, 11)	/* calls of one function go to another, and are counted */ \
-	X(TIMES, times, 12)	/* calls of functions, and how long; struct jifl_time */
+	X(TIMES, times, 12)	/* calls of functions, and how long; struct jifl_time */ \
+	X(TREE, tree, 13)	/* instructions and times by call path, struct jifl_path */
 
 enum jifl_kind {
 #define JIFL_KIND_ENUM(kind, tool, number) JIFL_KIND_##kind = number,
@@ -204,7 +205,10 @@ struct jifl_info {
 #define JIFL_FLAG_ARG(n)	(1u << (10 + (n)))
 /* With KIND_TRACE: records of arguments and return values, see JIFL_RECORD_ARGUMENTS. */
 #define JIFL_FLAG_VALUES	(1u << 16)
-/* With KIND_TRACE: records of times of entries and exits, see JIFL_RECORD_ENTERED. */
+/*
+ * With KIND_TRACE: records of times of entries and exits, see JIFL_RECORD_ENTERED. With KIND_TREE:
+ * times by call path.
+ */
 #define JIFL_FLAG_CLOCK		(1u << 17)
 /*
  * With KIND_TRACE, _PATH, _MEM: a thread waits after its call if the CPU's ring of records is more
@@ -863,6 +867,30 @@ struct jifl_time {
 	__u64 blocked_ns;		/* it slept, until it was woken */
 	__u64 runnable_ns;		/* it had been woken, or preempted, and did not run yet */
 	__u64 elapsed_ns;		/* since the session began, when all this was read */
+};
+
+/*
+ * Of JIFL_KIND_TREE, in rest: calls of functions that found no room, and are counted as parts of
+ * their callers; returns that were none of a function on the path; calls of targets without times.
+ */
+#define JIFL_PATH_REFUSED	0
+#define JIFL_PATH_STRAYS	1
+#define JIFL_PATH_UNTIMED	2
+
+/*
+ * An entry of JIFL_KIND_TREE: a function, called by the path of the parent, which stands before it.
+ * What is counted in the functions that it calls is theirs. Nanoseconds, with JIFL_FLAG_CLOCK;
+ * wall_ns has the two others, and the time for which the task ran.
+ */
+struct jifl_path {
+	__u64 function;			/* its address; 0: calls of targets that found no room */
+	__u64 calls;
+	__u64 insns;
+	__u64 wall_ns;
+	__u64 blocked_ns;
+	__u64 runnable_ns;
+	__u32 parent;			/* index + 1; 0: the target was called */
+	__u32 reserved;			/* 0 */
 };
 
 /*

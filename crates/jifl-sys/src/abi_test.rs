@@ -65,6 +65,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_splice", splice_layout());
     layout("jifl_hits", hits_layout());
     layout("jifl_time", time_layout());
+    layout("jifl_path", path_layout());
     layout("jifl_op", op_layout());
     layout("jifl_action", action_layout());
     layout("jifl_hit", hit_layout());
@@ -238,6 +239,9 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_TIMES_ELAPSED", TIMES_ELAPSED as u64),
         ("JIFL_TIMES_UNWATCHED", TIMES_UNWATCHED as u64),
         ("JIFL_TIMES_MISSED", TIMES_MISSED as u64),
+        ("JIFL_PATH_REFUSED", PATH_REFUSED as u64),
+        ("JIFL_PATH_STRAYS", PATH_STRAYS as u64),
+        ("JIFL_PATH_UNTIMED", PATH_UNTIMED as u64),
         ("JIFL_HITS_MOVED", HITS_MOVED as u64),
         ("JIFL_HITS_MISSED", HITS_MISSED as u64),
         ("JIFL_HITS_NO_ROOM", u64::from(HITS_NO_ROOM)),
@@ -368,6 +372,22 @@ fn time_layout() -> Vec<(&'static str, usize, usize)> {
         ("runnable_ns", offset_of!(Time, runnable_ns), 8),
         ("elapsed_ns", offset_of!(Time, elapsed_ns), 8),
         ("", 0, size_of::<Time>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn path_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        ("function", offset_of!(CallPath, function), 8),
+        ("calls", offset_of!(CallPath, calls), 8),
+        ("insns", offset_of!(CallPath, insns), 8),
+        ("wall_ns", offset_of!(CallPath, wall_ns), 8),
+        ("blocked_ns", offset_of!(CallPath, blocked_ns), 8),
+        ("runnable_ns", offset_of!(CallPath, runnable_ns), 8),
+        ("parent", offset_of!(CallPath, parent), 4),
+        ("reserved", offset_of!(CallPath, reserved), 4),
+        ("", 0, size_of::<CallPath>()),
     ]
 }
 

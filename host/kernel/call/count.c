@@ -97,10 +97,12 @@ static __always_inline void jifl_count_finish_special(u64 call, u64 count, bool 
 
 void jifl_count_finish_dead(u64 call, u64 count)
 {
-	const struct jifl_session *s = jifl_count_session(call);
+	struct jifl_session *s = jifl_count_session(call);
 
 	if (!s)
 		return;
+	if (s->tool->dies)
+		s->tool->dies(s, call, count);
 	if (s->tool->records)
 		jifl_ring_end(JIFL_RECORD_END | jifl_count_index(call), task_pid_nr(current), NULL);
 	if (jifl_adopted_end(call, count))

@@ -117,6 +117,8 @@ struct jifl_tool {
 	 * interrupts off; any lock may be held.
 	 */
 	void (*ends)(const struct jifl_aim *aim, u64 result);
+	/* The task has died in a call of s, with this in its lane. NULL: nothing. Likewise. */
+	void (*dies)(struct jifl_session *s, u64 call, u64 count);
 };
 
 #endif

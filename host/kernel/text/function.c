@@ -8,6 +8,7 @@
  *
  * Contexts: jifl_function_at under the engine lock; jifl_function_forget takes the lock.
  */
+#include <linux/kallsyms.h>
 #include <linux/string.h>
 
 #include "../kernel.h"
@@ -29,6 +30,14 @@ static bool holds(const struct jifl_function *f, unsigned long addr)
 	return addr - f->start < f->size;
 }
 
+static bool is_cold(unsigned long start)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	jifl_ksym_name(start, name, sizeof(name));
+	return strstr(name, ".cold");
+}
+
 static struct jifl_function look_up(unsigned long addr)
 {
 	struct jifl_function f;
@@ -36,6 +45,8 @@ static struct jifl_function look_up(unsigned long addr)
 	if (!jifl_ksym_range(addr, &f.start, &f.size))
 		return (struct jifl_function){ 0 };
 	f.fentry = jifl_ksym_fentry(f.start);
+	/* Such a part has no site. */
+	f.cold = !f.fentry && is_cold(f.start);
 	return f;
 }
 

@@ -9,6 +9,7 @@ struct jifl_function {
 	unsigned long start;	/* 0: there is none */
 	unsigned long size;	/* up to the next symbol */
 	unsigned long fentry;	/* its fentry call, 0: none */
+	bool cold;		/* a part that gcc has put aside: NAME.cold */
 };
 
 /* The function that contains addr; valid until the next call. Under the engine lock. */

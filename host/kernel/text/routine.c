@@ -6,27 +6,14 @@
  *
  * Context: inside callbacks; interrupts are off.
  */
-#include <linux/kallsyms.h>
-#include <linux/string.h>
-
 #include "../kernel.h"
-#include "../compat/ksym.h"
 #include "function.h"
 #include "routine.h"
-
-/* gcc puts unlikely code into a part of its own, with a symbol: NAME.cold. */
-static bool jifl_is_cold_part(unsigned long addr)
-{
-	char name[KSYM_SYMBOL_LEN];
-
-	jifl_ksym_name(addr, name, sizeof(name));
-	return strstr(name, ".cold");
-}
 
 static bool jifl_is_another_routine(const struct ir_block *b, unsigned long target)
 {
 	return jifl_function_starts(target) && jifl_function_at(b->addr.v)->start != target &&
-	       !jifl_is_cold_part(target);
+	       !jifl_function_at(target)->cold;
 }
 
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out)
@@ -52,4 +39,13 @@ void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out)
 	default:
 		return;
 	}
+}
+
+bool jifl_routine_falls_out(const struct ir_block *b)
+{
+	const u8 last = b->insns[b->ninsns - 1].kind;
+
+	/* Behind a call that does not return something else may stand. */
+	return b->next.v && (ir_kind_is_conditional(last) || !ir_kind_ends_block(last)) &&
+	       jifl_is_another_routine(b, b->next.v);
 }

@@ -19,5 +19,10 @@ struct jifl_way_out {
 
 /* Under the engine lock, because it looks up symbols. */
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
+/*
+ * Does the block lead into another routine that stands behind it? Assembly does (__put_user_8 into
+ * __put_user_nocheck_8). Inserts there have the place IR_AFTER. Likewise.
+ */
+bool jifl_routine_falls_out(const struct ir_block *b);
 
 #endif

@@ -19,7 +19,7 @@ from collections import Counter, defaultdict
 from functools import lru_cache
 from pathlib import Path
 
-from lib import NO_BRANCH, Device, check, figure, is_loaded, main, module_file, plant, run, same, state_of, status, wait_for
+from lib import NO_BRANCH, Device, check, figure, main, reload, run, same, state_of, status, wait_for
 
 INSN, PROFILE, BRANCHES = 2, 6, 1 << 4
 TGID, CHILDREN = 1 << 1, 1 << 4
@@ -338,13 +338,6 @@ def flushes():
         check("what was counted before is still there", now >= last and calls <= now <= calls + missed,
               (now, last, calls, missed))
         figure("flushes under a session", f"{status()['flushes']}, {calls} calls, {missed} missed")
-
-
-def reload(*parameters):
-    run("jifl", "unload", "jifl")
-    end = run("/sbin/insmod", module_file().replace("/modules/", "/modules-test/" if plant() else "/modules/"),
-              *parameters, *plant())
-    check(f"the module loads with {parameters}", end.returncode == 0 and is_loaded(), end)
 
 
 def few_counters():

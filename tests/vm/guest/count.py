@@ -17,8 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import touches
-from lib import (Device, check, figure, interrupt, is_loaded, main, module_file, plant, run, same,
-                 session, state_of, status, wait_for)
+from lib import Device, check, figure, interrupt, main, reload, run, same, session, state_of, status, wait_for
 
 CALL, INSN, PROFILE = 1, 2, 6
 GETPPID = 110
@@ -192,13 +191,6 @@ def keys():
     same("all keys have room", [report["other"]["calls"] for report in (call, insn, block)], [0, 0, 0])
     end = run("jifl", "count", "insn", "sys:exit_group", "--by", "comm", "-f", "json", "--", "true")
     same("a call that does not return is counted", rows(json.loads(end.stdout), "comm", "calls"), {"true": 1})
-
-
-def reload(*parameters):
-    run("jifl", "unload", "jifl")
-    end = run("/sbin/insmod", module_file().replace("/modules/", "/modules-test/" if plant() else "/modules/"),
-              *parameters, *plant())
-    check(f"the module loads with {parameters}", end.returncode == 0 and is_loaded(), end)
 
 
 def few_keys():

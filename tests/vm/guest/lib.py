@@ -234,6 +234,14 @@ def is_loaded(name="jifl"):
     return os.path.exists(f"/sys/module/{name}")
 
 
+def reload(*parameters):
+    """Loads the module anew, with these parameters."""
+    run("jifl", "unload", "jifl")
+    end = run("/sbin/insmod", module_file().replace("/modules/", "/modules-test/" if plant() else "/modules/"),
+              *parameters, *plant())
+    check(f"the module loads with {parameters}", end.returncode == 0 and is_loaded(), end)
+
+
 def log_mark():
     """Writes a line into the kernel's log, behind which kernel_log() then looks."""
     mark = f"mark {os.urandom(8).hex()}"

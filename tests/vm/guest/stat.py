@@ -10,22 +10,17 @@ machine is. Where tasks are inside for the whole session the time is known exact
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 from contexts import CONTEXTS, MODULE, call
-from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, state_of,
-                 status, wait_for)
+from lib import (background, check, complaints, figure, interrupt, kernel_log, log_mark, main, run, same, session, status,
+                 wait_for)
 from probe import Graphs, Kprobes
+from reader import Reader, now
 
 NS = 1_000_000_000
-
-
-def now():
-    """A clock that nobody corrects: it goes at the counter's own rate."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
 def stat(*words):
@@ -47,25 +42,6 @@ def report_of(owner, name):
 def between(name, least, got, most):
     """The counter's rate and the clock's differ by less than a thousandth."""
     check(name, least * 0.999 - 1000 <= got <= most * 1.001 + 1000, (least, got, most))
-
-
-class Reader:
-    """A process that reads from a pipe until it gets nothing, in the background."""
-
-    def __init__(self):
-        self.pipe, other = os.pipe()[::-1]
-        self.process = subprocess.Popen(["cat"], stdin=other, stdout=subprocess.DEVNULL)
-        os.close(other)
-        self.sleeps()
-
-    def sleeps(self):
-        """It is in its read, and does not run."""
-        where = Path(f"/proc/{self.process.pid}/wchan")
-        wait_for("the reader sleeps", lambda: state_of(self.process.pid) == "S" and "pipe" in where.read_text())
-
-    def end(self):
-        os.close(self.pipe)
-        self.process.wait()
 
 
 def blocked():

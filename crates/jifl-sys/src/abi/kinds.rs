@@ -70,6 +70,8 @@ kinds! {
     Replace = 11, "replace", [];
     /// Calls of functions, and how long they take.
     Times = 12, "times", [Alone, Adopts];
+    /// Instructions and times by call path.
+    Tree = 13, "tree", [Addresses];
 }
 
 impl Kind {

@@ -337,3 +337,38 @@ pub const TIMES_ELAPSED: usize = 0;
 pub const TIMES_UNWATCHED: usize = 1;
 /// In [`TableRead::rest`] of [`Time`]: executions of places that were not seen.
 pub const TIMES_MISSED: usize = 2;
+
+/// `struct jifl_path`: a function, called by the path of its parent, without what it calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CallPath {
+    /// Its address; 0: calls of targets that found no room.
+    pub function: u64,
+    /// Calls of it on this path.
+    pub calls: u64,
+    /// Instructions executed.
+    pub insns: u64,
+    /// Nanoseconds from beginning to end, with those below. With `FLAG_CLOCK`, as they are.
+    pub wall_ns: u64,
+    /// Nanoseconds that tasks slept, until they were woken.
+    pub blocked_ns: u64,
+    /// Nanoseconds that they could have run, and did not.
+    pub runnable_ns: u64,
+    /// Index of its caller's entry, which stands before it, plus 1; 0: the target was called.
+    pub parent: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+// SAFETY: it is `struct jifl_path`, as the test of the ABI holds, of integers.
+unsafe impl Entry for CallPath {
+    const TABLE: u32 = Kind::Tree as u32;
+}
+
+/// In [`TableRead::rest`] of [`CallPath`]: calls that are counted as parts of their callers, for want
+/// of room.
+pub const PATH_REFUSED: usize = 0;
+/// In [`TableRead::rest`] of [`CallPath`]: returns that were none of a function on the path.
+pub const PATH_STRAYS: usize = 1;
+/// In [`TableRead::rest`] of [`CallPath`]: calls of targets without times.
+pub const PATH_UNTIMED: usize = 2;

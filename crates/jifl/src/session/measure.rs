@@ -515,10 +515,12 @@ fn refused(
             "starting the session: this kernel has none of these system calls, or the loaded \
              module is not of this command's tree",
         ),
-        Some(Errno::NODEV) if start.kind == Kind::Times as u32 => Failure::failed(
-            "times are made of the processors' time stamp counters, and here these stop, or differ \
+        Some(Errno::NODEV) if [Kind::Times as u32, Kind::Tree as u32].contains(&start.kind) => {
+            Failure::failed(
+                "times are made of the processors' time stamp counters, and here these stop, or differ \
              from each other (dmesg: tsc): nothing else will do",
-        ),
+            )
+        }
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }

@@ -114,7 +114,7 @@ struct jifl_times_record *jifl_times_make(struct jifl_times *t, const struct tas
 	for (; r && at < end; at++) {
 		if (!jifl_times_take_place(t, at))
 			continue;
-		memset(r, 0, sizeof(*r));
+		memset(r, 0, t->marks ? t->stride : sizeof(*r));
 		r->task = task;
 		t->indices[at] = jifl_times_index(t, r);
 		jifl_times_raise(t, t->indices[at]);

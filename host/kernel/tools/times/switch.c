@@ -279,22 +279,47 @@ void jifl_times_close_tasks(struct jifl_times *t)
 	free_percpu(t->cpus);
 }
 
-void jifl_times_lead(struct jifl_times *t)
+/* On that CPU with interrupts off, or with the machine stopped, or while it is offline. */
+static void jifl_times_lead_cpu(const struct jifl_times *t, struct jifl_times_cpu *cpu)
 {
 	const struct jifl_filter *f = &t->session->watched;
-	int id;
 	u32 i;
+
+	WRITE_ONCE(cpu->task, cpu->own);
+	for (i = 0; i < JIFL_TIMES_ABOVE; i++)
+		if (jifl_filter_has_all(f, i ? JIFL_LEVEL_IRQ : JIFL_LEVEL_SOFTIRQ))
+			WRITE_ONCE(cpu->above[i],
+				   jifl_times_at(t, cpu->first + jifl_times_own_of(i)));
+}
+
+void jifl_times_lead(struct jifl_times *t)
+{
+	int cpu;
 
 	t->begin = rdtsc();
 	atomic64_set(&t->refused, 0);
-	for_each_possible_cpu(id) {
-		struct jifl_times_cpu *cpu = per_cpu_ptr(t->cpus, id);
+	for_each_possible_cpu(cpu)
+		jifl_times_lead_cpu(t, per_cpu_ptr(t->cpus, cpu));
+}
 
-		cpu->task = cpu->own;
-		for (i = 0; i < JIFL_TIMES_ABOVE; i++)
-			if (jifl_filter_has_all(f, i ? JIFL_LEVEL_IRQ : JIFL_LEVEL_SOFTIRQ))
-				cpu->above[i] = jifl_times_at(t, cpu->first + jifl_times_own_of(i));
-	}
+static void jifl_times_lead_here(void *arg)
+{
+	struct jifl_times *t = arg;
+
+	jifl_times_lead_cpu(t, this_cpu_ptr(t->cpus));
+}
+
+void jifl_times_lead_now(struct jifl_times *t)
+{
+	int cpu;
+
+	cpus_read_lock();
+	WRITE_ONCE(t->begin, rdtsc());
+	on_each_cpu(jifl_times_lead_here, t, true);
+	for_each_possible_cpu(cpu)
+		if (!cpu_online(cpu))
+			jifl_times_lead_cpu(t, per_cpu_ptr(t->cpus, cpu));
+	cpus_read_unlock();
 }
 
 void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 row)

@@ -103,6 +103,7 @@ struct jifl_times {
 	struct jifl_times_cpu __percpu *cpus;
 	struct jifl_times_place *places; /* in the order of the session's splices */
 	u64 begin, end;			/* ticks; 0: not yet */
+	bool marks;			/* the rows are another tool's, and are 0 in a new record */
 };
 
 static inline struct jifl_times_record *jifl_times_at(const struct jifl_times *t, u32 i)
@@ -141,6 +142,8 @@ int jifl_times_open_tasks(struct jifl_times *t);
 void jifl_times_close_tasks(struct jifl_times *t);
 /* The session begins. The machine is stopped. */
 void jifl_times_lead(struct jifl_times *t);
+/* The same while the machine runs. Sleeps. */
+void jifl_times_lead_now(struct jifl_times *t);
 /* The task is in one call of the row more, since before. Likewise. */
 void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 row);
 /* From the return on nothing is counted. Sleeps. */

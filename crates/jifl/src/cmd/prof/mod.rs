@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `jifl prof`: where instructions were executed. The numbers are counted, not sampled.
+//! `jifl prof`: where instructions were executed, by function and block, or by call path. The
+//! numbers are counted, not sampled.
 
 mod annotate;
 mod frames;
-#[allow(dead_code)]
 mod paths;
 mod tables;
 
@@ -18,6 +18,7 @@ use self::frames::Inlined;
 use self::paths::folded::folded;
 use self::paths::metric::Metric;
 use self::paths::svg::svg;
+use self::paths::{Files, PathsArgs};
 use crate::base::exit::Failure;
 use crate::kernel::disasm::Disassembler;
 use crate::kernel::lines::{Build, LinesArgs, Opened};
@@ -41,12 +42,16 @@ Examples:
   jifl prof sys:read sys:write -p 1234 --for 10s --limit 100
   jifl prof 'sys:*' -n nginx --for 5s --folded nginx.folded
   jifl prof 'sys:*' --inlined --svg flames.svg -- ls -l /
-  jifl prof sys:read --annotate vfs_read -- cat /etc/passwd")]
+  jifl prof sys:read --annotate vfs_read -- cat /etc/passwd
+  jifl prof 'sys:*' --paths --svg flames.svg -- ls -l /
+  jifl prof sys:fsync --paths=wall --pprof fsync.pb.gz -p 1234 --for 10s")]
 pub struct ProfArgs {
     #[command(flatten)]
     options: ProfOptions,
     #[command(flatten)]
     lines: LinesArgs,
+    #[command(flatten)]
+    paths: PathsArgs,
     #[command(flatten)]
     profile: ProfileArgs,
 }
@@ -92,12 +97,32 @@ struct Sources {
 
 /// Runs the command; the result is the exit status.
 pub fn run(args: &ProfArgs) -> Result<u8, Failure> {
+    if args.paths.metric().is_some() {
+        return by_path(args);
+    }
     let flags = match args.options.annotate {
         Some(_) => FLAG_BRANCHES,
         None => 0,
     };
     let view = args.options.view(&args.lines, Build::running())?;
     blocks::run(&args.profile, flags, view)
+}
+
+/// Counts by call path.
+fn by_path(args: &ProfArgs) -> Result<u8, Failure> {
+    args.lines.need_none()?;
+    if args.options.inlined || args.options.annotate.is_some() {
+        return Err(Failure::usage(
+            "--inlined and --annotate are about blocks, and --paths counts by function: leave one \
+             of them out",
+        ));
+    }
+    let files = Files {
+        folded: args.options.folded.as_deref(),
+        svg: args.options.svg.as_deref(),
+    };
+    let (targets, scope) = args.profile.unrecorded("--paths")?;
+    paths::run(targets, &args.paths, &files, &args.profile.show, scope)
 }
 
 impl ProfOptions {

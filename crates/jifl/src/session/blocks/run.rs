@@ -92,13 +92,21 @@ impl ProfileArgs {
                 "2 targets at least are needed, to be compared",
             ));
         }
-        if self.record.is_some() {
-            return Err(Failure::usage(
-                "--record does not go with --per-call: a recording is of one session, which `jifl \
-                 record` makes",
-            ));
+        self.unrecorded("--per-call").map(|_| ())
+    }
+
+    /// The targets, and the scope, for an option that makes no recording.
+    ///
+    /// # Errors
+    /// A recording is wanted.
+    pub fn unrecorded(&self, option: &str) -> Result<(&[String], &Scope), Failure> {
+        match self.record {
+            None => Ok((&self.targets, &self.scope)),
+            Some(_) => Err(Failure::usage(format!(
+                "--record does not go with {option}: a recording is of one session that counts \
+                 blocks, which `jifl record` makes"
+            ))),
         }
-        Ok(())
     }
 }
 

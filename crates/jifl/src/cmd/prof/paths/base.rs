@@ -41,11 +41,6 @@ impl Base {
         }
         sums
     }
-
-    /// The sum of all paths.
-    pub fn total(&self) -> u64 {
-        self.0.values().copied().fold(0, u64::saturating_add)
-    }
 }
 
 fn entry(line: &str) -> Option<(Vec<String>, u64)> {
@@ -67,7 +62,6 @@ mod tests {
         let stacks = sample().folded(Metric::Insn);
         let base = Base::parse(&folded(&stacks)).unwrap();
         assert_eq!(base, Base(stacks));
-        assert_eq!(base.total(), 500);
         assert_eq!(base.inclusive()[&path("sys:read/vfs_read")[..]], 200);
     }
 

@@ -7,7 +7,10 @@ pub mod json;
 pub mod metric;
 pub mod perfetto;
 pub mod pprof;
+mod run;
 pub mod speedscope;
 pub mod svg;
 pub mod text;
 pub mod tree;
+
+pub use self::run::{Files, PathsArgs, run};
