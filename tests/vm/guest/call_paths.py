@@ -90,7 +90,15 @@ def same_as_others():
     differing = {path: (have[path], seen[path]) for path in have | seen if have[path] != seen[path]}
     same("all calls: each path as often as in the trace", dict(list(differing.items())[:5]), {})
     check("all calls: many of them", len(rows) > 300 and max(map(len, rows)) > 6, len(rows))
+    groups_of(found)
     figure("paths", len(rows))
+
+
+def groups_of(found):
+    """Functions, modules and edges of a report have all that its paths have."""
+    for member in ("functions", "modules"):
+        same(f"groups: instructions of {member}", sum(one["own"]["instructions"] for one in found[member]), found["total"])
+    same("groups: calls of what nothing calls", sum(one["calls"] for one in found["edges"] if one["caller"] is None), found["calls"])
 
 
 def each_context():
@@ -183,6 +191,8 @@ def refusals():
         ("--pprof", "/run/x"): "--paths",
         ("--paths", "--base", "/run/none"): "/run/none: No such file",
         ("--paths", "--base", wrong): "/run/wrong.folded: line 2 is not of the form",
+        ("--paths", "--base", wrong, "--group", "edge"): "--base goes with --group path, function and module",
+        ("--group", "edge"): "--paths",
         ("--paths", "--only", "fn:vfs_read"): "--only goes with",
     }.items():
         end = run("jifl", "prof", "sys:read", *words, "--for", "1s")

@@ -44,6 +44,7 @@ Examples:
   jifl prof 'sys:*' --inlined --svg flames.svg -- ls -l /
   jifl prof sys:read --annotate vfs_read -- cat /etc/passwd
   jifl prof 'sys:*' --paths --svg flames.svg -- ls -l /
+  jifl prof 'sys:*' --paths=cpu --group function -- ls -l /etc
   jifl prof sys:fsync --paths=wall --pprof fsync.pb.gz -p 1234 --for 10s")]
 pub struct ProfArgs {
     #[command(flatten)]
@@ -277,10 +278,19 @@ mod tests {
                 "sys:* --inlined --svg flames.svg -- ls -l /",
                 "sys:read --annotate vfs_read -- cat /etc/passwd",
                 "sys:* -f json -o x",
+                "sys:* --paths=cpu --group function -- ls -l /etc",
             ],
-            &["", "sys:read -f csv", "sys:read --limit x"],
+            &[
+                "",
+                "sys:read -f csv",
+                "sys:read --limit x",
+                "sys:read --group edge",
+                "sys:read --paths --group caller",
+            ],
         );
         let unused: ProfArgs = parse("sys:read --vmlinux x").unwrap();
         assert_eq!(run(&unused).unwrap_err().status, crate::base::exit::USAGE);
+        let edges: ProfArgs = parse("sys:read --paths --group edge --base x").unwrap();
+        assert_eq!(run(&edges).unwrap_err().status, crate::base::exit::USAGE);
     }
 }

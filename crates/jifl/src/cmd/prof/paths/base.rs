@@ -41,6 +41,17 @@ impl Base {
         }
         sums
     }
+
+    /// Own values by what `key` makes of the functions' names.
+    pub fn own<'a>(&'a self, key: impl Fn(&'a str) -> &'a str) -> BTreeMap<&'a str, u64> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (path, value) in &self.0 {
+            let function = path.last().map_or("", |name| key(name));
+            let sum = sums.entry(function).or_default();
+            *sum = sum.saturating_add(*value);
+        }
+        sums
+    }
 }
 
 fn entry(line: &str) -> Option<(Vec<String>, u64)> {

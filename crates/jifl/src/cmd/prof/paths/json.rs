@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Call paths for programs.
 
-use clap::ValueEnum;
 use serde::Serialize;
 
-use super::metric::Metric;
-use super::tree::{Node, Tree};
+use super::tree::Tree;
+use super::values::Values;
 
 /// Members of the object that a command prints.
 #[derive(Debug, Serialize)]
@@ -23,57 +22,21 @@ pub struct Path {
     inclusive: Values,
 }
 
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct Values {
-    calls: u64,
-    instructions: u64,
-    wall_ns: u64,
-    cpu_ns: u64,
-    blocked_ns: u64,
-    runnable_ns: u64,
-}
-
-impl Values {
-    fn set(&mut self, metric: Metric, value: u64) {
-        *match metric {
-            Metric::Insn => &mut self.instructions,
-            Metric::Wall => &mut self.wall_ns,
-            Metric::Cpu => &mut self.cpu_ns,
-            Metric::Blocked => &mut self.blocked_ns,
-            Metric::Runnable => &mut self.runnable_ns,
-            Metric::Calls => &mut self.calls,
-        } = value;
-    }
-}
-
 impl Paths {
     /// Each path of names once.
     pub fn of(tree: &Tree) -> Paths {
         let tree = tree.by_name();
-        let paths = tree.names().into_iter().zip(&tree.nodes);
-        let mut paths: Vec<Path> = paths.map(|(path, node)| Path::new(path, node)).collect();
-        for metric in Metric::value_variants() {
-            let sums = tree.inclusive(*metric);
-            for (path, sum) in paths.iter_mut().zip(sums) {
-                path.inclusive.set(*metric, sum);
-            }
-        }
+        let nodes = tree.nodes.iter().zip(Values::inclusive(&tree));
+        let paths = tree.names().into_iter().zip(nodes);
+        let mut paths: Vec<Path> = paths
+            .map(|(path, (node, inclusive))| Path {
+                path,
+                own: Values::of(&node.own),
+                inclusive,
+            })
+            .collect();
         paths.sort_by(|one, other| one.path.cmp(&other.path));
         Paths { paths }
-    }
-}
-
-impl Path {
-    fn new(path: Vec<String>, node: &Node) -> Path {
-        let mut own = Values::default();
-        for metric in Metric::value_variants() {
-            own.set(*metric, metric.of(&node.own));
-        }
-        Path {
-            path,
-            own,
-            inclusive: Values::default(),
-        }
     }
 }
 

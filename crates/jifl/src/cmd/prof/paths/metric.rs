@@ -73,6 +73,18 @@ impl Metric {
         }
     }
 
+    /// The title of a column.
+    pub fn column(self) -> &'static str {
+        match self {
+            Metric::Insn => "INSNS",
+            Metric::Wall => "WALL NS",
+            Metric::Cpu => "CPU NS",
+            Metric::Blocked => "BLOCKED NS",
+            Metric::Runnable => "RUNNABLE NS",
+            Metric::Calls => "ALL CALLS",
+        }
+    }
+
     /// What one is.
     pub fn unit(self) -> &'static str {
         match self {

@@ -2,7 +2,9 @@
 //! A tree of call paths with counted values, and the forms in which it is written.
 
 pub mod base;
+mod entries;
 pub mod folded;
+pub mod groups;
 pub mod json;
 pub mod metric;
 pub mod perfetto;
@@ -12,5 +14,6 @@ pub mod speedscope;
 pub mod svg;
 pub mod text;
 pub mod tree;
+pub mod values;
 
 pub use self::run::{Files, PathsArgs, run};

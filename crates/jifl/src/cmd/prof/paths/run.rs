@@ -8,7 +8,10 @@ use jifl_sys::abi::{CallPath, FLAG_CLOCK, Kind, PATH_REFUSED, PATH_STRAYS, PATH_
 use serde::Serialize;
 
 use super::base::Base;
+use super::entries::tree;
 use super::folded::folded;
+use super::groups::text::Page;
+use super::groups::{Group, Groups};
 use super::json::Paths;
 use super::metric::Metric;
 use super::perfetto::perfetto;
@@ -16,7 +19,7 @@ use super::pprof::pprof;
 use super::speedscope::speedscope;
 use super::svg::svg;
 use super::text::text;
-use super::tree::{Node, Own, Tree};
+use super::tree::Tree;
 use crate::base::exit::Failure;
 use crate::kernel::symbols::Symbols;
 use crate::kernel::syscalls::Table;
@@ -27,9 +30,6 @@ use crate::session::scope::{self, Scope};
 use crate::session::{device, table, targets};
 use crate::show::output::{self, Format, Sink};
 use crate::show::text::{grouped, json};
-
-/// The root of calls that found no room for a path.
-const OTHERS: &str = "(others)";
 
 /// Options of `jifl prof` for call paths.
 #[derive(Debug, Args)]
@@ -44,6 +44,15 @@ pub struct PathsArgs {
         default_missing_value = "insn"
     )]
     paths: Option<Metric>,
+    /// What the text has a line for
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value_t,
+        requires = "paths"
+    )]
+    group: Group,
     /// Compare with FILE, which --folded has written of the same metric
     #[arg(long, value_name = "FILE", requires = "paths")]
     base: Option<PathBuf>,
@@ -94,6 +103,8 @@ struct Object {
     total: u64,
     #[serde(flatten)]
     paths: Paths,
+    #[serde(flatten)]
+    groups: Groups,
     calls: u64,
     missed: u64,
     without_path: u64,
@@ -107,6 +118,16 @@ impl PathsArgs {
     /// The metric, if paths are wanted.
     pub fn metric(&self) -> Option<Metric> {
         self.paths
+    }
+
+    /// Refuses options that do not go together.
+    fn check(&self) -> Result<(), Failure> {
+        match (&self.base, self.group) {
+            (Some(_), Group::Edge) => Err(Failure::usage(
+                "--base goes with --group path, function and module",
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn base(&self) -> Result<Option<Base>, Failure> {
@@ -143,6 +164,7 @@ pub fn run(
     scope: &Scope,
 ) -> Result<u8, Failure> {
     let metric = args.metric().unwrap_or(Metric::Insn);
+    args.check()?;
     let calls = Table::all();
     let selected = targets::select_here(names, &calls, scope.yes)?;
     let flags = if metric.is_time() { FLAG_CLOCK } else { 0 };
@@ -164,37 +186,9 @@ pub fn run(
     };
     counted.note();
     let written = sinks.write(&counted.tree, metric, base.as_ref());
-    sink.write(&counted.shown(metric, base.as_ref(), show))
+    sink.write(&counted.shown(metric, args.group, base.as_ref(), show))
         .and(written)?;
     Ok(status)
-}
-
-/// The module's entries as a tree, with names.
-fn tree(entries: &[CallPath], symbols: &Symbols) -> Tree {
-    let node = |path: &CallPath| {
-        let place = symbols.function(path.function);
-        let place = place.as_ref();
-        Node {
-            parent: (path.parent as usize).checked_sub(1),
-            function: match (place, path.function) {
-                (_, 0) => OTHERS.to_owned(),
-                (None, address) => format!("{address:#x}"),
-                (Some(place), _) => place.name().to_owned(),
-            },
-            module: place.and_then(|place| place.module().map(str::to_owned)),
-            address: path.function,
-            own: Own {
-                calls: path.calls,
-                instructions: path.insns,
-                wall_ns: path.wall_ns,
-                blocked_ns: path.blocked_ns,
-                runnable_ns: path.runnable_ns,
-            },
-        }
-    };
-    Tree {
-        nodes: entries.iter().map(node).collect(),
-    }
 }
 
 impl Sinks {
@@ -238,18 +232,18 @@ impl Counted {
         }
     }
 
-    fn shown(&self, metric: Metric, base: Option<&Base>, show: &Show) -> String {
-        let (limit, width) = (show.extent.lines(show.format == Format::Text), show.width());
+    fn shown(&self, metric: Metric, group: Group, base: Option<&Base>, show: &Show) -> String {
         match show.format {
             Format::Text => {
-                let paths = text(&self.tree, metric, base, limit, width);
-                paths + &output::fit(self.cost(metric), width)
+                let table = self.table(metric, group, base, show);
+                table + &output::fit(self.cost(metric), show.width())
             }
             Format::Json => json(&Object {
                 command: "prof",
                 metric: metric.name(),
                 total: self.tree.total(metric),
                 paths: Paths::of(&self.tree),
+                groups: Groups::of(&self.tree),
                 calls: self.report.rows.iter().map(|row| row.calls).sum(),
                 missed: self.report.missed(),
                 without_path: self.refused,
@@ -258,6 +252,25 @@ impl Counted {
                 cut_short: self.report.cut_short,
                 duration_ns: self.report.duration_ns,
             }),
+        }
+    }
+
+    /// The lines that a text begins with.
+    fn table(&self, metric: Metric, group: Group, base: Option<&Base>, show: &Show) -> String {
+        let (limit, width) = (show.extent.lines(true), show.width());
+        let groups = || Groups::of(&self.tree);
+        let page = Page {
+            metric,
+            total: self.tree.total(metric),
+            base,
+            limit,
+            width,
+        };
+        match group {
+            Group::Path => text(&self.tree, metric, base, limit, width),
+            Group::Function => page.functions(&groups().functions),
+            Group::Edge => page.edges(&groups().edges),
+            Group::Module => page.modules(&groups().modules),
         }
     }
 
@@ -274,33 +287,5 @@ impl Counted {
             text += &format!(", calls without times {}", grouped(self.untimed));
         }
         text + "\n" + &report::cost(&self.report)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn entries_are_nodes_below_their_callers() {
-        let symbols = Symbols::parse(
-            "ffffffff81000000 T outer\nffffffff81000100 t inner\t[nfs]\nffffffff81000200 T x\n",
-        );
-        let entry = |function, parent| CallPath {
-            function,
-            parent,
-            insns: 7,
-            ..CallPath::default()
-        };
-        let entries = [
-            entry(0xffff_ffff_8100_0000, 0),
-            entry(0xffff_ffff_8100_0100, 1),
-            entry(0, 0),
-        ];
-        let tree = tree(&entries, &symbols);
-        let names: Vec<String> = tree.nodes.iter().map(Node::name).collect();
-        assert_eq!(names, ["outer", "inner [nfs]", OTHERS]);
-        assert_eq!(tree.nodes[1].parent, Some(0));
-        assert_eq!(tree.inclusive(Metric::Insn), [14, 7, 7]);
     }
 }

@@ -96,15 +96,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn titles(&self) -> Vec<String> {
-        let value = match self.metric {
-            Metric::Insn => "INSNS",
-            Metric::Wall => "WALL NS",
-            Metric::Cpu => "CPU NS",
-            Metric::Blocked => "BLOCKED NS",
-            Metric::Runnable => "RUNNABLE NS",
-            Metric::Calls => "ALL CALLS",
-        };
-        let mut titles = vec!["PATH", value, "SHARE", "OWN", "CALLS"];
+        let mut titles = vec!["PATH", self.metric.column(), "SHARE", "OWN", "CALLS"];
         if self.before.is_some() {
             titles.insert(2, "CHANGE");
         }
@@ -136,16 +128,21 @@ impl Page<'_> {
     /// What is not shown.
     fn rest(&self) -> String {
         let left = self.shown.iter().filter(|one| **one == Choice::Left);
-        match left.count() {
-            0 => String::new(),
-            1 => "# and 1 path more\n".into(),
-            left => format!("# and {} paths more\n", grouped(left as u64)),
-        }
+        more(left.count(), "path")
+    }
+}
+
+/// `# and 4 paths more`, if something is left.
+pub fn more(left: usize, what: &str) -> String {
+    match left {
+        0 => String::new(),
+        1 => format!("# and 1 {what} more\n"),
+        left => format!("# and {} {what}s more\n", grouped(left as u64)),
     }
 }
 
 /// `+1,200`
-fn change(before: u64, now: u64) -> String {
+pub fn change(before: u64, now: u64) -> String {
     match now.abs_diff(before) {
         0 => "0".into(),
         by if now > before => format!("+{}", grouped(by)),

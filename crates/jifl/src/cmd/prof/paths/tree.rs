@@ -25,10 +25,15 @@ pub struct Node {
 impl Node {
     /// `function`, or `function [module]`.
     pub fn name(&self) -> String {
-        match &self.module {
-            None => self.function.clone(),
-            Some(module) => format!("{} [{module}]", self.function),
-        }
+        full_name(&self.function, self.module.as_deref())
+    }
+}
+
+/// `function`, or `function [module]`.
+pub fn full_name(function: &str, module: Option<&str>) -> String {
+    match module {
+        None => function.to_owned(),
+        Some(module) => format!("{function} [{module}]"),
     }
 }
 

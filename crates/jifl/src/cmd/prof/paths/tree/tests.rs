@@ -38,6 +38,19 @@ pub fn sample() -> Tree {
     }
 }
 
+/// Functions that call themselves, and a module that calls the kernel back.
+pub fn recursion() -> Tree {
+    Tree {
+        nodes: vec![
+            node(None, "a", 0x1000, 10),
+            node(Some(0), "b@m", 0x9000, 20),
+            node(Some(1), "a", 0x1000, 30),
+            node(Some(2), "b@m", 0x9000, 40),
+            node(Some(3), "b@m", 0x9000, 50),
+        ],
+    }
+}
+
 /// A path of names that `/` separates.
 pub fn path(names: &str) -> Vec<String> {
     names.split('/').map(str::to_owned).collect()
