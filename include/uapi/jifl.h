@@ -871,7 +871,8 @@ struct jifl_time {
 
 /*
  * Of JIFL_KIND_TREE, in rest: calls of functions that found no room, and are counted as parts of
- * their callers; returns that were none of a function on the path; calls of targets without times.
+ * their callers, or among others; returns of functions that were not on the path, while all had
+ * room; calls of targets without times.
  */
 #define JIFL_PATH_REFUSED	0
 #define JIFL_PATH_STRAYS	1

@@ -27,6 +27,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
 #include "../store/percpu.h"
 #include "../store/ring.h"
 #include "../enter/function.h"
@@ -133,7 +134,7 @@ static __always_inline void jifl_count_end_by(unsigned long lane,
 	call = jifl_count_take(lane);
 	if (call)
 		finish(call, this_cpu_read(jifl_cpu.lanes[lane].count), false);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 /* Inserted in the exit piece, which keeps the call's result. */
@@ -180,7 +181,7 @@ static __always_inline void jifl_count_end_by_record(unsigned long lane, const u
 		    level == JIFL_LEVEL_TASK)
 			jifl_count_wait(of_function);
 	}
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 /* Tools that record, but not what calls return. */
@@ -237,7 +238,7 @@ static __always_inline void jifl_count_record_begin(unsigned long index, enum ji
 {
 	preempt_disable_notrace();
 	jifl_ring_mark(jifl_count_mark(JIFL_RECORD_BEGIN, level, index), task_pid_nr(current));
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 /* Inserted at the entry of a system call that is recorded. */
@@ -257,7 +258,7 @@ static void jifl_count_record_stack(unsigned long unused)
 {
 	preempt_disable_notrace();
 	jifl_ring_put(JIFL_RECORD_STACK, (unsigned long)__builtin_frame_address(0) >> 32);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 /* JIFL_CALLS_COUNTED with JIFL_FLAG_BY_*. */
@@ -266,7 +267,7 @@ static void jifl_count_begin_key(struct jifl_aim *aim, struct jifl_keys_table *k
 	preempt_disable_notrace();
 	this_cpu_inc(*aim->counter);
 	jifl_keys_add(keys, 0);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 void jifl_count_begin(struct jifl_aim *aim)

@@ -49,6 +49,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
 #include "../compat/ksym.h"
 #include "../text/ranges.h"
 #include "../run/codemem.h"
@@ -234,6 +235,6 @@ bool jifl_under_holds(const struct jifl_under *u, unsigned long caller)
 	level = jifl_level();
 	holds = (level == JIFL_LEVEL_TASK && is_in_call(u)) ||
 		(u->nfunctions && walk(u, caller, level)) || JIFL_HOST_PLANTED(under_ignored);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 	return holds;
 }

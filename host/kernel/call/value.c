@@ -21,6 +21,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
 #include "../store/percpu.h"
 #include "stats.h"
 #include "value.h"
@@ -58,7 +59,7 @@ static void begin_time(unsigned long lane)
 	jifl_own_begin();
 	this_cpu_write(jifl_cpu.lanes[lane].count, ktime_get_mono_fast_ns());
 	jifl_own_end();
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 struct ir_insert jifl_value_begin_time(const struct jifl_session *s)
@@ -84,7 +85,7 @@ static void begin_syscall_arg(struct jifl_aim *aim, unsigned long n)
 {
 	preempt_disable_notrace();
 	jifl_stats_add_signed(aim->cpu[raw_smp_processor_id()], syscall_arg(n));
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 static void begin_function_arg(struct jifl_aim *aim, u64 reg)

@@ -29,6 +29,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
 #include "../store/percpu.h"
 #include "../call/condition.h"
 #include "../call/count.h"
@@ -205,6 +206,6 @@ unsigned long jifl_choose_copy(unsigned long address, unsigned long *slot, unsig
 
 	preempt_disable_notrace();
 	to = jifl_choose_door(address, slot, arg0);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 	return to ?: address;
 }

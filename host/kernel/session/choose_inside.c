@@ -13,6 +13,7 @@
 
 #include "../kernel.h"
 #include "../plant.h"
+#include "../compat/preempt.h"
 #include "../store/percpu.h"
 #include "../call/condition.h"
 #include "../call/count.h"
@@ -178,6 +179,6 @@ unsigned long jifl_choose_inside(unsigned long address, unsigned long *slot, uns
 
 	preempt_disable_notrace();
 	to = jifl_choose_asked(address, slot, arg0);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 	return to ?: address;
 }

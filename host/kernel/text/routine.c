@@ -10,7 +10,7 @@
 #include "function.h"
 #include "routine.h"
 
-static bool jifl_is_another_routine(const struct ir_block *b, unsigned long target)
+bool jifl_routine_is_another(const struct ir_block *b, unsigned long target)
 {
 	return jifl_function_starts(target) && jifl_function_at(b->addr.v)->start != target &&
 	       !jifl_function_at(target)->cold;
@@ -33,7 +33,7 @@ void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out)
 		out->place = IR_TAKEN;
 		fallthrough;
 	case IR_JMP:
-		if (jifl_is_another_routine(b, last->target.v))
+		if (jifl_routine_is_another(b, last->target.v))
 			out->kind = JIFL_JUMPS;
 		return;
 	default:
@@ -41,11 +41,10 @@ void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out)
 	}
 }
 
-bool jifl_routine_falls_out(const struct ir_block *b)
+bool jifl_routine_goes_on(const struct ir_block *b)
 {
 	const u8 last = b->insns[b->ninsns - 1].kind;
 
 	/* Behind a call that does not return something else may stand. */
-	return b->next.v && (ir_kind_is_conditional(last) || !ir_kind_ends_block(last)) &&
-	       jifl_is_another_routine(b, b->next.v);
+	return b->next.v && (ir_kind_is_conditional(last) || !ir_kind_ends_block(last));
 }

@@ -19,10 +19,12 @@ struct jifl_way_out {
 
 /* Under the engine lock, because it looks up symbols. */
 void jifl_routine_way_out(const struct ir_block *b, struct jifl_way_out *out);
+/* Is it the beginning of another routine than the block's? Likewise. */
+bool jifl_routine_is_another(const struct ir_block *b, unsigned long target);
 /*
- * Does the block lead into another routine that stands behind it? Assembly does (__put_user_8 into
- * __put_user_nocheck_8). Inserts there have the place IR_AFTER. Likewise.
+ * Does the block go on at what stands behind it, without a branch? That may be another routine: on
+ * 6.1 __put_user_8 runs into __put_user_nocheck_8. Inserts there have the place IR_AFTER.
  */
-bool jifl_routine_falls_out(const struct ir_block *b);
+bool jifl_routine_goes_on(const struct ir_block *b);
 
 #endif

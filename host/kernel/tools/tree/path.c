@@ -18,10 +18,13 @@
  *    counts nothing into these.
  * 3. What is counted before a target's first function begins is that function's: it stands at the
  *    door, before the piece enters the function.
- * 4. Of a task that dies in a call the rest is added when it is switched away for the last time. Of
- *    a call that is given up, which is a missed one, the rest is in no node.
+ * 4. What is counted behind the last such moment is added at the call's end: a target may end
+ *    natively. Of a task that dies in a call it is added when the task is switched away for the
+ *    last time, but for its time. Of a call that is given up, which is a missed one, it is in no
+ *    node.
  * 5. A call that finds no node stays in that of its caller, and is told (refused). A target's goes
- *    to the node of all others, which no function leaves.
+ *    to the node of all others, which no function leaves. From then on no path goes up but by the
+ *    return of its own function.
  *
  * A function that jumps to another one is left there. So the other one is called by the caller, as
  * the stack has it. The target itself stays: it is what was called. A return is that of the
@@ -45,6 +48,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/preempt.h"
 #include "../../store/level.h"
 #include "../../store/percpu.h"
 #include "../../call/count.h"
@@ -132,7 +136,7 @@ static u32 jifl_tree_find(struct jifl_tree *t, u32 parent, unsigned long functio
 	struct jifl_cell *cell = jifl_cells_in_bucket(&t->nodes, bucket, size, &name, sizeof(name));
 
 	static_assert(offsetof(struct jifl_tree_node, name) == sizeof(struct jifl_cell));
-	if (unlikely(!cell)) {
+	if (unlikely(!cell && READ_ONCE(t->nodes.n) < t->nodes.max)) {
 		/* The kernel's functions that it calls may be targets. */
 		jifl_own_begin();
 		cell = jifl_cells_find_or_add_hashed(&t->nodes, size, &name, sizeof(name), hash);
@@ -147,7 +151,7 @@ static u32 jifl_tree_returning(struct jifl_tree *t, u32 number, u32 function)
 	if (number == JIFL_TREE_OTHERS)
 		return 0;
 	while (number && function && jifl_tree_at(t, number)->name.function != function)
-		number = jifl_tree_at(t, number)->name.parent;
+		number = atomic64_read(&t->refused) ? 0 : jifl_tree_at(t, number)->name.parent;
 	return number;
 }
 
@@ -202,42 +206,58 @@ static void jifl_tree_go_down(struct jifl_tree *t, unsigned long function)
 	jifl_tree_go_to(t, call, to);
 }
 
-static void jifl_tree_go_up(struct jifl_tree *t, u32 function, bool jumps)
+/* Returns the node that is left; 0: none. */
+static u32 jifl_tree_go_up(struct jifl_tree *t, u32 function, bool stays_in_target)
 {
 	const u64 call = jifl_tree_call(t);
 	const u32 from = call >> JIFL_TREE_SHIFT;
-	u32 number;
+	u32 number, parent;
 
 	if (!from)
-		return;
+		return 0;
 	jifl_tree_add(t, from, call);
 	number = jifl_tree_returning(t, from, function);
 	if (!number && !atomic64_read(&t->refused))
 		atomic64_inc(&t->strays);
-	if (number && !(jumps && !jifl_tree_at(t, number)->name.parent))
-		jifl_tree_go_to(t, call, jifl_tree_at(t, number)->name.parent);
+	if (!number)
+		return 0;
+	parent = jifl_tree_at(t, number)->name.parent;
+	jifl_tree_go_to(t, call, parent || !stays_in_target ? parent : number);
+	return number;
 }
 
 static void jifl_tree_enter(struct jifl_tree *t, unsigned long function)
 {
 	preempt_disable_notrace();
 	jifl_tree_go_down(t, function);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
-/* function: 0: whichever it is. */
-static void jifl_tree_leave(struct jifl_tree *t, unsigned long function)
+/* Of this and the next two, function: 0: whichever it is. */
+static void jifl_tree_return(struct jifl_tree *t, unsigned long function)
 {
 	preempt_disable_notrace();
 	jifl_tree_go_up(t, function, false);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
 }
 
 static void jifl_tree_jump(struct jifl_tree *t, unsigned long function)
 {
 	preempt_disable_notrace();
 	jifl_tree_go_up(t, function, true);
-	preempt_enable_notrace();
+	jifl_preempt_enable();
+}
+
+/* It jumps to its own beginning, where it is entered again. That is no call. */
+static void jifl_tree_begin_again(struct jifl_tree *t, unsigned long function)
+{
+	u32 left;
+
+	preempt_disable_notrace();
+	left = jifl_tree_go_up(t, function, false);
+	if (left)
+		atomic64_dec(&jifl_tree_at(t, left)->calls);
+	jifl_preempt_enable();
 }
 
 static void jifl_tree_fill(struct jifl_tree *t, unsigned long function,
@@ -255,10 +275,27 @@ void jifl_tree_fill_enter(struct jifl_tree *t, unsigned long function, struct ir
 	jifl_tree_fill(t, function, jifl_tree_enter, ins);
 }
 
-void jifl_tree_fill_leave(struct jifl_tree *t, unsigned long function, bool jumps,
+void jifl_tree_fill_leave(struct jifl_tree *t, unsigned long function, enum jifl_tree_leave how,
 			  struct ir_insert *ins)
 {
-	jifl_tree_fill(t, function, jumps ? jifl_tree_jump : jifl_tree_leave, ins);
+	static void (*const leave[])(struct jifl_tree *, unsigned long) = {
+		[JIFL_TREE_RETURNS] = jifl_tree_return,
+		[JIFL_TREE_JUMPS] = jifl_tree_jump,
+		[JIFL_TREE_BEGINS_AGAIN] = jifl_tree_begin_again,
+	};
+
+	jifl_tree_fill(t, function, leave[how], ins);
+}
+
+void jifl_tree_ends(struct jifl_tree *t)
+{
+	u64 call;
+
+	preempt_disable_notrace();
+	call = jifl_tree_call(t);
+	if (call >> JIFL_TREE_SHIFT)
+		jifl_tree_add(t, call >> JIFL_TREE_SHIFT, call);
+	jifl_preempt_enable();
 }
 
 void jifl_tree_ends_dead(struct jifl_tree *t, u64 call, u64 count)

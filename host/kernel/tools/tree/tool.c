@@ -11,6 +11,7 @@
  */
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <asm/tsc.h>
 
 #include "../../kernel.h"
@@ -100,7 +101,8 @@ static int jifl_tree_attach(struct jifl_session *s)
 	return 0;
 }
 
-static void jifl_tree_detach(struct jifl_session *s)
+/* No call of the session is left: until now they had times. */
+static void jifl_tree_ended(struct jifl_session *s)
 {
 	const struct jifl_tree *t = s->tool_data;
 
@@ -130,12 +132,44 @@ static void jifl_tree_insert_enter(struct ir_block *b, struct jifl_tree *t)
 }
 
 static void jifl_tree_insert_leave(struct ir_block *b, enum ir_place place,
-				   const struct jifl_function *f, bool jumps, struct jifl_tree *t)
+				   const struct jifl_function *f, enum jifl_tree_leave how,
+				   struct jifl_tree *t)
 {
-	struct ir_insert *ins = ir_block_insert(b, place, b->ninsns - 1);
+	struct ir_insert *ins;
 
+	/* Without a symbol it was not entered. */
+	if (!f->start || (how == JIFL_TREE_JUMPS && JIFL_HOST_PLANTED(tree_jumps_kept)))
+		return;
+	ins = ir_block_insert(b, place, b->ninsns - 1);
 	if (ins)
-		jifl_tree_fill_leave(t, f->cold ? 0 : f->start, jumps, ins);
+		jifl_tree_fill_leave(t, f->cold ? 0 : f->start, how, ins);
+}
+
+/* What follows the block without a branch: another function, or the same one's beginning. */
+static void jifl_tree_insert_behind(struct ir_block *b, const struct jifl_function *f,
+				    struct jifl_tree *t)
+{
+	if (!jifl_routine_goes_on(b))
+		return;
+	if (b->next.v == f->start)
+		jifl_tree_insert_leave(b, IR_AFTER, f, JIFL_TREE_BEGINS_AGAIN, t);
+	else if (jifl_routine_is_another(b, b->next.v))
+		jifl_tree_insert_leave(b, IR_AFTER, f, JIFL_TREE_JUMPS, t);
+}
+
+static void jifl_tree_insert_way_out(struct ir_block *b, const struct jifl_function *f,
+				     struct jifl_tree *t)
+{
+	const struct ir_insn *last = &b->insns[b->ninsns - 1];
+	struct jifl_way_out out;
+
+	jifl_routine_way_out(b, &out);
+	if (out.kind == JIFL_RETURNS)
+		jifl_tree_insert_leave(b, out.place, f, JIFL_TREE_RETURNS, t);
+	else if (out.kind == JIFL_JUMPS)
+		jifl_tree_insert_leave(b, out.place, f, JIFL_TREE_JUMPS, t);
+	else if ((last->kind == IR_JMP || last->kind == IR_JCC) && last->target.v == f->start)
+		jifl_tree_insert_leave(b, out.place, f, JIFL_TREE_BEGINS_AGAIN, t);
 }
 
 /* The beginning first, and the end last: path.c, step 1. */
@@ -144,31 +178,43 @@ static void jifl_tree_instrument(struct ir_block *b, void *arg)
 	struct jifl_session *s = arg;
 	struct jifl_tree *t = s->tool_data;
 	const struct jifl_function f = *jifl_function_at(b->addr.v);
-	struct jifl_way_out out;
 
 	jifl_count_attribute(s);
 	if (f.start == b->addr.v && !f.cold)
 		jifl_tree_insert_enter(b, t);
 	jifl_tree_insert_count(b, s);
-	if (jifl_routine_falls_out(b))
-		jifl_tree_insert_leave(b, IR_AFTER, &f, true, t);
-	jifl_routine_way_out(b, &out);
-	if (out.kind == JIFL_JUMPS && JIFL_HOST_PLANTED(tree_jumps_kept))
-		return;
-	if (out.kind == JIFL_STAYS)
-		return;
-	jifl_tree_insert_leave(b, out.place, &f, out.kind == JIFL_JUMPS, t);
+	jifl_tree_insert_behind(b, &f, t);
+	jifl_tree_insert_way_out(b, &f, t);
+}
+
+/* At the exit of a system call; other calls end in jifl_tree_function_ends. */
+static void jifl_tree_insert_end(struct jifl_tree *t, struct ir_insert *exit, u32 *nexit)
+{
+	memmove(exit + 1, exit, *nexit * sizeof(*exit));
+	*exit = (struct ir_insert){
+		.kind = IR_INSERT_CALL, .fn = (unsigned long)jifl_tree_ends, .nargs = 1,
+		.args = { (unsigned long)t },
+	};
+	++*nexit;
 }
 
 /* The block that a target's door skips is the function's beginning. */
 static void jifl_tree_entry(struct jifl_aim *aim, struct ir_insert *entry, u32 *nentry,
 			    struct ir_insert *exit, u32 *nexit)
 {
+	struct jifl_tree *t = aim->session->tool_data;
+
 	jifl_count_entry(aim, entry, nentry, exit, nexit);
+	jifl_tree_insert_end(t, exit, nexit);
 	if (aim->target->kind == JIFL_TARGET_SYSCALL || !jifl_target_skipped(aim->target))
 		return;
 	entry[*nentry] = (struct ir_insert){ 0 };
-	jifl_tree_fill_enter(aim->session->tool_data, aim->target->id, &entry[(*nentry)++]);
+	jifl_tree_fill_enter(t, aim->target->id, &entry[(*nentry)++]);
+}
+
+static void jifl_tree_function_ends(const struct jifl_aim *aim, u64 result)
+{
+	jifl_tree_ends(aim->session->tool_data);
 }
 
 static void jifl_tree_dies(struct jifl_session *s, u64 call, u64 count)
@@ -234,7 +280,8 @@ const struct jifl_tool jifl_tool_tree = {
 	.open = jifl_tree_open,
 	.close = jifl_tree_close,
 	.attach = jifl_tree_attach,
-	.detach = jifl_tree_detach,
+	.ended = jifl_tree_ended,
 	.entry = jifl_tree_entry,
+	.ends = jifl_tree_function_ends,
 	.dies = jifl_tree_dies,
 };

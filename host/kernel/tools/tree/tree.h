@@ -50,9 +50,18 @@ static inline struct jifl_tree_node *jifl_tree_at(struct jifl_tree *t, u32 numbe
 
 /* Fills an insert that is run where a function begins. function: its address. */
 void jifl_tree_fill_enter(struct jifl_tree *t, unsigned long function, struct ir_insert *ins);
-/* The same where it returns, or jumps to another one. function: 0: whichever it is. */
-void jifl_tree_fill_leave(struct jifl_tree *t, unsigned long function, bool jumps,
+/* How a function is left. */
+enum jifl_tree_leave {
+	JIFL_TREE_RETURNS,
+	JIFL_TREE_JUMPS,		/* to another one */
+	JIFL_TREE_BEGINS_AGAIN,		/* jumps to its own beginning */
+};
+
+/* The same where it is left. function: 0: whichever it is. */
+void jifl_tree_fill_leave(struct jifl_tree *t, unsigned long function, enum jifl_tree_leave how,
 			  struct ir_insert *ins);
+/* The running call ends. It is in its lane still. */
+void jifl_tree_ends(struct jifl_tree *t);
 /* A task has died in a call. Preemption is off. */
 void jifl_tree_ends_dead(struct jifl_tree *t, u64 call, u64 count);
 
