@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lib import (PATIENCE, SLOWNESS, Device, complaints, interrupt, is_loaded, kernel_log, main, run, same, session,
+from lib import (PATIENCE, SLOWNESS, Device, complaints, died, interrupt, is_loaded, main, run, same, session,
                  status, wait_for)
 
 HERE = Path("/run/examples")
@@ -89,8 +89,7 @@ def printed_by(command, interrupted=False):
     try:
         printed = process.communicate(timeout=PATIENCE * SLOWNESS)[0]
         if process.returncode < 0 or process.returncode > 128:
-            # The kernel says where a program was that died of a fault.
-            printed += "\n".join(line for line in kernel_log() if line.startswith("traps: "))
+            printed += "\n".join(died())
         return printed, process.returncode
     except subprocess.TimeoutExpired:
         process.kill()

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -97,6 +98,9 @@ def main(function):
         add_totals()
     except Exception:
         check("the program itself", False, traceback.format_exc())
+    if _failed:
+        for line in died():
+            _say("died", line, "")
     for name in sorted(_sums):
         _say("sum", name, str(_sums[name]))
     _say("end", "of checks", "")
@@ -257,6 +261,19 @@ def kernel_log(mark=None):
     if mark not in lines:
         raise RuntimeError(f"the kernel's log has gone round: {len(lines)} lines, none of them the mark")
     return lines[lines.index(mark) + 1:]
+
+
+def died():
+    """What the kernel says of programs that died of faults, and whether memory has of the command what its file has."""
+    lines = [line for line in kernel_log() if re.search(r"^traps: |: segfault at |^Code: ", line)]
+    if lines:
+        command = Path(shutil.which("jifl"))
+        cached = command.read_bytes()
+        os.sync()
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        differing = [hex(at) for at, (one, other) in enumerate(zip(cached, command.read_bytes())) if one != other]
+        lines.append(f"the command in memory differs from its file at {len(differing)} bytes: {' '.join(differing[:40])}")
+    return lines
 
 
 def complaints(lines=None):
