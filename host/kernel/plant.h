@@ -61,6 +61,7 @@
 	X(insiders_untold, "who is inside a function at the start is not looked for") \
 	X(tree_counted_twice, "what a function has counted is its own, and of the next one, too") \
 	X(tree_jumps_kept, "functions that jump to another one stay on the call path") \
+	X(events_uncounted, "events inside of functions are not counted") \
 	X(ac_lost, "tasks are switched while the kernel may access user memory") \
 	X(own_entered, "calls of functions that the module makes enter the cache") \
 	X(stack_kept, "calls that the module makes on a stack that is known enter the cache") \

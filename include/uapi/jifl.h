@@ -24,7 +24,7 @@
 #include "jifl_inline.h"
 #include "jifl_refusals.h"
 
-#define JIFL_ABI_VERSION	23
+#define JIFL_ABI_VERSION	24
 #define JIFL_DEVICE		"/dev/jifl"
 
 #define JIFL_NAME_MAX		32
@@ -318,7 +318,7 @@ struct jifl_start {
 	__u32 nunder;			/* 0: all count; else all targets are functions */
 	__u64 under;			/* in: user pointer to nunder struct jifl_target_spec */
 	__u32 nsplices;			/* with KIND_PROBE: 1 to JIFL_SPLICES_MAX; else 0 */
-	__u32 reserved;			/* 0 */
+	__u32 ncounters;		/* with KIND_TIMES: 0 to JIFL_COUNTERS_MAX; else 0 */
 	__u32 left[JIFL_LEFT_MAX];	/* out: how many go on natively, by enum jifl_left */
 	/*
 	 * In: user pointer to nsplices struct jifl_splice, in the order of their addresses, those
@@ -335,6 +335,9 @@ struct jifl_start {
 	__u64 strings;			/* in: user pointer to nstrings bytes */
 	__u32 bad_action;		/* out, with EBADRQC: index of the program */
 	__u32 bad_op;			/* out, with EBADRQC: index of the op in it */
+	__u64 counters;			/* in: user pointer to ncounters struct jifl_counter */
+	__u32 bad_counter;		/* out, with ENXIO: index of what is not there */
+	__u32 reserved;			/* 0 */
 };
 
 /*
@@ -849,6 +852,18 @@ struct jifl_hits {
 #define JIFL_TIMES_UNWATCHED	1
 #define JIFL_TIMES_MISSED	2
 
+/* What a session of KIND_TIMES counts beside times, at most. */
+#define JIFL_COUNTERS_MAX	4
+#define JIFL_COUNTER_NAME_MAX	64
+
+/* In jifl_start.counters: a number that only grows. */
+struct jifl_counter {
+	/* Of a tracepoint of the kernel itself: how often the task has come to it; or empty. */
+	char tracepoint[JIFL_COUNTER_NAME_MAX];
+	/* Else of 8 bytes of the kernel's own data, which are a number that anybody changes. */
+	__u64 variable;
+};
+
 /*
  * An entry of JIFL_KIND_TIMES, one for each target, in their order. The times are those of all
  * tasks together, in nanoseconds, of calls that have ended and of those that have not, until now.
@@ -867,6 +882,7 @@ struct jifl_time {
 	__u64 blocked_ns;		/* it slept, until it was woken */
 	__u64 runnable_ns;		/* it had been woken, or preempted, and did not run yet */
 	__u64 elapsed_ns;		/* since the session began, when all this was read */
+	__u64 counted[JIFL_COUNTERS_MAX]; /* how much the session's counters grew inside */
 };
 
 /*

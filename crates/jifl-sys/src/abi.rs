@@ -3,7 +3,7 @@
 //! and constants with those that the C compiler computes from the header.
 
 /// Version of the ABI this program was built for.
-pub const ABI_VERSION: u32 = 23;
+pub const ABI_VERSION: u32 = 24;
 /// Path of the device.
 pub const DEVICE: &str = "/dev/jifl";
 /// System call numbers below this can be targets.
@@ -376,8 +376,8 @@ abi_struct! {
         pub(crate) under: u64,
         /// Number of places. Set by [`crate::device`] alone, like [`Start::splices`].
         pub(crate) nsplices: u32,
-        /// Zero.
-        pub reserved: u32,
+        /// Number of counters. Set by [`crate::device`] alone, like [`Start::counters`].
+        pub(crate) ncounters: u32,
         /// Out, with [`FLAG_ADOPT`]: tasks that were inside, and go on natively, by [`LEFT`].
         pub left: [u32; LEFT_MAX],
         /// In: where they are.
@@ -400,6 +400,12 @@ abi_struct! {
         pub bad_action: u32,
         /// Out, with EBADRQC: index of the op in it.
         pub bad_op: u32,
+        /// In: where the counters are. Set by [`crate::device`] alone.
+        pub(crate) counters: u64,
+        /// Out, with ENXIO: index of a counter that is not there.
+        pub bad_counter: u32,
+        /// Zero.
+        pub reserved: u32,
     }
 }
 

@@ -66,6 +66,7 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
     layout("jifl_hits", hits_layout());
     layout("jifl_time", time_layout());
     layout("jifl_path", path_layout());
+    layout("jifl_counter", counter_layout());
     layout("jifl_op", op_layout());
     layout("jifl_action", action_layout());
     layout("jifl_hit", hit_layout());
@@ -240,6 +241,8 @@ fn facts_of_rust() -> (BTreeSet<String>, String) {
         ("JIFL_TIMES_UNWATCHED", TIMES_UNWATCHED as u64),
         ("JIFL_TIMES_MISSED", TIMES_MISSED as u64),
         ("JIFL_PATH_REFUSED", PATH_REFUSED as u64),
+        ("JIFL_COUNTERS_MAX", COUNTERS_MAX as u64),
+        ("JIFL_COUNTER_NAME_MAX", COUNTER_NAME_MAX as u64),
         ("JIFL_PATH_STRAYS", PATH_STRAYS as u64),
         ("JIFL_PATH_UNTIMED", PATH_UNTIMED as u64),
         ("JIFL_HITS_MOVED", HITS_MOVED as u64),
@@ -371,7 +374,22 @@ fn time_layout() -> Vec<(&'static str, usize, usize)> {
         ("blocked_ns", offset_of!(Time, blocked_ns), 8),
         ("runnable_ns", offset_of!(Time, runnable_ns), 8),
         ("elapsed_ns", offset_of!(Time, elapsed_ns), 8),
+        ("counted", offset_of!(Time, counted), 8 * COUNTERS_MAX),
         ("", 0, size_of::<Time>()),
+    ]
+}
+
+/// Members as `abi_struct!` lists them.
+fn counter_layout() -> Vec<(&'static str, usize, usize)> {
+    use std::mem::offset_of;
+    vec![
+        (
+            "tracepoint",
+            offset_of!(Counter, tracepoint),
+            COUNTER_NAME_MAX,
+        ),
+        ("variable", offset_of!(Counter, variable), 8),
+        ("", 0, size_of::<Counter>()),
     ]
 }
 

@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use crate::abi::{
-    Action, Block, Condition, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op, PluginCtl,
-    PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment, SessionInfo,
-    Splice, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock, request,
+    Action, Block, Condition, Counter, Detach, Entry, HIST_BUCKETS, HitRead, Info, Irq, Op,
+    PluginCtl, PluginInfo, PluginRead, Record, Records, Replacement, RoutineInfo, Segment,
+    SessionInfo, Splice, Start, Stat, Status, Stop, TableRead, TargetSpec, Warm, WarmBlock,
+    request,
 };
 
 /// Room for one histogram.
@@ -79,6 +80,8 @@ pub struct Lists<'a> {
     pub ops: &'a [Op],
     /// The strings that the ops compare with.
     pub strings: &'a [u8],
+    /// What is counted beside times.
+    pub counters: &'a [Counter],
 }
 
 /// Everything that can be asked of the device; see `include/uapi/jifl.h`.
@@ -205,10 +208,13 @@ impl Device {
         argument.ops = lists.ops.as_ptr() as u64;
         argument.nstrings = length(lists.strings.len());
         argument.strings = lists.strings.as_ptr() as u64;
+        argument.ncounters = length(lists.counters.len());
+        argument.counters = lists.counters.as_ptr() as u64;
         let result = self.ioctl(1, argument);
         (argument.targets, argument.conditions) = (0, 0);
         (argument.under, argument.splices) = (0, 0);
         (argument.actions, argument.ops, argument.strings) = (0, 0, 0);
+        argument.counters = 0;
         result
     }
 

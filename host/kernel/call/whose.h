@@ -136,6 +136,9 @@ struct jifl_session {
 	u32 nconditions;
 	struct jifl_splice *splices; /* of tools with places, in order; NULL: none */
 	u32 nsplices;
+	struct jifl_counter meters[JIFL_COUNTERS_MAX]; /* of tools with counters */
+	u32 nmeters;
+	u32 bad_meter;		/* with -ENXIO of open: which is not there */
 	struct jifl_programs *programs; /* of these places; NULL: none has one */
 	u32 refused_splice;	/* after -EILSEQ: which; its `refused` says why */
 	u32 refused;		/* after -EOPNOTSUPP: enum jifl_refusal; 0: the site is taken */

@@ -218,6 +218,24 @@ static int jifl_start_programs(struct jifl_session *s, struct jifl_start *req)
 	return 0;
 }
 
+/* Copies what is counted beside times. */
+static int jifl_start_counters(struct jifl_session *s, const struct jifl_start *req)
+{
+	u32 i;
+
+	if (req->ncounters > (s->tool->counters ? JIFL_COUNTERS_MAX : 0))
+		return -EINVAL;
+	if (copy_from_user(s->meters, u64_to_user_ptr(req->counters),
+			   req->ncounters * sizeof(*s->meters)))
+		return -EFAULT;
+	s->nmeters = req->ncounters;
+	for (i = 0; i < s->nmeters; i++)
+		if (!memchr(s->meters[i].tracepoint, 0, JIFL_COUNTER_NAME_MAX) ||
+		    !*s->meters[i].tracepoint == !s->meters[i].variable)
+			return -EINVAL;
+	return 0;
+}
+
 /* Tells the caller why places were refused. */
 static int jifl_start_answer_splices(const struct jifl_session *s, u64 splices)
 {
@@ -242,7 +260,7 @@ static struct jifl_session *jifl_start_session(struct jifl_start *req,
 	ret = jifl_filter_init(tool->watches ? &s->watched : &s->filter, req) ?:
 	      jifl_start_conditions(s, req) ?: jifl_start_under(s, req) ?:
 	      jifl_start_splices(s, req) ?: jifl_start_programs(s, req) ?:
-	      jifl_start_targets(s, req);
+	      jifl_start_counters(s, req) ?: jifl_start_targets(s, req);
 	if (ret) {
 		s->tool = NULL;
 		jifl_session_free(s);
@@ -311,6 +329,7 @@ static int jifl_start_try(struct jifl_file *f, struct jifl_start *req)
 		ret = jifl_start_answer_splices(s, req->splices);
 	}
 	if (ret) {
+		req->bad_counter = s->bad_meter;
 		req->busy_target = busy_target;
 		req->busy_session = busy_session;
 		jifl_session_free(s);

@@ -9,6 +9,7 @@ machine is. Where tasks are inside for the whole session the time is known exact
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -256,6 +257,45 @@ def many():
     figure("functions, and their start in ms", f"{len(rows)}, {report['start_ns'] // 1_000_000}")
 
 
+def jiffies():
+    return int(re.search(r"^jiffies: (\d+)", Path("/proc/timer_list").read_text(), re.M)[1])
+
+
+def counters():
+    """Tracepoints that a task comes to inside of a function, and a variable that grows meanwhile."""
+    owner = stat("calls,tracepoint:printk:console,tracepoint:printk:console/calls", "fn:vfs_write", "fn:vfs_read", "-p", str(os.getpid()))
+    # The kernel takes 10 messages of a file in 5 seconds.
+    rounds = 8
+    with open("/dev/kmsg", "wb", buffering=0) as log, open("/dev/null", "wb", buffering=0) as nothing:
+        for _ in range(rounds):
+            log.write(b"counted")
+            nothing.write(b"not counted")
+    # Of another task, and outside of the function.
+    run("sh", "-c", "echo other > /dev/kmsg")
+    rows, _ = report_of(owner, "tracepoint")
+    writes = rows["vfs_write"]["metrics"]
+    same("tracepoint: each message", writes["tracepoint:printk:console"], rounds)
+    check("tracepoint: for each call", abs(writes["tracepoint:printk:console/calls"] - rounds / writes["calls"]) < 1e-9, writes)
+    same("tracepoint: none in others", rows.get("vfs_read", {"metrics": {"tracepoint:printk:console": 0}})["metrics"]
+         ["tracepoint:printk:console"], 0)
+    reader = Reader()
+    first = jiffies()
+    owner = stat("var:jiffies_64,tracepoint:sched:sched_switch", "fn:pipe_read", "-p", str(reader.process.pid))
+    least = 0
+    for _ in range(rounds):
+        reader.sleeps()
+        seen = jiffies()
+        time.sleep(0.02)
+        least += jiffies() - seen
+        os.write(reader.pipe, b"x")
+    rows, _ = report_of(owner, "variable")
+    grown = rows["pipe_read"]["metrics"]
+    check("variable: as it has grown", least <= grown["var:jiffies_64"] <= jiffies() - first, (least, grown))
+    # The first one was asleep before; where the last one is nobody has looked.
+    check("variable: and each wait is a switch", rounds - 1 <= grown["tracepoint:sched:sched_switch"], grown)
+    reader.end()
+
+
 def refused():
     """One line each, and the way out."""
     for words, why in {
@@ -268,6 +308,10 @@ def refused():
         ("fn:vfs_read", "-i", "1s", "-f", "json"): "give -f ndjson",
         ("fn:*", "--yes"): "give narrower patterns",
         ("fn:vfs_read", "-p", "999999"): "no process or thread",
+        ("tracepoint:none:such", "fn:vfs_read"): "tracepoint:none:such: the kernel itself has no such tracepoint",
+        ("tracepoint:", "fn:vfs_read"): "give tracepoint:SUBSYSTEM:NAME",
+        ("var:no_such_variable", "fn:vfs_read"): "no variable of that name",
+        ("var:a,var:b,var:c,var:d,var:e", "fn:vfs_read"): "at most 4 tracepoints and variables",
     }.items():
         end = run("jifl", "stat", *words, "--for", "10ms")
         check(f"refused: {' '.join(words)}", end.returncode and why in end.stderr and end.stderr.count("\n") == 1, end)
@@ -283,7 +327,7 @@ def nothing_is_left():
 def stats():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    for part in (blocked, all_the_time, runnable, each_context, sleeping, deaths, migration, threads, renamed, intervals, many, refused,
+    for part in (blocked, all_the_time, runnable, each_context, sleeping, deaths, migration, threads, renamed, intervals, many, counters, refused,
                  nothing_is_left):
         part()
     same("no session is left", status()["sessions"], [])

@@ -300,6 +300,21 @@ pub const HITS_NO_ROOM: u32 = 1 << 0;
 /// In [`Hits::flags`]: kprobes were switched off for a time.
 pub const HITS_SWITCHED_OFF: u32 = 1 << 1;
 
+/// What a session counts beside times, at most.
+pub const COUNTERS_MAX: usize = 4;
+/// Room for a tracepoint's name, with the NUL behind it.
+pub const COUNTER_NAME_MAX: usize = 64;
+
+/// `struct jifl_counter`: a number that only grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counter {
+    /// Of a tracepoint: how often the task has come to it; or empty.
+    pub tracepoint: [u8; COUNTER_NAME_MAX],
+    /// Else the address of 8 bytes of the kernel's data.
+    pub variable: u64,
+}
+
 /// `struct jifl_time`: how often a function was called, and how long tasks were in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -324,6 +339,8 @@ pub struct Time {
     pub runnable_ns: u64,
     /// Nanoseconds since the session began, when all this was read.
     pub elapsed_ns: u64,
+    /// How much the session's counters grew inside.
+    pub counted: [u64; COUNTERS_MAX],
 }
 
 // SAFETY: it is `struct jifl_time`, as the test of the ABI holds, of integers.

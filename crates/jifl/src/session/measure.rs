@@ -7,9 +7,9 @@ use std::io;
 use std::time::Instant;
 
 use jifl_sys::abi::{
-    Action, Code, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT, MISSES, Op,
-    REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop, TARGET_FUNCTION,
-    TargetSpec,
+    Action, Code, Counter, FILTER_COMM, FLAG_ADOPT, FLAGS_VALUE, Fact, HIST_BUCKETS, Kind, LEFT,
+    MISSES, Op, REFUSALS, SCOPE_ONLY, SPLICE_REFUSALS, SPLICES_MAX, Splice, Start, Stat, Stop,
+    TARGET_FUNCTION, TargetSpec,
 };
 use jifl_sys::device::{Door, Histogram, Lists, Request};
 use rustix::io::Errno;
@@ -54,6 +54,8 @@ pub struct Session {
     pub splices: Vec<Splice>,
     /// The programs of these places.
     pub programs: Programs,
+    /// What is counted beside times, and its names.
+    pub counters: Vec<(String, Counter)>,
     /// Functions that patterns match, and that are not in the list for other reasons: how many for
     /// each.
     pub unfit: BTreeMap<&'static str, u64>,
@@ -83,6 +85,7 @@ impl Session {
             of_threads: false,
             splices: Vec::new(),
             programs: Programs::default(),
+            counters: Vec::new(),
             unfit: BTreeMap::new(),
         }
     }
@@ -113,6 +116,7 @@ impl Session {
         }
         let mut splices = std::mem::take(&mut self.splices);
         self.start.ring = self.programs.ring;
+        let counters: Vec<Counter> = self.counters.iter().map(|(_, counter)| *counter).collect();
         let lists = Lists {
             targets: &mut specs,
             conditions: &conditions,
@@ -121,6 +125,7 @@ impl Session {
             actions: &self.programs.actions,
             ops: &self.programs.ops,
             strings: &self.programs.strings,
+            counters: &counters,
         };
         let started = door.call(Request::Start(&mut self.start, lists));
         self.splices = splices;
@@ -521,12 +526,24 @@ fn refused(
              from each other (dmesg: tsc): nothing else will do",
             )
         }
+        Some(Errno::NXIO) => Failure::usage(no_counter(session)),
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }
         Some(Errno::SRCH) => Failure::failed("starting the session: no such process"),
         _ => device::failed("starting the session", error),
     }
+}
+
+/// Which counter is not there.
+fn no_counter(session: &Session) -> String {
+    let name = session.counters.get(session.start.bad_counter as usize);
+    let name = name.map_or("a counter", |(name, _)| name);
+    format!(
+        "{name}: the kernel itself has no such tracepoint, or no such variable of 8 bytes; \
+         /sys/kernel/tracing/available_events lists tracepoints, also those of modules, which \
+         cannot be counted"
+    )
 }
 
 /// That no function can be entered, with the reasons.

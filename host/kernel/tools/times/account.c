@@ -69,21 +69,35 @@ static __always_inline bool jifl_times_dec(u32 *depth)
 	return is_0;
 }
 
-/* Whose rows code at this level writes on this CPU. */
-static __always_inline struct jifl_times_record *
-jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
+/* counting: NULL: there are no counters. */
+static __always_inline void jifl_times_count_begin(const struct jifl_times *counting,
+						   const struct jifl_times_record *r,
+						   struct jifl_times_row *row)
 {
-	if (likely(!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET))))
-		return this_cpu_read(cpus->task);
-	return this_cpu_read(cpus->above[count >> HARDIRQ_SHIFT & (JIFL_TIMES_ABOVE - 1)]);
+	u32 i;
+
+	for (i = 0; counting && i < counting->ncounters; i++)
+		jifl_times_sub(jifl_times_counted(row)[i], jifl_times_counter_of(counting, r, i));
+}
+
+static __always_inline void jifl_times_count_finish(const struct jifl_times *counting,
+						    const struct jifl_times_record *r,
+						    struct jifl_times_row *row)
+{
+	u32 i;
+
+	for (i = 0; counting && i < counting->ncounters; i++)
+		jifl_times_add(jifl_times_counted(row)[i], jifl_times_counter_of(counting, r, i));
 }
 
 /* Who reads sees by calls that it has begun, and by depth that it is done. */
 static __always_inline void jifl_times_begin(struct jifl_times_record *r,
-					     struct jifl_times_row *row)
+					     struct jifl_times_row *row,
+					     const struct jifl_times *counting)
 {
 	jifl_times_inc(row->calls);
 	if (likely(jifl_times_is_0(&row->depth))) {
+		jifl_times_count_begin(counting, r, row);
 		jifl_times_sub(row->wall, rdtsc());
 		jifl_times_sub(row->blocked, r->blocked);
 		jifl_times_sub(row->runnable, r->runnable);
@@ -93,7 +107,8 @@ static __always_inline void jifl_times_begin(struct jifl_times_record *r,
 
 /* Likewise by depth, and by `ended`. */
 static __always_inline void jifl_times_finish(struct jifl_times_record *r,
-					      struct jifl_times_row *row, u64 *ended)
+					      struct jifl_times_row *row, u64 *ended,
+					      const struct jifl_times *counting)
 {
 	if (unlikely(jifl_times_is_0(&row->depth))) {
 		jifl_times_inc32(row->strays);
@@ -103,6 +118,7 @@ static __always_inline void jifl_times_finish(struct jifl_times_record *r,
 		jifl_times_add(row->wall, rdtsc());
 		jifl_times_add(row->blocked, r->blocked);
 		jifl_times_add(row->runnable, r->runnable);
+		jifl_times_count_finish(counting, r, row);
 	}
 	jifl_times_inc(*ended);
 }
@@ -114,7 +130,7 @@ static void jifl_times_enter(struct jifl_times_cpu __percpu *cpus, unsigned long
 {
 	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
 
-	jifl_times_begin(r, (void *)r + at);
+	jifl_times_begin(r, (void *)r + at, NULL);
 }
 
 static void jifl_times_leave(struct jifl_times_cpu __percpu *cpus, unsigned long at)
@@ -122,7 +138,7 @@ static void jifl_times_leave(struct jifl_times_cpu __percpu *cpus, unsigned long
 	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
 	struct jifl_times_row *row = (void *)r + at;
 
-	jifl_times_finish(r, row, &row->ended);
+	jifl_times_finish(r, row, &row->ended, NULL);
 }
 
 static void jifl_times_jump(struct jifl_times_cpu __percpu *cpus, unsigned long at)
@@ -130,7 +146,34 @@ static void jifl_times_jump(struct jifl_times_cpu __percpu *cpus, unsigned long 
 	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
 	struct jifl_times_row *row = (void *)r + at;
 
-	jifl_times_finish(r, row, &row->jumped);
+	jifl_times_finish(r, row, &row->jumped, NULL);
+}
+
+/* The same with counters. These are called. */
+static void jifl_times_enter_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+				      const struct jifl_times *counting)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+
+	jifl_times_begin(r, (void *)r + at, counting);
+}
+
+static void jifl_times_leave_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+				      const struct jifl_times *counting)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish(r, row, &row->ended, counting);
+}
+
+static void jifl_times_jump_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+				     const struct jifl_times *counting)
+{
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
+	struct jifl_times_row *row = (void *)r + at;
+
+	jifl_times_finish(r, row, &row->jumped, counting);
 }
 
 /* The function is one instruction, with which it returns, or jumps. at: of the row's `calls`. */
@@ -155,9 +198,9 @@ static void jifl_times_natively(const struct jifl_probe_call *call)
 	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
 
 	if (!(place->action & JIFL_TIMES_ENTER)) {
-		jifl_times_finish(r, row, ended);
+		jifl_times_finish(r, row, ended, place->counting);
 	} else if (!(place->action & JIFL_TIMES_LEAVE)) {
-		jifl_times_begin(r, row);
+		jifl_times_begin(r, row, place->counting);
 	} else {
 		jifl_times_inc(row->calls);
 		jifl_times_inc(*ended);
@@ -178,22 +221,29 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 		return false;
 	place->cpus = t->cpus;
 	place->at = offsetof(struct jifl_times_record, rows) +
-		    splice->target * sizeof(struct jifl_times_row);
+		    splice->target * t->width;
 	place->action = splice->action;
+	place->counting = t->ncounters ? t : NULL;
 	call->natively = jifl_times_natively;
 	ins->kind = IR_INSERT_CALL;
-	ins->nargs = passes ? 3 : 2;
+	ins->nargs = passes || t->ncounters ? 3 : 2;
 	ins->args[0] = (unsigned long)place->cpus;
 	ins->args[1] = place->at;
+	ins->args[2] = (unsigned long)t;
 	if (passes) {
 		ins->fn = (unsigned long)jifl_times_pass;
 		ins->args[1] += offsetof(struct jifl_times_row, calls);
 		ins->args[2] = place->at + (jumps ? offsetof(struct jifl_times_row, jumped) :
 						    offsetof(struct jifl_times_row, ended));
 	} else if (splice->action & JIFL_TIMES_ENTER) {
-		ins->fn = (unsigned long)jifl_times_enter;
+		ins->fn = t->ncounters ? (unsigned long)jifl_times_enter_counting :
+					 (unsigned long)jifl_times_enter;
+	} else if (jumps) {
+		ins->fn = t->ncounters ? (unsigned long)jifl_times_jump_counting :
+					 (unsigned long)jifl_times_jump;
 	} else {
-		ins->fn = jumps ? (unsigned long)jifl_times_jump : (unsigned long)jifl_times_leave;
+		ins->fn = t->ncounters ? (unsigned long)jifl_times_leave_counting :
+					 (unsigned long)jifl_times_leave;
 	}
 	return !jifl_probe_guard(call);
 }

@@ -134,13 +134,20 @@ static bool jifl_times_is_used(const struct jifl_times_row *row)
 }
 
 /* The row goes to the dead. */
-static void jifl_times_bury_row(const struct jifl_times_record *r, struct jifl_times_row *row,
-				struct jifl_times_row *to, u64 now)
+static void jifl_times_bury_row(const struct jifl_times *t, const struct jifl_times_record *r,
+				struct jifl_times_row *row, struct jifl_times_row *to, u64 now)
 {
+	u32 i;
+
 	if (row->depth) {
 		row->wall += now;
 		row->blocked += r->blocked;
 		row->runnable += r->runnable;
+	}
+	for (i = 0; i < t->ncounters; i++) {
+		jifl_times_counted(to)[i] += jifl_times_counted(row)[i] +
+					     (row->depth ? jifl_times_counter_of(t, r, i) : 0);
+		jifl_times_counted(row)[i] = 0;
 	}
 	to->wall += row->wall;
 	to->blocked += row->blocked;
@@ -162,13 +169,14 @@ void jifl_times_bury(struct jifl_times *t, struct jifl_times_record *r,
 	u32 i;
 
 	for (i = 0; i < t->nrows; i++) {
-		if (!jifl_times_is_used(&r->rows[i]))
+		if (!jifl_times_is_used(jifl_times_row(t, r, i)))
 			continue;
 		if (!any)
 			atomic64_inc(&t->deaths);
 		any = true;
 		smp_mb__after_atomic();
-		jifl_times_bury_row(r, &r->rows[i], &dead->rows[i], now);
+		jifl_times_bury_row(t, r, jifl_times_row(t, r, i), jifl_times_row(t, dead, i),
+				    now);
 	}
 	WRITE_ONCE(r->used, 0);
 	smp_mb__before_atomic();
@@ -207,7 +215,8 @@ int jifl_times_open_records(struct jifl_times *t)
 	size_t places;
 	u32 n, i;
 
-	t->stride = sizeof(struct jifl_times_record) + t->nrows * sizeof(struct jifl_times_row);
+	t->width = t->ncounters ? JIFL_TIMES_WIDE : sizeof(struct jifl_times_row);
+	t->stride = sizeof(struct jifl_times_record) + t->nrows * t->width;
 	n = jifl_times_tasks(t);
 	t->nrecords = own + n;
 	t->bits = ilog2(roundup_pow_of_two(4 * n));

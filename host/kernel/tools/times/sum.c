@@ -56,23 +56,27 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
  * that does not run that is `then`, so that all of these have the same time. ended: the session is,
  * since then.
  */
-static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then, bool ended,
-			   struct jifl_times_row *row)
+static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record *r, u32 i, u64 then,
+			   struct jifl_times_row *row, u64 *counted)
 {
-	const struct jifl_times_row *from = &r->rows[i];
+	struct jifl_times_row *from = jifl_times_row(t, r, i);
 	const u32 switches = READ_ONCE(r->switches);
 	struct jifl_times_row again;
 	u64 blocked, runnable, now;
+	u32 k;
 
 	smp_rmb();
 	/* Waits that have ended since then are in the sums, and so are calls that have begun. */
-	now = r->off || ended ? max(then, READ_ONCE(r->out)) : rdtsc();
+	now = r->off || t->end ? max(then, READ_ONCE(r->out)) : rdtsc();
 	*row = jifl_times_numbers(from);
 	smp_rmb();
 	row->wall = READ_ONCE(from->wall) + (row->depth ? now : 0);
 	jifl_times_was_off(r, now, &blocked, &runnable);
 	row->blocked = READ_ONCE(from->blocked) + (row->depth ? r->blocked + blocked : 0);
 	row->runnable = READ_ONCE(from->runnable) + (row->depth ? r->runnable + runnable : 0);
+	for (k = 0; k < t->ncounters; k++)
+		counted[k] = READ_ONCE(jifl_times_counted(from)[k]) +
+			     (row->depth ? jifl_times_counter_of(t, r, k) : 0);
 	smp_rmb();
 	again = jifl_times_numbers(from);
 	smp_rmb();
@@ -81,13 +85,13 @@ static bool jifl_times_try(const struct jifl_times_record *r, u32 i, u64 then, b
 	       !memcmp(&row->calls, &again.calls, sizeof(again) - offsetof(typeof(again), calls));
 }
 
-static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then, bool ended,
-			    struct jifl_times_row *row)
+static void jifl_times_read(const struct jifl_times *t, struct jifl_times_record *r, u32 i,
+			    u64 then, struct jifl_times_row *row, u64 *counted)
 {
 	u32 tries;
 
 	for (tries = 0; tries < JIFL_TIMES_TRIES; tries++) {
-		if (jifl_times_try(r, i, then, ended, row))
+		if (jifl_times_try(t, r, i, then, row, counted))
 			return;
 		if (tries < JIFL_TIMES_SPINS)
 			cpu_relax();
@@ -97,6 +101,7 @@ static void jifl_times_read(const struct jifl_times_record *r, u32 i, u64 then, 
 	row->wall = 0;
 	row->blocked = 0;
 	row->runnable = 0;
+	memset(counted, 0, t->ncounters * sizeof(*counted));
 }
 
 u64 jifl_times_ns(u64 ticks)
@@ -111,17 +116,20 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 {
 	const u64 then = t->end ?: rdtsc();
 	u64 wall = 0, blocked = 0, runnable = 0;
-	u32 n;
+	u64 counted[JIFL_COUNTERS_MAX];
+	u32 n, k;
 
 	memset(sum, 0, sizeof(*sum));
 	sum->elapsed_ns = jifl_times_ns(then - t->begin);
 	for (n = 0; n < (u32)atomic_read(&t->high); n++) {
-		const struct jifl_times_record *r = jifl_times_at(t, n);
+		struct jifl_times_record *r = jifl_times_at(t, n);
 		struct jifl_times_row row;
 
 		if (!smp_load_acquire(&r->used))
 			continue;
-		jifl_times_read(r, i, then, t->end, &row);
+		jifl_times_read(t, r, i, then, &row, counted);
+		for (k = 0; k < t->ncounters; k++)
+			sum->counted[k] += counted[k];
 		wall += row.wall;
 		blocked += row.blocked;
 		runnable += row.runnable;

@@ -41,12 +41,12 @@
 #include "../../session/filter.h"
 #include "times.h"
 
-static bool jifl_times_is_inside_any(const struct jifl_times *t, const struct jifl_times_record *r)
+static bool jifl_times_is_inside_any(const struct jifl_times *t, struct jifl_times_record *r)
 {
 	u32 i;
 
 	for (i = 0; i < t->nrows; i++)
-		if (r->rows[i].depth)
+		if (jifl_times_row(t, r, i)->depth)
 			return true;
 	return false;
 }
@@ -326,8 +326,9 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 {
 	struct jifl_times_record *r =
 		jifl_times_of(t, task) ?: jifl_times_whose(t, task, raw_cpu_ptr(t->cpus));
-	struct jifl_times_row *to = &r->rows[row];
+	struct jifl_times_row *to = jifl_times_row(t, r, row);
 	u64 blocked, runnable;
+	u32 i;
 
 	if (r->task != task || JIFL_HOST_PLANTED(insiders_untold))
 		return;
@@ -344,6 +345,8 @@ void jifl_times_is_inside(struct jifl_times *t, struct task_struct *task, u32 ro
 	to->wall = -t->begin;
 	to->blocked = -(r->blocked + blocked);
 	to->runnable = -(r->runnable + runnable);
+	for (i = 0; i < t->ncounters; i++)
+		jifl_times_counted(to)[i] = -jifl_times_counter_of(t, r, i);
 }
 
 void jifl_times_freeze(struct jifl_times *t)
@@ -356,6 +359,7 @@ void jifl_times_freeze(struct jifl_times *t)
 		if (!cpu_online(cpu))
 			jifl_times_lead_away(per_cpu_ptr(t->cpus, cpu));
 	t->end = rdtsc();
+	jifl_times_freeze_counters(t);
 	cpus_read_unlock();
 	jifl_times_unhook(t);
 }

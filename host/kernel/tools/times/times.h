@@ -13,6 +13,7 @@ struct jifl_session;
 struct jifl_splice;
 struct jifl_times;
 struct task_struct;
+struct tracepoint;
 
 /*
  * What one task, or one CPU in softirqs, interrupts or NMIs, has of one function. The times are
@@ -44,10 +45,17 @@ struct jifl_times_record {
 	const struct task_struct *task;	/* NULL: no task's */
 	u32 next;			/* of the free ones: index + 1 */
 	u32 used;			/* it is read */
-	u64 reserved;			/* rows are cache lines */
+	u64 reserved;
+	/* How often the task came to the session's tracepoints, since it has the record. */
+	u64 events[JIFL_COUNTERS_MAX];
+	u64 reserved_too[4];		/* rows are cache lines */
+	/* jifl_times_row(): with counters there are JIFL_COUNTERS_MAX words behind each. */
 	struct jifl_times_row rows[];
 };
-static_assert(sizeof(struct jifl_times_record) == 64 && sizeof(struct jifl_times_row) == 64);
+static_assert(sizeof(struct jifl_times_record) == 128 && sizeof(struct jifl_times_row) == 64);
+/* Of a row with counters. */
+#define JIFL_TIMES_WIDE		(2 * sizeof(struct jifl_times_row))
+static_assert(JIFL_COUNTERS_MAX * sizeof(u64) <= sizeof(struct jifl_times_row));
 
 /* The bits of preempt_count() above those of softirqs: hard interrupts, then NMIs. */
 #define JIFL_TIMES_ABOVE	(1u << (HARDIRQ_BITS + NMI_BITS))
@@ -81,6 +89,17 @@ struct jifl_times_place {
 	struct jifl_times_cpu __percpu *cpus;
 	unsigned long at;		/* of its function's row, in a record */
 	u32 action;			/* JIFL_TIMES_* */
+	const struct jifl_times *counting; /* with counters; else NULL */
+};
+
+/* One of the session's counters. */
+struct jifl_times_counter {
+	struct jifl_times *times;
+	u32 index;
+	struct tracepoint *tp;		/* NULL: a variable */
+	const u64 *variable;
+	u64 last;			/* when the session had ended, `variable` is this */
+	bool hooked;
 };
 
 /* Of a session: jifl_probe.times. */
@@ -92,6 +111,9 @@ struct jifl_times {
 	u32 bits;			/* log 2 of places in `tasks` */
 	u32 hooked;			/* how many of the hooks are there */
 	size_t stride;			/* bytes of a record */
+	size_t width;			/* bytes of a row */
+	u32 ncounters;
+	struct jifl_times_counter counters[JIFL_COUNTERS_MAX];
 	char *records;
 	/* A hash table (record.c): tasks, and the indices of their records. */
 	const struct task_struct **tasks;
@@ -109,6 +131,36 @@ struct jifl_times {
 static inline struct jifl_times_record *jifl_times_at(const struct jifl_times *t, u32 i)
 {
 	return (struct jifl_times_record *)(t->records + i * t->stride);
+}
+
+static inline struct jifl_times_row *jifl_times_row(const struct jifl_times *t,
+						    struct jifl_times_record *r, u32 i)
+{
+	return (void *)r->rows + i * t->width;
+}
+
+/* Behind a row: what counters were at ends, less what they were at beginnings. */
+static inline u64 *jifl_times_counted(struct jifl_times_row *row)
+{
+	return (u64 *)(row + 1);
+}
+
+/* What a counter has now, for who writes the record. Any context. */
+static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
+						 const struct jifl_times_record *r, u32 i)
+{
+	const u64 *variable = t->counters[i].variable;
+
+	return READ_ONCE(*(variable ?: &r->events[i]));
+}
+
+/* Whose rows code at this level writes on this CPU. count: of preempt_count(). */
+static __always_inline struct jifl_times_record *
+jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
+{
+	if (likely(!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET))))
+		return this_cpu_read(cpus->task);
+	return this_cpu_read(cpus->above[count >> HARDIRQ_SHIFT & (JIFL_TIMES_ABOVE - 1)]);
 }
 
 /* --- account.c ------------------------------------------------------------------------------ */
@@ -131,6 +183,15 @@ struct jifl_times_record *jifl_times_make(struct jifl_times *t, const struct tas
 /* The record's task does not write it any more. dead: of this CPU. */
 void jifl_times_bury(struct jifl_times *t, struct jifl_times_record *r,
 		     struct jifl_times_record *dead, u64 now);
+
+/* --- counter.c ------------------------------------------------------------------------------- */
+
+/* The session's counters: they count from now on. -ENXIO: one is not there. Sleeps. */
+int jifl_times_open_counters(struct jifl_times *t);
+/* What variables have now they keep: the session has ended. Any context. */
+void jifl_times_freeze_counters(struct jifl_times *t);
+/* Also if opening failed. Sleeps. */
+void jifl_times_close_counters(struct jifl_times *t);
 
 /* --- switch.c -------------------------------------------------------------------------------- */
 

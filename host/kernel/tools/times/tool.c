@@ -88,7 +88,10 @@ static int jifl_times_open(struct jifl_session *s, u64 *busy_session)
 	t->places = JIFL_ALLOC(kvcalloc(s->nsplices, sizeof(*t->places), GFP_KERNEL));
 	if (!t->places)
 		return -ENOMEM;
-	ret = jifl_times_open_records(t) ?: jifl_times_open_tasks(t) ?: jifl_times_fill_all(s, t);
+	t->ncounters = s->nmeters;
+	/* Counters come first: a switch counts for the task that is switched away. */
+	ret = jifl_times_open_records(t) ?: jifl_times_open_counters(t) ?:
+	      jifl_times_open_tasks(t) ?: jifl_times_fill_all(s, t);
 	for (i = 0; !ret && i < p->nplaces; i++)
 		p->works[i].call = &t->places[i].call;
 	return ret;
@@ -99,6 +102,7 @@ static void jifl_times_close(struct jifl_session *s)
 	struct jifl_times *t = jifl_times_of_session(s);
 
 	if (t) {
+		jifl_times_close_counters(t);
 		jifl_times_close_tasks(t);
 		jifl_times_close_records(t);
 		kvfree(t->places);
@@ -167,6 +171,7 @@ const struct jifl_tool jifl_tool_times = {
 	.alone = true,
 	.places = true,
 	.calls_functions = true,
+	.counters = true,
 	.watches = true,
 	.table = &jifl_times_table,
 	.init = jifl_times_switch_init,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be asked of a function: figures, and ratios of two of them.
 
-use jifl_sys::abi::Time;
+use jifl_sys::abi::{COUNTERS_MAX, Time};
 
 use crate::base::duration;
 use crate::base::exit::Failure;
@@ -24,6 +24,8 @@ pub enum Figure {
     Concurrency,
     /// The time that has passed.
     Elapsed,
+    /// How much this counter of the session has grown inside.
+    Counter(usize),
 }
 
 /// All figures, by their names.
@@ -63,21 +65,31 @@ pub enum Value {
 pub const USUAL: &str = "calls,wall,wall/calls,cpu,blocked,runnable,concurrency";
 
 impl Metric {
-    /// Reads a list, with commas in between.
+    /// Reads a list, with commas in between. Counters that it names are added to `counters`.
     ///
     /// # Errors
     /// One of them is unknown.
-    pub fn list(words: &str) -> Result<Vec<Metric>, Failure> {
-        words.split(',').map(Metric::parse).collect()
+    pub fn list(words: &str, counters: &mut Vec<String>) -> Result<Vec<Metric>, Failure> {
+        let each = words.split(',');
+        each.map(|word| Metric::parse(word, counters)).collect()
     }
 
-    fn parse(word: &str) -> Result<Metric, Failure> {
-        let figure = |name: &str| {
+    /// Is it a metric, or a list of them?
+    pub fn is_list(word: &str) -> bool {
+        !word.contains(':') || word.split([',', '/']).any(is_counter)
+    }
+
+    fn parse(word: &str, counters: &mut Vec<String>) -> Result<Metric, Failure> {
+        let mut figure = |name: &str| {
+            if is_counter(name) {
+                return counter(name, counters);
+            }
             let known = FIGURES.iter().find(|(own, _)| *own == name);
             known.map(|(_, figure)| *figure).ok_or_else(|| {
                 Failure::usage(format!(
-                    "{word}: a metric is calls, wall, cpu, blocked, runnable or concurrency, or a \
-                     ratio of two, as wall/calls; calls/s is a rate"
+                    "{word}: a metric is calls, wall, cpu, blocked, runnable concurrency, \
+                     tracepoint:NAME or var:NAME, or a ratio of two, as wall/calls; calls/s is a \
+                     rate"
                 ))
             })
         };
@@ -88,7 +100,7 @@ impl Metric {
         let metric = Metric {
             name: word.to_owned(),
             figure: figure(above)?,
-            per: per.map(figure).transpose()?,
+            per: per.map(&mut figure).transpose()?,
         };
         match metric.figure {
             Figure::Elapsed => figure("").map(|_| metric),
@@ -102,6 +114,7 @@ impl Metric {
         let Some(per) = self.per else {
             return match self.figure {
                 Figure::Calls => Value::Count(time.calls),
+                Figure::Counter(at) => Value::Count(time.counted[at]),
                 Figure::Concurrency => ratio(wall(time) as f64, elapsed_ns as f64),
                 figure => Value::Time(number(figure, time) as u64),
             };
@@ -122,8 +135,35 @@ pub fn wall(time: &Time) -> u64 {
     time.cpu_ns + time.blocked_ns + time.runnable_ns
 }
 
+/// How counters of tracepoints begin.
+pub const TRACEPOINT: &str = "tracepoint:";
+/// How counters of variables begin.
+pub const VARIABLE: &str = "var:";
+
+fn is_counter(name: &str) -> bool {
+    name.starts_with(TRACEPOINT) || name.starts_with(VARIABLE)
+}
+
+/// The counter of that name; each is counted once.
+fn counter(name: &str, counters: &mut Vec<String>) -> Result<Figure, Failure> {
+    let known = counters.iter().position(|one| one == name);
+    let at = known.unwrap_or(counters.len());
+    if at == COUNTERS_MAX {
+        return Err(Failure::usage(format!(
+            "{name}: a session has at most {COUNTERS_MAX} tracepoints and variables"
+        )));
+    }
+    if known.is_none() {
+        counters.push(name.to_owned());
+    }
+    Ok(Figure::Counter(at))
+}
+
 fn is_time(figure: Figure) -> bool {
-    !matches!(figure, Figure::Calls | Figure::Concurrency)
+    !matches!(
+        figure,
+        Figure::Calls | Figure::Concurrency | Figure::Counter(_)
+    )
 }
 
 /// Times in nanoseconds.
@@ -136,6 +176,7 @@ fn number(figure: Figure, time: &Time) -> f64 {
         Figure::Runnable => time.runnable_ns as f64,
         Figure::Concurrency => wall(time) as f64 / time.elapsed_ns.max(1) as f64,
         Figure::Elapsed => time.elapsed_ns as f64,
+        Figure::Counter(at) => time.counted[at] as f64,
     }
 }
 
@@ -192,7 +233,7 @@ mod tests {
             ..Time::default()
         };
         let shown = |words: &str| -> Vec<String> {
-            let all = Metric::list(words).unwrap();
+            let all = Metric::list(words, &mut Vec::new()).unwrap();
             all.iter().map(|one| one.of(&time).text()).collect()
         };
         assert_eq!(
@@ -203,18 +244,41 @@ mod tests {
             shown("wall/calls,blocked/wall,calls/s,wall/s,calls/concurrency"),
             ["2.0 us", "0.750", "250,000", "0.500", "8.000"]
         );
-        let none = Metric::list("wall/calls").unwrap();
+        let none = Metric::list("wall/calls", &mut Vec::new()).unwrap();
         assert_eq!(none[0].of(&Time::default()), Value::None);
     }
 
     #[test]
     fn what_is_no_metric_is_told() {
         for word in ["cycles", "s", "wall/", "/calls", "", "wall/calls/s"] {
-            let refused = Metric::list(word).unwrap_err().message;
+            let refused = Metric::list(word, &mut Vec::new()).unwrap_err().message;
             assert!(
                 refused.starts_with(&format!("{word}: a metric is")),
                 "{refused}"
             );
         }
+    }
+
+    #[test]
+    fn counters_are_counted_once_each() {
+        let mut counters = Vec::new();
+        let words = "var:jiffies_64,tracepoint:sched:sched_switch/calls,wall/var:jiffies_64";
+        let all = Metric::list(words, &mut counters).unwrap();
+        assert_eq!(
+            counters,
+            ["var:jiffies_64", "tracepoint:sched:sched_switch"]
+        );
+        let time = Time {
+            calls: 4,
+            cpu_ns: 60,
+            counted: [20, 2, 0, 0],
+            ..Time::default()
+        };
+        assert_eq!(all[0].of(&time), Value::Count(20));
+        assert_eq!(all[1].of(&time), Value::Ratio(0.5));
+        assert_eq!(all[2].of(&time), Value::Ratio(3.0));
+        assert!(Metric::is_list(words) && Metric::is_list("calls") && !Metric::is_list("fn:f"));
+        let many = "var:a,var:b,var:c,var:d,var:e";
+        assert!(Metric::list(many, &mut Vec::new()).is_err());
     }
 }

@@ -2,6 +2,7 @@
 //! `jifl stat`: how often functions are called, and how long tasks are in them: running, blocked,
 //! or runnable.
 
+mod counters;
 mod live;
 pub mod metric;
 pub mod sheet;
@@ -62,6 +63,8 @@ METRIC, several with commas:
   blocked      the time in which it slept, until it was woken
   runnable     the time in which it could run and did not: it had been woken, or preempted
   concurrency  how many tasks were inside, on average
+  tracepoint:SUBSYSTEM:NAME    how often the task came to this tracepoint meanwhile
+  var:NAME                     how much this variable of the kernel grew, 8 bytes, by anybody
   A/B          a ratio: wall/calls, blocked/wall; calls/s is a rate
 wall = cpu + blocked + runnable, to the nanosecond.
 
@@ -73,6 +76,7 @@ Examples:
   jifl stat fn:vfs_read fn:vfs_write --for 10s
   jifl stat wall,blocked/wall fn:do_sys_openat2 -- ls -R /usr/share
   jifl stat 'fn:ext4_*' -p 1234 -i 1s
+  jifl stat calls,tracepoint:kmem:kmem_cache_alloc/calls fn:vfs_read -- cat /etc/hostname
   jifl stat calls/s,wall/calls fn:tcp_sendmsg --context task -f csv --for 5s")]
 pub struct StatArgs {
     /// What to show, with commas; then fn:NAME, fn:GLOB, mod:NAME: functions
@@ -110,31 +114,33 @@ pub fn run(args: &StatArgs) -> Result<u8, Failure> {
             "-i does not go with -f json: give -f ndjson",
         ));
     }
-    let (metrics, words) = read(&args.words)?;
+    let (metrics, counters, words) = read(&args.words)?;
+    let counters = counters::counters(&counters)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     let manner = Manner {
         confirmed: args.yes,
         programs: true,
         lenient: false,
     };
-    let looked = session(&words, manner, levels)?;
+    let mut looked = session(&words, manner, levels)?;
+    looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
     observe(args, &metrics, &looked.rows, looked.session, sink)
 }
 
-/// The metrics, and for each function, or glob of functions, the words for its beginning and its
-/// ends.
-fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<Word>), Failure> {
-    let (functions, metrics): (Vec<_>, Vec<_>) = words.iter().partition(|word| word.contains(':'));
-    let metrics = match metrics.as_slice() {
-        [] => Metric::list(USUAL)?,
-        all => {
-            let all: Vec<_> = all.iter().map(|list| Metric::list(list)).collect();
-            let all: Result<Vec<_>, _> = all.into_iter().collect();
-            all?.concat()
-        }
-    };
+/// The metrics, the counters that they name, and for each function, or glob of functions, the words
+/// for its beginning and its ends.
+fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<String>, Vec<Word>), Failure> {
+    let (lists, functions): (Vec<_>, Vec<_>) = words.iter().partition(|word| Metric::is_list(word));
+    let mut counters = Vec::new();
+    let mut metrics = Vec::new();
+    for list in &lists {
+        metrics.extend(Metric::list(list, &mut counters)?);
+    }
+    if lists.is_empty() {
+        metrics = Metric::list(USUAL, &mut counters)?;
+    }
     let names: Vec<String> = functions
         .into_iter()
         .map(|word| function(word))
@@ -144,7 +150,7 @@ fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<Word>), Failure> {
             "name the functions: fn:NAME, fn:GLOB, mod:NAME",
         ));
     }
-    Ok((metrics, both(&names)?))
+    Ok((metrics, counters, both(&names)?))
 }
 
 /// Of functions, `fn:NAME`, the words for their beginnings and their ends.
@@ -377,7 +383,7 @@ mod tests {
     fn words_are_metrics_and_functions() {
         let words =
             |all: &[&str]| -> Vec<String> { all.iter().map(|one| one.to_string()).collect() };
-        let (metrics, both) = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
+        let (metrics, _, both) = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
         let names: Vec<&str> = metrics.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["wall", "calls", "cpu"]);
         let both: Vec<&str> = both.iter().map(|one| one.word.as_str()).collect();

@@ -53,6 +53,9 @@ impl Counted {
             now.blocked_ns = now.blocked_ns.max(then.blocked_ns);
             now.runnable_ns = now.runnable_ns.max(then.runnable_ns);
             now.calls = now.calls.max(then.calls);
+            for (now, then) in now.counted.iter_mut().zip(then.counted) {
+                *now = (*now).max(then);
+            }
         }
         self
     }
@@ -73,6 +76,7 @@ impl Counted {
                 blocked_ns: now.blocked_ns.saturating_sub(then.blocked_ns),
                 runnable_ns: now.runnable_ns.saturating_sub(then.runnable_ns),
                 elapsed_ns: now.elapsed_ns.saturating_sub(then.elapsed_ns),
+                counted: std::array::from_fn(|at| now.counted[at].saturating_sub(then.counted[at])),
             }
         };
         let each = self.rest.iter().zip(&before.rest);
@@ -264,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_largest_comes_first_and_the_unused_is_left_out() {
-        let metrics = Metric::list("wall,calls").unwrap();
+        let metrics = Metric::list("wall,calls", &mut Vec::new()).unwrap();
         let rows = [row("f", 0), row("g", 1), row("h", 2)];
         let counted = counted();
         let sheet = Sheet::of(&metrics, &rows, &counted);
