@@ -257,6 +257,40 @@ def many():
     figure("functions, and their start in ms", f"{len(rows)}, {report['start_ns'] // 1_000_000}")
 
 
+def processors_come_and_go():
+    """A processor goes and comes while calls are made on all: each call counts, and each time is right."""
+    switch = Path("/sys/devices/system/cpu/cpu1/online")
+    if not switch.exists():
+        return
+    owner = stat("fn:do_sys_openat2", "-p", str(os.getpid()))
+    before, stop, opened = now(), threading.Event(), [0, 0]
+
+    def opens(place):
+        while not stop.is_set():
+            os.close(os.open("/dev/null", os.O_RDONLY))
+            opened[place] += 1
+
+    workers = [threading.Thread(target=opens, args=(place,)) for place in range(2)]
+    for worker in workers:
+        worker.start()
+    rounds = 3
+    for _ in range(rounds):
+        for value in "01":
+            where = os.open(switch, os.O_WRONLY)
+            os.write(where, value.encode())
+            os.close(where)
+            time.sleep(0.1)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    most = now() - before
+    rows, _ = report_of(owner, "hotplug")
+    row = rows["do_sys_openat2"]
+    same("hotplug: calls", (row["calls"], row["inside"], row["strays"]), (sum(opened) + 2 * rounds, 0, 0))
+    between("hotplug: no longer than it took", 1, row["wall_ns"], 3 * most)
+    check("hotplug: both threads were at work", min(opened) > 10, opened)
+
+
 def jiffies():
     return int(re.search(r"^jiffies: (\d+)", Path("/proc/timer_list").read_text(), re.M)[1])
 
@@ -327,7 +361,7 @@ def nothing_is_left():
 def stats():
     mark = log_mark()
     same("the module with the contexts", run("insmod", MODULE).returncode, 0)
-    for part in (blocked, all_the_time, runnable, each_context, sleeping, deaths, migration, threads, renamed, intervals, many, counters, refused,
+    for part in (blocked, all_the_time, runnable, each_context, sleeping, deaths, migration, threads, renamed, intervals, many, counters, processors_come_and_go, refused,
                  nothing_is_left):
         part()
     same("no session is left", status()["sessions"], [])
