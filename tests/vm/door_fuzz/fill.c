@@ -142,11 +142,27 @@ static void fill_programs(struct fuzzer *f, struct jifl_start *s)
 	s->ring = one_in(f, 16) ? odd_value(f) : below(f, 2) << 16;
 }
 
+/* Names of tracepoints, and what is an address or nearly one. */
+static void fill_counters(struct fuzzer *f, struct jifl_start *s)
+{
+	static __thread struct jifl_counter list[JIFL_COUNTERS_MAX + 1];
+	unsigned int i;
+
+	for (i = 0; i <= JIFL_COUNTERS_MAX; i++) {
+		memset(list[i].tracepoint, one_in(f, 16) ? 'x' : 0, sizeof(list[i].tracepoint));
+		if (one_in(f, 2))
+			strcpy(list[i].tracepoint, "sched_switch");
+		list[i].variable = one_in(f, 2) ? 0 : edge_value(f) - 8 * below(f, 2);
+	}
+	s->ncounters = one_in(f, 16) ? odd_value(f) : below(f, JIFL_COUNTERS_MAX + 2);
+	s->counters = one_in(f, 16) ? edge_value(f) : (uint64_t)(uintptr_t)list;
+}
+
 static void fill_start(struct fuzzer *f, struct jifl_start *s)
 {
 	static __thread struct jifl_target_spec list[JIFL_NR_MAX];
 
-	s->kind = below(f, 11);
+	s->kind = below(f, 14);
 	s->ntargets = fill_targets(f, list, JIFL_NR_MAX);
 	s->targets = (uint64_t)(uintptr_t)list;
 	if (one_in(f, 16))
@@ -162,7 +178,9 @@ static void fill_start(struct fuzzer *f, struct jifl_start *s)
 	}
 	if (one_in(f, 8))
 		fill_conditions(f, s);
-	if (s->kind == JIFL_KIND_PROBE || one_in(f, 64))
+	if (s->kind == JIFL_KIND_TIMES || one_in(f, 64))
+		fill_counters(f, s);
+	if (s->kind == JIFL_KIND_PROBE || s->kind == JIFL_KIND_TIMES || one_in(f, 64))
 		fill_splices(f, s);
 	if (s->nsplices ? one_in(f, 2) : one_in(f, 64))
 		fill_programs(f, s);

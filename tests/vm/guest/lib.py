@@ -301,7 +301,7 @@ NO_BRANCH = 0xffffffff
 class Device:
     """/dev/jifl without the command in between: its requests as include/uapi/jifl.h has them."""
 
-    SIZES = {"info": 48, "start": 208, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
+    SIZES = {"info": 48, "start": 224, "stop": 16, "stat": 216, "status": 512, "session": 64, "detach": 24,
              "plugin_ctl": 40, "plugin": 48, "routine": 96, "block": 112, "records": 48, "table": 56,
              "plugin_read": 72, "warm": 56, "irq": 96, "hits": 32, "replacement": 208}
 

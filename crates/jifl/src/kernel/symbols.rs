@@ -191,6 +191,12 @@ impl Symbols {
         self.data.named(name)
     }
 
+    /// The addresses of all of the kernel's own variables with this name. Files may have their own.
+    pub fn variables(&self, name: &str) -> Vec<u64> {
+        let found = self.data.each().filter(|symbol| symbol.full == name);
+        found.map(|symbol| symbol.addr).collect()
+    }
+
     /// The variable that an address lies in.
     pub fn variable(&self, addr: u64) -> Option<Place<'_>> {
         self.of(addr).data.find(addr)

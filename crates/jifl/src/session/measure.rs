@@ -526,7 +526,7 @@ fn refused(
              from each other (dmesg: tsc): nothing else will do",
             )
         }
-        Some(Errno::NXIO) => Failure::usage(no_counter(session)),
+        Some(Errno::NXIO) if !session.counters.is_empty() => Failure::usage(no_counter(session)),
         Some(Errno::NOMEM) => {
             Failure::failed("starting the session: the module got no memory for it")
         }
@@ -541,8 +541,8 @@ fn no_counter(session: &Session) -> String {
     let name = name.map_or("a counter", |(name, _)| name);
     format!(
         "{name}: the kernel itself has no such tracepoint, or no such variable of 8 bytes; \
-         /sys/kernel/tracing/available_events lists tracepoints, also those of modules, which \
-         cannot be counted"
+         /sys/kernel/tracing/available_events lists events: those of modules cannot be counted, \
+         those of syscalls are raw_syscalls:sys_enter and raw_syscalls:sys_exit"
     )
 }
 

@@ -47,8 +47,6 @@
 	asm volatile("addq %1, %0" : "+m" (cell) : "r" ((u64)(value)) : "memory", "cc")
 #define jifl_times_sub(cell, value)	\
 	asm volatile("subq %1, %0" : "+m" (cell) : "r" ((u64)(value)) : "memory", "cc")
-#define jifl_times_inc(cell)	\
-	asm volatile("incq %0" : "+m" (cell) : : "memory", "cc")
 #define jifl_times_inc32(cell)	\
 	asm volatile("incl %0" : "+m" (cell) : : "memory", "cc")
 

@@ -4,7 +4,8 @@
  * as their time is, by the difference between end and beginning (account.c).
  *
  * 1. Of a tracepoint each record has a number: how often its task, or its CPU at that level, came
- *    to it. The record's writer adds to it alone, so it stands still while the task does not run.
+ *    to it. The record's writer adds to it alone, in one instruction, as to rows (account.c, 4). It
+ *    stands still while the task does not run.
  * 2. A variable is everybody's. What grows in it meanwhile counts for a call, whoever did it, also
  *    while the task sleeps; and once for each call that is inside.
  * 3. A hook gets the tracepoint's own arguments behind its data, and does not look at them. By the
@@ -33,7 +34,7 @@ static void jifl_times_event(void *data)
 	struct jifl_times_record *r = cpus ? jifl_times_here(cpus, preempt_count()) : NULL;
 
 	if (r && !JIFL_HOST_PLANTED(events_uncounted))
-		WRITE_ONCE(r->events[c->index], r->events[c->index] + 1);
+		jifl_times_inc(r->events[c->index]);
 }
 
 static void jifl_times_find_event(struct tracepoint *tp, void *session)
@@ -46,14 +47,22 @@ static void jifl_times_find_event(struct tracepoint *tp, void *session)
 			t->counters[i].tp = tp;
 }
 
+static bool jifl_times_is_between(unsigned long at, const char *begin, const char *end)
+{
+	const unsigned long from = jifl_ksym(begin), to = jifl_ksym(end);
+
+	return from && at >= from && at < to && to - at >= sizeof(u64);
+}
+
 /* Data of the kernel itself stays where it is, and can always be read. */
 static bool jifl_times_is_variable(unsigned long at)
 {
-	const unsigned long data = jifl_ksym("_sdata"), bss = jifl_ksym("__bss_start");
+	unsigned long start, size;
 
 	return IS_ALIGNED(at, sizeof(u64)) &&
-	       ((data && at >= data && at + sizeof(u64) <= jifl_ksym("_edata")) ||
-		(bss && at >= bss && at + sizeof(u64) <= jifl_ksym("__bss_stop")));
+	       (jifl_times_is_between(at, "_sdata", "_edata") ||
+		jifl_times_is_between(at, "__bss_start", "__bss_stop")) &&
+	       jifl_ksym_range(at, &start, &size) && start + size - at >= sizeof(u64);
 }
 
 static int jifl_times_open_counter(struct jifl_times *t, u32 i)
@@ -113,6 +122,7 @@ void jifl_times_close_counters(struct jifl_times *t)
 		if (c->hooked)
 			tracepoint_probe_unregister(c->tp, (void *)jifl_times_event, c);
 		any |= c->hooked;
+		c->hooked = false;
 	}
 	if (any)
 		tracepoint_synchronize_unregister();

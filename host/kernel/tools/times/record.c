@@ -133,20 +133,23 @@ static bool jifl_times_is_used(const struct jifl_times_row *row)
 	return row->calls || row->adopted || row->strays;
 }
 
-/* The row goes to the dead. */
+/* The row goes to the dead. Without its depth it is not whole for who reads meanwhile (sum.c). */
 static void jifl_times_bury_row(const struct jifl_times *t, const struct jifl_times_record *r,
 				struct jifl_times_row *row, struct jifl_times_row *to, u64 now)
 {
+	const u32 depth = row->depth;
 	u32 i;
 
-	if (row->depth) {
+	WRITE_ONCE(row->depth, 0);
+	smp_wmb();
+	if (depth) {
 		row->wall += now;
 		row->blocked += r->blocked;
 		row->runnable += r->runnable;
 	}
 	for (i = 0; i < t->ncounters; i++) {
 		jifl_times_counted(to)[i] += jifl_times_counted(row)[i] +
-					     (row->depth ? jifl_times_counter_of(t, r, i) : 0);
+					     (depth ? jifl_times_counter_of(t, r, i) : 0);
 		jifl_times_counted(row)[i] = 0;
 	}
 	to->wall += row->wall;
@@ -157,7 +160,7 @@ static void jifl_times_bury_row(const struct jifl_times *t, const struct jifl_ti
 	to->jumped += row->jumped;
 	to->strays += row->strays;
 	to->adopted += row->adopted;
-	to->died += row->depth;
+	to->died += depth;
 	*row = (struct jifl_times_row){};
 }
 

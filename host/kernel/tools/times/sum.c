@@ -57,7 +57,7 @@ static struct jifl_times_row jifl_times_numbers(const struct jifl_times_row *fro
  * since then.
  */
 static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record *r, u32 i, u64 then,
-			   struct jifl_times_row *row, u64 *counted)
+			   bool ended, struct jifl_times_row *row, u64 *counted)
 {
 	struct jifl_times_row *from = jifl_times_row(t, r, i);
 	const u32 switches = READ_ONCE(r->switches);
@@ -67,7 +67,7 @@ static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record 
 
 	smp_rmb();
 	/* Waits that have ended since then are in the sums, and so are calls that have begun. */
-	now = r->off || t->end ? max(then, READ_ONCE(r->out)) : rdtsc();
+	now = r->off || ended ? max(then, READ_ONCE(r->out)) : rdtsc();
 	*row = jifl_times_numbers(from);
 	smp_rmb();
 	row->wall = READ_ONCE(from->wall) + (row->depth ? now : 0);
@@ -86,12 +86,12 @@ static bool jifl_times_try(const struct jifl_times *t, struct jifl_times_record 
 }
 
 static void jifl_times_read(const struct jifl_times *t, struct jifl_times_record *r, u32 i,
-			    u64 then, struct jifl_times_row *row, u64 *counted)
+			    u64 then, bool ended, struct jifl_times_row *row, u64 *counted)
 {
 	u32 tries;
 
 	for (tries = 0; tries < JIFL_TIMES_TRIES; tries++) {
-		if (jifl_times_try(t, r, i, then, row, counted))
+		if (jifl_times_try(t, r, i, then, ended, row, counted))
 			return;
 		if (tries < JIFL_TIMES_SPINS)
 			cpu_relax();
@@ -114,7 +114,7 @@ u64 jifl_times_ns(u64 ticks)
 
 static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_time *sum)
 {
-	const u64 then = t->end ?: rdtsc();
+	const u64 end = READ_ONCE(t->end), then = end ?: rdtsc();
 	u64 wall = 0, blocked = 0, runnable = 0;
 	u64 counted[JIFL_COUNTERS_MAX];
 	u32 n, k;
@@ -127,7 +127,7 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 
 		if (!smp_load_acquire(&r->used))
 			continue;
-		jifl_times_read(t, r, i, then, &row, counted);
+		jifl_times_read(t, r, i, then, end, &row, counted);
 		for (k = 0; k < t->ncounters; k++)
 			sum->counted[k] += counted[k];
 		wall += row.wall;
@@ -140,6 +140,9 @@ static void jifl_times_add_up(const struct jifl_times *t, u32 i, struct jifl_tim
 		sum->adopted += row.adopted;
 		sum->inside += row.depth;
 	}
+	/* What does not only grow is told as 0. */
+	for (k = 0; k < t->ncounters; k++)
+		sum->counted[k] = (s64)sum->counted[k] < 0 ? 0 : sum->counted[k];
 	sum->blocked_ns = jifl_times_ns(blocked);
 	sum->runnable_ns = jifl_times_ns(runnable);
 	sum->cpu_ns = jifl_times_ns(wall - blocked - runnable);

@@ -361,5 +361,6 @@ void jifl_times_freeze(struct jifl_times *t)
 	t->end = rdtsc();
 	jifl_times_freeze_counters(t);
 	cpus_read_unlock();
+	jifl_times_close_counters(t);
 	jifl_times_unhook(t);
 }

@@ -154,6 +154,10 @@ static __always_inline u64 jifl_times_counter_of(const struct jifl_times *t,
 	return READ_ONCE(*(variable ?: &r->events[i]));
 }
 
+/* One instruction. */
+#define jifl_times_inc(cell)	\
+	asm volatile("incq %0" : "+m" (cell) : : "memory", "cc")
+
 /* Whose rows code at this level writes on this CPU. count: of preempt_count(). */
 static __always_inline struct jifl_times_record *
 jifl_times_here(struct jifl_times_cpu __percpu *cpus, unsigned int count)
@@ -190,7 +194,7 @@ void jifl_times_bury(struct jifl_times *t, struct jifl_times_record *r,
 int jifl_times_open_counters(struct jifl_times *t);
 /* What variables have now they keep: the session has ended. Any context. */
 void jifl_times_freeze_counters(struct jifl_times *t);
-/* Also if opening failed. Sleeps. */
+/* No event is counted any more. Also if opening failed, and twice. Sleeps. */
 void jifl_times_close_counters(struct jifl_times *t);
 
 /* --- switch.c -------------------------------------------------------------------------------- */

@@ -7,6 +7,9 @@ use super::metric::{TRACEPOINT, VARIABLE};
 use crate::base::exit::Failure;
 use crate::kernel::symbols::Symbols;
 
+/// Below are offsets of variables that each processor has; above, addresses.
+const DATA: u64 = 1 << 63;
+
 /// The counters of these names, as the module has them.
 ///
 /// # Errors
@@ -27,15 +30,25 @@ pub fn counters(names: &[String]) -> Result<Vec<(String, Counter)>, Failure> {
 }
 
 fn of_variable(name: &str, variable: &str, symbols: &Symbols) -> Result<Counter, Failure> {
-    let address = symbols.variable_at(variable).ok_or_else(|| {
-        Failure::usage(format!(
-            "{name}: the kernel has no variable of that name that is known, or several"
-        ))
-    })?;
-    Ok(Counter {
-        tracepoint: [0; COUNTER_NAME_MAX],
-        variable: address,
-    })
+    let all = symbols.variables(variable);
+    let [address] = all[..] else {
+        return Err(Failure::usage(format!(
+            "{name}: the kernel has {} of that name",
+            match all.len() {
+                0 => "no variable".to_owned(),
+                several => format!("{several} variables"),
+            }
+        )));
+    };
+    match address {
+        0..DATA => Err(Failure::usage(format!(
+            "{name}: each processor has its own, or addresses are hidden (kernel.kptr_restrict)"
+        ))),
+        address => Ok(Counter {
+            tracepoint: [0; COUNTER_NAME_MAX],
+            variable: address,
+        }),
+    }
 }
 
 /// Tracepoints have names of their own. The subsystem in front is for people.
@@ -76,5 +89,13 @@ mod tests {
         let known = of_variable("var:jiffies_64", "jiffies_64", &symbols).unwrap();
         assert_eq!(known.variable, 0xffff_ffff_8200_0000);
         assert!(of_variable("var:y", "y", &symbols).is_err());
+        let refused = |list: &str| {
+            let symbols = Symbols::parse(list);
+            of_variable("var:x", "x", &symbols).unwrap_err().message
+        };
+        let two = refused("ffffffff82000000 d x\nffffffff82000008 b x\n");
+        assert!(two.contains("2 variables of that name"), "{two}");
+        let own = refused("0000000000010000 D x\n");
+        assert!(own.contains("each processor has its own"), "{own}");
     }
 }

@@ -87,7 +87,7 @@ impl Metric {
             let known = FIGURES.iter().find(|(own, _)| *own == name);
             known.map(|(_, figure)| *figure).ok_or_else(|| {
                 Failure::usage(format!(
-                    "{word}: a metric is calls, wall, cpu, blocked, runnable concurrency, \
+                    "{word}: a metric is calls, wall, cpu, blocked, runnable, concurrency, \
                      tracepoint:NAME or var:NAME, or a ratio of two, as wall/calls; calls/s is a \
                      rate"
                 ))

@@ -114,24 +114,31 @@ pub fn run(args: &StatArgs) -> Result<u8, Failure> {
             "-i does not go with -f json: give -f ndjson",
         ));
     }
-    let (metrics, counters, words) = read(&args.words)?;
-    let counters = counters::counters(&counters)?;
+    let asked = read(&args.words)?;
+    let counters = counters::counters(&asked.counters)?;
     let levels = args.context.iter().fold(0, |all, one| all | one.bit());
     let manner = Manner {
         confirmed: args.yes,
         programs: true,
         lenient: false,
     };
-    let mut looked = session(&words, manner, levels)?;
+    let mut looked = session(&asked.places, manner, levels)?;
     looked.session.counters = counters;
     note_left_out(&looked.left_out);
     let sink = Sink::open(args.output.as_deref())?;
-    observe(args, &metrics, &looked.rows, looked.session, sink)
+    observe(args, &asked.metrics, &looked.rows, looked.session, sink)
 }
 
-/// The metrics, the counters that they name, and for each function, or glob of functions, the words
-/// for its beginning and its ends.
-fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<String>, Vec<Word>), Failure> {
+/// What the words ask for.
+struct Asked {
+    metrics: Vec<Metric>,
+    /// Those that the metrics name.
+    counters: Vec<String>,
+    /// For each function, or glob of functions, the words for its beginning and its ends.
+    places: Vec<Word>,
+}
+
+fn read(words: &[String]) -> Result<Asked, Failure> {
     let (lists, functions): (Vec<_>, Vec<_>) = words.iter().partition(|word| Metric::is_list(word));
     let mut counters = Vec::new();
     let mut metrics = Vec::new();
@@ -150,7 +157,11 @@ fn read(words: &[String]) -> Result<(Vec<Metric>, Vec<String>, Vec<Word>), Failu
             "name the functions: fn:NAME, fn:GLOB, mod:NAME",
         ));
     }
-    Ok((metrics, counters, both(&names)?))
+    Ok(Asked {
+        metrics,
+        counters,
+        places: both(&names)?,
+    })
 }
 
 /// Of functions, `fn:NAME`, the words for their beginnings and their ends.
@@ -383,12 +394,12 @@ mod tests {
     fn words_are_metrics_and_functions() {
         let words =
             |all: &[&str]| -> Vec<String> { all.iter().map(|one| one.to_string()).collect() };
-        let (metrics, _, both) = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
-        let names: Vec<&str> = metrics.iter().map(|one| one.name.as_str()).collect();
+        let asked = read(&words(&["wall,calls", "fn:f", "cpu", "mod:m"])).unwrap();
+        let names: Vec<&str> = asked.metrics.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["wall", "calls", "cpu"]);
-        let both: Vec<&str> = both.iter().map(|one| one.word.as_str()).collect();
+        let both: Vec<&str> = asked.places.iter().map(|one| one.word.as_str()).collect();
         assert_eq!(both, ["fn:f", "fn:f%return", "fn:*@m", "fn:*@m%return"]);
-        assert_eq!(read(&words(&["fn:f"])).unwrap().0.len(), 7);
+        assert_eq!(read(&words(&["fn:f"])).unwrap().metrics.len(), 7);
         for refused in [
             &["wall"][..],
             &["fn:f%return"],
