@@ -291,11 +291,7 @@ fn note_absent(report: &Report, targets: &[String], table: &Table) {
 /// Notes beside the report.
 fn note(report: &Report, args: &CountArgs, table: &Table, kind: Kind) {
     note_absent(report, &args.targets, table);
-    if report.cut_short {
-        output::note(
-            "jifl: the session was ended from outside (`jifl detach`); this is what it had counted",
-        );
-    }
+    report.note_cut();
     if report.rows.is_empty() && kind != Kind::None {
         output::note("jifl: no task that the filters select called any of the targets");
     }

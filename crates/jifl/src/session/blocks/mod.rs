@@ -85,15 +85,7 @@ impl Profile {
 
     /// What is to be known beside the data.
     pub fn note(&self) {
-        if self.report.cut_short {
-            output::note(
-                "jifl: the session was ended from outside (`jifl detach`); this is what it had \
-                 counted",
-            );
-        }
-        if self.report.rows.is_empty() {
-            output::note("jifl: no task that the filters select called any of the targets");
-        }
+        self.report.note();
         if self.refused > 0 {
             output::note(&format!(
                 "jifl: {} blocks found no counter and are not in this: load the module with \

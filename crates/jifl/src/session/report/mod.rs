@@ -14,6 +14,7 @@ use jifl_sys::abi::{CAUSES, CAUSES_MAX, Kind, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::session::recording::Warmed;
+use crate::show::output;
 
 pub use text::{adopted, cost};
 
@@ -234,6 +235,24 @@ pub struct Report {
 }
 
 impl Report {
+    /// Says what is to be known beside the data: that others have ended the session.
+    pub fn note_cut(&self) {
+        if self.cut_short {
+            output::note(
+                "jifl: the session was ended from outside (`jifl detach`); this is what it had \
+                 counted",
+            );
+        }
+    }
+
+    /// The same, and that nobody has called a target.
+    pub fn note(&self) {
+        self.note_cut();
+        if self.rows.is_empty() {
+            output::note("jifl: no task that the filters select called any of the targets");
+        }
+    }
+
     /// Calls not counted.
     pub fn missed(&self) -> u64 {
         self.rows.iter().map(|row| row.missed).sum()

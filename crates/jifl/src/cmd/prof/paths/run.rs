@@ -214,15 +214,7 @@ impl Sinks {
 impl Counted {
     /// What is to be known beside the data.
     fn note(&self) {
-        if self.report.cut_short {
-            output::note(
-                "jifl: the session was ended from outside (`jifl detach`); this is what it had \
-                 counted",
-            );
-        }
-        if self.report.rows.is_empty() {
-            output::note("jifl: no task that the filters select called any of the targets");
-        }
+        self.report.note();
         if self.refused > 0 {
             output::note(&format!(
                 "jifl: {} calls found no room for a path, and are parts of their callers: load the \
