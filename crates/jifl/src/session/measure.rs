@@ -225,8 +225,8 @@ impl Session {
     pub fn may_adopt(&self) -> Result<(), Failure> {
         if !self.is(Fact::Adopts) {
             return Err(Failure::usage(
-                "--adopt goes with trace, mem, lock, prof, cover, branch and count insn, block and \
-                 none: all else needs the beginning of a call",
+                "--adopt goes with trace, mem, lock, prof without --paths, cover, branch and \
+                 count insn, block and none: all else needs the beginning of a call",
             ));
         }
         if self.targets.iter().all(|target| target.nr().is_some()) {

@@ -439,8 +439,8 @@ impl Scope {
         }
         may.map_err(|_| {
             Failure::usage(
-                "kthread: goes with trace, mem, lock, prof, cover, branch and count insn, block and \
-                 none: all else needs the beginning of a call; give a function that the thread calls, as \
+                "kthread: goes with trace, mem, lock, prof without --paths, cover, branch and \
+                 count insn, block and none: all else needs the beginning of a call; give a function that the thread calls, as \
                  fn:balance_pgdat",
             )
         })?;

@@ -67,35 +67,44 @@ static __always_inline bool jifl_times_dec(u32 *depth)
 	return is_0;
 }
 
-/* counting: NULL: there are no counters. */
-static __always_inline void jifl_times_count_begin(const struct jifl_times *counting,
-						   const struct jifl_times_record *r,
-						   struct jifl_times_row *row)
+/* What is counted beside times. */
+enum jifl_times_beside {
+	JIFL_TIMES_ALONE,	/* nothing */
+	JIFL_TIMES_EVENT,	/* one tracepoint's events */
+	JIFL_TIMES_VARIABLE,	/* one variable, `arg` */
+	JIFL_TIMES_SEVERAL,	/* the counters of the session, `arg` */
+	JIFL_TIMES_BESIDE,
+};
+
+/* At a beginning the counters are taken off the row, at an end they are added. */
+static __always_inline void jifl_times_count(enum jifl_times_beside beside, const void *arg,
+					     const struct jifl_times_record *r,
+					     struct jifl_times_row *row, bool ends)
 {
+	const struct jifl_times *several = beside == JIFL_TIMES_SEVERAL ? arg : NULL;
+	const u32 n = several ? several->ncounters : beside != JIFL_TIMES_ALONE;
 	u32 i;
 
-	for (i = 0; counting && i < counting->ncounters; i++)
-		jifl_times_sub(jifl_times_counted(row)[i], jifl_times_counter_of(counting, r, i));
-}
+	for (i = 0; i < n; i++) {
+		const u64 now = several ? jifl_times_counter_of(several, r, i) :
+				READ_ONCE(*(beside == JIFL_TIMES_EVENT ? &r->events[0] :
+									 (const u64 *)arg));
 
-static __always_inline void jifl_times_count_finish(const struct jifl_times *counting,
-						    const struct jifl_times_record *r,
-						    struct jifl_times_row *row)
-{
-	u32 i;
-
-	for (i = 0; counting && i < counting->ncounters; i++)
-		jifl_times_add(jifl_times_counted(row)[i], jifl_times_counter_of(counting, r, i));
+		if (ends)
+			jifl_times_add(jifl_times_counted(row)[i], now);
+		else
+			jifl_times_sub(jifl_times_counted(row)[i], now);
+	}
 }
 
 /* Who reads sees by calls that it has begun, and by depth that it is done. */
 static __always_inline void jifl_times_begin(struct jifl_times_record *r,
 					     struct jifl_times_row *row,
-					     const struct jifl_times *counting)
+					     enum jifl_times_beside beside, const void *arg)
 {
 	jifl_times_inc(row->calls);
 	if (likely(jifl_times_is_0(&row->depth))) {
-		jifl_times_count_begin(counting, r, row);
+		jifl_times_count(beside, arg, r, row, false);
 		jifl_times_sub(row->wall, rdtsc());
 		jifl_times_sub(row->blocked, r->blocked);
 		jifl_times_sub(row->runnable, r->runnable);
@@ -106,7 +115,7 @@ static __always_inline void jifl_times_begin(struct jifl_times_record *r,
 /* Likewise by depth, and by `ended`. */
 static __always_inline void jifl_times_finish(struct jifl_times_record *r,
 					      struct jifl_times_row *row, u64 *ended,
-					      const struct jifl_times *counting)
+					      enum jifl_times_beside beside, const void *arg)
 {
 	if (unlikely(jifl_times_is_0(&row->depth))) {
 		jifl_times_inc32(row->strays);
@@ -116,62 +125,70 @@ static __always_inline void jifl_times_finish(struct jifl_times_record *r,
 		jifl_times_add(row->wall, rdtsc());
 		jifl_times_add(row->blocked, r->blocked);
 		jifl_times_add(row->runnable, r->runnable);
-		jifl_times_count_finish(counting, r, row);
+		jifl_times_count(beside, arg, r, row, true);
 	}
 	jifl_times_inc(*ended);
 }
 
 /* --- in copies: as short as an inlined function has to be ----------------------------------- */
 
-/* at: of the row, in a record. */
-static void jifl_times_enter(struct jifl_times_cpu __percpu *cpus, unsigned long at)
-{
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-
-	jifl_times_begin(r, (void *)r + at, NULL);
+/*
+ * Where a function begins, returns, and jumps to another one, with what is counted beside times.
+ * at: of the row, in a record. Those of several counters are called.
+ */
+#define JIFL_TIMES_FUNCTIONS(name, beside)						\
+static void jifl_times_enter_##name(struct jifl_times_cpu __percpu *cpus, unsigned long at, \
+				    const void *arg)					\
+{											\
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());		\
+											\
+	jifl_times_begin(r, (void *)r + at, beside, arg);				\
+}											\
+											\
+static void jifl_times_leave_##name(struct jifl_times_cpu __percpu *cpus, unsigned long at, \
+				    const void *arg)					\
+{											\
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());		\
+	struct jifl_times_row *row = (void *)r + at;					\
+											\
+	jifl_times_finish(r, row, &row->ended, beside, arg);				\
+}											\
+											\
+static void jifl_times_jump_##name(struct jifl_times_cpu __percpu *cpus, unsigned long at, \
+				   const void *arg)					\
+{											\
+	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());		\
+	struct jifl_times_row *row = (void *)r + at;					\
+											\
+	jifl_times_finish(r, row, &row->jumped, beside, arg);				\
 }
 
-static void jifl_times_leave(struct jifl_times_cpu __percpu *cpus, unsigned long at)
+JIFL_TIMES_FUNCTIONS(alone, JIFL_TIMES_ALONE)
+JIFL_TIMES_FUNCTIONS(event, JIFL_TIMES_EVENT)
+JIFL_TIMES_FUNCTIONS(variable, JIFL_TIMES_VARIABLE)
+JIFL_TIMES_FUNCTIONS(several, JIFL_TIMES_SEVERAL)
+
+typedef void (*jifl_times_fn)(struct jifl_times_cpu __percpu *cpus, unsigned long at,
+			      const void *arg);
+
+#define JIFL_TIMES_ENTRY(name) { jifl_times_enter_##name, jifl_times_leave_##name, \
+				 jifl_times_jump_##name }
+static const struct {
+	jifl_times_fn enter, leave, jump;
+} jifl_times_functions[JIFL_TIMES_BESIDE] = {
+	[JIFL_TIMES_ALONE] = JIFL_TIMES_ENTRY(alone),
+	[JIFL_TIMES_EVENT] = JIFL_TIMES_ENTRY(event),
+	[JIFL_TIMES_VARIABLE] = JIFL_TIMES_ENTRY(variable),
+	[JIFL_TIMES_SEVERAL] = JIFL_TIMES_ENTRY(several),
+};
+
+static enum jifl_times_beside jifl_times_beside(const struct jifl_times *t)
 {
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-	struct jifl_times_row *row = (void *)r + at;
-
-	jifl_times_finish(r, row, &row->ended, NULL);
-}
-
-static void jifl_times_jump(struct jifl_times_cpu __percpu *cpus, unsigned long at)
-{
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-	struct jifl_times_row *row = (void *)r + at;
-
-	jifl_times_finish(r, row, &row->jumped, NULL);
-}
-
-/* The same with counters. These are called. */
-static void jifl_times_enter_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
-				      const struct jifl_times *counting)
-{
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-
-	jifl_times_begin(r, (void *)r + at, counting);
-}
-
-static void jifl_times_leave_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
-				      const struct jifl_times *counting)
-{
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-	struct jifl_times_row *row = (void *)r + at;
-
-	jifl_times_finish(r, row, &row->ended, counting);
-}
-
-static void jifl_times_jump_counting(struct jifl_times_cpu __percpu *cpus, unsigned long at,
-				     const struct jifl_times *counting)
-{
-	struct jifl_times_record *r = jifl_times_here(cpus, preempt_count());
-	struct jifl_times_row *row = (void *)r + at;
-
-	jifl_times_finish(r, row, &row->jumped, counting);
+	if (t->ncounters > 1)
+		return JIFL_TIMES_SEVERAL;
+	if (!t->ncounters)
+		return JIFL_TIMES_ALONE;
+	return t->counters[0].variable ? JIFL_TIMES_VARIABLE : JIFL_TIMES_EVENT;
 }
 
 /* The function is one instruction, with which it returns, or jumps. at: of the row's `calls`. */
@@ -196,9 +213,9 @@ static void jifl_times_natively(const struct jifl_probe_call *call)
 	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
 
 	if (!(place->action & JIFL_TIMES_ENTER)) {
-		jifl_times_finish(r, row, ended, place->counting);
+		jifl_times_finish(r, row, ended, JIFL_TIMES_SEVERAL, place->times);
 	} else if (!(place->action & JIFL_TIMES_LEAVE)) {
-		jifl_times_begin(r, row, place->counting);
+		jifl_times_begin(r, row, JIFL_TIMES_SEVERAL, place->times);
 	} else {
 		jifl_times_inc(row->calls);
 		jifl_times_inc(*ended);
@@ -210,6 +227,7 @@ static void jifl_times_natively(const struct jifl_probe_call *call)
 bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splice,
 		     struct jifl_times_place *place)
 {
+	const enum jifl_times_beside beside = jifl_times_beside(t);
 	const bool jumps = splice->action & JIFL_TIMES_JUMP;
 	const bool passes = splice->action & JIFL_TIMES_ENTER && splice->action & JIFL_TIMES_LEAVE;
 	struct jifl_probe_call *call = &place->call;
@@ -221,27 +239,24 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 	place->at = offsetof(struct jifl_times_record, rows) +
 		    splice->target * t->width;
 	place->action = splice->action;
-	place->counting = t->ncounters ? t : NULL;
+	place->times = t;
 	call->natively = jifl_times_natively;
 	ins->kind = IR_INSERT_CALL;
 	ins->nargs = passes || t->ncounters ? 3 : 2;
 	ins->args[0] = (unsigned long)place->cpus;
 	ins->args[1] = place->at;
-	ins->args[2] = (unsigned long)t;
+	ins->args[2] = beside == JIFL_TIMES_VARIABLE ? (unsigned long)t->counters[0].variable :
+						       (unsigned long)t;
 	if (passes) {
 		ins->fn = (unsigned long)jifl_times_pass;
 		ins->args[1] += offsetof(struct jifl_times_row, calls);
 		ins->args[2] = place->at + (jumps ? offsetof(struct jifl_times_row, jumped) :
 						    offsetof(struct jifl_times_row, ended));
 	} else if (splice->action & JIFL_TIMES_ENTER) {
-		ins->fn = t->ncounters ? (unsigned long)jifl_times_enter_counting :
-					 (unsigned long)jifl_times_enter;
-	} else if (jumps) {
-		ins->fn = t->ncounters ? (unsigned long)jifl_times_jump_counting :
-					 (unsigned long)jifl_times_jump;
+		ins->fn = (unsigned long)jifl_times_functions[beside].enter;
 	} else {
-		ins->fn = t->ncounters ? (unsigned long)jifl_times_leave_counting :
-					 (unsigned long)jifl_times_leave;
+		ins->fn = (unsigned long)(jumps ? jifl_times_functions[beside].jump :
+						  jifl_times_functions[beside].leave);
 	}
 	return !jifl_probe_guard(call);
 }

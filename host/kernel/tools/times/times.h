@@ -89,7 +89,7 @@ struct jifl_times_place {
 	struct jifl_times_cpu __percpu *cpus;
 	unsigned long at;		/* of its function's row, in a record */
 	u32 action;			/* JIFL_TIMES_* */
-	const struct jifl_times *counting; /* with counters; else NULL */
+	const struct jifl_times *times;
 };
 
 /* One of the session's counters. */
