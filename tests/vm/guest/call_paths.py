@@ -31,8 +31,11 @@ def paths_of(owner, name, missed=0):
     same(f"{name}: nothing is missed, nothing is without a path", (found["missed"], found["without_path"]), (missed, 0))
     rows = {tuple(row["path"]): row for row in found["paths"]}
     same(f"{name}: each path once", len(rows), len(found["paths"]))
+    callees = {}
+    for path in rows:
+        callees.setdefault(path[:-1], []).append(path)
     for path, row in rows.items():
-        below = [other for other in rows if other[:-1] == path]
+        below = callees.get(path, ())
         for member in ("instructions", "calls", "wall_ns", "blocked_ns", "runnable_ns"):
             if row["inclusive"][member] != row[member] + sum(rows[one]["inclusive"][member] for one in below):
                 check(f"{name}: {path}: {member} is its own and that of what it calls", False, row)
