@@ -10,7 +10,6 @@ import gzip
 import json
 import os
 import re
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -128,15 +127,10 @@ def waits():
     """Reads wait until somebody writes: these paths are blocked from when they were seen asleep, at least."""
     reader = Reader()
     owner = session("sys:read", "--paths=blocked", "-p", str(reader.process.pid), "-f", "json", command="prof")
-    before, rounds, least = now(), 10, 0
+    before = now()
     # The read that is in the middle is not of this session. The last one does not end.
     os.write(reader.pipe, b"x")
-    for _ in range(rounds):
-        reader.sleeps()
-        seen = now()
-        time.sleep(0.05)
-        least += now() - seen
-        os.write(reader.pipe, b"x")
+    least = reader.waits(10, now, 0.05)
     reader.sleeps()
     rows, found = paths_of(owner, "waits", missed=1)
     most = now() - before

@@ -28,6 +28,17 @@ class Reader:
         where = Path(f"/proc/{self.process.pid}/wchan")
         wait_for("the reader sleeps", lambda: state_of(self.process.pid) == "S" and "pipe" in where.read_text())
 
+    def waits(self, rounds, clock, seconds):
+        """It gets a byte so many times, each when it has been asleep for a while. How far the clock went meanwhile."""
+        least = 0
+        for _ in range(rounds):
+            self.sleeps()
+            seen = clock()
+            time.sleep(seconds)
+            least += clock() - seen
+            os.write(self.pipe, b"x")
+        return least
+
     def end(self):
         os.close(self.pipe)
         self.process.wait()

@@ -49,17 +49,11 @@ def blocked():
     """A read waits until somebody writes: it is blocked from when it was seen asleep until the write, at least."""
     reader = Reader()
     owner = stat("fn:pipe_read", "-p", str(reader.process.pid))
-    rounds, least, most = 10, 0, 0
+    rounds = 10
     # The one that is in the middle ends here.
     before = now()
     os.write(reader.pipe, b"x")
-    for _ in range(rounds):
-        reader.sleeps()
-        seen = now()
-        time.sleep(0.05)
-        written = now()
-        os.write(reader.pipe, b"x")
-        least += written - seen
+    least = reader.waits(rounds, now, 0.05)
     reader.sleeps()
     rows, report = report_of(owner, "blocked")
     most = now() - before + report["start_ns"] + NS
@@ -316,13 +310,7 @@ def counters():
     reader = Reader()
     first = jiffies()
     owner = stat("var:jiffies_64,tracepoint:sched:sched_switch", "fn:pipe_read", "-p", str(reader.process.pid))
-    least = 0
-    for _ in range(rounds):
-        reader.sleeps()
-        seen = jiffies()
-        time.sleep(0.02)
-        least += jiffies() - seen
-        os.write(reader.pipe, b"x")
+    least = reader.waits(rounds, jiffies, 0.02)
     rows, _ = report_of(owner, "variable")
     grown = rows["pipe_read"]["metrics"]
     check("variable: as it has grown", least <= grown["var:jiffies_64"] <= jiffies() - first, (least, grown))
