@@ -8,7 +8,7 @@
 #include <asm/processor-flags.h>
 #include "../plant.h"
 
-/* In place of popf of asm/irqflags.h: not all kernels have it. */
+/* What asm/irqflags.h has of pushf; of popf not all kernels have one. */
 static inline void jifl_preempt_set_flags(unsigned long flags)
 {
 	asm volatile("push %0; popf" : : "r" (flags) : "memory", "cc");

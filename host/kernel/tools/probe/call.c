@@ -58,6 +58,7 @@
 
 #include "../../kernel.h"
 #include "../../plant.h"
+#include "../../compat/preempt.h"
 #include "../../run/unwind.h"
 #include "../../store/percpu.h"
 #include "../../session/session.h"
@@ -96,7 +97,7 @@ static void jifl_probe_guarded(const struct jifl_probe_call *call, u64 a, u64 b,
 	jifl_own_irq_restore(flags);
 	/* A place may stand where the kernel accesses user memory. The function has ended that. */
 	if (before & X86_EFLAGS_AC)
-		asm volatile("push %0; popf" : : "rm" (before) : "memory", "cc");
+		jifl_preempt_set_flags(before);
 }
 
 int jifl_probe_guard(struct jifl_probe_call *call)

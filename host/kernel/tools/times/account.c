@@ -208,7 +208,7 @@ static void jifl_times_natively(const struct jifl_probe_call *call)
 {
 	const unsigned int own = NMI_OFFSET + HARDIRQ_OFFSET;
 	const struct jifl_times_place *place = container_of(call, struct jifl_times_place, call);
-	struct jifl_times_record *r = jifl_times_here(place->cpus, preempt_count() - own);
+	struct jifl_times_record *r = jifl_times_here(place->times->cpus, preempt_count() - own);
 	struct jifl_times_row *row = (void *)r + place->at;
 	u64 *ended = place->action & JIFL_TIMES_JUMP ? &row->jumped : &row->ended;
 
@@ -235,7 +235,6 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 
 	if (!jifl_probe_decode(splice->address, &call->insn))
 		return false;
-	place->cpus = t->cpus;
 	place->at = offsetof(struct jifl_times_record, rows) +
 		    splice->target * t->width;
 	place->action = splice->action;
@@ -243,7 +242,7 @@ bool jifl_times_fill(const struct jifl_times *t, const struct jifl_splice *splic
 	call->natively = jifl_times_natively;
 	ins->kind = IR_INSERT_CALL;
 	ins->nargs = passes || t->ncounters ? 3 : 2;
-	ins->args[0] = (unsigned long)place->cpus;
+	ins->args[0] = (unsigned long)t->cpus;
 	ins->args[1] = place->at;
 	ins->args[2] = beside == JIFL_TIMES_VARIABLE ? (unsigned long)t->counters[0].variable :
 						       (unsigned long)t;

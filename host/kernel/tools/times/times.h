@@ -86,7 +86,6 @@ struct jifl_times_cpu {
 /* What is done at a place. */
 struct jifl_times_place {
 	struct jifl_probe_call call;
-	struct jifl_times_cpu __percpu *cpus;
 	unsigned long at;		/* of its function's row, in a record */
 	u32 action;			/* JIFL_TIMES_* */
 	const struct jifl_times *times;
